@@ -1,0 +1,46 @@
+package natsembed
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+)
+
+func TestNatsLogLevels(t *testing.T) {
+	cases := []struct {
+		name string
+		call func(*natsLog)
+		want string
+	}{
+		{"notice", func(l *natsLog) { l.Noticef("  Version: %s", "2") }, `{"level":"debug","message":"Version: 2"}`},
+		{"warning", func(l *natsLog) { l.Warnf("careful") }, `{"level":"warn","message":"careful"}`},
+		{"error", func(l *natsLog) { l.Errorf("broken") }, `{"level":"error","message":"broken"}`},
+		{"fatal", func(l *natsLog) { l.Fatalf("dead") }, `{"level":"error","message":"dead"}`},
+		{"debug", func(l *natsLog) { l.Debugf("chatter") }, ``},
+		{"trace", func(l *natsLog) { l.Tracef("payload") }, ``},
+		{"escaped", func(l *natsLog) { l.Errorf("a\x1b[31m\nb") }, `{"level":"error","message":"a\\x1b[31m\\nb"}`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			c.call(&natsLog{log: zerolog.New(&out)})
+			if got := strings.TrimSpace(out.String()); got != c.want {
+				t.Errorf("logged %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFatalLineIsKept(t *testing.T) {
+	log := &natsLog{log: zerolog.Nop()}
+	if log.err() != nil {
+		t.Fatalf("an error before any line: %v", log.err())
+	}
+	log.Fatalf("the %s", "first")
+	log.Fatalf("the second")
+	if log.err() == nil || log.err().Error() != "the first" {
+		t.Errorf("kept %v, want the first", log.err())
+	}
+}

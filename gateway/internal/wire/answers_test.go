@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// Scripts depend on the names, and on their order when they grep.
+func TestAnswers(t *testing.T) {
+	id := uuid.MustParse("9F1C2E7A-5B3D-4C8E-A1F0-6D2B9C4E7A01")
+	for _, c := range []struct {
+		name   string
+		answer any
+		want   string
+	}{
+		{"pool", NewPool(id, kvslots.State{Count: 4, InUse: 1, Waiting: 2}), `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":4,"in_use":1,"available":3,"waiting":2}`},
+		{"shrunk pool", NewPool(id, kvslots.State{Count: 2, InUse: 3}), `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":2,"in_use":3,"available":0,"waiting":0}`},
+		{"lease", Lease{Lease: id, Position: 3, ExpiresAtUnix: 1781337630, ExpiresIn: 30, Fence: 1 << 52}, `{"lease":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","position":3,"expires_at_unix":1781337630,"expires_in":30,"fence":4503599627370496}`},
+		{"returned", Returned{Returned: true}, `{"returned":true}`},
+		{"deleted", Deleted{Deleted: true}, `{"deleted":true}`},
+		{"failure", Failure{Error: "no such pool"}, `{"error":"no such pool"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := json.Marshal(c.answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

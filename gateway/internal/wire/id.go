@@ -1,0 +1,15 @@
+package wire
+
+import "github.com/google/uuid"
+
+// ParseID reads a UUID in its canonical form of 36 characters, in either
+// case. The error is a *kvslots.RangeError that names the field.
+func ParseID(field, text string) (uuid.UUID, error) {
+	// uuid.Parse would also take a urn, braces, and 32 digits without dashes.
+	if len(text) == 36 {
+		if id, err := uuid.Parse(text); err == nil {
+			return id, nil
+		}
+	}
+	return uuid.UUID{}, outside(field, "a canonical UUID of 36 characters")
+}

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// maxSeconds is what any larger number of seconds is taken for: 68 years, far
+// above every maximum that could be configured, and no overflow as a
+// time.Duration.
+const maxSeconds = math.MaxInt32
+
+// integer reads a field that must be a JSON number without fraction and
+// exponent, of any length. Beyond limit it is limit+1: out of range, or about
+// to be clamped. Negative numbers come out as -1.
+func (o object) integer(field string, limit int64) (int64, bool) {
+	digits := string(o[field])
+	negative := len(digits) > 1 && digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	if !allDigits(digits) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > limit { // err can only be ErrRange here
+		n = limit + 1
+	}
+	if negative && n != 0 {
+		n = -1
+	}
+	return n, true
+}
+
+func allDigits(text string) bool {
+	for _, r := range text {
+		if r < '0' || r > '9' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// count is the field "count" (Library, "Register a pool").
+func (o object) count() (int, error) {
+	n, ok := o.integer("count", kvslots.MaxCount)
+	if !ok || n < 0 || n > kvslots.MaxCount {
+		return 0, outside("count", "an integer between 0 and "+strconv.Itoa(kvslots.MaxCount))
+	}
+	return int(n), nil
+}
+
+// ttl is the field "ttl" (Library, "Borrowing"); it must be there.
+func (o object) ttl() (time.Duration, error) {
+	n, ok := o.integer("ttl", maxSeconds)
+	if !ok || n < 1 {
+		return 0, outside("ttl", "a whole number of seconds, 1 or more")
+	}
+	return seconds(n), nil
+}
+
+// wait is the field "wait" (Library, "Borrowing"); without it, 0.
+func (o object) wait() (time.Duration, error) {
+	if _, ok := o["wait"]; !ok {
+		return 0, nil
+	}
+	n, ok := o.integer("wait", maxSeconds)
+	if !ok || n < 0 {
+		return 0, outside("wait", "a whole number of seconds, 0 or more")
+	}
+	return seconds(n), nil
+}
+
+func seconds(n int64) time.Duration { return time.Duration(min(n, maxSeconds)) * time.Second }

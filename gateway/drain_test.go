@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestLending(t *testing.T) {
+	l := NewLending()
+	before, endBefore := l.Begin(t.Context())
+	if before.Err() != nil || l.Open() != 1 || l.Stopped() {
+		t.Fatalf("after Begin: %v, %d open, stopped %v", before.Err(), l.Open(), l.Stopped())
+	}
+	l.Stop()
+	<-before.Done()
+	if cause := context.Cause(before); !errors.Is(cause, ErrDraining) {
+		t.Errorf("cause %v, want ErrDraining", cause)
+	}
+	after, endAfter := l.Begin(t.Context())
+	if cause := context.Cause(after); !errors.Is(cause, ErrDraining) {
+		t.Errorf("a borrow after Stop has cause %v", cause)
+	}
+	endBefore()
+	endAfter()
+	if l.Open() != 0 || !l.Stopped() {
+		t.Errorf("%d open at the end, stopped %v", l.Open(), l.Stopped())
+	}
+}
+
+// The client's own end of a borrow stays its own.
+func TestLendingKeepsTheCallersCause(t *testing.T) {
+	l := NewLending()
+	ctx, cancel := context.WithCancel(t.Context())
+	borrow, end := l.Begin(ctx)
+	defer end()
+	cancel()
+	l.Stop()
+	if cause := context.Cause(borrow); !errors.Is(cause, context.Canceled) {
+		t.Errorf("cause %v", cause)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	g, _ := newTestGateway(storeState{})
+	g.cfg.DrainWait = time.Minute // ended by the test
+	addr, served := serve(t, g)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+
+	waiter := make(chan string, 1)
+	go func() { waiter <- fetch(t, client, "http://"+addr+"/borrow") }()
+	for g.cfg.Lending.Open() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+
+	haste, hurry := context.WithCancel(t.Context())
+	defer hurry()
+	drained := make(chan error, 1)
+	go func() { drained <- g.Drain(haste) }()
+
+	if got := <-waiter; got != "draining" {
+		t.Errorf("the waiter was told %q", got)
+	}
+	if got := fetch(t, client, "http://"+addr+"/borrow"); got != "draining" {
+		t.Errorf("a new borrower was told %q", got)
+	}
+	if got := fetch(t, client, "http://"+addr+"/ready"); got != `{"status":"draining"}` {
+		t.Errorf("/ready says %s", got)
+	}
+	if got := fetch(t, client, "http://"+addr+"/t/1"); got != "ok" {
+		t.Errorf("something else is answered %q while draining", got)
+	}
+	select {
+	case err := <-drained:
+		t.Fatalf("drained before the wait was over: %v", err)
+	default:
+	}
+	hurry()
+	if err := errors.Join(<-drained, <-served); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("the listener is still open")
+	}
+}
+
+// A connection that the client wants to keep is closed with the answer.
+func TestDrainAsksClientsToLeave(t *testing.T) {
+	g, _ := newTestGateway(storeState{})
+	addr, served := serve(t, g)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	ask := func() *http.Response {
+		t.Helper()
+		io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		return resp
+	}
+	if ask().Close {
+		t.Error("closed without need")
+	}
+	g.cfg.Lending.Stop()
+	if !ask().Close {
+		t.Error("not closed while draining")
+	}
+	if err := errors.Join(g.Drain(t.Context()), <-served); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeReportsABrokenListener(t *testing.T) {
+	g, _ := newTestGateway(storeState{})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	if err := g.Serve(ln); err == nil {
+		t.Error("no error")
+	}
+}
+
+// fetch gives an answer's body; it may be called from any goroutine.
+func fetch(t *testing.T, client *http.Client, url string) string {
+	t.Helper()
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(body)
+}

@@ -1,0 +1,89 @@
+// Package gateway serves pools over HTTP: it mounts the dialects, answers for
+// health, readiness and metrics, and drains. A dialect is one language that
+// clients speak, in a package of its own below this one; dialects know
+// nothing of each other.
+package gateway
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+)
+
+// Config says what a gateway serves.
+type Config struct {
+	// Store is asked by /ready. *kvslots.Store is one.
+	Store interface{ Ready() error }
+
+	// Sync is what /ready says about durability: "always", "interval", or
+	// "external" when the NATS is somebody else's.
+	Sync string
+
+	// Dialects are mounted in their order.
+	Dialects []Dialect
+
+	// Lending is shared with whatever lends slots; the gateway stops it when
+	// it drains. nil means that nothing does.
+	Lending *Lending
+
+	// DrainWait is how long the listener stays open while draining, so that
+	// those who watch /ready can send their clients elsewhere first.
+	DrainWait time.Duration
+
+	// Version is what the build information metric says.
+	Version string
+
+	// Logger takes a line for each request: at info level for those that end
+	// in a 5xx, at debug level for the others. Paths are secrets, so the
+	// lines name routes.
+	Logger zerolog.Logger
+}
+
+// Dialect is one language that clients speak over HTTP.
+type Dialect interface {
+	// Mount adds the dialect's routes. r answers with JSON where none
+	// matches; the dialect sets no handlers for that.
+	Mount(r chi.Router)
+}
+
+// Gateway is an HTTP server in front of the pools.
+type Gateway struct {
+	cfg     Config
+	log     zerolog.Logger
+	metrics *metrics
+	server  *http.Server
+}
+
+// New makes a gateway. It does nothing until Serve is called.
+func New(cfg Config) *Gateway {
+	if cfg.Lending == nil {
+		cfg.Lending = NewLending()
+	}
+	g := &Gateway{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending)}
+	g.server = g.newServer()
+	return g
+}
+
+// Handler is everything that the gateway answers, without a listener.
+func (g *Gateway) Handler() http.Handler {
+	r := chi.NewRouter()
+	r.Use(g.observe, g.recoverPanic, g.closeWhenDraining, jsonhttp.LimitBodyTime(bodyTimeout))
+	r.NotFound(notFound)
+	r.MethodNotAllowed(methodNotAllowed)
+	getAndHead(r, "/health", g.health)
+	getAndHead(r, "/ready", g.ready)
+	getAndHead(r, "/metrics", g.metrics.handler().ServeHTTP)
+	for _, dialect := range g.cfg.Dialects {
+		dialect.Mount(r)
+	}
+	return r
+}
+
+func getAndHead(r chi.Router, pattern string, handler http.HandlerFunc) {
+	r.Get(pattern, handler)
+	r.Head(pattern, handler)
+}

@@ -1,0 +1,44 @@
+package jsonhttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+)
+
+// writeTimeout bounds how long a client may take to read an answer; the
+// answers are small, so only one that has stopped reading gets near it.
+const writeTimeout = 10 * time.Second
+
+// Answer writes v as the JSON body and hands it to the network. An error
+// means that the client will not see the answer, or not all of it.
+func Answer(w http.ResponseWriter, code int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	// Without a length the flush below would make it a chunked answer, whose
+	// end only comes after it.
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+
+	control := http.NewResponseController(w)
+	// Not every writer has a deadline to set; those of a server do.
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	w.WriteHeader(code)
+	if _, err := w.Write(body); err != nil {
+		return err
+	}
+	return control.Flush()
+}
+
+// Fail answers {"error": text}.
+func Fail(w http.ResponseWriter, code int, text string) error {
+	return Answer(w, code, wire.Failure{Error: text})
+}

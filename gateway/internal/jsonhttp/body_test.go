@@ -1,0 +1,120 @@
+package jsonhttp
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+)
+
+func TestReadBody(t *testing.T) {
+	for _, c := range []struct {
+		name, request string
+		want          string
+	}{
+		{"with length", "Content-Length: 2\r\n\r\n{}", `200 {"got":2}`},
+		{"in chunks", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", `200 {"got":2}`},
+		{"none", "\r\n", `200 {"got":0}`},
+		{"largest", "Content-Length: 65536\r\n\r\n" + strings.Repeat(" ", wire.MaxBody), `200 {"got":65536}`},
+		{"too large", "Content-Length: 65537\r\n\r\n" + strings.Repeat(" ", wire.MaxBody+1), `413 {"error":"body must be at most 64 KiB"}`},
+		{"too large in chunks", "Transfer-Encoding: chunked\r\n\r\n10001\r\n" + strings.Repeat(" ", wire.MaxBody+1) + "\r\n0\r\n\r\n", `413 {"error":"body must be at most 64 KiB"}`},
+		{"bad chunk", "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", `400 {"error":"body must be one JSON object"}`},
+		{"never complete", "Content-Length: 2\r\n\r\n{", `408 {"error":"body did not arrive in time"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			addr := serveBodies(t, 100*time.Millisecond, nil)
+			if got := talk(t, addr, "POST / HTTP/1.1\r\nHost: x\r\n"+c.request); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// The deadline is for the body alone: a borrow waits much longer.
+func TestDeadlineEndsWithTheBody(t *testing.T) {
+	const limit = 50 * time.Millisecond
+	outlive := func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(3 * limit):
+			return nil
+		}
+	}
+	addr := serveBodies(t, limit, outlive)
+	if got, want := talk(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"), `200 {"got":2}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestAnswerTellsWhenNobodyReads(t *testing.T) {
+	answered := make(chan error, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+		answered <- Answer(w, http.StatusOK, wire.Deleted{Deleted: true})
+	}))
+	defer srv.Close()
+	if resp, err := http.Get(srv.URL); err == nil {
+		resp.Body.Close()
+		t.Error("an answer over a closed connection")
+	}
+	if err := <-answered; err == nil {
+		t.Error("no error")
+	}
+}
+
+// serveBodies answers with the length of the body, after the call to then.
+func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) error) (addr string) {
+	t.Helper()
+	handler := Handle(zerolog.Nop(), func(w http.ResponseWriter, r *http.Request) error {
+		body, err := ReadBody(w, r)
+		if err != nil {
+			return err
+		}
+		if then != nil {
+			if err := then(r.Context()); err != nil {
+				return err
+			}
+		}
+		return Answer(w, http.StatusOK, map[string]int{"got": len(body)})
+	})
+	srv := httptest.NewServer(LimitBodyTime(limit)(handler))
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String()
+}
+
+// talk sends raw text and gives the answer's status and body.
+func talk(t *testing.T, addr, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Status[:3] + " " + string(body)
+}

@@ -1,0 +1,39 @@
+// Package jsonhttp is how the gateway reads and writes JSON over HTTP: bodies
+// that are bounded in size and in time, compact answers, and errors rendered
+// in one place.
+package jsonhttp
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+)
+
+// Handler answers a request, or returns the error that is to be the answer.
+// It must not return an error once it has begun to write.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Handle renders what a Handler returns (wire.StatusOf). The detail of an
+// error that is our fault goes into the log and nowhere else.
+func Handle(log zerolog.Logger, handler Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := handler(w, r)
+		if err == nil {
+			return
+		}
+		status := wire.StatusOf(err)
+		if status.Code >= http.StatusInternalServerError && !status.Retry {
+			log.Error().Err(err).Int("status", status.Code).Msg("request failed")
+		}
+		if errors.Is(err, wire.ErrTooSlow) {
+			w.Header().Set("Connection", "close") // the rest of the body may still come
+		}
+		if status.Retry {
+			w.Header().Set("Retry-After", "1")
+		}
+		_ = Fail(w, status.Code, status.Text)
+	}
+}

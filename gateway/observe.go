@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/rs/zerolog"
+)
+
+// observe logs and counts each request under its route: the path itself holds
+// the pool's id, which is all the credential that there is.
+func (g *Gateway) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		recorder := &recorder{ResponseWriter: w}
+		defer func() { // also when a handler gives up the connection
+			took := time.Since(started)
+			method, route := methodName(r.Method), routeName(r)
+			g.metrics.request(method, route, recorder.status(), took)
+			g.log.WithLevel(accessLevel(recorder.status())).
+				Str("method", method).
+				Str("route", route).
+				Int("status", recorder.status()).
+				Dur("duration_ms", took).
+				Msg("request")
+		}()
+		next.ServeHTTP(recorder, r)
+	})
+}
+
+func accessLevel(status int) zerolog.Level {
+	if status >= http.StatusInternalServerError {
+		return zerolog.InfoLevel
+	}
+	return zerolog.DebugLevel
+}
+
+// routeName is the pattern that matched, such as "/l/{id}/borrow".
+func routeName(r *http.Request) string {
+	if pattern := chi.RouteContext(r.Context()).RoutePattern(); pattern != "" {
+		return pattern
+	}
+	return "none"
+}
+
+// methodName keeps what a client made up out of labels and lines.
+func methodName(method string) string {
+	if slices.Contains(methods, method) {
+		return method
+	}
+	return "other"
+}
+
+// recorder remembers the status. It has no Flush of its own, so that an
+// http.ResponseController finds the server's, which reports errors.
+type recorder struct {
+	http.ResponseWriter
+	code int
+}
+
+func (w *recorder) WriteHeader(code int) {
+	if w.code == 0 && code >= http.StatusOK {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *recorder) Write(body []byte) (int, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	return w.ResponseWriter.Write(body)
+}
+
+// Unwrap is what http.ResponseController asks for.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// status is 0 when nothing was written.
+func (w *recorder) status() int { return w.code }

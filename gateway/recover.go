@@ -1,0 +1,42 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+)
+
+// recoverPanic turns a panic into a 500 and a log line with the stack.
+func (g *Gateway) recoverPanic(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			reason := recover()
+			if reason == nil {
+				return
+			}
+			if reason == http.ErrAbortHandler { // not a mistake: the way to cut a connection
+				panic(reason)
+			}
+			g.log.Error().
+				Str("panic", describePanic(reason)).
+				Bytes("stack", debug.Stack()).
+				Msg("handler panicked")
+			if recorder, ok := w.(*recorder); ok && recorder.status() != 0 {
+				panic(http.ErrAbortHandler) // half an answer is out
+			}
+			_ = jsonhttp.Fail(w, http.StatusInternalServerError, "internal error")
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// describePanic names the panic without what a request may have put into it.
+func describePanic(reason any) string {
+	if err, ok := reason.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", reason)
+}

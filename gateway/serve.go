@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 16 << 10 // bytes
+
+	// shutdownTimeout bounds the requests that are under way when the
+	// listener has closed. No borrow is among them any more.
+	shutdownTimeout = 10 * time.Second
+)
+
+func (g *Gateway) newServer() *http.Server {
+	return &http.Server{
+		Handler:           g.Handler(),
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(errorLog{g.log}, "", 0),
+		// "OPTIONS *" is answered by the router, in JSON like the rest.
+		DisableGeneralOptionsHandler: true,
+	}
+}
+
+// Serve answers on ln, which it closes, until Drain is called or the listener
+// fails. It returns nil after a Drain; wait for that one too.
+func (g *Gateway) Serve(ln net.Listener) error {
+	if err := g.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Drain ends Serve in an orderly way. Borrows, waiting ones and new ones, are
+// answered 503 at once, and /ready says so; all else goes on as usual for
+// Config.DrainWait, or until ctx ends, which only makes haste. Then the
+// listener closes, and Drain returns when the requests under way are answered.
+func (g *Gateway) Drain(ctx context.Context) error {
+	g.log.Info().Dur("wait_ms", g.cfg.DrainWait).Msg("draining")
+	g.cfg.Lending.Stop()
+	pause(ctx, g.cfg.DrainWait)
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := g.server.Shutdown(ctx); err != nil {
+		return errors.Join(err, g.server.Close())
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// closeWhenDraining asks clients that keep connections to leave with their
+// next answer, rather than to find the connection closed under a request.
+func (g *Gateway) closeWhenDraining(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.cfg.Lending.Stopped() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// errorLog takes what net/http has to say about connections.
+type errorLog struct{ log zerolog.Logger }
+
+func (l errorLog) Write(line []byte) (int, error) {
+	l.log.Debug().Bytes("detail", line).Msg("http server")
+	return len(line), nil
+}

@@ -1,0 +1,103 @@
+package library_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// failing is a store where everything fails in one way.
+type failing struct{ err error }
+
+func (p failing) Register(context.Context, uuid.UUID, int) (kvslots.State, error) {
+	return kvslots.State{}, p.err
+}
+
+func (p failing) Inspect(context.Context, uuid.UUID) (kvslots.State, error) {
+	return kvslots.State{}, p.err
+}
+
+func (p failing) Delete(context.Context, uuid.UUID) error { return p.err }
+
+func (p failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+	return nil, p.err
+}
+
+func (p failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, p.err }
+
+func TestStoreErrors(t *testing.T) {
+	const detail = "nats: timeout at 10.0.0.7"
+	for _, c := range []struct {
+		name   string
+		err    error
+		code   int
+		answer string
+		logged bool
+	}{
+		{"unavailable", kvslots.ErrUnavailable, 502, `{"error":"the store did not answer; safe to retry"}`, true},
+		{"closed", kvslots.ErrClosed, 503, `{"error":"draining"}`, false},
+		{"no pool", kvslots.ErrNoPool, 404, `{"error":"no such pool"}`, false},
+		{"unknown", errors.New("surprise"), 500, `{"error":"internal error"}`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := openDoor(t, failing{fmt.Errorf("%s: %w", detail, c.err)})
+			d.want(t, "PUT", "/l/"+poolA, `{"count":1}`, c.code, c.answer)
+			d.want(t, "GET", "/l/"+poolA, "", c.code, c.answer)
+			d.want(t, "DELETE", "/l/"+poolA, "", c.code, c.answer)
+			d.want(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":1}`, c.code, c.answer)
+			d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+unknownLease+`"}`, c.code, c.answer)
+			if got := strings.Count(d.logs.String(), detail); (got > 0) != c.logged {
+				t.Errorf("the detail was logged %d times:\n%s", got, d.logs)
+			}
+			_, _, header := d.do(t, "GET", "/l/"+poolA, "")
+			if got, want := header.Get("Retry-After"), map[bool]string{true: "1"}[c.code == 503]; got != want {
+				t.Errorf("Retry-After %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// Whoever reads the logs or the metrics must not be able to borrow or return.
+func TestNoSecretLeaks(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 1)
+	lease := d.borrow(t, poolA, `{"ttl":30}`).Lease.String()
+	for _, r := range []struct{ method, path, body string }{
+		{"GET", "/l/" + poolA, ""},
+		{"GET", "/l/" + poolA + "/", ""},
+		{"GET", "/x/" + poolA, ""},
+		{"PATCH", "/l/" + poolA, ""},
+		{poolB, "/l/" + poolA, ""},
+		{"POST", "/l/" + poolA + "/borrow", `{"ttl":30}`},
+		{"POST", "/l/" + poolA + "/borrow", `{"ttl":"` + lease + `"}`},
+		{"POST", "/l/" + poolA + "/return", `{"lease":"` + lease + `x"}`},
+		{"POST", "/l/" + poolA + "/return", lease},
+		{"POST", "/l/" + poolA + "/return", `{"lease":"` + lease + `"}`},
+		{"DELETE", "/l/" + poolA, ""},
+	} {
+		code, body, _ := d.do(t, r.method, r.path, r.body)
+		if code >= 400 && (strings.Contains(body, poolA) || strings.Contains(body, lease)) {
+			t.Errorf("%s %s: the error quotes the request: %s", r.method, r.path, body)
+		}
+	}
+	_, metrics, _ := d.do(t, "GET", "/metrics", "")
+	eventually(t, "every request is logged", func() bool { return strings.Count(d.logs.String(), `"message":"request"`) >= 14 })
+	for _, secret := range []string{poolA, poolB, lease} {
+		if strings.Contains(d.logs.String(), secret) {
+			t.Errorf("%s is in the logs:\n%s", secret, d.logs)
+		}
+		if strings.Contains(metrics, secret) {
+			t.Errorf("%s is in the metrics", secret)
+		}
+	}
+	if !strings.Contains(d.logs.String(), `"route":"/l/{id}/borrow"`) {
+		t.Errorf("no route in the logs:\n%s", d.logs)
+	}
+}

@@ -1,0 +1,85 @@
+package library
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// borrow answers POST /l/{id}/borrow (Library, "Borrowing").
+func (d *Dialect) borrow(w http.ResponseWriter, r *http.Request) error {
+	id, err := poolID(r)
+	if err != nil {
+		return err
+	}
+	body, err := jsonhttp.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	request, err := wire.ParseBorrow(body)
+	if err != nil {
+		return err
+	}
+	lease, err := d.wait(r.Context(), id, request)
+	if err != nil {
+		return err
+	}
+	d.hand(w, r, id, lease)
+	return nil
+}
+
+// wait borrows, for as long as slots are lent at all.
+func (d *Dialect) wait(ctx context.Context, id uuid.UUID, request wire.BorrowRequest) (*kvslots.Lease, error) {
+	ctx, end := d.lending.Begin(ctx)
+	defer end()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return d.pools.Borrow(ctx, id, request.TTL, request.Wait)
+}
+
+// hand gives a lease to its borrower. When the borrower has hung up meanwhile,
+// nobody knows the lease's id, so it goes back at once.
+func (d *Dialect) hand(w http.ResponseWriter, r *http.Request, pool uuid.UUID, lease *kvslots.Lease) {
+	err := r.Context().Err()
+	if err == nil {
+		err = jsonhttp.Answer(w, http.StatusOK, wire.NewLease(lease))
+	}
+	if err == nil {
+		return
+	}
+	ctx, cancel := carryOut(r)
+	defer cancel()
+	if _, err := d.pools.Return(ctx, pool, lease.ID()); err != nil {
+		d.log.Warn().Err(err).Msg("a lease whose borrower hung up could not be returned; it ends by its ttl")
+	}
+}
+
+// giveBack answers POST /l/{id}/return (Library, "Returning").
+func (d *Dialect) giveBack(w http.ResponseWriter, r *http.Request) error {
+	id, err := poolID(r)
+	if err != nil {
+		return err
+	}
+	body, err := jsonhttp.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	request, err := wire.ParseReturn(body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := carryOut(r)
+	defer cancel()
+	returned, err := d.pools.Return(ctx, id, request.Lease)
+	if err != nil {
+		return err
+	}
+	_ = jsonhttp.Answer(w, http.StatusOK, wire.Returned{Returned: returned})
+	return nil
+}

@@ -1,0 +1,195 @@
+package library_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const unknownLease = "3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"
+
+func TestBorrowAndReturn(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 2)
+
+	before := time.Now().Unix()
+	first := d.borrow(t, poolA, `{"ttl":30}`)
+	second := d.borrow(t, poolA, `{"ttl":30,"wait":0}`)
+	if first.Position != 0 || second.Position != 1 {
+		t.Errorf("positions %d and %d, want 0 and 1", first.Position, second.Position)
+	}
+	if first.ExpiresIn != 30 || first.ExpiresAtUnix < before+30 || first.ExpiresAtUnix > time.Now().Unix()+30 {
+		t.Errorf("expires in %d at %d, asked for 30 at %d", first.ExpiresIn, first.ExpiresAtUnix, before)
+	}
+	if second.Fence <= first.Fence {
+		t.Errorf("fences %d then %d", first.Fence, second.Fence)
+	}
+	d.want(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30}`, 409, `{"error":"no resource available"}`)
+	d.want(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":1}`, 409, `{"error":"no resource available"}`)
+
+	returned := func(lease, answer string) {
+		t.Helper()
+		d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+lease+`"}`, 200, answer)
+	}
+	returned(unknownLease, `{"returned":false}`)
+	returned(strings.ToUpper(first.Lease.String()), `{"returned":true}`)
+	returned(first.Lease.String(), `{"returned":false}`)
+	if again := d.borrow(t, poolA, `{"ttl":30}`); again.Position != 0 {
+		t.Errorf("position %d after 0 came back", again.Position)
+	}
+}
+
+func TestClamping(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 1)
+	if lease := d.borrow(t, poolA, `{"ttl":99999999999999999999,"wait":99999999999999999999}`); lease.ExpiresIn != 3600 {
+		t.Errorf("expires in %d s, want the maximum of an hour", lease.ExpiresIn)
+	}
+}
+
+func TestWaiterGetsWhatComesBack(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 1)
+	held := d.borrow(t, poolA, `{"ttl":30}`)
+
+	got := make(chan wire.Lease, 1)
+	go func() { got <- d.borrow(t, poolA, `{"ttl":30,"wait":30}`) }()
+	d.waitFor(t, poolA, `"waiting":1`)
+	d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+held.Lease.String()+`"}`, 200, `{"returned":true}`)
+	if lease := <-got; lease.Position != 0 || lease.Lease == held.Lease {
+		t.Errorf("the waiter got %+v", lease)
+	}
+}
+
+func TestWaiterOfADeletedPool(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 0)
+	answer := make(chan string, 1)
+	go func() {
+		code, body, _ := d.do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
+		answer <- fmt.Sprint(code, body)
+	}()
+	d.waitFor(t, poolA, `"waiting":1`)
+	d.want(t, "DELETE", "/l/"+poolA, "", 200, `{"deleted":true}`)
+	if got := <-answer; got != `404{"error":"no such pool"}` {
+		t.Errorf("the waiter was told %s", got)
+	}
+}
+
+// A waiter that hangs up leaves the line, and nothing behind it.
+func TestWaiterHangsUp(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 1)
+	held := d.borrow(t, poolA, `{"ttl":30}`)
+
+	conn := d.dial(t)
+	io.WriteString(conn, rawBorrow(poolA, `{"ttl":30,"wait":30}`))
+	d.waitFor(t, poolA, `"waiting":1`)
+	conn.Close()
+	d.waitFor(t, poolA, `"waiting":0`)
+	d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+held.Lease.String()+`"}`, 200, `{"returned":true}`)
+	d.waitFor(t, poolA, `"in_use":0`)
+}
+
+// lateGrants grants a slot only after its borrower has hung up.
+type lateGrants struct {
+	library.Pools
+	hungUp chan struct{}
+}
+
+func (p lateGrants) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+	lease, err := p.Pools.Borrow(context.WithoutCancel(ctx), pool, ttl, wait, opts...)
+	<-ctx.Done()
+	close(p.hungUp)
+	return lease, err
+}
+
+func TestGrantToOneWhoHungUpIsReturned(t *testing.T) {
+	pools := lateGrants{Pools: openStore(t), hungUp: make(chan struct{})}
+	d := openDoor(t, pools)
+	d.register(t, poolA, 1)
+
+	conn := d.dial(t)
+	io.WriteString(conn, rawBorrow(poolA, `{"ttl":30}`))
+	d.waitFor(t, poolA, `"in_use":1`)
+	conn.Close()
+	<-pools.hungUp
+	d.waitFor(t, poolA, `"in_use":0`)
+}
+
+// Several requests in one write, and a body in chunks.
+func TestPipelinedAndChunked(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 2)
+	conn := d.dial(t)
+	io.WriteString(conn, rawBorrow(poolA, `{"ttl":30}`)+
+		"POST /l/"+poolA+"/borrow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{\"tt\r\n6\r\nl\":30}\r\n0\r\n\r\n"+
+		"GET /l/"+poolA+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	answers := bufio.NewReader(conn)
+	for i, want := range []string{`"position":0`, `"position":1`, `"in_use":2`} {
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(body), want) {
+			t.Errorf("answer %d is %s, want %s", i, body, want)
+		}
+	}
+}
+
+func rawBorrow(pool, body string) string {
+	return fmt.Sprintf("POST /l/%s/borrow HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", pool, len(body), body)
+}
+
+func (d *door) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", d.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func (d *door) register(t *testing.T, pool string, count int) {
+	t.Helper()
+	if code, body, _ := d.do(t, "PUT", "/l/"+pool, fmt.Sprintf(`{"count":%d}`, count)); code != 200 {
+		t.Fatalf("register: %d %s", code, body)
+	}
+}
+
+// borrow must succeed.
+func (d *door) borrow(t *testing.T, pool, body string) (lease wire.Lease) {
+	t.Helper()
+	code, answer, _ := d.do(t, "POST", "/l/"+pool+"/borrow", body)
+	if err := json.Unmarshal([]byte(answer), &lease); err != nil || code != 200 {
+		t.Errorf("borrow: %d %s", code, answer)
+	}
+	return lease
+}
+
+// waitFor waits until an inspection contains a text.
+func (d *door) waitFor(t *testing.T, pool, text string) {
+	t.Helper()
+	eventually(t, text, func() bool {
+		_, state, _ := d.do(t, "GET", "/l/"+pool, "")
+		return strings.Contains(state, text)
+	})
+}

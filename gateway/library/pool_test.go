@@ -1,0 +1,108 @@
+package library_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const (
+	poolA = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
+	poolB = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a02"
+)
+
+func TestPoolSession(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	const path = "/l/" + poolA
+	state := func(rest string) string { return `{"id":"` + poolA + `",` + rest + `}` }
+
+	d.want(t, "GET", path, "", 404, `{"error":"no such pool"}`)
+	d.want(t, "PUT", path, `{"count":4}`, 200, state(`"count":4,"in_use":0,"available":4,"waiting":0`))
+	d.want(t, "PUT", path, `{"count":4}`, 200, state(`"count":4,"in_use":0,"available":4,"waiting":0`))
+	d.want(t, "PUT", path, `{"count":1}`, 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
+	d.want(t, "GET", "/l/"+strings.ToUpper(poolA), "", 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
+	d.want(t, "GET", "/l/%39"+poolA[1:], "", 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
+	d.want(t, "GET", path+"?wait=1", "", 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
+	d.want(t, "GET", "/l/"+poolB, "", 404, `{"error":"no such pool"}`)
+	d.want(t, "DELETE", path, "", 200, `{"deleted":true}`)
+	d.want(t, "DELETE", path, "", 200, `{"deleted":true}`)
+	d.want(t, "GET", path, "", 404, `{"error":"no such pool"}`)
+}
+
+func TestHead(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 4)
+	_, _, got := d.do(t, "GET", "/l/"+poolA, "")
+	code, body, header := d.do(t, "HEAD", "/l/"+poolA, "")
+	if code != 200 || body != "" || header.Get("Content-Length") != got.Get("Content-Length") {
+		t.Errorf("HEAD: %d %q, header %v", code, body, header)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	const (
+		badID    = `{"error":"id must be a canonical UUID of 36 characters"}`
+		badCount = `{"error":"count must be an integer between 0 and 1000"}`
+		badTTL   = `{"error":"ttl must be a whole number of seconds, 1 or more"}`
+		badWait  = `{"error":"wait must be a whole number of seconds, 0 or more"}`
+		badLease = `{"error":"lease must be a canonical UUID of 36 characters"}`
+		badJSON  = `{"error":"body must be one JSON object"}`
+		tooLarge = `{"error":"body must be at most 64 KiB"}`
+		notFound = `{"error":"not found"}`
+		noMethod = `{"error":"method not allowed"}`
+	)
+	long := `{"count":1,"ttl":1}` + strings.Repeat(" ", 64<<10)
+	for _, c := range []struct {
+		name, method, path, body string
+		code                     int
+		answer                   string
+	}{
+		{"short id", "GET", "/l/9f1c", "", 400, badID},
+		{"id without dashes", "DELETE", "/l/" + strings.ReplaceAll(poolA, "-", ""), "", 400, badID},
+		{"id as urn", "PUT", "/l/urn:uuid:" + poolA, `{"count":1}`, 400, badID},
+		{"id in braces", "POST", "/l/%7B" + poolA + "%7D/borrow", `{"ttl":1}`, 400, badID},
+		{"id with markup", "POST", "/l/<script>/return", `{}`, 400, badID},
+		{"no count", "PUT", "/l/" + poolA, `{}`, 400, badCount},
+		{"count too high", "PUT", "/l/" + poolA, `{"count":1001}`, 400, badCount},
+		{"no body", "PUT", "/l/" + poolA, ``, 400, badJSON},
+		{"trailing data", "PUT", "/l/" + poolA, `{"count":1}{}`, 400, badJSON},
+		{"long body", "PUT", "/l/" + poolA, long, 413, tooLarge},
+		{"no ttl", "POST", "/l/" + poolA + "/borrow", `{"wait":1}`, 400, badTTL},
+		{"ttl in words", "POST", "/l/" + poolA + "/borrow", `{"ttl":"1m"}`, 400, badTTL},
+		{"negative wait", "POST", "/l/" + poolA + "/borrow", `{"ttl":1,"wait":-1}`, 400, badWait},
+		{"long borrow", "POST", "/l/" + poolA + "/borrow", long, 413, tooLarge},
+		{"no lease", "POST", "/l/" + poolA + "/return", `{}`, 400, badLease},
+		{"lease in braces", "POST", "/l/" + poolA + "/return", `{"lease":"{` + poolB + `}"}`, 400, badLease},
+		{"long return", "POST", "/l/" + poolA + "/return", long, 413, tooLarge},
+		{"unknown pool", "POST", "/l/" + poolA + "/borrow", `{"ttl":1}`, 404, `{"error":"no such pool"}`},
+		{"return to an unknown pool", "POST", "/l/" + poolA + "/return", `{"lease":"` + poolB + `"}`, 404, `{"error":"no such pool"}`},
+		{"no id", "GET", "/l/", "", 404, notFound},
+		{"slash at the end", "GET", "/l/" + poolA + "/", "", 404, notFound},
+		{"double slash", "GET", "//l/" + poolA, "", 404, notFound},
+		{"dots", "GET", "/x/../l/" + poolA, "", 404, notFound},
+		{"unknown action", "POST", "/l/" + poolA + "/renew", `{}`, 404, notFound},
+		{"deeper", "POST", "/l/" + poolA + "/borrow/x", `{}`, 404, notFound},
+		{"method of a pool", "PATCH", "/l/" + poolA, `{}`, 405, noMethod},
+		{"method of an action", "GET", "/l/" + poolA + "/borrow", "", 405, noMethod},
+		{"unknown method", "BREW", "/l/" + poolA, "", 405, noMethod},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d.want(t, c.method, c.path, c.body, c.code, c.answer)
+		})
+	}
+}
+
+func TestAllow(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	for path, want := range map[string]string{
+		"/l/" + poolA:             "GET, HEAD, PUT, DELETE",
+		"/l/" + poolA + "/borrow": "POST",
+		"/l/" + poolA + "/return": "POST",
+	} {
+		code, _, header := d.do(t, "OPTIONS", path, "")
+		if got := header.Get("Allow"); code != http.StatusMethodNotAllowed || got != want {
+			t.Errorf("OPTIONS %s: %d, Allow %q, want %q", path, code, got, want)
+		}
+	}
+}

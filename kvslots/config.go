@@ -1,0 +1,52 @@
+package kvslots
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Config says how a Store works. The zero Config is ready for use.
+type Config struct {
+	// Replicas of the bucket when Open has to create it, 1 … 5; 0 means 1.
+	Replicas int
+
+	// MaxTTL is the longest lease; what is asked for beyond it is clamped.
+	// 0 means an hour. At most a year.
+	MaxTTL time.Duration
+
+	// MaxWait is the longest time in line; what is asked for beyond it is
+	// clamped. 0 means a minute. At most a year.
+	MaxWait time.Duration
+
+	// Logger gets what an operator should know. No secret reaches it.
+	Logger zerolog.Logger
+}
+
+// The defaults of Config.
+const (
+	DefaultMaxTTL  = time.Hour
+	DefaultMaxWait = time.Minute
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	if c.MaxTTL == 0 {
+		c.MaxTTL = DefaultMaxTTL
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = DefaultMaxWait
+	}
+	const year = 365 * 24 * time.Hour
+	switch {
+	case c.Replicas < 1 || c.Replicas > 5:
+		return c, &RangeError{"replicas", "between 1 and 5"}
+	case c.MaxTTL < time.Second || c.MaxTTL > year:
+		return c, &RangeError{"max-ttl", "between 1s and a year"}
+	case c.MaxWait < 0 || c.MaxWait > year:
+		return c, &RangeError{"max-wait", "between 0s and a year"}
+	}
+	return c, nil
+}

@@ -1,0 +1,82 @@
+// Package entry is what stands in the bucket: the keys, the values, and one
+// message of the stream taken apart. It does no I/O; what cannot be read is
+// said to be corrupt and never panics.
+package entry
+
+import "time"
+
+// The headers that carry the rules. The first three are JetStream's and KV's
+// (ADR-8, ADR-43), the last is ours.
+const (
+	HeaderExpected  = "Nats-Expected-Last-Subject-Sequence"
+	HeaderTTL       = "Nats-TTL"
+	HeaderOperation = "KV-Operation"
+	HeaderReason    = "Nats-Marker-Reason" // on the server's own markers
+	HeaderTicket    = "Kvslots-Ticket"     // on a slot's purge: the ticket that was served by it
+)
+
+// Entry is one message of the bucket's stream.
+type Entry struct {
+	Key      Key
+	Revision uint64
+	Time     time.Time // the stream leader's clock
+	Previous uint64    // the revision that this entry overwrote, where it says so
+	Marker   bool      // the key is free: purged, deleted or expired
+	Ticket   uint64    // of a slot's purge: the ticket that was served by it
+	Corrupt  error     // the value could not be read; the value is then zero
+
+	Config  ConfigValue
+	Slot    SlotValue
+	Wait    TicketValue
+	Session SessionValue
+}
+
+// Header looks up one header field; it returns "" for one that is absent.
+type Header func(name string) string
+
+// Parse takes one message apart. key is the subject without the bucket's
+// prefix.
+func Parse(key string, revision uint64, at time.Time, header Header, data []byte) Entry {
+	e := Entry{Key: ParseKey(key), Revision: revision, Time: at}
+	e.Previous = parseRevision(header(HeaderExpected))
+	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
+		e.Marker = true
+		e.Ticket = parseRevision(header(HeaderTicket))
+		return e
+	}
+	switch e.Key.Kind {
+	case Config:
+		e.Config, e.Corrupt = decode(data, validConfig)
+	case Slot:
+		e.Slot, e.Corrupt = decode(data, validSlot)
+	case Ticket:
+		e.Wait, e.Corrupt = decode(data, validTicket)
+	case Session:
+		e.Session, e.Corrupt = decode(data, validSession)
+	case Barrier:
+		var b BarrierValue
+		b, e.Corrupt = decode(data, func(BarrierValue) bool { return true })
+		e.Previous = b.Previous
+	case Foreign:
+		e.Corrupt = errForeign
+	}
+	if e.Corrupt != nil {
+		e.Config, e.Slot, e.Wait, e.Session = ConfigValue{}, SlotValue{}, TicketValue{}, SessionValue{}
+	}
+	return e
+}
+
+// parseRevision reads a stream sequence; anything else is 0, "none".
+func parseRevision(text string) uint64 {
+	if text == "" || len(text) > 19 {
+		return 0
+	}
+	var n uint64
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return 0
+		}
+		n = n*10 + uint64(text[i]-'0')
+	}
+	return n
+}

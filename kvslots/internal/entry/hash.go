@@ -1,0 +1,62 @@
+package entry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+)
+
+// Hash stands for a name or a credential in the bucket: the first 128 bits of
+// SHA-256 over a domain and the text. The zero Hash means "none".
+type Hash [16]byte
+
+// HashOf hashes text under a domain ("library", "lease", …), so that the same
+// text in two roles gives two hashes.
+func HashOf(domain, text string) Hash {
+	sum := sha256.Sum256([]byte(domain + "/" + text))
+	return Hash(sum[:16])
+}
+
+// IsZero tells whether the hash stands for nothing. encoding/json asks it for
+// omitzero.
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+// String is the hash in 32 lowercase hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText writes what String does.
+func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText reads what MarshalText writes, and nothing else.
+func (h *Hash) UnmarshalText(text []byte) error {
+	parsed, ok := parseHash(string(text))
+	if !ok {
+		return errors.New("not a hash of 32 lowercase hexadecimal digits")
+	}
+	*h = parsed
+	return nil
+}
+
+func parseHash(text string) (h Hash, ok bool) {
+	if len(text) != 2*len(h) {
+		return h, false
+	}
+	for i := range h {
+		hi, lo := nibble(text[2*i]), nibble(text[2*i+1])
+		if hi < 0 || lo < 0 {
+			return Hash{}, false
+		}
+		h[i] = byte(hi<<4 | lo)
+	}
+	return h, true
+}
+
+func nibble(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	}
+	return -1
+}

@@ -1,0 +1,153 @@
+package rules
+
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// Ticket is a place in a pool's waiting line.
+type Ticket struct {
+	Pool     *Pool
+	Key      entry.Key
+	Revision uint64 // the place
+	Value    entry.TicketValue
+
+	session    *Session
+	claim      *Slot   // the live slot that names it
+	couldSince Instant // since when it could have claimed; 0 while it cannot
+	could      bool
+	prev, next *Ticket
+}
+
+// stands tells whether the ticket is in the line: its session is alive, its
+// pool is the one it was drawn for, and no live slot names it.
+func (t *Ticket) stands() bool {
+	return t.session.Present && t.Pool.knows(t.Value.Incarnation) && !t.claimed()
+}
+
+func (t *Ticket) claimed() bool {
+	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Revision
+}
+
+// waits tells whether the ticket stands and is not passed over.
+func (t *Ticket) waits() bool { return t.stands() && !t.session.stalled }
+
+// line is the tickets of a pool in order of revision.
+type line struct {
+	first, last *Ticket
+	byKey       map[entry.Key]*Ticket
+	byRevision  map[uint64]*Ticket
+	able        []*Ticket // those that could claim now
+}
+
+func (l *line) add(t *Ticket) {
+	if l.byKey == nil {
+		l.byKey, l.byRevision = map[entry.Key]*Ticket{}, map[uint64]*Ticket{}
+	}
+	l.byKey[t.Key], l.byRevision[t.Revision] = t, t
+	t.prev = l.last
+	if l.last != nil {
+		l.last.next = t
+	} else {
+		l.first = t
+	}
+	l.last = t
+	t.session.tickets[t] = struct{}{}
+}
+
+func (l *line) remove(t *Ticket) {
+	if l.byRevision[t.Revision] != t {
+		return
+	}
+	delete(l.byKey, t.Key)
+	delete(l.byRevision, t.Revision)
+	delete(t.session.tickets, t)
+	if t.prev != nil {
+		t.prev.next = t.next
+	} else {
+		l.first = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	} else {
+		l.last = t.prev
+	}
+	if l.first == nil {
+		l.byKey, l.byRevision = nil, nil
+	}
+}
+
+func (l *line) standing() int {
+	n := 0
+	for t := l.first; t != nil; t = t.next {
+		if t.stands() {
+			n++
+		}
+	}
+	return n
+}
+
+// ahead counts the tickets that wait before the given place, up to atMost.
+func (p *Pool) ahead(place uint64, atMost int) int {
+	n := 0
+	for t := p.line.first; t != nil && t.Revision < place && n < atMost; t = t.next {
+		if t.waits() {
+			n++
+		}
+	}
+	return n
+}
+
+// Ticket is the ticket of that revision, or nil when it has left the line.
+func (p *Pool) Ticket(revision uint64) *Ticket { return p.line.byRevision[revision] }
+
+// TicketAt is the ticket that stands under a key, or nil.
+func (p *Pool) TicketAt(key entry.Key) *Ticket { return p.line.byKey[key] }
+
+// Tickets calls yield for every ticket whose key is known, in order of place,
+// until it returns false.
+func (p *Pool) Tickets(yield func(*Ticket) bool) {
+	for t := p.line.first; t != nil; {
+		next := t.next
+		if !yield(t) {
+			return
+		}
+		t = next
+	}
+}
+
+// Able are the tickets that could claim now, those passed over included.
+func (p *Pool) Able() []*Ticket { return p.line.able }
+
+// refreshAble finds the tickets that could claim: the k-th of those that wait
+// (from 0) can when more than k permits are free. A ticket that is passed over
+// uses up no permit.
+func (p *Pool) refreshAble(now Instant) {
+	if p.line.first == nil && len(p.line.able) == 0 {
+		return
+	}
+	for _, t := range p.line.able {
+		t.could = false
+	}
+	old := p.line.able
+	var able []*Ticket
+	free := p.Count() - p.live.len()
+	for t := p.line.first; t != nil && free > 0; t = t.next {
+		if !t.stands() {
+			continue
+		}
+		if !t.session.stalled {
+			free--
+		}
+		if t.couldSince == 0 {
+			t.couldSince = max(now, 1)
+		}
+		t.could = true
+		able = append(able, t)
+	}
+	for _, t := range old {
+		if !t.could {
+			t.couldSince = 0
+		}
+	}
+	p.line.able = able
+}

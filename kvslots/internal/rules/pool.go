@@ -1,0 +1,177 @@
+package rules
+
+import (
+	"crypto/subtle"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// Pool is what the view knows of one pool.
+type Pool struct {
+	ID             entry.Hash
+	ConfigRevision uint64 // of the configuration's last entry, marker or not
+
+	config    entry.ConfigValue // zero where none is registered
+	configAt  time.Time         // of the configuration's last entry
+	slots     []*Slot           // by position; nil where the key was never seen
+	live      positions         // an index of slots: the lent ones
+	newest    uint64            // no slot has a higher fence
+	unsettled []*Slot           // claims in doubt
+	line      line
+	queued    bool // in the world's queue of markers
+}
+
+// Registered tells whether the pool exists.
+func (p *Pool) Registered() bool { return p.config.Incarnation != 0 && !p.config.Deleted }
+
+// Incarnation is 0 where no pool is registered.
+func (p *Pool) Incarnation() uint64 {
+	if !p.Registered() {
+		return 0
+	}
+	return p.config.Incarnation
+}
+
+// Count is the number of slots in force.
+func (p *Pool) Count() int {
+	if !p.Registered() {
+		return 0
+	}
+	return p.config.Count
+}
+
+// InUse is the number of live slots. It may exceed Count.
+func (p *Pool) InUse() int { return p.live.len() }
+
+// Waiting is the number of tickets that stand in the line.
+func (p *Pool) Waiting() int { return p.line.standing() }
+
+// Slot is the slot at a position, or nil where its key was never seen.
+func (p *Pool) Slot(position int) *Slot {
+	if position >= len(p.slots) {
+		return nil
+	}
+	return p.slots[position]
+}
+
+// Slots calls yield for every slot whose key is taken, in order of position,
+// until it returns false.
+func (p *Pool) Slots(yield func(*Slot) bool) {
+	for _, s := range p.slots {
+		if s != nil && s.Taken && !yield(s) {
+			return
+		}
+	}
+}
+
+// InDoubt tells whether there is a claim that its own peer may be about to
+// withdraw.
+func (p *Pool) InDoubt(now Instant) bool {
+	for _, s := range p.unsettled {
+		if s.inDoubt(now) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Slot) inDoubt(now Instant) bool {
+	return s.Live() && !s.settled && now-s.seen < doubtTime
+}
+
+func (p *Pool) knows(incarnation uint64) bool {
+	return p.Registered() && incarnation == p.config.Incarnation
+}
+
+// liveUpTo counts the live slots whose lease is as old as the fence or older.
+func (p *Pool) liveUpTo(fence uint64) int {
+	if fence >= p.newest {
+		return p.live.len()
+	}
+	n := 0
+	for _, s := range p.slots {
+		if s != nil && s.Fence <= fence && s.Live() {
+			n++
+		}
+	}
+	return n
+}
+
+// doubtBelow tells whether a lower position is held by a claim in doubt.
+func (p *Pool) doubtBelow(position int, now Instant) bool {
+	for _, s := range p.unsettled {
+		if s.Position < position && s.inDoubt(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// slotAt is the slot at a position, made if need be.
+func (p *Pool) slotAt(position int) *Slot {
+	for position >= len(p.slots) {
+		p.slots = append(p.slots, nil)
+	}
+	if p.slots[position] == nil {
+		s := &Slot{Pool: p, Position: position}
+		s.due = due{index: -1, of: s}
+		p.slots[position] = s
+	}
+	return p.slots[position]
+}
+
+// reindex brings the index of live slots up to date with one slot.
+func (p *Pool) reindex(s *Slot) {
+	if s.Live() {
+		p.live.put(s.Position)
+	} else {
+		p.live.drop(s.Position)
+	}
+}
+
+// settle finds out which claims in doubt are good. One that is found good may
+// clear up another, so it goes on until nothing changes. What is not live any
+// more, or has been there for so long that its peer would have withdrawn it, is
+// in doubt no longer.
+func (p *Pool) settle(now Instant, exact bool) {
+	for changed := exact; changed; {
+		changed = false
+		for _, s := range p.unsettled {
+			if !s.settled && s.Verdict(now) == Good {
+				s.settled, changed = true, true
+			}
+		}
+	}
+	keep := p.unsettled[:0]
+	for _, s := range p.unsettled {
+		if s.inDoubt(now) {
+			keep = append(keep, s)
+		}
+	}
+	clear(p.unsettled[len(keep):])
+	p.unsettled = keep
+}
+
+// empty tells whether nothing at all is known of the pool.
+func (p *Pool) empty() bool {
+	if p.ConfigRevision != 0 || p.line.first != nil {
+		return false
+	}
+	for _, s := range p.slots {
+		if s != nil && s.Revision != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Lease is the live slot of a lease, or nil.
+func (p *Pool) Lease(lease entry.Hash) *Slot {
+	for _, s := range p.slots {
+		if s != nil && s.Live() && subtle.ConstantTimeCompare(s.Value.Lease[:], lease[:]) == 1 {
+			return s
+		}
+	}
+	return nil
+}

@@ -1,0 +1,390 @@
+// Package rules decides: which slot is lent, who is next in the line, whether a
+// claim is good, and when something has lasted long enough. It is a state
+// machine that is fed with the entries of the bucket's stream in their order.
+// It does no I/O, starts no goroutine and reads no clock: the time is an
+// argument, effects are returned values.
+package rules
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+const (
+	// MarkerTTL is how long the marker of a purged key stays in the bucket. A
+	// view that missed more of the stream than that may have missed a marker.
+	MarkerTTL = 2 * time.Minute
+
+	// StallTime is how long a ticket may let its turn pass before it, and all
+	// the others of its session, are passed over.
+	StallTime = time.Second
+
+	// Slack is how much later than its own peer the others end a lease: the
+	// peer counts from its answer, the others from the claim's timestamp.
+	Slack = time.Second
+
+	// doubtTime is how long a claim may be in doubt. Its peer withdraws it
+	// much sooner or not at all.
+	doubtTime = Instant(3 * time.Second)
+)
+
+// World is the state of the bucket as one peer sees it.
+//
+// The zero value is not ready; use New.
+type World struct {
+	Revision uint64    // the highest sequence applied
+	Time     time.Time // its timestamp, by the stream leader's clock
+
+	pools    map[entry.Hash]*Pool
+	sessions map[entry.Hash]*Session
+	gaps     Gaps
+	dues     dues
+	markers  []marker
+	doubted  map[*Pool]struct{} // pools with claims in doubt
+	able     map[*Pool]struct{} // pools with tickets that could claim
+	touched  []*Pool
+}
+
+// marker is something to be forgotten when its marker has gone from the bucket.
+type marker struct {
+	pool *Pool
+	slot *Slot // nil: the pool itself
+	at   time.Time
+}
+
+// New is a world in which nothing has happened yet.
+func New() *World {
+	return &World{
+		pools:    map[entry.Hash]*Pool{},
+		sessions: map[entry.Hash]*Session{},
+		doubted:  map[*Pool]struct{}{},
+		able:     map[*Pool]struct{}{},
+	}
+}
+
+// Pool is what is known of a pool, or nil.
+func (w *World) Pool(id entry.Hash) *Pool { return w.pools[id] }
+
+// Pools is the number of pools of which anything is known.
+func (w *World) Pools() int { return len(w.pools) }
+
+// Session is a session that is or was alive, or nil.
+func (w *World) Session(id entry.Hash) *Session { return w.sessions[id] }
+
+// Exact tells whether the view is exact: see Gaps.
+func (w *World) Exact() bool { return w.gaps.Exact() }
+
+// Reached notes that the view has reached a barrier that was sent while it
+// stood at sent.
+func (w *World) Reached(sent, barrier uint64) { w.gaps.Reached(sent, barrier) }
+
+// Apply brings the world up to one entry. Entries at or below Revision are
+// ignored. now is the time of the call, age how long ago the entry was written,
+// as far as the caller can tell.
+func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
+	if e.Revision <= w.Revision {
+		return
+	}
+	if e.Revision > w.Revision+1 {
+		w.gaps.Skip(w.Revision+1, e.Revision-1)
+	}
+	w.gaps.Explain(e.Previous)
+	w.Revision, w.Time = e.Revision, e.Time
+	switch e.Key.Kind {
+	case entry.Config:
+		w.applyConfig(e)
+	case entry.Slot:
+		w.applySlot(e, now, age)
+	case entry.Ticket:
+		w.applyTicket(e)
+	case entry.Session:
+		w.applySession(e, now, age)
+	case entry.Barrier:
+		w.heard(e.Key.Session)
+	}
+	w.forget()
+	w.settle(now)
+}
+
+func (w *World) applyConfig(e entry.Entry) {
+	p := w.pool(e.Key.Pool)
+	p.ConfigRevision, p.configAt = e.Revision, e.Time
+	before := p.Incarnation()
+	p.config = e.Config // zero for a marker and for a corrupt value
+	if e.Marker {
+		w.expect(p, nil)
+	}
+	if p.Incarnation() != before {
+		for _, s := range p.slots {
+			if s != nil {
+				p.reindex(s)
+			}
+		}
+	}
+	w.touch(p)
+}
+
+func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
+	p := w.pool(e.Key.Pool)
+	s := p.slotAt(e.Key.N)
+	held := s.Value
+	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
+	s.before, s.promised = s.promised, 0
+	s.Taken, s.Value, s.settled = !e.Marker, e.Slot, false
+	switch {
+	case e.Marker:
+		s.Fence = 0
+		w.dues.drop(&s.due)
+		w.expect(p, s)
+		if t := p.Ticket(e.Ticket); t != nil {
+			p.line.remove(t)
+		}
+	case e.Corrupt != nil:
+		s.Fence = 0
+		w.dues.drop(&s.due)
+	default:
+		s.Fence = e.Slot.Fence
+		if s.Fence == 0 {
+			s.Fence = e.Revision
+		}
+		p.newest = max(p.newest, s.Fence)
+		w.dues.set(&s.due, now.Add(time.Duration(e.Slot.TTL)+Slack-age))
+		w.claimed(p, s)
+		w.heard(e.Slot.Claimer)
+	}
+	if held.Ticket != 0 && held.Ticket != s.Value.Ticket {
+		if t := p.Ticket(held.Ticket); t != nil && t.claim == s {
+			t.claim = nil // a claim that was void: its ticket stands again
+		}
+	}
+	p.reindex(s)
+	w.touch(p)
+}
+
+// claimed notes a claim or a renewal. A renewal is only written for a lease
+// that was granted; a claim is in doubt until it has been judged.
+func (w *World) claimed(p *Pool, s *Slot) {
+	if t := p.Ticket(s.Value.Ticket); t != nil {
+		t.claim = s
+	}
+	if s.settled = s.Value.Fence != 0; !s.settled {
+		p.unsettled = append(p.unsettled, s)
+		w.doubted[p] = struct{}{}
+	}
+}
+
+func (w *World) applyTicket(e entry.Entry) {
+	p := w.pool(e.Key.Pool)
+	if t := p.line.byKey[e.Key]; t != nil {
+		p.line.remove(t)
+		w.left(t.session)
+	}
+	if !e.Marker && e.Corrupt == nil {
+		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait}
+		t.session = w.session(e.Wait.Session)
+		p.line.add(t)
+		w.heard(e.Wait.Session)
+	} else {
+		w.expect(p, nil)
+	}
+	w.touch(p)
+}
+
+func (w *World) applySession(e entry.Entry, now Instant, age time.Duration) {
+	s := w.session(e.Key.Session)
+	changed := s.Present != (!e.Marker && e.Corrupt == nil)
+	s.Present = !e.Marker && e.Corrupt == nil
+	s.Revision, s.Time, s.Value = e.Revision, e.Time, e.Session
+	if s.Present {
+		w.dues.set(&s.due, now.Add(time.Duration(e.Session.Idle)-age))
+	} else {
+		w.dues.drop(&s.due)
+	}
+	w.heard(s.ID)
+	if changed {
+		for t := range s.tickets {
+			w.touch(t.Pool)
+		}
+	}
+	if e.Marker { // an id is used once: its tickets are gone for good
+		for t := range s.tickets {
+			w.touch(t.Pool)
+			t.Pool.line.remove(t)
+		}
+		delete(w.sessions, s.ID)
+	}
+}
+
+// heard notes a sign of life of a session that had let a turn pass.
+func (w *World) heard(id entry.Hash) {
+	s := w.sessions[id]
+	if s == nil || !s.stalled {
+		return
+	}
+	s.stalled = false
+	for t := range s.tickets {
+		t.couldSince = 0
+		w.touch(t.Pool)
+	}
+}
+
+// PassOver passes over the sessions that have let a turn pass for StallTime.
+func (w *World) PassOver(now Instant) {
+	for p := range w.able {
+		for _, t := range p.line.able {
+			if t.session.stalled || t.claimed() || now-t.couldSince < Instant(StallTime) {
+				continue
+			}
+			t.session.stalled = true
+			for other := range t.session.tickets {
+				w.touch(other.Pool)
+			}
+		}
+	}
+	w.settle(now)
+}
+
+// Idle tells whether PassOver has nothing to watch.
+func (w *World) Idle() bool { return len(w.able) == 0 && len(w.doubted) == 0 }
+
+// Settle judges the claims in doubt again: to be called when the view has
+// become exact, and when time has passed.
+func (w *World) Settle(now Instant) {
+	for p := range w.doubted {
+		w.touch(p)
+	}
+	w.settle(now)
+}
+
+// settle brings what is derived up to date, for the pools that were touched.
+func (w *World) settle(now Instant) {
+	for _, p := range w.touched {
+		p.settle(now, w.Exact())
+		p.refreshAble(now)
+		keep(w.doubted, p, len(p.unsettled) > 0)
+		keep(w.able, p, len(p.line.able) > 0)
+	}
+}
+
+func keep(set map[*Pool]struct{}, p *Pool, member bool) {
+	if member {
+		set[p] = struct{}{}
+	} else {
+		delete(set, p)
+	}
+}
+
+// Touched are the pools in which anything may have changed since the last call.
+// The slice is good until the next change of the world.
+func (w *World) Touched() []*Pool {
+	t := w.touched
+	w.touched = w.touched[:0]
+	return t
+}
+
+func (w *World) touch(p *Pool) {
+	for _, q := range w.touched {
+		if q == p {
+			return
+		}
+	}
+	w.touched = append(w.touched, p)
+}
+
+func (w *World) pool(id entry.Hash) *Pool {
+	p := w.pools[id]
+	if p == nil {
+		p = &Pool{ID: id}
+		w.pools[id] = p
+	}
+	return p
+}
+
+// session is the session of that id, made if need be: a ticket may be seen
+// before its session when the session's first entry was skipped.
+func (w *World) session(id entry.Hash) *Session {
+	s := w.sessions[id]
+	if s == nil {
+		s = &Session{ID: id, tickets: map[*Ticket]struct{}{}}
+		s.due = due{index: -1, of: s}
+		w.sessions[id] = s
+	}
+	return s
+}
+
+// left forgets a session of which nothing is known but a ticket that has gone.
+func (w *World) left(s *Session) {
+	if !s.Present && len(s.tickets) == 0 {
+		delete(w.sessions, s.ID)
+	}
+}
+
+// expect queues a slot, or a pool, to be forgotten. Each stands in the queue
+// once, however many markers it gets.
+func (w *World) expect(p *Pool, s *Slot) {
+	queued := &p.queued
+	if s != nil {
+		queued = &s.queued
+	}
+	if !*queued {
+		*queued = true
+		w.markers = append(w.markers, marker{p, s, w.Time})
+	}
+}
+
+// forget drops the keys whose markers have gone from the bucket by now: their
+// last revision is 0 again, and a pool without a key is no pool.
+func (w *World) forget() {
+	for len(w.markers) > 0 && w.Time.Sub(w.markers[0].at) > MarkerTTL {
+		m := w.markers[0]
+		w.markers[0] = marker{}
+		w.markers = w.markers[1:]
+		if m.slot != nil {
+			w.forgetSlot(m.slot)
+		} else {
+			w.forgetConfig(m.pool)
+		}
+		if m.pool.empty() {
+			delete(w.pools, m.pool.ID)
+		}
+	}
+}
+
+func (w *World) forgetSlot(s *Slot) {
+	s.queued = false
+	switch {
+	case s.Taken || s.Revision == 0:
+	case w.Time.Sub(s.Time) > MarkerTTL:
+		s.Revision = 0
+	default:
+		w.expect(s.Pool, s) // it has got another marker since
+	}
+}
+
+func (w *World) forgetConfig(p *Pool) {
+	p.queued = false
+	switch {
+	case p.config.Incarnation != 0 || p.ConfigRevision == 0:
+	case w.Time.Sub(p.configAt) > MarkerTTL:
+		p.ConfigRevision = 0
+	default:
+		w.expect(p, nil)
+	}
+}
+
+// Absent notes what the server said: that the key of a slot which the view
+// holds for a marker, or for absent, has that last revision.
+func (w *World) Absent(s *Slot, revision uint64) {
+	if !s.Taken && revision <= w.Revision {
+		s.Revision = revision
+	}
+}
+
+// AbsentConfig notes what the server said: that a pool's configuration, which
+// the view holds for a marker, is absent.
+func (w *World) AbsentConfig(p *Pool) {
+	if p.config.Incarnation == 0 {
+		p.ConfigRevision = 0
+	}
+}

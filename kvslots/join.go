@@ -1,0 +1,78 @@
+package kvslots
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// join sends a ticket for a borrower who has to wait.
+func (b *bucket) join(lp *local, op *borrow) {
+	if b.self.revision == 0 { // no presence to hold it: rejoin takes it up
+		lp.queue = append(lp.queue, op)
+		return
+	}
+	op.name = b.takeName(lp)
+	b.sendTicket(lp, op)
+}
+
+func (b *bucket) sendTicket(lp *local, op *borrow) {
+	op.ticketKey = entry.Key{Kind: entry.Ticket, Pool: lp.id, Session: op.name.session, N: op.name.n}
+	value := entry.TicketValue{
+		Session: op.name.session, Lease: op.hash, Incarnation: op.incarnation,
+		Wait: entry.Span(max(op.wait, time.Millisecond)),
+	}
+	lp.joining = append(lp.joining, op)
+	lp.flight.Joining++
+	name := op.name
+	b.send(write(op.ticketKey, value, name.revision, op.wait), func(a ack) { b.joined(lp, op, name, a) })
+}
+
+// joined deals with the answer to a ticket. Success is what the view shows; it
+// is there that one who has gone meanwhile loses the ticket again.
+func (b *bucket) joined(lp *local, op *borrow, name ticketName, a ack) {
+	if a.err == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(lp.joining, op)
+	if i < 0 || op.name != name {
+		return // the view has shown it already
+	}
+	lp.joining = slices.Delete(lp.joining, i, i+1)
+	lp.flight.Joining--
+	switch {
+	case errors.Is(a.err, errConflict):
+		op.name.revision = a.revision // the name's marker was another
+		if !op.over {
+			b.sendTicket(lp, op)
+			return
+		}
+		b.freeName(lp, op.name, a.revision)
+	case errors.Is(a.err, errUnknown), errors.Is(a.err, errGone):
+		b.spoil(op.ticketKey, name.revision, func(actual uint64) {
+			b.release(op.ticketKey, actual, 0, b.freer(lp, name))
+		})
+	default:
+		b.freeName(lp, name, name.revision)
+	}
+	if !op.over && b.failed(lp, op, a.err) {
+		lp.queue = slices.Insert(lp.queue, 0, op)
+	}
+	b.dirty[lp.id] = struct{}{}
+	b.follow()
+}
+
+func (b *bucket) freeName(lp *local, name ticketName, revision uint64) {
+	name.revision, name.at = revision, b.now()
+	lp.names = append(lp.names, name)
+	b.tidy(lp)
+}
+
+// freer is what release is to do when a ticket's key is free.
+func (b *bucket) freer(lp *local, name ticketName) func(uint64) {
+	return func(revision uint64) { b.freeName(lp, name, revision) }
+}

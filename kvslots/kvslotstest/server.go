@@ -1,0 +1,77 @@
+// Package kvslotstest helps with tests that need a real JetStream: servers in
+// the test's own process, on loopback, on ports that the kernel picks.
+package kvslotstest
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Server is a nats-server with JetStream that runs for as long as the test.
+type Server struct {
+	*server.Server
+	t    testing.TB
+	opts server.Options
+}
+
+// Start starts a server that keeps its data in the given directory; "" stands
+// for one of the test's own. change may change the options.
+func Start(t testing.TB, dir string, change ...func(*server.Options)) *Server {
+	t.Helper()
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	s := &Server{t: t, opts: server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+	}}
+	for _, c := range change {
+		c(&s.opts)
+	}
+	s.start()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func (s *Server) start() {
+	s.t.Helper()
+	opts := s.opts
+	srv, err := server.NewServer(&opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(10 * time.Second) {
+		s.t.Fatal("nats-server did not get ready")
+	}
+	s.Server = srv
+}
+
+// Stop stops the server and waits until it is gone.
+func (s *Server) Stop() {
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// Restart stops the server and starts it again on the same directory and port.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.opts.Port = s.Addr().(*net.TCPAddr).Port
+	s.Stop()
+	s.start()
+}
+
+// Connect connects to the server; the connection ends with the test.
+func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	opts = append([]nats.Option{nats.InProcessServer(s.Server)}, opts...)
+	nc, err := nats.Connect("", opts...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(nc.Close)
+	return nc
+}

@@ -1,0 +1,188 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// inspect reads a pool's state from the view. A claim that its peer may be
+// about to withdraw is waited for.
+func (b *bucket) inspect(ctx context.Context, id entry.Hash) (State, error) {
+	var state State
+	var found bool
+	err := b.ask(ctx, func() bool {
+		p := b.world.Pool(id)
+		if found = p != nil && p.Registered(); !found {
+			return true
+		}
+		state = stateOf(p)
+		return !p.InDoubt(b.now())
+	})
+	if err == nil && !found {
+		err = ErrNoPool
+	}
+	return state, err
+}
+
+func stateOf(p *rules.Pool) State {
+	return State{Count: p.Count(), InUse: p.InUse(), Waiting: p.Waiting()}
+}
+
+// configOf is what the view knows of a pool's configuration.
+func (b *bucket) configOf(id entry.Hash) (revision uint64, value entry.ConfigValue) {
+	if p := b.world.Pool(id); p != nil {
+		revision = p.ConfigRevision
+		if p.Registered() {
+			value = entry.ConfigValue{Count: p.Count(), Incarnation: p.Incarnation()}
+		}
+	}
+	return revision, value
+}
+
+// register writes a pool's configuration, unless it is what it should be.
+func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (State, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	key := entry.Key{Kind: entry.Config, Pool: id}
+	for {
+		b.mu.Lock()
+		expected, value := b.configOf(id)
+		b.mu.Unlock()
+		if value.Incarnation != 0 && value.Count == count {
+			state, err := b.inspect(ctx, id)
+			if err == nil && state.Count == count {
+				return state, nil
+			}
+			if err != nil && !errors.Is(err, ErrNoPool) {
+				return State{}, err
+			}
+			continue
+		}
+		value.Count = count
+		if value.Incarnation == 0 {
+			value.Incarnation = randomIncarnation()
+		}
+		a, err := b.put1(ctx, write(key, value, expected, 0))
+		switch {
+		case err != nil:
+			return State{}, err
+		case a.err == nil:
+			return b.registered(ctx, id, count, a.revision)
+		}
+		if err := b.afterConflict(ctx, id, a); err != nil {
+			return State{}, err
+		}
+	}
+}
+
+// registered reads the state that a registration leaves, as near to its own
+// instant as can be.
+func (b *bucket) registered(ctx context.Context, id entry.Hash, count int, revision uint64) (State, error) {
+	state, seen := State{Count: count}, false
+	err := b.askAt(ctx, revision, func() bool {
+		p := b.world.Pool(id)
+		current := p != nil && p.ConfigRevision == revision
+		if current || !seen {
+			seen = true
+			if p != nil {
+				state = State{Count: count, InUse: p.InUse(), Waiting: p.Waiting()}
+			}
+		}
+		if current && !b.world.Exact() {
+			b.wantExact()
+			return false
+		}
+		return !current || !p.InDoubt(b.now())
+	})
+	return state, err
+}
+
+// remove marks a pool as deleted, which ends its leases, and purges what it
+// leaves: its incarnation never comes back.
+func (b *bucket) remove(ctx context.Context, id entry.Hash) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	key := entry.Key{Kind: entry.Config, Pool: id}
+	for {
+		b.mu.Lock()
+		expected, value := b.configOf(id)
+		b.mu.Unlock()
+		if value.Incarnation == 0 {
+			if _, err := b.inspect(ctx, id); errors.Is(err, ErrNoPool) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			continue
+		}
+		value.Deleted = true
+		m := write(key, value, expected, 0)
+		m.Header.Set(entry.HeaderTTL, wholeSeconds(guard))
+		a, err := b.put1(ctx, m)
+		switch {
+		case err != nil:
+			return err
+		case a.err == nil:
+			return b.askAt(ctx, a.revision, func() bool { b.clear(id, value.Incarnation); return true })
+		}
+		if err := b.afterConflict(ctx, id, a); err != nil {
+			return err
+		}
+	}
+}
+
+// clear purges the slots and tickets of an incarnation that has been deleted.
+func (b *bucket) clear(id entry.Hash, incarnation uint64) {
+	p := b.world.Pool(id)
+	if p == nil {
+		return
+	}
+	p.Slots(func(s *rules.Slot) bool {
+		if s.Value.Incarnation == incarnation {
+			b.release(slotKey(id, s.Position), s.Revision, 0, nil)
+		}
+		return true
+	})
+	p.Tickets(func(t *rules.Ticket) bool {
+		if t.Value.Incarnation == incarnation && t.Key.Session != b.self.id {
+			b.release(t.Key, t.Revision, 0, nil)
+		}
+		return true
+	})
+}
+
+// put1 sends one write and waits for its answer. A write that may or may not
+// have happened is an error; one that certainly has not is an answer.
+func (b *bucket) put1(ctx context.Context, m *nats.Msg) (ack, error) {
+	acked := make(chan ack, 1)
+	b.mu.Lock()
+	if b.closing {
+		b.mu.Unlock()
+		return ack{}, ErrClosed
+	}
+	b.send(m, func(a ack) { acked <- a })
+	b.mu.Unlock()
+	select {
+	case a := <-acked:
+		if errors.Is(a.err, errUnknown) || errors.Is(a.err, errGone) || errors.Is(a.err, errRefused) {
+			return a, unavailable(a.err)
+		}
+		return a, nil
+	case <-ctx.Done():
+		return ack{}, context.Cause(ctx)
+	}
+}
+
+// afterConflict waits until it makes sense to try again: until the view has
+// caught up with what is there.
+func (b *bucket) afterConflict(ctx context.Context, id entry.Hash, a ack) error {
+	if !errors.Is(a.err, errConflict) || a.revision == 0 {
+		return b.pauseFor(ctx, id, a)
+	}
+	return b.askAt(ctx, a.revision, func() bool { return true })
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module     = "github.com/kvslots/kvslots"
+	moduleRoot = "../.."
+)
+
+// direction says what the packages of a directory may import of this module:
+// the directories, with what is below them. The first row that matches a
+// package is its own.
+var direction = []struct {
+	of  string
+	may []string
+}{
+	{"cmd", []string{"gateway", "natsembed", "bench", "kvslots"}},
+	{"bench", []string{"gateway", "natsembed", "kvslots"}},
+	{"gateway/internal", []string{"gateway/internal", "kvslots"}},
+	{"gateway/library", []string{"gateway/internal", "kvslots"}},
+	{"gateway/dflockd", []string{"gateway/internal", "kvslots"}},
+	{"gateway/forrst", []string{"gateway/internal", "kvslots"}},
+	{"gateway/natsapi", []string{"gateway/internal", "kvslots"}},
+	{"gateway", []string{"gateway/internal", "kvslots"}},
+	{"natsembed", nil},
+	{"kvslots/internal", []string{"kvslots/internal"}},
+	{"kvslots/kvslotstest", []string{"kvslots", "natsembed"}},
+	{"kvslots", []string{"kvslots/internal"}},
+}
+
+// Imports go one way only, and dialects never import each other (DESIGN.md,
+// "Layout and imports").
+func TestImports(t *testing.T) {
+	for _, file := range sources(t) {
+		pkg := path.Dir(file.name)
+		for _, spec := range file.tree.Imports {
+			imported := importPath(t, spec)
+			if !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+			imported = strings.TrimPrefix(imported, module+"/")
+			if !mayImport(t, pkg, imported) {
+				t.Errorf("%s must not import %s", file.name, imported)
+			}
+		}
+	}
+}
+
+func mayImport(t *testing.T, pkg, imported string) bool {
+	t.Helper()
+	for _, row := range direction {
+		if !within(pkg, row.of) {
+			continue
+		}
+		for _, dir := range row.may {
+			if within(imported, dir) {
+				return true
+			}
+		}
+		return false
+	}
+	t.Errorf("no direction is known for package %s", pkg)
+	return true
+}
+
+func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+// The rules do no I/O, read no clock and start no goroutine; time is an
+// argument.
+func TestRulesArePure(t *testing.T) {
+	clock := map[string]bool{
+		"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true,
+		"AfterFunc": true, "Tick": true, "NewTicker": true, "NewTimer": true,
+	}
+	for _, file := range sources(t) {
+		if !within(path.Dir(file.name), "kvslots/internal") {
+			continue
+		}
+		for _, spec := range file.tree.Imports {
+			switch imported := importPath(t, spec); {
+			case strings.HasPrefix(imported, module+"/kvslots/internal/"):
+			case strings.Contains(imported, "."):
+				t.Errorf("%s imports %s; only the standard library is allowed", file.name, imported)
+			case within(imported, "net"), within(imported, "os"), imported == "io", imported == "context", imported == "sync", imported == "log":
+				t.Errorf("%s imports %s", file.name, imported)
+			}
+		}
+		ast.Inspect(file.tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s starts a goroutine", file.name)
+			case *ast.SelectorExpr:
+				if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "time" && clock[n.Sel.Name] {
+					t.Errorf("%s uses time.%s", file.name, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// The top level stays as small as the README says it is.
+func TestTopLevel(t *testing.T) {
+	known := map[string]bool{
+		"cmd": true, "kvslots": true, "gateway": true, "natsembed": true, "bench": true,
+		"go.mod": true, "go.sum": true, "Makefile": true, "README.md": true, "LICENSE": true,
+		"kvslots-data": true, "bin": true, // left by make; ignored by git
+	}
+	entries, err := os.ReadDir(moduleRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); !known[name] && !strings.HasPrefix(name, ".") {
+			t.Errorf("%s does not belong at the top level", name)
+		}
+	}
+}
+
+// source is a Go file that is no test; its name is relative to the module.
+type source struct {
+	name string
+	tree *ast.File
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var found []source
+	err := filepath.WalkDir(moduleRoot, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != moduleRoot && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "kvslots-data") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(moduleRoot, name)
+		found = append(found, source{filepath.ToSlash(relative), tree})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func importPath(t *testing.T, spec *ast.ImportSpec) string {
+	t.Helper()
+	imported, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imported
+}

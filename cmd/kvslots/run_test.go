@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// noEnv is an empty environment.
+func noEnv(string) (string, bool) { return "", false }
+
+// envOf is an environment of exactly these variables.
+func envOf(vars map[string]string) lookupEnv {
+	return func(name string) (string, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+// call runs the program to its end.
+func call(t *testing.T, env lookupEnv, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(""), &out, &errs, env)
+	return code, out.String(), errs.String()
+}
+
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		args           []string
+		code           int
+		stdout, stderr string // what they contain
+	}{
+		{"version", []string{"version"}, 0, "kvslots ", ""},
+		{"help", []string{"--help"}, 0, "serve", ""},
+		{"help of serve", []string{"serve", "--help"}, 0, "--http-addr", ""},
+		{"no command", nil, 0, "Usage:", ""},
+		{"unknown command", []string{"lend"}, 2, "", `kvslots: unknown command "lend"`},
+		{"unknown flag", []string{"serve", "--bogus"}, 2, "", "kvslots: unknown flag: --bogus\nRun 'kvslots serve --help' for usage."},
+		{"unknown flag of the program", []string{"--bogus"}, 2, "", "unknown flag: --bogus"},
+		{"argument", []string{"serve", "now"}, 2, "", `unknown command "now" for "kvslots serve"`},
+		{"argument of version", []string{"version", "now"}, 2, "", `unknown command "now" for "kvslots version"`},
+		{"flag without value", []string{"serve", "--sync"}, 2, "", "flag needs an argument: --sync"},
+		{"bad choice", []string{"serve", "--sync", "never"}, 2, "", `"--sync" flag: must be one of always, interval`},
+		{"bad level", []string{"serve", "--log-level", "loud"}, 2, "", `"--log-level" flag: must be one of`},
+		{"bad duration", []string{"serve", "--max-ttl", "soon"}, 2, "", `"--max-ttl" flag: must be a duration`},
+		{"fraction of a second", []string{"serve", "--max-wait", "1500ms"}, 2, "", "must be whole seconds"},
+		{"duration out of range", []string{"serve", "--max-ttl", "0"}, 2, "", "must be between 1s and 8760h"},
+		{"replicas out of range", []string{"serve", "--replicas", "6"}, 2, "", "must be an integer between 1 and 5"},
+		{"address without port", []string{"serve", "--http-addr", "localhost"}, 2, "", "must be host:port"},
+		{"replicas of one server", []string{"serve", "--replicas", "3"}, 2, "", "--replicas 3 needs --nats-url"},
+		{"user without a NATS", []string{"serve", "--nats-user", "u", "--nats-password", "p"}, 2, "", "need --nats-url"},
+		{"no data directory", []string{"serve", "--data-dir", ""}, 2, "", "--data-dir must not be empty"},
+		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0"}, 1, "", `"level":"error"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := call(t, noEnv, c.args...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if !strings.Contains(stdout, c.stdout) || c.stdout == "" && stdout != "" {
+				t.Errorf("stdout %q, want %q", stdout, c.stdout)
+			}
+			if !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+				t.Errorf("stderr %q, want %q", stderr, c.stderr)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const (
+	openTimeout  = time.Minute
+	closeTimeout = 10 * time.Second
+)
+
+func serveCommand(env lookupEnv) *cobra.Command {
+	s := defaultSettings()
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gateway",
+		Long: "Serve pools over HTTP, from an embedded NATS server or from one that runs already.\n\n" +
+			"Every flag has an environment twin (--http-addr is KVSLOTS_HTTP_ADDR) and a key in the\n" +
+			"configuration file; flag beats environment beats file. A bare number is seconds.\n" +
+			"SIGTERM drains and exits; a second one makes haste.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := applySources(command.Flags(), env); err != nil {
+				return err
+			}
+			if err := s.validate(); err != nil {
+				return err
+			}
+			log, err := newLogger(command.ErrOrStderr(), s.logLevel, s.logFormat)
+			if err != nil {
+				return err
+			}
+			return serveLogged(command.Context(), s, log)
+		},
+	}
+	s.addFlags(command.Flags())
+	return command
+}
+
+// serveLogged serves until a signal comes.
+func serveLogged(ctx context.Context, s settings, log zerolog.Logger) error {
+	stop, hurry, release := stopSignals(ctx)
+	defer release()
+	err := serve(stop, hurry, s, log)
+	if errors.Is(err, context.Canceled) && stop.Err() != nil {
+		err = nil // stopped before it had quite started
+	}
+	if err != nil {
+		log.Error().Err(err).Msg("failed")
+		return loggedError{err}
+	}
+	log.Info().Msg("stopped")
+	return nil
+}
+
+// serve runs everything: the listener, NATS, the store, the gateway. It ends
+// them in the opposite order when stop ends; hurry cuts the drain short.
+func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
+	ln, err := net.Listen("tcp", s.httpAddr) // first: the one thing that often fails
+	if err != nil {
+		return fmt.Errorf("HTTP: %w", err)
+	}
+	defer ln.Close()
+	nats, err := openBackend(stop, s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, nats.close()) }()
+	store, err := openStore(stop, nats, s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore(store)) }()
+	logListening(log, ln, nats, s)
+	return serveHTTP(stop, hurry, newGateway(store, nats.sync, s, log), ln)
+}
+
+func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logger) (*kvslots.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return kvslots.Open(ctx, nats.nc, kvslots.Config{
+		Replicas: s.replicas,
+		MaxTTL:   s.maxTTL,
+		MaxWait:  s.maxWait,
+		Logger:   log.With().Str("component", "store").Logger(),
+	})
+}
+
+// closeStore takes a context of its own: the others have ended by then.
+func closeStore(store *kvslots.Store) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return store.Close(ctx)
+}
+
+func newGateway(store *kvslots.Store, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
+	lending := gateway.NewLending()
+	return gateway.New(gateway.Config{
+		Store:     store,
+		Sync:      sync,
+		Lending:   lending,
+		Dialects:  []gateway.Dialect{library.New(store, lending, log)},
+		DrainWait: s.drainWait,
+		Version:   versionName(),
+		Logger:    log.With().Str("component", "http").Logger(),
+	})
+}
+
+// serveHTTP answers until stop ends, then drains.
+func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener) error {
+	served := make(chan error, 1)
+	go func() { served <- gw.Serve(ln) }()
+	select {
+	case err := <-served: // the listener failed; there is nothing to wait for
+		hurried, cancel := context.WithCancel(hurry)
+		cancel()
+		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))
+	case <-stop.Done():
+		return errors.Join(gw.Drain(hurry), <-served)
+	}
+}
+
+// logListening says where; the message and the field http are a contract.
+func logListening(log zerolog.Logger, ln net.Listener, nats *backend, s settings) {
+	event := log.Info().Str("http", ln.Addr().String()).Str("version", versionName()).Str("sync", nats.sync)
+	if nats.server == nil {
+		event.Str("nats", nats.nc.ConnectedUrlRedacted())
+	} else {
+		event.Str("data_dir", s.dataDir)
+	}
+	event.Msg("listening")
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const pool = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
+
+// program is a serve that runs within the test.
+type program struct {
+	url  string
+	logs *logs
+	stop context.CancelFunc // what SIGTERM does
+	code chan int
+}
+
+// startServe runs serve and waits until it listens; it is stopped with the
+// test, if not before.
+func startServe(t *testing.T, env lookupEnv, args ...string) *program {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &program{logs: newLogs(), stop: cancel, code: make(chan int, 1)}
+	args = append([]string{"serve", "--http-addr", "127.0.0.1:0", "--drain-wait", "0"}, args...)
+	go func() { p.code <- run(ctx, args, strings.NewReader(""), io.Discard, p.logs, env) }()
+	t.Cleanup(func() {
+		cancel()
+		p.exitCode(t)
+	})
+	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
+	return p
+}
+
+// exitCode waits for the end.
+func (p *program) exitCode(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-p.code:
+		p.code <- code // for the next who asks
+		return code
+	case <-time.After(30 * time.Second):
+		t.Fatalf("does not end; its logs:\n%s", p.logs)
+		return -1
+	}
+}
+
+// ask sends a request on a connection of its own.
+func (p *program) ask(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// want is ask with an expectation.
+func (p *program) want(t *testing.T, method, path, body string, code int, answer string) {
+	t.Helper()
+	if gotCode, got := p.ask(t, method, path, body); gotCode != code || !strings.Contains(got, answer) {
+		t.Errorf("%s %s %s\n got %d %s\nwant %d %s", method, path, body, gotCode, got, code, answer)
+	}
+}
+
+// logs are JSON lines that can be waited for.
+type logs struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newLogs() *logs { return &logs{changed: make(chan struct{})} }
+
+func (l *logs) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return l.text.Write(line)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// waitFor gives the line with a message.
+func (l *logs) waitFor(t *testing.T, message string) map[string]any {
+	t.Helper()
+	timeout := time.After(30 * time.Second)
+	for {
+		l.mu.Lock()
+		text, changed := l.text.String(), l.changed
+		l.mu.Unlock()
+		for line := range strings.Lines(text) {
+			var fields map[string]any
+			if json.Unmarshal([]byte(line), &fields) == nil && fields["message"] == message {
+				return fields
+			}
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("never logged %q, but:\n%s", message, text)
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"always"}`)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, `"count":1`)
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"position":0`)
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, `{"error":"no resource available"}`)
+	p.want(t, "GET", "/metrics", "", 200, `kvslots_build_info`)
+	p.stop()
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+	}
+	p.logs.waitFor(t, "stopped")
+}
+
+func TestServeTakesItsEnvironment(t *testing.T) {
+	p := startServe(t, envOf(map[string]string{
+		"KVSLOTS_DATA_DIR": t.TempDir(),
+		"KVSLOTS_SYNC":     "interval",
+		"KVSLOTS_MAX_TTL":  "7",
+	}))
+	p.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"interval"}`)
+	if !strings.Contains(p.logs.String(), "a power cut may take") {
+		t.Errorf("no warning about sync interval in the logs:\n%s", p.logs)
+	}
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"expires_in":7`)
+}
+
+func TestRestartKeepsPoolsAndLeases(t *testing.T) {
+	dir := t.TempDir()
+	p := startServe(t, noEnv, "--data-dir", dir)
+	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+	_, answer := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`)
+	var lease struct {
+		Lease string `json:"lease"`
+	}
+	if err := json.Unmarshal([]byte(answer), &lease); err != nil {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	p.stop()
+	if code := p.exitCode(t); code != exitDone {
+		t.Fatalf("exit code %d; logs:\n%s", code, p.logs)
+	}
+
+	p = startServe(t, noEnv, "--data-dir", dir)
+	p.want(t, "GET", "/l/"+pool, "", 200, `"count":2,"in_use":1,"available":1`)
+	p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.Lease+`"}`, 200, `{"returned":true}`)
+	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+}
+
+func TestServeDrains(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+	answer := make(chan string, 1)
+	go func() {
+		code, body := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30,"wait":50}`)
+		answer <- fmt.Sprint(code, " ", body)
+	}()
+	for waiting := false; !waiting; {
+		_, state := p.ask(t, "GET", "/l/"+pool, "")
+		waiting = strings.Contains(state, `"waiting":1`)
+	}
+	p.stop()
+	if got := <-answer; got != `503 {"error":"draining"}` {
+		t.Errorf("the waiter was told %s", got)
+	}
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+	}
+}
+
+func TestServeFails(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	startServe(t, noEnv, "--data-dir", dir)
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"address in use", []string{"--http-addr", taken.Addr().String(), "--data-dir", t.TempDir()}, "address already in use"},
+		{"directory in use", []string{"--http-addr", "127.0.0.1:0", "--data-dir", dir}, "data directory " + dir + " is in use by another kvslots process"},
+		{"no NATS there", []string{"--http-addr", "127.0.0.1:0", "--nats-url", "nats://hunter2:hunter2@" + closedPort(t)}, "NATS: "},
+		{"no credentials file", []string{"--http-addr", "127.0.0.1:0", "--nats-url", "nats://" + taken.Addr().String(), "--nats-creds", "/nonexistent"}, "NATS: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, _, stderr := call(t, noEnv, append([]string{"serve"}, c.args...)...)
+			if code != exitFailed {
+				t.Errorf("exit code %d", code)
+			}
+			if !strings.Contains(stderr, `"message":"failed"`) || !strings.Contains(stderr, c.want) {
+				t.Errorf("stderr %s, want %q", stderr, c.want)
+			}
+			if strings.Contains(stderr, "hunter2") {
+				t.Errorf("the password is in the logs:\n%s", stderr)
+			}
+		})
+	}
+}
+
+// closedPort is an address on which nobody listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func TestServeOnAnExistingNATS(t *testing.T) {
+	nats := startNATS(t, "kv", "hunter2")
+	env := envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"})
+	one := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
+	two := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
+	one.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"external"}`)
+	one.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	two.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"position":0`)
+	one.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
+	for _, p := range []*program{one, two} {
+		p.stop()
+		if code := p.exitCode(t); code != exitDone {
+			t.Errorf("exit code %d", code)
+		}
+		if strings.Contains(p.logs.String(), "hunter2") {
+			t.Errorf("the password is in the logs:\n%s", p.logs)
+		}
+		if _, err := os.Stat("kvslots-data"); err == nil {
+			t.Error("a data directory was made for nothing")
+		}
+	}
+}
+
+// startNATS runs a server that is not ours, and gives its URL.
+func startNATS(t *testing.T, user, password string) string {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: -1,
+		Username: user, Password: password,
+		JetStream: true, StoreDir: t.TempDir(),
+		NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	})
+	if !srv.ReadyForConnections(10 * time.Second) {
+		t.Fatal("NATS is not ready")
+	}
+	return srv.ClientURL()
+}
+
+// Neither the pool's id nor a lease's is in any line, whatever the level.
+func TestServeLogsNoSecrets(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--log-level", "debug")
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	_, answer := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1}`)
+	var lease struct {
+		Lease string `json:"lease"`
+	}
+	if err := json.Unmarshal([]byte(answer), &lease); err != nil {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":10}`, 200, "") // after the first expired
+	p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.Lease+`"}`, 200, `{"returned":false}`)
+	p.want(t, "DELETE", "/l/"+pool, "", 200, "")
+	_, metrics := p.ask(t, "GET", "/metrics", "")
+	p.stop()
+	p.exitCode(t)
+	for _, secret := range []string{pool, lease.Lease} {
+		for _, text := range []string{p.logs.String(), metrics} {
+			if strings.Contains(strings.ToLower(text), secret) || strings.Contains(text, strings.ReplaceAll(secret, "-", "")) {
+				t.Errorf("%s is in\n%s", secret, text)
+			}
+		}
+	}
+	p.logs.waitFor(t, "request") // the debug lines were on
+}

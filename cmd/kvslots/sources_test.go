@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// load reads settings as serve does.
+func load(t *testing.T, args []string, env map[string]string) (settings, error) {
+	t.Helper()
+	s := defaultSettings()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	err := applySources(flags, envOf(env))
+	return s, err
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPrecedence(t *testing.T) {
+	file := writeFile(t, "kvslots.yaml", "max-ttl: 10\nmax-wait: 10s\nreplicas: 3\ndata-dir: /from/file\n")
+	s, err := load(t,
+		[]string{"--max-ttl", "30s"},
+		map[string]string{
+			"KVSLOTS_CONFIG":   file,
+			"KVSLOTS_MAX_TTL":  "20",
+			"KVSLOTS_MAX_WAIT": "20",
+			"KVSLOTS_DATA_DIR": "", // as if it were not set
+			"KVSLOTS_UNKNOWN":  "x",
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultSettings()
+	want.maxTTL = 30 * time.Second  // flag
+	want.maxWait = 20 * time.Second // environment
+	want.replicas = 3               // file
+	want.dataDir = "/from/file"     // file
+	if s != want {
+		t.Errorf("got  %+v\nwant %+v", s, want)
+	}
+}
+
+func TestEveryFlagHasATwin(t *testing.T) {
+	s := defaultSettings()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.addFlags(flags)
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name == configFlag {
+			return
+		}
+		value := flag.DefValue
+		if value == "" {
+			value = "some text"
+		}
+		for _, apply := range []func() error{
+			func() error { return applyEnvironment(flags, envOf(map[string]string{envName(flag.Name): value})) },
+			func() error { return applyKey(flags, flag.Name, value) },
+		} {
+			flag.Changed = false
+			if err := apply(); err != nil || !flag.Changed {
+				t.Errorf("%s: changed %v, %v", flag.Name, flag.Changed, err)
+			}
+		}
+	})
+}
+
+func TestFileFormats(t *testing.T) {
+	for name, content := range map[string]string{
+		"a.yaml": "sync: interval\nmax-ttl: 90\ndrain-wait: 1h\n",
+		"a.yml":  "SYNC: interval\nmax-ttl: \"90\"\ndrain-wait: 1h\n",
+		"a.toml": "sync = \"interval\"\nmax-ttl = 90\ndrain-wait = \"1h\"\n",
+		"a.json": `{"sync":"interval","max-ttl":90,"drain-wait":"1h"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := load(t, []string{"--config", writeFile(t, name, content)}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.sync != "interval" || s.maxTTL != 90*time.Second || s.drainWait != time.Hour {
+				t.Errorf("got %+v", s)
+			}
+		})
+	}
+}
+
+func TestBadSources(t *testing.T) {
+	for _, c := range []struct {
+		name, file, content string
+		env                 map[string]string
+		want                string
+	}{
+		{"environment", "", "", map[string]string{"KVSLOTS_SYNC": "never"}, "KVSLOTS_SYNC: must be one of always, interval"},
+		{"environment's number", "", "", map[string]string{"KVSLOTS_REPLICAS": "many"}, "KVSLOTS_REPLICAS: must be an integer"},
+		{"value", "a.yaml", "max-ttl: soon\n", nil, "a.yaml: max-ttl: must be a duration"},
+		{"fraction", "a.json", `{"max-ttl":1.5}`, nil, "max-ttl: must be a duration"},
+		{"large number", "a.json", `{"max-ttl":1e30}`, nil, "max-ttl: must be"},
+		{"list", "a.yaml", "sync: [always]\n", nil, "sync: must be a single value"},
+		{"null", "a.yaml", "sync:\n", nil, "sync: must be a single value"},
+		{"unknown key", "a.yaml", "sink: always\n", nil, `unknown key "sink"`},
+		{"section", "a.toml", "[http]\naddr = \":0\"\n", nil, `unknown key "http.addr"`},
+		{"file in a file", "a.yaml", "config: b.yaml\n", nil, `unknown key "config"`},
+		{"help", "a.yaml", "help: true\n", nil, `unknown key "help"`},
+		{"not YAML", "a.yaml", "sync: [\n", nil, "a.yaml: "},
+		{"other format", "a.ini", "sync=always\n", nil, "must end in .yaml"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var args []string
+			if c.file != "" {
+				args = []string{"--config", writeFile(t, c.file, c.content)}
+			}
+			_, err := load(t, args, c.env)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if _, usage := errors.AsType[usageError](err); !usage {
+				t.Errorf("%v is no usage error", err)
+			}
+		})
+	}
+	if _, err := load(t, []string{"--config", filepath.Join(t.TempDir(), "none.yaml")}, nil); err == nil {
+		t.Error("a file that does not exist was accepted")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*settings)
+		want   string // in the error; none when empty
+	}{
+		{"defaults", func(*settings) {}, ""},
+		{"one URL", func(s *settings) { s.natsURL = "nats://127.0.0.1:4222" }, ""},
+		{"several URLs", func(s *settings) { s.natsURL = "tls://a:4222, b:4222,ws://c" }, ""},
+		{"URL with a password", func(s *settings) { s.natsURL = "nats://u:p@a:4222" }, ""},
+		{"replicas elsewhere", func(s *settings) { s.natsURL = "a"; s.replicas = 3 }, ""},
+		{"user and password", func(s *settings) { s.natsURL = "a"; s.natsUser = "u"; s.natsPassword = "hunter2" }, ""},
+		{"other scheme", func(s *settings) { s.natsURL = "http://hunter2@a" }, "--nats-url must be"},
+		{"not a URL", func(s *settings) { s.natsURL = "nats://u:hunter2@a:b:c" }, "--nats-url must be"},
+		{"empty URL in the list", func(s *settings) { s.natsURL = "a,,b" }, "--nats-url must be"},
+		{"user alone", func(s *settings) { s.natsURL = "a"; s.natsUser = "u" }, "go together"},
+		{"password alone", func(s *settings) { s.natsURL = "a"; s.natsPassword = "hunter2" }, "go together"},
+		{"creds and user", func(s *settings) {
+			s.natsURL, s.natsCreds, s.natsUser, s.natsPassword = "a", "f", "u", "hunter2"
+		}, "exclude each other"},
+		{"creds without URL", func(s *settings) { s.natsCreds = "f" }, "need --nats-url"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := defaultSettings()
+			c.change(&s)
+			err := s.validate()
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the password is in %q", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+# Everything needs Go alone, except race (a C compiler) and check's govulncheck.
+
+GO       ?= go
+FUZZTIME ?= 30s
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+
+.PHONY: run build test race check soak bench fuzz
+
+run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
+	$(GO) run ./cmd/kvslots serve
+
+build: ## bin/kvslots
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/kvslots ./cmd/kvslots
+
+test:
+	CGO_ENABLED=0 $(GO) test -timeout 10m ./...
+
+race:
+	$(GO) test -race -short -timeout 20m ./...
+
+check: ## formatting, vet, staticcheck, known vulnerabilities, direction of imports
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -count=1 -run 'TestImports|TestRulesArePure|TestTopLevel' ./cmd/kvslots
+	@if ! command -v govulncheck >/dev/null; then \
+		echo "govulncheck: skipped, not installed (go install golang.org/x/vuln/cmd/govulncheck@latest)"; \
+	else \
+		govulncheck ./...; code=$$?; \
+		case $$code in \
+			0) ;; \
+			3) exit 3 ;; \
+			*) echo "govulncheck: skipped, it could not run (exit code $$code)" ;; \
+		esac; \
+	fi
+
+soak: ## the long tests, at their full length
+	KVSLOTS_SOAK=1 $(GO) test -count=1 -timeout 2h -run 'Soak' -v ./...
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## each target for FUZZTIME
+	@set -e; for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done

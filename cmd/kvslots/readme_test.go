@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestReadmeSession does what the README's console blocks say and compares the
+// answers. It plays the shell and curl itself: tests need Go alone.
+func TestReadmeSession(t *testing.T) {
+	steps := readmeSteps(t)
+	if len(steps) < 10 {
+		t.Fatalf("found only %d commands in the README", len(steps))
+	}
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	s := &session{server: strings.TrimPrefix(p.url, "http://"), vars: map[string]string{}}
+	for _, step := range steps {
+		got, err := s.run(step.command)
+		if err != nil {
+			t.Fatalf("$ %s\n%v", step.command, err)
+		}
+		s.learn(step.output, got)
+		if want := s.translate(step.output); anyTime(got) != anyTime(want) {
+			t.Errorf("$ %s\n got %s\nwant %s", step.command, got, want)
+		}
+	}
+}
+
+// Every flag of serve is in the README, with its default.
+func TestReadmeFlags(t *testing.T) {
+	readme := readReadme(t)
+	s := defaultSettings()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.addFlags(flags)
+	flags.VisitAll(func(flag *pflag.Flag) {
+		row := regexp.MustCompile("(?m)^\\| .*`--" + flag.Name + "`.*$").FindString(readme)
+		if row == "" {
+			t.Errorf("--%s is not in the README's table", flag.Name)
+		} else if flag.DefValue != "" && !strings.Contains(row, "| `"+flag.DefValue+"` |") {
+			t.Errorf("the README gives another default of --%s than %s: %s", flag.Name, flag.DefValue, row)
+		}
+	})
+}
+
+// The targets that the README names are there.
+func TestReadmeTargets(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(moduleRoot, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range regexp.MustCompile(`make ([a-z]+)`).FindAllStringSubmatch(readReadme(t), -1) {
+		if !strings.Contains(string(makefile), "\n"+match[1]+":") {
+			t.Errorf("the Makefile has no target %s", match[1])
+		}
+	}
+}
+
+func readReadme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(moduleRoot, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// step is a command and what it prints.
+type step struct{ command, output string }
+
+func readmeSteps(t *testing.T) []step {
+	t.Helper()
+	var steps []step
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(readReadme(t), -1) {
+		for line := range strings.Lines(block[1]) {
+			line = strings.TrimSuffix(line, "\n")
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				steps = append(steps, step{command: command})
+			} else {
+				steps[len(steps)-1].output += line
+			}
+		}
+	}
+	return steps
+}
+
+// session is a shell that knows variables and curl.
+type session struct {
+	server string
+	vars   map[string]string
+	leases []string // the README's and ours, in turn, as strings.NewReplacer wants them
+}
+
+var assignment = regexp.MustCompile(`^([A-Z]+)=(\S+)$`)
+
+func (s *session) run(command string) (string, error) {
+	command = s.translate(command)
+	if match := assignment.FindStringSubmatch(command); match != nil {
+		s.vars["$"+match[1]] = match[2]
+		return "", nil
+	}
+	words := s.words(command)
+	if words[0] != "curl" {
+		return "", fmt.Errorf("only curl is known here, not %s", words[0])
+	}
+	return curl(words[1:])
+}
+
+// words splits as a shell would: single quotes, and variables.
+func (s *session) words(command string) []string {
+	var words []string
+	for _, match := range regexp.MustCompile(`'([^']*)'|(\S+)`).FindAllStringSubmatch(command, -1) {
+		word := match[2]
+		for name, value := range s.vars {
+			word = strings.ReplaceAll(word, name, value)
+		}
+		words = append(words, match[1]+word)
+	}
+	return words
+}
+
+// curl knows the options -sw, -X and -d.
+func curl(args []string) (string, error) {
+	method, url, body := http.MethodGet, "", ""
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "-sw":
+			i++
+		case "-X":
+			i++
+			method = args[i]
+		case "-d":
+			i++
+			body = args[i]
+			if method == http.MethodGet {
+				method = http.MethodPost
+			}
+		default:
+			url = "http://" + args[i]
+		}
+	}
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return string(answer), err
+}
+
+var lease = regexp.MustCompile(`"lease":"([^"]*)"`)
+
+// learn remembers which lease of ours stands for one of the README's.
+func (s *session) learn(theirs, ours string) {
+	from, to := lease.FindStringSubmatch(theirs), lease.FindStringSubmatch(ours)
+	if from != nil && to != nil {
+		s.leases = append(s.leases, from[1], to[1])
+	}
+}
+
+// translate puts our server and our leases in the place of the README's.
+func (s *session) translate(text string) string {
+	return strings.NewReplacer(append(s.leases, "127.0.0.1:8080", s.server)...).Replace(text)
+}
+
+// anyTime blanks what differs from run to run.
+func anyTime(answer string) string {
+	return regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
+}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
 const (
@@ -25,6 +27,7 @@ const (
 func (g *Gateway) newServer() *http.Server {
 	return &http.Server{
 		Handler:           g.Handler(),
+		ConnContext:       jsonhttp.WithConn,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,

@@ -202,6 +202,17 @@ func TestServeDrains(t *testing.T) {
 	}
 }
 
+func TestStoppedBeforeItHasStarted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	lines := newLogs()
+	args := []string{"serve", "--http-addr", "127.0.0.1:0", "--data-dir", t.TempDir()}
+	if code := run(ctx, args, strings.NewReader(""), io.Discard, lines, noEnv); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, lines)
+	}
+	lines.waitFor(t, "stopped")
+}
+
 func TestServeFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

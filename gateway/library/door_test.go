@@ -24,9 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // door is a gateway with the dialect on a port of its own, and a client.
 type door struct {
-	addr   string
-	logs   *logs
-	client *http.Client
+	addr    string
+	lending *gateway.Lending
+	logs    *logs
+	client  *http.Client
 }
 
 // openStore opens a store on an embedded server; both end with the test.
@@ -81,7 +82,7 @@ func openDoor(t *testing.T, pools library.Pools) *door {
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(ln) }()
 
-	d := &door{addr: ln.Addr().String(), logs: lines, client: &http.Client{Transport: &http.Transport{}}}
+	d := &door{addr: ln.Addr().String(), lending: lending, logs: lines, client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(func() {
 		d.client.CloseIdleConnections()
 		if err := gw.Drain(context.Background()); err != nil {

@@ -46,11 +46,7 @@ func (d *Dialect) wait(ctx context.Context, id uuid.UUID, request wire.BorrowReq
 // hand gives a lease to its borrower. When the borrower has hung up meanwhile,
 // nobody knows the lease's id, so it goes back at once.
 func (d *Dialect) hand(w http.ResponseWriter, r *http.Request, pool uuid.UUID, lease *kvslots.Lease) {
-	err := r.Context().Err()
-	if err == nil {
-		err = jsonhttp.Answer(w, http.StatusOK, wire.NewLease(lease))
-	}
-	if err == nil {
+	if !jsonhttp.HungUp(r) && jsonhttp.Answer(w, http.StatusOK, wire.NewLease(lease)) == nil {
 		return
 	}
 	ctx, cancel := carryOut(r)

@@ -130,6 +130,30 @@ func TestGrantToOneWhoHungUpIsReturned(t *testing.T) {
 	d.waitFor(t, poolA, `"in_use":0`)
 }
 
+func TestDraining(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 1)
+	held := d.borrow(t, poolA, `{"ttl":30}`)
+	told := make(chan string, 1)
+	borrow := func() {
+		code, body, header := d.do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
+		told <- fmt.Sprint(code, body, header.Get("Retry-After"))
+	}
+	go borrow()
+	d.waitFor(t, poolA, `"waiting":1`)
+	d.lending.Stop()
+	const draining = `503{"error":"draining"}1`
+	if got := <-told; got != draining {
+		t.Errorf("the waiter was told %s", got)
+	}
+	if borrow(); draining != <-told {
+		t.Error("a new borrower was told something else than the waiter")
+	}
+	d.waitFor(t, poolA, `"waiting":0`)
+	d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+held.Lease.String()+`"}`, 200, `{"returned":true}`)
+	d.want(t, "DELETE", "/l/"+poolA, "", 200, `{"deleted":true}`)
+}
+
 // Several requests in one write, and a body in chunks.
 func TestPipelinedAndChunked(t *testing.T) {
 	d := openDoor(t, openStore(t))

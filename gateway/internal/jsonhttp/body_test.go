@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -58,7 +59,7 @@ func TestDeadlineEndsWithTheBody(t *testing.T) {
 
 func TestAnswerTellsWhenNobodyReads(t *testing.T) {
 	answered := make(chan error, 1)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -67,6 +68,8 @@ func TestAnswerTellsWhenNobodyReads(t *testing.T) {
 		conn.Close()
 		answered <- Answer(w, http.StatusOK, wire.Deleted{Deleted: true})
 	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains about the hijack
+	srv.Start()
 	defer srv.Close()
 	if resp, err := http.Get(srv.URL); err == nil {
 		resp.Body.Close()

@@ -1,0 +1,11 @@
+package jsonhttp
+
+import "golang.org/x/sys/unix"
+
+// peerClosed asks for the end of the peer's stream, whatever may still be
+// unread before it.
+func peerClosed(fd uintptr) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n > 0 && poll[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
@@ -49,6 +50,7 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 	options := append(logConnection(log),
 		nats.Name("kvslots"),
 		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250*time.Millisecond),
 		// Without it two refusals in a row, as while a server is being
 		// configured anew, close the connection for good.
 		nats.IgnoreAuthErrorAbort(),

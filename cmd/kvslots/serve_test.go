@@ -258,7 +258,11 @@ func closedPort(t *testing.T) string {
 }
 
 func TestServeOnAnExistingNATS(t *testing.T) {
-	nats := startNATS(t, "kv", "hunter2")
+	_, nats := runNATS(t, server.Options{
+		Host: "127.0.0.1", Port: -1,
+		Username: "kv", Password: "hunter2",
+		JetStream: true, StoreDir: t.TempDir(),
+	})
 	env := envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"})
 	one := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
 	two := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
@@ -280,15 +284,11 @@ func TestServeOnAnExistingNATS(t *testing.T) {
 	}
 }
 
-// startNATS runs a server that is not ours, and gives its URL.
-func startNATS(t *testing.T, user, password string) string {
+// runNATS runs a server that is not ours, and gives its URL.
+func runNATS(t *testing.T, options server.Options) (*server.Server, string) {
 	t.Helper()
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: -1,
-		Username: user, Password: password,
-		JetStream: true, StoreDir: t.TempDir(),
-		NoLog: true, NoSigs: true,
-	})
+	options.NoLog, options.NoSigs = true, true
+	srv, err := server.NewServer(&options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func startNATS(t *testing.T, user, password string) string {
 	if !srv.ReadyForConnections(10 * time.Second) {
 		t.Fatal("NATS is not ready")
 	}
-	return srv.ClientURL()
+	return srv, srv.ClientURL()
 }
 
 // Neither the pool's id nor a lease's is in any line, whatever the level.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// NATS goes away and comes back: meanwhile requests are refused as retryable
+// within bounds, and afterwards all is as it was.
+func TestOutageOfNATS(t *testing.T) {
+	_, text, err := net.SplitHostPort(closedPort(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir()}
+	nats, url := runNATS(t, options)
+	p := startServe(t, noEnv, "--nats-url", url)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 200, "")
+
+	nats.Shutdown()
+	nats.WaitForShutdown()
+	p.eventually(t, "/ready", `"status":"unavailable"`)
+	started := time.Now()
+	var refusals sync.WaitGroup
+	refusals.Go(func() { p.want(t, "GET", "/l/"+pool, "", 502, "safe to retry") })
+	refusals.Go(func() { p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 502, "safe to retry") })
+	refusals.Wait()
+	if took := time.Since(started); took > 20*time.Second {
+		t.Errorf("the refusals took %v", took)
+	}
+	p.want(t, "GET", "/health", "", 200, "ok")
+
+	runNATS(t, options)
+	p.eventually(t, "/ready", `"status":"ready"`)
+	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":1`)
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 409, "")
+	p.stop() // while there is a NATS to take leave of
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+	}
+}
+
+// eventually waits until an answer contains a text.
+func (p *program) eventually(t *testing.T, path, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, answer := p.ask(t, "GET", path, "")
+		if strings.Contains(answer, text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s never says %s, but %s; logs:\n%s", path, text, answer, p.logs)
+		}
+	}
+}

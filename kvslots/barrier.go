@@ -42,10 +42,16 @@ func (b *bucket) ask(ctx context.Context, try func() bool) error {
 	return b.wait(ctx, &question{try: try})
 }
 
-// askAt is like ask, for a revision that the caller has been told of: it needs
-// no barrier, and, being about one key, no exact view either.
+// askAt is like askFrom, for a question about one key only: it needs no exact
+// view.
 func (b *bucket) askAt(ctx context.Context, revision uint64, try func() bool) error {
 	return b.wait(ctx, &question{revision: revision, loose: true, try: try})
+}
+
+// askFrom is like ask, for a revision that the caller has been told of: it needs
+// no barrier of its own.
+func (b *bucket) askFrom(ctx context.Context, revision uint64, try func() bool) error {
+	return b.wait(ctx, &question{revision: revision, try: try})
 }
 
 func (b *bucket) wait(ctx context.Context, q *question) error {
@@ -121,10 +127,8 @@ func (b *bucket) answerQuestions() {
 
 // wantExact sees to it that a barrier is sent unless the view is exact.
 func (b *bucket) wantExact() {
-	if !b.needed {
-		b.needed = true
-		poke(b.wakeBarrier)
-	}
+	b.needed = true
+	poke(b.wakeBarrier)
 }
 
 // keepExact sends the barriers, one at a time. Each serves everybody who came
@@ -182,7 +186,7 @@ func (b *bucket) sendBarrier() bool {
 	b.open = append(b.open, questions...)
 	reached := make(chan struct{})
 	mark := &question{revision: revision, loose: true, done: reached, try: func() bool {
-		world.Reached(sent, revision)
+		world.Reached(sent, revision, b.now())
 		b.settleExact()
 		return true
 	}}
@@ -209,7 +213,6 @@ func (b *bucket) settleExact() {
 	if !b.world.Exact() {
 		return
 	}
-	b.world.Settle(b.now())
 	for lp := range b.claiming {
 		b.dirty[lp.id] = struct{}{}
 	}

@@ -32,16 +32,18 @@ type borrow struct {
 	ttl, wait   time.Duration
 	label       string
 	incarnation uint64 // of the pool, once known
+	confirmed   bool   // the pool had that incarnation at an instant after the borrower came
 
-	ticketKey entry.Key
-	ticket    uint64 // its place in the line; 0 when it has none
-	name      ticketName
-	claim     claim
-	sawFull   bool          // there was an instant, since it came, without a free slot
-	expired   bool          // its wait is over
-	refuseBy  rules.Instant // when it is refused at the latest
-	failing   rules.Instant // since when its writes fail; 0 while they do not
-	question  *question
+	ticketKey   entry.Key
+	ticket      uint64 // its place in the line; 0 when it has none
+	ticketAcked uint64 // the same, once acknowledged
+	name        ticketName
+	claim       claim
+	sawFull     bool          // there was an instant, since it came, without a free slot
+	expired     bool          // its wait is over
+	refuseBy    rules.Instant // when it is refused at the latest
+	failing     rules.Instant // since when its writes fail; 0 while they do not
+	question    *question
 
 	over   bool
 	done   chan struct{}
@@ -55,6 +57,7 @@ type claim struct {
 	expected  uint64 // the revision written over
 	stood     uint64 // the slot's revision in the view when it was sent
 	revision  uint64 // once seen
+	acked     uint64 // the same, once acknowledged
 	sent      rules.Instant
 	withdrawn bool // its purge is sent
 	flying    bool // it is sent, and neither seen nor answered with a failure
@@ -149,13 +152,17 @@ func (b *bucket) finish(lp *local, op *borrow, lease *Lease, err error) {
 	b.tidy(lp)
 }
 
-// unclaim takes back a claim of somebody who has gone. One that is not seen yet
-// is purged when it is acknowledged.
+// unclaim takes back a claim of somebody who has gone. One that is neither seen
+// nor acknowledged yet is taken back when it is acknowledged.
 func (b *bucket) unclaim(lp *local, op *borrow) {
-	if c := &op.claim; c.revision != 0 && !c.withdrawn {
-		c.withdrawn = true
-		b.release(slotKey(lp.id, c.position), c.revision, 0, nil)
+	c := &op.claim
+	revision := max(c.revision, c.acked)
+	if revision == 0 || c.withdrawn {
+		return
 	}
+	c.withdrawn = true
+	b.release(slotKey(lp.id, c.position), revision, 0, nil)
+	b.landed(lp, op)
 }
 
 // dropTicket takes a ticket out of the line; its name can be used again.
@@ -190,7 +197,20 @@ func (b *bucket) observe(lp *local, p *rules.Pool) {
 	for _, op := range slices.Clone(lp.joining) {
 		if t := ticketOf(p, op); t != nil {
 			b.stand(lp, p, op, t)
+		} else if op.ticketAcked != 0 && op.ticketAcked <= b.world.Revision {
+			b.unseated(lp, op)
 		}
+	}
+}
+
+// unseated is for a borrower whose ticket was purged before the view came to
+// see it: with its pool, or with this peer's presence.
+func (b *bucket) unseated(lp *local, op *borrow) {
+	lp.joining = slices.DeleteFunc(lp.joining, func(other *borrow) bool { return other == op })
+	lp.flight.Joining--
+	b.freeName(lp, op.name, op.ticketAcked)
+	if !op.over {
+		lp.queue = append(lp.queue, op)
 	}
 }
 
@@ -199,7 +219,10 @@ func (b *bucket) stand(lp *local, p *rules.Pool, op *borrow, t *rules.Ticket) {
 	lp.joining = slices.DeleteFunc(lp.joining, func(other *borrow) bool { return other == op })
 	lp.flight.Joining--
 	op.ticket, op.failing = t.Revision, 0
-	op.sawFull = op.sawFull || (b.world.Exact() && p.Full())
+	if b.world.Exact() && p.Incarnation() == op.incarnation {
+		op.confirmed = true
+		op.sawFull = op.sawFull || p.Full()
+	}
 	switch {
 	case op.over:
 		b.dropTicket(lp, op)
@@ -236,7 +259,8 @@ func slotKey(pool entry.Hash, position int) entry.Key {
 }
 
 // dismiss ends those whose pool was deleted while they were at it. That a pool
-// is not there at all is believed of an exact view only.
+// is not there at all is believed of an exact view only. For those of whom it
+// is not certain that they came before the deletion, everything begins anew.
 func (b *bucket) dismiss(lp *local, p *rules.Pool) {
 	var incarnation uint64
 	if p != nil {
@@ -246,10 +270,36 @@ func (b *bucket) dismiss(lp *local, p *rules.Pool) {
 		return
 	}
 	for _, op := range lp.all() {
-		if op.incarnation != 0 && op.incarnation != incarnation && !op.over {
+		switch {
+		case op.over || op.incarnation == 0 || op.incarnation == incarnation:
+		case op.confirmed:
 			b.finish(lp, op, nil, ErrNoPool)
+		case lp.waiting[op.ticket] == op:
+			delete(lp.waiting, op.ticket)
+			b.dropTicket(lp, op)
+			b.anew(lp, op)
 		}
 	}
+}
+
+// anew sends a borrower back to the queue.
+func (b *bucket) anew(lp *local, op *borrow) {
+	if _, refusing := lp.refusing[op]; refusing {
+		delete(lp.refusing, op)
+		b.drop(op.question)
+	}
+	op.incarnation = 0
+	lp.queue = append(lp.queue, op)
+}
+
+// meets tells whether a borrower can have the pool as it is now: whether it is
+// registered, and not another than the one that the borrower came for.
+func (op *borrow) meets(p *rules.Pool) bool {
+	if p == nil || !p.Registered() || (op.confirmed && op.incarnation != p.Incarnation()) {
+		return false
+	}
+	op.incarnation = p.Incarnation()
+	return true
 }
 
 // serveLine lets those claim whose turn it is.
@@ -276,12 +326,11 @@ func (b *bucket) serveLine(lp *local, p *rules.Pool) {
 func (b *bucket) serveQueue(lp *local, p *rules.Pool) {
 	for len(lp.queue) > 0 {
 		op := lp.queue[0]
-		if p == nil || !p.Registered() || (op.incarnation != 0 && op.incarnation != p.Incarnation()) {
+		if !op.meets(p) {
 			lp.queue = lp.queue[1:]
 			b.refuseLater(lp, op)
 			continue
 		}
-		op.incarnation = p.Incarnation()
 		position, ok := p.Choose(nil, &lp.flight)
 		switch {
 		case ok:
@@ -316,11 +365,11 @@ func (b *bucket) refuse(lp *local, op *borrow) bool {
 		return true
 	}
 	p := b.world.Pool(lp.id)
-	if p == nil || !p.Registered() || (op.incarnation != 0 && op.incarnation != p.Incarnation()) {
+	if !op.meets(p) {
 		b.finish(lp, op, nil, ErrNoPool)
 		return true
 	}
-	op.incarnation = p.Incarnation()
+	op.confirmed = true
 	if b.now() >= lp.paused && b.self.revision != 0 {
 		var t *rules.Ticket
 		if op.ticket != 0 {

@@ -29,7 +29,7 @@ type bucket struct {
 	writes *publisher
 	log    zerolog.Logger
 	origin time.Time // of rules.Instant
-	hook   func(*nats.Msg) []*nats.Msg
+	hook   hook
 
 	mu       sync.Mutex
 	world    *rules.World
@@ -41,6 +41,7 @@ type bucket struct {
 	claiming map[*local]struct{} // those with claims under way
 	idle     map[*local]struct{} // kept only for the names of their tickets
 	dirty    map[entry.Hash]struct{}
+	captures map[entry.Hash][]*capture
 	asked    []*question             // in want of a barrier
 	open     []*question             // a barrier has been sent for them
 	needed   bool                    // somebody needs an exact view
@@ -63,7 +64,7 @@ type stats struct {
 	claims, voids, barriers, skips, rebuilds uint64
 }
 
-func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook func(*nats.Msg) []*nats.Msg) (*bucket, error) {
+func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*bucket, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
@@ -82,6 +83,8 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook func(*nats.
 		dirty:        map[entry.Hash]struct{}{},
 		doubts:       map[string]struct{}{},
 		closed:       make(chan struct{}),
+		orphans:      map[entry.Hash]struct{}{},
+		captures:     map[entry.Hash][]*capture{},
 		wakeBarrier:  make(chan struct{}, 1),
 		wakeWatch:    make(chan struct{}, 1),
 		wakeClock:    make(chan struct{}, 1),
@@ -131,7 +134,9 @@ func (b *bucket) close(ctx context.Context) {
 	b.closing = true
 	for _, lp := range b.locals {
 		for _, op := range lp.all() {
-			b.finish(lp, op, nil, ErrClosed)
+			if !op.over {
+				b.finish(lp, op, nil, ErrClosed)
+			}
 		}
 	}
 	for _, q := range append(b.asked, b.open...) {

@@ -58,26 +58,28 @@ func (b *bucket) claimed(lp *local, op *borrow, attempt claim, a ack) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := slotKey(lp.id, attempt.position)
-	current := !op.over && op.claim.number == attempt.number
+	current := op.claim.number == attempt.number && op.claim.flying // the view has not told yet
 	switch {
-	case a.err == nil && op.over && op.result == nil && !op.claim.withdrawn:
-		b.landed(lp, op)
-		b.release(key, a.revision, 0, nil)
-		return
 	case a.err == nil:
 		op.failing = 0
+		if op.claim.number == attempt.number {
+			op.claim.acked = a.revision
+			if op.over && op.result == nil {
+				b.unclaim(lp, op)
+			}
+		}
 		return
 	case errors.Is(a.err, errUnknown), errors.Is(a.err, errGone):
 		b.orphan(lp, op, key, attempt)
 	}
-	if op.claim.number == attempt.number {
+	if current {
 		b.landed(lp, op)
 	}
-	if current {
+	if current && !op.over {
 		if errors.Is(a.err, errConflict) {
 			b.beaten(lp, attempt, a.revision)
 		}
-		if b.failed(lp, op, a.err) && !op.over {
+		if b.failed(lp, op, a.err) {
 			b.requeue(lp, b.world.Pool(lp.id), op)
 		}
 	}
@@ -194,7 +196,7 @@ func (b *bucket) grant(op *borrow, s *rules.Slot, now rules.Instant) *Lease {
 		return nil
 	}
 	b.world.EndAt(s, s.Revision, now.Add(ttl))
-	return newLease(op.lease, s, ttl)
+	return newLease(op.lease, s, ttl, b.origin.Add(time.Duration(now)))
 }
 
 // promise is what is left of a ttl for an answer that comes late by that much.

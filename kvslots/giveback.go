@@ -38,9 +38,9 @@ func (b *bucket) look(id, lease entry.Hash) (h held, found, pool bool) {
 	}, true, true
 }
 
-// find looks a lease up; when it seems not to be there, or to have ended, it
-// asks the view again when that is certain to be new enough.
-func (b *bucket) find(ctx context.Context, id, lease entry.Hash, ended bool) (held, error) {
+// find looks a lease up; when it seems not to be there, it asks the view again
+// when that is certain to be new enough.
+func (b *bucket) find(ctx context.Context, id, lease entry.Hash) (held, error) {
 	b.mu.Lock()
 	if b.closing {
 		b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *bucket) find(ctx context.Context, id, lease entry.Hash, ended bool) (he
 	}
 	h, found, pool := b.look(id, lease)
 	b.mu.Unlock()
-	if found && (!h.ended || ended) {
+	if found {
 		return h, nil
 	}
 	err := b.ask(ctx, func() bool {
@@ -60,18 +60,20 @@ func (b *bucket) find(ctx context.Context, id, lease entry.Hash, ended bool) (he
 		return h, err
 	case !pool:
 		return h, ErrNoPool
-	case !found || (h.ended && !ended):
+	case !found:
 		return h, ErrNotHeld
 	}
 	return h, nil
 }
 
-// giveBack purges the slot of a lease.
+// giveBack purges the slot of a lease. That the purge was written proves only
+// that the slot had not changed; whether its pool had been deleted before, the
+// view tells.
 func (b *bucket) giveBack(ctx context.Context, id, lease entry.Hash) (bool, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for {
-		h, err := b.find(ctx, id, lease, true)
+		h, err := b.find(ctx, id, lease)
 		if errors.Is(err, ErrNotHeld) {
 			return false, nil
 		} else if err != nil {
@@ -84,11 +86,20 @@ func (b *bucket) giveBack(ctx context.Context, id, lease entry.Hash) (bool, erro
 		if err != nil || a.err != nil {
 			b.purged(h.key, h.revision, ack{err: errNotSent})
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return false, err
-		case a.err == nil:
-			return true, nil
+		}
+		if a.err == nil {
+			had := false
+			err := b.askFrom(ctx, a.revision, func() bool {
+				p := b.world.Pool(id)
+				had = p != nil && p.Had(h.value.Incarnation, a.revision)
+				return true
+			})
+			if err != nil || had {
+				return had, err
+			}
+			continue
 		}
 		if err := b.afterConflict(ctx, id, a); err != nil {
 			return false, err
@@ -97,25 +108,32 @@ func (b *bucket) giveBack(ctx context.Context, id, lease entry.Hash) (bool, erro
 }
 
 // renew writes the lease again under its slot, and judges what it wrote: a
-// renewal that reached the stream after the lease's end is none.
+// renewal that reached the stream after the lease's end is none. A lease that
+// has lasted its time is ended before the renewal is refused, so that nobody
+// sees it as live afterwards.
 func (b *bucket) renew(ctx context.Context, id entry.Hash, lease uuid.UUID, ttl time.Duration) (*Lease, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for {
-		h, err := b.find(ctx, id, leaseHash(lease), false)
+		h, err := b.find(ctx, id, leaseHash(lease))
 		if err != nil {
 			return nil, err
 		}
 		value := h.value
 		value.TTL, value.Fence = entry.Span(ttl), h.fence
-		sent := b.now()
-		a, err := b.put1(ctx, write(h.key, value, h.revision, ttl))
+		m, sent := write(h.key, value, h.revision, ttl), b.now()
+		if h.ended {
+			m = purge(h.key, h.revision, h.value.Ticket)
+		}
+		a, err := b.put1(ctx, m)
 		switch {
 		case err != nil:
 			return nil, err
+		case a.err == nil && h.ended:
+			return nil, ErrNotHeld
 		case a.err == nil:
-			renewed, again, err := b.renewed(ctx, h, lease, a.revision, ttl, sent)
-			if !again {
+			renewed, err := b.renewed(ctx, h, lease, a.revision, ttl, sent)
+			if renewed != nil || err != nil {
 				return renewed, err
 			}
 			continue
@@ -126,35 +144,36 @@ func (b *bucket) renew(ctx context.Context, id entry.Hash, lease uuid.UUID, ttl 
 	}
 }
 
-// renewed judges a renewal once the view has reached it. again says that
-// somebody else renewed the lease meanwhile.
-func (b *bucket) renewed(ctx context.Context, h held, lease uuid.UUID, revision uint64, ttl time.Duration, sent rules.Instant) (l *Lease, again bool, err error) {
-	waitErr := b.askAt(ctx, revision, func() bool {
+// renewed judges a renewal once the view has reached it. It returns neither a
+// lease nor an error when the lease has to be looked up again.
+func (b *bucket) renewed(ctx context.Context, h held, lease uuid.UUID, revision uint64, ttl time.Duration, sent rules.Instant) (l *Lease, err error) {
+	late := false
+	waitErr := b.askFrom(ctx, revision, func() bool {
 		s := slotOf(b.world.Pool(h.key.Pool), h.key.N)
-		switch {
-		case s == nil || !s.Live() || s.Value.Lease != h.value.Lease:
-			err = ErrNotHeld // ended between the two
-		case s.Revision != revision:
-			again = true
-		case s.Time.Sub(h.at) >= time.Duration(h.value.TTL) && !s.InTime():
-			b.release(h.key, revision, h.value.Ticket, nil)
-			err = ErrNotHeld
-		default:
-			now := b.now()
-			kept := promise(ttl, time.Duration(now-sent))
-			if kept <= 0 {
-				err = ErrUnavailable
-				return true
-			}
+		if s == nil || s.Revision != revision {
+			return true // ended, or renewed by somebody else
+		}
+		if s.Stale() { // its pool was deleted
+			b.release(h.key, revision, 0, nil)
+			return true
+		}
+		now := b.now()
+		kept := promise(ttl, time.Duration(now-sent))
+		late = s.Time.Sub(h.at) >= time.Duration(h.value.TTL) && !s.InTime()
+		if !late && kept >= time.Second {
 			b.world.EndAt(s, revision, now.Add(kept))
-			l = newLease(lease, s, kept)
+			l = newLease(lease, s, kept, b.origin.Add(time.Duration(now)))
 		}
 		return true
 	})
-	if waitErr != nil {
-		return nil, false, waitErr
+	if waitErr != nil || !late {
+		return l, waitErr
 	}
-	return l, again, err
+	a, err := b.put1(ctx, purge(h.key, revision, h.value.Ticket))
+	if err == nil && a.err == nil {
+		err = ErrNotHeld
+	}
+	return nil, err
 }
 
 // pauseFor waits a little before a write that was not taken is tried again. A

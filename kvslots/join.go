@@ -24,6 +24,7 @@ func (b *bucket) sendTicket(lp *local, op *borrow) {
 		Session: op.name.session, Lease: op.hash, Incarnation: op.incarnation,
 		Wait: entry.Span(max(op.wait, time.Millisecond)),
 	}
+	op.ticketAcked = 0
 	lp.joining = append(lp.joining, op)
 	lp.flight.Joining++
 	name := op.name
@@ -31,16 +32,19 @@ func (b *bucket) sendTicket(lp *local, op *borrow) {
 }
 
 // joined deals with the answer to a ticket. Success is what the view shows; it
-// is there that one who has gone meanwhile loses the ticket again.
+// is then that one who has gone meanwhile loses the ticket again.
 func (b *bucket) joined(lp *local, op *borrow, name ticketName, a ack) {
-	if a.err == nil {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(lp.joining, op)
 	if i < 0 || op.name != name {
 		return // the view has shown it already
+	}
+	if a.err == nil {
+		op.ticketAcked = a.revision
+		b.dirty[lp.id] = struct{}{}
+		b.follow()
+		return
 	}
 	lp.joining = slices.Delete(lp.joining, i, i+1)
 	lp.flight.Joining--

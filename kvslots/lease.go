@@ -18,8 +18,9 @@ type Lease struct {
 	deadline time.Time
 }
 
-func newLease(id uuid.UUID, s *rules.Slot, ttl time.Duration) *Lease {
-	return &Lease{id: id, position: s.Position, fence: s.Fence, ttl: ttl, deadline: time.Now().Add(ttl)}
+// newLease is a lease that is granted now.
+func newLease(id uuid.UUID, s *rules.Slot, ttl time.Duration, now time.Time) *Lease {
+	return &Lease{id: id, position: s.Position, fence: s.Fence, ttl: ttl, deadline: now.Add(ttl)}
 }
 
 // ID is the lease's UUID. It is a secret: whoever has it can return the lease.

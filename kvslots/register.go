@@ -3,6 +3,7 @@ package kvslots
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 
@@ -67,12 +68,16 @@ func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (State,
 		if value.Incarnation == 0 {
 			value.Incarnation = randomIncarnation()
 		}
+		c := &capture{expected: expected}
+		stop := b.capturing(id, c)
 		a, err := b.put1(ctx, write(key, value, expected, 0))
-		switch {
-		case err != nil:
+		if err == nil && a.err == nil {
+			state, err := b.registered(ctx, id, count, a.revision, c)
+			stop()
+			return state, err
+		}
+		if stop(); err != nil {
 			return State{}, err
-		case a.err == nil:
-			return b.registered(ctx, id, count, a.revision)
 		}
 		if err := b.afterConflict(ctx, id, a); err != nil {
 			return State{}, err
@@ -80,25 +85,64 @@ func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (State,
 	}
 }
 
-// registered reads the state that a registration leaves, as near to its own
-// instant as can be.
-func (b *bucket) registered(ctx context.Context, id entry.Hash, count int, revision uint64) (State, error) {
-	state, seen := State{Count: count}, false
+// capture takes the state of a pool at the instant of a registration: an
+// instant later, those whom it let in are in it.
+type capture struct {
+	expected uint64 // the revision that the registration is written over
+	state    State
+	seen     bool
+}
+
+// capturing keeps a capture in place while a registration is under way.
+func (b *bucket) capturing(id entry.Hash, c *capture) (stop func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.captures[id] = append(b.captures[id], c)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		left := slices.DeleteFunc(b.captures[id], func(other *capture) bool { return other == c })
+		if b.captures[id] = left; len(left) == 0 {
+			delete(b.captures, id)
+		}
+	}
+}
+
+// capture is called before a configuration is applied. Claims in doubt do not
+// count: they can become good at that instant at the earliest.
+func (b *bucket) capture(e entry.Entry) {
+	if len(b.captures) == 0 || e.Key.Kind != entry.Config || !b.world.Exact() {
+		return
+	}
+	var state State
+	if p := b.world.Pool(e.Key.Pool); p != nil {
+		state = stateOf(p)
+		state.InUse -= p.Doubts(b.now())
+	}
+	for _, c := range b.captures[e.Key.Pool] {
+		if c.expected == e.Previous {
+			c.state, c.seen = state, true
+		}
+	}
+}
+
+// registered is the state that a registration leaves. Where it was not
+// captured, because the view was not exact just then, it is read as soon
+// afterwards as can be.
+func (b *bucket) registered(ctx context.Context, id entry.Hash, count int, revision uint64, c *capture) (State, error) {
+	var state State
 	err := b.askAt(ctx, revision, func() bool {
 		p := b.world.Pool(id)
-		current := p != nil && p.ConfigRevision == revision
-		if current || !seen {
-			seen = true
-			if p != nil {
-				state = State{Count: count, InUse: p.InUse(), Waiting: p.Waiting()}
-			}
+		if state = c.state; c.seen || p == nil {
+			return true
 		}
-		if current && !b.world.Exact() {
+		state = stateOf(p)
+		if !b.world.Exact() {
 			b.wantExact()
-			return false
 		}
-		return !current || !p.InDoubt(b.now())
+		return b.world.Exact() && !p.InDoubt(b.now())
 	})
+	state.Count = count
 	return state, err
 }
 

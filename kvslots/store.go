@@ -32,7 +32,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return open(ctx, nc, cfg, nil)
 }
 
-func open(ctx context.Context, nc *nats.Conn, cfg Config, hook func(*nats.Msg) []*nats.Msg) (*Store, error) {
+func open(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err

@@ -140,19 +140,27 @@ func (b *bucket) stopWatch() {
 	_ = b.stream.DeleteConsumer(ctx, w.consumer) // it would go by itself
 }
 
+// hook stands between the watch and the view. It may hold a message back, and
+// leave it out if the server could have skipped it; what it lets through it
+// gives to next, in order, from one goroutine at a time.
+type hook func(m *nats.Msg, next func(*nats.Msg))
+
 // received takes one message of the watch.
 func (b *bucket) received(w *watch, m *nats.Msg) {
-	msgs := []*nats.Msg{m}
-	if b.hook != nil {
-		msgs = b.hook(m)
+	switch {
+	case m.Header.Get("Status") == "100":
+		b.control(w, m)
+	case b.hook != nil:
+		b.hook(m, func(m *nats.Msg) { b.delivered(w, m) })
+	default:
+		b.delivered(w, m)
 	}
-	for _, m := range msgs {
-		if m.Header.Get("Status") == "100" {
-			b.control(w, m)
-		} else if err := b.deliver(w, m); err != nil {
-			b.log.Warn().Err(err).Msg("watch broken")
-			b.breakWatch(w)
-		}
+}
+
+func (b *bucket) delivered(w *watch, m *nats.Msg) {
+	if err := b.deliver(w, m); err != nil {
+		b.log.Warn().Err(err).Msg("watch broken")
+		b.breakWatch(w)
 	}
 }
 
@@ -223,6 +231,7 @@ func (b *bucket) apply(e entry.Entry, key string) {
 		age = time.Hour // not known; Rebase sets it right
 	}
 	exact := w.Exact()
+	b.capture(e)
 	w.Apply(e, now, age)
 	if !exact {
 		b.settleExact()

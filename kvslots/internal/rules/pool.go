@@ -14,6 +14,8 @@ type Pool struct {
 
 	config    entry.ConfigValue // zero where none is registered
 	configAt  time.Time         // of the configuration's last entry
+	past      uint64            // the incarnation before
+	pastUntil uint64            // the revision that ended it
 	slots     []*Slot           // by position; nil where the key was never seen
 	live      positions         // an index of slots: the lent ones
 	newest    uint64            // no slot has a higher fence
@@ -31,6 +33,12 @@ func (p *Pool) Incarnation() uint64 {
 		return 0
 	}
 	return p.config.Incarnation
+}
+
+// Had tells whether the pool was registered under that incarnation when the
+// stream stood at the given revision, which the view has reached.
+func (p *Pool) Had(incarnation, revision uint64) bool {
+	return p.knows(incarnation) || (p.past == incarnation && revision < p.pastUntil)
 }
 
 // Count is the number of slots in force.
@@ -68,12 +76,18 @@ func (p *Pool) Slots(yield func(*Slot) bool) {
 // InDoubt tells whether there is a claim that its own peer may be about to
 // withdraw.
 func (p *Pool) InDoubt(now Instant) bool {
+	return p.Doubts(now) > 0
+}
+
+// Doubts counts those claims.
+func (p *Pool) Doubts(now Instant) int {
+	n := 0
 	for _, s := range p.unsettled {
 		if s.inDoubt(now) {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 func (s *Slot) inDoubt(now Instant) bool {
@@ -134,14 +148,17 @@ func (p *Pool) reindex(s *Slot) {
 // clear up another, so it goes on until nothing changes. What is not live any
 // more, or has been there for so long that its peer would have withdrawn it, is
 // in doubt no longer.
-func (p *Pool) settle(now Instant, exact bool) {
-	for changed := exact; changed; {
+func (p *Pool) settle(now Instant, at uint64, exact bool) {
+	for changed := true; changed; {
 		changed = false
 		for _, s := range p.unsettled {
-			if !s.settled && s.Verdict(now) == Good {
-				s.settled, changed = true, true
+			if s.goodAt == 0 && s.Verdict(now) == Good {
+				s.goodAt, s.hidden, changed = at, false, true
 			}
 		}
+	}
+	if exact {
+		p.confirm(false)
 	}
 	keep := p.unsettled[:0]
 	for _, s := range p.unsettled {
@@ -151,6 +168,40 @@ func (p *Pool) settle(now Instant, exact bool) {
 	}
 	clear(p.unsettled[len(keep):])
 	p.unsettled = keep
+}
+
+// confirm makes certain what was found good while the view was not exact: the
+// view has become so, and has found nothing that was otherwise at that instant.
+// If it was a barrier that made it exact, then something may have happened to a
+// key in between that nobody names.
+func (p *Pool) confirm(barrier bool) {
+	for _, s := range p.unsettled {
+		switch {
+		case s.goodAt == 0:
+		case barrier && s.hidden:
+			s.goodAt = 0
+		default:
+			s.settled = true
+		}
+	}
+}
+
+// skipped notes that entries of a key were skipped: the view held it at one
+// revision, and now learns that it was at another before it changed again. What
+// was found good in between stands if that makes no difference.
+func (p *Pool) skipped(held, previous uint64, differs bool) {
+	if previous == 0 || previous <= held {
+		return
+	}
+	for _, s := range p.unsettled {
+		switch {
+		case s.goodAt < held || s.settled:
+		case s.goodAt < previous:
+			s.hidden = true
+		case differs:
+			s.goodAt = 0
+		}
+	}
 }
 
 // empty tells whether nothing at all is known of the pool.

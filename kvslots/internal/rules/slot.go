@@ -19,7 +19,9 @@ type Slot struct {
 	seen     Instant // when that entry was applied
 	promised Instant // the end that this peer promised the holder; 0 when another did
 	before   Instant // the same, for the entry before
-	settled  bool    // the claim has been found good
+	goodAt   uint64  // the claim was found good when the view stood there; not yet certain
+	hidden   bool    // something may have happened to another key just then
+	settled  bool    // the claim is good for certain
 	queued   bool    // in the world's queue of markers
 	due      due
 }
@@ -43,8 +45,8 @@ const (
 	Void                   // it must be purged; nobody was told of it
 )
 
-// Verdict judges the slot's claim by the world as it stands. It means something
-// only while the view is exact, and only at or after the claim's own revision.
+// Verdict judges the slot's claim by the world as it stands, at or after the
+// claim's own revision. It is certain only if the view is exact.
 //
 // Good means that at this instant the claim, the lowest free position before
 // it, is within a count that all live slots fit in, and nobody stands before it
@@ -54,7 +56,7 @@ func (s *Slot) Verdict(now Instant) Verdict {
 	switch {
 	case !s.Live():
 		return Void
-	case s.settled:
+	case s.settled || s.goodAt != 0:
 		return Good
 	case s.Position >= p.Count():
 		return Void

@@ -75,10 +75,6 @@ func (w *World) Session(id entry.Hash) *Session { return w.sessions[id] }
 // Exact tells whether the view is exact: see Gaps.
 func (w *World) Exact() bool { return w.gaps.Exact() }
 
-// Reached notes that the view has reached a barrier that was sent while it
-// stood at sent.
-func (w *World) Reached(sent, barrier uint64) { w.gaps.Reached(sent, barrier) }
-
 // Apply brings the world up to one entry. Entries at or below Revision are
 // ignored. now is the time of the call, age how long ago the entry was written,
 // as far as the caller can tell.
@@ -89,6 +85,7 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 	if e.Revision > w.Revision+1 {
 		w.gaps.Skip(w.Revision+1, e.Revision-1)
 	}
+	exact := w.Exact()
 	w.gaps.Explain(e.Previous)
 	w.Revision, w.Time = e.Revision, e.Time
 	switch e.Key.Kind {
@@ -104,14 +101,25 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 		w.heard(e.Key.Session)
 	}
 	w.forget()
-	w.settle(now)
+	if !exact && w.Exact() {
+		w.becameExact(now)
+	} else {
+		w.settle(now)
+	}
 }
 
 func (w *World) applyConfig(e entry.Entry) {
 	p := w.pool(e.Key.Pool)
+	p.skipped(p.ConfigRevision, e.Previous, true)
 	p.ConfigRevision, p.configAt = e.Revision, e.Time
 	before := p.Incarnation()
 	p.config = e.Config // zero for a marker and for a corrupt value
+	if before != 0 && before != p.Incarnation() {
+		p.past, p.pastUntil = before, e.Revision
+		if p.Registered() {
+			p.pastUntil = e.Previous // the deletion itself was skipped
+		}
+	}
 	if e.Marker {
 		w.expect(p, nil)
 	}
@@ -129,9 +137,10 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
 	held := s.Value
+	p.skipped(s.Revision, e.Previous, s.Taken != (e.Marker || e.Slot.Fence != 0))
 	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
 	s.before, s.promised = s.promised, 0
-	s.Taken, s.Value, s.settled = !e.Marker, e.Slot, false
+	s.Taken, s.Value, s.settled, s.goodAt = !e.Marker, e.Slot, false, 0
 	switch {
 	case e.Marker:
 		s.Fence = 0
@@ -176,10 +185,13 @@ func (w *World) claimed(p *Pool, s *Slot) {
 
 func (w *World) applyTicket(e entry.Entry) {
 	p := w.pool(e.Key.Pool)
+	var held uint64
 	if t := p.line.byKey[e.Key]; t != nil {
+		held = t.Revision
 		p.line.remove(t)
 		w.left(t.session)
 	}
+	p.skipped(held, e.Previous, e.Marker)
 	if !e.Marker && e.Corrupt == nil {
 		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait}
 		t.session = w.session(e.Wait.Session)
@@ -248,8 +260,7 @@ func (w *World) PassOver(now Instant) {
 // Idle tells whether PassOver has nothing to watch.
 func (w *World) Idle() bool { return len(w.able) == 0 && len(w.doubted) == 0 }
 
-// Settle judges the claims in doubt again: to be called when the view has
-// become exact, and when time has passed.
+// Settle judges the claims in doubt again: to be called when time has passed.
 func (w *World) Settle(now Instant) {
 	for p := range w.doubted {
 		w.touch(p)
@@ -257,10 +268,28 @@ func (w *World) Settle(now Instant) {
 	w.settle(now)
 }
 
+// Reached notes that the view has reached a barrier that was sent while it
+// stood at sent.
+func (w *World) Reached(sent, barrier uint64, now Instant) {
+	exact := w.Exact()
+	w.gaps.Reached(sent, barrier)
+	if !exact && w.Exact() {
+		w.becameExact(now)
+	}
+}
+
+// becameExact makes certain what was only likely.
+func (w *World) becameExact(now Instant) {
+	for p := range w.doubted {
+		p.confirm(w.gaps.Cleared())
+	}
+	w.Settle(now)
+}
+
 // settle brings what is derived up to date, for the pools that were touched.
 func (w *World) settle(now Instant) {
 	for _, p := range w.touched {
-		p.settle(now, w.Exact())
+		p.settle(now, w.Revision, w.Exact())
 		p.refreshAble(now)
 		keep(w.doubted, p, len(p.unsettled) > 0)
 		keep(w.able, p, len(p.line.able) > 0)

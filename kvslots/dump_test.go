@@ -1,0 +1,45 @@
+package kvslots
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// dump shows what a peer is at, for a test that hangs.
+func (b *bucket) dump() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var s strings.Builder
+	fmt.Fprintf(&s, "revision %d loaded %v exact %v self %v asked %d open %d needed %v releases %d orphans %d watch %+v\n",
+		b.world.Revision, b.loaded, b.world.Exact(), b.self.revision, len(b.asked), len(b.open), b.needed, b.releases, len(b.orphans), *b.watch)
+	for _, lp := range b.locals {
+		if len(lp.all())+len(lp.flight.Claims)+len(lp.flight.Purges) == 0 && (b.world.Pool(lp.id) == nil || b.world.Pool(lp.id).Waiting()+b.world.Pool(lp.id).InUse() == 0) {
+			continue
+		}
+		fmt.Fprintf(&s, "  pool %s queue %d joining %d waiting %d claims %d refusing %d flight %+v held %d paused %v named %d names %d\n", lp.id,
+			len(lp.queue), len(lp.joining), len(lp.waiting), len(lp.claims), len(lp.refusing), lp.flight, lp.held, lp.paused-b.now(), lp.named, len(lp.names))
+		p := b.world.Pool(lp.id)
+		if p == nil {
+			continue
+		}
+		fmt.Fprintf(&s, "    count %d in use %d waiting %d able %d\n", p.Count(), p.InUse(), p.Waiting(), len(p.Able()))
+		p.Slots(func(x *rules.Slot) bool {
+			fmt.Fprintf(&s, "    slot %d rev %d live %v ticket %d verdict %v\n", x.Position, x.Revision, x.Live(), x.Value.Ticket, x.Verdict(b.now()))
+			return true
+		})
+		p.Tickets(func(x *rules.Ticket) bool {
+			fmt.Fprintf(&s, "    ticket %d of %s mine %v\n", x.Revision, x.Key.Session, x.Key.Session == b.self.id)
+			m, err := b.stream.GetLastMsgForSubject(context.Background(), subjectPrefix+x.Key.String())
+			if err != nil {
+				fmt.Fprintln(&s, "      stream:", err)
+			} else {
+				fmt.Fprintln(&s, "      stream:", m.Sequence, m.Header, string(m.Data))
+			}
+			return true
+		})
+	}
+	return s.String()
+}

@@ -1,0 +1,375 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+var (
+	historyTime = flag.Duration("history", 10*time.Second, "how long the histories that are checked for linearizability last")
+	historySeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
+)
+
+// history records what clients did and what came of it.
+type history struct {
+	t      *testing.T
+	start  time.Time
+	pools  []uuid.UUID
+	hashes map[entry.Hash]int
+
+	mu     sync.Mutex
+	ops    []porcupine.Operation
+	leases []*recorded
+	number int
+}
+
+// recorded is a lease that a client was given.
+type recorded struct {
+	lease  *Lease
+	pool   int
+	number int
+	mu     sync.Mutex
+	ends   time.Time // it lasts at least until then
+	gone   bool      // it is known to have been ended by a call
+}
+
+func newHistory(t *testing.T, pools int) *history {
+	h := &history{t: t, start: time.Now(), hashes: map[entry.Hash]int{}}
+	for range pools {
+		h.pools = append(h.pools, uuid.New())
+	}
+	return h
+}
+
+func (h *history) at(t time.Time) int64 { return t.Sub(h.start).Nanoseconds() }
+
+func (h *history) add(client int, call, end time.Time, in input, out output) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops = append(h.ops, porcupine.Operation{
+		ClientId: client, Input: in, Call: h.at(call), Output: out, Return: h.at(end),
+	})
+}
+
+func (h *history) next() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.number++
+	return h.number
+}
+
+func outcomeOf(t *testing.T, err error) outcome {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, ErrNoPool):
+		return noPool
+	case errors.Is(err, ErrNoSlot):
+		return noSlot
+	case errors.Is(err, ErrNotHeld):
+		return notHeld
+	case errors.Is(err, context.Canceled):
+		return gaveUp
+	}
+	t.Errorf("unexpected error: %v", err)
+	return gaveUp
+}
+
+// client does random things at one peer until the time is over.
+type client struct {
+	*history
+	id    int
+	store *Store
+	rand  *rand.Rand
+	held  []*recorded
+}
+
+func (c *client) run(ctx context.Context, until time.Time) {
+	for time.Now().Before(until) && !c.t.Failed() {
+		pool := c.rand.IntN(len(c.pools))
+		switch n := c.rand.IntN(100); {
+		case n < 6:
+			c.register(ctx, pool)
+		case n < 14:
+			c.inspect(ctx, pool)
+		case n < 16:
+			c.delete(ctx, pool)
+		case n < 60:
+			c.borrow(ctx, pool)
+		case len(c.held) == 0:
+		case n < 90:
+			c.giveBack(ctx)
+		default:
+			c.renew(ctx)
+		}
+	}
+}
+
+func (c *client) register(ctx context.Context, pool int) {
+	in := input{kind: opRegister, pool: pool, count: c.rand.IntN(modelSlots)}
+	call := time.Now()
+	state, err := c.store.Register(ctx, c.pools[pool], in.count)
+	c.add(c.id, call, time.Now(), in, output{outcome: outcomeOf(c.t, err), state: state})
+}
+
+func (c *client) inspect(ctx context.Context, pool int) {
+	call := time.Now()
+	state, err := c.store.Inspect(ctx, c.pools[pool])
+	c.add(c.id, call, time.Now(), input{kind: opInspect, pool: pool}, output{outcome: outcomeOf(c.t, err), state: state})
+}
+
+func (c *client) delete(ctx context.Context, pool int) {
+	call := time.Now()
+	err := c.store.Delete(ctx, c.pools[pool])
+	c.add(c.id, call, time.Now(), input{kind: opDelete, pool: pool}, output{outcome: outcomeOf(c.t, err)})
+}
+
+func (c *client) borrow(ctx context.Context, pool int) {
+	ttl := time.Duration(1+c.rand.IntN(3)) * time.Second
+	wait := time.Duration(max(0, c.rand.IntN(600)-200)) * time.Millisecond
+	if c.rand.IntN(8) == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		time.AfterFunc(time.Duration(c.rand.IntN(50_000))*time.Microsecond, cancel)
+		defer cancel()
+	}
+	in := input{kind: opBorrow, pool: pool, lease: c.next()}
+	call := time.Now()
+	l, err := c.store.Borrow(ctx, c.pools[pool], ttl, wait)
+	end := time.Now()
+	out := output{outcome: outcomeOf(c.t, err)}
+	if err == nil {
+		out.position, out.fence = l.Position(), l.Fence()
+		r := &recorded{lease: l, pool: pool, number: in.lease, ends: l.ExpiresAt()}
+		c.held = append(c.held, r)
+		c.mu.Lock()
+		c.leases = append(c.leases, r)
+		c.mu.Unlock()
+	}
+	c.add(c.id, call, end, in, out)
+	if out.outcome == gaveUp {
+		c.add(-in.lease, call, end.Add(2*time.Second), input{kind: opPhantom, pool: pool, lease: in.lease}, output{})
+	}
+}
+
+func (c *client) pick() *recorded {
+	i := c.rand.IntN(len(c.held))
+	return c.held[i]
+}
+
+func (c *client) drop(r *recorded) {
+	for i, other := range c.held {
+		if other == r {
+			c.held = append(c.held[:i], c.held[i+1:]...)
+		}
+	}
+}
+
+func (c *client) giveBack(ctx context.Context) {
+	r := c.pick()
+	c.drop(r)
+	call := time.Now()
+	ok, err := c.store.Return(ctx, c.pools[r.pool], r.lease.ID())
+	out := output{outcome: outcomeOf(c.t, err)}
+	if err == nil && !ok {
+		out.outcome = notHeld
+	}
+	r.gone = true
+	c.add(c.id, call, time.Now(), input{kind: opReturn, pool: r.pool, lease: r.number}, out)
+	if out.outcome == notHeld && call.Before(r.ends) {
+		// Deleted, then; or the test was paused. The model tells.
+		return
+	}
+}
+
+func (c *client) renew(ctx context.Context) {
+	r := c.pick()
+	ttl := time.Duration(1+c.rand.IntN(2)) * time.Second
+	call := time.Now()
+	l, err := c.store.Renew(ctx, c.pools[r.pool], r.lease.ID(), ttl)
+	end := time.Now()
+	out := output{outcome: outcomeOf(c.t, err)}
+	c.add(c.id, call, end, input{kind: opRenew, pool: r.pool, lease: r.number}, out)
+	if err != nil {
+		c.drop(r)
+		return
+	}
+	if l.Fence() != r.lease.Fence() || l.Position() != r.lease.Position() {
+		c.t.Errorf("renewed lease has fence %d and position %d, had %d and %d", l.Fence(), l.Position(), r.lease.Fence(), r.lease.Position())
+	}
+	r.ends = l.ExpiresAt()
+}
+
+// expiries adds what time did: each lease may end at its time at the earliest,
+// and has ended by the time its slot was seen free, or taken by another.
+func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
+	for _, r := range h.leases {
+		by, ok := observed[leaseHash(r.lease.ID())]
+		if ok && by.Before(r.ends) {
+			continue // ended by a call
+		}
+		if !ok {
+			by = end
+		}
+		h.add(-r.number, r.ends, by, input{kind: opExpire, pool: r.pool, lease: r.number}, output{})
+	}
+}
+
+// observer watches the bucket on its own, and notes when each lease was last
+// seen to end.
+type observer struct {
+	mu    sync.Mutex
+	holds map[string]entry.Hash
+	ended map[entry.Hash]time.Time
+}
+
+func observe(t *testing.T, nc *nats.Conn) *observer {
+	t.Helper()
+	o := &observer{holds: map[string]entry.Hash{}, ended: map[entry.Hash]time.Time{}}
+	js, err := nc.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = js.Subscribe(subjectPrefix+"p.*.s.*", o.see, nats.OrderedConsumer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (o *observer) see(m *nats.Msg) {
+	e := entry.Parse(strings.TrimPrefix(m.Subject, subjectPrefix), 0, time.Time{}, m.Header.Get, m.Data)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if was, ok := o.holds[m.Subject]; ok && was != e.Slot.Lease {
+		o.ended[was] = time.Now()
+	}
+	o.holds[m.Subject] = e.Slot.Lease
+}
+
+// setting is a set of peers and what is between them and the stream.
+type setting struct {
+	peers, clients, pools int
+	hook                  func(peer int, r *rand.Rand) hook
+	disturb               func(ctx context.Context, stores []*Store, r *rand.Rand)
+}
+
+func runHistory(t *testing.T, set setting) {
+	t.Logf("seed %d", *historySeed)
+	srv := kvslotstest.Start(t, "")
+	var stores []*Store
+	for i := range set.peers {
+		var between hook
+		if set.hook != nil {
+			between = set.hook(i, rand.New(rand.NewPCG(*historySeed, uint64(1000+i))))
+		}
+		s, err := open(t.Context(), srv.Connect(), Config{}, between)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		stores = append(stores, s)
+	}
+	h := newHistory(t, set.pools)
+	watched := observe(t, srv.Connect())
+	until := time.Now().Add(*historyTime)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range set.peers * set.clients {
+		c := &client{history: h, id: i, store: stores[i%set.peers], rand: rand.New(rand.NewPCG(*historySeed, uint64(i)))}
+		wg.Go(func() { c.run(t.Context(), until) })
+	}
+	if set.disturb != nil {
+		var side sync.WaitGroup
+		side.Go(func() { set.disturb(ctx, stores, rand.New(rand.NewPCG(*historySeed, 999))) })
+		defer side.Wait()
+	}
+	wg.Wait()
+	stop()
+	nothingLeft(t, h, stores)
+	watched.mu.Lock()
+	h.expiries(watched.ended, time.Now())
+	watched.mu.Unlock()
+
+	outcomes := map[string]int{}
+	for _, op := range h.ops {
+		outcomes[strings.Split(describe(op.Input.(input), op.Output.(output)), " count=")[0][:6]]++
+	}
+	t.Logf("%d operations %v", len(h.ops), outcomes)
+	for i, s := range stores {
+		t.Logf("peer %d: %+v", i, s.bucket.stats)
+	}
+	began := time.Now()
+	result := porcupine.CheckOperationsTimeout(modelOfPools, h.ops, 2*time.Minute)
+	t.Logf("checked in %s: %s", time.Since(began).Round(time.Millisecond), result)
+	if result != porcupine.Ok {
+		text := explain(h.ops)
+		if dir := os.Getenv("KVSLOTS_HISTORY_DIR"); dir != "" {
+			_ = os.WriteFile(dir+"/history.txt", []byte(text), 0o600)
+		}
+		t.Fatalf("history is not linearizable (%s):\n%s", result, text)
+	}
+}
+
+// nothingLeft waits until every lease has ended, and checks that no ticket, no
+// slot and nobody is left behind.
+func nothingLeft(t *testing.T, h *history, stores []*Store) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			for _, s := range stores {
+				t.Log(s.bucket.dump())
+			}
+		}
+	}()
+	for _, id := range h.pools {
+		for _, s := range stores {
+			eventually(t, "a pool is empty", func() bool {
+				state, err := s.Inspect(t.Context(), id)
+				return errors.Is(err, ErrNoPool) || (err == nil && state.InUse == 0 && state.Waiting == 0)
+			})
+		}
+	}
+	for _, s := range stores {
+		eventually(t, "a peer is at rest", func() bool {
+			s.bucket.mu.Lock()
+			defer s.bucket.mu.Unlock()
+			for _, lp := range s.bucket.locals {
+				if len(lp.all())+len(lp.flight.Claims)+len(lp.flight.Purges) > 0 {
+					return false
+				}
+			}
+			return s.bucket.releases == 0 && len(s.bucket.orphans) == 0
+		})
+	}
+}
+
+// eventually waits for a condition. Its limit is only there so that a test that
+// fails comes to an end.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(30 * time.Second); !ok(); {
+		if time.Now().After(limit) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestOneSemaphoreManyDoors(t *testing.T) {
+	runHistory(t, setting{peers: 3, clients: 50, pools: 40})
+}

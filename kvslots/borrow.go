@@ -13,10 +13,6 @@ import (
 )
 
 const (
-	// stuckClaim is how long a claim may wait for those before it in the line.
-	// They are passed over much sooner.
-	stuckClaim = 3 * time.Second
-
 	// refuseGrace is how long a borrower who will not wait may yet be kept,
 	// while a free permit belongs to somebody in the line who is slow.
 	refuseGrace = 1500 * time.Millisecond
@@ -152,8 +148,8 @@ func (b *bucket) finish(lp *local, op *borrow, lease *Lease, err error) {
 	b.tidy(lp)
 }
 
-// unclaim takes back a claim of somebody who has gone. One that is neither seen
-// nor acknowledged yet is taken back when it is acknowledged.
+// unclaim takes back a claim that is void, or of somebody who has gone. One that
+// is neither seen nor acknowledged yet is taken back when it is acknowledged.
 func (b *bucket) unclaim(lp *local, op *borrow) {
 	c := &op.claim
 	revision := max(c.revision, c.acked)
@@ -161,7 +157,8 @@ func (b *bucket) unclaim(lp *local, op *borrow) {
 		return
 	}
 	c.withdrawn = true
-	b.release(slotKey(lp.id, c.position), revision, 0, nil)
+	s := slotOf(b.world.Pool(lp.id), c.position)
+	b.releaseAs(purgeVoid(slotKey(lp.id, c.position), revision, s), slotKey(lp.id, c.position), revision, nil)
 	b.landed(lp, op)
 }
 
@@ -313,10 +310,7 @@ func (b *bucket) serveLine(lp *local, p *rules.Pool) {
 			continue
 		}
 		position, ok := p.Choose(t, &lp.flight)
-		if !ok {
-			continue
-		}
-		if !b.take(lp, p, op, position) {
+		if !ok || !b.take(lp, p, op, position) {
 			return
 		}
 	}

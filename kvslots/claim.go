@@ -9,10 +9,11 @@ import (
 )
 
 // take sends a claim for a position that a borrower may have. It returns false
-// when that has to wait: for a lower position that is being freed, or for the
-// purge of what is left there of an older incarnation.
+// when that has to wait: for a lower position that is being freed, for a claim
+// on one that is about to be withdrawn, or for the purge of what is left there
+// of an older incarnation.
 func (b *bucket) take(lp *local, p *rules.Pool, op *borrow, position int) bool {
-	if lp.flight.PurgesBelow(position + 1) {
+	if lp.flight.PurgesBelow(position+1) || p.DoubtBelow(position, b.now()) {
 		return false
 	}
 	var stood uint64
@@ -167,25 +168,18 @@ func (b *bucket) judge(lp *local, p *rules.Pool) {
 
 // decide grants a claim that is good and withdraws one that is void.
 func (b *bucket) decide(lp *local, op *borrow, s *rules.Slot) {
-	if !b.world.Exact() {
+	switch s.Verdict() {
+	case rules.Open:
 		b.wantExact()
 		return
-	}
-	now := b.now()
-	switch s.Verdict(now) {
 	case rules.Good:
-		if lease := b.grant(op, s, now); lease != nil {
+		if lease := b.grant(op, s, b.now()); lease != nil {
 			b.finish(lp, op, lease, nil)
-			return
-		}
-	case rules.Pending:
-		if now-op.claim.sent < rules.Instant(stuckClaim) {
 			return
 		}
 	}
 	b.stats.voids++
-	op.claim.withdrawn = true
-	b.release(slotKey(lp.id, s.Position), s.Revision, 0, nil)
+	b.unclaim(lp, op)
 }
 
 // grant makes the lease. It promises the whole ttl from now on, unless the

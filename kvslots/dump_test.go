@@ -27,7 +27,7 @@ func (b *bucket) dump() string {
 		}
 		fmt.Fprintf(&s, "    count %d in use %d waiting %d able %d\n", p.Count(), p.InUse(), p.Waiting(), len(p.Able()))
 		p.Slots(func(x *rules.Slot) bool {
-			fmt.Fprintf(&s, "    slot %d rev %d live %v ticket %d verdict %v\n", x.Position, x.Revision, x.Live(), x.Value.Ticket, x.Verdict(b.now()))
+			fmt.Fprintf(&s, "    slot %d rev %d live %v ticket %d verdict %v\n", x.Position, x.Revision, x.Live(), x.Value.Ticket, x.Verdict())
 			return true
 		})
 		p.Tickets(func(x *rules.Ticket) bool {

@@ -89,8 +89,7 @@ func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (State,
 // instant later, those whom it let in are in it.
 type capture struct {
 	expected uint64 // the revision that the registration is written over
-	state    State
-	seen     bool
+	reading  *rules.Reading
 }
 
 // capturing keeps a capture in place while a registration is under way.
@@ -108,39 +107,35 @@ func (b *bucket) capturing(id entry.Hash, c *capture) (stop func()) {
 	}
 }
 
-// capture is called before a configuration is applied. Claims in doubt do not
-// count: they can become good at that instant at the earliest.
+// capture is called when an entry has been applied.
 func (b *bucket) capture(e entry.Entry) {
-	if len(b.captures) == 0 || e.Key.Kind != entry.Config || !b.world.Exact() {
+	if len(b.captures) == 0 || e.Key.Kind != entry.Config {
 		return
-	}
-	var state State
-	if p := b.world.Pool(e.Key.Pool); p != nil {
-		state = stateOf(p)
-		state.InUse -= p.Doubts(b.now())
 	}
 	for _, c := range b.captures[e.Key.Pool] {
 		if c.expected == e.Previous {
-			c.state, c.seen = state, true
+			c.reading = b.world.Read(b.world.Pool(e.Key.Pool))
 		}
 	}
 }
 
-// registered is the state that a registration leaves. Where it was not
-// captured, because the view was not exact just then, it is read as soon
-// afterwards as can be.
+// registered is the state that a registration leaves.
 func (b *bucket) registered(ctx context.Context, id entry.Hash, count int, revision uint64, c *capture) (State, error) {
 	var state State
-	err := b.askAt(ctx, revision, func() bool {
+	err := b.askFrom(ctx, revision, func() bool {
 		p := b.world.Pool(id)
-		if state = c.state; c.seen || p == nil {
+		if c.reading != nil {
+			inUse, known := c.reading.InUse()
+			state = State{InUse: inUse, Waiting: c.reading.Waiting}
+			if known {
+				return true
+			}
+		}
+		if p == nil {
 			return true
 		}
-		state = stateOf(p)
-		if !b.world.Exact() {
-			b.wantExact()
-		}
-		return b.world.Exact() && !p.InDoubt(b.now())
+		state = stateOf(p) // as soon afterwards as can be
+		return !p.InDoubt(b.now())
 	})
 	state.Count = count
 	return state, err

@@ -231,8 +231,8 @@ func (b *bucket) apply(e entry.Entry, key string) {
 		age = time.Hour // not known; Rebase sets it right
 	}
 	exact := w.Exact()
-	b.capture(e)
 	w.Apply(e, now, age)
+	b.capture(e)
 	if !exact {
 		b.settleExact()
 	}

@@ -10,11 +10,11 @@ type InFlight struct {
 // Full tells whether there is no permit left at all.
 func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 
-// Choose says which position a borrower may claim: the k-th in the line (from
-// 0) may claim when more than k permits are free, and takes the (k+1)-th lowest
-// free position. t is the borrower's ticket; nil stands for one who has just
-// come, behind everybody in the line. What the peer has in flight counts as if
-// it had happened.
+// Choose says which position a borrower may claim: the lowest free one, if a
+// permit is free and nobody waits before it in the line. t is the borrower's
+// ticket; nil stands for one who has just come, behind everybody in the line.
+// What the peer has in flight counts as if it had happened, so that one peer
+// can serve several in a row without waiting for each.
 func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	free := p.Count() - p.InUse()
 	for i := range own.Claims {
@@ -22,36 +22,28 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 			free--
 		}
 	}
-	k := p.before(t, own, free)
-	if free <= k {
+	if free <= 0 || p.waitsBefore(t, own) {
 		return 0, false
 	}
-	for position = 0; ; position++ {
-		position = p.live.nextFree(position)
-		if position >= p.Count() {
-			return 0, false
-		}
-		if _, busy := own.Claims[position]; busy {
-			continue
-		}
-		if k--; k < 0 {
+	for position = p.live.nextFree(0); position < p.Count(); position = p.live.nextFree(position + 1) {
+		if _, busy := own.Claims[position]; !busy {
 			return position, true
 		}
 	}
+	return 0, false
 }
 
-// before counts who stands before the ticket, up to atMost.
-func (p *Pool) before(t *Ticket, own *InFlight, atMost int) int {
-	k := 0
-	if t == nil {
-		k = own.Joining
+// waitsBefore tells whether anybody waits before the ticket.
+func (p *Pool) waitsBefore(t *Ticket, own *InFlight) bool {
+	if t == nil && own.Joining > 0 {
+		return true
 	}
-	for o := p.line.first; o != nil && o != t && k < atMost; o = o.next {
+	for o := p.line.first; o != nil && o != t; o = o.next {
 		if o.waits() && !own.claims(o.Revision) {
-			k++
+			return true
 		}
 	}
-	return k
+	return false
 }
 
 func (f *InFlight) claims(ticket uint64) bool {

@@ -68,10 +68,6 @@ func (w *World) Rebase(streamNow time.Time, now Instant) {
 				age := max(0, streamNow.Sub(s.Time))
 				w.dues.set(&s.due, now.Add(time.Duration(s.Value.TTL)+Slack-age))
 				s.seen = now.Add(-age)
-				if s.inDoubt(now) {
-					p.unsettled = append(p.unsettled, s)
-					w.doubted[p] = struct{}{}
-				}
 			}
 		}
 	}

@@ -13,8 +13,8 @@ type Ticket struct {
 
 	session    *Session
 	claim      *Slot   // the live slot that names it
-	couldSince Instant // since when it could have claimed; 0 while it cannot
-	could      bool
+	couldSince Instant // since when it has been its turn; 0 while it is not
+	could      bool    // it is its turn
 	prev, next *Ticket
 }
 
@@ -115,12 +115,12 @@ func (p *Pool) Tickets(yield func(*Ticket) bool) {
 	}
 }
 
-// Able are the tickets that could claim now, those passed over included.
+// Able are the tickets for which there is a permit, those passed over included:
+// the first may claim now, the next ones when those before them have claimed.
 func (p *Pool) Able() []*Ticket { return p.line.able }
 
-// refreshAble finds the tickets that could claim: the k-th of those that wait
-// (from 0) can when more than k permits are free. A ticket that is passed over
-// uses up no permit.
+// refreshAble finds the tickets for which there is a permit. A ticket that is
+// passed over uses up none.
 func (p *Pool) refreshAble(now Instant) {
 	if p.line.first == nil && len(p.line.able) == 0 {
 		return
@@ -128,21 +128,24 @@ func (p *Pool) refreshAble(now Instant) {
 	for _, t := range p.line.able {
 		t.could = false
 	}
-	old := p.line.able
+	old, first := p.line.able, true
 	var able []*Ticket
 	free := p.Count() - p.live.len()
 	for t := p.line.first; t != nil && free > 0; t = t.next {
 		if !t.stands() {
 			continue
 		}
-		if !t.session.stalled {
-			free--
-		}
-		if t.couldSince == 0 {
-			t.couldSince = max(now, 1)
-		}
-		t.could = true
 		able = append(able, t)
+		if t.session.stalled {
+			continue
+		}
+		free--
+		if first {
+			first, t.could = false, true
+			if t.couldSince == 0 {
+				t.couldSince = max(now, 1)
+			}
+		}
 	}
 	for _, t := range old {
 		if !t.could {

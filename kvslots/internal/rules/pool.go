@@ -18,8 +18,9 @@ type Pool struct {
 	pastUntil uint64            // the revision that ended it
 	slots     []*Slot           // by position; nil where the key was never seen
 	live      positions         // an index of slots: the lent ones
-	newest    uint64            // no slot has a higher fence
-	unsettled []*Slot           // claims in doubt
+	doubted   []*Slot           // slots with claims that are not known to be good
+	unjudged  []*claim          // claims that are not judged yet, in their order
+	open      []*snapshot       // instants at which the view was not exact
 	line      line
 	queued    bool // in the world's queue of markers
 }
@@ -75,51 +76,20 @@ func (p *Pool) Slots(yield func(*Slot) bool) {
 
 // InDoubt tells whether there is a claim that its own peer may be about to
 // withdraw.
-func (p *Pool) InDoubt(now Instant) bool {
-	return p.Doubts(now) > 0
-}
+func (p *Pool) InDoubt(now Instant) bool { return p.DoubtBelow(len(p.slots), now) }
 
-// Doubts counts those claims.
-func (p *Pool) Doubts(now Instant) int {
-	n := 0
-	for _, s := range p.unsettled {
-		if s.inDoubt(now) {
-			n++
-		}
-	}
-	return n
-}
-
-func (s *Slot) inDoubt(now Instant) bool {
-	return s.Live() && !s.settled && now-s.seen < doubtTime
-}
-
-func (p *Pool) knows(incarnation uint64) bool {
-	return p.Registered() && incarnation == p.config.Incarnation
-}
-
-// liveUpTo counts the live slots whose lease is as old as the fence or older.
-func (p *Pool) liveUpTo(fence uint64) int {
-	if fence >= p.newest {
-		return p.live.len()
-	}
-	n := 0
-	for _, s := range p.slots {
-		if s != nil && s.Fence <= fence && s.Live() {
-			n++
-		}
-	}
-	return n
-}
-
-// doubtBelow tells whether a lower position is held by a claim in doubt.
-func (p *Pool) doubtBelow(position int, now Instant) bool {
-	for _, s := range p.unsettled {
+// DoubtBelow tells whether there is such a claim on a position below that.
+func (p *Pool) DoubtBelow(position int, now Instant) bool {
+	for _, s := range p.doubted {
 		if s.Position < position && s.inDoubt(now) {
 			return true
 		}
 	}
 	return false
+}
+
+func (p *Pool) knows(incarnation uint64) bool {
+	return p.Registered() && incarnation == p.config.Incarnation
 }
 
 // slotAt is the slot at a position, made if need be.
@@ -144,64 +114,19 @@ func (p *Pool) reindex(s *Slot) {
 	}
 }
 
-// settle finds out which claims in doubt are good. One that is found good may
-// clear up another, so it goes on until nothing changes. What is not live any
-// more, or has been there for so long that its peer would have withdrawn it, is
-// in doubt no longer.
-func (p *Pool) settle(now Instant, at uint64, exact bool) {
-	for changed := true; changed; {
-		changed = false
-		for _, s := range p.unsettled {
-			if s.goodAt == 0 && s.Verdict(now) == Good {
-				s.goodAt, s.hidden, changed = at, false, true
-			}
-		}
+// settle forgets the doubts that have been cleared up.
+func (p *Pool) settle(now Instant) {
+	if len(p.doubted) == 0 {
+		return
 	}
-	if exact {
-		p.confirm(false)
-	}
-	keep := p.unsettled[:0]
-	for _, s := range p.unsettled {
+	keep := p.doubted[:0]
+	for _, s := range p.doubted {
 		if s.inDoubt(now) {
 			keep = append(keep, s)
 		}
 	}
-	clear(p.unsettled[len(keep):])
-	p.unsettled = keep
-}
-
-// confirm makes certain what was found good while the view was not exact: the
-// view has become so, and has found nothing that was otherwise at that instant.
-// If it was a barrier that made it exact, then something may have happened to a
-// key in between that nobody names.
-func (p *Pool) confirm(barrier bool) {
-	for _, s := range p.unsettled {
-		switch {
-		case s.goodAt == 0:
-		case barrier && s.hidden:
-			s.goodAt = 0
-		default:
-			s.settled = true
-		}
-	}
-}
-
-// skipped notes that entries of a key were skipped: the view held it at one
-// revision, and now learns that it was at another before it changed again. What
-// was found good in between stands if that makes no difference.
-func (p *Pool) skipped(held, previous uint64, differs bool) {
-	if previous == 0 || previous <= held {
-		return
-	}
-	for _, s := range p.unsettled {
-		switch {
-		case s.goodAt < held || s.settled:
-		case s.goodAt < previous:
-			s.hidden = true
-		case differs:
-			s.goodAt = 0
-		}
-	}
+	clear(p.doubted[len(keep):])
+	p.doubted = keep
 }
 
 // empty tells whether nothing at all is known of the pool.

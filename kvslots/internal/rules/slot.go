@@ -16,12 +16,10 @@ type Slot struct {
 	Value    entry.SlotValue
 	Fence    uint64 // the revision of the lease's first write
 
+	claim    *claim  // nil when the lease is known to be good
 	seen     Instant // when that entry was applied
 	promised Instant // the end that this peer promised the holder; 0 when another did
 	before   Instant // the same, for the entry before
-	goodAt   uint64  // the claim was found good when the view stood there; not yet certain
-	hidden   bool    // something may have happened to another key just then
-	settled  bool    // the claim is good for certain
 	queued   bool    // in the world's queue of markers
 	due      due
 }
@@ -35,47 +33,19 @@ func (s *Slot) Live() bool { return s.Taken && s.Pool.knows(s.Value.Incarnation)
 // position can be claimed, and only from an exact view.
 func (s *Slot) Stale() bool { return s.Taken && !s.Pool.knows(s.Value.Incarnation) }
 
-// Verdict is what the rules say of a claim.
-type Verdict int
-
-// The verdicts.
-const (
-	Pending Verdict = iota // not yet decided: somebody before it in the line may still claim
-	Good                   // the lease may be granted
-	Void                   // it must be purged; nobody was told of it
-)
-
-// Verdict judges the slot's claim by the world as it stands, at or after the
-// claim's own revision. It is certain only if the view is exact.
-//
-// Good means that at this instant the claim, the lowest free position before
-// it, is within a count that all live slots fit in, and nobody stands before it
-// in the line: so the borrowing can be said to have happened now.
-func (s *Slot) Verdict(now Instant) Verdict {
-	p := s.Pool
+// Verdict is what the rules say of the slot's claim.
+func (s *Slot) Verdict() Verdict {
 	switch {
-	case !s.Live():
+	case !s.Taken:
 		return Void
-	case s.settled || s.goodAt != 0:
-		return Good
-	case s.Position >= p.Count():
-		return Void
-	}
-	place := s.Fence
-	if s.Value.Ticket != 0 {
-		place = s.Value.Ticket
-	}
-	room := p.Count() - p.liveUpTo(s.Fence)
-	if room < 0 {
-		return Void
-	}
-	ahead := p.ahead(place, room+1)
-	freeBelow := s.Position - p.live.below(s.Position)
-	switch {
-	case ahead > room, freeBelow > ahead:
-		return Void
-	case ahead > 0, p.live.len() > p.Count(), p.doubtBelow(s.Position, now):
-		return Pending
+	case s.claim != nil:
+		return s.claim.verdict
 	}
 	return Good
+}
+
+// inDoubt tells whether the claim may yet be withdrawn. One that has been there
+// for long will not be: its peer is no more.
+func (s *Slot) inDoubt(now Instant) bool {
+	return s.claim != nil && s.Live() && now-s.seen < doubtTime
 }

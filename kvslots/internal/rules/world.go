@@ -42,6 +42,7 @@ type World struct {
 	dues     dues
 	markers  []marker
 	doubted  map[*Pool]struct{} // pools with claims in doubt
+	open     map[*Pool]struct{} // pools with judgements that are left open
 	able     map[*Pool]struct{} // pools with tickets that could claim
 	touched  []*Pool
 }
@@ -60,6 +61,7 @@ func New() *World {
 		sessions: map[entry.Hash]*Session{},
 		doubted:  map[*Pool]struct{}{},
 		able:     map[*Pool]struct{}{},
+		open:     map[*Pool]struct{}{},
 	}
 }
 
@@ -85,8 +87,11 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 	if e.Revision > w.Revision+1 {
 		w.gaps.Skip(w.Revision+1, e.Revision-1)
 	}
-	exact := w.Exact()
-	w.gaps.Explain(e.Previous)
+	if !w.Exact() {
+		w.learn(e)
+		w.gaps.Explain(e.Previous)
+		w.closeOpen()
+	}
 	w.Revision, w.Time = e.Revision, e.Time
 	switch e.Key.Kind {
 	case entry.Config:
@@ -101,16 +106,48 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 		w.heard(e.Key.Session)
 	}
 	w.forget()
-	if !exact && w.Exact() {
-		w.becameExact(now)
-	} else {
-		w.settle(now)
+	w.settle(now)
+}
+
+// learn puts right what had to be judged without knowing an entry that was
+// skipped, and which this one overwrote.
+func (w *World) learn(e entry.Entry) {
+	p := w.pools[e.Key.Pool]
+	if p == nil || len(p.open) == 0 {
+		return
 	}
+	switch e.Key.Kind {
+	case entry.Config:
+		p.skipped(p.ConfigRevision, e.Previous, func(world *snapshot) { world.lost = true })
+	case entry.Slot:
+		p.skippedSlot(p.slotAt(e.Key.N), e.Previous, e.Marker || e.Slot.Fence != 0, e.Void)
+	case entry.Ticket:
+		var held uint64
+		if t := p.line.byKey[e.Key]; t != nil {
+			held = t.Revision
+		}
+		p.skipped(held, e.Previous, func(world *snapshot) {
+			if e.Marker && e.Previous < world.place {
+				world.ahead++
+			}
+		})
+	}
+}
+
+// closeOpen judges what had to be left open, if the view is exact now.
+func (w *World) closeOpen() {
+	if !w.Exact() {
+		return
+	}
+	for p := range w.open {
+		p.close(w.gaps.Cleared())
+		w.touch(p)
+	}
+	clear(w.open)
 }
 
 func (w *World) applyConfig(e entry.Entry) {
 	p := w.pool(e.Key.Pool)
-	p.skipped(p.ConfigRevision, e.Previous, true)
 	p.ConfigRevision, p.configAt = e.Revision, e.Time
 	before := p.Incarnation()
 	p.config = e.Config // zero for a marker and for a corrupt value
@@ -137,10 +174,9 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
 	held := s.Value
-	p.skipped(s.Revision, e.Previous, s.Taken != (e.Marker || e.Slot.Fence != 0))
 	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
 	s.before, s.promised = s.promised, 0
-	s.Taken, s.Value, s.settled, s.goodAt = !e.Marker, e.Slot, false, 0
+	s.Taken, s.Value, s.claim = !e.Marker, e.Slot, nil
 	switch {
 	case e.Marker:
 		s.Fence = 0
@@ -157,10 +193,11 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 		if s.Fence == 0 {
 			s.Fence = e.Revision
 		}
-		p.newest = max(p.newest, s.Fence)
 		w.dues.set(&s.due, now.Add(time.Duration(e.Slot.TTL)+Slack-age))
-		w.claimed(p, s)
 		w.heard(e.Slot.Claimer)
+		if t := p.Ticket(s.Value.Ticket); t != nil {
+			t.claim = s
+		}
 	}
 	if held.Ticket != 0 && held.Ticket != s.Value.Ticket {
 		if t := p.Ticket(held.Ticket); t != nil && t.claim == s {
@@ -168,30 +205,19 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 		}
 	}
 	p.reindex(s)
+	if s.Taken && e.Slot.Fence == 0 && e.Corrupt == nil {
+		p.claimed(s, w.Exact())
+		keep(w.open, p, len(p.open) > 0)
+	}
 	w.touch(p)
-}
-
-// claimed notes a claim or a renewal. A renewal is only written for a lease
-// that was granted; a claim is in doubt until it has been judged.
-func (w *World) claimed(p *Pool, s *Slot) {
-	if t := p.Ticket(s.Value.Ticket); t != nil {
-		t.claim = s
-	}
-	if s.settled = s.Value.Fence != 0; !s.settled {
-		p.unsettled = append(p.unsettled, s)
-		w.doubted[p] = struct{}{}
-	}
 }
 
 func (w *World) applyTicket(e entry.Entry) {
 	p := w.pool(e.Key.Pool)
-	var held uint64
 	if t := p.line.byKey[e.Key]; t != nil {
-		held = t.Revision
 		p.line.remove(t)
 		w.left(t.session)
 	}
-	p.skipped(held, e.Previous, e.Marker)
 	if !e.Marker && e.Corrupt == nil {
 		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait}
 		t.session = w.session(e.Wait.Session)
@@ -245,7 +271,7 @@ func (w *World) heard(id entry.Hash) {
 func (w *World) PassOver(now Instant) {
 	for p := range w.able {
 		for _, t := range p.line.able {
-			if t.session.stalled || t.claimed() || now-t.couldSince < Instant(StallTime) {
+			if !t.could || t.claimed() || now-t.couldSince < Instant(StallTime) {
 				continue
 			}
 			t.session.stalled = true
@@ -271,27 +297,24 @@ func (w *World) Settle(now Instant) {
 // Reached notes that the view has reached a barrier that was sent while it
 // stood at sent.
 func (w *World) Reached(sent, barrier uint64, now Instant) {
-	exact := w.Exact()
 	w.gaps.Reached(sent, barrier)
-	if !exact && w.Exact() {
-		w.becameExact(now)
-	}
+	w.closeOpen()
+	w.settle(now)
 }
 
-// becameExact makes certain what was only likely.
-func (w *World) becameExact(now Instant) {
-	for p := range w.doubted {
-		p.confirm(w.gaps.Cleared())
-	}
-	w.Settle(now)
+// Read takes the state of a pool as it is now.
+func (w *World) Read(p *Pool) *Reading {
+	r := p.Read(w.Revision, w.Exact())
+	keep(w.open, p, len(p.open) > 0)
+	return r
 }
 
 // settle brings what is derived up to date, for the pools that were touched.
 func (w *World) settle(now Instant) {
 	for _, p := range w.touched {
-		p.settle(now, w.Revision, w.Exact())
+		p.settle(now)
 		p.refreshAble(now)
-		keep(w.doubted, p, len(p.unsettled) > 0)
+		keep(w.doubted, p, len(p.doubted) > 0)
 		keep(w.able, p, len(p.line.able) > 0)
 	}
 }

@@ -1,0 +1,202 @@
+package rules
+
+// A claim is judged by the world as it stood when the stream took it: at its
+// own revision. So its verdict is a function of the stream alone, and all peers
+// come to the same one, whenever they get to see what.
+//
+// A view that skips entries may not have known all there was to know at that
+// instant. Then the judgement is kept open, with what was known, until the view
+// is exact again; and what it learns meanwhile about skipped entries is put
+// right in it.
+
+// Verdict is what the rules say of a claim.
+type Verdict int
+
+// The verdicts.
+const (
+	Open Verdict = iota // not known yet, for the view is not exact
+	Good                // the lease may be granted
+	Void                // it must be purged; nobody was told of it
+)
+
+// claim is a claim that is not known to be good.
+type claim struct {
+	position int
+	verdict  Verdict
+	world    *snapshot // what it is to be judged by; nil when it has been judged
+}
+
+// snapshot is what is known of a pool at one instant.
+type snapshot struct {
+	revision uint64    // the instant
+	live     positions // the slots that were lent
+	void     positions // those of them that were held by void claims
+	open     []*claim  // those of them that were held by claims not judged yet
+	place    uint64    // of the one whose claim is to be judged
+	ahead    int       // who waited before that place
+	count    int       // of slots; 0 when the pool was not registered, or was another
+	hidden   bool      // something may have happened that nobody names
+	lost     bool      // it is not known what was
+}
+
+// snapshot takes down what is known now. It shares the positions with the pool
+// unless they are to be kept.
+func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
+	s := snapshot{revision: revision, live: p.live, count: p.Count()}
+	if keep {
+		s.live = append(positions(nil), p.live...)
+	}
+	for _, o := range p.doubted {
+		if c := o.claim; c != nil && o.Live() {
+			if c.verdict == Void {
+				s.void.put(c.position)
+			} else {
+				s.open = append(s.open, c)
+			}
+		}
+	}
+	return s
+}
+
+// judge judges a claim on a position by the world that it is part of.
+//
+// Good means: the position was the lowest free one, with all lower ones held by
+// leases; all live slots fit in the count; and of those who waited before it in
+// the line, nobody could have had the permit instead.
+func (s *snapshot) judge(position int) Verdict {
+	for _, c := range s.open {
+		if c.verdict != Good {
+			s.void.put(c.position)
+		}
+	}
+	room := s.count - s.live.len()
+	switch {
+	case s.lost, position >= s.count, room < 0, s.ahead > room:
+		return Void
+	case s.live.below(position) < position, s.void.below(position) > 0:
+		return Void
+	}
+	return Good
+}
+
+// inUse counts the leases.
+func (s *snapshot) inUse() int {
+	n := s.live.len() - s.void.len()
+	for _, c := range s.open {
+		if c.verdict != Good {
+			n--
+		}
+	}
+	return n
+}
+
+// correct puts right that a slot was, or was not, lent at that instant.
+func (s *snapshot) correct(position int, taken, void bool) {
+	s.live.drop(position)
+	s.void.drop(position)
+	for i, c := range s.open {
+		if c.position == position {
+			s.open = append(s.open[:i:i], s.open[i+1:]...)
+			break
+		}
+	}
+	if taken {
+		s.live.put(position)
+	}
+	if taken && void {
+		s.void.put(position)
+	}
+}
+
+// claimed judges a claim that has just been applied.
+func (p *Pool) claimed(s *Slot, exact bool) {
+	world := p.snapshot(s.Revision, !exact)
+	world.place = s.place()
+	world.ahead = p.ahead(world.place, world.count+1)
+	if !p.knows(s.Value.Incarnation) {
+		world.count = 0
+	}
+	if exact && world.judge(s.Position) == Good {
+		return // by far the most
+	}
+	c := &claim{position: s.Position}
+	if exact {
+		c.verdict = Void
+	} else {
+		c.world = &world
+		p.open = append(p.open, &world)
+		p.unjudged = append(p.unjudged, c)
+	}
+	s.claim = c
+	p.doubted = append(p.doubted, s)
+}
+
+// place is where the claim stands in the line.
+func (s *Slot) place() uint64 {
+	if s.Value.Ticket != 0 {
+		return s.Value.Ticket
+	}
+	return s.Fence
+}
+
+// close judges what was left open, for the view is exact now. If it was a
+// barrier that made it so, then something may have happened to a key that
+// nobody names.
+func (p *Pool) close(barrier bool) {
+	for _, s := range p.open {
+		s.lost = s.lost || (barrier && s.hidden)
+	}
+	for _, c := range p.unjudged { // in their order, for each may depend on those before it
+		c.verdict, c.world = c.world.judge(c.position), nil
+	}
+	p.open, p.unjudged = nil, nil
+	for _, s := range p.doubted {
+		if s.claim != nil && s.claim.verdict == Good {
+			s.claim = nil
+		}
+	}
+}
+
+// skippedSlot notes that entries of a slot were skipped: the view held it at
+// one revision, and learns from the next entry that it was at another before.
+// What that entry is tells what the skipped one was.
+func (p *Pool) skippedSlot(s *Slot, previous uint64, taken, void bool) {
+	p.skipped(s.Revision, previous, func(world *snapshot) { world.correct(s.Position, taken, void) })
+}
+
+// skipped calls correct for every instant that is kept open and at which the
+// key was at the skipped revision.
+func (p *Pool) skipped(held, previous uint64, correct func(*snapshot)) {
+	if previous <= held {
+		return
+	}
+	for _, s := range p.open {
+		switch {
+		case s.revision < held:
+		case s.revision < previous:
+			s.hidden = true
+		default:
+			correct(s)
+		}
+	}
+}
+
+// Reading is the state of a pool at one instant. It may have to be kept open
+// until the view is exact.
+type Reading struct {
+	world   snapshot
+	Waiting int
+}
+
+// Read takes the state of a pool as it is now.
+func (p *Pool) Read(revision uint64, exact bool) *Reading {
+	r := &Reading{world: p.snapshot(revision, true), Waiting: p.Waiting()}
+	if !exact {
+		p.open = append(p.open, &r.world)
+	}
+	return r
+}
+
+// InUse is the number of leases at that instant; ok is false if it cannot be
+// known. It means something once the view has become exact.
+func (r *Reading) InUse() (n int, ok bool) { return r.world.inUse(), !r.world.lost }

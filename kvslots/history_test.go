@@ -31,10 +31,18 @@ type history struct {
 	pools  []uuid.UUID
 	hashes map[entry.Hash]int
 
-	mu     sync.Mutex
-	ops    []porcupine.Operation
-	leases []*recorded
-	number int
+	mu       sync.Mutex
+	ops      []porcupine.Operation
+	leases   []*recorded
+	phantoms []phantom
+	number   int
+}
+
+// phantom is a borrower that gave up after it had sent a claim.
+type phantom struct {
+	pool, number int
+	lease        entry.Hash
+	call, end    time.Time
 }
 
 // recorded is a lease that a client was given.
@@ -122,8 +130,8 @@ func (c *client) run(ctx context.Context, until time.Time) {
 func (c *client) register(ctx context.Context, pool int) {
 	in := input{kind: opRegister, pool: pool, count: c.rand.IntN(modelSlots)}
 	call := time.Now()
-	state, err := c.store.Register(ctx, c.pools[pool], in.count)
-	c.add(c.id, call, time.Now(), in, output{outcome: outcomeOf(c.t, err), state: state})
+	state, exact, err := c.store.bucket.register(ctx, poolHash(c.pools[pool]), in.count)
+	c.add(c.id, call, time.Now(), in, output{outcome: outcomeOf(c.t, err), state: state, later: !exact})
 }
 
 func (c *client) inspect(ctx context.Context, pool int) {
@@ -149,7 +157,9 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	}
 	in := input{kind: opBorrow, pool: pool, lease: c.next()}
 	call := time.Now()
-	l, err := c.store.Borrow(ctx, c.pools[pool], ttl, wait)
+	id := uuid.New() // not Store.Borrow, to know the lease of one who gives up
+	op := &borrow{pool: poolHash(c.pools[pool]), lease: id, hash: leaseHash(id), ttl: ttl, wait: wait}
+	l, err := c.store.bucket.borrow(ctx, op)
 	end := time.Now()
 	out := output{outcome: outcomeOf(c.t, err)}
 	if err == nil {
@@ -160,9 +170,14 @@ func (c *client) borrow(ctx context.Context, pool int) {
 		c.leases = append(c.leases, r)
 		c.mu.Unlock()
 	}
+	if out.outcome == gaveUp && op.claim.number == 0 {
+		out.outcome = gaveUpAtOnce
+	}
 	c.add(c.id, call, end, in, out)
-	if out.outcome == gaveUp {
-		c.add(-in.lease, call, end.Add(2*time.Second), input{kind: opPhantom, pool: pool, lease: in.lease}, output{})
+	if out.outcome == gaveUp && op.claim.number > 0 {
+		c.mu.Lock()
+		c.phantoms = append(c.phantoms, phantom{pool, in.lease, op.hash, call, end})
+		c.mu.Unlock()
 	}
 }
 
@@ -226,6 +241,13 @@ func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
 			by = end
 		}
 		h.add(-r.number, r.ends, by, input{kind: opExpire, pool: r.pool, lease: r.number}, output{})
+	}
+	for _, p := range h.phantoms {
+		by, ok := observed[p.lease]
+		if !ok { // its claim was withdrawn before the observer got to see it
+			by = p.end.Add(2 * time.Second)
+		}
+		h.add(-p.number, p.call, by, input{kind: opPhantom, pool: p.pool, lease: p.number}, output{})
 	}
 }
 

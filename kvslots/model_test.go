@@ -42,11 +42,13 @@ const (
 	noSlot
 	notHeld
 	gaveUp
+	gaveUpAtOnce // without a claim
 )
 
 type output struct {
 	outcome  outcome
 	state    State
+	later    bool // the state is of a later instant
 	position int
 	fence    uint64
 }
@@ -103,7 +105,7 @@ func (p poolModel) step(in input, out output) []poolModel {
 	switch in.kind {
 	case opRegister:
 		p.registered, p.count = true, in.count
-		return may(agrees(p), p)
+		return may(out.later || agrees(p), p)
 	case opInspect:
 		if out.outcome == noPool {
 			return may(!p.registered, p)
@@ -149,6 +151,8 @@ func (p poolModel) borrow(in input, out output) []poolModel {
 			p.holder[i], p.fence[i] = in.lease, out.fence
 			return []poolModel{p}
 		}
+	case gaveUpAtOnce:
+		return []poolModel{p}
 	case gaveUp:
 		after := []poolModel{p}
 		if p.canBorrow() {
@@ -190,7 +194,7 @@ var modelOfPools = func() porcupine.Model {
 
 func describe(in input, out output) string {
 	kinds := [...]string{"register", "inspect", "delete", "borrow", "return", "renew", "expire", "phantom"}
-	outcomes := [...]string{"done", "no pool", "no slot", "not held", "gave up"}
+	outcomes := [...]string{"done", "no pool", "no slot", "not held", "gave up", "gave up at once"}
 	return fmt.Sprintf("%s(count %d, lease %d) %s count=%d in_use=%d position=%d fence=%d",
 		kinds[in.kind], in.count, in.lease, outcomes[out.outcome], out.state.Count, out.state.InUse, out.position, out.fence%1e9)
 }

@@ -45,8 +45,10 @@ func (b *bucket) configOf(id entry.Hash) (revision uint64, value entry.ConfigVal
 	return revision, value
 }
 
-// register writes a pool's configuration, unless it is what it should be.
-func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (State, error) {
+// register writes a pool's configuration, unless it is what it should be. exact
+// says that the state is that of the very instant of the registration; a peer
+// whose view skipped that instant can only tell a later one.
+func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (state State, exact bool, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	key := entry.Key{Kind: entry.Config, Pool: id}
@@ -57,10 +59,10 @@ func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (State,
 		if value.Incarnation != 0 && value.Count == count {
 			state, err := b.inspect(ctx, id)
 			if err == nil && state.Count == count {
-				return state, nil
+				return state, true, nil
 			}
 			if err != nil && !errors.Is(err, ErrNoPool) {
-				return State{}, err
+				return State{}, false, err
 			}
 			continue
 		}
@@ -72,15 +74,15 @@ func (b *bucket) register(ctx context.Context, id entry.Hash, count int) (State,
 		stop := b.capturing(id, c)
 		a, err := b.put1(ctx, write(key, value, expected, 0))
 		if err == nil && a.err == nil {
-			state, err := b.registered(ctx, id, count, a.revision, c)
+			state, exact, err := b.registered(ctx, id, count, a.revision, c)
 			stop()
-			return state, err
+			return state, exact, err
 		}
 		if stop(); err != nil {
-			return State{}, err
+			return State{}, false, err
 		}
 		if err := b.afterConflict(ctx, id, a); err != nil {
-			return State{}, err
+			return State{}, false, err
 		}
 	}
 }
@@ -120,25 +122,21 @@ func (b *bucket) capture(e entry.Entry) {
 }
 
 // registered is the state that a registration leaves.
-func (b *bucket) registered(ctx context.Context, id entry.Hash, count int, revision uint64, c *capture) (State, error) {
-	var state State
-	err := b.askFrom(ctx, revision, func() bool {
-		p := b.world.Pool(id)
+func (b *bucket) registered(ctx context.Context, id entry.Hash, count int, revision uint64, c *capture) (state State, exact bool, err error) {
+	err = b.askFrom(ctx, revision, func() bool {
 		if c.reading != nil {
-			inUse, known := c.reading.InUse()
-			state = State{InUse: inUse, Waiting: c.reading.Waiting}
-			if known {
-				return true
-			}
+			state.InUse, exact = c.reading.InUse()
+			state.Waiting = c.reading.Waiting
 		}
-		if p == nil {
+		p := b.world.Pool(id)
+		if exact || p == nil {
 			return true
 		}
 		state = stateOf(p) // as soon afterwards as can be
 		return !p.InDoubt(b.now())
 	})
 	state.Count = count
-	return state, err
+	return state, exact, err
 }
 
 // remove marks a pool as deleted, which ends its leases, and purges what it

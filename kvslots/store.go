@@ -155,7 +155,8 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
 	}
 	id := poolHash(pool)
-	return s.bucketOf(id).register(ctx, id, count)
+	state, _, err := s.bucketOf(id).register(ctx, id, count)
+	return state, err
 }
 
 // Inspect returns the state of a pool, as it was at an instant between the call

@@ -238,7 +238,7 @@ func explain(history []porcupine.Operation) string {
 		sort.Slice(order, func(i, j int) bool { return part[order[i]].Call < part[order[j]].Call })
 		for _, i := range order {
 			op := part[i]
-			if op.Return < stuck-150e6 || op.Call > stuck+5e6 {
+			if op.Return < stuck-2000e6 || op.Call > stuck+5e6 {
 				continue
 			}
 			mark := " "

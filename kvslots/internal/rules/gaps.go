@@ -33,7 +33,8 @@ type Gaps struct {
 	floor uint64 // all up to here may have been skipped
 	// The last barrier that was reached: sent when the view stood at sent.
 	sent, reached uint64
-	cleared       bool // since something was last skipped, a barrier has accounted for some
+	// What only a barrier accounted for, since the view was last exact before.
+	unnamed []span
 }
 
 type span struct{ low, high uint64 } // both included
@@ -42,14 +43,22 @@ type span struct{ low, high uint64 } // both included
 // is at least as new in the view as the stream's last applied sequence.
 func (g *Gaps) Exact() bool { return g.floor == 0 && len(g.spans) == 0 }
 
-// Cleared tells whether the view became exact by the help of a barrier, and not
-// only because each skipped entry was named.
-func (g *Gaps) Cleared() bool { return g.cleared }
+// Unnamed tells whether anything between low and high, both included, was
+// skipped and never named, since the view was last exact: what it was, only the
+// barrier knows.
+func (g *Gaps) Unnamed(low, high uint64) bool {
+	for _, s := range g.unnamed {
+		if s.low <= high && low <= s.high {
+			return true
+		}
+	}
+	return false
+}
 
 // Skip notes that the view jumped over low … high.
 func (g *Gaps) Skip(low, high uint64) {
 	if g.Exact() {
-		g.cleared = false
+		g.unnamed = nil
 	}
 	if len(g.spans) >= maxSpans {
 		g.floor, g.spans = high, g.spans[:0]
@@ -97,7 +106,10 @@ func (g *Gaps) settle() {
 	if i < len(g.spans) && g.spans[i].low <= g.reached {
 		return // something between the two is open
 	}
-	g.cleared = g.cleared || i > 0 || g.floor > 0
+	g.unnamed = append(g.unnamed, g.spans[:i]...)
+	if g.floor > 0 {
+		g.unnamed = append(g.unnamed, span{0, g.floor})
+	}
 	g.spans = slices.Delete(g.spans, 0, i)
 	g.floor, g.sent, g.reached = 0, 0, 0
 }

@@ -17,6 +17,7 @@ const (
 	Open Verdict = iota // not known yet, for the view is not exact
 	Good                // the lease may be granted
 	Void                // it must be purged; nobody was told of it
+	Lost                // it cannot be known: its own peer purges it, the others wait and see
 )
 
 // claim is a claim that is not known to be good.
@@ -35,7 +36,7 @@ type snapshot struct {
 	place    uint64    // of the one whose claim is to be judged
 	ahead    int       // who waited before that place
 	count    int       // of slots; 0 when the pool was not registered, or was another
-	hidden   bool      // something may have happened that nobody names
+	hidden   uint64    // if not 0: something from this revision on may have happened that nobody names
 	lost     bool      // it is not known what was
 }
 
@@ -48,10 +49,13 @@ func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 	}
 	for _, o := range p.doubted {
 		if c := o.claim; c != nil && o.Live() {
-			if c.verdict == Void {
+			switch c.verdict {
+			case Void:
 				s.void.put(c.position)
-			} else {
+			case Open:
 				s.open = append(s.open, c)
+			case Lost:
+				s.lost = true
 			}
 		}
 	}
@@ -65,13 +69,18 @@ func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 // the line, nobody could have had the permit instead.
 func (s *snapshot) judge(position int) Verdict {
 	for _, c := range s.open {
-		if c.verdict != Good {
+		switch {
+		case c.verdict == Void:
 			s.void.put(c.position)
+		case c.verdict == Lost && c.position < position:
+			return Lost
 		}
 	}
 	room := s.count - s.live.len()
 	switch {
-	case s.lost, position >= s.count, room < 0, s.ahead > room:
+	case s.lost:
+		return Lost
+	case position >= s.count, room < 0, s.ahead > room:
 		return Void
 	case s.live.below(position) < position, s.void.below(position) > 0:
 		return Void
@@ -79,15 +88,16 @@ func (s *snapshot) judge(position int) Verdict {
 	return Good
 }
 
-// inUse counts the leases.
-func (s *snapshot) inUse() int {
-	n := s.live.len() - s.void.len()
+// inUse counts the leases; known is false where that cannot be told.
+func (s *snapshot) inUse() (n int, known bool) {
+	n, known = s.live.len()-s.void.len(), !s.lost
 	for _, c := range s.open {
-		if c.verdict != Good {
+		if c.verdict == Void {
 			n--
 		}
+		known = known && (c.verdict == Good || c.verdict == Void)
 	}
-	return n
+	return n, known
 }
 
 // correct puts right that a slot was, or was not, lent at that instant.
@@ -139,12 +149,11 @@ func (s *Slot) place() uint64 {
 	return s.Fence
 }
 
-// close judges what was left open, for the view is exact now. If it was a
-// barrier that made it so, then something may have happened to a key that
-// nobody names.
-func (p *Pool) close(barrier bool) {
+// close judges what was left open, for the view is exact now. What a barrier
+// alone accounted for may have happened to a key of which that is possible.
+func (p *Pool) close(unnamed func(low, high uint64) bool) {
 	for _, s := range p.open {
-		s.lost = s.lost || (barrier && s.hidden)
+		s.lost = s.lost || (s.hidden != 0 && unnamed(s.hidden, s.revision))
 	}
 	for _, c := range p.unjudged { // in their order, for each may depend on those before it
 		c.verdict, c.world = c.world.judge(c.position), nil
@@ -174,7 +183,9 @@ func (p *Pool) skipped(held, previous uint64, correct func(*snapshot)) {
 		switch {
 		case s.revision < held:
 		case s.revision < previous:
-			s.hidden = true
+			if s.hidden == 0 || held+1 < s.hidden {
+				s.hidden = held + 1
+			}
 		default:
 			correct(s)
 		}
@@ -199,4 +210,4 @@ func (p *Pool) Read(revision uint64, exact bool) *Reading {
 
 // InUse is the number of leases at that instant; ok is false if it cannot be
 // known. It means something once the view has become exact.
-func (r *Reading) InUse() (n int, ok bool) { return r.world.inUse(), !r.world.lost }
+func (r *Reading) InUse() (n int, ok bool) { return r.world.inUse() }

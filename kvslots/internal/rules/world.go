@@ -26,7 +26,7 @@ const (
 
 	// doubtTime is how long a claim may be in doubt. Its peer withdraws it
 	// much sooner or not at all.
-	doubtTime = Instant(3 * time.Second)
+	doubtTime = Instant(time.Second)
 )
 
 // World is the state of the bucket as one peer sees it.
@@ -140,7 +140,7 @@ func (w *World) closeOpen() {
 		return
 	}
 	for p := range w.open {
-		p.close(w.gaps.Cleared())
+		p.close(w.gaps.Unnamed)
 		w.touch(p)
 	}
 	clear(w.open)

@@ -41,6 +41,7 @@ type borrow struct {
 	failing     rules.Instant // since when its writes fail; 0 while they do not
 	question    *question
 
+	unsure int // claims that were withdrawn though others may have taken them for good
 	over   bool
 	done   chan struct{}
 	result *Lease
@@ -158,6 +159,9 @@ func (b *bucket) unclaim(lp *local, op *borrow) {
 	}
 	c.withdrawn = true
 	s := slotOf(b.world.Pool(lp.id), c.position)
+	if s == nil || s.Revision != revision || s.Verdict() != rules.Void {
+		op.unsure++
+	}
 	b.releaseAs(purgeVoid(slotKey(lp.id, c.position), revision, s), slotKey(lp.id, c.position), revision, nil)
 	b.landed(lp, op)
 }

@@ -38,11 +38,13 @@ type history struct {
 	number   int
 }
 
-// phantom is a borrower that gave up after it had sent a claim.
+// phantom is a claim that was withdrawn though others may have taken it for
+// good: for a moment they count one more. Nobody was told of it.
 type phantom struct {
 	pool, number int
 	lease        entry.Hash
 	call, end    time.Time
+	granted      bool // the borrower got a lease by another claim
 }
 
 // recorded is a lease that a client was given.
@@ -170,14 +172,24 @@ func (c *client) borrow(ctx context.Context, pool int) {
 		c.leases = append(c.leases, r)
 		c.mu.Unlock()
 	}
-	if out.outcome == gaveUp && op.claim.number == 0 {
-		out.outcome = gaveUpAtOnce
-	}
 	c.add(c.id, call, end, in, out)
-	if out.outcome == gaveUp && op.claim.number > 0 {
-		c.mu.Lock()
-		c.phantoms = append(c.phantoms, phantom{pool, in.lease, op.hash, call, end})
-		c.mu.Unlock()
+	c.phantom(op, pool, call, end, err == nil)
+}
+
+// phantom notes the claims that were withdrawn though others may have taken
+// them for good.
+func (c *client) phantom(op *borrow, pool int, call, end time.Time, granted bool) {
+	c.store.bucket.mu.Lock()
+	unsure := op.unsure
+	if op.claim.flying { // sent, and not seen or acknowledged yet
+		unsure++
+	}
+	c.store.bucket.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range unsure {
+		c.number++
+		c.phantoms = append(c.phantoms, phantom{pool, c.number, op.hash, call, end, granted})
 	}
 }
 
@@ -244,9 +256,10 @@ func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
 	}
 	for _, p := range h.phantoms {
 		by, ok := observed[p.lease]
-		if !ok { // its claim was withdrawn before the observer got to see it
+		if !ok || p.granted { // the observer does not know
 			by = p.end.Add(2 * time.Second)
 		}
+		h.add(-p.number, p.call, by, input{kind: opTake, pool: p.pool, lease: p.number}, output{})
 		h.add(-p.number, p.call, by, input{kind: opPhantom, pool: p.pool, lease: p.number}, output{})
 	}
 }

@@ -24,7 +24,8 @@ const (
 	opReturn
 	opRenew
 	opExpire  // a lease ended by time
-	opPhantom // the end of what a borrower that gave up may have had
+	opTake    // a claim that was withdrawn may have been seen
+	opPhantom // … until now at the latest
 )
 
 type input struct {
@@ -42,7 +43,6 @@ const (
 	noSlot
 	notHeld
 	gaveUp
-	gaveUpAtOnce // without a claim
 )
 
 type output struct {
@@ -129,6 +129,8 @@ func (p poolModel) step(in input, out output) []poolModel {
 			return may(p.registered && held, p)
 		}
 		return may(p.registered && held, without)
+	case opTake:
+		return p.take(in.lease)
 	case opExpire, opPhantom:
 		return may(true, without)
 	}
@@ -151,17 +153,20 @@ func (p poolModel) borrow(in input, out output) []poolModel {
 			p.holder[i], p.fence[i] = in.lease, out.fence
 			return []poolModel{p}
 		}
-	case gaveUpAtOnce:
-		return []poolModel{p}
 	case gaveUp:
-		after := []poolModel{p}
-		if p.canBorrow() {
-			p.holder[i] = in.lease
-			after = append(after, p)
-		}
-		return after
+		return []poolModel{p}
 	}
 	return nil
+}
+
+// take is a claim that nobody was told of; it may have been seen or not.
+func (p poolModel) take(lease int) []poolModel {
+	after := []poolModel{p}
+	if p.canBorrow() {
+		p.holder[p.lowestFree()] = lease
+		after = append(after, p)
+	}
+	return after
 }
 
 var modelOfPools = func() porcupine.Model {
@@ -193,8 +198,8 @@ var modelOfPools = func() porcupine.Model {
 }()
 
 func describe(in input, out output) string {
-	kinds := [...]string{"register", "inspect", "delete", "borrow", "return", "renew", "expire", "phantom"}
-	outcomes := [...]string{"done", "no pool", "no slot", "not held", "gave up", "gave up at once"}
+	kinds := [...]string{"register", "inspect", "delete", "borrow", "return", "renew", "expire", "take", "phantom"}
+	outcomes := [...]string{"done", "no pool", "no slot", "not held", "gave up"}
 	return fmt.Sprintf("%s(count %d, lease %d) %s count=%d in_use=%d position=%d fence=%d",
 		kinds[in.kind], in.count, in.lease, outcomes[out.outcome], out.state.Count, out.state.InUse, out.position, out.fence%1e9)
 }

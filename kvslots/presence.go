@@ -91,6 +91,9 @@ func (b *bucket) presenceSeen(e entry.Entry) {
 		}
 		return
 	}
+	if b.closing {
+		return // our own purge
+	}
 	b.log.Warn().Msg("another peer took this one for dead; its waiters get new tickets")
 	b.forgetPresence()
 }

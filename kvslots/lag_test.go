@@ -1,0 +1,88 @@
+package kvslots
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// lag holds a watch back for random times. What was overwritten while it was
+// held is left out, as the server leaves it out of a stream with history 1.
+type lag struct {
+	mu   sync.Mutex
+	rand *rand.Rand
+	next func(*nats.Msg)
+	held []*nats.Msg
+	busy bool
+}
+
+func (l *lag) hook(m *nats.Msg, next func(*nats.Msg)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = next
+	l.held = append(l.held, m)
+	if l.busy {
+		return
+	}
+	l.busy = true
+	hold := time.Duration(0)
+	if l.rand.IntN(4) == 0 {
+		hold = time.Duration(l.rand.IntN(60_000)) * time.Microsecond
+	}
+	time.AfterFunc(hold, l.release)
+}
+
+func (l *lag) release() {
+	for {
+		l.mu.Lock()
+		held, next := l.held, l.next
+		l.held = nil
+		if len(held) == 0 {
+			l.busy = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		last := map[string]int{}
+		for i, m := range held {
+			last[m.Subject] = i
+		}
+		for i, m := range held {
+			if last[m.Subject] == i {
+				next(m)
+			}
+		}
+	}
+}
+
+// Peers whose watch is held back, skips, and breaks at random are as good a
+// semaphore as the others.
+func TestLaggingViews(t *testing.T) {
+	runHistory(t, setting{
+		peers: 3, clients: 30, pools: 30,
+		hook: func(peer int, r *rand.Rand) hook {
+			if peer == 0 {
+				return nil
+			}
+			return (&lag{rand: r}).hook
+		},
+		disturb: func(ctx context.Context, stores []*Store, r *rand.Rand) {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(time.Duration(300+r.IntN(700)) * time.Millisecond):
+				}
+				b := stores[r.IntN(len(stores))].bucket
+				b.mu.Lock()
+				w := b.watch
+				b.mu.Unlock()
+				b.breakWatch(w)
+			}
+		},
+	})
+}

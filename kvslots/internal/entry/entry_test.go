@@ -1,0 +1,168 @@
+package entry
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func headers(pairs ...string) Header {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) string { return m[name] }
+}
+
+func TestParseMarker(t *testing.T) {
+	slot := "p." + idA + ".s.3"
+	const value = `{"count":2,"inc":9}`
+	for name, c := range map[string]struct {
+		header   Header
+		previous uint64
+		ticket   uint64
+		void     bool
+	}{
+		"purged":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12"), 12, 0, false},
+		"deleted":               {headers(HeaderOperation, "DEL"), 0, 0, false},
+		"expired":               {headers(HeaderReason, "MaxAge"), 0, 0, false},
+		"purged by the server":  {headers(HeaderReason, "Purge"), 0, 0, false},
+		"both":                  {headers(HeaderOperation, "PURGE", HeaderReason, "MaxAge"), 0, 0, false},
+		"served":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12", HeaderTicket, "7"), 12, 7, false},
+		"void":                  {headers(HeaderOperation, "PURGE", HeaderExpected, "12", HeaderVoid, "1"), 12, 0, true},
+		"ticket is no revision": {headers(HeaderOperation, "PURGE", HeaderTicket, "-7"), 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := Parse(slot, 20, time.Unix(5, 0), c.header, []byte(value))
+			want := Entry{
+				Key: ParseKey(slot), Revision: 20, Time: time.Unix(5, 0), Marker: true,
+				Previous: c.previous, Ticket: c.ticket, Void: c.void,
+			}
+			if e != want {
+				t.Errorf("got %+v, want %+v", e, want)
+			}
+		})
+	}
+}
+
+// The marks of a purge on something that is none mean nothing.
+func TestParseValueWithMarksOfAPurge(t *testing.T) {
+	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderVoid, "1", HeaderExpected, "1"), []byte(`{"count":2,"inc":9}`))
+	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Incarnation: 9}}
+	if e != want {
+		t.Errorf("got %+v, want %+v", e, want)
+	}
+}
+
+func TestParsePrevious(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"":                     0,
+		"0":                    0,
+		"1":                    1,
+		"007":                  7,
+		"1789000000000000":     1789000000000000,
+		"9999999999999999999":  9999999999999999999,
+		"10000000000000000000": 0,
+		"-1":                   0,
+		"+1":                   0,
+		"1 ":                   0,
+		"0x1":                  0,
+		"1.0":                  0,
+	} {
+		e := Parse("n."+idA, 1, time.Time{}, headers(HeaderExpected, text), []byte(`{"kind":"peer","idle_ms":1}`))
+		if e.Previous != want {
+			t.Errorf("%q: got %d, want %d", text, e.Previous, want)
+		}
+	}
+}
+
+// A barrier expects nothing of its key, so its value names the one before.
+func TestParseBarrier(t *testing.T) {
+	for data, want := range map[string]uint64{`{}`: 0, `{"prev":5}`: 5, `{"prev":-5}`: 0, `x`: 0, ``: 0} {
+		e := Parse("b."+idA, 9, time.Time{}, headers(HeaderExpected, "3"), []byte(data))
+		if e.Previous != want || e.Key.Kind != Barrier {
+			t.Errorf("%s: got %+v", data, e)
+		}
+	}
+	if e := Parse("b."+idA, 9, time.Time{}, none, []byte(`x`)); e.Corrupt == nil {
+		t.Error("x is taken for a barrier")
+	}
+}
+
+func TestParseForeign(t *testing.T) {
+	e := Parse("something.else", 9, time.Time{}, none, []byte(`{}`))
+	if !errors.Is(e.Corrupt, errForeign) || e.Key != (Key{}) {
+		t.Errorf("got %+v", e)
+	}
+	wantNoValue(t, e)
+	if e = Parse("something.else", 9, time.Time{}, headers(HeaderOperation, "DEL"), nil); !e.Marker || e.Corrupt != nil {
+		t.Errorf("its marker: got %+v", e)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, key := range []string{"p." + idA + ".cfg", "p." + idA + ".s.0", "p." + idA + ".w." + idB + ".1", "n." + idA, "b." + idA, "x"} {
+		f.Add(key, "", "", "5", "", "", []byte(`{"count":1,"inc":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
+			`","ttl_ms":1000,"wait_ms":5,"kind":"peer","idle_ms":7,"prev":3,"fence":4,"label":"x"}`))
+		f.Add(key, "PURGE", "", "5", "4", "1", []byte(nil))
+		f.Add(key, "", "MaxAge", "", "", "", []byte(nil))
+		f.Add(key, "", "", "x", "-1", "", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
+	}
+	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ticket, void string, data []byte) {
+		h := http.Header{}
+		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
+		h[HeaderExpected], h[HeaderTicket], h[HeaderVoid] = []string{expected}, []string{ticket}, []string{void}
+		get := func(name string) string { return h[name][0] }
+		e := Parse(key, 10, time.Unix(0, 0), get, data)
+		if e.Marker != (operation != "" || reason != "") {
+			t.Fatal("a marker is not told from a value")
+		}
+		if e.Marker || e.Corrupt != nil {
+			wantNoValue(t, e)
+		}
+		if e.Marker && e.Corrupt != nil {
+			t.Fatal("a marker cannot be corrupt")
+		}
+		if !e.Marker && (e.Ticket != 0 || e.Void) {
+			t.Fatal("something that frees no key has the marks of a purge")
+		}
+		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
+			t.Fatal("a foreign entry was read")
+		}
+		wantOnlyItsOwnValue(t, e)
+		wantInLimits(t, e)
+	})
+}
+
+func wantOnlyItsOwnValue(t *testing.T, e Entry) {
+	t.Helper()
+	own := e
+	switch e.Key.Kind {
+	case Config:
+		own.Config = ConfigValue{}
+	case Slot:
+		own.Slot = SlotValue{}
+	case Ticket:
+		own.Wait = TicketValue{}
+	case Session:
+		own.Session = SessionValue{}
+	}
+	wantNoValue(t, own)
+}
+
+func wantInLimits(t *testing.T, e Entry) {
+	t.Helper()
+	if c := e.Config; c.Count < 0 || c.Count > MaxCount || (c != (ConfigValue{}) && c.Incarnation == 0) {
+		t.Fatalf("config: %+v", c)
+	}
+	if s := e.Slot; len(s.Label) > MaxLabel || s.TTL < 0 || s.TTL > Span(MaxSpan) || (s != (SlotValue{}) && (s.Lease.IsZero() || s.TTL == 0)) {
+		t.Fatalf("slot: %+v", s)
+	}
+	if w := e.Wait; w.Wait < 0 || w.Wait > Span(MaxSpan) {
+		t.Fatalf("ticket: %+v", w)
+	}
+	if s := e.Session; s.Idle < 0 || s.Idle > Span(MaxSpan) {
+		t.Fatalf("session: %+v", s)
+	}
+}

@@ -1,0 +1,207 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What Acquire takes.
+const (
+	// MaxLimit is the highest limit.
+	MaxLimit = 1000
+
+	// MaxLimitKey is the longest key, in bytes.
+	MaxLimitKey = 200
+
+	// MaxJobID is the longest jid, in bytes.
+	MaxJobID = 256
+
+	// MaxLimitDuration is the longest time for which a slot is taken.
+	MaxLimitDuration = 365 * 24 * time.Hour
+)
+
+// Limiter caps how many jobs with the same key run at once, in the way of
+// Cosmo's Cosmo::Job::Limit, and together with its Ruby workers: both count in
+// the same bucket. It is simpler than a Store, and promises less: no line, no
+// fence, no renewal.
+//
+// Slot n of a limit is the KV key "<key>/<n>". It is taken by writing it where
+// nothing is (a compare-and-swap on revision 0) with a TTL, and freed by
+// removing it from the stream without a trace, or by its TTL. So at most limit
+// entries are ever there, and a worker that does nothing but such writes takes a
+// slot the moment it was released.
+//
+// What is promised: as long as every worker ends its job within its duration,
+// no more than limit of them run at once. The duration is timed by NATS, which
+// ends it no earlier than the duration after Acquire began, short of a change of
+// the stream's leader between servers whose clocks differ. What is not: that a
+// slot is free the moment its duration ends (NATS takes up to a second, and some
+// seconds more after a leader's death); and order, who asks next may be first.
+//
+// A Limiter has no state but its connection; its methods may be called from
+// several goroutines at once, and nothing needs to be closed.
+type Limiter struct {
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	prefix string // of the subjects
+}
+
+// LimiterConfig says where a Limiter counts. The zero LimiterConfig is ready
+// for use.
+type LimiterConfig struct {
+	// Bucket is the KV bucket; "" means LimiterBucket. Everybody who shares a
+	// limit must use the same. Cosmo itself changed its name once.
+	Bucket string
+
+	// Replicas of the bucket when NewLimiter has to create it, 1 … 5; 0 means
+	// 1, which is what Cosmo takes.
+	Replicas int
+}
+
+// LimitSlot is a slot that was taken. It may be handed to another process,
+// which can release it.
+type LimitSlot struct {
+	Key      string // "<key>/<number>", what Cosmo calls the slot key
+	Number   int    // 0 … limit−1
+	Revision uint64 // tells this taking of the slot from earlier and later ones
+}
+
+// NewLimiter finds the bucket, or creates it as Cosmo does. An existing bucket
+// is used as it is. The connection stays the caller's; it must outlive the
+// Limiter.
+//
+// The errors are ErrWrongBucket when the bucket could not work at all,
+// ErrUnavailable, a *RangeError for the LimiterConfig, and what ctx ends with.
+func NewLimiter(ctx context.Context, nc *nats.Conn, cfg LimiterConfig) (*Limiter, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	stream, err := openLimits(ctx, js, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Limiter{js: js, stream: stream, prefix: "$KV." + cfg.Bucket + "."}, nil
+}
+
+// Acquire takes the first of the slots 0 … limit−1 of key that it finds free,
+// for at most duration. It does not wait. jid stands in the bucket for people
+// to read; it needs not be unique.
+//
+// key has the characters of KV keys (letters, digits and - / _ = .) and at most
+// MaxLimitKey of them; limit is 1 … MaxLimit; jid is UTF-8 of 1 … MaxJobID
+// bytes; duration is a second … MaxLimitDuration, and rounded up to whole
+// seconds, which is what NATS can time.
+//
+// The errors are ErrNoSlot when all slots are taken, ErrUnavailable, a
+// *RangeError, and what ctx ends with. After an error nothing is held on the
+// caller's behalf; if NATS did not answer, one slot may stay taken by nobody
+// until duration is over. A write that is under way is waited for, ctx or not,
+// since it could not be recalled: for 2 seconds at most.
+func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (LimitSlot, error) {
+	if err := checkLimit(key, jid, limit, duration); err != nil {
+		return LimitSlot{}, err
+	}
+	var taken []LimitSlot
+	for n := range limit {
+		slot := LimitSlot{Key: key + "/" + strconv.Itoa(n), Number: n}
+		revision, err := l.claim(ctx, slot.Key, jid, duration)
+		slot.Revision = revision
+		if err == nil {
+			return slot, nil
+		}
+		if !errors.Is(err, errConflict) {
+			return LimitSlot{}, err
+		}
+		taken = append(taken, slot)
+	}
+	return l.acquireMarked(ctx, taken, jid, duration)
+}
+
+// Release frees a slot before its time. It returns false when the slot was not
+// held any more: its duration was over, or it was released already. A slot that
+// somebody else has taken since is left alone. (Cosmo's own release is not so
+// careful: a Ruby worker that runs beyond its duration frees whoever follows.)
+//
+// The errors are ErrUnavailable, a *RangeError, and what ctx ends with. After an
+// error the slot may or may not have been released; the call may be repeated, or
+// left to the slot's duration.
+func (l *Limiter) Release(ctx context.Context, slot LimitSlot) (bool, error) {
+	if err := checkSlotKey(slot.Key); err != nil {
+		return false, err
+	}
+	if slot.Revision == 0 {
+		return false, &RangeError{"revision", "the one that Acquire returned"}
+	}
+	return l.remove(ctx, slot.Key, slot.Revision)
+}
+
+// Holder says who holds a slot: the LimitSlot that would release it, and the
+// jid. It is meant for people and for tools; what it says may be over already.
+//
+// The errors are ErrNotHeld when nobody does, ErrUnavailable, a *RangeError, and
+// what ctx ends with.
+func (l *Limiter) Holder(ctx context.Context, slotKey string) (LimitSlot, string, error) {
+	if err := checkSlotKey(slotKey); err != nil {
+		return LimitSlot{}, "", err
+	}
+	m, err := l.stream.GetLastMsgForSubject(ctx, l.prefix+slotKey)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return LimitSlot{}, "", ErrNotHeld
+	case ctx.Err() != nil:
+		return LimitSlot{}, "", context.Cause(ctx)
+	case err != nil:
+		return LimitSlot{}, "", fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case isMarker(m.Header):
+		return LimitSlot{}, "", ErrNotHeld
+	}
+	return LimitSlot{slotKey, slotNumber(slotKey), m.Sequence}, string(m.Data), nil
+}
+
+// limitKeyForm is what clients let pass as a KV key (ADR-8, "Keys"): no wildcard, no
+// space, and no empty token, which no subject may have.
+var (
+	limitKeyForm  = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
+	limitSlotForm = regexp.MustCompile(`^(.+)/(0|[1-9][0-9]{0,3})$`)
+)
+
+func checkLimit(key, jid string, limit int, duration time.Duration) error {
+	switch {
+	case len(key) > MaxLimitKey || !limitKeyForm.MatchString(key):
+		return &RangeError{"key", fmt.Sprintf("1 to %d of the characters of KV keys", MaxLimitKey)}
+	case jid == "" || len(jid) > MaxJobID || !utf8.ValidString(jid):
+		return &RangeError{"jid", fmt.Sprintf("UTF-8 of 1 to %d bytes", MaxJobID)}
+	case limit < 1 || limit > MaxLimit:
+		return &RangeError{"limit", fmt.Sprintf("between 1 and %d", MaxLimit)}
+	case duration < time.Second || duration > MaxLimitDuration:
+		return &RangeError{"duration", "between a second and a year"}
+	}
+	return nil
+}
+
+func checkSlotKey(key string) error {
+	match := limitSlotForm.FindStringSubmatch(key)
+	if match == nil || len(match[1]) > MaxLimitKey || !limitKeyForm.MatchString(match[1]) {
+		return &RangeError{"slot", `a slot key such as "mail/0"`}
+	}
+	return nil
+}
+
+// slotNumber is the number in a slot key that was checked.
+func slotNumber(key string) int {
+	n, _ := strconv.Atoi(limitSlotForm.FindStringSubmatch(key)[2])
+	return n
+}

@@ -1,0 +1,89 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// LimiterBucket is the bucket of a Limiter unless its config names another.
+const LimiterBucket = "cosmo_jobs_limits"
+
+var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func (c LimiterConfig) withDefaults() (LimiterConfig, error) {
+	if c.Bucket == "" {
+		c.Bucket = LimiterBucket
+	}
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	switch {
+	case !bucketName.MatchString(c.Bucket):
+		return c, &RangeError{"bucket", "1 to 64 letters, digits, - and _"}
+	case c.Replicas < 1 || c.Replicas > 5:
+		return c, &RangeError{"replicas", "between 1 and 5"}
+	}
+	return c, nil
+}
+
+// limitsConfig is what Cosmo sends when its bucket is missing: a bare
+// STREAM.CREATE, since the Ruby client's own way to create a bucket drops
+// allow_msg_ttl. All that is not named here is the server's default; above all
+// there are no limit markers, which would keep a slot from being taken again.
+func limitsConfig(cfg LimiterConfig) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:              "KV_" + cfg.Bucket,
+		Subjects:          []string{"$KV." + cfg.Bucket + ".>"},
+		Storage:           jetstream.FileStorage,
+		Replicas:          cfg.Replicas,
+		MaxMsgsPerSubject: 1,
+		AllowDirect:       true,
+		AllowMsgTTL:       true,
+		AllowRollup:       true,
+	}
+}
+
+func openLimits(ctx context.Context, js jetstream.JetStream, cfg LimiterConfig) (jetstream.Stream, error) {
+	name := "KV_" + cfg.Bucket
+	stream, err := js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = js.CreateStream(ctx, limitsConfig(cfg))
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			stream, err = js.Stream(ctx, name) // another worker was faster
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: bucket %s: %w", ErrUnavailable, cfg.Bucket, err)
+	}
+	if wrong := wrongLimits(stream.CachedInfo().Config, cfg); len(wrong) > 0 {
+		return nil, fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, name, strings.Join(wrong, "; "))
+	}
+	return stream, nil
+}
+
+// wrongLimits names what no slot could be taken or released with. Any other
+// setting is the owner's business.
+func wrongLimits(c jetstream.StreamConfig, cfg LimiterConfig) []string {
+	var wrong []string
+	if want := "$KV." + cfg.Bucket + ".>"; len(c.Subjects) != 1 || c.Subjects[0] != want {
+		wrong = append(wrong, fmt.Sprintf("subjects are %q, not %q", c.Subjects, want))
+	}
+	if !c.AllowMsgTTL {
+		wrong = append(wrong, "allow_msg_ttl is off")
+	}
+	if c.DenyPurge {
+		wrong = append(wrong, "deny_purge is on")
+	}
+	if c.Sealed {
+		wrong = append(wrong, "the stream is sealed")
+	}
+	return wrong
+}

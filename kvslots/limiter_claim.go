@@ -1,0 +1,221 @@
+package kvslots
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+const (
+	// limiterAnswer is how long one request may go unanswered.
+	limiterAnswer = 2 * time.Second
+
+	// limiterPatience is how long a request is repeated for.
+	limiterPatience = 6 * time.Second
+
+	// codeDuplicate says that a message with the same id is being written.
+	codeDuplicate = 10158
+)
+
+// claim writes a slot where nothing is. When something is there, it returns
+// errConflict and that entry's revision.
+//
+// The write carries an id of its own. So when it went unanswered it is sent
+// again, and the answer to that tells what became of it: the server knows the
+// id, or the entry in the way bears it.
+func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Duration) (uint64, error) {
+	m := nats.NewMsg(l.prefix + slot)
+	m.Data = []byte(jid)
+	m.Header.Set(entry.HeaderExpected, "0")
+	m.Header.Set(entry.HeaderTTL, wholeSeconds(duration))
+	m.Header.Set(nats.MsgIdHdr, uuid.NewString())
+
+	began, unsure := time.Now(), false
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		if err := context.Cause(ctx); err != nil {
+			l.withdraw(ctx, m, unsure)
+			return 0, err
+		}
+		revision, err := l.write(ctx, m)
+		unsure = unsure || errors.Is(err, errUnknown)
+		switch {
+		case err == nil && time.Since(began) < duration:
+			return revision, nil
+		case err == nil: // too late: it is about to end, or has
+			_, _ = l.remove(ctx, slot, revision)
+			return 0, fmt.Errorf("%w: no answer within %s", ErrUnavailable, duration)
+		case errors.Is(err, errConflict) && !unsure:
+			return revision, errConflict
+		case errors.Is(err, errConflict):
+			if ours, known := l.isOurs(ctx, m, revision); ours && time.Since(began) < duration {
+				return revision, nil
+			} else if known && !ours {
+				return revision, errConflict
+			}
+		case errors.Is(err, errRefused):
+			return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if time.Since(began) > min(limiterPatience, duration) {
+			l.withdraw(ctx, m, unsure)
+			return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		pauseFor(ctx, pause)
+	}
+}
+
+// write sends a claim once. It waits for the answer even when ctx ends: what
+// nobody waits for may have been written.
+func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
+	defer cancel()
+	ack, err := l.js.PublishMsg(ctx, m)
+	if err == nil {
+		return ack.Sequence, nil
+	}
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case errors.Is(err, jetstream.ErrNoStreamResponse): // no leader
+		return 0, fmt.Errorf("%w: %w", errNotSent, err)
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return 0, fmt.Errorf("%w: %w", errRefused, err)
+	case !ok:
+		return 0, fmt.Errorf("%w: %w", errUnknown, err)
+	case refusal.ErrorCode == codeConflict:
+		_, text, _ := strings.Cut(refusal.Description, ": ")
+		revision, _ := strconv.ParseUint(text, 10, 64)
+		return revision, errConflict
+	case refusal.ErrorCode == codeInFlight, refusal.ErrorCode == codeDuplicate, refusal.Code == 503:
+		// Not "taken": on a replicated stream somebody's write, perhaps a
+		// refused one, is under way.
+		return 0, fmt.Errorf("%w: %w", errInFlight, err)
+	}
+	return 0, fmt.Errorf("%w: %w", errRefused, err)
+}
+
+// isOurs tells whether the entry at a revision is what an earlier, unanswered
+// sending of m wrote. A replica that lags does not know.
+func (l *Limiter) isOurs(ctx context.Context, m *nats.Msg, revision uint64) (ours, known bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
+	defer cancel()
+	there, err := l.stream.GetMsg(ctx, revision)
+	if err != nil {
+		return false, false
+	}
+	return there.Header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr), true
+}
+
+// withdraw removes a claim that may have been written and that nobody will be
+// told of. It tries once; what it cannot do, the TTL does.
+func (l *Limiter) withdraw(ctx context.Context, m *nats.Msg, unsure bool) {
+	if !unsure {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
+	defer cancel()
+	there, err := l.stream.GetLastMsgForSubject(ctx, m.Subject)
+	if err == nil && there.Header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr) {
+		_, _ = l.purgeUpTo(ctx, m.Subject, there.Sequence)
+	}
+}
+
+// remove takes an entry out of the stream, leaving no marker: a marker would
+// keep those out who know nothing but "revision 0".
+func (l *Limiter) remove(ctx context.Context, slot string, revision uint64) (bool, error) {
+	began := time.Now()
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		if err := context.Cause(ctx); err != nil {
+			return false, err
+		}
+		removed, err := l.purgeUpTo(ctx, l.prefix+slot, revision)
+		if err == nil {
+			return removed, nil
+		}
+		if time.Since(began) > limiterPatience || errors.Is(err, errRefused) {
+			return false, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		pauseFor(ctx, pause)
+	}
+}
+
+// purgeUpTo removes what a subject holds at a revision or before. With history
+// 1 that is one entry at most; and because of the bound, whoever has taken the
+// slot since keeps it. jetstream's Purge does not say what was removed.
+func (l *Limiter) purgeUpTo(ctx context.Context, subject string, revision uint64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, limiterAnswer)
+	defer cancel()
+	body, err := json.Marshal(jetstream.StreamPurgeRequest{Subject: subject, Sequence: revision + 1})
+	if err != nil {
+		return false, err
+	}
+	name := l.stream.CachedInfo().Config.Name
+	reply, err := l.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.PURGE."+name, body)
+	if err != nil {
+		return false, err
+	}
+	var answer struct {
+		Purged uint64              `json:"purged"`
+		Error  *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return false, err
+	}
+	if answer.Error != nil && answer.Error.Code != 503 {
+		return false, fmt.Errorf("%w: %w", errRefused, answer.Error)
+	}
+	if answer.Error != nil {
+		return false, answer.Error
+	}
+	return answer.Purged > 0, nil
+}
+
+// acquireMarked is the second look, when all slots seem taken: behind some there
+// may be a mere marker. Cosmo's earlier versions released by writing one, for
+// ever; a bucket with limit markers leaves them too.
+func (l *Limiter) acquireMarked(ctx context.Context, taken []LimitSlot, jid string, duration time.Duration) (LimitSlot, error) {
+	for _, slot := range taken {
+		if err := context.Cause(ctx); err != nil {
+			return LimitSlot{}, err
+		}
+		m, err := l.stream.GetMsg(ctx, slot.Revision)
+		if err != nil || m.Subject != l.prefix+slot.Key || !isMarker(m.Header) {
+			continue
+		}
+		if _, err := l.remove(ctx, slot.Key, slot.Revision); err != nil {
+			return LimitSlot{}, err
+		}
+		revision, err := l.claim(ctx, slot.Key, jid, duration)
+		if err == nil {
+			slot.Revision = revision
+			return slot, nil
+		}
+		if !errors.Is(err, errConflict) {
+			return LimitSlot{}, err
+		}
+	}
+	return LimitSlot{}, ErrNoSlot
+}
+
+// isMarker tells a marker, which says that a key is gone, from a value (ADR-8;
+// ADR-43, "Limit Tombstones").
+func isMarker(h nats.Header) bool {
+	return h.Get(entry.HeaderOperation) != "" || h.Get(entry.HeaderReason) != ""
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,191 @@
+package kvslots
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+var limiterTime = flag.Duration("limiter", 2*time.Second, "how long workers share a limit")
+
+// sharedTime is longer in "make soak".
+func sharedTime() time.Duration {
+	if os.Getenv("KVSLOTS_SOAK") != "" {
+		return 30 * time.Second
+	}
+	return *limiterTime
+}
+
+func TestLimiterSharedSoak(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	shareLimit(t, func() *nats.Conn { return srv.Connect() }, 1)
+}
+
+func TestLimiterSharedOnAClusterSoak(t *testing.T) {
+	cluster := kvslotstest.StartCluster(t)
+	shareLimit(t, func() *nats.Conn { return cluster.Connect() }, 3)
+}
+
+// shareLimit lets sixteen of ours and sixteen workers that know nothing but a
+// CAS on 0 with a TTL share a limit.
+func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
+	const each, limit = 16, 3
+	if _, err := NewLimiter(t.Context(), connect(), LimiterConfig{Replicas: replicas}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), sharedTime()+time.Minute)
+	defer cancel()
+	shared := &shared{t: t, limit: limit, jobs: make([]atomic.Int64, 2*each)}
+	enough := time.Now().Add(sharedTime())
+	var workers sync.WaitGroup
+	for n := range 2 * each {
+		var w limitWorker = newTestLimiter(t, connect())
+		if n >= each {
+			w = plainWorker{connect()}
+		}
+		workers.Go(func() { shared.work(ctx, n, w) })
+	}
+	for time.Now().Before(enough) || !shared.shows() && ctx.Err() == nil {
+		pauseFor(ctx, 10*time.Millisecond)
+	}
+	cancel()
+	workers.Wait()
+	var ours, theirs int64
+	for n := range shared.jobs {
+		done := shared.jobs[n].Load()
+		if done == 0 {
+			t.Errorf("worker %d did nothing", n)
+		}
+		if n < each {
+			ours += done
+		} else {
+			theirs += done
+		}
+	}
+	t.Logf("%d jobs of ours, %d of plain workers, at most %d at once", ours, theirs, shared.most.Load())
+	if shared.most.Load() != limit {
+		t.Errorf("at most %d at once: the test shows nothing", shared.most.Load())
+	}
+}
+
+// limitWorker is a Limiter, or what a worker in another language does.
+type limitWorker interface {
+	Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (LimitSlot, error)
+	Release(ctx context.Context, slot LimitSlot) (bool, error)
+}
+
+// shared counts who holds.
+type shared struct {
+	t       *testing.T
+	limit   int64
+	holders atomic.Int64
+	most    atomic.Int64
+	jobs    []atomic.Int64 // done, by worker
+}
+
+func (s *shared) work(ctx context.Context, n int, w limitWorker) {
+	background := context.WithoutCancel(ctx)
+	for ctx.Err() == nil {
+		slot, err := w.Acquire(background, "shared/limit", fmt.Sprint("job", n), int(s.limit), time.Minute)
+		if errors.Is(err, ErrNoSlot) {
+			pauseFor(ctx, time.Duration(rand.IntN(10_000))*time.Microsecond)
+			continue
+		}
+		if err != nil {
+			s.t.Errorf("worker %d: %v", n, err)
+			return
+		}
+		s.hold()
+		pauseFor(ctx, time.Duration(rand.IntN(2_000))*time.Microsecond)
+		s.holders.Add(-1)
+		if _, err := w.Release(background, slot); err != nil {
+			s.t.Errorf("worker %d: %v", n, err)
+			return
+		}
+		s.jobs[n].Add(1)
+		pauseFor(ctx, time.Duration(rand.IntN(2_000))*time.Microsecond)
+	}
+}
+
+// shows tells whether all did something, and the limit was reached.
+func (s *shared) shows() bool {
+	for n := range s.jobs {
+		if s.jobs[n].Load() == 0 {
+			return false
+		}
+	}
+	return s.most.Load() >= s.limit
+}
+
+func (s *shared) hold() {
+	now := s.holders.Add(1)
+	if now > s.limit {
+		s.t.Errorf("%d hold", now)
+	}
+	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
+	}
+}
+
+// plainWorker publishes with the two headers, and purges the subject.
+type plainWorker struct{ nc *nats.Conn }
+
+func (w plainWorker) Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (LimitSlot, error) {
+	for n := 0; n < limit; {
+		slot := LimitSlot{Key: fmt.Sprintf("%s/%d", key, n), Number: n}
+		m := nats.NewMsg("$KV.cosmo_jobs_limits." + slot.Key)
+		m.Data = []byte(jid)
+		m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
+		m.Header.Set("Nats-TTL", fmt.Sprintf("%ds", int(duration.Seconds())))
+		reply, err := w.nc.RequestMsgWithContext(ctx, m)
+		if err != nil {
+			return LimitSlot{}, err
+		}
+		var answer struct {
+			Seq   uint64 `json:"seq"`
+			Error struct {
+				Code int `json:"err_code"`
+			} `json:"error"`
+		}
+		if err := json.Unmarshal(reply.Data, &answer); err != nil {
+			return LimitSlot{}, err
+		}
+		switch answer.Error.Code {
+		case 0:
+			slot.Revision = answer.Seq
+			return slot, nil
+		case 10071:
+			n++
+		case 10164: // try again
+		default:
+			return LimitSlot{}, errors.New(string(reply.Data))
+		}
+	}
+	return LimitSlot{}, ErrNoSlot
+}
+
+func (w plainWorker) Release(ctx context.Context, slot LimitSlot) (bool, error) {
+	body := fmt.Appendf(nil, `{"filter":"$KV.cosmo_jobs_limits.%s"}`, slot.Key)
+	reply, err := w.nc.RequestWithContext(ctx, "$JS.API.STREAM.PURGE.KV_cosmo_jobs_limits", body)
+	if err != nil {
+		return false, err
+	}
+	var answer struct {
+		Purged int `json:"purged"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Purged != 1 {
+		return false, fmt.Errorf("%s: %w", reply.Data, err)
+	}
+	return true, nil
+}

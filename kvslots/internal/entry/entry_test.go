@@ -22,22 +22,20 @@ func TestParseMarker(t *testing.T) {
 		header   Header
 		previous uint64
 		ticket   uint64
-		void     bool
 	}{
-		"purged":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12"), 12, 0, false},
-		"deleted":               {headers(HeaderOperation, "DEL"), 0, 0, false},
-		"expired":               {headers(HeaderReason, "MaxAge"), 0, 0, false},
-		"purged by the server":  {headers(HeaderReason, "Purge"), 0, 0, false},
-		"both":                  {headers(HeaderOperation, "PURGE", HeaderReason, "MaxAge"), 0, 0, false},
-		"served":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12", HeaderTicket, "7"), 12, 7, false},
-		"void":                  {headers(HeaderOperation, "PURGE", HeaderExpected, "12", HeaderVoid, "1"), 12, 0, true},
-		"ticket is no revision": {headers(HeaderOperation, "PURGE", HeaderTicket, "-7"), 0, 0, false},
+		"purged":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12"), 12, 0},
+		"deleted":               {headers(HeaderOperation, "DEL"), 0, 0},
+		"expired":               {headers(HeaderReason, "MaxAge"), 0, 0},
+		"purged by the server":  {headers(HeaderReason, "Purge"), 0, 0},
+		"both":                  {headers(HeaderOperation, "PURGE", HeaderReason, "MaxAge"), 0, 0},
+		"served":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12", HeaderTicket, "7"), 12, 7},
+		"ticket is no revision": {headers(HeaderOperation, "PURGE", HeaderTicket, "-7"), 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Parse(slot, 20, time.Unix(5, 0), c.header, []byte(value))
 			want := Entry{
 				Key: ParseKey(slot), Revision: 20, Time: time.Unix(5, 0), Marker: true,
-				Previous: c.previous, Ticket: c.ticket, Void: c.void,
+				Previous: c.previous, Ticket: c.ticket,
 			}
 			if e != want {
 				t.Errorf("got %+v, want %+v", e, want)
@@ -46,9 +44,9 @@ func TestParseMarker(t *testing.T) {
 	}
 }
 
-// The marks of a purge on something that is none mean nothing.
-func TestParseValueWithMarksOfAPurge(t *testing.T) {
-	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderVoid, "1", HeaderExpected, "1"), []byte(`{"count":2,"inc":9}`))
+// The mark of a purge on something that is none means nothing.
+func TestParseValueWithMarkOfAPurge(t *testing.T) {
+	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderExpected, "1"), []byte(`{"count":2,"inc":9}`))
 	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Incarnation: 9}}
 	if e != want {
 		t.Errorf("got %+v, want %+v", e, want)
@@ -103,16 +101,16 @@ func TestParseForeign(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, key := range []string{"p." + idA + ".cfg", "p." + idA + ".s.0", "p." + idA + ".w." + idB + ".1", "n." + idA, "b." + idA, "x"} {
-		f.Add(key, "", "", "5", "", "", []byte(`{"count":1,"inc":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
+		f.Add(key, "", "", "5", "", []byte(`{"count":1,"inc":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"peer","idle_ms":7,"prev":3,"fence":4,"label":"x"}`))
-		f.Add(key, "PURGE", "", "5", "4", "1", []byte(nil))
-		f.Add(key, "", "MaxAge", "", "", "", []byte(nil))
-		f.Add(key, "", "", "x", "-1", "", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
+		f.Add(key, "PURGE", "", "5", "4", []byte(nil))
+		f.Add(key, "", "MaxAge", "", "", []byte(nil))
+		f.Add(key, "", "", "x", "-1", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
 	}
-	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ticket, void string, data []byte) {
+	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ticket string, data []byte) {
 		h := http.Header{}
 		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
-		h[HeaderExpected], h[HeaderTicket], h[HeaderVoid] = []string{expected}, []string{ticket}, []string{void}
+		h[HeaderExpected], h[HeaderTicket] = []string{expected}, []string{ticket}
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
@@ -124,8 +122,8 @@ func FuzzParse(f *testing.F) {
 		if e.Marker && e.Corrupt != nil {
 			t.Fatal("a marker cannot be corrupt")
 		}
-		if !e.Marker && (e.Ticket != 0 || e.Void) {
-			t.Fatal("something that frees no key has the marks of a purge")
+		if !e.Marker && e.Ticket != 0 {
+			t.Fatal("something that frees no key names a ticket that it served")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
 			t.Fatal("a foreign entry was read")

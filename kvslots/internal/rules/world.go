@@ -194,7 +194,9 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 			s.Fence = e.Revision
 		}
 		w.dues.set(&s.due, now.Add(time.Duration(e.Slot.TTL)+Slack-age))
-		w.heard(e.Slot.Claimer)
+		if e.Slot.Fence == 0 { // a renewal may be by another peer than the claimer
+			w.heard(e.Slot.Claimer)
+		}
 		if t := p.Ticket(s.Value.Ticket); t != nil {
 			t.claim = s
 		}

@@ -14,6 +14,7 @@ type Pool struct {
 
 	config    entry.ConfigValue // zero where none is registered
 	configAt  time.Time         // of the configuration's last entry
+	configSet bool              // the configuration's key has a value, readable or not
 	past      uint64            // the incarnation before
 	pastUntil uint64            // the revision that ended it
 	slots     []*Slot           // by position; nil where the key was never seen

@@ -148,7 +148,7 @@ func (w *World) closeOpen() {
 
 func (w *World) applyConfig(e entry.Entry) {
 	p := w.pool(e.Key.Pool)
-	p.ConfigRevision, p.configAt = e.Revision, e.Time
+	p.ConfigRevision, p.configAt, p.configSet = e.Revision, e.Time, !e.Marker
 	before := p.Incarnation()
 	p.config = e.Config // zero for a marker and for a corrupt value
 	if before != 0 && before != p.Incarnation() {
@@ -419,7 +419,7 @@ func (w *World) forgetSlot(s *Slot) {
 func (w *World) forgetConfig(p *Pool) {
 	p.queued = false
 	switch {
-	case p.config.Incarnation != 0 || p.ConfigRevision == 0:
+	case p.configSet || p.ConfigRevision == 0:
 	case w.Time.Sub(p.configAt) > MarkerTTL:
 		p.ConfigRevision = 0
 	default:
@@ -438,7 +438,7 @@ func (w *World) Absent(s *Slot, revision uint64) {
 // AbsentConfig notes what the server said: that a pool's configuration, which
 // the view holds for a marker, is absent.
 func (w *World) AbsentConfig(p *Pool) {
-	if p.config.Incarnation == 0 {
+	if !p.configSet {
 		p.ConfigRevision = 0
 	}
 }

@@ -162,7 +162,7 @@ func (b *bucket) unclaim(lp *local, op *borrow) {
 	if s == nil || s.Revision != revision || s.Verdict() != rules.Void {
 		op.unsure++
 	}
-	b.releaseAs(purgeVoid(slotKey(lp.id, c.position), revision, s), slotKey(lp.id, c.position), revision, nil)
+	b.release(slotKey(lp.id, c.position), revision, 0, nil)
 	b.landed(lp, op)
 }
 
@@ -392,7 +392,7 @@ func (b *bucket) refuse(lp *local, op *borrow) bool {
 // requeue is for a borrower whose claim came to nothing.
 func (b *bucket) requeue(lp *local, p *rules.Pool, op *borrow) {
 	delete(lp.claims, op)
-	op.claim = claim{number: op.claim.number}
+	op.claim = claim{number: op.claim.number + 1} // its answer, if it is still to come, is for nobody
 	switch {
 	case op.over:
 	case op.ticket != 0 && p != nil && p.Ticket(op.ticket) != nil:

@@ -63,11 +63,13 @@ func (b *bucket) claimed(lp *local, op *borrow, attempt claim, a ack) {
 	switch {
 	case a.err == nil:
 		op.failing = 0
-		if op.claim.number == attempt.number {
-			op.claim.acked = a.revision
-			if op.over && op.result == nil {
-				b.unclaim(lp, op)
-			}
+		if op.claim.number != attempt.number {
+			op.unsure++ // it was purged before the view came to see it
+			return
+		}
+		op.claim.acked = a.revision
+		if op.over && op.result == nil {
+			b.unclaim(lp, op)
 		}
 		return
 	case errors.Is(a.err, errUnknown), errors.Is(a.err, errGone):
@@ -155,6 +157,9 @@ func (b *bucket) judge(lp *local, p *rules.Pool) {
 			b.landed(lp, op)
 		case c.revision == 0 && s.Revision > c.stood, c.revision != 0 && s.Revision != c.revision:
 			b.landed(lp, op)
+			if c.acked != 0 && !c.withdrawn {
+				op.unsure++
+			}
 			b.requeue(lp, p, op) // lost, purged or superseded: nobody was told
 			continue
 		case c.revision == 0:

@@ -16,6 +16,7 @@ type lag struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 	next func(*nats.Msg)
+	sub  *nats.Subscription
 	held []*nats.Msg
 	busy bool
 }
@@ -23,6 +24,9 @@ type lag struct {
 func (l *lag) hook(m *nats.Msg, next func(*nats.Msg)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if m.Sub != l.sub { // another watch, which delivers anew what the view lacks
+		l.sub, l.held = m.Sub, nil
+	}
 	l.next = next
 	l.held = append(l.held, m)
 	if l.busy {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -134,16 +132,11 @@ func (b *bucket) nextName(lp *local) int {
 // tries until the key is known to be purged or to have changed; then it calls
 // done with what is there.
 func (b *bucket) release(key entry.Key, revision, ticket uint64, done func(revision uint64)) {
-	b.releaseAs(purge(key, revision, ticket), key, revision, done)
-}
-
-// releaseAs is release for a purge that says more.
-func (b *bucket) releaseAs(m *nats.Msg, key entry.Key, revision uint64, done func(revision uint64)) {
 	b.releases++
 	if key.Kind == entry.Slot {
 		b.purging(key, revision)
 	}
-	b.send(m, func(a ack) {
+	b.send(purge(key, revision, ticket), func(a ack) {
 		if key.Kind == entry.Slot {
 			b.purged(key, revision, a)
 		}
@@ -162,7 +155,7 @@ func (b *bucket) releaseAs(m *nats.Msg, key entry.Key, revision uint64, done fun
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.releases--
-				b.releaseAs(m, key, revision, done)
+				b.release(key, revision, ticket, done)
 			})
 		}
 	})

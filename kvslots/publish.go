@@ -199,16 +199,6 @@ func purge(key entry.Key, expected, ticket uint64) *nats.Msg {
 	return m
 }
 
-// purgeVoid builds the message that withdraws a claim, and says so if the claim
-// was void: a view that never saw the claim has to know.
-func purgeVoid(key entry.Key, expected uint64, s *rules.Slot) *nats.Msg {
-	m := purge(key, expected, 0)
-	if s != nil && s.Revision == expected && s.Verdict() == rules.Void {
-		m.Header.Set(entry.HeaderVoid, "1")
-	}
-	return m
-}
-
 // wholeSeconds rounds up: NATS cuts a TTL down to whole seconds.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"

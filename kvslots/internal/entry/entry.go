@@ -6,14 +6,13 @@ package entry
 import "time"
 
 // The headers that carry the rules. The first four are JetStream's and KV's
-// (ADR-8, ADR-43), the others are ours.
+// (ADR-8, ADR-43), the last is ours.
 const (
 	HeaderExpected  = "Nats-Expected-Last-Subject-Sequence"
 	HeaderTTL       = "Nats-TTL"
 	HeaderOperation = "KV-Operation"
 	HeaderReason    = "Nats-Marker-Reason" // on the server's own markers
 	HeaderTicket    = "Kvslots-Ticket"     // on a slot's purge: the ticket that was served by it
-	HeaderVoid      = "Kvslots-Void"       // on a slot's purge: its claim was found void
 )
 
 // Entry is one message of the bucket's stream.
@@ -24,7 +23,6 @@ type Entry struct {
 	Previous uint64    // the revision that this entry overwrote, where it says so
 	Marker   bool      // the key is free: purged, deleted or expired
 	Ticket   uint64    // of a slot's purge: the ticket that was served by it
-	Void     bool      // of a slot's purge: its claim was found void
 	Corrupt  error     // the value could not be read; the value is then zero
 
 	Config  ConfigValue
@@ -44,7 +42,6 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
 		e.Ticket = parseRevision(header(HeaderTicket))
-		e.Void = header(HeaderVoid) != ""
 		return e
 	}
 	switch e.Key.Kind {

@@ -6,8 +6,9 @@ package rules
 //
 // A view that skips entries may not have known all there was to know at that
 // instant. Then the judgement is kept open, with what was known, until the view
-// is exact again; and what it learns meanwhile about skipped entries is put
-// right in it.
+// is exact again. If nothing turns out to have been skipped in that pool, it
+// was all there was to know. If something has, the verdict cannot be known: the
+// claim's own peer purges it then, the others wait and see.
 
 // Verdict is what the rules say of a claim.
 type Verdict int
@@ -33,8 +34,7 @@ type snapshot struct {
 	live     positions // the slots that were lent
 	void     positions // those of them that were held by void claims
 	open     []*claim  // those of them that were held by claims not judged yet
-	place    uint64    // of the one whose claim is to be judged
-	ahead    int       // who waited before that place
+	ahead    int       // tickets that waited before that place
 	count    int       // of slots; 0 when the pool was not registered, or was another
 	hidden   uint64    // if not 0: something from this revision on may have happened that nobody names
 	lost     bool      // it is not known what was
@@ -100,29 +100,10 @@ func (s *snapshot) inUse() (n int, known bool) {
 	return n, known
 }
 
-// correct puts right that a slot was, or was not, lent at that instant.
-func (s *snapshot) correct(position int, taken, void bool) {
-	s.live.drop(position)
-	s.void.drop(position)
-	for i, c := range s.open {
-		if c.position == position {
-			s.open = append(s.open[:i:i], s.open[i+1:]...)
-			break
-		}
-	}
-	if taken {
-		s.live.put(position)
-	}
-	if taken && void {
-		s.void.put(position)
-	}
-}
-
 // claimed judges a claim that has just been applied.
 func (p *Pool) claimed(s *Slot, exact bool) {
 	world := p.snapshot(s.Revision, !exact)
-	world.place = s.place()
-	world.ahead = p.ahead(world.place, world.count+1)
+	world.ahead = p.ahead(s.place(), world.count+1)
 	if !p.knows(s.Value.Incarnation) {
 		world.count = 0
 	}
@@ -166,28 +147,20 @@ func (p *Pool) close(unnamed func(low, high uint64) bool) {
 	}
 }
 
-// skippedSlot notes that entries of a slot were skipped: the view held it at
-// one revision, and learns from the next entry that it was at another before.
-// What that entry is tells what the skipped one was.
-func (p *Pool) skippedSlot(s *Slot, previous uint64, taken, void bool) {
-	p.skipped(s.Revision, previous, func(world *snapshot) { world.correct(s.Position, taken, void) })
-}
-
-// skipped calls correct for every instant that is kept open and at which the
-// key was at the skipped revision.
-func (p *Pool) skipped(held, previous uint64, correct func(*snapshot)) {
+// skipped notes that entries of a key were skipped: the view held it at one
+// revision, and learns from the next entry that it was at another before. What
+// was taken down in between did not know of that.
+func (p *Pool) skipped(held, previous uint64) {
 	if previous <= held {
 		return
 	}
 	for _, s := range p.open {
 		switch {
 		case s.revision < held:
-		case s.revision < previous:
-			if s.hidden == 0 || held+1 < s.hidden {
-				s.hidden = held + 1
-			}
-		default:
-			correct(s)
+		case s.revision >= previous:
+			s.lost = true
+		case s.hidden == 0 || held < s.hidden:
+			s.hidden = held + 1
 		}
 	}
 }

@@ -109,29 +109,25 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 	w.settle(now)
 }
 
-// learn puts right what had to be judged without knowing an entry that was
-// skipped, and which this one overwrote.
+// learn notes what an entry tells of one that was skipped, and which this one
+// overwrote.
 func (w *World) learn(e entry.Entry) {
 	p := w.pools[e.Key.Pool]
 	if p == nil || len(p.open) == 0 {
 		return
 	}
+	var held uint64
 	switch e.Key.Kind {
 	case entry.Config:
-		p.skipped(p.ConfigRevision, e.Previous, func(world *snapshot) { world.lost = true })
+		held = p.ConfigRevision
 	case entry.Slot:
-		p.skippedSlot(p.slotAt(e.Key.N), e.Previous, e.Marker || e.Slot.Fence != 0, e.Void)
+		held = p.slotAt(e.Key.N).Revision
 	case entry.Ticket:
-		var held uint64
 		if t := p.line.byKey[e.Key]; t != nil {
 			held = t.Revision
 		}
-		p.skipped(held, e.Previous, func(world *snapshot) {
-			if e.Marker && e.Previous < world.place {
-				world.ahead++
-			}
-		})
 	}
+	p.skipped(held, e.Previous)
 }
 
 // closeOpen judges what had to be left open, if the view is exact now.

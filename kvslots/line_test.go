@@ -1,0 +1,197 @@
+package kvslots
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+func containsText(err error, text string) bool {
+	return err != nil && strings.Contains(err.Error(), text)
+}
+
+// Waiters that arrive one after another at several peers are served in the
+// order in which they arrived.
+func TestFair(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	pool := newPool(t, peers[0], 2)
+	first, second := mustBorrow(t, peers[0], pool), mustBorrow(t, peers[1], pool)
+	const waiters = 200
+	var mu sync.Mutex
+	var served []int
+	var wg sync.WaitGroup
+	for i := range waiters {
+		wg.Go(func() {
+			l, err := peers[i%3].Borrow(context.Background(), pool, time.Minute, time.Minute)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			served = append(served, i)
+			mu.Unlock()
+			mustReturn(t, peers[(i+1)%3], pool, l)
+		})
+		eventually(t, "the waiter stands in line", func() bool {
+			state, err := peers[0].Inspect(t.Context(), pool)
+			return err == nil && state.Waiting == i+1
+		})
+	}
+	mustReturn(t, peers[2], pool, second) // one slot hands them on, one by one
+	wg.Wait()
+	mustReturn(t, peers[0], pool, first)
+	for i, who := range served {
+		if i != who {
+			t.Fatalf("waiter %d was served as number %d: %v", who, i, served)
+		}
+	}
+	wantState(t, peers[0], pool, State{Count: 2})
+}
+
+// However many wait, a slot that frees up costs one claim.
+func TestNoHerd(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	pool := newPool(t, peers[0], 1)
+	l := mustBorrow(t, peers[0], pool)
+	const waiters = 1000
+	var wg sync.WaitGroup
+	for i := range waiters {
+		wg.Go(func() {
+			l, err := peers[i%3].Borrow(context.Background(), pool, time.Minute, time.Minute)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mustReturn(t, peers[i%3], pool, l)
+		})
+	}
+	eventually(t, "all wait", func() bool {
+		state, err := peers[0].Inspect(t.Context(), pool)
+		return err == nil && state.Waiting == waiters
+	})
+	before := claims(peers)
+	mustReturn(t, peers[0], pool, l)
+	wg.Wait()
+	ratio := float64(claims(peers)-before) / waiters
+	t.Logf("%.3f claims per grant", ratio)
+	if ratio > 1.05 {
+		t.Errorf("%.3f claims per grant, more than 1.05", ratio)
+	}
+}
+
+func claims(peers []*Store) uint64 {
+	var n uint64
+	for _, s := range peers {
+		s.bucket.mu.Lock()
+		n += s.bucket.stats.claims
+		s.bucket.mu.Unlock()
+	}
+	return n
+}
+
+// A peer that is gone, or stands still, holds up nobody for long, and those who
+// wait at it keep their places if it comes back.
+func TestStalledPeer(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 2)
+	nc := srv.Connect()
+	gone, err := Open(t.Context(), nc, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gone.Close(context.Background()) }()
+	pool := newPool(t, peers[0], 1)
+	l := mustBorrow(t, peers[0], pool)
+	dead := make(chan error, 50)
+	for range cap(dead) {
+		go func() {
+			_, err := gone.Borrow(context.Background(), pool, time.Minute, time.Minute)
+			dead <- err
+		}()
+	}
+	waitFor := func(n int) {
+		t.Helper()
+		eventually(t, "they wait", func() bool {
+			state, err := peers[0].Inspect(t.Context(), pool)
+			return err == nil && state.Waiting == n
+		})
+	}
+	waitFor(cap(dead))
+	done := make(chan *Lease)
+	go func() {
+		l, err := peers[1].Borrow(context.Background(), pool, time.Minute, time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- l
+	}()
+	waitFor(cap(dead) + 1)
+	nc.Close()
+	began := time.Now()
+	mustReturn(t, peers[0], pool, l)
+	l = <-done
+	t.Logf("passed over %d tickets of a dead peer in %s", cap(dead), time.Since(began).Round(time.Millisecond))
+	mustReturn(t, peers[1], pool, l)
+	if l := mustBorrow(t, peers[0], pool); l.Position() != 0 {
+		t.Fatalf("position %d", l.Position())
+	}
+	_ = gone.Close(context.Background())
+	for range cap(dead) {
+		wantErr(t, <-dead, ErrClosed)
+	}
+}
+
+// A peer whose presence was purged while it stood still gives its waiters new
+// tickets, in their order.
+func TestPresenceLost(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	pool := newPool(t, peers[0], 1)
+	l := mustBorrow(t, peers[0], pool)
+	const waiters = 20
+	var mu sync.Mutex
+	var served []int
+	var wg sync.WaitGroup
+	for i := range waiters {
+		wg.Go(func() {
+			l, err := peers[1].Borrow(context.Background(), pool, time.Minute, time.Minute)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			served = append(served, i)
+			mu.Unlock()
+			mustReturn(t, peers[0], pool, l)
+		})
+		eventually(t, "the waiter stands in line", func() bool {
+			state, err := peers[0].Inspect(t.Context(), pool)
+			return err == nil && state.Waiting == i+1
+		})
+	}
+	b := peers[1].bucket
+	b.mu.Lock()
+	lost := b.self
+	b.mu.Unlock()
+	other := peers[0].bucket
+	other.mu.Lock()
+	other.release(lost.key(), lost.revision, 0, nil)
+	other.mu.Unlock()
+	eventually(t, "there is another presence, with all tickets", func() bool {
+		b.mu.Lock()
+		again := b.self.id != lost.id && b.self.revision != 0
+		b.mu.Unlock()
+		state, err := peers[0].Inspect(t.Context(), pool)
+		return again && err == nil && state.Waiting == waiters
+	})
+	mustReturn(t, peers[0], pool, l)
+	wg.Wait()
+	for i, who := range served {
+		if i != who {
+			t.Fatalf("waiter %d was served as number %d: %v", who, i, served)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package kvslots
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// A restart on the same directory keeps every pool and every lease, with the
+// time that is left.
+func TestRestartKeepsLeases(t *testing.T) {
+	dir := t.TempDir()
+	srv := kvslotstest.Start(t, dir, syncAlways)
+	s, err := Open(t.Context(), srv.Connect(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := newPool(t, s, 3)
+	short, err := s.Borrow(t.Context(), pool, 2*time.Second, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := mustBorrow(t, s, pool)
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	srv.Stop()
+
+	srv = kvslotstest.Start(t, dir, syncAlways)
+	s = openPeers(t, srv, 1)[0]
+	wantState(t, s, pool, State{Count: 3, InUse: 2})
+	if l := mustBorrow(t, s, pool); l.Position() != 2 || l.Fence() <= long.Fence() {
+		t.Fatalf("got position %d, fence %d", l.Position(), l.Fence())
+	}
+	eventually(t, "the short one ends", func() bool {
+		state, err := s.Inspect(t.Context(), pool)
+		return err == nil && state.InUse == 2
+	})
+	if early := time.Until(short.ExpiresAt()); early > 0 {
+		t.Errorf("it ended %s early", early)
+	}
+	mustReturn(t, s, pool, long)
+}
+
+func syncAlways(o *server.Options) { o.SyncAlways = true }
+
+// The server goes away and comes back under load, again and again. Whatever a
+// client was told stays true.
+func TestServerRestarts(t *testing.T) {
+	srv := kvslotstest.Start(t, t.TempDir(), syncAlways)
+	var stores []*Store
+	for range 2 {
+		nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		s, err := Open(t.Context(), nc, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close(context.Background()) }()
+		stores = append(stores, s)
+	}
+	pool := newPool(t, stores[0], 5)
+	stop := make(chan struct{})
+	var mu sync.Mutex
+	holds := map[int]uuid.UUID{}
+	granted := 0
+	var wg sync.WaitGroup
+	for i := range 20 {
+		s := stores[i%2]
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				l, err := s.Borrow(context.Background(), pool, time.Minute, time.Second)
+				if err != nil {
+					if !errors.Is(err, ErrNoSlot) && !errors.Is(err, ErrUnavailable) {
+						t.Error(err)
+					}
+					continue
+				}
+				mu.Lock()
+				granted++
+				if other, taken := holds[l.Position()]; taken {
+					t.Errorf("position %d was lent twice: %v", l.Position(), other != l.ID())
+				}
+				holds[l.Position()] = l.ID()
+				mu.Unlock()
+				mu.Lock()
+				delete(holds, l.Position())
+				mu.Unlock()
+				for {
+					ok, err := s.Return(context.Background(), pool, l.ID())
+					if err == nil {
+						_ = ok // false when an earlier try had gone through
+						break
+					}
+					if !errors.Is(err, ErrUnavailable) {
+						t.Error(err)
+						break
+					}
+				}
+			}
+		})
+	}
+	for range 3 {
+		before := progress(&mu, &granted)
+		eventually(t, "slots are lent", func() bool { return progress(&mu, &granted) > before+50 })
+		srv.Restart()
+	}
+	before := progress(&mu, &granted)
+	eventually(t, "slots are lent again", func() bool { return progress(&mu, &granted) > before+50 })
+	close(stop)
+	wg.Wait()
+	eventually(t, "nothing is left", func() bool {
+		state, err := stores[0].Inspect(t.Context(), pool)
+		return err == nil && state == State{Count: 5}
+	})
+	t.Logf("%d leases over 3 restarts", granted)
+}
+
+func progress(mu *sync.Mutex, n *int) int {
+	mu.Lock()
+	defer mu.Unlock()
+	return *n
+}
+
+// A bucket that was made anew behind a running peer: the view is built again,
+// and fences still rise.
+func TestBucketMadeAnew(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s := openPeers(t, srv, 1)[0]
+	pool := newPool(t, s, 2)
+	l := mustBorrow(t, s, pool)
+	js, err := jetstream.New(srv.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), streamName); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), streamConfig(1)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pool is gone", func() bool {
+		_, err := s.Inspect(t.Context(), pool)
+		return errors.Is(err, ErrNoPool)
+	})
+	if _, err := s.Register(t.Context(), pool, 2); err != nil {
+		t.Fatal(err)
+	}
+	if again := mustBorrow(t, s, pool); again.Fence() <= l.Fence() {
+		t.Fatalf("fence %d after %d", again.Fence(), l.Fence())
+	}
+}
+
+// What is none of ours in the bucket is logged once, hashed, and does no harm.
+func TestForeignEntries(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	var log lockedBuffer
+	nc := srv.Connect()
+	s, err := Open(t.Context(), nc, Config{Logger: zerolog.New(&log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	pool := newPool(t, s, 2)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{
+		"secret-name", "p.x.cfg", slotKey(poolHash(pool), 0).String(), slotKey(poolHash(pool), 0).String() + ".x",
+		"p." + poolHash(pool).String() + ".w.zzz.1", "n.zzz",
+	} {
+		for range 2 {
+			if _, err := js.Publish(t.Context(), subjectPrefix+key, []byte("\x1b[31m{{{")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if l := mustBorrow(t, s, pool); l.Position() != 0 {
+		t.Fatalf("got position %d", l.Position())
+	}
+	mustBorrow(t, s, pool)
+	wantState(t, s, pool, State{Count: 2, InUse: 2})
+	text := log.String()
+	if n := strings.Count(text, "foreign or corrupt"); n != 6 {
+		t.Errorf("logged %d times:\n%s", n, text)
+	}
+	if strings.Contains(text, "secret-name") || strings.Contains(text, "\x1b") || strings.Contains(text, pool.String()) {
+		t.Errorf("the log shows too much:\n%s", text)
+	}
+}
+
+// No credential is stored: the bucket has hashes only.
+func TestNoSecretsInBucket(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s := openPeers(t, srv, 1)[0]
+	pool := newPool(t, s, 1)
+	l := mustBorrow(t, s, pool)
+	go func() { _, _ = s.Borrow(t.Context(), pool, time.Minute, time.Minute) }()
+	eventually(t, "somebody waits", func() bool {
+		state, err := s.Inspect(t.Context(), pool)
+		return err == nil && state.Waiting == 1
+	})
+	found, err := getBatch(srv.Connect(), 1, 1000)
+	if err != nil || len(found) < 4 {
+		t.Fatalf("%d entries, %v", len(found), err)
+	}
+	for _, m := range found {
+		all := m.subject + string(m.data)
+		for _, values := range m.header {
+			all += strings.Join(values, "")
+		}
+		for _, secret := range []string{pool.String(), l.ID().String()} {
+			for _, form := range []string{secret, strings.ReplaceAll(secret, "-", "")} {
+				if strings.Contains(all, form) {
+					t.Errorf("a secret stands in %s", all)
+				}
+			}
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}

@@ -88,16 +88,15 @@ func (s *snapshot) judge(position int) Verdict {
 	return Good
 }
 
-// inUse counts the leases; known is false where that cannot be told.
+// inUse counts the leases; known is false where there was a claim that is not
+// known to be good. One that is void will be withdrawn; but whether a peer that
+// stood still had been passed over by then, each peer says by its own clock.
 func (s *snapshot) inUse() (n int, known bool) {
-	n, known = s.live.len()-s.void.len(), !s.lost
+	known = !s.lost && s.void.len() == 0
 	for _, c := range s.open {
-		if c.verdict == Void {
-			n--
-		}
-		known = known && (c.verdict == Good || c.verdict == Void)
+		known = known && c.verdict == Good
 	}
-	return n, known
+	return s.live.len(), known
 }
 
 // claimed judges a claim that has just been applied.

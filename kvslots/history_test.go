@@ -250,7 +250,7 @@ func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
 			break // the model allows for them
 		}
 		by, ok := observed[p.op.hash]
-		if !ok || p.granted { // the observer does not know
+		if !ok || p.granted || p.op.claim.number > 1 { // the observer may have seen another claim of it
 			by = p.end.Add(2 * time.Second)
 		}
 		for range p.op.unsure {

@@ -22,6 +22,8 @@ const (
 // its pool's local: the queue, joining, waiting, claims or refusing; and in
 // both waiting and refusing when its time in line is over.
 type borrow struct {
+	lender      lender // of the lease, with the pool's id, for the lease's own use
+	poolID      uuid.UUID
 	pool        entry.Hash
 	lease       uuid.UUID
 	hash        entry.Hash // of the lease

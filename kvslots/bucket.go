@@ -42,12 +42,13 @@ type bucket struct {
 	idle     map[*local]struct{} // kept only for the names of their tickets
 	dirty    map[entry.Hash]struct{}
 	captures map[entry.Hash][]*capture
-	asked    []*question             // in want of a barrier
-	open     []*question             // a barrier has been sent for them
-	needed   bool                    // somebody needs an exact view
-	doubts   map[string]struct{}     // keys of foreign entries that were logged
-	orphans  map[entry.Hash]struct{} // leases of claims whose fate is not known
-	releases int                     // purges under way that nobody waits for
+	watched  map[entry.Hash]map[*Lease]entry.Hash // leases whose end somebody wants to know
+	asked    []*question                          // in want of a barrier
+	open     []*question                          // a barrier has been sent for them
+	needed   bool                                 // somebody needs an exact view
+	doubts   map[string]struct{}                  // keys of foreign entries that were logged
+	orphans  map[entry.Hash]struct{}              // leases of claims whose fate is not known
+	releases int                                  // purges under way that nobody waits for
 	closing  bool
 	closed   chan struct{}
 
@@ -85,6 +86,7 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*buc
 		closed:       make(chan struct{}),
 		orphans:      map[entry.Hash]struct{}{},
 		captures:     map[entry.Hash][]*capture{},
+		watched:      map[entry.Hash]map[*Lease]entry.Hash{},
 		wakeBarrier:  make(chan struct{}, 1),
 		wakeWatch:    make(chan struct{}, 1),
 		wakeClock:    make(chan struct{}, 1),

@@ -195,7 +195,7 @@ func (b *bucket) grant(op *borrow, s *rules.Slot, now rules.Instant) *Lease {
 		return nil
 	}
 	b.world.EndAt(s, s.Revision, now.Add(ttl))
-	return newLease(op.lease, s, ttl, b.origin.Add(time.Duration(now)))
+	return newLease(op.lender, op.poolID, op.lease, s.Position, s.Fence, ttl, b.origin.Add(time.Duration(now)))
 }
 
 // promise is what is left of a ttl for an answer that comes late by that much.

@@ -162,7 +162,7 @@ func (b *bucket) renewed(ctx context.Context, h held, lease uuid.UUID, revision 
 		late = s.Time.Sub(h.at) >= time.Duration(h.value.TTL) && !s.InTime()
 		if !late && kept >= time.Second {
 			b.world.EndAt(s, revision, now.Add(kept))
-			l = newLease(lease, s, kept, b.origin.Add(time.Duration(now)))
+			l = newLease(nil, uuid.Nil, lease, s.Position, s.Fence, kept, b.origin.Add(time.Duration(now)))
 		}
 		return true
 	})

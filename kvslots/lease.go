@@ -1,26 +1,47 @@
 package kvslots
 
 import (
+	"context"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Lease is one held slot.
+// lender is who granted a lease: a Store, or a Client.
+type lender interface {
+	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error)
+}
+
+// watcher is a lender that sees a lease end before its time: because it was
+// returned elsewhere, say, or its pool was deleted.
+type watcher interface {
+	watch(l *Lease)
+	unwatch(l *Lease)
+}
+
+// Lease is one held slot. Its methods may be called from several goroutines.
 type Lease struct {
+	lender   lender
+	pool     uuid.UUID
 	id       uuid.UUID
 	position int
 	fence    uint64
+
+	mu       sync.Mutex
 	ttl      time.Duration
 	deadline time.Time
+	done     chan struct{} // made by the first Done
+	timer    *time.Timer   // ends it at the deadline, once there is a done
+	ended    bool
 }
 
-// newLease is a lease that is granted now.
-func newLease(id uuid.UUID, s *rules.Slot, ttl time.Duration, now time.Time) *Lease {
-	return &Lease{id: id, position: s.Position, fence: s.Fence, ttl: ttl, deadline: now.Add(ttl)}
+// newLease is a lease that was granted, or renewed, at the instant now.
+func newLease(by lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
+	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, ttl: ttl, deadline: now.Add(ttl)}
 }
 
 // ID is the lease's UUID. It is a secret: whoever has it can return the lease.
@@ -35,14 +56,102 @@ func (l *Lease) Position() int { return l.position }
 // a holder that does not know yet that its lease has ended.
 func (l *Lease) Fence() uint64 { return l.fence }
 
-// TTL is how long the lease was promised to last from the moment the call
-// returned. It may be less than was asked for: see Config.MaxTTL.
-func (l *Lease) TTL() time.Duration { return l.ttl }
+// TTL is how long the lease was promised to last from the moment the call that
+// granted or last renewed it returned. It may be less than was asked for: see
+// Config.MaxTTL.
+func (l *Lease) TTL() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ttl
+}
 
 // ExpiresAt is when the lease ends unless it is renewed or returned, by this
 // machine's clocks. It carries a monotonic reading, so time.Until is safe from
 // steps of the wall clock.
-func (l *Lease) ExpiresAt() time.Time { return l.deadline }
+func (l *Lease) ExpiresAt() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
+
+// Done is closed when the lease has ended: at its deadline, when it is returned,
+// when a renewal is refused, and, with a Store, as soon as the Store sees that
+// it was returned or its pool deleted elsewhere. It is never opened again.
+func (l *Lease) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done != nil {
+		return l.done
+	}
+	l.done = make(chan struct{})
+	if l.ended {
+		close(l.done)
+		return l.done
+	}
+	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
+	if w, ok := l.lender.(watcher); ok {
+		go w.watch(l) // not under our lock
+	}
+	return l.done
+}
+
+// Return gives the slot back before its time. It returns false when the lease
+// had ended already. The errors are those of Store.Return.
+func (l *Lease) Return(ctx context.Context) (bool, error) {
+	ok, err := l.lender.Return(ctx, l.pool, l.id)
+	if err == nil {
+		l.end()
+	}
+	return ok, err
+}
+
+// Renew makes the lease last for ttl from now on. The errors are those of
+// Store.Renew; after ErrNotHeld and ErrNoPool the lease has ended.
+func (l *Lease) Renew(ctx context.Context, ttl time.Duration) error {
+	again, err := l.lender.Renew(ctx, l.pool, l.id, ttl)
+	if isLost(err) {
+		l.end()
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ttl, l.deadline = again.ttl, again.deadline
+	if l.timer != nil {
+		l.timer.Reset(time.Until(l.deadline))
+	}
+	return nil
+}
+
+// expire ends the lease at its deadline, unless that has moved meanwhile.
+func (l *Lease) expire() {
+	l.mu.Lock()
+	left := time.Until(l.deadline)
+	if left > 0 {
+		l.timer.Reset(left)
+	}
+	l.mu.Unlock()
+	if left <= 0 {
+		l.end()
+	}
+}
+
+// end closes Done.
+func (l *Lease) end() {
+	l.mu.Lock()
+	already := l.ended
+	l.ended = true
+	if !already && l.done != nil {
+		l.timer.Stop()
+		close(l.done)
+	}
+	watched := l.done != nil
+	l.mu.Unlock()
+	if w, ok := l.lender.(watcher); ok && watched && !already {
+		go w.unwatch(l)
+	}
+}
 
 func leaseHash(id uuid.UUID) entry.Hash { return entry.HashOf("lease", id.String()) }
 

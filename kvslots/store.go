@@ -104,7 +104,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	}
 	lease := uuid.New()
 	op := &borrow{
-		pool: poolHash(pool), lease: lease, hash: leaseHash(lease),
+		lender: s, poolID: pool, pool: poolHash(pool), lease: lease, hash: leaseHash(lease),
 		ttl: min(ttl, s.cfg.MaxTTL), wait: min(wait, s.cfg.MaxWait),
 	}
 	for _, opt := range opts {
@@ -140,7 +140,11 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 		return nil, &RangeError{"ttl", "at least 1 second"}
 	}
 	id := poolHash(pool)
-	return s.bucketOf(id).renew(ctx, id, lease, min(ttl, s.cfg.MaxTTL))
+	l, err := s.bucketOf(id).renew(ctx, id, lease, min(ttl, s.cfg.MaxTTL))
+	if l != nil {
+		l.lender, l.pool = s, pool
+	}
+	return l, err
 }
 
 // Register registers a pool of count slots, or changes the count of a pool that

@@ -242,6 +242,9 @@ func (b *bucket) apply(e entry.Entry, key string) {
 		for id := range b.locals {
 			b.dirty[id] = struct{}{}
 		}
+		for id := range b.watched {
+			b.dirty[id] = struct{}{}
+		}
 		b.log.Debug().Int("pools", w.Pools()).Uint64("revision", w.Revision).Msg("view loaded")
 	}
 	b.presenceSeen(e)
@@ -271,6 +274,7 @@ func (b *bucket) follow() {
 			if lp := b.locals[id]; lp != nil {
 				b.advance(lp)
 			}
+			b.lookAfter(id)
 		}
 		b.answerQuestions()
 		if len(touched) == 0 && len(b.dirty) == 0 {

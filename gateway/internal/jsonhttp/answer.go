@@ -1,7 +1,6 @@
 package jsonhttp
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,7 +15,7 @@ const writeTimeout = 10 * time.Second
 // Answer writes v as the JSON body and hands it to the network. An error
 // means that the client will not see the answer, or not all of it.
 func Answer(w http.ResponseWriter, code int, v any) error {
-	body, err := json.Marshal(v)
+	body, err := wire.Encode(v)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,16 @@
 package wire
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
+
+// Encode writes an answer; every door sends these bytes.
+func Encode(answer any) ([]byte, error) { return json.Marshal(answer) }
 
 // Pool is the answer to a registration and an inspection.
 type Pool struct {
@@ -28,7 +32,7 @@ func NewPool(id uuid.UUID, state kvslots.State) Pool {
 	}
 }
 
-// Lease is the answer to a borrow.
+// Lease is the answer to a borrow, and to a renewal.
 type Lease struct {
 	Lease         uuid.UUID `json:"lease"`
 	Position      int       `json:"position"`
@@ -37,7 +41,7 @@ type Lease struct {
 	Fence         uint64    `json:"fence"`
 }
 
-// NewLease describes a lease that was just granted.
+// NewLease describes a lease that was just granted or renewed.
 func NewLease(lease *kvslots.Lease) Lease {
 	return Lease{
 		Lease:         lease.ID(),

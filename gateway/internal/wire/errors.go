@@ -18,6 +18,9 @@ var (
 	// ErrTooSlow is returned when a body did not arrive in time.
 	ErrTooSlow = errors.New("body did not arrive in time")
 
+	// ErrBusy is returned when a door has as many requests open as it takes.
+	ErrBusy = errors.New("too many requests at once")
+
 	// ErrDraining is the cause with which a borrow's context ends when the
 	// gateway stops lending.
 	ErrDraining = errors.New("draining")
@@ -42,6 +45,7 @@ var statuses = []struct {
 	{ErrMalformed, Status{Code: http.StatusBadRequest, Text: ErrMalformed.Error()}},
 	{ErrTooLarge, Status{Code: http.StatusRequestEntityTooLarge, Text: ErrTooLarge.Error()}},
 	{ErrTooSlow, Status{Code: http.StatusRequestTimeout, Text: ErrTooSlow.Error()}},
+	{ErrBusy, Status{Code: http.StatusServiceUnavailable, Text: ErrBusy.Error(), Retry: true}},
 	{ErrDraining, Status{Code: http.StatusServiceUnavailable, Text: "draining", Retry: true}},
 	{kvslots.ErrNoPool, Status{Code: http.StatusNotFound, Text: "no such pool"}},
 	{kvslots.ErrNotHeld, Status{Code: http.StatusNotFound, Text: "lease not held"}},

@@ -19,6 +19,7 @@ func TestStatusOf(t *testing.T) {
 		{ErrMalformed, 400, "body must be one JSON object", false},
 		{ErrTooLarge, 413, "body must be at most 64 KiB", false},
 		{ErrTooSlow, 408, "body did not arrive in time", false},
+		{ErrBusy, 503, "too many requests at once", true},
 		{ErrDraining, 503, "draining", true},
 		{&kvslots.RangeError{Field: "ttl", Range: "1 or more"}, 400, "ttl must be 1 or more", false},
 		{kvslots.ErrNoPool, 404, "no such pool", false},

@@ -42,6 +42,28 @@ func FuzzParseReturn(f *testing.F) {
 	})
 }
 
+func FuzzParseRenew(f *testing.F) {
+	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34","ttl":30}`, `{"lease":"x","ttl":1.5}`)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := ParseRenew(body)
+		switch {
+		case err != nil:
+			checkSafe(t, err, leaseText, ttlText)
+		case got.TTL < time.Second || got.TTL%time.Second != 0:
+			t.Errorf("ttl %v", got.TTL)
+		}
+	})
+}
+
+func FuzzParsePoolID(f *testing.F) {
+	seed(f, `{"id":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`, `{"id":null}`)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if _, err := ParsePoolID(body); err != nil {
+			checkSafe(t, err, idText)
+		}
+	})
+}
+
 func seed(f *testing.F, bodies ...string) {
 	f.Helper()
 	for _, body := range bodies {

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 
+	"github.com/google/uuid"
+
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -38,6 +40,12 @@ func (o object) text(field string) (string, bool) {
 	var text string
 	err := json.Unmarshal(raw, &text)
 	return text, err == nil
+}
+
+// id is the UUID in a field; it must be there.
+func (o object) id(field string) (uuid.UUID, error) {
+	text, _ := o.text(field)
+	return ParseID(field, text)
 }
 
 // outside reports a field that is missing, of another type or out of range.

@@ -60,10 +60,42 @@ func ParseReturn(body []byte) (ReturnRequest, error) {
 	if err != nil {
 		return ReturnRequest{}, err
 	}
-	text, _ := fields.text("lease")
-	lease, err := ParseID("lease", text)
+	lease, err := fields.id("lease")
 	if err != nil {
 		return ReturnRequest{}, err
 	}
 	return ReturnRequest{Lease: lease}, nil
+}
+
+// RenewRequest is the body of a renewal. The store clamps TTL to its maximum.
+type RenewRequest struct {
+	Lease uuid.UUID
+	TTL   time.Duration // whole seconds, at least one
+}
+
+// ParseRenew reads {"lease", "ttl"}.
+func ParseRenew(body []byte) (RenewRequest, error) {
+	fields, err := parseObject(body)
+	if err != nil {
+		return RenewRequest{}, err
+	}
+	lease, err := fields.id("lease")
+	if err != nil {
+		return RenewRequest{}, err
+	}
+	ttl, err := fields.ttl()
+	if err != nil {
+		return RenewRequest{}, err
+	}
+	return RenewRequest{Lease: lease, TTL: ttl}, nil
+}
+
+// ParsePoolID reads {"id"}, for doors that have no path to put the pool's id
+// in. The other fields are left to the other parsers.
+func ParsePoolID(body []byte) (uuid.UUID, error) {
+	fields, err := parseObject(body)
+	if err != nil {
+		return uuid.UUID{}, err
+	}
+	return fields.id("id")
 }

@@ -11,6 +11,7 @@ const (
 	ttlText   = "ttl must be a whole number of seconds, 1 or more"
 	waitText  = "wait must be a whole number of seconds, 0 or more"
 	leaseText = "lease must be a canonical UUID of 36 characters"
+	idText    = "id must be a canonical UUID of 36 characters"
 	malformed = "body must be one JSON object"
 	tooLarge  = "body must be at most 64 KiB"
 )
@@ -148,6 +149,61 @@ func TestParseReturn(t *testing.T) {
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseReturn([]byte(c.body))
+			checkText(t, err, c.want)
+		})
+	}
+}
+
+func TestParseRenew(t *testing.T) {
+	const id = "3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"
+	for _, c := range []struct {
+		name, body string
+		ttl        time.Duration
+		wantErr    string
+	}{
+		{"both", `{"lease":"` + id + `","ttl":30}`, 30 * time.Second, ""},
+		{"huge", `{"lease":"` + id + `","ttl":99999999999999999999}`, maxSeconds * time.Second, ""},
+		{"no lease", `{"ttl":30}`, 0, leaseText},
+		{"no ttl", `{"lease":"` + id + `"}`, 0, ttlText},
+		{"ttl in words", `{"lease":"` + id + `","ttl":"30s"}`, 0, ttlText},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := ParseRenew([]byte(c.body))
+			checkText(t, err, c.wantErr)
+			if got.TTL != c.ttl || c.wantErr == "" && got.Lease.String() != id {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	for _, c := range notObjects {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseRenew([]byte(c.body))
+			checkText(t, err, c.want)
+		})
+	}
+}
+
+func TestParsePoolID(t *testing.T) {
+	const id = "3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"
+	for _, c := range []struct{ name, body, wantErr string }{
+		{"lower case", `{"id":"` + id + `"}`, ""},
+		{"upper case", `{"id":"` + strings.ToUpper(id) + `","count":1}`, ""},
+		{"missing", `{}`, idText},
+		{"other case", `{"ID":"` + id + `"}`, idText},
+		{"number", `{"id":1}`, idText},
+		{"urn", `{"id":"urn:uuid:` + id + `"}`, idText},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := ParsePoolID([]byte(c.body))
+			checkText(t, err, c.wantErr)
+			if c.wantErr == "" && got.String() != id {
+				t.Errorf("id %v", got)
+			}
+		})
+	}
+	for _, c := range notObjects {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParsePoolID([]byte(c.body))
 			checkText(t, err, c.want)
 		})
 	}

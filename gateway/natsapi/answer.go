@@ -1,0 +1,56 @@
+package natsapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+)
+
+// answer sends an answer, or what the table says of the error. The detail of an
+// error that is our fault goes into the log and nowhere else.
+func (s *Service) answer(r *request, answer any, err error) {
+	r.count.answered.Add(1)
+	var message *nats.Msg
+	if err == nil {
+		message, err = r.success(answer)
+	}
+	if err != nil {
+		r.count.failed.Add(1)
+		status := wire.StatusOf(err)
+		if status.Code >= http.StatusInternalServerError && !status.Retry {
+			s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
+		}
+		message, err = r.failure(status)
+	} else if r.promised != "" {
+		message.Header.Set(WaitedHeader, r.promised)
+	}
+	if err == nil && r.reply != "" {
+		err = s.nc.PublishMsg(message)
+	}
+	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		s.log.Warn().Err(err).Msg("an answer could not be sent")
+	}
+}
+
+// recoverPanic turns a panic into a 500 and a log line with the stack. The
+// panic's own text may hold what a request had in it.
+func (s *Service) recoverPanic(r *request) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	text := fmt.Sprintf("%T", reason)
+	if err, ok := reason.(runtime.Error); ok {
+		text = err.Error()
+	}
+	s.log.Error().Str("panic", text).Bytes("stack", debug.Stack()).Msg("handler panicked")
+	s.answer(r, nil, errPanicked)
+}
+
+var errPanicked = errors.New("handler panicked") // in no table: a 500

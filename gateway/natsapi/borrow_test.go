@@ -1,0 +1,321 @@
+package natsapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+func TestWaitingBlocksNobody(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	held := d.borrow(t, `"ttl":60`)
+	waiter := d.waiter(t, `"ttl":60,"wait":60`)
+	d.waitFor(t, `"waiting":1`)
+	d.want(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, "409", `{"error":"no resource available"}`)
+	d.giveBack(t, held)
+	if lease := waiter.lease(t); lease.Position != 0 || lease.Lease == held.Lease {
+		t.Errorf("the waiter got %+v", lease)
+	}
+}
+
+// The requester is killed while it waits: the next in line gets the slot at
+// once, not after the TTL, and every time.
+func TestRequesterKilledWhileWaiting(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	var slowest time.Duration
+	const rounds = 100
+	for range rounds {
+		held := d.borrow(t, `"ttl":600`)
+		dead := d.waiter(t, `"ttl":600,"wait":60`)
+		d.waitFor(t, `"waiting":1`)
+		next := d.waiter(t, `"ttl":600,"wait":60`)
+		d.waitFor(t, `"waiting":2`)
+		clients := srv.NumClients()
+		dead.kill()
+		eventually(t, "the server knows", func() bool { return srv.NumClients() < clients })
+		d.giveBack(t, held)
+		returned := time.Now()
+		lease := next.lease(t)
+		slowest = max(slowest, time.Since(returned))
+		d.giveBack(t, lease)
+		next.nc.Close()
+		dead.nc.Close()
+	}
+	d.waitFor(t, `"in_use":0,"available":1,"waiting":0`)
+	t.Logf("the next in line had the slot within %v, %d times of %d", slowest, rounds, rounds)
+}
+
+func TestWaitedIsCountedFromTheArrival(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	held := d.borrow(t, `"ttl":60`)
+	sent := time.Now()
+	waiter := d.waiter(t, `"ttl":60,"wait":60`)
+	d.waitFor(t, `"waiting":1`)
+	waited := time.Now()
+	d.giveBack(t, held)
+	m, err := waiter.answers.NextMsg(10 * time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := time.Now()
+	ms, err := strconv.Atoi(m.Header.Get(natsapi.WaitedHeader))
+	got := time.Duration(ms) * time.Millisecond
+	if err != nil || got > answered.Sub(sent) || got < waited.Sub(sent)-100*time.Millisecond {
+		t.Errorf("%s says %v, %v; it was between %v and %v", natsapi.WaitedHeader, got, err, waited.Sub(sent), answered.Sub(sent))
+	}
+}
+
+func TestCancel(t *testing.T) {
+	srv, store := openStore(t)
+	// Two gateways: the cancellation has to reach the one that serves the borrow.
+	doors := []*door{openDoor(t, srv, store), openDoor(t, srv, openPeer(t, srv))}
+	d := doors[0]
+	d.register(t, "0")
+	for range 20 {
+		name := uuid.NewString()
+		answer := make(chan string, 1)
+		go func() {
+			code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60,"wait":60}`, natsapi.RequestHeader, name)
+			answer <- code + body
+		}()
+		d.waitFor(t, `"waiting":1`)
+		cancel(t, d.nc, name)
+		if got := <-answer; got != `499{"error":"the client went away"}` {
+			t.Fatalf("the waiter was told %s", got)
+		}
+		d.waitFor(t, `"waiting":0`)
+	}
+	for _, d := range doors {
+		if strings.Contains(d.logs.String(), "failed") {
+			t.Errorf("logged:\n%s", d.logs)
+		}
+	}
+}
+
+// A cancellation that comes when the lease is out already takes it back; one
+// that overtakes its borrow is remembered.
+func TestCancelCrosses(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	d.borrow(t, `"ttl":600`, natsapi.RequestHeader, "late")
+	d.waitFor(t, `"in_use":1`)
+	cancel(t, d.nc, "late")
+	d.waitFor(t, `"in_use":0`)
+
+	cancel(t, d.nc, "early")
+	eventually(t, "a borrow that was cancelled before is refused", func() bool {
+		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":600}`, natsapi.RequestHeader, "early")
+		if code == "200" { // it came first after all
+			cancel(t, d.nc, "early")
+		}
+		return code == "499" && body == `{"error":"the client went away"}`
+	})
+	d.waitFor(t, `"in_use":0`)
+	for _, name := range []string{"", "other", strings.Repeat("x", 1000)} {
+		cancel(t, d.nc, name)
+	}
+	d.borrow(t, `"ttl":600`, natsapi.RequestHeader, "mine")
+}
+
+func cancel(t *testing.T, nc *nats.Conn, name string) {
+	t.Helper()
+	m := nats.NewMsg("kvslots.cancel")
+	m.Header.Set(natsapi.RequestHeader, name)
+	if err := nc.PublishMsg(m); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRequestNameOutOfRange(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	for _, name := range []string{"", strings.Repeat("é", 65)} {
+		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, natsapi.RequestHeader, name)
+		if code != "400" || body != `{"error":"Kvslots-Request must be 1 to 64 characters"}` {
+			t.Errorf("%d characters: %s %s", len(name), code, body)
+		}
+	}
+	d.borrow(t, `"ttl":60`, natsapi.RequestHeader, strings.Repeat("é", 64))
+}
+
+func TestTooManyWait(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store, func(c *natsapi.Config) { c.MaxBorrows = 2 })
+	d.register(t, "0")
+	d.waiter(t, `"ttl":60,"wait":60`)
+	d.waiter(t, `"ttl":60,"wait":60`)
+	d.waitFor(t, `"waiting":2`)
+	d.want(t, "borrow", `{"id":"`+poolA+`","ttl":60,"wait":60}`, "503", `{"error":"too many requests at once"}`)
+	d.waitFor(t, `"waiting":2`)
+}
+
+func TestDraining(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	held := d.borrow(t, `"ttl":60`)
+	waiter := d.waiter(t, `"ttl":60,"wait":60`)
+	d.waitFor(t, `"waiting":1`)
+	d.lending.Stop()
+	m, err := waiter.answers.NextMsg(10 * time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := status(m) + string(m.Data) + m.Header.Get("Retry-After"); got != `503{"error":"draining"}1` {
+		t.Errorf("the waiter was told %s", got)
+	}
+	d.want(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, "503", `{"error":"draining"}`)
+	d.waitFor(t, `"waiting":0`)
+	if code, body := d.ask(t, "renew", `{"id":"`+poolA+`","lease":"`+held.Lease.String()+`","ttl":90}`); code != "200" {
+		t.Errorf("renew: %s %s", code, body)
+	}
+	d.giveBack(t, held)
+	d.want(t, "delete", `{"id":"`+poolA+`"}`, "200", `{"deleted":true}`)
+}
+
+func TestRenew(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	held := d.borrow(t, `"ttl":30`)
+	code, body := d.ask(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":99999}`, poolA, held.Lease))
+	var renewed = held
+	if err := json.Unmarshal([]byte(body), &renewed); err != nil || code != "200" {
+		t.Fatalf("renew: %s %s", code, body)
+	}
+	if renewed.Lease != held.Lease || renewed.Fence != held.Fence || renewed.Position != 0 || renewed.ExpiresIn != 3600 {
+		t.Errorf("renewed %+v as %+v", held, renewed)
+	}
+	d.giveBack(t, held)
+	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":30}`, poolA, held.Lease), "404", `{"error":"lease not held"}`)
+	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":30}`, poolA, unknownLease), "404", `{"error":"lease not held"}`)
+	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":30}`, unknownLease, unknownLease), "404", `{"error":"no such pool"}`)
+	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s"}`, poolA, unknownLease), "400", `{"error":"ttl must be a whole number of seconds, 1 or more"}`)
+	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","ttl":30}`, poolA), "400", `{"error":"lease must be a canonical UUID of 36 characters"}`)
+}
+
+// Answers go where the requester listens, and nowhere that only the service may
+// write to.
+func TestReplySubjects(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	seen, err := srv.Connect().SubscribeSync(">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reply := range []string{"$KV.kvslots.x", "$JS.API.STREAM.DELETE.KV_kvslots", "kvslots.delete", "a.*", ">"} {
+		for _, op := range []string{"inspect", "borrow", "nothing"} {
+			if err := d.nc.PublishRequest("kvslots."+op, reply, []byte(`{"id":"`+poolA+`","ttl":60}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// Without a reply subject a return is carried out, a borrow is not.
+	held := d.borrow(t, `"ttl":600`)
+	d.nc.Publish("kvslots.borrow", []byte(`{"id":"`+poolA+`","ttl":60,"wait":60}`))
+	d.nc.Publish("kvslots.return", []byte(`{"id":"`+poolA+`","lease":"`+held.Lease.String()+`"}`))
+	d.waitFor(t, `"in_use":0,"available":1,"waiting":0`)
+	for {
+		m, err := seen.NextMsg(100 * time.Millisecond)
+		if err != nil {
+			break
+		}
+		if strings.Contains(m.Subject, "$KV.kvslots.x") || strings.HasPrefix(m.Subject, "$JS.API.STREAM.DELETE") || m.Subject == "kvslots.delete" || m.Subject == "a.*" {
+			t.Errorf("the service wrote %s to %s", m.Data, m.Subject)
+		}
+	}
+}
+
+// panicking is a store with a mistake in it.
+type panicking struct{ natsapi.Pools }
+
+func (panicking) Inspect(context.Context, uuid.UUID) (kvslots.State, error) { panic("at " + poolA) }
+
+func TestPanic(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, panicking{store})
+	d.want(t, "inspect", `{"id":"`+poolA+`"}`, "500", `{"error":"internal error"}`)
+	if logged := d.logs.String(); !strings.Contains(logged, "handler panicked") || strings.Contains(logged, poolA) {
+		t.Errorf("logged:\n%s", logged)
+	}
+	d.register(t, "1")
+}
+
+func TestMicroService(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "1")
+	d.want(t, "inspect", `{"id":"x"}`, "400", `{"error":"id must be a canonical UUID of 36 characters"}`)
+	ask := func(subject string, answer any) {
+		t.Helper()
+		m, err := d.nc.Request(subject, nil, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(m.Data, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ping micro.Ping
+	ask("$SRV.PING.kvslots", &ping)
+	if ping.Name != "kvslots" || ping.Version != "1.2.3" {
+		t.Errorf("PING: %+v", ping)
+	}
+	var info micro.Info
+	ask("$SRV.INFO.kvslots."+ping.ID, &info)
+	subjects := map[string]string{}
+	for _, e := range info.Endpoints {
+		subjects[e.Subject] = e.QueueGroup
+	}
+	for _, op := range []string{"register", "inspect", "delete", "borrow", "return", "renew"} {
+		if group := subjects["kvslots."+op]; group != "kvslots" {
+			t.Errorf("kvslots.%s has queue group %q", op, group)
+		}
+	}
+	if group, ok := subjects["kvslots.cancel"]; !ok || group != "" {
+		t.Errorf("kvslots.cancel has queue group %q; all gateways must hear it", group)
+	}
+	var stats micro.Stats
+	ask("$SRV.STATS.kvslots", &stats)
+	for _, e := range stats.Endpoints {
+		if want := `{"answered":1,"errors":1,"open":0}`; e.Name == "inspect" && string(e.Data) != want {
+			t.Errorf("STATS of inspect: %s, want %s", e.Data, want)
+		}
+	}
+}
+
+func TestCloseGivesUpWhenItsContextEnds(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	d.register(t, "0")
+	d.waiter(t, `"ttl":60,"wait":60`)
+	d.waitFor(t, `"waiting":1`)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.service.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.nc.Request("kvslots.inspect", nil, time.Second); err != nats.ErrNoResponders {
+		t.Errorf("after Close: %v", err)
+	}
+}

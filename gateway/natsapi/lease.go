@@ -1,0 +1,122 @@
+package natsapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// borrow answers kvslots.borrow (Library, "Borrowing").
+func (s *Service) borrow(r *request) {
+	if r.reply == "" {
+		return // nobody could ever return the lease
+	}
+	pool, name, lease, err := s.wait(r)
+	if err != nil {
+		s.answer(r, nil, err)
+		return
+	}
+	s.hand(r, granted{pool, lease.ID()}, name, lease)
+}
+
+// wait borrows, for as long as slots are lent at all and nobody cancels it.
+func (s *Service) wait(r *request) (pool uuid.UUID, name string, lease *kvslots.Lease, err error) {
+	if pool, err = wire.ParsePoolID(r.body); err != nil {
+		return pool, "", nil, err
+	}
+	request, err := wire.ParseBorrow(r.body)
+	if err != nil {
+		return pool, "", nil, err
+	}
+	if name, err = r.name(); err != nil {
+		return pool, "", nil, err
+	}
+	ctx, end := s.lending.Begin(s.ctx)
+	defer end()
+	ctx, done := s.requests.begin(ctx, name)
+	defer done()
+	if ctx.Err() != nil {
+		return pool, name, nil, context.Cause(ctx)
+	}
+	lease, err = s.pools.Borrow(ctx, pool, request.TTL, request.Wait)
+	return pool, name, lease, err
+}
+
+// hand gives a lease to its requester. When that one has gone, or has cancelled
+// meanwhile, nobody knows the lease's id, so it goes back at once, to the next
+// in line.
+func (s *Service) hand(r *request, lease granted, name string, terms *kvslots.Lease) {
+	if !s.requests.grant(name, lease) {
+		s.takeBack(lease)
+		s.answer(r, nil, context.Canceled)
+		return
+	}
+	message, err := r.success(wire.NewLease(terms))
+	if err != nil {
+		s.takeBack(lease)
+		s.answer(r, nil, err)
+		return
+	}
+	message.Header.Set(WaitedHeader, r.waited(terms))
+	if time.Since(r.arrived) > deathNotice/3 { // it stood in line, presumably
+		s.deliveries.settle()
+	}
+	switch s.deliveries.send(message) {
+	case heard:
+		r.count.answered.Add(1)
+	case unheard:
+		s.log.Debug().Msg("a borrower was gone when its turn came")
+		s.takeBack(lease)
+	case unknown: // whoever heard it holds it, so it must not be lent again
+		s.log.Warn().Msg("whether a borrower heard its answer is not known; an unheard lease ends by its ttl")
+	}
+}
+
+// takeBack returns a lease that nobody knows of.
+func (s *Service) takeBack(lease granted) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), carryOutTimeout)
+	defer cancel()
+	if _, err := s.pools.Return(ctx, lease.pool, lease.id); err != nil {
+		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")
+	}
+}
+
+// giveBack answers kvslots.return (Library, "Returning").
+func (s *Service) giveBack(ctx context.Context, r *request) (any, error) {
+	id, err := wire.ParsePoolID(r.body)
+	if err != nil {
+		return nil, err
+	}
+	request, err := wire.ParseReturn(r.body)
+	if err != nil {
+		return nil, err
+	}
+	returned, err := s.pools.Return(ctx, id, request.Lease)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Returned{Returned: returned}, nil
+}
+
+// renew answers kvslots.renew. Library has no renewal; the body is that of a
+// return with a ttl, the answer that of a borrow.
+func (s *Service) renew(ctx context.Context, r *request) (any, error) {
+	id, err := wire.ParsePoolID(r.body)
+	if err != nil {
+		return nil, err
+	}
+	request, err := wire.ParseRenew(r.body)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := s.pools.Renew(ctx, id, request.Lease, request.TTL)
+	if err != nil {
+		return nil, err
+	}
+	r.promised = r.waited(lease)
+	return wire.NewLease(lease), nil
+}

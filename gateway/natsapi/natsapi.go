@@ -1,0 +1,187 @@
+// Package natsapi is Library's dialect over NATS request/reply: a micro
+// service named kvslots with an endpoint for each operation. Bodies are those
+// of the REST dialect with the pool's "id" in them, answers are the same bytes,
+// and an error has the HTTP status in the header Nats-Service-Error-Code.
+//
+// Gateways on one NATS share a queue group; any of them may answer. Only
+// kvslots.cancel reaches all.
+//
+// An answer that hands out a lease is sent in a way that tells whether anybody
+// was there to hear it; if not, the lease goes back at once. That works within
+// one account only: a reply that passes a service import never reports that
+// nobody listens. So the connection has to be in the account of those who ask.
+package natsapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const (
+	// Name is the service's, and the first word of its subjects.
+	Name = "kvslots"
+
+	description = "Slots of pools, lent for a bounded time"
+)
+
+// The header names that requests and answers may have beside those of micro.
+const (
+	// RequestHeader names a borrow, so that kvslots.cancel can end it: 1 to
+	// 64 characters that nobody else can guess, used once.
+	RequestHeader = "Kvslots-Request"
+
+	// WaitedHeader stands on the answer to a borrow and a renewal: the
+	// milliseconds from the request's arrival to the instant that the
+	// lease's time is counted from.
+	WaitedHeader = "Kvslots-Waited"
+)
+
+// Pools is what the dialect does with pools; *kvslots.Store does it.
+type Pools interface {
+	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
+	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
+	Delete(ctx context.Context, pool uuid.UUID) error
+	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
+	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
+}
+
+// Lending opens a borrow and says under which context it may wait;
+// *gateway.Lending is one. The context ends with the gateway's own reason when
+// no more is lent.
+type Lending interface {
+	Begin(ctx context.Context) (borrow context.Context, end func())
+}
+
+// Config says what a Service serves.
+type Config struct {
+	Pools   Pools
+	Lending Lending
+
+	// Version is what PING and INFO say. What is no semantic version is put
+	// behind 0.0.0.
+	Version string
+
+	// MaxBorrows bounds the borrows that are open at once, nearly all of
+	// which wait; beyond it they are answered 503. 0 means DefaultMaxBorrows.
+	MaxBorrows int
+
+	// Logger takes what a request failed of, and no ids with it.
+	Logger zerolog.Logger
+}
+
+const (
+	// DefaultMaxBorrows is Config.MaxBorrows when it is 0.
+	DefaultMaxBorrows = 16384
+
+	// maxOthers bounds the other requests that are open at once. None of
+	// them waits for anything but the store.
+	maxOthers = 1024
+
+	// startTimeout bounds the round trip at the start.
+	startTimeout = 10 * time.Second
+)
+
+// Service answers requests until Close.
+type Service struct {
+	nc      *nats.Conn
+	pools   Pools
+	lending Lending
+	log     zerolog.Logger
+
+	micro      micro.Service
+	deliveries *deliveries
+	requests   *requests
+	counters   counters
+	borrows    chan struct{} // one for each that is open
+	others     chan struct{}
+
+	mu     sync.Mutex // over closed, and over tasks.Add against tasks.Wait
+	closed bool
+	tasks  sync.WaitGroup
+	cancel context.CancelFunc
+	ctx    context.Context // of the requests that are under way
+}
+
+// Start begins to answer on nc, which stays the caller's and must outlive the
+// Service. It should be a connection of its own, without a buffer for times of
+// reconnecting: an answer that is sent late promises too much.
+func Start(nc *nats.Conn, cfg Config) (*Service, error) {
+	if cfg.MaxBorrows == 0 {
+		cfg.MaxBorrows = DefaultMaxBorrows
+	}
+	s := &Service{
+		nc: nc, pools: cfg.Pools, lending: cfg.Lending, log: cfg.Logger,
+		requests: newRequests(time.Now),
+		counters: newCounters(),
+		borrows:  make(chan struct{}, cfg.MaxBorrows),
+		others:   make(chan struct{}, maxOthers),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.start(cfg.Version); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Service) start(version string) (err error) {
+	if s.deliveries, err = newDeliveries(s.nc); err != nil {
+		return err
+	}
+	s.micro, err = micro.AddService(s.nc, micro.Config{
+		Name:         Name,
+		Version:      semantic(version),
+		Description:  description,
+		QueueGroup:   Name,
+		StatsHandler: s.counters.stats,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.addEndpoints(); err != nil {
+		return err
+	}
+	return s.nc.FlushTimeout(startTimeout) // the server knows the subscriptions now
+}
+
+// Close stops to take requests, waits until those under way are answered, or
+// until ctx ends, which gives them up. Lending should have been stopped before:
+// waiting borrows are not ended otherwise.
+func (s *Service) Close(ctx context.Context) error {
+	stopped := s.micro.Stop() // other gateways get the requests from here on
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.tasks.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	s.stop()
+	<-done
+	return stopped
+}
+
+// stop leaves nothing running.
+func (s *Service) stop() {
+	s.cancel()
+	if s.micro != nil {
+		_ = s.micro.Stop()
+	}
+	if s.deliveries != nil {
+		s.deliveries.close()
+	}
+}

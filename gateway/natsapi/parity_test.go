@@ -1,0 +1,222 @@
+package natsapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const poolB = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a02"
+
+// parityCases are requests in their order, without what each door puts the id
+// in. LEASE stands for the last lease that was given.
+var parityCases = []struct{ name, op, id, body string }{
+	{"unregistered", "inspect", poolA, ``},
+	{"borrow unregistered", "borrow", poolA, `{"ttl":30}`},
+	{"return unregistered", "return", poolA, `{"lease":"` + unknownLease + `"}`},
+	{"delete unregistered", "delete", poolA, ``},
+	{"register", "register", poolA, `{"count":1}`},
+	{"register again", "register", poolA, `{"count":1}`},
+	{"upper case", "inspect", strings.ToUpper(poolA), ``},
+	{"short id", "inspect", "9f1c", ``},
+	{"no dashes", "delete", strings.ReplaceAll(poolA, "-", ""), ``},
+	{"register under a bad id", "register", "x", `{"count":1}`},
+	{"borrow from a bad id", "borrow", "x", `{"ttl":1}`},
+	{"return to a bad id", "return", "x", `{"lease":"` + unknownLease + `"}`},
+	{"no count", "register", poolA, `{}`},
+	{"count too high", "register", poolA, `{"count":1001}`},
+	{"negative count", "register", poolA, `{"count":-1}`},
+	{"count in words", "register", poolA, `{"count":"1"}`},
+	{"fraction of a count", "register", poolA, `{"count":1.5}`},
+	{"other case", "register", poolA, `{"Count":1}`},
+	{"malformed", "register", poolA, `{"count":1`},
+	{"null", "register", poolA, `null`},
+	{"array", "register", poolA, `[1]`},
+	{"trailing data", "register", poolA, `{"count":1}{}`},
+	{"long registration", "register", poolA, `{"count":1}` + strings.Repeat(" ", 64<<10)},
+	{"long borrow", "borrow", poolA, `{"ttl":1}` + strings.Repeat(" ", 64<<10)},
+	{"long return", "return", poolA, `{"lease":"` + unknownLease + `"}` + strings.Repeat(" ", 64<<10)},
+	{"no ttl", "borrow", poolA, `{}`},
+	{"ttl of nothing", "borrow", poolA, `{"ttl":0}`},
+	{"ttl in words", "borrow", poolA, `{"ttl":"30s"}`},
+	{"negative wait", "borrow", poolA, `{"ttl":1,"wait":-1}`},
+	{"wait of nothing", "borrow", poolA, `{"ttl":1,"wait":null}`},
+	{"borrow", "borrow", poolA, `{"ttl":30,"unknown":[]}`},
+	{"in use", "inspect", poolA, ``},
+	{"none left", "borrow", poolA, `{"ttl":30}`},
+	{"none left after a wait", "borrow", poolA, `{"ttl":30,"wait":1}`},
+	{"shrunk below", "register", poolA, `{"count":0}`},
+	{"grown", "register", poolA, `{"count":2}`},
+	{"clamped", "borrow", poolA, `{"ttl":99999999999999999999,"wait":99999999999999999999}`},
+	{"return", "return", poolA, `{"lease":"LEASE"}`},
+	{"return again", "return", poolA, `{"lease":"LEASE"}`},
+	{"return the unknown", "return", poolA, `{"lease":"` + unknownLease + `"}`},
+	{"return nothing", "return", poolA, `{}`},
+	{"return in braces", "return", poolA, `{"lease":"{` + unknownLease + `}"}`},
+	{"return a number", "return", poolA, `{"lease":1}`},
+	{"delete", "delete", poolA, ``},
+	{"delete again", "delete", poolA, ``},
+	{"deleted", "inspect", poolA, ``},
+	{"return to a deleted pool", "return", poolA, `{"lease":"LEASE"}`},
+	{"another pool", "inspect", poolB, ``},
+}
+
+// Both doors answer the same, byte for byte, but for what is new in each lease.
+func TestParity(t *testing.T) {
+	srv, store := openStore(t)
+	overNATS := transcript(t, natsDoor(openDoor(t, srv, store)))
+	overHTTP := transcript(t, httpDoor(t, store))
+	for i, c := range parityCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Log(overHTTP[i])
+			if overNATS[i] != overHTTP[i] {
+				t.Errorf("over NATS %s", overNATS[i])
+			}
+		})
+	}
+}
+
+// Whatever the store fails of, both doors say it in the same way.
+func TestParityOfFailures(t *testing.T) {
+	srv, _ := openStore(t)
+	for _, err := range []error{
+		kvslots.ErrNoPool, kvslots.ErrNoSlot, kvslots.ErrNotHeld, kvslots.ErrUnavailable, kvslots.ErrClosed,
+		&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"},
+		context.DeadlineExceeded, gateway.ErrDraining, errors.New("hunter2"),
+	} {
+		t.Run(err.Error(), func(t *testing.T) {
+			pools := failing{fmt.Errorf("hunter2: %w", err)}
+			overNATS, overHTTP := natsDoor(openDoor(t, srv, pools)), httpDoor(t, pools)
+			for op, body := range map[string]string{
+				"register": `{"count":1}`, "inspect": ``, "delete": ``,
+				"borrow": `{"ttl":1}`, "return": `{"lease":"` + unknownLease + `"}`,
+			} {
+				got, want := overNATS(t, op, poolA, body), overHTTP(t, op, poolA, body)
+				if got != want || strings.Contains(got, "hunter2") {
+					t.Errorf("%s over NATS %s, over HTTP %s", op, got, want)
+				}
+			}
+		})
+	}
+}
+
+// ask sends one request through a door.
+type ask func(t *testing.T, op, id, body string) string
+
+var (
+	leaseID = regexp.MustCompile(`"lease":"([^"]*)"`)
+	anyTime = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`)
+)
+
+func transcript(t *testing.T, door ask) (answers []string) {
+	t.Helper()
+	last := ""
+	for _, c := range parityCases {
+		answer := door(t, c.op, c.id, strings.ReplaceAll(c.body, "LEASE", last))
+		if found := leaseID.FindStringSubmatch(answer); found != nil {
+			last = found[1]
+			if parsed, err := uuid.Parse(last); err != nil || parsed.String() != last {
+				t.Errorf("%s: the lease is %q", c.name, last)
+			}
+			answer = strings.Replace(answer, last, "…", 1)
+		}
+		answers = append(answers, anyTime.ReplaceAllString(answer, `"$1":…`))
+	}
+	return answers
+}
+
+// natsDoor puts the id into the body, if that is an object.
+func natsDoor(d *door) ask {
+	return func(t *testing.T, op, id, body string) string {
+		t.Helper()
+		switch rest, object := strings.CutPrefix(body, "{"); {
+		case body == "":
+			body = `{"id":"` + id + `"}`
+		case object && strings.HasPrefix(rest, "}"):
+			body = `{"id":"` + id + `"` + rest
+		case object:
+			body = `{"id":"` + id + `",` + rest
+		}
+		code, answer := d.ask(t, op, body)
+		return code + " " + answer
+	}
+}
+
+// httpDoor puts the id into the path.
+func httpDoor(t *testing.T, pools library.Pools) ask {
+	t.Helper()
+	lending := gateway.NewLending()
+	gw := gateway.New(gateway.Config{
+		Store:    ready{},
+		Lending:  lending,
+		Dialects: []gateway.Dialect{library.New(pools, lending, zerolog.Nop())},
+	})
+	srv := httptest.NewServer(gw.Handler())
+	t.Cleanup(srv.Close)
+	return func(t *testing.T, op, id, body string) string {
+		t.Helper()
+		method, path := http.MethodPost, "/l/"+id+"/"+op
+		if i := slices.Index([]string{"register", "inspect", "delete"}, op); i >= 0 {
+			method, path = []string{http.MethodPut, http.MethodGet, http.MethodDelete}[i], "/l/"+id
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%d %s", resp.StatusCode, answer)
+	}
+}
+
+type ready struct{}
+
+func (ready) Ready() error { return nil }
+
+// failing is a store where everything fails in one way.
+type failing struct{ err error }
+
+var _ natsapi.Pools = failing{}
+
+func (p failing) Register(context.Context, uuid.UUID, int) (kvslots.State, error) {
+	return kvslots.State{}, p.err
+}
+
+func (p failing) Inspect(context.Context, uuid.UUID) (kvslots.State, error) {
+	return kvslots.State{}, p.err
+}
+
+func (p failing) Delete(context.Context, uuid.UUID) error { return p.err }
+
+func (p failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+	return nil, p.err
+}
+
+func (p failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, p.err }
+
+func (p failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*kvslots.Lease, error) {
+	return nil, p.err
+}

@@ -1,0 +1,100 @@
+package natsapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// rawClient speaks NATS as its protocol's description has it, with nothing but
+// a socket.
+type rawClient struct {
+	conn  net.Conn
+	lines *bufio.Reader
+}
+
+func dialRaw(t *testing.T, address string) *rawClient {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	c := &rawClient{conn, bufio.NewReader(conn)}
+	if info := c.line(t); !strings.HasPrefix(info, "INFO {") {
+		t.Fatalf("the server says %q", info)
+	}
+	c.send(t, "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB answers 1\r\nPING\r\n")
+	if pong := c.line(t); pong != "PONG" {
+		t.Fatalf("the server says %q", pong)
+	}
+	return c
+}
+
+func (c *rawClient) send(t *testing.T, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c.conn, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *rawClient) line(t *testing.T) string {
+	t.Helper()
+	line, err := c.lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(line, "\r\n")
+}
+
+// ask sends a request and reads the header and the body of its answer.
+func (c *rawClient) ask(t *testing.T, op, body string) (header, answer string) {
+	t.Helper()
+	c.send(t, fmt.Sprintf("PUB kvslots.%s answers %d\r\n%s\r\n", op, len(body), body))
+	var head, total int
+	first := c.line(t)
+	switch words := strings.Fields(first); words[0] {
+	case "MSG": // MSG answers 1 [reply] 17
+		fmt.Sscan(words[len(words)-1], &total)
+	case "HMSG": // HMSG answers 1 [reply] 40 57
+		fmt.Sscan(words[len(words)-2], &head)
+		fmt.Sscan(words[len(words)-1], &total)
+	default:
+		t.Fatalf("the server says %q", first)
+	}
+	payload := make([]byte, total+2)
+	if _, err := io.ReadFull(c.lines, payload); err != nil {
+		t.Fatal(err)
+	}
+	return string(payload[:head]), string(payload[head:total])
+}
+
+func TestRawSocket(t *testing.T) {
+	srv, store := openStore(t)
+	openDoor(t, srv, store)
+	c := dialRaw(t, srv.Addr().String())
+	want := func(op, body, answer string) string {
+		t.Helper()
+		_, got := c.ask(t, op, body)
+		if !regexp.MustCompile("^" + answer + "$").MatchString(got) {
+			t.Fatalf("%s %s: got %s, want %s", op, body, got, answer)
+		}
+		return got
+	}
+	want("register", `{"id":"`+poolA+`","count":1}`, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0}`)
+	granted := want("borrow", `{"id":"`+poolA+`","ttl":30}`, `{"lease":"[-0-9a-f]{36}","position":0,"expires_at_unix":\d+,"expires_in":30,"fence":\d+}`)
+	lease := leaseID.FindStringSubmatch(granted)[1]
+	header, answer := c.ask(t, "borrow", `{"id":"`+poolA+`","ttl":30}`)
+	if answer != `{"error":"no resource available"}` ||
+		!strings.Contains(header, "Nats-Service-Error: no resource available\r\n") ||
+		!strings.Contains(header, "Nats-Service-Error-Code: 409\r\n") {
+		t.Errorf("the second borrower was told %s, header %q", answer, header)
+	}
+	want("renew", `{"id":"`+poolA+`","lease":"`+lease+`","ttl":60}`, `{"lease":"`+lease+`","position":0,"expires_at_unix":\d+,"expires_in":60,"fence":\d+}`)
+	want("return", `{"id":"`+poolA+`","lease":"`+lease+`"}`, `{"returned":true}`)
+	want("return", `{"id":"`+poolA+`","lease":"`+lease+`"}`, `{"returned":false}`)
+}

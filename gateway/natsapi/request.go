@@ -1,0 +1,85 @@
+package natsapi
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const maxName = 64 // characters of a RequestHeader
+
+// request is one request, as it arrived.
+type request struct {
+	body     []byte
+	reply    string // where the answer goes; empty when nobody wants one
+	header   micro.Headers
+	arrived  time.Time
+	promised string // what WaitedHeader is to say, if anything
+	count    *counter
+}
+
+func newRequest(m micro.Request, count *counter) *request {
+	return &request{body: m.Data(), reply: m.Reply(), header: m.Headers(), arrived: time.Now(), count: count}
+}
+
+// trustworthy tells whether the answer may be sent to where the requester wants
+// it. A server asks nobody's permission for a reply subject, so a requester
+// could have the service write where only the service may: to the bucket's own
+// subjects, say, when both are in one account.
+func (r *request) trustworthy() bool {
+	return !strings.HasPrefix(r.reply, "$") &&
+		!strings.HasPrefix(r.reply, Name+".") &&
+		!strings.ContainsAny(r.reply, "*> \t\r\n")
+}
+
+// name is what the requester calls this request; empty without one.
+func (r *request) name() (string, error) {
+	names := r.header.Values(RequestHeader)
+	if len(names) == 0 {
+		return "", nil
+	}
+	if n := utf8.RuneCountInString(names[0]); n < 1 || n > maxName {
+		return "", &kvslots.RangeError{Field: RequestHeader, Range: "1 to " + strconv.Itoa(maxName) + " characters"}
+	}
+	return names[0], nil
+}
+
+// waited is what WaitedHeader says of a lease: rounded down, so that whoever
+// adds it to the time of sending never hopes for too much.
+func (r *request) waited(lease *kvslots.Lease) string {
+	from := lease.ExpiresAt().Add(-lease.TTL())
+	return strconv.FormatInt(max(0, from.Sub(r.arrived).Milliseconds()), 10)
+}
+
+// success is the message with an answer.
+func (r *request) success(answer any) (*nats.Msg, error) {
+	body, err := wire.Encode(answer)
+	if err != nil {
+		return nil, err
+	}
+	m := nats.NewMsg(r.reply)
+	m.Data = body
+	return m, nil
+}
+
+// failure is the message with an error: the same body as over HTTP, and its
+// status where clients of micro services look for it.
+func (r *request) failure(status wire.Status) (*nats.Msg, error) {
+	m, err := r.success(wire.Failure{Error: status.Text})
+	if err != nil {
+		return nil, err
+	}
+	m.Header.Set(micro.ErrorHeader, status.Text)
+	m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status.Code))
+	if status.Retry {
+		m.Header.Set("Retry-After", "1")
+	}
+	return m, nil
+}

@@ -224,7 +224,7 @@ func (b *bucket) stand(lp *local, p *rules.Pool, op *borrow, t *rules.Ticket) {
 	op.ticket, op.failing = t.Revision, 0
 	if b.world.Exact() && p.Incarnation() == op.incarnation {
 		op.confirmed = true
-		op.sawFull = op.sawFull || p.Full()
+		op.sawFull = op.sawFull || (p.Full() && !p.InDoubt(b.now()))
 	}
 	switch {
 	case op.over:

@@ -50,7 +50,7 @@ const (
 // several goroutines at once, and nothing needs to be closed.
 type Limiter struct {
 	js     jetstream.JetStream
-	stream jetstream.Stream
+	stream string
 	prefix string // of the subjects
 }
 
@@ -89,11 +89,10 @@ func NewLimiter(ctx context.Context, nc *nats.Conn, cfg LimiterConfig) (*Limiter
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	stream, err := openLimits(ctx, js, cfg)
-	if err != nil {
+	if err := openLimits(ctx, js, cfg); err != nil {
 		return nil, err
 	}
-	return &Limiter{js: js, stream: stream, prefix: "$KV." + cfg.Bucket + "."}, nil
+	return &Limiter{js: js, stream: "KV_" + cfg.Bucket, prefix: "$KV." + cfg.Bucket + "."}, nil
 }
 
 // Acquire takes the first of the slots 0 … limit−1 of key that it finds free,
@@ -157,18 +156,16 @@ func (l *Limiter) Holder(ctx context.Context, slotKey string) (LimitSlot, string
 	if err := checkSlotKey(slotKey); err != nil {
 		return LimitSlot{}, "", err
 	}
-	m, err := l.stream.GetLastMsgForSubject(ctx, l.prefix+slotKey)
+	there, err := l.read(ctx, readRequest{LastBySubject: l.prefix + slotKey})
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return LimitSlot{}, "", ErrNotHeld
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return LimitSlot{}, "", context.Cause(ctx)
+	case errors.Is(err, ErrNotHeld) || err == nil && isMarker(there.header):
+		return LimitSlot{}, "", ErrNotHeld
 	case err != nil:
 		return LimitSlot{}, "", fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case isMarker(m.Header):
-		return LimitSlot{}, "", ErrNotHeld
 	}
-	return LimitSlot{slotKey, slotNumber(slotKey), m.Sequence}, string(m.Data), nil
+	return LimitSlot{slotKey, slotNumber(slotKey), there.revision}, there.jid, nil
 }
 
 // limitKeyForm is what clients let pass as a KV key (ADR-8, "Keys"): no wildcard, no

@@ -48,7 +48,7 @@ func limitsConfig(cfg LimiterConfig) jetstream.StreamConfig {
 	}
 }
 
-func openLimits(ctx context.Context, js jetstream.JetStream, cfg LimiterConfig) (jetstream.Stream, error) {
+func openLimits(ctx context.Context, js jetstream.JetStream, cfg LimiterConfig) error {
 	name := "KV_" + cfg.Bucket
 	stream, err := js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -58,15 +58,15 @@ func openLimits(ctx context.Context, js jetstream.JetStream, cfg LimiterConfig) 
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: bucket %s: %w", ErrUnavailable, cfg.Bucket, err)
+		return fmt.Errorf("%w: bucket %s: %w", ErrUnavailable, cfg.Bucket, err)
 	}
 	if wrong := wrongLimits(stream.CachedInfo().Config, cfg); len(wrong) > 0 {
-		return nil, fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, name, strings.Join(wrong, "; "))
+		return fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, name, strings.Join(wrong, "; "))
 	}
-	return stream, nil
+	return nil
 }
 
 // wrongLimits names what no slot could be taken or released with. Any other

@@ -2,7 +2,6 @@ package kvslots
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -103,15 +102,15 @@ func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
 }
 
 // isOurs tells whether the entry at a revision is what an earlier, unanswered
-// sending of m wrote. A replica that lags does not know.
+// sending of m wrote.
 func (l *Limiter) isOurs(ctx context.Context, m *nats.Msg, revision uint64) (ours, known bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
 	defer cancel()
-	there, err := l.stream.GetMsg(ctx, revision)
+	there, err := l.read(ctx, readRequest{Sequence: revision})
 	if err != nil {
 		return false, false
 	}
-	return there.Header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr), true
+	return there.header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr), true
 }
 
 // withdraw removes a claim that may have been written and that nobody will be
@@ -122,60 +121,10 @@ func (l *Limiter) withdraw(ctx context.Context, m *nats.Msg, unsure bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
 	defer cancel()
-	there, err := l.stream.GetLastMsgForSubject(ctx, m.Subject)
-	if err == nil && there.Header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr) {
-		_, _ = l.purgeUpTo(ctx, m.Subject, there.Sequence)
+	there, err := l.read(ctx, readRequest{LastBySubject: m.Subject})
+	if err == nil && there.header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr) {
+		_, _ = l.purgeUpTo(ctx, m.Subject, there.revision)
 	}
-}
-
-// remove takes an entry out of the stream, leaving no marker: a marker would
-// keep those out who know nothing but "revision 0".
-func (l *Limiter) remove(ctx context.Context, slot string, revision uint64) (bool, error) {
-	began := time.Now()
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		if err := context.Cause(ctx); err != nil {
-			return false, err
-		}
-		removed, err := l.purgeUpTo(ctx, l.prefix+slot, revision)
-		if err == nil {
-			return removed, nil
-		}
-		if time.Since(began) > limiterPatience || errors.Is(err, errRefused) {
-			return false, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		pauseFor(ctx, pause)
-	}
-}
-
-// purgeUpTo removes what a subject holds at a revision or before. With history
-// 1 that is one entry at most; and because of the bound, whoever has taken the
-// slot since keeps it. jetstream's Purge does not say what was removed.
-func (l *Limiter) purgeUpTo(ctx context.Context, subject string, revision uint64) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, limiterAnswer)
-	defer cancel()
-	body, err := json.Marshal(jetstream.StreamPurgeRequest{Subject: subject, Sequence: revision + 1})
-	if err != nil {
-		return false, err
-	}
-	name := l.stream.CachedInfo().Config.Name
-	reply, err := l.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.PURGE."+name, body)
-	if err != nil {
-		return false, err
-	}
-	var answer struct {
-		Purged uint64              `json:"purged"`
-		Error  *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return false, err
-	}
-	if answer.Error != nil && answer.Error.Code != 503 {
-		return false, fmt.Errorf("%w: %w", errRefused, answer.Error)
-	}
-	if answer.Error != nil {
-		return false, answer.Error
-	}
-	return answer.Purged > 0, nil
 }
 
 // acquireMarked is the second look, when all slots seem taken: behind some there
@@ -186,8 +135,8 @@ func (l *Limiter) acquireMarked(ctx context.Context, taken []LimitSlot, jid stri
 		if err := context.Cause(ctx); err != nil {
 			return LimitSlot{}, err
 		}
-		m, err := l.stream.GetMsg(ctx, slot.Revision)
-		if err != nil || m.Subject != l.prefix+slot.Key || !isMarker(m.Header) {
+		there, err := l.read(ctx, readRequest{Sequence: slot.Revision})
+		if err != nil || there.subject != l.prefix+slot.Key || !isMarker(there.header) {
 			continue
 		}
 		if _, err := l.remove(ctx, slot.Key, slot.Revision); err != nil {

@@ -74,7 +74,11 @@ func TestLimiterWritesWhatCosmoWrites(t *testing.T) {
 	nc := kvslotstest.Start(t, "").Connect()
 	l := newTestLimiter(t, nc)
 	mustAcquire(t, l, "jobs.mail/eu", "0c2f", 1, 1500*time.Millisecond)
-	m, err := l.stream.GetLastMsgForSubject(t.Context(), "$KV.cosmo_jobs_limits.jobs.mail/eu/0")
+	stream, err := l.js.Stream(t.Context(), "KV_cosmo_jobs_limits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.cosmo_jobs_limits.jobs.mail/eu/0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +326,7 @@ func TestLimiterUnknownOutcome(t *testing.T) {
 			srv := kvslotstest.Start(t, "")
 			nc, conn := dialLossy(t, srv)
 			l := newTestLimiter(t, nc)
-			config := l.stream.CachedInfo().Config
+			config := limitsConfig(LimiterConfig{Bucket: LimiterBucket, Replicas: 1})
 			config.Duplicates = window
 			if _, err := l.js.UpdateStream(t.Context(), config); err != nil {
 				t.Fatal(err)

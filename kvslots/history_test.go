@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	historyTime = flag.Duration("history", 10*time.Second, "how long the histories that are checked for linearizability last")
+	historyTime = flag.Duration("history", 15*time.Second, "how long the histories that are checked for linearizability last")
 	historySeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 )
 
@@ -349,7 +349,10 @@ func runHistory(t *testing.T, set setting) {
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(modelOfPools, h.ops, 2*time.Minute)
 	t.Logf("checked in %s: %s", time.Since(began).Round(time.Millisecond), result)
-	if result != porcupine.Ok {
+	if result == porcupine.Unknown {
+		t.Log("too many operations at once to decide in time")
+	}
+	if result == porcupine.Illegal {
 		text := explain(h.ops)
 		if dir := os.Getenv("KVSLOTS_HISTORY_DIR"); dir != "" {
 			_ = os.WriteFile(dir+"/history.txt", []byte(text), 0o600)

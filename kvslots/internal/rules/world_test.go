@@ -363,19 +363,13 @@ func (h *history) checkPool(p *rules.Pool) {
 	if got, want := p.Full(), len(h.naive.live(p.ID)) >= c.Count; got != want {
 		h.t.Fatalf("full: got %v, want %v", got, want)
 	}
-	doubt, leases := false, 0
-	for _, e := range h.naive.live(p.ID) {
-		doubt = doubt || h.naive.inDoubt(e, h.stream.instant())
-		if leases++; h.naive.inDoubt(e, h.stream.instant()) {
-			leases--
-		}
-	}
+	doubt := slices.ContainsFunc(h.naive.live(p.ID), func(e entry.Entry) bool { return h.naive.inDoubt(e, h.stream.instant()) })
 	if p.InDoubt(h.stream.instant()) != doubt {
 		h.t.Fatalf("in doubt: got %v, want %v", !doubt, doubt)
 	}
 	h.world.Settle(h.stream.instant())
-	if got, known := h.world.Read(p).InUse(); got != leases || !known {
-		h.t.Fatalf("read: %d leases, known: %v; want %d", got, known, leases)
+	if got, known := h.world.Read(p).InUse(); known == doubt || (known && got != p.InUse()) {
+		h.t.Fatalf("read: %d leases, known: %v; want %d, %v", got, known, p.InUse(), !doubt)
 	}
 }
 

@@ -1,0 +1,40 @@
+package rules_test
+
+import "testing"
+
+// simulations is how many runs there are of each kind.
+const simulations = 1000
+
+// simulateAll runs the simulations and tells of the first that went wrong.
+func simulateAll(blind bool) (total counts, wrong []string, seed uint64) {
+	for i := range uint64(simulations) {
+		s := simulate(i, blind)
+		total.add(s.counts)
+		if wrong == nil && s.wrong != nil {
+			wrong, seed = s.wrong, i
+		}
+	}
+	return total, wrong, seed
+}
+
+func TestPeers(t *testing.T) {
+	t.Parallel()
+	total, wrong, seed := simulateAll(false)
+	t.Log(total)
+	for _, w := range wrong {
+		t.Errorf("seed %d: %s", seed, w)
+	}
+	if total.skipped == 0 || total.opened == 0 || total.grants == 0 || total.barriers == 0 {
+		t.Error("nothing was put to the test")
+	}
+}
+
+// The same peers, when they do not learn of what they skip, lend a slot too many.
+func TestPeersThatIgnoreGaps(t *testing.T) {
+	t.Parallel()
+	total, _, _ := simulateAll(true)
+	t.Log(total)
+	if total.overIssued == 0 {
+		t.Error("no over-issue was found: the test has no teeth")
+	}
+}

@@ -33,7 +33,7 @@ type snapshot struct {
 	revision uint64    // the instant
 	live     positions // the slots that were lent
 	void     positions // those of them that were held by void claims
-	open     []*claim  // those of them that were held by claims not judged yet
+	open     []*claim  // those of them that were held by claims not judged yet, or lost
 	ahead    int       // tickets that waited before that place
 	count    int       // of slots; 0 when the pool was not registered, or was another
 	hidden   uint64    // if not 0: something from this revision on may have happened that nobody names
@@ -52,10 +52,8 @@ func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 			switch c.verdict {
 			case Void:
 				s.void.put(c.position)
-			case Open:
+			case Open, Lost:
 				s.open = append(s.open, c)
-			case Lost:
-				s.lost = true
 			}
 		}
 	}
@@ -106,13 +104,14 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	if !p.knows(s.Value.Incarnation) {
 		world.count = 0
 	}
-	if exact && world.judge(s.Position) == Good {
-		return // by far the most
-	}
-	c := &claim{position: s.Position}
+	verdict := Open
 	if exact {
-		c.verdict = Void
-	} else {
+		if verdict = world.judge(s.Position); verdict == Good {
+			return // by far the most
+		}
+	}
+	c := &claim{position: s.Position, verdict: verdict}
+	if !exact {
 		c.world = &world
 		p.open = append(p.open, &world)
 		p.unjudged = append(p.unjudged, c)

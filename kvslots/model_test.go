@@ -218,8 +218,8 @@ func describe(in input, out output) string {
 // explained, around the place where the longest explanation ends.
 func explain(history []porcupine.Operation) string {
 	for _, part := range modelOfPools.Partition(history) {
-		result, info := porcupine.CheckOperationsVerbose(modelOfPools, part, 20*time.Second)
-		if result == porcupine.Ok {
+		result, info := porcupine.CheckOperationsVerbose(modelOfPools, part, time.Minute)
+		if result != porcupine.Illegal {
 			continue
 		}
 		longest := 0

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/nats-io/nkeys"
 	"github.com/rs/zerolog"
 )
 
@@ -33,16 +34,39 @@ type Config struct {
 	Sync Sync
 
 	// Addr is the host:port on which clients are let in; port 0 picks a free
-	// one. Empty means no listener: only Connect reaches the server. Clients
-	// of the listener live in an account of their own, without JetStream.
+	// one. Empty means no listener: only connections within the process reach
+	// the server. Clients of the listener live in an account of their own,
+	// without JetStream, and may do nothing there but ask services.
 	Addr string
+
+	// User and Password, Token, or one of Nkeys (public keys of users) are
+	// asked for at the listener; any one that is set will do. Without any,
+	// everybody is let in.
+	User, Password string
+	Token          string
+	Nkeys          []string
+
+	// TLSCert and TLSKey are PEM files; with them the listener speaks TLS
+	// only. TLSCA is one with the authorities whose client certificates are
+	// then asked for.
+	TLSCert, TLSKey, TLSCA string
+
+	// Insecure allows a listener that other machines can reach and that asks
+	// for nothing.
+	Insecure bool
 
 	// Logger takes nats-server's log lines. Its notices come out at debug
 	// level. The zero value logs nothing.
 	Logger zerolog.Logger
 }
 
-func (c Config) validate() error {
+// ErrOpenListener is returned when the listener could be reached from other
+// machines and would let everybody in.
+var ErrOpenListener = errors.New("a listener that other machines can reach needs authentication")
+
+// Validate reports what is wrong with the configuration, as Start would before
+// it does anything. No error repeats a password or a token.
+func (c Config) Validate() error {
 	if c.DataDir == "" {
 		return errors.New("no data directory given")
 	}
@@ -51,8 +75,48 @@ func (c Config) validate() error {
 	default:
 		return fmt.Errorf("sync must be %q or %q", SyncAlways, SyncInterval)
 	}
-	_, _, err := c.listen()
-	return err
+	host, _, err := c.listen()
+	if err != nil {
+		return err
+	}
+	if err := c.validateAuth(); err != nil {
+		return err
+	}
+	if c.Addr != "" && !isLoopback(host) && !c.authenticates() && !c.Insecure {
+		return ErrOpenListener
+	}
+	return nil
+}
+
+func (c Config) validateAuth() error {
+	switch {
+	case c.Addr == "" && (c.asksForSecret() || c.TLSCert != "" || c.TLSKey != "" || c.TLSCA != ""):
+		return errors.New("NATS authentication and TLS need a listener")
+	case (c.User == "") != (c.Password == ""):
+		return errors.New("NATS user and password go together")
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return errors.New("NATS TLS certificate and key go together")
+	case c.TLSCA != "" && c.TLSCert == "":
+		return errors.New("NATS client certificates need TLS, that is, a certificate and a key")
+	}
+	for _, key := range c.Nkeys {
+		if !nkeys.IsValidPublicUserKey(key) {
+			return errors.New("NATS nkeys must be public keys of users, which begin with U")
+		}
+	}
+	return nil
+}
+
+// asksForSecret tells whether clients have to know something.
+func (c Config) asksForSecret() bool { return c.User != "" || c.Token != "" || len(c.Nkeys) > 0 }
+
+// authenticates tells whether clients have to prove who they are. TLS alone
+// hides what they say, but lets them all in.
+func (c Config) authenticates() bool { return c.asksForSecret() || c.TLSCA != "" }
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // listen splits Addr in the way nats-server wants it: -1 is its word for a

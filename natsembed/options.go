@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nkeys"
 )
 
 const (
@@ -20,9 +19,13 @@ const (
 	clientAccount = "CLIENTS"
 )
 
+// maxSubscriptions bounds what one client can make the server remember. A
+// client needs one for all its requests, or one for each that is open.
+const maxSubscriptions = 1024
+
 // options builds nats-server's. The accounts go through its configuration
 // language, which alone can enable JetStream for an account before recovery.
-func (c Config) options(dir string, insider, client nkeys.KeyPair) (*server.Options, error) {
+func (c Config) options(dir string, door *door) (*server.Options, error) {
 	host, port, err := c.listen()
 	if err != nil {
 		return nil, err
@@ -32,6 +35,10 @@ func (c Config) options(dir string, insider, client nkeys.KeyPair) (*server.Opti
 		DontListen: c.Addr == "",
 		Host:       host,
 		Port:       port,
+		MaxSubs:    maxSubscriptions,
+
+		CustomClientAuthentication: door,
+		AlwaysEnableNonce:          true, // nkeys are checked by door, unknown to the server
 
 		JetStream:  true,
 		StoreDir:   dir,
@@ -43,27 +50,34 @@ func (c Config) options(dir string, insider, client nkeys.KeyPair) (*server.Opti
 	if c.Sync == SyncInterval {
 		options.SyncInterval = time.Second
 	}
-	accounts, err := accountsConfig(insider, client)
-	if err != nil {
-		return nil, err
+	if c.TLSCert != "" {
+		if err := c.addTLS(options); err != nil {
+			return nil, err
+		}
 	}
-	return options, options.ProcessConfigString(accounts)
+	return options, options.ProcessConfigString(accountsConfig)
 }
 
-func accountsConfig(insider, client nkeys.KeyPair) (string, error) {
-	insiderKey, err := insider.PublicKey()
+func (c Config) addTLS(options *server.Options) error {
+	config, err := server.GenTLSConfig(&server.TLSConfigOpts{
+		CertFile: c.TLSCert,
+		KeyFile:  c.TLSKey,
+		CaFile:   c.TLSCA,
+		Verify:   c.TLSCA != "",
+	})
 	if err != nil {
-		return "", err
+		return fmt.Errorf("TLS: %w", err)
 	}
-	clientKey, err := client.PublicKey()
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf(`
-		accounts {
-			%s { jetstream: enabled, users: [{nkey: %s}] }
-			%s { users: [{nkey: %s}] }
-		}
-		no_auth_user: %s
-	`, bucketAccount, insiderKey, clientAccount, clientKey, clientKey), nil
+	options.TLSConfig = config
+	options.TLS = true
+	options.TLSVerify = c.TLSCA != ""
+	options.TLSTimeout = 5 // seconds
+	return nil
 }
+
+const accountsConfig = `
+	accounts {
+		` + bucketAccount + ` { jetstream: enabled }
+		` + clientAccount + ` { }
+	}
+`

@@ -24,9 +24,9 @@ const readyTimeout = 10 * time.Second
 
 // Server is a running nats-server. Its methods may be called concurrently.
 type Server struct {
-	nats    *server.Server
-	dir     *dataDir
-	insider nkeys.KeyPair // signs Connect's connections into the bucket's account
+	nats *server.Server
+	dir  *dataDir
+	door *door
 
 	closeOnce sync.Once
 	closeErr  error
@@ -37,7 +37,7 @@ type Server struct {
 // start, not the server. A recovery that has begun is not interrupted: a store
 // that is being read must not be given to anybody else.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	if err := errors.Join(cfg.validate(), ctx.Err()); err != nil {
+	if err := errors.Join(cfg.Validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	dir, err := openDataDir(cfg.DataDir)
@@ -65,15 +65,11 @@ func start(ctx context.Context, cfg Config, dir *dataDir) (*Server, error) {
 }
 
 func prepare(cfg Config, dir *dataDir) (*Server, *natsLog, error) {
-	insider, err := nkeys.CreateUser()
+	door, err := newDoor(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := nkeys.CreateUser()
-	if err != nil {
-		return nil, nil, err
-	}
-	options, err := cfg.options(dir.path, insider, client)
+	options, err := cfg.options(dir.path, door)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,9 +77,12 @@ func prepare(cfg Config, dir *dataDir) (*Server, *natsLog, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := door.findAccounts(nats); err != nil {
+		return nil, nil, err
+	}
 	log := &natsLog{log: cfg.Logger}
 	nats.SetLoggerV2(log, false, false, false)
-	return &Server{nats: nats, dir: dir, insider: insider}, log, nil
+	return &Server{nats: nats, dir: dir, door: door}, log, nil
 }
 
 // ready is nil when the server can be used.
@@ -103,14 +102,25 @@ func (s *Server) ready(ctx context.Context, log *natsLog) error {
 // Connect opens a connection within the process, into the account that owns
 // the bucket; it reconnects for ever. The caller closes it.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
-	key, err := s.insider.PublicKey()
+	return s.connect(s.door.insider, opts)
+}
+
+// ConnectService opens a connection within the process, into the account of the
+// listener's clients, for a service that answers them; it may subscribe to and
+// publish anything there. The caller closes it.
+func (s *Server) ConnectService(opts ...nats.Option) (*nats.Conn, error) {
+	return s.connect(s.door.service, opts)
+}
+
+func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, error) {
+	key, err := pair.PublicKey()
 	if err != nil {
 		return nil, err
 	}
 	ours := []nats.Option{
 		nats.Name(serverName),
 		nats.InProcessServer(s.nats),
-		nats.Nkey(key, s.insider.Sign),
+		nats.Nkey(key, pair.Sign),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 	}

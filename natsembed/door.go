@@ -1,0 +1,116 @@
+package natsembed
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"slices"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+// door decides who is let in, where to, and what they may do there. nats-server
+// has a way of its own for each kind of credential, but none that puts the
+// holder of a token into an account.
+type door struct {
+	insider, service nkeys.KeyPair // new at each start; only this process has them
+
+	insiderKey, serviceKey string
+	cfg                    Config
+
+	buckets, clients *server.Account
+}
+
+func newDoor(cfg Config) (d *door, err error) {
+	d = &door{cfg: cfg}
+	for _, who := range []struct {
+		pair *nkeys.KeyPair
+		key  *string
+	}{{&d.insider, &d.insiderKey}, {&d.service, &d.serviceKey}} {
+		if *who.pair, err = nkeys.CreateUser(); err != nil {
+			return nil, err
+		}
+		if *who.key, err = (*who.pair).PublicKey(); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// findAccounts is called before the server starts.
+func (d *door) findAccounts(srv *server.Server) (err error) {
+	if d.buckets, err = srv.LookupAccount(bucketAccount); err != nil {
+		return err
+	}
+	d.clients, err = srv.LookupAccount(clientAccount)
+	return err
+}
+
+// Check is called by the server with each CONNECT.
+func (d *door) Check(client server.ClientAuthentication) bool {
+	user := d.user(client)
+	if user == nil {
+		return false
+	}
+	client.RegisterUser(user)
+	return true
+}
+
+// user is nil for those who are not let in.
+func (d *door) user(client server.ClientAuthentication) *server.User {
+	said := client.GetOpts()
+	key := ""
+	if said.Nkey != "" && signed(said.Nkey, said.Sig, client.GetNonce()) {
+		key = said.Nkey
+	}
+	switch {
+	case key == d.insiderKey:
+		return &server.User{Account: d.buckets}
+	case key == d.serviceKey:
+		return &server.User{Account: d.clients}
+	case key != "" && slices.Contains(d.cfg.Nkeys, key):
+		return &server.User{Account: d.clients, Permissions: permissions(inbox, inbox+"_"+key)}
+	case d.cfg.User != "" && equal(said.Username, d.cfg.User) && equal(said.Password, d.cfg.Password),
+		d.cfg.Token != "" && equal(said.Token, d.cfg.Token),
+		!d.cfg.asksForSecret(): // at most a client certificate, which was seen to by then
+		return &server.User{Account: d.clients, Permissions: permissions(inbox)}
+	}
+	return nil
+}
+
+// inbox is the first word of the subjects on which clients take answers.
+const inbox = "_INBOX"
+
+// permissions let a client ask services and take answers in inboxes, and
+// nothing else: no wildcard above the inboxes, so that it cannot read what
+// others ask; nobody else's answers to give; nothing of JetStream.
+func permissions(inboxes ...string) *server.Permissions {
+	p := &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{"kvslots.*", "$SRV.>"}},
+		Subscribe: &server.SubjectPermission{},
+	}
+	for _, prefix := range inboxes {
+		p.Subscribe.Allow = append(p.Subscribe.Allow, prefix+".>")
+	}
+	return p
+}
+
+// signed tells whether the nonce was signed with the key's private half.
+func signed(key, signature string, nonce []byte) bool {
+	public, err := nkeys.FromPublicKey(key)
+	if err != nil || !nkeys.IsValidPublicUserKey(key) {
+		return false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil {
+		raw, err = base64.StdEncoding.DecodeString(signature)
+	}
+	return err == nil && len(nonce) > 0 && public.Verify(nonce, raw) == nil
+}
+
+// equal compares secrets in constant time, whatever their lengths.
+func equal(said, secret string) bool {
+	a, b := sha256.Sum256([]byte(said)), sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}

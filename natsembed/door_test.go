@@ -1,0 +1,234 @@
+package natsembed
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// client connects to the listener and gives what the server complains of.
+func client(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, <-chan error) {
+	t.Helper()
+	complaints := make(chan error, 16)
+	opts = append(opts, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints <- err }))
+	nc, err := nats.Connect(srv.ClientURL(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc, complaints
+}
+
+func TestClientsAreDenied(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	denied := func(t *testing.T, do func(nc *nats.Conn) error) {
+		t.Helper()
+		nc, complaints := client(t, srv)
+		if err := errors.Join(do(nc), nc.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-complaints:
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Errorf("complains of %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("not denied")
+		}
+	}
+	for _, subject := range []string{
+		">", "*", "*.>", "*.*", "*.borrow", "kvslots.>", "kvslots.*", "kvslots.borrow", "kvslots",
+		"$KV.>", "$KV.kvslots.>", "$KV.kvslots.p.x.cfg", "$*.>",
+		"$JS.API.>", "$JS.>", "$JS.API.STREAM.MSG.GET.KV_kvslots", "$JS.EVENT.>",
+		"$SYS.>", "$SRV.>", "$SRV.PING", "$SRV.PING.kvslots", "_INBOX", "*.*.*",
+	} {
+		t.Run("subscribe "+subject, func(t *testing.T) {
+			denied(t, func(nc *nats.Conn) error {
+				_, err := nc.SubscribeSync(subject)
+				return err
+			})
+		})
+		t.Run("queue "+subject, func(t *testing.T) {
+			denied(t, func(nc *nats.Conn) error {
+				_, err := nc.QueueSubscribeSync(subject, "kvslots")
+				return err
+			})
+		})
+	}
+	for _, subject := range []string{
+		"$KV.kvslots.p.x.cfg", "$KV.x", "$JS.API.STREAM.DELETE.KV_kvslots", "$JS.API.INFO", "$JS.ACK.x",
+		"$SYS.REQ.SERVER.PING", "_INBOX.another.client", "kvslots", "other",
+	} {
+		t.Run("publish "+subject, func(t *testing.T) {
+			denied(t, func(nc *nats.Conn) error { return nc.Publish(subject, nil) })
+		})
+	}
+}
+
+func TestClientsAskServices(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	service := serve(t, srv)
+	defer service.Close()
+	nc, complaints := client(t, srv)
+	for _, subject := range []string{"kvslots.borrow", "$SRV.PING", "$SRV.INFO.kvslots"} {
+		if _, err := nc.Request(subject, nil, 10*time.Second); err != nil {
+			t.Errorf("%s: %v", subject, err)
+		}
+	}
+	if len(complaints) > 0 {
+		t.Errorf("complains of %v", <-complaints)
+	}
+	// The other account does not hear it.
+	bucket, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bucket.Close()
+	if _, err := bucket.Request("kvslots.borrow", nil, 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("from the bucket's account: %v", err)
+	}
+}
+
+// serve answers everything in the clients' account.
+func serve(t *testing.T, srv *Server) *nats.Conn {
+	t.Helper()
+	nc, err := srv.ConnectService()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range []string{"kvslots.*", "$SRV.>"} {
+		if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return nc
+}
+
+func newUser(t *testing.T) (public string, option nats.Option) {
+	t.Helper()
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err = pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return public, nats.Nkey(public, pair.Sign)
+}
+
+func TestAuthentication(t *testing.T) {
+	key, signer := newUser(t)
+	_, stranger := newUser(t)
+	_, forger := newUser(t)
+	forged := func(o *nats.Options) error { // the right name, somebody else's signature
+		if err := forger(o); err != nil {
+			return err
+		}
+		o.Nkey = key
+		return nil
+	}
+	none := nats.Name("nobody")
+	user, token := nats.UserInfo("u", "hunter2"), nats.Token("t0ken")
+	wrongUser, wrongToken := nats.UserInfo("u", "hunter"), nats.Token("hunter2")
+	for _, c := range []struct {
+		name  string
+		cfg   Config
+		in    []nats.Option
+		notIn []nats.Option
+	}{
+		{"nothing", Config{}, []nats.Option{none, user, token}, nil},
+		{"user", Config{User: "u", Password: "hunter2"}, []nats.Option{user}, []nats.Option{none, wrongUser, nats.UserInfo("u", ""), nats.UserInfo("", "hunter2"), token, wrongToken, stranger}},
+		{"token", Config{Token: "t0ken"}, []nats.Option{token}, []nats.Option{none, user, wrongToken, nats.UserInfo("t0ken", ""), stranger}},
+		{"nkeys", Config{Nkeys: []string{key}}, []nats.Option{signer}, []nats.Option{none, user, token, stranger, forged}},
+		{"all", Config{User: "u", Password: "hunter2", Token: "t0ken", Nkeys: []string{key}}, []nats.Option{user, token, signer}, []nats.Option{none, wrongUser, wrongToken, stranger, forged}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.cfg.DataDir, c.cfg.Addr = t.TempDir(), "127.0.0.1:0"
+			srv := startServer(t, c.cfg)
+			defer serve(t, srv).Close()
+			for i, option := range c.in {
+				nc, complaints := client(t, srv, option)
+				if _, err := nc.Request("kvslots.inspect", nil, 10*time.Second); err != nil {
+					t.Errorf("%d: %v (%d complaints)", i, err, len(complaints))
+				}
+			}
+			for i, option := range c.notIn {
+				nc, err := nats.Connect(srv.ClientURL(), option)
+				if err == nil {
+					nc.Close()
+					t.Errorf("%d was let in", i)
+				} else if !errors.Is(err, nats.ErrAuthorization) {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+			put(t, srv, "the bucket's own connection is let in")
+		})
+	}
+}
+
+// Whoever has an nkey has inboxes that nobody else can listen to.
+func TestInboxesOfTheirOwn(t *testing.T) {
+	alice, aliceKey := newUser(t)
+	bob, bobKey := newUser(t)
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Nkeys: []string{alice, bob}})
+	defer serve(t, srv).Close()
+	nc, complaints := client(t, srv, aliceKey, nats.CustomInboxPrefix("_INBOX_"+alice))
+	if _, err := nc.Request("kvslots.borrow", nil, 10*time.Second); err != nil {
+		t.Errorf("%v (%d complaints)", err, len(complaints))
+	}
+	spy, complaints := client(t, srv, bobKey)
+	if _, err := spy.SubscribeSync("_INBOX_" + alice + ".>"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) {
+		t.Errorf("complains of %v", err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	key, _ := newUser(t)
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		want string // in the error; none when empty
+	}{
+		{"loopback", Config{Addr: "127.0.0.1:0"}, ""},
+		{"loopback by name", Config{Addr: "localhost:0"}, ""},
+		{"loopback, version 6", Config{Addr: "[::1]:0"}, ""},
+		{"everywhere", Config{Addr: ":0"}, ErrOpenListener.Error()},
+		{"every address", Config{Addr: "0.0.0.0:0"}, ErrOpenListener.Error()},
+		{"every address, version 6", Config{Addr: "[::]:0"}, ErrOpenListener.Error()},
+		{"by name", Config{Addr: "example.com:0"}, ErrOpenListener.Error()},
+		{"TLS alone", Config{Addr: ":0", TLSCert: "c", TLSKey: "k"}, ErrOpenListener.Error()},
+		{"insecure", Config{Addr: ":0", Insecure: true}, ""},
+		{"user", Config{Addr: ":0", User: "u", Password: "hunter2"}, ""},
+		{"token", Config{Addr: ":0", Token: "hunter2"}, ""},
+		{"nkeys", Config{Addr: ":0", Nkeys: []string{key}}, ""},
+		{"client certificates", Config{Addr: ":0", TLSCert: "c", TLSKey: "k", TLSCA: "a"}, ""},
+		{"user alone", Config{Addr: "127.0.0.1:0", User: "u"}, "go together"},
+		{"password alone", Config{Addr: "127.0.0.1:0", Password: "hunter2"}, "go together"},
+		{"certificate alone", Config{Addr: "127.0.0.1:0", TLSCert: "c"}, "go together"},
+		{"authorities alone", Config{Addr: "127.0.0.1:0", TLSCA: "c"}, "need TLS"},
+		{"seed in place of a key", Config{Addr: "127.0.0.1:0", Nkeys: []string{"SUhunter2"}}, "public keys of users"},
+		{"no listener", Config{Token: "hunter2"}, "need a listener"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.cfg.DataDir = "somewhere"
+			err := c.cfg.Validate()
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("a secret is in %q", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package natsembed
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// issuer issues certificates into a directory.
+type issuer struct {
+	dir    string
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	serial int64
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	ca := &issuer{dir: t.TempDir()}
+	ca.issue(t, "ca", &x509.Certificate{
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	return ca
+}
+
+func (ca *issuer) file(name string) string { return filepath.Join(ca.dir, name) }
+
+// issue writes name.pem and name.key; the first one is the authority's own.
+func (ca *issuer) issue(t *testing.T, name string, template *x509.Certificate) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca.serial++
+	template.SerialNumber = big.NewInt(ca.serial)
+	template.Subject = pkix.Name{CommonName: name}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if ca.cert == nil {
+		ca.cert, ca.key = template, private
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, &private.PublicKey, ca.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		name + ".pem": {Type: "CERTIFICATE", Bytes: der},
+		name + ".key": {Type: "PRIVATE KEY", Bytes: pkcs8},
+	} {
+		if err := os.WriteFile(ca.file(file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ca.file(name + ".pem"), ca.file(name + ".key")
+}
+
+func TestTLS(t *testing.T) {
+	ca := newIssuer(t)
+	cert, key := ca.issue(t, "server", &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	ours, oursKey := ca.issue(t, "client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	trust := nats.RootCAs(ca.file("ca.pem"))
+
+	t.Run("server only", func(t *testing.T) {
+		srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", TLSCert: cert, TLSKey: key, Token: "t"})
+		defer serve(t, srv).Close()
+		put(t, srv, "the bucket's own connection needs no TLS")
+		nc, _ := client(t, srv, trust, nats.Token("t"))
+		if _, err := nc.TLSConnectionState(); err != nil {
+			t.Errorf("no TLS: %v", err)
+		}
+		if _, err := nc.Request("kvslots.borrow", nil, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		if nc, err := nats.Connect(srv.ClientURL(), trust); err == nil {
+			nc.Close()
+			t.Error("TLS did for the token")
+		}
+		if nc, err := nats.Connect(srv.ClientURL(), nats.Token("t")); err == nil {
+			nc.Close()
+			t.Error("an authority that is not known was trusted")
+		}
+	})
+	t.Run("client certificates", func(t *testing.T) {
+		srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", TLSCert: cert, TLSKey: key, TLSCA: ca.file("ca.pem")})
+		defer serve(t, srv).Close()
+		nc, _ := client(t, srv, trust, nats.ClientCert(ours, oursKey))
+		if _, err := nc.Request("kvslots.borrow", nil, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		if nc, err := nats.Connect(srv.ClientURL(), trust); err == nil {
+			nc.Close()
+			t.Error("let in without a certificate")
+		}
+		put(t, srv, "the bucket's own connection needs no certificate")
+	})
+	t.Run("no such file", func(t *testing.T) {
+		srv, err := Start(t.Context(), Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", TLSCert: "/nonexistent", TLSKey: key})
+		if err == nil {
+			srv.Close()
+			t.Error("no error")
+		}
+	})
+}

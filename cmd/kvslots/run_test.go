@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 )
@@ -20,8 +19,8 @@ func envOf(vars map[string]string) lookupEnv {
 // call runs the program to its end.
 func call(t *testing.T, env lookupEnv, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), args, strings.NewReader(""), &out, &errs, env)
+	out, errs := newLogs(), newLogs() // a command that is run writes, too
+	code = run(t.Context(), args, strings.NewReader(""), out, errs, env)
 	return code, out.String(), errs.String()
 }
 

@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+func (c *child) arrange() { c.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: !c.shared} }

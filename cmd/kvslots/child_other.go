@@ -1,0 +1,28 @@
+//go:build !unix
+
+package main
+
+import (
+	"io"
+	"os"
+)
+
+// Without process groups and signals: a command is killed, not asked.
+
+func sharesTerminal(io.Reader) bool { return true }
+
+func forwarded(bool) []os.Signal { return []os.Signal{os.Interrupt} }
+
+func deadly(os.Signal) bool { return true }
+
+func (c *child) arrange() {}
+
+func (c *child) pass(os.Signal) {} // the console has sent it to both
+
+func (c *child) terminate() { c.kill() }
+
+func (c *child) kill() { _ = c.command.Process.Kill() }
+
+func (c *child) leftBehind() bool { return false }
+
+func (c *child) code() int { return c.command.ProcessState.ExitCode() }

@@ -1,0 +1,4 @@
+package main
+
+// isLinux: a command dies with us.
+const isLinux = true

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// doors are the ways to a gateway; each gives the flags that choose it.
+var doors = []struct {
+	name string
+	open func(t *testing.T) (p *program, flags []string)
+}{
+	{"http", func(t *testing.T) (*program, []string) {
+		p := startServe(t, noEnv, "--data-dir", t.TempDir())
+		return p, []string{"--server", p.url}
+	}},
+}
+
+// overDoors runs a test over each door.
+func overDoors(t *testing.T, test func(t *testing.T, p *program, door []string)) {
+	for _, d := range doors {
+		t.Run(d.name, func(t *testing.T) {
+			p, flags := d.open(t)
+			test(t, p, flags)
+		})
+	}
+}
+
+// wantCall calls the program and compares; stdout and stderr are expressions
+// that must match all there is.
+func wantCall(t *testing.T, code int, stdout, stderr string, args ...string) string {
+	t.Helper()
+	gotCode, gotOut, gotErr := call(t, noEnv, args...)
+	if gotCode != code || !matches(stdout, gotOut) || !matches(stderr, gotErr) {
+		t.Errorf("kvslots %s\n got %d, stdout %q, stderr %q\nwant %d, stdout %q, stderr %q",
+			strings.Join(args, " "), gotCode, gotOut, gotErr, code, stdout, stderr)
+	}
+	return gotOut
+}
+
+func matches(expression, text string) bool {
+	return regexp.MustCompile(`\A(?s:` + expression + `)\z`).MatchString(text)
+}
+
+func TestCommands(t *testing.T) {
+	overDoors(t, func(t *testing.T, p *program, door []string) {
+		ask := func(command string, args ...string) []string {
+			return append(append([]string{command, pool}, args...), door...)
+		}
+		wantCall(t, 1, "", "kvslots: no such pool\n", ask("inspect")...)
+		wantCall(t, 1, "", "kvslots: no such pool\n", ask("borrow")...)
+		wantCall(t, 0, "count 2, in use 0, available 2, waiting 0\n", "", ask("register", "--count", "2")...)
+		out := wantCall(t, 0, "KVSLOTS_LEASE=[-0-9a-f]{36}\nKVSLOTS_POSITION=0\nKVSLOTS_FENCE=[0-9]+\nKVSLOTS_EXPIRES_IN=30\n", "", ask("borrow")...)
+		wantCall(t, 0, ".*POSITION=1\n.*EXPIRES_IN=7\n", "", ask("borrow", "--ttl", "7")...)
+		wantCall(t, 75, "", "kvslots: no resource available\n", ask("borrow", "--wait", "1s")...)
+		wantCall(t, 0, "count 2, in use 2, available 0, waiting 0\n", "", ask("inspect")...)
+		lease := regexp.MustCompile("LEASE=(.*)").FindStringSubmatch(out)[1]
+		wantCall(t, 0, "returned\n", "", ask("return", lease)...)
+		wantCall(t, 0, "not held\n", "", ask("return", lease)...)
+		wantCall(t, 0, "deleted\n", "", ask("delete")...)
+		wantCall(t, 0, "deleted\n", "", ask("delete")...)
+		wantCall(t, 1, "", "kvslots: no such pool\n", ask("return", lease)...)
+	})
+}
+
+// --json prints what REST answers, byte for byte.
+func TestCommandsInJSON(t *testing.T) {
+	overDoors(t, func(t *testing.T, p *program, door []string) {
+		ask := func(code int, command string, args ...string) string {
+			t.Helper()
+			got, out, _ := call(t, noEnv, append(append([]string{command, pool, "--json"}, args...), door...)...)
+			if got != code {
+				t.Errorf("%s: exit code %d, want %d", command, got, code)
+			}
+			return strings.TrimSuffix(out, "\n")
+		}
+		same := func(got, method, path, body string) {
+			t.Helper()
+			if _, want := p.ask(t, method, "/l/"+pool+path, body); anyLease(got) != anyLease(want) {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		}
+		same(ask(1, "inspect"), "GET", "", "")
+		same(ask(0, "register", "--count", "2"), "PUT", "", `{"count":2}`)
+		same(ask(0, "borrow"), "POST", "/borrow", `{"ttl":30}`)
+		same(ask(75, "borrow"), "POST", "/borrow", `{"ttl":30}`)
+		same(ask(0, "inspect"), "GET", "", "")
+		unknown := uuid.NewString()
+		same(ask(0, "return", unknown), "POST", "/return", `{"lease":"`+unknown+`"}`)
+		same(ask(0, "delete"), "DELETE", "", "")
+		same(ask(1, "borrow"), "POST", "/borrow", `{"ttl":30}`)
+	})
+}
+
+// anyLease blanks what differs from borrow to borrow.
+func anyLease(body string) string {
+	return regexp.MustCompile(`"(lease|position|expires_at_unix|fence)":("[^"]*"|\d+)`).ReplaceAllString(body, `"$1":…`)
+}
+
+func TestCommandsUsage(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		args   []string
+		stderr string // what it contains
+	}{
+		{"no pool", []string{"inspect"}, "no <pool>, and no KVSLOTS_POOL"},
+		{"no UUID", []string{"inspect", "hunter2"}, "<pool> must be a canonical UUID"},
+		{"UUID without dashes", []string{"inspect", strings.ReplaceAll(pool, "-", "")}, "<pool> must be a canonical UUID"},
+		{"no count", []string{"register", pool}, "--count is missing"},
+		{"count too high", []string{"register", pool, "--count", "1001"}, "between 0 and 1000"},
+		{"no lease", []string{"return"}, "accepts between 1 and 2 arg(s)"},
+		{"lease no UUID", []string{"return", pool, "hunter2"}, "<lease> must be a canonical UUID"},
+		{"ttl 0", []string{"borrow", pool, "--ttl", "0"}, "must be between 1s and"},
+		{"fraction of ttl", []string{"borrow", pool, "--ttl", "1500ms"}, "whole seconds"},
+		{"negative wait", []string{"borrow", pool, "--wait", "-1s"}, "must be between 0s and"},
+		{"two doors", []string{"inspect", pool, "--server", "http://h", "--nats-url", "nats://h"}, "exclude each other"},
+		{"server no URL", []string{"inspect", pool, "--server", "hunter2"}, "--server must be a URL"},
+		{"server of another kind", []string{"inspect", pool, "--server", "ftp://hunter2"}, "--server must be a URL"},
+		{"NATS no URL", []string{"inspect", pool, "--nats-url", "http://hunter2"}, "--nats-url must be URLs"},
+		{"user without password", []string{"inspect", pool, "--nats-url", "nats://h", "--nats-user", "u"}, "go together"},
+		{"two ways in", []string{"inspect", pool, "--nats-url", "nats://h", "--nats-token", "t", "--nats-creds", "c"}, "exclude each other"},
+		{"run nothing", []string{"run", pool}, "the command is missing"},
+		{"run nothing after --", []string{"run", pool, "--"}, "the command is missing"},
+		{"run without --", []string{"run", pool, "true"}, "the command is missing"},
+		{"run with more before --", []string{"run", pool, "true", "--", "x"}, "only the pool"},
+		{"kill-after as long as ttl", []string{"run", pool, "--ttl", "5s", "--kill-after", "5s", "--", "true"}, "--kill-after must be less than --ttl"},
+		{"kill-after longer", []string{"run", pool, "--ttl", "5s", "--kill-after", "1m", "--", "true"}, "--kill-after must be less than --ttl"},
+		{"kill-after leaves nothing", []string{"run", pool, "--ttl", "5s", "--kill-after", "4600ms", "--", "true"}, "by more than 500ms"},
+		{"another shell", []string{"completion", "csh"}, `invalid argument "csh"`},
+		{"limit without jid", []string{"limit", "acquire", "mail"}, "--jid is missing"},
+		{"limit 0", []string{"limit", "acquire", "mail", "--jid", "j", "--limit", "0"}, "between 1 and 1000"},
+		{"release whose", []string{"limit", "release", "mail/0"}, "either --jid or --force"},
+		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "either --jid or --force"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := call(t, noEnv, c.args...)
+			if code != exitUsage || stdout != "" || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %q", code, stdout, stderr, c.stderr)
+			}
+			if strings.Contains(stderr, "hunter2") || strings.Contains(stderr, pool) {
+				t.Errorf("repeats a secret: %s", stderr)
+			}
+		})
+	}
+}
+
+func TestWhereThePoolComesFrom(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":3}`, 200, "")
+	file := filepath.Join(t.TempDir(), "pool")
+	if err := os.WriteFile(file, []byte(pool+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, stdin string
+		env         map[string]string
+		args        []string
+		code        int
+	}{
+		{"argument", "", nil, []string{pool}, 0},
+		{"upper case", "", nil, []string{strings.ToUpper(pool)}, 0},
+		{"file", "", nil, []string{"@" + file}, 0},
+		{"standard input", pool + "\n", nil, []string{"@-"}, 0},
+		{"environment", "", map[string]string{"KVSLOTS_POOL": pool}, nil, 0},
+		{"argument before environment", "", map[string]string{"KVSLOTS_POOL": "no UUID"}, []string{pool}, 0},
+		{"environment no UUID", "", map[string]string{"KVSLOTS_POOL": "no UUID"}, nil, 2},
+		{"empty file", "", nil, []string{"@-"}, 2},
+		{"no file", "", nil, []string{"@" + file + ".gone"}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := map[string]string{"KVSLOTS_SERVER": p.url}
+			for name, value := range c.env {
+				env[name] = value
+			}
+			var out, errs bytes.Buffer
+			code := run(t.Context(), append([]string{"inspect"}, c.args...), strings.NewReader(c.stdin), &out, &errs, envOf(env))
+			if code != c.code || code == 0 && !strings.HasPrefix(out.String(), "count 3") {
+				t.Errorf("exit code %d, %s%s", code, &out, &errs)
+			}
+		})
+	}
+}
+
+// A flag beats the environment, whichever door it is for.
+func TestWhichDoor(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":3}`, 200, "")
+	dead := "nats://" + closedPort(t)
+	if code, _, stderr := call(t, envOf(map[string]string{"KVSLOTS_NATS_URL": dead}), "inspect", pool, "--server", p.url); code != 0 {
+		t.Errorf("--server over KVSLOTS_NATS_URL: %d %s", code, stderr)
+	}
+	if code, _, stderr := call(t, envOf(map[string]string{"KVSLOTS_SERVER": p.url}), "inspect", pool, "--nats-url", dead); code != 1 || !strings.Contains(stderr, "NATS: ") {
+		t.Errorf("--nats-url over KVSLOTS_SERVER: %d %s", code, stderr)
+	}
+	if code, _, _ := call(t, envOf(map[string]string{"KVSLOTS_SERVER": p.url, "KVSLOTS_NATS_URL": dead}), "inspect", pool); code != 2 {
+		t.Errorf("both in the environment: %d", code)
+	}
+}
+
+// What fails on the way says so without the pool, which is part of the URL.
+func TestCommandsKeepSecrets(t *testing.T) {
+	lease := uuid.NewString()
+	for _, args := range [][]string{
+		{"register", pool, "--count", "1"}, {"inspect", pool}, {"delete", pool}, {"watch", pool},
+		{"borrow", pool}, {"return", pool, lease}, {"run", pool, "--", "true"},
+	} {
+		split := append([]string{args[0], args[1], "--server", "http://" + closedPort(t)}, args[2:]...)
+		code, stdout, stderr := call(t, noEnv, split...)
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "connection refused") {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", args[0], code, stdout, stderr)
+		}
+		if strings.Contains(stderr, pool) || strings.Contains(stderr, lease) {
+			t.Errorf("%s: %s", args[0], stderr)
+		}
+	}
+}
+
+// What is not a gateway is not believed, and not repeated to the terminal.
+func TestCommandsMeetAStranger(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		want   string
+	}{
+		{"a page", 200, "<html>", "is --server a kvslots gateway?"},
+		{"a page with an error", 502, "<html>", "HTTP status 502"},
+		{"escapes", 400, `{"error":"\u001b[2Jboo"}`, "kvslots: ?[2Jboo\n"},
+		{"a long story", 400, `{"error":"` + strings.Repeat("a", 5000) + `"}`, strings.Repeat("a", maxText) + "…\n"},
+		{"a redirect", 302, "", "HTTP status 302"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := stranger(t, c.status, c.body)
+			code, _, stderr := call(t, noEnv, "inspect", pool, "--server", server)
+			if code != exitFailed || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d, stderr %q, want %q", code, stderr, c.want)
+			}
+		})
+	}
+}
+
+func TestWatch(t *testing.T) {
+	overDoors(t, func(t *testing.T, p *program, door []string) {
+		p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		out, code := newLogs(), make(chan int, 1)
+		args := append([]string{"watch", pool, "--json", "--interval", "50ms"}, door...)
+		go func() { code <- run(ctx, args, strings.NewReader(""), out, out, noEnv) }()
+		waitFor(t, func() bool { return strings.Contains(out.String(), `"in_use":0`) })
+		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, "")
+		waitFor(t, func() bool { return strings.Contains(out.String(), `"in_use":1`) })
+		interrupt()
+		if got := <-code; got != exitDone {
+			t.Errorf("exit code %d", got)
+		}
+		if lines := strings.Count(out.String(), "\n"); lines != 2 {
+			t.Errorf("%d lines for two states:\n%s", lines, out)
+		}
+	})
+}
+
+func TestWatchEndsWithThePool(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+	out, code := newLogs(), make(chan int, 1)
+	go func() {
+		code <- run(t.Context(), []string{"watch", pool, "--server", p.url, "--interval", "50ms"}, strings.NewReader(""), out, out, noEnv)
+	}()
+	waitFor(t, func() bool { return strings.Contains(out.String(), "count 2") })
+	p.want(t, "DELETE", "/l/"+pool, "", 200, "")
+	if got := <-code; got != exitFailed || !strings.HasSuffix(out.String(), "kvslots: no such pool\n") {
+		t.Errorf("exit code %d:\n%s", got, out)
+	}
+}
+
+// waitFor waits for a condition.
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited for 30 s")
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for shell, want := range map[string]string{"bash": "complete -o default", "zsh": "#compdef kvslots", "fish": "complete -c kvslots"} {
+		if code, out, _ := call(t, noEnv, "completion", shell); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d, no %q", shell, code, want)
+		}
+	}
+}
+
+func TestLimitCommands(t *testing.T) {
+	_, url := runNATS(t, jetStreamOptions(t))
+	nats := []string{"--nats-url", url}
+	acquire := func(args ...string) []string {
+		return append(append([]string{"limit", "acquire", "mail", "--limit", "2"}, args...), nats...)
+	}
+	release := func(args ...string) []string {
+		return append(append([]string{"limit", "release"}, args...), nats...)
+	}
+	wantCall(t, 0, "mail/0\n", "", acquire("--jid", "a")...)
+	out := wantCall(t, 0, `\{"slot":"mail/1","number":1,"revision":2\}`+"\n", "", acquire("--jid", "b", "--json")...)
+	if !json.Valid([]byte(out)) {
+		t.Errorf("no JSON: %s", out)
+	}
+	wantCall(t, 75, "", "kvslots: all slots are taken\n", acquire("--jid", "c")...)
+	wantCall(t, 0, "not held\n", "", release("mail/0", "--jid", "b")...)
+	wantCall(t, 0, "released\n", "", release("mail/0", "--jid", "a")...)
+	wantCall(t, 0, "not held\n", "", release("mail/0", "--jid", "a")...)
+	wantCall(t, 0, `\{"released":true\}`+"\n", "", release("mail/1", "--force", "--json")...)
+	wantCall(t, 0, "mail/0\n", "", acquire("--jid", "c", "--duration", "1500ms")...)
+	wantCall(t, 2, "", "kvslots: key must be .*\n", append([]string{"limit", "acquire", "m*", "--jid", "j"}, nats...)...)
+	wantCall(t, 2, "", "kvslots: slot must be .*\n", release("mail", "--force")...)
+}
+
+// stranger is a server that always answers the same.
+func stranger(t *testing.T, status int, body string) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "http://elsewhere.invalid/")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func jetStreamOptions(t *testing.T) server.Options {
+	return server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
+)
+
+// connection says where the commands that ask a gateway find one.
+type connection struct {
+	server string
+	nats   natsConnection
+}
+
+// natsConnection says how to connect to a NATS.
+type natsConnection struct {
+	url      string // may hold a password: never printed
+	creds    string
+	user     string
+	password string
+	token    string
+	nkey     string
+	tlsCert  string
+	tlsKey   string
+	tlsCA    string
+}
+
+const (
+	defaultServer  = "http://127.0.0.1:8080"
+	natsDialing    = 5 * time.Second
+	serverFlag     = "server"
+	natsURLFlag    = "nats-url"
+	clientNATSName = "kvslots command"
+)
+
+func (c *connection) addFlags(flags *pflag.FlagSet) {
+	c.server = defaultServer
+	flags.StringVar(&c.server, serverFlag, c.server, "ask this gateway, over HTTP")
+	c.nats.addFlags(flags, "", "ask over this NATS instead (comma-separated URLs)")
+}
+
+func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string) {
+	flags.StringVar(&c.url, natsURLFlag, url, usage)
+	flags.StringVar(&c.creds, "nats-creds", "", "credentials file for --nats-url")
+	flags.StringVar(&c.user, "nats-user", "", "user for --nats-url")
+	flags.StringVar(&c.password, "nats-password", "", "password for --nats-url; better given as KVSLOTS_NATS_PASSWORD")
+	flags.StringVar(&c.token, "nats-token", "", "token for --nats-url; better given as KVSLOTS_NATS_TOKEN")
+	flags.StringVar(&c.nkey, "nats-nkey", "", "file with an nkey seed for --nats-url")
+	flags.StringVar(&c.tlsCA, "nats-tls-ca", "", "file with the authorities to trust for --nats-url")
+	flags.StringVar(&c.tlsCert, "nats-tls-cert", "", "file with our certificate for --nats-url")
+	flags.StringVar(&c.tlsKey, "nats-tls-key", "", "file with its key")
+}
+
+// validate checks what no flag can see alone, and finds out which of the two
+// doors is meant: the command line beats the environment here, too.
+func (c *connection) validate(flags *pflag.FlagSet, env lookupEnv) error {
+	if flags.Lookup(serverFlag).Changed && c.nats.url != "" {
+		fromEnv := func(name string) bool {
+			value, _ := env(envName(name))
+			return value == flags.Lookup(name).Value.String()
+		}
+		switch server, nats := fromEnv(serverFlag), fromEnv(natsURLFlag); {
+		case nats && !server:
+			c.nats = natsConnection{}
+		case nats == server:
+			return usagef("--server and --nats-url exclude each other")
+		}
+	}
+	if c.nats.url != "" {
+		return c.nats.validate()
+	}
+	parsed, err := url.Parse(c.server)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return usagef("--server must be a URL such as %s", defaultServer)
+	}
+	return nil
+}
+
+// validate does not repeat a URL: it may hold a password.
+func (c *natsConnection) validate() error {
+	for _, text := range strings.Split(c.url, ",") {
+		if !isNATSURL(strings.TrimSpace(text)) {
+			return usagef("--nats-url must be URLs such as nats://host:4222, separated by commas")
+		}
+	}
+	if (c.user == "") != (c.password == "") {
+		return usagef("--nats-user and --nats-password go together")
+	}
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		return usagef("--nats-tls-cert and --nats-tls-key go together")
+	}
+	ways := 0
+	for _, way := range []string{c.creds, c.user, c.token, c.nkey} {
+		if way != "" {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return usagef("--nats-creds, --nats-user, --nats-token and --nats-nkey exclude each other")
+	}
+	return nil
+}
+
+// dial connects to whatever answers. The caller closes it.
+func (c *connection) dial() (lender, error) {
+	if c.nats.url == "" {
+		return newHTTPLender(c.server), nil
+	}
+	nc, err := c.nats.dial()
+	if err != nil {
+		return nil, err
+	}
+	nc.Close()
+	return nil, fmt.Errorf("NATS: not yet")
+}
+
+func (c *natsConnection) dial() (*nats.Conn, error) {
+	options, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(c.url, options...)
+	if err != nil {
+		return nil, fmt.Errorf("NATS: %w", err)
+	}
+	return nc, nil
+}
+
+func (c *natsConnection) options() ([]nats.Option, error) {
+	options := []nats.Option{
+		nats.Name(clientNATSName),
+		nats.Timeout(natsDialing),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.IgnoreAuthErrorAbort(), // while a server is being configured anew
+	}
+	if c.creds != "" {
+		options = append(options, nats.UserCredentials(c.creds))
+	}
+	if c.user != "" {
+		options = append(options, nats.UserInfo(c.user, c.password))
+	}
+	if c.token != "" {
+		options = append(options, nats.Token(c.token))
+	}
+	if c.nkey != "" {
+		nkey, err := nats.NkeyOptionFromSeed(c.nkey)
+		if err != nil {
+			return nil, fmt.Errorf("--nats-nkey: %w", err)
+		}
+		options = append(options, nkey)
+	}
+	if c.tlsCA != "" {
+		options = append(options, nats.RootCAs(c.tlsCA))
+	}
+	if c.tlsCert != "" {
+		options = append(options, nats.ClientCert(c.tlsCert, c.tlsKey))
+	}
+	return options, nil
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// lender is what the commands ask for slots: a gateway over HTTP, or any of
+// them over NATS.
+type lender interface {
+	register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error)
+	inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error)
+	remove(ctx context.Context, pool uuid.UUID) error
+	borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error)
+	giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	close()
+}
+
+// renewer is a lender that can also renew; /l has no renewal.
+type renewer interface {
+	renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error)
+}
+
+// The answers, as REST gives them (Library, "Resources", "Borrowing"); --json
+// prints them.
+type (
+	poolAnswer struct {
+		ID        uuid.UUID `json:"id"`
+		Count     int       `json:"count"`
+		InUse     int       `json:"in_use"`
+		Available int       `json:"available"`
+		Waiting   int       `json:"waiting"`
+	}
+
+	leaseAnswer struct {
+		Lease         uuid.UUID `json:"lease"`
+		Position      int       `json:"position"`
+		ExpiresAtUnix int64     `json:"expires_at_unix"`
+		ExpiresIn     int64     `json:"expires_in"` // seconds
+		Fence         uint64    `json:"fence"`
+	}
+
+	deletedAnswer struct {
+		Deleted bool `json:"deleted"`
+	}
+
+	returnedAnswer struct {
+		Returned bool `json:"returned"`
+	}
+
+	failureAnswer struct {
+		Error string `json:"error"`
+	}
+)
+
+func (p poolAnswer) String() string {
+	return fmt.Sprintf("count %d, in use %d, available %d, waiting %d", p.Count, p.InUse, p.Available, p.Waiting)
+}
+
+func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
+
+// refusal is a lender's own answer that it will or can not. Its text holds
+// nothing secret: the gateway sees to that.
+type refusal struct {
+	status int // of HTTP
+	text   string
+	err    error // what it stands for, if anything
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func (r *refusal) Unwrap() error { return r.err }
+
+// report prints a result: for people, or the REST body.
+func report(w io.Writer, asJSON bool, body any, text string) error {
+	if !asJSON {
+		_, err := fmt.Fprintln(w, text)
+		return err
+	}
+	line, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", line)
+	return err
+}
+
+// reportFailure prints the REST body of a refusal, if that is what was asked
+// for, and gives the error the exit code that scripts depend on.
+func reportFailure(w io.Writer, asJSON bool, err error) error {
+	refused, ok := errors.AsType[*refusal](err)
+	if ok && asJSON {
+		if err := report(w, true, failureAnswer{refused.text}, ""); err != nil {
+			return err
+		}
+	}
+	if errors.Is(err, kvslots.ErrNoSlot) {
+		return exitError{exitNoSlot, err}
+	}
+	return err
+}

@@ -1,0 +1,208 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shell is "kvslots run" of a shell script.
+func shell(door []string, script string, flags ...string) []string {
+	args := append(append([]string{"run", pool}, flags...), door...)
+	return append(args, "--", "/bin/sh", "-c", script)
+}
+
+func TestRunCommand(t *testing.T) {
+	overDoors(t, func(t *testing.T, p *program, door []string) {
+		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+		idle := func() {
+			t.Helper()
+			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		}
+		wantCall(t, 0, "0 [-0-9a-f]{36} [0-9]{16}\n", "", shell(door, `echo $KVSLOTS_POSITION $KVSLOTS_LEASE $KVSLOTS_FENCE`)...)
+		idle()
+		wantCall(t, 7, "", "oops\n", shell(door, `echo oops >&2; exit 7`)...)
+		idle()
+		wantCall(t, 128+9, "", "", shell(door, `kill -9 $$`)...)
+		idle()
+		wantCall(t, 0, `\{"lease":"[-0-9a-f]{36}","position":0,"expires_at_unix":[0-9]+,"expires_in":30,"fence":[0-9]+\}`+"\nhi\n", "",
+			shell(door, `echo hi`, "--json")...)
+		wantCall(t, 127, "", `kvslots: .*no-such-command.*not found.*\n`, append(append([]string{"run", pool}, door...), "--", "no-such-command")...)
+		file := filepath.Join(t.TempDir(), "data")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantCall(t, 126, "", `kvslots: .*permission denied\n`, append(append([]string{"run", pool}, door...), "--", file)...)
+		idle()
+
+		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":60}`, 200, "")
+		wantCall(t, 75, "", "kvslots: no resource available\n", shell(door, `echo ran`)...)
+		wantCall(t, 75, `\{"error":"no resource available"\}`+"\n", "kvslots: no resource available\n", shell(door, `echo ran`, "--json", "--wait", "1")...)
+		p.want(t, "DELETE", "/l/"+pool, "", 200, "")
+		wantCall(t, 1, "", "kvslots: no such pool\n", shell(door, `echo ran`)...)
+	})
+}
+
+func TestRunCommandReadsStdin(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out, errs := newLogs(), newLogs()
+	args := []string{"run", pool, "--server", p.url, "--", "cat"}
+	if code := run(t.Context(), args, strings.NewReader("through"), out, errs, noEnv); code != 0 || out.String() != "through" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
+	}
+}
+
+// Without renewal the TTL is the limit; the command is over before the lease is,
+// by the server's own record, whether it heeds SIGTERM or not.
+func TestRunCommandEndsBeforeItsLease(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	for _, c := range []struct {
+		name, script, output string
+	}{
+		{"heeds SIGTERM", `trap 'echo told; exit 3' TERM; while :; do sleep 0.05; done`, "told\n"},
+		{"heeds nothing", `trap '' TERM; while :; do sleep 0.05; done`, ""},
+		{"a child that heeds nothing", `(trap '' TERM; while :; do sleep 0.05; done) & wait`, ""},
+		{"stopped", `kill -STOP $$; sleep 60`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := wantCall(t, 124, `\{.*\}`+"\n"+c.output, "(?:.*\n)?kvslots: the lease is about to end; ending the command\n.*",
+				shell([]string{"--server", p.url}, c.script, "--ttl", "3s", "--kill-after", "500ms", "--json")...)
+			ended := time.Now()
+			var lease leaseAnswer
+			if err := json.NewDecoder(strings.NewReader(out)).Decode(&lease); err != nil {
+				t.Fatal(err)
+			}
+			// expires_at_unix is cut to whole seconds, so this is strict.
+			if end := time.Unix(lease.ExpiresAtUnix+1, 0); !ended.Before(end) {
+				t.Errorf("ended at %s, its lease at %s", ended, end)
+			}
+			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		})
+	}
+}
+
+// The time that the wait has taken is not the command's; a lease of which it
+// has left too little is exchanged.
+func TestRunCommandAfterALongWait(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":3}`, 200, "")
+	wantCall(t, 0, "ran\n", "", shell([]string{"--server", p.url}, `echo ran`, "--ttl", "2s", "--wait", "20s")...)
+}
+
+func TestRunCommandWithMoreThanIsLent(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "2s")
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	door := []string{"--server", p.url}
+	wantCall(t, 1, "", "kvslots: the gateway lends for 2s at most, .*\n", shell(door, `echo ran`, "--kill-after", "10s")...)
+	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+	wantCall(t, 124, "", ".*about to end.*", shell(door, `sleep 60`, "--kill-after", "1s")...)
+}
+
+// self runs this program in a process of its own.
+func self(t *testing.T, out *logs, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(path, args...)
+	command.Env = append(os.Environ(), asProgram+"=1")
+	command.Stdout, command.Stderr = out, out
+	command.WaitDelay = 10 * time.Second
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { command.Process.Kill() })
+	return command
+}
+
+var childPID = regexp.MustCompile(`pid ([0-9]+)`)
+
+// Signals reach the command, and its exit code comes back.
+func TestRunCommandPassesSignals(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	for sig, name := range map[syscall.Signal]string{
+		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1", syscall.SIGQUIT: "QUIT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := newLogs()
+			script := `trap 'echo got ` + name + `; exit 9' ` + name + `; echo ready; while :; do sleep 0.05; done`
+			process := self(t, out, shell([]string{"--server", p.url}, script)...)
+			waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
+			if err := process.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			_ = process.Wait()
+			if code := process.ProcessState.ExitCode(); code != 9 || !strings.Contains(out.String(), "got "+name) {
+				t.Errorf("exit code %d:\n%s", code, out)
+			}
+			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		})
+	}
+}
+
+// A signal while it waits ends it, and leaves no slot taken.
+func TestRunCommandSignalledWhileWaiting(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+	for _, args := range [][]string{
+		shell([]string{"--server", p.url}, `echo ran`, "--wait", "50s"),
+		{"borrow", pool, "--server", p.url, "--wait", "50s"},
+	} {
+		out := newLogs()
+		process := self(t, out, args...)
+		p.waitForState(t, `"waiting":1`)
+		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = process.Wait()
+		if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), "ran") {
+			t.Errorf("%s: exit code %d:\n%s", args[0], code, out)
+		}
+		p.waitForState(t, `"waiting":0`)
+	}
+}
+
+func (p *program) waitForState(t *testing.T, want string) {
+	t.Helper()
+	waitFor(t, func() bool {
+		_, state := p.ask(t, "GET", "/l/"+pool, "")
+		return strings.Contains(state, want)
+	})
+}
+
+// kill -9: the command dies with it on Linux, and the slot is back after the TTL.
+func TestRunCommandKilled(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out := newLogs()
+	began := time.Now()
+	process := self(t, out, shell([]string{"--server", p.url}, `echo pid $$; exec sleep 60`, "--ttl", "3s")...)
+	waitFor(t, func() bool { return childPID.MatchString(out.String()) })
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":20}`, 200, `"position":0`)
+	if took := time.Since(began); took < 3*time.Second || took > 10*time.Second {
+		t.Errorf("the slot was back after %s", took)
+	}
+	var pid int
+	fmt.Sscan(childPID.FindStringSubmatch(out.String())[1], &pid)
+	if isLinux && syscall.Kill(pid, 0) == nil {
+		t.Errorf("the command goes on without a lease")
+	}
+}

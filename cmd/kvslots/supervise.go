@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// supervision is what is known about a running command and its lease.
+type supervision struct {
+	*runner
+	from   lender
+	lease  held
+	child  *child
+	ending bool          // SIGTERM was sent for the lease's sake
+	killed bool          // SIGKILL, too
+	kill   time.Duration // when SIGKILL is due
+
+	renewing bool
+	renewal  time.Duration // when to try next
+	renewals chan renewal
+}
+
+type renewal struct {
+	held
+	err error
+}
+
+// supervise waits for the command's end, passes signals on to it, renews its
+// lease, and ends it before the lease does. It returns the command's exit code
+// as an error.
+func (r *runner) supervise(ctx context.Context, from lender, lease held, child *child) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &supervision{
+		runner: r, from: from, lease: lease, child: child,
+		renewal: lease.renewal(), renewals: make(chan renewal, 1),
+	}
+	defer s.joinRenewal(cancel)
+	stopped := ctx.Done()
+	for {
+		s.act(ctx, bootTime())
+		wake := time.NewTimer(s.pause(bootTime()))
+		select {
+		case <-child.done:
+			wake.Stop()
+			s.endRest()
+			return s.exit()
+		case sig := <-r.signals:
+			s.pass(ctx, sig)
+		case got := <-s.renewals:
+			s.renewed(got)
+		case <-stopped:
+			stopped = nil
+			child.terminate()
+		case <-wake.C:
+		}
+		wake.Stop()
+	}
+}
+
+// act does what is due.
+func (s *supervision) act(ctx context.Context, now time.Duration) {
+	switch {
+	case s.killed:
+	case s.ending && now >= min(s.kill, s.lease.kill()):
+		s.killed = true
+		s.child.kill()
+	case s.ending:
+	case now >= s.lease.term(s.killAfter):
+		s.end(now, "the lease is about to end")
+		s.act(ctx, now) // after a suspension all is due at once
+	case now >= s.renewal && !s.renewing:
+		s.renew(ctx)
+	}
+}
+
+// end begins to end the command.
+func (s *supervision) end(now time.Duration, why string) {
+	s.ending, s.kill = true, now+s.killAfter
+	fmt.Fprintf(s.command.ErrOrStderr(), "kvslots: %s; ending the command\n", why)
+	s.child.terminate()
+}
+
+// maxPause is how late a deadline may be noticed that passed while the machine
+// was suspended: timers stand still then. Every margin is longer.
+const maxPause = 200 * time.Millisecond
+
+// pause is how long nothing is due.
+func (s *supervision) pause(now time.Duration) time.Duration {
+	next := s.lease.term(s.killAfter)
+	switch {
+	case s.killed:
+		return time.Hour
+	case s.ending:
+		next = min(s.kill, s.lease.kill())
+	case !s.renewing:
+		next = min(next, s.renewal)
+	}
+	return min(max(next-now, 0), maxPause)
+}
+
+// endRest ends what the command has left running, if the lease is the reason: in
+// the same time that the command had.
+func (s *supervision) endRest() {
+	for s.ending && s.child.leftBehind() {
+		if bootTime() >= min(s.kill, s.lease.kill()) {
+			s.child.kill()
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// pass hands a signal on. What is due comes first: a lease may have ended while
+// we were stopped.
+func (s *supervision) pass(ctx context.Context, sig os.Signal) {
+	s.act(ctx, bootTime())
+	s.child.pass(sig)
+}
+
+// renew renews in the background. A lender that cannot is not asked again.
+func (s *supervision) renew(ctx context.Context) {
+	if _, ok := s.from.(renewer); !ok {
+		s.renewal = s.lease.end()
+		return
+	}
+	s.renewing = true
+	left := s.lease.term(s.killAfter) - bootTime()
+	go func(lease held) {
+		ctx, cancel := context.WithTimeout(ctx, max(left, 0))
+		defer cancel()
+		lease, err := s.runner.renewed(ctx, s.from, lease)
+		s.renewals <- renewal{lease, err}
+	}(s.lease)
+}
+
+func (s *supervision) renewed(got renewal) {
+	s.renewing = false
+	switch {
+	case s.ending: // too late: the command was told
+	case got.err == nil:
+		s.lease, s.renewal = got.held, got.held.renewal()
+	case lost(got.err):
+		s.end(bootTime(), "the lease is lost")
+	default: // perhaps the next try; until the time is up
+		s.renewal = bootTime() + min(s.lease.lease.ttl()/20, time.Second)
+	}
+}
+
+// joinRenewal leaves no renewal behind: it could come after the return.
+func (s *supervision) joinRenewal(cancel context.CancelFunc) {
+	cancel()
+	if s.renewing {
+		<-s.renewals
+	}
+}
+
+// exit is how the command ended, or that we have ended it.
+func (s *supervision) exit() error {
+	if s.ending {
+		return exitError{exitLost, nil}
+	}
+	if code := s.child.code(); code != exitDone {
+		return exitError{code, nil}
+	}
+	return nil
+}

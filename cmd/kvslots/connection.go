@@ -35,6 +35,10 @@ const (
 	serverFlag     = "server"
 	natsURLFlag    = "nats-url"
 	clientNATSName = "kvslots command"
+
+	// requestTimeout bounds what does not wait for a slot, and a borrow beyond
+	// its wait.
+	requestTimeout = 10 * time.Second
 )
 
 func (c *connection) addFlags(flags *pflag.FlagSet) {

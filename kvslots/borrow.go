@@ -43,11 +43,12 @@ type borrow struct {
 	failing     rules.Instant // since when its writes fail; 0 while they do not
 	question    *question
 
-	unsure int // claims that were withdrawn though others may have taken them for good
-	over   bool
-	done   chan struct{}
-	result *Lease
-	err    error
+	unsure  int       // claims that were withdrawn though others may have taken them for good
+	cleared time.Time // when the last of them was gone
+	over    bool
+	done    chan struct{}
+	result  *Lease
+	err     error
 }
 
 // claim is a borrow's latest attempt at a slot.
@@ -164,7 +165,7 @@ func (b *bucket) unclaim(lp *local, op *borrow) {
 	if s == nil || s.Revision != revision || s.Verdict() != rules.Void {
 		op.unsure++
 	}
-	b.release(slotKey(lp.id, c.position), revision, 0, nil)
+	b.release(slotKey(lp.id, c.position), revision, 0, func(uint64) { op.cleared = time.Now() })
 	b.landed(lp, op)
 }
 

@@ -65,6 +65,7 @@ func (b *bucket) claimed(lp *local, op *borrow, attempt claim, a ack) {
 		op.failing = 0
 		if op.claim.number != attempt.number {
 			op.unsure++ // it was purged before the view came to see it
+			op.cleared = time.Now()
 			return
 		}
 		op.claim.acked = a.revision
@@ -159,6 +160,7 @@ func (b *bucket) judge(lp *local, p *rules.Pool) {
 			b.landed(lp, op)
 			if c.acked != 0 && !c.withdrawn {
 				op.unsure++
+				op.cleared = time.Now()
 			}
 			b.requeue(lp, p, op) // lost, purged or superseded: nobody was told
 			continue

@@ -45,7 +45,6 @@ type phantom struct {
 	pool      int
 	op        *borrow
 	call, end time.Time
-	granted   bool // the borrower got a lease by another claim
 }
 
 // recorded is a lease that a client was given.
@@ -175,13 +174,13 @@ func (c *client) borrow(ctx context.Context, pool int) {
 		c.mu.Unlock()
 	}
 	c.add(c.id, call, end, in, out)
-	c.phantom(op, pool, call, end, err == nil)
+	c.phantom(op, pool, call, end)
 }
 
-func (c *client) phantom(op *borrow, pool int, call, end time.Time, granted bool) {
+func (c *client) phantom(op *borrow, pool int, call, end time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.phantoms = append(c.phantoms, phantom{pool, op, call, end, granted})
+	c.phantoms = append(c.phantoms, phantom{pool, op, call, end})
 }
 
 func (c *client) pick() *recorded {
@@ -249,8 +248,8 @@ func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
 		if h.lagging {
 			break // the model allows for them
 		}
-		by, ok := observed[p.op.hash]
-		if !ok || p.granted || p.op.claim.number > 1 { // the observer may have seen another claim of it
+		by := p.op.cleared
+		if by.IsZero() {
 			by = p.end.Add(2 * time.Second)
 		}
 		for range p.op.unsure {

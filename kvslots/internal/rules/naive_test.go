@@ -110,10 +110,6 @@ func (n *naive) live(pool entry.Hash) []entry.Entry {
 	return slices.DeleteFunc(n.slots(pool), func(e entry.Entry) bool { return !n.lives(e) })
 }
 
-func (n *naive) isLive(pool entry.Hash, position int) bool {
-	return n.lives(n.last[slotKey(pool, position)])
-}
-
 // standing are the tickets in a pool's line, by place.
 func (n *naive) standing(pool entry.Hash) []entry.Entry {
 	var found []entry.Entry

@@ -3,11 +3,16 @@ package rules_test
 import "testing"
 
 // simulations is how many runs there are of each kind.
-const simulations = 1000
+func simulations() uint64 {
+	if testing.Short() {
+		return 300
+	}
+	return 1000
+}
 
 // simulateAll runs the simulations and tells of the first that went wrong.
 func simulateAll(blind bool) (total counts, wrong []string, seed uint64) {
-	for i := range uint64(simulations) {
+	for i := range simulations() {
 		s := simulate(i, blind)
 		total.add(s.counts)
 		if wrong == nil && s.wrong != nil {

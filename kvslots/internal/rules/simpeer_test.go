@@ -16,23 +16,19 @@ type peer struct {
 	world    *rules.World
 	sent     uint64        // by the server, to the watch
 	pipe     []entry.Entry // sent, and not read yet
-	outbox   []simWrite
+	outbox   []func()      // writes that have not reached the leader yet
 	flight   rules.InFlight
 	borrows  []*simBorrow // in their order
 	barriers []barrier    // that the view has to reach
 	asking   bool         // one is in the outbox
 	held     uint64       // the view must reach this before anything is chosen
+	readings []reading
 
 	presences int
 	self      entry.Hash
 	standing  bool // the presence is in the view
 	names     []simName
 	named     int
-}
-
-// simWrite is a write that has not reached the leader yet.
-type simWrite struct {
-	do func()
 }
 
 // simName is a ticket's name that can be used again.
@@ -81,12 +77,12 @@ func (p *peer) slot(position int) *rules.Slot {
 
 // later puts a write in the outbox.
 func (p *peer) later(e entry.Entry, expected uint64, done func(revision uint64, ok bool)) {
-	p.outbox = append(p.outbox, simWrite{func() {
+	p.outbox = append(p.outbox, func() {
 		revision, ok := p.sim.write(e, expected)
 		if done != nil {
 			done(revision, ok)
 		}
-	}})
+	})
 }
 
 // flush lets one write reach the leader.
@@ -94,9 +90,9 @@ func (p *peer) flush() bool {
 	if len(p.outbox) == 0 {
 		return false
 	}
-	w := p.outbox[0]
+	write := p.outbox[0]
 	p.outbox = p.outbox[1:]
-	w.do()
+	write()
 	p.advance()
 	return true
 }
@@ -128,6 +124,9 @@ func (p *peer) read() bool {
 		}
 	}
 	p.world.Apply(e, p.now(), 0)
+	if e.Key.Kind == entry.Config {
+		p.readings = append(p.readings, reading{e.Revision, p.world.Read(p.pool())})
+	}
 	p.presenceSeen(e)
 	p.reach()
 	p.advance()
@@ -150,6 +149,7 @@ func (p *peer) reach() {
 		p.barriers = p.barriers[1:]
 	}
 	p.sim.agree(p.world)
+	p.sim.compare(p)
 }
 
 // wantExact asks for a barrier.
@@ -160,7 +160,7 @@ func (p *peer) wantExact() {
 	p.asking = true
 	sent := p.world.Revision
 	p.sim.barriers++
-	p.outbox = append(p.outbox, simWrite{func() {
+	p.outbox = append(p.outbox, func() {
 		sequence := p.sim.stream.sequence
 		if p.sim.written {
 			sequence, _ = p.sim.write(entry.Entry{Key: barrierKey(p.self)}, 0)
@@ -168,7 +168,7 @@ func (p *peer) wantExact() {
 		p.asking = false
 		p.barriers = append(p.barriers, barrier{sent, sequence})
 		p.reach()
-	}})
+	})
 }
 
 func (p *peer) newPresence() {

@@ -66,6 +66,9 @@ type stats struct {
 }
 
 func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*bucket, error) {
+	if err := checkServer(nc); err != nil {
+		return nil, err
+	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err

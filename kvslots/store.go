@@ -26,8 +26,8 @@ type Store struct {
 // returns when the peer's view is complete. The connection stays the caller's;
 // it must outlive the Store.
 //
-// The errors are ErrWrongBucket, ErrUnavailable, a *RangeError for the Config,
-// and what ctx ends with.
+// The errors are ErrServerTooOld, ErrWrongBucket, ErrUnavailable, a *RangeError
+// for the Config, and what ctx ends with.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return open(ctx, nc, cfg, nil)
 }

@@ -20,7 +20,8 @@ import (
 )
 
 var (
-	historyTime = flag.Duration("history", 15*time.Second, "how long the histories that are checked for linearizability last")
+	historyTime = flag.Duration("history", 10*time.Second, "how long the histories that are checked for linearizability last")
+	checkTime   = flag.Duration("check", 30*time.Second, "how long a history may be checked before that is given up")
 	historySeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 )
 
@@ -346,7 +347,7 @@ func runHistory(t *testing.T, set setting) {
 		t.Logf("peer %d: %+v", i, s.bucket.stats)
 	}
 	began := time.Now()
-	result := porcupine.CheckOperationsTimeout(modelOfPools, h.ops, 2*time.Minute)
+	result := porcupine.CheckOperationsTimeout(modelOfPools, h.ops, *checkTime)
 	t.Logf("checked in %s: %s", time.Since(began).Round(time.Millisecond), result)
 	if result == porcupine.Unknown {
 		t.Log("too many operations at once to decide in time")

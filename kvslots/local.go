@@ -18,17 +18,19 @@ const (
 // local is what this peer is doing in one pool. It is there only while
 // somebody is at it.
 type local struct {
-	id       entry.Hash
-	flight   rules.InFlight
-	queue    []*borrow            // those who have come, in their order, and are not further yet
-	joining  []*borrow            // their ticket is sent
-	waiting  map[uint64]*borrow   // they stand in the line, by ticket
-	claims   map[*borrow]struct{} // their claim is sent, and not judged yet
-	refusing map[*borrow]struct{} // they will be refused if the view still says so after a barrier
-	names    []ticketName         // free names of tickets
-	named    int                  // names in use and free
-	held     uint64               // the view must reach this before anything is chosen
-	paused   rules.Instant        // nothing is written before
+	id          entry.Hash
+	flight      rules.InFlight
+	queue       []*borrow            // those who have come, in their order, and are not further yet
+	joining     []*borrow            // their ticket is sent
+	waiting     map[uint64]*borrow   // they stand in the line, by ticket
+	claims      map[*borrow]struct{} // their claim is sent, and not judged yet
+	refusing    map[*borrow]struct{} // they will be refused if the view still says so after a barrier
+	names       []ticketName         // free names of tickets
+	named       int                  // names in use and free
+	incarnation uint64               // of the pool, when it was last looked at
+	undecided   bool                 // the pool seems to be gone, but the view is not exact
+	held        uint64               // the view must reach this before anything is chosen
+	paused      rules.Instant        // nothing is written before
 
 	nameSession entry.Hash // whose numbers nextNumber counts
 	nextNumber  int
@@ -80,7 +82,7 @@ func (lp *local) all() []*borrow {
 // tidy forgets the local when nobody is at it. The names of tickets are kept
 // for as long as their markers live: a new name would leave a new marker.
 func (b *bucket) tidy(lp *local) {
-	if len(lp.claims) == 0 {
+	if len(lp.claims) == 0 && !lp.undecided {
 		delete(b.claiming, lp)
 	} else {
 		b.claiming[lp] = struct{}{}

@@ -11,7 +11,7 @@ func TestSoak(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	*historyTime, *stormRounds = time.Minute, 20
+	*historyTime, *stormRounds, *checkTime = time.Minute, 20, 5*time.Minute
 	t.Run("many doors", TestOneSemaphoreManyDoors)
 	t.Run("lagging views", TestLaggingViews)
 	t.Run("boundary storm", TestBoundaryStorm)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func askCommand(env lookupEnv, use, short, long string, args cobra.PositionalArg
 	command := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Long:  long + "\n\nThe gateway is asked over HTTP, or, with --nats-url, over NATS. Every flag has an environment twin:\n--nats-url is KVSLOTS_NATS_URL.",
+		Long:  strings.TrimSpace(long) + "\n\nThe gateway is asked over HTTP, or, with --nats-url, over NATS. Every flag has an environment twin:\n--nats-url is KVSLOTS_NATS_URL.",
 		Args:  args,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := applyEnvironment(command.Flags(), env); err != nil {

@@ -16,6 +16,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 // doors are the ways to a gateway; each gives the flags that choose it.
@@ -27,6 +32,38 @@ var doors = []struct {
 		p := startServe(t, noEnv, "--data-dir", t.TempDir())
 		return p, []string{"--server", p.url}
 	}},
+	{"nats", func(t *testing.T) (*program, []string) {
+		p, url := startNATSDoor(t)
+		return p, []string{"--nats-url", url}
+	}},
+}
+
+// startNATSDoor runs a NATS, a gateway that answers there, and a serve beside
+// it, over which the tests look at the same pools.
+func startNATSDoor(t *testing.T) (p *program, url string) {
+	t.Helper()
+	_, url = runNATS(t, jetStreamOptions(t))
+	p = startServe(t, noEnv, "--nats-url", url)
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := kvslots.Open(t.Context(), nc, kvslots.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := natsapi.Start(nc, natsapi.Config{Pools: store, Lending: gateway.NewLending(), Version: "0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = service.Close(ctx)
+		_ = store.Close(ctx)
+		nc.Close()
+	})
+	return p, url
 }
 
 // overDoors runs a test over each door.

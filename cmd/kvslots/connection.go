@@ -118,8 +118,7 @@ func (c *connection) dial() (lender, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc.Close()
-	return nil, fmt.Errorf("NATS: not yet")
+	return newNATSLender(nc), nil
 }
 
 func (c *natsConnection) dial() (*nats.Conn, error) {

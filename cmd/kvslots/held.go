@@ -6,17 +6,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// held is a lease in our hands. Its times are those of bootTime, counted from
-// when the request was sent: when the gateway granted it is not known, but
-// certainly not before.
+// held is a lease in our hands. Its times are those of bootTime.
 type held struct {
 	pool  uuid.UUID
 	lease leaseAnswer
-	sent  time.Duration
+	began time.Duration // or later
+}
+
+// newHeld counts from when the request was sent: when the answer was is not
+// known. What the gateway says that it waited before the lease began is no part
+// of the lease; over HTTP it does not say.
+func newHeld(pool uuid.UUID, lease leaseAnswer, sent time.Duration) held {
+	return held{pool, lease, sent + lease.waited}
 }
 
 // end is when the lease may be over.
-func (h held) end() time.Duration { return h.sent + h.lease.ttl() }
+func (h held) end() time.Duration { return h.began + h.lease.ttl() }
 
 // kill is when nothing may run any more.
 func (h held) kill() time.Duration { return h.end() - margin(h.lease.ttl()) }
@@ -25,7 +30,7 @@ func (h held) kill() time.Duration { return h.end() - margin(h.lease.ttl()) }
 func (h held) term(killAfter time.Duration) time.Duration { return h.kill() - killAfter }
 
 // renewal is when to renew, if that can be done.
-func (h held) renewal() time.Duration { return h.sent + h.lease.ttl()/3 }
+func (h held) renewal() time.Duration { return h.began + h.lease.ttl()/3 }
 
 // useful tells whether enough is left of the lease to begin something: half of
 // what there was, or more.

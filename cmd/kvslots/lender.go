@@ -46,6 +46,8 @@ type (
 		ExpiresAtUnix int64     `json:"expires_at_unix"`
 		ExpiresIn     int64     `json:"expires_in"` // seconds
 		Fence         uint64    `json:"fence"`
+
+		waited time.Duration // before the lease began, if the gateway tells
 	}
 
 	deletedAnswer struct {

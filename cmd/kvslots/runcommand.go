@@ -39,8 +39,8 @@ Exit codes of its own: 75, no slot in time, nothing was run; 124, the lease was 
 ended; 126 and 127, the command cannot be executed or found, nothing was borrowed.
 
 Over NATS the lease is renewed for as long as the command runs. Over HTTP there is no renewal: --ttl is the limit, and
-it is counted from when the slot was asked for, so it should be well above --wait. A lease of which the wait has left too
-little is returned and a new one borrowed.
+it is counted from when the slot was asked for, so it should be well above --wait. A lease of which the wait has left
+less than half is returned and a new one borrowed.
 
 Before the lease can end, the command gets SIGTERM, and SIGKILL when --kill-after is over: both early enough for the
 lease to outlive it, also when the machine was suspended meanwhile. This needs kvslots itself to run; should it be
@@ -56,7 +56,7 @@ With --json the lease is printed first, on standard output.
 
 func runCommand(env lookupEnv) *cobra.Command {
 	r := &runner{}
-	command, a := askCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] -- command [argument…]",
+	command, a := askCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp+poolHelp, nil,
 		func(ctx context.Context, a *asking, command *cobra.Command, args []string) error {
 			dash := command.ArgsLenAtDash()
@@ -72,6 +72,7 @@ func runCommand(env lookupEnv) *cobra.Command {
 			r.asking, r.command, r.argv = a, command, args[dash:]
 			return r.run(ctx, args[:dash])
 		})
+	command.DisableFlagsInUseLine = true // they come before the command
 	r.terms.addFlags(command.Flags())
 	command.Flags().Var(duration{&r.killAfter, 0, time.Hour, false}, "kill-after",
 		"time for the command to end after SIGTERM; 0 means a third of --ttl, at most 10s")
@@ -190,7 +191,7 @@ func (r *runner) renewed(ctx context.Context, from lender, lease held) (held, er
 	if err != nil {
 		return lease, err
 	}
-	return held{lease.pool, answer, sent}, nil
+	return newHeld(lease.pool, answer, sent), nil
 }
 
 // borrow borrows once. A signal that would have ended us ends the wait; what
@@ -206,7 +207,7 @@ func (r *runner) borrow(ctx context.Context, from lender, pool uuid.UUID, wait t
 	go func() {
 		sent := bootTime()
 		answer, err := from.borrow(ctx, pool, r.ttl, wait)
-		done <- result{held{pool, answer, sent}, err}
+		done <- result{newHeld(pool, answer, sent), err}
 	}()
 	for {
 		select {

@@ -3,13 +3,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -108,6 +112,101 @@ func TestRunCommandWithMoreThanIsLent(t *testing.T) {
 	wantCall(t, 1, "", "kvslots: the gateway lends for 2s at most, .*\n", shell(door, `echo ran`, "--kill-after", "10s")...)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 	wantCall(t, 124, "", ".*about to end.*", shell(door, `sleep 60`, "--kill-after", "1s")...)
+}
+
+// Over NATS the lease is renewed for as long as the command runs.
+func TestRunCommandRenews(t *testing.T) {
+	p, url := startNATSDoor(t)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wantCall(t, 5, "", "", shell([]string{"--nats-url", url}, `sleep 5; exit 5`, "--ttl", "2s")...)
+	}()
+	p.waitForState(t, `"in_use":1`)
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":60}`, 200, "")
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second): // it was returned, so it must be about to end
+		t.Error("somebody else had the slot while the command ran")
+	}
+	<-done
+}
+
+// No gateway can be reached to renew at: the command is over before the lease
+// is, by the record of the server.
+func TestRunCommandLosesTheGateways(t *testing.T) {
+	p, url := startNATSDoor(t)
+	url, cut := throughWire(t, url)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out, code := newLogs(), make(chan int, 1)
+	args := shell([]string{"--nats-url", url}, `trap '' TERM; while :; do date +alive%s%N; sleep 0.02; done`, "--ttl", "3s", "--kill-after", "500ms")
+	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+	waitFor(t, func() bool { return strings.Contains(out.String(), "alive") })
+	cut()
+	_, answer := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":60,"wait":60}`)
+	free := time.Now()
+	if got := <-code; got != exitLost || !strings.Contains(answer, `"position":0`) {
+		t.Errorf("exit code %d, then %s", got, answer)
+	}
+	signs := regexp.MustCompile(`alive([0-9]+)`).FindAllStringSubmatch(out.String(), -1)
+	var last int64
+	fmt.Sscan(signs[len(signs)-1][1], &last)
+	if left := free.Sub(time.Unix(0, last)); left < 0 {
+		t.Errorf("the command ran %s longer than its lease", -left)
+	}
+}
+
+// throughWire leads to a NATS by a wire that can be cut.
+func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	carry := func(to, from net.Conn) {
+		defer to.Close()
+		_, _ = io.Copy(to, from)
+	}
+	running.Go(func() {
+		for {
+			near, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", strings.TrimPrefix(natsURL, "nats://"))
+			if err != nil {
+				near.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { near.Close() })
+			running.Go(func() { carry(near, far) })
+			running.Go(func() { carry(far, near) })
+		}
+	})
+	cut = func() {
+		ln.Close()
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(cut)
+	return "nats://" + ln.Addr().String(), cut
+}
+
+// A lease that was ended elsewhere ends the command.
+func TestRunCommandLosesItsPool(t *testing.T) {
+	p, url := startNATSDoor(t)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out, code := newLogs(), make(chan int, 1)
+	args := shell([]string{"--nats-url", url}, `echo runs; exec sleep 60`, "--ttl", "3s")
+	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+	waitFor(t, func() bool { return strings.Contains(out.String(), "runs") })
+	p.want(t, "DELETE", "/l/"+pool, "", 200, "")
+	if got := <-code; got != exitLost || !strings.Contains(out.String(), "the lease is lost") {
+		t.Errorf("exit code %d:\n%s", got, out)
+	}
 }
 
 // self runs this program in a process of its own.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// pools is what kvslots.Client does.
+type pools interface {
+	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
+	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
+	Delete(ctx context.Context, pool uuid.UUID) error
+	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
+	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
+}
+
+// natsLender asks over NATS, whatever gateway takes the request.
+type natsLender struct {
+	pools pools
+	nc    *nats.Conn
+}
+
+func newNATSLender(nc *nats.Conn) *natsLender { return &natsLender{kvslots.Dial(nc), nc} }
+
+func (n *natsLender) close() { n.nc.Close() }
+
+func (n *natsLender) register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	state, err := n.pools.Register(ctx, pool, count)
+	return poolAnswerOf(pool, state), refusalOf(err)
+}
+
+func (n *natsLender) inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	state, err := n.pools.Inspect(ctx, pool)
+	return poolAnswerOf(pool, state), refusalOf(err)
+}
+
+func (n *natsLender) remove(ctx context.Context, pool uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return refusalOf(n.pools.Delete(ctx, pool))
+}
+
+func (n *natsLender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+requestTimeout)
+	defer cancel()
+	sent := time.Now()
+	lease, err := n.pools.Borrow(ctx, pool, ttl, wait)
+	return leaseAnswerOf(lease, sent, err)
+}
+
+func (n *natsLender) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	returned, err := n.pools.Return(ctx, pool, lease)
+	return returned, refusalOf(err)
+}
+
+func (n *natsLender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	sent := time.Now()
+	renewed, err := n.pools.Renew(ctx, pool, lease, ttl)
+	return leaseAnswerOf(renewed, sent, err)
+}
+
+func poolAnswerOf(pool uuid.UUID, state kvslots.State) poolAnswer {
+	return poolAnswer{pool, state.Count, state.InUse, state.Available(), state.Waiting}
+}
+
+// leaseAnswerOf describes a lease that was asked for at the given time. The
+// gateway says how long it waited before the lease began, and the client counts
+// that in.
+func leaseAnswerOf(lease *kvslots.Lease, sent time.Time, err error) (leaseAnswer, error) {
+	if err != nil {
+		return leaseAnswer{}, refusalOf(err)
+	}
+	began := lease.ExpiresAt().Add(-lease.TTL())
+	return leaseAnswer{
+		Lease:         lease.ID(),
+		Position:      lease.Position(),
+		ExpiresAtUnix: lease.ExpiresAt().Unix(),
+		ExpiresIn:     int64(lease.TTL() / time.Second),
+		Fence:         lease.Fence(),
+		waited:        max(began.Sub(sent), 0),
+	}, nil
+}
+
+// refusals are what REST answers to an error.
+var refusals = []struct {
+	err    error
+	status int
+	text   string
+}{
+	{kvslots.ErrNoSlot, http.StatusConflict, "no resource available"},
+	{kvslots.ErrNoPool, http.StatusNotFound, "no such pool"},
+	{kvslots.ErrNotHeld, http.StatusNotFound, "lease not held"},
+	{kvslots.ErrClosed, http.StatusServiceUnavailable, "draining"},
+	{kvslots.ErrUnavailable, http.StatusBadGateway, "the store did not answer; safe to retry"},
+}
+
+// refusalOf dresses an error of the client as the refusal that it stands for.
+// Others are failures on the way, which no gateway has answered.
+func refusalOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
+		return &refusal{http.StatusBadRequest, wrong.Error(), err}
+	}
+	for _, row := range refusals {
+		if errors.Is(err, row.err) {
+			return &refusal{row.status, row.text, err}
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("no gateway answered over NATS in time")
+	}
+	return err
+}

@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -21,7 +23,8 @@ func TestReadmeSession(t *testing.T) {
 		t.Fatalf("found only %d commands in the README", len(steps))
 	}
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	s := &session{server: strings.TrimPrefix(p.url, "http://"), vars: map[string]string{}}
+	_, nats := runNATS(t, jetStreamOptions(t))
+	s := &session{t: t, server: strings.TrimPrefix(p.url, "http://"), nats: nats, vars: map[string]string{}}
 	for _, step := range steps {
 		got, err := s.run(step.command)
 		if err != nil {
@@ -48,6 +51,26 @@ func TestReadmeFlags(t *testing.T) {
 			t.Errorf("the README gives another default of --%s than %s: %s", flag.Name, flag.DefValue, row)
 		}
 	})
+}
+
+// Every command is in the README, and every flag of it but those that all have.
+func TestReadmeCommands(t *testing.T) {
+	readme := readReadme(t)
+	var visit func(command *cobra.Command)
+	visit = func(command *cobra.Command) {
+		if !strings.Contains(readme, "`"+command.CommandPath()) && !command.HasSubCommands() {
+			t.Errorf("%s is not in the README", command.CommandPath())
+		}
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if !strings.Contains(readme, "--"+flag.Name) {
+				t.Errorf("--%s of %s is not in the README", flag.Name, command.CommandPath())
+			}
+		})
+		for _, sub := range command.Commands() {
+			visit(sub)
+		}
+	}
+	visit(rootCommand(noEnv))
 }
 
 // The targets that the README names are there.
@@ -91,14 +114,17 @@ func readmeSteps(t *testing.T) []step {
 	return steps
 }
 
-// session is a shell that knows variables and curl.
+// session is a shell that knows variables, curl and kvslots.
 type session struct {
+	t      *testing.T
 	server string
+	nats   string
+	code   int // of the last command
 	vars   map[string]string
 	leases []string // the README's and ours, in turn, as strings.NewReplacer wants them
 }
 
-var assignment = regexp.MustCompile(`^([A-Z]+)=(\S+)$`)
+var assignment = regexp.MustCompile(`^(?:export )?([A-Z_]+)=(\S+)$`)
 
 func (s *session) run(command string) (string, error) {
 	command = s.translate(command)
@@ -107,10 +133,30 @@ func (s *session) run(command string) (string, error) {
 		return "", nil
 	}
 	words := s.words(command)
-	if words[0] != "curl" {
-		return "", fmt.Errorf("only curl is known here, not %s", words[0])
+	switch words[0] {
+	case "curl":
+		return curl(words[1:])
+	case "kvslots":
+		return s.kvslots(words[1:]), nil
+	case "echo":
+		return strings.ReplaceAll(words[1], "$?", strconv.Itoa(s.code)), nil
 	}
-	return curl(words[1:])
+	return "", fmt.Errorf("only curl, kvslots and echo are known here, not %s", words[0])
+}
+
+// kvslots calls the program; the README's addresses are the defaults, so ours
+// are in the environment.
+func (s *session) kvslots(args []string) string {
+	env := map[string]string{"KVSLOTS_SERVER": "http://" + s.server}
+	if args[0] == "limit" {
+		env = map[string]string{"KVSLOTS_NATS_URL": s.nats}
+	}
+	for name, value := range s.vars {
+		env[strings.TrimPrefix(name, "$")] = value
+	}
+	terminal := newLogs()
+	s.code = run(s.t.Context(), args, strings.NewReader(""), terminal, terminal, envOf(env))
+	return strings.ReplaceAll(terminal.String(), "\n", "")
 }
 
 // words splits as a shell would: single quotes, and variables.
@@ -160,7 +206,7 @@ func curl(args []string) (string, error) {
 	return string(answer), err
 }
 
-var lease = regexp.MustCompile(`"lease":"([^"]*)"`)
+var lease = regexp.MustCompile(`(?:"lease":"|KVSLOTS_LEASE=)([-0-9a-f]{36})`)
 
 // learn remembers which lease of ours stands for one of the README's.
 func (s *session) learn(theirs, ours string) {
@@ -177,5 +223,6 @@ func (s *session) translate(text string) string {
 
 // anyTime blanks what differs from run to run.
 func anyTime(answer string) string {
-	return regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
+	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
+	return regexp.MustCompile(`(KVSLOTS_FENCE)=\d+`).ReplaceAllString(answer, `$1=…`)
 }

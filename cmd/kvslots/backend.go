@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
@@ -15,9 +14,10 @@ import (
 // backend is the NATS that holds the pools: an embedded one, or somebody
 // else's.
 type backend struct {
-	nc     *nats.Conn
-	server *natsembed.Server // nil when external
-	sync   string            // what /ready says
+	nc      *nats.Conn        // for the bucket
+	service *nats.Conn        // in the account of those who ask; nil when nobody can
+	server  *natsembed.Server // nil when external
+	sync    string            // what /ready says
 }
 
 func openBackend(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
@@ -31,41 +31,46 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if s.sync == string(natsembed.SyncInterval) {
 		log.Warn().Msg("sync interval: a power cut may take the last second's leases and returns with it; sync always does not")
 	}
-	server, err := natsembed.Start(ctx, natsembed.Config{
-		DataDir: s.dataDir,
-		Sync:    natsembed.Sync(s.sync),
-		Logger:  log.With().Str("component", "nats-server").Logger(),
-	})
+	cfg := s.embedded()
+	cfg.Logger = log.With().Str("component", "nats-server").Logger()
+	server, err := natsembed.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	nc, err := server.Connect(logConnection(log)...)
-	if err != nil {
-		return nil, errors.Join(err, server.Close())
+	b := &backend{server: server, sync: s.sync}
+	if b.nc, err = server.Connect(logConnection(log)...); err != nil {
+		return nil, errors.Join(err, b.close())
 	}
-	return &backend{nc: nc, server: server, sync: s.sync}, nil
+	if s.natsAddr == "" {
+		return b, nil
+	}
+	if b.service, err = server.ConnectService(append(logConnection(log), noBuffer)...); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
 }
 
+// noBuffer makes what is sent while NATS is away fail, rather than be sent
+// later: an answer with a lease would promise time that is over by then.
+var noBuffer = nats.ReconnectBufSize(-1)
+
 func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
-	options := append(logConnection(log),
-		nats.Name("kvslots"),
-		nats.MaxReconnects(-1),
-		nats.ReconnectWait(250*time.Millisecond),
-		// Without it two refusals in a row, as while a server is being
-		// configured anew, close the connection for good.
-		nats.IgnoreAuthErrorAbort(),
-	)
-	if s.natsUser != "" {
-		options = append(options, nats.UserInfo(s.natsUser, s.natsPassword))
-	}
-	if s.natsCreds != "" {
-		options = append(options, nats.UserCredentials(s.natsCreds))
-	}
-	nc, err := nats.Connect(s.natsURL, options...)
+	connection := s.connection()
+	options, err := connection.options()
 	if err != nil {
+		return nil, err
+	}
+	options = append(append(options, logConnection(log)...), nats.Name("kvslots"))
+	b := &backend{sync: "external"}
+	if b.nc, err = nats.Connect(s.natsURL, options...); err != nil {
 		return nil, fmt.Errorf("NATS: %w", err)
 	}
-	return &backend{nc: nc, sync: "external"}, nil
+	// A second connection, so that a flood of requests does not hold up the
+	// bucket's stream.
+	if b.service, err = nats.Connect(s.natsURL, append(options, noBuffer)...); err != nil {
+		return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
+	}
+	return b, nil
 }
 
 // logConnection tells what becomes of the connection. URLs are left out, or
@@ -86,9 +91,13 @@ func logConnection(log zerolog.Logger) []nats.Option {
 	}
 }
 
-// close ends the connection, then the server.
+// close ends the connections, then the server.
 func (b *backend) close() error {
-	b.nc.Close()
+	for _, nc := range []*nats.Conn{b.service, b.nc} {
+		if nc != nil {
+			nc.Close()
+		}
+	}
 	if b.server == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -25,7 +26,7 @@ func serveCommand(env lookupEnv) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
-		Long: "Serve pools over HTTP, from an embedded NATS server or from one that runs already.\n\n" +
+		Long: "Serve pools over HTTP and NATS, from an embedded NATS server or from one that runs already.\n\n" +
 			"Every flag has an environment twin (--http-addr is KVSLOTS_HTTP_ADDR) and a key in the\n" +
 			"configuration file; flag beats environment beats file. A bare number is seconds.\n" +
 			"SIGTERM drains and exits; a second one makes haste.",
@@ -82,8 +83,21 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore(store)) }()
+	lending := gateway.NewLending()
+	if nats.service != nil {
+		service, err := natsapi.Start(nats.service, natsapi.Config{
+			Pools:   store,
+			Lending: lending,
+			Version: versionName(),
+			Logger:  log.With().Str("component", "nats").Logger(),
+		})
+		if err != nil {
+			return fmt.Errorf("NATS: %w", err)
+		}
+		defer func() { err = errors.Join(err, closeService(service)) }()
+	}
 	logListening(log, ln, nats, s)
-	return serveHTTP(stop, hurry, newGateway(store, nats.sync, s, log), ln)
+	return serveHTTP(stop, hurry, newGateway(store, lending, nats.sync, s, log), ln)
 }
 
 func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logger) (*kvslots.Store, error) {
@@ -104,8 +118,14 @@ func closeStore(store *kvslots.Store) error {
 	return store.Close(ctx)
 }
 
-func newGateway(store *kvslots.Store, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
-	lending := gateway.NewLending()
+// closeService comes after the drain: nobody waits for a slot any more.
+func closeService(service *natsapi.Service) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return service.Close(ctx)
+}
+
+func newGateway(store *kvslots.Store, lending *gateway.Lending, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
 	return gateway.New(gateway.Config{
 		Store:     store,
 		Sync:      sync,
@@ -138,6 +158,9 @@ func logListening(log zerolog.Logger, ln net.Listener, nats *backend, s settings
 		event.Str("nats", nats.nc.ConnectedUrlRedacted())
 	} else {
 		event.Str("data_dir", s.dataDir)
+		if s.natsAddr != "" {
+			event.Str("nats", nats.server.ClientURL())
+		}
 	}
 	event.Msg("listening")
 }

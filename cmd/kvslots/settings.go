@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/natsembed"
 )
 
 // maxDuration is above any lease or wait that makes sense, and far below what
@@ -24,6 +27,15 @@ type settings struct {
 	natsCreds    string
 	natsUser     string
 	natsPassword string // a secret: never logged
+	natsToken    string // likewise
+	natsNkey     string
+	natsTLSCert  string
+	natsTLSKey   string
+	natsTLSCA    string
+
+	natsAddr     string
+	natsNkeys    string // separated by commas
+	natsInsecure bool
 
 	replicas int
 	maxTTL   time.Duration
@@ -55,10 +67,18 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(duration{&s.drainWait, 0, time.Hour, false}, "drain-wait", "keep listening for this long after SIGTERM, answering 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
 	flags.Var(choice{&s.sync, []string{"always", "interval"}}, "sync", "flush to disk before each acknowledgement, or once a second")
+	flags.Var(address{&s.natsAddr}, "nats-addr", "let NATS clients in on this address; without it the embedded server has no listener")
+	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "let in at --nats-addr who has one of these nkeys (comma-separated public keys)")
+	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "let everybody in at --nats-addr, from other machines, too")
 	flags.StringVar(&s.natsURL, "nats-url", s.natsURL, "use this NATS instead of embedding one (comma-separated URLs)")
 	flags.StringVar(&s.natsCreds, "nats-creds", s.natsCreds, "credentials file for --nats-url")
-	flags.StringVar(&s.natsUser, "nats-user", s.natsUser, "user for --nats-url")
-	flags.StringVar(&s.natsPassword, "nats-password", s.natsPassword, "password for --nats-url; better given as KVSLOTS_NATS_PASSWORD")
+	flags.StringVar(&s.natsNkey, "nats-nkey", s.natsNkey, "file with an nkey seed for --nats-url")
+	flags.StringVar(&s.natsUser, "nats-user", s.natsUser, "user for --nats-url, or whom to let in at --nats-addr")
+	flags.StringVar(&s.natsPassword, "nats-password", s.natsPassword, "the user's password; better given as KVSLOTS_NATS_PASSWORD")
+	flags.StringVar(&s.natsToken, "nats-token", s.natsToken, "token for --nats-url, or to be let in with at --nats-addr; better given as KVSLOTS_NATS_TOKEN")
+	flags.StringVar(&s.natsTLSCert, "nats-tls-cert", s.natsTLSCert, "file with our certificate, for --nats-url or --nats-addr")
+	flags.StringVar(&s.natsTLSKey, "nats-tls-key", s.natsTLSKey, "file with its key")
+	flags.StringVar(&s.natsTLSCA, "nats-tls-ca", s.natsTLSCA, "file with the authorities to trust for --nats-url; those whose client certificates are asked for at --nats-addr")
 	flags.Var(number{&s.replicas, 1, 5}, "replicas", "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(duration{&s.maxTTL, time.Second, maxDuration, true}, "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(duration{&s.maxWait, time.Second, maxDuration, true}, "max-wait", "longest wait for a slot; a larger wait is clamped to it")
@@ -73,31 +93,65 @@ func (s *settings) validate() error {
 	if s.natsURL == "" {
 		return s.validateEmbedded()
 	}
-	for _, text := range strings.Split(s.natsURL, ",") {
-		if !isNATSURL(strings.TrimSpace(text)) {
-			return usagef("--nats-url must be URLs such as nats://host:4222, separated by commas")
-		}
+	if s.natsAddr != "" || s.natsNkeys != "" || s.natsInsecure {
+		return usagef("--nats-addr, --nats-nkeys and --nats-insecure are for the embedded server: they exclude --nats-url")
 	}
-	if (s.natsUser == "") != (s.natsPassword == "") {
-		return usagef("--nats-user and --nats-password go together")
+	connection := s.connection()
+	return connection.validate()
+}
+
+// connection is how to reach the NATS of --nats-url.
+func (s *settings) connection() natsConnection {
+	return natsConnection{
+		url:   s.natsURL,
+		creds: s.natsCreds, user: s.natsUser, password: s.natsPassword, token: s.natsToken, nkey: s.natsNkey,
+		tlsCert: s.natsTLSCert, tlsKey: s.natsTLSKey, tlsCA: s.natsTLSCA,
 	}
-	if s.natsCreds != "" && s.natsUser != "" {
-		return usagef("--nats-creds and --nats-user exclude each other")
-	}
-	return nil
 }
 
 func (s *settings) validateEmbedded() error {
 	if s.dataDir == "" {
 		return usagef("--data-dir must not be empty")
 	}
-	if s.natsCreds != "" || s.natsUser != "" || s.natsPassword != "" {
-		return usagef("--nats-creds, --nats-user and --nats-password need --nats-url")
+	if s.natsCreds != "" || s.natsNkey != "" {
+		return usagef("--nats-creds and --nats-nkey need --nats-url")
+	}
+	if s.natsAddr == "" && (s.natsUser != "" || s.natsPassword != "" || s.natsToken != "" || s.natsTLSCert != "" || s.natsTLSKey != "" || s.natsTLSCA != "") {
+		return usagef("--nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr")
+	}
+	if s.natsAddr == "" && (s.natsNkeys != "" || s.natsInsecure) {
+		return usagef("--nats-nkeys and --nats-insecure need --nats-addr")
 	}
 	if s.replicas != 1 {
 		return usagef("--replicas %d needs --nats-url: the embedded server is a single one", s.replicas)
 	}
+	err := s.embedded().Validate()
+	if errors.Is(err, natsembed.ErrOpenListener) {
+		return usagef("--nats-addr can be reached from other machines, and would let everybody in: give --nats-user and " +
+			"--nats-password, --nats-token, --nats-nkeys, or --nats-tls-ca to ask for client certificates; or --nats-insecure")
+	}
+	if err != nil {
+		return usageError{err}
+	}
 	return nil
+}
+
+// embedded is the configuration of the embedded server.
+func (s *settings) embedded() natsembed.Config {
+	cfg := natsembed.Config{
+		DataDir: s.dataDir,
+		Sync:    natsembed.Sync(s.sync),
+		Addr:    s.natsAddr,
+		User:    s.natsUser, Password: s.natsPassword, Token: s.natsToken,
+		TLSCert: s.natsTLSCert, TLSKey: s.natsTLSKey, TLSCA: s.natsTLSCA,
+		Insecure: s.natsInsecure,
+	}
+	for _, key := range strings.Split(s.natsNkeys, ",") {
+		if key = strings.TrimSpace(key); key != "" {
+			cfg.Nkeys = append(cfg.Nkeys, key)
+		}
+	}
+	return cfg
 }
 
 // isNATSURL accepts what nats.Connect does: a host and port without a scheme,

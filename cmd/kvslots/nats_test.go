@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// natsURL is where the listener of a serve is.
+func (p *program) natsURL(t *testing.T) string {
+	t.Helper()
+	return p.logs.waitFor(t, "listening")["nats"].(string)
+}
+
+func connectNATS(t *testing.T, url string, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// Both doors lead to the same pools.
+func TestServeOverNATS(t *testing.T) {
+	p := startServe(t, envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}),
+		"--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-user", "u", "--log-level", "debug")
+	if nc, err := nats.Connect(p.natsURL(t)); !errors.Is(err, nats.ErrAuthorization) {
+		nc.Close()
+		t.Errorf("without a password: %v", err)
+	}
+	c := kvslots.Dial(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")))
+	id := uuid.MustParse(pool)
+	if _, err := c.Register(t.Context(), id, 1); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := c.Borrow(t.Context(), id, 30*time.Second, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
+	waited := make(chan error, 1)
+	go func() {
+		_, err := c.Borrow(t.Context(), id, 30*time.Second, 30*time.Second)
+		waited <- err
+	}()
+	p.eventually(t, "/l/"+pool, `"waiting":1`)
+	p.stop()
+	if err := <-waited; !errors.Is(err, kvslots.ErrUnavailable) || !strings.Contains(err.Error(), "draining") {
+		t.Errorf("the waiter was told %v", err)
+	}
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+	}
+	for _, secret := range []string{"hunter2", pool, lease.ID().String()} {
+		if strings.Contains(p.logs.String(), secret) {
+			t.Errorf("%s is in the logs:\n%s", secret, p.logs)
+		}
+	}
+}
+
+// A gateway on somebody else's NATS answers there, too, however it is let in.
+func TestServeOverAnExistingNATS(t *testing.T) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seedFile := filepath.Join(t.TempDir(), "seed")
+	if err := os.WriteFile(seedFile, seed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*server.Options)
+		args   []string
+		let    nats.Option
+	}{
+		{"token", func(o *server.Options) { o.Authorization = "t0ken" }, []string{"--nats-token", "t0ken"}, nats.Token("t0ken")},
+		{"nkey", func(o *server.Options) { o.Nkeys = []*server.NkeyUser{{Nkey: public}} }, []string{"--nats-nkey", seedFile}, nats.Nkey(public, pair.Sign)},
+		{"nothing", func(*server.Options) {}, nil, nats.Name("nobody")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			options := server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()}
+			c.change(&options)
+			_, url := runNATS(t, options)
+			p := startServe(t, noEnv, append(c.args, "--nats-url", "nats://"+closedPort(t)+", "+url)...)
+			client := kvslots.Dial(connectNATS(t, url, c.let))
+			if _, err := client.Register(t.Context(), uuid.MustParse(pool), 3); err != nil {
+				t.Error(err)
+			}
+			p.want(t, "GET", "/l/"+pool, "", 200, `"count":3`)
+			p.stop()
+			if code := p.exitCode(t); code != exitDone {
+				t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+			}
+		})
+	}
+}
+
+func TestNATSUsage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"open to all", []string{"--nats-addr", ":0"}, "--nats-addr can be reached from other machines"},
+		{"open to all, encrypted", []string{"--nats-addr", "0.0.0.0:0", "--nats-tls-cert", "c", "--nats-tls-key", "k"}, "or --nats-insecure"},
+		{"both", []string{"--nats-addr", ":0", "--nats-url", "a"}, "exclude --nats-url"},
+		{"nkeys elsewhere", []string{"--nats-nkeys", "U", "--nats-url", "a"}, "exclude --nats-url"},
+		{"nkeys for nothing", []string{"--nats-nkeys", "U"}, "need --nats-addr"},
+		{"token for nothing", []string{"--nats-token", "hunter2"}, "need --nats-url or --nats-addr"},
+		{"seed as a key", []string{"--nats-addr", "127.0.0.1:0", "--nats-nkeys", "SUhunter2"}, "public keys of users"},
+		{"user alone", []string{"--nats-addr", "127.0.0.1:0", "--nats-user", "u"}, "go together"},
+		{"certificate alone", []string{"--nats-addr", "127.0.0.1:0", "--nats-tls-cert", "c"}, "go together"},
+		{"creds", []string{"--nats-addr", "127.0.0.1:0", "--nats-creds", "c"}, "need --nats-url"},
+		{"two ways in", []string{"--nats-url", "a", "--nats-token", "hunter2", "--nats-nkey", "f"}, "exclude each other"},
+		{"no port", []string{"--nats-addr", "127.0.0.1"}, "must be host:port"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, _, stderr := call(t, noEnv, append([]string{"serve", "--data-dir", t.TempDir()}, c.args...)...)
+			if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "hunter2") {
+				t.Errorf("exit code %d, %s", code, stderr)
+			}
+		})
+	}
+}
+
+// TestReadmeNATS does what the README's NATS session says, with a socket.
+func TestReadmeNATS(t *testing.T) {
+	block := regexp.MustCompile("(?s)```text\n(.*?)```").FindStringSubmatch(readReadme(t))
+	if block == nil {
+		t.Fatal("no session in the README")
+	}
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.natsURL(t), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	lines := bufio.NewScanner(conn)
+	s := &session{}
+	for line := range strings.Lines(block[1]) {
+		line = strings.TrimSuffix(line, "\n")
+		text := s.translate(line[min(2, len(line)):])
+		switch {
+		case strings.HasPrefix(line, "> "):
+			if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
+				t.Fatal(err)
+			}
+		case !lines.Scan():
+			t.Fatalf("the server hung up before %q: %v", line, lines.Err())
+		default:
+			s.learn(text, lines.Text())
+			if got, want := onlyOurs(lines.Text()), onlyOurs(s.translate(text)); got != want {
+				t.Fatalf("got %s\nwant %s", got, want)
+			}
+		}
+	}
+}
+
+// onlyOurs blanks what differs from run to run: ids, times, and the server's
+// description of itself.
+func onlyOurs(line string) string {
+	line = regexp.MustCompile(`^INFO .*`).ReplaceAllString(line, "INFO …")
+	line = regexp.MustCompile(`_INBOX\.[0-9A-Za-z]{22}\.[0-9a-f]{32}`).ReplaceAllString(line, "_INBOX.…")
+	line = regexp.MustCompile(`^HMSG (.*) \d+ \d+$`).ReplaceAllString(line, "HMSG $1") // a header has a number in it
+	line = regexp.MustCompile(`Kvslots-Waited: \d+`).ReplaceAllString(line, "Kvslots-Waited: …")
+	return strings.TrimSpace(anyTime(line))
+}

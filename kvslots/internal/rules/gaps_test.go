@@ -263,6 +263,26 @@ func TestGapsAreBounded(t *testing.T) {
 	runtime.KeepAlive(&g)
 }
 
+// When too much was skipped to be told apart, only a barrier accounts for it that
+// was sent behind all of it.
+func TestGapsBeyondTelling(t *testing.T) {
+	var g rules.Gaps
+	last := uint64(0)
+	for i := range uint64(1025) { // one more than is told apart
+		last = 2*i + 1
+		g.Skip(last, last)
+	}
+	g.Explain(last)
+	g.Reached(last-1, last+10)
+	if g.Exact() {
+		t.Error("exact by a barrier that was sent too early")
+	}
+	g.Reached(last+1, last+10)
+	if !g.Exact() {
+		t.Error("not exact")
+	}
+}
+
 // Neither an entry that names what was not skipped, nor a barrier without a gap,
 // does anything.
 func TestGapsOfNothing(t *testing.T) {

@@ -140,6 +140,8 @@ func (s *scenario) entry(word string, o options) entry.Entry {
 		return config(simPool, int(o.number("count", 0)), incarnation)
 	case "delete":
 		return deleted(simPool, incarnation)
+	case "corrupt":
+		return corrupt(configKey(simPool))
 	case "forget":
 		return marker(configKey(simPool))
 	case "alive":
@@ -209,7 +211,7 @@ func (s *scenario) show() {
 		fmt.Fprintln(&s.out, "no pool")
 		return
 	}
-	fmt.Fprintf(&s.out, "registered: %v, count %d, in use %d, waiting %d\n", p.Registered(), p.Count(), p.InUse(), p.Waiting())
+	fmt.Fprintf(&s.out, "registered: %v at %d, count %d, in use %d, waiting %d\n", p.Registered(), p.ConfigRevision, p.Count(), p.InUse(), p.Waiting())
 	for position := range 8 {
 		if slot := p.Slot(position); slot != nil {
 			fmt.Fprintf(&s.out, "slot %d: %s\n", position, s.slot(slot))

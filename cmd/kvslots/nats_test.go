@@ -2,8 +2,15 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -118,6 +125,100 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Through the embedded server's listener, too, a borrower that dies while it
+// waits holds nobody up.
+func TestBorrowerDiesAtTheListener(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
+	nc := connectNATS(t, p.natsURL(t))
+	c, id := kvslots.Dial(nc), uuid.MustParse(pool)
+	if _, err := c.Register(t.Context(), id, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		held, err := c.Borrow(t.Context(), id, 10*time.Minute, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dying := connectNATS(t, p.natsURL(t), nats.NoReconnect())
+		died := make(chan struct{})
+		go func() {
+			defer close(died)
+			_, _ = kvslots.Dial(dying).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
+		}()
+		p.eventually(t, "/l/"+pool, `"waiting":1`)
+		next := make(chan error, 1)
+		go func() {
+			lease, err := c.Borrow(t.Context(), id, 10*time.Minute, 10*time.Second)
+			if err == nil {
+				_, err = lease.Return(t.Context())
+			}
+			next <- err
+		}()
+		p.eventually(t, "/l/"+pool, `"waiting":2`)
+		dying.Close()
+		<-died
+		for range 10 { // until the server has surely seen it
+			if _, err := nc.RTT(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := held.Return(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-next; err != nil {
+			t.Fatalf("the next in line: %v", err)
+		}
+	}
+}
+
+// TLS at the listener, and to a NATS that speaks it.
+func TestServeOverTLS(t *testing.T) {
+	cert, key := selfSigned(t)
+	listening := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0",
+		"--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-token", "t0ken")
+	c := kvslots.Dial(connectNATS(t, listening.natsURL(t), nats.RootCAs(cert), nats.Token("t0ken")))
+	if _, err := c.Register(t.Context(), uuid.MustParse(pool), 1); err != nil {
+		t.Error(err)
+	}
+
+	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), TLS: true, TLSConfig: config})
+	external := startServe(t, noEnv, "--nats-url", url, "--nats-tls-ca", cert)
+	external.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	if code, _, stderr := call(t, noEnv, "serve", "--http-addr", "127.0.0.1:0", "--nats-url", url); code != exitFailed {
+		t.Errorf("without the authority: exit code %d, %s", code, stderr)
+	}
+}
+
+// selfSigned writes a certificate for 127.0.0.1, and its key.
+func selfSigned(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:        true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert = writeFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	key = writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})))
+	return cert, key
 }
 
 func TestNATSUsage(t *testing.T) {

@@ -66,6 +66,10 @@ func (s *Service) handle(name string, room chan struct{}, serve func(r *request)
 		if !r.trustworthy() {
 			return
 		}
+		if len(r.body) > wire.MaxBody { // while it is the only one in memory
+			s.answer(r, nil, wire.ErrTooLarge)
+			return
+		}
 		select {
 		case room <- struct{}{}:
 		default:

@@ -35,6 +35,7 @@ func (s *Service) wait(r *request) (pool uuid.UUID, name string, lease *kvslots.
 	if name, err = r.name(); err != nil {
 		return pool, "", nil, err
 	}
+	r.drop()
 	ctx, end := s.lending.Begin(s.ctx)
 	defer end()
 	ctx, done := s.requests.begin(ctx, name)

@@ -29,6 +29,9 @@ func newRequest(m micro.Request, count *counter) *request {
 	return &request{body: m.Data(), reply: m.Reply(), header: m.Headers(), arrived: time.Now(), count: count}
 }
 
+// drop lets go of what has been read, since the request may wait for long.
+func (r *request) drop() { r.body, r.header = nil, nil }
+
 // trustworthy tells whether the answer may be sent to where the requester wants
 // it. A server asks nobody's permission for a reply subject, so a requester
 // could have the service write where only the service may: to the bucket's own
@@ -48,7 +51,7 @@ func (r *request) name() (string, error) {
 	if n := utf8.RuneCountInString(names[0]); n < 1 || n > maxName {
 		return "", &kvslots.RangeError{Field: RequestHeader, Range: "1 to " + strconv.Itoa(maxName) + " characters"}
 	}
-	return names[0], nil
+	return strings.Clone(names[0]), nil // not a part of all the headers
 }
 
 // waited is what WaitedHeader says of a lease: rounded down, so that whoever

@@ -15,6 +15,10 @@ import (
 const (
 	barrierRetry = 50 * time.Millisecond
 
+	// barrierTimeout is how long a barrier may go unanswered: it may have been
+	// sent to a leader that was one no more. Another one does no harm.
+	barrierTimeout = 500 * time.Millisecond
+
 	// patience is how long a question may stay without an answer when nothing
 	// else bounds it: then the store is unavailable.
 	patience = 5 * time.Second
@@ -172,7 +176,7 @@ func (b *bucket) sendBarrier() bool {
 	}
 	b.mu.Unlock()
 
-	revision, err := b.barrierRevision(<-acked)
+	revision, err := b.barrierRevision(within(acked, barrierTimeout))
 	b.mu.Lock()
 	if err != nil || b.world != world {
 		b.asked = append(questions, b.asked...)
@@ -205,6 +209,18 @@ func (b *bucket) sendBarrier() bool {
 		b.mu.Unlock()
 	}
 	return true
+}
+
+// within waits for an answer, but not for long.
+func within(acked <-chan ack, d time.Duration) ack {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case a := <-acked:
+		return a
+	case <-t.C:
+		return ack{err: errUnknown}
+	}
 }
 
 // settleExact judges again what could not be judged while the view was not

@@ -96,6 +96,8 @@ func outcomeOf(t *testing.T, err error) outcome {
 		return notHeld
 	case errors.Is(err, context.Canceled):
 		return gaveUp
+	case errors.Is(err, ErrUnavailable):
+		return unknown
 	}
 	t.Errorf("unexpected error: %v", err)
 	return gaveUp
@@ -296,20 +298,25 @@ func (o *observer) see(m *nats.Msg) {
 // setting is a set of peers and what is between them and the stream.
 type setting struct {
 	peers, clients, pools int
+	replicas              int
+	connect               func(peer int) *nats.Conn // nil: to a server of the test's own
 	hook                  func(peer int, r *rand.Rand) hook
 	disturb               func(ctx context.Context, stores []*Store, r *rand.Rand)
 }
 
 func runHistory(t *testing.T, set setting) {
 	t.Logf("seed %d", *historySeed)
-	srv := kvslotstest.Start(t, "")
+	if set.connect == nil {
+		srv := kvslotstest.Start(t, "")
+		set.connect = func(int) *nats.Conn { return srv.Connect() }
+	}
 	var stores []*Store
 	for i := range set.peers {
 		var between hook
 		if set.hook != nil {
 			between = set.hook(i, rand.New(rand.NewPCG(*historySeed, uint64(1000+i))))
 		}
-		s, err := open(t.Context(), srv.Connect(), Config{}, between)
+		s, err := open(t.Context(), set.connect(i), Config{Replicas: set.replicas}, between)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +325,7 @@ func runHistory(t *testing.T, set setting) {
 	}
 	h := newHistory(t, set.pools)
 	h.lagging = set.hook != nil
-	watched := observe(t, srv.Connect())
+	watched := observe(t, set.connect(0))
 	until := time.Now().Add(*historyTime)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -47,6 +47,7 @@ const (
 	noSlot
 	notHeld
 	gaveUp
+	unknown // the store was unavailable
 )
 
 type output struct {
@@ -109,6 +110,9 @@ func (p poolModel) step(in input, out output) []poolModel {
 			(out.state.InUse == q.inUse() || (in.lagging && out.state.InUse > q.inUse()))
 	}
 	without, held := p.without(in.lease)
+	if out.outcome == unknown {
+		return p.either(in, without)
+	}
 	switch in.kind {
 	case opRegister:
 		p.registered, p.count = true, in.count
@@ -169,6 +173,20 @@ func (p poolModel) borrow(in input, out output) []poolModel {
 	return nil
 }
 
+// either is what there may be after an operation that has happened or not.
+func (p poolModel) either(in input, without poolModel) []poolModel {
+	after := p
+	switch in.kind {
+	case opRegister:
+		after.registered, after.count = true, in.count
+	case opDelete:
+		after = poolModel{fence: p.fence}
+	case opReturn:
+		after = without
+	}
+	return []poolModel{p, after}
+}
+
 // take is a claim that nobody was told of; it may have been seen or not.
 func (p poolModel) take(lease int) []poolModel {
 	after := []poolModel{p}
@@ -209,7 +227,7 @@ var modelOfPools = func() porcupine.Model {
 
 func describe(in input, out output) string {
 	kinds := [...]string{"register", "inspect", "delete", "borrow", "return", "renew", "expire", "take", "phantom"}
-	outcomes := [...]string{"done", "no pool", "no slot", "not held", "gave up"}
+	outcomes := [...]string{"done", "no pool", "no slot", "not held", "gave up", "unknown"}
 	return fmt.Sprintf("%s(count %d, lease %d) %s count=%d in_use=%d position=%d fence=%d",
 		kinds[in.kind], in.count, in.lease, outcomes[out.outcome], out.state.Count, out.state.InUse, out.position, out.fence%1e9)
 }

@@ -15,8 +15,7 @@ type Pool struct {
 	config    entry.ConfigValue // zero where none is registered
 	configAt  time.Time         // of the configuration's last entry
 	configSet bool              // the configuration's key has a value, readable or not
-	past      uint64            // the incarnation before
-	pastUntil uint64            // the revision that ended it
+	past      []past            // the last incarnations before
 	slots     []*Slot           // by position; nil where the key was never seen
 	live      positions         // an index of slots: the lent ones
 	doubted   []*Slot           // slots with claims that are not known to be good
@@ -25,6 +24,16 @@ type Pool struct {
 	line      line
 	queued    bool // in the world's queue of markers
 }
+
+// past is an incarnation that was.
+type past struct {
+	incarnation uint64
+	until       uint64 // the revision that ended it
+}
+
+// maxPast bounds the incarnations that are remembered: long enough for whoever
+// still waits to hear about one.
+const maxPast = 16
 
 // Registered tells whether the pool exists.
 func (p *Pool) Registered() bool { return p.config.Incarnation != 0 && !p.config.Deleted }
@@ -40,7 +49,12 @@ func (p *Pool) Incarnation() uint64 {
 // Had tells whether the pool was registered under that incarnation when the
 // stream stood at the given revision, which the view has reached.
 func (p *Pool) Had(incarnation, revision uint64) bool {
-	return p.knows(incarnation) || (p.past == incarnation && revision < p.pastUntil)
+	for _, past := range p.past {
+		if past.incarnation == incarnation {
+			return revision < past.until
+		}
+	}
+	return p.knows(incarnation)
 }
 
 // Count is the number of slots in force.

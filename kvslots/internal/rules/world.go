@@ -148,9 +148,13 @@ func (w *World) applyConfig(e entry.Entry) {
 	before := p.Incarnation()
 	p.config = e.Config // zero for a marker and for a corrupt value
 	if before != 0 && before != p.Incarnation() {
-		p.past, p.pastUntil = before, e.Revision
+		until := e.Revision
 		if p.Registered() {
-			p.pastUntil = e.Previous // the deletion itself was skipped
+			until = e.Previous // the deletion itself was skipped
+		}
+		p.past = append(p.past, past{before, until})
+		if len(p.past) > maxPast {
+			p.past = p.past[1:]
 		}
 	}
 	if e.Marker {

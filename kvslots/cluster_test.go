@@ -1,0 +1,33 @@
+package kvslots
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// On a cluster, with the bucket replicated, peers at different servers are one
+// semaphore, and stay one while the stream's leader changes.
+func TestReplicated(t *testing.T) {
+	cluster := kvslotstest.StartCluster(t)
+	nc := cluster.Connect()
+	runHistory(t, setting{
+		peers: 3, clients: 20, pools: 20, replicas: 3,
+		connect: func(int) *nats.Conn { return cluster.Connect() },
+		disturb: func(ctx context.Context, _ []*Store, _ *rand.Rand) {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(2 * time.Second):
+				}
+				_, _ = nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+streamName, nil, time.Second)
+			}
+		},
+	})
+}

@@ -32,3 +32,12 @@ func startChild(command *exec.Cmd, shared bool) (*child, error) {
 	}()
 	return c, <-started
 }
+
+func (c *child) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -44,7 +43,7 @@ func interrupted(ctx context.Context) error {
 	if !ok {
 		return context.Cause(ctx)
 	}
-	return exitError{signalled(cause.Signal), fmt.Errorf("%w, nothing borrowed", cause)}
+	return exitError{signalled(cause.Signal), cause}
 }
 
 // signalled is the exit code of a process that died of a signal.

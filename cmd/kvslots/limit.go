@@ -55,6 +55,9 @@ func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
 			if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 				return usagef("%w", wrong)
 			}
+			if err != nil && ctx.Err() != nil {
+				return interrupted(ctx)
+			}
 			return err
 		},
 	}

@@ -1,4 +1,5 @@
-// Command kvslots lends numbered slots: "kvslots serve" runs the gateway.
+// Command kvslots lends numbered slots: "kvslots serve" runs the gateway, the
+// other commands ask one.
 package main
 
 import (

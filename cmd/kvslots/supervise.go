@@ -40,13 +40,14 @@ func (r *runner) supervise(ctx context.Context, from lender, lease held, child *
 	defer s.joinRenewal(cancel)
 	stopped := ctx.Done()
 	for {
+		if child.ended() {
+			s.endRest()
+			return s.exit()
+		}
 		s.act(ctx, bootTime())
 		wake := time.NewTimer(s.pause(bootTime()))
 		select {
 		case <-child.done:
-			wake.Stop()
-			s.endRest()
-			return s.exit()
 		case sig := <-r.signals:
 			s.pass(ctx, sig)
 		case got := <-s.renewals:
@@ -127,9 +128,11 @@ func (s *supervision) renew(ctx context.Context) {
 		return
 	}
 	s.renewing = true
-	left := s.lease.term(s.killAfter) - bootTime()
+	// Not all of the time that is left: the next try may meet a gateway that
+	// answers.
+	patience := min(s.lease.term(s.killAfter)-bootTime(), max(s.lease.lease.ttl()/6, time.Second))
 	go func(lease held) {
-		ctx, cancel := context.WithTimeout(ctx, max(left, 0))
+		ctx, cancel := context.WithTimeout(ctx, max(patience, 0))
 		defer cancel()
 		lease, err := s.runner.renewed(ctx, s.from, lease)
 		s.renewals <- renewal{lease, err}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a pseudo-terminal: what a person types goes in, what is shown
+// comes out.
+type terminal struct {
+	person *os.File
+	shown  *logs
+}
+
+// onTerminal runs this program as the foreground of a terminal.
+func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no pseudo-terminals here: ", err)
+	}
+	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := exec.Command(path, args...)
+	process.Env = append(os.Environ(), asProgram+"=1")
+	process.Stdin, process.Stdout, process.Stderr = theirs, theirs, theirs
+	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	shown, done := newLogs(), make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(shown, person)
+	}()
+	t.Cleanup(func() {
+		process.Process.Kill()
+		person.Close()
+		<-done
+	})
+	return process, &terminal{person, shown}
+}
+
+// At a terminal the command can read from it, and gets Ctrl-C from it, once.
+func TestRunCommandAtATerminal(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	script := `read line; echo "read $line"; trap 'echo interrupted' INT; echo ready; while ! read line; do :; done; echo "again $line"; exit 6`
+	process, term := onTerminal(t, shell([]string{"--server", p.url}, script)...)
+	fmt.Fprintln(term.person, "hello")
+	waitFor(t, func() bool { return strings.Contains(term.shown.String(), "ready") })
+	fmt.Fprint(term.person, "\x03")
+	waitFor(t, func() bool { return strings.Contains(term.shown.String(), "interrupted") })
+	fmt.Fprintln(term.person, "bye")
+	_ = process.Wait()
+	if code := process.ProcessState.ExitCode(); code != 6 {
+		t.Errorf("exit code %d", code)
+	}
+	waitFor(t, func() bool { return strings.Contains(term.shown.String(), "again bye") })
+	if got := term.shown.String(); !strings.Contains(got, "read hello") || strings.Count(got, "interrupted") != 1 {
+		t.Errorf("shown:\n%s", got)
+	}
+	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+}
+
+// Ctrl-Z, where it reaches only us: the command stops with us, and goes on with
+// us.
+func TestRunCommandStops(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out := newLogs()
+	process := self(t, out, shell([]string{"--server", p.url}, `echo pid $$; exec sleep 60`)...)
+	waitFor(t, func() bool { return childPID.MatchString(out.String()) })
+	var command int
+	fmt.Sscan(childPID.FindStringSubmatch(out.String())[1], &command)
+	ours := process.Process.Pid
+	for _, step := range []struct {
+		signal  syscall.Signal
+		stopped bool
+	}{
+		{syscall.SIGTSTP, true}, {syscall.SIGCONT, false}, {syscall.SIGTSTP, true}, {syscall.SIGCONT, false},
+	} {
+		if err := process.Process.Signal(step.signal); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return isStopped(t, ours) == step.stopped && isStopped(t, command) == step.stopped })
+	}
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+	if code := process.ProcessState.ExitCode(); code != 128+15 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// isStopped reads a process's state.
+func isStopped(t *testing.T, pid int) bool {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(state, "T")
+}

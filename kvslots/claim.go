@@ -124,9 +124,13 @@ func (b *bucket) orphan(lp *local, op *borrow, key entry.Key, attempt claim) {
 		return
 	}
 	b.orphans[hash] = struct{}{}
-	b.spoil(key, attempt.expected, func(actual uint64) {
-		// Somebody's entry is there. When the view has reached it, it is known
-		// whose; adopt has purged it by then if it was the orphan.
+	b.spoil(key, attempt.expected, func(actual uint64, entry bool) {
+		if !entry {
+			delete(b.orphans, hash)
+			return
+		}
+		// When the view has reached what is there, it is known whose it is;
+		// adopt has purged it by then if it was the orphan.
 		b.put(&question{revision: max(actual, 1), loose: true, done: make(chan struct{}), try: func() bool {
 			delete(b.orphans, hash)
 			return true

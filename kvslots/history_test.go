@@ -324,7 +324,7 @@ func runHistory(t *testing.T, set setting) {
 		stores = append(stores, s)
 	}
 	h := newHistory(t, set.pools)
-	h.lagging = set.hook != nil
+	h.lagging = set.hook != nil || set.replicas > 1
 	watched := observe(t, set.connect(0))
 	until := time.Now().Add(*historyTime)
 	ctx, stop := context.WithCancel(t.Context())

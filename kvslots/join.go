@@ -57,8 +57,13 @@ func (b *bucket) joined(lp *local, op *borrow, name ticketName, a ack) {
 		}
 		b.freeName(lp, op.name, a.revision)
 	case errors.Is(a.err, errUnknown), errors.Is(a.err, errGone):
-		b.spoil(op.ticketKey, name.revision, func(actual uint64) {
-			b.release(op.ticketKey, actual, 0, b.freer(lp, name))
+		key := op.ticketKey
+		b.spoil(key, name.revision, func(actual uint64, entry bool) {
+			if entry { // nobody else writes under that name
+				b.release(key, actual, 0, b.freer(lp, name))
+			} else {
+				b.freeName(lp, name, actual)
+			}
 		})
 	default:
 		b.freeName(lp, name, name.revision)

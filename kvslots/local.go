@@ -186,24 +186,27 @@ func (b *bucket) purged(key entry.Key, revision uint64, a ack) {
 
 // spoil makes sure that a write of which nothing is known will not be found
 // later: a purge at the same expected revision beats it, or finds what beat
-// both. If that may be our own write, found purges it.
-func (b *bucket) spoil(key entry.Key, expected uint64, found func(revision uint64)) {
+// both. done is told what is there now, and whether it is somebody's entry: it
+// may be the very write.
+func (b *bucket) spoil(key entry.Key, expected uint64, done func(revision uint64, entry bool)) {
 	b.releases++
 	b.send(purge(key, expected, 0), func(a ack) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.releases--
 		switch {
-		case a.err == nil, errors.Is(a.err, errGone):
+		case a.err == nil:
+			done(a.revision, false)
 		case errors.Is(a.err, errConflict):
-			found(a.revision)
+			done(a.revision, true)
+		case errors.Is(a.err, errGone):
 		default:
 			b.releases++
 			time.AfterFunc(releaseRetry, func() {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.releases--
-				b.spoil(key, expected, found)
+				b.spoil(key, expected, done)
 			})
 		}
 	})

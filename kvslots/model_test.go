@@ -33,7 +33,7 @@ type input struct {
 	pool  int
 	count int
 	lease int // a number of the test's own; of a borrower that gave up, too
-	// Views skip entries. A peer that cannot know whether its claim was good
+	// Views skip entries, or the leader changes. A peer that cannot know whether its claim was good
 	// withdraws it, and until then others count it. So there may seem to be one
 	// slot less than there is; never one more.
 	lagging bool

@@ -1,0 +1,75 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// The stream's leader dies: what was under way ends with an error or is found
+// again, nobody gets a slot twice, and it goes on with the next leader.
+func TestLimiterOutlivesALeader(t *testing.T) {
+	cluster := kvslotstest.StartCluster(t)
+	l, err := NewLimiter(t.Context(), cluster.Connect(), LimiterConfig{Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	var holders, jobs atomic.Int64
+	work := func() {
+		for ctx.Err() == nil {
+			// Longer than any job, and short enough to wait for when a claim
+			// could not be withdrawn.
+			slot, err := l.Acquire(ctx, "mail", "job", 1, 5*time.Second)
+			switch {
+			case err == nil:
+				if n := holders.Add(1); n > 1 {
+					t.Errorf("%d hold", n)
+				}
+				pauseFor(ctx, time.Millisecond)
+				holders.Add(-1)
+				_, _ = l.Release(context.WithoutCancel(ctx), slot)
+				jobs.Add(1)
+			case errors.Is(err, ErrNoSlot), errors.Is(err, ErrUnavailable):
+				pauseFor(ctx, 2*time.Millisecond)
+			case ctx.Err() == nil:
+				t.Error(err)
+			}
+		}
+	}
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(work)
+	}
+	for range 2 {
+		for enough := jobs.Load() + 50; jobs.Load() < enough && ctx.Err() == nil; {
+			pauseFor(ctx, 10*time.Millisecond)
+		}
+		if ctx.Err() == nil && len(cluster.Servers) == 3 {
+			dead := cluster.StreamLeader("KV_" + LimiterBucket)
+			dead.Stop()
+			cluster.Servers = without(cluster.Servers, dead)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Errorf("stuck after %d jobs", jobs.Load())
+	}
+	stop()
+	workers.Wait()
+}
+
+func without(servers []*kvslotstest.Server, one *kvslotstest.Server) []*kvslotstest.Server {
+	var left []*kvslotstest.Server
+	for _, s := range servers {
+		if s != one {
+			left = append(left, s)
+		}
+	}
+	return left
+}

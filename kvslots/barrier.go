@@ -190,7 +190,7 @@ func (b *bucket) sendBarrier() bool {
 	b.open = append(b.open, questions...)
 	reached := make(chan struct{})
 	mark := &question{revision: revision, loose: true, done: reached, try: func() bool {
-		world.Reached(sent, revision, b.now())
+		world.Reached(sent, b.now())
 		b.settleExact()
 		return true
 	}}

@@ -80,7 +80,7 @@ func ticketOf(p *rules.Pool, op *borrow) *rules.Ticket {
 	if p == nil {
 		return nil
 	}
-	if t := p.TicketAt(op.ticketKey); t != nil && t.Value.Lease == op.hash {
+	if t := p.TicketAt(op.ticketKey); t != nil && t.Value.Lease == op.hash && t.Revision > op.name.revision {
 		return t
 	}
 	return nil

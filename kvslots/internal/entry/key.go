@@ -6,7 +6,7 @@ import (
 )
 
 // MaxPosition is the highest position that a slot's key may carry.
-const MaxPosition = 1<<20 - 1
+const MaxPosition = 1<<16 - 1
 
 // Kind says what a key of the bucket is for.
 type Kind uint8

@@ -78,7 +78,7 @@ func (d *decoder) step(t *testing.T) {
 	case 1:
 		w.Settle(d.now)
 	case 2:
-		w.Reached(w.Revision-min(w.Revision, uint64(d.byte())), w.Revision, d.now)
+		w.Reached(w.Revision-min(w.Revision, uint64(d.byte())), d.now)
 	case 3:
 		w.Due(d.now, time.Second, 3)
 	case 4:

@@ -17,12 +17,12 @@ const maxSpans = 1024
 // arrives and names it. An entry that overwrote it may have been skipped as
 // well, and then nobody ever names it; that is what barriers are for. When a
 // barrier is sent, whatever overwrote the entries skipped so far is already in
-// the stream, below the barrier. So once the view has reached the barrier, and
-// can account for every skip *between* the place where it stood when the
-// barrier was sent and the barrier, all the older skips are accounted for too:
-// each chain of overwriting entries ends in one that was delivered.
+// the stream, below the barrier. So once the view has reached the barrier, they
+// need not be accounted for any more: each chain of overwriting entries goes on
+// with one that was delivered, or with one that was skipped later, and that one
+// has to be accounted for in its turn.
 //
-// It is not enough that nothing was skipped at or below the sequence that is
+// So it is not enough that nothing is open at or below the sequence that is
 // judged: a key can be overwritten again and again ahead of a slow view, and
 // each time the next link of the chain lies above it. The test named
 // TestChainOfSkips has the shortest such history.
@@ -31,8 +31,6 @@ const maxSpans = 1024
 type Gaps struct {
 	spans []span // disjoint, ascending
 	floor uint64 // all up to here may have been skipped
-	// The last barrier that was reached: sent when the view stood at sent.
-	sent, reached uint64
 	// What only a barrier accounted for, since the view was last exact before.
 	unnamed []span
 }
@@ -87,31 +85,21 @@ func (g *Gaps) Explain(sequence uint64) {
 		g.spans[i].high = sequence - 1
 		g.spans = slices.Insert(g.spans, i+1, span{sequence + 1, s.high})
 	}
-	g.settle()
 }
 
 // Reached notes that a barrier was reached that had been sent while the view
 // stood at sent.
-func (g *Gaps) Reached(sent, barrier uint64) {
-	g.sent, g.reached = sent, barrier
-	g.settle()
-}
-
-// settle drops what the last barrier accounts for.
-func (g *Gaps) settle() {
-	if g.reached == 0 || g.floor > g.sent {
+func (g *Gaps) Reached(sent uint64) {
+	if g.floor > sent {
 		return
 	}
-	i := g.search(g.sent + 1)
-	if i < len(g.spans) && g.spans[i].low <= g.reached {
-		return // something between the two is open
-	}
+	i := g.search(sent + 1)
 	g.unnamed = append(g.unnamed, g.spans[:i]...)
 	if g.floor > 0 {
 		g.unnamed = append(g.unnamed, span{0, g.floor})
 	}
 	g.spans = slices.Delete(g.spans, 0, i)
-	g.floor, g.sent, g.reached = 0, 0, 0
+	g.floor = 0
 }
 
 // search finds the first span that ends at or after the sequence.

@@ -95,7 +95,7 @@ func TestGapsAgainstNaive(t *testing.T) {
 				}
 			}
 			for len(ordered) > 0 && ordered[0].sequence <= r.revision {
-				r.gaps.Reached(ordered[0].sent, ordered[0].sequence)
+				r.gaps.Reached(ordered[0].sent)
 				ordered = ordered[1:]
 			}
 			if !r.gaps.Exact() {
@@ -110,7 +110,7 @@ func TestGapsAgainstNaive(t *testing.T) {
 		for r.send(); len(r.pipe) > 0; r.send() {
 			r.read()
 		}
-		r.gaps.Reached(r.revision, s.sequence)
+		r.gaps.Reached(r.revision)
 		if !r.gaps.Exact() {
 			t.Fatal("not exact after a barrier behind which nothing was skipped")
 		}
@@ -128,7 +128,7 @@ func TestGapsUnnamed(t *testing.T) {
 	g.Explain(4)
 	g.Skip(8, 8)
 	g.Explain(8)
-	g.Reached(9, 9)
+	g.Reached(9)
 	if !g.Exact() {
 		t.Fatal("not exact")
 	}
@@ -208,7 +208,7 @@ func TestChainOfSkips(t *testing.T) {
 	resize(0)                                         // 6 over 4, which is not delivered therefore
 	sees(5)
 	rule.reached(sent)
-	w.Reached(sent, 5, s.instant())
+	w.Reached(sent, s.instant())
 
 	for _, e := range s.log[:3] {
 		naive.apply(e, s.instant(), 0)
@@ -249,11 +249,11 @@ func TestGapsAreBounded(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
 		t.Errorf("%d bytes are kept", grown)
 	}
-	g.Reached(3*jumps-100, 3*jumps)
+	g.Reached(3*jumps - 100)
 	if g.Exact() {
 		t.Error("exact, though there were jumps between where the view stood and the barrier")
 	}
-	g.Reached(3*jumps, 3*jumps+1)
+	g.Reached(3 * jumps)
 	if !g.Exact() {
 		t.Error("not exact after a barrier behind which nothing was skipped")
 	}
@@ -273,11 +273,11 @@ func TestGapsBeyondTelling(t *testing.T) {
 		g.Skip(last, last)
 	}
 	g.Explain(last)
-	g.Reached(last-1, last+10)
+	g.Reached(last - 1)
 	if g.Exact() {
 		t.Error("exact by a barrier that was sent too early")
 	}
-	g.Reached(last+1, last+10)
+	g.Reached(last + 1)
 	if !g.Exact() {
 		t.Error("not exact")
 	}
@@ -289,8 +289,8 @@ func TestGapsOfNothing(t *testing.T) {
 	var g rules.Gaps
 	g.Explain(0)
 	g.Explain(7)
-	g.Reached(0, 0)
-	g.Reached(5, 9)
+	g.Reached(0)
+	g.Reached(5)
 	g.Skip(3, 3)
 	g.Explain(2)
 	g.Explain(4)

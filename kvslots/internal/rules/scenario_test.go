@@ -99,7 +99,7 @@ func (s *scenario) command(line string) {
 	case "pass-over":
 		s.world.PassOver(s.stream.instant())
 	case "reached":
-		s.world.Reached(o.number("sent", 0), o.number("barrier", s.world.Revision), s.stream.instant())
+		s.world.Reached(o.number("sent", 0), s.stream.instant())
 	case "choose":
 		s.choose(o)
 	case "due":

@@ -145,7 +145,7 @@ func (p *peer) settle() bool {
 // reach notes the barriers that the view has reached.
 func (p *peer) reach() {
 	for len(p.barriers) > 0 && p.barriers[0].sequence <= p.world.Revision {
-		p.world.Reached(p.barriers[0].sent, p.barriers[0].sequence, p.now())
+		p.world.Reached(p.barriers[0].sent, p.now())
 		p.barriers = p.barriers[1:]
 	}
 	p.sim.agree(p.world)

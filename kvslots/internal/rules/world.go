@@ -298,8 +298,8 @@ func (w *World) Settle(now Instant) {
 
 // Reached notes that the view has reached a barrier that was sent while it
 // stood at sent.
-func (w *World) Reached(sent, barrier uint64, now Instant) {
-	w.gaps.Reached(sent, barrier)
+func (w *World) Reached(sent uint64, now Instant) {
+	w.gaps.Reached(sent)
 	w.closeOpen()
 	w.settle(now)
 }

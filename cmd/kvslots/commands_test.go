@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,10 +17,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
-	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -38,32 +37,11 @@ var doors = []struct {
 	}},
 }
 
-// startNATSDoor runs a NATS, a gateway that answers there, and a serve beside
-// it, over which the tests look at the same pools.
+// startNATSDoor runs a serve with both doors.
 func startNATSDoor(t *testing.T) (p *program, url string) {
 	t.Helper()
-	_, url = runNATS(t, jetStreamOptions(t))
-	p = startServe(t, noEnv, "--nats-url", url)
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := kvslots.Open(t.Context(), nc, kvslots.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := natsapi.Start(nc, natsapi.Config{Pools: store, Lending: gateway.NewLending(), Version: "0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = service.Close(ctx)
-		_ = store.Close(ctx)
-		nc.Close()
-	})
-	return p, url
+	p = startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	return p, p.natsURL(t)
 }
 
 // overDoors runs a test over each door.
@@ -247,6 +225,50 @@ func TestWhichDoor(t *testing.T) {
 	}
 }
 
+// The flags that let a command into a NATS do.
+func TestCommandsLetThemselvesIn(t *testing.T) {
+	nkey, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := nkey.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := nkey.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "seed")
+	if err := os.WriteFile(file, seed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name          string
+		serve, client []string
+	}{
+		{"user", []string{"--nats-user", "u", "--nats-password", "hunter2"}, []string{"--nats-user", "u", "--nats-password", "hunter2"}},
+		{"token", []string{"--nats-token", "hunter2"}, []string{"--nats-token", "hunter2"}},
+		{"nkey", []string{"--nats-nkeys", public}, []string{"--nats-nkey", file}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := startServe(t, noEnv, append([]string{"--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0"}, c.serve...)...)
+			ask := []string{"register", pool, "--count", "1", "--nats-url", p.natsURL(t)}
+			wantCall(t, 0, "count 1, .*", "", append(ask, c.client...)...)
+			_, _, stderr := call(t, noEnv, ask...)
+			if !strings.Contains(stderr, "Authorization Violation") || strings.Contains(stderr, "hunter2") {
+				t.Errorf("without: %s", stderr)
+			}
+		})
+	}
+}
+
+// No gateway answers on this NATS.
+func TestCommandsWithoutAGateway(t *testing.T) {
+	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1})
+	wantCall(t, 1, "", "kvslots: NATS: no gateway is there\n", "inspect", pool, "--nats-url", url)
+}
+
 // What fails on the way says so without the pool, which is part of the URL.
 func TestCommandsKeepSecrets(t *testing.T) {
 	lease := uuid.NewString()
@@ -380,4 +402,31 @@ func stranger(t *testing.T, status int, body string) string {
 
 func jetStreamOptions(t *testing.T) server.Options {
 	return server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()}
+}
+
+// What the client of NATS returns is told as REST would.
+func TestRefusalOf(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int // 0 if nobody answered
+		text   string
+	}{
+		{kvslots.ErrNoSlot, 409, "no resource available"},
+		{kvslots.ErrNoPool, 404, "no such pool"},
+		{kvslots.ErrNotHeld, 404, "lease not held"},
+		{&kvslots.RangeError{Field: "ttl", Range: "short"}, 400, "ttl must be short"},
+		{fmt.Errorf("%w: draining", kvslots.ErrUnavailable), 503, "draining"},
+		{fmt.Errorf("%w: the store did not answer; safe to retry", kvslots.ErrUnavailable), 502, "the store did not answer; safe to retry"},
+		{fmt.Errorf("%w: no gateway is there", kvslots.ErrUnavailable), 0, "NATS: no gateway is there"},
+		{context.DeadlineExceeded, 0, "NATS: no gateway answered in time"},
+	} {
+		err := refusalOf(c.err)
+		refused, ok := errors.AsType[*refusal](err)
+		if err.Error() != c.text || ok != (c.status != 0) || ok && refused.status != c.status {
+			t.Errorf("%v is told as %#v", c.err, err)
+		}
+		if ok && c.status < 500 && !errors.Is(err, c.err) {
+			t.Errorf("%v is not known any more", c.err)
+		}
+	}
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -106,8 +108,13 @@ var refusals = []struct {
 	{kvslots.ErrNoSlot, http.StatusConflict, "no resource available"},
 	{kvslots.ErrNoPool, http.StatusNotFound, "no such pool"},
 	{kvslots.ErrNotHeld, http.StatusNotFound, "lease not held"},
-	{kvslots.ErrClosed, http.StatusServiceUnavailable, "draining"},
-	{kvslots.ErrUnavailable, http.StatusBadGateway, "the store did not answer; safe to retry"},
+}
+
+// failures are a gateway's answers that the client has for ErrUnavailable, by
+// their texts. It has the same error when no gateway answered at all.
+var failures = map[string]int{
+	"the store did not answer; safe to retry": http.StatusBadGateway,
+	"draining": http.StatusServiceUnavailable,
 }
 
 // refusalOf dresses an error of the client as the refusal that it stands for.
@@ -124,8 +131,15 @@ func refusalOf(err error) error {
 			return &refusal{row.status, row.text, err}
 		}
 	}
+	if errors.Is(err, kvslots.ErrUnavailable) {
+		text := strings.TrimPrefix(err.Error(), kvslots.ErrUnavailable.Error()+": ")
+		if status, answered := failures[text]; answered {
+			return &refusal{status, text, err}
+		}
+		return fmt.Errorf("NATS: %s", printable(text))
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("no gateway answered over NATS in time")
+		return errors.New("NATS: no gateway answered in time")
 	}
 	return err
 }

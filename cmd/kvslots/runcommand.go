@@ -30,7 +30,7 @@ const (
 )
 
 // returnTimeout bounds the return of a lease at a command's end.
-const returnTimeout = 10 * time.Second
+const returnTimeout = 5 * time.Second
 
 const runHelp = `Borrow a slot, run the command with it, return the slot when the command ends, and exit with its code; 128+n
 when it died of signal n. The command finds KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment.

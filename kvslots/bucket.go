@@ -160,21 +160,21 @@ func (b *bucket) close(ctx context.Context) {
 func (b *bucket) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	for b.underway() > 0 {
+	for b.underway() > 0 && b.nc.IsConnected() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Millisecond):
 		}
 	}
-	b.mu.Lock()
-	self := b.self
-	b.mu.Unlock()
-	if self.revision == 0 {
-		return
-	}
 	done := make(chan ack, 1)
-	b.send(purge(self.key(), self.revision, 0), func(a ack) { done <- a })
+	b.mu.Lock()
+	if b.self.revision != 0 && b.nc.IsConnected() {
+		b.send(purge(b.self.key(), b.self.revision, 0), func(a ack) { done <- a })
+	} else {
+		done <- ack{}
+	}
+	b.mu.Unlock()
 	select {
 	case <-done:
 	case <-ctx.Done():

@@ -53,7 +53,6 @@ type recorded struct {
 	lease  *Lease
 	pool   int
 	number int
-	mu     sync.Mutex
 	ends   time.Time // it lasts at least until then
 	gone   bool      // it is known to have been ended by a call
 }

@@ -28,6 +28,7 @@ type bucket struct {
 	stream jetstream.Stream
 	writes *publisher
 	log    zerolog.Logger
+	sole   bool      // no other peer can be alive
 	origin time.Time // of rules.Instant
 	hook   hook
 
@@ -78,7 +79,7 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*buc
 		return nil, err
 	}
 	b := &bucket{
-		nc: nc, js: js, stream: stream, log: cfg.Logger, origin: time.Now(), hook: hook,
+		nc: nc, js: js, stream: stream, log: cfg.Logger, sole: cfg.Sole, origin: time.Now(), hook: hook,
 		world:        rules.New(),
 		created:      stream.CachedInfo().Created,
 		locals:       map[entry.Hash]*local{},

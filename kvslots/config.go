@@ -19,6 +19,11 @@ type Config struct {
 	// clamped. 0 means a minute. At most a year.
 	MaxWait time.Duration
 
+	// Sole says that no other peer can be alive, as when this process embeds
+	// the server and lets nobody else at the bucket. Open then ends at once
+	// what earlier peers left: their places in the lines, not their leases.
+	Sole bool
+
 	// Logger gets what an operator should know. No secret reaches it.
 	Logger zerolog.Logger
 }

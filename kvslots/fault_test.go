@@ -256,3 +256,36 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.Buffer.String()
 }
+
+// What waited before a restart is not in the way of those who come after it.
+func TestSole(t *testing.T) {
+	dir := t.TempDir()
+	srv := kvslotstest.Start(t, dir)
+	nc := srv.Connect()
+	s, err := Open(t.Context(), nc, Config{Sole: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := newPool(t, s, 1)
+	l := mustBorrow(t, s, pool)
+	for range 5 {
+		go func() { _, _ = s.Borrow(context.Background(), pool, time.Minute, time.Minute) }()
+	}
+	eventually(t, "they wait", func() bool {
+		state, err := s.Inspect(t.Context(), pool)
+		return err == nil && state.Waiting == 5
+	})
+	nc.Close() // as good as dead
+	again, err := Open(t.Context(), srv.Connect(), Config{Sole: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close(context.Background()) }()
+	eventually(t, "the line is empty", func() bool {
+		state, err := again.Inspect(t.Context(), pool)
+		return err == nil && state == State{Count: 1, InUse: 1}
+	})
+	mustReturn(t, again, pool, l)
+	mustBorrow(t, again, pool)
+	_ = s.Close(context.Background())
+}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	presenceIdle    = 15 * time.Second
+	presenceIdle    = 9 * time.Second
 	presenceRefresh = presenceIdle / 3
 	presenceRetry   = 100 * time.Millisecond
 )

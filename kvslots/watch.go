@@ -239,6 +239,9 @@ func (b *bucket) apply(e entry.Entry, key string) {
 	if !b.loaded && e.Key == b.self.key() && !e.Marker {
 		b.loaded = true // our own entry is behind all that was there
 		w.Rebase(e.Time.Add(b.skew()), now)
+		if b.sole {
+			w.EndOthers(b.self.id, now)
+		}
 		for id := range b.locals {
 			b.dirty[id] = struct{}{}
 		}

@@ -107,6 +107,7 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		Replicas: s.replicas,
 		MaxTTL:   s.maxTTL,
 		MaxWait:  s.maxWait,
+		Sole:     nats.server != nil, // clients of its listener cannot reach the bucket
 		Logger:   log.With().Str("component", "store").Logger(),
 	})
 }

@@ -94,3 +94,12 @@ func (s *Slot) Ended(now Instant) bool {
 // this peer had promised for the entry before it. If so, it was written before
 // it.
 func (s *Slot) InTime() bool { return s.before != 0 && s.seen < s.before }
+
+// EndOthers has all sessions but one end now.
+func (w *World) EndOthers(self entry.Hash, now Instant) {
+	for _, s := range w.sessions {
+		if s.Present && s.ID != self {
+			w.dues.set(&s.due, now)
+		}
+	}
+}

@@ -49,6 +49,7 @@ type bucket struct {
 	needed   bool                                 // somebody needs an exact view
 	doubts   map[string]struct{}                  // keys of foreign entries that were logged
 	orphans  map[entry.Hash]struct{}              // leases of claims whose fate is not known
+	wakesAt  rules.Instant                        // when keepTime looks again
 	releases int                                  // purges under way that nobody waits for
 	closing  bool
 	closed   chan struct{}

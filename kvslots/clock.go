@@ -40,11 +40,12 @@ func (b *bucket) keepTime() {
 func (b *bucket) untilDue() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next, ok := b.world.NextDue()
-	if !ok || !b.loaded {
-		return tick
+	now := b.now()
+	b.wakesAt = now.Add(tick)
+	if next, ok := b.world.NextDue(); ok && b.loaded {
+		b.wakesAt = min(b.wakesAt, max(next, now))
 	}
-	return min(tick, max(0, time.Duration(next-b.now())))
+	return time.Duration(b.wakesAt - now)
 }
 
 // endDue purges the keys whose time has come. One that fails comes up again.

@@ -29,12 +29,11 @@ func TestBoundaryStorm(t *testing.T) {
 		for i := range 300 {
 			granting, renewing := peers[i%3], peers[(i+r.IntN(2))%3]
 			jitter := time.Duration(r.IntN(60_000)-30_000) * time.Microsecond
+			l, err := granting.Borrow(t.Context(), pool, time.Second, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
 			wg.Go(func() {
-				l, err := granting.Borrow(t.Context(), pool, time.Second, 0)
-				if err != nil {
-					t.Error(err)
-					return
-				}
 				time.Sleep(time.Until(l.ExpiresAt()) + jitter)
 				asked := time.Now()
 				again, err := renewing.Renew(t.Context(), pool, l.ID(), 2*time.Second)

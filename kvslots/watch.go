@@ -284,7 +284,7 @@ func (b *bucket) follow() {
 			break
 		}
 	}
-	if next, ok := b.world.NextDue(); ok && next < b.now().Add(tick) {
+	if next, ok := b.world.NextDue(); ok && next < b.wakesAt {
 		poke(b.wakeClock)
 	}
 }

@@ -25,6 +25,9 @@ const (
 	// coarse and not safe enough to end a lease.
 	guard = 10 * time.Minute
 
+	// streamTimeout is how long JetStream may take to find or create the stream.
+	streamTimeout = 10 * time.Second
+
 	// minMarkerTTL is the shortest marker that a foreign bucket may have.
 	minMarkerTTL = time.Minute
 )
@@ -36,12 +39,17 @@ func (s *Store) bucketOf(entry.Hash) *bucket { return s.bucket }
 // an update that raises the first sequence makes the next start of the server
 // purge the stream.
 func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, streamTimeout)
+	defer cancel()
 	stream, err := js.Stream(ctx, streamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = js.CreateStream(ctx, streamConfig(replicas))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			stream, err = js.Stream(ctx, streamName) // another peer was faster
 		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%w: JetStream does not answer; is it enabled for this account, and permitted?", ErrUnavailable)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: bucket %s: %w", ErrUnavailable, Bucket, err)

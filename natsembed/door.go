@@ -87,13 +87,27 @@ const inbox = "_INBOX"
 // others ask; nobody else's answers to give; nothing of JetStream.
 func permissions(inboxes ...string) *server.Permissions {
 	p := &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{"kvslots.*", "$SRV.>"}},
+		Publish:   &server.SubjectPermission{Allow: requests()},
 		Subscribe: &server.SubjectPermission{},
 	}
 	for _, prefix := range inboxes {
 		p.Subscribe.Allow = append(p.Subscribe.Allow, prefix+".>")
 	}
 	return p
+}
+
+// requests are the subjects of the service, one by one: a pattern would let
+// its own wildcard through as a literal.
+func requests() []string {
+	allowed := []string{
+		"kvslots.register", "kvslots.inspect", "kvslots.delete",
+		"kvslots.borrow", "kvslots.return", "kvslots.renew", "kvslots.cancel",
+	}
+	for _, verb := range []string{"PING", "INFO", "STATS"} {
+		subject := "$SRV." + verb
+		allowed = append(allowed, subject, subject+".kvslots", subject+".kvslots.*")
+	}
+	return allowed
 }
 
 // signed tells whether the nonce was signed with the key's private half.

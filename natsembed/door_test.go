@@ -62,6 +62,7 @@ func TestClientsAreDenied(t *testing.T) {
 	for _, subject := range []string{
 		"$KV.kvslots.p.x.cfg", "$KV.x", "$JS.API.STREAM.DELETE.KV_kvslots", "$JS.API.INFO", "$JS.ACK.x",
 		"$SYS.REQ.SERVER.PING", "_INBOX.another.client", "kvslots", "other",
+		"kvslots.>", "kvslots.*", "kvslots.other", "$SRV.>", ">", "*",
 	} {
 		t.Run("publish "+subject, func(t *testing.T) {
 			denied(t, func(nc *nats.Conn) error { return nc.Publish(subject, nil) })

@@ -24,6 +24,7 @@ type natsConnection struct {
 	password string
 	token    string
 	nkey     string
+	inbox    string // prefix of the subjects on which answers come; "" for the usual
 	tlsCert  string
 	tlsKey   string
 	tlsCA    string
@@ -45,6 +46,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 	c.server = defaultServer
 	flags.StringVar(&c.server, serverFlag, c.server, "ask this gateway, over HTTP")
 	c.nats.addFlags(flags, "", "ask over this NATS instead (comma-separated URLs)")
+	flags.StringVar(&c.nats.inbox, "nats-inbox", "", "take answers below this subject; with --nats-nkey, _INBOX_<public key> unless given")
 }
 
 func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string) {
@@ -114,11 +116,32 @@ func (c *connection) dial() (lender, error) {
 	if c.nats.url == "" {
 		return newHTTPLender(c.server), nil
 	}
+	if err := c.nats.ownInbox(); err != nil {
+		return nil, err
+	}
 	nc, err := c.nats.dial()
 	if err != nil {
 		return nil, err
 	}
 	return newNATSLender(nc), nil
+}
+
+// ownInbox has answers come where only the holder of the nkey may listen. Other
+// clients of the same NATS can read the usual inboxes, and the leases in them.
+func (c *natsConnection) ownInbox() error {
+	if c.nkey == "" || c.inbox != "" {
+		return nil
+	}
+	option, err := nats.NkeyOptionFromSeed(c.nkey)
+	if err != nil {
+		return fmt.Errorf("--nats-nkey: %w", err)
+	}
+	var options nats.Options
+	if err := option(&options); err != nil {
+		return fmt.Errorf("--nats-nkey: %w", err)
+	}
+	c.inbox = "_INBOX_" + options.Nkey
+	return nil
 }
 
 func (c *natsConnection) dial() (*nats.Conn, error) {
@@ -156,6 +179,9 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 			return nil, fmt.Errorf("--nats-nkey: %w", err)
 		}
 		options = append(options, nkey)
+	}
+	if c.inbox != "" {
+		options = append(options, nats.CustomInboxPrefix(c.inbox))
 	}
 	if c.tlsCA != "" {
 		options = append(options, nats.RootCAs(c.tlsCA))

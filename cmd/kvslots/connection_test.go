@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nkeys"
+)
+
+// The answers to a command have leases in them: with an nkey they come where
+// nobody else may listen.
+func TestOwnInbox(t *testing.T) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "seed")
+	if err := os.WriteFile(file, seed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		from natsConnection
+		want string
+	}{
+		{"nkey", natsConnection{nkey: file}, "_INBOX_" + public},
+		{"nkey and a wish", natsConnection{nkey: file, inbox: "mine"}, "mine"},
+		{"neither", natsConnection{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.from.ownInbox(); err != nil || c.from.inbox != c.want {
+				t.Errorf("got %q, %v; want %q", c.from.inbox, err, c.want)
+			}
+		})
+	}
+}

@@ -37,7 +37,8 @@ type borrow struct {
 	question    *question
 
 	unsure  int       // claims that were withdrawn though others may have taken them for good
-	cleared time.Time // when the last of them was gone
+	tried   time.Time // when the first claim was sent
+	cleared time.Time // when the last of those that were withdrawn was gone
 	over    bool
 	done    chan struct{}
 	result  *Lease

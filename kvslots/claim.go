@@ -33,6 +33,9 @@ func (b *bucket) take(lp *local, p *rules.Pool, op *borrow, position int) bool {
 	b.claiming[lp] = struct{}{}
 	put(&lp.flight.Claims, position, op.ticket)
 	b.stats.claims++
+	if op.tried.IsZero() {
+		op.tried = time.Now()
+	}
 	op.claim = claim{position: position, expected: stood, stood: stood, sent: b.now(), flying: true, number: op.claim.number + 1}
 	value := entry.SlotValue{
 		Lease: op.hash, Claimer: b.self.id, Ticket: op.ticket, Incarnation: op.incarnation,

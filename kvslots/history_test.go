@@ -21,7 +21,7 @@ import (
 
 var (
 	historyTime = flag.Duration("history", 10*time.Second, "how long the histories that are checked for linearizability last")
-	checkTime   = flag.Duration("check", 30*time.Second, "how long a history may be checked before that is given up")
+	checkTime   = flag.Duration("check", 20*time.Second, "how long a history may be checked before that is given up")
 	historySeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 )
 
@@ -256,8 +256,8 @@ func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
 		}
 		for range p.op.unsure {
 			h.number++
-			h.add(-h.number, p.call, by, input{kind: opTake, pool: p.pool, lease: h.number}, output{})
-			h.add(-1<<20-h.number, p.call, by, input{kind: opPhantom, pool: p.pool, lease: h.number}, output{})
+			h.add(-h.number, p.op.tried, by, input{kind: opTake, pool: p.pool, lease: h.number}, output{})
+			h.add(-1<<20-h.number, p.op.tried, by, input{kind: opPhantom, pool: p.pool, lease: h.number}, output{})
 		}
 	}
 }

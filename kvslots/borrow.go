@@ -48,8 +48,7 @@ type borrow struct {
 // claim is a borrow's latest attempt at a slot.
 type claim struct {
 	position  int
-	expected  uint64 // the revision written over
-	stood     uint64 // the slot's revision in the view when it was sent
+	stood     uint64 // the slot's revision in the view when it was sent, which it is written over
 	revision  uint64 // once seen
 	acked     uint64 // the same, once acknowledged
 	sent      rules.Instant

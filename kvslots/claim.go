@@ -36,7 +36,7 @@ func (b *bucket) take(lp *local, p *rules.Pool, op *borrow, position int) bool {
 	if op.tried.IsZero() {
 		op.tried = time.Now()
 	}
-	op.claim = claim{position: position, expected: stood, stood: stood, sent: b.now(), flying: true, number: op.claim.number + 1}
+	op.claim = claim{position: position, stood: stood, sent: b.now(), flying: true, number: op.claim.number + 1}
 	value := entry.SlotValue{
 		Lease: op.hash, Claimer: b.self.id, Ticket: op.ticket, Incarnation: op.incarnation,
 		TTL: entry.Span(op.ttl), Label: op.label,
@@ -127,7 +127,7 @@ func (b *bucket) orphan(lp *local, op *borrow, key entry.Key, attempt claim) {
 		return
 	}
 	b.orphans[hash] = struct{}{}
-	b.spoil(key, attempt.expected, func(actual uint64, entry bool) {
+	b.spoil(key, attempt.stood, func(actual uint64, entry bool) {
 		if !entry {
 			delete(b.orphans, hash)
 			return

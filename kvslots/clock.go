@@ -16,8 +16,11 @@ const (
 // keepTime ends what has lasted long enough. The clock only decides when this
 // peer writes: a lease is live until its purge is in the stream.
 func (b *bucket) keepTime() {
-	for b.sleepOr(b.untilDue(), b.wakeClock) {
-		b.writes.expire(time.Now())
+	for lookedAt := time.Now(); b.sleepOr(b.untilDue(), b.wakeClock); {
+		if now := time.Now(); now.Sub(lookedAt) >= tick {
+			b.writes.expire(now)
+			lookedAt = now
+		}
 		b.mu.Lock()
 		if b.loaded && !b.closing {
 			b.endDue()

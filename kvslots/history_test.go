@@ -43,9 +43,9 @@ type history struct {
 // phantom is a claim that was withdrawn though others may have taken it for
 // good: for a moment they count one more. Nobody was told of it.
 type phantom struct {
-	pool      int
-	op        *borrow
-	call, end time.Time
+	pool int
+	op   *borrow
+	end  time.Time
 }
 
 // recorded is a lease that a client was given.
@@ -176,13 +176,13 @@ func (c *client) borrow(ctx context.Context, pool int) {
 		c.mu.Unlock()
 	}
 	c.add(c.id, call, end, in, out)
-	c.phantom(op, pool, call, end)
+	c.phantom(op, pool, end)
 }
 
-func (c *client) phantom(op *borrow, pool int, call, end time.Time) {
+func (c *client) phantom(op *borrow, pool int, end time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.phantoms = append(c.phantoms, phantom{pool, op, call, end})
+	c.phantoms = append(c.phantoms, phantom{pool, op, end})
 }
 
 func (c *client) pick() *recorded {

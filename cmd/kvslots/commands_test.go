@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nkeys"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -227,22 +226,7 @@ func TestWhichDoor(t *testing.T) {
 
 // The flags that let a command into a NATS do.
 func TestCommandsLetThemselvesIn(t *testing.T) {
-	nkey, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := nkey.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := nkey.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(file, seed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	_, public, file := newNkey(t)
 	for _, c := range []struct {
 		name          string
 		serve, client []string

@@ -8,14 +8,14 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// The answers to a command have leases in them: with an nkey they come where
-// nobody else may listen.
-func TestOwnInbox(t *testing.T) {
+// newNkey makes a user's nkey, with its seed in a file.
+func newNkey(t *testing.T) (pair nkeys.KeyPair, public, file string) {
+	t.Helper()
 	pair, err := nkeys.CreateUser()
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := pair.PublicKey()
+	public, err = pair.PublicKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,10 +23,17 @@ func TestOwnInbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "seed")
+	file = filepath.Join(t.TempDir(), "seed")
 	if err := os.WriteFile(file, seed, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return pair, public, file
+}
+
+// The answers to a command have leases in them: with an nkey they come where
+// nobody else may listen.
+func TestOwnInbox(t *testing.T) {
+	_, public, file := newNkey(t)
 	for _, c := range []struct {
 		name string
 		from natsConnection

@@ -12,8 +12,6 @@ import (
 	"io"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,7 +20,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -83,22 +80,7 @@ func TestServeOverNATS(t *testing.T) {
 
 // A gateway on somebody else's NATS answers there, too, however it is let in.
 func TestServeOverAnExistingNATS(t *testing.T) {
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := pair.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seedFile := filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(seedFile, seed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	pair, public, seedFile := newNkey(t)
 	for _, c := range []struct {
 		name   string
 		change func(*server.Options)

@@ -91,7 +91,7 @@ func (b *bucket) refuse(lp *local, op *borrow) bool {
 		if op.ticket != 0 {
 			t = p.Ticket(op.ticket)
 		}
-		if position, ok := p.Choose(t, &lp.flight); ok {
+		if position, ok := p.Choose(t, &lp.flight, p.Count()); ok {
 			return b.take(lp, p, op, position)
 		}
 	}

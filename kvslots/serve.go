@@ -107,7 +107,7 @@ func (b *bucket) serveLine(lp *local, p *rules.Pool) {
 		if op == nil {
 			continue
 		}
-		position, ok := p.Choose(t, &lp.flight)
+		position, ok := p.Choose(t, &lp.flight, p.Count())
 		if !ok || !b.take(lp, p, op, position) {
 			return
 		}
@@ -123,7 +123,7 @@ func (b *bucket) serveQueue(lp *local, p *rules.Pool) {
 			b.refuseLater(lp, op)
 			continue
 		}
-		position, ok := p.Choose(nil, &lp.flight)
+		position, ok := p.Choose(nil, &lp.flight, p.Count())
 		switch {
 		case ok:
 			if !b.take(lp, p, op, position) {

@@ -14,9 +14,11 @@ func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 // permit is free and nobody waits before it in the line. t is the borrower's
 // ticket; nil stands for one who has just come, behind everybody in the line.
 // What the peer has in flight counts as if it had happened, so that one peer
-// can serve several in a row without waiting for each.
-func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
-	free := p.Count() - p.InUse()
+// can serve several in a row without waiting for each. count is the number of
+// slots that the borrower reckons with: a named pool that is not in use has none
+// of its own.
+func (p *Pool) Choose(t *Ticket, own *InFlight, count int) (position int, ok bool) {
+	free := count - p.InUse()
 	for i := range own.Claims {
 		if !p.live.has(i) {
 			free--
@@ -25,7 +27,7 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	if free <= 0 || p.waitsBefore(t, own) {
 		return 0, false
 	}
-	for position = p.live.nextFree(0); position < p.Count(); position = p.live.nextFree(position + 1) {
+	for position = p.live.nextFree(0); position < count; position = p.live.nextFree(position + 1) {
 		if _, busy := own.Claims[position]; !busy {
 			return position, true
 		}

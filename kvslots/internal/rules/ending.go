@@ -42,7 +42,7 @@ func (w *World) Due(now Instant, retry time.Duration, limit int) []Due {
 // Only the peer that answered its holder knows it.
 func (w *World) EndAt(s *Slot, revision uint64, at Instant) {
 	if s.Revision == revision && s.Taken {
-		s.promised = at
+		s.promised, s.ends = at, at
 		w.dues.set(&s.due, at)
 	}
 }
@@ -53,7 +53,8 @@ func (w *World) EndAt(s *Slot, revision uint64, at Instant) {
 func (w *World) Postpone(now Instant) {
 	for _, s := range w.sessions {
 		if s.Present {
-			w.dues.set(&s.due, now.Add(time.Duration(s.Value.Idle)))
+			s.Seen = now.Add(-time.Duration(s.Value.Idled))
+			w.dues.set(&s.due, s.Seen.Add(time.Duration(s.Value.Idle)))
 		}
 	}
 }
@@ -66,16 +67,21 @@ func (w *World) Rebase(streamNow time.Time, now Instant) {
 		for _, s := range p.slots {
 			if s != nil && s.Taken && s.Value.TTL > 0 {
 				age := max(0, streamNow.Sub(s.Time))
-				w.dues.set(&s.due, now.Add(time.Duration(s.Value.TTL)+Slack-age))
 				s.seen = now.Add(-age)
+				s.ends = s.seen.Add(time.Duration(s.Value.TTL) + Slack)
+				w.dues.set(&s.due, s.ends)
+				p.reindex(s)
 			}
 		}
 	}
 	for _, s := range w.sessions {
 		if s.Present {
-			age := max(0, streamNow.Sub(s.Time))
-			w.dues.set(&s.due, now.Add(time.Duration(s.Value.Idle)-age))
+			s.Seen = now.Add(-max(0, streamNow.Sub(s.Time)))
+			w.dues.set(&s.due, s.Seen.Add(s.Value.Left()))
 		}
+	}
+	for _, p := range w.pools {
+		w.settleStrays(p, now)
 	}
 	w.Settle(now)
 }
@@ -95,10 +101,10 @@ func (s *Slot) Ended(now Instant) bool {
 // it.
 func (s *Slot) InTime() bool { return s.before != 0 && s.seen < s.before }
 
-// EndOthers has all sessions but one end now.
+// EndOthers has all peers' presences but one end now.
 func (w *World) EndOthers(self entry.Hash, now Instant) {
 	for _, s := range w.sessions {
-		if s.Present && s.ID != self {
+		if s.Present && s.ID != self && s.Value.Kind == entry.SessionPeer {
 			w.dues.set(&s.due, now)
 		}
 	}

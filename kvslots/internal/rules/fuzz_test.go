@@ -145,7 +145,7 @@ func wantWhole(t *testing.T, w *rules.World, p *rules.Pool, now rules.Instant) {
 		t.Fatalf("in use: %d, full: %v; want %v of %d", p.InUse(), p.Full(), live, p.Count())
 	}
 	wantLine(t, p)
-	if position, ok := p.Choose(nil, &rules.InFlight{}); ok && (live[position] || position >= p.Count() || p.Full()) {
+	if position, ok := p.Choose(nil, &rules.InFlight{}, p.Count()); ok && (live[position] || position >= p.Count() || p.Full()) {
 		t.Fatalf("position %d chosen of %v of %d", position, live, p.Count())
 	}
 	if p.InDoubt(now) && len(live) == 0 {

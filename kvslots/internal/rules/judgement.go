@@ -101,7 +101,7 @@ func (s *snapshot) inUse() (n int, known bool) {
 func (p *Pool) claimed(s *Slot, exact bool) {
 	world := p.snapshot(s.Revision, !exact)
 	world.ahead = p.ahead(s.place(), world.count+1)
-	if !p.knows(s.Value.Incarnation) {
+	if !s.Live() || p.servedElsewhere(s) {
 		world.count = 0
 	}
 	verdict := Open
@@ -118,6 +118,17 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	}
 	s.claim = c
 	p.doubted = append(p.doubted, s)
+}
+
+// servedElsewhere tells whether a claim is for a ticket of a named pool that
+// has left the line: it was taken out, or another claim has served it. Whoever
+// waited may not be there any more, and any peer may have claimed for it.
+func (p *Pool) servedElsewhere(s *Slot) bool {
+	if s.Value.Name == "" || s.Value.Ticket == 0 {
+		return false
+	}
+	t := p.Ticket(s.Value.Ticket)
+	return t == nil || t.void || t.Value.Spent || t.claim != s
 }
 
 // place is where the claim stands in the line.

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"time"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
@@ -13,6 +15,8 @@ type Ticket struct {
 
 	session    *Session
 	claim      *Slot   // the live slot that names it
+	void       bool    // of a named pool: its terms were not those in force when it came
+	seen       Instant // when it came
 	couldSince Instant // since when it has been its turn; 0 while it is not
 	could      bool    // it is its turn
 	prev, next *Ticket
@@ -21,7 +25,33 @@ type Ticket struct {
 // stands tells whether the ticket is in the line: its session is alive, its
 // pool is the one it was drawn for, and no live slot names it.
 func (t *Ticket) stands() bool {
-	return t.session.Present && t.Pool.knows(t.Value.Incarnation) && !t.claimed()
+	return t.session.Present && t.Pool.knows(t.Value.Incarnation) && !t.claimed() && !t.void && !t.Value.Spent
+}
+
+// Stands tells whether the ticket is in the line.
+func (t *Ticket) Stands() bool { return t.stands() }
+
+// Void tells whether the ticket asks for other terms than those that were in
+// force when it came. It stands in no line.
+func (t *Ticket) Void() bool { return t.void }
+
+// Claim is the live slot that names the ticket, or nil.
+func (t *Ticket) Claim() *Slot {
+	if t.claimed() {
+		return t.claim
+	}
+	return nil
+}
+
+// Seen is when the ticket came.
+func (t *Ticket) Seen() Instant { return t.seen }
+
+// AbleFor is how long it has been the ticket's turn.
+func (t *Ticket) AbleFor(now Instant) time.Duration {
+	if !t.could {
+		return 0
+	}
+	return time.Duration(now - t.couldSince)
 }
 
 func (t *Ticket) claimed() bool {

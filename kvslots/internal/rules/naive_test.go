@@ -19,6 +19,8 @@ type naive struct {
 	stalled map[entry.Hash]bool      // sessions that are passed over
 	turn    map[entry.Hash]turn      // whose turn it is, by pool
 	due     map[entry.Key]rules.Instant
+	ends    map[entry.Key]rules.Instant // of slots, unless they are hurried
+	hurried map[entry.Key]bool          // slots that hold nothing, and are to be purged soon
 }
 
 type turn struct {
@@ -30,7 +32,7 @@ func newNaive() *naive {
 	return &naive{
 		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{}, dropped: map[uint64]bool{},
 		verdict: map[uint64]rules.Verdict{}, stalled: map[entry.Hash]bool{}, turn: map[entry.Hash]turn{},
-		due: map[entry.Key]rules.Instant{},
+		due: map[entry.Key]rules.Instant{}, ends: map[entry.Key]rules.Instant{}, hurried: map[entry.Key]bool{},
 	}
 }
 
@@ -39,11 +41,13 @@ func valid(e entry.Entry) bool { return e.Revision != 0 && !e.Marker && e.Corrup
 func (n *naive) apply(e entry.Entry, now rules.Instant, age time.Duration) {
 	n.last[e.Key], n.seen[e.Key] = e, now.Add(-age)
 	delete(n.due, e.Key)
+	delete(n.hurried, e.Key)
 	switch {
 	case e.Key.Kind == entry.Slot && e.Marker && n.ticketPool(e.Ticket) == e.Key.Pool:
 		n.dropped[e.Ticket] = true
 	case e.Key.Kind == entry.Slot && valid(e):
-		n.due[e.Key] = now.Add(time.Duration(e.Slot.TTL) + rules.Slack - age)
+		n.ends[e.Key] = now.Add(time.Duration(e.Slot.TTL) + rules.Slack - age)
+		n.due[e.Key] = n.ends[e.Key]
 		if e.Slot.Fence == 0 {
 			delete(n.stalled, e.Slot.Claimer)
 			n.verdict[e.Revision] = n.judge(e, now)
@@ -61,7 +65,22 @@ func (n *naive) apply(e entry.Entry, now rules.Instant, age time.Duration) {
 	case e.Key.Kind == entry.Barrier:
 		delete(n.stalled, e.Key.Session)
 	}
+	n.hurry(now)
 	n.turns(now)
+}
+
+// hurry has what holds no slot purged soon, and what holds one after all only
+// when it ends.
+func (n *naive) hurry(now rules.Instant) {
+	for key, e := range n.last {
+		if stale := !n.lives(e); key.Kind != entry.Slot || !valid(e) || stale == n.hurried[key] {
+			continue
+		} else if n.hurried[key] = stale; stale {
+			n.due[key] = min(n.ends[key], now.Add(time.Second))
+		} else {
+			n.due[key] = n.ends[key]
+		}
+	}
 }
 
 func (n *naive) ticketPool(revision uint64) entry.Hash {

@@ -22,7 +22,11 @@ type Pool struct {
 	unjudged  []*claim          // claims that are not judged yet, in their order
 	open      []*snapshot       // instants at which the view was not exact
 	line      line
-	queued    bool // in the world's queue of markers
+	strays    []*Slot // taken, and not live any more, since the last settle
+	queued    bool    // in the world's queue of markers
+
+	naming    entry.Naming // of a named pool: the name, and the terms it has or had last; no nonce
+	idleSince Instant      // of a named pool that nobody holds or waits for
 }
 
 // past is an incarnation that was.
@@ -49,6 +53,9 @@ func (p *Pool) Incarnation() uint64 {
 // Had tells whether the pool was registered under that incarnation when the
 // stream stood at the given revision, which the view has reached.
 func (p *Pool) Had(incarnation, revision uint64) bool {
+	if p.naming.Name != "" {
+		return true // no deletion takes its leases away
+	}
 	for _, past := range p.past {
 		if past.incarnation == incarnation {
 			return revision < past.until
@@ -126,6 +133,10 @@ func (p *Pool) reindex(s *Slot) {
 		p.live.put(s.Position)
 	} else {
 		p.live.drop(s.Position)
+	}
+	if s.Stale() != s.hurried && !s.stray {
+		s.stray = true
+		p.strays = append(p.strays, s)
 	}
 }
 

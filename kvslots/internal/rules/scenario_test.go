@@ -184,7 +184,7 @@ func (s *scenario) first(key entry.Key) uint64 {
 
 func (s *scenario) choose(o options) {
 	p := s.world.Pool(simPool)
-	if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}); ok {
+	if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}, p.Count()); ok {
 		fmt.Fprintf(&s.out, "position %d\n", position)
 	} else {
 		fmt.Fprintln(&s.out, "none")

@@ -12,10 +12,12 @@ type Session struct {
 	Present  bool // the key has a value
 	Revision uint64
 	Time     time.Time
+	Seen     Instant // when that entry was written, by this peer's clock
 	Value    entry.SessionValue
 
 	stalled bool // it let a turn in a line pass, and has not been heard of since
 	tickets map[*Ticket]struct{}
+	slots   map[*Slot]struct{} // those that a client session owns
 	due     due
 }
 
@@ -28,4 +30,41 @@ func (w *World) TicketsOf(session entry.Hash) []*Ticket {
 		}
 	}
 	return found
+}
+
+// SlotsOf are the taken slots of a client session, in no order.
+func (w *World) SlotsOf(session entry.Hash) []*Slot {
+	var found []*Slot
+	if s := w.sessions[session]; s != nil {
+		for slot := range s.slots {
+			found = append(found, slot)
+		}
+	}
+	return found
+}
+
+// Unattended are tickets, at most limit, whose session is not alive. In an exact
+// view it has ended, and whoever ended it did not get to purge them.
+func (w *World) Unattended(limit int) []*Ticket {
+	var found []*Ticket
+	for _, s := range w.sessions {
+		if s.Present {
+			continue
+		}
+		for t := range s.tickets {
+			if found = append(found, t); len(found) >= limit {
+				return found
+			}
+		}
+	}
+	return found
+}
+
+// Peers are the presences of the peers that are alive, in no order.
+func (w *World) Peers(yield func(*Session) bool) {
+	for _, s := range w.sessions {
+		if s.Present && s.Value.Kind == entry.SessionPeer && !yield(s) {
+			return
+		}
+	}
 }

@@ -413,7 +413,7 @@ func (p *peer) serveLine() {
 		if i < 0 {
 			continue
 		}
-		position, ok := p.pool().Choose(t, &p.flight)
+		position, ok := p.pool().Choose(t, &p.flight, p.pool().Count())
 		if !ok || !p.take(p.borrows[i], position) {
 			return
 		}
@@ -433,7 +433,7 @@ func (p *peer) serveQueue() {
 			return
 		}
 		b.incarnation = pool.Incarnation()
-		position, ok := pool.Choose(nil, &p.flight)
+		position, ok := pool.Choose(nil, &p.flight, pool.Count())
 		switch {
 		case ok:
 			if !p.take(b, position) {

@@ -20,18 +20,28 @@ type Slot struct {
 	seen     Instant // when that entry was applied
 	promised Instant // the end that this peer promised the holder; 0 when another did
 	before   Instant // the same, for the entry before
+	ends     Instant // when it is purged unless it changes
+	stray    bool    // in the pool's list of strays
+	hurried  bool    // it is purged before that, for it is stale
 	queued   bool    // in the world's queue of markers
+	session  *Session
 	due      due
 }
 
 // Live tells whether the slot is lent: taken, under the pool's incarnation of
-// now.
-func (s *Slot) Live() bool { return s.Taken && s.Pool.knows(s.Value.Incarnation) }
+// now, by a client session that is alive, if it is one's.
+func (s *Slot) Live() bool {
+	return s.Taken && s.Pool.knows(s.Value.Incarnation) && s.owned()
+}
+
+// owned tells whether the slot's client session is alive, if it has one.
+func (s *Slot) owned() bool { return s.session == nil || s.session.Present }
 
 // Stale tells whether the key is taken by something that holds no slot: an
-// entry of an older incarnation, or a corrupt one. It must be purged before the
-// position can be claimed, and only from an exact view.
-func (s *Slot) Stale() bool { return s.Taken && !s.Pool.knows(s.Value.Incarnation) }
+// entry of an older incarnation, of a session that has ended, or a corrupt one.
+// It must be purged before the position can be claimed, and only from an exact
+// view.
+func (s *Slot) Stale() bool { return s.Taken && !s.Live() }
 
 // Verdict is what the rules say of the slot's claim.
 func (s *Slot) Verdict() Verdict {

@@ -44,7 +44,12 @@ type World struct {
 	doubted  map[*Pool]struct{} // pools with claims in doubt
 	open     map[*Pool]struct{} // pools with judgements that are left open
 	able     map[*Pool]struct{} // pools with tickets that could claim
+	unsure   map[*Pool]struct{} // named pools with tickets that were judged by an inexact view
 	touched  []*Pool
+
+	named   int                // named pools that are held or waited for
+	clients int                // client sessions that are alive
+	origins map[entry.Hash]int // the same, by where they come from
 }
 
 // marker is something to be forgotten when its marker has gone from the bucket.
@@ -62,6 +67,8 @@ func New() *World {
 		doubted:  map[*Pool]struct{}{},
 		able:     map[*Pool]struct{}{},
 		open:     map[*Pool]struct{}{},
+		unsure:   map[*Pool]struct{}{},
+		origins:  map[entry.Hash]int{},
 	}
 }
 
@@ -90,7 +97,7 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 	if !w.Exact() {
 		w.learn(e)
 		w.gaps.Explain(e.Previous)
-		w.closeOpen()
+		w.closeOpen(now)
 	}
 	w.Revision, w.Time = e.Revision, e.Time
 	switch e.Key.Kind {
@@ -99,7 +106,7 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 	case entry.Slot:
 		w.applySlot(e, now, age)
 	case entry.Ticket:
-		w.applyTicket(e)
+		w.applyTicket(e, now)
 	case entry.Session:
 		w.applySession(e, now, age)
 	case entry.Barrier:
@@ -131,10 +138,14 @@ func (w *World) learn(e entry.Entry) {
 }
 
 // closeOpen judges what had to be left open, if the view is exact now.
-func (w *World) closeOpen() {
+func (w *World) closeOpen(now Instant) {
 	if !w.Exact() {
 		return
 	}
+	for p := range w.unsure {
+		w.reviewTickets(p, now)
+	}
+	clear(w.unsure)
 	for p := range w.open {
 		p.close(w.gaps.Unnamed)
 		w.touch(p)
@@ -175,29 +186,29 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	s := p.slotAt(e.Key.N)
 	held := s.Value
 	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
-	s.before, s.promised = s.promised, 0
-	s.Taken, s.Value, s.claim = !e.Marker, e.Slot, nil
+	s.before, s.promised, s.hurried = s.promised, 0, false
+	s.Taken, s.Value, s.claim, s.Fence = !e.Marker, e.Slot, nil, e.Slot.Fence
+	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
+		s.Fence = e.Revision
+	}
+	w.own(s, e.Slot.Session)
+	w.derive(p, now)
 	switch {
 	case e.Marker:
-		s.Fence = 0
 		w.dues.drop(&s.due)
 		w.expect(p, s)
 		if t := p.Ticket(e.Ticket); t != nil {
 			p.line.remove(t)
 		}
 	case e.Corrupt != nil:
-		s.Fence = 0
 		w.dues.drop(&s.due)
 	default:
-		s.Fence = e.Slot.Fence
-		if s.Fence == 0 {
-			s.Fence = e.Revision
-		}
-		w.dues.set(&s.due, now.Add(time.Duration(e.Slot.TTL)+Slack-age))
+		s.ends = now.Add(time.Duration(e.Slot.TTL) + Slack - age)
+		w.dues.set(&s.due, s.ends)
 		if e.Slot.Fence == 0 { // a renewal may be by another peer than the claimer
 			w.heard(e.Slot.Claimer)
 		}
-		if t := p.Ticket(s.Value.Ticket); t != nil {
+		if t := p.Ticket(s.Value.Ticket); t != nil && !t.claimed() {
 			t.claim = s
 		}
 	}
@@ -211,10 +222,24 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 		p.claimed(s, w.Exact())
 		keep(w.open, p, len(p.open) > 0)
 	}
+	w.derive(p, now) // a claim that is void stands for no terms
 	w.touch(p)
 }
 
-func (w *World) applyTicket(e entry.Entry) {
+// own notes whose client session's slot it is.
+func (w *World) own(s *Slot, session entry.Hash) {
+	if s.session != nil {
+		delete(s.session.slots, s)
+		w.left(s.session)
+		s.session = nil
+	}
+	if !session.IsZero() {
+		s.session = w.session(session)
+		s.session.slots[s] = struct{}{}
+	}
+}
+
+func (w *World) applyTicket(e entry.Entry, now Instant) {
 	p := w.pool(e.Key.Pool)
 	if t := p.line.byKey[e.Key]; t != nil {
 		p.line.remove(t)
@@ -223,10 +248,14 @@ func (w *World) applyTicket(e entry.Entry) {
 	if !e.Marker && e.Corrupt == nil {
 		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait}
 		t.session = w.session(e.Wait.Session)
+		t.seen = now
 		p.line.add(t)
 		w.heard(e.Wait.Session)
+		w.derive(p, now)
+		w.judgeTicket(t)
 	} else {
 		w.expect(p, nil)
+		w.derive(p, now)
 	}
 	w.touch(p)
 }
@@ -234,27 +263,64 @@ func (w *World) applyTicket(e entry.Entry) {
 func (w *World) applySession(e entry.Entry, now Instant, age time.Duration) {
 	s := w.session(e.Key.Session)
 	changed := s.Present != (!e.Marker && e.Corrupt == nil)
+	w.count(s, -1)
 	s.Present = !e.Marker && e.Corrupt == nil
-	s.Revision, s.Time, s.Value = e.Revision, e.Time, e.Session
+	s.Revision, s.Time, s.Value, s.Seen = e.Revision, e.Time, e.Session, now.Add(-age)
+	w.count(s, 1)
 	if s.Present {
-		w.dues.set(&s.due, now.Add(time.Duration(e.Session.Idle)-age))
+		w.dues.set(&s.due, s.Seen.Add(e.Session.Left()))
 	} else {
 		w.dues.drop(&s.due)
 	}
 	w.heard(s.ID)
 	if changed {
-		for t := range s.tickets {
-			w.touch(t.Pool)
-		}
+		w.presence(s, now)
 	}
 	if e.Marker { // an id is used once: its tickets are gone for good
 		for t := range s.tickets {
 			w.touch(t.Pool)
 			t.Pool.line.remove(t)
+			w.derive(t.Pool, now)
 		}
 		delete(w.sessions, s.ID)
 	}
 }
+
+// presence brings up to date what depends on a session's being alive.
+func (w *World) presence(s *Session, now Instant) {
+	for slot := range s.slots {
+		w.derive(slot.Pool, now)
+		slot.Pool.reindex(slot)
+		w.touch(slot.Pool)
+	}
+	for slot := range s.slots { // what was the last to hold a pool's terms has let go of them
+		w.derive(slot.Pool, now)
+	}
+	for t := range s.tickets {
+		w.derive(t.Pool, now)
+		w.touch(t.Pool)
+	}
+}
+
+// count counts a client session that is alive, or no more.
+func (w *World) count(s *Session, n int) {
+	if !s.Present || s.Value.Kind != entry.SessionClient {
+		return
+	}
+	w.clients += n
+	if w.origins[s.Value.Origin] += n; w.origins[s.Value.Origin] == 0 {
+		delete(w.origins, s.Value.Origin)
+	}
+}
+
+// Clients is the number of client sessions that are alive.
+func (w *World) Clients() int { return w.clients }
+
+// ClientsFrom is the number of those that come from one origin.
+func (w *World) ClientsFrom(origin entry.Hash) int { return w.origins[origin] }
+
+// Named is the number of named pools that are held or waited for.
+func (w *World) Named() int { return w.named }
 
 // heard notes a sign of life of a session that had let a turn pass.
 func (w *World) heard(id entry.Hash) {
@@ -273,7 +339,7 @@ func (w *World) heard(id entry.Hash) {
 func (w *World) PassOver(now Instant) {
 	for p := range w.able {
 		for _, t := range p.line.able {
-			if !t.could || t.claimed() || now-t.couldSince < Instant(StallTime) {
+			if !t.could || t.claimed() || t.Value.Enqueued() || now-t.couldSince < Instant(StallTime) {
 				continue
 			}
 			t.session.stalled = true
@@ -300,7 +366,7 @@ func (w *World) Settle(now Instant) {
 // stood at sent.
 func (w *World) Reached(sent uint64, now Instant) {
 	w.gaps.Reached(sent)
-	w.closeOpen()
+	w.closeOpen(now)
 	w.settle(now)
 }
 
@@ -314,6 +380,7 @@ func (w *World) Read(p *Pool) *Reading {
 // settle brings what is derived up to date, for the pools that were touched.
 func (w *World) settle(now Instant) {
 	for _, p := range w.touched {
+		w.settleStrays(p, now)
 		p.settle(now)
 		p.refreshAble(now)
 		keep(w.doubted, p, len(p.doubted) > 0)
@@ -360,16 +427,17 @@ func (w *World) pool(id entry.Hash) *Pool {
 func (w *World) session(id entry.Hash) *Session {
 	s := w.sessions[id]
 	if s == nil {
-		s = &Session{ID: id, tickets: map[*Ticket]struct{}{}}
+		s = &Session{ID: id, tickets: map[*Ticket]struct{}{}, slots: map[*Slot]struct{}{}}
 		s.due = due{index: -1, of: s}
 		w.sessions[id] = s
 	}
 	return s
 }
 
-// left forgets a session of which nothing is known but a ticket that has gone.
+// left forgets a session of which nothing is known but a ticket or a slot that
+// has gone.
 func (w *World) left(s *Session) {
-	if !s.Present && len(s.tickets) == 0 {
+	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && w.sessions[s.ID] == s {
 		delete(w.sessions, s.ID)
 	}
 }

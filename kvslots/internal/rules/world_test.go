@@ -268,7 +268,7 @@ func (h *history) promise() {
 	s := h.world.Pool(e.Key.Pool).Slot(e.Key.N)
 	h.world.EndAt(s, e.Revision-1, 1) // it has changed since: to be ignored
 	h.world.EndAt(s, e.Revision, at)
-	h.naive.due[e.Key] = at
+	h.naive.due[e.Key], h.naive.ends[e.Key] = at, at
 	if s.Ended(at-1) || !s.Ended(at) {
 		h.t.Error("a lease does not end when it was promised to")
 	}
@@ -465,7 +465,7 @@ func (h *history) checkChoice(p *rules.Pool) {
 	}
 	flight.Joining = rapid.SampledFrom([]int{0, 0, 1}).Draw(h.t, "joining")
 	for _, revision := range []uint64{0, h.drawTicket(p.ID)} {
-		position, ok := p.Choose(p.Ticket(revision), &flight)
+		position, ok := p.Choose(p.Ticket(revision), &flight, p.Count())
 		wantPosition, wantOK := h.naive.choose(p.ID, revision, &flight)
 		if ok != wantOK || (ok && position != wantPosition) {
 			h.t.Fatalf("choose for %d in %+v: got %d %v, want %d %v", revision, flight, position, ok, wantPosition, wantOK)

@@ -22,12 +22,17 @@ type borrow struct {
 	hash        entry.Hash // of the lease
 	ttl, wait   time.Duration
 	label       string
+	naming      entry.Naming // of a named pool
+	session     entry.Hash   // the client session that borrows, if it is one
+	manner      manner
 	incarnation uint64 // of the pool, once known
 	confirmed   bool   // the pool had that incarnation at an instant after the borrower came
 
 	ticketKey   entry.Key
 	ticket      uint64 // its place in the line; 0 when it has none
 	ticketAcked uint64 // the same, once acknowledged
+	ticketStood uint64 // what is known to stand under the key of an enqueued ticket
+	promoted    uint64 // the enqueued ticket that is claimed for
 	name        ticketName
 	claim       claim
 	sawFull     bool          // there was an instant, since it came, without a free slot
@@ -44,6 +49,30 @@ type borrow struct {
 	result  *Lease
 	err     error
 }
+
+// manner is what a borrower does when there is nothing for it.
+type manner int
+
+// The manners.
+const (
+	waits    manner = iota // it waits in line, for as long as it said
+	enqueues               // it leaves its session's ticket in the line, and goes
+	promotes               // it is nobody: the peer claims for an enqueued ticket
+)
+
+// named tells whether the pool is a named one.
+func (op *borrow) named() bool { return op.naming.Name != "" }
+
+// count is the number of slots that the borrower reckons with.
+func (op *borrow) count(p *rules.Pool) int {
+	if op.named() {
+		return op.naming.Limit
+	}
+	return p.Count()
+}
+
+// joins tells whether the borrower stands in line if it has to.
+func (op *borrow) joins() bool { return op.manner == enqueues || op.wait > 0 && !op.expired }
 
 // claim is a borrow's latest attempt at a slot.
 type claim struct {
@@ -67,6 +96,8 @@ func (b *bucket) borrow(ctx context.Context, op *borrow) (*Lease, error) {
 	}
 	lp := b.local(op.pool)
 	lp.queue = append(lp.queue, op)
+	lp.keyed = op.named()
+	b.enter(op)
 	b.advance(lp)
 	b.follow()
 	b.mu.Unlock()
@@ -138,7 +169,11 @@ func (b *bucket) finish(lp *local, op *borrow, lease *Lease, err error) {
 		b.unclaim(lp, op)
 	}
 	delete(lp.claims, op)
-	if op.ticket != 0 {
+	b.leaveSession(op)
+	if op.manner == promotes {
+		delete(lp.promoting, op.promoted)
+		delete(lp.waiting, op.ticket)
+	} else if op.ticket != 0 {
 		delete(lp.waiting, op.ticket)
 		b.dropTicket(lp, op)
 	}

@@ -28,7 +28,7 @@ type bucket struct {
 	stream jetstream.Stream
 	writes *publisher
 	log    zerolog.Logger
-	sole   bool      // no other peer can be alive
+	cfg    Config
 	origin time.Time // of rules.Instant
 	hook   hook
 
@@ -48,6 +48,9 @@ type bucket struct {
 	open     []*question                          // a barrier has been sent for them
 	needed   bool                                 // somebody needs an exact view
 	doubts   map[string]struct{}                  // keys of foreign entries that were logged
+	sessions map[entry.Hash]*localSession         // the client sessions that this peer has to do with
+	awaits   map[entry.Hash]map[*await]struct{}   // those who wait for what was enqueued, by pool
+	creating map[entry.Hash]int                   // sessions that are being created, by origin
 	orphans  map[entry.Hash]struct{}              // leases of claims whose fate is not known
 	wakesAt  rules.Instant                        // when keepTime looks again
 	releases int                                  // purges under way that nobody waits for
@@ -80,7 +83,7 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*buc
 		return nil, err
 	}
 	b := &bucket{
-		nc: nc, js: js, stream: stream, log: cfg.Logger, sole: cfg.Sole, origin: time.Now(), hook: hook,
+		nc: nc, js: js, stream: stream, log: cfg.Logger, cfg: cfg, origin: time.Now(), hook: hook,
 		world:        rules.New(),
 		created:      stream.CachedInfo().Created,
 		locals:       map[entry.Hash]*local{},
@@ -90,6 +93,9 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*buc
 		doubts:       map[string]struct{}{},
 		closed:       make(chan struct{}),
 		orphans:      map[entry.Hash]struct{}{},
+		sessions:     map[entry.Hash]*localSession{},
+		awaits:       map[entry.Hash]map[*await]struct{}{},
+		creating:     map[entry.Hash]int{},
 		captures:     map[entry.Hash][]*capture{},
 		watched:      map[entry.Hash]map[*Lease]entry.Hash{},
 		wakeBarrier:  make(chan struct{}, 1),
@@ -150,6 +156,7 @@ func (b *bucket) close(ctx context.Context) {
 		q.answer(ErrClosed)
 	}
 	b.asked, b.open = nil, nil
+	b.forgetSessions()
 	b.mu.Unlock()
 
 	b.leave(ctx)

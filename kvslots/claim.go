@@ -39,7 +39,8 @@ func (b *bucket) take(lp *local, p *rules.Pool, op *borrow, position int) bool {
 	op.claim = claim{position: position, stood: stood, sent: b.now(), flying: true, number: op.claim.number + 1}
 	value := entry.SlotValue{
 		Lease: op.hash, Claimer: b.self.id, Ticket: op.ticket, Incarnation: op.incarnation,
-		TTL: entry.Span(op.ttl), Label: op.label,
+		TTL: entry.Span(op.ttl), Label: op.label, Session: op.session, Naming: op.naming,
+		Unseen: op.manner != waits,
 	}
 	attempt := op.claim
 	b.send(write(slotKey(lp.id, position), value, stood, op.ttl), func(a ack) { b.claimed(lp, op, attempt, a) })

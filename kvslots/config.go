@@ -19,6 +19,13 @@ type Config struct {
 	// clamped. 0 means a minute. At most a year.
 	MaxWait time.Duration
 
+	// MaxLocks is how many keys may be held or waited for as locks and
+	// semaphores, MaxWaiters how many may stand in the line of each, and
+	// MaxSessions how many sessions there may be, over all peers, and
+	// MaxSessionsPerOrigin of one origin. 0 means any number. Peers that
+	// decide in the same instant may go beyond them by a few.
+	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin int
+
 	// Sole says that no other peer can be alive, as when this process embeds
 	// the server and lets nobody else at the bucket. Open then ends at once
 	// what earlier peers left: their places in the lines, not their leases.

@@ -26,6 +26,48 @@ var (
 	// ErrClosed is returned by every method after Close has begun.
 	ErrClosed = errors.New("store closed")
 
+	// ErrSessionGone is returned when no session has that id: it never was,
+	// it was idle for too long, or it was ended.
+	ErrSessionGone = errors.New("session gone")
+
+	// ErrLimitMismatch is returned by Acquire and Enqueue when the key is held
+	// or waited for with another limit, or as a lock where a semaphore was
+	// asked for, or the other way round.
+	ErrLimitMismatch = errors.New("limit mismatch")
+
+	// ErrAlreadyEnqueued is returned by Enqueue when the session has enqueued
+	// for the key before, and has not waited yet.
+	ErrAlreadyEnqueued = errors.New("already enqueued")
+
+	// ErrNotEnqueued is returned by Wait when the session has not enqueued for
+	// the key, or has left its line.
+	ErrNotEnqueued = errors.New("not enqueued")
+
+	// ErrLeaseExpired is returned by Wait when the session got its turn while
+	// it was not waiting, and the lease ended before it came to wait.
+	ErrLeaseExpired = errors.New("lease expired before it was seen")
+
+	// ErrPlaceKept is for the cause of a context that ends a Wait: the session
+	// then keeps its place in the line, to wait somewhere else. It is what a
+	// gateway that closes down wants.
+	ErrPlaceKept = errors.New("place in line kept")
+
+	// ErrMaxLocks is returned by Acquire and Enqueue for a new key when
+	// Config.MaxLocks are held or waited for already.
+	ErrMaxLocks = errors.New("too many locks and semaphores")
+
+	// ErrMaxWaiters is returned by Acquire and Enqueue when Config.MaxWaiters
+	// stand in the key's line already.
+	ErrMaxWaiters = errors.New("too many waiters")
+
+	// ErrMaxSessions is returned by CreateSession when there are
+	// Config.MaxSessions already.
+	ErrMaxSessions = errors.New("too many sessions")
+
+	// ErrMaxSessionsPerOrigin is returned by CreateSession when the same
+	// origin has Config.MaxSessionsPerOrigin already.
+	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
+
 	// ErrWrongBucket is returned by Open when the bucket exists with a
 	// configuration that kvslots cannot work with; the error's text names
 	// each setting that is wrong.

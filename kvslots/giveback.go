@@ -22,14 +22,27 @@ type held struct {
 	ended    bool // it has lasted its time, as far as this peer can tell
 }
 
+// wanted is the lease that somebody says to hold.
+type wanted struct {
+	pool, lease entry.Hash
+	named       bool   // a lock or a semaphore, which are told by lock and fence
+	lock        bool   // a lock, and not a semaphore
+	fence       uint64 // of a named one; 0 for any
+}
+
+func (w wanted) is(s *rules.Slot) bool {
+	return !w.named || s.Value.Lock == w.lock && (w.fence == 0 || s.Fence == w.fence)
+}
+
 // look finds the slot of a lease in the view.
-func (b *bucket) look(id, lease entry.Hash) (h held, found, pool bool) {
+func (b *bucket) look(w wanted) (h held, found, pool bool) {
+	id, lease := w.pool, w.lease
 	p := b.world.Pool(id)
 	if p == nil || !p.Registered() {
 		return h, false, false
 	}
 	s := p.Lease(lease)
-	if s == nil {
+	if s == nil || !w.is(s) {
 		return h, false, true
 	}
 	return held{
@@ -40,19 +53,19 @@ func (b *bucket) look(id, lease entry.Hash) (h held, found, pool bool) {
 
 // find looks a lease up; when it seems not to be there, it asks the view again
 // when that is certain to be new enough.
-func (b *bucket) find(ctx context.Context, id, lease entry.Hash) (held, error) {
+func (b *bucket) find(ctx context.Context, w wanted) (held, error) {
 	b.mu.Lock()
 	if b.closing {
 		b.mu.Unlock()
 		return held{}, ErrClosed
 	}
-	h, found, pool := b.look(id, lease)
+	h, found, pool := b.look(w)
 	b.mu.Unlock()
 	if found {
 		return h, nil
 	}
 	err := b.ask(ctx, func() bool {
-		h, found, pool = b.look(id, lease)
+		h, found, pool = b.look(w)
 		return true
 	})
 	switch {
@@ -69,11 +82,12 @@ func (b *bucket) find(ctx context.Context, id, lease entry.Hash) (held, error) {
 // giveBack purges the slot of a lease. That the purge was written proves only
 // that the slot had not changed; whether its pool had been deleted before, the
 // view tells.
-func (b *bucket) giveBack(ctx context.Context, id, lease entry.Hash) (bool, error) {
+func (b *bucket) giveBack(ctx context.Context, w wanted) (bool, error) {
+	id := w.pool
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for {
-		h, err := b.find(ctx, id, lease)
+		h, err := b.find(ctx, w)
 		if errors.Is(err, ErrNotHeld) {
 			return false, nil
 		} else if err != nil {
@@ -111,16 +125,22 @@ func (b *bucket) giveBack(ctx context.Context, id, lease entry.Hash) (bool, erro
 // renewal that reached the stream after the lease's end is none. A lease that
 // has lasted its time is ended before the renewal is refused, so that nobody
 // sees it as live afterwards.
-func (b *bucket) renew(ctx context.Context, id entry.Hash, lease uuid.UUID, ttl time.Duration) (*Lease, error) {
+//
+// change, if it is not nil, changes what the slot says besides.
+func (b *bucket) renew(ctx context.Context, w wanted, lease uuid.UUID, ttl time.Duration, change func(*entry.SlotValue)) (*Lease, error) {
+	id := w.pool
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for {
-		h, err := b.find(ctx, id, leaseHash(lease))
+		h, err := b.find(ctx, w)
 		if err != nil {
 			return nil, err
 		}
 		value := h.value
 		value.TTL, value.Fence = entry.Span(ttl), h.fence
+		if change != nil {
+			change(&value)
+		}
 		m, sent := write(h.key, value, h.revision, ttl), b.now()
 		if h.ended {
 			m = purge(h.key, h.revision, h.value.Ticket)

@@ -14,7 +14,15 @@ func (b *bucket) join(lp *local, op *borrow) {
 		lp.queue = append(lp.queue, op)
 		return
 	}
-	op.name = b.takeName(lp)
+	if op.manner == enqueues {
+		if b.enqueuedBefore(op) {
+			b.finish(lp, op, nil, ErrAlreadyEnqueued)
+			return
+		}
+		op.name = ticketName{session: op.session, revision: op.ticketStood, enqueued: true}
+	} else {
+		op.name = b.takeName(lp)
+	}
 	b.sendTicket(lp, op)
 }
 
@@ -22,13 +30,18 @@ func (b *bucket) sendTicket(lp *local, op *borrow) {
 	op.ticketKey = entry.Key{Kind: entry.Ticket, Pool: lp.id, Session: op.name.session, N: op.name.n}
 	value := entry.TicketValue{
 		Session: op.name.session, Lease: op.hash, Incarnation: op.incarnation,
-		Wait: entry.Span(max(op.wait, time.Millisecond)),
+		Wait: entry.Span(max(op.wait, time.Millisecond)), Naming: op.naming,
+	}
+	lives := op.wait
+	if op.manner == enqueues { // it stands for as long as its session lives
+		value.TTL, value.Peer, value.Wait = entry.Span(op.ttl), b.self.id, entry.Span(entry.MaxSpan)
+		lives = entry.MaxSpan
 	}
 	op.ticketAcked = 0
 	lp.joining = append(lp.joining, op)
 	lp.flight.Joining++
 	name := op.name
-	b.send(write(op.ticketKey, value, name.revision, op.wait), func(a ack) { b.joined(lp, op, name, a) })
+	b.send(write(op.ticketKey, value, name.revision, lives), func(a ack) { b.joined(lp, op, name, a) })
 }
 
 // joined deals with the answer to a ticket. Success is what the view shows; it
@@ -49,6 +62,9 @@ func (b *bucket) joined(lp *local, op *borrow, name ticketName, a ack) {
 	lp.joining = slices.Delete(lp.joining, i, i+1)
 	lp.flight.Joining--
 	switch {
+	case errors.Is(a.err, errConflict) && name.enqueued: // enqueued elsewhere, perhaps
+		op.ticketStood = a.revision
+		lp.held = max(lp.held, a.revision)
 	case errors.Is(a.err, errConflict):
 		op.name.revision = a.revision // the name's marker was another
 		if !op.over {
@@ -76,6 +92,10 @@ func (b *bucket) joined(lp *local, op *borrow, name ticketName, a ack) {
 }
 
 func (b *bucket) freeName(lp *local, name ticketName, revision uint64) {
+	if name.enqueued {
+		b.tidy(lp)
+		return
+	}
 	name.revision, name.at = revision, b.now()
 	lp.names = append(lp.names, name)
 	b.tidy(lp)

@@ -39,6 +39,9 @@ type Lease struct {
 	ended    bool
 }
 
+// noLease is the id of a lease that goes by another name: a token.
+var noLease uuid.UUID
+
 // newLease is a lease that was granted, or renewed, at the instant now.
 func newLease(by lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
 	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, ttl: ttl, deadline: now.Add(ttl)}

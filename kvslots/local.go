@@ -25,6 +25,9 @@ type local struct {
 	waiting     map[uint64]*borrow   // they stand in the line, by ticket
 	claims      map[*borrow]struct{} // their claim is sent, and not judged yet
 	refusing    map[*borrow]struct{} // they will be refused if the view still says so after a barrier
+	promoting   map[uint64]*borrow   // those that stand for enqueued tickets, by ticket
+	fresh       []*borrow            // their ticket has just come to stand in a named pool's line
+	keyed       bool                 // the pool is a named one
 	names       []ticketName         // free names of tickets
 	named       int                  // names in use and free
 	incarnation uint64               // of the pool, when it was last looked at
@@ -43,6 +46,7 @@ type ticketName struct {
 	n        int
 	revision uint64
 	at       rules.Instant
+	enqueued bool // a client session's own: there is but one, and nobody else uses it
 }
 
 func (b *bucket) local(id entry.Hash) *local {
@@ -99,6 +103,7 @@ func (b *bucket) tidy(lp *local) {
 	}
 	delete(b.idle, lp)
 	delete(b.locals, lp.id)
+	b.world.Discard(lp.id)
 }
 
 // takeName gives the name of a ticket that is free, oldest first: its marker is

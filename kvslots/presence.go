@@ -110,7 +110,7 @@ func (b *bucket) rejoin() {
 	var lost []*borrow
 	for _, lp := range b.locals {
 		for ticket, op := range lp.waiting {
-			if op.ticketKey.Session == b.self.id {
+			if op.ticketKey.Session == b.self.id || op.manner == promotes {
 				continue
 			}
 			delete(lp.waiting, ticket)

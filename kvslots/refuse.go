@@ -55,14 +55,24 @@ func (b *bucket) anew(lp *local, op *borrow) {
 	lp.queue = append(lp.queue, op)
 }
 
-// meets tells whether a borrower can have the pool as it is now: whether it is
-// registered, and not another than the one that the borrower came for.
-func (op *borrow) meets(p *rules.Pool) bool {
-	if p == nil || !p.Registered() || (op.confirmed && op.incarnation != p.Incarnation()) {
-		return false
+// obstacle is why a borrower cannot have the pool as it is now: because it is
+// not registered, or another than the one that the borrower came for; or, if it
+// is a named one, because it is in use under other terms.
+func (b *bucket) obstacle(op *borrow, p *rules.Pool) error {
+	switch {
+	case !op.session.IsZero() && !b.alive(op.session):
+		return ErrSessionGone
+	case op.named():
+		op.incarnation = op.naming.Terms()
+		if p != nil && p.Registered() && p.Incarnation() != op.incarnation {
+			return ErrLimitMismatch
+		}
+		return nil
+	case p == nil || !p.Registered() || (op.confirmed && op.incarnation != p.Incarnation()):
+		return ErrNoPool
 	}
 	op.incarnation = p.Incarnation()
-	return true
+	return nil
 }
 
 // refuseLater refuses a borrower as soon as it is certain that there is nothing
@@ -81,26 +91,29 @@ func (b *bucket) refuse(lp *local, op *borrow) bool {
 		return true
 	}
 	p := b.world.Pool(lp.id)
-	if !op.meets(p) {
-		b.finish(lp, op, nil, ErrNoPool)
+	if op.named() {
+		p = b.world.Ensure(lp.id)
+	}
+	if err := b.obstacle(op, p); err != nil {
+		b.finish(lp, op, nil, err)
 		return true
 	}
 	op.confirmed = true
-	if b.now() >= lp.paused && b.self.revision != 0 {
+	if b.now() >= lp.paused && b.self.revision != 0 && !lp.claimsUnderOtherTerms(op) {
 		var t *rules.Ticket
 		if op.ticket != 0 {
 			t = p.Ticket(op.ticket)
 		}
-		if position, ok := p.Choose(t, &lp.flight, p.Count()); ok {
+		if position, ok := p.Choose(t, &lp.flight, op.count(p)); ok {
 			return b.take(lp, p, op, position)
 		}
 	}
-	if op.wait > 0 && !op.expired {
+	if op.joins() {
 		delete(lp.refusing, op) // it came before the pool was known here
 		b.join(lp, op)
 		return true
 	}
-	if (p.Full() && !p.InDoubt(b.now())) || b.now() > op.refuseBy {
+	if (p.InUse() >= op.count(p) && !p.InDoubt(b.now())) || b.now() > op.refuseBy {
 		b.finish(lp, op, nil, ErrNoSlot)
 		return true
 	}

@@ -14,9 +14,11 @@ func (b *bucket) requeue(lp *local, p *rules.Pool, op *borrow) {
 	op.claim = claim{number: op.claim.number + 1} // its answer, if it is still to come, is for nobody
 	switch {
 	case op.over:
+	case op.manner == promotes && (p == nil || p.Ticket(op.ticket) == nil):
+		b.finish(lp, op, nil, ErrNoSlot)
 	case op.ticket != 0 && p != nil && p.Ticket(op.ticket) != nil:
 		put(&lp.waiting, op.ticket, op)
-		if p.Incarnation() != op.incarnation {
+		if !op.named() && p.Incarnation() != op.incarnation {
 			b.review(lp)
 		}
 		if op.expired {

@@ -13,8 +13,14 @@ func (b *bucket) advance(lp *local) {
 		return
 	}
 	p := b.world.Pool(lp.id)
-	b.observe(lp, p)
-	b.dismiss(lp, p)
+	if lp.keyed {
+		p = b.world.Ensure(lp.id)
+		b.observe(lp, p)
+		b.seat(lp, p)
+	} else {
+		b.observe(lp, p)
+		b.dismiss(lp, p)
+	}
 	b.judge(lp, p)
 	if b.world.Revision >= lp.held && b.now() >= lp.paused && b.self.revision != 0 {
 		b.serveLine(lp, p)
@@ -62,6 +68,9 @@ func (b *bucket) stand(lp *local, p *rules.Pool, op *borrow, t *rules.Ticket) {
 	switch {
 	case op.over:
 		b.dropTicket(lp, op)
+	case op.named():
+		put(&lp.waiting, op.ticket, op)
+		lp.fresh = append(lp.fresh, op)
 	case op.name.session != b.self.id && b.self.revision != 0: // its presence is gone
 		b.dropTicket(lp, op)
 		b.join(lp, op)
@@ -107,7 +116,7 @@ func (b *bucket) serveLine(lp *local, p *rules.Pool) {
 		if op == nil {
 			continue
 		}
-		position, ok := p.Choose(t, &lp.flight, p.Count())
+		position, ok := p.Choose(t, &lp.flight, op.count(p))
 		if !ok || !b.take(lp, p, op, position) {
 			return
 		}
@@ -118,12 +127,19 @@ func (b *bucket) serveLine(lp *local, p *rules.Pool) {
 func (b *bucket) serveQueue(lp *local, p *rules.Pool) {
 	for len(lp.queue) > 0 {
 		op := lp.queue[0]
-		if !op.meets(p) {
+		if b.obstacle(op, p) != nil {
 			lp.queue = lp.queue[1:]
 			b.refuseLater(lp, op)
 			continue
 		}
-		position, ok := p.Choose(nil, &lp.flight, p.Count())
+		if op.named() && lp.claimsUnderOtherTerms(op) {
+			return // they are the terms in force when the view shows them
+		}
+		position, ok := p.Choose(nil, &lp.flight, op.count(p))
+		if err := b.overCaps(lp, p, op, ok); err != nil {
+			b.finish(lp, op, nil, err)
+			continue
+		}
 		switch {
 		case ok:
 			if !b.take(lp, p, op, position) {
@@ -131,7 +147,7 @@ func (b *bucket) serveQueue(lp *local, p *rules.Pool) {
 			}
 		case len(lp.flight.Purges) > 0:
 			return // a slot is being freed
-		case op.wait > 0 && !op.expired:
+		case op.joins():
 			lp.queue = lp.queue[1:]
 			b.join(lp, op)
 		default:

@@ -126,7 +126,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 // repeated. The rules are those of Library, "Returning".
 func (s *Store) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	id := poolHash(pool)
-	return s.bucketOf(id).giveBack(ctx, id, leaseHash(lease))
+	return s.bucketOf(id).giveBack(ctx, wanted{pool: id, lease: leaseHash(lease)})
 }
 
 // Renew makes a lease last for ttl from now on. The lease keeps its position
@@ -140,7 +140,7 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 		return nil, &RangeError{"ttl", "at least 1 second"}
 	}
 	id := poolHash(pool)
-	l, err := s.bucketOf(id).renew(ctx, id, lease, min(ttl, s.cfg.MaxTTL))
+	l, err := s.bucketOf(id).renew(ctx, wanted{pool: id, lease: leaseHash(lease)}, lease, min(ttl, s.cfg.MaxTTL), nil)
 	if l != nil {
 		l.lender, l.pool = s, pool
 	}

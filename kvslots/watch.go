@@ -239,7 +239,8 @@ func (b *bucket) apply(e entry.Entry, key string) {
 	if !b.loaded && e.Key == b.self.key() && !e.Marker {
 		b.loaded = true // our own entry is behind all that was there
 		w.Rebase(e.Time.Add(b.skew()), now)
-		if b.sole {
+		if b.cfg.Sole { // no session could be refreshed while there was no server
+			w.Postpone(now)
 			w.EndOthers(b.self.id, now)
 		}
 		for id := range b.locals {
@@ -251,6 +252,7 @@ func (b *bucket) apply(e entry.Entry, key string) {
 		b.log.Debug().Int("pools", w.Pools()).Uint64("revision", w.Revision).Msg("view loaded")
 	}
 	b.presenceSeen(e)
+	b.sessionSeen(e)
 	b.adopt(e)
 	b.follow()
 }
@@ -274,10 +276,12 @@ func (b *bucket) follow() {
 		}
 		for id := range b.dirty {
 			delete(b.dirty, id)
+			b.promote(b.world.Pool(id))
 			if lp := b.locals[id]; lp != nil {
 				b.advance(lp)
 			}
 			b.lookAfter(id)
+			b.tellAwaits(id)
 		}
 		b.answerQuestions()
 		if len(touched) == 0 && len(b.dirty) == 0 {

@@ -110,6 +110,9 @@ type BarrierValue struct {
 // Span is a duration, written as whole milliseconds.
 type Span time.Duration
 
+// Duration is the span as a time.Duration.
+func (s Span) Duration() time.Duration { return time.Duration(s) }
+
 // MarshalJSON writes the milliseconds.
 func (s Span) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(s).Milliseconds())

@@ -14,6 +14,9 @@ type Instant time.Duration
 // Add is the instant d later.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 
+// Sub is the duration since an earlier instant.
+func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
+
 // due is when a key is to be purged if it has not changed by then.
 type due struct {
 	at    Instant

@@ -68,6 +68,7 @@ func (w *World) Rebase(streamNow time.Time, now Instant) {
 			if s != nil && s.Taken && s.Value.TTL > 0 {
 				age := max(0, streamNow.Sub(s.Time))
 				s.seen = now.Add(-age)
+				s.granted = s.seen
 				s.ends = s.seen.Add(time.Duration(s.Value.TTL) + Slack)
 				w.dues.set(&s.due, s.ends)
 				p.reindex(s)
@@ -82,6 +83,9 @@ func (w *World) Rebase(streamNow time.Time, now Instant) {
 	}
 	for _, p := range w.pools {
 		w.settleStrays(p, now)
+		for t := p.line.first; t != nil; t = t.next {
+			t.seen = now.Add(-max(0, streamNow.Sub(t.at)))
+		}
 	}
 	w.Settle(now)
 }
@@ -90,10 +94,7 @@ func (w *World) Rebase(streamNow time.Time, now Instant) {
 // tell: by the end that its holder was promised, if it was this peer that
 // promised it; otherwise by the lease's own ttl.
 func (s *Slot) Ended(now Instant) bool {
-	if s.promised != 0 {
-		return now >= s.promised
-	}
-	return now >= s.seen.Add(time.Duration(s.Value.TTL))
+	return now >= s.EndsAt()
 }
 
 // InTime tells whether the slot's last entry was applied before the end that

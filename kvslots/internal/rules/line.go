@@ -14,8 +14,9 @@ type Ticket struct {
 	Value    entry.TicketValue
 
 	session    *Session
-	claim      *Slot   // the live slot that names it
-	void       bool    // of a named pool: its terms were not those in force when it came
+	claim      *Slot // the live slot that names it
+	void       bool  // of a named pool: its terms were not those in force when it came
+	at         time.Time
 	seen       Instant // when it came
 	couldSince Instant // since when it has been its turn; 0 while it is not
 	could      bool    // it is its turn

@@ -134,3 +134,33 @@ func (p *Pool) Naming() entry.Naming { return p.naming }
 func (p *Pool) IdleSince() (at Instant, ok bool) {
 	return p.idleSince, p.naming.Name != "" && !p.Registered()
 }
+
+// Ensure is the pool of that id, made if nothing is known of it: a borrower may
+// be the first to come. Discard undoes it.
+func (w *World) Ensure(id entry.Hash) *Pool { return w.pool(id) }
+
+// Discard forgets a pool of which nothing is known.
+func (w *World) Discard(id entry.Hash) {
+	if p := w.pools[id]; p != nil && !p.queued && p.empty() {
+		delete(w.pools, id)
+	}
+}
+
+// EachPool calls yield for every pool of which anything is known, in no order,
+// until it returns false.
+func (w *World) EachPool(yield func(*Pool) bool) {
+	for _, p := range w.pools {
+		if !yield(p) {
+			return
+		}
+	}
+}
+
+// EachAble calls yield for every pool with a ticket for which there is a permit.
+func (w *World) EachAble(yield func(*Pool) bool) {
+	for p := range w.able {
+		if !yield(p) {
+			return
+		}
+	}
+}

@@ -43,6 +43,18 @@ func (w *World) SlotsOf(session entry.Hash) []*Slot {
 	return found
 }
 
+// EachSlotOf calls yield for every taken slot of a client session, in no order,
+// until it returns false.
+func (w *World) EachSlotOf(session entry.Hash, yield func(*Slot) bool) {
+	if s := w.sessions[session]; s != nil {
+		for slot := range s.slots {
+			if !yield(slot) {
+				return
+			}
+		}
+	}
+}
+
 // Unattended are tickets, at most limit, whose session is not alive. In an exact
 // view it has ended, and whoever ended it did not get to purge them.
 func (w *World) Unattended(limit int) []*Ticket {

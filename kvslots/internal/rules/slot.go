@@ -18,6 +18,7 @@ type Slot struct {
 
 	claim    *claim  // nil when the lease is known to be good
 	seen     Instant // when that entry was applied
+	granted  Instant // when the lease's first entry was, or the earliest that is known
 	promised Instant // the end that this peer promised the holder; 0 when another did
 	before   Instant // the same, for the entry before
 	ends     Instant // when it is purged unless it changes
@@ -53,6 +54,21 @@ func (s *Slot) Verdict() Verdict {
 	}
 	return Good
 }
+
+// Granted is when the lease began; for one that was renewed before this peer
+// came, when it was renewed.
+func (s *Slot) Granted() Instant { return s.granted }
+
+// EndsAt is when the lease ends, as far as this peer can tell.
+func (s *Slot) EndsAt() Instant {
+	if s.promised != 0 {
+		return s.promised
+	}
+	return s.seen.Add(time.Duration(s.Value.TTL))
+}
+
+// InDoubt tells whether the claim may yet be withdrawn.
+func (s *Slot) InDoubt(now Instant) bool { return s.inDoubt(now) }
 
 // inDoubt tells whether the claim may yet be withdrawn. One that has been there
 // for long will not be: its peer is no more.

@@ -186,6 +186,9 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	s := p.slotAt(e.Key.N)
 	held := s.Value
 	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
+	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
+		s.granted = s.seen
+	}
 	s.before, s.promised, s.hurried = s.promised, 0, false
 	s.Taken, s.Value, s.claim, s.Fence = !e.Marker, e.Slot, nil, e.Slot.Fence
 	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
@@ -248,7 +251,7 @@ func (w *World) applyTicket(e entry.Entry, now Instant) {
 	if !e.Marker && e.Corrupt == nil {
 		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait}
 		t.session = w.session(e.Wait.Session)
-		t.seen = now
+		t.at, t.seen = e.Time, now
 		p.line.add(t)
 		w.heard(e.Wait.Session)
 		w.derive(p, now)

@@ -1,0 +1,81 @@
+package kvslots
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// MaxKey is the longest name of a lock or a semaphore, in bytes.
+const MaxKey = 256
+
+// MaxSemaphoreLimit is the highest limit of a semaphore.
+const MaxSemaphoreLimit = 65535
+
+// Kind tells a lock from a semaphore.
+type Kind int
+
+// The kinds. One key is one of them at a time.
+const (
+	KindLock Kind = iota
+	KindSemaphore
+)
+
+// Resource is a lock or a semaphore, by its name.
+type Resource struct {
+	Kind  Kind
+	Key   string // 1 … MaxKey bytes of UTF-8 without white space
+	Limit int    // of a semaphore, 1 … MaxSemaphoreLimit; only Acquire and Enqueue look at it
+}
+
+// Lock is the lock of that name.
+func Lock(key string) Resource { return Resource{KindLock, key, 1} }
+
+// Semaphore is the semaphore of that name, with a limit.
+func Semaphore(key string, limit int) Resource { return Resource{KindSemaphore, key, limit} }
+
+// Grant is a lock, or one slot of a semaphore, that a session holds.
+type Grant struct {
+	Token string        // 32 hexadecimal digits, a secret; the first 16 are the fence
+	Fence uint64        // the fencing token: see Lease.Fence
+	TTL   time.Duration // how long it was promised to last
+}
+
+// check finds what is wrong with the resource. The limit is looked at only where
+// it says something.
+func (r Resource) check(limited bool) error {
+	switch {
+	case r.Kind != KindLock && r.Kind != KindSemaphore:
+		return &RangeError{"kind", "a lock or a semaphore"}
+	case len(r.Key) < 1 || len(r.Key) > MaxKey || !utf8.ValidString(r.Key) || strings.ContainsFunc(r.Key, blank):
+		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space", MaxKey)}
+	case limited && r.Kind == KindSemaphore && (r.Limit < 1 || r.Limit > MaxSemaphoreLimit):
+		return &RangeError{"limit", fmt.Sprintf("between 1 and %d", MaxSemaphoreLimit)}
+	}
+	return nil
+}
+
+func blank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
+
+// naming is what the slots and tickets of the resource carry.
+func (r Resource) naming(nonce entry.Hash) entry.Naming {
+	n := entry.Naming{Name: r.Key, Limit: r.Limit, Lock: r.Kind == KindLock, Nonce: nonce}
+	if n.Lock {
+		n.Limit = 1
+	}
+	return n
+}
+
+func resourceOf(n entry.Naming) Resource {
+	if n.Lock {
+		return Lock(n.Name)
+	}
+	return Semaphore(n.Name, n.Limit)
+}
+
+// hash is the resource's pool. A lock and a semaphore of one name are one.
+func (r Resource) hash() entry.Hash { return entry.HashOf("dflockd", r.Key) }

@@ -1,0 +1,160 @@
+package kvslots
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+func newSession(t *testing.T, s *Store, idle time.Duration) string {
+	t.Helper()
+	id, err := s.CreateSession(t.Context(), idle, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestSessionHoldsLock(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	a, b := peers[0], peers[1]
+	ctx := t.Context()
+	one, two := newSession(t, a, time.Minute), newSession(t, b, time.Minute)
+	g, err := a.Acquire(ctx, one, Lock("deploy"), time.Minute, 0)
+	if err != nil || len(g.Token) != 32 || g.TTL != time.Minute {
+		t.Fatal(g, err)
+	}
+	_, err = b.Acquire(ctx, two, Lock("deploy"), time.Minute, 0)
+	wantErr(t, err, ErrNoSlot)
+	_, err = b.Acquire(ctx, two, Semaphore("deploy", 1), time.Minute, 0)
+	wantErr(t, err, ErrLimitMismatch)
+	if left, err := b.Extend(ctx, two, Lock("deploy"), g.Token, 30*time.Second); err != nil || left != 30*time.Second {
+		t.Fatal(left, err)
+	}
+	wantErr(t, b.Release(ctx, two, Semaphore("deploy", 1), g.Token), ErrNotHeld)
+	if err := b.Release(ctx, two, Lock("deploy"), g.Token); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, a.Release(ctx, one, Lock("deploy"), g.Token), ErrNotHeld)
+	if _, err = b.Acquire(ctx, two, Semaphore("deploy", 2), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.EndSession(ctx, two); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, a.EndSession(ctx, two), ErrSessionGone)
+	wantErr(t, a.Ping(ctx, two), ErrSessionGone)
+	if g, err = a.Acquire(ctx, one, Lock("deploy"), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEnqueueAndWait(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	ctx := t.Context()
+	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
+	g, acquired, err := peers[0].Enqueue(ctx, holder, Lock("k"), time.Minute)
+	if err != nil || !acquired {
+		t.Fatal(g, acquired, err)
+	}
+	same, err := peers[1].Wait(ctx, holder, Lock("k"), 0)
+	if err != nil || same.Token != g.Token {
+		t.Fatal(same, err)
+	}
+	_, err = peers[1].Wait(ctx, holder, Lock("k"), 0)
+	wantErr(t, err, ErrNotEnqueued)
+
+	queued, acquired, err := peers[1].Enqueue(ctx, waiter, Lock("k"), time.Minute)
+	if err != nil || acquired {
+		t.Fatal(queued, acquired, err)
+	}
+	for _, p := range peers {
+		_, _, err = p.Enqueue(ctx, waiter, Lock("k"), time.Minute)
+		wantErr(t, err, ErrAlreadyEnqueued)
+	}
+	done := make(chan error)
+	var got Grant
+	go func() {
+		var err error
+		got, err = peers[2].Wait(ctx, waiter, Lock("k"), 10*time.Second)
+		done <- err
+	}()
+	if err := peers[0].Release(ctx, holder, Lock("k"), g.Token); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got.Fence <= g.Fence {
+		t.Fatal("fences", got.Fence, g.Fence)
+	}
+	if err := peers[0].Release(ctx, waiter, Lock("k"), got.Token); err != nil {
+		t.Fatal(err)
+	}
+	_, err = peers[0].Wait(ctx, waiter, Lock("k"), 0)
+	wantErr(t, err, ErrNotEnqueued)
+}
+
+func TestWaitTimesOut(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	ctx := t.Context()
+	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
+	if _, err := peers[0].Acquire(ctx, holder, Semaphore("k", 1), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := peers[0].Enqueue(ctx, waiter, Semaphore("k", 1), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	_, err := peers[1].Wait(ctx, waiter, Semaphore("k", 1), 50*time.Millisecond)
+	wantErr(t, err, ErrNoSlot)
+	_, err = peers[0].Wait(ctx, waiter, Semaphore("k", 1), 50*time.Millisecond)
+	wantErr(t, err, ErrNotEnqueued)
+}
+
+func TestPromotedUnseen(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	ctx := t.Context()
+	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
+	g, err := peers[0].Acquire(ctx, holder, Lock("k"), time.Minute, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := peers[1].Enqueue(ctx, waiter, Lock("k"), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := peers[0].Release(ctx, holder, Lock("k"), g.Token); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the waiter holds it", func() bool {
+		_, err := peers[0].Acquire(ctx, holder, Lock("k"), time.Minute, 0)
+		return errors.Is(err, ErrNoSlot)
+	})
+	eventually(t, "its lease ends", func() bool {
+		stats, err := peers[0].Stats(ctx)
+		return err == nil && len(stats.Names) == 0
+	})
+	_, err = peers[0].Wait(ctx, waiter, Lock("k"), 0)
+	wantErr(t, err, ErrLeaseExpired)
+	_, err = peers[1].Wait(ctx, waiter, Lock("k"), 0)
+	wantErr(t, err, ErrNotEnqueued)
+}
+
+func TestIdleSessionEnds(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	ctx := t.Context()
+	idle, waiter := newSession(t, peers[0], time.Second), newSession(t, peers[1], time.Minute)
+	if _, err := peers[0].Acquire(ctx, idle, Lock("k"), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	used := time.Now()
+	if _, err := peers[1].Acquire(ctx, waiter, Lock("k"), time.Minute, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("granted %v after the deadline", time.Since(used)-time.Second)
+	if late := time.Since(used) - time.Second; late < -50*time.Millisecond {
+		t.Fatal("too early:", late)
+	}
+	wantErr(t, peers[0].Ping(ctx, idle), ErrSessionGone)
+}

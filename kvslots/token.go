@@ -1,0 +1,53 @@
+package kvslots
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// A token is 16 digits of the fence and 16 that nobody can guess. These are
+// derived from the session's id, which its client sends with every request, and
+// a nonce that stands in the bucket: so any peer that the session asks can hand
+// the token out again, and none has it stored.
+
+const tokenLength = 32
+
+// secretHalf are the digits that nobody can guess.
+func secretHalf(session string, nonce entry.Hash) string {
+	mac := hmac.New(sha256.New, []byte(session))
+	mac.Write(nonce[:])
+	return hex.EncodeToString(mac.Sum(nil)[:8])
+}
+
+// halfHash stands for them in the bucket.
+func halfHash(half string) entry.Hash { return entry.HashOf("token", half) }
+
+func newToken(fence uint64, half string) string { return fmt.Sprintf("%016x", fence) + half }
+
+// parseToken takes a token apart.
+func parseToken(token string) (fence uint64, lease entry.Hash, err error) {
+	if !isHex(token) {
+		return 0, lease, &RangeError{"token", "32 lowercase hexadecimal digits"}
+	}
+	half := len(token) / 2
+	fence, err = strconv.ParseUint(token[:half], 16, 64)
+	return fence, halfHash(token[half:]), err
+}
+
+// isHex tells whether it is what session ids and tokens look like.
+func isHex(text string) bool {
+	if len(text) != tokenLength {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

@@ -135,6 +135,12 @@ func (b *bucket) wantExact() {
 	poke(b.wakeBarrier)
 }
 
+// wantExactFor does so for those in a pool, who are taken further then.
+func (b *bucket) wantExactFor(pool entry.Hash) {
+	b.inexact[pool] = struct{}{}
+	b.wantExact()
+}
+
 // keepExact sends the barriers, one at a time. Each serves everybody who came
 // before it was sent.
 func (b *bucket) keepExact() {
@@ -232,6 +238,10 @@ func (b *bucket) settleExact() {
 	for lp := range b.claiming {
 		b.dirty[lp.id] = struct{}{}
 	}
+	for id := range b.inexact {
+		b.dirty[id] = struct{}{}
+	}
+	clear(b.inexact)
 }
 
 // barrierMessage is something that the stream's leader puts in order with

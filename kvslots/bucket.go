@@ -42,6 +42,7 @@ type bucket struct {
 	claiming map[*local]struct{} // those with claims under way
 	idle     map[*local]struct{} // kept only for the names of their tickets
 	dirty    map[entry.Hash]struct{}
+	inexact  map[entry.Hash]struct{} // pools in which somebody waits for an exact view
 	captures map[entry.Hash][]*capture
 	watched  map[entry.Hash]map[*Lease]entry.Hash // leases whose end somebody wants to know
 	asked    []*question                          // in want of a barrier
@@ -90,6 +91,7 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*buc
 		claiming:     map[*local]struct{}{},
 		idle:         map[*local]struct{}{},
 		dirty:        map[entry.Hash]struct{}{},
+		inexact:      map[entry.Hash]struct{}{},
 		doubts:       map[string]struct{}{},
 		closed:       make(chan struct{}),
 		orphans:      map[entry.Hash]struct{}{},

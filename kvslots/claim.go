@@ -51,7 +51,7 @@ func (b *bucket) take(lp *local, p *rules.Pool, op *borrow, position int) bool {
 // that is wanted. Only an exact view knows it for what it is.
 func (b *bucket) sweep(lp *local, s *rules.Slot) {
 	if !b.world.Exact() {
-		b.wantExact()
+		b.wantExactFor(lp.id)
 		return
 	}
 	b.release(slotKey(lp.id, s.Position), s.Revision, 0, nil)
@@ -185,7 +185,7 @@ func (b *bucket) judge(lp *local, p *rules.Pool) {
 func (b *bucket) decide(lp *local, op *borrow, s *rules.Slot) {
 	switch s.Verdict() {
 	case rules.Open:
-		b.wantExact()
+		b.wantExactFor(lp.id)
 		return
 	case rules.Good:
 		if lease := b.grant(op, s, b.now()); lease != nil {

@@ -51,7 +51,7 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 		e.standing = served
 	case e.slot != nil:
 		e.standing = queued
-		b.wantExact()
+		b.wantExactFor(pool)
 	case t == nil || t.Void() || t.Claim() != nil:
 	case t.Value.Spent:
 		e.standing = spent

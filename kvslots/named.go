@@ -20,7 +20,7 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 		case op.over || lp.waiting[op.ticket] != op || t == nil:
 		case t.Void() && !b.world.Exact():
 			lp.fresh = append(lp.fresh, op)
-			b.wantExact()
+			b.wantExactFor(lp.id)
 		case t.Void():
 			b.finish(lp, op, nil, ErrLimitMismatch)
 		case op.manner == enqueues:

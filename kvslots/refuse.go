@@ -20,7 +20,7 @@ func (b *bucket) dismiss(lp *local, p *rules.Pool) {
 	}
 	lp.undecided = incarnation == 0 && !b.world.Exact() && len(lp.waiting)+len(lp.claims) > 0
 	if lp.undecided {
-		b.wantExact()
+		b.wantExactFor(lp.id)
 	}
 	if lp.undecided || (incarnation != 0 && lp.incarnation == incarnation) {
 		return

@@ -43,10 +43,13 @@ type Config struct {
 	Logger zerolog.Logger
 }
 
-// Dialect is one language that clients speak over HTTP.
+// Dialect is one language that clients speak over HTTP. It may be an
+// ErrorRenderer, too.
 type Dialect interface {
 	// Mount adds the dialect's routes. r answers with JSON where none
-	// matches; the dialect sets no handlers for that.
+	// matches; the dialect sets no handlers for that. Routes are added to r
+	// itself: chi takes the root of a router within it for one that has every
+	// method, and so Allow would name them all.
 	Mount(r chi.Router)
 }
 
@@ -72,8 +75,8 @@ func New(cfg Config) *Gateway {
 func (g *Gateway) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(g.observe, g.recoverPanic, g.closeWhenDraining, jsonhttp.LimitBodyTime(bodyTimeout))
-	r.NotFound(notFound)
-	r.MethodNotAllowed(methodNotAllowed)
+	r.NotFound(g.notFound)
+	r.MethodNotAllowed(g.methodNotAllowed)
 	getAndHead(r, "/health", g.health)
 	getAndHead(r, "/ready", g.ready)
 	getAndHead(r, "/metrics", g.metrics.handler().ServeHTTP)

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
 // recoverPanic turns a panic into a 500 and a log line with the stack.
@@ -27,7 +25,7 @@ func (g *Gateway) recoverPanic(next http.Handler) http.Handler {
 			if recorder, ok := w.(*recorder); ok && recorder.status() != 0 {
 				panic(http.ErrAbortHandler) // half an answer is out
 			}
-			_ = jsonhttp.Fail(w, http.StatusInternalServerError, "internal error")
+			g.fail(w, r, failInternal)
 		}()
 		next.ServeHTTP(w, r)
 	})

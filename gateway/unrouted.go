@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
-
-	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
 // methods are those that may be routed, in the order in which Allow names
@@ -16,29 +14,25 @@ var methods = []string{
 	http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
 
-func notFound(w http.ResponseWriter, _ *http.Request) {
-	_ = jsonhttp.Fail(w, http.StatusNotFound, "not found")
+func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
+	g.fail(w, r, failNotFound)
 }
 
 // methodNotAllowed names the methods that the path does have. chi does so too,
 // but not with a body of ours; and what it does not know as a method it sends
 // here whatever the path.
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allowed := allowedMethods(r)
 	if len(allowed) == 0 {
-		notFound(w, r)
+		g.notFound(w, r)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	_ = jsonhttp.Fail(w, http.StatusMethodNotAllowed, "method not allowed")
+	g.fail(w, r, failMethodNotAllowed)
 }
 
 func allowedMethods(r *http.Request) []string {
-	path := r.URL.RawPath
-	if path == "" {
-		path = r.URL.Path
-	}
-	routes := chi.RouteContext(r.Context()).Routes
+	path, routes := routedPath(r), chi.RouteContext(r.Context()).Routes
 	var allowed []string
 	for _, method := range methods {
 		if routes.Match(chi.NewRouteContext(), method, path) {

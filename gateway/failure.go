@@ -54,7 +54,7 @@ func isBelow(path, prefix string) bool {
 }
 
 // routedPath is what chi looks up: the path as it was sent, if that differs
-// from the usual way to write it. Nothing else may judge by another.
+// from the usual way to write it. Whoever judges by a path must judge by this one.
 func routedPath(r *http.Request) string {
 	if r.URL.RawPath != "" {
 		return r.URL.RawPath

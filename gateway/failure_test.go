@@ -3,6 +3,8 @@ package gateway
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
@@ -14,6 +16,8 @@ type codedDialect struct{}
 
 func (codedDialect) Mount(r chi.Router) {
 	r.Get("/v1/locks/{key}", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
+	r.Get("/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
+	r.Post("/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
 	r.Get("/v1/panic", func(http.ResponseWriter, *http.Request) { panic("boom") })
 }
 
@@ -68,4 +72,16 @@ func TestDialectsRenderErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ask is get with headers, "Name: value".
+func ask(g *Gateway, method, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Add(name, value)
+	}
+	answer := httptest.NewRecorder()
+	g.Handler().ServeHTTP(answer, r)
+	return answer
 }

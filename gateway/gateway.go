@@ -34,6 +34,10 @@ type Config struct {
 	// those who watch /ready can send their clients elsewhere first.
 	DrainWait time.Duration
 
+	// AuthToken is what requests have to carry as their bearer token; "" asks
+	// for none. /health, /ready and /v1/openapi.json are read without one.
+	AuthToken string
+
 	// Version is what the build information metric says.
 	Version string
 
@@ -74,7 +78,11 @@ func New(cfg Config) *Gateway {
 // Handler is everything that the gateway answers, without a listener.
 func (g *Gateway) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(g.observe, g.recoverPanic, g.closeWhenDraining, jsonhttp.LimitBodyTime(bodyTimeout))
+	r.Use(
+		g.observe, g.recoverPanic, g.closeWhenDraining, noSniff,
+		jsonhttp.LimitBodyTime(bodyTimeout), // also for bodies of requests that are refused
+		g.authenticate,
+	)
 	r.NotFound(g.notFound)
 	r.MethodNotAllowed(g.methodNotAllowed)
 	getAndHead(r, "/health", g.health)

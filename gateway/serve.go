@@ -83,6 +83,14 @@ func (g *Gateway) closeWhenDraining(next http.Handler) http.Handler {
 	})
 }
 
+// noSniff keeps browsers from guessing at what an answer is.
+func noSniff(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
 // errorLog takes what net/http has to say about connections.
 type errorLog struct{ log zerolog.Logger }
 

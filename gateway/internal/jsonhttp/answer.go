@@ -22,7 +22,6 @@ func Answer(w http.ResponseWriter, code int, v any) error {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
 	// Without a length the flush below would make it a chunked answer, whose
 	// end only comes after it.
 	header.Set("Content-Length", strconv.Itoa(len(body)))

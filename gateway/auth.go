@@ -8,9 +8,14 @@ import (
 	"strings"
 )
 
-// tokenless is answered without a token: to those who look after the process,
-// and to those who want to know how to send one.
-var tokenless = []string{"/health", "/ready", "/v1/openapi.json"}
+var (
+	// probes are for those who look after the process.
+	probes = []string{"/health", "/ready"}
+
+	// tokenless is for those, too, and for who wants to know how to send a
+	// token.
+	tokenless = append([]string{"/v1/openapi.json"}, probes...)
+)
 
 // reads tells whether a request is for one of the paths and changes nothing.
 func reads(r *http.Request, paths []string) bool {

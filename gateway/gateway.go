@@ -38,6 +38,12 @@ type Config struct {
 	// for none. /health, /ready and /v1/openapi.json are read without one.
 	AuthToken string
 
+	// RateLimit is how many requests a second each client may send, and
+	// RateBurst how many at once; a client is an IPv4 address or an IPv6 /64.
+	// 0 means no limit, and twice as many as in a second.
+	RateLimit float64
+	RateBurst int
+
 	// Version is what the build information metric says.
 	Version string
 
@@ -62,6 +68,7 @@ type Gateway struct {
 	cfg     Config
 	log     zerolog.Logger
 	metrics *metrics
+	limiter *rateLimiter // nil when there is no limit
 	server  *http.Server
 }
 
@@ -71,6 +78,9 @@ func New(cfg Config) *Gateway {
 		cfg.Lending = NewLending()
 	}
 	g := &Gateway{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending)}
+	if cfg.RateLimit > 0 {
+		g.limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
+	}
 	g.server = g.newServer()
 	return g
 }
@@ -81,6 +91,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.Use(
 		g.observe, g.recoverPanic, g.closeWhenDraining, noSniff,
 		jsonhttp.LimitBodyTime(bodyTimeout), // also for bodies of requests that are refused
+		g.limitRate,                         // before the token is looked at: guessing is limited, too
 		g.authenticate,
 	)
 	r.NotFound(g.notFound)

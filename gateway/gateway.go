@@ -44,6 +44,10 @@ type Config struct {
 	RateLimit float64
 	RateBurst int
 
+	// CORSOrigins are the origins whose pages may ask, such as
+	// "https://example.com"; "*" stands for any. Without one none may.
+	CORSOrigins []string
+
 	// Version is what the build information metric says.
 	Version string
 
@@ -90,8 +94,9 @@ func (g *Gateway) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(
 		g.observe, g.recoverPanic, g.closeWhenDraining, noSniff,
-		jsonhttp.LimitBodyTime(bodyTimeout), // also for bodies of requests that are refused
-		g.limitRate,                         // before the token is looked at: guessing is limited, too
+		jsonhttp.LimitBodyTime(bodyTimeout), // also for requests that are refused
+		g.allowOrigins,
+		g.limitRate, // before the token is looked at: guessing is limited, too
 		g.authenticate,
 	)
 	r.NotFound(g.notFound)

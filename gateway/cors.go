@@ -1,0 +1,26 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/rs/cors"
+)
+
+// corsMaxAge is how long a browser may go on without asking again, in seconds.
+const corsMaxAge = 600
+
+// allowOrigins lets pages of Config.CORSOrigins read the answers, refusals
+// included, and answers what their browsers ask before (dflockd, "CORS"). It
+// comes before the token is asked for: browsers send none with that.
+func (g *Gateway) allowOrigins(next http.Handler) http.Handler {
+	if len(g.cfg.CORSOrigins) == 0 { // would mean all of them to cors
+		return next
+	}
+	return cors.New(cors.Options{
+		AllowedOrigins: g.cfg.CORSOrigins,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete},
+		AllowedHeaders: []string{"Authorization", "Content-Type", "X-Dflockd-Session"},
+		ExposedHeaders: []string{"Retry-After"},
+		MaxAge:         corsMaxAge,
+	}).Handler(next)
+}

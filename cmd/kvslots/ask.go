@@ -31,7 +31,7 @@ func askCommand(env lookupEnv, use, short, long string, args cobra.PositionalArg
 			if err := applyEnvironment(command.Flags(), env); err != nil {
 				return err
 			}
-			if err := a.validate(command.Flags(), env); err != nil {
+			if err := a.validate(); err != nil {
 				return err
 			}
 			return do(command.Context(), a, command, args)

@@ -61,21 +61,8 @@ func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string) {
 	flags.StringVar(&c.tlsKey, "nats-tls-key", "", "file with its key")
 }
 
-// validate checks what no flag can see alone, and finds out which of the two
-// doors is meant: the command line beats the environment here, too.
-func (c *connection) validate(flags *pflag.FlagSet, env lookupEnv) error {
-	if flags.Lookup(serverFlag).Changed && c.nats.url != "" {
-		fromEnv := func(name string) bool {
-			value, _ := env(envName(name))
-			return value == flags.Lookup(name).Value.String()
-		}
-		switch server, nats := fromEnv(serverFlag), fromEnv(natsURLFlag); {
-		case nats && !server:
-			c.nats = natsConnection{}
-		case nats == server:
-			return usagef("--server and --nats-url exclude each other")
-		}
-	}
+// validate checks what no flag can see alone.
+func (c *connection) validate() error {
 	if c.nats.url != "" {
 		return c.nats.validate()
 	}

@@ -14,6 +14,12 @@ import (
 // configFlag names the flag with the configuration file's path.
 const configFlag = "config"
 
+// alternatives are flags of which one alone can be meant. As with a single
+// flag, the better source decides between them.
+var alternatives = [][2]string{
+	{serverFlag, natsURLFlag},
+}
+
 // applySources gives each flag that was not given on the command line the
 // value of its environment twin, or else that of the configuration file: flag
 // beats environment beats file beats default. What is wrong is a usageError
@@ -34,17 +40,40 @@ func envName(flag string) string {
 	return "KVSLOTS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// decided are the flags that no further source is asked for: those that were
+// given, and the alternatives to them. It is an error if one source gave both.
+func decided(flags *pflag.FlagSet) (map[string]bool, error) {
+	names := map[string]bool{}
+	flags.VisitAll(func(flag *pflag.Flag) { names[flag.Name] = flag.Changed })
+	for _, pair := range alternatives {
+		one, other := names[pair[0]], names[pair[1]]
+		if one && other {
+			return nil, usagef("--%s and --%s exclude each other", pair[0], pair[1])
+		}
+		names[pair[0]], names[pair[1]] = one || other, one || other
+	}
+	return names, nil
+}
+
 // applyEnvironment takes an empty variable for one that is not set.
-func applyEnvironment(flags *pflag.FlagSet, env lookupEnv) (err error) {
+func applyEnvironment(flags *pflag.FlagSet, env lookupEnv) error {
+	decidedBefore, err := decided(flags)
+	if err != nil {
+		return err
+	}
 	flags.VisitAll(func(flag *pflag.Flag) {
 		value, _ := env(envName(flag.Name))
-		if err != nil || flag.Changed || value == "" || flag.Name == "help" {
+		if err != nil || decidedBefore[flag.Name] || value == "" || flag.Name == "help" {
 			return
 		}
 		if wrong := set(flag, value); wrong != nil {
 			err = usagef("%s: %w", envName(flag.Name), wrong)
 		}
 	})
+	if err != nil {
+		return err
+	}
+	_, err = decided(flags)
 	return err
 }
 
@@ -58,22 +87,34 @@ func applyFile(flags *pflag.FlagSet, path string) error {
 	if err := file.ReadInConfig(); err != nil {
 		return usagef("config file %s: %w", path, err)
 	}
-	keys := file.AllKeys()
-	slices.Sort(keys)
-	for _, key := range keys {
-		if err := applyKey(flags, key, file.Get(key)); err != nil {
-			return usagef("config file %s: %w", path, err)
-		}
+	if err := applyKeys(flags, file); err != nil {
+		return usagef("config file %s: %w", path, err)
 	}
 	return nil
 }
 
-func applyKey(flags *pflag.FlagSet, key string, raw any) error {
+func applyKeys(flags *pflag.FlagSet, file *viper.Viper) error {
+	decidedBefore, err := decided(flags)
+	if err != nil {
+		return err
+	}
+	keys := file.AllKeys()
+	slices.Sort(keys)
+	for _, key := range keys {
+		if err := applyKey(flags, decidedBefore, key, file.Get(key)); err != nil {
+			return err
+		}
+	}
+	_, err = decided(flags)
+	return err
+}
+
+func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, raw any) error {
 	flag := flags.Lookup(key)
 	if flag == nil || key == configFlag || key == "help" {
 		return fmt.Errorf("unknown key %q", key)
 	}
-	if flag.Changed {
+	if decidedBefore[key] {
 		return nil
 	}
 	value, err := scalar(raw)

@@ -58,10 +58,13 @@ func TestPrecedence(t *testing.T) {
 }
 
 func TestEveryFlagHasATwin(t *testing.T) {
-	s := defaultSettings()
-	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	s.addFlags(flags)
-	flags.VisitAll(func(flag *pflag.Flag) {
+	newFlags := func() *pflag.FlagSet {
+		s := defaultSettings()
+		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		s.addFlags(flags)
+		return flags
+	}
+	newFlags().VisitAll(func(flag *pflag.Flag) {
 		if flag.Name == configFlag {
 			return
 		}
@@ -72,13 +75,15 @@ func TestEveryFlagHasATwin(t *testing.T) {
 		if flag.Value.Type() == "host:port" {
 			value = ":0"
 		}
-		for _, apply := range []func() error{
-			func() error { return applyEnvironment(flags, envOf(map[string]string{envName(flag.Name): value})) },
-			func() error { return applyKey(flags, flag.Name, value) },
+		for source, apply := range map[string]func(flags *pflag.FlagSet) error{
+			"environment": func(flags *pflag.FlagSet) error {
+				return applyEnvironment(flags, envOf(map[string]string{envName(flag.Name): value}))
+			},
+			"file": func(flags *pflag.FlagSet) error { return applyKey(flags, nil, flag.Name, value) },
 		} {
-			flag.Changed = false
-			if err := apply(); err != nil || !flag.Changed {
-				t.Errorf("%s: changed %v, %v", flag.Name, flag.Changed, err)
+			flags := newFlags()
+			if err := apply(flags); err != nil || !flags.Changed(flag.Name) {
+				t.Errorf("--%s from the %s: changed %v, %v", flag.Name, source, flags.Changed(flag.Name), err)
 			}
 		}
 	})

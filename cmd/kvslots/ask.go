@@ -34,6 +34,9 @@ func askCommand(env lookupEnv, use, short, long string, args cobra.PositionalArg
 			if err := a.validate(); err != nil {
 				return err
 			}
+			if err := a.token.load(command.Flags(), command.InOrStdin()); err != nil {
+				return err
+			}
 			return do(command.Context(), a, command, args)
 		},
 	}

@@ -13,6 +13,7 @@ import (
 // connection says where the commands that ask a gateway find one.
 type connection struct {
 	server string
+	token  authToken // for the server
 	nats   natsConnection
 }
 
@@ -45,6 +46,7 @@ const (
 func (c *connection) addFlags(flags *pflag.FlagSet) {
 	c.server = defaultServer
 	flags.StringVar(&c.server, serverFlag, c.server, "ask this gateway, over HTTP")
+	c.token.addFlags(flags, "the bearer token that --server asks for")
 	c.nats.addFlags(flags, "", "ask over this NATS instead (comma-separated URLs)")
 	flags.StringVar(&c.nats.inbox, "nats-inbox", "", "take answers below this subject; with --nats-nkey, _INBOX_<public key> unless given")
 }
@@ -101,7 +103,7 @@ func (c *natsConnection) validate() error {
 // dial connects to whatever answers. The caller closes it.
 func (c *connection) dial() (lender, error) {
 	if c.nats.url == "" {
-		return newHTTPLender(c.server), nil
+		return newHTTPLender(c.server, c.token.value), nil
 	}
 	if err := c.nats.ownInbox(); err != nil {
 		return nil, err

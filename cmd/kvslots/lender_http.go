@@ -33,15 +33,17 @@ const (
 // httpLender speaks REST /l.
 type httpLender struct {
 	server string // without a slash at the end
+	token  string // a secret; "" if there is none
 	client *http.Client
 }
 
-func newHTTPLender(server string) *httpLender {
+func newHTTPLender(server, token string) *httpLender {
 	return &httpLender{
 		server: strings.TrimRight(server, "/"),
+		token:  token,
 		client: &http.Client{
 			Transport: http.DefaultTransport.(*http.Transport).Clone(),
-			// To follow would tell the pool's id to somebody else.
+			// To follow would tell the pool's id and the token to somebody else.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -85,6 +87,9 @@ func (h *httpLender) ask(ctx context.Context, method string, pool uuid.UUID, pat
 		return errors.New("--server is no URL that a request can be sent to")
 	}
 	r.Header.Set("Content-Type", "application/json")
+	if h.token != "" {
+		r.Header.Set("Authorization", "Bearer "+h.token)
+	}
 	resp, err := h.client.Do(r)
 	if err != nil {
 		return withoutURL(err)

@@ -38,6 +38,9 @@ func serveCommand(env lookupEnv) *cobra.Command {
 			if err := s.validate(); err != nil {
 				return err
 			}
+			if err := s.authToken.load(command.Flags(), command.InOrStdin()); err != nil {
+				return err
+			}
 			log, err := newLogger(command.ErrOrStderr(), s.logLevel, s.logFormat)
 			if err != nil {
 				return err
@@ -128,13 +131,17 @@ func closeService(service *natsapi.Service) error {
 
 func newGateway(store *kvslots.Store, lending *gateway.Lending, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
 	return gateway.New(gateway.Config{
-		Store:     store,
-		Sync:      sync,
-		Lending:   lending,
-		Dialects:  []gateway.Dialect{library.New(store, lending, log)},
-		DrainWait: s.drainWait,
-		Version:   versionName(),
-		Logger:    log.With().Str("component", "http").Logger(),
+		Store:       store,
+		Sync:        sync,
+		Lending:     lending,
+		Dialects:    []gateway.Dialect{library.New(store, lending, log)},
+		DrainWait:   s.drainWait,
+		AuthToken:   s.authToken.value,
+		RateLimit:   s.httpRateLimit,
+		RateBurst:   s.httpRateBurst,
+		CORSOrigins: splitOrigins(s.httpOrigins),
+		Version:     versionName(),
+		Logger:      log.With().Str("component", "http").Logger(),
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -59,23 +60,31 @@ func (p *program) exitCode(t *testing.T) int {
 // ask sends a request on a connection of its own.
 func (p *program) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
+	code, _, answer := p.askWith(t, nil, method, path, body)
+	return code, answer
+}
+
+// askWith is ask with headers.
+func (p *program) askWith(t *testing.T, header http.Header, method, path, body string) (int, http.Header, string) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
-		return 0, ""
+		return 0, nil, ""
 	}
+	maps.Copy(r.Header, header)
 	resp, err := client.Do(r)
 	if err != nil {
 		t.Error(err)
-		return 0, ""
+		return 0, nil, ""
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Error(err)
 	}
-	return resp.StatusCode, string(answer)
+	return resp.StatusCode, resp.Header, string(answer)
 }
 
 // want is ask with an expectation.

@@ -17,8 +17,12 @@ const maxDuration = 365 * 24 * time.Hour
 
 // settings are serve's, from flags, environment and file.
 type settings struct {
-	httpAddr  string
-	drainWait time.Duration
+	httpAddr      string
+	authToken     authToken
+	httpRateLimit float64 // requests a second
+	httpRateBurst int
+	httpOrigins   string // separated by commas
+	drainWait     time.Duration
 
 	dataDir string
 	sync    string
@@ -64,6 +68,10 @@ func defaultSettings() settings {
 func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.Var(address{&s.httpAddr}, "http-addr", "listen for HTTP on this address; port 0 picks a free one")
+	s.authToken.addFlags(flags, "ask HTTP requests for this bearer token")
+	flags.Var(decimal{&s.httpRateLimit, 0.001, 1e6}, "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
+	flags.Var(number{&s.httpRateBurst, 0, 1e6}, "http-rate-burst", "how many of them at once; 0 means as many as in two seconds, rounded up")
+	flags.Var(origins{&s.httpOrigins}, "http-cors-allowed-origins", "let web pages of these origins ask (comma-separated; * means any)")
 	flags.Var(duration{&s.drainWait, 0, time.Hour, false}, "drain-wait", "keep listening for this long after SIGTERM, answering 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
 	flags.Var(choice{&s.sync, []string{"always", "interval"}}, "sync", "flush to disk before each acknowledgement, or once a second")
@@ -90,6 +98,9 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 // validate checks what no flag can see alone. Errors do not repeat a URL: it
 // may hold a password.
 func (s *settings) validate() error {
+	if s.httpRateBurst != 0 && s.httpRateLimit == 0 {
+		return usagef("--http-rate-burst needs --http-rate-limit")
+	}
 	if s.natsURL == "" {
 		return s.validateEmbedded()
 	}

@@ -72,8 +72,11 @@ func TestEveryFlagHasATwin(t *testing.T) {
 		if value == "" {
 			value = "some text"
 		}
-		if flag.Value.Type() == "host:port" {
+		switch flag.Value.Type() {
+		case "host:port":
 			value = ":0"
+		case "origins":
+			value = "*"
 		}
 		for source, apply := range map[string]func(flags *pflag.FlagSet) error{
 			"environment": func(flags *pflag.FlagSet) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,6 +112,33 @@ func (n number) String() string {
 
 func (n number) Type() string { return "int" }
 
+// decimal is a flag that takes 0 or a number in a range.
+type decimal struct {
+	value    *float64
+	min, max float64
+}
+
+func (d decimal) Set(text string) error {
+	value, err := strconv.ParseFloat(text, 64)
+	// NaN is in no range.
+	if err != nil || value != 0 && !(value >= d.min && value <= d.max) {
+		return fmt.Errorf("must be 0, or a number between %s and %s", formatDecimal(d.min), formatDecimal(d.max))
+	}
+	*d.value = value
+	return nil
+}
+
+func (d decimal) String() string {
+	if d.value == nil {
+		return ""
+	}
+	return formatDecimal(*d.value)
+}
+
+func (d decimal) Type() string { return "number" }
+
+func formatDecimal(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
+
 // address is a flag that takes a host:port to listen on.
 type address struct{ value *string }
 
@@ -130,3 +158,54 @@ func (a address) String() string {
 }
 
 func (a address) Type() string { return "host:port" }
+
+// origins is a flag that takes the origins of web pages. They are no secret:
+// the error names the one that is wrong.
+type origins struct{ value *string }
+
+func (o origins) Set(text string) error {
+	entries := strings.Split(text, ",")
+	for i, entry := range entries {
+		entries[i] = strings.TrimSpace(entry)
+		if text != "" && !isOrigin(entries[i]) {
+			return fmt.Errorf(`%q must be an origin such as "https://example.com" or "http://localhost:3000", or *`, entries[i])
+		}
+	}
+	*o.value = strings.Join(entries, ",")
+	return nil
+}
+
+func (o origins) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+func (o origins) Type() string { return "origins" }
+
+// isOrigin accepts what a browser sends: a scheme and a host, a port where it
+// is not the usual one, and no slash at the end.
+func isOrigin(text string) bool {
+	if text == "*" {
+		return true
+	}
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Scheme == "" || parsed.Hostname() == "" || strings.ContainsAny(parsed.Host, "* ") {
+		return false
+	}
+	if port := parsed.Port(); port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+	}
+	return strings.EqualFold(text, parsed.Scheme+"://"+parsed.Host) && !strings.HasSuffix(text, ":")
+}
+
+// splitOrigins gives each of them.
+func splitOrigins(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}

@@ -48,3 +48,75 @@ func TestFormatDuration(t *testing.T) {
 		}
 	}
 }
+
+func TestDecimal(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want float64
+		ok   bool
+	}{
+		{"0", 0, true},
+		{"0.001", 0.001, true},
+		{"2.5", 2.5, true},
+		{"1000000", 1e6, true},
+		{"0.0009", 0, false},
+		{"1000001", 0, false},
+		{"-1", 0, false},
+		{"NaN", 0, false},
+		{"Inf", 0, false},
+		{"", 0, false},
+		{"many", 0, false},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			var got float64
+			err := decimal{&got, 0.001, 1e6}.Set(c.text)
+			if got != c.want || (err == nil) != c.ok {
+				t.Errorf("got %v, %v; want %v, ok %v", got, err, c.want, c.ok)
+			}
+		})
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"":                          true,
+		"*":                         true,
+		"https://example.com":       true,
+		"http://localhost:3000":     true,
+		"http://[::1]:3000":         true,
+		"HTTPS://Example.com":       true,
+		"capacitor://localhost":     true,
+		"https://a.b, http://c.d":   true,
+		"https://a.b,*":             true,
+		"https://example.com/":      false,
+		"https://example.com/x":     false,
+		"https://example.com?x":     false,
+		"https://example.com#x":     false,
+		"https://u:p@example.com":   false,
+		"https://example.com:":      false,
+		"https://example.com:http":  false,
+		"https://example.com:99999": false,
+		"https://*.example.com":     false,
+		"https://":                  false,
+		"https://:80":               false,
+		"//example.com":             false,
+		"example.com":               false,
+		"example.com:80":            false,
+		"null":                      false,
+		",":                         false,
+		"https://a.b,":              false,
+		"https://a.b https://c.d":   false,
+	} {
+		var got string
+		if err := (origins{&got}).Set(text); (err == nil) != ok {
+			t.Errorf("%q: %v, want ok %v", text, err, ok)
+		}
+	}
+	var got string
+	if err := (origins{&got}).Set(" https://a.b ,http://c.d"); err != nil || len(splitOrigins(got)) != 2 || got != "https://a.b,http://c.d" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got := splitOrigins(""); got != nil {
+		t.Errorf("none are %q", got)
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestServeLimitsTheRate(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--http-rate-limit", "0.001", "--http-rate-burst", "2")
+	p.want(t, "GET", "/l/"+pool, "", 404, "")
+	p.want(t, "GET", "/l/"+pool, "", 404, "")
+	p.want(t, "GET", "/l/"+pool, "", 429, `{"error":"rate limited"}`)
+	p.want(t, "GET", "/metrics", "", 429, `{"error":"rate limited"}`)
+	p.want(t, "GET", "/health", "", 200, `{"status":"ok"}`)
+	p.want(t, "GET", "/ready", "", 200, `"status":"ready"`)
+	wantCall(t, 1, "", "kvslots: rate limited\n", "inspect", pool, "--server", p.url)
+}
+
+func TestServeAllowsOrigins(t *testing.T) {
+	p := startServe(t, envOf(map[string]string{"KVSLOTS_HTTP_CORS_ALLOWED_ORIGINS": "http://a.example, http://b.example:3000"}),
+		"--data-dir", t.TempDir(), "--auth-token", secretToken)
+	for origin, want := range map[string]string{
+		"http://a.example": "http://a.example", "http://b.example:3000": "http://b.example:3000", "http://c.example": "",
+	} {
+		code, header, _ := p.askWith(t, http.Header{"Origin": {origin}, "Access-Control-Request-Method": {"PUT"}}, "OPTIONS", "/l/"+pool, "")
+		if got := header.Get("Access-Control-Allow-Origin"); code != http.StatusNoContent || got != want {
+			t.Errorf("%s: %d, allowed %q, want %q", origin, code, got, want)
+		}
+	}
+}

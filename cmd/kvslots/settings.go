@@ -68,6 +68,7 @@ func defaultSettings() settings {
 func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.Var(address{&s.httpAddr}, "http-addr", "listen for HTTP on this address; port 0 picks a free one")
+	flags.Var(port{&s.httpAddr}, "http-port", "listen for HTTP on this port of 127.0.0.1; another way to say --http-addr")
 	s.authToken.addFlags(flags, "ask HTTP requests for this bearer token")
 	flags.Var(decimal{&s.httpRateLimit, 0.001, 1e6}, "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
 	flags.Var(number{&s.httpRateBurst, 0, 1e6}, "http-rate-burst", "how many of them at once; 0 means as many as in two seconds, rounded up")

@@ -17,6 +17,7 @@ const configFlag = "config"
 // alternatives are flags of which one alone can be meant. As with a single
 // flag, the better source decides between them.
 var alternatives = [][2]string{
+	{"http-addr", "http-port"},
 	{tokenFlag, tokenFileFlag},
 	{serverFlag, natsURLFlag},
 }

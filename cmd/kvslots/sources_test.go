@@ -57,6 +57,44 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// Flags that say the same in two ways are one to the sources.
+func TestAlternatives(t *testing.T) {
+	file := func(content string) []string { return []string{"--config", writeFile(t, "kvslots.yaml", content)} }
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		addr string // or else an error
+	}{
+		{"neither", nil, nil, "127.0.0.1:8080"},
+		{"port", []string{"--http-port", "1"}, nil, "127.0.0.1:1"},
+		{"port in the environment", nil, map[string]string{"KVSLOTS_HTTP_PORT": "2"}, "127.0.0.1:2"},
+		{"port in the file", file("http-port: 3\n"), nil, "127.0.0.1:3"},
+		{"flag before environment", []string{"--http-port", "1"}, map[string]string{"KVSLOTS_HTTP_ADDR": ":2"}, "127.0.0.1:1"},
+		{"the other way round", []string{"--http-addr", ":1"}, map[string]string{"KVSLOTS_HTTP_PORT": "2"}, ":1"},
+		{"flag before file", append(file("http-addr: :3\n"), "--http-port", "1"), nil, "127.0.0.1:1"},
+		{"environment before file", file("http-addr: :3\n"), map[string]string{"KVSLOTS_HTTP_PORT": "2"}, "127.0.0.1:2"},
+		{"two flags", []string{"--http-port", "1", "--http-addr", ":1"}, nil, ""},
+		{"two variables", nil, map[string]string{"KVSLOTS_HTTP_PORT": "1", "KVSLOTS_HTTP_ADDR": ":1"}, ""},
+		{"two keys", file("http-addr: :3\nhttp-port: 3\n"), nil, ""},
+		{"two keys that do not matter", append(file("http-addr: :3\nhttp-port: 3\n"), "--http-port", "1"), nil, "127.0.0.1:1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := load(t, c.args, c.env)
+			if c.addr != "" {
+				if err != nil || s.httpAddr != c.addr {
+					t.Errorf("got %s, %v, want %s", s.httpAddr, err, c.addr)
+				}
+				return
+			}
+			_, usage := errors.AsType[usageError](err)
+			if !usage || !strings.Contains(err.Error(), "--http-addr and --http-port exclude each other") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func TestEveryFlagHasATwin(t *testing.T) {
 	newFlags := func() *pflag.FlagSet {
 		s := defaultSettings()
@@ -75,6 +113,8 @@ func TestEveryFlagHasATwin(t *testing.T) {
 		switch flag.Value.Type() {
 		case "host:port":
 			value = ":0"
+		case "port":
+			value = "0"
 		case "origins":
 			value = "*"
 		}

@@ -159,6 +159,23 @@ func (a address) String() string {
 
 func (a address) Type() string { return "host:port" }
 
+// port is a flag that takes the port of an address on this machine.
+type port struct{ address *string }
+
+func (p port) Set(text string) error {
+	value, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return fmt.Errorf("must be a port between 0 and 65535")
+	}
+	*p.address = net.JoinHostPort("127.0.0.1", strconv.FormatUint(value, 10))
+	return nil
+}
+
+// String is empty: the address says it.
+func (p port) String() string { return "" }
+
+func (p port) Type() string { return "port" }
+
 // origins is a flag that takes the origins of web pages. They are no secret:
 // the error names the one that is wrong.
 type origins struct{ value *string }

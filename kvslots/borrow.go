@@ -172,9 +172,11 @@ func (b *bucket) finish(lp *local, op *borrow, lease *Lease, err error) {
 	b.leaveSession(op)
 	if op.manner == promotes {
 		delete(lp.promoting, op.promoted)
-		delete(lp.waiting, op.ticket)
+		delete(lp.waiting, op.promoted)
 	} else if op.ticket != 0 {
-		delete(lp.waiting, op.ticket)
+		if op.manner == waits {
+			delete(lp.waiting, op.ticket)
+		}
 		b.dropTicket(lp, op)
 	}
 	b.tidy(lp)

@@ -24,11 +24,13 @@ const (
 	spent                  // it held a slot and did not ask in time
 )
 
-// enqueued is that, with where it stands in the bucket.
+// enqueued is that, with what stands in the bucket.
 type enqueued struct {
 	standing standing
-	ticket   *rules.Ticket
-	slot     *rules.Slot
+	lock     bool            // and not a semaphore's
+	doubtful bool            // a claim for it may yet be withdrawn
+	ticket   uint64          // the ticket's revision; 0 where there is none
+	value    entry.SlotValue // of the slot, if it has one
 }
 
 // stateOfEnqueued reads it from the view. Unless the view is exact, absent and
@@ -38,20 +40,28 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 	if p == nil {
 		return enqueued{}
 	}
-	e := enqueued{ticket: p.TicketAt(ticketOfSession(pool, session))}
+	var e enqueued
+	var slot *rules.Slot
 	b.world.EachSlotOf(session, func(s *rules.Slot) bool {
 		if s.Pool == p && s.Live() && s.Value.Unseen {
-			e.slot = s
+			slot = s
 		}
-		return e.slot == nil
+		return slot == nil
 	})
-	t := e.ticket
+	t := p.TicketAt(ticketOfSession(pool, session))
+	if t != nil {
+		e.ticket, e.lock = t.Revision, t.Value.Lock
+	}
+	if slot != nil {
+		e.value, e.lock = slot.Value, slot.Value.Lock
+		e.doubtful = slot.Verdict() != rules.Good && slot.InDoubt(b.now())
+	}
 	switch {
-	case e.slot != nil && (e.slot.Verdict() == rules.Good || !e.slot.InDoubt(b.now())):
-		e.standing = served
-	case e.slot != nil:
+	case e.doubtful:
 		e.standing = queued
 		b.wantExactFor(pool)
+	case slot != nil:
+		e.standing = served
 	case t == nil || t.Void() || t.Claim() != nil:
 	case t.Value.Spent:
 		e.standing = spent
@@ -61,18 +71,11 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 	return e
 }
 
-// is tells whether it is a lock's, or a semaphore's.
-func (e enqueued) is(lock bool) bool {
-	if e.slot != nil {
-		return e.slot.Value.Lock == lock
-	}
-	return e.ticket != nil && e.ticket.Value.Lock == lock
-}
-
 // await is one who waits for what its session enqueued for.
 type await struct {
 	pool, session entry.Hash
 	lock          bool
+	looked        bool
 	changed       chan struct{} // poked when it is queued no more
 }
 
@@ -99,25 +102,27 @@ func (b *bucket) addAwait(w *await) (remove func()) {
 	}
 }
 
-// look tells what has become of it; if that seems to be nothing good, an exact
-// view that is as new as the question does.
+// look tells what has become of it. At first, and if that seems to be nothing
+// good, an exact view does that is as new as the question: the session may just
+// have been somewhere else.
 func (w *await) look(ctx context.Context, b *bucket) (e enqueued, err error) {
 	read := func() bool {
-		if e = b.stateOfEnqueued(w.pool, w.session); !e.is(w.lock) {
+		err = nil
+		if e = b.stateOfEnqueued(w.pool, w.session); e.lock != w.lock {
 			e = enqueued{}
 		}
 		if !b.alive(w.session) {
 			e, err = enqueued{}, ErrSessionGone
 		}
-		return true
+		return !e.doubtful
 	}
 	b.mu.Lock()
-	read()
+	certain := read() && err == nil && w.looked && (e.standing == queued || e.standing == served)
+	w.looked = true
 	b.mu.Unlock()
-	if e.standing == queued || e.standing == served {
+	if certain {
 		return e, nil
 	}
-	err = nil
 	if failed := b.ask(ctx, read); failed != nil {
 		return e, failed
 	}
@@ -133,37 +138,38 @@ func (w *await) wait(ctx context.Context, b *bucket, wait time.Duration) (l *Lea
 	expiry := time.NewTimer(wait)
 	defer expiry.Stop()
 	var over error // why there is no more waiting
+	left := false  // it was this very call that left the line
 	for {
 		during, end := lasting(ctx, over)
 		e, err := w.look(during, b)
 		switch {
 		case err != nil:
-		case e.standing == absent && errors.Is(over, ErrNoSlot):
-			err = ErrNoSlot // it was this very call that left the line
+		case e.standing == absent && left:
+			err = over
 		case e.standing == absent:
 			err = ErrNotEnqueued
 		case e.standing == spent:
-			if err = b.leaveLine(during, e.ticket); err == nil {
+			if _, err = w.leaveLine(during, b, e.ticket); err == nil {
 				err = ErrLeaseExpired
 			}
 		case e.standing == served && over != nil && !errors.Is(over, ErrNoSlot):
 			b.mu.Lock()
 			b.consume(w.pool, w.session)
 			b.mu.Unlock()
-			_, err = b.giveBack(during, wanted{pool: w.pool, lease: e.slot.Value.Lease})
+			_, err = b.giveBack(during, wanted{pool: w.pool, lease: e.value.Lease})
 		case e.standing == served:
-			nonce = e.slot.Value.Nonce
+			nonce = e.value.Nonce
 			if l, err = w.take(during, b, e); err == nil && l != nil {
 				end()
 				return l, nonce, nil
 			}
 		case over != nil:
-			err = b.leaveLine(during, e.ticket)
+			left, err = w.leaveLine(during, b, e.ticket)
 		}
 		end()
 		if err != nil {
-			if over != nil && !errors.Is(err, ErrSessionGone) {
-				return nil, nonce, over
+			if over != nil && !errors.Is(over, ErrNoSlot) {
+				err = over
 			}
 			return nil, nonce, err
 		}
@@ -197,18 +203,18 @@ func lasting(ctx context.Context, over error) (context.Context, context.CancelFu
 // Whoever claimed it for the session cannot withdraw it any more. It returns
 // neither a lease nor an error when the slot was withdrawn before that.
 func (w *await) take(ctx context.Context, b *bucket, e enqueued) (*Lease, error) {
-	v := e.slot.Value
-	lease, err := b.renew(ctx, wanted{pool: w.pool, lease: v.Lease}, noLease, v.TTL.Duration(), func(v *entry.SlotValue) { v.Unseen = false })
+	v := e.value
+	lease, err := b.renew(ctx, wanted{pool: w.pool, lease: v.Lease, unseen: true}, noLease, v.TTL.Duration(), func(v *entry.SlotValue) { v.Unseen = false })
 	if isLost(err) {
-		e, err = w.look(ctx, b)
+		now, err := w.look(ctx, b)
 		switch {
-		case err != nil:
-		case e.standing == absent:
+		case err != nil || now.standing == queued || now.standing == served:
+			return nil, err
+		case e.ticket == 0: // it had been told the token, and it was given back
+			return nil, ErrNotEnqueued
+		}
+		if _, err = w.leaveLine(ctx, b, max(e.ticket, now.ticket)); err == nil {
 			err = ErrLeaseExpired
-		case e.standing == spent:
-			if err = b.leaveLine(ctx, e.ticket); err == nil {
-				err = ErrLeaseExpired
-			}
 		}
 		return nil, err
 	}
@@ -223,30 +229,22 @@ func (w *await) take(ctx context.Context, b *bucket, e enqueued) (*Lease, error)
 // notEnqueued tells whether a session may enqueue.
 func (b *bucket) notEnqueued(ctx context.Context, op *borrow) error {
 	before := false
-	read := func() bool { before = b.enqueuedBefore(op); return true }
-	b.mu.Lock()
-	read()
-	b.mu.Unlock()
-	if before { // that it is so still has to be certain
-		if err := b.ask(ctx, read); err != nil {
-			return err
-		}
+	err := b.ask(ctx, func() bool { before = b.enqueuedBefore(op); return true })
+	if err == nil && before {
+		err = ErrAlreadyEnqueued
 	}
-	if before {
-		return ErrAlreadyEnqueued
-	}
-	return nil
+	return err
 }
 
 // leaveLine takes an enqueued ticket out of the line, unless it has changed; in
 // either case the view then knows.
-func (b *bucket) leaveLine(ctx context.Context, t *rules.Ticket) error {
-	a, err := b.put1(ctx, purge(t.Key, t.Revision, 0))
+func (w *await) leaveLine(ctx context.Context, b *bucket, ticket uint64) (left bool, err error) {
+	a, err := b.put1(ctx, purge(ticketOfSession(w.pool, w.session), ticket, 0))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if a.err == nil {
-		return b.askFrom(ctx, a.revision, func() bool { return true })
+		return true, b.askFrom(ctx, a.revision, func() bool { return true })
 	}
-	return b.afterConflict(ctx, t.Key.Pool, a)
+	return false, b.afterConflict(ctx, w.pool, a)
 }

@@ -28,9 +28,13 @@ type wanted struct {
 	named       bool   // a lock or a semaphore, which are told by lock and fence
 	lock        bool   // a lock, and not a semaphore
 	fence       uint64 // of a named one; 0 for any
+	unseen      bool   // one whose session has not asked for it yet
 }
 
 func (w wanted) is(s *rules.Slot) bool {
+	if w.unseen && !s.Value.Unseen {
+		return false
+	}
 	return !w.named || s.Value.Lock == w.lock && (w.fence == 0 || s.Fence == w.fence)
 }
 

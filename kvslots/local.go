@@ -72,6 +72,11 @@ func (lp *local) all() []*borrow {
 	for _, op := range lp.waiting {
 		ops = append(ops, op)
 	}
+	for _, op := range lp.fresh {
+		if op.manner == enqueues {
+			ops = append(ops, op)
+		}
+	}
 	for op := range lp.claims {
 		ops = append(ops, op)
 	}
@@ -91,7 +96,7 @@ func (b *bucket) tidy(lp *local) {
 	} else {
 		b.claiming[lp] = struct{}{}
 	}
-	if len(lp.queue)+len(lp.joining)+len(lp.waiting)+len(lp.claims)+len(lp.refusing)+
+	if len(lp.queue)+len(lp.joining)+len(lp.waiting)+len(lp.claims)+len(lp.refusing)+len(lp.fresh)+
 		len(lp.flight.Claims)+len(lp.flight.Purges) > 0 || lp.named > len(lp.names) {
 		return
 	}

@@ -17,14 +17,17 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 	for _, op := range fresh {
 		t := p.Ticket(op.ticket)
 		switch {
-		case op.over || lp.waiting[op.ticket] != op || t == nil:
+		case op.over || op.manner == waits && lp.waiting[op.ticket] != op:
+		case t == nil && op.manner == enqueues: // its session has ended
+			op.ticket = 0
+			lp.queue = append(lp.queue, op)
+		case t == nil:
 		case t.Void() && !b.world.Exact():
 			lp.fresh = append(lp.fresh, op)
 			b.wantExactFor(lp.id)
 		case t.Void():
 			b.finish(lp, op, nil, ErrLimitMismatch)
 		case op.manner == enqueues:
-			delete(lp.waiting, op.ticket)
 			op.ticket = 0 // it stays
 			b.finish(lp, op, nil, nil)
 		case op.name.session != b.self.id && b.self.revision != 0: // its presence is gone
@@ -142,8 +145,8 @@ func (b *bucket) promotes(t *rules.Ticket) bool {
 // yet wait for it. It notes what the new ticket has to be written over.
 func (b *bucket) enqueuedBefore(op *borrow) bool {
 	state := b.stateOfEnqueued(op.pool, op.session)
-	if t := state.ticket; t != nil {
-		op.ticketStood = t.Revision
+	if state.ticket != 0 {
+		op.ticketStood = state.ticket
 	}
 	return state.standing == queued || state.standing == served
 }

@@ -69,7 +69,9 @@ func (b *bucket) stand(lp *local, p *rules.Pool, op *borrow, t *rules.Ticket) {
 	case op.over:
 		b.dropTicket(lp, op)
 	case op.named():
-		put(&lp.waiting, op.ticket, op)
+		if op.manner == waits {
+			put(&lp.waiting, op.ticket, op)
+		}
 		lp.fresh = append(lp.fresh, op)
 	case op.name.session != b.self.id && b.self.revision != 0: // its presence is gone
 		b.dropTicket(lp, op)

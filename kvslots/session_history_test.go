@@ -1,0 +1,321 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+const (
+	historyKeys     = 24
+	historySessions = 60
+)
+
+// keyHistory records what sessions did and what came of it.
+type keyHistory struct {
+	t      *testing.T
+	start  time.Time
+	stores []*Store
+
+	mu     sync.Mutex
+	ops    []porcupine.Operation
+	number int
+	ids    map[int]string
+	tokens [historyKeys][]string // that were given out, by key
+}
+
+var keyErrors = []error{
+	ErrSessionGone, ErrLimitMismatch, ErrAlreadyEnqueued, ErrNotEnqueued, ErrLeaseExpired, ErrNotHeld, ErrNoSlot, context.Canceled, ErrUnavailable,
+}
+
+func sentinel(err error) error {
+	for _, known := range keyErrors {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
+}
+
+func (h *keyHistory) add(client int, call time.Time, in keyInput, out keyOutput) {
+	end := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if out.token != "" {
+		h.tokens[in.key] = append(h.tokens[in.key], out.token)
+	}
+	h.ops = append(h.ops, porcupine.Operation{
+		ClientId: client, Input: in, Call: call.Sub(h.start).Nanoseconds(), Output: out, Return: end.Sub(h.start).Nanoseconds(),
+	})
+}
+
+// everywhere adds an operation to the history of every key that the session
+// uses: it ends for all of them.
+func (u *user) everywhere(call time.Time, in keyInput, out keyOutput) {
+	for _, in.key = range u.keys {
+		u.add(u.id, call, in, out)
+	}
+}
+
+// user uses one session after the other.
+type user struct {
+	*keyHistory
+	id      int
+	rand    *rand.Rand
+	session int
+	secret  string
+	keys    []int // that it uses
+	held    []keyInput
+	queued  []int
+}
+
+func (u *user) store() *Store { return u.stores[u.rand.IntN(len(u.stores))] }
+
+func (u *user) begin() {
+	idle := time.Minute
+	if u.rand.IntN(4) == 0 {
+		idle = time.Second
+	}
+	secret, err := u.store().CreateSession(u.t.Context(), idle, "")
+	if err != nil {
+		u.t.Error(err)
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.number++
+	u.session, u.secret, u.keys, u.held, u.queued = u.number, secret, u.rand.Perm(historyKeys)[:3], nil, nil
+	u.ids[u.session] = secret
+}
+
+// end ends the session: by a call, which may come while it is being used, or by
+// leaving it alone.
+func (u *user) end() {
+	call, store := time.Now(), u.store()
+	in := keyInput{op: opEnd, session: u.session}
+	if idle := u.idleTime(); idle == time.Second && u.rand.IntN(2) == 0 {
+		for store.bucket.has(u.secret) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		u.everywhere(call, in, keyOutput{})
+		return
+	}
+	err := store.EndSession(u.t.Context(), u.secret)
+	u.everywhere(call, in, keyOutput{err: sentinel(err)})
+}
+
+func (u *user) idleTime() time.Duration {
+	b := u.stores[0].bucket
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.world.Session(sessionHash(u.secret)); s != nil {
+		return s.Value.Idle.Duration()
+	}
+	return 0
+}
+
+func (b *bucket) has(session string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.alive(sessionHash(session))
+}
+
+// resource is a key under the terms that it mostly has, and now and then others.
+func (u *user) resource(key int) Resource {
+	r := Resource{Kind: Kind(key % 2), Key: fmt.Sprint("key-", key), Limit: 1}
+	if r.Kind == KindSemaphore {
+		r.Limit = 1 + key%3
+	}
+	switch u.rand.IntN(40) {
+	case 0:
+		r.Kind, r.Limit = KindLock, 1
+	case 1:
+		r.Kind, r.Limit = KindSemaphore, 1+u.rand.IntN(3)
+	}
+	return r
+}
+
+func (u *user) run(until time.Time) {
+	for time.Now().Before(until) && !u.t.Failed() {
+		u.begin()
+		ended := make(chan struct{})
+		if u.rand.IntN(3) == 0 { // somebody else ends it, while it is being used
+			other := &user{u.keyHistory, 1000 + u.id, rand.New(rand.NewPCG(*historySeed, u.rand.Uint64())), u.session, u.secret, u.keys, nil, nil}
+			go func() {
+				defer close(ended)
+				time.Sleep(time.Duration(other.rand.IntN(60)) * time.Millisecond)
+				other.end()
+			}()
+		} else {
+			close(ended)
+		}
+		for range u.rand.IntN(200) {
+			u.act()
+		}
+		<-ended
+		u.end()
+	}
+}
+
+func (u *user) act() {
+	key, store := u.keys[u.rand.IntN(len(u.keys))], u.store()
+	n := u.rand.IntN(100)
+	if len(u.queued) > 0 && u.rand.IntN(3) > 0 {
+		n, key = 45, u.queued[0]
+		u.queued = u.queued[1:]
+	}
+	r, ctx := u.resource(key), u.t.Context()
+	in := keyInput{key: key, session: u.session, lock: r.Kind == KindLock, limit: r.Limit}
+	wait := time.Duration(max(0, u.rand.IntN(60)-20)) * time.Millisecond
+	var g Grant
+	var err error
+	call := time.Now()
+	switch {
+	case n < 25:
+		in.op = opAcquire
+		g, err = store.Acquire(ctx, u.secret, r, time.Minute, wait)
+	case n < 45:
+		in.op = opEnqueue
+		g, _, err = store.Enqueue(ctx, u.secret, r, time.Minute)
+	case n < 65:
+		in.op = opWait
+		g, err = store.Wait(ctx, u.secret, r, wait)
+	case n < 95:
+		in.op, in.token = opRelease, u.token(key)
+		if len(u.held) > 0 && u.rand.IntN(3) > 0 {
+			in, u.held = u.held[0], u.held[1:]
+			in.op, key, r = opRelease, in.key, u.resource(in.key)
+			if in.lock {
+				r.Kind = KindLock
+			} else {
+				r.Kind = KindSemaphore
+			}
+		}
+		err = store.Release(ctx, u.secret, r, in.token)
+	case n < 98:
+		in.op, in.token = opExtend, u.token(key)
+		_, err = store.Extend(ctx, u.secret, r, in.token, time.Minute)
+	default:
+		in.op = opPing
+		err = store.Ping(ctx, u.secret)
+		u.everywhere(call, in, keyOutput{err: sentinel(err)})
+		return
+	}
+	if err = sentinel(err); err == ErrUnavailable {
+		u.t.Errorf("%s after %v", in.describe(keyOutput{err: err}), time.Since(call))
+		for _, s := range u.stores {
+			u.t.Log(s.bucket.dump())
+		}
+	}
+	u.add(u.id, call, in, keyOutput{err, g.Token})
+	switch {
+	case g.Token != "":
+		in.token = g.Token
+		u.held = append(u.held, in)
+	case in.op == opEnqueue && err == nil:
+		u.queued = append(u.queued, key)
+	}
+	if in.op == opRelease && err == nil {
+		u.forget(key, in.token)
+	}
+}
+
+func (u *user) forget(key int, token string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tokens[key] = slices.DeleteFunc(u.tokens[key], func(other string) bool { return other == token })
+}
+
+// token is one of those that were given out for the key last, or none.
+func (u *user) token(key int) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if n := len(u.tokens[key]); n > 0 {
+		return u.tokens[key][max(0, n-1-u.rand.IntN(4))]
+	}
+	return fmt.Sprintf("%032x", 1)
+}
+
+// Sessions at three peers do random things to locks and semaphores, and die: the
+// history is one that a single lock server could have had.
+func TestSessionsManyDoors(t *testing.T) { runKeyHistory(t, nil, nil) }
+
+func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, between func(peer int, r *rand.Rand) hook) {
+	t.Logf("seed %d", *historySeed)
+	if connect == nil {
+		srv := kvslotstest.Start(t, "")
+		connect = func(int) *nats.Conn { return srv.Connect() }
+	}
+	h := &keyHistory{t: t, start: time.Now(), ids: map[int]string{}}
+	for i := range 3 {
+		var hook hook
+		if between != nil {
+			hook = between(i, rand.New(rand.NewPCG(*historySeed, uint64(1000+i))))
+		}
+		s, err := open(t.Context(), connect(i), Config{}, hook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		h.stores = append(h.stores, s)
+	}
+	var users sync.WaitGroup
+	until := time.Now().Add(*historyTime / 4)
+	for i := range historySessions {
+		u := &user{keyHistory: h, id: i, rand: rand.New(rand.NewPCG(*historySeed, uint64(i)))}
+		users.Go(func() { u.run(until) })
+	}
+	users.Wait()
+	if t.Failed() {
+		return
+	}
+	nothingHeld(t, h.stores)
+	outcomes := map[string]int{}
+	for _, op := range h.ops {
+		outcomes[fmt.Sprint(op.Input.(keyInput).op, " ", op.Output.(keyOutput).err)]++
+	}
+	t.Logf("%d sessions, %d operations %v", h.number, len(h.ops), outcomes)
+	for i, s := range h.stores {
+		t.Logf("peer %d: %+v", i, s.bucket.stats)
+	}
+	began := time.Now()
+	result := porcupine.CheckOperationsTimeout(modelOfKeys, h.ops, *checkTime)
+	t.Logf("checked in %s: %s", time.Since(began).Round(time.Millisecond), result)
+	if result == porcupine.Illegal {
+		t.Fatalf("history is not linearizable:\n%s", explainKey(h.ops, func(m porcupine.Model, part []porcupine.Operation) (porcupine.CheckResult, porcupine.LinearizationInfo) {
+			return porcupine.CheckOperationsVerbose(m, part, 5*time.Second)
+		}))
+	}
+}
+
+// nothingHeld checks that no session left anything behind.
+func nothingHeld(t *testing.T, stores []*Store) {
+	t.Helper()
+	for _, s := range stores {
+		eventually(t, "nothing is held", func() bool {
+			stats, err := s.Stats(t.Context())
+			return err == nil && stats.Sessions == 0 && len(stats.Names) == 0
+		})
+		eventually(t, "a peer is at rest", func() bool {
+			b := s.bucket
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, lp := range b.locals {
+				if len(lp.all())+len(lp.flight.Claims)+len(lp.flight.Purges)+len(lp.promoting) > 0 {
+					return false
+				}
+			}
+			return b.releases == 0 && len(b.orphans)+len(b.sessions)+len(b.awaits)+len(b.creating) == 0
+		})
+	}
+}

@@ -1,0 +1,314 @@
+package kvslots
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The sequential model of one key, a lock or a semaphore, and of the sessions
+// that use it. It is as plain as it can be: who holds it, who has enqueued for
+// it, in their order, and which sessions have ended. Whoever is first of those
+// may get a free slot at any time. It does not know of those who wait in an
+// acquire under way, so it does not tell who comes first; other tests do.
+
+type keyOp int
+
+const (
+	opAcquire keyOp = iota
+	opEnqueue
+	opWait
+	opRelease
+	opExtend
+	opEnd
+	opPing
+)
+
+type keyInput struct {
+	op      keyOp
+	key     int
+	session int
+	lock    bool
+	limit   int
+	token   string // of release and extend
+}
+
+type keyOutput struct {
+	err   error // one of the sentinels, or nil
+	token string
+}
+
+// keyHolder holds a slot. Its token is not known while it was not told.
+type keyHolder struct {
+	session int
+	token   string
+	unseen  bool
+}
+
+type keyState struct {
+	lock    bool
+	limit   int // 0: no terms are in force
+	holders []keyHolder
+	line    []int
+	ended   []int
+	text    string // all of it
+}
+
+func (s keyState) clone() keyState {
+	s.holders, s.line, s.ended = slices.Clone(s.holders), slices.Clone(s.line), slices.Clone(s.ended)
+	return s
+}
+
+func (s keyState) alive(session int) bool { return !slices.Contains(s.ended, session) }
+
+// agrees tells whether somebody may come under these terms.
+func (s keyState) agrees(in keyInput) bool { return s.limit == 0 || s.lock == in.lock && s.limit == in.limit }
+
+func (s keyState) full() bool { return s.limit != 0 && len(s.holders) >= s.limit }
+
+// promotions are the states that there can be after the line has been served, or
+// not.
+func (s keyState) promotions() []keyState {
+	all := []keyState{s}
+	for len(s.line) > 0 && len(s.holders) < s.limit {
+		s = s.clone()
+		s.holders = append(s.holders, keyHolder{session: s.line[0], unseen: true})
+		s.line = s.line[1:]
+		s = s.settled()
+		all = append(all, s)
+	}
+	return all
+}
+
+// settled forgets the terms when nobody is left.
+func (s keyState) settled() keyState {
+	if len(s.holders)+len(s.line) == 0 {
+		s.lock, s.limit = false, 0
+	}
+	slices.SortFunc(s.holders, func(a, b keyHolder) int {
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.token, b.token))
+	})
+	s.text = fmt.Sprint(s.lock, s.limit, s.holders, s.line, s.ended)
+	return s
+}
+
+// taken is the state after somebody got a slot.
+func (s keyState) taken(in keyInput, token string, unseen bool) keyState {
+	s = s.clone()
+	s.lock, s.limit = in.lock, in.limit
+	s.holders = append(s.holders, keyHolder{in.session, token, unseen})
+	return s.settled()
+}
+
+func (s keyState) held(of func(keyHolder) bool) int { return slices.IndexFunc(s.holders, of) }
+
+func (s keyState) without(holder int) keyState {
+	s = s.clone()
+	s.holders = slices.Delete(s.holders, holder, holder+1)
+	return s.settled()
+}
+
+func (s keyState) unseenOf(session int) int {
+	return s.held(func(h keyHolder) bool { return h.session == session && h.unseen })
+}
+
+// step returns the states there can be afterwards; none if the operation cannot
+// have had that outcome.
+func (s keyState) step(in keyInput, out keyOutput) []keyState {
+	if in.op == opEnd {
+		return s.end(in, out)
+	}
+	alive := s.alive(in.session)
+	if out.err == ErrSessionGone {
+		next := []keyState{}
+		if !alive {
+			next = append(next, s)
+		} else if (in.op == opAcquire || in.op == opEnqueue) && s.agrees(in) && !s.full() {
+			next = append(next, s.taken(in, "", false)) // and ended before it was told
+		}
+		return next
+	}
+	if !alive {
+		return nil
+	}
+	switch in.op {
+	case opPing:
+		return when(out.err == nil, s)
+	case opAcquire, opEnqueue:
+		return s.come(in, out)
+	case opWait:
+		return s.wait(in, out)
+	}
+	i := s.held(func(h keyHolder) bool { return h.token == in.token && in.token != "" })
+	if out.err == ErrNotHeld {
+		return when(i < 0 || s.lock != in.lock, s)
+	}
+	if i < 0 || s.lock != in.lock {
+		return nil
+	}
+	if in.op == opExtend {
+		return when(true, s)
+	}
+	return when(true, s.without(i))
+}
+
+func when(ok bool, s keyState) []keyState {
+	if ok {
+		return []keyState{s}
+	}
+	return nil
+}
+
+func (s keyState) end(in keyInput, out keyOutput) []keyState {
+	if out.err == ErrSessionGone {
+		return when(!s.alive(in.session), s)
+	}
+	if !s.alive(in.session) {
+		return nil
+	}
+	s = s.clone()
+	s.ended = append(s.ended, in.session)
+	slices.Sort(s.ended)
+	s.holders = slices.DeleteFunc(s.holders, func(h keyHolder) bool { return h.session == in.session })
+	s.line = slices.DeleteFunc(s.line, func(other int) bool { return other == in.session })
+	return when(true, s.settled())
+}
+
+func (s keyState) come(in keyInput, out keyOutput) []keyState {
+	enqueued := slices.Contains(s.line, in.session) || s.unseenOf(in.session) >= 0
+	switch {
+	case out.err == ErrAlreadyEnqueued:
+		return when(in.op == opEnqueue && enqueued, s)
+	case out.err == ErrLimitMismatch:
+		return when(!s.agrees(in), s)
+	case !s.agrees(in):
+		return nil
+	case out.err == ErrNoSlot:
+		return when(s.full(), s)
+	case in.op == opEnqueue && enqueued:
+		return nil
+	case out.token != "":
+		return when(!s.full(), s.taken(in, out.token, in.op == opEnqueue))
+	case in.op == opEnqueue && out.err == nil: // others may wait whom the model does not know
+		s = s.clone()
+		s.lock, s.limit = in.lock, in.limit
+		s.line = append(s.line, in.session)
+		return when(true, s.settled())
+	}
+	return nil
+}
+
+func (s keyState) wait(in keyInput, out keyOutput) []keyState {
+	i, place := s.unseenOf(in.session), slices.Index(s.line, in.session)
+	if s.limit != 0 && s.lock != in.lock {
+		i, place = -1, -1
+	}
+	switch {
+	case out.token != "":
+		if i < 0 || s.holders[i].token != "" && s.holders[i].token != out.token {
+			return nil
+		}
+		s = s.clone()
+		s.holders[i].token, s.holders[i].unseen = out.token, false
+		return when(true, s.settled())
+	case out.err == ErrNotEnqueued:
+		return when(i < 0 && place < 0, s)
+	case out.err == ErrNoSlot && place >= 0:
+		s = s.clone()
+		s.line = slices.Delete(s.line, place, place+1)
+		return when(true, s.settled())
+	case out.err == ErrNoSlot && i >= 0 && s.holders[i].token == "":
+		return when(true, s.without(i)) // it left before its claim was in the stream
+	}
+	return nil
+}
+
+var modelOfKeys = func() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			byKey := map[int][]porcupine.Operation{}
+			for _, op := range history {
+				key := op.Input.(keyInput).key
+				byKey[key] = append(byKey[key], op)
+			}
+			var parts [][]porcupine.Operation
+			for _, part := range byKey {
+				parts = append(parts, part)
+			}
+			return parts
+		},
+		Init: func() []any { return []any{keyState{}.settled()} },
+		Step: func(state, in, out any) []any {
+			var next []any
+			for _, s := range state.(keyState).promotions() {
+				for _, after := range s.step(in.(keyInput), out.(keyOutput)) {
+					next = append(next, after)
+				}
+			}
+			return next
+		},
+		Equal: func(a, b any) bool { return a.(keyState).text == b.(keyState).text },
+	}
+	return m.ToModel()
+}()
+
+func (in keyInput) describe(out keyOutput) string {
+	ops := [...]string{"acquire", "enqueue", "wait", "release", "extend", "end", "ping"}
+	outcome := "ok " + out.token
+	if out.err != nil {
+		outcome = out.err.Error()
+	}
+	return fmt.Sprintf("session %d %s(lock %v, limit %d, token %s): %s", in.session, ops[in.op], in.lock, in.limit, in.token, outcome)
+}
+
+// explainKey shows the operations of the first key whose history cannot be
+// explained, around the place where the longest explanation ends.
+func explainKey(history []porcupine.Operation, check func(porcupine.Model, []porcupine.Operation) (porcupine.CheckResult, porcupine.LinearizationInfo)) string {
+	for _, part := range modelOfKeys.Partition(history) {
+		result, info := check(modelOfKeys, part)
+		if result != porcupine.Illegal {
+			continue
+		}
+		var longest []int
+		for _, partial := range info.PartialLinearizations() {
+			for _, chain := range partial {
+				if len(chain) > len(longest) {
+					longest = chain
+				}
+			}
+		}
+		explained, state := map[int]bool{}, modelOfKeys.Init()
+		for _, i := range longest {
+			explained[i] = true
+			_, state = modelOfKeys.Step(state, part[i].Input, part[i].Output)
+		}
+		stuck := int64(1 << 62)
+		order := make([]int, len(part))
+		for i, op := range part {
+			order[i] = i
+			if !explained[i] {
+				stuck = min(stuck, op.Return)
+			}
+		}
+		sort.Slice(order, func(i, j int) bool { return part[order[i]].Call < part[order[j]].Call })
+		var text strings.Builder
+		fmt.Fprintf(&text, "%d operations, %d explained, then %v\n", len(part), len(longest), state)
+		for _, i := range order {
+			op := part[i]
+			if op.Return < stuck-20e6 || op.Call > stuck+5e6 {
+				continue
+			}
+			mark := " "
+			if !explained[i] {
+				mark = "?"
+			}
+			fmt.Fprintf(&text, "%s %10d %10d %s\n", mark, op.Call/1000, op.Return/1000, op.Input.(keyInput).describe(op.Output.(keyOutput)))
+		}
+		return text.String()
+	}
+	return ""
+}

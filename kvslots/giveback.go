@@ -111,7 +111,7 @@ func (b *bucket) giveBack(ctx context.Context, w wanted) (bool, error) {
 			had := false
 			err := b.askFrom(ctx, a.revision, func() bool {
 				p := b.world.Pool(id)
-				had = p != nil && p.Had(h.value.Incarnation, a.revision)
+				had = p != nil && p.Had(h.value.Incarnation, a.revision) && !b.world.EndedBefore(h.value.Session, a.revision)
 				return true
 			})
 			if err != nil || had {

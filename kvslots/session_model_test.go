@@ -132,7 +132,9 @@ func (s keyState) step(in keyInput, out keyOutput) []keyState {
 		}
 		return next
 	}
-	if !alive {
+	// A token is enough to release with; a session that ended a moment ago at
+	// another peer may do so yet.
+	if !alive && in.op != opRelease && in.op != opExtend {
 		return nil
 	}
 	switch in.op {

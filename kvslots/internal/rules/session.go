@@ -21,6 +21,19 @@ type Session struct {
 	due     due
 }
 
+// ending is a session that ended lately.
+type ending struct {
+	session entry.Hash
+	at      time.Time
+}
+
+// EndedBefore tells whether a session had ended when the stream stood at that
+// revision, which the view has reached not long ago.
+func (w *World) EndedBefore(session entry.Hash, revision uint64) bool {
+	at, ended := w.ended[session]
+	return ended && at < revision
+}
+
 // TicketsOf are the tickets of a session, in no order.
 func (w *World) TicketsOf(session entry.Hash) []*Ticket {
 	var found []*Ticket

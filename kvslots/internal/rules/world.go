@@ -47,9 +47,11 @@ type World struct {
 	unsure   map[*Pool]struct{} // named pools with tickets that were judged by an inexact view
 	touched  []*Pool
 
-	named   int                // named pools that are held or waited for
-	clients int                // client sessions that are alive
-	origins map[entry.Hash]int // the same, by where they come from
+	named   int                   // named pools that are held or waited for
+	clients int                   // client sessions that are alive
+	origins map[entry.Hash]int    // the same, by where they come from
+	ended   map[entry.Hash]uint64 // the revisions at which sessions ended lately
+	endings []ending
 }
 
 // marker is something to be forgotten when its marker has gone from the bucket.
@@ -69,6 +71,7 @@ func New() *World {
 		open:     map[*Pool]struct{}{},
 		unsure:   map[*Pool]struct{}{},
 		origins:  map[entry.Hash]int{},
+		ended:    map[entry.Hash]uint64{},
 	}
 }
 
@@ -286,6 +289,8 @@ func (w *World) applySession(e entry.Entry, now Instant, age time.Duration) {
 			w.derive(t.Pool, now)
 		}
 		delete(w.sessions, s.ID)
+		w.ended[s.ID] = e.Revision
+		w.endings = append(w.endings, ending{s.ID, e.Time})
 	}
 }
 
@@ -461,6 +466,10 @@ func (w *World) expect(p *Pool, s *Slot) {
 // forget drops the keys whose markers have gone from the bucket by now: their
 // last revision is 0 again, and a pool without a key is no pool.
 func (w *World) forget() {
+	for len(w.endings) > 0 && w.Time.Sub(w.endings[0].at) > MarkerTTL {
+		delete(w.ended, w.endings[0].session)
+		w.endings = w.endings[1:]
+	}
 	for len(w.markers) > 0 && w.Time.Sub(w.markers[0].at) > MarkerTTL {
 		m := w.markers[0]
 		w.markers[0] = marker{}

@@ -104,7 +104,7 @@ func (u *user) end() {
 	call, store := time.Now(), u.store()
 	in := keyInput{op: opEnd, session: u.session}
 	if idle := u.idleTime(); idle == time.Second && u.rand.IntN(2) == 0 {
-		for store.bucket.has(u.secret) {
+		for u.stores[0].bucket.has(u.secret) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		u.everywhere(call, in, keyOutput{})
@@ -293,7 +293,7 @@ func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, between func
 	t.Logf("checked in %s: %s", time.Since(began).Round(time.Millisecond), result)
 	if result == porcupine.Illegal {
 		t.Fatalf("history is not linearizable:\n%s", explainKey(h.ops, func(m porcupine.Model, part []porcupine.Operation) (porcupine.CheckResult, porcupine.LinearizationInfo) {
-			return porcupine.CheckOperationsVerbose(m, part, 5*time.Second)
+			return porcupine.CheckOperationsVerbose(m, part, *checkTime)
 		}))
 	}
 }

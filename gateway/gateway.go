@@ -48,7 +48,7 @@ type Config struct {
 	// "https://example.com"; "*" stands for any. Without one none may.
 	CORSOrigins []string
 
-	// Version is what the build information metric says.
+	// Version is what the build information metric and /v1/openapi.json say.
 	Version string
 
 	// Logger takes a line for each request: at info level for those that end
@@ -104,6 +104,7 @@ func (g *Gateway) Handler() http.Handler {
 	getAndHead(r, "/health", g.health)
 	getAndHead(r, "/ready", g.ready)
 	getAndHead(r, "/metrics", g.metrics.handler().ServeHTTP)
+	getAndHead(r, "/v1/openapi.json", g.description)
 	for _, dialect := range g.cfg.Dialects {
 		dialect.Mount(r)
 	}

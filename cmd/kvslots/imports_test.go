@@ -53,6 +53,9 @@ func TestImports(t *testing.T) {
 			if !mayImport(t, pkg, imported) {
 				t.Errorf("%s must not import %s", file.name, imported)
 			}
+			if strings.HasSuffix(imported, "test") {
+				t.Errorf("%s imports %s, which is for tests", file.name, imported)
+			}
 		}
 	}
 }

@@ -1,0 +1,107 @@
+package openapitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+)
+
+// contract is the document, ready to be held against answers.
+type contract struct {
+	doc      *openapi3.T
+	router   routers.Router
+	accepted sync.Map // of exchange.key: those who poll get the same answer again and again
+}
+
+// compile is done once in a process.
+var compile = sync.OnceValues(func() (*contract, error) {
+	text, err := readDocument()
+	if err != nil {
+		return nil, err
+	}
+	if text, err = closeObjects(text); err != nil {
+		return nil, err
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		return nil, err
+	}
+	router, err := gorillamux.NewRouter(doc)
+	return &contract{doc: doc, router: router}, err
+})
+
+func load(t testing.TB) *contract {
+	t.Helper()
+	c, err := compile()
+	if err != nil {
+		t.Fatalf("openapi.json: %v", err)
+	}
+	return c
+}
+
+// readDocument finds the document above the directory of the test. It is not
+// asked of package gateway, whose own tests could not import this one then.
+func readDocument() ([]byte, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		text, err := os.ReadFile(filepath.Join(dir, "gateway", "openapi.json"))
+		if err == nil || !os.IsNotExist(err) {
+			return text, err
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return nil, fmt.Errorf("not found above the working directory: %w", err)
+		}
+		dir = above
+	}
+}
+
+// closeObjects forbids further fields in the objects that say nothing of them.
+func closeObjects(text []byte) ([]byte, error) {
+	var doc any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	closeObject(doc)
+	return json.Marshal(doc)
+}
+
+func closeObject(node any) {
+	switch node := node.(type) {
+	case []any:
+		for _, item := range node {
+			closeObject(item)
+		}
+	case map[string]any:
+		_, fields := node["properties"].(map[string]any)
+		_, told := node["additionalProperties"]
+		if node["type"] == "object" && fields && !told {
+			node["additionalProperties"] = false
+		}
+		for _, value := range node {
+			closeObject(value)
+		}
+	}
+}
+
+func (c *contract) operations() []string {
+	var names []string
+	for path, item := range c.doc.Paths.Map() {
+		for method := range item.Operations() {
+			names = append(names, method+" "+path)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

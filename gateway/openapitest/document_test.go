@@ -1,0 +1,115 @@
+package openapitest
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+func TestDocument(t *testing.T) {
+	text, err := readDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate(t, text); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a document could get wrong is seen.
+func TestInvalidDocuments(t *testing.T) {
+	text, err := readDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ right, wrong string }{
+		"version":                {`"openapi": "3.1.1"`, `"openapi": "2.0"`},
+		"no title":               {`"title": "kvslots",`, ``},
+		"unknown field":          {`"operationId": "getHealth"`, `"operationID": "getHealth"`},
+		"operation twice":        {`"operationId": "headHealth"`, `"operationId": "getHealth"`},
+		"no such schema":         {`"$ref": "#/components/schemas/Health"`, `"$ref": "#/components/schemas/Wealth"`},
+		"no such type":           {`"type": "boolean"`, `"type": "bool"`},
+		"unknown keyword":        {`"minimum": 0`, `"minimun": 0`},
+		"keyword of 3.0":         {`"minimum": 0`, `"minimum": 0, "exclusiveMinimum": true`},
+		"keyword of wrong type":  {`"maxLength": 256`, `"maxLength": "256"`},
+		"negative length":        {`"minLength": 1`, `"minLength": -1`},
+		"pattern":                {`"pattern": "^\\S+$"`, `"pattern": "^(\\S+$"`},
+		"no description":         {`{"description": "They may."}`, `{}`},
+		"unknown parameter":      {`"name": "key"`, `"name": "kee"`},
+		"path without parameter": {`"in": "path"`, `"in": "query"`},
+		"unknown place":          {`"in": "header"`, `"in": "heather"`},
+		"no such security":       {`"bearerAuth": []`, `"bearAuth": []`},
+		"same path twice":        {`"/v1/locks/{key}/wait"`, `"/v1/locks/{name}/renew"`},
+		"required is no list":    {`"required": ["count"]`, `"required": "count"`},
+		"default does not match": {`"default": 0`, `"default": "0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !bytes.Contains(text, []byte(c.right)) {
+				t.Fatalf("the document has no %s any more", c.right)
+			}
+			wrong := strings.ReplaceAll(string(text), c.right, c.wrong)
+			if validate(t, []byte(wrong)) == nil {
+				t.Error("taken for valid")
+			}
+		})
+	}
+}
+
+// validate checks a document by OpenAPI's rules, and its schemas by the
+// meta-schema of JSON Schema 2020-12.
+func validate(t *testing.T, text []byte) error {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		return err
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		return err
+	}
+	return compileSchemas(t, text)
+}
+
+// compileSchemas finds schemas where components have them, and below "schema".
+func compileSchemas(t *testing.T, text []byte) error {
+	t.Helper()
+	const url = "file:///openapi.json"
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	if err := compiler.AddResource(url, doc); err != nil {
+		return err
+	}
+	for _, pointer := range schemaPointers(doc, "#") {
+		if _, err := compiler.Compile(url + pointer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func schemaPointers(node any, at string) []string {
+	var found []string
+	switch node := node.(type) {
+	case []any:
+		for i, item := range node {
+			found = append(found, schemaPointers(item, at+"/"+strconv.Itoa(i))...)
+		}
+	case map[string]any:
+		for name, value := range node {
+			below := at + "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(name)
+			if name == "schema" || at == "#/components/schemas" {
+				found = append(found, below)
+			} else {
+				found = append(found, schemaPointers(value, below)...)
+			}
+		}
+	}
+	return found
+}

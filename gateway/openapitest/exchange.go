@@ -1,0 +1,202 @@
+package openapitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+)
+
+// exchange is a request and its answer.
+type exchange struct {
+	request *http.Request
+	asked   []byte
+	status  int
+	header  http.Header
+	body    []byte
+}
+
+// key is the same for exchanges of which one need not be checked when the other
+// was. The date is in no document.
+func (e exchange) key() string {
+	header := maps.Clone(e.header)
+	delete(header, "Date")
+	return fmt.Sprintf("%s %s %v %q %d %v %q", e.request.Method, e.request.URL.EscapedPath(), e.request.Header, e.asked, e.status, header, e.body)
+}
+
+// check says what is wrong.
+func (c *contract) check(e exchange) error {
+	key := e.key()
+	if _, ok := c.accepted.Load(key); ok {
+		return nil
+	}
+	if err := c.judge(e); err != nil {
+		return err
+	}
+	c.accepted.Store(key, true)
+	return nil
+}
+
+func (c *contract) judge(e exchange) error {
+	if e.isPreflight() {
+		return nil
+	}
+	route, params, err := c.router.FindRoute(e.request)
+	switch {
+	case errors.Is(err, routers.ErrPathNotFound):
+		return c.checkRefusal(e, http.StatusNotFound)
+	case errors.Is(err, routers.ErrMethodNotAllowed):
+		return errors.Join(c.checkRefusal(e, http.StatusMethodNotAllowed), c.checkAllow(e))
+	case err != nil:
+		return err
+	}
+	input, err := e.input(route, params)
+	if err != nil {
+		return err
+	}
+	if err := e.checkAnswer(input); err != nil {
+		return err
+	}
+	if e.status >= http.StatusMultipleChoices {
+		return nil
+	}
+	if err := openapi3filter.ValidateRequest(e.request.Context(), input); err != nil {
+		return fmt.Errorf("it was answered, but: %w", err)
+	}
+	return nil
+}
+
+// isPreflight tells what a browser asks before it asks, which is of no route.
+func (e exchange) isPreflight() bool {
+	return e.request.Method == http.MethodOptions && e.request.Header.Get("Access-Control-Request-Method") != "" &&
+		e.status == http.StatusNoContent && len(e.body) == 0
+}
+
+// input is the request as the validator wants it: parameters decoded, and with
+// the media type that the gateway takes for granted.
+func (e exchange) input(route *routers.Route, params map[string]string) (*openapi3filter.RequestValidationInput, error) {
+	for name, value := range params {
+		decoded, err := url.PathUnescape(value)
+		if err != nil {
+			return nil, err
+		}
+		params[name] = decoded
+	}
+	request := e.request.Clone(e.request.Context())
+	request.Body = http.NoBody
+	if len(e.asked) > 0 {
+		request.Body = io.NopCloser(bytes.NewReader(e.asked))
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return &openapi3filter.RequestValidationInput{
+		Request: request, PathParams: params, Route: route,
+		Options: options(openapi3filter.Options{
+			AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc,
+			SkipSettingDefaults: true,
+		}),
+	}, nil
+}
+
+// options leaves schema and value out of errors, which are long; the answer is
+// shown anyway.
+func options(o openapi3filter.Options) *openapi3filter.Options {
+	o.WithCustomSchemaErrorFunc(func(err *openapi3.SchemaError) string { return err.Reason })
+	return &o
+}
+
+// checkAnswer adds to the validator's check what that one lets pass: statuses
+// of redirections, all of an answer to HEAD, and bodies where there are none.
+func (e exchange) checkAnswer(asked *openapi3filter.RequestValidationInput) error {
+	operation := asked.Route.Operation
+	documented := operation.Responses.Status(e.status)
+	if documented == nil {
+		return fmt.Errorf("%s does not know the status %d", operation.OperationID, e.status)
+	}
+	bodiless := len(documented.Value.Content) == 0
+	if bodiless && len(e.body) > 0 {
+		return fmt.Errorf("%s has no body with status %d", operation.OperationID, e.status)
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: asked, Status: e.status, Header: e.header,
+		Options: options(openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: bodiless}),
+	}
+	if e.request.Method == http.MethodHead {
+		asGet := *asked
+		asGet.Request = asked.Request.Clone(asked.Request.Context())
+		asGet.Request.Method = http.MethodGet
+		input.RequestValidationInput = &asGet
+	}
+	input.SetBodyBytes(e.body)
+	return openapi3filter.ValidateResponse(e.request.Context(), input)
+}
+
+// checkRefusal is for what has no operation in the document: it is refused with
+// the status, or not let through that far, and with an error's body.
+func (c *contract) checkRefusal(e exchange, status int) error {
+	required := map[int]string{
+		http.StatusUnauthorized:    "WWW-Authenticate",
+		http.StatusTooManyRequests: "Retry-After",
+		status:                     "Content-Type",
+	}
+	header, ok := required[e.status]
+	if !ok {
+		return fmt.Errorf("no such operation, which is answered %d", status)
+	}
+	if e.header.Get(header) == "" {
+		return fmt.Errorf("no %s with status %d", header, e.status)
+	}
+	if e.request.Method == http.MethodHead {
+		return nil
+	}
+	return c.checkFailure(e)
+}
+
+func (c *contract) checkFailure(e exchange) error {
+	if kind := e.header.Get("Content-Type"); kind != "application/json" {
+		return fmt.Errorf("an error of Content-Type %q", kind)
+	}
+	var failure any
+	if err := json.Unmarshal(e.body, &failure); err != nil {
+		return err
+	}
+	var wrong []error
+	for _, name := range []string{"Failure", "CodedFailure"} {
+		err := c.doc.Components.Schemas[name].Value.VisitJSON(failure, openapi3.EnableJSONSchema2020())
+		if err == nil {
+			return nil
+		}
+		wrong = append(wrong, fmt.Errorf("no %s: %w", name, err))
+	}
+	return errors.Join(wrong...)
+}
+
+// checkAllow wants the methods of the path, and no others.
+func (c *contract) checkAllow(e exchange) error {
+	if e.status != http.StatusMethodNotAllowed {
+		return nil
+	}
+	var want []string
+	for _, method := range []string{"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"} {
+		asked := e.request.Clone(e.request.Context())
+		asked.Method = method
+		if _, _, err := c.router.FindRoute(asked); err == nil {
+			want = append(want, method)
+		}
+	}
+	got := strings.Split(e.header.Get("Allow"), ", ")
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("allow %v, but there are %v", got, want)
+	}
+	return nil
+}

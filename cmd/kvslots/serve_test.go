@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
 const pool = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
@@ -67,7 +69,7 @@ func (p *program) ask(t *testing.T, method, path, body string) (int, string) {
 // askWith is ask with headers.
 func (p *program) askWith(t *testing.T, header http.Header, method, path, body string) (int, http.Header, string) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: openapitest.Transport(t, &http.Transport{DisableKeepAlives: true})}
 	r, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -82,7 +83,7 @@ func openDoor(t *testing.T, pools library.Pools) *door {
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(ln) }()
 
-	d := &door{addr: ln.Addr().String(), lending: lending, logs: lines, client: &http.Client{Transport: &http.Transport{}}}
+	d := &door{addr: ln.Addr().String(), lending: lending, logs: lines, client: &http.Client{Transport: openapitest.Transport(t, &http.Transport{})}}
 	t.Cleanup(func() {
 		d.client.CloseIdleConnections()
 		if err := gw.Drain(context.Background()); err != nil {

@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/kvslots/kvslots/gateway/openapitest"
+)
+
+// ask is get, and holds the answer against the OpenAPI document.
+func ask(t *testing.T, g *Gateway, method, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	answer := get(g, method, path)
+	openapitest.Check(t, httptest.NewRequest(method, path, nil), "", answer.Result())
+	return answer
+}
+
+func TestOwnRoutesAreAsDescribed(t *testing.T) {
+	stopping, _ := newTestGateway(storeState{})
+	stopping.cfg.Lending.Stop()
+	ready, _ := newTestGateway(storeState{})
+	broken, _ := newTestGateway(storeState{errors.New("gone")})
+	for _, g := range []*Gateway{ready, broken, stopping} {
+		for _, path := range []string{"/health", "/ready", "/metrics", "/v1/openapi.json", "/nothing", "/v1/nothing"} {
+			for _, method := range []string{"GET", "HEAD", "POST", "BREW"} {
+				ask(t, g, method, path)
+			}
+		}
+	}
+}
+
+// The document says which build answers, whatever that is called.
+func TestDescription(t *testing.T) {
+	for _, version := range []string{"", "v1.2.3", `a"b\c<d>`} {
+		g := New(Config{Store: storeState{}, Version: version})
+		answer := ask(t, g, "GET", "/v1/openapi.json")
+		var doc struct {
+			Info struct{ Title, Version string }
+		}
+		if err := json.Unmarshal(answer.Body.Bytes(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Code != 200 || doc.Info.Title != "kvslots" || doc.Info.Version != version {
+			t.Errorf("%d, version %q of %q, want %q", answer.Code, doc.Info.Version, doc.Info.Title, version)
+		}
+		if kind := answer.Header().Get("Content-Type"); kind != "application/json" {
+			t.Errorf("Content-Type %q", kind)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/openapitest"
+)
+
+// The routes that are served by default are those of the OpenAPI document, no
+// more and no less.
+func TestRoutesAreDescribed(t *testing.T) {
+	gw := newGateway(nil, gateway.NewLending(), "always", defaultSettings(), zerolog.Nop())
+	var served []string
+	err := chi.Walk(gw.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		served = append(served, method+" "+route)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := openapitest.Operations(t)
+	for _, route := range served {
+		if !slices.Contains(described, route) {
+			t.Errorf("%s is served, but not in gateway/openapi.json", route)
+		}
+	}
+	for _, operation := range described {
+		if !slices.Contains(served, operation) {
+			t.Errorf("%s is in gateway/openapi.json, but not served", operation)
+		}
+	}
+}

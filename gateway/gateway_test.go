@@ -115,11 +115,11 @@ func TestReady(t *testing.T) {
 			if c.drain {
 				g.cfg.Lending.Stop()
 			}
-			answer := ask(t, g, "GET", "/ready")
+			answer := askChecked(t, g, "GET", "/ready")
 			if answer.Code != c.code || answer.Body.String() != c.body {
 				t.Errorf("got %d %s, want %d %s", answer.Code, answer.Body, c.code, c.body)
 			}
-			if health := ask(t, g, "GET", "/health"); health.Code != 200 {
+			if health := askChecked(t, g, "GET", "/health"); health.Code != 200 {
 				t.Errorf("/health is %d", health.Code)
 			}
 		})
@@ -179,7 +179,7 @@ func TestMetrics(t *testing.T) {
 	get(g, "GET", "/t/9f1c2e7a")
 	get(g, "POST", "/t/9f1c2e7a")
 	get(g, "9f1c2e7a", "/9f1c2e7a")
-	metrics := ask(t, g, "GET", "/metrics").Body.String()
+	metrics := askChecked(t, g, "GET", "/metrics").Body.String()
 	for _, want := range []string{
 		`kvslots_http_request_duration_seconds_count{method="GET",route="/t/{id}",status="200"} 1`,
 		`kvslots_http_request_duration_seconds_count{method="POST",route="/t/{id}",status="200"} 1`,

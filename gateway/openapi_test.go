@@ -9,8 +9,8 @@ import (
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
-// ask is get, and holds the answer against the OpenAPI document.
-func ask(t *testing.T, g *Gateway, method, path string) *httptest.ResponseRecorder {
+// askChecked is get, and holds the answer against the OpenAPI document.
+func askChecked(t *testing.T, g *Gateway, method, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	answer := get(g, method, path)
 	openapitest.Check(t, httptest.NewRequest(method, path, nil), "", answer.Result())
@@ -25,7 +25,7 @@ func TestOwnRoutesAreAsDescribed(t *testing.T) {
 	for _, g := range []*Gateway{ready, broken, stopping} {
 		for _, path := range []string{"/health", "/ready", "/metrics", "/v1/openapi.json", "/nothing", "/v1/nothing"} {
 			for _, method := range []string{"GET", "HEAD", "POST", "BREW"} {
-				ask(t, g, method, path)
+				askChecked(t, g, method, path)
 			}
 		}
 	}
@@ -35,7 +35,7 @@ func TestOwnRoutesAreAsDescribed(t *testing.T) {
 func TestDescription(t *testing.T) {
 	for _, version := range []string{"", "v1.2.3", `a"b\c<d>`} {
 		g := New(Config{Store: storeState{}, Version: version})
-		answer := ask(t, g, "GET", "/v1/openapi.json")
+		answer := askChecked(t, g, "GET", "/v1/openapi.json")
 		var doc struct {
 			Info struct{ Title, Version string }
 		}

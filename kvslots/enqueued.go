@@ -43,7 +43,7 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 	var e enqueued
 	var slot *rules.Slot
 	b.world.EachSlotOf(session, func(s *rules.Slot) bool {
-		if s.Pool == p && s.Live() && s.Value.Unseen {
+		if s.Pool == p && s.Live() && s.Value.Unseen && !withdrawn(s, b.now()) {
 			slot = s
 		}
 		return slot == nil
@@ -62,13 +62,18 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 		b.wantExactFor(pool)
 	case slot != nil:
 		e.standing = served
-	case t == nil || t.Void() || t.Claim() != nil:
+	case t == nil || t.Void():
 	case t.Value.Spent:
 		e.standing = spent
-	case t.Stands():
+	case t.Stands() || withdrawn(t.Claim(), b.now()):
 		e.standing = queued
 	}
 	return e
+}
+
+// withdrawn tells whether a claim is void, and its peer about to take it back.
+func withdrawn(s *rules.Slot, now rules.Instant) bool {
+	return s != nil && s.Verdict() == rules.Void && s.InDoubt(now)
 }
 
 // await is one who waits for what its session enqueued for.

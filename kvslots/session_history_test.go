@@ -107,7 +107,7 @@ func (u *user) end() {
 		for u.stores[0].bucket.has(u.secret) {
 			time.Sleep(5 * time.Millisecond)
 		}
-		u.everywhere(call, in, keyOutput{})
+		u.everywhere(call, in, keyOutput{err: errEither})
 		return
 	}
 	err := store.EndSession(u.t.Context(), u.secret)

@@ -2,6 +2,7 @@ package kvslots
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -165,7 +166,14 @@ func when(ok bool, s keyState) []keyState {
 	return nil
 }
 
+// errEither is the outcome of one who left a session alone: it ended by itself,
+// or somebody else ended it.
+var errEither = errors.New("ended, by whatever")
+
 func (s keyState) end(in keyInput, out keyOutput) []keyState {
+	if out.err == errEither && !s.alive(in.session) {
+		return when(true, s)
+	}
 	if out.err == ErrSessionGone {
 		return when(!s.alive(in.session), s)
 	}

@@ -67,7 +67,9 @@ func (s keyState) clone() keyState {
 func (s keyState) alive(session int) bool { return !slices.Contains(s.ended, session) }
 
 // agrees tells whether somebody may come under these terms.
-func (s keyState) agrees(in keyInput) bool { return s.limit == 0 || s.lock == in.lock && s.limit == in.limit }
+func (s keyState) agrees(in keyInput) bool {
+	return s.limit == 0 || s.lock == in.lock && s.limit == in.limit
+}
 
 func (s keyState) full() bool { return s.limit != 0 && len(s.holders) >= s.limit }
 

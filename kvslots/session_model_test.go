@@ -132,6 +132,8 @@ func (s keyState) step(in keyInput, out keyOutput) []keyState {
 			next = append(next, s)
 		} else if (in.op == opAcquire || in.op == opEnqueue) && s.agrees(in) && !s.full() {
 			next = append(next, s.taken(in, "", false)) // and ended before it was told
+		} else if in.op == opWait { // and had left the line when it ended
+			next = append(next, s.wait(in, keyOutput{err: ErrNoSlot})...)
 		}
 		return next
 	}

@@ -164,14 +164,24 @@ func (w *await) wait(ctx context.Context, b *bucket, wait time.Duration) (l *Lea
 			_, err = b.giveBack(during, wanted{pool: w.pool, lease: e.value.Lease})
 		case e.standing == served:
 			nonce = e.value.Nonce
-			if l, err = w.take(during, b, e); err == nil && l != nil {
+			// It is not left halfway, whatever becomes of the caller: a slot that
+			// counts as seen, and was not, would be nobody's.
+			whole, done := bounded(context.WithoutCancel(ctx))
+			l, err = w.take(whole, b, e)
+			if done(); err == nil && l != nil {
 				end()
 				return l, nonce, nil
 			}
 		case over != nil:
-			left, err = w.leaveLine(during, b, e.ticket)
+			var out bool
+			out, err = w.leaveLine(during, b, e.ticket)
+			left = left || out
 		}
 		end()
+		if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, cause) && over == nil && !errors.Is(cause, ErrPlaceKept) {
+			over = cause // while it was looking
+			continue
+		}
 		if err != nil {
 			if over != nil && !errors.Is(over, ErrNoSlot) {
 				err = over

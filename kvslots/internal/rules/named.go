@@ -48,11 +48,9 @@ func (w *World) derive(p *Pool, now Instant) {
 	w.touch(p)
 }
 
-// supported tells whether anything is left of those who set the terms.
+// supported tells whether anything is left of those who set the terms. A claim
+// that is void never was one of them, however long it stands.
 func (p *Pool) supported() bool {
-	if p.live.len() > len(p.doubted) {
-		return true
-	}
 	for _, s := range p.slots {
 		if s != nil && s.Live() && s.Verdict() != Void {
 			return true

@@ -140,14 +140,16 @@ func (p *Pool) reindex(s *Slot) {
 	}
 }
 
-// settle forgets the doubts that have been cleared up.
+// settle forgets the doubts that have been cleared up. A claim that holds no slot
+// for now is kept in mind: in a named pool its terms may yet come into force, or
+// its session come to be seen.
 func (p *Pool) settle(now Instant) {
 	if len(p.doubted) == 0 {
 		return
 	}
 	keep := p.doubted[:0]
 	for _, s := range p.doubted {
-		if s.inDoubt(now) {
+		if s.doubtful(now) {
 			keep = append(keep, s)
 		}
 	}

@@ -72,6 +72,6 @@ func (s *Slot) InDoubt(now Instant) bool { return s.inDoubt(now) }
 
 // inDoubt tells whether the claim may yet be withdrawn. One that has been there
 // for long will not be: its peer is no more.
-func (s *Slot) inDoubt(now Instant) bool {
-	return s.claim != nil && s.Live() && now-s.seen < doubtTime
-}
+func (s *Slot) inDoubt(now Instant) bool { return s.Live() && s.doubtful(now) }
+
+func (s *Slot) doubtful(now Instant) bool { return s.claim != nil && now-s.seen < doubtTime }

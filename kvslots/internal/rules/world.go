@@ -160,7 +160,9 @@ func (w *World) applyConfig(e entry.Entry) {
 	p := w.pool(e.Key.Pool)
 	p.ConfigRevision, p.configAt, p.configSet = e.Revision, e.Time, !e.Marker
 	before := p.Incarnation()
-	p.config = e.Config // zero for a marker and for a corrupt value
+	if p.naming.Name == "" { // a named pool has none: what is there is somebody else's hand
+		p.config = e.Config // zero for a marker and for a corrupt value
+	}
 	if before != 0 && before != p.Incarnation() {
 		until := e.Revision
 		if p.Registered() {

@@ -21,6 +21,10 @@ type naive struct {
 	due     map[entry.Key]rules.Instant
 	ends    map[entry.Key]rules.Instant // of slots, unless they are hurried
 	hurried map[entry.Key]bool          // slots that hold nothing, and are to be purged soon
+	named   map[entry.Hash]*naiveName   // named pools
+	void    map[uint64]bool             // tickets that came under other terms than those in force
+	serves  map[uint64]entry.Key        // the slot that has claimed for a ticket
+	ended   map[entry.Hash]uint64       // sessions that have ended, and when
 }
 
 type turn struct {
@@ -33,6 +37,7 @@ func newNaive() *naive {
 		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{}, dropped: map[uint64]bool{},
 		verdict: map[uint64]rules.Verdict{}, stalled: map[entry.Hash]bool{}, turn: map[entry.Hash]turn{},
 		due: map[entry.Key]rules.Instant{}, ends: map[entry.Key]rules.Instant{}, hurried: map[entry.Key]bool{},
+		named: map[entry.Hash]*naiveName{}, void: map[uint64]bool{}, serves: map[uint64]entry.Key{}, ended: map[entry.Hash]uint64{},
 	}
 }
 
@@ -48,23 +53,29 @@ func (n *naive) apply(e entry.Entry, now rules.Instant, age time.Duration) {
 	case e.Key.Kind == entry.Slot && valid(e):
 		n.ends[e.Key] = now.Add(time.Duration(e.Slot.TTL) + rules.Slack - age)
 		n.due[e.Key] = n.ends[e.Key]
+		n.derive(now) // whoever comes first sets the terms
+		n.serve(e)
 		if e.Slot.Fence == 0 {
 			delete(n.stalled, e.Slot.Claimer)
 			n.verdict[e.Revision] = n.judge(e, now)
 		}
 	case e.Key.Kind == entry.Ticket && valid(e):
 		delete(n.stalled, e.Wait.Session)
+		n.derive(now)
+		n.void[e.Revision] = n.disagrees(e)
 	case e.Key.Kind == entry.Session:
 		delete(n.stalled, e.Key.Session)
 		if valid(e) {
-			n.due[e.Key] = now.Add(time.Duration(e.Session.Idle) - age)
+			n.due[e.Key] = now.Add(e.Session.Left() - age)
 		}
 		if e.Marker {
+			n.ended[e.Key.Session] = e.Revision
 			n.dropAll(e.Key.Session)
 		}
 	case e.Key.Kind == entry.Barrier:
 		delete(n.stalled, e.Key.Session)
 	}
+	n.derive(now)
 	n.hurry(now)
 	n.turns(now)
 }
@@ -101,6 +112,9 @@ func (n *naive) dropAll(session entry.Hash) {
 }
 
 func (n *naive) config(pool entry.Hash) entry.ConfigValue {
+	if p := n.named[pool]; p != nil && p.held {
+		return entry.ConfigValue{Count: p.naming.Limit, Incarnation: p.naming.Terms()}
+	}
 	if e := n.last[configKey(pool)]; valid(e) && !e.Config.Deleted {
 		return e.Config
 	}
@@ -122,7 +136,7 @@ func (n *naive) slots(pool entry.Hash) []entry.Entry {
 }
 
 func (n *naive) lives(e entry.Entry) bool {
-	return e.Key.Kind == entry.Slot && valid(e) && n.registered(e.Key.Pool) && e.Slot.Incarnation == n.config(e.Key.Pool).Incarnation
+	return e.Key.Kind == entry.Slot && valid(e) && n.registered(e.Key.Pool) && e.Slot.Incarnation == n.config(e.Key.Pool).Incarnation && n.owned(e)
 }
 
 func (n *naive) live(pool entry.Hash) []entry.Entry {
@@ -142,9 +156,7 @@ func (n *naive) standing(pool entry.Hash) []entry.Entry {
 }
 
 func (n *naive) stands(e entry.Entry) bool {
-	served := slices.ContainsFunc(n.live(e.Key.Pool), func(s entry.Entry) bool { return s.Slot.Ticket == e.Revision })
-	return valid(e) && !n.dropped[e.Revision] && !served && n.registered(e.Key.Pool) &&
-		e.Wait.Incarnation == n.config(e.Key.Pool).Incarnation && valid(n.last[sessionKey(e.Wait.Session)])
+	return n.asks(e) && !n.served(e) && n.registered(e.Key.Pool) && e.Wait.Incarnation == n.config(e.Key.Pool).Incarnation
 }
 
 // waiting are those in the line that are not passed over.
@@ -169,7 +181,7 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) rules.Verdict {
 			ahead++
 		}
 	}
-	if !n.lives(e) || e.Key.N >= count || room < 0 || ahead > room {
+	if !n.lives(e) || n.elsewhere(e) || e.Key.N >= count || room < 0 || ahead > room {
 		return rules.Void
 	}
 	for i := range e.Key.N {
@@ -235,7 +247,7 @@ func (n *naive) passOver(now rules.Instant) {
 	for _, turn := range n.turn {
 		if turn.ticket != 0 && now-turn.since >= rules.Instant(rules.StallTime) {
 			for _, e := range n.last {
-				if e.Key.Kind == entry.Ticket && e.Revision == turn.ticket {
+				if e.Key.Kind == entry.Ticket && e.Revision == turn.ticket && !e.Wait.Enqueued() {
 					n.stalled[e.Wait.Session] = true
 				}
 			}
@@ -246,7 +258,7 @@ func (n *naive) passOver(now rules.Instant) {
 
 // choose is the lowest free position, if a permit is free and nobody waits
 // before; what the peer has in flight counts as done.
-func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight) (position int, ok bool) {
+func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight, count int) (position int, ok bool) {
 	busy := map[int]bool{}
 	for _, e := range n.live(pool) {
 		busy[e.Key.N] = true
@@ -255,7 +267,7 @@ func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight) (pos
 	for i, t := range own.Claims {
 		busy[i], served[t] = true, true
 	}
-	if len(busy) >= n.config(pool).Count || (ticket == 0 && own.Joining > 0) {
+	if len(busy) >= count || (ticket == 0 && own.Joining > 0) {
 		return 0, false
 	}
 	for _, t := range n.waiting(pool) {
@@ -266,5 +278,5 @@ func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight) (pos
 	for busy[position] {
 		position++
 	}
-	return position, position < n.config(pool).Count
+	return position, position < count
 }

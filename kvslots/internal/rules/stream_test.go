@@ -108,10 +108,30 @@ func alive(session entry.Hash, idle time.Duration) entry.Entry {
 	return entry.Entry{Key: sessionKey(session), Session: entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(idle)}}
 }
 
+func client(session entry.Hash, idle time.Duration) entry.Entry {
+	e := alive(session, idle)
+	e.Session.Kind = entry.SessionClient
+	return e
+}
+
+func originID(n int) entry.Hash { return entry.HashOf("origin", fmt.Sprint(n)) }
+
 func ticket(key entry.Key, lease entry.Hash, incarnation uint64) entry.Entry {
 	return entry.Entry{Key: key, Wait: entry.TicketValue{
 		Session: key.Session, Lease: lease, Incarnation: incarnation, Wait: entry.Span(time.Minute),
 	}}
+}
+
+func namedTicket(key entry.Key, lease entry.Hash, n entry.Naming) entry.Entry {
+	e := ticket(key, lease, n.Terms())
+	e.Wait.Naming = n
+	return e
+}
+
+// enqueued makes a ticket a client session's own, which that peer is to claim for.
+func enqueued(e entry.Entry, peer entry.Hash) entry.Entry {
+	e.Wait.Peer, e.Wait.TTL = peer, entry.Span(time.Minute)
+	return e
 }
 
 func claim(key entry.Key, v entry.SlotValue) entry.Entry {

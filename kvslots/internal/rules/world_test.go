@@ -22,6 +22,7 @@ type history struct {
 	naive  *naive
 	next   int // for ids that are used once
 	alive  []entry.Hash
+	from   int // the number of the first pool
 }
 
 const (
@@ -31,7 +32,7 @@ const (
 
 func TestWorldAgainstNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{t: t, stream: newStream(), world: rules.New(), naive: newNaive()}
+		h := &history{t: t, stream: newStream(), world: rules.New(), naive: newNaive(), from: 1}
 		for range rapid.IntRange(20, 80).Draw(t, "steps") {
 			h.step()
 			h.check()
@@ -39,12 +40,15 @@ func TestWorldAgainstNaive(t *testing.T) {
 	})
 }
 
+// historyStep is something that may happen.
+type historyStep struct {
+	name   string
+	weight int
+	do     func()
+}
+
 func (h *history) step() {
-	steps := []struct {
-		name   string
-		weight int
-		do     func()
-	}{
+	h.oneOf([]historyStep{
 		{"register", 4, h.register},
 		{"delete", 1, h.delete},
 		{"session", 3, h.session},
@@ -62,7 +66,10 @@ func (h *history) step() {
 		{"promise", 1, h.promise},
 		{"postpone", 1, h.postpone},
 		{"due", 2, h.due},
-	}
+	})
+}
+
+func (h *history) oneOf(steps []historyStep) {
 	var bag []int
 	for i, s := range steps {
 		bag = append(bag, slices.Repeat([]int{i}, s.weight)...)
@@ -72,7 +79,9 @@ func (h *history) step() {
 	s.do()
 }
 
-func (h *history) pool() entry.Hash { return poolID(rapid.IntRange(1, historyPools).Draw(h.t, "pool")) }
+func (h *history) pool() entry.Hash {
+	return poolID(h.from - 1 + rapid.IntRange(1, historyPools).Draw(h.t, "pool"))
+}
 
 func (h *history) fresh() int { h.next++; return h.next }
 
@@ -108,7 +117,9 @@ func text(e entry.Entry) string {
 	case e.Key.Kind == entry.Config:
 		return what + fmt.Sprintf(" %+v", e.Config)
 	case e.Key.Kind == entry.Slot:
-		return what + fmt.Sprintf(" lease %.4s, ticket %d, incarnation %d, fence %d", e.Slot.Lease, e.Slot.Ticket, e.Slot.Incarnation, e.Slot.Fence)
+		return what + fmt.Sprintf(" lease %.4s, ticket %d, incarnation %d, fence %d, session %.4s", e.Slot.Lease, e.Slot.Ticket, e.Slot.Incarnation, e.Slot.Fence, e.Slot.Session)
+	case e.Key.Kind == entry.Ticket:
+		return what + fmt.Sprintf(" incarnation %d, spent %v, peer %.4s", e.Wait.Incarnation, e.Wait.Spent, e.Wait.Peer)
 	}
 	return what
 }
@@ -182,7 +193,7 @@ func (h *history) any(kind entry.Kind, is func(entry.Entry) bool) (entry.Entry, 
 // with none.
 func (h *history) claim() {
 	pool := h.pool()
-	position, ok := h.naive.choose(pool, 0, &rules.InFlight{})
+	position, ok := h.naive.choose(pool, 0, &rules.InFlight{}, h.naive.config(pool).Count)
 	if !ok || rapid.IntRange(0, 2).Draw(h.t, "other") == 0 {
 		position = rapid.IntRange(0, historySlots).Draw(h.t, "position")
 	}
@@ -278,7 +289,7 @@ func (h *history) postpone() {
 	h.world.Postpone(h.stream.instant())
 	for key, e := range h.naive.last {
 		if key.Kind == entry.Session && valid(e) {
-			h.naive.due[key] = h.stream.instant().Add(time.Duration(e.Session.Idle))
+			h.naive.due[key] = h.stream.instant().Add(e.Session.Left())
 		}
 	}
 }
@@ -321,13 +332,13 @@ func (h *history) check() {
 	}
 	h.checkNextDue()
 	for i := range historyPools {
-		if p := h.world.Pool(poolID(i + 1)); p != nil {
+		if p := h.world.Pool(poolID(h.from + i)); p != nil {
 			h.checkPool(p)
 			h.checkSlots(p)
 			h.checkLine(p)
-			h.checkChoice(p)
+			h.checkChoice(p, p.Count())
 		} else {
-			h.checkNoPool(poolID(i + 1))
+			h.checkNoPool(poolID(h.from + i))
 		}
 	}
 }
@@ -458,15 +469,15 @@ func (h *history) checkLine(p *rules.Pool) {
 	})
 }
 
-func (h *history) checkChoice(p *rules.Pool) {
+func (h *history) checkChoice(p *rules.Pool, count int) {
 	flight := rules.InFlight{Claims: map[int]uint64{}}
 	for range rapid.IntRange(0, 2).Draw(h.t, "claims in flight") {
 		flight.Claims[rapid.IntRange(0, historySlots).Draw(h.t, "position")] = h.drawTicket(p.ID)
 	}
 	flight.Joining = rapid.SampledFrom([]int{0, 0, 1}).Draw(h.t, "joining")
 	for _, revision := range []uint64{0, h.drawTicket(p.ID)} {
-		position, ok := p.Choose(p.Ticket(revision), &flight, p.Count())
-		wantPosition, wantOK := h.naive.choose(p.ID, revision, &flight)
+		position, ok := p.Choose(p.Ticket(revision), &flight, count)
+		wantPosition, wantOK := h.naive.choose(p.ID, revision, &flight, count)
 		if ok != wantOK || (ok && position != wantPosition) {
 			h.t.Fatalf("choose for %d in %+v: got %d %v, want %d %v", revision, flight, position, ok, wantPosition, wantOK)
 		}

@@ -103,6 +103,11 @@ func FuzzParse(f *testing.F) {
 	for _, key := range []string{"p." + idA + ".cfg", "p." + idA + ".s.0", "p." + idA + ".w." + idB + ".1", "n." + idA, "b." + idA, "x"} {
 		f.Add(key, "", "", "5", "", []byte(`{"count":1,"inc":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"peer","idle_ms":7,"prev":3,"fence":4,"label":"x"}`))
+		f.Add(key, "", "", "5", "", []byte(`{"inc":4,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+`","peer":"`+idA+
+			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":6,"origin":"`+idA+
+			`","name":"x","limit":2,"nonce":"`+idB+`","unseen":true,"spent":true}`))
+		f.Add(key, "", "", "", "", []byte(`{"inc":3,"lease":"`+idA+`","session":"`+idB+
+			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":7,"name":"x","limit":1,"lock":true}`))
 		f.Add(key, "PURGE", "", "5", "4", []byte(nil))
 		f.Add(key, "", "MaxAge", "", "", []byte(nil))
 		f.Add(key, "", "", "x", "-1", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
@@ -157,10 +162,23 @@ func wantInLimits(t *testing.T, e Entry) {
 	if s := e.Slot; len(s.Label) > MaxLabel || s.TTL < 0 || s.TTL > Span(MaxSpan) || (s != (SlotValue{}) && (s.Lease.IsZero() || s.TTL == 0)) {
 		t.Fatalf("slot: %+v", s)
 	}
-	if w := e.Wait; w.Wait < 0 || w.Wait > Span(MaxSpan) {
+	wantNaming(t, e.Slot.Naming, e.Slot.Incarnation)
+	wantNaming(t, e.Wait.Naming, e.Wait.Incarnation)
+	if w := e.Wait; w.Wait < 0 || w.Wait > Span(MaxSpan) || w.TTL < 0 || w.TTL > Span(MaxSpan) ||
+		(w.Enqueued() && (w.Name == "" || w.TTL == 0)) {
 		t.Fatalf("ticket: %+v", w)
 	}
-	if s := e.Session; s.Idle < 0 || s.Idle > Span(MaxSpan) {
+	if s := e.Session; s.Idle < 0 || s.Idle > Span(MaxSpan) || s.Idled < 0 || (s != (SessionValue{}) && s.Left() <= 0) {
 		t.Fatalf("session: %+v", s)
+	}
+}
+
+func wantNaming(t *testing.T, n Naming, incarnation uint64) {
+	t.Helper()
+	if n == (Naming{}) {
+		return
+	}
+	if n.Name == "" || len(n.Name) > MaxName || n.Limit < 1 || n.Limit > MaxLimit || (n.Lock && n.Limit != 1) || incarnation != n.Terms() {
+		t.Fatalf("incarnation %d of %+v", incarnation, n)
 	}
 }

@@ -141,12 +141,19 @@ func (s *Slot) place() uint64 {
 
 // close judges what was left open, for the view is exact now. What a barrier
 // alone accounted for may have happened to a key of which that is possible.
+//
+// In a named pool nothing is void that was left open: what the claim was good for
+// may be gone without a trace, and to take it for void would be to take it for
+// somebody's who has no terms in force, and to purge it.
 func (p *Pool) close(unnamed func(low, high uint64) bool) {
 	for _, s := range p.open {
 		s.lost = s.lost || (s.hidden != 0 && unnamed(s.hidden, s.revision))
 	}
 	for _, c := range p.unjudged { // in their order, for each may depend on those before it
 		c.verdict, c.world = c.world.judge(c.position), nil
+		if c.verdict == Void && !p.configured() {
+			c.verdict = Lost
+		}
 	}
 	p.open, p.unjudged = nil, nil
 	for _, s := range p.doubted {

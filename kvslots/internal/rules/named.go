@@ -48,6 +48,9 @@ func (w *World) derive(p *Pool, now Instant) {
 	w.touch(p)
 }
 
+// configured tells whether the pool is a registered one, and no named one.
+func (p *Pool) configured() bool { return p.config.Incarnation != 0 && p.naming.Name == "" }
+
 // supported tells whether anything is left of those who set the terms. A claim
 // that is void never was one of them, however long it stands.
 func (p *Pool) supported() bool {

@@ -106,6 +106,8 @@ func (s *scenario) command(line string) {
 		s.due()
 	case "show":
 		s.show()
+	case "session":
+		s.session(s.hash(o.of))
 	default:
 		s.write(s.entry(words[0], o), seen)
 	}
@@ -146,22 +148,36 @@ func (s *scenario) entry(word string, o options) entry.Entry {
 		return marker(configKey(simPool))
 	case "alive":
 		return alive(session, 15*time.Second)
+	case "client":
+		return client(session, 15*time.Second)
 	case "dead":
 		return marker(sessionKey(session))
 	case "barrier":
 		return entry.Entry{Key: barrierKey(session)}
 	case "ticket":
-		return ticket(ticketKey(simPool, session, int(o.number("n", 0))), s.hash(o.values["lease"]), incarnation)
+		e := ticket(ticketKey(simPool, session, int(o.number("n", 0))), s.hash(o.values["lease"]), incarnation)
+		e.Wait.Naming = o.naming()
+		e.Wait.Incarnation = max(e.Wait.Terms(), incarnation*o.without("limit"))
+		if peer, is := o.values["peer"]; is {
+			e = enqueued(e, s.hash(peer))
+		}
+		e.Wait.Spent = o.number("spent", 0) == 1
+		return e
 	case "leave":
 		return marker(ticketKey(simPool, session, int(o.number("n", 0))))
 	}
 	key := slotKey(simPool, o.position())
 	switch word {
 	case "claim":
-		return claim(key, entry.SlotValue{
-			Lease: s.hash(o.values["lease"]), Claimer: s.hash(o.values["by"]), Ticket: o.number("ticket", 0), Incarnation: incarnation,
+		v := entry.SlotValue{
+			Lease: s.hash(o.values["lease"]), Claimer: s.hash(o.values["by"]), Ticket: o.number("ticket", 0), Naming: o.naming(),
 			TTL: entry.Span(10 * time.Second),
-		})
+		}
+		v.Incarnation = max(v.Terms(), incarnation*o.without("limit"))
+		if of, is := o.values["for"]; is {
+			v.Session = s.hash(of)
+		}
+		return claim(key, v)
 	case "renew":
 		v := s.stream.last[key].Slot
 		v.Fence = max(v.Fence, s.first(key))
@@ -211,14 +227,18 @@ func (s *scenario) show() {
 		fmt.Fprintln(&s.out, "no pool")
 		return
 	}
-	fmt.Fprintf(&s.out, "registered: %v at %d, count %d, in use %d, waiting %d\n", p.Registered(), p.ConfigRevision, p.Count(), p.InUse(), p.Waiting())
+	if p.Naming().Name == "" {
+		fmt.Fprintf(&s.out, "registered: %v at %d, count %d, in use %d, waiting %d\n", p.Registered(), p.ConfigRevision, p.Count(), p.InUse(), p.Waiting())
+	} else {
+		fmt.Fprintf(&s.out, "%s, in use %d, waiting %d\n", s.terms(p), p.InUse(), p.Waiting())
+	}
 	for position := range 8 {
 		if slot := p.Slot(position); slot != nil {
 			fmt.Fprintf(&s.out, "slot %d: %s\n", position, s.slot(slot))
 		}
 	}
 	p.Tickets(func(k *rules.Ticket) bool {
-		fmt.Fprintf(&s.out, "ticket %d of %s\n", k.Revision, s.names[k.Key.Session])
+		fmt.Fprintf(&s.out, "ticket %d of %s%s\n", k.Revision, s.names[k.Key.Session], aside(k))
 		return true
 	})
 	for _, k := range p.Able() {
@@ -235,8 +255,44 @@ func (s *scenario) slot(slot *rules.Slot) string {
 		return fmt.Sprintf("marker %d", slot.Revision)
 	case slot.Stale():
 		return fmt.Sprintf("stale at %d", slot.Revision)
+	case !slot.Value.Session.IsZero():
+		verdict = "of " + s.names[slot.Value.Session] + ", " + verdict
 	}
 	return fmt.Sprintf("lease %s at %d, fence %d, ticket %d, %s", s.names[slot.Value.Lease], slot.Revision, slot.Fence, slot.Value.Ticket, verdict)
+}
+
+// terms are those of a named pool.
+func (s *scenario) terms(p *rules.Pool) string {
+	n, named := p.Naming(), s.world.Named()
+	if _, idle := p.IdleSince(); idle {
+		return fmt.Sprintf("named pools: %d; idle", named)
+	}
+	kind := "semaphore"
+	if n.Lock {
+		kind = "lock"
+	}
+	return fmt.Sprintf("named pools: %d; %s of %d", named, kind, n.Limit)
+}
+
+// aside is why a ticket of a named pool does not stand in the line.
+func aside(k *rules.Ticket) string {
+	switch {
+	case k.Value.Name == "" || k.Stands():
+		return ""
+	case k.Void():
+		return ", void"
+	case k.Value.Spent:
+		return ", spent"
+	case k.Claim() != nil:
+		return fmt.Sprintf(", claimed by slot %d", k.Claim().Position)
+	}
+	return ", does not stand"
+}
+
+// session shows what a session has.
+func (s *scenario) session(id entry.Hash) {
+	fmt.Fprintf(&s.out, "%s: %d slots, %d tickets; %d clients, %d unattended\n",
+		s.names[id], len(s.world.SlotsOf(id)), len(s.world.TicketsOf(id)), s.world.Clients(), len(s.world.Unattended(100)))
 }
 
 // options are what a command says besides its word.
@@ -257,6 +313,23 @@ func (o options) number(name string, otherwise uint64) uint64 {
 		o.t.Fatalf("%s: %v", o.line, err)
 	}
 	return n
+}
+
+// naming are the terms of a named pool: limit=2, or limit=1 lock=1.
+func (o options) naming() entry.Naming {
+	limit := int(o.number("limit", 0))
+	if limit == 0 {
+		return entry.Naming{}
+	}
+	return entry.Naming{Name: "x", Limit: limit, Lock: o.number("lock", 0) == 1}
+}
+
+// without is 1 where an option was not given, and 0 where it was.
+func (o options) without(name string) uint64 {
+	if _, is := o.values[name]; is {
+		return 0
+	}
+	return 1
 }
 
 func (o options) position() int {

@@ -122,6 +122,10 @@ func (w *World) Apply(e entry.Entry, now Instant, age time.Duration) {
 // learn notes what an entry tells of one that was skipped, and which this one
 // overwrote.
 func (w *World) learn(e entry.Entry) {
+	if e.Key.Kind == entry.Session {
+		w.learnOf(e)
+		return
+	}
 	p := w.pools[e.Key.Pool]
 	if p == nil || len(p.open) == 0 {
 		return
@@ -138,6 +142,22 @@ func (w *World) learn(e entry.Entry) {
 		}
 	}
 	p.skipped(held, e.Previous)
+}
+
+// learnOf notes that a session had been there before the view came to know it:
+// what it has was taken for nothing meanwhile. One that was known to be alive has
+// been alive all the time, for an id is used once.
+func (w *World) learnOf(e entry.Entry) {
+	s := w.sessions[e.Key.Session]
+	if s == nil || s.Present {
+		return
+	}
+	for slot := range s.slots {
+		slot.Pool.skipped(0, e.Previous)
+	}
+	for t := range s.tickets {
+		t.Pool.skipped(0, e.Previous)
+	}
 }
 
 // closeOpen judges what had to be left open, if the view is exact now.
@@ -200,6 +220,7 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 		s.Fence = e.Revision
 	}
 	w.own(s, e.Slot.Session)
+	p.reindex(s) // the purge of what was there before may have been skipped
 	w.derive(p, now)
 	switch {
 	case e.Marker:

@@ -55,6 +55,10 @@ type simBorrow struct {
 	withdrawn   bool
 	flying      bool
 	over        bool
+
+	naming   entry.Naming // of a named pool
+	session  entry.Hash   // the client session it is for, if any
+	promoted bool         // its ticket is the session's own
 }
 
 func newPeer(s *simulation, number int) *peer {
@@ -268,7 +272,11 @@ func (p *peer) purge(position int, revision, ticket uint64) {
 // borrow wants a lease; one that does not wait is refused when there is none.
 func (p *peer) borrow(waits bool) {
 	if len(p.borrows) < 4 {
-		p.borrows = append(p.borrows, &simBorrow{lease: p.sim.lease(), waits: waits})
+		b := &simBorrow{lease: p.sim.lease(), waits: waits}
+		if p.sim.names != nil {
+			p.ask(b)
+		}
+		p.borrows = append(p.borrows, b)
 		p.advance()
 	}
 }
@@ -278,7 +286,11 @@ func (p *peer) advance() {
 	p.observe()
 	p.dismiss()
 	p.judge()
+	if p.sim.names != nil {
+		p.dismissNamed() // who was claiming before
+	}
 	if p.world.Revision >= p.held && p.standing {
+		p.promote()
 		p.serveLine()
 		p.serveQueue()
 	}
@@ -312,6 +324,10 @@ func (p *peer) observe() {
 
 // dismiss sends those back to the queue whose pool is gone.
 func (p *peer) dismiss() {
+	if p.sim.names != nil {
+		p.dismissNamed()
+		return
+	}
 	var incarnation uint64
 	if p.pool() != nil {
 		incarnation = p.pool().Incarnation()
@@ -329,6 +345,11 @@ func (p *peer) dismiss() {
 // leaveLine drops a borrower's ticket; its name can be used again.
 func (p *peer) leaveLine(b *simBorrow) {
 	name := b.name
+	if b.promoted {
+		p.later(marker(name.key), b.ticket, nil)
+		b.ticket = 0
+		return
+	}
 	p.later(marker(name.key), b.ticket, func(revision uint64, _ bool) {
 		name.revision = revision
 		p.names = append(p.names, name)
@@ -401,6 +422,7 @@ func (p *peer) requeue(b *simBorrow) {
 	b.attempt++
 	if b.ticket != 0 && (p.pool() == nil || p.pool().Ticket(b.ticket) == nil) {
 		p.leaveLine(b)
+		b.over = b.promoted
 	}
 }
 
@@ -412,6 +434,9 @@ func (p *peer) serveLine() {
 		i := slices.IndexFunc(p.borrows, func(b *simBorrow) bool { return b.ticket == t.Revision && !b.claiming })
 		if i < 0 {
 			continue
+		}
+		if !p.seatKnown(t) {
+			return
 		}
 		position, ok := p.pool().Choose(t, &p.flight, p.pool().Count())
 		if !ok || !p.take(p.borrows[i], position) {
@@ -426,14 +451,14 @@ func (p *peer) serveQueue() {
 		if b.ticket != 0 || b.joining || b.claiming || b.over {
 			continue
 		}
-		pool := p.pool()
-		if pool == nil || !pool.Registered() {
-			b.over = p.world.Exact()
-			p.wantExact()
+		pool, count, known := p.reckon(b)
+		if b.over {
+			continue
+		}
+		if !known {
 			return
 		}
-		b.incarnation = pool.Incarnation()
-		position, ok := pool.Choose(nil, &p.flight, pool.Count())
+		position, ok := pool.Choose(nil, &p.flight, count)
 		switch {
 		case ok:
 			if !p.take(b, position) {
@@ -447,6 +472,21 @@ func (p *peer) serveQueue() {
 			b.over = true
 		}
 	}
+}
+
+// reckon tells how many slots a newcomer reckons with. The view may have to be
+// exact before that is known.
+func (p *peer) reckon(b *simBorrow) (pool *rules.Pool, count int, known bool) {
+	if p.sim.names != nil {
+		return p.reckonNamed(b)
+	}
+	if pool = p.pool(); pool == nil || !pool.Registered() {
+		b.over = p.world.Exact()
+		p.wantExact()
+		return nil, 0, false
+	}
+	b.incarnation = pool.Incarnation()
+	return pool, pool.Count(), true
 }
 
 // take sends a claim, unless something has to come first.
@@ -466,7 +506,7 @@ func (p *peer) take(b *simBorrow, position int) bool {
 	p.flight.Claims[position] = b.ticket
 	attempt := b.attempt
 	p.later(claim(slotKey(simPool, position), entry.SlotValue{
-		Lease: b.lease, Claimer: p.self, Ticket: b.ticket, Incarnation: b.incarnation,
+		Lease: b.lease, Claimer: p.self, Ticket: b.ticket, Incarnation: b.incarnation, Naming: b.naming, Session: b.session,
 	}), b.stood, func(revision uint64, ok bool) {
 		if !ok && b.attempt == attempt && b.flying {
 			p.landed(b)
@@ -505,7 +545,9 @@ func (p *peer) join(b *simBorrow) {
 }
 
 func (p *peer) sendTicket(b *simBorrow) {
-	p.later(ticket(b.name.key, b.lease, b.incarnation), b.name.revision, func(revision uint64, ok bool) {
+	e := ticket(b.name.key, b.lease, b.incarnation)
+	e.Wait.Naming = b.naming
+	p.later(e, b.name.revision, func(revision uint64, ok bool) {
 		b.name.revision = revision
 		switch {
 		case !b.joining:

@@ -24,6 +24,7 @@ type simulation struct {
 	incarnation uint64
 	leases      int
 	draining    bool
+	names       *simNames // nil: the pool is a registered one
 	counts
 	wrong []string
 }
@@ -32,12 +33,14 @@ type simulation struct {
 type instant struct {
 	count int
 	live  []uint64 // by fence
+	held  []uint64 // the same, those under other terms included
 }
 
 // counts are what is told of many runs.
 type counts struct {
 	runs, writes, applied, skipped, claims, grants, opened, voids, lost, barriers int
 	readings, known, overIssued, unfair, disagreed, stuck                         int
+	refused, stale, ill                                                           int
 }
 
 func (c *counts) add(o counts) {
@@ -57,18 +60,22 @@ func (c *counts) add(o counts) {
 	c.unfair += o.unfair
 	c.disagreed += o.disagreed
 	c.stuck += o.stuck
+	c.refused += o.refused
+	c.stale += o.stale
+	c.ill += o.ill
 }
 
 func (c counts) String() string {
 	return fmt.Sprintf("%d runs, %d writes, %d applied, %d skipped; %d claims, %d granted, %d void, %d lost, %d left open, %d barriers; "+
-		"%d readings, %d known; %d over-issues, %d other wrong grants, %d disagreements, %d stuck", c.runs, c.writes, c.applied, c.skipped, c.claims, c.grants, c.voids,
-		c.lost, c.opened, c.barriers, c.readings, c.known, c.overIssued, c.unfair, c.disagreed, c.stuck)
+		"%d readings, %d known; %d over-issues, %d other wrong grants, %d disagreements, %d stuck; "+
+		"%d refused for their terms, %d wrongly; %d leases taken for stale", c.runs, c.writes, c.applied, c.skipped, c.claims, c.grants, c.voids,
+		c.lost, c.opened, c.barriers, c.readings, c.known, c.overIssued, c.unfair, c.disagreed, c.stuck, c.refused, c.ill, c.stale)
 }
 
 var simPool = poolID(0)
 
 // simulate runs one simulation to its end.
-func simulate(seed uint64, blind bool) *simulation {
+func simulate(seed uint64, blind, named bool) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), stream: newStream(), truth: newNaive(), at: map[uint64]instant{},
 		granted: map[uint64]entry.Hash{}, blind: blind,
@@ -78,10 +85,16 @@ func simulate(seed uint64, blind bool) *simulation {
 	for i := range 2 + s.rng.IntN(3) {
 		s.peers = append(s.peers, newPeer(s, i))
 	}
-	s.resize(s.peers[0])
+	step := s.step
+	if named {
+		s.names = &simNames{at: map[uint64]uint64{}, asked: map[uint64]entry.Naming{}}
+		step = s.stepNamed
+	} else {
+		s.resize(s.peers[0])
+	}
 	for range 300 {
 		s.stream.now += 500 * time.Microsecond
-		s.step(s.peers[s.rng.IntN(len(s.peers))])
+		step(s.peers[s.rng.IntN(len(s.peers))])
 	}
 	s.drain()
 	s.checkGrants()
@@ -141,22 +154,21 @@ func (s *simulation) write(e entry.Entry, expected uint64) (revision uint64, ok 
 		s.claims++
 		s.at[revision] = s.now()
 	}
+	s.noteTerms(e)
 	return revision, true
 }
 
 func (s *simulation) now() instant {
 	at := instant{count: s.truth.config(simPool).Count}
 	for _, e := range s.truth.live(simPool) {
-		at.live = append(at.live, max(e.Slot.Fence, s.first(e)))
+		at.live = append(at.live, fenceOf(e))
+	}
+	for _, e := range s.truth.slots(simPool) {
+		if s.truth.owned(e) {
+			at.held = append(at.held, fenceOf(e))
+		}
 	}
 	return at
-}
-
-func (s *simulation) first(e entry.Entry) uint64 {
-	if e.Slot.Fence == 0 {
-		return e.Revision
-	}
-	return 0
 }
 
 // grant is called when a peer tells a client that it has a lease.
@@ -182,6 +194,7 @@ func (s *simulation) checkGrants() {
 			s.unfair++
 			s.fail("%d: granted, and was not the lowest free position for the first in line", fence)
 		}
+		s.checkOneTerms(fence)
 	}
 }
 
@@ -192,6 +205,7 @@ func (s *simulation) agree(w *rules.World) {
 	if !w.Exact() || p == nil || s.draining || s.blind {
 		return
 	}
+	s.agreeOnTerms(w, p)
 	p.Slots(func(slot *rules.Slot) bool {
 		got, want := slot.Verdict(), s.truth.verdict[slot.Revision]
 		if slot.Value.Fence == 0 && got != want && got != rules.Lost {
@@ -240,7 +254,7 @@ func (s *simulation) drain() {
 		// for a second would be taken for a lease; so nothing is held up any more.
 		s.draining = true
 		s.stream.now += 1100 * time.Millisecond
-		if s.truth.config(simPool).Count == 0 {
+		if s.names == nil && s.truth.config(simPool).Count == 0 {
 			s.incarnation++
 			s.peers[0].register(2, s.incarnation)
 		}
@@ -248,6 +262,7 @@ func (s *simulation) drain() {
 		for _, p := range s.peers {
 			p.world.Settle(s.stream.instant())
 			p.giveBackAll()
+			p.sweepStrays()
 			p.advance()
 			busy += len(p.borrows)
 		}

@@ -61,12 +61,36 @@ func (d *decoder) entry() entry.Entry {
 			Lease: lease, Incarnation: incarnation, Claimer: sessionID(d.below(3)), Ticket: ticketRevision,
 			TTL: entry.Span(time.Second), Fence: e.Revision * (fence / 2),
 		}
+		if d.below(2) == 0 {
+			e.Slot.Naming = d.naming()
+			e.Slot.Incarnation = e.Slot.Terms()
+		}
+		if d.below(2) == 0 {
+			e.Slot.Session = sessionID(d.below(3))
+		}
 	case entry.Ticket:
 		e.Wait = entry.TicketValue{Session: sessionID(d.below(3)), Lease: lease, Incarnation: incarnation, Wait: entry.Span(time.Second)}
+		if d.below(2) == 0 {
+			e.Wait.Naming = d.naming()
+			e.Wait.Incarnation = e.Wait.Terms()
+			e.Wait.Spent = d.below(4) == 0
+			if d.below(2) == 0 {
+				e.Wait.Peer, e.Wait.TTL = sessionID(d.below(3)), entry.Span(time.Second)
+			}
+		}
 	case entry.Session:
 		e.Session = entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(time.Second)}
+		if d.below(2) == 0 {
+			e.Session.Kind, e.Session.Origin = entry.SessionClient, originID(d.below(2))
+		}
 	}
 	return e
+}
+
+func (d *decoder) naming() entry.Naming {
+	n := entry.Naming{Name: "x", Limit: 1 + d.below(3)}
+	n.Lock = n.Limit == 1 && d.below(2) == 0
+	return n
 }
 
 func (d *decoder) step(t *testing.T) {
@@ -118,6 +142,7 @@ func FuzzWorld(f *testing.F) {
 					wantWhole(t, d.world, p, d.now)
 				}
 			}
+			wantCounts(t, d.world)
 		}
 	})
 }
@@ -150,6 +175,23 @@ func wantWhole(t *testing.T, w *rules.World, p *rules.Pool, now rules.Instant) {
 	}
 	if p.InDoubt(now) && len(live) == 0 {
 		t.Fatal("in doubt about nothing")
+	}
+}
+
+// wantCounts holds the clients that are counted against those that are there.
+func wantCounts(t *testing.T, w *rules.World) {
+	t.Helper()
+	clients, from := 0, 0
+	for i := range 3 {
+		if s := w.Session(sessionID(i)); s != nil && s.Present && s.Value.Kind == entry.SessionClient {
+			clients++
+		}
+	}
+	for i := range 2 {
+		from += w.ClientsFrom(originID(i))
+	}
+	if w.Clients() != clients || from != clients || w.Named() < 0 || w.Named() > 2 {
+		t.Fatalf("%d clients, %d by where they come from, %d named pools; there are %d", w.Clients(), from, w.Named(), clients)
 	}
 }
 

@@ -11,9 +11,9 @@ func simulations() uint64 {
 }
 
 // simulateAll runs the simulations and tells of the first that went wrong.
-func simulateAll(blind, named bool) (total counts, wrong []string, seed uint64) {
+func simulateAll(k simKind) (total counts, wrong []string, seed uint64) {
 	for i := range simulations() {
-		s := simulate(i, blind, named)
+		s := simulate(i, k)
 		total.add(s.counts)
 		if wrong == nil && s.wrong != nil {
 			wrong, seed = s.wrong, i
@@ -24,7 +24,7 @@ func simulateAll(blind, named bool) (total counts, wrong []string, seed uint64) 
 
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	total, wrong, seed := simulateAll(false, false)
+	total, wrong, seed := simulateAll(simKind{})
 	t.Log(total)
 	for _, w := range wrong {
 		t.Errorf("seed %d: %s", seed, w)
@@ -37,7 +37,7 @@ func TestPeers(t *testing.T) {
 // The same peers, when they do not learn of what they skip, lend a slot too many.
 func TestPeersThatIgnoreGaps(t *testing.T) {
 	t.Parallel()
-	total, _, _ := simulateAll(true, false)
+	total, _, _ := simulateAll(simKind{blind: true})
 	t.Log(total)
 	if total.overIssued == 0 {
 		t.Error("no over-issue was found: the test has no teeth")
@@ -46,9 +46,21 @@ func TestPeersThatIgnoreGaps(t *testing.T) {
 
 // The same in a named pool, under two terms, for client sessions that come and go.
 func TestPeersOfNamedPools(t *testing.T) {
-	t.Skip("a ticket that came while the view lagged may be taken for a good one where it was void, and a lease be granted under its terms")
 	t.Parallel()
-	total, wrong, seed := simulateAll(false, true)
+	total, wrong, seed := simulateAll(simKind{named: true, whole: true})
+	t.Log(total)
+	for _, w := range wrong {
+		t.Errorf("seed %d: %s", seed, w)
+	}
+	if total.grants == 0 || total.voids == 0 || total.refused == 0 {
+		t.Error("nothing was put to the test")
+	}
+}
+
+func TestPeersOfNamedPoolsThatSkip(t *testing.T) {
+	t.Skip("a ticket that came while the view lagged is judged by terms that may not have been in force; see seeds 18 and 138")
+	t.Parallel()
+	total, wrong, seed := simulateAll(simKind{named: true})
 	t.Log(total)
 	for _, w := range wrong {
 		t.Errorf("seed %d: %s", seed, w)

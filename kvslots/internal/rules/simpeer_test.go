@@ -104,6 +104,9 @@ func (p *peer) flush() bool {
 // send lets the server send the next entry.
 func (p *peer) send() bool {
 	e, ok := p.sim.stream.after(p.sent)
+	if p.sim.whole && ok {
+		e = p.sim.stream.log[p.sent]
+	}
 	if ok {
 		p.sent = e.Revision
 		p.pipe = append(p.pipe, e)

@@ -25,8 +25,16 @@ type simulation struct {
 	leases      int
 	draining    bool
 	names       *simNames // nil: the pool is a registered one
+	whole       bool      // the peers are given everything, however late
 	counts
 	wrong []string
+}
+
+// simKind is what a simulation is like.
+type simKind struct {
+	blind bool // the peers never learn that they skip anything
+	named bool // the pool is a named one
+	whole bool // the peers skip nothing
 }
 
 // instant is the pool at one revision.
@@ -75,10 +83,10 @@ func (c counts) String() string {
 var simPool = poolID(0)
 
 // simulate runs one simulation to its end.
-func simulate(seed uint64, blind, named bool) *simulation {
+func simulate(seed uint64, k simKind) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), stream: newStream(), truth: newNaive(), at: map[uint64]instant{},
-		granted: map[uint64]entry.Hash{}, blind: blind,
+		granted: map[uint64]entry.Hash{}, blind: k.blind, whole: k.whole,
 	}
 	s.runs = 1
 	s.written = s.rng.IntN(2) == 0
@@ -86,7 +94,7 @@ func simulate(seed uint64, blind, named bool) *simulation {
 		s.peers = append(s.peers, newPeer(s, i))
 	}
 	step := s.step
-	if named {
+	if k.named {
 		s.names = &simNames{at: map[uint64]uint64{}, asked: map[uint64]entry.Naming{}}
 		step = s.stepNamed
 	} else {

@@ -22,9 +22,13 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 			op.ticket = 0
 			lp.queue = append(lp.queue, op)
 		case t == nil:
-		case t.Void() && !b.world.Exact():
+		case t.Unsure() && !b.world.Exact():
 			lp.fresh = append(lp.fresh, op)
 			b.wantExactFor(lp.id)
+		case t.Unsure() && !p.Agreed(): // who was first cannot be known: it comes again
+			delete(lp.waiting, op.ticket)
+			b.dropTicket(lp, op)
+			lp.queue = append(lp.queue, op)
 		case t.Void():
 			b.finish(lp, op, nil, ErrLimitMismatch)
 		case op.manner == enqueues:

@@ -95,6 +95,9 @@ func (b *bucket) refuse(lp *local, op *borrow) bool {
 		p = b.world.Ensure(lp.id)
 	}
 	if err := b.obstacle(op, p); err != nil {
+		if err == ErrLimitMismatch && (p.InDoubt(b.now()) || p.Disputed()) && b.now() <= op.refuseBy {
+			return false // who has the terms for himself is not decided
+		}
 		b.finish(lp, op, nil, err)
 		return true
 	}

@@ -75,6 +75,11 @@ func (n Naming) Terms() uint64 {
 	return terms
 }
 
+// NamingOf is the naming with these terms.
+func NamingOf(name string, terms uint64) Naming {
+	return Naming{Name: name, Limit: int(terms >> 1), Lock: terms&1 != 0}
+}
+
 func (n Naming) valid(incarnation uint64) bool {
 	if n.Name == "" {
 		return n == Naming{}

@@ -24,7 +24,7 @@ func (p *Pool) Choose(t *Ticket, own *InFlight, count int) (position int, ok boo
 			free--
 		}
 	}
-	if free <= 0 || p.waitsBefore(t, own) {
+	if free <= 0 || p.Disputed() || p.waitsBefore(t, own) {
 		return 0, false
 	}
 	for position = p.live.nextFree(0); position < count; position = p.live.nextFree(position + 1) {

@@ -100,8 +100,11 @@ func (s *snapshot) inUse() (n int, known bool) {
 // claimed judges a claim that has just been applied.
 func (p *Pool) claimed(s *Slot, exact bool) {
 	world := p.snapshot(s.Revision, !exact)
+	if s.Value.Name != "" {
+		world.count = s.Value.Limit
+	}
 	world.ahead = p.ahead(s.place(), world.count+1)
-	if !s.Live() || p.servedElsewhere(s) {
+	if !s.Live() || p.servedElsewhere(s) || p.disagrees(s) {
 		world.count = 0
 	}
 	verdict := Open
@@ -128,7 +131,7 @@ func (p *Pool) servedElsewhere(s *Slot) bool {
 		return false
 	}
 	t := p.Ticket(s.Value.Ticket)
-	return t == nil || t.void || t.Value.Spent || t.claim != s
+	return t == nil || t.Value.Spent || t.claim != s
 }
 
 // place is where the claim stands in the line.

@@ -16,6 +16,7 @@ type Ticket struct {
 	session    *Session
 	claim      *Slot // the live slot that names it
 	void       bool  // of a named pool: its terms were not those in force when it came
+	unsure     bool  // the view was not exact then
 	at         time.Time
 	seen       Instant // when it came
 	couldSince Instant // since when it has been its turn; 0 while it is not
@@ -25,8 +26,11 @@ type Ticket struct {
 
 // stands tells whether the ticket is in the line: its session is alive, its
 // pool is the one it was drawn for, and no live slot names it.
-func (t *Ticket) stands() bool {
-	return t.session.Present && t.Pool.knows(t.Value.Incarnation) && !t.claimed() && !t.void && !t.Value.Spent
+func (t *Ticket) stands() bool { return t.present() && t.Pool.knows(t.Value.Incarnation) }
+
+// present is stands, but for the terms in force.
+func (t *Ticket) present() bool {
+	return t.session.Present && !t.claimed() && !t.void && !t.Value.Spent
 }
 
 // Stands tells whether the ticket is in the line.

@@ -7,105 +7,138 @@ import (
 )
 
 // A named pool has no configuration. Its terms, the limit and whether it is a
-// lock or a semaphore, are those of whatever is in it: of the live slots and of
-// the tickets that stand in its line. Whoever comes first sets them, all others
-// have to agree, and when the last has gone the next may set others.
+// lock or a semaphore, are those of what is in it: of the live slots, or, when
+// there are none, of the first ticket in the line. So they are a function of
+// what the bucket holds now, and views that skipped different things agree on
+// them as soon as they are exact.
 //
-// A claim under other terms than those in force at its own revision is void,
-// like any claim on a pool of another incarnation. So is a ticket: it never
-// stands in the line, and its own peer takes it out.
+// A claim is void when at its own revision a live slot, or a ticket before it in
+// the line, had other terms. Like any claim it counts as a slot until it is
+// withdrawn, which only makes the others careful: while the live slots disagree,
+// nobody claims and nobody is refused. A ticket that had other terms than those
+// in force when it came is void as well; its own peer takes it out of the line.
 
 // strayTime is how long a slot may stay taken by something that holds no slot,
-// before whoever sees it purges it. Its own peer does that much sooner.
+// before whoever sees it purges it. Who left it there does that much sooner.
 const strayTime = time.Second
 
 // derive brings the terms of a named pool up to date.
 func (w *World) derive(p *Pool, now Instant) {
-	if p.config.Incarnation != 0 && (p.naming.Name == "" || p.supported()) {
+	if p.naming.Name == "" {
 		return
 	}
-	held := p.config.Incarnation
-	p.config = entry.ConfigValue{}
-	if n, ok := p.eldest(); ok {
-		n.Nonce = entry.Hash{}
-		p.naming = n
-		p.config = entry.ConfigValue{Count: n.Limit, Incarnation: n.Terms()}
-	}
+	held, n := p.config.Incarnation, p.inForce()
+	terms := n.Terms()
 	switch {
-	case p.config.Incarnation == held:
+	case terms == held:
 		return
 	case held == 0:
 		w.named++
-	case p.config.Incarnation == 0:
+	case terms == 0:
 		w.named--
 		p.idleSince = now
 	}
-	for _, s := range p.slots {
-		if s != nil && s.Taken {
-			p.reindex(s)
-		}
+	p.config = entry.ConfigValue{Count: n.Limit, Incarnation: terms}
+	if terms != 0 {
+		p.naming = n
 	}
 	w.touch(p)
 }
 
-// configured tells whether the pool is a registered one, and no named one.
-func (p *Pool) configured() bool { return p.config.Incarnation != 0 && p.naming.Name == "" }
-
-// supported tells whether anything is left of those who set the terms. A claim
-// that is void never was one of them, however long it stands.
-func (p *Pool) supported() bool {
-	for _, s := range p.slots {
-		if s != nil && s.Live() && s.Verdict() != Void {
-			return true
+// inForce are the terms by which the pool is in use; the zero Naming when it is
+// not. Of live slots that disagree, those go on that were in force before.
+func (p *Pool) inForce() entry.Naming {
+	if _, still := p.held[p.config.Incarnation]; still {
+		return p.naming
+	}
+	least := uint64(0)
+	for terms := range p.held {
+		if least == 0 || terms < least {
+			least = terms
 		}
 	}
+	if least != 0 {
+		return entry.NamingOf(p.naming.Name, least)
+	}
 	for t := p.line.first; t != nil; t = t.next {
-		if t.stands() {
+		if t.present() {
+			return entry.NamingOf(p.naming.Name, t.Value.Terms())
+		}
+	}
+	return entry.Naming{}
+}
+
+// recount counts a slot among the live ones of its terms, or no more.
+func (p *Pool) recount(s *Slot) {
+	if s.counted != 0 {
+		if p.held[s.counted]--; p.held[s.counted] == 0 {
+			delete(p.held, s.counted)
+		}
+		s.counted = 0
+	}
+	if s.Live() && s.Value.Name != "" {
+		if p.held == nil {
+			p.held = map[uint64]int{}
+		}
+		s.counted = s.Value.Terms()
+		p.held[s.counted]++
+	}
+}
+
+// name notes that the pool is a named one.
+func (p *Pool) name(n entry.Naming) {
+	if n.Name != "" && p.naming.Name == "" && p.config.Incarnation == 0 {
+		p.naming = entry.Naming{Name: n.Name, Limit: n.Limit, Lock: n.Lock}
+	}
+}
+
+// configured tells whether the pool is a registered one, and no named one.
+func (p *Pool) configured() bool { return p.naming.Name == "" }
+
+// Disputed tells whether there are live slots of a named pool under different
+// terms. Some of them are claims that their peers are about to withdraw.
+func (p *Pool) Disputed() bool { return len(p.held) > 1 }
+
+// disagrees tells whether a claim is under other terms than a live slot, or a
+// ticket that waits before it.
+func (p *Pool) disagrees(s *Slot) bool {
+	if s.Value.Name == "" {
+		return false
+	}
+	terms, place := s.Value.Terms(), s.place()
+	if _, own := p.held[terms]; len(p.held) > 1 || len(p.held) == 1 && !own {
+		return true
+	}
+	for t := p.line.first; t != nil && t.Revision < place; t = t.next {
+		if t.present() && !t.session.stalled && t.Value.Terms() != terms {
 			return true
 		}
 	}
 	return false
 }
 
-// eldest finds whose terms are in force where nobody's were: those of whoever
-// came first.
-func (p *Pool) eldest() (n entry.Naming, ok bool) {
-	first := ^uint64(0)
-	for _, s := range p.slots {
-		if s != nil && s.Taken && s.Value.Name != "" && s.owned() && s.Verdict() != Void && s.Fence < first {
-			n, first, ok = s.Value.Naming, s.Fence, true
-		}
-	}
-	for t := p.line.first; t != nil && t.Revision < first; t = t.next {
-		if t.Value.Name != "" && t.session.Present && !t.void && !t.Value.Spent {
-			return t.Value.Naming, true
-		}
-	}
-	return n, ok
+// judgeTicket finds out whether a ticket that has just come agrees with the
+// terms in force.
+func (w *World) judgeTicket(t *Ticket, inForce uint64) {
+	t.void = t.Value.Name != "" && w.Exact() && inForce != 0 && inForce != t.Value.Terms()
+	t.unsure = !w.Exact()
 }
 
-// judgeTicket finds out whether a ticket agrees with the terms in force. Where
-// the view is not exact, it is asked again once it is.
-func (w *World) judgeTicket(t *Ticket) {
-	if t.Value.Name == "" || t.Value.Spent || !t.session.Present {
-		return
-	}
-	t.void = !t.Pool.knows(t.Value.Incarnation)
-	if t.void && !w.Exact() {
-		w.unsure[t.Pool] = struct{}{}
-	}
-}
+// Unsure tells whether the view was not exact when the ticket came, so that it
+// cannot be known whether it is void.
+func (t *Ticket) Unsure() bool { return t.unsure }
 
-// reviewTickets judges the tickets of a pool again, by what an exact view knows.
-func (w *World) reviewTickets(p *Pool, now Instant) {
-	for t := p.line.first; t != nil; t = t.next {
-		t.void = false
+// Agreed tells whether all that is in a named pool agrees.
+func (p *Pool) Agreed() bool {
+	if p.Disputed() {
+		return false
 	}
-	w.derive(p, now)
 	for t := p.line.first; t != nil; t = t.next {
-		w.judgeTicket(t)
+		if t.session.Present && !t.Value.Spent && t.Value.Terms() != p.config.Incarnation {
+			return false
+		}
 	}
-	w.touch(p)
+	return true
 }
 
 // settleStrays has the slots that are not live any more purged soon, and lets

@@ -22,8 +22,9 @@ type Pool struct {
 	unjudged  []*claim          // claims that are not judged yet, in their order
 	open      []*snapshot       // instants at which the view was not exact
 	line      line
-	strays    []*Slot // taken, and not live any more, since the last settle
-	queued    bool    // in the world's queue of markers
+	held      map[uint64]int // live slots of a named pool, by their terms
+	strays    []*Slot        // taken, and not live any more, since the last settle
+	queued    bool           // in the world's queue of markers
 
 	naming    entry.Naming // of a named pool: the name, and the terms it has or had last; no nonce
 	idleSince Instant      // of a named pool that nobody holds or waits for
@@ -129,6 +130,7 @@ func (p *Pool) slotAt(position int) *Slot {
 
 // reindex brings the index of live slots up to date with one slot.
 func (p *Pool) reindex(s *Slot) {
+	p.recount(s)
 	if s.Live() {
 		p.live.put(s.Position)
 	} else {

@@ -22,6 +22,7 @@ type Slot struct {
 	promised Instant // the end that this peer promised the holder; 0 when another did
 	before   Instant // the same, for the entry before
 	ends     Instant // when it is purged unless it changes
+	counted  uint64  // the terms under which it counts among the live ones
 	stray    bool    // in the pool's list of strays
 	hurried  bool    // it is purged before that, for it is stale
 	queued   bool    // in the world's queue of markers
@@ -31,7 +32,12 @@ type Slot struct {
 
 // Live tells whether the slot is lent: taken, under the pool's incarnation of
 // now, by a client session that is alive, if it is one's.
+//
+// A slot of a named pool is lent whatever its terms: see Pool.Disputed.
 func (s *Slot) Live() bool {
+	if s.Value.Name != "" {
+		return s.Taken && s.owned()
+	}
 	return s.Taken && s.Pool.knows(s.Value.Incarnation) && s.owned()
 }
 

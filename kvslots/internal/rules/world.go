@@ -44,7 +44,6 @@ type World struct {
 	doubted  map[*Pool]struct{} // pools with claims in doubt
 	open     map[*Pool]struct{} // pools with judgements that are left open
 	able     map[*Pool]struct{} // pools with tickets that could claim
-	unsure   map[*Pool]struct{} // named pools with tickets that were judged by an inexact view
 	touched  []*Pool
 
 	named   int                   // named pools that are held or waited for
@@ -69,7 +68,6 @@ func New() *World {
 		doubted:  map[*Pool]struct{}{},
 		able:     map[*Pool]struct{}{},
 		open:     map[*Pool]struct{}{},
-		unsure:   map[*Pool]struct{}{},
 		origins:  map[entry.Hash]int{},
 		ended:    map[entry.Hash]uint64{},
 	}
@@ -165,10 +163,6 @@ func (w *World) closeOpen(now Instant) {
 	if !w.Exact() {
 		return
 	}
-	for p := range w.unsure {
-		w.reviewTickets(p, now)
-	}
-	clear(w.unsure)
 	for p := range w.open {
 		p.close(w.gaps.Unnamed)
 		w.touch(p)
@@ -219,9 +213,8 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
 		s.Fence = e.Revision
 	}
+	p.name(e.Slot.Naming)
 	w.own(s, e.Slot.Session)
-	p.reindex(s) // the purge of what was there before may have been skipped
-	w.derive(p, now)
 	switch {
 	case e.Marker:
 		w.dues.drop(&s.due)
@@ -247,11 +240,11 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 		}
 	}
 	p.reindex(s)
+	w.derive(p, now)
 	if s.Taken && e.Slot.Fence == 0 && e.Corrupt == nil {
 		p.claimed(s, w.Exact())
 		keep(w.open, p, len(p.open) > 0)
 	}
-	w.derive(p, now) // a claim that is void stands for no terms
 	w.touch(p)
 }
 
@@ -274,17 +267,18 @@ func (w *World) applyTicket(e entry.Entry, now Instant) {
 		p.line.remove(t)
 		w.left(t.session)
 	}
-	if !e.Marker && e.Corrupt == nil {
+	p.name(e.Wait.Naming)
+	w.derive(p, now)
+	if inForce := p.Incarnation(); !e.Marker && e.Corrupt == nil {
 		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait}
 		t.session = w.session(e.Wait.Session)
 		t.at, t.seen = e.Time, now
 		p.line.add(t)
 		w.heard(e.Wait.Session)
+		w.judgeTicket(t, inForce)
 		w.derive(p, now)
-		w.judgeTicket(t)
 	} else {
 		w.expect(p, nil)
-		w.derive(p, now)
 	}
 	w.touch(p)
 }

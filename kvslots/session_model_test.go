@@ -15,7 +15,8 @@ import (
 // that use it. It is as plain as it can be: who holds it, who has enqueued for
 // it, in their order, and which sessions have ended. Whoever is first of those
 // may get a free slot at any time. It does not know of those who wait in an
-// acquire under way, so it does not tell who comes first; other tests do.
+// acquire under way, so it does not tell who comes first; other tests do. Only
+// that one who waited in vain may have kept others away is told, by opStand.
 
 type keyOp int
 
@@ -27,6 +28,8 @@ const (
 	opExtend
 	opEnd
 	opPing
+	opStand // one who will come away with nothing joins the line
+	opLeave // and has left it
 )
 
 type keyInput struct {
@@ -56,11 +59,13 @@ type keyState struct {
 	holders []keyHolder
 	line    []int
 	ended   []int
-	text    string // all of it
+	vain    []keyInput // those who stand in line, and will come away with nothing
+	text    string     // all of it
 }
 
 func (s keyState) clone() keyState {
 	s.holders, s.line, s.ended = slices.Clone(s.holders), slices.Clone(s.line), slices.Clone(s.ended)
+	s.vain = slices.Clone(s.vain)
 	return s
 }
 
@@ -69,6 +74,11 @@ func (s keyState) alive(session int) bool { return !slices.Contains(s.ended, ses
 // agrees tells whether somebody may come under these terms.
 func (s keyState) agrees(in keyInput) bool {
 	return s.limit == 0 || s.lock == in.lock && s.limit == in.limit
+}
+
+// keptAway tells whether somebody stands in line under other terms.
+func (s keyState) keptAway(in keyInput) bool {
+	return slices.ContainsFunc(s.vain, func(other keyInput) bool { return other.lock != in.lock || other.limit != in.limit })
 }
 
 func (s keyState) full() bool { return s.limit != 0 && len(s.holders) >= s.limit }
@@ -95,7 +105,7 @@ func (s keyState) settled() keyState {
 	slices.SortFunc(s.holders, func(a, b keyHolder) int {
 		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.token, b.token))
 	})
-	s.text = fmt.Sprint(s.lock, s.limit, s.holders, s.line, s.ended)
+	s.text = fmt.Sprint(s.lock, s.limit, s.holders, s.line, s.ended, s.vain)
 	return s
 }
 
@@ -122,8 +132,17 @@ func (s keyState) unseenOf(session int) int {
 // step returns the states there can be afterwards; none if the operation cannot
 // have had that outcome.
 func (s keyState) step(in keyInput, out keyOutput) []keyState {
-	if in.op == opEnd {
+	switch in.op {
+	case opEnd:
 		return s.end(in, out)
+	case opStand:
+		after := s.clone()
+		after.vain = append(after.vain, in)
+		return []keyState{s, after.settled()}
+	case opLeave:
+		s = s.clone()
+		s.vain = slices.DeleteFunc(s.vain, func(other keyInput) bool { return other.token == in.token })
+		return when(true, s.settled())
 	}
 	alive := s.alive(in.session)
 	if out.err == ErrSessionGone {
@@ -198,7 +217,7 @@ func (s keyState) come(in keyInput, out keyOutput) []keyState {
 	case out.err == ErrAlreadyEnqueued:
 		return when(in.op == opEnqueue && enqueued, s)
 	case out.err == ErrLimitMismatch:
-		return when(!s.agrees(in), s)
+		return when(!s.agrees(in) || s.keptAway(in), s)
 	case !s.agrees(in):
 		return nil
 	case out.err == ErrNoSlot:
@@ -271,7 +290,7 @@ var modelOfKeys = func() porcupine.Model {
 }()
 
 func (in keyInput) describe(out keyOutput) string {
-	ops := [...]string{"acquire", "enqueue", "wait", "release", "extend", "end", "ping"}
+	ops := [...]string{"acquire", "enqueue", "wait", "release", "extend", "end", "ping", "stand", "leave"}
 	outcome := "ok " + out.token
 	if out.err != nil {
 		outcome = out.err.Error()

@@ -93,7 +93,6 @@ func (b *bucket) joined(lp *local, op *borrow, name ticketName, a ack) {
 
 func (b *bucket) freeName(lp *local, name ticketName, revision uint64) {
 	if name.enqueued {
-		b.tidy(lp)
 		return
 	}
 	name.revision, name.at = revision, b.now()

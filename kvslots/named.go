@@ -12,9 +12,9 @@ import (
 // seat decides about those whose ticket has just come to stand in the line of a
 // named pool: whether it is a good one, and who may go.
 func (b *bucket) seat(lp *local, p *rules.Pool) {
-	fresh := lp.fresh
-	lp.fresh = nil
-	for _, op := range fresh {
+	var undecided []*borrow
+	for len(lp.fresh) > 0 {
+		op := lp.fresh[0]
 		t := p.Ticket(op.ticket)
 		switch {
 		case op.over || op.manner == waits && lp.waiting[op.ticket] != op:
@@ -23,7 +23,7 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 			lp.queue = append(lp.queue, op)
 		case t == nil:
 		case t.Unsure() && !b.world.Exact():
-			lp.fresh = append(lp.fresh, op)
+			undecided = append(undecided, op)
 			b.wantExactFor(lp.id)
 		case t.Unsure() && !p.Agreed(): // who was first cannot be known: it comes again
 			delete(lp.waiting, op.ticket)
@@ -46,7 +46,9 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 				b.refuseLater(lp, op)
 			}
 		}
+		lp.fresh = lp.fresh[1:] // only now: a pool that nobody is at is forgotten
 	}
+	lp.fresh = undecided
 }
 
 // claimsUnderOtherTerms tells whether this peer has claimed for somebody else

@@ -51,7 +51,7 @@ type bucket struct {
 	doubts   map[string]struct{}                  // keys of foreign entries that were logged
 	sessions map[entry.Hash]*localSession         // the client sessions that this peer has to do with
 	awaits   map[entry.Hash]map[*await]struct{}   // those who wait for what was enqueued, by pool
-	creating map[entry.Hash]int                   // sessions that are being created, by origin
+	creating map[entry.Hash]entry.Hash            // origins of the sessions that are being created
 	orphans  map[entry.Hash]struct{}              // leases of claims whose fate is not known
 	wakesAt  rules.Instant                        // when keepTime looks again
 	releases int                                  // purges under way that nobody waits for
@@ -97,7 +97,7 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*buc
 		orphans:      map[entry.Hash]struct{}{},
 		sessions:     map[entry.Hash]*localSession{},
 		awaits:       map[entry.Hash]map[*await]struct{}{},
-		creating:     map[entry.Hash]int{},
+		creating:     map[entry.Hash]entry.Hash{},
 		captures:     map[entry.Hash][]*capture{},
 		watched:      map[entry.Hash]map[*Lease]entry.Hash{},
 		wakeBarrier:  make(chan struct{}, 1),

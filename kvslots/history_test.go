@@ -402,7 +402,7 @@ func nothingLeft(t *testing.T, h *history, stores []*Store) {
 
 // eventually waits for a condition. Its limit is only there so that a test that
 // fails comes to an end.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(30 * time.Second); !ok(); {
 		if time.Now().After(limit) {

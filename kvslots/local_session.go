@@ -149,9 +149,14 @@ func (b *bucket) refreshment(c *localSession, s *rules.Session) *nats.Msg {
 	return write(entry.Key{Kind: entry.Session, Session: c.hash}, value, s.Revision, value.Left())
 }
 
-// sessionSeen ends what a session has under way here, when it has ended.
+// sessionSeen ends what a session has under way here, when it has ended. One
+// that has just been created is counted by the view from now on.
 func (b *bucket) sessionSeen(e entry.Entry) {
-	if e.Key.Kind != entry.Session || !e.Marker {
+	if e.Key.Kind != entry.Session {
+		return
+	}
+	delete(b.creating, e.Key.Session)
+	if !e.Marker {
 		return
 	}
 	c := b.sessions[e.Key.Session]
@@ -213,7 +218,7 @@ func (b *bucket) createSession(ctx context.Context, session entry.Hash, idle tim
 	b.mu.Lock()
 	err := b.sessionCap(origin)
 	if err == nil {
-		b.creating[origin]++
+		b.creating[session] = origin
 	}
 	b.mu.Unlock()
 	if err != nil {
@@ -222,9 +227,7 @@ func (b *bucket) createSession(ctx context.Context, session entry.Hash, idle tim
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.creating[origin]--; b.creating[origin] == 0 {
-			delete(b.creating, origin)
-		}
+		delete(b.creating, session)
 	}()
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(idle), Origin: origin}
 	for {
@@ -242,17 +245,22 @@ func (b *bucket) createSession(ctx context.Context, session entry.Hash, idle tim
 }
 
 func (b *bucket) sessionCap(origin entry.Hash) error {
-	creating := 0
-	for _, n := range b.creating {
-		creating += n
-	}
-	if most := b.cfg.MaxSessions; most > 0 && b.world.Clients()+creating >= most {
+	if most := b.cfg.MaxSessions; most > 0 && b.world.Clients()+len(b.creating) >= most {
 		return ErrMaxSessions
 	}
-	if most := b.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() && b.world.ClientsFrom(origin)+b.creating[origin] >= most {
+	if most := b.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() && b.world.ClientsFrom(origin)+b.creatingFrom(origin) >= most {
 		return ErrMaxSessionsPerOrigin
 	}
 	return nil
+}
+
+func (b *bucket) creatingFrom(origin entry.Hash) (n int) {
+	for _, from := range b.creating {
+		if from == origin {
+			n++
+		}
+	}
+	return n
 }
 
 // removeSession ends a session, and purges what it leaves.

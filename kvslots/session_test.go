@@ -8,7 +8,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-func newSession(t *testing.T, s *Store, idle time.Duration) string {
+func newSession(t testing.TB, s *Store, idle time.Duration) string {
 	t.Helper()
 	id, err := s.CreateSession(t.Context(), idle, "")
 	if err != nil {

@@ -1,0 +1,168 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// A cap is exact at one peer, however many come at once, and gives way when
+// somebody leaves.
+func TestCaps(t *testing.T) {
+	const crowd = 50
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		full error
+		most int
+		// enter is what the i-th of the crowd does with a session of its own. It
+		// tells how to leave again.
+		enter func(ctx context.Context, s *Store, session string, i int) (leave func() error, err error)
+	}{
+		{"locks acquired", Config{MaxLocks: 10}, ErrMaxLocks, 10, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
+			r := Lock(fmt.Sprint("l", i))
+			g, err := s.Acquire(ctx, session, r, time.Minute, 0)
+			return func() error { return s.Release(ctx, session, r, g.Token) }, err
+		}},
+		{"locks enqueued", Config{MaxLocks: 10}, ErrMaxLocks, 10, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
+			r := Semaphore(fmt.Sprint("l", i), 5)
+			g, _, err := s.Enqueue(ctx, session, r, time.Minute)
+			return func() error { return s.Release(ctx, session, r, g.Token) }, err
+		}},
+		{"waiters enqueued", Config{MaxWaiters: 7}, ErrMaxWaiters, 7, func(ctx context.Context, s *Store, session string, _ int) (func() error, error) {
+			_, _, err := s.Enqueue(ctx, session, Lock("held"), time.Minute)
+			return func() error {
+				if _, err := s.Wait(ctx, session, Lock("held"), 0); !errors.Is(err, ErrNoSlot) {
+					return fmt.Errorf("left the line with %w", err)
+				}
+				return nil
+			}, err
+		}},
+		{"waiters in Acquire", Config{MaxWaiters: 7}, ErrMaxWaiters, 7, func(ctx context.Context, s *Store, session string, _ int) (func() error, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			left := make(chan error, 1)
+			go func() {
+				_, err := s.Acquire(ctx, session, Lock("held"), time.Minute, time.Minute)
+				left <- err
+			}()
+			leave := func() error {
+				if cancel(); !errors.Is(<-left, context.Canceled) {
+					return errors.New("it did not wait")
+				}
+				return nil
+			}
+			select {
+			case err := <-left:
+				cancel()
+				return nil, err
+			case <-time.After(500 * time.Millisecond): // it waits
+				return leave, nil
+			}
+		}},
+		{"sessions", Config{MaxSessions: crowd + 1 + 5}, ErrMaxSessions, 5, func(ctx context.Context, s *Store, _ string, _ int) (func() error, error) {
+			id, err := s.CreateSession(ctx, time.Minute, "here")
+			return func() error { return s.EndSession(ctx, id) }, err
+		}},
+		{"sessions of one origin", Config{MaxSessionsPerOrigin: 5}, ErrMaxSessionsPerOrigin, 5, func(ctx context.Context, s *Store, _ string, _ int) (func() error, error) {
+			id, err := s.CreateSession(ctx, time.Minute, "here")
+			return func() error { return s.EndSession(ctx, id) }, err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv := kvslotstest.Start(t, "")
+			ctx := context.Background()
+			s, err := Open(ctx, srv.Connect(), c.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close(ctx) }()
+			var sessions []string
+			for range crowd + 1 {
+				sessions = append(sessions, newSession(t, s, time.Minute))
+			}
+			if c.cfg.MaxLocks == 0 {
+				mustHold(t, s, sessions[crowd], Lock("held"))
+			}
+			for round := range 3 {
+				var mu sync.Mutex
+				var leave []func() error
+				var wg sync.WaitGroup
+				for i := range crowd {
+					wg.Go(func() {
+						l, err := c.enter(ctx, s, sessions[i], i)
+						mu.Lock()
+						defer mu.Unlock()
+						if err == nil {
+							leave = append(leave, l)
+						} else if !errors.Is(err, c.full) {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if len(leave) != c.most {
+					t.Errorf("round %d: %d came in, not %d", round, len(leave), c.most)
+				}
+				for _, l := range leave {
+					if err := l(); err != nil {
+						t.Error(err)
+					}
+				}
+				inLine(t, s, Lock("held"), 0)
+			}
+			endAll(t, s, sessions...)
+			noRemains(t, srv, s)
+		})
+	}
+}
+
+// The caps count what is held and waited for, not those who come.
+func TestCapsLetPass(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s, err := Open(t.Context(), srv.Connect(), Config{MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	var sessions []string
+	for range 4 { // of no origin
+		sessions = append(sessions, newSession(t, s, time.Minute))
+	}
+	for _, origin := range []string{"here", "there"} {
+		id, err := s.CreateSession(t.Context(), time.Minute, origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, id)
+	}
+	// A cap on waiters is none on holders, and one on names none on those who share one.
+	one := mustHold(t, s, sessions[0], Semaphore("k", 2))
+	mustHold(t, s, sessions[1], Semaphore("k", 2))
+	_, err = s.Acquire(t.Context(), sessions[2], Semaphore("k", 2), time.Minute, 0)
+	wantErr(t, err, ErrNoSlot)
+	if _, acquired, err := s.Enqueue(t.Context(), sessions[2], Semaphore("k", 2), time.Minute); acquired || err != nil {
+		t.Fatal(acquired, err)
+	}
+	_, _, err = s.Enqueue(t.Context(), sessions[3], Semaphore("k", 2), time.Minute)
+	wantErr(t, err, ErrMaxWaiters)
+	_, err = s.Acquire(t.Context(), sessions[3], Lock("other"), time.Minute, time.Minute)
+	wantErr(t, err, ErrMaxLocks)
+	mustLetGo(t, s, sessions[0], Semaphore("k", 2), one)
+	if _, err := s.Wait(t.Context(), sessions[2], Semaphore("k", 2), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, acquired, err := s.Enqueue(t.Context(), sessions[3], Semaphore("k", 2), time.Minute); acquired || err != nil {
+		t.Fatal(acquired, err)
+	}
+	endAll(t, s, sessions...)
+	mustHold(t, s, newSession(t, s, time.Minute), Lock("other"))
+	stats, err := s.Stats(t.Context())
+	if err != nil || stats.Sessions != 1 || len(stats.Names) != 1 {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+}

@@ -1,0 +1,362 @@
+package kvslots
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// door is a way to come to hold a lock or a semaphore for which one has to wait.
+type door int
+
+// The doors.
+const (
+	acquires  door = iota // Acquire
+	waitsHere             // Enqueue, and Wait at the same peer
+	waitsAway             // Enqueue, and Wait at another peer
+	doors
+)
+
+func (d door) String() string { return [...]string{"acquire", "wait here", "wait away"}[d] }
+
+// waiter is a session that waits for something.
+type waiter struct {
+	session string
+	door    door
+	at      *Store // where it waits
+	grant   Grant
+	err     error
+	done    chan struct{}
+}
+
+func (w *waiter) String() string {
+	return fmt.Sprintf("%d (%s) at %d", ownerNumber(sessionHash(w.session)), w.door, w.grant.Fence)
+}
+
+// arrive has a session stand in line as the n-th, and returns when it does. ctx
+// is that of the call that waits. Sessions come to peers[at] and may wait at the
+// next one.
+func arrive(ctx context.Context, t testing.TB, peers []*Store, at int, session string, r Resource, how door, n int) *waiter {
+	t.Helper()
+	w := &waiter{session: session, door: how, done: make(chan struct{})}
+	here, next := peers[at%len(peers)], peers[(at+1)%len(peers)]
+	w.at = here
+	if how == acquires {
+		go func() {
+			defer close(w.done)
+			w.grant, w.err = here.Acquire(ctx, session, r, time.Minute, time.Minute)
+		}()
+	} else {
+		if _, acquired, err := here.Enqueue(t.Context(), session, r, time.Minute); acquired || err != nil {
+			t.Fatalf("enqueue: %v, %v", acquired, err)
+		}
+		if how == waitsAway {
+			w.at = next
+		}
+		go func() {
+			defer close(w.done)
+			w.grant, w.err = w.at.Wait(ctx, session, r, time.Minute)
+		}()
+		eventually(t, "it waits", func() bool { return w.at.bucket.awaited(r.hash(), sessionHash(session)) })
+	}
+	inLine(t, peers[(at+2)%len(peers)], r, n)
+	return w
+}
+
+// awaited tells whether a session is in Wait.
+func (b *bucket) awaited(pool, session entry.Hash) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for w := range b.awaits[pool] {
+		if w.session == session {
+			return true
+		}
+	}
+	return false
+}
+
+// inLine waits until n wait for it.
+func inLine(t testing.TB, s *Store, r Resource, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d stand in line", n), func() bool { return len(statsOf(t, s, r).Waiters) == n })
+}
+
+// statsOf are those of one lock or semaphore; none if nobody is at it.
+func statsOf(t testing.TB, s *Store, r Resource) NameStats {
+	t.Helper()
+	stats, err := s.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stats.Names {
+		if name.Key == r.Key {
+			return name
+		}
+	}
+	return NameStats{}
+}
+
+func mustHold(t testing.TB, s *Store, session string, r Resource) Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), session, r, time.Minute, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func mustLetGo(t *testing.T, s *Store, session string, r Resource, g Grant) {
+	t.Helper()
+	if err := s.Release(t.Context(), session, r, g.Token); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+// Whoever comes first is served first, by whatever door and at whatever peer.
+func TestArrivalOrder(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		r     Resource
+		freed int // slots that the line has to itself
+	}{
+		{"a lock", Lock("k"), 1},
+		{"one slot of a semaphore", Semaphore("k", 3), 1},
+		{"all slots of a semaphore", Semaphore("k", 3), 3},
+	} {
+		t.Run(c.name, func(t *testing.T) { arrivalOrder(t, c.r, c.freed) })
+	}
+}
+
+func arrivalOrder(t *testing.T, r Resource, freed int) {
+	const sessions = 100
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 3)
+	random := rand.New(rand.NewPCG(*historySeed, 1))
+	var holders, ids []string
+	var held []Grant
+	for i := range r.Limit {
+		holders = append(holders, newSession(t, peers[i%3], time.Minute))
+		held = append(held, mustHold(t, peers[i%3], holders[i], r))
+	}
+	var line []*waiter
+	var wg sync.WaitGroup
+	var holding atomic.Int64
+	for i := range sessions {
+		ids = append(ids, newSession(t, peers[i%3], time.Minute))
+		w := arrive(context.Background(), t, peers, random.IntN(3), ids[i], r, door(random.IntN(int(doors))), i+1)
+		line = append(line, w)
+		wg.Go(func() {
+			<-w.done
+			if w.err != nil {
+				t.Errorf("%d: %v", i, w.err)
+				return
+			}
+			if n := holding.Add(1); n > int64(freed) {
+				t.Errorf("%d hold what is there %d times", n, freed)
+			}
+			holding.Add(-1)
+			mustLetGo(t, w.at, w.session, r, w.grant)
+		})
+	}
+	for i := range freed {
+		mustLetGo(t, peers[(i+1)%3], holders[i], r, held[i])
+	}
+	wg.Wait()
+	served := make([]int, sessions)
+	for i := range served {
+		served[i] = i
+	}
+	slices.SortFunc(served, func(x, y int) int { return cmp.Compare(line[x].grant.Fence, line[y].grant.Fence) })
+	// Who is slow to claim while a permit is free for everybody before it and for
+	// it may be overtaken by those for whom there are more. So only a line with
+	// one permit at a time has a strict order.
+	most := 0
+	for rank, i := range served {
+		if freed == 1 && rank != i {
+			t.Errorf("number %d (%s) was served as number %d", i, line[i].door, rank)
+		}
+		most = max(most, rank-i)
+	}
+	t.Logf("at most %d later than in the order of arrival", most)
+	endAll(t, peers[0], slices.Concat(holders, ids)...)
+	noRemains(t, srv, peers...)
+}
+
+// A waiter gives up just when its turn comes: the slot goes to it or to the next
+// in line, never to both, and is never lost.
+func TestCancelRacesGrant(t *testing.T) {
+	rounds := 200
+	switch {
+	case os.Getenv("KVSLOTS_SOAK") != "":
+		rounds = 3000
+	case testing.Short():
+		rounds = 60
+	}
+	cancelsRaceGrants(t, rounds, false)
+}
+
+// TestCancelRacesGrantElsewhere is that, with releases at other peers than those
+// that granted.
+func TestCancelRacesGrantElsewhere(t *testing.T) {
+	t.Skip("a view that skips the purge of a slot takes the ticket it names for one that stands: TestSkippedPurge in the rules")
+	cancelsRaceGrants(t, 3000, true)
+}
+
+// TestCancelSoak is that, at full length.
+func TestCancelSoak(t *testing.T) {
+	if os.Getenv("KVSLOTS_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	TestCancelRacesGrant(t)
+}
+
+func cancelsRaceGrants(t *testing.T, rounds int, elsewhere bool) {
+	for _, r := range []Resource{Lock("k"), Semaphore("k", 1)} {
+		for how := range doors {
+			t.Run(fmt.Sprintf("%s, limit %d, lock %v", how, r.Limit, r.Kind == KindLock), func(t *testing.T) {
+				cancelRacesGrant(t, r, how, rounds/2, elsewhere)
+			})
+		}
+	}
+}
+
+func cancelRacesGrant(t *testing.T, r Resource, how door, rounds int, elsewhere bool) {
+	const keys = 5
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 3)
+	var granted, cancelled atomic.Int64
+	var all [keys][4]string
+	for k := range keys {
+		for i := range all[k] {
+			all[k][i] = newSession(t, peers[i%3], time.Minute)
+		}
+	}
+	together(t, keys, func(t *testing.T, k int) {
+		race := cancelRace{t, peers, Resource{r.Kind, fmt.Sprint(r.Key, k), r.Limit}, rand.New(rand.NewPCG(*historySeed, uint64(k))), elsewhere}
+		for i := 0; i < rounds/keys && !t.Failed(); i++ {
+			if race.run(how, all[k]) {
+				granted.Add(1)
+			} else {
+				cancelled.Add(1)
+			}
+		}
+	})
+	t.Logf("%d were granted, %d cancelled", granted.Load(), cancelled.Load())
+	for _, sessions := range all {
+		endAll(t, peers[0], sessions[:]...)
+	}
+	noRemains(t, srv, peers...)
+}
+
+type cancelRace struct {
+	t     *testing.T
+	peers []*Store
+	r     Resource
+	rand  *rand.Rand
+
+	elsewhere bool // what was granted at one peer is released at any
+}
+
+func (c *cancelRace) peer() *Store { return c.peers[c.rand.IntN(len(c.peers))] }
+
+// run lets the first of three waiters be cancelled around the moment at which
+// the holder releases. It tells whether the first was granted all the same.
+func (c *cancelRace) run(how door, sessions [4]string) bool {
+	t, r := c.t, c.r
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	gaveUp := errors.New("gave up")
+	held := mustHold(t, c.peer(), sessions[0], r)
+	first := arrive(ctx, t, c.peers, c.rand.IntN(3), sessions[1], r, how, 1)
+	second := arrive(context.Background(), t, c.peers, c.rand.IntN(3), sessions[2], r, door(c.rand.IntN(int(doors))), 2)
+	third := arrive(context.Background(), t, c.peers, c.rand.IntN(3), sessions[3], r, door(c.rand.IntN(int(doors))), 3)
+
+	// The grant comes some hundred microseconds after the release is called.
+	offset := time.Duration(c.rand.IntN(1200)-300) * time.Microsecond
+	released := make(chan struct{})
+	releasing := c.peer()
+	go func() {
+		defer close(released)
+		time.Sleep(max(0, -offset))
+		mustLetGo(t, releasing, sessions[0], r, held)
+	}()
+	time.Sleep(max(0, offset))
+	cancel(gaveUp)
+	<-first.done
+	<-released
+	last := held.Fence
+	switch {
+	case first.err == nil:
+		c.holdsAlone(first, second, third)
+		last = c.handOn(first, last)
+	case !errors.Is(first.err, gaveUp):
+		t.Errorf("the first got %v", first.err)
+	case how != acquires:
+		_, err := c.peer().Wait(t.Context(), first.session, r, 0)
+		wantErr(t, err, ErrNotEnqueued)
+	}
+	c.granted(second)
+	c.holdsAlone(second, third)
+	last = c.handOn(second, last)
+	c.granted(third)
+	c.holdsAlone(third)
+	c.handOn(third, last)
+	if now := statsOf(t, c.peer(), r); len(now.Holders)+len(now.Waiters) > 0 {
+		t.Errorf("left behind: %+v", now)
+	}
+	return first.err == nil
+}
+
+func (c *cancelRace) granted(w *waiter) {
+	c.t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(10 * time.Second):
+		c.t.Fatalf("stranded: %+v", statsOf(c.t, c.peers[0], c.r))
+	}
+	if w.err != nil {
+		c.t.Fatal(w.err)
+	}
+}
+
+// holdsAlone checks that one holds it, and that the others wait behind.
+func (c *cancelRace) holdsAlone(w *waiter, behind ...*waiter) {
+	c.t.Helper()
+	now := statsOf(c.t, c.peer(), c.r)
+	if len(now.Holders) != 1 || now.Holders[0].Fence != w.grant.Fence || len(now.Waiters) != len(behind) {
+		c.t.Errorf("while %v holds it, with %v behind: %+v", w, behind, now)
+	}
+	for _, other := range behind {
+		select {
+		case <-other.done:
+			c.t.Errorf("granted to two: %v %+v", other.err, now)
+		default:
+		}
+	}
+}
+
+// handOn releases what a waiter got.
+func (c *cancelRace) handOn(w *waiter, last uint64) uint64 {
+	c.t.Helper()
+	if w.grant.Fence <= last {
+		c.t.Errorf("fence %d after %d", w.grant.Fence, last)
+	}
+	at := w.at
+	if c.elsewhere {
+		at = c.peer()
+	}
+	mustLetGo(c.t, at, w.session, c.r, w.grant)
+	return w.grant.Fence
+}

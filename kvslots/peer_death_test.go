@@ -1,0 +1,199 @@
+package kvslots
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// mortal opens a peer that is as good as dead when its connection is closed. The
+// rest of it is closed with the test.
+func mortal(t *testing.T, srv *kvslotstest.Server) (*Store, *nats.Conn) {
+	t.Helper()
+	nc := srv.Connect()
+	s, err := Open(t.Context(), nc, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s, nc
+}
+
+// A session that came to a peer which has died since keeps its place, gets its
+// turn, and hears of it at another peer; and nobody else loses his.
+func TestPlaceOutlivesPeer(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	together(t, 2, func(t *testing.T, i int) {
+		waiting := i == 1 // in Wait, at the peer that dies
+		srv := kvslotstest.Start(t, "")
+		peers := openPeers(t, srv, 2)
+		dying, nc := mortal(t, srv)
+		holder := newSession(t, peers[0], time.Minute)
+		held := mustHold(t, peers[0], holder, Lock("k"))
+
+		first := newSession(t, dying, time.Minute)
+		if _, acquired, err := dying.Enqueue(t.Context(), first, Lock("k"), time.Minute); acquired || err != nil {
+			t.Fatal(acquired, err)
+		}
+		if waiting {
+			go func() { _, _ = dying.Wait(context.Background(), first, Lock("k"), time.Minute) }()
+		}
+		// One who waits at the dead peer itself goes with it.
+		lost := newSession(t, dying, time.Minute)
+		go func() { _, _ = dying.Acquire(context.Background(), lost, Lock("k"), time.Minute, time.Minute) }()
+		inLine(t, peers[0], Lock("k"), 2)
+		third := newSession(t, peers[1], time.Minute)
+		last := arrive(context.Background(), t, []*Store{peers[1]}, 0, third, Lock("k"), acquires, 3)
+
+		nc.Close()
+		began := time.Now()
+		mustLetGo(t, peers[0], holder, Lock("k"), held)
+		g, err := peers[1].Wait(t.Context(), first, Lock("k"), 20*time.Second)
+		if err != nil || g.Fence <= held.Fence {
+			t.Fatal(g, err)
+		}
+		t.Logf("served by another peer after %v", time.Since(began))
+		select {
+		case <-last.done:
+			t.Fatal("granted to two", last.grant, last.err)
+		default:
+		}
+		_, err = peers[0].Wait(t.Context(), first, Lock("k"), 0)
+		wantErr(t, err, ErrNotEnqueued)
+		mustLetGo(t, peers[0], first, Lock("k"), g)
+		<-last.done
+		if last.err != nil || last.grant.Fence <= g.Fence {
+			t.Fatal(last.grant, last.err)
+		}
+		mustLetGo(t, peers[1], third, Lock("k"), last.grant)
+		endAll(t, peers[1], holder, first, lost, third)
+		noRemains(t, srv, peers...)
+	})
+}
+
+// What was granted by a peer stays granted when that has died, and its sessions
+// go on at the others.
+func TestLeaseOutlivesPeer(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 2)
+	dying, nc := mortal(t, srv)
+	ctx := t.Context()
+	session, other := newSession(t, dying, 3*time.Second), newSession(t, peers[0], time.Minute)
+	acquired := mustHold(t, dying, session, Semaphore("s", 2))
+	enqueued, at, err := dying.Enqueue(ctx, session, Lock("l"), time.Minute)
+	if !at || err != nil {
+		t.Fatal(at, err)
+	}
+	presence := dying.bucket
+	presence.mu.Lock()
+	self := presence.self.id
+	presence.mu.Unlock()
+	nc.Close()
+	pings := func() {
+		if err := peers[1].Ping(ctx, session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pings()
+	eventually(t, "the dead peer's presence ends", func() bool {
+		pings()
+		b := peers[0].bucket
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return !b.alive(self)
+	})
+	_, err = peers[0].Acquire(ctx, other, Lock("l"), time.Minute, 0)
+	wantErr(t, err, ErrNoSlot)
+	again, err := peers[1].Wait(ctx, session, Lock("l"), 0)
+	if err != nil || again.Token != enqueued.Token {
+		t.Fatal(again, err)
+	}
+	if left, err := peers[0].Extend(ctx, session, Semaphore("s", 2), acquired.Token, time.Minute); err != nil || left != time.Minute {
+		t.Fatal(left, err)
+	}
+	second := mustHold(t, peers[1], session, Semaphore("s", 2))
+	_, err = peers[0].Acquire(ctx, other, Semaphore("s", 2), time.Minute, 0)
+	wantErr(t, err, ErrNoSlot)
+	mustLetGo(t, peers[0], session, Semaphore("s", 2), acquired)
+	mustLetGo(t, peers[0], session, Semaphore("s", 2), second)
+	mustLetGo(t, peers[0], session, Lock("l"), enqueued)
+	mustHold(t, peers[0], other, Lock("l"))
+	endAll(t, peers[0], session, other)
+	noRemains(t, srv, peers...)
+}
+
+// Sessions, what they hold, and their places outlive a restart of everything.
+func TestRestartKeepsSessions(t *testing.T) {
+	dir := t.TempDir()
+	srv := kvslotstest.Start(t, dir, syncAlways)
+	ctx := t.Context()
+	nc := srv.Connect()
+	s, err := Open(ctx, nc, Config{Sole: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sessions []string
+	for range 4 {
+		sessions = append(sessions, newSession(t, s, time.Minute))
+	}
+	held := mustHold(t, s, sessions[0], Lock("k"))
+	many := mustHold(t, s, sessions[0], Semaphore("s", 2))
+	for i, id := range sessions[1:] {
+		if _, acquired, err := s.Enqueue(ctx, id, Lock("k"), time.Minute); acquired || err != nil {
+			t.Fatal(acquired, err)
+		}
+		inLine(t, s, Lock("k"), i+1)
+	}
+	waits := make(chan error)
+	go func() {
+		_, err := s.Wait(ctx, sessions[1], Lock("k"), time.Minute)
+		waits <- err
+	}()
+	eventually(t, "it waits", func() bool {
+		s.bucket.mu.Lock()
+		defer s.bucket.mu.Unlock()
+		return len(s.bucket.awaits) == 1
+	})
+	_ = s.Close(ctx)
+	wantErr(t, <-waits, ErrClosed)
+	nc.Close()
+	srv.Stop()
+
+	srv = kvslotstest.Start(t, dir, syncAlways)
+	again, err := Open(ctx, srv.Connect(), Config{Sole: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Close(context.Background()) })
+	now := statsOf(t, again, Lock("k"))
+	if len(now.Holders) != 1 || now.Holders[0].Fence != held.Fence || len(now.Waiters) != 3 {
+		t.Fatalf("after the restart: %+v", now)
+	}
+	for _, id := range sessions {
+		if err := again.Ping(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := again.Extend(ctx, sessions[0], Semaphore("s", 2), many.Token, time.Minute); err != nil || left != time.Minute {
+		t.Fatal(left, err)
+	}
+	_, _, err = again.Enqueue(ctx, sessions[1], Lock("k"), time.Minute)
+	wantErr(t, err, ErrAlreadyEnqueued)
+	mustLetGo(t, again, sessions[0], Lock("k"), held)
+	last := held.Fence
+	for _, id := range sessions[1:] {
+		g, err := again.Wait(ctx, id, Lock("k"), 10*time.Second)
+		if err != nil || g.Fence <= last {
+			t.Fatal(g, err)
+		}
+		last = g.Fence
+		mustLetGo(t, again, id, Lock("k"), g)
+	}
+	endAll(t, again, sessions...)
+	noRemains(t, srv, again)
+}

@@ -1,0 +1,225 @@
+package kvslots
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// toleratedLate is how long after a session's deadline the next in line has what
+// it held. A busy machine may take longer: only make soak insists on it.
+const toleratedLate = 300 * time.Millisecond
+
+// spread is durations, to be told by their percentiles.
+type spread []time.Duration
+
+func (s spread) at(percent int) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	slices.Sort(s)
+	return s[min(len(s)*percent/100, len(s)-1)]
+}
+
+func (s spread) report(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%s: p50 %v, p99 %v, worst %v of %d", what, s.at(50), s.at(99), s.at(100), len(s))
+	if os.Getenv("KVSLOTS_SOAK") != "" && s.at(99) > toleratedLate {
+		t.Errorf("%s: more than %v", what, toleratedLate)
+	}
+}
+
+// together runs n tests at the same time.
+func together(t *testing.T, n int, run func(t *testing.T, i int)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { t.Run(fmt.Sprint(i), func(t *testing.T) { run(t, i) }) })
+	}
+	wg.Wait()
+}
+
+// What a session held goes to the next in line as soon as the session is ended.
+func TestEndedSessionToGrant(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 3)
+	for how := range doors {
+		t.Run(how.String(), func(t *testing.T) {
+			var took spread
+			for range 30 {
+				took = append(took, endToGrant(t, peers, how))
+			}
+			took.report(t, "from the end to the grant")
+		})
+	}
+	noRemains(t, srv, peers...)
+}
+
+// BenchmarkEndedSessionToGrant reports how long after a session was ended the
+// next in line has what it held.
+func BenchmarkEndedSessionToGrant(b *testing.B) {
+	peers := openPeers(b, kvslotstest.Start(b, ""), 3)
+	for how := range doors {
+		b.Run(how.String(), func(b *testing.B) {
+			var took spread
+			for range b.N {
+				took = append(took, endToGrant(b, peers, how))
+			}
+			b.ReportMetric(float64(took.at(50).Microseconds())/1e3, "p50-ms")
+			b.ReportMetric(float64(took.at(99).Microseconds())/1e3, "p99-ms")
+		})
+	}
+}
+
+// endToGrant ends a session for whose lock another one waits at another peer.
+func endToGrant(t testing.TB, peers []*Store, how door) time.Duration {
+	t.Helper()
+	dying, next := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
+	held := mustHold(t, peers[0], dying, Lock("k"))
+	w := arrive(context.Background(), t, peers, 1, next, Lock("k"), how, 1)
+	ended := time.Now()
+	if err := peers[0].EndSession(t.Context(), dying); err != nil {
+		t.Fatal(err)
+	}
+	<-w.done
+	took := time.Since(ended)
+	if w.err != nil || w.grant.Fence <= held.Fence {
+		t.Fatal(w.grant, w.err)
+	}
+	endAll(t, peers[2], next)
+	return took
+}
+
+// What a session held goes to the next in line when it has been idle for long
+// enough, and not before.
+func TestIdleSessionToGrant(t *testing.T) {
+	const idle = time.Second
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 3)
+	var mu sync.Mutex
+	var late spread
+	together(t, 30, func(t *testing.T, i int) {
+		r := Lock(fmt.Sprint("k", i))
+		next := newSession(t, peers[(i+1)%3], time.Minute)
+		dying := newSession(t, peers[i%3], idle)
+		held := mustHold(t, peers[i%3], dying, r)
+		w := arrive(context.Background(), t, peers, i+1, next, r, door(i%int(doors)), 1)
+		pinged := time.Now()
+		if err := peers[i%2].Ping(t.Context(), dying); err != nil {
+			t.Fatal(err)
+		}
+		<-w.done
+		after := time.Since(pinged) - idle
+		if w.err != nil || w.grant.Fence <= held.Fence {
+			t.Fatal(w.grant, w.err)
+		}
+		if after < -sessionSlip {
+			t.Errorf("granted %v before the deadline", -after)
+		}
+		mu.Lock()
+		late = append(late, after)
+		mu.Unlock()
+		wantErr(t, peers[i%3].Ping(t.Context(), dying), ErrSessionGone)
+		endAll(t, peers[0], next)
+	})
+	late.report(t, "from the deadline to the grant")
+	noRemains(t, srv, peers...)
+}
+
+// A session lives as long as it is used, whatever for and wherever, and dies
+// when it has not been for its idle time.
+func TestIdleTime(t *testing.T) {
+	const idle = time.Second
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 3)
+	ping := func(t *testing.T, s *Store, session string) time.Time {
+		t.Helper()
+		pinged := time.Now()
+		if err := s.Ping(t.Context(), session); err != nil {
+			t.Error(err)
+		}
+		return pinged
+	}
+	cases := []struct {
+		name string
+		// use uses a session, and tells when it was used last.
+		use func(t *testing.T, session string) time.Time
+	}{
+		{"never used", func(*testing.T, string) time.Time { return time.Now() }},
+		{"pinged every half", func(t *testing.T, session string) (last time.Time) {
+			for range 10 {
+				time.Sleep(idle / 2)
+				last = ping(t, peers[0], session)
+			}
+			return last
+		}},
+		{"pinged every half, at one peer after another", func(t *testing.T, session string) (last time.Time) {
+			for i := range 10 {
+				time.Sleep(idle / 2)
+				last = ping(t, peers[i%3], session)
+			}
+			return last
+		}},
+		{"waiting", func(t *testing.T, session string) time.Time {
+			_, err := peers[1].Wait(t.Context(), session, Lock("held"), 5*idle)
+			wantErr(t, err, ErrNoSlot)
+			return time.Now()
+		}},
+		{"acquiring", func(t *testing.T, session string) time.Time {
+			_, err := peers[1].Acquire(t.Context(), session, Lock("held"), time.Minute, 5*idle)
+			wantErr(t, err, ErrNoSlot)
+			return time.Now()
+		}},
+		{"pinged in the first third only", func(t *testing.T, session string) (last time.Time) {
+			for range 5 {
+				time.Sleep(idle / 20)
+				last = ping(t, peers[0], session)
+			}
+			return last
+		}},
+		{"pinged in the first third only, at one peer after another", func(t *testing.T, session string) (last time.Time) {
+			for i := range 5 {
+				time.Sleep(idle / 20)
+				last = ping(t, peers[i%3], session)
+			}
+			return last
+		}},
+		{"pinged once, long after the first third", func(t *testing.T, session string) time.Time {
+			time.Sleep(idle * 4 / 5)
+			return ping(t, peers[2], session)
+		}},
+	}
+	holder := newSession(t, peers[0], time.Minute)
+	mustHold(t, peers[0], holder, Lock("held"))
+	together(t, len(cases), func(t *testing.T, i int) {
+		c := cases[i]
+		session, next := newSession(t, peers[0], idle), newSession(t, peers[1], time.Minute)
+		own := Lock(fmt.Sprint("own", i))
+		mustHold(t, peers[0], session, own)
+		if _, acquired, err := peers[0].Enqueue(t.Context(), session, Lock("held"), time.Minute); acquired || err != nil {
+			t.Fatal(acquired, err)
+		}
+		done := make(chan time.Time)
+		go func() {
+			if _, err := peers[1].Acquire(context.Background(), next, own, time.Minute, time.Minute); err != nil {
+				t.Error(err)
+			}
+			done <- time.Now()
+		}()
+		used := c.use(t, session)
+		after := (<-done).Sub(used) - idle
+		t.Logf("%s: it died %v after its deadline", c.name, after)
+		if after < -sessionSlip {
+			t.Errorf("%s: too early", c.name)
+		}
+		endAll(t, peers[2], next)
+	})
+	endAll(t, peers[0], holder)
+	noRemains(t, srv, peers...)
+}

@@ -109,7 +109,7 @@ func (b *bucket) promote(p *rules.Pool) {
 		}
 	}
 	for _, t := range p.Able() {
-		if !t.Value.Enqueued() || !b.promotes(t) {
+		if !t.Value.Enqueued() || t.Doubtful(b.now()) || !b.promotes(t) {
 			continue
 		}
 		lp := b.local(p.ID)

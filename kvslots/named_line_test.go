@@ -196,21 +196,23 @@ func arrivalOrder(t *testing.T, r Resource, freed int) {
 // A waiter gives up just when its turn comes: the slot goes to it or to the next
 // in line, never to both, and is never lost.
 func TestCancelRacesGrant(t *testing.T) {
-	rounds := 200
+	cancelsRaceGrants(t, rounds(), false)
+}
+
+func rounds() int {
 	switch {
 	case os.Getenv("KVSLOTS_SOAK") != "":
-		rounds = 3000
+		return 3000
 	case testing.Short():
-		rounds = 60
+		return 60
 	}
-	cancelsRaceGrants(t, rounds, false)
+	return 200
 }
 
 // TestCancelRacesGrantElsewhere is that, with releases at other peers than those
 // that granted.
 func TestCancelRacesGrantElsewhere(t *testing.T) {
-	t.Skip("a view that skips the purge of a slot takes the ticket it names for one that stands: TestSkippedPurge in the rules")
-	cancelsRaceGrants(t, 3000, true)
+	cancelsRaceGrants(t, rounds(), true)
 }
 
 // TestCancelSoak is that, at full length.
@@ -219,6 +221,7 @@ func TestCancelSoak(t *testing.T) {
 		t.Skip("make soak")
 	}
 	TestCancelRacesGrant(t)
+	TestCancelRacesGrantElsewhere(t)
 }
 
 func cancelsRaceGrants(t *testing.T, rounds int, elsewhere bool) {

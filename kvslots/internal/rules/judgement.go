@@ -35,6 +35,7 @@ type snapshot struct {
 	void     positions // those of them that were held by void claims
 	open     []*claim  // those of them that were held by claims not judged yet, or lost
 	ahead    int       // tickets that waited before that place
+	doubtful bool      // of whom some may have been served
 	count    int       // of slots; 0 when the pool was not registered, or was another
 	hidden   uint64    // if not 0: something from this revision on may have happened that nobody names
 	lost     bool      // it is not known what was
@@ -78,6 +79,8 @@ func (s *snapshot) judge(position int) Verdict {
 	switch {
 	case s.lost:
 		return Lost
+	case s.doubtful && (s.count == 0 || s.ahead > room):
+		return Lost
 	case position >= s.count, room < 0, s.ahead > room:
 		return Void
 	case s.live.below(position) < position, s.void.below(position) > 0:
@@ -104,6 +107,7 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 		world.count = s.Value.Limit
 	}
 	world.ahead = p.ahead(s.place(), world.count+1)
+	world.doubtful = p.doubtfulAhead(s.place(), s.seen)
 	if !s.Live() || p.servedElsewhere(s) || p.disagrees(s) {
 		world.count = 0
 	}
@@ -121,6 +125,16 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	}
 	s.claim = c
 	p.doubted = append(p.doubted, s)
+}
+
+// doubtfulAhead tells whether a ticket before that place may have been served.
+func (p *Pool) doubtfulAhead(place uint64, now Instant) bool {
+	for t := p.line.first; t != nil && t.Revision < place; t = t.next {
+		if t.Doubtful(now) {
+			return true
+		}
+	}
+	return false
 }
 
 // servedElsewhere tells whether a claim is for a ticket of a named pool that

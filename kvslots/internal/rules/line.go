@@ -19,6 +19,7 @@ type Ticket struct {
 	unsure     bool  // the view was not exact then
 	at         time.Time
 	seen       Instant // when it came
+	doubted    Instant // when it was learnt that an entry was skipped that may have served it
 	couldSince Instant // since when it has been its turn; 0 while it is not
 	could      bool    // it is its turn
 	prev, next *Ticket
@@ -62,6 +63,18 @@ func (t *Ticket) AbleFor(now Instant) time.Duration {
 func (t *Ticket) claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Revision
 }
+
+// doubtTickets notes that entries of a slot were skipped, the last of them at
+// that revision: a claim and the purge of its lease, perhaps. Whoever waited may
+// have been served. If so, its own peer takes the ticket out of the line soon.
+func (p *Pool) doubtTickets(revision uint64, now Instant) {
+	for t := p.line.first; t != nil && t.Revision < revision; t = t.next {
+		t.doubted = max(now, 1)
+	}
+}
+
+// Doubtful tells whether the ticket may have been served.
+func (t *Ticket) Doubtful(now Instant) bool { return t.doubted != 0 && now-t.doubted < doubtTime }
 
 // waits tells whether the ticket stands and is not passed over.
 func (t *Ticket) waits() bool { return t.stands() && !t.session.stalled }

@@ -203,7 +203,10 @@ func (w *World) applyConfig(e entry.Entry) {
 func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
-	held := s.Value
+	held, granted := s.Value, s.Verdict() == Good
+	if e.Previous > s.Revision {
+		p.doubtTickets(e.Previous, now)
+	}
 	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
 		s.granted = s.seen
@@ -234,8 +237,10 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 			t.claim = s
 		}
 	}
-	if held.Ticket != 0 && held.Ticket != s.Value.Ticket {
-		if t := p.Ticket(held.Ticket); t != nil && t.claim == s {
+	if t := p.Ticket(held.Ticket); t != nil && held.Ticket != s.Value.Ticket && t.claim == s {
+		if granted { // the purge that said so may have been skipped
+			p.line.remove(t)
+		} else {
 			t.claim = nil // a claim that was void: its ticket stands again
 		}
 	}

@@ -102,6 +102,12 @@ func requests() []string {
 	allowed := []string{
 		"kvslots.register", "kvslots.inspect", "kvslots.delete",
 		"kvslots.borrow", "kvslots.return", "kvslots.renew", "kvslots.cancel",
+		"kvslots.session.create", "kvslots.session.ping", "kvslots.session.delete",
+	}
+	for _, kind := range []string{"lock", "semaphore"} {
+		for _, verb := range []string{"acquire", "release", "renew", "enqueue", "wait"} {
+			allowed = append(allowed, "kvslots."+kind+"."+verb)
+		}
 	}
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		subject := "$SRV." + verb

@@ -62,7 +62,7 @@ func TestClientsAreDenied(t *testing.T) {
 	for _, subject := range []string{
 		"$KV.kvslots.p.x.cfg", "$KV.x", "$JS.API.STREAM.DELETE.KV_kvslots", "$JS.API.INFO", "$JS.ACK.x",
 		"$SYS.REQ.SERVER.PING", "_INBOX.another.client", "kvslots", "other",
-		"kvslots.>", "kvslots.*", "kvslots.other", "$SRV.>", ">", "*",
+		"kvslots.>", "kvslots.*", "kvslots.other", "kvslots.lock", "kvslots.lock.*", "kvslots.session.end", "$SRV.>", ">", "*",
 	} {
 		t.Run("publish "+subject, func(t *testing.T) {
 			denied(t, func(nc *nats.Conn) error { return nc.Publish(subject, nil) })
@@ -75,7 +75,10 @@ func TestClientsAskServices(t *testing.T) {
 	service := serve(t, srv)
 	defer service.Close()
 	nc, complaints := client(t, srv)
-	for _, subject := range []string{"kvslots.borrow", "$SRV.PING", "$SRV.INFO.kvslots"} {
+	for _, subject := range []string{
+		"kvslots.borrow", "kvslots.session.create", "kvslots.lock.wait", "kvslots.semaphore.enqueue",
+		"$SRV.PING", "$SRV.INFO.kvslots",
+	} {
 		if _, err := nc.Request(subject, nil, 10*time.Second); err != nil {
 			t.Errorf("%s: %v", subject, err)
 		}
@@ -101,7 +104,7 @@ func serve(t *testing.T, srv *Server) *nats.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, subject := range []string{"kvslots.*", "$SRV.>"} {
+	for _, subject := range []string{"kvslots.>", "$SRV.>"} {
 		if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 			t.Fatal(err)
 		}
@@ -232,4 +235,31 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNumClients(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	service := serve(t, srv)
+	defer service.Close()
+	inside, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	want := func(n int) {
+		t.Helper()
+		deadline := time.Now().Add(10 * time.Second)
+		for srv.NumClients() != n && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+		}
+		if got := srv.NumClients(); got != n {
+			t.Errorf("%d clients, want %d", got, n)
+		}
+	}
+	want(0)
+	first, _ := client(t, srv)
+	client(t, srv)
+	want(2)
+	first.Close()
+	want(1)
 }

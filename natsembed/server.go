@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ type Server struct {
 	nats *server.Server
 	dir  *dataDir
 	door *door
+
+	mu       sync.Mutex
+	services []*nats.Conn // in the clients' account, and no clients
 
 	closeOnce sync.Once
 	closeErr  error
@@ -109,7 +113,14 @@ func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 // listener's clients, for a service that answers them; it may subscribe to and
 // publish anything there. The caller closes it.
 func (s *Server) ConnectService(opts ...nats.Option) (*nats.Conn, error) {
-	return s.connect(s.door.service, opts)
+	nc, err := s.connect(s.door.service, opts)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.services = append(slices.DeleteFunc(s.services, (*nats.Conn).IsClosed), nc)
+	return nc, nil
 }
 
 func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, error) {
@@ -125,6 +136,19 @@ func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, er
 		nats.ReconnectWait(100 * time.Millisecond),
 	}
 	return nats.Connect("", append(ours, opts...)...)
+}
+
+// NumClients is how many clients of the listener are connected.
+func (s *Server) NumClients() int {
+	clients := s.door.clients.NumLocalConnections()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, nc := range s.services {
+		if nc.IsConnected() {
+			clients--
+		}
+	}
+	return max(0, clients)
 }
 
 // ClientURL is where the listener can be reached; empty without one.

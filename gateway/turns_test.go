@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// waiting is how many stand behind the one who is being served; -1 when nobody
+// is.
+func (t *Turns) waiting(session string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if line := t.lines[session]; line != nil {
+		return len(line.waiting)
+	}
+	return -1
+}
+
+func take(t *testing.T, turns *Turns, session string) (done func()) {
+	t.Helper()
+	done, err := turns.Take(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func TestTurnsKeepTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns()
+		first := take(t, turns, "a")
+		var order []int
+		for i := range 100 {
+			go func() {
+				done, err := turns.Take(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, i) // the race detector minds if two are served at once
+				done()
+			}()
+			synctest.Wait()
+		}
+		take(t, turns, "b")() // another session waits for nobody
+		first()
+		synctest.Wait()
+		for i, got := range order {
+			if got != i {
+				t.Fatalf("served in the order %v", order)
+			}
+		}
+		if len(order) != 100 || len(turns.lines) != 0 {
+			t.Errorf("%d were served, %d sessions are remembered", len(order), len(turns.lines))
+		}
+	})
+}
+
+func TestTurnsEndWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns()
+		first := take(t, turns, "a")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		told := make(chan error, 1)
+		go func() {
+			_, err := turns.Take(ctx, "a")
+			told <- err
+		}()
+		synctest.Wait()
+		cancel(ErrDraining)
+		if err := <-told; !errors.Is(err, ErrDraining) {
+			t.Errorf("told %v", err)
+		}
+		if n := turns.waiting("a"); n != 0 {
+			t.Errorf("%d wait", n)
+		}
+		first()
+		done, err := turns.Take(ctx, "a")
+		if err != nil {
+			t.Fatalf("a free turn was refused: %v", err)
+		}
+		done()
+	})
+}
+
+func TestTurnsOfAnEndedSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns()
+		turns.End("a")
+		first := take(t, turns, "a")
+		told := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := turns.Take(t.Context(), "a")
+				told <- err
+			}()
+		}
+		synctest.Wait()
+		turns.End("a")
+		for range 2 {
+			if err := <-told; !errors.Is(err, kvslots.ErrSessionGone) {
+				t.Errorf("told %v", err)
+			}
+		}
+		first()
+		if n := turns.waiting("a"); n != -1 {
+			t.Errorf("%d wait", n)
+		}
+	})
+}
+
+// Whoever gives up in the instant of its turn passes it on.
+func TestTurnsAreNotLost(t *testing.T) {
+	turns := NewTurns()
+	for range 2000 {
+		first := take(t, turns, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if done, err := turns.Take(ctx, "a"); err == nil {
+					done()
+				}
+			})
+		}
+		all.Go(cancel)
+		all.Go(first)
+		all.Wait()
+	}
+	if len(turns.lines) != 0 {
+		t.Errorf("%d sessions are remembered", len(turns.lines))
+	}
+}

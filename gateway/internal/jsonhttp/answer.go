@@ -21,11 +21,17 @@ func Answer(w http.ResponseWriter, code int, v any) error {
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "no-store")
-	// Without a length the flush below would make it a chunked answer, whose
-	// end only comes after it.
+	// Without a length the flush would make it a chunked answer, whose end only
+	// comes after it.
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+	return send(w, code, body)
+}
 
+// Done answers 204, without a body.
+func Done(w http.ResponseWriter) error { return send(w, http.StatusNoContent, nil) }
+
+func send(w http.ResponseWriter, code int, body []byte) error {
+	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
 	// Not every writer has a deadline to set; those of a server do.
 	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))

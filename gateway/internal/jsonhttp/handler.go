@@ -16,15 +16,20 @@ import (
 // It must not return an error once it has begun to write.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Handle renders what a Handler returns (wire.StatusOf). The detail of an
-// error that is our fault goes into the log and nowhere else.
+// Handle renders what a Handler returns as Library does (wire.StatusOf).
 func Handle(log zerolog.Logger, handler Handler) http.HandlerFunc {
+	return HandleAs(wire.StatusOf, log, handler)
+}
+
+// HandleAs renders what a Handler returns as the table has it. The detail of an
+// error that is our fault goes into the log and nowhere else.
+func HandleAs(statusOf wire.Lookup, log zerolog.Logger, handler Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := handler(w, r)
 		if err == nil {
 			return
 		}
-		status := wire.StatusOf(err)
+		status := statusOf(err)
 		if status.Code >= http.StatusInternalServerError && !status.Retry {
 			log.Error().Err(err).Int("status", status.Code).Msg("request failed")
 		}
@@ -34,6 +39,6 @@ func Handle(log zerolog.Logger, handler Handler) http.HandlerFunc {
 		if status.Retry {
 			w.Header().Set("Retry-After", "1")
 		}
-		_ = Fail(w, status.Code, status.Text)
+		_ = Answer(w, status.Code, status.Failure())
 	}
 }

@@ -64,5 +64,6 @@ type Deleted struct {
 
 // Failure is the answer to whatever failed.
 type Failure struct {
-	Error string `json:"error"`
+	Error  string `json:"error"`
+	Detail string `json:"detail,omitempty"`
 }

@@ -32,10 +32,17 @@ const statusGone = 499
 
 // Status is what a client is told about an error.
 type Status struct {
-	Code  int    // of HTTP, on every door
-	Text  string // holds nothing that the client sent, and nothing of ours
-	Retry bool   // whether to say in how many seconds to try again
+	Code   int    // of HTTP, on every door
+	Text   string // holds nothing that the client sent, and nothing of ours
+	Detail string // likewise; only where Text is a code
+	Retry  bool   // whether to say in how many seconds to try again
 }
+
+// Failure is the body that says so.
+func (s Status) Failure() Failure { return Failure{Error: s.Text, Detail: s.Detail} }
+
+// Lookup says what a client is told about an error; one for each language.
+type Lookup func(error) Status
 
 // statuses is the table (Library, "Errors"). The first row that matches wins.
 var statuses = []struct {

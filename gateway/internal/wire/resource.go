@@ -1,0 +1,187 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const (
+	// DefaultLeaseTTL is how long a lock is held when the request does not say.
+	DefaultLeaseTTL = 33 * time.Second
+
+	// DefaultIdleTimeout is the idle timeout that clients are told; a session
+	// ends at twice that.
+	DefaultIdleTimeout = 20 * time.Second
+
+	// idDigits is the length of session ids and of tokens.
+	idDigits = 32
+)
+
+// IsSessionID tells whether a text has the form of a session id; one that has
+// not is that of no session.
+func IsSessionID(text string) bool { return isHexID(text) }
+
+// isHexID wants 32 lowercase hexadecimal digits.
+func isHexID(text string) bool {
+	for _, r := range text {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'f') {
+			return false
+		}
+	}
+	return len(text) == idDigits
+}
+
+// CheckKey checks the name of a lock or a semaphore.
+func CheckKey(key string) error {
+	if len(key) >= 1 && len(key) <= kvslots.MaxKey && utf8.ValidString(key) && !containsBlank(key) {
+		return nil
+	}
+	return outside("key", "1 to "+strconv.Itoa(kvslots.MaxKey)+" bytes of UTF-8 without white space or control characters")
+}
+
+func containsBlank(key string) bool {
+	for _, r := range key {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Session takes the field "session" out of a body, for doors that have no
+// header to put it in.
+func (f *Fields) Session() (string, error) {
+	session, err := f.take("session")
+	if err == nil && session == "" {
+		err = outside("session", "the id of a session")
+	}
+	return session, err
+}
+
+// Key takes the field "key" out of a body, for doors that have no path to put
+// it in.
+func (f *Fields) Key() (string, error) {
+	key, err := f.take("key")
+	if err != nil {
+		return "", err
+	}
+	return key, CheckKey(key)
+}
+
+// Empty wants nothing in the body.
+func (f *Fields) Empty() error { return f.only() }
+
+// Claim is what an acquire or an enqueue asks for.
+type Claim struct {
+	TTL   time.Duration // whole seconds; 0 means the default
+	Wait  time.Duration // whole seconds
+	Limit int           // 1 for a lock
+}
+
+// Acquire reads {"acquire_timeout_s", "lease_ttl_s"}, of a semaphore
+// {"acquire_timeout_s", "limit", "lease_ttl_s"}.
+func (f *Fields) Acquire(kind kvslots.Kind) (c Claim, err error) {
+	if c, err = f.claim(kind, "acquire_timeout_s"); err == nil {
+		c.Wait, err = f.seconds("acquire_timeout_s")
+	}
+	return c, err
+}
+
+// Enqueue reads {"lease_ttl_s"}, of a semaphore {"limit", "lease_ttl_s"}. That
+// of a lock may be absent.
+func (f *Fields) Enqueue(kind kvslots.Kind) (Claim, error) {
+	if f.absent && kind == kvslots.KindLock {
+		return Claim{Limit: 1}, nil
+	}
+	return f.claim(kind)
+}
+
+func (f *Fields) claim(kind kvslots.Kind, others ...string) (c Claim, err error) {
+	if kind == kvslots.KindSemaphore {
+		others = append(others, "limit")
+	}
+	if err := f.present(append(others, "lease_ttl_s")...); err != nil {
+		return c, err
+	}
+	if c.Limit, err = f.limit(kind); err != nil {
+		return c, err
+	}
+	c.TTL, err = f.leaseTTL()
+	return c, err
+}
+
+// Wait reads {"timeout_s"}.
+func (f *Fields) Wait() (time.Duration, error) {
+	if err := f.present("timeout_s"); err != nil {
+		return 0, err
+	}
+	return f.seconds("timeout_s")
+}
+
+// Release reads {"token"}.
+func (f *Fields) Release() (token string, err error) {
+	if err := f.present("token"); err != nil {
+		return "", err
+	}
+	return f.token()
+}
+
+// Renew reads {"token", "lease_ttl_s"}. A ttl of 0 means the default.
+func (f *Fields) Renew() (token string, ttl time.Duration, err error) {
+	if err := f.present("token", "lease_ttl_s"); err != nil {
+		return "", 0, err
+	}
+	if token, err = f.token(); err != nil {
+		return "", 0, err
+	}
+	ttl, err = f.leaseTTL()
+	return token, ttl, err
+}
+
+// present wants a body, with these fields at most.
+func (f *Fields) present(names ...string) error {
+	if f.absent {
+		return ErrMalformed
+	}
+	return f.only(names...)
+}
+
+func (f *Fields) token() (string, error) {
+	token, _ := f.text("token")
+	if !isHexID(token) {
+		return "", outside("token", strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
+	}
+	return token, nil
+}
+
+func (f *Fields) limit(kind kvslots.Kind) (int, error) {
+	if kind == kvslots.KindLock {
+		return 1, nil
+	}
+	n, ok := f.integer("limit", kvslots.MaxSemaphoreLimit)
+	if !ok || n < 1 || n > kvslots.MaxSemaphoreLimit {
+		return 0, outside("limit", "an integer between 1 and "+strconv.Itoa(kvslots.MaxSemaphoreLimit))
+	}
+	return int(n), nil
+}
+
+func (f *Fields) leaseTTL() (time.Duration, error) {
+	if _, ok := f.object["lease_ttl_s"]; !ok {
+		return 0, nil
+	}
+	return f.seconds("lease_ttl_s")
+}
+
+// seconds is a field that must be there. What is huge is cut, and clamped by
+// the store.
+func (f *Fields) seconds(name string) (time.Duration, error) {
+	n, ok := f.integer(name, maxSeconds)
+	if !ok || n < 0 {
+		return 0, outside(name, "a whole number of seconds, 0 or more")
+	}
+	return seconds(n), nil
+}

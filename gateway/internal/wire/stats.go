@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// Stats is the answer to GET /v1/stats (dflockd, "Stats"), with our additions
+// behind the fields that it has: queue, held, fence, age and pools.
+type Stats struct {
+	Connections    int              `json:"connections"`
+	Locks          []LockStats      `json:"locks"`
+	Semaphores     []SemaphoreStats `json:"semaphores"`
+	IdleLocks      []IdleStats      `json:"idle_locks"`
+	IdleSemaphores []IdleStats      `json:"idle_semaphores"`
+	Pools          []PoolStats      `json:"pools"`
+}
+
+// LockStats is a lock that is held or waited for; the owner of one that nobody
+// holds is 0.
+type LockStats struct {
+	Key            string         `json:"key"`
+	Owner          uint64         `json:"owner_conn_id"`
+	LeaseExpiresIn float64        `json:"lease_expires_in_s"`
+	Waiters        int            `json:"waiters"`
+	Fence          uint64         `json:"fence"`
+	Age            float64        `json:"age_s"`
+	Queue          []WaitingStats `json:"queue"`
+}
+
+// SemaphoreStats is a semaphore that is held or waited for.
+type SemaphoreStats struct {
+	Key     string         `json:"key"`
+	Limit   int            `json:"limit"`
+	Holders int            `json:"holders"`
+	Waiters int            `json:"waiters"`
+	Held    []HeldStats    `json:"held"`
+	Queue   []WaitingStats `json:"queue"`
+}
+
+// HeldStats is one slot of a semaphore that is held.
+type HeldStats struct {
+	Position       int     `json:"position"`
+	Owner          uint64  `json:"owner_conn_id"`
+	Fence          uint64  `json:"fence"`
+	Age            float64 `json:"age_s"`
+	LeaseExpiresIn float64 `json:"lease_expires_in_s"`
+}
+
+// WaitingStats is a place in a line, counted from 1.
+type WaitingStats struct {
+	Position int     `json:"position"`
+	Waited   float64 `json:"waited_s"`
+	Owner    uint64  `json:"owner_conn_id"`
+}
+
+// IdleStats is a name that was used a moment ago.
+type IdleStats struct {
+	Key  string  `json:"key"`
+	Idle float64 `json:"idle_s"`
+}
+
+// PoolStats is a pool, by the hash of its id.
+type PoolStats struct {
+	Pool       string  `json:"pool"`
+	Count      int     `json:"count"`
+	InUse      int     `json:"in_use"`
+	Available  int     `json:"available"`
+	Waiting    int     `json:"waiting"`
+	OldestWait float64 `json:"oldest_wait_s"`
+}
+
+// NewStats describes what there is, beside so many clients that are connected
+// without a session.
+func NewStats(stats kvslots.Stats, clients int) Stats {
+	s := Stats{
+		Connections: stats.Sessions + clients,
+		Locks:       []LockStats{}, Semaphores: []SemaphoreStats{},
+		IdleLocks: []IdleStats{}, IdleSemaphores: []IdleStats{},
+		Pools: []PoolStats{},
+	}
+	for _, name := range stats.Names {
+		if name.Kind == kvslots.KindLock {
+			s.Locks = append(s.Locks, newLockStats(name))
+		} else {
+			s.Semaphores = append(s.Semaphores, newSemaphoreStats(name))
+		}
+	}
+	for _, name := range stats.Idle {
+		idle := IdleStats{Key: name.Key, Idle: millis(name.Idle)}
+		if name.Kind == kvslots.KindLock {
+			s.IdleLocks = append(s.IdleLocks, idle)
+		} else {
+			s.IdleSemaphores = append(s.IdleSemaphores, idle)
+		}
+	}
+	for _, pool := range stats.Pools {
+		s.Pools = append(s.Pools, PoolStats{
+			Pool: pool.Hash, Count: pool.Count, InUse: pool.InUse, Available: pool.Available(),
+			Waiting: pool.Waiting, OldestWait: millis(pool.OldestWait),
+		})
+	}
+	return s
+}
+
+func newLockStats(name kvslots.NameStats) LockStats {
+	lock := LockStats{Key: name.Key, Waiters: len(name.Waiters), Queue: newQueue(name.Waiters)}
+	if len(name.Holders) > 0 {
+		holder := newHeldStats(name.Holders[0])
+		lock.Owner, lock.Fence, lock.Age, lock.LeaseExpiresIn = holder.Owner, holder.Fence, holder.Age, holder.LeaseExpiresIn
+	}
+	return lock
+}
+
+func newSemaphoreStats(name kvslots.NameStats) SemaphoreStats {
+	held := []HeldStats{}
+	for _, holder := range name.Holders {
+		held = append(held, newHeldStats(holder))
+	}
+	return SemaphoreStats{
+		Key: name.Key, Limit: name.Limit,
+		Holders: len(name.Holders), Waiters: len(name.Waiters),
+		Held: held, Queue: newQueue(name.Waiters),
+	}
+}
+
+func newHeldStats(holder kvslots.HolderStats) HeldStats {
+	return HeldStats{
+		Position: holder.Position, Owner: holder.Owner, Fence: holder.Fence,
+		Age: millis(holder.Age), LeaseExpiresIn: millis(holder.ExpiresIn),
+	}
+}
+
+func newQueue(waiters []kvslots.WaiterStats) []WaitingStats {
+	queue := []WaitingStats{}
+	for i, waiter := range waiters {
+		queue = append(queue, WaitingStats{Position: i + 1, Waited: millis(waiter.Waited), Owner: waiter.Owner})
+	}
+	return queue
+}
+
+// millis are seconds, to the millisecond.
+func millis(d time.Duration) float64 { return math.Round(max(0, d.Seconds())*1000) / 1000 }

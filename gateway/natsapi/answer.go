@@ -8,8 +8,6 @@ import (
 	"runtime/debug"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/kvslots/kvslots/gateway/internal/wire"
 )
 
 // answer sends an answer, or what the table says of the error. The detail of an
@@ -22,7 +20,7 @@ func (s *Service) answer(r *request, answer any, err error) {
 	}
 	if err != nil {
 		r.count.failed.Add(1)
-		status := wire.StatusOf(err)
+		status := r.statusOf(err)
 		if status.Code >= http.StatusInternalServerError && !status.Retry {
 			s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
 		}

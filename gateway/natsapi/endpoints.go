@@ -2,6 +2,7 @@ package natsapi
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/micro"
@@ -23,12 +24,17 @@ const (
 // operation answers a request.
 type operation func(ctx context.Context, r *request) (any, error)
 
-func (s *Service) addEndpoints() error {
-	group := s.micro.AddGroup(Name)
-	add := func(name string, handler micro.HandlerFunc, opts ...micro.EndpointOpt) error {
-		opts = append(opts, micro.WithEndpointPendingLimits(pendingMessages, pendingBytes))
-		return group.AddEndpoint(name, handler, opts...)
-	}
+// endpoint is one subject of the service.
+type endpoint struct {
+	name     string        // in what micro says; the subject has dots for its dashes
+	room     chan struct{} // bounds how many requests are open
+	statusOf wire.Lookup   // the table of errors
+	serve    func(r *request)
+}
+
+// endpoints are all but kvslots.cancel.
+func (s *Service) endpoints() []endpoint {
+	all := []endpoint{{"borrow", s.borrows, wire.StatusOf, s.borrow}}
 	for name, op := range map[string]operation{
 		"register": s.register,
 		"inspect":  s.inspect,
@@ -36,12 +42,26 @@ func (s *Service) addEndpoints() error {
 		"return":   s.giveBack,
 		"renew":    s.renew,
 	} {
-		if err := add(name, s.handle(name, s.others, s.carryOut(op))); err != nil {
+		all = append(all, endpoint{name, s.others, wire.StatusOf, s.carryOut(op)})
+	}
+	if s.desk != nil {
+		all = append(all, s.sessionEndpoints()...)
+	}
+	return all
+}
+
+func (s *Service) addEndpoints() error {
+	group := s.micro.AddGroup(Name)
+	add := func(name string, handler micro.HandlerFunc, opts ...micro.EndpointOpt) error {
+		opts = append(opts,
+			micro.WithEndpointSubject(strings.ReplaceAll(name, "-", ".")),
+			micro.WithEndpointPendingLimits(pendingMessages, pendingBytes))
+		return group.AddEndpoint(name, handler, opts...)
+	}
+	for _, e := range s.endpoints() {
+		if err := add(e.name, s.handle(e)); err != nil {
 			return err
 		}
-	}
-	if err := add("borrow", s.handle("borrow", s.borrows, s.borrow)); err != nil {
-		return err
 	}
 	return add("cancel", s.cancelBorrow, micro.WithEndpointQueueGroupDisabled())
 }
@@ -59,10 +79,11 @@ func (s *Service) carryOut(op operation) func(r *request) {
 // handle runs each request in a goroutine of its own: micro calls the handlers
 // of a subscription one after another, and a request that waits, be it for the
 // disk only, would hold up all behind it.
-func (s *Service) handle(name string, room chan struct{}, serve func(r *request)) micro.HandlerFunc {
-	count := s.counters[name]
+func (s *Service) handle(e endpoint) micro.HandlerFunc {
+	count := s.counters[e.name]
 	return func(m micro.Request) {
-		r := newRequest(m, count)
+		r := newRequest(m)
+		r.count, r.statusOf = count, e.statusOf
 		if !r.trustworthy() {
 			return
 		}
@@ -71,23 +92,23 @@ func (s *Service) handle(name string, room chan struct{}, serve func(r *request)
 			return
 		}
 		select {
-		case room <- struct{}{}:
+		case e.room <- struct{}{}:
 		default:
 			s.answer(r, nil, wire.ErrBusy)
 			return
 		}
 		if !s.begin() {
-			<-room
+			<-e.room
 			s.answer(r, nil, wire.ErrDraining)
 			return
 		}
 		count.open.Add(1)
 		go func() {
 			defer s.tasks.Done()
-			defer func() { <-room }()
+			defer func() { <-e.room }()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
-			serve(r)
+			e.serve(r)
 		}()
 	}
 }

@@ -20,7 +20,18 @@ func (s *Service) borrow(r *request) {
 		s.answer(r, nil, err)
 		return
 	}
-	s.hand(r, granted{pool, lease.ID()}, name, lease)
+	s.hand(r, name, lent{s.pools, pool, lease.ID()}, wire.NewLease(lease), r.waited(lease))
+}
+
+// lent is a slot of a pool that was handed out.
+type lent struct {
+	pools    Pools
+	pool, id uuid.UUID
+}
+
+func (l lent) takeBack(ctx context.Context) error {
+	_, err := l.pools.Return(ctx, l.pool, l.id)
+	return err
 }
 
 // wait borrows, for as long as slots are lent at all and nobody cancels it.
@@ -49,20 +60,22 @@ func (s *Service) wait(r *request) (pool uuid.UUID, name string, lease *kvslots.
 
 // hand gives a lease to its requester. When that one has gone, or has cancelled
 // meanwhile, nobody knows the lease's id, so it goes back at once, to the next
-// in line.
-func (s *Service) hand(r *request, lease granted, name string, terms *kvslots.Lease) {
+// in line. promised is what WaitedHeader says, if anything.
+func (s *Service) hand(r *request, name string, lease granted, terms any, promised string) {
 	if !s.requests.grant(name, lease) {
 		s.takeBack(lease)
 		s.answer(r, nil, context.Canceled)
 		return
 	}
-	message, err := r.success(wire.NewLease(terms))
+	message, err := r.success(terms)
 	if err != nil {
 		s.takeBack(lease)
 		s.answer(r, nil, err)
 		return
 	}
-	message.Header.Set(WaitedHeader, r.waited(terms))
+	if promised != "" {
+		message.Header.Set(WaitedHeader, promised)
+	}
 	if time.Since(r.arrived) > deathNotice/3 { // it stood in line, presumably
 		s.deliveries.settle()
 	}
@@ -81,7 +94,7 @@ func (s *Service) hand(r *request, lease granted, name string, terms *kvslots.Le
 func (s *Service) takeBack(lease granted) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), carryOutTimeout)
 	defer cancel()
-	if _, err := s.pools.Return(ctx, lease.pool, lease.id); err != nil {
+	if err := lease.takeBack(ctx); err != nil {
 		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")
 	}
 }

@@ -1,7 +1,9 @@
-// Package natsapi is Library's dialect over NATS request/reply: a micro
+// Package natsapi is Library's dialect, and dflockd's, over NATS request/reply: a micro
 // service named kvslots with an endpoint for each operation. Bodies are those
 // of the REST dialect with the pool's "id" in them, answers are the same bytes,
-// and an error has the HTTP status in the header Nats-Service-Error-Code.
+// and an error has the HTTP status in the header Nats-Service-Error-Code. So it
+// is with dflockd's sessions, locks and semaphores, whose bodies have the
+// "session" and the "key" in them; where HTTP has no body the answer is {}.
 //
 // Gateways on one NATS share a queue group; any of them may answer. Only
 // kvslots.cancel reaches all.
@@ -22,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/gateway/internal/locking"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -34,8 +37,9 @@ const (
 
 // The header names that requests and answers may have beside those of micro.
 const (
-	// RequestHeader names a borrow, so that kvslots.cancel can end it: 1 to
-	// 64 characters that nobody else can guess, used once.
+	// RequestHeader names a borrow, or what may be granted a lock or a
+	// semaphore, so that kvslots.cancel can end it: 1 to 64 characters that
+	// nobody else can guess, used once.
 	RequestHeader = "Kvslots-Request"
 
 	// WaitedHeader stands on the answer to a borrow and a renewal: the
@@ -61,17 +65,38 @@ type Lending interface {
 	Begin(ctx context.Context) (borrow context.Context, end func())
 }
 
+// Sessions is what the dialect does with sessions, locks and semaphores;
+// *kvslots.Store does it.
+type Sessions interface{ locking.Sessions }
+
+// Turns serves the requests of a session one after the other; *gateway.Turns
+// does. The doors of one gateway share it.
+type Turns interface {
+	Take(ctx context.Context, session string) (done func(), err error)
+	End(session string)
+}
+
 // Config says what a Service serves.
 type Config struct {
 	Pools   Pools
 	Lending Lending
+
+	// Sessions serves sessions, locks and semaphores; nil leaves them out.
+	// Turns goes with it, and so do the times that a client is given which
+	// does not say: DefaultLeaseTTL (0 means 33 s), and IdleTimeout (20 s),
+	// at twice which a session ends.
+	Sessions        Sessions
+	Turns           Turns
+	DefaultLeaseTTL time.Duration
+	IdleTimeout     time.Duration
 
 	// Version is what PING and INFO say. What is no semantic version is put
 	// behind 0.0.0.
 	Version string
 
 	// MaxBorrows bounds the borrows that are open at once, nearly all of
-	// which wait; beyond it they are answered 503. 0 means DefaultMaxBorrows.
+	// which wait; beyond it they are answered 503. So are requests for locks
+	// and semaphores. 0 means DefaultMaxBorrows.
 	MaxBorrows int
 
 	// Logger takes what a request failed of, and no ids with it.
@@ -95,6 +120,7 @@ type Service struct {
 	nc      *nats.Conn
 	pools   Pools
 	lending Lending
+	desk    *locking.Desk // nil without sessions
 	log     zerolog.Logger
 
 	micro      micro.Service
@@ -121,10 +147,17 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s := &Service{
 		nc: nc, pools: cfg.Pools, lending: cfg.Lending, log: cfg.Logger,
 		requests: newRequests(time.Now),
-		counters: newCounters(),
 		borrows:  make(chan struct{}, cfg.MaxBorrows),
 		others:   make(chan struct{}, maxOthers),
 	}
+	if cfg.Sessions != nil {
+		desk := locking.Desk{
+			Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns,
+			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout,
+		}
+		s.desk = desk.WithDefaults()
+	}
+	s.counters = newCounters(s.endpoints())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.start(cfg.Version); err != nil {
 		s.stop()

@@ -23,10 +23,11 @@ type request struct {
 	arrived  time.Time
 	promised string // what WaitedHeader is to say, if anything
 	count    *counter
+	statusOf wire.Lookup // the table of errors
 }
 
-func newRequest(m micro.Request, count *counter) *request {
-	return &request{body: m.Data(), reply: m.Reply(), header: m.Headers(), arrived: time.Now(), count: count}
+func newRequest(m micro.Request) *request {
+	return &request{body: m.Data(), reply: m.Reply(), header: m.Headers(), arrived: time.Now()}
 }
 
 // drop lets go of what has been read, since the request may wait for long.
@@ -75,7 +76,7 @@ func (r *request) success(answer any) (*nats.Msg, error) {
 // failure is the message with an error: the same body as over HTTP, and its
 // status where clients of micro services look for it.
 func (r *request) failure(status wire.Status) (*nats.Msg, error) {
-	m, err := r.success(wire.Failure{Error: status.Text})
+	m, err := r.success(status.Failure())
 	if err != nil {
 		return nil, err
 	}

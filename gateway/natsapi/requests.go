@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/micro"
 )
 
@@ -18,10 +17,13 @@ const (
 	memorySize = 8192
 )
 
-// granted is a lease that was handed out.
-type granted struct{ pool, id uuid.UUID }
+// granted is something that was handed out, and can be taken back.
+type granted interface {
+	takeBack(ctx context.Context) error
+}
 
-// requests are the borrows that have a name, so that they can be cancelled.
+// requests are the borrows that have a name, so that they can be cancelled: those
+// of pools, and of locks and semaphores.
 //
 // A cancellation and the borrow's turn may cross on their way, and a
 // cancellation may overtake its borrow, since they have different subjects;
@@ -96,13 +98,13 @@ func (r *requests) cancel(name string) (lease granted, out bool) {
 	}
 	// A lease may be on its way to the open one all the same.
 	r.early.put(name, struct{}{}, r.now())
-	return granted{}, false
+	return nil, false
 }
 
 // cancelBorrow takes kvslots.cancel. All gateways do, and one of them may serve
 // the borrow; nobody answers. The borrow's own answer says that it has ended.
 func (s *Service) cancelBorrow(m micro.Request) {
-	r := newRequest(m, nil)
+	r := newRequest(m)
 	name, err := r.name()
 	if err != nil || name == "" {
 		return

@@ -12,7 +12,7 @@ import (
 func TestNamesAreForgotten(t *testing.T) {
 	now := time.Now()
 	r := newRequests(func() time.Time { return now })
-	lease := granted{uuid.New(), uuid.New()}
+	lease := lent{pool: uuid.New(), id: uuid.New()}
 
 	r.cancel("early")
 	now = now.Add(memoryTime)
@@ -53,7 +53,7 @@ func TestNamesAreBounded(t *testing.T) {
 
 func TestCancelledWhileItIsGranted(t *testing.T) {
 	r := newRequests(time.Now)
-	lease := granted{uuid.New(), uuid.New()}
+	lease := lent{pool: uuid.New(), id: uuid.New()}
 	ctx, done := r.begin(context.Background(), "n")
 	r.cancel("n")
 	if ctx.Err() == nil {

@@ -15,10 +15,10 @@ type counter struct{ answered, failed, open atomic.Int64 }
 
 // newCounters makes all of them: STATS may be asked for while endpoints are
 // still being added.
-func newCounters() counters {
+func newCounters(endpoints []endpoint) counters {
 	c := counters{}
-	for _, name := range []string{"register", "inspect", "delete", "borrow", "return", "renew"} {
-		c[name] = &counter{}
+	for _, e := range endpoints {
+		c[e.name] = &counter{}
 	}
 	return c
 }

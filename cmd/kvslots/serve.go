@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -86,21 +87,44 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore(store)) }()
-	lending := gateway.NewLending()
+	common := newShared(nats)
 	if nats.service != nil {
-		service, err := natsapi.Start(nats.service, natsapi.Config{
-			Pools:   store,
-			Lending: lending,
-			Version: versionName(),
-			Logger:  log.With().Str("component", "nats").Logger(),
-		})
+		service, err := startService(nats, store, common, s, log)
 		if err != nil {
 			return fmt.Errorf("NATS: %w", err)
 		}
 		defer func() { err = errors.Join(err, closeService(service)) }()
 	}
 	logListening(log, ln, nats, s)
-	return serveHTTP(stop, hurry, newGateway(store, lending, nats.sync, s, log), ln)
+	return serveHTTP(stop, hurry, newGateway(store, common, nats.sync, s, log), ln)
+}
+
+// shared is what the doors have in common beside the store.
+type shared struct {
+	lending *gateway.Lending
+	turns   *gateway.Turns
+	clients func() int // of NATS; nil when their number is not known
+}
+
+func newShared(nats *backend) shared {
+	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns()}
+	if nats.server != nil {
+		c.clients = nats.server.NumClients
+	}
+	return c
+}
+
+func startService(nats *backend, store *kvslots.Store, common shared, s settings, log zerolog.Logger) (*natsapi.Service, error) {
+	return natsapi.Start(nats.service, natsapi.Config{
+		Pools:           store,
+		Lending:         common.lending,
+		Sessions:        store,
+		Turns:           common.turns,
+		DefaultLeaseTTL: s.defaultLeaseTTL,
+		IdleTimeout:     s.httpIdle,
+		Version:         versionName(),
+		Logger:          log.With().Str("component", "nats").Logger(),
+	})
 }
 
 func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logger) (*kvslots.Store, error) {
@@ -110,8 +134,10 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		Replicas: s.replicas,
 		MaxTTL:   s.maxTTL,
 		MaxWait:  s.maxWait,
-		Sole:     nats.server != nil, // clients of its listener cannot reach the bucket
-		Logger:   log.With().Str("component", "store").Logger(),
+		MaxLocks: s.maxLocks, MaxWaiters: s.maxWaiters,
+		MaxSessions: s.maxSessions, MaxSessionsPerOrigin: s.maxSessionsPerIP,
+		Sole:   nats.server != nil, // clients of its listener cannot reach the bucket
+		Logger: log.With().Str("component", "store").Logger(),
 	})
 }
 
@@ -129,12 +155,12 @@ func closeService(service *natsapi.Service) error {
 	return service.Close(ctx)
 }
 
-func newGateway(store *kvslots.Store, lending *gateway.Lending, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
+func newGateway(store *kvslots.Store, common shared, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
 	return gateway.New(gateway.Config{
 		Store:       store,
 		Sync:        sync,
-		Lending:     lending,
-		Dialects:    []gateway.Dialect{library.New(store, lending, log)},
+		Lending:     common.lending,
+		Dialects:    []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log)},
 		DrainWait:   s.drainWait,
 		AuthToken:   s.authToken.value,
 		RateLimit:   s.httpRateLimit,
@@ -142,6 +168,14 @@ func newGateway(store *kvslots.Store, lending *gateway.Lending, sync string, s s
 		CORSOrigins: splitOrigins(s.httpOrigins),
 		Version:     versionName(),
 		Logger:      log.With().Str("component", "http").Logger(),
+	})
+}
+
+func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Logger) *dflockd.Dialect {
+	return dflockd.New(store, dflockd.Config{
+		Lending: common.lending, Turns: common.turns, Clients: common.clients,
+		DefaultLeaseTTL: s.defaultLeaseTTL, IdleTimeout: s.httpIdle,
+		Logger: log,
 	})
 }
 

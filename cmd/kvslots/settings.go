@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"math"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -22,6 +24,7 @@ type settings struct {
 	httpRateLimit float64 // requests a second
 	httpRateBurst int
 	httpOrigins   string // separated by commas
+	httpIdle      time.Duration
 	drainWait     time.Duration
 
 	dataDir string
@@ -45,6 +48,12 @@ type settings struct {
 	maxTTL   time.Duration
 	maxWait  time.Duration
 
+	defaultLeaseTTL  time.Duration
+	maxLocks         int
+	maxWaiters       int
+	maxSessions      int
+	maxSessionsPerIP int
+
 	logLevel  string
 	logFormat string
 }
@@ -58,6 +67,11 @@ func defaultSettings() settings {
 		replicas:  1,
 		maxTTL:    time.Hour,
 		maxWait:   time.Minute,
+
+		httpIdle:        20 * time.Second,
+		defaultLeaseTTL: 33 * time.Second,
+		maxLocks:        1024,
+
 		logLevel:  "info",
 		logFormat: "json",
 	}
@@ -91,6 +105,12 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(number{&s.replicas, 1, 5}, "replicas", "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(duration{&s.maxTTL, time.Second, maxDuration, true}, "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(duration{&s.maxWait, time.Second, maxDuration, true}, "max-wait", "longest wait for a slot; a larger wait is clamped to it")
+	flags.Var(duration{&s.defaultLeaseTTL, time.Second, maxDuration, true}, "default-lease-ttl", "lease of a lock or semaphore that is asked for without a ttl")
+	flags.Var(duration{&s.httpIdle, time.Second, kvslots.MaxSessionIdle / 2, true}, "http-session-idle-timeout", "tell clients to ping their session at least this often; it ends at twice that")
+	flags.Var(number{&s.maxLocks, 0, math.MaxInt32}, "max-locks", "how many locks and semaphores may be in use at once; 0 means no limit")
+	flags.Var(number{&s.maxWaiters, 0, math.MaxInt32}, "max-waiters", "how many may wait for each of them; 0 means no limit")
+	flags.Var(number{&s.maxSessions, 0, math.MaxInt32}, "max-sessions", "how many sessions there may be; 0 means no limit")
+	flags.Var(number{&s.maxSessionsPerIP, 0, math.MaxInt32}, "max-sessions-per-ip", "how many of them from each client address over HTTP; 0 means no limit")
 	flags.Var(choice{&s.logLevel, []string{"debug", "info", "warn", "error"}}, "log-level", "log lines of this level and above")
 	flags.Var(choice{&s.logFormat, []string{"json", "console"}}, "log-format", "json for machines, console for people")
 	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")

@@ -22,9 +22,16 @@ var (
 	ErrBusy = errors.New("too many requests at once")
 
 	// ErrDraining is the cause with which a borrow's context ends when the
-	// gateway stops lending.
-	ErrDraining = errors.New("draining")
+	// gateway stops lending. It is a kvslots.ErrPlaceKept: whoever has
+	// enqueued may wait at another gateway, at the place that it has.
+	ErrDraining error = drainingError{}
 )
+
+type drainingError struct{}
+
+func (drainingError) Error() string { return "draining" }
+
+func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 
 // statusGone is what a client's own disappearance is counted as. Nobody reads
 // it; 499 is what nginx made customary.

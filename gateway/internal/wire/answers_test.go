@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -23,6 +24,13 @@ func TestAnswers(t *testing.T) {
 		{"returned", Returned{Returned: true}, `{"returned":true}`},
 		{"deleted", Deleted{Deleted: true}, `{"deleted":true}`},
 		{"failure", Failure{Error: "no such pool"}, `{"error":"no such pool"}`},
+		{"failure with a code", Failure{Error: "not_held", Detail: "d"}, `{"error":"not_held","detail":"d"}`},
+		{"session", NewSession("ab", 20*time.Second), `{"session_id":"ab","idle_timeout_s":20}`},
+		{"grant", NewGrant("ok", kvslots.Grant{Token: "ab", TTL: 2999 * time.Millisecond}), `{"status":"ok","token":"ab","lease_ttl_s":2}`},
+		{"short grant", NewGrant("acquired", kvslots.Grant{Token: "ab", TTL: 999 * time.Millisecond}), `{"status":"acquired","token":"ab","lease_ttl_s":0}`},
+		{"timeout", Standing{Status: "timeout"}, `{"status":"timeout"}`},
+		{"renewed", NewRenewed(29999 * time.Millisecond), `{"remaining_s":29}`},
+		{"nothing", Nothing{}, `{}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := json.Marshal(c.answer)

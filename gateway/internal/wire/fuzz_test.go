@@ -64,6 +64,77 @@ func FuzzParsePoolID(f *testing.F) {
 	})
 }
 
+// FuzzStrict reads a body as everything that it could be.
+func FuzzStrict(f *testing.F) {
+	seed(f, `{"acquire_timeout_s":1,"lease_ttl_s":0}`, `{"acquire_timeout_s":1,"limit":3}`, `{"timeout_s":-1}`,
+		`{"token":"`+testToken+`"}`, `{"token":"`+testToken+`","lease_ttl_s":99999999999999999999}`,
+		`{"session":"s","key":"k"}`, `{"key":"\ud800","key":""}`)
+	texts := []string{
+		"acquire_timeout_s" + secondsText, "timeout_s" + secondsText, "lease_ttl_s" + secondsText,
+		limitText, tokenText, keyText, sessionText, emptyText,
+	}
+	for _, name := range []string{"acquire_timeout_s", "timeout_s", "lease_ttl_s", "limit", "token", "key", "session"} {
+		texts = append(texts, name+" must be given once")
+	}
+	for _, names := range []string{
+		"acquire_timeout_s, lease_ttl_s", "acquire_timeout_s, limit, lease_ttl_s", "lease_ttl_s", "limit, lease_ttl_s",
+		"timeout_s", "token", "token, lease_ttl_s",
+	} {
+		texts = append(texts, onlyText+names)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for name, read := range strictReaders {
+			fields, err := ParseStrict(body)
+			if err == nil {
+				err = read(t, &fields)
+			}
+			if err != nil {
+				t.Log(name)
+				checkSafe(t, err, texts...)
+			}
+		}
+	})
+}
+
+var strictReaders = map[string]func(t *testing.T, f *Fields) error{
+	"acquire a lock":      func(t *testing.T, f *Fields) error { return checkClaim(t)(f.Acquire(kvslots.KindLock)) },
+	"acquire a semaphore": func(t *testing.T, f *Fields) error { return checkClaim(t)(f.Acquire(kvslots.KindSemaphore)) },
+	"enqueue for a lock":  func(t *testing.T, f *Fields) error { return checkClaim(t)(f.Enqueue(kvslots.KindLock)) },
+	"enqueue for a semaphore": func(t *testing.T, f *Fields) error {
+		return checkClaim(t)(f.Enqueue(kvslots.KindSemaphore))
+	},
+	"wait": func(t *testing.T, f *Fields) error {
+		wait, err := f.Wait()
+		return checkClaim(t)(Claim{Wait: wait, Limit: 1}, err)
+	},
+	"release": func(_ *testing.T, f *Fields) error { _, err := f.Release(); return err },
+	"renew": func(t *testing.T, f *Fields) error {
+		_, ttl, err := f.Renew()
+		return checkClaim(t)(Claim{TTL: ttl, Limit: 1}, err)
+	},
+	"nothing": func(_ *testing.T, f *Fields) error { return f.Empty() },
+	"session and key": func(t *testing.T, f *Fields) error {
+		_, err := f.Session()
+		key, wrong := f.Key()
+		if wrong == nil && CheckKey(key) != nil {
+			t.Errorf("key %q", key)
+		}
+		if err == nil {
+			err = wrong
+		}
+		return err
+	},
+}
+
+func checkClaim(t *testing.T) func(c Claim, err error) error {
+	return func(c Claim, err error) error {
+		if err == nil && (c.TTL < 0 || c.TTL%time.Second != 0 || c.Wait < 0 || c.Wait%time.Second != 0 || c.Limit < 1 || c.Limit > kvslots.MaxSemaphoreLimit) {
+			t.Errorf("got %+v", c)
+		}
+		return err
+	}
+}
+
 func seed(f *testing.F, bodies ...string) {
 	f.Helper()
 	for _, body := range bodies {

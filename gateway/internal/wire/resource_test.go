@@ -1,0 +1,263 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const (
+	testToken = "00065f1c2e7a5b3d4c8ea1f06d2b9c4e"
+
+	secondsText = " must be a whole number of seconds, 0 or more"
+	limitText   = "limit must be an integer between 1 and 65535"
+	tokenText   = "token must be 32 lowercase hexadecimal digits"
+	keyText     = "key must be 1 to 256 bytes of UTF-8 without white space or control characters"
+	sessionText = "session must be the id of a session"
+	emptyText   = "body must be empty, or an object without fields"
+	onlyText    = "body must be an object with no fields but "
+)
+
+// parse reads a body strictly, then what is asked for.
+func parse[V any](body string, read func(f *Fields) (V, error)) (value V, err error) {
+	fields, err := ParseStrict([]byte(body))
+	if err != nil {
+		return value, err
+	}
+	return read(&fields)
+}
+
+// strictBodies are bodies that every strict parser refuses.
+var strictBodies = append([]struct{ name, body, want string }{
+	{"invalid UTF-8", "{\"\xff\":1}", malformed},
+	{"invalid UTF-8 in a text", "{\"token\":\"\xff\"}", malformed},
+}, notObjects[1:]...) // an empty one may do
+
+func TestStrictBodies(t *testing.T) {
+	for _, c := range strictBodies {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseStrict([]byte(c.body))
+			checkText(t, err, c.want)
+		})
+	}
+}
+
+func TestAcquire(t *testing.T) {
+	const (
+		most = maxSeconds * time.Second
+		ofL  = onlyText + "acquire_timeout_s, lease_ttl_s"
+		ofS  = onlyText + "acquire_timeout_s, limit, lease_ttl_s"
+	)
+	lock, semaphore := kvslots.KindLock, kvslots.KindSemaphore
+	for _, c := range []struct {
+		name, body string
+		kind       kvslots.Kind
+		want       Claim
+		wantErr    string
+	}{
+		{"lock", `{"acquire_timeout_s":25,"lease_ttl_s":30}`, lock, Claim{30 * time.Second, 25 * time.Second, 1}, ""},
+		{"lock without ttl", `{"acquire_timeout_s":0}`, lock, Claim{0, 0, 1}, ""},
+		{"lock with a ttl of 0", `{"acquire_timeout_s":1,"lease_ttl_s":0}`, lock, Claim{0, time.Second, 1}, ""},
+		{"semaphore", `{"acquire_timeout_s":1,"limit":65535,"lease_ttl_s":2}`, semaphore, Claim{2 * time.Second, time.Second, 65535}, ""},
+		{"blanks and escapes", " {\n\"\\u0061cquire_timeout_s\" : 1 }\r\n", lock, Claim{0, time.Second, 1}, ""},
+		{"huge", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`, lock, Claim{most, most, 1}, ""},
+		{"minus zero", `{"acquire_timeout_s":-0}`, lock, Claim{0, 0, 1}, ""},
+		{"no body", ``, lock, Claim{}, malformed},
+		{"no fields", `{}`, lock, Claim{Limit: 1}, "acquire_timeout_s" + secondsText},
+		{"null", `{"acquire_timeout_s":null}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
+		{"negative", `{"acquire_timeout_s":-1}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
+		{"fraction", `{"acquire_timeout_s":1.0}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
+		{"exponent", `{"acquire_timeout_s":1e1}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
+		{"string", `{"acquire_timeout_s":"1"}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
+		{"array", `{"acquire_timeout_s":[1]}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
+		{"ttl of null", `{"acquire_timeout_s":1,"lease_ttl_s":null}`, lock, Claim{}, "lease_ttl_s" + secondsText},
+		{"ttl negative", `{"acquire_timeout_s":1,"lease_ttl_s":-1}`, lock, Claim{}, "lease_ttl_s" + secondsText},
+		{"ttl fraction", `{"acquire_timeout_s":1,"lease_ttl_s":0.5}`, lock, Claim{}, "lease_ttl_s" + secondsText},
+		{"limit of a lock", `{"acquire_timeout_s":1,"limit":1}`, lock, Claim{}, ofL},
+		{"unknown field", `{"acquire_timeout_s":1,"hunter2":1}`, lock, Claim{}, ofL},
+		{"other case", `{"Acquire_timeout_s":1}`, lock, Claim{}, ofL},
+		{"given twice", `{"acquire_timeout_s":1,"acquire_timeout_s":1}`, lock, Claim{}, "acquire_timeout_s must be given once"},
+		{"given twice, once escaped", `{"acquire_timeout_s":1,"acquire_timeout_\u0073":1}`, lock, Claim{}, "acquire_timeout_s must be given once"},
+		{"unknown field twice", `{"hunter2":1,"hunter2":1}`, lock, Claim{}, ofL},
+		{"unknown field of a semaphore", `{"acquire_timeout_s":1,"limit":1,"x":null}`, semaphore, Claim{}, ofS},
+		{"no limit", `{"acquire_timeout_s":1}`, semaphore, Claim{}, limitText},
+		{"limit 0", `{"acquire_timeout_s":1,"limit":0}`, semaphore, Claim{}, limitText},
+		{"limit negative", `{"acquire_timeout_s":1,"limit":-1}`, semaphore, Claim{}, limitText},
+		{"limit too high", `{"acquire_timeout_s":1,"limit":65536}`, semaphore, Claim{}, limitText},
+		{"limit far too high", `{"acquire_timeout_s":1,"limit":99999999999999999999}`, semaphore, Claim{}, limitText},
+		{"limit in words", `{"acquire_timeout_s":1,"limit":"1"}`, semaphore, Claim{}, limitText},
+		{"limit of null", `{"acquire_timeout_s":1,"limit":null}`, semaphore, Claim{}, limitText},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parse(c.body, func(f *Fields) (Claim, error) { return f.Acquire(c.kind) })
+			checkText(t, err, c.wantErr)
+			if err == nil && got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestEnqueue(t *testing.T) {
+	lock, semaphore := kvslots.KindLock, kvslots.KindSemaphore
+	for _, c := range []struct {
+		name, body string
+		kind       kvslots.Kind
+		want       Claim
+		wantErr    string
+	}{
+		{"lock without a body", ``, lock, Claim{Limit: 1}, ""},
+		{"lock without fields", `{}`, lock, Claim{Limit: 1}, ""},
+		{"lock", `{"lease_ttl_s":5}`, lock, Claim{TTL: 5 * time.Second, Limit: 1}, ""},
+		{"semaphore", `{"limit":3}`, semaphore, Claim{Limit: 3}, ""},
+		{"semaphore without a body", ``, semaphore, Claim{}, malformed},
+		{"semaphore without fields", `{}`, semaphore, Claim{}, limitText},
+		{"timeout", `{"timeout_s":1}`, lock, Claim{}, onlyText + "lease_ttl_s"},
+		{"limit of a lock", `{"limit":1}`, lock, Claim{}, onlyText + "lease_ttl_s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parse(c.body, func(f *Fields) (Claim, error) { return f.Enqueue(c.kind) })
+			checkText(t, err, c.wantErr)
+			if err == nil && got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWait(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		want       time.Duration
+		wantErr    string
+	}{
+		{"some", `{"timeout_s":9}`, 9 * time.Second, ""},
+		{"none", `{"timeout_s":0}`, 0, ""},
+		{"no body", ``, 0, malformed},
+		{"no field", `{}`, 0, "timeout_s" + secondsText},
+		{"another's field", `{"acquire_timeout_s":1}`, 0, onlyText + "timeout_s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parse(c.body, (*Fields).Wait)
+			checkText(t, err, c.wantErr)
+			if got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReleaseAndRenew(t *testing.T) {
+	for _, c := range []struct{ name, token, wantErr string }{
+		{"token", `"` + testToken + `"`, ""},
+		{"escaped", `"\u0030` + testToken[1:] + `"`, ""},
+		{"short", `"` + testToken[1:] + `"`, tokenText},
+		{"long", `"` + testToken + `0"`, tokenText},
+		{"upper case", `"` + strings.ToUpper(testToken) + `"`, tokenText},
+		{"no hexadecimal digit", `"g` + testToken[1:] + `"`, tokenText},
+		{"another script's digit", `"٣` + testToken[2:] + `"`, tokenText},
+		{"number", `1`, tokenText},
+		{"null", `null`, tokenText},
+		{"empty", `""`, tokenText},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			token, err := parse(`{"token":`+c.token+`}`, (*Fields).Release)
+			checkText(t, err, c.wantErr)
+			if err == nil && token != testToken {
+				t.Errorf("token %q", token)
+			}
+			_, err = parse(`{"lease_ttl_s":1,"token":`+c.token+`}`, renewTTL)
+			checkText(t, err, c.wantErr)
+		})
+	}
+	for _, c := range []struct {
+		name, body string
+		ttl        time.Duration
+		wantErr    string
+	}{
+		{"ttl", `{"token":"` + testToken + `","lease_ttl_s":7}`, 7 * time.Second, ""},
+		{"no ttl", `{"token":"` + testToken + `"}`, 0, ""},
+		{"no body", ``, 0, malformed},
+		{"no token", `{"lease_ttl_s":7}`, 0, tokenText},
+		{"ttl in words", `{"token":"` + testToken + `","lease_ttl_s":"7s"}`, 0, "lease_ttl_s" + secondsText},
+		{"unknown field", `{"token":"` + testToken + `","ttl":7}`, 0, onlyText + "token, lease_ttl_s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ttl, err := parse(c.body, renewTTL)
+			checkText(t, err, c.wantErr)
+			if err == nil && ttl != c.ttl {
+				t.Errorf("ttl %v, want %v", ttl, c.ttl)
+			}
+		})
+	}
+	_, err := parse(``, (*Fields).Release)
+	checkText(t, err, malformed)
+}
+
+func renewTTL(f *Fields) (time.Duration, error) {
+	_, ttl, err := f.Renew()
+	return ttl, err
+}
+
+func TestEmpty(t *testing.T) {
+	for body, want := range map[string]string{
+		``: "", `{}`: "", ` { } `: "", `{"idle_timeout_s":1}`: emptyText, `[]`: malformed, `null`: malformed,
+	} {
+		_, err := parse(body, func(f *Fields) (any, error) { return nil, f.Empty() })
+		checkText(t, err, want)
+	}
+}
+
+func TestSessionAndKey(t *testing.T) {
+	type place struct{ session, key string }
+	for _, c := range []struct {
+		name, body string
+		want       place
+		wantErr    string
+	}{
+		{"both", `{"session":"s","key":"k"}`, place{"s", "k"}, ""},
+		{"a slash", `{"key":"a/b","session":"s"}`, place{"s", "a/b"}, ""},
+		{"a surrogate pair", `{"key":"\ud83d\udd12","session":"s"}`, place{"s", "🔒"}, ""},
+		{"a replacement character", `{"key":"\ufffd","session":"s"}`, place{"s", "\ufffd"}, ""},
+		{"half of a surrogate pair", `{"key":"\uD83D","session":"s"}`, place{}, keyText},
+		{"no session", `{"key":"k"}`, place{}, sessionText},
+		{"empty session", `{"key":"k","session":""}`, place{}, sessionText},
+		{"session of null", `{"key":"k","session":null}`, place{}, sessionText},
+		{"session twice", `{"key":"k","session":"a","session":"b"}`, place{}, "session must be given once"},
+		{"no key", `{"session":"s"}`, place{}, keyText},
+		{"key twice", `{"session":"s","key":"k","key":"k"}`, place{}, "key must be given once"},
+		{"key of a number", `{"session":"s","key":1}`, place{}, keyText},
+		{"another field", `{"session":"s","key":"k","x":1}`, place{}, emptyText},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parse(c.body, func(f *Fields) (p place, err error) {
+				if p.session, err = f.Session(); err == nil {
+					p.key, err = f.Key()
+				}
+				if err == nil {
+					err = f.Empty()
+				}
+				return p, err
+			})
+			checkText(t, err, c.wantErr)
+			if err == nil && got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckKey(t *testing.T) {
+	for _, key := range []string{"k", "a/b", "ä%?#", "..", strings.Repeat("k", 256), "🔒"} {
+		if err := CheckKey(key); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+	for _, key := range []string{
+		"", strings.Repeat("k", 257), strings.Repeat("ä", 129), "a b", "a\tb", "a\x00b", "a\x7fb", "a\u0085b", "a\u00a0b", "a\u2028b", "\xff",
+	} {
+		checkText(t, CheckKey(key), keyText)
+	}
+}

@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+func TestNewStats(t *testing.T) {
+	holder := kvslots.HolderStats{Owner: 42, Position: 1, Fence: 7, Age: 1499600 * time.Microsecond, ExpiresIn: 18500 * time.Millisecond}
+	waiter := kvslots.WaiterStats{Owner: 43, Waited: 500 * time.Millisecond}
+	for _, c := range []struct {
+		name    string
+		stats   kvslots.Stats
+		clients int
+		want    string
+	}{
+		{"nothing", kvslots.Stats{}, 0, `{"connections":0,"locks":[],"semaphores":[],"idle_locks":[],"idle_semaphores":[],"pools":[]}`},
+		{"everything", kvslots.Stats{
+			Sessions: 12,
+			Names: []kvslots.NameStats{
+				{Resource: kvslots.Lock("deploy"), Holders: []kvslots.HolderStats{holder}, Waiters: []kvslots.WaiterStats{waiter, waiter}},
+				{Resource: kvslots.Lock("next"), Waiters: []kvslots.WaiterStats{waiter}},
+				{Resource: kvslots.Semaphore("rate", 5), Holders: []kvslots.HolderStats{holder}},
+			},
+			Idle: []kvslots.IdleName{
+				{Resource: kvslots.Lock("a"), Idle: time.Minute},
+				{Resource: kvslots.Semaphore("b", 1), Idle: -time.Millisecond},
+			},
+			Pools: []kvslots.PoolStats{{Hash: "00ff", State: kvslots.State{Count: 4, InUse: 1, Waiting: 2}, OldestWait: 2 * time.Second}},
+		}, 2, `{"connections":14,` +
+			`"locks":[` +
+			`{"key":"deploy","owner_conn_id":42,"lease_expires_in_s":18.5,"waiters":2,"fence":7,"age_s":1.5,"queue":[{"position":1,"waited_s":0.5,"owner_conn_id":43},{"position":2,"waited_s":0.5,"owner_conn_id":43}]},` +
+			`{"key":"next","owner_conn_id":0,"lease_expires_in_s":0,"waiters":1,"fence":0,"age_s":0,"queue":[{"position":1,"waited_s":0.5,"owner_conn_id":43}]}],` +
+			`"semaphores":[{"key":"rate","limit":5,"holders":1,"waiters":0,"held":[{"position":1,"owner_conn_id":42,"fence":7,"age_s":1.5,"lease_expires_in_s":18.5}],"queue":[]}],` +
+			`"idle_locks":[{"key":"a","idle_s":60}],"idle_semaphores":[{"key":"b","idle_s":0}],` +
+			`"pools":[{"pool":"00ff","count":4,"in_use":1,"available":3,"waiting":2,"oldest_wait_s":2}]}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := json.Marshal(NewStats(c.stats, c.clients))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

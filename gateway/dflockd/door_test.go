@@ -1,0 +1,310 @@
+package dflockd_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// options are what tests change of a door.
+type options struct {
+	dialect dflockd.Config
+	gateway gateway.Config
+}
+
+// door is a gateway with the dialect on a port of its own, and a client.
+type door struct {
+	addr    string
+	lending *gateway.Lending
+	logs    *logs
+	client  *http.Client
+}
+
+func startServer(t *testing.T, dir string) *natsembed.Server {
+	t.Helper()
+	srv, err := natsembed.Start(t.Context(), natsembed.Config{DataDir: dir, Sync: natsembed.SyncInterval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return srv
+}
+
+// openPeer opens a store on a server; it is closed when the test ends, or by the
+// function that is returned.
+func openPeer(t *testing.T, srv *natsembed.Server, cfg kvslots.Config) (store *kvslots.Store, closeIt func()) {
+	t.Helper()
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err = kvslots.Open(t.Context(), nc, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeIt = sync.OnceFunc(func() {
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		nc.Close()
+	})
+	t.Cleanup(closeIt)
+	return store, closeIt
+}
+
+// openStore opens a store on a server of its own.
+func openStore(t *testing.T, cfg kvslots.Config) *kvslots.Store {
+	t.Helper()
+	store, _ := openPeer(t, startServer(t, t.TempDir()), cfg)
+	return store
+}
+
+// alwaysReady stands in for a store that /ready asks.
+type alwaysReady struct{}
+
+func (alwaysReady) Ready() error { return nil }
+
+// openDoor serves sessions until the test ends.
+func openDoor(t *testing.T, sessions dflockd.Sessions, change ...func(o *options)) *door {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{addr: ln.Addr().String(), lending: gateway.NewLending(), logs: &logs{}}
+	log := zerolog.New(d.logs)
+	o := options{
+		dialect: dflockd.Config{Lending: d.lending, Turns: gateway.NewTurns(), Logger: log},
+		gateway: gateway.Config{Store: alwaysReady{}, Sync: "interval", Lending: d.lending, Logger: log},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	o.gateway.Dialects = []gateway.Dialect{dflockd.New(sessions, o.dialect)}
+	gw := gateway.New(o.gateway)
+	served := make(chan error, 1)
+	go func() { served <- gw.Serve(ln) }()
+	d.client = &http.Client{Transport: openapitest.Transport(t, &http.Transport{})}
+	t.Cleanup(func() {
+		d.client.CloseIdleConnections()
+		if err := gw.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// do sends a request in the name of a session, or of none, and gives the
+// answer's status, body and header. It may be called from any goroutine.
+func (d *door) do(t *testing.T, session, method, path, body string, header ...string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+d.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0, "", nil
+	}
+	if session != "" {
+		r.Header.Set(dflockd.SessionHeader, session)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := d.client.Do(r)
+	if err != nil {
+		t.Error(err)
+		return 0, "", nil
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return resp.StatusCode, string(answer), resp.Header
+}
+
+// want sends a request and compares status and body, the latter with a regular
+// expression for all of it.
+func (d *door) want(t *testing.T, session, method, path, body string, code int, answer string) {
+	t.Helper()
+	gotCode, got, header := d.do(t, session, method, path, body)
+	if gotCode != code || !regexp.MustCompile("^(?:"+answer+")$").MatchString(got) {
+		t.Errorf("%s %s %s\n got %d %s\nwant %d %s", method, path, body, gotCode, got, code, answer)
+	}
+	if cache := header.Get("Cache-Control"); cache != "no-store" {
+		t.Errorf("%s %s: Cache-Control %q", method, path, cache)
+	}
+}
+
+// refused is the body of an error.
+func refused(code string) string { return `\{"error":"` + code + `","detail":"[^"]+"\}` }
+
+const (
+	timedOut = `\{"status":"timeout"\}`
+	queued   = `\{"status":"queued"\}`
+)
+
+// session creates one.
+func (d *door) session(t *testing.T) string {
+	t.Helper()
+	code, body, _ := d.do(t, "", "POST", "/v1/sessions", "")
+	var answer struct {
+		SessionID string `json:"session_id"`
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || code != 200 {
+		t.Fatalf("create: %d %s", code, body)
+	}
+	return answer.SessionID
+}
+
+// grant is the answer to who got something.
+type grant struct {
+	Status   string `json:"status"`
+	Token    string `json:"token"`
+	LeaseTTL int    `json:"lease_ttl_s"`
+}
+
+// grant sends a request that must be granted.
+func (d *door) grant(t *testing.T, session, path, body string) (g grant) {
+	t.Helper()
+	code, answer, _ := d.do(t, session, "POST", path, body)
+	if err := json.Unmarshal([]byte(answer), &g); err != nil || code != 200 || len(g.Token) != 32 {
+		t.Errorf("%s %s: %d %s", path, body, code, answer)
+	}
+	return g
+}
+
+// later sends a request and gives what will be answered.
+func (d *door) later(t *testing.T, session, method, path, body string) <-chan string {
+	t.Helper()
+	told := make(chan string, 1)
+	go func() {
+		code, answer, _ := d.do(t, session, method, path, body)
+		told <- http.StatusText(code) + " " + answer
+	}()
+	return told
+}
+
+// stats are those fields that tests wait for.
+type stats struct {
+	Connections int
+	Locks       []struct {
+		Key     string
+		Owner   uint64 `json:"owner_conn_id"`
+		Waiters int
+		Fence   uint64
+	}
+	Semaphores []struct {
+		Key              string
+		Limit            int
+		Holders, Waiters int
+	}
+}
+
+func (d *door) stats(t *testing.T) (s stats) {
+	t.Helper()
+	code, body, _ := d.do(t, "", "GET", "/v1/stats", "")
+	if err := json.Unmarshal([]byte(body), &s); err != nil || code != 200 {
+		t.Errorf("stats: %d %s, %v", code, body, err)
+	}
+	return s
+}
+
+// waiters waits until so many stand in line for a lock.
+func (d *door) waiters(t *testing.T, key string, n int) {
+	t.Helper()
+	eventually(t, "the line has another length", func() bool {
+		for _, lock := range d.stats(t).Locks {
+			if lock.Key == key {
+				return lock.Waiters == n
+			}
+		}
+		return n == 0
+	})
+}
+
+// free waits until nobody holds or waits for a lock.
+func (d *door) free(t *testing.T, key string) {
+	t.Helper()
+	eventually(t, "the lock is free", func() bool {
+		for _, lock := range d.stats(t).Locks {
+			if lock.Key == key {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// hangUp sends a request on a connection of its own, and hangs up when told to.
+func (d *door) hangUp(t *testing.T, session, path, body string) (now func()) {
+	t.Helper()
+	conn, err := net.Dial("tcp", d.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	r, err := http.NewRequest("POST", "http://"+d.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(dflockd.SessionHeader, session)
+	if err := r.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	return func() { conn.Close() }
+}
+
+// logs collects lines from several goroutines.
+type logs struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (l *logs) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -6,6 +6,7 @@ package locking
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/wire"
@@ -110,8 +111,8 @@ func (d *Desk) Do(ctx, lasting context.Context, call Call, hand func(Outcome)) e
 	if call.Operation.Lends {
 		lent, end := d.Lending.Begin(ctx)
 		defer end()
-		if lent.Err() != nil {
-			return context.Cause(lent)
+		if err := context.Cause(lent); errors.Is(err, wire.ErrDraining) {
+			return err
 		}
 		ctx = lent
 	}

@@ -111,9 +111,24 @@ func readWait(call *Call, body *wire.Fields) (err error) {
 	return err
 }
 
+// wait leaves the line when its client is gone, also if that was so from the
+// start: the store does nothing then.
 func wait(ctx context.Context, d *Desk, call Call) (Outcome, error) {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, kvslots.ErrPlaceKept) {
+		d.leave(context.WithoutCancel(ctx), call)
+		return Outcome{}, err
+	}
 	grant, err := d.Sessions.Wait(ctx, call.Session, call.Resource, call.wait)
 	return waited(grant, err)
+}
+
+// leave takes a call's session out of the line, and from what it has got there.
+func (d *Desk) leave(ctx context.Context, call Call) {
+	ctx, cancel := context.WithTimeout(ctx, carryOutTimeout)
+	defer cancel()
+	if grant, err := d.Sessions.Wait(ctx, call.Session, call.Resource, 0); err == nil {
+		_ = d.TakeBack(ctx, call, &grant) // if not, it ends by its ttl
+	}
 }
 
 func readRelease(call *Call, body *wire.Fields) (err error) {

@@ -121,7 +121,7 @@ type session struct {
 	nats   string
 	code   int // of the last command
 	vars   map[string]string
-	leases []string // the README's and ours, in turn, as strings.NewReplacer wants them
+	leases []string // and sessions and tokens: the README's and ours, in turn, as strings.NewReplacer wants them
 }
 
 var assignment = regexp.MustCompile(`^(?:export )?([A-Z_]+)=(\S+)$`)
@@ -172,9 +172,10 @@ func (s *session) words(command string) []string {
 	return words
 }
 
-// curl knows the options -sw, -X and -d.
+// curl knows the options -sw, -X, -H and -d.
 func curl(args []string) (string, error) {
 	method, url, body := http.MethodGet, "", ""
+	header := http.Header{}
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
 		case "-sw":
@@ -182,6 +183,10 @@ func curl(args []string) (string, error) {
 		case "-X":
 			i++
 			method = args[i]
+		case "-H":
+			i++
+			name, value, _ := strings.Cut(args[i], ":")
+			header.Set(name, value)
 		case "-d":
 			i++
 			body = args[i]
@@ -196,6 +201,7 @@ func curl(args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	r.Header = header
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(r)
 	if err != nil {
@@ -206,9 +212,10 @@ func curl(args []string) (string, error) {
 	return string(answer), err
 }
 
-var lease = regexp.MustCompile(`(?:"lease":"|KVSLOTS_LEASE=)([-0-9a-f]{36})`)
+var lease = regexp.MustCompile(`(?:"(?:lease|session_id|token)":"|KVSLOTS_LEASE=)([-0-9a-f]{36}|[0-9a-f]{32}\b)`)
 
-// learn remembers which lease of ours stands for one of the README's.
+// learn remembers which lease, session or token of ours stands for one of the
+// README's.
 func (s *session) learn(theirs, ours string) {
 	from, to := lease.FindStringSubmatch(theirs), lease.FindStringSubmatch(ours)
 	if from != nil && to != nil {

@@ -57,6 +57,18 @@ func TestDeadlineEndsWithTheBody(t *testing.T) {
 	}
 }
 
+func TestDone(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := Done(w); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer srv.Close()
+	if got := talk(t, srv.Listener.Addr().String(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); got != "204 " {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAnswerTellsWhenNobodyReads(t *testing.T) {
 	answered := make(chan error, 1)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,62 @@
+package dflockd_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// lateGrants grants only after the client has hung up.
+type lateGrants struct {
+	dflockd.Sessions
+	hungUp chan struct{}
+}
+
+func (s lateGrants) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error) {
+	g, err := s.Sessions.Acquire(context.WithoutCancel(ctx), session, r, ttl, wait)
+	<-ctx.Done()
+	s.hungUp <- struct{}{}
+	return g, err
+}
+
+func (s lateGrants) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (kvslots.Grant, bool, error) {
+	g, acquired, err := s.Sessions.Enqueue(context.WithoutCancel(ctx), session, r, ttl)
+	<-ctx.Done()
+	s.hungUp <- struct{}{}
+	return g, acquired, err
+}
+
+func TestGrantToOneWhoHungUpIsReleased(t *testing.T) {
+	sessions := lateGrants{openStore(t, kvslots.Config{}), make(chan struct{})}
+	d := openDoor(t, sessions)
+	for path, body := range map[string]string{"/v1/locks/k": `{"acquire_timeout_s":0,"lease_ttl_s":600}`, "/v1/locks/k/enqueue": `{"lease_ttl_s":600}`} {
+		s := d.session(t)
+		now := d.hangUp(t, s, path, body)
+		eventually(t, "the lock is held", func() bool { return len(d.stats(t).Locks) == 1 })
+		now()
+		<-sessions.hungUp
+		d.free(t, "k")
+	}
+}
+
+// A request that stands behind another of its session, and whose client hangs up,
+// is never served.
+func TestHangUpBeforeItsTurn(t *testing.T) {
+	store := openStore(t, kvslots.Config{})
+	d := openDoor(t, store)
+	a, b := d.session(t), d.session(t)
+	g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
+	first := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
+	d.waiters(t, "k", 1)
+	d.hangUp(t, b, "/v1/locks/never", `{"acquire_timeout_s":0,"lease_ttl_s":600}`)()
+	eventually(t, "the log says 408", func() bool { return strings.Contains(d.logs.String(), `"status":408`) })
+	d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
+	if got := <-first; !strings.Contains(got, `"status":"ok"`) {
+		t.Errorf("told %s", got)
+	}
+	d.free(t, "never")
+}

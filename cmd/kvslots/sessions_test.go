@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// The flags reach /v1.
+func TestServeSessions(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval", "--nats-addr", "127.0.0.1:0",
+		"--default-lease-ttl", "17s", "--http-session-idle-timeout", "5s", "--max-locks", "1", "--max-waiters", "1", "--max-sessions-per-ip", "3")
+	var sessions []http.Header
+	for range 3 {
+		var session struct {
+			ID   string `json:"session_id"`
+			Idle int    `json:"idle_timeout_s"`
+		}
+		if _, body := p.ask(t, "POST", "/v1/sessions", ""); json.Unmarshal([]byte(body), &session) != nil || session.Idle != 5 {
+			t.Fatalf("create: %s", body)
+		}
+		sessions = append(sessions, http.Header{"X-Dflockd-Session": {session.ID}})
+	}
+	for _, c := range []struct {
+		by                 int
+		path, body, answer string
+	}{
+		{0, "/v1/sessions", ``, `{"error":"max_sessions_per_ip"`},
+		{0, "/v1/locks/k", `{"acquire_timeout_s":0}`, `"lease_ttl_s":17}`},
+		{0, "/v1/locks/other", `{"acquire_timeout_s":0}`, `{"error":"max_locks"`},
+		{1, "/v1/locks/k/enqueue", ``, `{"status":"queued"}`},
+		{2, "/v1/locks/k/enqueue", ``, `{"error":"max_waiters"`},
+	} {
+		if code, _, body := p.askWith(t, sessions[c.by], "POST", c.path, c.body); !strings.Contains(body, c.answer) {
+			t.Errorf("%s %s: %d %s, want %s", c.path, c.body, code, body, c.answer)
+		}
+	}
+	if _, body := p.ask(t, "GET", "/v1/stats", ""); !strings.Contains(body, `"connections":3,`) {
+		t.Errorf("our own connection is no client: %s", body)
+	}
+}

@@ -81,6 +81,8 @@ type await struct {
 	pool, session entry.Hash
 	lock          bool
 	looked        bool
+	over          error         // why there is no more waiting
+	left          bool          // it was this very call that left the line
 	changed       chan struct{} // poked when it is queued no more
 }
 
@@ -134,7 +136,8 @@ func (w *await) look(ctx context.Context, b *bucket) (e enqueued, err error) {
 	return e, err
 }
 
-// wait waits until the session has its slot, for as long as is said.
+// wait waits until the session has its slot, for as long as is said. The nonce is
+// what its token is derived from.
 func (w *await) wait(ctx context.Context, b *bucket, wait time.Duration) (l *Lease, nonce entry.Hash, err error) {
 	b.mu.Lock()
 	remove := b.addAwait(w)
@@ -142,73 +145,86 @@ func (w *await) wait(ctx context.Context, b *bucket, wait time.Duration) (l *Lea
 	defer remove()
 	expiry := time.NewTimer(wait)
 	defer expiry.Stop()
-	var over error // why there is no more waiting
-	left := false  // it was this very call that left the line
 	for {
-		during, end := lasting(ctx, over)
-		e, err := w.look(during, b)
+		l, nonce, err = w.step(ctx, b)
+		cause := context.Cause(ctx)
 		switch {
+		case l != nil:
+			return l, nonce, nil
+		case err != nil && w.over == nil && cause != nil && errors.Is(err, cause) && !errors.Is(cause, ErrPlaceKept):
+			w.over = cause // while it was looking
+		case err != nil && w.over != nil && !errors.Is(w.over, ErrNoSlot):
+			return nil, nonce, w.over
 		case err != nil:
-		case e.standing == absent && left:
-			err = over
-		case e.standing == absent:
-			err = ErrNotEnqueued
-		case e.standing == spent:
-			if _, err = w.leaveLine(during, b, e.ticket); err == nil {
-				err = ErrLeaseExpired
-			}
-		case e.standing == served && over != nil && !errors.Is(over, ErrNoSlot):
-			b.mu.Lock()
-			b.consume(w.pool, w.session)
-			b.mu.Unlock()
-			_, err = b.giveBack(during, wanted{pool: w.pool, lease: e.value.Lease})
-		case e.standing == served:
-			nonce = e.value.Nonce
-			// It is not left halfway, whatever becomes of the caller: a slot that
-			// counts as seen, and was not, would be nobody's.
-			whole, done := bounded(context.WithoutCancel(ctx))
-			l, err = w.take(whole, b, e)
-			if done(); err == nil && l != nil {
-				end()
-				return l, nonce, nil
-			}
-		case over != nil:
-			var out bool
-			out, err = w.leaveLine(during, b, e.ticket)
-			left = left || out
-		}
-		end()
-		if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, cause) && over == nil && !errors.Is(cause, ErrPlaceKept) {
-			over = cause // while it was looking
-			continue
-		}
-		if err != nil {
-			if over != nil && !errors.Is(over, ErrNoSlot) {
-				err = over
-			}
 			return nil, nonce, err
-		}
-		if over != nil {
-			continue
-		}
-		select {
-		case <-w.changed:
-		case <-expiry.C:
-			over = ErrNoSlot
-		case <-b.closed:
-			return nil, nonce, ErrClosed
-		case <-ctx.Done():
-			if over = context.Cause(ctx); errors.Is(over, ErrPlaceKept) {
-				return nil, nonce, over
+		case w.over == nil:
+			if err := w.sleep(ctx, b, expiry.C); err != nil {
+				return nil, nonce, err
 			}
 		}
 	}
 }
 
+// sleep waits for a change, and notes why there is no more waiting if it is that.
+func (w *await) sleep(ctx context.Context, b *bucket, expiry <-chan time.Time) error {
+	select {
+	case <-w.changed:
+	case <-expiry:
+		w.over = ErrNoSlot
+	case <-b.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		if w.over = context.Cause(ctx); errors.Is(w.over, ErrPlaceKept) {
+			return w.over
+		}
+	}
+	return nil
+}
+
+// step looks what has become of it, and does what is to be done: it takes the
+// slot, or leaves the line when there is no more waiting. It returns neither a
+// lease nor an error when there is more to come.
+func (w *await) step(ctx context.Context, b *bucket) (l *Lease, nonce entry.Hash, err error) {
+	during, end := w.lasting(ctx)
+	defer end()
+	e, err := w.look(during, b)
+	if err != nil {
+		return nil, nonce, err
+	}
+	switch {
+	case e.standing == absent && w.left:
+		err = w.over
+	case e.standing == absent:
+		err = ErrNotEnqueued
+	case e.standing == spent:
+		if _, err = w.leaveLine(during, b, e.ticket); err == nil {
+			err = ErrLeaseExpired
+		}
+	case e.standing == served && w.over != nil && !errors.Is(w.over, ErrNoSlot):
+		if err = w.over; e.value.Ticket != 0 { // else it was told the token when it enqueued
+			b.mu.Lock()
+			b.consume(w.pool, w.session)
+			b.mu.Unlock()
+			_, _ = b.giveBack(during, wanted{pool: w.pool, lease: e.value.Lease, unseen: true})
+		}
+	case e.standing == served:
+		// It is not left halfway, whatever becomes of the caller: a slot that
+		// counts as seen, and was not, would be nobody's.
+		whole, done := bounded(context.WithoutCancel(ctx))
+		defer done()
+		l, err = w.take(whole, b, e)
+	case w.over != nil:
+		var left bool
+		left, err = w.leaveLine(during, b, e.ticket)
+		w.left = w.left || left
+	}
+	return l, e.value.Nonce, err
+}
+
 // lasting is the context to go on with: the caller's own, or one that bounds the
 // clearing up after the caller has gone.
-func lasting(ctx context.Context, over error) (context.Context, context.CancelFunc) {
-	if over == nil || ctx.Err() == nil {
+func (w *await) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.over == nil || ctx.Err() == nil {
 		return context.WithCancel(ctx)
 	}
 	return bounded(context.WithoutCancel(ctx))

@@ -141,9 +141,6 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 	if err := r.check(false); err != nil {
 		return Grant{}, err
 	}
-	if err := context.Cause(ctx); err != nil {
-		return Grant{}, err
-	}
 	if !isHex(session) {
 		return Grant{}, ErrSessionGone
 	}

@@ -115,13 +115,17 @@ func (d *Desk) Do(ctx, lasting context.Context, call Call, hand func(Outcome)) e
 			return err
 		}
 		ctx = lent
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(lasting, carryOutTimeout)
+		defer cancel()
 	}
-	done, err := d.Turns.Take(ctx, call.Session)
+	done, err := d.turn(ctx, lasting, call)
 	if err != nil {
 		return err
 	}
 	defer done()
-	outcome, err := d.serve(ctx, lasting, call)
+	outcome, err := call.Operation.do(ctx, d, call)
 	if err != nil {
 		return err
 	}
@@ -129,13 +133,16 @@ func (d *Desk) Do(ctx, lasting context.Context, call Call, hand func(Outcome)) e
 	return nil
 }
 
-func (d *Desk) serve(ctx, lasting context.Context, call Call) (Outcome, error) {
-	if call.Operation.Lends {
-		return call.Operation.do(ctx, d, call)
+// turn waits for the session's turn. One who gives up a wait before its turn has
+// come is to leave the line all the same.
+func (d *Desk) turn(ctx, lasting context.Context, call Call) (done func(), err error) {
+	done, err = d.Turns.Take(ctx, call.Session)
+	if err == nil || !call.Operation.leaves || errors.Is(err, kvslots.ErrSessionGone) || errors.Is(err, kvslots.ErrPlaceKept) {
+		return done, err
 	}
-	ctx, cancel := context.WithTimeout(lasting, carryOutTimeout)
+	lasting, cancel := context.WithTimeout(lasting, carryOutTimeout)
 	defer cancel()
-	return call.Operation.do(ctx, d, call)
+	return d.Turns.Take(lasting, call.Session)
 }
 
 // TakeBack releases what was granted to a call whose client is gone: nobody

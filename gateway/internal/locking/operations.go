@@ -21,6 +21,8 @@ type Operation struct {
 	Name  string
 	Lends bool // refused while the gateway drains; may wait, and may grant
 
+	leaves bool // when it is given up, the session is to leave the line
+
 	read func(call *Call, body *wire.Fields) error
 	do   func(ctx context.Context, d *Desk, call Call) (Outcome, error)
 }
@@ -29,7 +31,7 @@ type Operation struct {
 var Operations = []Operation{
 	{Name: "acquire", Lends: true, read: readAcquire, do: acquire},
 	{Name: "enqueue", Lends: true, read: readEnqueue, do: enqueue},
-	{Name: "wait", Lends: true, read: readWait, do: wait},
+	{Name: "wait", Lends: true, leaves: true, read: readWait, do: wait},
 	{Name: "release", read: readRelease, do: release},
 	{Name: "renew", read: readRenew, do: renew},
 }
@@ -111,24 +113,9 @@ func readWait(call *Call, body *wire.Fields) (err error) {
 	return err
 }
 
-// wait leaves the line when its client is gone, also if that was so from the
-// start: the store does nothing then.
 func wait(ctx context.Context, d *Desk, call Call) (Outcome, error) {
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, kvslots.ErrPlaceKept) {
-		d.leave(context.WithoutCancel(ctx), call)
-		return Outcome{}, err
-	}
 	grant, err := d.Sessions.Wait(ctx, call.Session, call.Resource, call.wait)
 	return waited(grant, err)
-}
-
-// leave takes a call's session out of the line, and from what it has got there.
-func (d *Desk) leave(ctx context.Context, call Call) {
-	ctx, cancel := context.WithTimeout(ctx, carryOutTimeout)
-	defer cancel()
-	if grant, err := d.Sessions.Wait(ctx, call.Session, call.Resource, 0); err == nil {
-		_ = d.TakeBack(ctx, call, &grant) // if not, it ends by its ttl
-	}
 }
 
 func readRelease(call *Call, body *wire.Fields) (err error) {

@@ -27,11 +27,12 @@ type keyHistory struct {
 	start  time.Time
 	stores []*Store
 
-	mu     sync.Mutex
-	ops    []porcupine.Operation
-	number int
-	ids    map[int]string
-	tokens [historyKeys][]string // that were given out, by key
+	mu      sync.Mutex
+	ops     []porcupine.Operation
+	number  int
+	lagging bool
+	ids     map[int]string
+	tokens  [historyKeys][]string // that were given out, by key
 }
 
 var keyErrors = []error{
@@ -175,7 +176,7 @@ func (u *user) act() {
 		u.queued = u.queued[1:]
 	}
 	r, ctx := u.resource(key), u.t.Context()
-	in := keyInput{key: key, session: u.session, lock: r.Kind == KindLock, limit: r.Limit}
+	in := keyInput{key: key, session: u.session, lock: r.Kind == KindLock, limit: r.Limit, lagging: u.lagging}
 	wait := time.Duration(max(0, u.rand.IntN(60)-20)) * time.Millisecond
 	var g Grant
 	var err error
@@ -250,13 +251,23 @@ func (u *user) token(key int) string {
 // history is one that a single lock server could have had.
 func TestSessionsManyDoors(t *testing.T) { runKeyHistory(t, nil, nil) }
 
+// Sessions at peers whose watch is held back and skips, too.
+func TestSessionsAtLaggingPeers(t *testing.T) {
+	runKeyHistory(t, nil, func(peer int, r *rand.Rand) hook {
+		if peer == 0 {
+			return nil
+		}
+		return (&lag{rand: r}).hook
+	})
+}
+
 func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, between func(peer int, r *rand.Rand) hook) {
 	t.Logf("seed %d", *historySeed)
 	if connect == nil {
 		srv := kvslotstest.Start(t, "")
 		connect = func(int) *nats.Conn { return srv.Connect() }
 	}
-	h := &keyHistory{t: t, start: time.Now(), ids: map[int]string{}}
+	h := &keyHistory{t: t, lagging: between != nil, start: time.Now(), ids: map[int]string{}}
 	for i := range 3 {
 		var hook hook
 		if between != nil {

@@ -39,6 +39,7 @@ type keyInput struct {
 	lock    bool
 	limit   int
 	token   string // of release and extend
+	lagging bool   // views skip entries: a slot may seem taken for a moment, never the other way round
 }
 
 type keyOutput struct {
@@ -217,11 +218,11 @@ func (s keyState) come(in keyInput, out keyOutput) []keyState {
 	case out.err == ErrAlreadyEnqueued:
 		return when(in.op == opEnqueue && enqueued, s)
 	case out.err == ErrLimitMismatch:
-		return when(!s.agrees(in) || s.keptAway(in), s)
+		return when(!s.agrees(in) || s.keptAway(in) || in.lagging, s)
 	case !s.agrees(in):
 		return nil
 	case out.err == ErrNoSlot:
-		return when(s.full(), s)
+		return when(s.full() || in.lagging, s)
 	case in.op == opEnqueue && enqueued:
 		return nil
 	case out.token != "":

@@ -22,7 +22,7 @@ type naive struct {
 	ends    map[entry.Key]rules.Instant // of slots, unless they are hurried
 	hurried map[entry.Key]bool          // slots that hold nothing, and are to be purged soon
 	named   map[entry.Hash]*naiveName   // named pools
-	void    map[uint64]bool             // tickets that came under other terms than those in force
+	void    map[uint64]bool             // tickets that came while other terms were in force
 	serves  map[uint64]entry.Key        // the slot that has claimed for a ticket
 	ended   map[entry.Hash]uint64       // sessions that have ended, and when
 }
@@ -44,6 +44,10 @@ func newNaive() *naive {
 func valid(e entry.Entry) bool { return e.Revision != 0 && !e.Marker && e.Corrupt == nil }
 
 func (n *naive) apply(e entry.Entry, now rules.Instant, age time.Duration) {
+	delete(n.last, e.Key)
+	if e.Key.Kind == entry.Ticket {
+		n.derive(now) // the ticket that it is written over sets no terms any more
+	}
 	n.last[e.Key], n.seen[e.Key] = e, now.Add(-age)
 	delete(n.due, e.Key)
 	delete(n.hurried, e.Key)
@@ -53,16 +57,15 @@ func (n *naive) apply(e entry.Entry, now rules.Instant, age time.Duration) {
 	case e.Key.Kind == entry.Slot && valid(e):
 		n.ends[e.Key] = now.Add(time.Duration(e.Slot.TTL) + rules.Slack - age)
 		n.due[e.Key] = n.ends[e.Key]
-		n.derive(now) // whoever comes first sets the terms
 		n.serve(e)
+		n.derive(now)
 		if e.Slot.Fence == 0 {
 			delete(n.stalled, e.Slot.Claimer)
 			n.verdict[e.Revision] = n.judge(e, now)
 		}
 	case e.Key.Kind == entry.Ticket && valid(e):
 		delete(n.stalled, e.Wait.Session)
-		n.derive(now)
-		n.void[e.Revision] = n.disagrees(e)
+		n.void[e.Revision] = n.comesVoid(e)
 	case e.Key.Kind == entry.Session:
 		delete(n.stalled, e.Key.Session)
 		if valid(e) {
@@ -112,7 +115,7 @@ func (n *naive) dropAll(session entry.Hash) {
 }
 
 func (n *naive) config(pool entry.Hash) entry.ConfigValue {
-	if p := n.named[pool]; p != nil && p.held {
+	if p := n.named[pool]; p != nil && p.inUse {
 		return entry.ConfigValue{Count: p.naming.Limit, Incarnation: p.naming.Terms()}
 	}
 	if e := n.last[configKey(pool)]; valid(e) && !e.Config.Deleted {
@@ -136,7 +139,8 @@ func (n *naive) slots(pool entry.Hash) []entry.Entry {
 }
 
 func (n *naive) lives(e entry.Entry) bool {
-	return e.Key.Kind == entry.Slot && valid(e) && n.registered(e.Key.Pool) && e.Slot.Incarnation == n.config(e.Key.Pool).Incarnation && n.owned(e)
+	return e.Key.Kind == entry.Slot && valid(e) && n.owned(e) &&
+		(e.Slot.Name != "" || n.registered(e.Key.Pool) && e.Slot.Incarnation == n.config(e.Key.Pool).Incarnation)
 }
 
 func (n *naive) live(pool entry.Hash) []entry.Entry {
@@ -174,6 +178,9 @@ func place(e entry.Entry) uint64 {
 // judge looks at the whole world at the revision of a claim.
 func (n *naive) judge(e entry.Entry, now rules.Instant) rules.Verdict {
 	pool, count := e.Key.Pool, n.config(e.Key.Pool).Count
+	if e.Slot.Name != "" {
+		count = e.Slot.Limit
+	}
 	room := count - len(n.live(pool))
 	ahead := 0
 	for _, t := range n.waiting(pool) {
@@ -181,7 +188,7 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) rules.Verdict {
 			ahead++
 		}
 	}
-	if !n.lives(e) || n.elsewhere(e) || e.Key.N >= count || room < 0 || ahead > room {
+	if !n.lives(e) || n.elsewhere(e) || n.disagrees(e) || e.Key.N >= count || room < 0 || ahead > room {
 		return rules.Void
 	}
 	for i := range e.Key.N {
@@ -267,7 +274,7 @@ func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight, coun
 	for i, t := range own.Claims {
 		busy[i], served[t] = true, true
 	}
-	if len(busy) >= count || (ticket == 0 && own.Joining > 0) {
+	if len(busy) >= count || n.disputed(pool) || (ticket == 0 && own.Joining > 0) {
 		return 0, false
 	}
 	for _, t := range n.waiting(pool) {

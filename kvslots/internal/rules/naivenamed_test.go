@@ -5,28 +5,25 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// naiveName is what is in force in a named pool. It is the one thing that the
-// last entries alone do not tell: of those who disagree it is who came first.
+// naiveName is what is in force in a named pool. It is kept for one thing that
+// the last entries alone do not tell: which of the terms that disagree were
+// there before.
 type naiveName struct {
-	held      bool // somebody holds it, or waits for it
-	naming    entry.Naming
+	inUse     bool         // somebody holds it, or waits for it
+	naming    entry.Naming // the terms it has, or had last
 	idleSince rules.Instant
 }
 
-// derive finds the terms of every named pool: those in force, for as long as
-// anybody keeps them up, and then those of the eldest.
+// derive finds the terms of every named pool.
 func (n *naive) derive(now rules.Instant) {
 	for pool := range n.pools() {
 		p := n.named[pool]
-		if p != nil && p.held && n.supported(pool) {
-			continue
-		}
-		eldest, ok := n.eldest(pool)
+		naming, ok := n.inForce(pool)
 		switch {
 		case ok:
-			n.named[pool] = &naiveName{held: true, naming: eldest}
-		case p != nil && p.held:
-			p.held, p.idleSince = false, now
+			n.named[pool] = &naiveName{inUse: true, naming: naming}
+		case p != nil && p.inUse:
+			p.inUse, p.idleSince = false, now
 		}
 	}
 }
@@ -34,42 +31,63 @@ func (n *naive) derive(now rules.Instant) {
 // pools are all of which there was ever an entry.
 func (n *naive) pools() map[entry.Hash]bool {
 	found := map[entry.Hash]bool{}
-	for key := range n.last {
+	for key := range n.seen {
 		found[key.Pool] = true
 	}
 	return found
 }
 
-// supported tells whether a lease or a ticket in the line agrees with the terms
-// in force. A claim that is void is neither.
-func (n *naive) supported(pool entry.Hash) bool {
+// inForce are the terms of the live slots: those that were in force before, if
+// any still has them, or else the least. Where there is no live slot they are
+// those of the first who waits.
+func (n *naive) inForce(pool entry.Hash) (naming entry.Naming, ok bool) {
 	for _, e := range n.live(pool) {
-		if n.verdictOf(e) != rules.Void {
+		if of := terms(e.Slot.Naming); of.Name != "" && (!ok || of.Terms() < naming.Terms()) {
+			naming, ok = of, true
+		}
+	}
+	for _, e := range n.live(pool) {
+		if p := n.named[pool]; p != nil && p.inUse && terms(e.Slot.Naming) == p.naming {
+			naming = p.naming
+		}
+	}
+	if ok {
+		return naming, true
+	}
+	var first uint64
+	for _, e := range n.last {
+		if e.Key.Kind == entry.Ticket && e.Key.Pool == pool && e.Wait.Name != "" && n.asks(e) && !n.served(e) && (!ok || e.Revision < first) {
+			naming, first, ok = terms(e.Wait.Naming), e.Revision, true
+		}
+	}
+	return naming, ok
+}
+
+// terms are a name and terms without what else is said of somebody who asks.
+func terms(n entry.Naming) entry.Naming {
+	n.Nonce = entry.Hash{}
+	return n
+}
+
+// disputed tells whether there are live slots under different terms.
+func (n *naive) disputed(pool entry.Hash) bool {
+	live := n.live(pool)
+	for _, e := range live {
+		if e.Slot.Terms() != live[0].Slot.Terms() {
 			return true
 		}
 	}
-	return len(n.standing(pool)) > 0
+	return false
 }
 
-func (n *naive) eldest(pool entry.Hash) (naming entry.Naming, ok bool) {
-	var first uint64
-	consider := func(of entry.Naming, since uint64) {
-		if of.Name != "" && (!ok || since < first) {
-			naming, first, ok = of, since, true
-		}
-	}
-	for _, e := range n.slots(pool) {
-		if valid(e) && n.owned(e) && n.verdictOf(e) != rules.Void {
-			consider(e.Slot.Naming, fenceOf(e))
-		}
-	}
+// agreed tells whether all live slots, and all who want one, have the same terms.
+func (n *naive) agreed(pool entry.Hash) bool {
 	for _, e := range n.last {
-		if e.Key.Kind == entry.Ticket && e.Key.Pool == pool && n.asks(e) {
-			consider(e.Wait.Naming, e.Revision)
+		if e.Key.Kind == entry.Ticket && e.Key.Pool == pool && n.inLine(e) && n.there(e) && !e.Wait.Spent && e.Wait.Incarnation != n.config(pool).Incarnation {
+			return false
 		}
 	}
-	naming.Nonce = entry.Hash{}
-	return naming, ok
+	return !n.disputed(pool)
 }
 
 func fenceOf(e entry.Entry) uint64 {
@@ -86,19 +104,42 @@ func (n *naive) owned(e entry.Entry) bool {
 
 // asks tells whether there is somebody who wants what the ticket asks for.
 func (n *naive) asks(e entry.Entry) bool {
-	return n.inLine(e) && !n.void[e.Revision] && !e.Wait.Spent && valid(n.last[sessionKey(e.Wait.Session)])
+	return n.inLine(e) && !n.void[e.Revision] && !e.Wait.Spent && n.there(e)
 }
+
+// there tells whether the session that a ticket is of is alive.
+func (n *naive) there(e entry.Entry) bool { return valid(n.last[sessionKey(e.Wait.Session)]) }
 
 // inLine tells whether a ticket's place is known.
 func (n *naive) inLine(e entry.Entry) bool {
 	return e.Key.Kind == entry.Ticket && valid(e) && !n.dropped[e.Revision]
 }
 
-// disagrees tells whether a ticket that has just come asks for other terms than
-// those in force. That of a session that is not there yet is not asked.
+// comesVoid tells whether a ticket that has just come asks for other terms than
+// those in force.
+func (n *naive) comesVoid(e entry.Entry) bool {
+	inForce := n.config(e.Key.Pool).Incarnation
+	return e.Wait.Name != "" && inForce != 0 && e.Wait.Terms() != inForce
+}
+
+// disagrees tells whether a claim is under other terms than a live slot, or
+// than somebody who waits before it.
 func (n *naive) disagrees(e entry.Entry) bool {
-	return e.Wait.Name != "" && !e.Wait.Spent && valid(n.last[sessionKey(e.Wait.Session)]) &&
-		e.Wait.Terms() != n.config(e.Key.Pool).Incarnation
+	if e.Slot.Name == "" {
+		return false
+	}
+	for _, other := range n.live(e.Key.Pool) {
+		if other.Slot.Terms() != e.Slot.Terms() {
+			return true
+		}
+	}
+	for _, t := range n.last {
+		if t.Key.Kind == entry.Ticket && t.Key.Pool == e.Key.Pool && n.asks(t) && !n.served(t) && !n.stalled[t.Wait.Session] &&
+			t.Revision < place(e) && t.Wait.Terms() != e.Slot.Terms() {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *naive) ticket(pool entry.Hash, revision uint64) (entry.Entry, bool) {
@@ -129,5 +170,5 @@ func (n *naive) elsewhere(e entry.Entry) bool {
 		return false
 	}
 	t, ok := n.ticket(e.Key.Pool, e.Slot.Ticket)
-	return !ok || n.void[t.Revision] || t.Wait.Spent || n.serves[t.Revision] != e.Key
+	return !ok || t.Wait.Spent || n.serves[t.Revision] != e.Key
 }

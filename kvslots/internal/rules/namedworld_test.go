@@ -59,7 +59,7 @@ func (h *namedHistory) step() {
 
 // terms draws what somebody asks for: more often than not what is in force.
 func (h *namedHistory) terms(pool entry.Hash) entry.Naming {
-	if p := h.naive.named[pool]; p != nil && p.held && rapid.IntRange(0, 3).Draw(h.t, "other terms") > 0 {
+	if p := h.naive.named[pool]; p != nil && p.inUse && rapid.IntRange(0, 3).Draw(h.t, "other terms") > 0 {
 		return p.naming
 	}
 	n := entry.Naming{Name: nameOf(pool), Limit: rapid.IntRange(1, 3).Draw(h.t, "limit")}
@@ -167,7 +167,7 @@ func (h *namedHistory) tickets(pool entry.Hash) []entry.Entry {
 func (h *namedHistory) checkNamed() {
 	held, clients, from := 0, 0, map[entry.Hash]int{}
 	for _, p := range h.naive.named {
-		if p.held {
+		if p.inUse {
 			held++
 		}
 	}
@@ -190,8 +190,10 @@ func (h *namedHistory) checkNamed() {
 			h.checkTerms(p)
 			h.checkTickets(p)
 			h.checkChoice(p, rapid.IntRange(1, 3).Draw(h.t, "reckons with"))
-		} else if n := h.naive.named[poolID(h.from+i)]; n != nil && n.held {
+		} else if n := h.naive.named[poolID(h.from+i)]; n != nil && n.inUse {
 			h.t.Fatalf("a pool is forgotten, and its terms are %+v", n)
+		} else {
+			delete(h.naive.named, poolID(h.from+i))
 		}
 	}
 	for i := range h.next + 2 {
@@ -201,15 +203,18 @@ func (h *namedHistory) checkNamed() {
 }
 
 func (h *namedHistory) checkTerms(p *rules.Pool) {
+	if p.Disputed() != h.naive.disputed(p.ID) || p.Agreed() != h.naive.agreed(p.ID) {
+		h.t.Fatalf("disputed %v, agreed %v; want %v, %v", p.Disputed(), p.Agreed(), h.naive.disputed(p.ID), h.naive.agreed(p.ID))
+	}
 	want, at, idle := h.naive.named[p.ID], rules.Instant(0), false
-	if want == nil || p.Naming() == (entry.Naming{}) { // nobody ever came, or it was forgotten since
+	if want == nil { // nobody ever came, or it was forgotten since
 		if p.Registered() {
 			h.t.Fatalf("nobody came, and the terms are %+v", p.Naming())
 		}
 		return
 	}
-	if at, idle = p.IdleSince(); idle == want.held || (idle && at != want.idleSince) {
-		h.t.Fatalf("idle: %v since %d; want %v since %d", idle, at, !want.held, want.idleSince)
+	if at, idle = p.IdleSince(); idle == want.inUse || (idle && at != want.idleSince) {
+		h.t.Fatalf("idle: %v since %d; want %v since %d", idle, at, !want.inUse, want.idleSince)
 	}
 	if p.Naming() != want.naming {
 		h.t.Fatalf("terms: got %+v, want %+v", p.Naming(), want.naming)
@@ -219,7 +224,7 @@ func (h *namedHistory) checkTerms(p *rules.Pool) {
 func (h *namedHistory) checkTickets(p *rules.Pool) {
 	p.Tickets(func(t *rules.Ticket) bool {
 		e := h.naive.last[t.Key]
-		if t.Void() != h.naive.void[e.Revision] || t.Stands() != h.naive.stands(e) || (t.Claim() != nil) != h.naive.served(e) {
+		if t.Unsure() || t.Void() != h.naive.void[e.Revision] || t.Stands() != h.naive.stands(e) || (t.Claim() != nil) != h.naive.served(e) {
 			h.t.Fatalf("ticket %d: void %v, stands %v, claimed %v; want %v, %v, %v", t.Revision, t.Void(), t.Stands(), t.Claim() != nil,
 				h.naive.void[e.Revision], h.naive.stands(e), h.naive.served(e))
 		}

@@ -319,11 +319,10 @@ func (w *World) applySession(e entry.Entry, now Instant, age time.Duration) {
 // presence brings up to date what depends on a session's being alive.
 func (w *World) presence(s *Session, now Instant) {
 	for slot := range s.slots {
-		w.derive(slot.Pool, now)
 		slot.Pool.reindex(slot)
 		w.touch(slot.Pool)
 	}
-	for slot := range s.slots { // what was the last to hold a pool's terms has let go of them
+	for slot := range s.slots { // when all are counted: they may have different terms, and come in no order
 		w.derive(slot.Pool, now)
 	}
 	for t := range s.tickets {

@@ -102,6 +102,8 @@ func (s *scenario) command(line string) {
 		s.world.Reached(o.number("sent", 0), s.stream.instant())
 	case "choose":
 		s.choose(o)
+	case "seat":
+		s.seat(o.number("ticket", 0))
 	case "due":
 		s.due()
 	case "show":
@@ -198,12 +200,41 @@ func (s *scenario) first(key entry.Key) uint64 {
 	return 0
 }
 
+// choose tells which position a borrower may claim; for one who comes to a named
+// pool, also whether it is in use under other terms.
 func (s *scenario) choose(o options) {
 	p := s.world.Pool(simPool)
-	if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}, p.Count()); ok {
+	n, count := o.naming(), p.Count()
+	if n.Name != "" {
+		count = n.Limit
+	}
+	if n.Name != "" && p.Registered() && p.Incarnation() != n.Terms() {
+		if p.InDoubt(s.stream.instant()) || p.Disputed() {
+			fmt.Fprintln(&s.out, "not decided")
+		} else {
+			fmt.Fprintln(&s.out, "refused for its terms")
+		}
+		return
+	}
+	if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}, count); ok {
 		fmt.Fprintf(&s.out, "position %d\n", position)
 	} else {
 		fmt.Fprintln(&s.out, "none")
+	}
+}
+
+// seat tells what becomes of a ticket that its own peer has come to see.
+func (s *scenario) seat(revision uint64) {
+	p := s.world.Pool(simPool)
+	switch t := p.Ticket(revision); {
+	case t.Unsure() && !s.world.Exact():
+		fmt.Fprintln(&s.out, "not known yet")
+	case t.Unsure() && !p.Agreed():
+		fmt.Fprintln(&s.out, "comes again")
+	case t.Void():
+		fmt.Fprintln(&s.out, "refused for its terms")
+	default:
+		fmt.Fprintln(&s.out, "waits")
 	}
 }
 
@@ -270,6 +301,9 @@ func (s *scenario) terms(p *rules.Pool) string {
 	kind := "semaphore"
 	if n.Lock {
 		kind = "lock"
+	}
+	if p.Disputed() {
+		kind = "disputed, " + kind
 	}
 	return fmt.Sprintf("named pools: %d; %s of %d", named, kind, n.Limit)
 }

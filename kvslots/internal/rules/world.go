@@ -500,7 +500,7 @@ func (w *World) forget() {
 		} else {
 			w.forgetConfig(m.pool)
 		}
-		if m.pool.empty() {
+		if m.pool.empty() && w.pools[m.pool.ID] == m.pool { // not another that came after it
 			delete(w.pools, m.pool.ID)
 		}
 	}

@@ -40,6 +40,13 @@ func (p *Pool) waitsBefore(t *Ticket, own *InFlight) bool {
 	if t == nil && own.Joining > 0 {
 		return true
 	}
+	place := ^uint64(0)
+	if t != nil {
+		place = t.Revision
+	}
+	if !p.configured() && p.hindered(p.config.Incarnation, place, nil) {
+		return true // the claim would be void
+	}
 	for o := p.line.first; o != nil && o != t; o = o.next {
 		if o.waits() && !own.claims(o.Revision) {
 			return true

@@ -179,6 +179,9 @@ func (p *Pool) refreshAble(now Instant) {
 	old, first := p.line.able, true
 	var able []*Ticket
 	free := p.Count() - p.live.len()
+	if p.Disputed() {
+		free = 0 // nobody may claim, and so nobody lets his turn pass
+	}
 	for t := p.line.first; t != nil && free > 0; t = t.next {
 		if !t.stands() {
 			continue

@@ -23,6 +23,7 @@ type naive struct {
 	hurried map[entry.Key]bool          // slots that hold nothing, and are to be purged soon
 	named   map[entry.Hash]*naiveName   // named pools
 	void    map[uint64]bool             // tickets that came while other terms were in force
+	unsure  map[uint64]bool             // tickets that came while others may have been
 	serves  map[uint64]entry.Key        // the slot that has claimed for a ticket
 	ended   map[entry.Hash]uint64       // sessions that have ended, and when
 }
@@ -37,7 +38,8 @@ func newNaive() *naive {
 		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{}, dropped: map[uint64]bool{},
 		verdict: map[uint64]rules.Verdict{}, stalled: map[entry.Hash]bool{}, turn: map[entry.Hash]turn{},
 		due: map[entry.Key]rules.Instant{}, ends: map[entry.Key]rules.Instant{}, hurried: map[entry.Key]bool{},
-		named: map[entry.Hash]*naiveName{}, void: map[uint64]bool{}, serves: map[uint64]entry.Key{}, ended: map[entry.Hash]uint64{},
+		named: map[entry.Hash]*naiveName{}, void: map[uint64]bool{}, unsure: map[uint64]bool{},
+		serves: map[uint64]entry.Key{}, ended: map[entry.Hash]uint64{},
 	}
 }
 
@@ -65,7 +67,7 @@ func (n *naive) apply(e entry.Entry, now rules.Instant, age time.Duration) {
 		}
 	case e.Key.Kind == entry.Ticket && valid(e):
 		delete(n.stalled, e.Wait.Session)
-		n.void[e.Revision] = n.comesVoid(e)
+		n.void[e.Revision], n.unsure[e.Revision] = n.comes(e, now)
 	case e.Key.Kind == entry.Session:
 		delete(n.stalled, e.Key.Session)
 		if valid(e) {
@@ -188,7 +190,7 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) rules.Verdict {
 			ahead++
 		}
 	}
-	if !n.lives(e) || n.elsewhere(e) || n.disagrees(e) || e.Key.N >= count || room < 0 || ahead > room {
+	if !n.lives(e) || n.elsewhere(e) || n.disagrees(e, now) || e.Key.N >= count || room < 0 || ahead > room {
 		return rules.Void
 	}
 	for i := range e.Key.N {
@@ -218,6 +220,9 @@ func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
 // uses up none.
 func (n *naive) able(pool entry.Hash) []entry.Entry {
 	free := n.config(pool).Count - len(n.live(pool))
+	if n.disputed(pool) {
+		free = 0
+	}
 	var found []entry.Entry
 	for _, t := range n.standing(pool) {
 		if free <= 0 {
@@ -265,7 +270,7 @@ func (n *naive) passOver(now rules.Instant) {
 
 // choose is the lowest free position, if a permit is free and nobody waits
 // before; what the peer has in flight counts as done.
-func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight, count int) (position int, ok bool) {
+func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight, count int, now rules.Instant) (position int, ok bool) {
 	busy := map[int]bool{}
 	for _, e := range n.live(pool) {
 		busy[e.Key.N] = true
@@ -275,6 +280,9 @@ func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight, coun
 		busy[i], served[t] = true, true
 	}
 	if len(busy) >= count || n.disputed(pool) || (ticket == 0 && own.Joining > 0) {
+		return 0, false
+	}
+	if c := n.config(pool); n.named[pool] != nil && n.hindered(pool, c.Incarnation, ticket-1, 0, now) {
 		return 0, false
 	}
 	for _, t := range n.waiting(pool) {

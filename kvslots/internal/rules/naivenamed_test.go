@@ -115,16 +115,23 @@ func (n *naive) inLine(e entry.Entry) bool {
 	return e.Key.Kind == entry.Ticket && valid(e) && !n.dropped[e.Revision]
 }
 
-// comesVoid tells whether a ticket that has just come asks for other terms than
-// those in force.
-func (n *naive) comesVoid(e entry.Entry) bool {
-	inForce := n.config(e.Key.Pool).Incarnation
-	return e.Wait.Name != "" && inForce != 0 && e.Wait.Terms() != inForce
+// comes tells whether a ticket that has just come asks for other terms than
+// those in force, and whether these may be about to go.
+func (n *naive) comes(e entry.Entry, now rules.Instant) (void, unsure bool) {
+	pool := e.Key.Pool
+	if inForce := n.config(pool).Incarnation; e.Wait.Name == "" || inForce == 0 || e.Wait.Terms() == inForce {
+		return false, false
+	}
+	for _, s := range n.live(pool) {
+		unsure = unsure || n.inDoubt(s, now)
+	}
+	unsure = unsure || n.disputed(pool)
+	return !unsure, unsure
 }
 
 // disagrees tells whether a claim is under other terms than a live slot, or
 // than somebody who waits before it.
-func (n *naive) disagrees(e entry.Entry) bool {
+func (n *naive) disagrees(e entry.Entry, now rules.Instant) bool {
 	if e.Slot.Name == "" {
 		return false
 	}
@@ -133,9 +140,20 @@ func (n *naive) disagrees(e entry.Entry) bool {
 			return true
 		}
 	}
+	return n.hindered(e.Key.Pool, e.Slot.Terms(), place(e)-1, e.Revision, now)
+}
+
+// hindered tells whether somebody waits in a named pool, at most at that place,
+// under other terms, and nobody but the one who claims has a lease under these.
+func (n *naive) hindered(pool entry.Hash, terms, last, claim uint64, now rules.Instant) bool {
+	for _, e := range n.live(pool) {
+		if e.Slot.Terms() == terms && e.Revision != claim && !n.inDoubt(e, now) {
+			return false
+		}
+	}
 	for _, t := range n.last {
-		if t.Key.Kind == entry.Ticket && t.Key.Pool == e.Key.Pool && n.asks(t) && !n.served(t) && !n.stalled[t.Wait.Session] &&
-			t.Revision < place(e) && t.Wait.Terms() != e.Slot.Terms() {
+		if t.Key.Kind == entry.Ticket && t.Key.Pool == pool && n.asks(t) && !n.served(t) && !n.stalled[t.Wait.Session] &&
+			t.Revision <= last && t.Wait.Terms() != terms {
 			return true
 		}
 	}

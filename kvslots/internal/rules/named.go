@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -12,11 +13,12 @@ import (
 // what the bucket holds now, and views that skipped different things agree on
 // them as soon as they are exact.
 //
-// A claim is void when at its own revision a live slot, or a ticket before it in
-// the line, had other terms. Like any claim it counts as a slot until it is
-// withdrawn, which only makes the others careful: while the live slots disagree,
-// nobody claims and nobody is refused. A ticket that had other terms than those
-// in force when it came is void as well; its own peer takes it out of the line.
+// A claim is void when at its own revision a live slot had other terms, or, where
+// there was no lease, a ticket before it in the line. Like any claim it counts as a
+// slot until it is withdrawn, which only makes the others careful: while the live
+// slots disagree, nobody claims and nobody is refused. A ticket that had other
+// terms than those in force when it came is void as well; its own peer takes it
+// out of the line.
 
 // strayTime is how long a slot may stay taken by something that holds no slot,
 // before whoever sees it purges it. Who left it there does that much sooner.
@@ -99,33 +101,49 @@ func (p *Pool) configured() bool { return p.naming.Name == "" }
 // terms. Some of them are claims that their peers are about to withdraw.
 func (p *Pool) Disputed() bool { return len(p.held) > 1 }
 
-// disagrees tells whether a claim is under other terms than a live slot, or a
-// ticket that waits before it.
+// disagrees tells whether a claim is under other terms than a live slot, or than
+// a ticket that hinders it.
 func (p *Pool) disagrees(s *Slot) bool {
 	if s.Value.Name == "" {
 		return false
 	}
-	terms, place := s.Value.Terms(), s.place()
+	terms := s.Value.Terms()
 	if _, own := p.held[terms]; len(p.held) > 1 || len(p.held) == 1 && !own {
 		return true
 	}
+	return p.hindered(terms, s.place(), s)
+}
+
+// hindered tells whether a ticket under other terms waits before that place. It
+// hinders nobody where there is a lease under these terms: it had let its turn pass
+// when that was granted, or came later.
+func (p *Pool) hindered(terms, place uint64, claim *Slot) bool {
 	for t := p.line.first; t != nil && t.Revision < place; t = t.next {
 		if t.present() && !t.session.stalled && t.Value.Terms() != terms {
-			return true
+			return !p.leased(terms, claim)
 		}
 	}
 	return false
 }
 
-// judgeTicket finds out whether a ticket that has just come agrees with the
-// terms in force.
-func (w *World) judgeTicket(t *Ticket, inForce uint64) {
-	t.void = t.Value.Name != "" && w.Exact() && inForce != 0 && inForce != t.Value.Terms()
-	t.unsure = !w.Exact()
+// leased tells whether there is a live slot under those terms, other than the
+// given one, that is no claim in doubt.
+func (p *Pool) leased(terms uint64, other *Slot) bool {
+	return slices.ContainsFunc(p.slots, func(s *Slot) bool {
+		return s != nil && s != other && s.counted == terms && (s.claim == nil || !slices.Contains(p.doubted, s))
+	})
 }
 
-// Unsure tells whether the view was not exact when the ticket came, so that it
-// cannot be known whether it is void.
+// judgeTicket finds out whether a ticket that has just come agrees with the
+// terms in force. Those may be about to go, with a claim that is withdrawn.
+func (w *World) judgeTicket(t *Ticket, inForce uint64, now Instant) {
+	disagrees := t.Value.Name != "" && inForce != 0 && inForce != t.Value.Terms()
+	t.unsure = !w.Exact() || disagrees && (t.Pool.Disputed() || t.Pool.InDoubt(now))
+	t.void = disagrees && !t.unsure
+}
+
+// Unsure tells whether the view was not exact when the ticket came, or it was not
+// decided who has the terms, so that it cannot be known whether it is void.
 func (t *Ticket) Unsure() bool { return t.unsure }
 
 // Agreed tells whether all that is in a named pool agrees.

@@ -143,7 +143,7 @@ func (h *namedHistory) claim() {
 		}
 	}
 	v.Incarnation = v.Terms()
-	position, ok := h.naive.choose(pool, v.Ticket, &rules.InFlight{}, v.Limit)
+	position, ok := h.naive.choose(pool, v.Ticket, &rules.InFlight{}, v.Limit, h.stream.instant())
 	if !ok || rapid.IntRange(0, 3).Draw(h.t, "other") == 0 {
 		position = rapid.IntRange(0, 3).Draw(h.t, "position")
 	}
@@ -224,9 +224,9 @@ func (h *namedHistory) checkTerms(p *rules.Pool) {
 func (h *namedHistory) checkTickets(p *rules.Pool) {
 	p.Tickets(func(t *rules.Ticket) bool {
 		e := h.naive.last[t.Key]
-		if t.Unsure() || t.Void() != h.naive.void[e.Revision] || t.Stands() != h.naive.stands(e) || (t.Claim() != nil) != h.naive.served(e) {
-			h.t.Fatalf("ticket %d: void %v, stands %v, claimed %v; want %v, %v, %v", t.Revision, t.Void(), t.Stands(), t.Claim() != nil,
-				h.naive.void[e.Revision], h.naive.stands(e), h.naive.served(e))
+		if t.Unsure() != h.naive.unsure[e.Revision] || t.Void() != h.naive.void[e.Revision] || t.Stands() != h.naive.stands(e) || (t.Claim() != nil) != h.naive.served(e) {
+			h.t.Fatalf("ticket %d: unsure %v, void %v, stands %v, claimed %v; want %v, %v, %v, %v", t.Revision, t.Unsure(), t.Void(), t.Stands(), t.Claim() != nil,
+				h.naive.unsure[e.Revision], h.naive.void[e.Revision], h.naive.stands(e), h.naive.served(e))
 		}
 		return true
 	})

@@ -280,7 +280,7 @@ func (w *World) applyTicket(e entry.Entry, now Instant) {
 		t.at, t.seen = e.Time, now
 		p.line.add(t)
 		w.heard(e.Wait.Session)
-		w.judgeTicket(t, inForce)
+		w.judgeTicket(t, inForce, now)
 		w.derive(p, now)
 	} else {
 		w.expect(p, nil)

@@ -193,7 +193,7 @@ func (h *history) any(kind entry.Kind, is func(entry.Entry) bool) (entry.Entry, 
 // with none.
 func (h *history) claim() {
 	pool := h.pool()
-	position, ok := h.naive.choose(pool, 0, &rules.InFlight{}, h.naive.config(pool).Count)
+	position, ok := h.naive.choose(pool, 0, &rules.InFlight{}, h.naive.config(pool).Count, h.stream.instant())
 	if !ok || rapid.IntRange(0, 2).Draw(h.t, "other") == 0 {
 		position = rapid.IntRange(0, historySlots).Draw(h.t, "position")
 	}
@@ -477,7 +477,7 @@ func (h *history) checkChoice(p *rules.Pool, count int) {
 	flight.Joining = rapid.SampledFrom([]int{0, 0, 1}).Draw(h.t, "joining")
 	for _, revision := range []uint64{0, h.drawTicket(p.ID)} {
 		position, ok := p.Choose(p.Ticket(revision), &flight, count)
-		wantPosition, wantOK := h.naive.choose(p.ID, revision, &flight, count)
+		wantPosition, wantOK := h.naive.choose(p.ID, revision, &flight, count, h.stream.instant())
 		if ok != wantOK || (ok && position != wantPosition) {
 			h.t.Fatalf("choose for %d in %+v: got %d %v, want %d %v", revision, flight, position, ok, wantPosition, wantOK)
 		}

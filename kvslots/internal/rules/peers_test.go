@@ -57,15 +57,19 @@ func TestPeersOfNamedPools(t *testing.T) {
 	}
 }
 
+// The same again, of whom each skips one entry in six. Nobody has a lease too many
+// or under other terms than the others have, or loses it.
 func TestPeersOfNamedPoolsThatSkip(t *testing.T) {
-	t.Skip("a ticket that came while the view lagged is judged by terms that may not have been in force; see seeds 18 and 138")
 	t.Parallel()
 	total, wrong, seed := simulateAll(simKind{named: true})
 	t.Log(total)
 	for _, w := range wrong {
 		t.Errorf("seed %d: %s", seed, w)
 	}
-	if total.skipped == 0 || total.opened == 0 || total.grants == 0 || total.barriers == 0 || total.refused == 0 {
+	if total.skipped == 0 || total.opened == 0 || total.grants == 0 || total.barriers == 0 || total.refused == 0 || total.again == 0 {
 		t.Error("nothing was put to the test")
+	}
+	if total.ill*20 > total.refused {
+		t.Error("more than one in twenty was refused wrongly")
 	}
 }

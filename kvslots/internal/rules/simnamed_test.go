@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"slices"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -11,9 +12,19 @@ import (
 type simNames struct {
 	sessions []entry.Hash            // client sessions that are alive
 	began    int                     // client sessions
-	at       map[uint64]uint64       // the terms in force, by revision
+	at       map[uint64]namedInstant // by revision
 	asked    map[uint64]entry.Naming // of claims, by revision
+	refusals []refusal
 }
+
+// namedInstant is a named pool at one revision.
+type namedInstant struct {
+	terms uint64   // in force
+	live  []uint64 // by fence
+}
+
+// refusal is of somebody who was told that others are there under other terms.
+type refusal struct{ revision, terms uint64 }
 
 // stepNamed lets one thing happen at, or to, a peer.
 func (s *simulation) stepNamed(p *peer) {
@@ -65,7 +76,7 @@ func (s *simulation) noteTerms(e entry.Entry) {
 	if s.names == nil {
 		return
 	}
-	s.names.at[e.Revision] = s.truth.config(simPool).Incarnation
+	s.names.at[e.Revision] = namedInstant{s.truth.config(simPool).Incarnation, s.now().live}
 	if e.Key.Kind == entry.Slot && valid(e) && e.Slot.Fence == 0 {
 		s.names.asked[e.Revision] = e.Slot.Naming
 	}
@@ -93,6 +104,51 @@ func (s *simulation) checkOneTerms(fence uint64) {
 	}
 }
 
+// checkRefusals holds that whoever was refused for his terms was in the way of
+// somebody else's: of a lease, or where there was no slot of one who waited. A
+// claim that came to nothing is neither.
+//
+// Peers that skip refuse some wrongly: for a claim that seems to be good and that
+// its own peer withdraws, for it cannot know that it is; and for a ticket of which
+// they do not know that it is void. Whoever is refused has nothing, and may ask again.
+func (s *simulation) checkRefusals() {
+	if s.names == nil {
+		return
+	}
+	for _, r := range s.names.refusals {
+		at := s.names.at[r.revision]
+		right := len(at.live) == 0 && at.terms != 0 && at.terms != r.terms
+		for _, fence := range at.live {
+			_, granted := s.granted[fence]
+			right = right || granted && s.names.asked[fence].Terms() != r.terms
+		}
+		if !right {
+			s.ill++
+		}
+		if !right && s.whole {
+			s.fail("refused at %d for other terms than %d, in force are %d of %v", r.revision, r.terms, at.terms, at.live)
+		}
+	}
+}
+
+// atRest tells whether nothing is left in a named pool, as all peers see it.
+func (s *simulation) atRest() bool {
+	if s.names == nil {
+		return true
+	}
+	for _, p := range s.peers {
+		if pool := p.pool(); pool != nil && pool.Registered() {
+			return false
+		}
+	}
+	for key, e := range s.stream.last {
+		if key.Kind == entry.Ticket && valid(e) && valid(s.stream.last[sessionKey(key.Session)]) {
+			return false
+		}
+	}
+	return true
+}
+
 // agreeOnTerms holds that no exact view takes a lease for something to be purged.
 func (s *simulation) agreeOnTerms(w *rules.World, p *rules.Pool) {
 	if s.names == nil {
@@ -103,7 +159,7 @@ func (s *simulation) agreeOnTerms(w *rules.World, p *rules.Pool) {
 		owned := slot.Value.Session.IsZero() || (session != nil && session.Present)
 		if s.granted[slot.Fence] == slot.Value.Lease && owned && slot.Stale() {
 			s.stale++
-			s.fail("%d: a lease is stale at %d under %+v, in force are %+v and truly %d", slot.Fence, w.Revision, slot.Value.Naming, p.Naming(), s.names.at[w.Revision])
+			s.fail("%d: a lease is stale at %d under %+v, in force are %+v and truly %d", slot.Fence, w.Revision, slot.Value.Naming, p.Naming(), s.names.at[w.Revision].terms)
 		}
 		return true
 	})
@@ -140,64 +196,142 @@ func (p *peer) gone(b *simBorrow) bool {
 	return !b.session.IsZero() && (s == nil || !s.Present)
 }
 
-// reckonNamed is reckon in a named pool: others may be there under other terms.
+// reckonNamed is reckon in a named pool: others may be there under other terms,
+// also this peer's own, whom the view does not know yet.
 func (p *peer) reckonNamed(b *simBorrow) (pool *rules.Pool, count int, known bool) {
 	pool = p.world.Ensure(simPool)
+	if p.gone(b) || p.mismatch(b) {
+		p.refuseLater(b)
+	}
+	return pool, b.naming.Limit, !p.claimsUnderOtherTerms(b)
+}
+
+// mismatch tells whether others are there under other terms.
+func (p *peer) mismatch(b *simBorrow) bool {
+	pool := p.world.Ensure(simPool)
+	return pool.Registered() && pool.Incarnation() != b.incarnation
+}
+
+func (p *peer) claimsUnderOtherTerms(b *simBorrow) bool {
+	return slices.ContainsFunc(p.borrows, func(other *simBorrow) bool {
+		return other.claiming && other.incarnation != b.incarnation
+	})
+}
+
+func (p *peer) refuseLater(b *simBorrow) {
+	b.refusing, b.refuseBy = true, p.now().Add(1500*time.Millisecond)
+}
+
+// refuse decides about those for whom there seemed to be nothing.
+func (p *peer) refuse() {
+	for _, b := range p.borrows {
+		if !b.refusing || b.over {
+			continue
+		}
+		if !p.world.Exact() {
+			p.wantExact()
+			return
+		}
+		p.refuseOne(b, p.world.Ensure(simPool))
+	}
+}
+
+func (p *peer) refuseOne(b *simBorrow, pool *rules.Pool) {
+	doubt, late := pool.InDoubt(p.now()), p.now() > b.refuseBy
 	switch {
 	case p.gone(b):
 		b.over = true
-	case !pool.Registered() || pool.Incarnation() == b.incarnation:
-		for _, other := range p.borrows {
-			if other.flying && other.incarnation != b.incarnation {
-				return pool, 0, false
-			}
+		return
+	case p.mismatch(b):
+		if late || !doubt && !pool.Disputed() {
+			b.over = true
+			p.refused(b, p.world.Revision)
 		}
-		return pool, b.naming.Limit, true
-	case !p.world.Exact():
-		p.wantExact()
-	case pool.InDoubt(p.now()):
-	default:
+		return
+	}
+	if p.world.Revision >= p.held && p.standing && !p.claimsUnderOtherTerms(b) {
+		if position, ok := pool.Choose(nil, &p.flight, b.naming.Limit); ok {
+			b.refusing = !p.take(b, position)
+			return
+		}
+	}
+	if b.waits && p.standing {
+		b.refusing = false
+		p.join(b)
+	} else if !b.waits && (late || !doubt && pool.InUse() >= b.naming.Limit) {
 		b.over = true
-		p.refuse(b)
-	}
-	return pool, 0, false
-}
-
-// refuse tells somebody that others are there under other terms.
-func (p *peer) refuse(b *simBorrow) {
-	p.sim.refused++
-	if at := p.sim.names.at[p.world.Revision]; !p.sim.draining && (at == 0 || at == b.incarnation) {
-		p.sim.ill++
-		p.sim.fail("refused at %d for other terms than %+v, in force are %d", p.world.Revision, b.naming, at)
 	}
 }
 
-// dismissNamed refuses those whose ticket came under other terms, and lets go of
-// those whose session has ended.
-func (p *peer) dismissNamed() {
+// refused notes that somebody was told that others were there under other terms.
+// While it drains, claims stay in doubt for longer than anybody waits for them.
+func (p *peer) refused(b *simBorrow, revision uint64) {
+	p.sim.counts.refused++
+	if !p.sim.draining {
+		p.sim.names.refusals = append(p.sim.names.refusals, refusal{revision, b.incarnation})
+	}
+}
+
+// seat decides about those whose ticket has come to stand in the line, and lets go
+// of those whose session has ended.
+func (p *peer) seat() {
 	for _, b := range p.borrows {
-		if b.ticket == 0 || b.claiming {
+		if b.ticket == 0 || b.claiming || b.over {
+			b.fresh = b.fresh && !b.claiming
 			continue
 		}
 		t := p.pool().Ticket(b.ticket)
 		switch {
-		case b.promoted && (t == nil || !t.Stands()), p.gone(b):
+		case b.promoted:
+			b.over = t == nil || !t.Stands()
+		case p.gone(b):
 			b.over = true
-			if !b.promoted {
-				p.leaveLine(b)
-			}
-		case t == nil || !t.Void() || b.promoted:
-		case !p.world.Exact():
-			p.wantExact()
-		default:
 			p.leaveLine(b)
-			b.over = true
+		case b.fresh && b.name.key.Session != p.self: // its presence is gone, and perhaps it is
+			p.leaveLine(b)
+		case b.fresh && t != nil:
+			p.seatOne(b, t)
 		}
+	}
+	p.enqueued = slices.DeleteFunc(p.enqueued, p.stays)
+}
+
+func (p *peer) seatOne(b *simBorrow, t *rules.Ticket) {
+	switch {
+	case t.Unsure() && !p.world.Exact():
+		p.wantExact()
+	case t.Unsure() && !p.pool().Agreed():
+		p.sim.again++
+		p.leaveLine(b)
+	case t.Void():
+		b.over = true
+		p.leaveLine(b)
+		p.refused(b, t.Revision)
+	default:
+		b.fresh = false
 	}
 }
 
-// seatKnown tells whether a ticket is a good one.
-func (p *peer) seatKnown(t *rules.Ticket) bool { return !t.Void() }
+// stays decides about a client session's ticket in the same way, once it is seen.
+// One that is to come again is left to its session.
+func (p *peer) stays(name simName) (decided bool) {
+	if name.revision > p.world.Revision {
+		return false
+	}
+	t := p.pool().Ticket(name.revision)
+	switch {
+	case t == nil:
+	case t.Unsure() && !p.world.Exact():
+		p.wantExact()
+		return false
+	case t.Void(), t.Unsure() && !p.pool().Agreed():
+		p.later(marker(t.Key), t.Revision, nil)
+		if t.Void() {
+			p.refused(&simBorrow{incarnation: t.Value.Incarnation}, t.Revision)
+		}
+	}
+	return true
+}
 
 // enqueue draws a ticket for a client session.
 func (p *peer) enqueue() {
@@ -206,8 +340,16 @@ func (p *peer) enqueue() {
 	if session.IsZero() || (p.pool() != nil && p.pool().TicketAt(key) != nil) {
 		return
 	}
-	e := enqueued(namedTicket(key, p.sim.lease(), simNaming(p.sim.rng.IntN(3)/2)), p.self)
-	p.later(e, p.sim.stream.revision(key), nil)
+	naming := simNaming(p.sim.rng.IntN(3) / 2)
+	if p.mismatch(&simBorrow{incarnation: naming.Terms()}) {
+		return
+	}
+	e := enqueued(namedTicket(key, p.sim.lease(), naming), p.self)
+	p.later(e, p.sim.stream.revision(key), func(revision uint64, ok bool) {
+		if ok {
+			p.enqueued = append(p.enqueued, simName{key, revision})
+		}
+	})
 }
 
 // promote claims for the enqueued tickets whose turn it is. Two peers may do so
@@ -242,12 +384,6 @@ func (p *peer) sweepStrays() {
 	if !p.sim.draining {
 		return
 	}
-	p.pool().Tickets(func(t *rules.Ticket) bool {
-		if t.Void() && t.Value.Enqueued() {
-			p.later(marker(t.Key), t.Revision, nil)
-		}
-		return true
-	})
 	p.pool().Slots(func(s *rules.Slot) bool {
 		if s.Stale() {
 			p.sweep(s)

@@ -29,6 +29,7 @@ type peer struct {
 	standing  bool // the presence is in the view
 	names     []simName
 	named     int
+	enqueued  []simName // tickets of client sessions that this peer has drawn, and not seen yet
 }
 
 // simName is a ticket's name that can be used again.
@@ -57,8 +58,11 @@ type simBorrow struct {
 	over        bool
 
 	naming   entry.Naming // of a named pool
-	session  entry.Hash   // the client session it is for, if any
-	promoted bool         // its ticket is the session's own
+	fresh    bool         // its ticket has just come to be seen, and may be void
+	refusing bool         // it is refused when it is certain that there is nothing for it
+	refuseBy rules.Instant
+	session  entry.Hash // the client session it is for, if any
+	promoted bool       // its ticket is the session's own
 }
 
 func newPeer(s *simulation, number int) *peer {
@@ -290,7 +294,8 @@ func (p *peer) advance() {
 	p.dismiss()
 	p.judge()
 	if p.sim.names != nil {
-		p.dismissNamed() // who was claiming before
+		p.seat() // who was claiming before
+		p.refuse()
 	}
 	if p.world.Revision >= p.held && p.standing {
 		p.promote()
@@ -314,7 +319,9 @@ func (p *peer) observe() {
 		if t := p.pool().TicketAt(b.name.key); t != nil && t.Value.Lease == b.lease && t.Revision > b.above {
 			b.joining, b.ticket = false, t.Revision
 			p.flight.Joining--
-			if b.name.key.Session != p.self {
+			if p.sim.names != nil {
+				b.fresh = true
+			} else if b.name.key.Session != p.self {
 				p.leaveLine(b)
 			}
 		} else if b.acked != 0 && b.acked <= p.world.Revision { // it was purged before it was seen
@@ -328,7 +335,7 @@ func (p *peer) observe() {
 // dismiss sends those back to the queue whose pool is gone.
 func (p *peer) dismiss() {
 	if p.sim.names != nil {
-		p.dismissNamed()
+		p.seat()
 		return
 	}
 	var incarnation uint64
@@ -348,6 +355,7 @@ func (p *peer) dismiss() {
 // leaveLine drops a borrower's ticket; its name can be used again.
 func (p *peer) leaveLine(b *simBorrow) {
 	name := b.name
+	b.fresh = false
 	if b.promoted {
 		p.later(marker(name.key), b.ticket, nil)
 		b.ticket = 0
@@ -438,9 +446,6 @@ func (p *peer) serveLine() {
 		if i < 0 {
 			continue
 		}
-		if !p.seatKnown(t) {
-			return
-		}
 		position, ok := p.pool().Choose(t, &p.flight, p.pool().Count())
 		if !ok || !p.take(p.borrows[i], position) {
 			return
@@ -451,11 +456,11 @@ func (p *peer) serveLine() {
 // serveQueue decides about those who have just come, in their order.
 func (p *peer) serveQueue() {
 	for _, b := range p.borrows {
-		if b.ticket != 0 || b.joining || b.claiming || b.over {
+		if b.ticket != 0 || b.joining || b.claiming || b.refusing || b.over {
 			continue
 		}
 		pool, count, known := p.reckon(b)
-		if b.over {
+		if b.over || b.refusing {
 			continue
 		}
 		if !known {
@@ -471,6 +476,8 @@ func (p *peer) serveQueue() {
 			return
 		case b.waits:
 			p.join(b)
+		case p.sim.names != nil:
+			p.refuseLater(b)
 		default:
 			b.over = true
 		}

@@ -170,7 +170,7 @@ func wantWhole(t *testing.T, w *rules.World, p *rules.Pool, now rules.Instant) {
 		t.Fatalf("in use: %d, full: %v; want %v of %d", p.InUse(), p.Full(), live, p.Count())
 	}
 	wantLine(t, p)
-	if position, ok := p.Choose(nil, &rules.InFlight{}, p.Count()); ok && (live[position] || position >= p.Count() || p.Full()) {
+	if position, ok := p.Choose(nil, &rules.InFlight{}, p.Count()); ok && (live[position] || position >= p.Count() || p.Full() || p.Disputed()) {
 		t.Fatalf("position %d chosen of %v of %d", position, live, p.Count())
 	}
 	if p.InDoubt(now) && len(live) == 0 {
@@ -210,7 +210,7 @@ func wantLine(t *testing.T, p *rules.Pool) {
 	}
 	last = 0
 	for _, k := range p.Able() {
-		if !known[k] || k.Revision <= last || p.Full() {
+		if !known[k] || k.Revision <= last || p.Full() || p.Disputed() {
 			t.Fatalf("ticket %d is able", k.Revision)
 		}
 		last = k.Revision

@@ -33,12 +33,13 @@ type Slot struct {
 // Live tells whether the slot is lent: taken, under the pool's incarnation of
 // now, by a client session that is alive, if it is one's.
 //
-// A slot of a named pool is lent whatever its terms: see Pool.Disputed.
+// A slot of a named pool is lent whatever its terms: see Pool.Disputed. One without
+// a name that stands there is somebody else's hand.
 func (s *Slot) Live() bool {
 	if s.Value.Name != "" {
 		return s.Taken && s.owned()
 	}
-	return s.Taken && s.Pool.knows(s.Value.Incarnation) && s.owned()
+	return s.Taken && s.Pool.configured() && s.Pool.knows(s.Value.Incarnation) && s.owned()
 }
 
 // owned tells whether the slot's client session is alive, if it has one.

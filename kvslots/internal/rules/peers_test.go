@@ -73,3 +73,13 @@ func TestPeersOfNamedPoolsThatSkip(t *testing.T) {
 		t.Error("more than one in twenty was refused wrongly")
 	}
 }
+
+// And the same when they do not learn of it: their grants go wrong.
+func TestPeersOfNamedPoolsThatIgnoreGaps(t *testing.T) {
+	t.Parallel()
+	total, _, _ := simulateAll(simKind{named: true, blind: true})
+	t.Log(total)
+	if total.overIssued+total.unfair == 0 {
+		t.Error("no wrong grant was found: the test has no teeth")
+	}
+}

@@ -35,9 +35,9 @@ func (s *simulation) stepNamed(p *peer) {
 		p.send()
 	case n < 25+2*p.speed:
 		p.read()
-	case n < 76:
+	case n < 74:
 		p.borrow(s.rng.IntN(3) > 0)
-	case n < 86:
+	case n < 80:
 		p.giveBack()
 	case n < 89:
 		p.renew()
@@ -175,7 +175,7 @@ func (p *peer) ask(b *simBorrow) {
 }
 
 func simNaming(n int) entry.Naming {
-	return []entry.Naming{{Name: "x", Limit: 2}, {Name: "x", Limit: 1, Lock: true}}[n]
+	return []entry.Naming{{Name: "x", Limit: 3}, {Name: "x", Limit: 1, Lock: true}}[n]
 }
 
 // client is one of the client sessions that the view holds to be alive, or none.

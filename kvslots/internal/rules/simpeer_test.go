@@ -199,7 +199,7 @@ func (p *peer) presenceSeen(e entry.Entry) {
 	}
 	p.newPresence()
 	for _, b := range p.borrows {
-		if b.ticket != 0 && !b.claiming {
+		if b.ticket != 0 && !b.claiming && !b.promoted {
 			p.leaveLine(b)
 		}
 	}

@@ -32,6 +32,7 @@ type borrow struct {
 	ticket      uint64 // its place in the line; 0 when it has none
 	ticketAcked uint64 // the same, once acknowledged
 	ticketStood uint64 // what is known to stand under the key of an enqueued ticket
+	outlived    uint64 // an enqueued ticket that it took out of the line itself
 	promoted    uint64 // the enqueued ticket that is claimed for
 	name        ticketName
 	claim       claim

@@ -192,10 +192,6 @@ func (b *bucket) decide(lp *local, op *borrow, s *rules.Slot) {
 			b.finish(lp, op, lease, nil)
 			return
 		}
-		// To the others it was served; it has to stand in line anew.
-		if op.ticket != 0 && op.manner != promotes {
-			b.dropTicket(lp, op)
-		}
 	}
 	b.stats.voids++
 	b.unclaim(lp, op)

@@ -18,6 +18,10 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 		t := p.Ticket(op.ticket)
 		switch {
 		case op.over || op.manner == waits && lp.waiting[op.ticket] != op:
+		case op.manner == waits && op.name.session != b.self.id && b.self.revision != 0: // its presence is gone
+			delete(lp.waiting, op.ticket)
+			b.dropTicket(lp, op)
+			b.join(lp, op)
 		case t == nil && op.manner == enqueues: // its session has ended
 			op.ticket = 0
 			lp.queue = append(lp.queue, op)
@@ -27,6 +31,7 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 			b.wantExactFor(lp.id)
 		case t.Unsure() && !p.Agreed(): // who was first cannot be known: it comes again
 			delete(lp.waiting, op.ticket)
+			op.outlived = op.ticket
 			b.dropTicket(lp, op)
 			lp.queue = append(lp.queue, op)
 		case t.Void():
@@ -34,10 +39,6 @@ func (b *bucket) seat(lp *local, p *rules.Pool) {
 		case op.manner == enqueues:
 			op.ticket = 0 // it stays
 			b.finish(lp, op, nil, nil)
-		case op.name.session != b.self.id && b.self.revision != 0: // its presence is gone
-			delete(lp.waiting, op.ticket)
-			b.dropTicket(lp, op)
-			b.join(lp, op)
 		default:
 			if b.world.Exact() {
 				op.sawFull = op.sawFull || (p.Full() && !p.InDoubt(b.now()))
@@ -153,6 +154,9 @@ func (b *bucket) enqueuedBefore(op *borrow) bool {
 	state := b.stateOfEnqueued(op.pool, op.session)
 	if state.ticket != 0 {
 		op.ticketStood = state.ticket
+	}
+	if state.standing == queued && state.ticket == op.outlived {
+		return false
 	}
 	return state.standing == queued || state.standing == served
 }

@@ -203,7 +203,7 @@ func (w *World) applyConfig(e entry.Entry) {
 func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
-	held, granted := s.Value, s.Verdict() == Good
+	held := s.Value
 	if e.Previous > s.Revision {
 		p.doubtTickets(e.Previous, now)
 	}
@@ -238,11 +238,7 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 		}
 	}
 	if t := p.Ticket(held.Ticket); t != nil && held.Ticket != s.Value.Ticket && t.claim == s {
-		if granted { // the purge that said so may have been skipped
-			p.line.remove(t)
-		} else {
-			t.claim = nil // a claim that was void: its ticket stands again
-		}
+		t.claim = nil // a claim that was void: its ticket stands again
 	}
 	p.reindex(s)
 	w.derive(p, now)

@@ -28,6 +28,19 @@ type peer interface {
 
 var _ = []peer{(*kvslots.Store)(nil), (*kvslots.Client)(nil)}
 
+// locker is what a Store and a Client have in common for sessions.
+type locker interface {
+	Ping(ctx context.Context, session string) error
+	EndSession(ctx context.Context, session string) error
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
+	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (kvslots.Grant, bool, error)
+	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
+	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
+	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
+}
+
+var _ = []locker{(*kvslots.Store)(nil), (*kvslots.Client)(nil)}
+
 // dial opens a store, a gateway in front of it, and a client of that.
 func dial(t *testing.T) (*kvslots.Client, *gateway.Lending) {
 	t.Helper()
@@ -37,7 +50,9 @@ func dial(t *testing.T) (*kvslots.Client, *gateway.Lending) {
 		t.Fatal(err)
 	}
 	lending := gateway.NewLending()
-	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{Pools: store, Lending: lending})
+	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
+		Pools: store, Sessions: store, Turns: gateway.NewTurns(), Lending: lending,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

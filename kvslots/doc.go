@@ -5,6 +5,10 @@
 // line for one. Each slot is one key of a JetStream key-value bucket, taken by
 // compare-and-swap.
 //
+// Locks and semaphores by name need no registration. They are held by sessions,
+// which end when they are not used for a while, and what they hold with them:
+// see Store.CreateSession, Store.Acquire, and Store.Enqueue with Store.Wait.
+//
 // # Roles
 //
 // Every Store is an equal peer: there is no owner and no leader but JetStream's

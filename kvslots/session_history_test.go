@@ -249,11 +249,11 @@ func (u *user) token(key int) string {
 
 // Sessions at three peers do random things to locks and semaphores, and die: the
 // history is one that a single lock server could have had.
-func TestSessionsManyDoors(t *testing.T) { runKeyHistory(t, nil, nil) }
+func TestSessionsManyDoors(t *testing.T) { runKeyHistory(t, nil, 1, nil) }
 
 // Sessions at peers whose watch is held back and skips, too.
 func TestSessionsAtLaggingPeers(t *testing.T) {
-	runKeyHistory(t, nil, func(peer int, r *rand.Rand) hook {
+	runKeyHistory(t, nil, 1, func(peer int, r *rand.Rand) hook {
 		if peer == 0 {
 			return nil
 		}
@@ -261,19 +261,25 @@ func TestSessionsAtLaggingPeers(t *testing.T) {
 	})
 }
 
-func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, between func(peer int, r *rand.Rand) hook) {
+// Sessions on a cluster that replicates the bucket.
+func TestSessionsReplicated(t *testing.T) {
+	cluster := kvslotstest.StartCluster(t)
+	runKeyHistory(t, func(int) *nats.Conn { return cluster.Connect() }, 3, nil)
+}
+
+func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int, between func(peer int, r *rand.Rand) hook) {
 	t.Logf("seed %d", *historySeed)
 	if connect == nil {
 		srv := kvslotstest.Start(t, "")
 		connect = func(int) *nats.Conn { return srv.Connect() }
 	}
-	h := &keyHistory{t: t, lagging: between != nil, start: time.Now(), ids: map[int]string{}}
+	h := &keyHistory{t: t, lagging: between != nil || replicas > 1, start: time.Now(), ids: map[int]string{}}
 	for i := range 3 {
 		var hook hook
 		if between != nil {
 			hook = between(i, rand.New(rand.NewPCG(*historySeed, uint64(1000+i))))
 		}
-		s, err := open(t.Context(), connect(i), Config{}, hook)
+		s, err := open(t.Context(), connect(i), Config{Replicas: replicas}, hook)
 		if err != nil {
 			t.Fatal(err)
 		}

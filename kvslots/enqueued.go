@@ -43,7 +43,7 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 	var e enqueued
 	var slot *rules.Slot
 	b.world.EachSlotOf(session, func(s *rules.Slot) bool {
-		if s.Pool == p && s.Live() && s.Value.Unseen && !withdrawn(s, b.now()) {
+		if s.Pool == p && s.Live() && s.Value.Unseen {
 			slot = s
 		}
 		return slot == nil
@@ -65,15 +65,10 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 	case t == nil || t.Void():
 	case t.Value.Spent:
 		e.standing = spent
-	case t.Stands() || withdrawn(t.Claim(), b.now()):
+	case t.Stands():
 		e.standing = queued
 	}
 	return e
-}
-
-// withdrawn tells whether a claim is void, and its peer about to take it back.
-func withdrawn(s *rules.Slot, now rules.Instant) bool {
-	return s != nil && s.Verdict() == rules.Void && s.InDoubt(now)
 }
 
 // await is one who waits for what its session enqueued for.
@@ -260,7 +255,10 @@ func (w *await) take(ctx context.Context, b *bucket, e enqueued) (*Lease, error)
 // notEnqueued tells whether a session may enqueue.
 func (b *bucket) notEnqueued(ctx context.Context, op *borrow) error {
 	before := false
-	err := b.ask(ctx, func() bool { before = b.enqueuedBefore(op); return true })
+	err := b.ask(ctx, func() bool {
+		before = b.enqueuedBefore(op)
+		return !b.stateOfEnqueued(op.pool, op.session).doubtful
+	})
 	if err == nil && before {
 		err = ErrAlreadyEnqueued
 	}

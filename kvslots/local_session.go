@@ -11,12 +11,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-const (
-	sessionRetry = 100 * time.Millisecond // after a refresh that was not written
-
-	// sessionSlip is how much a session's end may be early.
-	sessionSlip = 5 * time.Millisecond
-)
+const sessionRetry = 100 * time.Millisecond // after a refresh that was not written
 
 // localSession is what this peer has to do with one client session. It is there for
 // as long as the session is used here.
@@ -99,7 +94,7 @@ func (b *bucket) attend(c *localSession) {
 		c.touched = now
 	}
 	due := max(s.Seen.Add(idle/3), c.resting)
-	switch needed := c.touched.Add(idle) > s.Seen.Add(s.Value.Left()+sessionSlip); {
+	switch needed := c.touched.Add(idle) > s.Seen.Add(s.Value.Left()); {
 	case now < due && (needed || c.calls > 0):
 		b.wakeSession(c, time.Duration(due-now))
 	case needed:

@@ -155,8 +155,8 @@ func (b *bucket) enqueuedBefore(op *borrow) bool {
 	if state.ticket != 0 {
 		op.ticketStood = state.ticket
 	}
-	if state.standing == queued && state.ticket == op.outlived {
-		return false
+	if state.standing == queued && (state.doubtful || state.ticket == op.outlived) {
+		return false // it was made sure of before; the claim may be the borrower's own
 	}
 	return state.standing == queued || state.standing == served
 }

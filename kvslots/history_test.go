@@ -21,7 +21,7 @@ import (
 
 var (
 	historyTime = flag.Duration("history", 10*time.Second, "how long the histories that are checked for linearizability last")
-	checkTime   = flag.Duration("check", 20*time.Second, "how long a history may be checked before that is given up")
+	checkTime   = flag.Duration("check", 10*time.Second, "how long a history may be checked before that is given up")
 	historySeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 )
 

@@ -139,7 +139,10 @@ func TestArrivalOrder(t *testing.T) {
 }
 
 func arrivalOrder(t *testing.T, r Resource, freed int) {
-	const sessions = 100
+	sessions := 40
+	if os.Getenv("KVSLOTS_SOAK") != "" {
+		sessions = 100
+	}
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
 	random := rand.New(rand.NewPCG(*historySeed, 1))
@@ -196,7 +199,7 @@ func arrivalOrder(t *testing.T, r Resource, freed int) {
 // A waiter gives up just when its turn comes: the slot goes to it or to the next
 // in line, never to both, and is never lost.
 func TestCancelRacesGrant(t *testing.T) {
-	cancelsRaceGrants(t, rounds(), false)
+	cancelsRaceGrants(t, rounds()/2, false)
 }
 
 func rounds() int {
@@ -206,7 +209,7 @@ func rounds() int {
 	case testing.Short():
 		return 60
 	}
-	return 200
+	return 120
 }
 
 // TestCancelRacesGrantElsewhere is that, with releases at other peers than those

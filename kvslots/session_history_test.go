@@ -75,6 +75,8 @@ type user struct {
 	rand    *rand.Rand
 	session int
 	secret  string
+	begun   time.Time
+	idle    time.Duration
 	keys    []int // that it uses
 	held    []keyInput
 	queued  []int
@@ -83,11 +85,11 @@ type user struct {
 func (u *user) store() *Store { return u.stores[u.rand.IntN(len(u.stores))] }
 
 func (u *user) begin() {
-	idle := time.Minute
+	u.begun, u.idle = time.Now(), time.Minute
 	if u.rand.IntN(4) == 0 {
-		idle = time.Second
+		u.idle = time.Second
 	}
-	secret, err := u.store().CreateSession(u.t.Context(), idle, "")
+	secret, err := u.store().CreateSession(u.t.Context(), u.idle, "")
 	if err != nil {
 		u.t.Error(err)
 		return
@@ -104,7 +106,7 @@ func (u *user) begin() {
 func (u *user) end() {
 	call, store := time.Now(), u.store()
 	in := keyInput{op: opEnd, session: u.session}
-	if idle := u.idleTime(); idle == time.Second && u.rand.IntN(2) == 0 {
+	if u.idle == time.Second && u.rand.IntN(2) == 0 && u.stores[0].bucket.has(u.secret) {
 		for u.stores[0].bucket.has(u.secret) {
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -113,16 +115,9 @@ func (u *user) end() {
 	}
 	err := store.EndSession(u.t.Context(), u.secret)
 	u.everywhere(call, in, keyOutput{err: sentinel(err)})
-}
-
-func (u *user) idleTime() time.Duration {
-	b := u.stores[0].bucket
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if s := b.world.Session(sessionHash(u.secret)); s != nil {
-		return s.Value.Idle.Duration()
+	if errors.Is(err, ErrSessionGone) && u.idle == time.Second { // where nothing went on for so long, it may have ended by itself
+		u.everywhere(u.begun, in, keyOutput{err: errEither})
 	}
-	return 0
 }
 
 func (b *bucket) has(session string) bool {
@@ -151,7 +146,7 @@ func (u *user) run(until time.Time) {
 		u.begin()
 		ended := make(chan struct{})
 		if u.rand.IntN(3) == 0 { // somebody else ends it, while it is being used
-			other := &user{u.keyHistory, 1000 + u.id, rand.New(rand.NewPCG(*historySeed, u.rand.Uint64())), u.session, u.secret, u.keys, nil, nil}
+			other := &user{u.keyHistory, 1000 + u.id, rand.New(rand.NewPCG(*historySeed, u.rand.Uint64())), u.session, u.secret, u.begun, u.idle, u.keys, nil, nil}
 			go func() {
 				defer close(ended)
 				time.Sleep(time.Duration(other.rand.IntN(60)) * time.Millisecond)

@@ -20,6 +20,8 @@ func TestSoak(t *testing.T) {
 		*historySeed++
 		t.Run(fmt.Sprintf("many doors %d", round), TestOneSemaphoreManyDoors)
 		t.Run(fmt.Sprintf("lagging views %d", round), TestLaggingViews)
+		t.Run(fmt.Sprintf("sessions %d", round), TestSessionsManyDoors)
+		t.Run(fmt.Sprintf("sessions at lagging peers %d", round), TestSessionsAtLaggingPeers)
 	}
 	t.Run("boundary storm", TestBoundaryStorm)
 }

@@ -62,10 +62,10 @@ func (b *bucket) stateOfEnqueued(pool, session entry.Hash) enqueued {
 		b.wantExactFor(pool)
 	case slot != nil:
 		e.standing = served
-	case t == nil || t.Void():
+	case t == nil:
 	case t.Value.Spent:
 		e.standing = spent
-	case t.Stands():
+	case t.Stands() || t.Void(): // its own peer takes out what is void, or knows better
 		e.standing = queued
 	}
 	return e
@@ -244,10 +244,14 @@ func (w *await) take(ctx context.Context, b *bucket, e enqueued) (*Lease, error)
 		}
 		return nil, err
 	}
-	if err == nil {
-		b.mu.Lock()
-		b.consume(w.pool, w.session)
-		b.mu.Unlock()
+	if lease != nil && e.ticket != 0 {
+		// Before anybody can give the slot back: a view that skipped its purge
+		// would take the ticket for one that stands again.
+		if a, err := b.put1(ctx, purge(ticketOfSession(w.pool, w.session), e.ticket, 0)); err != nil || a.err != nil {
+			b.mu.Lock()
+			b.consume(w.pool, w.session)
+			b.mu.Unlock()
+		}
 	}
 	return lease, err
 }

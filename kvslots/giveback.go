@@ -160,6 +160,7 @@ func (b *bucket) renew(ctx context.Context, w wanted, lease uuid.UUID, ttl time.
 			if renewed != nil || err != nil {
 				return renewed, err
 			}
+			w.unseen, change = false, nil // that much has been written
 			continue
 		}
 		if err := b.afterConflict(ctx, id, a); err != nil {

@@ -31,9 +31,11 @@ func (b *bucket) sendTicket(lp *local, op *borrow) {
 	value := entry.TicketValue{
 		Session: op.name.session, Lease: op.hash, Incarnation: op.incarnation,
 		Wait: entry.Span(max(op.wait, time.Millisecond)), Naming: op.naming,
+		Owner: op.session,
 	}
 	lives := op.wait
 	if op.manner == enqueues { // it stands for as long as its session lives
+		value.Owner = entry.Hash{}
 		value.TTL, value.Peer, value.Wait = entry.Span(op.ttl), b.self.id, entry.Span(entry.MaxSpan)
 		lives = entry.MaxSpan
 	}

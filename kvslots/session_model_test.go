@@ -333,7 +333,7 @@ func explainKey(history []porcupine.Operation, check func(porcupine.Model, []por
 		fmt.Fprintf(&text, "%d operations, %d explained, then %v\n", len(part), len(longest), state)
 		for _, i := range order {
 			op := part[i]
-			if op.Return < stuck-20e6 || op.Call > stuck+5e6 {
+			if op.Return < stuck-400e6 || op.Call > stuck+5e6 {
 				continue
 			}
 			mark := " "

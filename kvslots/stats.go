@@ -40,7 +40,7 @@ type HolderStats struct {
 
 // WaiterStats is a place in a line.
 type WaiterStats struct {
-	Owner  uint64 // of its session, or of the gateway that waits for one
+	Owner  uint64 // as a holder's
 	Waited time.Duration
 }
 
@@ -114,11 +114,19 @@ func nameStats(p *rules.Pool, now rules.Instant) NameStats {
 	})
 	p.Tickets(func(t *rules.Ticket) bool {
 		if t.Stands() {
-			stats.Waiters = append(stats.Waiters, WaiterStats{Owner: ownerNumber(t.Value.Session), Waited: max(0, now.Sub(t.Seen()))})
+			stats.Waiters = append(stats.Waiters, WaiterStats{Owner: ownerNumber(ownerOf(t)), Waited: max(0, now.Sub(t.Seen()))})
 		}
 		return true
 	})
 	return stats
+}
+
+// ownerOf is the session that a ticket is for.
+func ownerOf(t *rules.Ticket) entry.Hash {
+	if !t.Value.Owner.IsZero() {
+		return t.Value.Owner
+	}
+	return t.Value.Session
 }
 
 // ownerNumber tells sessions apart. It is no more of a secret than the hash that

@@ -74,6 +74,10 @@ func (d *Dialect) hand(w http.ResponseWriter, r *http.Request, call locking.Call
 	if err := d.desk.TakeBack(context.WithoutCancel(r.Context()), call, outcome.Grant); err != nil {
 		d.log.Warn().Err(err).Msg("a grant whose client hung up could not be released; it ends by its ttl")
 	}
+	if gone { // nobody reads it; the log and the metrics are to say what became of the request
+		status := wire.CodeOf(context.Canceled)
+		_ = jsonhttp.Answer(w, status.Code, status.Failure())
+	}
 }
 
 // stats answers GET /v1/stats (dflockd, "Stats").

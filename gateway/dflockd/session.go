@@ -18,9 +18,14 @@ func (d *Dialect) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if jsonhttp.HungUp(r) || jsonhttp.Answer(w, http.StatusOK, session) != nil {
-		// Nobody knows the id. If it cannot be ended it ends by being idle.
-		_ = d.desk.End(context.WithoutCancel(r.Context()), session.ID)
+	gone := jsonhttp.HungUp(r)
+	if !gone && jsonhttp.Answer(w, http.StatusOK, session) == nil {
+		return nil
+	}
+	// Nobody knows the id. If it cannot be ended it ends by being idle.
+	_ = d.desk.End(context.WithoutCancel(r.Context()), session.ID)
+	if gone {
+		return context.Canceled
 	}
 	return nil
 }

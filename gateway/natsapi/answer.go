@@ -3,7 +3,6 @@ package natsapi
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 
@@ -21,7 +20,7 @@ func (s *Service) answer(r *request, answer any, err error) {
 	if err != nil {
 		r.count.failed.Add(1)
 		status := r.statusOf(err)
-		if status.Code >= http.StatusInternalServerError && !status.Retry {
+		if status.Failed() {
 			s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
 		}
 		message, err = r.failure(status)

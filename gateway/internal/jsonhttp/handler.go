@@ -30,7 +30,7 @@ func HandleAs(statusOf wire.Lookup, log zerolog.Logger, handler Handler) http.Ha
 			return
 		}
 		status := statusOf(err)
-		if status.Code >= http.StatusInternalServerError && !status.Retry {
+		if status.Failed() {
 			log.Error().Err(err).Int("status", status.Code).Msg("request failed")
 		}
 		if errors.Is(err, wire.ErrTooSlow) {

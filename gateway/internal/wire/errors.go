@@ -43,6 +43,12 @@ type Status struct {
 	Text   string // holds nothing that the client sent, and nothing of ours
 	Detail string // likewise; only where Text is a code
 	Retry  bool   // whether to say in how many seconds to try again
+	Capped bool   // a cap that the operator set refused it, which is no failure
+}
+
+// Failed tells whether it is our fault, and for the log.
+func (s Status) Failed() bool {
+	return s.Code >= http.StatusInternalServerError && !s.Retry && !s.Capped
 }
 
 // Failure is the body that says so.

@@ -47,6 +47,7 @@ type TicketValue struct {
 	TTL   Span `json:"ttl_ms,omitempty"` // of the lease to come, for whoever claims it for a client session
 	Peer  Hash `json:"peer,omitzero"`    // the presence of the peer that is to claim for a client session
 	Spent bool `json:"spent,omitempty"`  // its turn has come and gone: it stands in no line any more
+	Owner Hash `json:"owner,omitzero"`   // the client session that a peer waits for
 }
 
 // Enqueued tells whether the ticket is a client session's own, which any peer

@@ -1,7 +1,6 @@
 package kvslots
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -29,19 +28,6 @@ func (b *bucket) dump() string {
 		fmt.Fprintf(&s, "    count %d in use %d waiting %d able %d\n", p.Count(), p.InUse(), p.Waiting(), len(p.Able()))
 		p.Slots(func(x *rules.Slot) bool {
 			fmt.Fprintf(&s, "    slot %d rev %d live %v ticket %d verdict %v\n", x.Position, x.Revision, x.Live(), x.Value.Ticket, x.Verdict())
-			return true
-		})
-		if dumpTickets := false; !dumpTickets {
-			continue
-		}
-		p.Tickets(func(x *rules.Ticket) bool {
-			fmt.Fprintf(&s, "    ticket %d of %s mine %v stands %v void %v %+v\n", x.Revision, x.Key.Session, x.Key.Session == b.self.id, x.Stands(), x.Void(), x.Value)
-			m, err := b.stream.GetLastMsgForSubject(context.Background(), subjectPrefix+x.Key.String())
-			if err != nil {
-				fmt.Fprintln(&s, "      stream:", err)
-			} else {
-				fmt.Fprintln(&s, "      stream:", m.Sequence, m.Header, string(m.Data))
-			}
 			return true
 		})
 	}

@@ -216,3 +216,6 @@ func (w *World) EachAble(yield func(*Pool) bool) {
 		}
 	}
 }
+
+// Named is the number of named pools that are held or waited for.
+func (w *World) Named() int { return w.named }

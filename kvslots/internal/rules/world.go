@@ -142,22 +142,6 @@ func (w *World) learn(e entry.Entry) {
 	p.skipped(held, e.Previous)
 }
 
-// learnOf notes that a session had been there before the view came to know it:
-// what it has was taken for nothing meanwhile. One that was known to be alive has
-// been alive all the time, for an id is used once.
-func (w *World) learnOf(e entry.Entry) {
-	s := w.sessions[e.Key.Session]
-	if s == nil || s.Present {
-		return
-	}
-	for slot := range s.slots {
-		slot.Pool.skipped(0, e.Previous)
-	}
-	for t := range s.tickets {
-		t.Pool.skipped(0, e.Previous)
-	}
-}
-
 // closeOpen judges what had to be left open, if the view is exact now.
 func (w *World) closeOpen(now Instant) {
 	if !w.Exact() {
@@ -249,19 +233,6 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	w.touch(p)
 }
 
-// own notes whose client session's slot it is.
-func (w *World) own(s *Slot, session entry.Hash) {
-	if s.session != nil {
-		delete(s.session.slots, s)
-		w.left(s.session)
-		s.session = nil
-	}
-	if !session.IsZero() {
-		s.session = w.session(session)
-		s.session.slots[s] = struct{}{}
-	}
-}
-
 func (w *World) applyTicket(e entry.Entry, now Instant) {
 	p := w.pool(e.Key.Pool)
 	if t := p.line.byKey[e.Key]; t != nil {
@@ -282,82 +253,6 @@ func (w *World) applyTicket(e entry.Entry, now Instant) {
 		w.expect(p, nil)
 	}
 	w.touch(p)
-}
-
-func (w *World) applySession(e entry.Entry, now Instant, age time.Duration) {
-	s := w.session(e.Key.Session)
-	changed := s.Present != (!e.Marker && e.Corrupt == nil)
-	w.count(s, -1)
-	s.Present = !e.Marker && e.Corrupt == nil
-	s.Revision, s.Time, s.Value, s.Seen = e.Revision, e.Time, e.Session, now.Add(-age)
-	w.count(s, 1)
-	if s.Present {
-		w.dues.set(&s.due, s.Seen.Add(e.Session.Left()))
-	} else {
-		w.dues.drop(&s.due)
-	}
-	w.heard(s.ID)
-	if changed {
-		w.presence(s, now)
-	}
-	if e.Marker { // an id is used once: its tickets are gone for good
-		for t := range s.tickets {
-			w.touch(t.Pool)
-			t.Pool.line.remove(t)
-			w.derive(t.Pool, now)
-		}
-		delete(w.sessions, s.ID)
-		w.ended[s.ID] = e.Revision
-		w.endings = append(w.endings, ending{s.ID, e.Time})
-	}
-}
-
-// presence brings up to date what depends on a session's being alive.
-func (w *World) presence(s *Session, now Instant) {
-	for slot := range s.slots {
-		slot.Pool.reindex(slot)
-		w.touch(slot.Pool)
-	}
-	for slot := range s.slots { // when all are counted: they may have different terms, and come in no order
-		w.derive(slot.Pool, now)
-	}
-	for t := range s.tickets {
-		w.derive(t.Pool, now)
-		w.touch(t.Pool)
-	}
-}
-
-// count counts a client session that is alive, or no more.
-func (w *World) count(s *Session, n int) {
-	if !s.Present || s.Value.Kind != entry.SessionClient {
-		return
-	}
-	w.clients += n
-	if w.origins[s.Value.Origin] += n; w.origins[s.Value.Origin] == 0 {
-		delete(w.origins, s.Value.Origin)
-	}
-}
-
-// Clients is the number of client sessions that are alive.
-func (w *World) Clients() int { return w.clients }
-
-// ClientsFrom is the number of those that come from one origin.
-func (w *World) ClientsFrom(origin entry.Hash) int { return w.origins[origin] }
-
-// Named is the number of named pools that are held or waited for.
-func (w *World) Named() int { return w.named }
-
-// heard notes a sign of life of a session that had let a turn pass.
-func (w *World) heard(id entry.Hash) {
-	s := w.sessions[id]
-	if s == nil || !s.stalled {
-		return
-	}
-	s.stalled = false
-	for t := range s.tickets {
-		t.couldSince = 0
-		w.touch(t.Pool)
-	}
 }
 
 // PassOver passes over the sessions that have let a turn pass for StallTime.
@@ -445,26 +340,6 @@ func (w *World) pool(id entry.Hash) *Pool {
 		w.pools[id] = p
 	}
 	return p
-}
-
-// session is the session of that id, made if need be: a ticket may be seen
-// before its session when the session's first entry was skipped.
-func (w *World) session(id entry.Hash) *Session {
-	s := w.sessions[id]
-	if s == nil {
-		s = &Session{ID: id, tickets: map[*Ticket]struct{}{}, slots: map[*Slot]struct{}{}}
-		s.due = due{index: -1, of: s}
-		w.sessions[id] = s
-	}
-	return s
-}
-
-// left forgets a session of which nothing is known but a ticket or a slot that
-// has gone.
-func (w *World) left(s *Session) {
-	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && w.sessions[s.ID] == s {
-		delete(w.sessions, s.ID)
-	}
 }
 
 // expect queues a slot, or a pool, to be forgotten. Each stands in the queue

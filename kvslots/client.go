@@ -74,6 +74,8 @@ func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
 
 // Return does what Store.Return does.
 func (c *Client) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	var answer struct {
 		Returned bool `json:"returned"`
 	}

@@ -56,6 +56,8 @@ func (c *Client) Ping(ctx context.Context, session string) error {
 
 // EndSession does what Store.EndSession does.
 func (c *Client) EndSession(ctx context.Context, session string) error {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	return c.session(ctx, "session.delete", sessionRequest{Session: session}, 0, nil)
 }
 
@@ -98,6 +100,8 @@ func (c *Client) Wait(ctx context.Context, session string, r Resource, wait time
 
 // Release does what Store.Release does.
 func (c *Client) Release(ctx context.Context, session string, r Resource, token string) error {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	if err := r.check(false); err != nil {
 		return err
 	}

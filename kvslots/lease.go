@@ -98,8 +98,9 @@ func (l *Lease) Done() <-chan struct{} {
 	return l.done
 }
 
-// Return gives the slot back before its time. It returns false when the lease
-// had ended already. The errors are those of Store.Return.
+// Return gives the slot back before its time, even when ctx has ended: see
+// ReturnTimeout. It returns false when the lease had ended already. The errors
+// are those of Store.Return.
 func (l *Lease) Return(ctx context.Context) (bool, error) {
 	ok, err := l.lender.Return(ctx, l.pool, l.id)
 	if err == nil {

@@ -133,11 +133,14 @@ func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, durat
 // held any more: its duration was over, or it was released already. A slot that
 // somebody else has taken since is left alone. (Cosmo's own release is not so
 // careful: a Ruby worker that runs beyond its duration frees whoever follows.)
+// The slot is released even when ctx has ended: see ReturnTimeout.
 //
-// The errors are ErrUnavailable, a *RangeError, and what ctx ends with. After an
-// error the slot may or may not have been released; the call may be repeated, or
-// left to the slot's duration.
+// The errors are ErrUnavailable and a *RangeError. After ErrUnavailable the slot
+// may or may not have been released; the call may be repeated, or left to the
+// slot's duration.
 func (l *Limiter) Release(ctx context.Context, slot LimitSlot) (bool, error) {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	if err := checkSlotKey(slot.Key); err != nil {
 		return false, err
 	}

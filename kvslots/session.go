@@ -58,11 +58,14 @@ func (s *Store) Ping(ctx context.Context, session string) error {
 }
 
 // EndSession ends a session: what it holds is free when the call returns, and
-// calls under way for it return ErrSessionGone.
+// calls under way for it return ErrSessionGone. It ends even when ctx has ended:
+// see ReturnTimeout.
 //
-// The errors are ErrSessionGone, ErrUnavailable, ErrClosed and what ctx ends
-// with.
+// The errors are ErrSessionGone, ErrUnavailable and ErrClosed. After
+// ErrUnavailable it may have ended or not; the call may be repeated.
 func (s *Store) EndSession(ctx context.Context, session string) error {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	if !isHex(session) {
 		return ErrSessionGone
 	}
@@ -155,13 +158,15 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 }
 
 // Release gives a lock, or a slot of a semaphore, back before its time. The
-// token need not be one of the session's own.
+// token need not be one of the session's own. It is given back even when ctx has
+// ended: see ReturnTimeout.
 //
 // The errors are ErrNotHeld (the token is unknown, or its lease has ended),
-// ErrSessionGone, ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends
-// with. After ErrUnavailable it may have been given back or not; the call may be
-// repeated.
+// ErrSessionGone, ErrUnavailable, ErrClosed and a *RangeError. After
+// ErrUnavailable it may have been given back or not; the call may be repeated.
 func (s *Store) Release(ctx context.Context, session string, r Resource, token string) error {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	return s.held(ctx, session, r, token, func(b *bucket, w wanted) error {
 		returned, err := b.giveBack(ctx, w)
 		if err == nil && !returned {
@@ -174,8 +179,8 @@ func (s *Store) Release(ctx context.Context, session string, r Resource, token s
 // Extend makes it last for ttl from now on, and says how long that is: ttl is at
 // least a second, and clamped like Acquire's. The token stays the same.
 //
-// The errors are those of Release. After ErrUnavailable it may have been
-// extended or not; the call may be repeated.
+// The errors are those of Release, and what ctx ends with. After ErrUnavailable
+// it may have been extended or not; the call may be repeated.
 func (s *Store) Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
 	if ttl < time.Second {
 		return 0, &RangeError{"ttl", "at least 1 second"}

@@ -16,7 +16,8 @@ import (
 // goroutines at once.
 //
 // When a method's context ends, the method returns context.Cause and leaves
-// nothing held and nobody in line.
+// nothing held and nobody in line. Return, Release and EndSession go through all
+// the same: see ReturnTimeout.
 type Store struct {
 	cfg    Config
 	bucket *bucket
@@ -119,12 +120,15 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 }
 
 // Return ends a lease before its time. It returns false when the lease is
-// unknown, was returned already or has ended.
+// unknown, was returned already or has ended. The lease is returned even when
+// ctx has ended: see ReturnTimeout.
 //
-// The errors are ErrNoPool, ErrUnavailable, ErrClosed and what ctx ends with.
-// After an error the lease may or may not have been returned; the call may be
-// repeated. The rules are those of Library, "Returning".
+// The errors are ErrNoPool, ErrUnavailable and ErrClosed. After ErrUnavailable
+// the lease may or may not have been returned; the call may be repeated. The
+// rules are those of Library, "Returning".
 func (s *Store) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	id := poolHash(pool)
 	return s.bucketOf(id).giveBack(ctx, wanted{pool: id, lease: leaseHash(lease)})
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -178,7 +175,7 @@ func (b *bucket) sendBarrier() bool {
 		acked <- ack{err: errNotSent} // no name to write it under yet
 	} else {
 		b.stats.barriers++
-		b.send(b.barrierMessage(), func(a ack) { acked <- a })
+		b.send(b.barrierRecord(), func(a ack) { acked <- a })
 	}
 	b.mu.Unlock()
 
@@ -244,20 +241,21 @@ func (b *bucket) settleExact() {
 	clear(b.inexact)
 }
 
-// barrierMessage is something that the stream's leader puts in order with
+// barrierRecord is something that the stream's leader puts in order with
 // everything else. On one node an impossible expectation will do, for its
 // refusal tells the last sequence; a replicated stream needs a write.
-func (b *bucket) barrierMessage() *nats.Msg {
+func (b *bucket) barrierRecord() *record {
 	key := entry.Key{Kind: entry.Barrier, Session: b.self.id}
 	if !b.replicated() {
-		m := nats.NewMsg(subjectPrefix + key.String())
-		m.Header.Set("Nats-Expected-Last-Sequence", "1")
-		return m
+		r := newRecord(key, 0)
+		r.Header.Del(entry.HeaderExpected)
+		r.Header.Set("Nats-Expected-Last-Sequence", "1")
+		return r
 	}
-	m := write(key, entry.BarrierValue{Previous: b.self.barrier}, 0, guard)
-	m.Header.Del(entry.HeaderExpected)
-	m.Header.Set(entry.HeaderTTL, strconv.Itoa(int(guard/time.Second))+"s")
-	return m
+	r := write(key, entry.BarrierValue{Previous: b.self.barrier}, 0, 0)
+	r.Header.Del(entry.HeaderExpected)
+	r.life = guard
+	return r
 }
 
 func (b *bucket) barrierRevision(a ack) (uint64, error) {

@@ -34,6 +34,7 @@ type bucket struct {
 
 	mu       sync.Mutex
 	world    *rules.World
+	lives    lives
 	created  time.Time // of the stream: another time is another stream
 	loaded   bool      // the view has seen all that was there when it began
 	watch    *watch
@@ -121,12 +122,13 @@ func openBucket(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*buc
 // now reads the monotonic clock.
 func (b *bucket) now() rules.Instant { return rules.Instant(time.Since(b.origin)) }
 
-// send writes one message; done is called once, without the lock. If the
+// send writes one record; done is called once, without the lock. If the
 // stream answers with a sequence that the view had reached before the write was
 // sent, it has gone back, and the view is of another stream.
-func (b *bucket) send(m *nats.Msg, done func(ack)) {
+func (b *bucket) send(r *record, done func(ack)) {
+	b.lives.settle(r, b.world, b.self.id)
 	stood, world := b.world.Revision, b.world
-	b.writes.send(m, func(a ack) {
+	b.writes.send(r.Msg, func(a ack) {
 		if a.err == nil && a.revision <= stood {
 			b.mu.Lock()
 			if b.world == world {

@@ -139,7 +139,7 @@ func (b *bucket) hindered(d rules.Due) bool {
 	}
 	value := t.Value
 	value.Spent = true
-	b.send(write(t.Key, value, t.Revision, entry.MaxSpan), func(a ack) {
+	b.send(write(t.Key, value, t.Revision, enqueuedLife), func(a ack) {
 		if a.err != nil && !errors.Is(a.err, errConflict) {
 			return // it comes up again
 		}

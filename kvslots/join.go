@@ -8,6 +8,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
+// enqueuedLife is how long an enqueued ticket stands at most. Its marker has to
+// outlive it, so it cannot be as long as a session may live.
+const enqueuedLife = 24 * time.Hour
+
 // join sends a ticket for a borrower who has to wait.
 func (b *bucket) join(lp *local, op *borrow) {
 	if b.self.revision == 0 { // no presence to hold it: rejoin takes it up
@@ -34,10 +38,10 @@ func (b *bucket) sendTicket(lp *local, op *borrow) {
 		Owner: op.session,
 	}
 	lives := op.wait
-	if op.manner == enqueues { // it stands for as long as its session lives
+	if op.manner == enqueues { // it stands for as long as its session lives, within reason
 		value.Owner = entry.Hash{}
 		value.TTL, value.Peer, value.Wait = entry.Span(op.ttl), b.self.id, entry.Span(entry.MaxSpan)
-		lives = entry.MaxSpan
+		lives = enqueuedLife
 	}
 	op.ticketAcked = 0
 	lp.joining = append(lp.joining, op)

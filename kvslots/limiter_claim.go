@@ -36,7 +36,7 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 	m := nats.NewMsg(l.prefix + slot)
 	m.Data = []byte(jid)
 	m.Header.Set(entry.HeaderExpected, "0")
-	m.Header.Set(entry.HeaderTTL, wholeSeconds(duration))
+	m.Header.Set(entry.HeaderTTL, entry.FormatLife(duration))
 	m.Header.Set(nats.MsgIdHdr, uuid.NewString())
 
 	began, unsure := time.Now(), false

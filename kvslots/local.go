@@ -89,7 +89,8 @@ func (lp *local) all() []*borrow {
 }
 
 // tidy forgets the local when nobody is at it. The names of tickets are kept
-// for as long as their markers live: a new name would leave a new marker.
+// for a while: afterwards the last revision of such a key has to be learnt from
+// a conflict.
 func (b *bucket) tidy(lp *local) {
 	if len(lp.claims) == 0 && !lp.undecided {
 		delete(b.claiming, lp)
@@ -122,7 +123,7 @@ func (b *bucket) takeName(lp *local) ticketName {
 			lp.named--
 			continue
 		}
-		if b.now()-name.at > rules.Instant(rules.MarkerTTL) {
+		if b.now()-name.at > rules.Instant(b.lives.markerOf(entry.Key{Kind: entry.Ticket, Session: b.self.id}, b.self.id)) {
 			name.revision = 0 // the marker has gone by now
 		}
 		return name

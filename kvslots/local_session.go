@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -138,7 +136,7 @@ func (b *bucket) refresh(c *localSession, s *rules.Session) {
 
 // refreshment is the session with the time it has been idle. It is written by
 // compare-and-swap, and never re-created.
-func (b *bucket) refreshment(c *localSession, s *rules.Session) *nats.Msg {
+func (b *bucket) refreshment(c *localSession, s *rules.Session) *record {
 	value := s.Value
 	value.Idled = entry.Span(min(time.Duration(b.now()-c.touched), value.Idle.Duration()-time.Millisecond).Truncate(time.Millisecond))
 	return write(entry.Key{Kind: entry.Session, Session: c.hash}, value, s.Revision, value.Left())

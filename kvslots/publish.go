@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // ackTimeout is how long a write may go unanswered before nobody knows what
@@ -163,43 +160,4 @@ func (p *publisher) close() {
 		w.done(ack{err: errGone})
 	}
 	_ = p.sub.Unsubscribe()
-}
-
-// write builds the message that puts a value under a key whose last revision is
-// the expected one. ttl is how long the value means anything; the key outlives
-// it by the guard. 0 means for ever.
-func write(key entry.Key, value any, expected uint64, ttl time.Duration) *nats.Msg {
-	data, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // our own types: cannot happen
-	}
-	m := nats.NewMsg(subjectPrefix + key.String())
-	m.Data = data
-	m.Header.Set(entry.HeaderExpected, strconv.FormatUint(expected, 10))
-	if ttl > 0 {
-		m.Header.Set(entry.HeaderTTL, wholeSeconds(ttl+guard))
-	}
-	return m
-}
-
-// purge builds the message that frees a key whose last revision is the expected
-// one. For a slot whose lease was granted, ticket names the ticket that it was
-// granted for, which is thereby dropped for good.
-//
-// kv.Delete would leave a marker for ever; kv.Purge would need another round
-// trip. So it is written by hand, like every entry.
-func purge(key entry.Key, expected, ticket uint64) *nats.Msg {
-	m := nats.NewMsg(subjectPrefix + key.String())
-	m.Header.Set(entry.HeaderOperation, "PURGE")
-	m.Header.Set(entry.HeaderExpected, strconv.FormatUint(expected, 10))
-	m.Header.Set(entry.HeaderTTL, wholeSeconds(rules.MarkerTTL))
-	if ticket != 0 {
-		m.Header.Set(entry.HeaderTicket, strconv.FormatUint(ticket, 10))
-	}
-	return m
-}
-
-// wholeSeconds rounds up: NATS cuts a TTL down to whole seconds.
-func wholeSeconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -158,9 +156,9 @@ func (b *bucket) remove(ctx context.Context, id entry.Hash) error {
 			continue
 		}
 		value.Deleted = true
-		m := write(key, value, expected, 0)
-		m.Header.Set(entry.HeaderTTL, wholeSeconds(guard))
-		a, err := b.put1(ctx, m)
+		r := write(key, value, expected, 0)
+		r.life = entry.DeletedLife // the configuration has no TTL, so no marker outlives it
+		a, err := b.put1(ctx, r)
 		switch {
 		case err != nil:
 			return err
@@ -195,14 +193,14 @@ func (b *bucket) clear(id entry.Hash, incarnation uint64) {
 
 // put1 sends one write and waits for its answer. A write that may or may not
 // have happened is an error; one that certainly has not is an answer.
-func (b *bucket) put1(ctx context.Context, m *nats.Msg) (ack, error) {
+func (b *bucket) put1(ctx context.Context, r *record) (ack, error) {
 	acked := make(chan ack, 1)
 	b.mu.Lock()
 	if b.closing {
 		b.mu.Unlock()
 		return ack{}, ErrClosed
 	}
-	b.send(m, func(a ack) { acked <- a })
+	b.send(r, func(a ack) { acked <- a })
 	b.mu.Unlock()
 	select {
 	case a := <-acked:

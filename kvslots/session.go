@@ -89,7 +89,8 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wa
 
 // Enqueue takes it at once if it can be had; acquired is true then. If not, the
 // session joins the line, and has its place there until it ends or a Wait
-// returns. When its turn comes it holds the lease, whether it waits or not.
+// returns, for a day at most. When its turn comes it holds the lease, whether it
+// waits or not.
 //
 // The errors are ErrAlreadyEnqueued, and those of Acquire but for ErrNoSlot.
 func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration) (g Grant, acquired bool, err error) {

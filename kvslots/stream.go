@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // Bucket is the name of the KV bucket; its stream is "KV_" + Bucket.
@@ -73,7 +72,7 @@ func streamConfig(replicas int) jetstream.StreamConfig {
 		AllowRollup:            true,
 		AllowDirect:            true,
 		AllowMsgTTL:            true,
-		SubjectDeleteMarkerTTL: rules.MarkerTTL,
+		SubjectDeleteMarkerTTL: entry.MarkerTTL,
 		// A fence is a revision. A bucket made anew must go on above the old
 		// one, so revisions start at the microseconds since 1970.
 		FirstSeq: uint64(time.Now().UnixMicro()),

@@ -232,12 +232,16 @@ func (b *bucket) apply(e entry.Entry, key string) {
 	}
 	exact := w.Exact()
 	w.Apply(e, now, age)
+	if b.loaded {
+		b.lives.streamTime = e.Time
+	}
 	b.capture(e)
 	if !exact {
 		b.settleExact()
 	}
 	if !b.loaded && e.Key == b.self.key() && !e.Marker {
 		b.loaded = true // our own entry is behind all that was there
+		b.lives.streamTime = e.Time
 		w.Rebase(e.Time.Add(b.skew()), now)
 		if b.cfg.Sole { // no session could be refreshed while there was no server
 			w.Postpone(now)

@@ -6,24 +6,27 @@ package entry
 import "time"
 
 // The headers that carry the rules. The first four are JetStream's and KV's
-// (ADR-8, ADR-43), the last is ours.
+// (ADR-8, ADR-43), the others are ours.
 const (
 	HeaderExpected  = "Nats-Expected-Last-Subject-Sequence"
 	HeaderTTL       = "Nats-TTL"
 	HeaderOperation = "KV-Operation"
 	HeaderReason    = "Nats-Marker-Reason" // on the server's own markers
 	HeaderTicket    = "Kvslots-Ticket"     // on a slot's purge: the ticket that was served by it
+	HeaderOutlives  = "Kvslots-Outlives"   // until when an earlier record of the key may come back
 )
 
 // Entry is one message of the bucket's stream.
 type Entry struct {
 	Key      Key
 	Revision uint64
-	Time     time.Time // the stream leader's clock
-	Previous uint64    // the revision that this entry overwrote, where it says so
-	Marker   bool      // the key is free: purged, deleted or expired
-	Ticket   uint64    // of a slot's purge: the ticket that was served by it
-	Corrupt  error     // the value could not be read; the value is then zero
+	Time     time.Time     // the stream leader's clock
+	Life     time.Duration // how long the server keeps it; 0 for ever
+	Outlives time.Time     // until when an earlier record of its key may come back, where it says so
+	Previous uint64        // the revision that this entry overwrote, where it says so
+	Marker   bool          // the key is free: purged, deleted or expired
+	Ticket   uint64        // of a slot's purge: the ticket that was served by it
+	Corrupt  error         // the value could not be read; the value is then zero
 
 	Config  ConfigValue
 	Slot    SlotValue
@@ -39,6 +42,7 @@ type Header func(name string) string
 func Parse(key string, revision uint64, at time.Time, header Header, data []byte) Entry {
 	e := Entry{Key: ParseKey(key), Revision: revision, Time: at}
 	e.Previous = parseRevision(header(HeaderExpected))
+	e.Life, e.Outlives = parseLife(header(HeaderTTL)), parseOutlives(header(HeaderOutlives))
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
 		e.Ticket = parseRevision(header(HeaderTicket))

@@ -101,21 +101,22 @@ func TestParseForeign(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, key := range []string{"p." + idA + ".cfg", "p." + idA + ".s.0", "p." + idA + ".w." + idB + ".1", "n." + idA, "b." + idA, "x"} {
-		f.Add(key, "", "", "5", "", []byte(`{"count":1,"inc":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
+		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":1,"inc":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"peer","idle_ms":7,"prev":3,"fence":4,"label":"x"}`))
-		f.Add(key, "", "", "5", "", []byte(`{"inc":4,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+`","peer":"`+idA+
+		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"inc":4,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+`","peer":"`+idA+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":6,"origin":"`+idA+
 			`","name":"x","limit":2,"nonce":"`+idB+`","unseen":true,"spent":true}`))
-		f.Add(key, "", "", "", "", []byte(`{"inc":3,"lease":"`+idA+`","session":"`+idB+
+		f.Add(key, "", "", "", "", "never", "1795218878144", []byte(`{"inc":3,"lease":"`+idA+`","session":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":7,"name":"x","limit":1,"lock":true}`))
-		f.Add(key, "PURGE", "", "5", "4", []byte(nil))
-		f.Add(key, "", "MaxAge", "", "", []byte(nil))
-		f.Add(key, "", "", "x", "-1", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
+		f.Add(key, "PURGE", "", "5", "4", "120s", "1795218878144", []byte(nil))
+		f.Add(key, "", "MaxAge", "", "", "2m0s", "", []byte(nil))
+		f.Add(key, "", "", "x", "-1", "-1s", "x", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
 	}
-	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ticket string, data []byte) {
+	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ticket, ttl, outlives string, data []byte) {
 		h := http.Header{}
 		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
 		h[HeaderExpected], h[HeaderTicket] = []string{expected}, []string{ticket}
+		h[HeaderTTL], h[HeaderOutlives] = []string{ttl}, []string{outlives}
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
@@ -132,6 +133,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
 			t.Fatal("a foreign entry was read")
+		}
+		if e.Life < 0 || e.Life%time.Second != 0 || e.Life > 0 && e.Expires().Before(e.Time) {
+			t.Fatalf("lives for %v", e.Life)
 		}
 		wantOnlyItsOwnValue(t, e)
 		wantInLimits(t, e)

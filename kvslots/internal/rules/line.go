@@ -14,6 +14,7 @@ type Ticket struct {
 	Value    entry.TicketValue
 
 	session    *Session
+	life       life
 	claim      *Slot // the live slot that names it
 	void       bool  // of a named pool: its terms were not those in force when it came
 	unsure     bool  // the view was not exact then

@@ -25,6 +25,7 @@ const namedFrom = 10
 func TestNamedWorldAgainstNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &namedHistory{history: history{t: t, stream: newStream(), world: rules.New(), naive: newNaive(), from: namedFrom}}
+		h.stream.mixed = true
 		for range rapid.IntRange(20, 80).Draw(t, "steps") {
 			h.step()
 			h.check()

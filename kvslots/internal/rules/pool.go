@@ -2,7 +2,6 @@ package rules
 
 import (
 	"crypto/subtle"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -12,19 +11,19 @@ type Pool struct {
 	ID             entry.Hash
 	ConfigRevision uint64 // of the configuration's last entry, marker or not
 
-	config    entry.ConfigValue // zero where none is registered
-	configAt  time.Time         // of the configuration's last entry
-	configSet bool              // the configuration's key has a value, readable or not
-	past      []past            // the last incarnations before
-	slots     []*Slot           // by position; nil where the key was never seen
-	live      positions         // an index of slots: the lent ones
-	doubted   []*Slot           // slots with claims that are not known to be good
-	unjudged  []*claim          // claims that are not judged yet, in their order
-	open      []*snapshot       // instants at which the view was not exact
-	line      line
-	held      map[uint64]int // live slots of a named pool, by their terms
-	strays    []*Slot        // taken, and not live any more, since the last settle
-	queued    bool           // in the world's queue of markers
+	config     entry.ConfigValue // zero where none is registered
+	configLife life              // of the configuration's last entry
+	configSet  bool              // the configuration's key has a value, readable or not
+	past       []past            // the last incarnations before
+	slots      []*Slot           // by position; nil where the key was never seen
+	live       positions         // an index of slots: the lent ones
+	doubted    []*Slot           // slots with claims that are not known to be good
+	unjudged   []*claim          // claims that are not judged yet, in their order
+	open       []*snapshot       // instants at which the view was not exact
+	line       line
+	held       map[uint64]int // live slots of a named pool, by their terms
+	strays     []*Slot        // taken, and not live any more, since the last settle
+	queued     bool           // in the world's queue of markers
 
 	naming    entry.Naming // of a named pool: the name, and the terms it has or had last; no nonce
 	idleSince Instant      // of a named pool that nobody holds or waits for

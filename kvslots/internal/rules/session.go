@@ -15,6 +15,7 @@ type Session struct {
 	Seen     Instant // when that entry was written, by this peer's clock
 	Value    entry.SessionValue
 
+	life    life
 	stalled bool // it let a turn in a line pass, and has not been heard of since
 	tickets map[*Ticket]struct{}
 	slots   map[*Slot]struct{} // those that a client session owns
@@ -129,6 +130,7 @@ func (w *World) applySession(e entry.Entry, now Instant, age time.Duration) {
 	w.count(s, -1)
 	s.Present = !e.Marker && e.Corrupt == nil
 	s.Revision, s.Time, s.Value, s.Seen = e.Revision, e.Time, e.Session, now.Add(-age)
+	s.life = lifeOf(e)
 	w.count(s, 1)
 	if s.Present {
 		w.dues.set(&s.due, s.Seen.Add(e.Session.Left()))

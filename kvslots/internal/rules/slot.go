@@ -16,6 +16,7 @@ type Slot struct {
 	Value    entry.SlotValue
 	Fence    uint64 // the revision of the lease's first write
 
+	life     life
 	claim    *claim  // nil when the lease is known to be good
 	seen     Instant // when that entry was applied
 	granted  Instant // when the lease's first entry was, or the earliest that is known

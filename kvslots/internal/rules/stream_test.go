@@ -18,6 +18,7 @@ type stream struct {
 	last     map[entry.Key]entry.Entry
 	log      []entry.Entry // what was written, the overwritten included
 	now      time.Duration
+	mixed    bool // markers live for different times
 }
 
 func newStream() *stream { return &stream{last: map[entry.Key]entry.Entry{}} }
@@ -28,10 +29,10 @@ func (s *stream) time() time.Time { return time.Unix(1_000_000, 0).Add(s.now) }
 // instant is the same as a reading of everybody's monotonic clock.
 func (s *stream) instant() rules.Instant { return rules.Instant(time.Hour + s.now) }
 
-// revision is a key's last revision; a marker goes after its time, silently.
+// revision is a key's last revision; a marker goes after its own life, silently.
 func (s *stream) revision(key entry.Key) uint64 {
 	e := s.last[key]
-	if e.Marker && s.time().Sub(e.Time) > rules.MarkerTTL {
+	if e.Marker && s.time().Sub(e.Time) > e.Life {
 		return 0
 	}
 	return e.Revision
@@ -57,6 +58,12 @@ func (s *stream) write(e entry.Entry, expected uint64) (revision uint64, ok bool
 func (s *stream) put(e entry.Entry) entry.Entry {
 	s.sequence++
 	e.Revision, e.Time = s.sequence, s.time()
+	if e.Marker {
+		e.Life = rules.MarkerTTL
+		if s.mixed {
+			e.Life <<= s.sequence % 3
+		}
+	}
 	s.last[e.Key] = e
 	s.log = append(s.log, e)
 	return e

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// MarkerTTL is how long the marker of a purged key stays in the bucket. A
-	// view that missed more of the stream than that may have missed a marker.
-	MarkerTTL = 2 * time.Minute
+	// MarkerTTL is the shortest time that a marker stays in the bucket.
+	MarkerTTL = entry.MarkerTTL
 
 	// StallTime is how long a ticket may let its turn pass before it, and all
 	// the others of its session, are passed over.
@@ -40,7 +39,7 @@ type World struct {
 	sessions map[entry.Hash]*Session
 	gaps     Gaps
 	dues     dues
-	markers  []marker
+	markers  markers
 	doubted  map[*Pool]struct{} // pools with claims in doubt
 	open     map[*Pool]struct{} // pools with judgements that are left open
 	able     map[*Pool]struct{} // pools with tickets that could claim
@@ -51,13 +50,6 @@ type World struct {
 	origins map[entry.Hash]int    // the same, by where they come from
 	ended   map[entry.Hash]uint64 // the revisions at which sessions ended lately
 	endings []ending
-}
-
-// marker is something to be forgotten when its marker has gone from the bucket.
-type marker struct {
-	pool *Pool
-	slot *Slot // nil: the pool itself
-	at   time.Time
 }
 
 // New is a world in which nothing has happened yet.
@@ -156,7 +148,7 @@ func (w *World) closeOpen(now Instant) {
 
 func (w *World) applyConfig(e entry.Entry) {
 	p := w.pool(e.Key.Pool)
-	p.ConfigRevision, p.configAt, p.configSet = e.Revision, e.Time, !e.Marker
+	p.ConfigRevision, p.configLife, p.configSet = e.Revision, lifeOf(e), !e.Marker
 	before := p.Incarnation()
 	if p.naming.Name == "" { // a named pool has none: what is there is somebody else's hand
 		p.config = e.Config // zero for a marker and for a corrupt value
@@ -172,7 +164,7 @@ func (w *World) applyConfig(e entry.Entry) {
 		}
 	}
 	if e.Marker {
-		w.expect(p, nil)
+		w.expect(p, nil, p.configLife.gone)
 	}
 	if p.Incarnation() != before {
 		for _, s := range p.slots {
@@ -191,7 +183,7 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	if e.Previous > s.Revision {
 		p.doubtTickets(e.Previous, now)
 	}
-	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
+	s.Revision, s.Time, s.life, s.seen = e.Revision, e.Time, lifeOf(e), now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
 		s.granted = s.seen
 	}
@@ -205,7 +197,7 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	switch {
 	case e.Marker:
 		w.dues.drop(&s.due)
-		w.expect(p, s)
+		w.expect(p, s, s.life.gone)
 		if t := p.Ticket(e.Ticket); t != nil {
 			p.line.remove(t)
 		}
@@ -242,7 +234,7 @@ func (w *World) applyTicket(e entry.Entry, now Instant) {
 	p.name(e.Wait.Naming)
 	w.derive(p, now)
 	if inForce := p.Incarnation(); !e.Marker && e.Corrupt == nil {
-		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait}
+		t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Value: e.Wait, life: lifeOf(e)}
 		t.session = w.session(e.Wait.Session)
 		t.at, t.seen = e.Time, now
 		p.line.add(t)
@@ -250,7 +242,7 @@ func (w *World) applyTicket(e entry.Entry, now Instant) {
 		w.judgeTicket(t, inForce, now)
 		w.derive(p, now)
 	} else {
-		w.expect(p, nil)
+		w.expect(p, nil, e.Time.Add(MarkerTTL))
 	}
 	w.touch(p)
 }
@@ -340,77 +332,4 @@ func (w *World) pool(id entry.Hash) *Pool {
 		w.pools[id] = p
 	}
 	return p
-}
-
-// expect queues a slot, or a pool, to be forgotten. Each stands in the queue
-// once, however many markers it gets.
-func (w *World) expect(p *Pool, s *Slot) {
-	queued := &p.queued
-	if s != nil {
-		queued = &s.queued
-	}
-	if !*queued {
-		*queued = true
-		w.markers = append(w.markers, marker{p, s, w.Time})
-	}
-}
-
-// forget drops the keys whose markers have gone from the bucket by now: their
-// last revision is 0 again, and a pool without a key is no pool.
-func (w *World) forget() {
-	for len(w.endings) > 0 && w.Time.Sub(w.endings[0].at) > MarkerTTL {
-		delete(w.ended, w.endings[0].session)
-		w.endings = w.endings[1:]
-	}
-	for len(w.markers) > 0 && w.Time.Sub(w.markers[0].at) > MarkerTTL {
-		m := w.markers[0]
-		w.markers[0] = marker{}
-		w.markers = w.markers[1:]
-		if m.slot != nil {
-			w.forgetSlot(m.slot)
-		} else {
-			w.forgetConfig(m.pool)
-		}
-		if m.pool.empty() && w.pools[m.pool.ID] == m.pool { // not another that came after it
-			delete(w.pools, m.pool.ID)
-		}
-	}
-}
-
-func (w *World) forgetSlot(s *Slot) {
-	s.queued = false
-	switch {
-	case s.Taken || s.Revision == 0:
-	case w.Time.Sub(s.Time) > MarkerTTL:
-		s.Revision = 0
-	default:
-		w.expect(s.Pool, s) // it has got another marker since
-	}
-}
-
-func (w *World) forgetConfig(p *Pool) {
-	p.queued = false
-	switch {
-	case p.configSet || p.ConfigRevision == 0:
-	case w.Time.Sub(p.configAt) > MarkerTTL:
-		p.ConfigRevision = 0
-	default:
-		w.expect(p, nil)
-	}
-}
-
-// Absent notes what the server said: that the key of a slot which the view
-// holds for a marker, or for absent, has that last revision.
-func (w *World) Absent(s *Slot, revision uint64) {
-	if !s.Taken && revision <= w.Revision {
-		s.Revision = revision
-	}
-}
-
-// AbsentConfig notes what the server said: that a pool's configuration, which
-// the view holds for a marker, is absent.
-func (w *World) AbsentConfig(p *Pool) {
-	if !p.configSet {
-		p.ConfigRevision = 0
-	}
 }

@@ -33,6 +33,7 @@ const (
 func TestWorldAgainstNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{t: t, stream: newStream(), world: rules.New(), naive: newNaive(), from: 1}
+		h.stream.mixed = true
 		for range rapid.IntRange(20, 80).Draw(t, "steps") {
 			h.step()
 			h.check()
@@ -419,14 +420,14 @@ func (h *history) first(e entry.Entry) uint64 {
 }
 
 // checkMarker holds that a marker is known for as long as it is in the bucket,
-// and not for ever.
+// however long that is, and not for ever.
 func (h *history) checkMarker(s *rules.Slot, e entry.Entry) {
 	age := h.world.Time.Sub(e.Time)
 	switch {
 	case !e.Marker:
-	case age <= rules.MarkerTTL && (s == nil || s.Revision != e.Revision):
+	case age <= e.Life && (s == nil || s.Revision != e.Revision):
 		h.t.Fatalf("the marker %+v is forgotten too soon: %+v", e, s)
-	case age > 2*rules.MarkerTTL+2*time.Minute && s != nil && s.Revision != 0:
+	case age > 2*e.Life+2*time.Minute && s != nil && s.Revision != 0:
 		h.t.Logf("the marker %+v is not forgotten yet", e)
 	}
 }

@@ -125,7 +125,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	each(t, n, func(i int) error { return store.EndSession(ctx, sessions[i]) })
 	each(t, keys, func(i int) error { return store.EndSession(ctx, holders[i]) })
 	now.report(t, "all have left", n)
-	left := start.report(t, "remains, with the markers", n)
+	start.report(t, "remains, with the markers", n) // which live for as long as what they replace would have
 
 	stats, err := store.Stats(ctx)
 	if err != nil || stats.Sessions != 0 || len(stats.Names) != 0 {
@@ -135,14 +135,6 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	t.Logf("%d entries and %d markers in the bucket", live, markers)
 	if live > 1 { // the peer's own presence
 		t.Errorf("%d entries are left in the bucket", live)
-	}
-	if os.Getenv("KVSLOTS_SOAK") != "" { // markers live for two minutes
-		time.Sleep(150 * time.Second)
-		if live, markers = entries(t, srv); live > 1 || markers > 0 {
-			t.Errorf("%d entries and %d markers are left in the bucket", live, markers)
-		}
-		left.report(t, "the markers have gone, too", n)
-		start.report(t, "remains", n)
 	}
 }
 

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+const otherPool = "11111111-2222-4333-8444-555555555555"
+
+// What was returned, released, ended and deleted before kill -9 stays so, even
+// after the time that a marker lives at least. (entry.MarkerTTL says what the
+// server does; the tests of kvslots hold the same by the records' TTLs.)
+func TestSoakNothingComesBackAfterKill(t *testing.T) {
+	if os.Getenv("KVSLOTS_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	for name, wait := range map[string]time.Duration{
+		"after the least marker":     140 * time.Second,
+		"after the guard of a lease": 13 * time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testNothingComesBack(t, wait)
+		})
+	}
+}
+
+func testNothingComesBack(t *testing.T, wait time.Duration) {
+	args := []string{"--data-dir", t.TempDir(), "--http-session-idle-timeout", "50m"}
+	process, p := startProcess(t, args...)
+	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+	p.want(t, "PUT", "/l/"+otherPool, `{"count":1}`, 200, "")
+	for _, ttl := range []string{"3000", "1"} { // the second marker has to outlive the first lease, too
+		p.borrowAndReturn(t, ttl)
+	}
+	ended, living := p.newSession(t), p.newSession(t)
+	_, _, body := p.askWith(t, living, "POST", "/v1/locks/k", `{"acquire_timeout_s":0,"lease_ttl_s":3000}`)
+	var grant struct{ Token string }
+	if err := json.Unmarshal([]byte(body), &grant); err != nil || grant.Token == "" {
+		t.Fatal(body)
+	}
+	if code, _, body := p.askWith(t, living, "POST", "/v1/locks/k/release", `{"token":"`+grant.Token+`"}`); code != 204 {
+		t.Fatal(code, body)
+	}
+	p.want(t, "DELETE", "/v1/sessions/"+ended.Get("X-Dflockd-Session"), "", 204, "")
+	p.want(t, "DELETE", "/l/"+otherPool, "", 200, "")
+
+	time.Sleep(wait) // nothing but time makes markers go
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	process.Wait()
+	_, p = startProcess(t, args...)
+	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0,"available":2`)
+	p.want(t, "GET", "/l/"+otherPool, "", 404, "")
+	p.want(t, "POST", "/v1/sessions/"+ended.Get("X-Dflockd-Session")+"/ping", "", 410, "")
+	if _, _, body := p.askWith(t, p.newSession(t), "POST", "/v1/locks/k", `{"acquire_timeout_s":0}`); !strings.Contains(body, `"status":"ok"`) {
+		t.Errorf("lock: %s", body)
+	}
+}
+
+func (p *program) borrowAndReturn(t *testing.T, ttl string) {
+	t.Helper()
+	var lease struct{ Lease string }
+	if _, body := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":`+ttl+`}`); json.Unmarshal([]byte(body), &lease) != nil || lease.Lease == "" {
+		t.Fatal(body)
+	}
+	p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.Lease+`"}`, 200, `{"returned":true}`)
+}
+
+func (p *program) newSession(t *testing.T) http.Header {
+	t.Helper()
+	var session struct {
+		ID string `json:"session_id"`
+	}
+	if _, body := p.ask(t, "POST", "/v1/sessions", ""); json.Unmarshal([]byte(body), &session) != nil || session.ID == "" {
+		t.Fatal(body)
+	}
+	return http.Header{"X-Dflockd-Session": {session.ID}}
+}

@@ -18,23 +18,26 @@ func TestSoakNothingComesBackAfterKill(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	for name, wait := range map[string]time.Duration{
-		"after the least marker":     140 * time.Second,
-		"after the guard of a lease": 13 * time.Minute,
+	for name, c := range map[string]struct {
+		wait time.Duration
+		ttls []string // of the leases of one slot
+	}{
+		"after the least marker":           {140 * time.Second, []string{"3000"}},
+		"after the guard of a later lease": {13 * time.Minute, []string{"3000", "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testNothingComesBack(t, wait)
+			testNothingComesBack(t, c.wait, c.ttls)
 		})
 	}
 }
 
-func testNothingComesBack(t *testing.T, wait time.Duration) {
+func testNothingComesBack(t *testing.T, wait time.Duration, ttls []string) {
 	args := []string{"--data-dir", t.TempDir(), "--http-session-idle-timeout", "50m"}
 	process, p := startProcess(t, args...)
 	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
 	p.want(t, "PUT", "/l/"+otherPool, `{"count":1}`, 200, "")
-	for _, ttl := range []string{"3000", "1"} { // the second marker has to outlive the first lease, too
+	for _, ttl := range ttls { // the last marker has to outlive the first lease, too
 		p.borrowAndReturn(t, ttl)
 	}
 	ended, living := p.newSession(t), p.newSession(t)

@@ -77,7 +77,7 @@ type lifeClass struct {
 }
 
 func classOf(key entry.Key, self entry.Hash) lifeClass {
-	return lifeClass{key.Kind, key.Session == self}
+	return lifeClass{key.Kind, key.Session == self && !self.IsZero()}
 }
 
 // settle sets for how long a record lives. w is this peer's view, self its
@@ -109,13 +109,23 @@ func (l *lives) revivable(r *record, w *rules.World, self entry.Hash, now time.T
 		return time.Time{}
 	}
 	until, known := w.Revivable(r.key, r.expected)
-	if own := now.Add(l.longest[classOf(r.key, self)]); !known && own.After(until) {
+	if own := now.Add(l.longestOf(r.key, self)); !known && own.After(until) {
 		return own
 	}
 	return until
 }
 
+// longestOf is the longest life of a value that this peer may have written under
+// a key: if not its present presence's, perhaps an earlier one's.
+func (l *lives) longestOf(key entry.Key, self entry.Hash) time.Duration {
+	class := classOf(key, self)
+	if class.own {
+		return l.longest[class]
+	}
+	return max(l.longest[class], l.longest[lifeClass{key.Kind, true}])
+}
+
 // markerOf is how long a marker of this peer's own key can be in the bucket.
 func (l *lives) markerOf(key entry.Key, self entry.Hash) time.Duration {
-	return max(entry.MarkerTTL, l.longest[classOf(key, self)]) + 2*entry.MarkerSlack
+	return max(entry.MarkerTTL, l.longestOf(key, self)) + 2*entry.MarkerSlack
 }

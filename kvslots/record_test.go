@@ -297,3 +297,34 @@ func TestRecordsOfARealServer(t *testing.T) {
 		}
 	}
 }
+
+// What a peer wrote and has not seen yet is outlived even if its presence has
+// been lost since.
+func TestMarkerOfAnUnseenRecord(t *testing.T) {
+	self, client, now := randomHash(), randomHash(), time.Unix(1795218878, 0)
+	ticket := func(session entry.Hash) entry.Key {
+		return entry.Key{Kind: entry.Ticket, Pool: randomHash(), Session: session}
+	}
+	for name, c := range map[string]struct {
+		key  entry.Key
+		self entry.Hash // when it is purged
+	}{
+		"slot":                     {entry.Key{Kind: entry.Slot, Pool: randomHash()}, self},
+		"slot, presence lost":      {entry.Key{Kind: entry.Slot, Pool: randomHash()}, entry.Hash{}},
+		"ticket":                   {ticket(self), self},
+		"ticket, presence lost":    {ticket(self), entry.Hash{}},
+		"ticket, another presence": {ticket(self), randomHash()},
+		"client's ticket":          {ticket(client), self},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lives{streamTime: now}
+			l.settle(write(c.key, entry.TicketValue{}, 0, time.Hour), rules.New(), self)
+			r := purge(c.key, 7, 0)
+			l.settle(r, rules.New(), c.self)
+			want := entry.FormatLife(time.Hour + guard + entry.MarkerSlack)
+			if got := r.Header.Get(entry.HeaderTTL); got != want {
+				t.Errorf("the marker lives for %s, want %s", got, want)
+			}
+		})
+	}
+}

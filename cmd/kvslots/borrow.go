@@ -24,23 +24,40 @@ func borrowCommand(env lookupEnv) *cobra.Command {
 	command, a := askCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot",
 		"Borrow the lowest free slot, and print its lease as assignments for a shell:\n\n"+
 			"    eval \"$(kvslots borrow --ttl 30s --wait 5s)\"\n\n"+
+			"While no gateway can be reached, or gateways ask to come again later (429, 502, 503, 504), the wait goes on until\n"+
+			"--wait is over. A lease that is shorter than --ttl is announced on standard error.\n\n"+
 			"The exit code is 75 when no slot could be had in time. See \"run\" for what borrows, returns and takes care of the\n"+
 			"lease's end in between.\n\n"+poolHelp,
 		cobra.MaximumNArgs(1),
 		func(ctx context.Context, a *asking, command *cobra.Command, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
-			return a.with(command, args, func(from lender, pool uuid.UUID) error {
-				answer, err := from.borrow(ctx, pool, t.ttl, t.wait)
-				if err != nil && ctx.Err() != nil {
-					return interrupted(ctx)
-				}
-				return a.tell(command.OutOrStdout(), err, answer)
-			})
+			pool, err := poolArgument(command, a.env, args)
+			if err != nil {
+				return err
+			}
+			lease, err := borrowOnce(ctx, newWaiting(t, command.ErrOrStderr()), &a.connection, pool)
+			if err != nil && ctx.Err() != nil {
+				return interrupted(ctx)
+			}
+			return a.tell(command.OutOrStdout(), err, lease)
 		})
 	t.addFlags(command.Flags())
 	a.addFlags(command)
 	return command
+}
+
+func borrowOnce(ctx context.Context, w *waiting, at *connection, pool uuid.UUID) (leaseAnswer, error) {
+	from, err := w.dial(ctx, at)
+	if err != nil {
+		return leaseAnswer{}, err
+	}
+	defer from.close()
+	lease, err := w.borrow(ctx, from, pool)
+	if err == nil {
+		w.printShortfall(lease.lease)
+	}
+	return lease.lease, err
 }
 
 // String has the names that "run" gives to its command.

@@ -15,6 +15,10 @@ func forwarded(bool) []os.Signal { return []os.Signal{os.Interrupt} }
 
 func deadly(os.Signal) bool { return true }
 
+func ending(os.Signal) bool { return true }
+
+func suspend(os.Signal) {}
+
 func (c *child) arrange() {}
 
 func (c *child) pass(os.Signal) {} // the console has sent it to both

@@ -38,6 +38,18 @@ func forwarded(shared bool) []os.Signal {
 // deadly tells whether a signal would have ended us.
 func deadly(sig os.Signal) bool { return sig != syscall.SIGTSTP && sig != syscall.SIGCONT }
 
+// ending reports whether a signal asks us to end.
+func ending(sig os.Signal) bool {
+	return slices.Contains([]os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}, sig)
+}
+
+// suspend stops us, as Ctrl-Z would have if we had not caught it.
+func suspend(sig os.Signal) {
+	if sig == syscall.SIGTSTP {
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	}
+}
+
 // pass hands a signal on.
 func (c *child) pass(sig os.Signal) {
 	switch sig {
@@ -47,7 +59,7 @@ func (c *child) pass(sig os.Signal) {
 		}
 	case syscall.SIGTSTP:
 		c.signal(syscall.SIGTSTP)
-		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // as Ctrl-Z would have stopped us
+		suspend(sig)
 		return
 	}
 	c.signal(sig.(syscall.Signal))

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -139,10 +142,24 @@ func (c *natsConnection) dial() (*nats.Conn, error) {
 		return nil, err
 	}
 	nc, err := nats.Connect(c.url, options...)
+	if err != nil && unreachable(err) {
+		return nil, unanswered{fmt.Errorf("NATS: %w", err)}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("NATS: %w", err)
 	}
 	return nc, nil
+}
+
+// unreachable reports whether a connection failed before a server had a say.
+func unreachable(err error) bool {
+	for _, known := range []error{nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, io.EOF} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	_, ok := errors.AsType[net.Error](err)
+	return ok
 }
 
 func (c *natsConnection) options() ([]nats.Option, error) {

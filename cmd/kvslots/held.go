@@ -11,13 +11,15 @@ type held struct {
 	pool  uuid.UUID
 	lease leaseAnswer
 	began time.Duration // or later
+
+	latest time.Duration // the lease has ended by then
 }
 
 // newHeld counts from when the request was sent: when the answer was is not
 // known. What the gateway says that it waited before the lease began is no part
 // of the lease; over HTTP it does not say.
-func newHeld(pool uuid.UUID, lease leaseAnswer, sent time.Duration) held {
-	return held{pool, lease, sent + lease.waited}
+func newHeld(pool uuid.UUID, lease leaseAnswer, sent, answered time.Duration) held {
+	return held{pool, lease, sent + lease.waited, answered + lease.ttl()}
 }
 
 // end is when the lease may be over.

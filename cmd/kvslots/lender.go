@@ -21,12 +21,12 @@ type lender interface {
 	remove(ctx context.Context, pool uuid.UUID) error
 	borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error)
 	giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	close()
-}
 
-// renewer is a lender that can also renew; /l has no renewal.
-type renewer interface {
+	// renew fails with errors.ErrUnsupported at a gateway that cannot renew:
+	// those before it was added to /l.
 	renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error)
+
+	close()
 }
 
 // The answers, as REST gives them (Library, "Resources", "Borrowing"); --json
@@ -75,6 +75,8 @@ type refusal struct {
 	status int // of HTTP
 	text   string
 	err    error // what it stands for, if anything
+
+	retryAfter time.Duration // when to send the request again; 0 if the lender does not say
 }
 
 func (r *refusal) Error() string { return r.text }

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -74,6 +76,30 @@ func (h *httpLender) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool,
 	return answer.Returned, err
 }
 
+func (h *httpLender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (answer leaseAnswer, err error) {
+	body := map[string]any{"lease": lease, "ttl": int64(ttl / time.Second)}
+	return answer, unlessUnknown(h.ask(ctx, http.MethodPost, pool, "/renew", 0, body, &answer))
+}
+
+// unlessUnknown turns the refusal of a gateway that does not know the path into
+// errors.ErrUnsupported.
+func unlessUnknown(err error) error {
+	refused, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return err
+	}
+	switch refused.status {
+	case http.StatusNotFound:
+		if refused.err != nil { // an answer of the path's
+			return err
+		}
+		fallthrough
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		refused.err = errors.ErrUnsupported
+	}
+	return err
+}
+
 // ask sends one request and reads the answer, a refusal included.
 func (h *httpLender) ask(ctx context.Context, method string, pool uuid.UUID, path string, wait time.Duration, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, wait+answerTimeout)
@@ -92,20 +118,53 @@ func (h *httpLender) ask(ctx context.Context, method string, pool uuid.UUID, pat
 	}
 	resp, err := h.client.Do(r)
 	if err != nil {
-		return withoutURL(err)
+		return failureOf(err)
 	}
 	defer resp.Body.Close()
 	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return withoutURL(err)
+		return failureOf(err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return &refusal{resp.StatusCode, refusalText(resp.StatusCode, text), refusalMeaning(resp.StatusCode)}
+		return refusalOfHTTP(resp, text)
 	}
-	if err := json.Unmarshal(text, answer); err != nil {
+	lease, lent := answer.(*leaseAnswer)
+	if json.Unmarshal(text, answer) != nil || lent && (lease.Lease == uuid.Nil || lease.ExpiresIn < 1) {
 		return errors.New("the answer is not kvslots': is --server a kvslots gateway?")
 	}
 	return nil
+}
+
+// failureOf is an error of net/http as it is told. A server that cannot be
+// trusted stays so; everything else may work later.
+func failureOf(err error) error {
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	if err = withoutURL(err); certificate || noTLS {
+		return err
+	}
+	return unanswered{err}
+}
+
+func refusalOfHTTP(resp *http.Response, body []byte) *refusal {
+	text := refusalText(resp.StatusCode, body)
+	return &refusal{
+		status:     resp.StatusCode,
+		text:       text,
+		err:        refusalMeaning(resp.StatusCode, text),
+		retryAfter: parseRetryAfter(resp.Header.Get("Retry-After"), time.Now()),
+	}
+}
+
+// parseRetryAfter reads a number of seconds, or a date (RFC 9110, 10.2.3).
+func parseRetryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	return 0
 }
 
 // withoutURL drops the URL from an error of net/http: it has the pool's id in
@@ -130,13 +189,18 @@ func refusalText(status int, body []byte) string {
 	return printable(failure.Error)
 }
 
-// refusalMeaning is what a status of /l stands for.
-func refusalMeaning(status int) error {
+// refusalMeaning is what a refusal of /l stands for. A 404 is also what a server
+// answers that does not know the path.
+func refusalMeaning(status int, text string) error {
 	switch status {
 	case http.StatusConflict:
 		return kvslots.ErrNoSlot
 	case http.StatusNotFound:
-		return kvslots.ErrNoPool
+		for _, known := range []error{kvslots.ErrNoPool, kvslots.ErrNotHeld} {
+			if text == known.Error() {
+				return known
+			}
+		}
 	case http.StatusBadGateway, http.StatusServiceUnavailable:
 		return kvslots.ErrUnavailable
 	}

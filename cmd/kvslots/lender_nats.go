@@ -35,27 +35,27 @@ func newNATSLender(nc *nats.Conn) *natsLender { return &natsLender{kvslots.Dial(
 func (n *natsLender) close() { n.nc.Close() }
 
 func (n *natsLender) register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := n.within(ctx, requestTimeout)
 	defer cancel()
 	state, err := n.pools.Register(ctx, pool, count)
 	return poolAnswerOf(pool, state), refusalOf(err)
 }
 
 func (n *natsLender) inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := n.within(ctx, requestTimeout)
 	defer cancel()
 	state, err := n.pools.Inspect(ctx, pool)
 	return poolAnswerOf(pool, state), refusalOf(err)
 }
 
 func (n *natsLender) remove(ctx context.Context, pool uuid.UUID) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := n.within(ctx, requestTimeout)
 	defer cancel()
 	return refusalOf(n.pools.Delete(ctx, pool))
 }
 
 func (n *natsLender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait+requestTimeout)
+	ctx, cancel := n.within(ctx, wait+requestTimeout)
 	defer cancel()
 	sent := time.Now()
 	lease, err := n.pools.Borrow(ctx, pool, ttl, wait)
@@ -63,18 +63,44 @@ func (n *natsLender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.
 }
 
 func (n *natsLender) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := n.within(ctx, requestTimeout)
 	defer cancel()
 	returned, err := n.pools.Return(ctx, pool, lease)
 	return returned, refusalOf(err)
 }
 
 func (n *natsLender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := n.within(ctx, requestTimeout)
 	defer cancel()
 	sent := time.Now()
 	renewed, err := n.pools.Renew(ctx, pool, lease, ttl)
 	return leaseAnswerOf(renewed, sent, err)
+}
+
+// within bounds a request in time, and ends it when the connection is gone: a
+// gateway that goes away with its NATS never answers. Without a connection it has
+// ended already, since what is sent then would arrive much later.
+func (n *natsLender) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, disconnect := context.WithCancelCause(ctx)
+	changes := n.nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	if !n.nc.IsConnected() {
+		disconnect(errDisconnected)
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-changes:
+			disconnect(errDisconnected)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-watched
+		n.nc.RemoveStatusListener(changes)
+	}
 }
 
 func poolAnswerOf(pool uuid.UUID, state kvslots.State) poolAnswer {
@@ -110,11 +136,17 @@ var refusals = []struct {
 	{kvslots.ErrNotHeld, http.StatusNotFound, "lease not held"},
 }
 
+// errDisconnected is returned when the connection to NATS is gone, and with it
+// the answer.
+var errDisconnected = unanswered{errors.New("NATS: not connected")}
+
 // failures are a gateway's answers that the client has for ErrUnavailable, by
 // their texts. It has the same error when no gateway answered at all.
 var failures = map[string]int{
 	"the store did not answer; safe to retry": http.StatusBadGateway,
-	"draining": http.StatusServiceUnavailable,
+	"draining":                  http.StatusServiceUnavailable,
+	"too many requests at once": http.StatusServiceUnavailable,
+	"internal error":            http.StatusInternalServerError,
 }
 
 // refusalOf dresses an error of the client as the refusal that it stands for.
@@ -124,22 +156,22 @@ func refusalOf(err error) error {
 		return nil
 	}
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-		return &refusal{http.StatusBadRequest, wrong.Error(), err}
+		return &refusal{status: http.StatusBadRequest, text: wrong.Error(), err: err}
 	}
 	for _, row := range refusals {
 		if errors.Is(err, row.err) {
-			return &refusal{row.status, row.text, err}
+			return &refusal{status: row.status, text: row.text, err: err}
 		}
 	}
 	if errors.Is(err, kvslots.ErrUnavailable) {
 		text := strings.TrimPrefix(err.Error(), kvslots.ErrUnavailable.Error()+": ")
 		if status, answered := failures[text]; answered {
-			return &refusal{status, text, err}
+			return &refusal{status: status, text: text, err: err}
 		}
-		return fmt.Errorf("NATS: %s", printable(text))
+		return unanswered{fmt.Errorf("NATS: %s", printable(text))}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("NATS: no gateway answered in time")
+		return unanswered{errors.New("NATS: no gateway answered in time")}
 	}
 	return err
 }

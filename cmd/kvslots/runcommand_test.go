@@ -66,10 +66,11 @@ func TestRunCommandReadsStdin(t *testing.T) {
 	}
 }
 
-// Without renewal the TTL is the limit; the command is over before the lease is,
+// At a gateway that cannot renew, the TTL is the limit; the command is over before the lease is,
 // by the server's own record, whether it heeds SIGTERM or not.
 func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	older := withoutRenewal(t, p)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	for _, c := range []struct {
 		name, script, output string
@@ -80,8 +81,9 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 		{"stopped", `kill -STOP $$; sleep 60`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out := wantCall(t, 124, `\{.*\}`+"\n"+c.output, "(?:.*\n)?kvslots: the lease is about to end; ending the command\n.*",
-				shell([]string{"--server", p.url}, c.script, "--ttl", "3s", "--kill-after", "500ms", "--json")...)
+			out := wantCall(t, 124, `\{.*\}`+"\n"+c.output,
+				"kvslots: the gateway cannot renew leases; [^\n]*\n(?:.*\n)?kvslots: the lease is about to end; ending the command\n.*",
+				shell([]string{"--server", older}, c.script, "--ttl", "3s", "--kill-after", "500ms", "--json")...)
 			ended := time.Now()
 			var lease leaseAnswer
 			if err := json.NewDecoder(strings.NewReader(out)).Decode(&lease); err != nil {
@@ -101,27 +103,36 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 func TestRunCommandAfterALongWait(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":3}`, 200, "")
-	wantCall(t, 0, "ran\n", "", shell([]string{"--server", p.url}, `echo ran`, "--ttl", "2s", "--wait", "20s")...)
+	for _, server := range []string{p.url, withoutRenewal(t, p)} {
+		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":3}`, 200, "")
+		wantCall(t, 0, "ran\n", "", shell([]string{"--server", server}, `echo ran`, "--ttl", "2s", "--wait", "20s")...)
+		p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+	}
 }
 
 func TestRunCommandWithMoreThanIsLent(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "2s")
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	door := []string{"--server", p.url}
+	const short = "kvslots: the lease is for 2s, and not for 30s: the gateway granted no more\n"
 	wantCall(t, 1, "", "kvslots: the gateway lends for 2s at most, .*\n", shell(door, `echo ran`, "--kill-after", "10s")...)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
-	wantCall(t, 124, "", ".*about to end.*", shell(door, `sleep 60`, "--kill-after", "1s")...)
+	wantCall(t, 0, "ran\n", short, shell(door, `sleep 3; echo ran`, "--kill-after", "500ms")...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\n", short, append([]string{"borrow", pool}, door...)...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\n", "", append([]string{"borrow", pool, "--ttl", "2s", "--wait", "20s"}, door...)...)
 }
 
-// Over NATS the lease is renewed for as long as the command runs.
+// The lease is renewed for as long as the command runs.
 func TestRunCommandRenews(t *testing.T) {
-	p, url := startNATSDoor(t)
+	overDoors(t, testRunCommandRenews)
+}
+
+func testRunCommandRenews(t *testing.T, p *program, door []string) {
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		wantCall(t, 5, "", "", shell([]string{"--nats-url", url}, `sleep 5; exit 5`, "--ttl", "2s")...)
+		wantCall(t, 5, "", "", shell(door, `sleep 5; exit 5`, "--ttl", "2s")...)
 	}()
 	p.waitForState(t, `"in_use":1`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":60}`, 200, "")
@@ -196,17 +207,24 @@ func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
 }
 
 // A lease that was ended elsewhere ends the command.
-func TestRunCommandLosesItsPool(t *testing.T) {
-	p, url := startNATSDoor(t)
-	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	out, code := newLogs(), make(chan int, 1)
-	args := shell([]string{"--nats-url", url}, `echo runs; exec sleep 60`, "--ttl", "3s")
-	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
-	waitFor(t, func() bool { return strings.Contains(out.String(), "runs") })
-	p.want(t, "DELETE", "/l/"+pool, "", 200, "")
-	if got := <-code; got != exitLost || !strings.Contains(out.String(), "the lease is lost") {
-		t.Errorf("exit code %d:\n%s", got, out)
-	}
+func TestRunCommandLosesItsLease(t *testing.T) {
+	overDoors(t, func(t *testing.T, p *program, door []string) {
+		for _, end := range []func(lease string){
+			func(lease string) { p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease+`"}`, 200, "true") },
+			func(string) { p.want(t, "DELETE", "/l/"+pool, "", 200, "") },
+		} {
+			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+			out, code := newLogs(), make(chan int, 1)
+			args := shell(door, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")
+			go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+			lease := regexp.MustCompile(`runs (\S+)\.`)
+			waitFor(t, func() bool { return lease.MatchString(out.String()) })
+			end(lease.FindStringSubmatch(out.String())[1])
+			if got := <-code; got != exitLost || !strings.HasSuffix(out.String(), "kvslots: the lease is lost; ending the command\n") {
+				t.Errorf("exit code %d:\n%s", got, out)
+			}
+		}
+	})
 }
 
 // self runs this program in a process of its own.

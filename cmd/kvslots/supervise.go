@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -17,6 +18,8 @@ type supervision struct {
 	killed bool          // SIGKILL, too
 	kill   time.Duration // when SIGKILL is due
 
+	noRenewal bool // the gateway cannot renew, which was printed
+
 	renewing bool
 	renewal  time.Duration // when to try next
 	renewals chan renewal
@@ -28,21 +31,21 @@ type renewal struct {
 }
 
 // supervise waits for the command's end, passes signals on to it, renews its
-// lease, and ends it before the lease does. It returns the command's exit code
-// as an error.
-func (r *runner) supervise(ctx context.Context, from lender, lease held, child *child) error {
+// lease, and ends it before the lease does. It returns the lease as it is then,
+// and the command's exit code as an error.
+func (r *runner) supervise(ctx context.Context, from lender, lease held, child *child) (held, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &supervision{
 		runner: r, from: from, lease: lease, child: child,
 		renewal: lease.renewal(), renewals: make(chan renewal, 1),
 	}
-	defer s.joinRenewal(cancel)
 	stopped := ctx.Done()
 	for {
 		if child.ended() {
 			s.endRest()
-			return s.exit()
+			s.joinRenewal(cancel)
+			return s.lease, s.exit()
 		}
 		s.act(ctx, bootTime())
 		wake := time.NewTimer(s.pause(bootTime()))
@@ -118,15 +121,12 @@ func (s *supervision) endRest() {
 // we were stopped.
 func (s *supervision) pass(ctx context.Context, sig os.Signal) {
 	s.act(ctx, bootTime())
+	s.repeated(sig) // the first of two, if the next comes while the slot is returned
 	s.child.pass(sig)
 }
 
-// renew renews in the background. A lender that cannot is not asked again.
+// renew renews in the background.
 func (s *supervision) renew(ctx context.Context) {
-	if _, ok := s.from.(renewer); !ok {
-		s.renewal = s.lease.end()
-		return
-	}
 	s.renewing = true
 	// Not all of the time that is left: the next try may meet a gateway that
 	// answers.
@@ -141,22 +141,40 @@ func (s *supervision) renew(ctx context.Context) {
 
 func (s *supervision) renewed(got renewal) {
 	s.renewing = false
+	s.lease.latest = max(s.lease.latest, got.latest)
 	switch {
 	case s.ending: // too late: the command was told
 	case got.err == nil:
 		s.lease, s.renewal = got.held, got.held.renewal()
 	case lost(got.err):
 		s.end(bootTime(), "the lease is lost")
-	default: // perhaps the next try; until the time is up
-		s.renewal = bootTime() + min(s.lease.lease.ttl()/20, time.Second)
+	default:
+		s.renewal = bootTime() + s.pauseAfter(got.err)
 	}
+}
+
+// pauseAfter is how long to wait after a renewal that failed, before the next
+// try. A gateway that cannot renew is asked a few times more: in the middle of
+// an upgrade the next request may reach a newer one.
+func (s *supervision) pauseAfter(err error) time.Duration {
+	pause := s.lease.lease.ttl() / 20
+	if !errors.Is(err, errors.ErrUnsupported) {
+		left := max(s.lease.term(s.killAfter)-bootTime(), 0)
+		return max(min(pause, time.Second), min(retryAfter(err), left/2))
+	}
+	if !s.noRenewal {
+		s.noRenewal = true
+		fmt.Fprintln(s.command.ErrOrStderr(), "kvslots: the gateway cannot renew leases; the command has to end before its lease does")
+	}
+	return max(pause, time.Second)
 }
 
 // joinRenewal leaves no renewal behind: it could come after the return.
 func (s *supervision) joinRenewal(cancel context.CancelFunc) {
 	cancel()
 	if s.renewing {
-		<-s.renewals
+		got := <-s.renewals
+		s.lease.latest = max(s.lease.latest, got.latest)
 	}
 }
 

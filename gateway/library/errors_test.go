@@ -32,6 +32,10 @@ func (p failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration
 
 func (p failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, p.err }
 
+func (p failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*kvslots.Lease, error) {
+	return nil, p.err
+}
+
 func TestStoreErrors(t *testing.T) {
 	const detail = "nats: timeout at 10.0.0.7"
 	for _, c := range []struct {
@@ -55,6 +59,7 @@ func TestStoreErrors(t *testing.T) {
 			}
 			d.want(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":1}`, c.code, c.answer)
 			d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+unknownLease+`"}`, c.code, c.answer)
+			d.want(t, "POST", "/l/"+poolA+"/renew", `{"lease":"`+unknownLease+`","ttl":1}`, c.code, c.answer)
 			if got := strings.Count(d.logs.String(), detail); (got > 0) != c.logged {
 				t.Errorf("the detail was logged %d times:\n%s", got, d.logs)
 			}
@@ -79,6 +84,8 @@ func TestNoSecretLeaks(t *testing.T) {
 		{poolB, "/l/" + poolA, ""},
 		{"POST", "/l/" + poolA + "/borrow", `{"ttl":30}`},
 		{"POST", "/l/" + poolA + "/borrow", `{"ttl":"` + lease + `"}`},
+		{"POST", "/l/" + poolA + "/renew", `{"lease":"` + lease + `x","ttl":30}`},
+		{"POST", "/l/" + poolA + "/renew", `{"lease":"` + lease + `","ttl":30}`},
 		{"POST", "/l/" + poolA + "/return", `{"lease":"` + lease + `x"}`},
 		{"POST", "/l/" + poolA + "/return", lease},
 		{"POST", "/l/" + poolA + "/return", `{"lease":"` + lease + `"}`},
@@ -90,7 +97,7 @@ func TestNoSecretLeaks(t *testing.T) {
 		}
 	}
 	_, metrics, _ := d.do(t, "GET", "/metrics", "")
-	eventually(t, "every request is logged", func() bool { return strings.Count(d.logs.String(), `"message":"request"`) >= 14 })
+	eventually(t, "every request is logged", func() bool { return strings.Count(d.logs.String(), `"message":"request"`) >= 16 })
 	for _, secret := range []string{poolA, poolB, lease} {
 		if strings.Contains(d.logs.String(), secret) {
 			t.Errorf("%s is in the logs:\n%s", secret, d.logs)

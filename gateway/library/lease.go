@@ -79,3 +79,28 @@ func (d *Dialect) giveBack(w http.ResponseWriter, r *http.Request) error {
 	_ = jsonhttp.Answer(w, http.StatusOK, wire.Returned{Returned: returned})
 	return nil
 }
+
+// renew answers POST /l/{id}/renew. Library has no renewal; the body is that of
+// a return with a ttl, the answer that of a borrow.
+func (d *Dialect) renew(w http.ResponseWriter, r *http.Request) error {
+	id, err := poolID(r)
+	if err != nil {
+		return err
+	}
+	body, err := jsonhttp.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	request, err := wire.ParseRenew(body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := carryOut(r)
+	defer cancel()
+	lease, err := d.pools.Renew(ctx, id, request.Lease, request.TTL)
+	if err != nil {
+		return err
+	}
+	_ = jsonhttp.Answer(w, http.StatusOK, wire.NewLease(lease))
+	return nil
+}

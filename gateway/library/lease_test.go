@@ -52,6 +52,38 @@ func TestBorrowAndReturn(t *testing.T) {
 	}
 }
 
+func TestRenew(t *testing.T) {
+	d := openDoor(t, openStore(t))
+	d.register(t, poolA, 2)
+	d.borrow(t, poolA, `{"ttl":600}`)
+	held := d.borrow(t, poolA, `{"ttl":2}`)
+	renew := func(lease, ttl string, code int) (again wire.Lease) {
+		t.Helper()
+		got, answer, _ := d.do(t, "POST", "/l/"+poolA+"/renew", `{"lease":"`+lease+`","ttl":`+ttl+`}`)
+		if got != code || code == 200 && json.Unmarshal([]byte(answer), &again) != nil {
+			t.Errorf("renew: %d %s, want %d", got, answer, code)
+		}
+		return again
+	}
+	before := time.Now().Unix()
+	again := renew(strings.ToUpper(held.Lease.String()), "600", 200)
+	if again.Lease != held.Lease || again.Position != 1 || again.Fence != held.Fence {
+		t.Errorf("%+v was renewed as %+v", held, again)
+	}
+	if again.ExpiresIn != 600 || again.ExpiresAtUnix < before+600 {
+		t.Errorf("expires in %d at %d, renewed for 600 at %d", again.ExpiresIn, again.ExpiresAtUnix, before)
+	}
+	if clamped := renew(held.Lease.String(), "99999999999999999999", 200); clamped.ExpiresIn != 3600 {
+		t.Errorf("expires in %d s, want the maximum of an hour", clamped.ExpiresIn)
+	}
+
+	renew(unknownLease, "30", 404)
+	renew(held.Lease.String(), "1", 200) // shorter than it was
+	d.waitFor(t, poolA, `"in_use":1`)
+	d.want(t, "POST", "/l/"+poolA+"/renew", `{"lease":"`+held.Lease.String()+`","ttl":30}`, 404, `{"error":"lease not held"}`)
+	d.waitFor(t, poolA, `"in_use":1`)
+}
+
 func TestClamping(t *testing.T) {
 	d := openDoor(t, openStore(t))
 	d.register(t, poolA, 1)

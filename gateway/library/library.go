@@ -22,6 +22,7 @@ type Pools interface {
 	Delete(ctx context.Context, pool uuid.UUID) error
 	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
 }
 
 // Lending opens a borrow and says under which context it may wait;
@@ -52,4 +53,5 @@ func (d *Dialect) Mount(r chi.Router) {
 	r.Delete("/l/{id}", jsonhttp.Handle(d.log, d.remove))
 	r.Post("/l/{id}/borrow", jsonhttp.Handle(d.log, d.borrow))
 	r.Post("/l/{id}/return", jsonhttp.Handle(d.log, d.giveBack))
+	r.Post("/l/{id}/renew", jsonhttp.Handle(d.log, d.renew))
 }

@@ -81,10 +81,19 @@ func TestRefusals(t *testing.T) {
 		{"slash at the end", "GET", "/l/" + poolA + "/", "", 404, notFound},
 		{"double slash", "GET", "//l/" + poolA, "", 404, notFound},
 		{"dots", "GET", "/x/../l/" + poolA, "", 404, notFound},
-		{"unknown action", "POST", "/l/" + poolA + "/renew", `{}`, 404, notFound},
+		{"renew without a lease", "POST", "/l/" + poolA + "/renew", `{"ttl":1}`, 400, badLease},
+		{"renew in braces", "POST", "/l/" + poolA + "/renew", `{"lease":"{` + poolB + `}","ttl":1}`, 400, badLease},
+		{"renew without a ttl", "POST", "/l/" + poolA + "/renew", `{"lease":"` + poolB + `"}`, 400, badTTL},
+		{"renew for nothing", "POST", "/l/" + poolA + "/renew", `{"lease":"` + poolB + `","ttl":0}`, 400, badTTL},
+		{"renew at a bad id", "POST", "/l/9f1c/renew", `{"lease":"` + poolB + `","ttl":1}`, 400, badID},
+		{"renew with an array", "POST", "/l/" + poolA + "/renew", `[]`, 400, badJSON},
+		{"long renewal", "POST", "/l/" + poolA + "/renew", long, 413, tooLarge},
+		{"renew in an unknown pool", "POST", "/l/" + poolA + "/renew", `{"lease":"` + poolB + `","ttl":1}`, 404, `{"error":"no such pool"}`},
+		{"unknown action", "POST", "/l/" + poolA + "/extend", `{}`, 404, notFound},
 		{"deeper", "POST", "/l/" + poolA + "/borrow/x", `{}`, 404, notFound},
 		{"method of a pool", "PATCH", "/l/" + poolA, `{}`, 405, noMethod},
 		{"method of an action", "GET", "/l/" + poolA + "/borrow", "", 405, noMethod},
+		{"method of a renewal", "PUT", "/l/" + poolA + "/renew", "{}", 405, noMethod},
 		{"unknown method", "BREW", "/l/" + poolA, "", 405, noMethod},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,6 +108,7 @@ func TestAllow(t *testing.T) {
 		"/l/" + poolA:             "GET, HEAD, PUT, DELETE",
 		"/l/" + poolA + "/borrow": "POST",
 		"/l/" + poolA + "/return": "POST",
+		"/l/" + poolA + "/renew":  "POST",
 	} {
 		code, _, header := d.do(t, "OPTIONS", path, "")
 		if got := header.Get("Allow"); code != http.StatusMethodNotAllowed || got != want {

@@ -62,11 +62,22 @@ var parityCases = []struct{ name, op, id, body string }{
 	{"in use", "inspect", poolA, ``},
 	{"none left", "borrow", poolA, `{"ttl":30}`},
 	{"none left after a wait", "borrow", poolA, `{"ttl":30,"wait":1}`},
+	{"renew", "renew", poolA, `{"lease":"LEASE","ttl":60,"unknown":[]}`},
+	{"renew the unknown", "renew", poolA, `{"lease":"` + unknownLease + `","ttl":60}`},
+	{"renew nothing", "renew", poolA, `{"ttl":60}`},
+	{"renew without a ttl", "renew", poolA, `{"lease":"LEASE"}`},
+	{"renew for nothing", "renew", poolA, `{"lease":"LEASE","ttl":0}`},
+	{"renew for words", "renew", poolA, `{"lease":"LEASE","ttl":"60s"}`},
+	{"renew at a bad id", "renew", "x", `{"lease":"LEASE","ttl":60}`},
+	{"renewal malformed", "renew", poolA, `{"lease":"LEASE","ttl":60`},
+	{"long renewal", "renew", poolA, `{"lease":"LEASE","ttl":60}` + strings.Repeat(" ", 64<<10)},
+	{"renewal clamped", "renew", poolA, `{"lease":"LEASE","ttl":99999999999999999999}`},
 	{"shrunk below", "register", poolA, `{"count":0}`},
 	{"grown", "register", poolA, `{"count":2}`},
 	{"clamped", "borrow", poolA, `{"ttl":99999999999999999999,"wait":99999999999999999999}`},
 	{"return", "return", poolA, `{"lease":"LEASE"}`},
 	{"return again", "return", poolA, `{"lease":"LEASE"}`},
+	{"renew what was returned", "renew", poolA, `{"lease":"LEASE","ttl":60}`},
 	{"return the unknown", "return", poolA, `{"lease":"` + unknownLease + `"}`},
 	{"return nothing", "return", poolA, `{}`},
 	{"return in braces", "return", poolA, `{"lease":"{` + unknownLease + `}"}`},
@@ -75,6 +86,7 @@ var parityCases = []struct{ name, op, id, body string }{
 	{"delete again", "delete", poolA, ``},
 	{"deleted", "inspect", poolA, ``},
 	{"return to a deleted pool", "return", poolA, `{"lease":"LEASE"}`},
+	{"renew in a deleted pool", "renew", poolA, `{"lease":"LEASE","ttl":60}`},
 	{"another pool", "inspect", poolB, ``},
 }
 
@@ -107,6 +119,7 @@ func TestParityOfFailures(t *testing.T) {
 			for op, body := range map[string]string{
 				"register": `{"count":1}`, "inspect": ``, "delete": ``,
 				"borrow": `{"ttl":1}`, "return": `{"lease":"` + unknownLease + `"}`,
+				"renew": `{"lease":"` + unknownLease + `","ttl":1}`,
 			} {
 				got, want := overNATS(t, op, poolA, body), overHTTP(t, op, poolA, body)
 				if got != want || strings.Contains(got, "hunter2") {

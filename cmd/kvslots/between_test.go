@@ -1,0 +1,156 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// between starts a proxy before a gateway, which answers itself what answer
+// returns true for.
+func between(t *testing.T, p *program, answer func(w http.ResponseWriter, r *http.Request) bool) (server string) {
+	t.Helper()
+	target, err := url.Parse(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	transport := &http.Transport{DisableKeepAlives: true}
+	proxy.Transport = transport
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answer(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// withoutRenewal is a gateway as it was before there was a renewal over HTTP.
+func withoutRenewal(t *testing.T, p *program) (server string) {
+	return between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/renew") {
+			return false
+		}
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"error":"not found"}`)
+		return true
+	})
+}
+
+// relay is an address that leads to a server, or to none: then connections are
+// refused until it is opened for the first time, and dropped later on.
+type relay struct {
+	addr string
+
+	mu     sync.Mutex
+	socket int
+	ln     net.Listener
+	target string
+	conns  map[net.Conn]bool
+	all    sync.WaitGroup
+}
+
+// newRelay takes a port, and does not listen on it.
+func newRelay(t *testing.T) *relay {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.CloseOnExec(socket)
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{addr: fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port), socket: socket, conns: map[net.Conn]bool{}}
+	t.Cleanup(r.close)
+	return r
+}
+
+// open leads to a server from now on.
+func (r *relay) open(t *testing.T, target string) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.target = target
+	if r.ln != nil {
+		return
+	}
+	if err := syscall.Listen(r.socket, 128); err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(r.socket), "relay")
+	defer file.Close()
+	ln, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ln = ln
+	r.all.Go(r.accept)
+}
+
+// cut drops every connection, also those to come.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.target = ""
+	for conn := range r.conns {
+		conn.Close()
+	}
+}
+
+func (r *relay) accept() {
+	for {
+		near, err := r.ln.Accept()
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		target := r.target
+		r.conns[near] = true
+		r.mu.Unlock()
+		r.all.Go(func() { r.carry(near, target) })
+	}
+}
+
+func (r *relay) carry(near net.Conn, target string) {
+	defer near.Close()
+	if target == "" {
+		return
+	}
+	far, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	r.all.Go(func() {
+		_, _ = io.Copy(near, far)
+		near.Close()
+	})
+	_, _ = io.Copy(far, near)
+}
+
+func (r *relay) close() {
+	r.cut()
+	if r.ln == nil {
+		_ = syscall.Close(r.socket)
+		return
+	}
+	r.ln.Close()
+	r.all.Wait()
+}

@@ -1,0 +1,383 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// start calls the program in the background.
+func start(t *testing.T, args ...string) (out *logs, code chan int) {
+	t.Helper()
+	out, code = newLogs(), make(chan int, 1)
+	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+	return out, code
+}
+
+// relayDoors are the doors to a gateway that is started by serve, through a
+// relay.
+var relayDoors = []struct {
+	name, flag, scheme string
+	target             func(t *testing.T, p *program) string
+}{
+	{"http", "--server", "http://", func(_ *testing.T, p *program) string { return strings.TrimPrefix(p.url, "http://") }},
+	{"nats", "--nats-url", "nats://", func(t *testing.T, p *program) string { return strings.TrimPrefix(p.natsURL(t), "nats://") }},
+}
+
+// The gateway is being restarted when the command ends: the slot is returned as
+// soon as there is a gateway again.
+func TestRunCommandReturnsAfterARestart(t *testing.T) {
+	for _, door := range relayDoors {
+		t.Run(door.name, func(t *testing.T) {
+			dir, way, end := t.TempDir(), newRelay(t), t.TempDir()
+			p := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
+			way.open(t, door.target(t, p))
+			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+			out, code := start(t, shell([]string{door.flag, door.scheme + way.addr},
+				`echo runs; while [ -e `+end+` ]; do sleep 0.02; done; exit 3`, "--ttl", "10m")...)
+			waitFor(t, func() bool { return strings.Contains(out.String(), "runs") })
+			way.cut()
+			p.stop()
+			p.exitCode(t)
+			if err := syscall.Rmdir(end); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool { return strings.Contains(out.String(), "trying to return the slot") })
+
+			again := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
+			again.want(t, "GET", "/l/"+pool, "", 200, `"in_use":1`)
+			way.open(t, door.target(t, again))
+			if got := <-code; got != 3 {
+				t.Errorf("exit code %d:\n%s", got, out)
+			}
+			again.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		})
+	}
+}
+
+// It is tried for as long as the lease lasts, and no longer.
+func TestRunCommandGivesUpReturning(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/return") {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+		return false
+	})
+	began := time.Now()
+	wantCall(t, 3, "", "kvslots: HTTP status 502; trying .*\nkvslots: the slot was not returned, and is free when its lease ends: HTTP status 502\n",
+		shell([]string{"--server", server}, `exit 3`, "--ttl", "2s")...)
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("gave up after %s", took)
+	}
+}
+
+// What is refused for good is not tried again.
+func TestRunCommandMayNotReturn(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/return") {
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return false
+	})
+	wantCall(t, 3, "", "kvslots: the slot was not returned, and is free when its lease ends: HTTP status 401\n",
+		shell([]string{"--server", server}, `exit 3`, "--ttl", "10m")...)
+}
+
+// A second signal ends the tries, but not one that comes with the first, as
+// timeout(1) sends it.
+func TestRunCommandSecondSignalWhileReturning(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	var mu sync.Mutex
+	returns := 0
+	server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/return") {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		returns++
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	tried := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return returns
+	}
+	out := newLogs()
+	process := self(t, out, shell([]string{"--server", server}, `trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done`, "--ttl", "10m")...)
+	waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
+	send := func() {
+		t.Helper()
+		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := time.Now()
+	send()
+	send()
+	waitFor(t, func() bool { return tried() >= 2 })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = process.Wait()
+	}()
+	for waits := true; waits; { // when it noted the first one is not known
+		select {
+		case <-ended:
+			waits = false
+		case <-time.After(50 * time.Millisecond):
+			_ = process.Process.Signal(syscall.SIGTERM)
+		}
+	}
+	if took := time.Since(first); took < oneSignal {
+		t.Errorf("gave up after %s", took)
+	}
+	if code := process.ProcessState.ExitCode(); code != 7 || !strings.Contains(out.String(), "the slot was not returned") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// waiters are the commands that wait for a slot.
+func waiters(door []string, flags ...string) map[string][]string {
+	return map[string][]string{
+		"run":    shell(door, `echo ran`, flags...),
+		"borrow": append(append([]string{"borrow", pool}, flags...), door...),
+	}
+}
+
+// A gateway that cannot be connected to yet.
+func TestWaitThroughRefusedConnections(t *testing.T) {
+	for _, door := range relayDoors {
+		p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+		p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+		for _, command := range []string{"run", "borrow"} {
+			t.Run(command+" "+door.name, func(t *testing.T) {
+				way := newRelay(t)
+				args := waiters([]string{door.flag, door.scheme + way.addr}, "--wait", "5m")[command]
+				out, code := start(t, args...)
+				waitFor(t, func() bool { return strings.Contains(out.String(), "trying again") })
+				way.open(t, door.target(t, p))
+				if got := <-code; got != 0 || !strings.Contains(out.String(), "ran") && !strings.Contains(out.String(), "KVSLOTS_LEASE=") {
+					t.Errorf("exit code %d:\n%s", got, out)
+				}
+			})
+		}
+	}
+}
+
+// A wait whose gateway dies goes on at the next one.
+func TestWaitThroughARestart(t *testing.T) {
+	for _, door := range relayDoors {
+		t.Run(door.name, func(t *testing.T) {
+			dir, way := t.TempDir(), newRelay(t)
+			p := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
+			way.open(t, door.target(t, p))
+			p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+			out, code := start(t, shell([]string{door.flag, door.scheme + way.addr}, `echo ran`, "--wait", "5m")...)
+			p.waitForState(t, `"waiting":1`)
+			way.cut()
+			p.stop()
+			p.exitCode(t)
+			waitFor(t, func() bool { return strings.Contains(out.String(), "trying again") })
+			again := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
+			way.open(t, door.target(t, again))
+			again.waitForState(t, `"waiting":1`)
+			again.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+			if got := <-code; got != 0 || !strings.Contains(out.String(), "ran") {
+				t.Errorf("exit code %d:\n%s", got, out)
+			}
+			again.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		})
+	}
+}
+
+// No gateway answers on this NATS yet.
+func TestWaitForAGateway(t *testing.T) {
+	_, url := runNATS(t, jetStreamOptions(t))
+	p := startServe(t, noEnv, "--nats-url", url)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	p.stop()
+	p.exitCode(t)
+	out, code := start(t, shell([]string{"--nats-url", url}, `echo ran`, "--wait", "5m")...)
+	waitFor(t, func() bool { return strings.Contains(out.String(), "no gateway is there; trying again") })
+	again := startServe(t, noEnv, "--nats-url", url)
+	if got := <-code; got != 0 || !strings.HasSuffix(out.String(), "ran\n") {
+		t.Errorf("exit code %d:\n%s", got, out)
+	}
+	again.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+}
+
+// Refusals that are only for now are waited out: the wait that is asked for is
+// what is left, and Retry-After is heeded.
+func TestWaitThroughRefusals(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable} {
+		for _, after := range []string{"", "2"} {
+			t.Run(fmt.Sprint(status, " ", after), func(t *testing.T) {
+				p := startServe(t, noEnv, "--data-dir", t.TempDir())
+				p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+				var asked []time.Time
+				var waits []int
+				server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.HasSuffix(r.URL.Path, "/borrow") {
+						return false
+					}
+					body, _ := io.ReadAll(r.Body)
+					r.Body = io.NopCloser(strings.NewReader(string(body)))
+					var request struct{ Wait int }
+					_ = json.Unmarshal(body, &request)
+					asked, waits = append(asked, time.Now()), append(waits, request.Wait)
+					if len(asked) > 1 {
+						return false
+					}
+					if after != "" {
+						w.Header().Set("Retry-After", after)
+					}
+					w.WriteHeader(status)
+					return true
+				})
+				wantCall(t, 0, "ran\n", fmt.Sprintf("kvslots: HTTP status %d; trying again\n", status),
+					shell([]string{"--server", server}, `echo ran`, "--wait", "5m")...)
+				if len(asked) != 2 || waits[0] != 300 {
+					t.Fatalf("asked for waits of %v", waits)
+				}
+				passed := asked[1].Sub(asked[0])
+				if after != "" && passed < 2*time.Second {
+					t.Errorf("asked again after %s", passed)
+				}
+				if most := 300 - int(passed/time.Second); waits[1] >= most+1 || waits[1] >= 300 || waits[1] < most-10 {
+					t.Errorf("asked for a wait of %d s when %d s were left", waits[1], most)
+				}
+			})
+		}
+	}
+}
+
+// When the wait is over, what is said is what is wrong.
+func TestWaitIsOver(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		after  string
+		wait   string
+		code   int
+		stderr string
+	}{
+		{"away", 503, "", "1s", exitFailed, "kvslots: HTTP status 503; trying again\nkvslots: HTTP status 503\n"},
+		{"away for long", 429, "3600", "1s", exitFailed, "kvslots: HTTP status 429; trying again\nkvslots: HTTP status 429\n"},
+		{"without a wait", 503, "1", "0", exitFailed, "kvslots: HTTP status 503\n"},
+		{"refused for good", 401, "", "5m", exitFailed, "kvslots: HTTP status 401\n"},
+		{"failed", 500, "", "5m", exitFailed, "kvslots: HTTP status 500\n"},
+		{"no slot", 409, "", "5m", exitNoSlot, "kvslots: HTTP status 409\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &program{url: stranger(t, 500, "")}
+			server := between(t, p, func(w http.ResponseWriter, _ *http.Request) bool {
+				if c.after != "" {
+					w.Header().Set("Retry-After", c.after)
+				}
+				w.WriteHeader(c.status)
+				return true
+			})
+			for _, args := range waiters([]string{"--server", server}, "--wait", c.wait) {
+				wantCall(t, c.code, "", c.stderr, args...)
+			}
+		})
+	}
+}
+
+// After a refusal the wait is asked for in whole seconds, and the rest of it is
+// not given away.
+func TestWaitToItsEnd(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+	first := true
+	server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
+		refuse := first
+		if first = false; refuse {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return refuse
+	})
+	began := time.Now()
+	wantCall(t, exitNoSlot, "", "kvslots: HTTP status 503; trying again\nkvslots: no resource available\n",
+		"borrow", pool, "--server", server, "--wait", "2s")
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("waited for %s only", took)
+	}
+}
+
+// A signal ends the tries.
+func TestWaitIsInterrupted(t *testing.T) {
+	for command, args := range waiters([]string{"--server", "http://" + newRelay(t).addr}, "--wait", "5m") {
+		t.Run(command, func(t *testing.T) {
+			out := newLogs()
+			process := self(t, out, args...)
+			waitFor(t, func() bool { return strings.Contains(out.String(), "trying again") })
+			if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			_ = process.Wait()
+			if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), pool) {
+				t.Errorf("exit code %d:\n%s", code, out)
+			}
+		})
+	}
+}
+
+func TestTemporary(t *testing.T) {
+	for _, c := range []struct {
+		err       error
+		temporary bool
+	}{
+		{unanswered{errors.New("refused")}, true},
+		{fmt.Errorf("NATS: %w", errDisconnected), true},
+		{&refusal{status: 429}, true},
+		{&refusal{status: 502}, true},
+		{&refusal{status: 503}, true},
+		{&refusal{status: 400}, false},
+		{&refusal{status: 401}, false},
+		{&refusal{status: 404}, false},
+		{&refusal{status: 409}, false},
+		{&refusal{status: 500}, false},
+		{errors.New("not kvslots'"), false},
+	} {
+		if got := temporary(c.err); got != c.temporary {
+			t.Errorf("%#v: %t", c.err, got)
+		}
+	}
+}
+
+func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"":                              0,
+		"0":                             0,
+		"7":                             7 * time.Second,
+		"-7":                            0,
+		"soon":                          0,
+		"99999999999999999999":          0,
+		"Fri, 02 Jan 2026 03:04:15 GMT": 10 * time.Second,
+		"Fri, 02 Jan 2026 03:04:00 GMT": 0,
+	} {
+		if got := parseRetryAfter(text, now); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}

@@ -122,6 +122,7 @@ func startService(nats *backend, store *kvslots.Store, common shared, s settings
 		Turns:           common.turns,
 		DefaultLeaseTTL: s.defaultLeaseTTL,
 		IdleTimeout:     s.httpIdle,
+		ReplyPrefixes:   splitList(s.natsReplies),
 		Version:         versionName(),
 		Logger:          log.With().Str("component", "nats").Logger(),
 	})
@@ -165,7 +166,7 @@ func newGateway(store *kvslots.Store, common shared, sync string, s settings, lo
 		AuthToken:   s.authToken.value,
 		RateLimit:   s.httpRateLimit,
 		RateBurst:   s.httpRateBurst,
-		CORSOrigins: splitOrigins(s.httpOrigins),
+		CORSOrigins: splitList(s.httpOrigins),
 		Version:     versionName(),
 		Logger:      log.With().Str("component", "http").Logger(),
 	})

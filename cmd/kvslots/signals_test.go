@@ -36,7 +36,10 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, *program) {
 // later one does.
 func TestSignals(t *testing.T) {
 	process, p := drainDespiteTwo(t)
-	p.want(t, "GET", "/ready", "", 503, `{"status":"draining"}`)
+	for draining := false; !draining; { // it is logged a little before
+		_, answer := p.ask(t, "GET", "/ready", "")
+		draining = answer == `{"status":"draining"}`
+	}
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 503, "")
 

@@ -29,14 +29,14 @@ func everySubject(t *testing.T, d *door) map[string]string {
 	}
 	subjects := map[string]string{}
 	for _, e := range info.Endpoints {
-		subjects[e.Subject] = `{"id":"` + poolA + `"}` // answered, if only with a 400
+		subjects[e.Subject] = `{}` // answered with a 400
 	}
 	if len(subjects) != 20 {
 		t.Fatalf("%d endpoints: %v", len(subjects), subjects)
 	}
 	delete(subjects, "kvslots.cancel") // is never answered
 	subjects["kvslots.inspect"] = `{"id":"` + poolA + `"}`
-	subjects["kvslots.register"] = `{"id":"` + poolA + `","count":1}`
+	subjects["kvslots.borrow"] = `{"id":"` + poolA + `","ttl":600}`
 	subjects["kvslots.session.create"] = ""
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		for _, of := range []string{"", ".kvslots", ".kvslots." + info.ID} {
@@ -52,8 +52,8 @@ func everySubject(t *testing.T, d *door) map[string]string {
 func TestRepliesGoToInboxesOnly(t *testing.T) {
 	srv, store := openStore(t)
 	d := openDoor(t, srv, store, withSessions(store))
-	d.register(t, "1")
-	held := d.borrow(t, `"ttl":600`)
+	d.register(t, "2")
+	d.borrow(t, `"ttl":600`)
 	subjects := everySubject(t, d)
 	js, err := jetstream.New(d.nc)
 	if err != nil {
@@ -102,23 +102,24 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	}
 	for subject, body := range subjects {
 		for _, reply := range replies {
-			if err := d.nc.PublishRequest(subject, reply, []byte(body)); err != nil {
+			if err := d.nc.PublishMsg(request(subject, reply, body)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// Each subscription is served in order, so the answer to an ordinary
-		// request comes after those to the ones before. A request that is
-		// served in a goroutine of its own has had the whole test for it.
-		inbox := d.nc.NewInbox()
-		answers, err := d.nc.SubscribeSync(inbox)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.nc.PublishRequest(subject, inbox, []byte(body)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := answers.NextMsg(10 * time.Second); err != nil {
-			t.Errorf("%s: an ordinary request is not answered: %v", subject, err)
+		for _, inbox := range []string{d.nc.NewInbox(), "_INBOX_UABC.x", "_INBOX.me"} {
+			answers, err := d.nc.SubscribeSync(inbox)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.nc.PublishMsg(request(subject, inbox, body)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := answers.NextMsg(10 * time.Second); err != nil {
+				t.Errorf("%s: no answer to %s: %v", subject, inbox, err)
+			}
+			if err := answers.Unsubscribe(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := d.service.Close(t.Context()); err != nil { // everything under way is answered now
@@ -139,9 +140,7 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 		if m.Subject == "end" {
 			break
 		}
-		// The service's answers have no reply subject of those asked for; the
-		// requests to kvslots.… and $SRV.… that the test itself sent have.
-		if requested[m.Subject] && !requested[m.Reply] && !strings.HasPrefix(m.Reply, "_INBOX.") && !fromStore(m) {
+		if requested[m.Subject] && m.Header.Get(ofTest) == "" && !fromStore(m) {
 			t.Errorf("the service wrote %q to %s", m.Data, m.Subject)
 		}
 	}
@@ -151,7 +150,19 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 			t.Errorf("%s changed: %v, %v", key, entry, err)
 		}
 	}
-	_ = held
+	if logged := d.logs.String(); strings.Count(logged, "reply subject") != 1 || strings.Contains(logged, keys[0]) {
+		t.Errorf("logged:\n%s", logged)
+	}
+}
+
+// ofTest is a header of this test's own requests; the service's answers lack it.
+const ofTest = "Of-Test"
+
+func request(subject, reply, body string) *nats.Msg {
+	m := nats.NewMsg(subject)
+	m.Reply, m.Data = reply, []byte(body)
+	m.Header.Set(ofTest, "1")
+	return m
 }
 
 // fromStore reports whether a peer's own write was seen.

@@ -3,6 +3,7 @@ package natsapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -319,13 +320,14 @@ func TestMicroService(t *testing.T) {
 func TestVerbsAsMicroHasThem(t *testing.T) {
 	srv, store := openStore(t)
 	d := openDoor(t, srv, store)
-	theirs, err := micro.AddService(srv.Connect(), micro.Config{Name: "theirs", Version: "1.2.3", Description: "x", QueueGroup: "theirs",
+	nc := srv.Connect()
+	theirs, err := micro.AddService(nc, micro.Config{Name: "theirs", Version: "1.2.3", Description: "x", QueueGroup: "theirs",
 		StatsHandler: func(*micro.Endpoint) any { return map[string]int{"answered": 0, "errors": 0, "open": 0} }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer theirs.Stop()
-	if err := theirs.AddEndpoint("inspect", micro.HandlerFunc(func(micro.Request) {})); err != nil {
+	if err := errors.Join(theirs.AddEndpoint("inspect", micro.HandlerFunc(func(micro.Request) {})), nc.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"PING", "INFO", "STATS"} {

@@ -30,10 +30,12 @@ func answerOnly(t *testing.T, nc *nats.Conn, change ...func(*natsapi.Config)) {
 	t.Cleanup(func() { _ = service.Close(t.Context()) })
 }
 
-// asksBoth asks both kinds of endpoint.
+// bothKinds are subjects of each kind.
+var bothKinds = []string{"$SRV.PING", "$SRV.STATS.kvslots", "kvslots.inspect"}
+
 func asksBoth(t *testing.T, nc *nats.Conn) {
 	t.Helper()
-	for _, subject := range []string{"$SRV.PING", "$SRV.STATS.kvslots", "kvslots.inspect"} {
+	for _, subject := range bothKinds {
 		if _, err := nc.Request(subject, []byte("{}"), 10*time.Second); err != nil {
 			t.Errorf("%s: %v", subject, err)
 		}
@@ -92,12 +94,13 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 		}
 		answerOnly(t, nc)
 		client := b.Connect()
-		eventually(t, "one cluster's requests reach the other", func() bool {
-			_, err := client.Request("kvslots.inspect", nil, 100*time.Millisecond)
-			return err == nil
-		})
-		asksBoth(t, client)
-		for _, subject := range []string{"$SRV.PING", "$SRV.INFO.kvslots", "kvslots.inspect"} {
+		for _, subject := range bothKinds { // the servers tell each other of each
+			eventually(t, "the other cluster answers "+subject, func() bool {
+				_, err := client.Request(subject, []byte("{}"), 100*time.Millisecond)
+				return err == nil
+			})
+		}
+		for _, subject := range bothKinds {
 			if err := client.PublishRequest(subject, "$KV.kvslots.x", []byte("{}")); err != nil {
 				t.Fatal(err)
 			}

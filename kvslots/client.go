@@ -34,7 +34,9 @@ const (
 type Client struct{ nc *nats.Conn }
 
 // Dial makes a Client on a connection, which stays the caller's. It must be in
-// the account where the gateways answer. Nothing is sent.
+// the account where the gateways answer, and its inbox prefix one to which they
+// do: _INBOX, _INBOX_<anything>, or what their flag --nats-reply-prefixes names.
+// Nothing is sent.
 func Dial(nc *nats.Conn) *Client { return &Client{nc} }
 
 // clientRequest is the body of any request: the pool's id, and

@@ -30,7 +30,7 @@ func serveCommand(env lookupEnv) *cobra.Command {
 		Long: "Serve pools over HTTP and NATS, from an embedded NATS server or from one that runs already.\n\n" +
 			"Every flag has an environment twin (--http-addr is KVSLOTS_HTTP_ADDR) and a key in the\n" +
 			"configuration file; flag beats environment beats file. A bare number is seconds.\n" +
-			"SIGTERM drains and exits; a second one makes haste.",
+			"SIGTERM drains and exits; a second one, a second or more later, skips the wait.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := applySources(command.Flags(), env); err != nil {
@@ -55,7 +55,7 @@ func serveCommand(env lookupEnv) *cobra.Command {
 
 // serveLogged serves until a signal comes.
 func serveLogged(ctx context.Context, s settings, log zerolog.Logger) error {
-	stop, hurry, release := stopSignals(ctx)
+	stop, hurry, release := stopSignals(ctx, log)
 	defer release()
 	err := serve(stop, hurry, s, log)
 	if errors.Is(err, context.Canceled) && stop.Err() != nil {
@@ -122,6 +122,7 @@ func startService(nats *backend, store *kvslots.Store, common shared, s settings
 		Turns:           common.turns,
 		DefaultLeaseTTL: s.defaultLeaseTTL,
 		IdleTimeout:     s.httpIdle,
+		ReplyPrefixes:   splitList(s.natsReplies),
 		Version:         versionName(),
 		Logger:          log.With().Str("component", "nats").Logger(),
 	})
@@ -165,7 +166,7 @@ func newGateway(store *kvslots.Store, common shared, sync string, s settings, lo
 		AuthToken:   s.authToken.value,
 		RateLimit:   s.httpRateLimit,
 		RateBurst:   s.httpRateBurst,
-		CORSOrigins: splitOrigins(s.httpOrigins),
+		CORSOrigins: splitList(s.httpOrigins),
 		Version:     versionName(),
 		Logger:      log.With().Str("component", "http").Logger(),
 	})

@@ -121,23 +121,36 @@ func (l *logs) String() string {
 }
 
 // waitFor gives the line with a message.
-func (l *logs) waitFor(t *testing.T, message string) map[string]any {
+func (l *logs) waitFor(t *testing.T, message string) (line map[string]any) {
+	t.Helper()
+	l.await(t, func(text string) bool {
+		for each := range strings.Lines(text) {
+			var fields map[string]any
+			if json.Unmarshal([]byte(each), &fields) == nil && fields["message"] == message {
+				line = fields
+				return true
+			}
+		}
+		return false
+	})
+	return line
+}
+
+// await gives the logs as soon as they are as wanted.
+func (l *logs) await(t *testing.T, wanted func(text string) bool) string {
 	t.Helper()
 	timeout := time.After(30 * time.Second)
 	for {
 		l.mu.Lock()
 		text, changed := l.text.String(), l.changed
 		l.mu.Unlock()
-		for line := range strings.Lines(text) {
-			var fields map[string]any
-			if json.Unmarshal([]byte(line), &fields) == nil && fields["message"] == message {
-				return fields
-			}
+		if wanted(text) {
+			return text
 		}
 		select {
 		case <-changed:
 		case <-timeout:
-			t.Fatalf("never logged %q, but:\n%s", message, text)
+			t.Fatalf("never logged what was awaited, but:\n%s", text)
 		}
 	}
 }

@@ -39,6 +39,7 @@ type settings struct {
 	natsTLSCert  string
 	natsTLSKey   string
 	natsTLSCA    string
+	natsReplies  string // prefixes, separated by commas
 
 	natsAddr     string
 	natsNkeys    string // separated by commas
@@ -102,6 +103,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.natsTLSCert, "nats-tls-cert", s.natsTLSCert, "file with our certificate, for --nats-url or --nats-addr")
 	flags.StringVar(&s.natsTLSKey, "nats-tls-key", s.natsTLSKey, "file with its key")
 	flags.StringVar(&s.natsTLSCA, "nats-tls-ca", s.natsTLSCA, "file with the authorities to trust for --nats-url; those whose client certificates are asked for at --nats-addr")
+	flags.Var(replyPrefixes{&s.natsReplies}, "nats-reply-prefixes", "with --nats-url, answer below these subjects, too, not only below _INBOX and _INBOX_… (comma-separated)")
 	flags.Var(number{&s.replicas, 1, 5}, "replicas", "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(duration{&s.maxTTL, time.Second, maxDuration, true}, "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(duration{&s.maxWait, time.Second, maxDuration, true}, "max-wait", "longest wait for a slot; a larger wait is clamped to it")
@@ -153,6 +155,9 @@ func (s *settings) validateEmbedded() error {
 	}
 	if s.natsAddr == "" && (s.natsNkeys != "" || s.natsInsecure) {
 		return usagef("--nats-nkeys and --nats-insecure need --nats-addr")
+	}
+	if s.natsReplies != "" {
+		return usagef("--nats-reply-prefixes needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
 	}
 	if s.replicas != 1 {
 		return usagef("--replicas %d needs --nats-url: the embedded server is a single one", s.replicas)

@@ -3,9 +3,14 @@ package main
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // startProcess runs serve in a process of its own.
@@ -27,18 +32,28 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, *program) {
 	return process, p
 }
 
+// timeout(1) sends SIGTERM twice. The second one does not cut the drain short; a
+// later one does.
 func TestSignals(t *testing.T) {
-	process, p := startProcess(t, "--data-dir", t.TempDir(), "--drain-wait", "1h")
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.logs.waitFor(t, "draining")
-	for draining := false; !draining; {
+	process, p := drainDespiteTwo(t)
+	for draining := false; !draining; { // it is logged a little before
 		_, answer := p.ask(t, "GET", "/ready", "")
 		draining = answer == `{"status":"draining"}`
 	}
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 503, "")
+
+	const taken = "the drain is cut short"
+	for sent := 2; !strings.Contains(p.logs.String(), taken); sent++ {
+		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		// The process logs each signal before the next is sent, so it never gets
+		// one more than those that it handles.
+		p.logs.await(t, func(text string) bool {
+			return strings.Count(text, "signal ignored") == sent || strings.Contains(text, taken)
+		})
+		time.Sleep(10 * time.Millisecond)
 	}
 	if err := process.Wait(); err != nil {
 		t.Errorf("%v; logs:\n%s", err, p.logs)
@@ -46,6 +61,90 @@ func TestSignals(t *testing.T) {
 	if !strings.Contains(p.logs.String(), `"message":"stopped"`) {
 		t.Errorf("not stopped in order:\n%s", p.logs)
 	}
+}
+
+// drainDespiteTwo runs serve with a long drain and sends it two signals, one
+// right after the other. On a machine so slow that they arrive a second apart it
+// tries again.
+func drainDespiteTwo(t *testing.T) (*exec.Cmd, *program) {
+	t.Helper()
+	for {
+		process, p := startProcess(t, "--data-dir", t.TempDir(), "--drain-wait", "1h")
+		began := time.Now()
+		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		p.logs.waitFor(t, "draining") // or the kernel would merge the two
+		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		logged := p.logs.await(t, func(text string) bool {
+			return strings.Contains(text, "signal ignored") || strings.Contains(text, "stopped")
+		})
+		if strings.Contains(logged, "signal ignored") {
+			return process, p
+		}
+		if time.Since(began) < signalPause {
+			t.Fatalf("a second signal ended the drain:\n%s", p.logs)
+		}
+		process.Wait()
+	}
+}
+
+func TestHeedSignals(t *testing.T) {
+	const pause = signalPause
+	for _, c := range []struct {
+		name string
+		at   []time.Duration // when signals come
+		want []time.Duration // when steps are taken
+	}{
+		{"one", []time.Duration{0}, []time.Duration{0}},
+		{"two at once", []time.Duration{0, 0}, []time.Duration{0}},
+		{"within the pause", []time.Duration{0, pause - 1}, []time.Duration{0}},
+		{"after the pause", []time.Duration{0, pause + 1}, []time.Duration{0, pause + 1}},
+		{"an ignored one does not prolong it", []time.Duration{0, pause - 1, pause + 1}, []time.Duration{0, pause + 1}},
+		{"two pairs", []time.Duration{0, 0, 5 * pause, 5 * pause}, []time.Duration{0, 5 * pause}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var got []time.Duration
+				step := func() { got = append(got, time.Since(began)) }
+				signals, quit, done := make(chan os.Signal), make(chan struct{}), make(chan struct{})
+				logged := newLogs()
+				go func() {
+					defer close(done)
+					heedSignals(signals, quit, zerolog.New(logged), step, step)
+				}()
+				for _, at := range c.at {
+					time.Sleep(time.Until(began.Add(at)))
+					signals <- syscall.SIGTERM
+				}
+				synctest.Wait()
+				close(quit)
+				<-done
+				if !slices.Equal(got, c.want) {
+					t.Errorf("steps at %v, want %v", got, c.want)
+				}
+				if ignored := strings.Count(logged.String(), "signal ignored"); ignored != len(c.at)-len(c.want) {
+					t.Errorf("%d ignored signals logged:\n%s", ignored, logged)
+				}
+			})
+		})
+	}
+}
+
+// heedSignals returns after the last step and its pause: further signals kill the process.
+func TestHeedSignalsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal, 1)
+		signals <- syscall.SIGTERM
+		began := time.Now()
+		heedSignals(signals, nil, zerolog.Nop(), func() {})
+		if took := time.Since(began); took != signalPause {
+			t.Errorf("ended after %s", took)
+		}
+	})
 }
 
 // What was acknowledged before kill -9 is there afterwards, and the directory

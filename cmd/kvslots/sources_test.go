@@ -117,6 +117,8 @@ func TestEveryFlagHasATwin(t *testing.T) {
 			value = "0"
 		case "origins":
 			value = "*"
+		case "subjects":
+			value = "a.b"
 		}
 		for source, apply := range map[string]func(flags *pflag.FlagSet) error{
 			"environment": func(flags *pflag.FlagSet) error {
@@ -210,6 +212,8 @@ func TestValidate(t *testing.T) {
 		{"creds and user", func(s *settings) {
 			s.natsURL, s.natsCreds, s.natsUser, s.natsPassword = "a", "f", "u", "hunter2"
 		}, "exclude each other"},
+		{"reply prefixes", func(s *settings) { s.natsURL = "a"; s.natsReplies = "app.inbox" }, ""},
+		{"reply prefixes without URL", func(s *settings) { s.natsReplies = "app.inbox" }, "--nats-reply-prefixes needs --nats-url"},
 		{"creds without URL", func(s *settings) { s.natsCreds = "f" }, "need --nats-url"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

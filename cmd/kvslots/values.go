@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
 // The flags' types. Each checks its range in Set, so that the error can say
@@ -219,8 +221,35 @@ func isOrigin(text string) bool {
 	return strings.EqualFold(text, parsed.Scheme+"://"+parsed.Host) && !strings.HasSuffix(text, ":")
 }
 
-// splitOrigins gives each of them.
-func splitOrigins(text string) []string {
+// replyPrefixes is a flag that takes the first words of reply subjects.
+type replyPrefixes struct{ value *string }
+
+func (p replyPrefixes) Set(text string) error {
+	prefixes := strings.Split(text, ",")
+	for i := range prefixes {
+		prefixes[i] = strings.TrimSpace(prefixes[i])
+		if text == "" {
+			break
+		}
+		if err := natsapi.CheckReplyPrefix(prefixes[i]); err != nil {
+			return err
+		}
+	}
+	*p.value = strings.Join(prefixes, ",")
+	return nil
+}
+
+func (p replyPrefixes) String() string {
+	if p.value == nil {
+		return ""
+	}
+	return *p.value
+}
+
+func (p replyPrefixes) Type() string { return "subjects" }
+
+// splitList gives each entry of a list.
+func splitList(text string) []string {
 	if text == "" {
 		return nil
 	}

@@ -125,10 +125,27 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 	var got string
-	if err := (origins{&got}).Set(" https://a.b ,http://c.d"); err != nil || len(splitOrigins(got)) != 2 || got != "https://a.b,http://c.d" {
+	if err := (origins{&got}).Set(" https://a.b ,http://c.d"); err != nil || len(splitList(got)) != 2 || got != "https://a.b,http://c.d" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if got := splitOrigins(""); got != nil {
+	if got := splitList(""); got != nil {
 		t.Errorf("none are %q", got)
+	}
+}
+
+func TestReplyPrefixes(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "app": "app", "app.inbox, _INBOX_x ,b": "app.inbox,_INBOX_x,b",
+	} {
+		var got string
+		if err := (replyPrefixes{&got}).Set(text); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{",", "a,", "a,,b", "a.>", "$KV", "a,$JS.API", "kvslots.x", "_GR_", " "} {
+		value := "kept"
+		if err := (replyPrefixes{&value}).Set(text); err == nil || value != "kept" {
+			t.Errorf("%q: %q, %v", text, value, err)
+		}
 	}
 }

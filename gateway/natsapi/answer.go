@@ -12,14 +12,14 @@ import (
 // answer sends an answer, or what the table says of the error. The detail of an
 // error that is our fault goes into the log and nowhere else.
 func (s *Service) answer(r *request, answer any, err error) {
-	r.count.answered.Add(1)
+	r.count.done(r.arrived)
 	var message *nats.Msg
 	if err == nil {
 		message, err = r.success(answer)
 	}
 	if err != nil {
-		r.count.failed.Add(1)
 		status := r.statusOf(err)
+		r.count.fail(status)
 		if status.Failed() {
 			s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
 		}
@@ -30,6 +30,10 @@ func (s *Service) answer(r *request, answer any, err error) {
 	if err == nil && r.reply != "" {
 		err = s.nc.PublishMsg(message)
 	}
+	s.logUnsent(err)
+}
+
+func (s *Service) logUnsent(err error) {
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.log.Warn().Err(err).Msg("an answer could not be sent")
 	}

@@ -3,7 +3,9 @@ package natsapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -297,11 +299,78 @@ func TestMicroService(t *testing.T) {
 	}
 	var stats micro.Stats
 	ask("$SRV.STATS.kvslots", &stats)
+	var inspect *micro.EndpointStats
 	for _, e := range stats.Endpoints {
-		if want := `{"answered":1,"errors":1,"open":0}`; e.Name == "inspect" && string(e.Data) != want {
-			t.Errorf("STATS of inspect: %s, want %s", e.Data, want)
+		if e.Name == "inspect" {
+			inspect = e
 		}
 	}
+	if len(stats.Endpoints) != len(info.Endpoints) || inspect == nil || stats.Started.IsZero() {
+		t.Fatalf("STATS: %+v", stats)
+	}
+	if inspect.NumRequests != 1 || inspect.NumErrors != 1 || inspect.LastError != "400:id must be a canonical UUID of 36 characters" ||
+		inspect.ProcessingTime <= 0 || inspect.AverageProcessingTime != inspect.ProcessingTime ||
+		string(inspect.Data) != `{"answered":1,"errors":1,"open":0}` {
+		t.Errorf("STATS of inspect: %+v, %s", inspect, inspect.Data)
+	}
+}
+
+// The verbs are answered as micro's own services answer them: the same fields,
+// of the same types. Tools go by them.
+func TestVerbsAsMicroHasThem(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store)
+	nc := srv.Connect()
+	theirs, err := micro.AddService(nc, micro.Config{Name: "theirs", Version: "1.2.3", Description: "x", QueueGroup: "theirs",
+		StatsHandler: func(*micro.Endpoint) any { return map[string]int{"answered": 0, "errors": 0, "open": 0} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Stop()
+	if err := errors.Join(theirs.AddEndpoint("inspect", micro.HandlerFunc(func(micro.Request) {})), nc.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"PING", "INFO", "STATS"} {
+		shape := func(name string) any {
+			t.Helper()
+			m, err := d.nc.Request("$SRV."+verb+"."+name, nil, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var answer map[string]any
+			if err := json.Unmarshal(m.Data, &answer); err != nil {
+				t.Fatal(err)
+			}
+			if len(m.Header) > 0 {
+				t.Errorf("%s of %s has the headers %v", verb, name, m.Header)
+			}
+			kind := answer["type"]
+			if endpoints, ok := answer["endpoints"].([]any); ok {
+				answer["endpoints"] = endpoints[:1]
+			}
+			return []any{kind, shapeOf(answer)}
+		}
+		if got, want := shape("kvslots"), shape("theirs"); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\n got %v\nwant %v", verb, got, want)
+		}
+	}
+}
+
+// shapeOf puts its type in place of each value that is no object and no list.
+func shapeOf(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			value[key] = shapeOf(value[key])
+		}
+		return value
+	case []any:
+		for i := range value {
+			value[i] = shapeOf(value[i])
+		}
+		return value
+	}
+	return fmt.Sprintf("%T", value)
 }
 
 func TestCloseGivesUpWhenItsContextEnds(t *testing.T) {

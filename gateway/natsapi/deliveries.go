@@ -45,16 +45,28 @@ type deliveries struct {
 }
 
 func newDeliveries(nc *nats.Conn) (d *deliveries, err error) {
-	d = &deliveries{nc: nc, inbox: nc.NewInbox(), open: map[string]chan outcome{}}
+	d = &deliveries{nc: nc, inbox: newInbox(nc), open: map[string]chan outcome{}}
 	d.sub, err = nc.Subscribe(d.inbox+".*", d.hear)
 	return d, err
 }
+
+// newInbox gives an inbox that says nothing of this process's others. nats.go
+// makes the last word of all inboxes from one random prefix and a counter; a
+// requester, which sees this one, could guess those where the store takes its
+// acknowledgements, and name them as its reply subject.
+func newInbox(nc *nats.Conn) string {
+	whole := nc.NewInbox()
+	return whole[:strings.LastIndexByte(whole, '.')+1] + randomWord()
+}
+
+// randomWord is a word of a subject that cannot be guessed.
+func randomWord() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 // send publishes an answer and returns when it is known what became of it.
 func (d *deliveries) send(answer *nats.Msg) outcome {
 	told := make(chan outcome, 1)
 	// The requester sees this subject; it must not lead to others' answers.
-	answer.Reply = d.inbox + "." + strings.ReplaceAll(uuid.NewString(), "-", "")
+	answer.Reply = d.inbox + "." + randomWord()
 	d.mu.Lock()
 	d.open[answer.Reply] = told
 	d.mu.Unlock()

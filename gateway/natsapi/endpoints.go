@@ -2,10 +2,11 @@ package natsapi
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/wire"
 )
@@ -26,15 +27,29 @@ type operation func(ctx context.Context, r *request) (any, error)
 
 // endpoint is one subject of the service.
 type endpoint struct {
-	name     string        // in what micro says; the subject has dots for its dashes
+	name     string        // in what INFO and STATS say; the subject has dots for its dashes
 	room     chan struct{} // bounds how many requests are open
 	statusOf wire.Lookup   // the table of errors
 	serve    func(r *request)
 }
 
-// endpoints are all but kvslots.cancel.
+func (e endpoint) subject() string { return Name + "." + strings.ReplaceAll(e.name, "-", ".") }
+
+// queue is the group of which one gateway gets each request. A cancellation is
+// for all.
+func (e endpoint) queue() string {
+	if e.name == cancelEndpoint {
+		return ""
+	}
+	return Name
+}
+
+// endpoints are all, sorted by name.
 func (s *Service) endpoints() []endpoint {
-	all := []endpoint{{"borrow", s.borrows, wire.StatusOf, s.borrow}}
+	all := []endpoint{
+		{"borrow", s.borrows, wire.StatusOf, s.borrow},
+		{name: cancelEndpoint}, // served by cancelBorrow
+	}
 	for name, op := range map[string]operation{
 		"register": s.register,
 		"inspect":  s.inspect,
@@ -47,23 +62,34 @@ func (s *Service) endpoints() []endpoint {
 	if s.desk != nil {
 		all = append(all, s.sessionEndpoints()...)
 	}
+	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.name, b.name) })
 	return all
 }
 
-func (s *Service) addEndpoints() error {
-	group := s.micro.AddGroup(Name)
-	add := func(name string, handler micro.HandlerFunc, opts ...micro.EndpointOpt) error {
-		opts = append(opts,
-			micro.WithEndpointSubject(strings.ReplaceAll(name, "-", ".")),
-			micro.WithEndpointPendingLimits(pendingMessages, pendingBytes))
-		return group.AddEndpoint(name, handler, opts...)
-	}
-	for _, e := range s.endpoints() {
-		if err := add(e.name, s.handle(e)); err != nil {
+func (s *Service) subscribeEndpoints() error {
+	for _, e := range s.listed {
+		handler := s.handle(e)
+		if e.name == cancelEndpoint {
+			handler = s.cancelBorrow
+		}
+		if err := s.subscribe(e.subject(), e.queue(), handler); err != nil {
 			return err
 		}
 	}
-	return add("cancel", s.cancelBorrow, micro.WithEndpointQueueGroupDisabled())
+	return nil
+}
+
+// subscribe calls the handler with each message to a subject, until drain. An
+// empty queue stands for none.
+func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) error {
+	sub, err := s.nc.QueueSubscribe(subject, queue, handler)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.subs = append(s.subs, sub)
+	s.mu.Unlock()
+	return sub.SetPendingLimits(pendingMessages, pendingBytes)
 }
 
 // carryOut is for what is either quick or given up.
@@ -76,15 +102,16 @@ func (s *Service) carryOut(op operation) func(r *request) {
 	}
 }
 
-// handle runs each request in a goroutine of its own: micro calls the handlers
-// of a subscription one after another, and a request that waits, be it for the
-// disk only, would hold up all behind it.
-func (s *Service) handle(e endpoint) micro.HandlerFunc {
+// handle runs each request in a goroutine of its own: the handlers of a
+// subscription are called one after another, and a request that waits, be it for
+// the disk only, would hold up all behind it.
+func (s *Service) handle(e endpoint) nats.MsgHandler {
 	count := s.counters[e.name]
-	return func(m micro.Request) {
+	return func(m *nats.Msg) {
+		count.received.Add(1)
 		r := newRequest(m)
 		r.count, r.statusOf = count, e.statusOf
-		if !r.trustworthy() {
+		if !s.replies.mayGoTo(r.reply) {
 			return
 		}
 		if len(r.body) > wire.MaxBody { // while it is the only one in memory

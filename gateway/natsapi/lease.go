@@ -81,7 +81,7 @@ func (s *Service) hand(r *request, name string, lease granted, terms any, promis
 	}
 	switch s.deliveries.send(message) {
 	case heard:
-		r.count.answered.Add(1)
+		r.count.done(r.arrived)
 	case unheard:
 		s.log.Debug().Msg("a borrower was gone when its turn came")
 		s.takeBack(lease)

@@ -16,6 +16,7 @@ package natsapi
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -90,6 +91,13 @@ type Config struct {
 	DefaultLeaseTTL time.Duration
 	IdleTimeout     time.Duration
 
+	// ReplyPrefixes are the beginnings of further reply subjects to which the
+	// service answers, for clients with a custom inbox prefix. It always
+	// answers below _INBOX and _INBOX_<anything>, and below _R_, which a
+	// server puts in their place on the way between accounts. Each has to
+	// pass CheckReplyPrefix.
+	ReplyPrefixes []string
+
 	// Version is what PING and INFO say. What is no semantic version is put
 	// behind 0.0.0.
 	Version string
@@ -123,14 +131,18 @@ type Service struct {
 	desk    *locking.Desk // nil without sessions
 	log     zerolog.Logger
 
-	micro      micro.Service
+	replies    replies
+	identity   micro.ServiceIdentity
+	started    time.Time
+	listed     []endpoint // all, in the order of INFO and STATS
 	deliveries *deliveries
 	requests   *requests
 	counters   counters
 	borrows    chan struct{} // one for each that is open
 	others     chan struct{}
 
-	mu     sync.Mutex // over closed, and over tasks.Add against tasks.Wait
+	mu     sync.Mutex // over subs and closed, and over tasks.Add against tasks.Wait
+	subs   []*nats.Subscription
 	closed bool
 	tasks  sync.WaitGroup
 	cancel context.CancelFunc
@@ -141,11 +153,17 @@ type Service struct {
 // Service. It should be a connection of its own, without a buffer for times of
 // reconnecting: an answer that is sent late promises too much.
 func Start(nc *nats.Conn, cfg Config) (*Service, error) {
+	for _, prefix := range cfg.ReplyPrefixes {
+		if err := CheckReplyPrefix(prefix); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.MaxBorrows == 0 {
 		cfg.MaxBorrows = DefaultMaxBorrows
 	}
 	s := &Service{
 		nc: nc, pools: cfg.Pools, lending: cfg.Lending, log: cfg.Logger,
+		replies:  replies{further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
 		borrows:  make(chan struct{}, cfg.MaxBorrows),
 		others:   make(chan struct{}, maxOthers),
@@ -157,30 +175,26 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		}
 		s.desk = desk.WithDefaults()
 	}
-	s.counters = newCounters(s.endpoints())
+	s.listed = s.endpoints()
+	s.counters = newCounters(s.listed)
+	s.identity = newIdentity(cfg.Version)
+	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.start(cfg.Version); err != nil {
+	if err := s.start(); err != nil {
 		s.stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Service) start(version string) (err error) {
+func (s *Service) start() (err error) {
 	if s.deliveries, err = newDeliveries(s.nc); err != nil {
 		return err
 	}
-	s.micro, err = micro.AddService(s.nc, micro.Config{
-		Name:         Name,
-		Version:      semantic(version),
-		Description:  description,
-		QueueGroup:   Name,
-		StatsHandler: s.counters.stats,
-	})
-	if err != nil {
+	if err := s.subscribeEndpoints(); err != nil {
 		return err
 	}
-	if err := s.addEndpoints(); err != nil {
+	if err := s.subscribeVerbs(); err != nil {
 		return err
 	}
 	return s.nc.FlushTimeout(startTimeout) // the server knows the subscriptions now
@@ -190,7 +204,7 @@ func (s *Service) start(version string) (err error) {
 // until ctx ends, which gives them up. Lending should have been stopped before:
 // waiting borrows are not ended otherwise.
 func (s *Service) Close(ctx context.Context) error {
-	stopped := s.micro.Stop() // other gateways get the requests from here on
+	stopped := s.drain() // other gateways get the requests from here on
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -208,12 +222,25 @@ func (s *Service) Close(ctx context.Context) error {
 	return stopped
 }
 
+// drain ends the subscriptions once they have delivered what has arrived. It may
+// be called again.
+func (s *Service) drain() (err error) {
+	s.mu.Lock()
+	subs := s.subs
+	s.subs = nil
+	s.mu.Unlock()
+	for _, sub := range subs {
+		if e := sub.Drain(); e != nil && !errors.Is(e, nats.ErrConnectionClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
 // stop leaves nothing running.
 func (s *Service) stop() {
 	s.cancel()
-	if s.micro != nil {
-		_ = s.micro.Stop()
-	}
+	_ = s.drain()
 	if s.deliveries != nil {
 		s.deliveries.close()
 	}

@@ -28,7 +28,7 @@ func dialRaw(t *testing.T, address string) *rawClient {
 	if info := c.line(t); !strings.HasPrefix(info, "INFO {") {
 		t.Fatalf("the server says %q", info)
 	}
-	c.send(t, "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB answers 1\r\nPING\r\n")
+	c.send(t, "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB _INBOX.me 1\r\nPING\r\n")
 	if pong := c.line(t); pong != "PONG" {
 		t.Fatalf("the server says %q", pong)
 	}
@@ -54,13 +54,13 @@ func (c *rawClient) line(t *testing.T) string {
 // ask sends a request and reads the header and the body of its answer.
 func (c *rawClient) ask(t *testing.T, op, body string) (header, answer string) {
 	t.Helper()
-	c.send(t, fmt.Sprintf("PUB kvslots.%s answers %d\r\n%s\r\n", op, len(body), body))
+	c.send(t, fmt.Sprintf("PUB kvslots.%s _INBOX.me %d\r\n%s\r\n", op, len(body), body))
 	var head, total int
 	first := c.line(t)
 	switch words := strings.Fields(first); words[0] {
-	case "MSG": // MSG answers 1 [reply] 17
+	case "MSG": // MSG _INBOX.me 1 [reply] 17
 		fmt.Sscan(words[len(words)-1], &total)
-	case "HMSG": // HMSG answers 1 [reply] 40 57
+	case "HMSG": // HMSG _INBOX.me 1 [reply] 40 57
 		fmt.Sscan(words[len(words)-2], &head)
 		fmt.Sscan(words[len(words)-1], &total)
 	default:

@@ -19,29 +19,19 @@ const maxName = 64 // characters of a RequestHeader
 type request struct {
 	body     []byte
 	reply    string // where the answer goes; empty when nobody wants one
-	header   micro.Headers
+	header   nats.Header
 	arrived  time.Time
 	promised string // what WaitedHeader is to say, if anything
 	count    *counter
 	statusOf wire.Lookup // the table of errors
 }
 
-func newRequest(m micro.Request) *request {
-	return &request{body: m.Data(), reply: m.Reply(), header: m.Headers(), arrived: time.Now()}
+func newRequest(m *nats.Msg) *request {
+	return &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
 }
 
 // drop lets go of what has been read, since the request may wait for long.
 func (r *request) drop() { r.body, r.header = nil, nil }
-
-// trustworthy tells whether the answer may be sent to where the requester wants
-// it. A server asks nobody's permission for a reply subject, so a requester
-// could have the service write where only the service may: to the bucket's own
-// subjects, say, when both are in one account.
-func (r *request) trustworthy() bool {
-	return !strings.HasPrefix(r.reply, "$") &&
-		!strings.HasPrefix(r.reply, Name+".") &&
-		!strings.ContainsAny(r.reply, "*> \t\r\n")
-}
 
 // name is what the requester calls this request; empty without one.
 func (r *request) name() (string, error) {

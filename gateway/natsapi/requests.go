@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -101,9 +101,14 @@ func (r *requests) cancel(name string) (lease granted, out bool) {
 	return nil, false
 }
 
+// cancelEndpoint is the one that every gateway hears.
+const cancelEndpoint = "cancel"
+
 // cancelBorrow takes kvslots.cancel. All gateways do, and one of them may serve
-// the borrow; nobody answers. The borrow's own answer says that it has ended.
-func (s *Service) cancelBorrow(m micro.Request) {
+// the borrow. It has no answer, whatever the reply subject: the borrow's own
+// answer says that it has ended.
+func (s *Service) cancelBorrow(m *nats.Msg) {
+	s.counters[cancelEndpoint].received.Add(1)
 	r := newRequest(m)
 	name, err := r.name()
 	if err != nil || name == "" {

@@ -1,26 +1,47 @@
 package natsapi
 
 import (
+	"encoding/json"
 	"regexp"
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
 )
 
-// counters are what STATS says of each endpoint beyond micro's own numbers,
-// which see a request as done once it has a goroutine.
+// counters are what STATS says, by endpoint.
 type counters map[string]*counter
 
-type counter struct{ answered, failed, open atomic.Int64 }
+type counter struct {
+	received, answered, failed, open atomic.Int64
 
-// newCounters makes all of them: STATS may be asked for while endpoints are
-// still being added.
+	spent     atomic.Int64 // nanoseconds from arrival to answer, of all answered
+	lastError atomic.Pointer[string]
+}
+
+// newCounters makes all of them: STATS may be asked for at any time.
 func newCounters(endpoints []endpoint) counters {
 	c := counters{}
 	for _, e := range endpoints {
 		c[e.name] = &counter{}
 	}
 	return c
+}
+
+// done counts an answer.
+func (c *counter) done(arrived time.Time) {
+	c.answered.Add(1)
+	c.spent.Add(int64(time.Since(arrived)))
+}
+
+// fail counts an answer that is an error, beside done.
+func (c *counter) fail(status wire.Status) {
+	c.failed.Add(1)
+	text := strconv.Itoa(status.Code) + ":" + status.Text // as micro writes it
+	c.lastError.Store(&text)
 }
 
 // endpointStats is the field "data" in STATS.
@@ -30,16 +51,25 @@ type endpointStats struct {
 	Open     int64 `json:"open"`
 }
 
-func (c counters) stats(e *micro.Endpoint) any {
-	count := c[e.Name]
-	if count == nil {
-		return endpointStats{}
+// stats is what STATS says of an endpoint. The times are those from a request's
+// arrival to its answer, and have the wait for a slot in them.
+func (c *counter) stats(e endpoint) (*micro.EndpointStats, error) {
+	s := &micro.EndpointStats{
+		Name: e.name, Subject: e.subject(), QueueGroup: e.queue(),
+		NumRequests:    int(c.received.Load()),
+		NumErrors:      int(c.failed.Load()),
+		ProcessingTime: time.Duration(c.spent.Load()),
 	}
-	return endpointStats{
-		Answered: count.answered.Load(),
-		Errors:   count.failed.Load(),
-		Open:     count.open.Load(),
+	answered := c.answered.Load()
+	if answered > 0 {
+		s.AverageProcessingTime = s.ProcessingTime / time.Duration(answered)
 	}
+	if text := c.lastError.Load(); text != nil {
+		s.LastError = *text
+	}
+	var err error
+	s.Data, err = json.Marshal(endpointStats{Answered: answered, Errors: c.failed.Load(), Open: c.open.Load()})
+	return s, err
 }
 
 var (

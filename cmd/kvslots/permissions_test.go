@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// recommended starts a NATS with the permissions that the README recommends.
+func recommended(t *testing.T) (url string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```text\n(users = .*?)```").FindSubmatch(readme)
+	if block == nil {
+		t.Fatal("the README recommends no permissions")
+	}
+	t.Setenv("KVSLOTS", "hunter2")
+	t.Setenv("ANN", "hunter3")
+	options, err := server.ProcessConfigFile(writeFile(t, "nats.conf", "authorization {\n"+string(block[1])+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Host, options.Port, options.JetStream, options.StoreDir = "127.0.0.1", -1, true, t.TempDir()
+	_, url = runNATS(t, *options)
+	return url
+}
+
+// With these permissions a client can do all that clients do, and cannot have
+// the gateway erase a lease, destroy a pool or delete the bucket.
+func TestRecommendedPermissions(t *testing.T) {
+	url := recommended(t)
+	p := startServe(t, envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}), "--nats-url", url, "--nats-user", "kvslots")
+	complaints := make(chan error, 1)
+	ann := connectNATS(t, url, nats.UserInfo("ann", "hunter3"), nats.CustomInboxPrefix("_INBOX_ann"),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			select {
+			case complaints <- err:
+			default:
+			}
+		}))
+	client, id := kvslots.Dial(ann), uuid.MustParse(pool)
+	if _, err := client.Register(t.Context(), id, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Borrow(t.Context(), id, time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	session, _, err := client.CreateSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Acquire(t.Context(), session, kvslots.Lock("deploy"), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+
+	admin := connectNATS(t, url, nats.UserInfo("kvslots", "hunter2"))
+	js, err := admin.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := js.KeyValue("kvslots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := bucket.Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := admin.SubscribeSync("$KV.kvslots.p.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"$SRV.PING", "$SRV.INFO.kvslots", "$SRV.STATS", "kvslots.inspect", "kvslots.session.create"} {
+		for _, reply := range append(prefixed("$KV.kvslots.", keys), "$JS.API.STREAM.PURGE.KV_kvslots", "$JS.API.STREAM.DELETE.KV_kvslots") {
+			if err := ann.PublishRequest(verb, reply, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// A subscription takes its requests in order: those are dealt with when
+		// this one is.
+		if _, err := ann.Request(verb, nil, 10*time.Second); err != nil {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+	p.want(t, "GET", "/l/"+pool, "", 200, `"count":1,"in_use":1`)
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
+	if err := admin.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := seen.Pending(); n != 0 {
+		t.Errorf("%d entries were written", n)
+	}
+	if err := ann.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-complaints:
+		t.Errorf("the server complains of %v", err)
+	default:
+	}
+	for _, secret := range []string{"hunter", keys[0], pool} {
+		if strings.Contains(p.logs.String(), secret) {
+			t.Errorf("%s is in the logs:\n%s", secret, p.logs)
+		}
+	}
+}
+
+func prefixed(prefix string, words []string) []string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = prefix + word
+	}
+	return all
+}

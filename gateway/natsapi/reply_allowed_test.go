@@ -1,0 +1,97 @@
+package natsapi
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+func TestAllowedReplies(t *testing.T) {
+	r := &replies{further: []string{"app.inbox", "answers"}}
+	for reply, want := range map[string]bool{
+		"_INBOX.x":                         true,
+		"_INBOX.x.y":                       true,
+		"_INBOX_UABC.x.y":                  true,
+		"_R_.Xa7Gh2.b9":                    true,
+		"app.inbox.x":                      true,
+		"answers.x.y":                      true,
+		"_INBOX":                           false,
+		"_INBOX.":                          false,
+		"_INBOX..x":                        false,
+		"_INBOX.*":                         false,
+		"_INBOX.x.>":                       false,
+		"_INBOX.x y":                       false,
+		"_INBOX.x\r\nPUB":                  false,
+		"_INBOXES.x":                       false,
+		"_inbox.x":                         false,
+		"._INBOX.x":                        false,
+		"x._INBOX.y":                       false,
+		"_R_":                              false,
+		"_GR_.abcdef.ghijkl._INBOX.x":      false,
+		"_GR_.abcdef.ghijkl.$KV.kvslots.x": false,
+		"$GR.abcd._INBOX.x":                false,
+		"$KV.kvslots.p.x.cfg":              false,
+		"$JS.API.STREAM.DELETE.KV_kvslots": false,
+		"$JS.ACK.x":                        false,
+		"$SRV.PING":                        false,
+		"$SYS.x":                           false,
+		"$_INBOX.x":                        false,
+		"kvslots.delete":                   false,
+		"kvslots":                          false,
+		"app.inbox":                        false,
+		"app.inboxes.x":                    false,
+		"app.x":                            false,
+		"other.x":                          false,
+		"other":                            false,
+	} {
+		if got := r.allowed(reply); got != want {
+			t.Errorf("%q: %v, want %v", reply, got, want)
+		}
+	}
+}
+
+func TestCheckReplyPrefix(t *testing.T) {
+	for _, prefix := range []string{"answers", "app.inbox", "_INBOX", "_INBOX_UABC", "inbox-1.a_b", "kvslots-clients"} {
+		if err := CheckReplyPrefix(prefix); err != nil {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+	for _, prefix := range []string{
+		"", ".", "a.", ".a", "a..b", "a.*", ">", "a b", "a\tb", "$", "$KV", "$KV.kvslots", "$JS.API", "$SRV", "$x",
+		"kvslots", "kvslots.x", "_R_", "_GR_", "_GR_.abcdef.ghijkl",
+	} {
+		if err := CheckReplyPrefix(prefix); err == nil {
+			t.Errorf("%q passes", prefix)
+		}
+	}
+	if _, err := Start(nil, Config{ReplyPrefixes: []string{"app", "$KV"}}); err == nil || !strings.Contains(err.Error(), `"$KV"`) {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+// A flood of refused requests is not a flood of log lines, and what they asked
+// for is in none.
+func TestRefusedRepliesAreLogged(t *testing.T) {
+	var logged bytes.Buffer
+	r := &replies{log: zerolog.New(&logged)}
+	now := time.Now()
+	for _, c := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{0, `"requests":1,`}, {0, ""}, {refusalsEvery - 1, ""}, {refusalsEvery, `"requests":3,`}, {refusalsEvery + 1, ""},
+	} {
+		logged.Reset()
+		r.refused(now.Add(c.after))
+		if got := logged.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("after %s: %q", c.after, got)
+		}
+	}
+	logged.Reset()
+	if (&replies{log: zerolog.New(&logged)}).mayGoTo("$KV.secret") || strings.Contains(logged.String(), "secret") {
+		t.Errorf("logged %s", logged.String())
+	}
+}

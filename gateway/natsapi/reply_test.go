@@ -1,0 +1,177 @@
+package natsapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+)
+
+// everySubject is what clients may publish to, under the permissions that the
+// README recommends, with a body that the service answers.
+func everySubject(t *testing.T, d *door) map[string]string {
+	t.Helper()
+	m, err := d.nc.Request("$SRV.INFO.kvslots", nil, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info micro.Info
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		t.Fatal(err)
+	}
+	subjects := map[string]string{}
+	for _, e := range info.Endpoints {
+		subjects[e.Subject] = `{}` // answered with a 400
+	}
+	if len(subjects) != 20 {
+		t.Fatalf("%d endpoints: %v", len(subjects), subjects)
+	}
+	delete(subjects, "kvslots.cancel") // is never answered
+	subjects["kvslots.inspect"] = `{"id":"` + poolA + `"}`
+	subjects["kvslots.borrow"] = `{"id":"` + poolA + `","ttl":600}`
+	subjects["kvslots.session.create"] = ""
+	for _, verb := range []string{"PING", "INFO", "STATS"} {
+		for _, of := range []string{"", ".kvslots", ".kvslots." + info.ID} {
+			subjects["$SRV."+verb+of] = ""
+		}
+	}
+	return subjects
+}
+
+// On a NATS where clients and the bucket share an account, no request makes the
+// service write into the bucket, call JetStream or call itself, although the
+// service's own permissions allow it.
+func TestRepliesGoToInboxesOnly(t *testing.T) {
+	srv, store := openStore(t)
+	d := openDoor(t, srv, store, withSessions(store))
+	d.register(t, "2")
+	d.borrow(t, `"ttl":600`)
+	subjects := everySubject(t, d)
+	js, err := jetstream.New(d.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := js.KeyValue(t.Context(), "kvslots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := bucket.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := []string{
+		"$JS.API.STREAM.PURGE.KV_kvslots", "$JS.API.STREAM.DELETE.KV_kvslots", "$JS.FC.KV_kvslots.x.y",
+		"$SYS.REQ.SERVER.PING", "$SRV.STATS", "$G", "$",
+		"kvslots.delete", "kvslots.borrow", "kvslots", "kvslots.x",
+		"other", "other.x", "forrst.fn.x", "inbox.x", "_inbox.x", "_INBOXES.x", "_INBOX", "_INBOX_x", "x._INBOX.y",
+	}
+	for _, key := range keys {
+		replies = append(replies, "$KV.kvslots."+key)
+	}
+	if len(keys) < 3 { // the pool, the lease, the peer
+		t.Fatalf("the bucket has only %q", keys)
+	}
+	replies = append(replies, "$KV.kvslots.p.new.cfg", "$KV.another.x")
+
+	// What stands at a key, and under which revision, must stay.
+	before := map[string]uint64{}
+	for _, key := range keys {
+		if strings.HasPrefix(key, "p.") {
+			entry, err := bucket.Get(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before[key] = entry.Revision()
+		}
+	}
+	listener := srv.Connect()
+	arrived, err := listener.SubscribeSync(">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for subject, body := range subjects {
+		for _, reply := range replies {
+			if err := d.nc.PublishMsg(request(subject, reply, body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, inbox := range []string{d.nc.NewInbox(), "_INBOX_UABC.x", "_INBOX.me"} {
+			answers, err := d.nc.SubscribeSync(inbox)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.nc.PublishMsg(request(subject, inbox, body)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := answers.NextMsg(10 * time.Second); err != nil {
+				t.Errorf("%s: no answer to %s: %v", subject, inbox, err)
+			}
+			if err := answers.Unsubscribe(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := d.service.Close(t.Context()); err != nil { // everything under way is answered now
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.nc.Flush(), listener.Publish("end", nil)); err != nil {
+		t.Fatal(err)
+	}
+	requested := map[string]bool{}
+	for _, reply := range replies {
+		requested[reply] = true
+	}
+	for {
+		m, err := arrived.NextMsg(10 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Subject == "end" {
+			break
+		}
+		if requested[m.Subject] && m.Header.Get(ofTest) == "" && !fromStore(m) {
+			t.Errorf("the service wrote %q to %s", m.Data, m.Subject)
+		}
+	}
+	for key, revision := range before {
+		entry, err := bucket.Get(t.Context(), key)
+		if err != nil || entry.Revision() != revision {
+			t.Errorf("%s changed: %v, %v", key, entry, err)
+		}
+	}
+	if logged := d.logs.String(); strings.Count(logged, "reply subject") != 1 || strings.Contains(logged, keys[0]) {
+		t.Errorf("logged:\n%s", logged)
+	}
+}
+
+// ofTest is a header of this test's own requests; the service's answers lack it.
+const ofTest = "Of-Test"
+
+func request(subject, reply, body string) *nats.Msg {
+	m := nats.NewMsg(subject)
+	m.Reply, m.Data = reply, []byte(body)
+	m.Header.Set(ofTest, "1")
+	return m
+}
+
+// fromStore reports whether a peer's own write was seen.
+func fromStore(m *nats.Msg) bool {
+	return strings.HasPrefix(m.Subject, "$KV.") && m.Header.Get("Nats-Expected-Last-Subject-Sequence") != ""
+}
+
+func withSessions(store natsapi.Sessions) func(*natsapi.Config) {
+	return func(cfg *natsapi.Config) {
+		cfg.Sessions, cfg.Turns = store, gateway.NewTurns()
+	}
+}

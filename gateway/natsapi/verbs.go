@@ -1,0 +1,81 @@
+package natsapi
+
+import (
+	"encoding/json"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// The verbs that every micro service answers (ADR-32), each to all services, to
+// those of one name, and to one instance. micro.AddService would answer them to
+// any reply subject, with this connection's permissions.
+
+func newIdentity(version string) micro.ServiceIdentity {
+	return micro.ServiceIdentity{
+		Name:     Name,
+		ID:       randomWord(),
+		Version:  semantic(version),
+		Metadata: map[string]string{}, // {}, not null
+	}
+}
+
+func (s *Service) subscribeVerbs() error {
+	for verb, say := range map[micro.Verb]func() (any, error){
+		micro.PingVerb:  s.ping,
+		micro.InfoVerb:  s.info,
+		micro.StatsVerb: s.stats,
+	} {
+		for _, of := range [][2]string{{"", ""}, {Name, ""}, {Name, s.identity.ID}} {
+			subject, err := micro.ControlSubject(verb, of[0], of[1])
+			if err != nil {
+				return err
+			}
+			if err := s.subscribe(subject, "", s.sayTo(say)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sayTo answers a verb.
+func (s *Service) sayTo(say func() (any, error)) nats.MsgHandler {
+	return func(m *nats.Msg) {
+		if m.Reply == "" || !s.replies.mayGoTo(m.Reply) {
+			return
+		}
+		answer, err := say()
+		if err == nil {
+			var body []byte
+			if body, err = json.Marshal(answer); err == nil {
+				err = s.nc.Publish(m.Reply, body)
+			}
+		}
+		s.logUnsent(err)
+	}
+}
+
+func (s *Service) ping() (any, error) {
+	return micro.Ping{ServiceIdentity: s.identity, Type: micro.PingResponseType}, nil
+}
+
+func (s *Service) info() (any, error) {
+	info := micro.Info{ServiceIdentity: s.identity, Type: micro.InfoResponseType, Description: description}
+	for _, e := range s.listed {
+		info.Endpoints = append(info.Endpoints, micro.EndpointInfo{Name: e.name, Subject: e.subject(), QueueGroup: e.queue()})
+	}
+	return info, nil
+}
+
+func (s *Service) stats() (any, error) {
+	stats := micro.Stats{ServiceIdentity: s.identity, Type: micro.StatsResponseType, Started: s.started}
+	for _, e := range s.listed {
+		of, err := s.counters[e.name].stats(e)
+		if err != nil {
+			return nil, err
+		}
+		stats.Endpoints = append(stats.Endpoints, of)
+	}
+	return stats, nil
+}

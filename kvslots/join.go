@@ -33,6 +33,9 @@ func (b *bucket) sendTicket(lp *local, op *borrow) {
 		Wait: entry.Span(max(op.wait, time.Millisecond)), Naming: op.naming,
 		Owner: op.session,
 	}
+	if value.Owner.IsZero() {
+		value.Owner = op.owner
+	}
 	lives := op.wait
 	if op.manner == enqueues { // it stands for as long as its session lives
 		value.Owner = entry.Hash{}

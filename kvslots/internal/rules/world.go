@@ -51,6 +51,8 @@ type World struct {
 	origins map[entry.Hash]int    // the same, by where they come from
 	ended   map[entry.Hash]uint64 // the revisions at which sessions ended lately
 	endings []ending
+
+	released releases // by owners, of late
 }
 
 // marker is something to be forgotten when its marker has gone from the bucket.
@@ -206,6 +208,7 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	case e.Marker:
 		w.dues.drop(&s.due)
 		w.expect(p, s)
+		w.released.note(p.ID, e, s.seen)
 		if t := p.Ticket(e.Ticket); t != nil {
 			p.line.remove(t)
 		}

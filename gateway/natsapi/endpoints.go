@@ -44,6 +44,9 @@ func (s *Service) endpoints() []endpoint {
 	} {
 		all = append(all, endpoint{name, s.others, wire.StatusOf, s.carryOut(op)})
 	}
+	if s.calls != nil {
+		all = append(all, s.rpcEndpoint())
+	}
 	if s.desk != nil {
 		all = append(all, s.sessionEndpoints()...)
 	}
@@ -83,7 +86,7 @@ func (s *Service) handle(e endpoint) micro.HandlerFunc {
 	count := s.counters[e.name]
 	return func(m micro.Request) {
 		r := newRequest(m)
-		r.count, r.statusOf = count, e.statusOf
+		r.count, r.statusOf, r.isCall = count, e.statusOf, e.name == rpcName
 		if !r.trustworthy() {
 			return
 		}

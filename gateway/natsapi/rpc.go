@@ -1,0 +1,62 @@
+package natsapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+)
+
+// AuthorizationHeader carries the gateway's token, as over HTTP, on calls that
+// administer locks.
+const AuthorizationHeader = "Authorization"
+
+const rpcName = "rpc"
+
+// Calls answers calls of functions; *forrst.Server does it. Answers are whole
+// envelopes, those to errors included; status is that of HTTP, and code that of
+// the error.
+type Calls interface {
+	Call(ctx context.Context, body []byte, authorization string) (status int, code string, answer []byte)
+	Refuse(err error) (status int, code string, answer []byte)
+}
+
+// rpcEndpoint is kvslots.rpc. A call may wait for a lock and for its function, so it
+// shares the room of the borrows.
+func (s *Service) rpcEndpoint() endpoint {
+	return endpoint{rpcName, s.borrows, wire.StatusOf, s.rpc}
+}
+
+// rpc answers kvslots.rpc (Forrst, "Protocol").
+func (s *Service) rpc(r *request) {
+	authorization := r.header.Get(AuthorizationHeader)
+	body := r.body
+	r.drop()
+	status, code, answer := s.calls.Call(s.ctx, body, authorization)
+	if int64(len(answer)) > s.nc.MaxPayload() {
+		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
+	}
+	s.respond(r, status, code, answer)
+}
+
+// refuseCall answers a call that was not let through.
+func (s *Service) refuseCall(r *request, err error) {
+	status, code, answer := s.calls.Refuse(err)
+	s.respond(r, status, code, answer)
+}
+
+func (s *Service) respond(r *request, status int, code string, answer []byte) {
+	r.count.answered.Add(1)
+	m := nats.NewMsg(r.reply)
+	m.Data = answer
+	if status >= http.StatusBadRequest {
+		r.count.failed.Add(1)
+		m.Header.Set(micro.ErrorHeader, code)
+		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status))
+	}
+	s.publish(r, m, nil)
+}

@@ -121,6 +121,7 @@ func TestGatewaysShareFunctionsLocks(t *testing.T) {
 		!strings.Contains(string(reply.Data), `"full_key":"lock:a.b:k"`) {
 		t.Errorf("%+v, %v", reply, err)
 	}
+	wantCancelled(t, nc, two)
 	close(leave)
 	if body := <-answered; !strings.Contains(body, `"result":"done"`) {
 		t.Errorf("%s", body)
@@ -131,6 +132,38 @@ func TestGatewaysShareFunctionsLocks(t *testing.T) {
 	}
 	reply, err = nc.Request("kvslots.rpc", make([]byte, 65<<10), 10*time.Second)
 	if err != nil || reply.Header.Get("Nats-Service-Error-Code") != "413" || !json.Valid(reply.Data) || !strings.Contains(string(reply.Data), `"INVALID_REQUEST"`) {
+		t.Errorf("%+v, %v", reply, err)
+	}
+}
+
+// wantCancelled cancels a call that waits for the lock.
+func wantCancelled(t *testing.T, nc *nats.Conn, p *program) {
+	t.Helper()
+	m := nats.NewMsg("kvslots.rpc")
+	m.Data = []byte(rpc("a.b", `{}`, `{"key":"k","ttl":{"value":30,"unit":"second"},"block":{"value":1,"unit":"minute"}}`))
+	m.Header.Set("Kvslots-Request", "the only one")
+	answered := make(chan *nats.Msg, 1)
+	go func() {
+		reply, err := nc.RequestMsg(m, 20*time.Second)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- reply
+	}()
+	for stats := ""; !strings.Contains(stats, `"waiters":1`); {
+		_, stats = p.ask(t, "GET", "/v1/stats", "")
+	}
+	cancellation := nats.NewMsg("kvslots.cancel")
+	cancellation.Header = m.Header
+	if err := nc.PublishMsg(cancellation); err != nil {
+		t.Fatal(err)
+	}
+	if reply := <-answered; reply != nil && reply.Header.Get("Nats-Service-Error-Code") != "499" {
+		t.Errorf("%+v", reply)
+	}
+	p.want(t, "GET", "/v1/stats", "", 200, `"waiters":0`)
+	m.Header.Set("Kvslots-Request", strings.Repeat("x", 65))
+	if reply, err := nc.RequestMsg(m, 20*time.Second); err != nil || !strings.Contains(string(reply.Data), `"INVALID_REQUEST","message":"Kvslots-Request must be`) {
 		t.Errorf("%+v, %v", reply, err)
 	}
 }

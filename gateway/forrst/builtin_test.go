@@ -108,11 +108,11 @@ func TestForceReleaseNeedsTheToken(t *testing.T) {
 	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 401, `"code":"UNAUTHORIZED"`)
 	body := []byte(envelope(forceRelease, `{"key":"lock:k"}`, ""))
 	for authorization, want := range map[string]int{"": 401, "Bearer wrong": 401, "hunter2": 401, "Basic hunter2": 401, "Bearer hunter2": 404, "bearer  hunter2": 404} {
-		if code, failure, answer := d.server.Call(t.Context(), body, authorization); code != want {
+		if code, failure, answer := d.server.Call(t.Context(), t.Context(), body, authorization); code != want {
 			t.Errorf("%q: %d %s %s", authorization, code, failure, answer)
 		}
 	}
-	if code, _, answer := d.server.Call(t.Context(), []byte(envelope(status, `{"key":"lock:k"}`, "")), ""); code != 200 {
+	if code, _, answer := d.server.Call(t.Context(), t.Context(), []byte(envelope(status, `{"key":"lock:k"}`, "")), ""); code != 200 {
 		t.Errorf("%d %s", code, answer)
 	}
 }

@@ -100,6 +100,9 @@ func deadlineExceeded() *Error {
 
 // refused is the answer to an error that the transport has found.
 func refused(err error) *Error {
+	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
+		return fault(codeRequest, wrong.Field, wrong.Range)
+	}
 	switch {
 	case errors.Is(err, wire.ErrTooLarge):
 		return &Error{Code: codeRequest, Message: wire.ErrTooLarge.Error(), status: http.StatusRequestEntityTooLarge}

@@ -42,6 +42,8 @@ func (s *Server) remote(ctx context.Context, c Call) (json.RawMessage, []json.Ra
 		return nil, nil, functionNotFound(c.Function)
 	case ctx.Err() != nil && err != nil:
 		return nil, nil, gaveUp(ctx)
+	case errors.Is(err, nats.ErrConnectionClosed): // perhaps after it was sent
+		return nil, nil, outcomeUnknown()
 	case err != nil:
 		s.log.Warn().Err(err).Msg("a function could not be called")
 		return nil, nil, unavailable("The function could not be called; safe to retry")

@@ -11,11 +11,12 @@ import (
 // caller is who calls, as far as the transport knows.
 type caller struct{ admin bool }
 
-// Call answers an envelope that came over NATS; ctx ends when nobody waits for the
-// answer any more. authorization is what stood in the header of that name. It
+// Call answers an envelope that came over NATS. ctx ends when the caller does not
+// want the answer any more, which ends the wait for the lock; the function is waited
+// for under lasting. authorization is what stood in the header of that name. Call
 // returns the answer, the HTTP status that goes with it, and the first error's code.
-func (s *Server) Call(ctx context.Context, body []byte, authorization string) (status int, code string, answer []byte) {
-	r := s.serve(ctx, ctx, body, caller{admin: s.mayAdminister(authorization)})
+func (s *Server) Call(ctx, lasting context.Context, body []byte, authorization string) (status int, code string, answer []byte) {
+	r := s.serve(ctx, lasting, body, caller{admin: s.mayAdminister(authorization)})
 	answer = r.encode()
 	return r.status, r.code, answer
 }

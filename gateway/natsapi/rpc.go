@@ -21,7 +21,7 @@ const rpcName = "rpc"
 // envelopes, those to errors included; status is that of HTTP, and code that of
 // the error.
 type Calls interface {
-	Call(ctx context.Context, body []byte, authorization string) (status int, code string, answer []byte)
+	Call(ctx, lasting context.Context, body []byte, authorization string) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)
 }
 
@@ -31,12 +31,19 @@ func (s *Service) rpcEndpoint() endpoint {
 	return endpoint{rpcName, s.borrows, wire.StatusOf, s.rpc}
 }
 
-// rpc answers kvslots.rpc (Forrst, "Protocol").
+// rpc answers kvslots.rpc (Forrst, "Protocol"). A cancellation ends the wait for the
+// lock; a function that was called is waited for all the same.
 func (s *Service) rpc(r *request) {
-	authorization := r.header.Get(AuthorizationHeader)
-	body := r.body
+	name, err := r.name()
+	if err != nil {
+		s.refuseCall(r, err)
+		return
+	}
+	authorization, body := r.header.Get(AuthorizationHeader), r.body
 	r.drop()
-	status, code, answer := s.calls.Call(s.ctx, body, authorization)
+	ctx, done := s.requests.begin(s.ctx, name)
+	defer done()
+	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization)
 	if int64(len(answer)) > s.nc.MaxPayload() {
 		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
 	}

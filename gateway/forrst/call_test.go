@@ -2,6 +2,7 @@ package forrst_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -27,6 +28,9 @@ func TestLocalFunctions(t *testing.T) {
 			return nil, &forrst.Error{Code: "NO_FUNDS", Message: "No funds", Details: map[string]int{"missing": 3}, Retryable: true}
 		},
 		"a.panics": func(context.Context, forrst.Call) (any, error) { panic("hidden") },
+		"a.deep": func(context.Context, forrst.Call) (any, error) {
+			return json.RawMessage(strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)), nil
+		},
 		"a.nojson": func(context.Context, forrst.Call) (any, error) { return make(chan int), nil },
 		"a.lock": func(_ context.Context, c forrst.Call) (any, error) {
 			return strconv.FormatBool(c.Lock.FullKey == "lock:a.lock:k" && c.Lock.Fence > 0 && c.Lock.Owner == "ann" && time.Until(c.Lock.ExpiresAt) > 0), nil
@@ -43,6 +47,7 @@ func TestLocalFunctions(t *testing.T) {
 		{"a.told", 422, `"errors":[{"code":"NO_FUNDS","message":"No funds","details":{"missing":3},"retryable":true}]`},
 		{"a.panics", 422, `"code":"INTERNAL_ERROR"`},
 		{"a.nojson", 422, `"code":"FUNCTION_ERROR"`},
+		{"a.deep", 422, `"code":"INTERNAL_ERROR"`},
 		{"a.none", 404, `"code":"FUNCTION_NOT_FOUND"`},
 	} {
 		d.call(t, c.function, `{"n":12345678901234567890}`, "", c.code, c.text)

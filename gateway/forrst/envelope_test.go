@@ -20,6 +20,8 @@ func TestBadEnvelopes(t *testing.T) {
 	for _, c := range []struct{ body, code, text string }{
 		{``, "PARSE_ERROR", `"id":null`},
 		{`{`, "PARSE_ERROR", `"id":null`},
+		{strings.Repeat(`[`, 20000), "PARSE_ERROR", `"id":null`},
+		{strings.Repeat(`[`, 20000) + strings.Repeat(`]`, 20000), "PARSE_ERROR", `"id":null`},
 		{`{} {}`, "PARSE_ERROR", `"id":null`},
 		{"{\"id\":\"\xff\"}", "PARSE_ERROR", ``},
 		{`[]`, "INVALID_REQUEST", `the request must be an object`},
@@ -124,7 +126,7 @@ func FuzzEnvelope(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `{"id":"r"}`, envelope("f.f", `{"a":1}`, `{"key":"k","ttl":{"value":1,"unit":"second"},"block":{"value":1,"unit":"day"},"scope":"global","owner":"o","auto_release":false}`),
 		envelope("f.panics", "", ""), envelope(release, `{"key":"k","owner":"o"}`, ""), envelope(forceRelease, `{"key":"k"}`, ""), envelope(status, `{"key":"k"}`, ""),
-		envelope("urn:cline:forrst:ext:discovery:fn:describe", `{"function":"x"}`, ""), strings.Repeat(`[`, 20000),
+		envelope("urn:cline:forrst:ext:discovery:fn:describe", `{"function":"x"}`, ""), strings.Repeat(`[`, 100),
 	} {
 		f.Add([]byte(seed))
 	}

@@ -77,11 +77,13 @@ func (r *response) attach(data lockData) {
 	r.Extensions = []extension{{URN: lockURN, Data: data}}
 }
 
-// encode cannot fail: all that is raw in a response was checked.
+// encode makes a failure of a response whose parts are JSON, but which is none as a
+// whole: encoding/json reads no more than 10,000 levels, and a function's answer may
+// have as many by itself.
 func (r *response) encode() []byte {
 	body, err := json.Marshal(r)
-	if err != nil {
-		again := failed(r.ID, &Error{Code: codeInternal, Message: "The function's answer is no JSON"})
+	if err != nil || !json.Valid(body) {
+		again := failed(r.ID, &Error{Code: codeInternal, Message: "The function's answer is no JSON, or is nested too deeply"})
 		again.Extensions = r.Extensions
 		r.status, r.code = again.status, again.code
 		body, _ = json.Marshal(again)

@@ -24,6 +24,7 @@ type borrow struct {
 	label       string
 	naming      entry.Naming // of a named pool
 	session     entry.Hash   // the client session that borrows, if it is one
+	owner       entry.Hash   // of a lock without a session; tells waiters apart in the stats
 	manner      manner
 	incarnation uint64 // of the pool, once known
 	confirmed   bool   // the pool had that incarnation at an instant after the borrower came

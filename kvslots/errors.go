@@ -68,6 +68,14 @@ var (
 	// origin has Config.MaxSessionsPerOrigin already.
 	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
 
+	// ErrNotOwner is returned by ReleaseOwned when another owner holds the
+	// lock.
+	ErrNotOwner = errors.New("the lock has another owner")
+
+	// ErrAlreadyReleased is returned by ReleaseOwned when the owner does not
+	// hold the lock, and released it within the last minute.
+	ErrAlreadyReleased = errors.New("already released by its owner")
+
 	// ErrWrongBucket is returned by Open when the bucket exists with a
 	// configuration that kvslots cannot work with; the error's text names
 	// each setting that is wrong.

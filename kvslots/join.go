@@ -37,6 +37,9 @@ func (b *bucket) sendTicket(lp *local, op *borrow) {
 		Wait: entry.Span(max(op.wait, time.Millisecond)), Naming: op.naming,
 		Owner: op.session,
 	}
+	if value.Owner.IsZero() {
+		value.Owner = op.owner
+	}
 	lives := op.wait
 	if op.manner == enqueues { // it stands for as long as its session lives, within reason
 		value.Owner = entry.Hash{}

@@ -25,6 +25,7 @@ type Stats struct {
 // NameStats is a lock or semaphore that is held or waited for.
 type NameStats struct {
 	Resource
+	Owned   bool          // a lock without a session: see LockOwned
 	Holders []HolderStats // by position
 	Waiters []WaiterStats // in the order of the line
 }
@@ -47,7 +48,8 @@ type WaiterStats struct {
 // IdleName is a lock or semaphore that nobody holds or waits for any more.
 type IdleName struct {
 	Resource
-	Idle time.Duration
+	Owned bool // as in NameStats
+	Idle  time.Duration
 }
 
 // PoolStats is a registered pool. Its hash is no secret: nobody can borrow with it.
@@ -83,7 +85,7 @@ func (b *bucket) read() Stats {
 		case !idle:
 			stats.Names = append(stats.Names, nameStats(p, now))
 		case now.Sub(since) < idleNames:
-			stats.Idle = append(stats.Idle, IdleName{resourceOf(naming), now.Sub(since)})
+			stats.Idle = append(stats.Idle, IdleName{resourceOf(naming), isOwned(p), now.Sub(since)})
 		}
 		return true
 	})
@@ -102,11 +104,11 @@ func oldestWait(p *rules.Pool, now rules.Instant) (oldest time.Duration) {
 }
 
 func nameStats(p *rules.Pool, now rules.Instant) NameStats {
-	stats := NameStats{Resource: resourceOf(p.Naming())}
+	stats := NameStats{Resource: resourceOf(p.Naming()), Owned: isOwned(p)}
 	p.Slots(func(s *rules.Slot) bool {
 		if s.Live() {
 			stats.Holders = append(stats.Holders, HolderStats{
-				Owner: ownerNumber(s.Value.Session), Position: s.Position, Fence: s.Fence,
+				Owner: ownerNumber(holderOf(s, stats.Owned)), Position: s.Position, Fence: s.Fence,
 				Age: max(0, now.Sub(s.Granted())), ExpiresIn: max(0, s.EndsAt().Sub(now)),
 			})
 		}
@@ -119,6 +121,15 @@ func nameStats(p *rules.Pool, now rules.Instant) NameStats {
 		return true
 	})
 	return stats
+}
+
+// holderOf is the session that a slot belongs to, or the owner of a lock that
+// has no session.
+func holderOf(s *rules.Slot, owned bool) entry.Hash {
+	if owned {
+		return ownerHash(s.Value.Label)
+	}
+	return s.Value.Session
 }
 
 // ownerOf is the session that a ticket is for.

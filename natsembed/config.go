@@ -46,6 +46,9 @@ type Config struct {
 	Token          string
 	Nkeys          []string
 
+	// Functions are the clients that serve functions.
+	Functions Functions
+
 	// TLSCert and TLSKey are PEM files; with them the listener speaks TLS
 	// only. TLSCA is one with the authorities whose client certificates are
 	// then asked for.
@@ -79,7 +82,7 @@ func (c Config) Validate() error {
 	if err != nil {
 		return err
 	}
-	if err := c.validateAuth(); err != nil {
+	if err := errors.Join(c.validateAuth(), c.validateFunctions()); err != nil {
 		return err
 	}
 	if c.Addr != "" && !isLoopback(host) && !c.authenticates() && !c.Insecure {

@@ -64,6 +64,9 @@ func (d *door) user(client server.ClientAuthentication) *server.User {
 	if said.Nkey != "" && signed(said.Nkey, said.Sig, client.GetNonce()) {
 		key = said.Nkey
 	}
+	if function, ok := d.function(said, key); ok {
+		return function
+	}
 	switch {
 	case key == d.insiderKey:
 		return &server.User{Account: d.buckets}
@@ -74,7 +77,11 @@ func (d *door) user(client server.ClientAuthentication) *server.User {
 	case d.cfg.User != "" && equal(said.Username, d.cfg.User) && equal(said.Password, d.cfg.Password),
 		d.cfg.Token != "" && equal(said.Token, d.cfg.Token),
 		!d.cfg.asksForSecret(): // at most a client certificate, which was seen to by then
-		return &server.User{Account: d.clients, Permissions: permissions(inbox)}
+		allowed := permissions(inbox)
+		if d.cfg.functionsAreOpen() {
+			allowed = d.cfg.Functions.allow(allowed)
+		}
+		return &server.User{Account: d.clients, Permissions: allowed}
 	}
 	return nil
 }
@@ -102,7 +109,7 @@ func requests() []string {
 	allowed := []string{
 		"kvslots.register", "kvslots.inspect", "kvslots.delete",
 		"kvslots.borrow", "kvslots.return", "kvslots.renew", "kvslots.cancel",
-		"kvslots.session.create", "kvslots.session.ping", "kvslots.session.delete",
+		"kvslots.session.create", "kvslots.session.ping", "kvslots.session.delete", "kvslots.rpc",
 	}
 	for _, kind := range []string{"lock", "semaphore"} {
 		for _, verb := range []string{"acquire", "release", "renew", "enqueue", "wait"} {

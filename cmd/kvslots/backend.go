@@ -18,6 +18,11 @@ type backend struct {
 	service *nats.Conn        // in the account of those who ask; nil when nobody can
 	server  *natsembed.Server // nil when external
 	sync    string            // what /ready says
+
+	// functions is in the same account as service, on which functions are called:
+	// from another account, a function that is not there would be waited for in
+	// vain. nil when there can be none.
+	functions *nats.Conn
 }
 
 func openBackend(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
@@ -47,8 +52,15 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if b.service, err = server.ConnectService(append(logConnection(log), noBuffer)...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
+	// Clients can read below _INBOX; what functions answer is none of their business.
+	if b.functions, err = server.ConnectService(append(logConnection(log), noBuffer, nats.CustomInboxPrefix(functionInbox))...); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
 	return b, nil
 }
+
+// functionInbox is where functions' answers arrive with the embedded server.
+const functionInbox = "_KVSLOTS_FN"
 
 // noBuffer makes what is sent while NATS is away fail, rather than be sent
 // later: an answer with a lease would promise time that is over by then.
@@ -68,6 +80,9 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 	// A second connection, so that a flood of requests does not hold up the
 	// bucket's stream.
 	if b.service, err = nats.Connect(s.natsURL, append(options, noBuffer)...); err != nil {
+		return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
+	}
+	if b.functions, err = nats.Connect(s.natsURL, append(options, noBuffer)...); err != nil {
 		return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
 	}
 	return b, nil
@@ -93,7 +108,7 @@ func logConnection(log zerolog.Logger) []nats.Option {
 
 // close ends the connections, then the server.
 func (b *backend) close() error {
-	for _, nc := range []*nats.Conn{b.service, b.nc} {
+	for _, nc := range []*nats.Conn{b.functions, b.service, b.nc} {
 		if nc != nil {
 			nc.Close()
 		}

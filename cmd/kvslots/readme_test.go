@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	natsclient "github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -22,7 +23,8 @@ func TestReadmeSession(t *testing.T) {
 	if len(steps) < 10 {
 		t.Fatalf("found only %d commands in the README", len(steps))
 	}
-	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	serveReadmeFunctions(t, p.logs.waitFor(t, "listening")["nats"].(string))
 	_, nats := runNATS(t, jetStreamOptions(t))
 	s := &session{t: t, server: strings.TrimPrefix(p.url, "http://"), nats: nats, vars: map[string]string{}}
 	for _, step := range steps {
@@ -37,6 +39,18 @@ func TestReadmeSession(t *testing.T) {
 	}
 }
 
+// serveReadmeFunctions answers for the README's "nats reply".
+func serveReadmeFunctions(t *testing.T, url string) {
+	t.Helper()
+	replies := regexp.MustCompile(`(?m)^nats reply forrst\.fn\.(\S+) '(.*)'$`).FindAllStringSubmatch(readReadme(t), -1)
+	if len(replies) == 0 {
+		t.Fatal("found no function in the README")
+	}
+	for _, reply := range replies {
+		serveFunction(t, url, reply[1], func(m *natsclient.Msg) { _ = m.Respond([]byte(reply[2])) })
+	}
+}
+
 // Every flag of serve is in the README, with its default.
 func TestReadmeFlags(t *testing.T) {
 	readme := readReadme(t)
@@ -44,7 +58,7 @@ func TestReadmeFlags(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	s.addFlags(flags)
 	flags.VisitAll(func(flag *pflag.Flag) {
-		row := regexp.MustCompile("(?m)^\\| .*`--" + flag.Name + "`.*$").FindString(readme)
+		row := regexp.MustCompile("(?m)^\\| (?:`--[a-z-]+`, )*`--" + flag.Name + "`.*$").FindString(readme)
 		if row == "" {
 			t.Errorf("--%s is not in the README's table", flag.Name)
 		} else if flag.DefValue != "" && !strings.Contains(row, "| `"+flag.DefValue+"` |") {
@@ -212,9 +226,9 @@ func curl(args []string) (string, error) {
 	return string(answer), err
 }
 
-var lease = regexp.MustCompile(`(?:"(?:lease|session_id|token)":"|KVSLOTS_LEASE=)([-0-9a-f]{36}|[0-9a-f]{32}\b)`)
+var lease = regexp.MustCompile(`(?:"(?:lease|session_id|token|owner)":"|KVSLOTS_LEASE=)([-0-9a-f]{36}|[0-9a-f]{32}\b)`)
 
-// learn remembers which lease, session or token of ours stands for one of the
+// learn remembers which lease, session, token or owner of ours stands for one of the
 // README's.
 func (s *session) learn(theirs, ours string) {
 	from, to := lease.FindStringSubmatch(theirs), lease.FindStringSubmatch(ours)
@@ -230,6 +244,7 @@ func (s *session) translate(text string) string {
 
 // anyTime blanks what differs from run to run.
 func anyTime(answer string) string {
+	answer = regexp.MustCompile(`"expires_at":"[-0-9]+T[:0-9]+Z"`).ReplaceAllString(answer, `"expires_at":"…"`)
 	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
 	return regexp.MustCompile(`(KVSLOTS_FENCE)=\d+`).ReplaceAllString(answer, `$1=…`)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -88,15 +89,17 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	}
 	defer func() { err = errors.Join(err, closeStore(store)) }()
 	common := newShared(nats)
+	functions := newForrst(store, nats, common, s, log)
+	defer func() { err = errors.Join(err, closeForrst(functions)) }()
 	if nats.service != nil {
-		service, err := startService(nats, store, common, s, log)
+		service, err := startService(nats, store, functions, common, s, log)
 		if err != nil {
 			return fmt.Errorf("NATS: %w", err)
 		}
 		defer func() { err = errors.Join(err, closeService(service)) }()
 	}
 	logListening(log, ln, nats, s)
-	return serveHTTP(stop, hurry, newGateway(store, common, nats.sync, s, log), ln)
+	return serveHTTP(stop, hurry, newGateway(store, functions, common, nats.sync, s, log), ln)
 }
 
 // shared is what the doors have in common beside the store.
@@ -114,7 +117,7 @@ func newShared(nats *backend) shared {
 	return c
 }
 
-func startService(nats *backend, store *kvslots.Store, common shared, s settings, log zerolog.Logger) (*natsapi.Service, error) {
+func startService(nats *backend, store *kvslots.Store, functions *forrst.Server, common shared, s settings, log zerolog.Logger) (*natsapi.Service, error) {
 	return natsapi.Start(nats.service, natsapi.Config{
 		Pools:           store,
 		Lending:         common.lending,
@@ -123,6 +126,7 @@ func startService(nats *backend, store *kvslots.Store, common shared, s settings
 		DefaultLeaseTTL: s.defaultLeaseTTL,
 		IdleTimeout:     s.httpIdle,
 		ReplyPrefixes:   splitList(s.natsReplies),
+		Calls:           functions,
 		Version:         versionName(),
 		Logger:          log.With().Str("component", "nats").Logger(),
 	})
@@ -156,12 +160,12 @@ func closeService(service *natsapi.Service) error {
 	return service.Close(ctx)
 }
 
-func newGateway(store *kvslots.Store, common shared, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
+func newGateway(store *kvslots.Store, functions *forrst.Server, common shared, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
 	return gateway.New(gateway.Config{
 		Store:       store,
 		Sync:        sync,
 		Lending:     common.lending,
-		Dialects:    []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log)},
+		Dialects:    []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log), functions},
 		DrainWait:   s.drainWait,
 		AuthToken:   s.authToken.value,
 		RateLimit:   s.httpRateLimit,

@@ -45,6 +45,8 @@ type settings struct {
 	natsNkeys    string // separated by commas
 	natsInsecure bool
 
+	functions functionSettings
+
 	replicas int
 	maxTTL   time.Duration
 	maxWait  time.Duration
@@ -72,6 +74,8 @@ func defaultSettings() settings {
 		httpIdle:        20 * time.Second,
 		defaultLeaseTTL: 33 * time.Second,
 		maxLocks:        1024,
+
+		functions: defaultFunctionSettings(),
 
 		logLevel:  "info",
 		logFormat: "json",
@@ -113,6 +117,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(number{&s.maxWaiters, 0, math.MaxInt32}, "max-waiters", "how many may wait for each of them; 0 means no limit")
 	flags.Var(number{&s.maxSessions, 0, math.MaxInt32}, "max-sessions", "how many sessions there may be; 0 means no limit")
 	flags.Var(number{&s.maxSessionsPerIP, 0, math.MaxInt32}, "max-sessions-per-ip", "how many of them from each client address over HTTP; 0 means no limit")
+	s.functions.addFlags(flags)
 	flags.Var(choice{&s.logLevel, []string{"debug", "info", "warn", "error"}}, "log-level", "log lines of this level and above")
 	flags.Var(choice{&s.logFormat, []string{"json", "console"}}, "log-format", "json for machines, console for people")
 	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
@@ -129,6 +134,9 @@ func (s *settings) validate() error {
 	}
 	if s.natsAddr != "" || s.natsNkeys != "" || s.natsInsecure {
 		return usagef("--nats-addr, --nats-nkeys and --nats-insecure are for the embedded server: they exclude --nats-url")
+	}
+	if s.functions.asksForSecret() {
+		return usagef("--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys are for the embedded server: they exclude --nats-url")
 	}
 	connection := s.connection()
 	return connection.validate()
@@ -159,6 +167,9 @@ func (s *settings) validateEmbedded() error {
 	if s.natsReplies != "" {
 		return usagef("--nats-reply-prefixes needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
 	}
+	if s.natsAddr == "" && s.functions.asksForSecret() {
+		return usagef("--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys need --nats-addr")
+	}
 	if s.replicas != 1 {
 		return usagef("--replicas %d needs --nats-url: the embedded server is a single one", s.replicas)
 	}
@@ -180,7 +191,8 @@ func (s *settings) embedded() natsembed.Config {
 		Sync:    natsembed.Sync(s.sync),
 		Addr:    s.natsAddr,
 		User:    s.natsUser, Password: s.natsPassword, Token: s.natsToken,
-		TLSCert: s.natsTLSCert, TLSKey: s.natsTLSKey, TLSCA: s.natsTLSCA,
+		Functions: s.functions.embedded(),
+		TLSCert:   s.natsTLSCert, TLSKey: s.natsTLSKey, TLSCA: s.natsTLSCA,
 		Insecure: s.natsInsecure,
 	}
 	for _, key := range strings.Split(s.natsNkeys, ",") {

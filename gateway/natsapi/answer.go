@@ -12,6 +12,10 @@ import (
 // answer sends an answer, or what the table says of the error. The detail of an
 // error that is our fault goes into the log and nowhere else.
 func (s *Service) answer(r *request, answer any, err error) {
+	if r.isCall {
+		s.refuseCall(r, err)
+		return
+	}
 	r.count.done(r.arrived)
 	var message *nats.Msg
 	if err == nil {
@@ -27,6 +31,11 @@ func (s *Service) answer(r *request, answer any, err error) {
 	} else if r.promised != "" {
 		message.Header.Set(WaitedHeader, r.promised)
 	}
+	s.publish(r, message, err)
+}
+
+// publish sends an answer, if there is one and somebody wants it.
+func (s *Service) publish(r *request, message *nats.Msg, err error) {
 	if err == nil && r.reply != "" {
 		err = s.nc.PublishMsg(message)
 	}

@@ -59,6 +59,9 @@ func (s *Service) endpoints() []endpoint {
 	} {
 		all = append(all, endpoint{name, s.others, wire.StatusOf, s.carryOut(op)})
 	}
+	if s.calls != nil {
+		all = append(all, s.rpcEndpoint())
+	}
 	if s.desk != nil {
 		all = append(all, s.sessionEndpoints()...)
 	}
@@ -110,7 +113,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 	return func(m *nats.Msg) {
 		count.received.Add(1)
 		r := newRequest(m)
-		r.count, r.statusOf = count, e.statusOf
+		r.count, r.statusOf, r.isCall = count, e.statusOf, e.name == rpcName
 		if !s.replies.mayGoTo(r.reply) {
 			return
 		}

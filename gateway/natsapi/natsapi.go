@@ -4,6 +4,7 @@
 // and an error has the HTTP status in the header Nats-Service-Error-Code. So it
 // is with dflockd's sessions, locks and semaphores, whose bodies have the
 // "session" and the "key" in them; where HTTP has no body the answer is {}.
+// kvslots.rpc takes and answers with the envelopes of Forrst.
 //
 // Gateways on one NATS share a queue group; any of them may answer. Only
 // kvslots.cancel reaches all.
@@ -98,6 +99,9 @@ type Config struct {
 	// pass CheckReplyPrefix.
 	ReplyPrefixes []string
 
+	// Calls answers calls of functions; nil leaves them out.
+	Calls Calls
+
 	// Version is what PING and INFO say. What is no semantic version is put
 	// behind 0.0.0.
 	Version string
@@ -129,6 +133,7 @@ type Service struct {
 	pools   Pools
 	lending Lending
 	desk    *locking.Desk // nil without sessions
+	calls   Calls         // nil without functions
 	log     zerolog.Logger
 
 	replies    replies
@@ -162,7 +167,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		cfg.MaxBorrows = DefaultMaxBorrows
 	}
 	s := &Service{
-		nc: nc, pools: cfg.Pools, lending: cfg.Lending, log: cfg.Logger,
+		nc: nc, pools: cfg.Pools, lending: cfg.Lending, calls: cfg.Calls, log: cfg.Logger,
 		replies:  replies{further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
 		borrows:  make(chan struct{}, cfg.MaxBorrows),

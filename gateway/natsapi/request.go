@@ -24,6 +24,7 @@ type request struct {
 	promised string // what WaitedHeader is to say, if anything
 	count    *counter
 	statusOf wire.Lookup // the table of errors
+	isCall   bool        // its errors are those of Calls
 }
 
 func newRequest(m *nats.Msg) *request {

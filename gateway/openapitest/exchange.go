@@ -170,7 +170,7 @@ func (c *contract) checkFailure(e exchange) error {
 		return err
 	}
 	var wrong []error
-	for _, name := range []string{"Failure", "CodedFailure"} {
+	for _, name := range []string{"Failure", "CodedFailure", "CallFailure"} {
 		err := c.doc.Components.Schemas[name].Value.VisitJSON(failure, openapi3.EnableJSONSchema2020())
 		if err == nil {
 			return nil

@@ -18,6 +18,10 @@ var (
 	// ErrTooSlow is returned when a body did not arrive in time.
 	ErrTooSlow = errors.New("body did not arrive in time")
 
+	// ErrAnswerTooLarge is returned when an answer is larger than what carries
+	// it can take.
+	ErrAnswerTooLarge = errors.New("the answer is larger than a NATS message may be")
+
 	// ErrBusy is returned when a door has as many requests open as it takes.
 	ErrBusy = errors.New("too many requests at once")
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Stats is the answer to GET /v1/stats (dflockd, "Stats"), with our additions
-// behind the fields that it has: queue, held, fence, age and pools.
+// behind the fields that it has: queue, held, fence, age, dialect and pools.
 type Stats struct {
 	Connections    int              `json:"connections"`
 	Locks          []LockStats      `json:"locks"`
@@ -22,6 +22,7 @@ type Stats struct {
 // holds is 0.
 type LockStats struct {
 	Key            string         `json:"key"`
+	Dialect        string         `json:"dialect,omitempty"`
 	Owner          uint64         `json:"owner_conn_id"`
 	LeaseExpiresIn float64        `json:"lease_expires_in_s"`
 	Waiters        int            `json:"waiters"`
@@ -58,8 +59,9 @@ type WaitingStats struct {
 
 // IdleStats is a name that was used a moment ago.
 type IdleStats struct {
-	Key  string  `json:"key"`
-	Idle float64 `json:"idle_s"`
+	Key     string  `json:"key"`
+	Dialect string  `json:"dialect,omitempty"`
+	Idle    float64 `json:"idle_s"`
 }
 
 // PoolStats is a pool, by the hash of its id.
@@ -89,7 +91,7 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 		}
 	}
 	for _, name := range stats.Idle {
-		idle := IdleStats{Key: name.Key, Idle: millis(name.Idle)}
+		idle := IdleStats{Key: name.Key, Dialect: dialect(name.Owned), Idle: millis(name.Idle)}
 		if name.Kind == kvslots.KindLock {
 			s.IdleLocks = append(s.IdleLocks, idle)
 		} else {
@@ -106,12 +108,21 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 }
 
 func newLockStats(name kvslots.NameStats) LockStats {
-	lock := LockStats{Key: name.Key, Waiters: len(name.Waiters), Queue: newQueue(name.Waiters)}
+	lock := LockStats{Key: name.Key, Dialect: dialect(name.Owned), Waiters: len(name.Waiters), Queue: newQueue(name.Waiters)}
 	if len(name.Holders) > 0 {
 		holder := newHeldStats(name.Holders[0])
 		lock.Owner, lock.Fence, lock.Age, lock.LeaseExpiresIn = holder.Owner, holder.Fence, holder.Age, holder.LeaseExpiresIn
 	}
 	return lock
+}
+
+// dialect tells the locks of Forrst's calls, which may have the same names as those
+// of sessions.
+func dialect(owned bool) string {
+	if owned {
+		return "forrst"
+	}
+	return ""
 }
 
 func newSemaphoreStats(name kvslots.NameStats) SemaphoreStats {

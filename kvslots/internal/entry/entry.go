@@ -14,6 +14,7 @@ const (
 	HeaderReason    = "Nats-Marker-Reason" // on the server's own markers
 	HeaderTicket    = "Kvslots-Ticket"     // on a slot's purge: the ticket that was served by it
 	HeaderOutlives  = "Kvslots-Outlives"   // until when an earlier record of the key may come back
+	HeaderOwner     = "Kvslots-Owner"      // on a slot's purge: the owner, hashed, that released it
 )
 
 // Entry is one message of the bucket's stream.
@@ -26,6 +27,7 @@ type Entry struct {
 	Previous uint64        // the revision that this entry overwrote, where it says so
 	Marker   bool          // the key is free: purged, deleted or expired
 	Ticket   uint64        // of a slot's purge: the ticket that was served by it
+	Owner    Hash          // of a slot's purge: the owner that released it, if one did
 	Corrupt  error         // the value could not be read; the value is then zero
 
 	Config  ConfigValue
@@ -46,6 +48,7 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
 		e.Ticket = parseRevision(header(HeaderTicket))
+		e.Owner, _ = parseHash(header(HeaderOwner))
 		return e
 	}
 	switch e.Key.Kind {

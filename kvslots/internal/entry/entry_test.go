@@ -88,6 +88,18 @@ func TestParseBarrier(t *testing.T) {
 	}
 }
 
+// A slot's marker names the owner that released it, if one did.
+func TestParseOwner(t *testing.T) {
+	for text, want := range map[string]string{idA: idA, "": Hash{}.String(), "x": Hash{}.String(), idA + "0": Hash{}.String()} {
+		e := Parse("p."+idB+".s.0", 9, time.Time{}, func(name string) string {
+			return map[string]string{HeaderOperation: "PURGE", HeaderOwner: text}[name]
+		}, nil)
+		if e.Owner.String() != want {
+			t.Errorf("%q: got %v", text, e.Owner)
+		}
+	}
+}
+
 func TestParseForeign(t *testing.T) {
 	e := Parse("something.else", 9, time.Time{}, none, []byte(`{}`))
 	if !errors.Is(e.Corrupt, errForeign) || e.Key != (Key{}) {
@@ -109,6 +121,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(key, "", "", "", "", "never", "1795218878144", []byte(`{"inc":3,"lease":"`+idA+`","session":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":7,"name":"x","limit":1,"lock":true}`))
 		f.Add(key, "PURGE", "", "5", "4", "120s", "1795218878144", []byte(nil))
+		f.Add(key, "PURGE", "", "5", idA, "120s", "", []byte(nil))
 		f.Add(key, "", "MaxAge", "", "", "2m0s", "", []byte(nil))
 		f.Add(key, "", "", "x", "-1", "-1s", "x", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
 	}
@@ -117,6 +130,7 @@ func FuzzParse(f *testing.F) {
 		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
 		h[HeaderExpected], h[HeaderTicket] = []string{expected}, []string{ticket}
 		h[HeaderTTL], h[HeaderOutlives] = []string{ttl}, []string{outlives}
+		h[HeaderOwner] = []string{ticket}
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
@@ -128,8 +142,8 @@ func FuzzParse(f *testing.F) {
 		if e.Marker && e.Corrupt != nil {
 			t.Fatal("a marker cannot be corrupt")
 		}
-		if !e.Marker && e.Ticket != 0 {
-			t.Fatal("something that frees no key names a ticket that it served")
+		if !e.Marker && (e.Ticket != 0 || !e.Owner.IsZero()) {
+			t.Fatal("something that frees no key names a ticket that it served, or an owner that released it")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
 			t.Fatal("a foreign entry was read")

@@ -12,7 +12,7 @@ const (
 	MaxCount = 1000                 // slots of a registered pool
 	MaxSpan  = 366 * 24 * time.Hour // a lease's ttl, a session's idle time
 	MaxLabel = 256                  // bytes of a label
-	MaxName  = 256                  // bytes of a lock's or a semaphore's name
+	MaxName  = 512                  // bytes of a lock's or a semaphore's name
 	MaxLimit = MaxPosition          // slots of a semaphore
 )
 

@@ -87,6 +87,7 @@ func (w *World) Rebase(streamNow time.Time, now Instant) {
 			t.seen = now.Add(-max(0, streamNow.Sub(t.at)))
 		}
 	}
+	w.released.rebase(streamNow, now)
 	w.Settle(now)
 }
 

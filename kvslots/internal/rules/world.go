@@ -50,6 +50,8 @@ type World struct {
 	origins map[entry.Hash]int    // the same, by where they come from
 	ended   map[entry.Hash]uint64 // the revisions at which sessions ended lately
 	endings []ending
+
+	released releases // by owners, of late
 }
 
 // New is a world in which nothing has happened yet.
@@ -198,6 +200,7 @@ func (w *World) applySlot(e entry.Entry, now Instant, age time.Duration) {
 	case e.Marker:
 		w.dues.drop(&s.due)
 		w.expect(p, s, s.life.gone)
+		w.released.note(p.ID, e, s.seen)
 		if t := p.Ticket(e.Ticket); t != nil {
 			p.line.remove(t)
 		}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// rpc is an envelope that calls a function; options are of the lock.
+func rpc(function, arguments, options string) string {
+	text := `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"r","call":{"function":"` + function + `","arguments":` + arguments + `}`
+	if options != "" {
+		text += `,"extensions":[{"urn":"urn:forrst:ext:atomicLock","options":` + options + `}]`
+	}
+	return text + `}`
+}
+
+const lockStatus = "urn:cline:forrst:ext:atomic-lock:fn:status"
+
+// serveFunction answers a function's requests until the test ends.
+func serveFunction(t *testing.T, url, name string, handler nats.MsgHandler, opts ...nats.Option) {
+	t.Helper()
+	nc, err := nats.Connect(url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	_, err = nc.Subscribe("forrst.fn."+name, handler)
+	if err = errors.Join(err, nc.Flush(), nc.LastError()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func done(m *nats.Msg) { _ = m.Respond([]byte(`"done"`)) }
+
+const lock30 = `{"key":"k","ttl":{"value":30,"unit":"second"}}`
+
+// Function services connect at the listener, with credentials of their own or, if
+// it asks for none, without.
+func TestFunctionsConnect(t *testing.T) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		env    map[string]string
+		args   []string
+		option nats.Option
+	}{
+		"open":     {nil, nil, nats.Name("x")},
+		"password": {map[string]string{"KVSLOTS_FORRST_FN_PASSWORD": "hunter2"}, []string{"--forrst-fn-user", "fn", "--nats-token", "hunter3"}, nats.UserInfo("fn", "hunter2")},
+		"nkey":     {nil, []string{"--forrst-fn-nkeys", " " + key}, nats.Nkey(key, pair.Sign)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startServe(t, envOf(c.env), append(c.args, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--log-level", "debug")...)
+			url := p.logs.waitFor(t, "listening")["nats"].(string)
+			serveFunction(t, url, "a.b", done, c.option)
+			p.want(t, "POST", "/rpc", rpc("a.b", `{}`, lock30), 200, `"result":"done"`)
+			p.want(t, "POST", "/rpc", rpc("a.c", `{}`, lock30), 404, `"FUNCTION_NOT_FOUND"`)
+			p.want(t, "POST", "/rpc", rpc(lockStatus, `{"key":"lock:a.c:k"}`, ""), 200, `"locked":false`)
+			p.stop()
+			p.exitCode(t)
+			if strings.Contains(p.logs.String(), "hunter") {
+				t.Errorf("a password is in the logs:\n%s", p.logs)
+			}
+		})
+	}
+}
+
+// Without a listener there are no functions of other processes.
+func TestNoFunctionsWithoutAListener(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "POST", "/rpc", rpc("a.b", `{}`, lock30), 404, `"FUNCTION_NOT_FOUND"`)
+	p.want(t, "POST", "/rpc", rpc("urn:cline:forrst:fn:health", `{}`, ""), 200, `"status":"healthy"`)
+}
+
+// Locks that one gateway takes for a call are seen at another, by status and in the
+// statistics; and kvslots.rpc answers as /rpc does.
+func TestGatewaysShareFunctionsLocks(t *testing.T) {
+	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	one := startServe(t, noEnv, "--nats-url", url, "--auth-token", "hunter2")
+	two := startServe(t, noEnv, "--nats-url", url)
+	entered, leave := make(chan struct{}, 1), make(chan struct{})
+	serveFunction(t, url, "a.b", func(m *nats.Msg) {
+		entered <- struct{}{}
+		go func() { <-leave; done(m) }()
+	})
+	answered := make(chan string)
+	go func() {
+		_, _, body := one.askWith(t, http.Header{"Authorization": {"Bearer hunter2"}}, "POST", "/rpc",
+			rpc("a.b", `{}`, `{"key":"k","owner":"ann","ttl":{"value":30,"unit":"second"}}`))
+		answered <- body
+	}()
+	<-entered
+	two.want(t, "POST", "/rpc", rpc(lockStatus, `{"key":"lock:a.b:k"}`, ""), 200, `"locked":true,"owner":"ann"`)
+	_, stats := two.ask(t, "GET", "/v1/stats", "")
+	if !strings.Contains(stats, `{"key":"lock:a.b:k","dialect":"forrst","owner_conn_id":`) || strings.Contains(stats, "ann") {
+		t.Errorf("%s", stats)
+	}
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, lock30)), 10*time.Second)
+	if err != nil || reply.Header.Get("Nats-Service-Error") != "LOCK_ACQUISITION_FAILED" || reply.Header.Get("Nats-Service-Error-Code") != "423" ||
+		!strings.Contains(string(reply.Data), `"full_key":"lock:a.b:k"`) {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	wantCancelled(t, nc, two)
+	close(leave)
+	if body := <-answered; !strings.Contains(body, `"result":"done"`) {
+		t.Errorf("%s", body)
+	}
+	two.want(t, "GET", "/v1/stats", "", 200, `"idle_locks":[{"key":"lock:a.b:k","dialect":"forrst","idle_s":`)
+	if reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, lock30)), 10*time.Second); err != nil || !strings.Contains(string(reply.Data), `"result":"done"`) {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	reply, err = nc.Request("kvslots.rpc", make([]byte, 65<<10), 10*time.Second)
+	if err != nil || reply.Header.Get("Nats-Service-Error-Code") != "413" || !json.Valid(reply.Data) || !strings.Contains(string(reply.Data), `"INVALID_REQUEST"`) {
+		t.Errorf("%+v, %v", reply, err)
+	}
+}
+
+// wantCancelled cancels a call that waits for the lock.
+func wantCancelled(t *testing.T, nc *nats.Conn, p *program) {
+	t.Helper()
+	m := nats.NewMsg("kvslots.rpc")
+	m.Data = []byte(rpc("a.b", `{}`, `{"key":"k","ttl":{"value":30,"unit":"second"},"block":{"value":1,"unit":"minute"}}`))
+	m.Header.Set("Kvslots-Request", "the only one")
+	answered := make(chan *nats.Msg, 1)
+	go func() {
+		reply, err := nc.RequestMsg(m, 20*time.Second)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- reply
+	}()
+	for stats := ""; !strings.Contains(stats, `"waiters":1`); {
+		_, stats = p.ask(t, "GET", "/v1/stats", "")
+	}
+	cancellation := nats.NewMsg("kvslots.cancel")
+	cancellation.Header = m.Header
+	if err := nc.PublishMsg(cancellation); err != nil {
+		t.Fatal(err)
+	}
+	if reply := <-answered; reply != nil && reply.Header.Get("Nats-Service-Error-Code") != "499" {
+		t.Errorf("%+v", reply)
+	}
+	for stats := ""; !strings.Contains(stats, `"waiters":0`); { // its ticket goes after the answer
+		_, stats = p.ask(t, "GET", "/v1/stats", "")
+	}
+	m.Header.Set("Kvslots-Request", strings.Repeat("x", 65))
+	if reply, err := nc.RequestMsg(m, 20*time.Second); err != nil || !strings.Contains(string(reply.Data), `"INVALID_REQUEST","message":"Kvslots-Request must be`) {
+		t.Errorf("%+v, %v", reply, err)
+	}
+}
+
+// An answer that fits no message is told of, and not just lost.
+func TestLargeAnswerOverNATS(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	url := p.logs.waitFor(t, "listening")["nats"].(string)
+	serveFunction(t, url, "a.b", func(m *nats.Msg) { _ = m.Respond([]byte(`"` + strings.Repeat("x", 1<<20-10) + `"`)) })
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, "")), 10*time.Second)
+	if err != nil || !strings.Contains(string(reply.Data), "larger than a NATS message") {
+		t.Errorf("%.200s, %v", reply.Data, err)
+	}
+	if code, body := p.ask(t, "POST", "/rpc", rpc("a.b", `{}`, "")); code != 200 || len(body) < 1<<20-10 {
+		t.Errorf("%d, %d bytes", code, len(body))
+	}
+}
+
+// SIGTERM waits for the functions under way, and tells their callers.
+func TestDrainWaitsForFunctions(t *testing.T) {
+	process, p := startProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "10s")
+	url := p.logs.waitFor(t, "listening")["nats"].(string)
+	entered, leave := make(chan struct{}, 1), make(chan struct{})
+	serveFunction(t, url, "a.b", func(m *nats.Msg) {
+		entered <- struct{}{}
+		go func() { <-leave; done(m) }()
+	})
+	running, waiting := make(chan string), make(chan string)
+	ask := func(answer chan string, options string) {
+		code, body := p.ask(t, "POST", "/rpc", rpc("a.b", `{}`, options))
+		answer <- fmt.Sprint(code, " ", body)
+	}
+	go ask(running, lock30)
+	<-entered
+	go ask(waiting, `{"key":"k","ttl":{"value":30,"unit":"second"},"block":{"value":1,"unit":"minute"}}`)
+	for stats := ""; !strings.Contains(stats, `"waiters":1`); {
+		_, stats = p.ask(t, "GET", "/v1/stats", "")
+	}
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-waiting; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, `"UNAVAILABLE"`) {
+		t.Errorf("the waiter was told %s", got)
+	}
+	close(leave)
+	if got := <-running; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"done"`) {
+		t.Errorf("the caller was told %s", got)
+	}
+}
+
+func TestFunctionSettings(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--forrst-fn-prefix kvslots.fn", "not begin with kvslots"},
+		{"--forrst-fn-prefix fn.>", "words of A-Z"},
+		{"--forrst-fn-prefix _INBOX", "words of A-Z"},
+		{"--forrst-timeout 0", "must be between 1s and 1h"},
+		{"--forrst-fn-user fn --nats-addr 127.0.0.1:0", "go together"},
+		{"--forrst-fn-user fn --forrst-fn-password hunter2", "need --nats-addr"},
+		{"--forrst-fn-user fn --forrst-fn-password hunter2 --nats-url nats://127.0.0.1:1", "exclude --nats-url"},
+		{"--forrst-fn-nkeys hunter2 --nats-addr 127.0.0.1:0", "public keys of users"},
+	} {
+		args := append([]string{"serve", "--http-addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, strings.Fields(c.args)...)
+		code, _, stderr := call(t, noEnv, args...)
+		if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "hunter2") {
+			t.Errorf("%s: %d %s, want %q", c.args, code, stderr, c.want)
+		}
+	}
+	if _, err := os.Stat("kvslots-data"); err == nil {
+		t.Error("a data directory was made for nothing")
+	}
+}

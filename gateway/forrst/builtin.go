@@ -1,0 +1,181 @@
+package forrst
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// The functions that are the server's own.
+const (
+	lockFunctions = "urn:cline:forrst:ext:atomic-lock:fn:"
+
+	fnRelease      = lockFunctions + "release"
+	fnForceRelease = lockFunctions + "force-release"
+	fnStatus       = lockFunctions + "status"
+	fnPing         = "urn:cline:forrst:fn:ping"
+	fnHealth       = "urn:cline:forrst:fn:health"
+	fnCapabilities = "urn:cline:forrst:ext:discovery:fn:capabilities"
+	fnDescribe     = "urn:cline:forrst:ext:discovery:fn:describe"
+)
+
+// ownVersion is that of each of them.
+const ownVersion = "1.0.0"
+
+// builtin is a function of the server's own.
+type builtin struct {
+	description
+	run func(ctx context.Context, args object, by caller) (any, *Error)
+}
+
+// as is the function, for a caller.
+func (b builtin) as(by caller) function {
+	return func(ctx context.Context, c Call) (json.RawMessage, []json.RawMessage, *Error) {
+		known := []string{}
+		for _, argument := range b.Arguments {
+			known = append(known, argument.Name)
+		}
+		args, wrong := readArguments(c.Arguments, known)
+		if wrong != nil {
+			return nil, nil, wrong
+		}
+		result, wrong := b.run(ctx, args, by)
+		if wrong != nil {
+			return nil, nil, wrong
+		}
+		text, err := json.Marshal(result)
+		if err != nil {
+			return nil, nil, refused(err)
+		}
+		return text, nil, nil
+	}
+}
+
+func readArguments(raw json.RawMessage, known []string) (object, *Error) {
+	if len(known) > 0 {
+		return readObject(raw, codeArguments, "arguments", "", known...)
+	}
+	o, wrong := readObject(raw, codeArguments, "arguments", "")
+	if wrong != nil {
+		wrong = fault(codeArguments, "arguments", "empty")
+	}
+	return o, wrong
+}
+
+func versionNotFound(c call, version string) *Error {
+	return &Error{
+		Code: codeVersion, Message: "No such version of the function", status: http.StatusNotFound,
+		Details: map[string]any{"function": c.Function, "versions": []string{version}},
+	}
+}
+
+// builtins are by name.
+func (s *Server) builtins() map[string]builtin {
+	all := map[string]builtin{}
+	run := map[string]func(context.Context, object, caller) (any, *Error){
+		fnRelease: s.release, fnForceRelease: s.forceRelease, fnStatus: s.status,
+		fnPing: s.ping, fnHealth: s.health, fnCapabilities: s.capabilities, fnDescribe: s.describe,
+	}
+	for _, d := range descriptions {
+		all[d.Name] = builtin{d, run[d.Name]}
+	}
+	return all
+}
+
+// releasedResult is that of release and force-release.
+type releasedResult struct {
+	Released bool   `json:"released"`
+	Key      string `json:"key"`
+	Forced   bool   `json:"forced,omitempty"`
+}
+
+// release answers urn:cline:forrst:ext:atomic-lock:fn:release.
+func (s *Server) release(ctx context.Context, args object, _ caller) (any, *Error) {
+	key, wrong := args.key("key", maxFullKey)
+	if wrong != nil {
+		return nil, wrong
+	}
+	owner, wrong := args.plain("owner", maxOwner)
+	if wrong != nil {
+		return nil, wrong
+	}
+	if err := s.locks.ReleaseOwned(ctx, key, owner); err != nil {
+		return nil, s.lockError(err, key)
+	}
+	return releasedResult{Released: true, Key: key}, nil
+}
+
+// forceRelease answers urn:cline:forrst:ext:atomic-lock:fn:force-release.
+func (s *Server) forceRelease(ctx context.Context, args object, by caller) (any, *Error) {
+	switch {
+	case s.cfg.NoForceRelease:
+		return nil, &Error{Code: codeForbidden, Message: "force-release is switched off", status: http.StatusForbidden}
+	case !by.admin:
+		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
+	}
+	key, wrong := args.key("key", maxFullKey)
+	if wrong != nil {
+		return nil, wrong
+	}
+	if err := s.locks.ForceRelease(ctx, key); err != nil {
+		return nil, s.lockError(err, key)
+	}
+	return releasedResult{Released: true, Key: key, Forced: true}, nil
+}
+
+// lockErrors are those of locks that are released.
+var lockErrors = []struct {
+	err     error
+	code    string
+	message string
+	status  int
+}{
+	{kvslots.ErrNotHeld, codeNotFound, "Lock does not exist or already expired", http.StatusNotFound},
+	{kvslots.ErrNotOwner, codeNotOwner, "Lock is owned by a different process", http.StatusConflict},
+	{kvslots.ErrAlreadyReleased, codeReleasedBefore, "Lock was already released", http.StatusConflict},
+}
+
+func (s *Server) lockError(err error, key string) *Error {
+	for _, row := range lockErrors {
+		if errors.Is(err, row.err) {
+			return &Error{Code: row.code, Message: row.message, status: row.status, Details: map[string]string{"key": key}}
+		}
+	}
+	return s.storeError(err)
+}
+
+// statusResult is that of status; all but the first two only of a lock that is
+// held.
+type statusResult struct {
+	Key          string `json:"key"`
+	Locked       bool   `json:"locked"`
+	Owner        string `json:"owner,omitempty"`
+	AcquiredAt   string `json:"acquired_at,omitempty"`
+	ExpiresAt    string `json:"expires_at,omitempty"`
+	TTLRemaining *int64 `json:"ttl_remaining,omitempty"` // whole seconds
+	Fence        uint64 `json:"fence,omitempty"`
+}
+
+// status answers urn:cline:forrst:ext:atomic-lock:fn:status.
+func (s *Server) status(ctx context.Context, args object, _ caller) (any, *Error) {
+	key, wrong := args.key("key", maxFullKey)
+	if wrong != nil {
+		return nil, wrong
+	}
+	status, err := s.locks.OwnedStatus(ctx, key)
+	if err != nil {
+		return nil, s.storeError(err)
+	}
+	if !status.Held {
+		return statusResult{Key: key}, nil
+	}
+	left := int64(status.ExpiresIn / time.Second)
+	return statusResult{
+		Key: key, Locked: true, Owner: status.Owner, Fence: status.Fence,
+		AcquiredAt: timestamp(status.AcquiredAt), ExpiresAt: timestamp(status.ExpiresAt), TTLRemaining: &left,
+	}, nil
+}

@@ -1,0 +1,155 @@
+package forrst_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/gateway/forrst"
+)
+
+const (
+	ping         = "urn:cline:forrst:fn:ping"
+	health       = "urn:cline:forrst:fn:health"
+	capabilities = "urn:cline:forrst:ext:discovery:fn:capabilities"
+	describe     = "urn:cline:forrst:ext:discovery:fn:describe"
+)
+
+func TestBadArguments(t *testing.T) {
+	_, d := start(t, nil)
+	for _, c := range []struct{ function, arguments, text string }{
+		{release, ``, "key must be 1 to 334"},
+		{release, `{"key":"lock:k"}`, "owner must be a string"},
+		{release, `{"key":"lock:k","owner":1}`, "owner must be a string"},
+		{release, `{"key":"lock:k","owner":"x","force":true}`, "no fields but key, owner"},
+		{release, `{"key":"lock k","owner":"x"}`, "key must be 1 to 334"},
+		{forceRelease, `{}`, "key must be 1 to 334"},
+		{forceRelease, `{"key":"` + strings.Repeat("x", 335) + `"}`, "key must be 1 to 334"},
+		{status, `{"key":null}`, "key must be 1 to 334"},
+		{status, `{"key":"k","key":"k"}`, "key must be given once"},
+		{ping, `{"x":1}`, "arguments must be empty"},
+		{capabilities, `{"x":1}`, "arguments must be empty"},
+		{describe, `{"function":1}`, "function must be a string"},
+	} {
+		a := d.call(t, c.function, c.arguments, "", 400, `"code":"INVALID_ARGUMENTS"`)
+		if !strings.Contains(string(a.body), c.text) {
+			t.Errorf("%s %s: %s, want %s", c.function, c.arguments, a.body, c.text)
+		}
+	}
+	d.call(t, status, `{"key":"`+strings.Repeat("x", 334)+`"}`, "", 200, `"locked":false`)
+	d.call(t, release, `{"key":"lock:k","owner":"x"}`, "", 404, `"code":"LOCK_NOT_FOUND"`)
+	versioned := strings.Replace(envelope(ping, "", ""), `"function"`, `"version":"9.0.0","function"`, 1)
+	if a := d.post(t, versioned); a.code != 404 || !strings.Contains(string(a.body), `"code":"VERSION_NOT_FOUND"`) {
+		t.Errorf("%d %s", a.code, a.body)
+	}
+}
+
+func TestDiscovery(t *testing.T) {
+	_, d := start(t, functions(map[string]forrst.Func{"a.b": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
+	for _, function := range []string{ping, health} {
+		a := d.call(t, function, "", "", 200, `"status":"healthy"`)
+		var e struct{ Result struct{ Timestamp time.Time } }
+		if err := json.Unmarshal(a.body, &e); err != nil || time.Since(e.Result.Timestamp).Abs() > time.Minute {
+			t.Errorf("%s: %v", a.body, err)
+		}
+	}
+	a := d.call(t, capabilities, "", "", 200, `"service":"kvslots","protocolVersions":["0.1.0"]`)
+	var can struct {
+		Result struct {
+			Functions  []string
+			Extensions []map[string]string
+		}
+	}
+	if err := json.Unmarshal(a.body, &can); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a.b", forceRelease, release, status, capabilities, describe, health, ping}; !slices.Equal(can.Result.Functions, want) {
+		t.Errorf("functions %q, want %q", can.Result.Functions, want)
+	}
+	if want := map[string]string{"urn": "urn:forrst:ext:atomicLock", "version": "1.0.0"}; len(can.Result.Extensions) != 1 || !maps.Equal(can.Result.Extensions[0], want) {
+		t.Errorf("extensions %v", can.Result.Extensions)
+	}
+
+	a = d.call(t, describe, "", "", 200, `"forrst":"0.1.0"`)
+	var doc struct {
+		Result struct {
+			Functions []struct {
+				Name, Version, Summary string
+				Arguments              []struct{ Name, Type string }
+				Result                 []struct{ Name, Type string }
+				Errors                 []struct{ Code string }
+			}
+		}
+	}
+	if err := json.Unmarshal(a.body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range doc.Result.Functions {
+		if f.Version != "1.0.0" || f.Summary == "" || f.Arguments == nil || len(f.Result) == 0 || len(f.Errors) == 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(doc.Result.Functions) != 7 {
+		t.Errorf("%d functions", len(doc.Result.Functions))
+	}
+	d.call(t, describe, `{"function":"`+release+`"}`, "", 200, `"LOCK_ALREADY_RELEASED"`)
+	d.call(t, describe, `{"function":"a.c"}`, "", 404, `"code":"FUNCTION_NOT_FOUND"`)
+}
+
+// force-release is an administrator's: over HTTP the gateway asks for the token,
+// over NATS the server does.
+func TestForceReleaseNeedsTheToken(t *testing.T) {
+	d := newSite(t).open(t, forrst.Config{AuthToken: "hunter2"})
+	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 401, `"code":"UNAUTHORIZED"`)
+	body := []byte(envelope(forceRelease, `{"key":"lock:k"}`, ""))
+	for authorization, want := range map[string]int{"": 401, "Bearer wrong": 401, "hunter2": 401, "Basic hunter2": 401, "Bearer hunter2": 404, "bearer  hunter2": 404} {
+		if code, failure, answer := d.server.Call(t.Context(), t.Context(), body, authorization); code != want {
+			t.Errorf("%q: %d %s %s", authorization, code, failure, answer)
+		}
+	}
+	if code, _, answer := d.server.Call(t.Context(), t.Context(), []byte(envelope(status, `{"key":"lock:k"}`, "")), ""); code != 200 {
+		t.Errorf("%d %s", code, answer)
+	}
+}
+
+func TestForceReleaseIsSwitchedOff(t *testing.T) {
+	d := newSite(t).open(t, forrst.Config{NoForceRelease: true})
+	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 403, `"code":"FORBIDDEN"`)
+	for _, function := range []string{capabilities, describe} {
+		if a := d.call(t, function, "", "", 200, release); strings.Contains(string(a.body), "force-release") {
+			t.Errorf("%s", a.body)
+		}
+	}
+}
+
+// What the transports cannot let through is answered with an envelope, too.
+func TestRefuse(t *testing.T) {
+	_, d := start(t, nil)
+	if code, failure, answer := d.server.Refuse(errors.New("hidden")); code != 500 || failure != "INTERNAL_ERROR" || strings.Contains(string(answer), "hidden") {
+		t.Errorf("%d %s %s", code, failure, answer)
+	}
+	resp, err := d.client.Get(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 405 {
+		t.Errorf("GET: %d", resp.StatusCode)
+	}
+}
+
+// What the cap on waiting leaves is what a call is told that it has waited.
+func TestWaitIsClamped(t *testing.T) {
+	d := newSite(t).open(t, forrst.Config{
+		MaxWait:   time.Second,
+		Functions: functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}),
+	})
+	options := `{"key":"k","auto_release":false,"ttl":{"value":1,"unit":"minute"},"block":{"value":1,"unit":"day"}}`
+	d.call(t, "f.f", "", options, 200, "")
+	d.call(t, "f.f", "", options, 408, `"message":"Lock acquisition timed out after 1 second","details":{"key":"k","scope":"function","full_key":"lock:f.f:k","waited":{"value":1,"unit":"second"}},"retryable":true`)
+}

@@ -1,0 +1,100 @@
+package forrst
+
+// description is what describe says of a function.
+type description struct {
+	Name      string             `json:"name"`
+	Version   string             `json:"version"`
+	Summary   string             `json:"summary"`
+	Arguments []field            `json:"arguments"`
+	Result    []field            `json:"result"`
+	Errors    []errorDescription `json:"errors"`
+}
+
+// field is an argument, or a field of a result.
+type field struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Required    bool   `json:"required"`
+	Description string `json:"description"`
+}
+
+type errorDescription struct {
+	Code        string `json:"code"`
+	Retryable   bool   `json:"retryable"`
+	Description string `json:"description"`
+}
+
+var (
+	keyField   = field{"key", "string", true, "The lock's full key: lock:{function}:{key}, or lock:{key}"}
+	timeField  = field{"timestamp", "string", true, "ISO 8601, in UTC"}
+	stateField = field{"status", "string", true, "healthy or unhealthy"}
+
+	notFound    = errorDescription{codeNotFound, false, "Nobody holds the lock"}
+	badArgument = errorDescription{codeArguments, false, "An argument is missing, not known, or out of range"}
+	storeFailed = errorDescription{codeUnavailable, true, "The store did not answer"}
+)
+
+// descriptions are of all functions that are the server's own.
+var descriptions = []description{
+	{
+		Name: fnRelease, Version: ownVersion, Summary: "Release a lock that the owner holds.",
+		Arguments: []field{keyField, {"owner", "string", true, "The owner that acquired it"}},
+		Result:    []field{{"released", "boolean", true, "true"}, keyField},
+		Errors: []errorDescription{
+			notFound, {codeNotOwner, false, "Another owner holds the lock"},
+			{codeReleasedBefore, false, "The owner released the lock within the last minute"}, badArgument, storeFailed,
+		},
+	},
+	{
+		Name: fnForceRelease, Version: ownVersion, Summary: "Release a lock, whoever holds it. Over NATS it needs the gateway's token, if one is set.",
+		Arguments: []field{keyField},
+		Result:    []field{{"released", "boolean", true, "true"}, keyField, {"forced", "boolean", true, "true"}},
+		Errors: []errorDescription{
+			notFound, {codeUnauthorized, false, "The token is missing or wrong"},
+			{codeForbidden, false, "It is switched off"}, badArgument, storeFailed,
+		},
+	},
+	{
+		Name: fnStatus, Version: ownVersion, Summary: "Tell whether a lock is held, by whom and for how long.",
+		Arguments: []field{keyField},
+		Result: []field{
+			keyField, {"locked", "boolean", true, "Whether the lock is held; the other fields are there only then"},
+			{"owner", "string", false, "Its owner"}, {"acquired_at", "string", false, "ISO 8601, in UTC"},
+			{"expires_at", "string", false, "ISO 8601, in UTC"},
+			{"ttl_remaining", "integer", false, "Whole seconds until it expires"},
+			{"fence", "integer", false, "Its fencing token"},
+		},
+		Errors: []errorDescription{badArgument, storeFailed},
+	},
+	{
+		Name: fnPing, Version: ownVersion, Summary: "Answer.",
+		Arguments: []field{}, Result: []field{stateField, timeField}, Errors: []errorDescription{badArgument},
+	},
+	{
+		Name: fnHealth, Version: ownVersion, Summary: "Tell whether calls can be served.",
+		Arguments: []field{},
+		Result: []field{
+			stateField, timeField, {"version", "string", false, "Of the server"},
+			{"components", "object", true, "The status of the store, and of the connection to functions"},
+		},
+		Errors: []errorDescription{badArgument},
+	},
+	{
+		Name: fnCapabilities, Version: ownVersion, Summary: "Tell what the server can do. Functions of other processes are not listed.",
+		Arguments: []field{},
+		Result: []field{
+			{"service", "string", true, "kvslots"}, {"protocolVersions", "array", true, "Of Forrst"},
+			{"functions", "array", true, "Names"}, {"extensions", "array", true, "urn and version of each"},
+		},
+		Errors: []errorDescription{badArgument},
+	},
+	{
+		Name: fnDescribe, Version: ownVersion, Summary: "Describe the server's own functions.",
+		Arguments: []field{{"function", "string", false, "The name of one, if not all are wanted"}},
+		Result: []field{
+			{"forrst", "string", true, "Version of Forrst"}, {"info", "object", true, "title and version of the server"},
+			{"functions", "array", true, "name, version, summary, arguments, result and errors of each"},
+		},
+		Errors: []errorDescription{{codeFunction, false, "There is none of that name"}, badArgument},
+	},
+}

@@ -1,0 +1,110 @@
+package forrst
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+const (
+	healthy   = "healthy"
+	unhealthy = "unhealthy"
+)
+
+type pingResult struct {
+	Status    string `json:"status"`
+	Timestamp string `json:"timestamp"`
+}
+
+// ping answers urn:cline:forrst:fn:ping.
+func (s *Server) ping(context.Context, object, caller) (any, *Error) {
+	return pingResult{healthy, timestamp(time.Now())}, nil
+}
+
+type healthResult struct {
+	Status     string                 `json:"status"`
+	Timestamp  string                 `json:"timestamp"`
+	Version    string                 `json:"version,omitempty"`
+	Components map[string]healthCheck `json:"components"`
+}
+
+type healthCheck struct {
+	Status string `json:"status"`
+}
+
+// health answers urn:cline:forrst:fn:health: as /ready does, but for the drain.
+func (s *Server) health(context.Context, object, caller) (any, *Error) {
+	status := healthy
+	if s.locks.Ready() != nil {
+		status = unhealthy
+	}
+	checks := map[string]healthCheck{"store": {status}}
+	if s.cfg.NATS != nil {
+		checks["functions"] = healthCheck{healthy}
+		if !s.cfg.NATS.IsConnected() {
+			checks["functions"] = healthCheck{unhealthy}
+			status = unhealthy
+		}
+	}
+	return healthResult{status, timestamp(time.Now()), s.cfg.Version, checks}, nil
+}
+
+type capabilitiesResult struct {
+	Service          string             `json:"service"`
+	ProtocolVersions []string           `json:"protocolVersions"`
+	Functions        []string           `json:"functions"`
+	Extensions       []extensionVersion `json:"extensions"`
+}
+
+type extensionVersion struct {
+	URN     string `json:"urn"`
+	Version string `json:"version"`
+}
+
+// capabilities answers urn:cline:forrst:ext:discovery:fn:capabilities. Functions of
+// other processes are not known before they are called.
+func (s *Server) capabilities(context.Context, object, caller) (any, *Error) {
+	names := s.cfg.Functions.names()
+	for _, d := range s.served() {
+		names = append(names, d.Name)
+	}
+	slices.Sort(names)
+	return capabilitiesResult{
+		Service: "kvslots", ProtocolVersions: []string{protocolVersion}, Functions: names,
+		Extensions: []extensionVersion{{lockURN, lockVersion}},
+	}, nil
+}
+
+// served are the server's own functions that are not switched off.
+func (s *Server) served() []description {
+	return slices.DeleteFunc(slices.Clone(descriptions), func(d description) bool {
+		return s.cfg.NoForceRelease && d.Name == fnForceRelease
+	})
+}
+
+type describeResult struct {
+	Forrst    string        `json:"forrst"`
+	Info      info          `json:"info"`
+	Functions []description `json:"functions"`
+}
+
+type info struct {
+	Title   string `json:"title"`
+	Version string `json:"version,omitempty"`
+}
+
+// describe answers urn:cline:forrst:ext:discovery:fn:describe.
+func (s *Server) describe(_ context.Context, args object, _ caller) (any, *Error) {
+	all := s.served()
+	if args.has("function") {
+		name, wrong := args.plain("function", maxFunction)
+		if wrong != nil {
+			return nil, wrong
+		}
+		all = slices.DeleteFunc(all, func(d description) bool { return d.Name != name })
+		if len(all) == 0 {
+			return nil, functionNotFound(name)
+		}
+	}
+	return describeResult{protocolVersion, info{"kvslots", s.cfg.Version}, all}, nil
+}

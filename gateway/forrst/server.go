@@ -1,0 +1,104 @@
+package forrst
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"strings"
+)
+
+// caller is who calls, as far as the transport knows.
+type caller struct{ admin bool }
+
+// Call answers an envelope that came over NATS. ctx ends when the caller does not
+// want the answer any more, which ends the wait for the lock; the function is waited
+// for under lasting. authorization is what stood in the header of that name. Call
+// returns the answer, the HTTP status that goes with it, and the first error's code.
+func (s *Server) Call(ctx, lasting context.Context, body []byte, authorization string) (status int, code string, answer []byte) {
+	r := s.serve(ctx, lasting, body, caller{admin: s.mayAdminister(authorization)})
+	answer = r.encode()
+	return r.status, r.code, answer
+}
+
+// Refuse answers, as Call does, a request that the transport cannot let through.
+func (s *Server) Refuse(err error) (status int, code string, answer []byte) {
+	r := failed(nil, refused(err))
+	answer = r.encode()
+	return r.status, r.code, answer
+}
+
+// mayAdminister compares in constant time, whatever the lengths.
+func (s *Server) mayAdminister(authorization string) bool {
+	if s.cfg.AuthToken == "" {
+		return true
+	}
+	scheme, token, _ := strings.Cut(authorization, " ")
+	got, want := sha256.Sum256([]byte(strings.TrimLeft(token, " "))), sha256.Sum256([]byte(s.cfg.AuthToken))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// serve answers an envelope. ctx bounds the wait for the lock, lasting that for the
+// function.
+func (s *Server) serve(ctx, lasting context.Context, body []byte, by caller) *response {
+	r, wrong := readRequest(body)
+	if wrong != nil {
+		return failed(r.id, wrong)
+	}
+	if !s.begin() {
+		return failed(r.id, unavailable("The gateway is about to stop"))
+	}
+	defer s.tasks.Done()
+	function, wrong := s.find(r.call, by)
+	if wrong != nil {
+		return failed(r.id, wrong)
+	}
+	if r.lock == nil {
+		answer := newResponse(r.id)
+		s.invoke(lasting, function, r.call, nil, answer)
+		return answer
+	}
+	return s.serveLocked(ctx, lasting, r, function)
+}
+
+// serveLocked runs a function under a lock.
+func (s *Server) serveLocked(ctx, lasting context.Context, r request, function function) *response {
+	lock, refusal := s.acquire(ctx, r)
+	if refusal != nil {
+		return refusal
+	}
+	answer := newResponse(r.id)
+	s.invoke(lasting, function, r.call, lock, answer)
+	data := lockData{
+		Key: r.lock.key, Acquired: true, Owner: lock.Owner, Scope: r.lock.scope,
+		ExpiresAt: timestamp(lock.ExpiresAt), Fence: lock.Fence,
+	}
+	s.settle(lasting, lock, r.lock.autoRelease, &data)
+	answer.attach(data)
+	return answer
+}
+
+// function carries out a call, and puts what became of it into the answer. It may
+// panic.
+type function func(ctx context.Context, c Call) (result json.RawMessage, errors []json.RawMessage, refusal *Error)
+
+// find is the function of that name: the server's own, one of this process, or
+// else one of other processes, which may not be there.
+func (s *Server) find(c call, by caller) (function, *Error) {
+	if own, ok := s.own[c.Function]; ok {
+		if c.Version != "" && c.Version != own.Version {
+			return nil, versionNotFound(c, own.Version)
+		}
+		return own.as(by), nil
+	}
+	if isReserved(c.Function) {
+		return nil, functionNotFound(c.Function)
+	}
+	if f := s.cfg.Functions.find(c.Function); f != nil {
+		return s.local(f), nil
+	}
+	if s.cfg.NATS == nil {
+		return nil, functionNotFound(c.Function)
+	}
+	return s.remote, nil
+}

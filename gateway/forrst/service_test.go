@@ -1,0 +1,175 @@
+package forrst_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/gateway/forrst"
+)
+
+// asService makes the test binary be a process that serves functions at that URL.
+const asService = "KVSLOTS_TEST_AS_FUNCTIONS"
+
+// serveFunctions serves work.count, which says when it is entered twice at once, and
+// work.hang, which never answers, until standard input ends.
+func serveFunctions(url string) {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		panic(err)
+	}
+	var mu sync.Mutex
+	inside, most, served := 0, 0, 0
+	_, err = nc.Subscribe("forrst.fn.work.count", func(m *nats.Msg) {
+		go func() { // a subscription's own messages come one after the other
+			mu.Lock()
+			inside++
+			served++
+			most = max(most, inside)
+			number := served
+			mu.Unlock()
+			time.Sleep(5 * time.Millisecond) // for others to come in, if the lock lets them
+			mu.Lock()
+			inside--
+			answer := fmt.Sprintf(`{"most":%d,"number":%d,"fence":%s,"ends_in":%s}`,
+				most, number, m.Header.Get(forrst.FenceHeader), m.Header.Get(forrst.LockEndsInHeader))
+			mu.Unlock()
+			_ = m.Respond([]byte(answer))
+		}()
+	})
+	if err != nil {
+		panic(err)
+	}
+	if _, err = nc.Subscribe("forrst.fn.work.hang", func(*nats.Msg) { fmt.Println("called") }); err != nil {
+		panic(err)
+	}
+	if err := nc.Flush(); err != nil {
+		panic(err)
+	}
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	nc.Close()
+}
+
+// service is a process that serves functions.
+type service struct {
+	*exec.Cmd
+	out io.Reader
+}
+
+func startService(t *testing.T, s *site) *service {
+	t.Helper()
+	process := exec.Command(os.Args[0])
+	process.Env = append(os.Environ(), asService+"="+s.server.ClientURL())
+	in, err := process.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process.Stderr = os.Stderr
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = process.Wait()
+	})
+	p := &service{Cmd: process, out: out}
+	p.waitFor(t, "ready\n")
+	return p
+}
+
+// waitFor reads what the process prints next.
+func (p *service) waitFor(t *testing.T, line string) {
+	t.Helper()
+	got := make([]byte, len(line))
+	if _, err := io.ReadFull(p.out, got); err != nil || string(got) != line {
+		t.Fatalf("the process printed %q, %v", got, err)
+	}
+}
+
+// Twenty callers of a function in another process, at two gateways: never two at
+// once, and in the order in which they came.
+func TestCallersExcludeEachOther(t *testing.T) {
+	s := newSite(t)
+	doors := []*door{s.open(t, forrst.Config{}), s.open(t, forrst.Config{})}
+	startService(t, s)
+	held, err := doors[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", time.Minute, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const callers = 20
+	var wg sync.WaitGroup
+	results := make([]struct {
+		Most, Number int
+		Fence        uint64
+		EndsIn       int `json:"ends_in"`
+	}, callers)
+	for i := range callers {
+		wg.Go(func() {
+			a := doors[i%2].call(t, "work.count", `{}`, `{"key":"k","ttl":{"value":10,"unit":"second"},"block":{"value":1,"unit":"minute"}}`, 200, `"acquired":true`)
+			var e struct{ Result any }
+			e.Result = &results[i]
+			if err := json.Unmarshal(a.body, &e); err != nil {
+				t.Error(err)
+			}
+			if told := a.lock(t).Fence; told != results[i].Fence {
+				t.Errorf("fence %d, but the function was told %d", told, results[i].Fence)
+			}
+		})
+		eventually(t, "caller "+strconv.Itoa(i)+" waits", func() bool {
+			stats, err := doors[1].store.Stats(t.Context())
+			return err == nil && len(stats.Names) == 1 && len(stats.Names[0].Waiters) == i+1
+		})
+	}
+	if _, err := doors[0].store.UnlockOwned(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	for i, r := range results {
+		switch {
+		case r.Most != 1:
+			t.Errorf("caller %d: %d were in the function at once", i, r.Most)
+		case r.Number != i+1:
+			t.Errorf("caller %d was served as number %d", i, r.Number)
+		case r.EndsIn <= 0 || r.EndsIn > 10_000:
+			t.Errorf("caller %d: the lock ends in %d ms", i, r.EndsIn)
+		case i > 0 && r.Fence <= results[i-1].Fence:
+			t.Errorf("caller %d: fence %d after %d", i, r.Fence, results[i-1].Fence)
+		}
+	}
+	doors[0].wantFree(t, "lock:work.count:k")
+}
+
+// A function that is killed while it is at it: the lock is free when the call
+// fails, and not when the ttl ends.
+func TestKilledFunction(t *testing.T) {
+	s := newSite(t)
+	d := s.open(t, forrst.Config{Timeout: time.Second})
+	p := startService(t, s)
+	done := make(chan answer)
+	go func() {
+		done <- d.call(t, "work.hang", "", `{"key":"k","ttl":{"value":1,"unit":"hour"}}`, 504, `"code":"DEADLINE_EXCEEDED"`)
+	}()
+	p.waitFor(t, "called\n")
+	d.call(t, status, `{"key":"lock:work.hang:k"}`, "", 200, `"locked":true`)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-done; a.lock(t).Expired {
+		t.Errorf("%s", a.body)
+	}
+	d.wantFree(t, "lock:work.hang:k")
+	d.call(t, "work.hang", "", "", 404, `"code":"FUNCTION_NOT_FOUND"`)
+}

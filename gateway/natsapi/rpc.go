@@ -1,0 +1,69 @@
+package natsapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+)
+
+// AuthorizationHeader carries the gateway's token, as over HTTP, on calls that
+// administer locks.
+const AuthorizationHeader = "Authorization"
+
+const rpcName = "rpc"
+
+// Calls answers calls of functions; *forrst.Server does it. Answers are whole
+// envelopes, those to errors included; status is that of HTTP, and code that of
+// the error.
+type Calls interface {
+	Call(ctx, lasting context.Context, body []byte, authorization string) (status int, code string, answer []byte)
+	Refuse(err error) (status int, code string, answer []byte)
+}
+
+// rpcEndpoint is kvslots.rpc. A call may wait for a lock and for its function, so it
+// shares the room of the borrows.
+func (s *Service) rpcEndpoint() endpoint {
+	return endpoint{rpcName, s.borrows, wire.StatusOf, s.rpc}
+}
+
+// rpc answers kvslots.rpc (Forrst, "Protocol"). A cancellation ends the wait for the
+// lock; a function that was called is waited for all the same.
+func (s *Service) rpc(r *request) {
+	name, err := r.name()
+	if err != nil {
+		s.refuseCall(r, err)
+		return
+	}
+	authorization, body := r.header.Get(AuthorizationHeader), r.body
+	r.drop()
+	ctx, done := s.requests.begin(s.ctx, name)
+	defer done()
+	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization)
+	if int64(len(answer)) > s.nc.MaxPayload() {
+		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
+	}
+	s.respond(r, status, code, answer)
+}
+
+// refuseCall answers a call that was not let through.
+func (s *Service) refuseCall(r *request, err error) {
+	status, code, answer := s.calls.Refuse(err)
+	s.respond(r, status, code, answer)
+}
+
+func (s *Service) respond(r *request, status int, code string, answer []byte) {
+	r.count.done(r.arrived)
+	m := nats.NewMsg(r.reply)
+	m.Data = answer
+	if status >= http.StatusBadRequest {
+		r.count.fail(wire.Status{Code: status, Text: code})
+		m.Header.Set(micro.ErrorHeader, code)
+		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status))
+	}
+	s.publish(r, m, nil)
+}

@@ -1,0 +1,180 @@
+package kvslots
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+func lockOwned(t testing.TB, s *Store, name, owner string, ttl, wait time.Duration) *OwnedLock {
+	t.Helper()
+	lock, err := s.LockOwned(t.Context(), name, owner, ttl, wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func TestOwnedLock(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	a, b := peers[0], peers[1]
+	ctx := t.Context()
+	if status, err := b.OwnedStatus(ctx, "k"); err != nil || status.Held {
+		t.Fatal(status, err)
+	}
+	wantErr(t, b.ReleaseOwned(ctx, "k", "ann"), ErrNotHeld)
+	wantErr(t, b.ForceRelease(ctx, "k"), ErrNotHeld)
+
+	lock := lockOwned(t, a, "k", "ann", time.Minute, 0)
+	if lock.TTL != time.Minute || lock.Fence == 0 || time.Until(lock.ExpiresAt) > time.Minute {
+		t.Errorf("%+v", lock)
+	}
+	for _, owner := range []string{"ann", "bob"} { // two calls of one owner exclude each other, too
+		_, err := b.LockOwned(ctx, "k", owner, time.Minute, 0)
+		wantErr(t, err, ErrNoSlot)
+	}
+	status, err := b.OwnedStatus(ctx, "k")
+	if err != nil || !status.Held || status.Owner != "ann" || status.Fence != lock.Fence {
+		t.Fatalf("%+v, %v", status, err)
+	}
+	if off := status.ExpiresAt.Sub(lock.ExpiresAt).Abs(); off > 2*time.Second {
+		t.Errorf("expires %v, by its own peer %v", status.ExpiresAt, lock.ExpiresAt)
+	}
+	stats, err := b.Stats(ctx)
+	if err != nil || len(stats.Names) != 1 || !stats.Names[0].Owned || stats.Names[0].Key != "k" || len(stats.Names[0].Holders) != 1 {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+
+	wantErr(t, b.ReleaseOwned(ctx, "k", "bob"), ErrNotOwner)
+	if err := b.ReleaseOwned(ctx, "k", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range peers {
+		wantErr(t, s.ReleaseOwned(ctx, "k", "ann"), ErrAlreadyReleased)
+		wantErr(t, s.ReleaseOwned(ctx, "k", "bob"), ErrNotHeld)
+	}
+	if released, err := a.UnlockOwned(ctx, lock); released || err != nil {
+		t.Error(released, err)
+	}
+}
+
+// A call that ends its own acquisition leaves alone what came after it, even of
+// the same owner.
+func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	a, b := peers[0], peers[1]
+	ctx := t.Context()
+	first := lockOwned(t, a, "k", "ann", time.Minute, 0)
+	if err := b.ForceRelease(ctx, "k"); err != nil {
+		t.Fatal(err)
+	}
+	second := lockOwned(t, b, "k", "ann", time.Minute, 0)
+	if second.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", second.Fence, first.Fence)
+	}
+	if released, err := a.UnlockOwned(ctx, first); released || err != nil {
+		t.Error(released, err)
+	}
+	if released, err := a.UnlockOwned(ctx, second); !released || err != nil {
+		t.Error(released, err)
+	}
+	wantErr(t, b.ReleaseOwned(ctx, "k", "ann"), ErrAlreadyReleased) // as by the owner
+}
+
+// Locks of owners, of sessions and pools have nothing to do with each other.
+func TestOwnedLocksAreApart(t *testing.T) {
+	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	if _, err := s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	lockOwned(t, s, "k", "ann", time.Minute, 0)
+	stats, err := s.Stats(t.Context())
+	if err != nil || len(stats.Names) != 2 || stats.Names[0].Owned == stats.Names[1].Owned {
+		t.Errorf("%+v, %v", stats, err)
+	}
+}
+
+func TestOwnedLockWaits(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	held := lockOwned(t, peers[0], "k", "ann", time.Minute, 0)
+	got := make(chan *OwnedLock)
+	go func() {
+		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", time.Minute, time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lock
+	}()
+	eventually(t, "it waits", func() bool {
+		stats, err := peers[0].Stats(t.Context())
+		return err == nil && len(stats.Names) == 1 && len(stats.Names[0].Waiters) == 1
+	})
+	if released, err := peers[0].UnlockOwned(t.Context(), held); !released || err != nil {
+		t.Fatal(released, err)
+	}
+	if lock := <-got; lock.Owner != "bob" {
+		t.Errorf("%+v", lock)
+	}
+}
+
+// A lock that nobody releases ends at its time, and is not taken for released.
+func TestOwnedLockExpires(t *testing.T) {
+	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	lock := lockOwned(t, peers[0], "k", "ann", time.Second, 0)
+	lockOwned(t, peers[1], "k", "bob", time.Minute, 10*time.Second)
+	if time.Now().Before(lock.ExpiresAt) {
+		t.Error("taken before it had expired")
+	}
+	if released, err := peers[0].UnlockOwned(t.Context(), lock); released || err != nil {
+		t.Error(released, err)
+	}
+	wantErr(t, peers[0].ReleaseOwned(t.Context(), "k", "ann"), ErrNotOwner)
+}
+
+// A peer that comes later knows who released what from the markers.
+func TestReleaseIsRememberedByLaterPeers(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s := openPeers(t, srv, 1)[0]
+	lockOwned(t, s, "k", "ann", time.Minute, 0)
+	if err := s.ReleaseOwned(t.Context(), "k", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	later := openPeers(t, srv, 1)[0]
+	wantErr(t, later.ReleaseOwned(t.Context(), "k", "ann"), ErrAlreadyReleased)
+}
+
+func TestOwnedRanges(t *testing.T) {
+	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	ctx := t.Context()
+	for _, c := range []struct {
+		field string
+		do    func() error
+	}{
+		{"key", func() error { _, err := s.LockOwned(ctx, "", "ann", time.Second, 0); return err }},
+		{"key", func() error { _, err := s.LockOwned(ctx, "a b", "ann", time.Second, 0); return err }},
+		{"key", func() error {
+			_, err := s.LockOwned(ctx, strings.Repeat("x", MaxOwnedName+1), "ann", time.Second, 0)
+			return err
+		}},
+		{"owner", func() error { _, err := s.LockOwned(ctx, "k", "", time.Second, 0); return err }},
+		{"owner", func() error {
+			_, err := s.LockOwned(ctx, "k", strings.Repeat("x", MaxOwner+1), time.Second, 0)
+			return err
+		}},
+		{"ttl", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second-1, 0); return err }},
+		{"wait", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second, -1); return err }},
+		{"key", func() error { return s.ForceRelease(ctx, "") }},
+		{"owner", func() error { return s.ReleaseOwned(ctx, "k", "") }},
+		{"key", func() error { _, err := s.OwnedStatus(ctx, ""); return err }},
+	} {
+		if err := c.do(); !containsText(err, c.field+" must be ") {
+			t.Errorf("%v, want one about %s", err, c.field)
+		}
+	}
+	longest := lockOwned(t, s, strings.Repeat("x", MaxOwnedName), strings.Repeat("ö", MaxOwner/2), time.Second, 0)
+	if released, err := s.UnlockOwned(ctx, longest); !released || err != nil {
+		t.Error(released, err)
+	}
+}

@@ -1,0 +1,142 @@
+package natsembed
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const functionSubject = "forrst.fn.payments.charge"
+
+// serveFunction answers a function's requests until the test ends.
+func serveFunction(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, <-chan error) {
+	t.Helper()
+	nc, complaints := client(t, srv, opts...)
+	_, err := nc.Subscribe(functionSubject, func(m *nats.Msg) { _ = m.Respond([]byte("done")) })
+	if err = errors.Join(err, nc.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	return nc, complaints
+}
+
+func wantDenied(t *testing.T, nc *nats.Conn, complaints <-chan error, do func() error) {
+	t.Helper()
+	if err := errors.Join(do(), nc.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-complaints:
+		if !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("complains of %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("not denied")
+	}
+}
+
+// ask calls the function as the gateway does.
+func ask(t *testing.T, srv *Server) {
+	t.Helper()
+	gateway, err := srv.ConnectService(nats.CustomInboxPrefix("_KVSLOTS_FN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gateway.Close()
+	if answer, err := gateway.Request(functionSubject, nil, 10*time.Second); err != nil || string(answer.Data) != "done" {
+		t.Errorf("got %v, %v", answer, err)
+	}
+}
+
+func TestFunctionsOfAnOpenListener(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Functions: Functions{Prefix: "forrst.fn"}})
+	nc, complaints := serveFunction(t, srv)
+	ask(t, srv)
+	if len(complaints) > 0 {
+		t.Errorf("complains of %v", <-complaints)
+	}
+	for _, subject := range []string{"_KVSLOTS_FN.>", "kvslots.>", ">", "forrst.>"} {
+		wantDenied(t, nc, complaints, func() error { _, err := nc.SubscribeSync(subject); return err })
+	}
+	for _, subject := range []string{functionSubject, "_KVSLOTS_FN.x", "_INBOX.x"} {
+		wantDenied(t, nc, complaints, func() error { return nc.Publish(subject, nil) })
+	}
+}
+
+func TestFunctionsHaveCredentials(t *testing.T) {
+	key, signer := newUser(t)
+	srv := startServer(t, Config{
+		DataDir: t.TempDir(), Addr: "127.0.0.1:0", User: "ann", Password: "secret",
+		Functions: Functions{Prefix: "forrst.fn", User: "fn", Password: "hidden", Nkeys: []string{key}},
+	})
+	if nc, err := nats.Connect(srv.ClientURL(), nats.UserInfo("fn", "secret")); err == nil {
+		nc.Close()
+		t.Error("a wrong password is let in")
+	}
+	ordinary, complaints := client(t, srv, nats.UserInfo("ann", "secret"))
+	wantDenied(t, ordinary, complaints, func() error { _, err := ordinary.SubscribeSync(functionSubject); return err })
+
+	for name, option := range map[string]nats.Option{"password": nats.UserInfo("fn", "hidden"), "nkey": signer} {
+		t.Run(name, func(t *testing.T) {
+			nc, complaints := serveFunction(t, srv, option)
+			ask(t, srv)
+			if len(complaints) > 0 {
+				t.Errorf("complains of %v", <-complaints)
+			}
+			for _, subject := range []string{"_INBOX.>", "_INBOX.x", "kvslots.borrow", "$SRV.PING", ">", "$KV.>", "_KVSLOTS_FN.>"} {
+				wantDenied(t, nc, complaints, func() error { _, err := nc.SubscribeSync(subject); return err })
+			}
+			for _, subject := range []string{"kvslots.borrow", functionSubject, "$SRV.PING", "_INBOX.x", "_KVSLOTS_FN.x", "$JS.API.INFO"} {
+				wantDenied(t, nc, complaints, func() error { return nc.Publish(subject, nil) })
+			}
+			nc.Close()
+		})
+	}
+}
+
+// A listener that asks for credentials, and has none for functions, has no
+// functions; nor is one open to others that has credentials for functions alone.
+func TestFunctionsNeedCredentials(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg    Config
+		option nats.Option
+	}{
+		"clients with a password": {Config{User: "ann", Password: "secret", Functions: Functions{Prefix: "forrst.fn"}}, nats.UserInfo("ann", "secret")},
+		"functions with one":      {Config{Functions: Functions{Prefix: "forrst.fn", User: "fn", Password: "hidden"}}, nats.Name("x")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.cfg.DataDir, c.cfg.Addr = t.TempDir(), "127.0.0.1:0"
+			srv := startServer(t, c.cfg)
+			nc, complaints := client(t, srv, c.option)
+			wantDenied(t, nc, complaints, func() error { _, err := nc.SubscribeSync(functionSubject); return err })
+			if nc, err := nats.Connect(srv.ClientURL(), nats.UserInfo("fn", "wrong")); err == nil {
+				nc.Close()
+				t.Error("a wrong password is let in")
+			}
+		})
+	}
+}
+
+func TestFunctionsAreValidated(t *testing.T) {
+	key, _ := newUser(t)
+	for want, c := range map[string]Config{
+		"need a prefix":     {Addr: "127.0.0.1:0", Functions: Functions{User: "fn", Password: "hidden"}},
+		"need a listener":   {Functions: Functions{Prefix: "fn", User: "fn", Password: "hidden"}},
+		"go together":       {Addr: "127.0.0.1:0", Functions: Functions{Prefix: "fn", User: "hidden"}},
+		"another user":      {Addr: "127.0.0.1:0", User: "a", Password: "b", Functions: Functions{Prefix: "fn", User: "a", Password: "hidden"}},
+		"begin with U":      {Addr: "127.0.0.1:0", Functions: Functions{Prefix: "fn", Nkeys: []string{"hidden"}}},
+		"other nkeys than":  {Addr: "127.0.0.1:0", Nkeys: []string{key}, Functions: Functions{Prefix: "fn", Nkeys: []string{key}}},
+		"not begin with kv": {Functions: Functions{Prefix: "kvslots.fn"}},
+		"with dots between": {Functions: Functions{Prefix: "fn."}},
+		"of A-Z, a-z, 0-9":  {Functions: Functions{Prefix: "fn.*"}},
+		"or an inbox":       {Functions: Functions{Prefix: "_INBOX"}},
+		"must be words":     {Functions: Functions{Prefix: "$JS"}},
+	} {
+		c.DataDir = t.TempDir()
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -74,9 +74,12 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 // its time is over, or it was released. It leaves alone what the same owner has
 // acquired since.
 //
-// The errors are ErrUnavailable, ErrClosed and what ctx ends with; after one the
-// lock may have been released or not, and the call may be repeated.
+// The call goes through whatever ctx says, for ReturnTimeout at most. The errors
+// are ErrUnavailable and ErrClosed; after one the lock may have been released or
+// not, and the call may be repeated.
 func (s *Store) UnlockOwned(ctx context.Context, lock *OwnedLock) (bool, error) {
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	pool := ownedHash(lock.Name)
 	err := s.bucketOf(pool).endOwned(ctx, pool, ownerHash(lock.Owner), func(slot *rules.Slot) error {
 		if slot == nil || slot.Value.Lease != lock.lease {
@@ -92,14 +95,16 @@ func (s *Store) UnlockOwned(ctx context.Context, lock *OwnedLock) (bool, error) 
 
 // ReleaseOwned releases a lock that the owner holds, from any peer.
 //
-// The errors are ErrNotHeld (nobody holds the lock), ErrNotOwner,
-// ErrAlreadyReleased, ErrUnavailable, ErrClosed, a *RangeError and what ctx ends
-// with. After ErrUnavailable it may have been released or not; the call may be
-// repeated.
+// The call goes through whatever ctx says, for ReturnTimeout at most. The errors
+// are ErrNotHeld (nobody holds the lock), ErrNotOwner, ErrAlreadyReleased,
+// ErrUnavailable, ErrClosed and a *RangeError. After ErrUnavailable it may have been
+// released or not; the call may be repeated.
 func (s *Store) ReleaseOwned(ctx context.Context, name, owner string) error {
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
 		return err
 	}
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	pool, by := ownedHash(name), ownerHash(owner)
 	b := s.bucketOf(pool)
 	return b.endOwned(ctx, pool, by, func(slot *rules.Slot) error {
@@ -117,12 +122,14 @@ func (s *Store) ReleaseOwned(ctx context.Context, name, owner string) error {
 
 // ForceRelease releases a lock whoever holds it.
 //
-// The errors are ErrNotHeld, ErrUnavailable, ErrClosed, a *RangeError and what
-// ctx ends with.
+// The call goes through whatever ctx says, for ReturnTimeout at most. The errors
+// are ErrNotHeld, ErrUnavailable, ErrClosed and a *RangeError.
 func (s *Store) ForceRelease(ctx context.Context, name string) error {
 	if err := checkOwnedName(name); err != nil {
 		return err
 	}
+	ctx, cancel := returning(ctx)
+	defer cancel()
 	pool := ownedHash(name)
 	return s.bucketOf(pool).endOwned(ctx, pool, entry.Hash{}, func(slot *rules.Slot) error {
 		if slot == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
@@ -31,13 +32,14 @@ func everySubject(t *testing.T, d *door) map[string]string {
 	for _, e := range info.Endpoints {
 		subjects[e.Subject] = `{}` // answered with a 400
 	}
-	if len(subjects) != 20 {
+	if len(subjects) != 21 {
 		t.Fatalf("%d endpoints: %v", len(subjects), subjects)
 	}
 	delete(subjects, "kvslots.cancel") // is never answered
 	subjects["kvslots.inspect"] = `{"id":"` + poolA + `"}`
 	subjects["kvslots.borrow"] = `{"id":"` + poolA + `","ttl":600}`
 	subjects["kvslots.session.create"] = ""
+	subjects["kvslots.rpc"] = `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","call":{"function":"urn:cline:forrst:fn:ping"}}`
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		for _, of := range []string{"", ".kvslots", ".kvslots." + info.ID} {
 			subjects["$SRV."+verb+of] = ""
@@ -51,7 +53,7 @@ func everySubject(t *testing.T, d *door) map[string]string {
 // service's own permissions allow it.
 func TestRepliesGoToInboxesOnly(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store, withSessions(store))
+	d := openDoor(t, srv, store, withSessions(store), withCalls(store))
 	d.register(t, "2")
 	d.borrow(t, `"ttl":600`)
 	subjects := everySubject(t, d)
@@ -173,5 +175,11 @@ func fromStore(m *nats.Msg) bool {
 func withSessions(store natsapi.Sessions) func(*natsapi.Config) {
 	return func(cfg *natsapi.Config) {
 		cfg.Sessions, cfg.Turns = store, gateway.NewTurns()
+	}
+}
+
+func withCalls(locks forrst.Locks) func(*natsapi.Config) {
+	return func(cfg *natsapi.Config) {
+		cfg.Calls = forrst.New(locks, forrst.Config{Lending: cfg.Lending, Functions: &forrst.Functions{}})
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -27,6 +28,7 @@ func recommended(t *testing.T) (url string) {
 	}
 	t.Setenv("KVSLOTS", "hunter2")
 	t.Setenv("ANN", "hunter3")
+	t.Setenv("CHARGE", "hunter4")
 	options, err := server.ProcessConfigFile(writeFile(t, "nats.conf", "authorization {\n"+string(block[1])+"}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +65,7 @@ func TestRecommendedPermissions(t *testing.T) {
 	if _, err := client.Acquire(t.Context(), session, kvslots.Lock("deploy"), time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
+	callCharge(t, url, ann)
 
 	admin := connectNATS(t, url, nats.UserInfo("kvslots", "hunter2"))
 	js, err := admin.JetStream()
@@ -125,4 +128,35 @@ func prefixed(prefix string, words []string) []string {
 		all[i] = prefix + word
 	}
 	return all
+}
+
+// callCharge has a client call the function of the README's function service,
+// which may answer, once, and publish nothing else.
+func callCharge(t *testing.T, url string, client *nats.Conn) {
+	t.Helper()
+	denied := make(chan error, 10)
+	charge := connectNATS(t, url, nats.UserInfo("charge", "hunter4"),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
+	_, err := charge.Subscribe("forrst.fn.payments.charge", func(m *nats.Msg) {
+		_ = charge.Publish("$KV.kvslots.x", nil)
+		_ = m.Respond([]byte(`{"charge_id":"ch_abc"}`))
+		_ = m.Respond([]byte(`{}`))
+	})
+	if err = errors.Join(err, charge.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := client.Request("kvslots.rpc", []byte(`{"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","call":{"function":"payments.charge"}}`), 10*time.Second)
+	if err != nil || !strings.Contains(string(m.Data), `"result":{"charge_id":"ch_abc"}`) {
+		t.Fatalf("%v, %v", m, err)
+	}
+	for range 2 {
+		select {
+		case err := <-denied:
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the function may publish elsewhere")
+		}
+	}
 }

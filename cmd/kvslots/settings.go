@@ -138,6 +138,11 @@ func (s *settings) validate() error {
 	if s.functions.asksForSecret() {
 		return usagef("--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys are for the embedded server: they exclude --nats-url")
 	}
+	for _, reply := range splitList(s.natsReplies) {
+		if calls := s.functions.prefix + "."; strings.HasPrefix(reply+".", calls) || strings.HasPrefix(calls, reply+".") {
+			return usagef("--nats-reply-prefixes must be apart from --forrst-fn-prefix: an answer there would call a function")
+		}
+	}
 	connection := s.connection()
 	return connection.validate()
 }

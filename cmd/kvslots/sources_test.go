@@ -213,6 +213,9 @@ func TestValidate(t *testing.T) {
 			s.natsURL, s.natsCreds, s.natsUser, s.natsPassword = "a", "f", "u", "hunter2"
 		}, "exclude each other"},
 		{"reply prefixes", func(s *settings) { s.natsURL = "a"; s.natsReplies = "app.inbox" }, ""},
+		{"reply prefixes over functions", func(s *settings) { s.natsURL = "a"; s.natsReplies = "app.inbox,forrst" }, "--forrst-fn-prefix"},
+		{"reply prefixes among functions", func(s *settings) { s.natsURL = "a"; s.natsReplies = "forrst.fn.x" }, "--forrst-fn-prefix"},
+		{"reply prefixes beside functions", func(s *settings) { s.natsURL = "a"; s.natsReplies = "forrst.fnx" }, ""},
 		{"reply prefixes without URL", func(s *settings) { s.natsReplies = "app.inbox" }, "--nats-reply-prefixes needs --nats-url"},
 		{"creds without URL", func(s *settings) { s.natsCreds = "f" }, "need --nats-url"},
 	} {

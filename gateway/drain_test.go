@@ -7,8 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/rs/zerolog"
 )
 
 func TestLending(t *testing.T) {
@@ -87,6 +91,68 @@ func TestDrain(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", addr); err == nil {
 		t.Error("the listener is still open")
+	}
+}
+
+// finisher gives up when it is told to, and lets the request be answered then.
+type finisher struct{ entered, gaveUp chan struct{} }
+
+func (f finisher) Finish(ctx context.Context) {
+	<-ctx.Done()
+	close(f.gaveUp)
+}
+
+func (f finisher) Mount(r chi.Router) {
+	r.Get("/work", func(w http.ResponseWriter, _ *http.Request) {
+		close(f.entered)
+		<-f.gaveUp
+		io.WriteString(w, "given up")
+	})
+}
+
+// Work that outlasts the drain is given up, and its request is answered.
+func TestDrainGivesWorkUp(t *testing.T) {
+	f := finisher{make(chan struct{}), make(chan struct{})}
+	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Finishers: []Finisher{f}, Logger: zerolog.Nop()})
+	g.finish = 50 * time.Millisecond
+	addr, served := serve(t, g)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-f.entered
+	if err := errors.Join(g.Drain(t.Context()), <-served); err != nil {
+		t.Error(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "given up" {
+		t.Errorf("%s, %v", body, err)
+	}
+}
+
+// A request that no one gives up is cut short in the end, and Drain says so.
+func TestDrainNamesWhatItCuts(t *testing.T) {
+	f := finisher{make(chan struct{}), make(chan struct{})}
+	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Logger: zerolog.Nop()})
+	g.finish = 50 * time.Millisecond
+	addr, served := serve(t, g)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	defer close(f.gaveUp)
+	io.WriteString(conn, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-f.entered
+	err = errors.Join(g.Drain(t.Context()), <-served)
+	if err == nil || !strings.Contains(err.Error(), "requests were cut short") || errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -5,6 +5,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -33,6 +34,9 @@ type Config struct {
 	// DrainWait is how long the listener stays open while draining, so that
 	// those who watch /ready can send their clients elsewhere first.
 	DrainWait time.Duration
+
+	// Finishers are told, in their order, when the listener closes.
+	Finishers []Finisher
 
 	// AuthToken is what requests have to carry as their bearer token; "" asks
 	// for none. /health, /ready and /v1/openapi.json are read without one.
@@ -67,6 +71,11 @@ type Dialect interface {
 	Mount(r chi.Router)
 }
 
+// Finisher has work under way that may last. Finish takes no more of it, and
+// returns when what there is has ended. When ctx ends first, Finish gives the rest
+// up, in a bounded time, so that the requests for it can still be answered.
+type Finisher interface{ Finish(ctx context.Context) }
+
 // Gateway is an HTTP server in front of the pools.
 type Gateway struct {
 	cfg     Config
@@ -74,6 +83,7 @@ type Gateway struct {
 	metrics *metrics
 	limiter *rateLimiter // nil when there is no limit
 	server  *http.Server
+	finish  time.Duration // shutdownTimeout, but in tests
 }
 
 // New makes a gateway. It does nothing until Serve is called.
@@ -81,7 +91,7 @@ func New(cfg Config) *Gateway {
 	if cfg.Lending == nil {
 		cfg.Lending = NewLending()
 	}
-	g := &Gateway{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending)}
+	g := &Gateway{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending), finish: shutdownTimeout}
 	if cfg.RateLimit > 0 {
 		g.limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -22,6 +23,9 @@ const (
 	// shutdownTimeout bounds the requests that are under way when the
 	// listener has closed. No borrow is among them any more.
 	shutdownTimeout = 10 * time.Second
+
+	// answerGrace is for the answers to what was given up by then.
+	answerGrace = time.Second
 )
 
 func (g *Gateway) newServer() *http.Server {
@@ -50,17 +54,39 @@ func (g *Gateway) Serve(ln net.Listener) error {
 // answered 503 at once, and /ready says so; all else goes on as usual for
 // Config.DrainWait, or until ctx ends, which only makes haste. Then the
 // listener closes, and Drain returns when the requests under way are answered.
+// They have shutdownTimeout for that; work that Config.Finishers have under way is
+// given up then, and answered as such.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.log.Info().Dur("wait_ms", g.cfg.DrainWait).Msg("draining")
 	g.cfg.Lending.Stop()
 	pause(ctx, g.cfg.DrainWait)
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.finish)
 	defer cancel()
-	if err := g.server.Shutdown(ctx); err != nil {
-		return errors.Join(err, g.server.Close())
+	shut, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for _, f := range g.cfg.Finishers {
+			f.Finish(limit)
+		}
+	}()
+	go func() {
+		<-finished
+		<-limit.Done()
+		pause(shut, answerGrace)
+		giveUp()
+	}()
+	err := g.server.Shutdown(shut)
+	<-finished
+	switch {
+	case err == nil:
+		return nil
+	case shut.Err() != nil: // err says no more than that
+		err = fmt.Errorf("HTTP: requests were cut short that had not been answered within %s", g.finish)
 	}
-	return nil
+	return errors.Join(err, g.server.Close())
 }
 
 func pause(ctx context.Context, d time.Duration) {

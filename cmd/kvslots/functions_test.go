@@ -189,6 +189,50 @@ func TestLargeAnswerOverNATS(t *testing.T) {
 	}
 }
 
+// SIGTERM does not wait for ever for functions: their callers are told, over HTTP and
+// over NATS, and the process has stopped as it should.
+func TestDrainCutsFunctionsShort(t *testing.T) {
+	t.Parallel() // it takes the 10 s that functions have
+	process, p := startProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "0s")
+	url := p.logs.waitFor(t, "listening")["nats"].(string)
+	entered := make(chan struct{}, 2)
+	serveFunction(t, url, "a.b", func(*nats.Msg) { entered <- struct{}{} })
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	answers := make(chan string, 2)
+	go func() {
+		code, body := p.ask(t, "POST", "/rpc", rpc("a.b", `{}`, lock30))
+		answers <- fmt.Sprint(code, " ", body)
+	}()
+	go func() {
+		reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, `{"key":"other","ttl":{"value":30,"unit":"second"}}`)), time.Minute)
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		answers <- reply.Header.Get("Nats-Service-Error-Code") + " " + string(reply.Data)
+	}()
+	<-entered
+	<-entered
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := <-answers; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, `"UNAVAILABLE"`) || !strings.Contains(got, `"owner":`) {
+			t.Errorf("%s", got)
+		}
+	}
+	if err := process.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, p.logs)
+	}
+	if !strings.Contains(p.logs.String(), `"calls":2,`) {
+		t.Errorf("%s", p.logs)
+	}
+}
+
 // SIGTERM waits for the functions under way, and tells their callers.
 func TestDrainWaitsForFunctions(t *testing.T) {
 	process, p := startProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "10s")

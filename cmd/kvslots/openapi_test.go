@@ -15,7 +15,7 @@ import (
 // The routes that are served by default are those of the OpenAPI document, no
 // more and no less.
 func TestRoutesAreDescribed(t *testing.T) {
-	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), newShared(&backend{}), "always", defaultSettings(), zerolog.Nop())
+	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}), "always", defaultSettings(), zerolog.Nop())
 	var served []string
 	err := chi.Walk(gw.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)

@@ -91,15 +91,17 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	common := newShared(nats)
 	functions := newForrst(store, nats, common, s, log)
 	defer func() { err = errors.Join(err, closeForrst(functions)) }()
+	finishers := []gateway.Finisher{functions}
 	if nats.service != nil {
 		service, err := startService(nats, store, functions, common, s, log)
 		if err != nil {
 			return fmt.Errorf("NATS: %w", err)
 		}
 		defer func() { err = errors.Join(err, closeService(service)) }()
+		finishers = []gateway.Finisher{service, functions} // no request comes for functions that take none
 	}
 	logListening(log, ln, nats, s)
-	return serveHTTP(stop, hurry, newGateway(store, functions, common, nats.sync, s, log), ln)
+	return serveHTTP(stop, hurry, newGateway(store, functions, finishers, common, nats.sync, s, log), ln)
 }
 
 // shared is what the doors have in common beside the store.
@@ -160,12 +162,13 @@ func closeService(service *natsapi.Service) error {
 	return service.Close(ctx)
 }
 
-func newGateway(store *kvslots.Store, functions *forrst.Server, common shared, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
+func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gateway.Finisher, common shared, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
 	return gateway.New(gateway.Config{
 		Store:       store,
 		Sync:        sync,
 		Lending:     common.lending,
 		Dialects:    []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log), functions},
+		Finishers:   finishers,
 		DrainWait:   s.drainWait,
 		AuthToken:   s.authToken.value,
 		RateLimit:   s.httpRateLimit,

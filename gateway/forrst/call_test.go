@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 )
@@ -377,6 +378,39 @@ func TestClose(t *testing.T) {
 	<-done
 	if status, err := d.store.OwnedStatus(t.Context(), "lock:f.f:k"); err != nil || status.Held {
 		t.Errorf("%+v, %v", status, err)
+	}
+	d.call(t, "f.f", "", "", 503, `"retryable":true`)
+}
+
+// Calls whose functions outlast the time to stop are answered, with their owners;
+// their locks are released, unless they are the callers'; and the log has their
+// number.
+func TestFinishCutsCallsShort(t *testing.T) {
+	h := newHeld()
+	lines := &logs{}
+	d := newSite(t).open(t, forrst.Config{Functions: functions(map[string]forrst.Func{"f.f": h.call}), Logger: zerolog.New(lines)})
+	done := make(chan answer)
+	for key, release := range map[string]string{"a": "true", "b": "false"} {
+		go func() {
+			done <- d.call(t, "f.f", "", `{"key":"`+key+`","owner":"ann","auto_release":`+release+`,`+second30+`}`, 503, `"retryable":false`)
+		}()
+		<-h.entered
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.server.Finish(ended)
+	for range 2 {
+		if a := <-done; a.lock(t).Owner != "ann" {
+			t.Errorf("%s", a.body)
+		}
+	}
+	for name, held := range map[string]bool{"lock:f.f:a": false, "lock:f.f:b": true} {
+		if status, err := d.store.OwnedStatus(t.Context(), name); err != nil || status.Held != held {
+			t.Errorf("%s: %+v, %v", name, status, err)
+		}
+	}
+	if text := lines.String(); !strings.Contains(text, `"calls":2,`) || strings.Contains(text, "ann") {
+		t.Errorf("%s", text)
 	}
 	d.call(t, "f.f", "", "", 503, `"retryable":true`)
 }

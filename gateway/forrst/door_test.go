@@ -229,3 +229,21 @@ func functions(all map[string]forrst.Func) *forrst.Functions {
 	}
 	return f
 }
+
+// logs collects lines from several goroutines.
+type logs struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (l *logs) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}

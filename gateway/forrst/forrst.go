@@ -22,6 +22,7 @@ package forrst
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -120,6 +121,8 @@ type Server struct {
 	mu     sync.Mutex // over closed, and over tasks.Add against tasks.Wait
 	closed bool
 	tasks  sync.WaitGroup // calls, and releases that are tried again
+	calls  sync.WaitGroup
+	cut    atomic.Int64 // calls that were given up since the server stops
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -151,6 +154,45 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Finish takes no more calls, and returns when those under way have ended. When ctx
+// ends first, it gives up waiting for their functions: the calls fail, their locks
+// are released, and Finish returns when that is done.
+func (s *Server) Finish(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.calls.Wait()
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	s.cancel(errStopping)
+	<-done
+	if n := s.cut.Load(); n > 0 {
+		s.log.Warn().Int64("calls", n).Msg("the time to stop was over; calls were cut short whose functions had not answered")
+	}
+}
+
+// beginCall counts a call, unless the server is closed.
+func (s *Server) beginCall() (end func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, false
+	}
+	s.tasks.Add(1)
+	s.calls.Add(1)
+	return func() {
+		s.calls.Done()
+		s.tasks.Done()
+	}, true
 }
 
 // begin counts a task, unless the server is closed.

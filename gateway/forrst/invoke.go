@@ -40,6 +40,9 @@ func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslo
 			o = outcome{refusal: gaveUp(ctx)}
 		}
 	}
+	if o.refusal != nil && errors.Is(context.Cause(ctx), errStopping) {
+		s.cut.Add(1)
+	}
 	switch {
 	case o.refusal != nil:
 		answer.fail(o.refusal)

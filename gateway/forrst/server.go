@@ -45,10 +45,11 @@ func (s *Server) serve(ctx, lasting context.Context, body []byte, by caller) *re
 	if wrong != nil {
 		return failed(r.id, wrong)
 	}
-	if !s.begin() {
+	end, ok := s.beginCall()
+	if !ok {
 		return failed(r.id, unavailable("The gateway is about to stop"))
 	}
-	defer s.tasks.Done()
+	defer end()
 	function, wrong := s.find(r.call, by)
 	if wrong != nil {
 		return failed(r.id, wrong)

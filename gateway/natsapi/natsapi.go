@@ -227,6 +227,10 @@ func (s *Service) Close(ctx context.Context) error {
 	return stopped
 }
 
+// Finish takes no more requests; other gateways get them. Those under way go on,
+// until Close.
+func (s *Service) Finish(context.Context) { _ = s.drain() }
+
 // drain ends the subscriptions once they have delivered what has arrived. It may
 // be called again.
 func (s *Service) drain() (err error) {

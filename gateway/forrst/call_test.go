@@ -99,7 +99,13 @@ func TestRemoteFunctions(t *testing.T) {
 		"r.errors":   {`{"errors":[{"code":"A","message":"a","x":1},{"code":"B","message":"b"}]}`, "", "", 422, `"errors":[{"code":"A","message":"a","x":1},{"code":"B","message":"b"}]`},
 		"r.null":     {`{"result":null,"errors":[{"code":"A","message":"a"}]}`, "", "", 422, `"errors":[{"code":"A","message":"a"}]`},
 		"r.odd":      {`{"errors":["bad"]}`, "", "", 422, `"errors":[{"code":"FUNCTION_ERROR","message":"The function failed","details":"bad","retryable":false}]`},
-		"r.report":   {`{"errors":[{"code":"A","message":"a"}],"checked":3}`, "", "", 200, `"checked":3`},
+		"r.report":   {`{"errors":[{"code":"A","message":"a"}],"checked":3}`, "", "", 422, `"errors":[{"code":"A","message":"a"}]`},
+		"r.envelope": {`{"protocol":{"name":"forrst","version":"0.1.0"},"id":"x","result":null,"errors":[{"code":"A","message":"a"}]}`, "", "", 422, `"result":null,"errors":[{"code":"A","message":"a"}]`},
+		"r.whole":    {`{"protocol":{"name":"forrst","version":"0.1.0"},"id":"x","result":{"ok":1.0},"errors":[]}`, "", "", 200, `"id":"r","result":{"ok":1.0},`},
+		"r.like":     {`{"protocol":"forrst","result":1}`, "", "", 200, `"result":{"protocol":"forrst","result":1}`},
+		"r.object2":  {`{"errors":{"a":1}}`, "", "", 200, `"result":{"errors":{"a":1}}`},
+		"r.nulls":    {`{"errors":null}`, "", "", 200, `"result":{"errors":null}`},
+		"r.code":     {``, "-", "402", 422, `"errors":[{"code":"402","message":"The function failed","retryable":false}]`},
 		"r.none":     {`{"errors":[]}`, "", "", 200, `"result":{"errors":[]}`},
 		"r.service":  {``, "no funds", "402", 422, `"errors":[{"code":"402","message":"no funds","retryable":false}]`},
 		"r.codeless": {`{"missing":3}`, "no funds", "", 422, `"errors":[{"code":"FUNCTION_ERROR","message":"no funds","details":{"missing":3},"retryable":false}]`},
@@ -108,7 +114,9 @@ func TestRemoteFunctions(t *testing.T) {
 		s.function(t, name, func(m *nats.Msg) {
 			reply := nats.NewMsg(m.Reply)
 			reply.Data = []byte(c.data)
-			if c.service != "" {
+			if c.service == "-" { // given, and empty
+				reply.Header.Set("Nats-Service-Error", "")
+			} else if c.service != "" {
 				reply.Header.Set("Nats-Service-Error", c.service)
 			}
 			if c.code != "" {

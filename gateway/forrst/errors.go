@@ -33,6 +33,9 @@ const (
 	codeReleasedBefore = "LOCK_ALREADY_RELEASED"
 )
 
+// messageFailed is what is told of a function that does not say why it failed.
+const messageFailed = "The function failed"
+
 // statusGone is what a call is counted as whose client has hung up.
 const statusGone = 499
 
@@ -156,7 +159,7 @@ func (s *Server) ownErrors(err error) []json.RawMessage {
 	told, ok := errors.AsType[*Error](err)
 	if !ok {
 		s.log.Warn().Err(err).Msg("a function failed")
-		told = &Error{Code: codeFailed, Message: "The function failed"}
+		told = &Error{Code: codeFailed, Message: messageFailed}
 	}
 	return []json.RawMessage{encodeError(told)}
 }

@@ -1,7 +1,6 @@
 package forrst
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,16 +54,13 @@ func (s *Server) remote(ctx context.Context, c Call) (json.RawMessage, []json.Ra
 // readReply takes a function's reply apart: a result, or else why it failed.
 func readReply(m *nats.Msg) (result json.RawMessage, wrong []json.RawMessage) {
 	valid := utf8.Valid(m.Data) && json.Valid(m.Data)
-	if valid {
-		if wrong = readErrors(m.Data); len(wrong) > 0 {
+	var fields map[string]json.RawMessage // nil unless the reply is an object
+	if valid && json.Unmarshal(m.Data, &fields) == nil {
+		if wrong = readErrors(fields["errors"]); len(wrong) > 0 {
 			return nil, wrong
 		}
 	}
-	if text := m.Header.Get(micro.ErrorHeader); text != "" {
-		e := &Error{Code: m.Header.Get(micro.ErrorCodeHeader), Message: text}
-		if e.Code == "" {
-			e.Code = codeFailed
-		}
+	if e := serviceError(m.Header); e != nil {
 		if valid {
 			e.Details = json.RawMessage(m.Data)
 		}
@@ -75,30 +71,51 @@ func readReply(m *nats.Msg) (result json.RawMessage, wrong []json.RawMessage) {
 		return null, nil
 	case !valid:
 		return nil, []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function's answer is no JSON"})}
+	case isResponse(fields):
+		return fields["result"], nil
 	}
 	return m.Data, nil
 }
 
-// readErrors are those in a reply {"errors": […]} that has no result, as they are.
-// An entry that is no error of Forrst's becomes the details of one.
-func readErrors(data []byte) []json.RawMessage {
-	var reply map[string]json.RawMessage
-	if json.Unmarshal(data, &reply) != nil || len(reply) > 2 {
+// serviceError is the failure that a micro service's headers tell of, or nil. Either
+// of them does, even if it is empty.
+func serviceError(header nats.Header) *Error {
+	if header.Values(micro.ErrorHeader) == nil && header.Values(micro.ErrorCodeHeader) == nil {
 		return nil
 	}
-	if result, ok := reply["result"]; len(reply) == 2 && !(ok && bytes.Equal(result, null)) {
-		return nil
+	e := &Error{Code: header.Get(micro.ErrorCodeHeader), Message: header.Get(micro.ErrorHeader)}
+	if e.Code == "" {
+		e.Code = codeFailed
 	}
+	if e.Message == "" {
+		e.Message = messageFailed
+	}
+	return e
+}
+
+// readErrors are the entries of a reply's errors, as they are. One that is no error
+// of Forrst's becomes the details of one.
+func readErrors(raw json.RawMessage) []json.RawMessage {
 	var entries []json.RawMessage
-	if json.Unmarshal(reply["errors"], &entries) != nil {
+	if json.Unmarshal(raw, &entries) != nil {
 		return nil
 	}
 	for i, entry := range entries {
 		if !isError(entry) {
-			entries[i] = encodeError(&Error{Code: codeFailed, Message: "The function failed", Details: entry})
+			entries[i] = encodeError(&Error{Code: codeFailed, Message: messageFailed, Details: entry})
 		}
 	}
 	return entries
+}
+
+// isResponse reports whether a reply is a whole response of Forrst's. Its result is
+// the call's: the caller gets one envelope, not one within another.
+func isResponse(reply map[string]json.RawMessage) bool {
+	var protocol struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(reply["protocol"], &protocol) // no object: no name
+	return protocol.Name == protocolName && reply["id"] != nil && reply["result"] != nil
 }
 
 // isError reports whether it has what every error of Forrst's has.

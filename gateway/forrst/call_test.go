@@ -56,7 +56,7 @@ func TestLocalFunctions(t *testing.T) {
 		if strings.Contains(string(locked.body), "hidden") {
 			t.Errorf("%s", locked.body)
 		}
-		if data := locked.lock(t); data.Released || data.Expired || data.Owner == "" {
+		if data := locked.lock(t); data.Released || data.Expired || (data.Owner == "") != (c.code == 404) {
 			t.Errorf("%s", locked.body)
 		}
 		d.wantFree(t, "lock:"+c.function+":k")
@@ -210,6 +210,17 @@ func TestManualRelease(t *testing.T) {
 	// The call's own release counts, too.
 	owner := a.call(t, "f.f", "", `{"key":"j",`+second30+`}`, 200, "").lock(t).Owner
 	b.call(t, release, `{"key":"lock:f.f:j","owner":"`+owner+`"}`, "", 409, `"code":"LOCK_ALREADY_RELEASED"`)
+}
+
+// A call of a function that is not there leaves no lock behind, even if its caller
+// would have had to release it.
+func TestNothingRan(t *testing.T) {
+	_, d := start(t, nil)
+	a := d.call(t, "f.none", "", `{"key":"k","auto_release":false,`+second30+`}`, 404, `"data":{"key":"k","acquired":false}`)
+	if !strings.Contains(string(a.body), `"code":"FUNCTION_NOT_FOUND"`) {
+		t.Errorf("%s", a.body)
+	}
+	d.wantFree(t, "lock:f.none:k")
 }
 
 // A function that outlives its lock is told of in the answer, and so is one whose

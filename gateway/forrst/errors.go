@@ -50,6 +50,7 @@ type Error struct {
 	Details   any    `json:"details,omitempty"`
 	Retryable bool   `json:"retryable"`
 
+	undone bool // nothing was carried out
 	status int  // of HTTP, on every transport; 0 means 422
 	later  bool // say in how many seconds to try again
 }
@@ -75,14 +76,14 @@ func fault(code, field, allowed string) *Error {
 
 func functionNotFound(name string) *Error {
 	return &Error{
-		Code: codeFunction, Message: "No such function", status: http.StatusNotFound,
+		Code: codeFunction, Message: "No such function", undone: true, status: http.StatusNotFound,
 		Details: map[string]string{"function": name},
 	}
 }
 
 // unavailable says that nothing was done, so that the call may be repeated.
 func unavailable(message string) *Error {
-	return &Error{Code: codeUnavailable, Message: message, Retryable: true, status: http.StatusServiceUnavailable, later: true}
+	return &Error{Code: codeUnavailable, Message: message, Retryable: true, undone: true, status: http.StatusServiceUnavailable, later: true}
 }
 
 // outcomeUnknown is for a function that was called, and whose answer the gateway

@@ -20,8 +20,8 @@ type outcome struct {
 
 // invoke calls a function and puts into the answer what became of it. It waits no
 // longer than the configured time, even for a function of this process that goes
-// on.
-func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslots.OwnedLock, answer *response) {
+// on. It returns false if it is certain that nothing was carried out.
+func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslots.OwnedLock, answer *response) (ran bool) {
 	ctx, cancel := context.WithTimeout(lasting, s.cfg.Timeout)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -51,6 +51,7 @@ func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslo
 	case o.result != nil:
 		answer.Result = o.result
 	}
+	return o.refusal == nil || !o.refusal.undone
 }
 
 // gaveUp says why a call was not waited for any longer.

@@ -30,7 +30,7 @@ type extension struct {
 }
 
 // lockData is what a response says of the lock; all but the first two only of one
-// that was acquired.
+// that was acquired for a function that was called.
 type lockData struct {
 	Key       string `json:"key"`
 	Acquired  bool   `json:"acquired"`

@@ -69,7 +69,12 @@ func (s *Server) serveLocked(ctx, lasting context.Context, r request, function f
 		return refusal
 	}
 	answer := newResponse(r.id)
-	s.invoke(lasting, function, r.call, lock, answer)
+	if ran := s.invoke(lasting, function, r.call, lock, answer); !ran {
+		// The call took nothing that its caller would have to release.
+		s.settle(lasting, lock, true, &lockData{})
+		answer.attach(lockData{Key: r.lock.key})
+		return answer
+	}
 	data := lockData{
 		Key: r.lock.key, Acquired: true, Owner: lock.Owner, Scope: r.lock.scope,
 		ExpiresAt: timestamp(lock.ExpiresAt), Fence: lock.Fence,

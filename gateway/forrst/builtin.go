@@ -33,7 +33,7 @@ type builtin struct {
 }
 
 // as is the function, for a caller.
-func (b builtin) as(by caller) function {
+func (b builtin) as(by caller) runner {
 	return func(ctx context.Context, c Call) (json.RawMessage, []json.RawMessage, *Error) {
 		known := []string{}
 		for _, argument := range b.Arguments {

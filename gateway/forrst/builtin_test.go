@@ -6,11 +6,14 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 const (
@@ -152,4 +155,53 @@ func TestWaitIsClamped(t *testing.T) {
 	options := `{"key":"k","auto_release":false,"ttl":{"value":1,"unit":"minute"},"block":{"value":1,"unit":"day"}}`
 	d.call(t, "f.f", "", options, 200, "")
 	d.call(t, "f.f", "", options, 408, `"message":"Lock acquisition timed out after 1 second","details":{"key":"k","scope":"function","full_key":"lock:f.f:k","waited":{"value":1,"unit":"second"}},"retryable":true`)
+}
+
+// silentStore answers nothing, until the test lets it fail or its caller gives up.
+type silentStore struct {
+	forrst.Locks
+	fail chan struct{}
+}
+
+func (s silentStore) wait(ctx context.Context) error {
+	select {
+	case <-s.fail:
+		return kvslots.ErrUnavailable
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s silentStore) ReleaseOwned(ctx context.Context, _, _ string) error { return s.wait(ctx) }
+func (s silentStore) ForceRelease(ctx context.Context, _ string) error    { return s.wait(ctx) }
+func (s silentStore) OwnedStatus(ctx context.Context, _ string) (kvslots.OwnedStatus, error) {
+	return kvslots.OwnedStatus{}, s.wait(ctx)
+}
+
+// The time that functions have is not that of the server's own: what they are told
+// of the store is what the store says.
+func TestOwnFunctionsHaveTheirOwnTime(t *testing.T) {
+	store := silentStore{fail: make(chan struct{})}
+	server := forrst.New(store, forrst.Config{Lending: gateway.NewLending(), Functions: &forrst.Functions{}, Timeout: time.Nanosecond})
+	answers := make(chan string)
+	for function, arguments := range map[string]string{
+		status: `{"key":"lock:k"}`, release: `{"key":"lock:k","owner":"ann"}`, forceRelease: `{"key":"lock:k"}`,
+	} {
+		go func() {
+			code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope(function, arguments, "")), "")
+			answers <- strconv.Itoa(code) + " " + string(answer)
+		}()
+		var got string
+		select {
+		case store.fail <- struct{}{}: // taken only by a call that still waits
+			got = <-answers
+		case got = <-answers:
+		}
+		if !strings.HasPrefix(got, "503 ") || !strings.Contains(got, `"code":"UNAVAILABLE"`) || !strings.Contains(got, `"retryable":true`) {
+			t.Errorf("%s: %s", function, got)
+		}
+	}
+	if err := server.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

@@ -86,21 +86,22 @@ func unavailable(message string) *Error {
 	return &Error{Code: codeUnavailable, Message: message, Retryable: true, undone: true, status: http.StatusServiceUnavailable, later: true}
 }
 
-// outcomeUnknown is for a function that was called, and whose answer the gateway
-// could not wait for.
-func outcomeUnknown() *Error {
-	return &Error{
+var (
+	// outcomeUnknown is for a function that was called, and whose answer the
+	// gateway could not wait for.
+	outcomeUnknown = &Error{
 		Code: codeUnavailable, Message: "The gateway stops; the function may have been carried out, or may be yet",
 		status: http.StatusServiceUnavailable,
 	}
-}
 
-func deadlineExceeded() *Error {
-	return &Error{
+	deadlineExceeded = &Error{
 		Code: codeDeadline, Message: "The function did not answer in time; it may have been carried out, or may be yet",
 		status: http.StatusGatewayTimeout,
 	}
-}
+
+	stopping    = unavailable("The gateway is about to stop")
+	storeSilent = unavailable("The store did not answer; safe to retry")
+)
 
 // refused is the answer to an error that the transport has found.
 func refused(err error) *Error {
@@ -119,7 +120,7 @@ func refused(err error) *Error {
 	case errors.Is(err, wire.ErrBusy):
 		return unavailable(wire.ErrBusy.Error())
 	case errors.Is(err, wire.ErrDraining):
-		return unavailable("The gateway is about to stop")
+		return stopping
 	}
 	return &Error{Code: codeInternal, Message: "internal error", Retryable: true, status: http.StatusInternalServerError}
 }
@@ -130,13 +131,13 @@ var storeErrors = []struct {
 	err  error
 	told *Error
 }{
-	{wire.ErrDraining, unavailable("The gateway is about to stop")},
-	{kvslots.ErrClosed, unavailable("The gateway is about to stop")},
+	{wire.ErrDraining, stopping},
+	{kvslots.ErrClosed, stopping},
 	{kvslots.ErrMaxLocks, unavailable("As many locks are in use as there may be")},
 	{kvslots.ErrMaxWaiters, unavailable("As many calls wait for the lock as may")},
-	{kvslots.ErrUnavailable, unavailable("The store did not answer; safe to retry")},
-	{context.DeadlineExceeded, unavailable("The store did not answer; safe to retry")},
-	{errStopping, unavailable("The gateway is about to stop")},
+	{kvslots.ErrUnavailable, storeSilent},
+	{context.DeadlineExceeded, storeSilent},
+	{errStopping, stopping},
 	{context.Canceled, &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: statusGone}},
 }
 

@@ -19,17 +19,17 @@ type outcome struct {
 }
 
 // invoke calls a function and puts into the answer what became of it. It waits no
-// longer than the configured time, even for a function of this process that goes
+// longer than the function's time, even for a function of this process that goes
 // on. It returns false if it is certain that nothing was carried out.
 func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslots.OwnedLock, answer *response) (ran bool) {
-	ctx, cancel := context.WithTimeout(lasting, s.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(lasting, f.timeout)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.ctx, func() { stop(errStopping) })()
 
 	done := make(chan outcome, 1)
-	go func() { done <- s.protected(ctx, f, newCall(c, lock)) }()
+	go func() { done <- s.protected(ctx, f.run, newCall(c, lock)) }()
 	var o outcome
 	select {
 	case o = <-done:
@@ -37,7 +37,7 @@ func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslo
 		select {
 		case o = <-done: // both at once: what is known is told
 		default:
-			o = outcome{refusal: gaveUp(ctx)}
+			o = outcome{refusal: gaveUp(ctx, f.late, f.stopped)}
 		}
 	}
 	if o.refusal != nil && errors.Is(context.Cause(ctx), errStopping) {
@@ -55,11 +55,11 @@ func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslo
 }
 
 // gaveUp says why a call was not waited for any longer.
-func gaveUp(ctx context.Context) *Error {
+func gaveUp(ctx context.Context, late, stopped *Error) *Error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return deadlineExceeded()
+		return late
 	}
-	return outcomeUnknown()
+	return stopped
 }
 
 func newCall(c call, lock *kvslots.OwnedLock) Call {
@@ -72,7 +72,7 @@ func newCall(c call, lock *kvslots.OwnedLock) Call {
 
 // protected makes an error of a panic, whose own text may hold what a call had in
 // it.
-func (s *Server) protected(ctx context.Context, f function, c Call) (o outcome) {
+func (s *Server) protected(ctx context.Context, run runner, c Call) (o outcome) {
 	defer func() {
 		reason := recover()
 		if reason == nil {
@@ -85,12 +85,12 @@ func (s *Server) protected(ctx context.Context, f function, c Call) (o outcome) 
 		s.log.Error().Str("panic", text).Bytes("stack", debug.Stack()).Msg("a function panicked")
 		o = outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function panicked"})}}
 	}()
-	o.result, o.errors, o.refusal = f(ctx, c)
+	o.result, o.errors, o.refusal = run(ctx, c)
 	return o
 }
 
 // local makes a function of one that was registered in this process.
-func (s *Server) local(f Func) function {
+func (s *Server) local(f Func) runner {
 	return func(ctx context.Context, c Call) (json.RawMessage, []json.RawMessage, *Error) {
 		result, err := f(ctx, c)
 		if err == nil {
@@ -100,7 +100,7 @@ func (s *Server) local(f Func) function {
 			}
 		}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil, nil, gaveUp(ctx)
+			return nil, nil, gaveUp(ctx, deadlineExceeded, outcomeUnknown)
 		}
 		return nil, s.ownErrors(err), nil
 	}

@@ -40,9 +40,9 @@ func (s *Server) remote(ctx context.Context, c Call) (json.RawMessage, []json.Ra
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, nil, functionNotFound(c.Function)
 	case ctx.Err() != nil && err != nil:
-		return nil, nil, gaveUp(ctx)
+		return nil, nil, gaveUp(ctx, deadlineExceeded, outcomeUnknown)
 	case errors.Is(err, nats.ErrConnectionClosed): // perhaps after it was sent
-		return nil, nil, outcomeUnknown()
+		return nil, nil, outcomeUnknown
 	case err != nil:
 		s.log.Warn().Err(err).Msg("a function could not be called")
 		return nil, nil, unavailable("The function could not be called; safe to retry")

@@ -6,7 +6,12 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"strings"
+	"time"
 )
+
+// storeTimeout bounds the calls of the server's own functions. It is there for a
+// store that hangs: the store itself gives up before.
+const storeTimeout = 30 * time.Second
 
 // caller is who calls, as far as the transport knows.
 type caller struct{ admin bool }
@@ -47,7 +52,7 @@ func (s *Server) serve(ctx, lasting context.Context, body []byte, by caller) *re
 	}
 	end, ok := s.beginCall()
 	if !ok {
-		return failed(r.id, unavailable("The gateway is about to stop"))
+		return failed(r.id, stopping)
 	}
 	defer end()
 	function, wrong := s.find(r.call, by)
@@ -84,27 +89,37 @@ func (s *Server) serveLocked(ctx, lasting context.Context, r request, function f
 	return answer
 }
 
-// function carries out a call, and puts what became of it into the answer. It may
-// panic.
-type function func(ctx context.Context, c Call) (result json.RawMessage, errors []json.RawMessage, refusal *Error)
+// runner carries out a call, and says what became of it. It may panic.
+type runner func(ctx context.Context, c Call) (result json.RawMessage, errors []json.RawMessage, refusal *Error)
+
+// function carries out calls, each within a time.
+type function struct {
+	run     runner
+	timeout time.Duration
+	late    *Error // what a call is told that takes longer
+	stopped *Error // what a call is told that the server's end cuts short
+}
 
 // find is the function of that name: the server's own, one of this process, or
 // else one of other processes, which may not be there.
-func (s *Server) find(c call, by caller) (function, *Error) {
+func (s *Server) find(c call, by caller) (f function, wrong *Error) {
 	if own, ok := s.own[c.Function]; ok {
 		if c.Version != "" && c.Version != own.Version {
-			return nil, versionNotFound(c, own.Version)
+			return f, versionNotFound(c, own.Version)
 		}
-		return own.as(by), nil
+		return function{own.as(by), storeTimeout, storeSilent, stopping}, nil
 	}
 	if isReserved(c.Function) {
-		return nil, functionNotFound(c.Function)
+		return f, functionNotFound(c.Function)
 	}
-	if f := s.cfg.Functions.find(c.Function); f != nil {
-		return s.local(f), nil
+	f = function{nil, s.cfg.Timeout, deadlineExceeded, outcomeUnknown}
+	if local := s.cfg.Functions.find(c.Function); local != nil {
+		f.run = s.local(local)
+		return f, nil
 	}
 	if s.cfg.NATS == nil {
-		return nil, functionNotFound(c.Function)
+		return f, functionNotFound(c.Function)
 	}
-	return s.remote, nil
+	f.run = s.remote
+	return f, nil
 }

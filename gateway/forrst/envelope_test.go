@@ -138,7 +138,7 @@ func FuzzEnvelope(f *testing.F) {
 		}),
 	})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		code, failure, text := server.Call(t.Context(), t.Context(), body, "")
+		code, failure, text := server.Call(t.Context(), t.Context(), body, "", nil)
 		var e struct {
 			Protocol struct{ Name, Version string }
 			ID       *string

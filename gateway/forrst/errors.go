@@ -100,6 +100,7 @@ var (
 	}
 
 	stopping    = unavailable("The gateway is about to stop")
+	clientGone  = &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: statusGone}
 	storeSilent = unavailable("The store did not answer; safe to retry")
 )
 
@@ -138,7 +139,7 @@ var storeErrors = []struct {
 	{kvslots.ErrUnavailable, storeSilent},
 	{context.DeadlineExceeded, storeSilent},
 	{errStopping, stopping},
-	{context.Canceled, &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: statusGone}},
+	{context.Canceled, clientGone},
 }
 
 // storeError translates an error of the store. One that the table does not know is

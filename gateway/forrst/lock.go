@@ -18,11 +18,15 @@ const (
 )
 
 // acquire takes the lock that a call asks for, or says why not.
-func (s *Server) acquire(ctx context.Context, r request) (*kvslots.OwnedLock, *response) {
+func (s *Server) acquire(ctx context.Context, r request, by caller) (*kvslots.OwnedLock, *response) {
 	ctx, end := s.cfg.Lending.Begin(ctx)
 	defer end()
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
 	lock, err := s.locks.LockOwned(ctx, full, o.owner, o.ttl, o.block)
+	if err == nil && o.block > 0 && by.gone != nil && by.gone() {
+		s.settle(ctx, lock, true, &lockData{}) // to the next in line
+		return nil, failed(r.id, clientGone)
+	}
 	if err == nil {
 		return lock, nil
 	}

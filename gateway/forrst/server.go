@@ -14,14 +14,18 @@ import (
 const storeTimeout = 30 * time.Second
 
 // caller is who calls, as far as the transport knows.
-type caller struct{ admin bool }
+type caller struct {
+	admin bool
+	gone  func() bool // reports whether it is certain that the caller has gone
+}
 
 // Call answers an envelope that came over NATS. ctx ends when the caller does not
 // want the answer any more, which ends the wait for the lock; the function is waited
-// for under lasting. authorization is what stood in the header of that name. Call
-// returns the answer, the HTTP status that goes with it, and the first error's code.
-func (s *Server) Call(ctx, lasting context.Context, body []byte, authorization string) (status int, code string, answer []byte) {
-	r := s.serve(ctx, lasting, body, caller{admin: s.mayAdminister(authorization)})
+// for under lasting. authorization is what stood in the header of that name. gone
+// reports whether it is certain by then that the caller has gone; it is asked when a
+// call has waited for its lock. Call returns the answer, the HTTP status that goes with it, and the first error's code.
+func (s *Server) Call(ctx, lasting context.Context, body []byte, authorization string, gone func() bool) (status int, code string, answer []byte) {
+	r := s.serve(ctx, lasting, body, caller{s.mayAdminister(authorization), gone})
 	answer = r.encode()
 	return r.status, r.code, answer
 }
@@ -64,12 +68,12 @@ func (s *Server) serve(ctx, lasting context.Context, body []byte, by caller) *re
 		s.invoke(lasting, function, r.call, nil, answer)
 		return answer
 	}
-	return s.serveLocked(ctx, lasting, r, function)
+	return s.serveLocked(ctx, lasting, r, function, by)
 }
 
 // serveLocked runs a function under a lock.
-func (s *Server) serveLocked(ctx, lasting context.Context, r request, function function) *response {
-	lock, refusal := s.acquire(ctx, r)
+func (s *Server) serveLocked(ctx, lasting context.Context, r request, function function, by caller) *response {
+	lock, refusal := s.acquire(ctx, r, by)
 	if refusal != nil {
 		return refusal
 	}

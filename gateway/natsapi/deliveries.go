@@ -41,11 +41,11 @@ type deliveries struct {
 	sub   *nats.Subscription
 
 	mu   sync.Mutex
-	open map[string]chan outcome // by subject
+	open map[string]chan *nats.Msg // by subject
 }
 
 func newDeliveries(nc *nats.Conn) (d *deliveries, err error) {
-	d = &deliveries{nc: nc, inbox: newInbox(nc), open: map[string]chan outcome{}}
+	d = &deliveries{nc: nc, inbox: newInbox(nc), open: map[string]chan *nats.Msg{}}
 	d.sub, err = nc.Subscribe(d.inbox+".*", d.hear)
 	return d, err
 }
@@ -62,16 +62,26 @@ func newInbox(nc *nats.Conn) string {
 // randomWord is a word of a subject that cannot be guessed.
 func randomWord() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }
 
+// expect makes a subject of ours, and the channel to which the first message there
+// goes. done forgets it.
+func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func()) {
+	subject, told = d.inbox+"."+randomWord(), make(chan *nats.Msg, 1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open[subject] = told
+	return subject, told, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.open, subject)
+	}
+}
+
 // send publishes an answer and returns when it is known what became of it.
 func (d *deliveries) send(answer *nats.Msg) outcome {
-	told := make(chan outcome, 1)
 	// The requester sees this subject; it must not lead to others' answers.
-	answer.Reply = d.inbox + "." + randomWord()
-	d.mu.Lock()
-	d.open[answer.Reply] = told
-	d.mu.Unlock()
-	defer d.forget(answer.Reply)
-
+	subject, told, done := d.expect()
+	defer done()
+	answer.Reply = subject
 	if d.nc.PublishMsg(answer) != nil {
 		return unheard
 	}
@@ -81,8 +91,11 @@ func (d *deliveries) send(answer *nats.Msg) outcome {
 	timer := time.NewTimer(deliveryTimeout)
 	defer timer.Stop()
 	select {
-	case o := <-told:
-		return o
+	case m := <-told:
+		if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+			return unheard
+		}
+		return heard
 	case <-timer.C:
 		return unknown
 	}
@@ -101,25 +114,15 @@ func (d *deliveries) settle() {
 	}
 }
 
-// hear takes the first message for an answer; the others are about answers
+// hear takes the first message for each subject; the others are about answers
 // whose fate is known.
 func (d *deliveries) hear(m *nats.Msg) {
-	o := heard
-	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		o = unheard
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if told := d.open[m.Subject]; told != nil {
 		delete(d.open, m.Subject)
-		told <- o
+		told <- m
 	}
-}
-
-func (d *deliveries) forget(subject string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.open, subject)
 }
 
 func (d *deliveries) close() { _ = d.sub.Unsubscribe() }

@@ -19,9 +19,10 @@ const rpcName = "rpc"
 
 // Calls answers calls of functions; *forrst.Server does it. Answers are whole
 // envelopes, those to errors included; status is that of HTTP, and code that of
-// the error.
+// the error. gone reports whether it is certain that the caller is gone by now; it
+// takes a while, and is asked when a call's turn has come that has waited.
 type Calls interface {
-	Call(ctx, lasting context.Context, body []byte, authorization string) (status int, code string, answer []byte)
+	Call(ctx, lasting context.Context, body []byte, authorization string, gone func() bool) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)
 }
 
@@ -43,11 +44,21 @@ func (s *Service) rpc(r *request) {
 	r.drop()
 	ctx, done := s.requests.begin(s.ctx, name)
 	defer done()
-	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization)
+	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, func() bool { return s.gone(r) })
 	if int64(len(answer)) > s.nc.MaxPayload() {
 		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
 	}
 	s.respond(r, status, code, answer)
+}
+
+// gone lets the server find out whether a caller has died, and asks for it. One that
+// wanted no answer in the first place counts as there.
+func (s *Service) gone(r *request) bool {
+	if r.reply == "" {
+		return false
+	}
+	s.deliveries.settle()
+	return s.deliveries.listens(r.reply) == unheard
 }
 
 // refuseCall answers a call that was not let through.

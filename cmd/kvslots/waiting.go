@@ -48,7 +48,7 @@ func (w *waiting) borrow(ctx context.Context, from lender, pool uuid.UUID) (held
 	for {
 		wait, sent := w.left(), bootTime()
 		w.tried = true
-		answer, err := from.borrow(ctx, pool, w.ttl, wait)
+		answer, err := w.try(ctx, from, pool, wait)
 		if err == nil {
 			return newHeld(pool, answer, sent, bootTime()), nil
 		}
@@ -56,6 +56,20 @@ func (w *waiting) borrow(ctx context.Context, from lender, pool uuid.UUID) (held
 			return held{}, err
 		}
 	}
+}
+
+// tryGrace is how long a gateway may take for its answer beyond the end of a wait.
+const tryGrace = 5 * time.Second
+
+// try sends one request. It does not outlast a wait by more than tryGrace, even at a
+// server that never answers.
+func (w *waiting) try(ctx context.Context, from lender, pool uuid.UUID, wait time.Duration) (leaseAnswer, error) {
+	if w.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(w.until-bootTime(), 0)+tryGrace)
+		defer cancel()
+	}
+	return from.borrow(ctx, pool, w.ttl, wait)
 }
 
 // goesOn waits until it is time for the next try, and reports whether there is

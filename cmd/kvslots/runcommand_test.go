@@ -160,6 +160,9 @@ func TestRunCommandLosesTheGateways(t *testing.T) {
 	if got := <-code; got != exitLost || !strings.Contains(answer, `"position":0`) {
 		t.Errorf("exit code %d, then %s", got, answer)
 	}
+	if text := out.String(); !strings.Contains(text, "kvslots: the lease is about to end; it was not renewed: NATS: ") {
+		t.Errorf("why the lease ended is not told:\n%s", regexp.MustCompile(`alive[0-9]+\n`).ReplaceAllString(text, ""))
+	}
 	signs := regexp.MustCompile(`alive([0-9]+)`).FindAllStringSubmatch(out.String(), -1)
 	var last int64
 	fmt.Sscan(signs[len(signs)-1][1], &last)

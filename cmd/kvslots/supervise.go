@@ -18,7 +18,8 @@ type supervision struct {
 	killed bool          // SIGKILL, too
 	kill   time.Duration // when SIGKILL is due
 
-	noRenewal bool // the gateway cannot renew, which was printed
+	failure   error // of the last renewal, if it failed
+	noRenewal bool  // the gateway cannot renew, which was printed
 
 	renewing bool
 	renewal  time.Duration // when to try next
@@ -73,7 +74,7 @@ func (s *supervision) act(ctx context.Context, now time.Duration) {
 		s.child.kill()
 	case s.ending:
 	case now >= s.lease.term(s.killAfter):
-		s.end(now, "the lease is about to end")
+		s.end(now, "the lease is about to end"+s.unrenewed())
 		s.act(ctx, now) // after a suspension all is due at once
 	case now >= s.renewal && !s.renewing:
 		s.renew(ctx)
@@ -85,6 +86,20 @@ func (s *supervision) end(now time.Duration, why string) {
 	s.ending, s.kill = true, now+s.killAfter
 	fmt.Fprintf(s.command.ErrOrStderr(), "kvslots: %s; ending the command\n", why)
 	s.child.terminate()
+}
+
+// unrenewed says why the lease was not renewed, if that was tried. That the gateway
+// cannot was printed before.
+func (s *supervision) unrenewed() string {
+	switch {
+	case s.noRenewal:
+		return ""
+	case s.failure != nil:
+		return "; it was not renewed: " + s.failure.Error()
+	case s.renewing:
+		return "; it was not renewed: no answer yet"
+	}
+	return ""
 }
 
 // maxPause is how late a deadline may be noticed that passed while the machine
@@ -140,7 +155,7 @@ func (s *supervision) renew(ctx context.Context) {
 }
 
 func (s *supervision) renewed(got renewal) {
-	s.renewing = false
+	s.renewing, s.failure = false, got.err
 	s.lease.latest = max(s.lease.latest, got.latest)
 	switch {
 	case s.ending: // too late: the command was told

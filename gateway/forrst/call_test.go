@@ -223,6 +223,26 @@ func TestNothingRan(t *testing.T) {
 	d.wantFree(t, "lock:f.none:k")
 }
 
+// A function that cannot be called is named in the log, and so is the reason.
+func TestUncallableFunctionIsNamed(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close() // so that nothing listens there
+	nc, err := nats.Connect("nats://"+ln.Addr().String(), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	lines := &logs{}
+	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: zerolog.New(lines)})
+	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", nil)
+	if text := lines.String(); code != 503 || !strings.Contains(text, `"function":"r.f","nats_connected":false`) {
+		t.Errorf("%d %s\n%s", code, answer, text)
+	}
+}
+
 // A function that outlives its lock is told of in the answer, and so is one whose
 // lock was released.
 func TestLostLocks(t *testing.T) {

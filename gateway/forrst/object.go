@@ -34,8 +34,8 @@ func readObject(raw json.RawMessage, code, name, path string, known ...string) (
 		if err != nil || decoder.Decode(&value) != nil {
 			return o, fault(code, name, "an object")
 		}
-		if !slices.Contains(known, field) { // not named: it may be a secret that went astray
-			return o, fault(code, name, "an object with no fields but "+strings.Join(known, ", "))
+		if !slices.Contains(known, field) {
+			return o, unknownField(code, name, field, known)
 		}
 		if _, given := o.fields[field]; given {
 			return o, fault(code, path+field, "given once")
@@ -43,6 +43,17 @@ func readObject(raw json.RawMessage, code, name, path string, known ...string) (
 		o.fields[field] = value
 	}
 	return o, nil
+}
+
+// unknownField names the field, which its caller is told and no log is.
+func unknownField(code, object, field string, known []string) *Error {
+	const most = 64
+	if runes := []rune(field); len(runes) > most {
+		field = string(runes[:most]) + "…"
+	}
+	wrong := fault(code, object, "an object with no fields but "+strings.Join(known, ", "))
+	wrong.Message = "unknown field " + strconv.Quote(field) + " in " + object + ": " + wrong.Message
+	return wrong
 }
 
 // has reports whether a field was given.

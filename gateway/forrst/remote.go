@@ -44,7 +44,7 @@ func (s *Server) remote(ctx context.Context, c Call) (json.RawMessage, []json.Ra
 	case errors.Is(err, nats.ErrConnectionClosed): // perhaps after it was sent
 		return nil, nil, outcomeUnknown
 	case err != nil:
-		s.log.Warn().Err(err).Msg("a function could not be called")
+		s.log.Warn().Err(err).Str("function", c.Function).Bool("nats_connected", s.cfg.NATS.IsConnected()).Msg("a function could not be called")
 		return nil, nil, unavailable("The function could not be called; safe to retry")
 	}
 	result, wrong := readReply(reply)

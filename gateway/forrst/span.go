@@ -1,7 +1,7 @@
 package forrst
 
 import (
-	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -47,6 +47,9 @@ func (s span) String() string {
 
 // span reads {"value", "unit"}; it must be there.
 func (o object) span(field string) (span, time.Duration, *Error) {
+	if !o.has(field) {
+		return span{}, 0, o.fault(field, "an object with a value ("+valuesAllowed+") and a unit ("+unitsAllowed+")")
+	}
 	inner, wrong := o.object(field, "value", "unit")
 	if wrong != nil {
 		return span{}, 0, wrong
@@ -64,21 +67,32 @@ func (o object) span(field string) (span, time.Duration, *Error) {
 	return span{}, 0, inner.fault("unit", unitsAllowed)
 }
 
-// positive is a JSON number without fraction and exponent, 1 or more, of any
-// length.
+// positive is a JSON number that is whole, 1 or more, of any length: 1.0 and 1e3 are
+// whole, too.
 func (o object) positive(field string) (int64, *Error) {
-	digits := string(o.fields[field])
-	for _, r := range digits {
-		if r < '0' || r > '9' {
-			return 0, o.fault(field, valuesAllowed)
-		}
-	}
-	value, err := json.Number(digits).Int64()
-	if err != nil && digits != "" {
-		value = math.MaxInt64
+	number := string(o.fields[field])
+	value, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		value = wholeFloat(number)
 	}
 	if value < 1 {
 		return 0, o.fault(field, valuesAllowed)
 	}
 	return value, nil
+}
+
+// wholeFloat is the whole number that a text stands for, or else 0; what is too large
+// is the largest that there is.
+func wholeFloat(text string) int64 {
+	const exact = 1 << 53
+	value, err := strconv.ParseFloat(text, 64) // infinite beyond its range
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), text[0] != '-' && (text[0] < '0' || text[0] > '9'):
+		return 0
+	case value >= exact:
+		return math.MaxInt64
+	case value < 1, value != math.Trunc(value):
+		return 0
+	}
+	return int64(value)
 }

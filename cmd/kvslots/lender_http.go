@@ -143,6 +143,9 @@ func failureOf(err error) error {
 	if err = withoutURL(err); certificate || noTLS {
 		return err
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the server closed the connection without an answer; is --server right?")
+	}
 	return unanswered{err}
 }
 
@@ -183,7 +186,11 @@ func withoutURL(err error) error {
 // who answered.
 func refusalText(status int, body []byte) string {
 	var failure failureAnswer
-	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
+	told := json.Unmarshal(body, &failure) == nil && failure.Error != ""
+	if !told && status >= 300 && status < 400 {
+		return fmt.Sprintf("HTTP status %d, a redirect; is --server right?", status)
+	}
+	if !told {
 		return fmt.Sprintf("HTTP status %d", status)
 	}
 	return printable(failure.Error)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"syscall"
@@ -406,5 +407,20 @@ func TestWaitBoundsItsTries(t *testing.T) {
 		if err == nil || l.within > c.most || (l.within == 0) != (c.most == 0) {
 			t.Errorf("--wait %s: a try within %s, %v", c.wait, l.within, err)
 		}
+	}
+}
+
+// What is no gateway is told of as such.
+func TestHintsAtTheServer(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"closed":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://example.com/", http.StatusFound) },
+	} {
+		server := httptest.NewServer(handler)
+		code, _, stderr := call(t, noEnv, "inspect", pool, "--server", server.URL)
+		if code != exitFailed || !strings.Contains(stderr, "; is --server right?") {
+			t.Errorf("%s: exit code %d, %s", name, code, stderr)
+		}
+		server.Close()
 	}
 }

@@ -40,8 +40,10 @@ func TestWaitBoundsItsTries(t *testing.T) {
 // What is no gateway is told of as such.
 func TestHintsAtTheServer(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
-		"closed":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://example.com/", http.StatusFound) },
+		"closed": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://example.com/", http.StatusFound)
+		},
 	} {
 		server := httptest.NewServer(handler)
 		code, _, stderr := call(t, noEnv, "inspect", pool, "--server", server.URL)

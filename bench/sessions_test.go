@@ -133,7 +133,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	}
 	live, markers := entries(t, srv)
 	t.Logf("%d entries and %d markers in the bucket", live, markers)
-	if live > 1 { // the peer's own presence
+	if live > 1+len(stats.Idle) { // the peer's own presence, and the names, which are closed after a minute
 		t.Errorf("%d entries are left in the bucket", live)
 	}
 }

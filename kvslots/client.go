@@ -96,7 +96,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 		return nil, &RangeError{"wait", "at least 0 seconds"}
 	}
 	for _, opt := range opts {
-		if err := opt(&borrow{}); err != nil {
+		if err := opt(&borrowOptions{}); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -26,7 +27,7 @@ func TestReplicated(t *testing.T) {
 					return
 				case <-time.After(2 * time.Second):
 				}
-				_, _ = nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+streamName, nil, time.Second)
+				_, _ = nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+bucket.StreamName, nil, time.Second)
 			}
 		},
 	})

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // Config says how a Store works. The zero Config is ready for use.
@@ -61,4 +63,11 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &RangeError{"max-wait", "between 0s and a year"}
 	}
 	return c, nil
+}
+
+func (c Config) peer() peer.Config {
+	return peer.Config{
+		Sole: c.Sole, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
+		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
+	}
 }

@@ -1,85 +1,92 @@
 package kvslots
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 var (
 	// ErrNoPool is returned when no pool is registered under the given id:
 	// it never was, or it has been deleted.
-	ErrNoPool = errors.New("no such pool")
+	ErrNoPool = peer.ErrNoPool
 
 	// ErrNoSlot is returned by Borrow when no slot could be had within the
 	// wait that was asked for.
-	ErrNoSlot = errors.New("no resource available")
+	ErrNoSlot = peer.ErrNoSlot
 
 	// ErrNotHeld is returned by Renew when the lease is unknown, was
 	// returned, or has ended.
-	ErrNotHeld = errors.New("lease not held")
+	ErrNotHeld = peer.ErrNotHeld
 
 	// ErrUnavailable is returned when JetStream did not answer, or answered
 	// with a failure. Nothing is held on the caller's behalf, or it will be
 	// undone; the call may be repeated.
-	ErrUnavailable = errors.New("store unavailable")
+	ErrUnavailable = peer.ErrUnavailable
 
 	// ErrClosed is returned by every method after Close has begun.
-	ErrClosed = errors.New("store closed")
+	ErrClosed = peer.ErrClosed
 
 	// ErrSessionGone is returned when no session has that id: it never was,
 	// it was idle for too long, or it was ended.
-	ErrSessionGone = errors.New("session gone")
+	ErrSessionGone = peer.ErrSessionGone
 
 	// ErrLimitMismatch is returned by Acquire and Enqueue when the key is held
 	// or waited for with another limit, or as a lock where a semaphore was
 	// asked for, or the other way round.
-	ErrLimitMismatch = errors.New("limit mismatch")
+	ErrLimitMismatch = peer.ErrLimitMismatch
 
 	// ErrAlreadyEnqueued is returned by Enqueue when the session has enqueued
 	// for the key before, and has not waited yet.
-	ErrAlreadyEnqueued = errors.New("already enqueued")
+	ErrAlreadyEnqueued = peer.ErrAlreadyEnqueued
 
 	// ErrNotEnqueued is returned by Wait when the session has not enqueued for
 	// the key, or has left its line.
-	ErrNotEnqueued = errors.New("not enqueued")
+	ErrNotEnqueued = peer.ErrNotEnqueued
 
 	// ErrLeaseExpired is returned by Wait when the session got its turn while
 	// it was not waiting, and the lease ended before it came to wait.
-	ErrLeaseExpired = errors.New("lease expired before it was seen")
+	ErrLeaseExpired = peer.ErrLeaseExpired
 
 	// ErrPlaceKept is for the cause of a context that ends a Wait: the session
 	// then keeps its place in the line, to wait somewhere else. It is what a
 	// gateway that closes down wants.
-	ErrPlaceKept = errors.New("place in line kept")
+	ErrPlaceKept = peer.ErrPlaceKept
 
 	// ErrMaxLocks is returned by Acquire and Enqueue for a new key when
 	// Config.MaxLocks are held or waited for already.
-	ErrMaxLocks = errors.New("too many locks and semaphores")
+	ErrMaxLocks = peer.ErrMaxLocks
 
 	// ErrMaxWaiters is returned by Acquire and Enqueue when Config.MaxWaiters
 	// stand in the key's line already.
-	ErrMaxWaiters = errors.New("too many waiters")
+	ErrMaxWaiters = peer.ErrMaxWaiters
 
 	// ErrMaxSessions is returned by CreateSession when there are
 	// Config.MaxSessions already.
-	ErrMaxSessions = errors.New("too many sessions")
+	ErrMaxSessions = peer.ErrMaxSessions
 
 	// ErrMaxSessionsPerOrigin is returned by CreateSession when the same
 	// origin has Config.MaxSessionsPerOrigin already.
-	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
+	ErrMaxSessionsPerOrigin = peer.ErrMaxSessionsPerOrigin
 
 	// ErrNotOwner is returned by ReleaseOwned when another owner holds the
 	// lock.
-	ErrNotOwner = errors.New("the lock has another owner")
+	ErrNotOwner = peer.ErrNotOwner
 
 	// ErrAlreadyReleased is returned by ReleaseOwned when the owner does not
 	// hold the lock, and released it within the last minute.
-	ErrAlreadyReleased = errors.New("already released by its owner")
+	ErrAlreadyReleased = peer.ErrAlreadyReleased
+
+	// ErrServerTooOld is returned by Open when the NATS server has no
+	// per-message TTLs or limit markers; the error's text names the server
+	// and its version.
+	ErrServerTooOld = bucket.ErrServerTooOld
 
 	// ErrWrongBucket is returned by Open when the bucket exists with a
 	// configuration that kvslots cannot work with; the error's text names
 	// each setting that is wrong.
-	ErrWrongBucket = errors.New("bucket has a wrong configuration")
+	ErrWrongBucket = bucket.ErrWrongBucket
 )
 
 // RangeError reports an argument outside its range. Its text names the
@@ -90,3 +97,5 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Field, e.Range) }
+
+func unavailable(why error) error { return fmt.Errorf("%w: %w", ErrUnavailable, why) }

@@ -15,6 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -153,10 +155,10 @@ func TestBucketMadeAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := js.DeleteStream(t.Context(), streamName); err != nil {
+	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), streamConfig(1)); err != nil {
+	if _, err := js.CreateStream(t.Context(), bucket.StreamConfig(1)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the pool is gone", func() bool {
@@ -187,11 +189,11 @@ func TestForeignEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{
-		"secret-name", "p.x.cfg", slotKey(poolHash(pool), 0).String(), slotKey(poolHash(pool), 0).String() + ".x",
+		"secret-name", "p.x.cfg", slotKey(pool, 0).String(), slotKey(pool, 0).String() + ".x",
 		"p." + poolHash(pool).String() + ".w.zzz.1", "n.zzz",
 	} {
 		for range 2 {
-			if _, err := js.Publish(t.Context(), subjectPrefix+key, []byte("\x1b[31m{{{")); err != nil {
+			if _, err := js.Publish(t.Context(), bucket.SubjectPrefix+key, []byte("\x1b[31m{{{")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,13 +223,13 @@ func TestNoSecretsInBucket(t *testing.T) {
 		state, err := s.Inspect(t.Context(), pool)
 		return err == nil && state.Waiting == 1
 	})
-	found, err := getBatch(srv.Connect(), 1, 1000)
+	found, err := bucket.Fetch(t.Context(), srv.Connect(), 1, 1000)
 	if err != nil || len(found) < 4 {
 		t.Fatalf("%d entries, %v", len(found), err)
 	}
 	for _, m := range found {
-		all := m.subject + string(m.data)
-		for _, values := range m.header {
+		all := m.Key + string(m.Data)
+		for _, values := range m.Header {
 			all += strings.Join(values, "")
 		}
 		for _, secret := range []string{pool.String(), l.ID().String()} {
@@ -238,6 +240,10 @@ func TestNoSecretsInBucket(t *testing.T) {
 			}
 		}
 	}
+}
+
+func slotKey(pool uuid.UUID, position int) entry.Key {
+	return entry.Key{Kind: entry.Slot, Pool: poolHash(pool), N: position}
 }
 
 type lockedBuffer struct {

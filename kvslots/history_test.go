@@ -1,6 +1,7 @@
 package kvslots
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -15,7 +16,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -40,12 +43,13 @@ type history struct {
 	lagging  bool
 }
 
-// phantom is a claim that was withdrawn though others may have taken it for
-// good: for a moment they count one more. Nobody was told of it.
+// phantom is a borrow whose claims may have been withdrawn though others had
+// taken them for good: for a moment they count one more. No client was told.
 type phantom struct {
-	pool int
-	op   *borrow
-	end  time.Time
+	pool       int
+	lease      entry.Hash
+	granted    bool
+	begin, end time.Time
 }
 
 // recorded is a lease that a client was given.
@@ -135,8 +139,12 @@ func (c *client) run(ctx context.Context, until time.Time) {
 func (c *client) register(ctx context.Context, pool int) {
 	in := input{kind: opRegister, pool: pool, count: c.rand.IntN(modelSlots)}
 	call := time.Now()
-	state, exact, err := c.store.bucket.register(ctx, poolHash(c.pools[pool]), in.count)
-	c.add(c.id, call, time.Now(), in, output{outcome: outcomeOf(c.t, err), state: state, later: !exact})
+	state, err := c.store.Register(ctx, c.pools[pool], in.count)
+	end := time.Now()
+	c.add(c.id, call, end, in, output{outcome: outcomeOf(c.t, err)})
+	if err == nil && state.InUse > 0 { // it is of a later instant; without leases, the pool may be deleted by then
+		c.add(c.id, call, end, input{kind: opInspect, pool: pool}, output{state: state})
+	}
 }
 
 func (c *client) inspect(ctx context.Context, pool int) {
@@ -163,11 +171,11 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	in := input{kind: opBorrow, pool: pool, lease: c.next()}
 	call := time.Now()
 	id := uuid.New() // not Store.Borrow, to know the lease of one who gives up
-	op := &borrow{pool: poolHash(c.pools[pool]), lease: id, hash: leaseHash(id), ttl: ttl, wait: wait}
-	l, err := c.store.bucket.borrow(ctx, op)
+	a, err := c.store.bucket.Do(ctx, peer.Borrow{Pool: poolHash(c.pools[pool]), Lease: leaseHash(id), TTL: ttl, Wait: wait})
 	end := time.Now()
 	out := output{outcome: outcomeOf(c.t, err)}
 	if err == nil {
+		l := c.store.lease(c.pools[pool], id, a.Grant)
 		out.position, out.fence = l.Position(), l.Fence()
 		r := &recorded{lease: l, pool: pool, number: in.lease, ends: l.ExpiresAt()}
 		c.held = append(c.held, r)
@@ -176,13 +184,9 @@ func (c *client) borrow(ctx context.Context, pool int) {
 		c.mu.Unlock()
 	}
 	c.add(c.id, call, end, in, out)
-	c.phantom(op, pool, end)
-}
-
-func (c *client) phantom(op *borrow, pool int, end time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.phantoms = append(c.phantoms, phantom{pool, op, end})
+	c.phantoms = append(c.phantoms, phantom{pool, leaseHash(id), err == nil, call, end})
 }
 
 func (c *client) pick() *recorded {
@@ -235,9 +239,11 @@ func (c *client) renew(ctx context.Context) {
 
 // expiries adds what time did: each lease may end at its time at the earliest,
 // and has ended by the time its slot was seen free, or taken by another.
-func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
+func (h *history) expiries(observed *observer, end time.Time) {
+	observed.mu.Lock()
+	defer observed.mu.Unlock()
 	for _, r := range h.leases {
-		by, ok := observed[leaseHash(r.lease.ID())]
+		by, ok := observed.ended[leaseHash(r.lease.ID())]
 		if ok && by.Before(r.ends) {
 			continue // ended by a call
 		}
@@ -250,42 +256,94 @@ func (h *history) expiries(observed map[entry.Hash]time.Time, end time.Time) {
 		if h.lagging {
 			break // the model allows for them
 		}
-		by := p.op.cleared
-		if by.IsZero() {
+		claims, by := observed.claims[p.lease], p.end
+		if p.granted {
+			claims-- // the one that was good
+		} else if ended, ok := observed.ended[p.lease]; ok {
+			by = ended
+		} else {
 			by = p.end.Add(2 * time.Second)
 		}
-		for range p.op.unsure {
+		for range claims {
 			h.number++
-			h.add(-h.number, p.op.tried, by, input{kind: opTake, pool: p.pool, lease: h.number}, output{})
-			h.add(-1<<20-h.number, p.op.tried, by, input{kind: opPhantom, pool: p.pool, lease: h.number}, output{})
+			h.add(-h.number, p.begin, by, input{kind: opTake, pool: p.pool, lease: h.number}, output{})
+			h.add(-1<<20-h.number, p.begin, by, input{kind: opPhantom, pool: p.pool, lease: h.number}, output{})
 		}
 	}
 }
 
-// observer watches the bucket on its own, and notes when each lease was last
-// seen to end.
+// observer watches the bucket on its own. It counts the claims of each lease that
+// were written, and notes when the lease was last seen to end.
+//
+// A consumer skips what is overwritten at once, so the claims are seen as they are
+// published, and their answers as they are sent.
 type observer struct {
-	mu    sync.Mutex
-	holds map[string]entry.Hash
-	ended map[entry.Hash]time.Time
+	mu      sync.Mutex
+	holds   map[string]entry.Hash
+	claims  map[entry.Hash]int
+	sent    map[string]entry.Hash // claims, by the subject of their answer
+	written map[string]struct{}   // subjects of answers that came before their claims
+	ended   map[entry.Hash]time.Time
 }
 
 func observe(t *testing.T, nc *nats.Conn) *observer {
 	t.Helper()
-	o := &observer{holds: map[string]entry.Hash{}, ended: map[entry.Hash]time.Time{}}
+	o := &observer{
+		holds: map[string]entry.Hash{}, claims: map[entry.Hash]int{}, ended: map[entry.Hash]time.Time{},
+		sent: map[string]entry.Hash{}, written: map[string]struct{}{},
+	}
 	js, err := nc.JetStream()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = js.Subscribe(subjectPrefix+"p.*.s.*", o.see, nats.OrderedConsumer())
-	if err != nil {
+	const slots = bucket.SubjectPrefix + "p.*.s.*"
+	if _, err := js.Subscribe(slots, o.see, nats.OrderedConsumer()); err != nil {
+		t.Fatal(err)
+	}
+	for subject, take := range map[string]nats.MsgHandler{slots: o.claimed, nats.InboxPrefix + ">": o.answered} {
+		sub, err := nc.Subscribe(subject, take)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = sub.SetPendingLimits(-1, -1)
+	}
+	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
+func (o *observer) claimed(m *nats.Msg) {
+	e := entry.Parse(strings.TrimPrefix(m.Subject, bucket.SubjectPrefix), 0, time.Time{}, m.Header.Get, m.Data)
+	if e.Marker || e.Slot.Lease.IsZero() || e.Slot.Fence != 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, ok := o.written[m.Reply]; ok {
+		delete(o.written, m.Reply)
+		o.claims[e.Slot.Lease]++
+	} else {
+		o.sent[m.Reply] = e.Slot.Lease
+	}
+}
+
+func (o *observer) answered(m *nats.Msg) {
+	if !bytes.HasPrefix(m.Data, []byte(`{"stream":"`+bucket.StreamName+`","seq":`)) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if lease, ok := o.sent[m.Subject]; ok {
+		delete(o.sent, m.Subject)
+		o.claims[lease]++
+	} else {
+		o.written[m.Subject] = struct{}{}
+	}
+}
+
 func (o *observer) see(m *nats.Msg) {
-	e := entry.Parse(strings.TrimPrefix(m.Subject, subjectPrefix), 0, time.Time{}, m.Header.Get, m.Data)
+	e := entry.Parse(strings.TrimPrefix(m.Subject, bucket.SubjectPrefix), 0, time.Time{}, m.Header.Get, m.Data)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if was, ok := o.holds[m.Subject]; ok && was != e.Slot.Lease {
@@ -299,7 +357,7 @@ type setting struct {
 	peers, clients, pools int
 	replicas              int
 	connect               func(peer int) *nats.Conn // nil: to a server of the test's own
-	hook                  func(peer int, r *rand.Rand) hook
+	hook                  func(peer int, r *rand.Rand) bucket.Hook
 	disturb               func(ctx context.Context, stores []*Store, r *rand.Rand)
 }
 
@@ -311,7 +369,7 @@ func runHistory(t *testing.T, set setting) {
 	}
 	var stores []*Store
 	for i := range set.peers {
-		var between hook
+		var between bucket.Hook
 		if set.hook != nil {
 			between = set.hook(i, rand.New(rand.NewPCG(*historySeed, uint64(1000+i))))
 		}
@@ -340,9 +398,7 @@ func runHistory(t *testing.T, set setting) {
 	wg.Wait()
 	stop()
 	nothingLeft(t, h, stores)
-	watched.mu.Lock()
-	h.expiries(watched.ended, time.Now())
-	watched.mu.Unlock()
+	h.expiries(watched, time.Now())
 
 	outcomes := map[string]int{}
 	for _, op := range h.ops {
@@ -350,7 +406,7 @@ func runHistory(t *testing.T, set setting) {
 	}
 	t.Logf("%d operations %v", len(h.ops), outcomes)
 	for i, s := range stores {
-		t.Logf("peer %d: %+v", i, s.bucket.stats)
+		t.Logf("peer %d: %+v", i, s.bucket.Counters())
 	}
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(modelOfPools, h.ops, *checkTime)
@@ -374,7 +430,7 @@ func nothingLeft(t *testing.T, h *history, stores []*Store) {
 	defer func() {
 		if t.Failed() {
 			for _, s := range stores {
-				t.Log(s.bucket.dump())
+				t.Log(remains(s), s.bucket.Counters())
 			}
 		}
 	}()
@@ -387,16 +443,7 @@ func nothingLeft(t *testing.T, h *history, stores []*Store) {
 		}
 	}
 	for _, s := range stores {
-		eventually(t, "a peer is at rest", func() bool {
-			s.bucket.mu.Lock()
-			defer s.bucket.mu.Unlock()
-			for _, lp := range s.bucket.locals {
-				if len(lp.all())+len(lp.flight.Claims)+len(lp.flight.Purges) > 0 {
-					return false
-				}
-			}
-			return s.bucket.releases == 0 && len(s.bucket.orphans) == 0
-		})
+		eventually(t, "a peer is at rest", func() bool { return remains(s) == "" })
 	}
 }
 

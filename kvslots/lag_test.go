@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
 // lag holds a watch back for random times. What was overwritten while it was
@@ -68,7 +70,7 @@ func (l *lag) release() {
 func TestLaggingViews(t *testing.T) {
 	runHistory(t, setting{
 		peers: 3, clients: 30, pools: 30,
-		hook: func(peer int, r *rand.Rand) hook {
+		hook: func(peer int, r *rand.Rand) bucket.Hook {
 			if peer == 0 {
 				return nil
 			}
@@ -81,11 +83,7 @@ func TestLaggingViews(t *testing.T) {
 					return
 				case <-time.After(time.Duration(300+r.IntN(700)) * time.Millisecond):
 				}
-				b := stores[r.IntN(len(stores))].bucket
-				b.mu.Lock()
-				w := b.watch
-				b.mu.Unlock()
-				b.breakWatch(w)
+				stores[r.IntN(len(stores))].bucket.BreakWatch()
 			}
 		},
 	})

@@ -19,8 +19,7 @@ type lender interface {
 // watcher is a lender that sees a lease end before its time: because it was
 // returned elsewhere, say, or its pool was deleted.
 type watcher interface {
-	watch(l *Lease)
-	unwatch(l *Lease)
+	follow(l *Lease) (stop func())
 }
 
 // Lease is one held slot. Its methods may be called from several goroutines.
@@ -36,11 +35,9 @@ type Lease struct {
 	deadline time.Time
 	done     chan struct{} // made by the first Done
 	timer    *time.Timer   // ends it at the deadline, once there is a done
+	unfollow func()        // set by the first Done
 	ended    bool
 }
-
-// noLease is the id of a lease that goes by another name: a token.
-var noLease uuid.UUID
 
 // newLease is a lease that was granted, or renewed, at the instant now.
 func newLease(by lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
@@ -81,21 +78,37 @@ func (l *Lease) ExpiresAt() time.Time {
 // when a renewal is refused, and, with a Store, as soon as the Store sees that
 // it was returned or its pool deleted elsewhere. It is never opened again.
 func (l *Lease) Done() <-chan struct{} {
+	done, first := l.makeDone()
+	w, ok := l.lender.(watcher)
+	if !first || !ok {
+		return done
+	}
+	stop := w.follow(l) // not under our lock: it may end the lease at once
+	l.mu.Lock()
+	l.unfollow = stop
+	ended := l.ended
+	l.mu.Unlock()
+	if ended {
+		stop()
+	}
+	return done
+}
+
+// makeDone makes the channel, and reports whether the end of the lease has to be
+// followed from now on.
+func (l *Lease) makeDone() (done <-chan struct{}, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.done != nil {
-		return l.done
+		return l.done, false
 	}
 	l.done = make(chan struct{})
 	if l.ended {
 		close(l.done)
-		return l.done
+		return l.done, false
 	}
 	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
-	if w, ok := l.lender.(watcher); ok {
-		go w.watch(l) // not under our lock
-	}
-	return l.done
+	return l.done, true
 }
 
 // Return gives the slot back before its time, even when ctx has ended: see
@@ -144,16 +157,19 @@ func (l *Lease) expire() {
 // end closes Done.
 func (l *Lease) end() {
 	l.mu.Lock()
-	already := l.ended
+	if l.ended {
+		l.mu.Unlock()
+		return
+	}
 	l.ended = true
-	if !already && l.done != nil {
+	if l.done != nil {
 		l.timer.Stop()
 		close(l.done)
 	}
-	watched := l.done != nil
+	stop := l.unfollow
 	l.mu.Unlock()
-	if w, ok := l.lender.(watcher); ok && watched && !already {
-		go w.unwatch(l)
+	if stop != nil {
+		stop()
 	}
 }
 

@@ -22,8 +22,20 @@ const (
 	// limiterPatience is how long a request is repeated for.
 	limiterPatience = 6 * time.Second
 
-	// codeDuplicate says that a message with the same id is being written.
+	// Error codes of JetStream (ADR-7). codeInFlight says that some write to the
+	// key is in flight, codeDuplicate that a message with the same id is.
+	codeConflict  = 10071
+	codeInFlight  = 10164
 	codeDuplicate = 10158
+)
+
+// What can become of a write that was not acknowledged.
+var (
+	errConflict = errors.New("another revision is there")      // certainly not written
+	errInFlight = errors.New("another write is in flight")     // certainly not written
+	errNotSent  = errors.New("no server took the write")       // certainly not written
+	errRefused  = errors.New("the stream refused")             // certainly not written
+	errUnknown  = errors.New("the write was not acknowledged") // written, not written, or still to be written
 )
 
 // claim writes a slot where nothing is. When something is there, it returns
@@ -36,7 +48,7 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 	m := nats.NewMsg(l.prefix + slot)
 	m.Data = []byte(jid)
 	m.Header.Set(entry.HeaderExpected, "0")
-	m.Header.Set(entry.HeaderTTL, entry.FormatLife(duration))
+	m.Header.Set(entry.HeaderTTL, entry.FormatTTL(duration))
 	m.Header.Set(nats.MsgIdHdr, uuid.NewString())
 
 	began, unsure := time.Now(), false

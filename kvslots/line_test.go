@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -86,9 +90,7 @@ func TestNoHerd(t *testing.T) {
 func claims(peers []*Store) uint64 {
 	var n uint64
 	for _, s := range peers {
-		s.bucket.mu.Lock()
-		n += s.bucket.stats.claims
-		s.bucket.mu.Unlock()
+		n += s.bucket.Counters().Claims
 	}
 	return n
 }
@@ -148,7 +150,17 @@ func TestStalledPeer(t *testing.T) {
 // A peer whose presence was purged while it stood still gives its waiters new
 // tickets, in their order.
 func TestPresenceLost(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	srv := kvslotstest.Start(t, "")
+	nc := srv.Connect()
+	peers := openPeers(t, srv, 1)
+	first := presences(t, nc)
+	peers = append(peers, openPeers(t, srv, 1)...)
+	var lost bucket.Stored
+	for key, stored := range presences(t, nc) {
+		if _, known := first[key]; !known {
+			lost = stored
+		}
+	}
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[0], pool)
 	const waiters = 20
@@ -172,20 +184,17 @@ func TestPresenceLost(t *testing.T) {
 			return err == nil && state.Waiting == i+1
 		})
 	}
-	b := peers[1].bucket
-	b.mu.Lock()
-	lost := b.self
-	b.mu.Unlock()
-	other := peers[0].bucket
-	other.mu.Lock()
-	other.release(lost.key(), lost.revision, 0, nil)
-	other.mu.Unlock()
+	purge := nats.NewMsg(bucket.SubjectPrefix + lost.Key)
+	purge.Header.Set(entry.HeaderOperation, "PURGE")
+	purge.Header.Set(entry.HeaderTTL, "120s")
+	if err := nc.PublishMsg(purge); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "there is another presence, with all tickets", func() bool {
-		b.mu.Lock()
-		again := b.self.id != lost.id && b.self.revision != 0
-		b.mu.Unlock()
+		now := presences(t, nc)
+		_, still := now[lost.Key]
 		state, err := peers[0].Inspect(t.Context(), pool)
-		return again && err == nil && state.Waiting == waiters
+		return !still && len(now) == 2 && err == nil && state.Waiting == waiters
 	})
 	mustReturn(t, peers[0], pool, l)
 	wg.Wait()
@@ -194,4 +203,16 @@ func TestPresenceLost(t *testing.T) {
 			t.Fatalf("waiter %d was served as number %d: %v", who, i, served)
 		}
 	}
+}
+
+// presences are the sessions of the peers, by key.
+func presences(t *testing.T, nc *nats.Conn) map[string]bucket.Stored {
+	t.Helper()
+	found := map[string]bucket.Stored{}
+	for _, m := range everything(t, nc) {
+		if m.Entry.Key.Kind == entry.Session && !m.Entry.Marker && m.Entry.Session.Kind == entry.SessionPeer {
+			found[m.Key] = m
+		}
+	}
+	return found
 }

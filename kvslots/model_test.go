@@ -2,6 +2,7 @@ package kvslots
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -53,7 +54,6 @@ const (
 type output struct {
 	outcome  outcome
 	state    State
-	later    bool // the state is of a later instant
 	position int
 	fence    uint64
 }
@@ -63,6 +63,7 @@ type poolModel struct {
 	count      int
 	holder     [modelSlots]int    // 0: free
 	fence      [modelSlots]uint64 // the highest that was ever given out
+	phantoms   [4]int             // claims that will be withdrawn and are counted, the first ones not 0
 }
 
 func (p poolModel) inUse() int {
@@ -72,22 +73,25 @@ func (p poolModel) inUse() int {
 			n++
 		}
 	}
-	return n
-}
-
-func (p poolModel) lowestFree() int {
-	for i, h := range p.holder {
-		if h == 0 {
-			return i
+	for _, lease := range p.phantoms {
+		if lease != 0 {
+			n++
 		}
 	}
-	return modelSlots
+	return n
 }
 
 func (p poolModel) without(lease int) (poolModel, bool) {
 	for i, h := range p.holder {
 		if h == lease {
 			p.holder[i] = 0
+			return p, true
+		}
+	}
+	for i, other := range p.phantoms {
+		if other == lease {
+			copy(p.phantoms[i:], p.phantoms[i+1:])
+			p.phantoms[len(p.phantoms)-1] = 0
 			return p, true
 		}
 	}
@@ -116,7 +120,7 @@ func (p poolModel) step(in input, out output) []poolModel {
 	switch in.kind {
 	case opRegister:
 		p.registered, p.count = true, in.count
-		return may(out.later || agrees(p), p)
+		return may(true, p)
 	case opInspect:
 		if out.outcome == noPool {
 			return may(!p.registered, p)
@@ -148,8 +152,11 @@ func (p poolModel) step(in input, out output) []poolModel {
 	return nil
 }
 
+// borrow does not look for the lowest position: a ticket that stands in the line
+// has that to itself, and the next borrower has the one above it, also when the
+// ticket's caller has just given up.
 func (p poolModel) borrow(in input, out output) []poolModel {
-	i := p.lowestFree()
+	i := out.position
 	switch out.outcome {
 	case noPool:
 		if !p.registered {
@@ -160,10 +167,7 @@ func (p poolModel) borrow(in input, out output) []poolModel {
 			return []poolModel{p}
 		}
 	case done:
-		if in.lagging {
-			i = out.position
-		}
-		if p.canBorrow() && p.holder[out.position] == 0 && i == out.position && out.fence > p.fence[i] {
+		if p.canBorrow() && p.holder[i] == 0 && out.fence > p.fence[i] {
 			p.holder[i], p.fence[i] = in.lease, out.fence
 			return []poolModel{p}
 		}
@@ -190,8 +194,8 @@ func (p poolModel) either(in input, without poolModel) []poolModel {
 // take is a claim that nobody was told of; it may have been seen or not.
 func (p poolModel) take(lease int) []poolModel {
 	after := []poolModel{p}
-	if p.canBorrow() {
-		p.holder[p.lowestFree()] = lease
+	if i := slices.Index(p.phantoms[:], 0); i >= 0 && p.canBorrow() {
+		p.phantoms[i] = lease
 		after = append(after, p)
 	}
 	return after
@@ -271,7 +275,7 @@ func explain(history []porcupine.Operation) string {
 		sort.Slice(order, func(i, j int) bool { return part[order[i]].Call < part[order[j]].Call })
 		for _, i := range order {
 			op := part[i]
-			if op.Return < stuck-2000e6 || op.Call > stuck+5e6 {
+			if op.Return < stuck-2000e6 || op.Call > stuck+20e6 {
 				continue
 			}
 			mark := " "

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -68,22 +68,18 @@ func arrive(ctx context.Context, t testing.TB, peers []*Store, at int, session s
 			defer close(w.done)
 			w.grant, w.err = w.at.Wait(ctx, session, r, time.Minute)
 		}()
-		eventually(t, "it waits", func() bool { return w.at.bucket.awaited(r.hash(), sessionHash(session)) })
+		eventually(t, "it waits", func() bool { return awaited(w.at, r, session) })
 	}
 	inLine(t, peers[(at+2)%len(peers)], r, n)
 	return w
 }
 
-// awaited tells whether a session is in Wait.
-func (b *bucket) awaited(pool, session entry.Hash) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for w := range b.awaits[pool] {
-		if w.session == session {
-			return true
-		}
-	}
-	return false
+// awaited reports whether a session is in Wait.
+func awaited(s *Store, r Resource, session string) bool {
+	return s.bucket.Asked(func(request peer.Request) bool {
+		await, ok := request.(peer.Await)
+		return ok && await.Pool == r.hash() && await.Session == sessionHash(session)
+	})
 }
 
 // inLine waits until n wait for it.

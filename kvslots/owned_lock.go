@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 const (
@@ -18,6 +18,10 @@ const (
 
 	// MaxOwner is the longest owner of such a lock, in bytes.
 	MaxOwner = entry.MaxLabel
+
+	// ownedDialect is the namespace of these locks. It keeps them apart from the
+	// locks of sessions.
+	ownedDialect = "forrst"
 )
 
 // OwnedLock is one acquisition of a lock by LockOwned.
@@ -44,11 +48,8 @@ type OwnedLock struct {
 // The errors are ErrNoSlot (not in that time), ErrMaxLocks, ErrMaxWaiters,
 // ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with.
 func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*OwnedLock, error) {
-	switch {
-	case ttl < time.Second:
-		return nil, &RangeError{"ttl", "at least 1 second"}
-	case wait < 0:
-		return nil, &RangeError{"wait", "at least 0 seconds"}
+	if err := checkTimes(ttl, wait); err != nil {
+		return nil, err
 	}
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
 		return nil, err
@@ -56,17 +57,17 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	op := &borrow{
-		pool: ownedHash(name), hash: randomHash(), ttl: min(ttl, s.cfg.MaxTTL), wait: min(wait, s.cfg.MaxWait),
-		label: owner, owner: ownerHash(owner), naming: Lock(name).naming(entry.Hash{}),
-	}
-	lease, err := s.bucketOf(op.pool).borrow(ctx, op)
+	lease := randomHash()
+	a, err := s.bucket.Do(ctx, peer.Acquire{
+		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
+		Lease:    lease, Owner: owner, TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &OwnedLock{
-		Name: name, Owner: owner, lease: op.hash,
-		Fence: lease.Fence(), TTL: lease.TTL(), ExpiresAt: lease.ExpiresAt(),
+		Name: name, Owner: owner, Fence: a.Grant.Fence, TTL: a.Grant.TTL,
+		ExpiresAt: s.bucket.Time(a.Grant.At).Add(a.Grant.TTL), lease: lease,
 	}, nil
 }
 
@@ -80,23 +81,19 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 func (s *Store) UnlockOwned(ctx context.Context, lock *OwnedLock) (bool, error) {
 	ctx, cancel := returning(ctx)
 	defer cancel()
-	pool := ownedHash(lock.Name)
-	err := s.bucketOf(pool).endOwned(ctx, pool, ownerHash(lock.Owner), func(slot *rules.Slot) error {
-		if slot == nil || slot.Value.Lease != lock.lease {
-			return ErrNotHeld
-		}
-		return nil
-	})
-	if errors.Is(err, ErrNotHeld) {
+	a, err := s.bucket.Do(ctx, peer.Return{Held: peer.Held{
+		Pool: ownedHash(lock.Name), Lease: lock.lease, Named: true, Lock: true, Fence: lock.Fence,
+	}})
+	if errors.Is(err, ErrNoPool) {
 		return false, nil
 	}
-	return err == nil, err
+	return a.Returned, err
 }
 
 // ReleaseOwned releases a lock that the owner holds, from any peer.
 //
 // The call goes through whatever ctx says, for ReturnTimeout at most. The errors
-// are ErrNotHeld (nobody holds the lock), ErrNotOwner, ErrAlreadyReleased,
+// are ErrNotHeld (no owner holds the lock), ErrNotOwner, ErrAlreadyReleased,
 // ErrUnavailable, ErrClosed and a *RangeError. After ErrUnavailable it may have been
 // released or not; the call may be repeated.
 func (s *Store) ReleaseOwned(ctx context.Context, name, owner string) error {
@@ -105,22 +102,11 @@ func (s *Store) ReleaseOwned(ctx context.Context, name, owner string) error {
 	}
 	ctx, cancel := returning(ctx)
 	defer cancel()
-	pool, by := ownedHash(name), ownerHash(owner)
-	b := s.bucketOf(pool)
-	return b.endOwned(ctx, pool, by, func(slot *rules.Slot) error {
-		switch {
-		case slot != nil && slot.Value.Label == owner:
-			return nil
-		case b.world.ReleasedBy(pool, by, b.now()):
-			return ErrAlreadyReleased
-		case slot != nil:
-			return ErrNotOwner
-		}
-		return ErrNotHeld
-	})
+	_, err := s.bucket.Do(ctx, peer.ReleaseOwned{Pool: ownedHash(name), Owner: owner})
+	return err
 }
 
-// ForceRelease releases a lock whoever holds it.
+// ForceRelease releases a lock, whichever owner holds it.
 //
 // The call goes through whatever ctx says, for ReturnTimeout at most. The errors
 // are ErrNotHeld, ErrUnavailable, ErrClosed and a *RangeError.
@@ -130,13 +116,8 @@ func (s *Store) ForceRelease(ctx context.Context, name string) error {
 	}
 	ctx, cancel := returning(ctx)
 	defer cancel()
-	pool := ownedHash(name)
-	return s.bucketOf(pool).endOwned(ctx, pool, entry.Hash{}, func(slot *rules.Slot) error {
-		if slot == nil {
-			return ErrNotHeld
-		}
-		return nil
-	})
+	_, err := s.bucket.Do(ctx, peer.ReleaseOwned{Pool: ownedHash(name), Force: true})
+	return err
 }
 
 // OwnedStatus is what is known of a lock that LockOwned takes.
@@ -153,105 +134,22 @@ type OwnedStatus struct {
 // call and its return.
 //
 // The errors are ErrUnavailable, ErrClosed, a *RangeError and what ctx ends with.
-func (s *Store) OwnedStatus(ctx context.Context, name string) (status OwnedStatus, err error) {
+func (s *Store) OwnedStatus(ctx context.Context, name string) (OwnedStatus, error) {
 	if err := checkOwnedName(name); err != nil {
 		return OwnedStatus{}, err
 	}
-	pool := ownedHash(name)
-	b := s.bucketOf(pool)
-	err = b.ask(ctx, func() bool {
-		slot, doubtful := b.ownedSlot(pool)
-		if doubtful {
-			return false
-		}
-		if slot != nil {
-			status = b.ownedStatus(slot)
-		}
-		return true
-	})
-	return status, err
-}
-
-func (b *bucket) ownedStatus(slot *rules.Slot) OwnedStatus {
-	now := b.now()
+	a, err := s.bucket.Do(ctx, peer.InspectOwned{Pool: ownedHash(name)})
+	if errors.Is(err, ErrNotHeld) {
+		return OwnedStatus{}, nil
+	}
+	if err != nil {
+		return OwnedStatus{}, err
+	}
+	now := time.Now()
 	return OwnedStatus{
-		Held: true, Owner: slot.Value.Label, Fence: slot.Fence,
-		AcquiredAt: b.origin.Add(time.Duration(slot.Granted())),
-		ExpiresAt:  b.origin.Add(time.Duration(slot.EndsAt())),
-		ExpiresIn:  max(0, slot.EndsAt().Sub(now)),
-	}
-}
-
-// ownedSlot is the slot of a lock that is held, or nil. It is doubtful while the
-// claim in it may yet be withdrawn.
-func (b *bucket) ownedSlot(pool entry.Hash) (slot *rules.Slot, doubtful bool) {
-	slot = slotOf(b.world.Pool(pool), 0)
-	if slot == nil || !slot.Live() {
-		return nil, false
-	}
-	return slot, slot.InDoubt(b.now())
-}
-
-// endOwned purges the slot of a lock by compare-and-swap on the revision that
-// judge, which is called under the lock, has approved of. A refusal of judge's is
-// believed only when the view is as new as the call. by is the owner that is to be
-// remembered for the release, if any.
-func (b *bucket) endOwned(ctx context.Context, pool, by entry.Hash, judge func(*rules.Slot) error) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	for {
-		h, err := b.findOwned(ctx, pool, judge)
-		if err != nil {
-			return err
-		}
-		m := purge(h.key, h.revision, h.value.Ticket)
-		if !by.IsZero() {
-			m.Header.Set(entry.HeaderOwner, by.String())
-		}
-		b.mu.Lock()
-		b.purging(h.key, h.revision)
-		b.mu.Unlock()
-		a, err := b.put1(ctx, m)
-		if err != nil || a.err != nil {
-			b.purged(h.key, h.revision, ack{err: errNotSent})
-		}
-		switch {
-		case err != nil:
-			return err
-		case a.err == nil:
-			// It is released, whether or not the view gets to see that in time.
-			_ = b.askAt(ctx, a.revision, func() bool { return true })
-			return nil
-		}
-		if err := b.afterConflict(ctx, pool, a); err != nil {
-			return err
-		}
-	}
-}
-
-// findOwned returns the slot of a lock if judge approves of it.
-func (b *bucket) findOwned(ctx context.Context, pool entry.Hash, judge func(*rules.Slot) error) (h held, err error) {
-	look := func() (doubtful bool) {
-		slot, doubtful := b.ownedSlot(pool)
-		if err = judge(slot); err == nil {
-			h = held{key: slotKey(pool, slot.Position), revision: slot.Revision, value: slot.Value}
-		}
-		return doubtful
-	}
-	b.mu.Lock()
-	if b.closing {
-		b.mu.Unlock()
-		return held{}, ErrClosed
-	}
-	doubtful := look()
-	b.mu.Unlock()
-	if err == nil && !doubtful {
-		return h, nil
-	}
-	if failed := b.ask(ctx, func() bool { return !look() }); failed != nil {
-		return held{}, failed
-	}
-	return h, err
+		Held: true, Owner: a.Owned.Owner, Fence: a.Owned.Fence,
+		AcquiredAt: now.Add(-a.Owned.Age), ExpiresAt: now.Add(a.Owned.EndsIn), ExpiresIn: a.Owned.EndsIn,
+	}, nil
 }
 
 func checkOwnedName(name string) error {
@@ -268,11 +166,7 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// ownedHash is the pool of a lock that LockOwned takes. Its domain keeps it apart
-// from the locks of sessions.
-func ownedHash(name string) entry.Hash { return entry.HashOf("forrst", name) }
-
-// isOwned reports whether a named pool is such a lock.
-func isOwned(p *rules.Pool) bool { return p.ID == ownedHash(p.Naming().Name) }
+// ownedHash is the pool of a lock that LockOwned takes.
+func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
 
 func ownerHash(owner string) entry.Hash { return entry.HashOf("owner", owner) }

@@ -1,7 +1,6 @@
 package kvslots
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -177,23 +176,5 @@ func TestOwnedRanges(t *testing.T) {
 	longest := lockOwned(t, s, strings.Repeat("x", MaxOwnedName), strings.Repeat("ö", MaxOwner/2), time.Second, 0)
 	if released, err := s.UnlockOwned(ctx, longest); !released || err != nil {
 		t.Error(released, err)
-	}
-}
-
-func TestOwnedLockReleasesWhateverTheContext(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, release := range map[string]func(*OwnedLock) error{
-		"unlock":  func(l *OwnedLock) error { _, err := s.UnlockOwned(ended, l); return err },
-		"release": func(l *OwnedLock) error { return s.ReleaseOwned(ended, l.Name, l.Owner) },
-		"force":   func(l *OwnedLock) error { return s.ForceRelease(ended, l.Name) },
-	} {
-		if err := release(lockOwned(t, s, name, "ann", time.Minute, 0)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if status, err := s.OwnedStatus(t.Context(), name); err != nil || status.Held {
-			t.Errorf("%s: %+v, %v", name, status, err)
-		}
 	}
 }

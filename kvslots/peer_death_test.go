@@ -81,6 +81,8 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
+	observer := srv.Connect()
+	others := presences(t, observer)
 	dying, nc := mortal(t, srv)
 	ctx := t.Context()
 	session, other := newSession(t, dying, 3*time.Second), newSession(t, peers[0], time.Minute)
@@ -89,10 +91,6 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 	if !at || err != nil {
 		t.Fatal(at, err)
 	}
-	presence := dying.bucket
-	presence.mu.Lock()
-	self := presence.self.id
-	presence.mu.Unlock()
 	nc.Close()
 	pings := func() {
 		if err := peers[1].Ping(ctx, session); err != nil {
@@ -102,10 +100,7 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 	pings()
 	eventually(t, "the dead peer's presence ends", func() bool {
 		pings()
-		b := peers[0].bucket
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return !b.alive(self)
+		return len(presences(t, observer)) == len(others)
 	})
 	_, err = peers[0].Acquire(ctx, other, Lock("l"), time.Minute, 0)
 	wantErr(t, err, ErrNoSlot)
@@ -155,9 +150,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 		waits <- err
 	}()
 	eventually(t, "it waits", func() bool {
-		s.bucket.mu.Lock()
-		defer s.bucket.mu.Unlock()
-		return len(s.bucket.awaits) == 1
+		return awaited(s, Lock("k"), sessions[1])
 	})
 	_ = s.Close(ctx)
 	wantErr(t, <-waits, ErrClosed)

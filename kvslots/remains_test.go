@@ -2,13 +2,14 @@ package kvslots
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -30,14 +31,14 @@ func noRemains(t *testing.T, srv *kvslotstest.Server, stores ...*Store) {
 		if t.Failed() {
 			t.Log(strings.Join(liveKeys(t, srv.Connect()), "\n"))
 			for _, s := range stores {
-				t.Log(s.bucket.remains(), s.bucket.dump())
+				t.Log(remains(s), s.bucket.Counters())
 			}
 		}
 	}()
 	nc := srv.Connect()
 	eventually(t, "the bucket has no slot, no ticket and no client's session", func() bool { return len(liveKeys(t, nc)) == 0 })
 	for _, s := range stores {
-		eventually(t, "a peer is at rest", func() bool { return s.bucket.remains() == "" })
+		eventually(t, "a peer is at rest", func() bool { return remains(s) == "" })
 	}
 	for _, s := range stores {
 		stats, err := s.Stats(t.Context())
@@ -50,54 +51,31 @@ func noRemains(t *testing.T, srv *kvslotstest.Server, stores ...*Store) {
 // liveKeys are the slots, the tickets and the clients' sessions in the bucket.
 func liveKeys(t *testing.T, nc *nats.Conn) (keys []string) {
 	t.Helper()
-	for from := uint64(1); ; {
-		found, err := getBatch(nc, from, 1000)
+	for _, m := range everything(t, nc) {
+		kind := m.Entry.Key.Kind
+		if !m.Entry.Marker && (kind == entry.Slot || kind == entry.Ticket || kind == entry.Session && m.Entry.Session.Kind == entry.SessionClient) {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
+}
+
+// everything is what there is in the bucket.
+func everything(t *testing.T, nc *nats.Conn) (all []bucket.Stored) {
+	t.Helper()
+	for from := uint64(1); ; from = all[len(all)-1].Entry.Revision + 1 {
+		found, err := bucket.Fetch(t.Context(), nc, from, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range found {
-			key := strings.TrimPrefix(m.subject, subjectPrefix)
-			e := entry.Parse(key, m.sequence, m.at, m.header.Get, m.data)
-			kind := e.Key.Kind
-			if !e.Marker && (kind == entry.Slot || kind == entry.Ticket || kind == entry.Session && e.Session.Kind == entry.SessionClient) {
-				keys = append(keys, key)
-			}
-			from = m.sequence + 1
-		}
-		if len(found) == 0 {
-			return keys
+		if all = append(all, found...); len(found) == 0 {
+			return all
 		}
 	}
 }
 
-// remains tells what a peer has still in mind. The names of tickets that can be
-// used again do not count: they go when their markers do.
-func (b *bucket) remains() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	busy := 0
-	for _, lp := range b.locals {
-		if _, idle := b.idle[lp]; !idle || len(lp.all())+len(lp.promoting)+len(lp.fresh)+len(lp.flight.Claims)+len(lp.flight.Purges)+lp.flight.Joining > 0 {
-			busy++
-		}
-	}
-	var text strings.Builder
-	for _, part := range []struct {
-		what string
-		n    int
-	}{
-		{"locals", busy},
-		{"sessions", len(b.sessions)},
-		{"awaits", len(b.awaits)},
-		{"sessions being created", len(b.creating)},
-		{"locals with claims", len(b.claiming)},
-		{"questions", len(b.asked) + len(b.open)},
-		{"orphans", len(b.orphans)},
-		{"releases", b.releases},
-	} {
-		if part.n > 0 {
-			fmt.Fprintf(&text, "%d %s ", part.n, part.what)
-		}
-	}
-	return text.String()
+// remains is what a peer still has to do; "" for nothing.
+func remains(s *Store) (text string) {
+	s.bucket.Look(func(p *peer.Peer, _ peer.Instant) { text = p.Remains() })
+	return text
 }

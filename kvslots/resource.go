@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // MaxKey is the longest name of a lock or a semaphore, in bytes.
@@ -61,20 +62,13 @@ func (r Resource) check(limited bool) error {
 
 func blank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
 
-// naming is what the slots and tickets of the resource carry.
-func (r Resource) naming(nonce entry.Hash) entry.Naming {
-	n := entry.Naming{Name: r.Key, Limit: r.Limit, Lock: r.Kind == KindLock, Nonce: nonce}
-	if n.Lock {
-		n.Limit = 1
+// pool is the resource as its peer knows it.
+func (r Resource) pool() peer.Resource {
+	p := peer.Resource{Pool: r.hash(), Name: r.Key, Lock: r.Kind == KindLock, Limit: r.Limit}
+	if p.Lock {
+		p.Limit = 1
 	}
-	return n
-}
-
-func resourceOf(n entry.Naming) Resource {
-	if n.Lock {
-		return Lock(n.Name)
-	}
-	return Semaphore(n.Name, n.Limit)
+	return p
 }
 
 // hash is the resource's pool. A lock and a semaphore of one name are one.

@@ -6,8 +6,7 @@ import (
 )
 
 // ReturnTimeout bounds the calls that give up what is held: Return, Release and
-// EndSession, of a Store, a Client, a Lease and a Limiter, and UnlockOwned,
-// ReleaseOwned and ForceRelease of a Store. These calls ignore
+// EndSession, of a Store, a Client, a Lease and a Limiter. These calls ignore
 // the cancellation and the deadline of their context, which has usually ended
 // when `defer lease.Return(ctx)` runs: a slot that stays taken harms every other
 // caller. A call that gets no answer in that time returns ErrUnavailable.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // The range of a session's idle time.
@@ -36,11 +37,14 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 	var secret [tokenLength / 2]byte
 	_, _ = rand.Read(secret[:])
 	id = hex.EncodeToString(secret[:])
-	var from entry.Hash
-	if origin != "" {
-		from = entry.HashOf("origin", origin)
+	request := peer.CreateSession{
+		Session: sessionHash(id),
+		Idle:    idle,
 	}
-	if err := s.bucket.createSession(ctx, sessionHash(id), idle, from); err != nil {
+	if origin != "" {
+		request.Origin = entry.HashOf("origin", origin)
+	}
+	if _, err := s.bucket.Do(ctx, request); err != nil {
 		return "", err
 	}
 	return id, nil
@@ -54,7 +58,8 @@ func (s *Store) Ping(ctx context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
 	}
-	return s.bucket.ping(ctx, sessionHash(session))
+	_, err := s.bucket.Do(ctx, peer.Ping{Session: sessionHash(session)})
+	return err
 }
 
 // EndSession ends a session: what it holds is free when the call returns, and
@@ -63,13 +68,12 @@ func (s *Store) Ping(ctx context.Context, session string) error {
 //
 // The errors are ErrSessionGone, ErrUnavailable and ErrClosed. After
 // ErrUnavailable it may have ended or not; the call may be repeated.
-func (s *Store) EndSession(ctx context.Context, session string) error {
-	ctx, cancel := returning(ctx)
-	defer cancel()
+func (s *Store) EndSession(_ context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
 	}
-	return s.bucket.removeSession(ctx, sessionHash(session))
+	_, err := s.bucket.Do(context.Background(), peer.EndSession{Session: sessionHash(session)}) // the peer bounds it
+	return err
 }
 
 // Acquire takes a lock, or a slot of a semaphore, for a session under a lease of
@@ -81,54 +85,54 @@ func (s *Store) EndSession(ctx context.Context, session string) error {
 // ErrMaxLocks, ErrMaxWaiters, ErrUnavailable, ErrClosed, a *RangeError, and what
 // ctx ends with.
 func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) (Grant, error) {
-	if wait < 0 {
-		return Grant{}, &RangeError{"wait", "at least 0 seconds"}
+	if err := s.checkLending(ctx, session, r, ttl, wait); err != nil {
+		return Grant{}, err
 	}
-	return s.lend(ctx, session, r, ttl, min(wait, s.cfg.MaxWait), waits)
+	nonce, half := newSecret(session)
+	a, err := s.bucket.Do(ctx, peer.Acquire{
+		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+	})
+	if err != nil {
+		return Grant{}, err
+	}
+	return newGrant(a.Grant, half), nil
 }
 
 // Enqueue takes it at once if it can be had; acquired is true then. If not, the
 // session joins the line, and has its place there until it ends or a Wait
-// returns, for a day at most. When its turn comes it holds the lease, whether it
-// waits or not.
+// returns. When its turn comes it holds the lease, whether it waits or not.
 //
 // The errors are ErrAlreadyEnqueued, and those of Acquire but for ErrNoSlot.
 func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration) (g Grant, acquired bool, err error) {
-	g, err = s.lend(ctx, session, r, ttl, 0, enqueues)
-	return g, g.Token != "", err
+	if err := s.checkLending(ctx, session, r, ttl, 0); err != nil {
+		return Grant{}, false, err
+	}
+	nonce, half := newSecret(session)
+	a, err := s.bucket.Do(ctx, peer.Enqueue{
+		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
+		TTL: min(ttl, s.cfg.MaxTTL),
+	})
+	if err != nil || a.Queued {
+		return Grant{}, false, err
+	}
+	return newGrant(a.Grant, half), true, nil
 }
 
-func (s *Store) lend(ctx context.Context, session string, r Resource, ttl, wait time.Duration, how manner) (Grant, error) {
-	if ttl < time.Second {
-		return Grant{}, &RangeError{"ttl", "at least 1 second"}
+func (s *Store) checkLending(ctx context.Context, session string, r Resource, ttl, wait time.Duration) error {
+	if err := checkTimes(ttl, wait); err != nil {
+		return err
 	}
 	if err := r.check(true); err != nil {
-		return Grant{}, err
+		return err
 	}
 	if err := context.Cause(ctx); err != nil {
-		return Grant{}, err
+		return err
 	}
 	if !isHex(session) {
-		return Grant{}, ErrSessionGone
+		return ErrSessionGone
 	}
-	nonce := randomHash()
-	half := secretHalf(session, nonce)
-	op := &borrow{
-		pool: r.hash(), hash: halfHash(half), ttl: min(ttl, s.cfg.MaxTTL), wait: wait,
-		naming: r.naming(nonce), session: sessionHash(session), manner: how,
-	}
-	b := s.bucketOf(op.pool)
-	defer b.call(op.session)()
-	if how == enqueues {
-		if err := b.notEnqueued(ctx, op); err != nil {
-			return Grant{}, err
-		}
-	}
-	lease, err := b.borrow(ctx, op)
-	if lease == nil || err != nil {
-		return Grant{}, err
-	}
-	return newGrant(lease, half), nil
+	return nil
 }
 
 // Wait waits until the session has what it enqueued for, for up to wait, which
@@ -148,14 +152,13 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 	if !isHex(session) {
 		return Grant{}, ErrSessionGone
 	}
-	w := &await{pool: r.hash(), session: sessionHash(session), lock: r.Kind == KindLock, changed: make(chan struct{}, 1)}
-	b := s.bucketOf(w.pool)
-	defer b.call(w.session)()
-	lease, nonce, err := w.wait(ctx, b, min(wait, s.cfg.MaxWait))
+	a, err := s.bucket.Do(ctx, peer.Await{
+		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
+	})
 	if err != nil {
 		return Grant{}, err
 	}
-	return newGrant(lease, secretHalf(session, nonce)), nil
+	return newGrant(a.Grant, secretHalf(session, a.Grant.Nonce)), nil
 }
 
 // Release gives a lock, or a slot of a semaphore, back before its time. The
@@ -165,16 +168,16 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 // The errors are ErrNotHeld (the token is unknown, or its lease has ended),
 // ErrSessionGone, ErrUnavailable, ErrClosed and a *RangeError. After
 // ErrUnavailable it may have been given back or not; the call may be repeated.
-func (s *Store) Release(ctx context.Context, session string, r Resource, token string) error {
-	ctx, cancel := returning(ctx)
-	defer cancel()
-	return s.held(ctx, session, r, token, func(b *bucket, w wanted) error {
-		returned, err := b.giveBack(ctx, w)
-		if err == nil && !returned {
-			err = ErrNotHeld
-		}
+func (s *Store) Release(_ context.Context, session string, r Resource, token string) error {
+	held, err := r.held(session, token)
+	if err != nil {
 		return err
-	})
+	}
+	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer bounds it
+	if err == nil && !a.Returned || errors.Is(err, ErrNoPool) {
+		return ErrNotHeld
+	}
+	return err
 }
 
 // Extend makes it last for ttl from now on, and says how long that is: ttl is at
@@ -186,43 +189,37 @@ func (s *Store) Extend(ctx context.Context, session string, r Resource, token st
 	if ttl < time.Second {
 		return 0, &RangeError{"ttl", "at least 1 second"}
 	}
-	err = s.held(ctx, session, r, token, func(b *bucket, w wanted) error {
-		lease, err := b.renew(ctx, w, noLease, min(ttl, s.cfg.MaxTTL), nil)
-		if err == nil {
-			remaining = lease.TTL()
-		}
-		return err
-	})
-	return remaining, err
+	held, err := r.held(session, token)
+	if err != nil {
+		return 0, err
+	}
+	a, err := s.bucket.Do(ctx, peer.Renew{Held: held, TTL: min(ttl, s.cfg.MaxTTL)})
+	if errors.Is(err, ErrNoPool) {
+		return 0, ErrNotHeld
+	}
+	return a.Grant.TTL, err
 }
 
-// held does something with what a token stands for.
-func (s *Store) held(ctx context.Context, session string, r Resource, token string, do func(*bucket, wanted) error) error {
+// held is what a session's token stands for.
+func (r Resource) held(session, token string) (peer.Held, error) {
 	if err := r.check(false); err != nil {
-		return err
+		return peer.Held{}, err
 	}
 	fence, lease, err := parseToken(token)
 	if err != nil {
-		return err
+		return peer.Held{}, err
 	}
 	if !isHex(session) {
-		return ErrSessionGone
+		return peer.Held{}, ErrSessionGone
 	}
-	w := wanted{pool: r.hash(), lease: lease, named: true, lock: r.Kind == KindLock, fence: fence}
-	b, id := s.bucketOf(w.pool), sessionHash(session)
-	defer b.call(id)()
-	if err := b.needAlive(ctx, id); err != nil {
-		return err
-	}
-	err = do(b, w)
-	if errors.Is(err, ErrNoPool) {
-		err = ErrNotHeld // nobody holds or waits for it
-	}
-	return err
+	return peer.Held{
+		Pool: r.hash(), Lease: lease, Session: sessionHash(session),
+		Named: true, Lock: r.Kind == KindLock, Fence: fence,
+	}, nil
 }
 
-func newGrant(l *Lease, half string) Grant {
-	return Grant{Token: newToken(l.Fence(), half), Fence: l.Fence(), TTL: l.TTL()}
+func newGrant(g peer.Grant, half string) Grant {
+	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL}
 }
 
 func sessionHash(id string) entry.Hash { return entry.HashOf("session", id) }

@@ -13,7 +13,10 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -27,6 +30,7 @@ type keyHistory struct {
 	t      *testing.T
 	start  time.Time
 	stores []*Store
+	stream jetstream.Stream
 
 	mu      sync.Mutex
 	ops     []porcupine.Operation
@@ -107,8 +111,8 @@ func (u *user) begin() {
 func (u *user) end() {
 	call, store := time.Now(), u.store()
 	in := keyInput{op: opEnd, session: u.session}
-	if u.idle == time.Second && u.rand.IntN(2) == 0 && u.stores[0].bucket.has(u.secret) {
-		for u.stores[0].bucket.has(u.secret) {
+	if u.idle == time.Second && u.rand.IntN(2) == 0 && u.inBucket(u.secret) {
+		for u.inBucket(u.secret) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		u.everywhere(call, in, keyOutput{err: errEither})
@@ -121,10 +125,11 @@ func (u *user) end() {
 	}
 }
 
-func (b *bucket) has(session string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.alive(sessionHash(session))
+// inBucket reports whether the bucket has a session.
+func (h *keyHistory) inBucket(session string) bool {
+	key := entry.Key{Kind: entry.Session, Session: sessionHash(session)}
+	m, err := h.stream.GetLastMsgForSubject(h.t.Context(), bucket.SubjectPrefix+key.String())
+	return err == nil && m.Header.Get(entry.HeaderOperation) == "" && m.Header.Get(entry.HeaderReason) == ""
 }
 
 // resource is a key under the terms that it mostly has, and now and then others.
@@ -211,7 +216,7 @@ func (u *user) act() {
 	if err = sentinel(err); err == ErrUnavailable {
 		u.t.Errorf("%s after %v", in.describe(keyOutput{err: err}), time.Since(call))
 		for _, s := range u.stores {
-			u.t.Log(s.bucket.dump())
+			u.t.Log(remains(s), s.bucket.Counters())
 		}
 	}
 	u.add(u.id, call, in, keyOutput{err, g.Token})
@@ -254,7 +259,7 @@ func TestSessionsAtLaggingPeers(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	runKeyHistory(t, nil, 1, func(peer int, r *rand.Rand) hook {
+	runKeyHistory(t, nil, 1, func(peer int, r *rand.Rand) bucket.Hook {
 		if peer == 0 {
 			return nil
 		}
@@ -268,7 +273,7 @@ func TestSessionsReplicated(t *testing.T) {
 	runKeyHistory(t, func(int) *nats.Conn { return cluster.Connect() }, 3, nil)
 }
 
-func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int, between func(peer int, r *rand.Rand) hook) {
+func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int, between func(peer int, r *rand.Rand) bucket.Hook) {
 	t.Logf("seed %d", *historySeed)
 	if connect == nil {
 		srv := kvslotstest.Start(t, "")
@@ -276,7 +281,7 @@ func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int
 	}
 	h := &keyHistory{t: t, lagging: between != nil || replicas > 1, start: time.Now(), ids: map[int]string{}}
 	for i := range 3 {
-		var hook hook
+		var hook bucket.Hook
 		if between != nil {
 			hook = between(i, rand.New(rand.NewPCG(*historySeed, uint64(1000+i))))
 		}
@@ -286,6 +291,13 @@ func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int
 		}
 		defer s.Close(context.Background())
 		h.stores = append(h.stores, s)
+	}
+	js, err := jetstream.New(connect(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.stream, err = js.Stream(t.Context(), bucket.StreamName); err != nil {
+		t.Fatal(err)
 	}
 	var users sync.WaitGroup
 	until := time.Now().Add(*historyTime / 4)
@@ -304,7 +316,7 @@ func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int
 	}
 	t.Logf("%d sessions, %d operations %v", h.number, len(h.ops), outcomes)
 	for i, s := range h.stores {
-		t.Logf("peer %d: %+v", i, s.bucket.stats)
+		t.Logf("peer %d: %+v", i, s.bucket.Counters())
 	}
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(modelOfKeys, h.ops, *checkTime)
@@ -355,16 +367,6 @@ func nothingHeld(t *testing.T, stores []*Store) {
 			stats, err := s.Stats(t.Context())
 			return err == nil && stats.Sessions == 0 && len(stats.Names) == 0
 		})
-		eventually(t, "a peer is at rest", func() bool {
-			b := s.bucket
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			for _, lp := range b.locals {
-				if len(lp.all())+len(lp.flight.Claims)+len(lp.flight.Purges)+len(lp.promoting) > 0 {
-					return false
-				}
-			}
-			return b.releases == 0 && len(b.orphans)+len(b.sessions)+len(b.awaits)+len(b.creating) == 0
-		})
+		eventually(t, "a peer is at rest", func() bool { return remains(s) == "" })
 	}
 }

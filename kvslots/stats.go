@@ -1,18 +1,13 @@
 package kvslots
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
-
-// idleNames is for how long a name is told of that nobody holds or waits for.
-const idleNames = time.Minute
 
 // Stats is what there is, at one instant.
 type Stats struct {
@@ -52,93 +47,59 @@ type IdleName struct {
 	Idle  time.Duration
 }
 
-// PoolStats is a registered pool. Its hash is no secret: nobody can borrow with it.
+// PoolStats is a registered pool. Its hash is no secret: it does not suffice to borrow.
 type PoolStats struct {
 	Hash string
 	State
 	OldestWait time.Duration
 }
 
-// Stats tells what there is, at an instant between the call and its return.
+// Stats returns what there is, at an instant between the call and its return.
 //
 // The errors are ErrUnavailable, ErrClosed and what ctx ends with.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
-	var stats Stats
-	err := s.bucket.ask(ctx, func() bool { stats = s.bucket.read(); return true })
-	slices.SortFunc(stats.Names, func(x, y NameStats) int { return cmp.Compare(x.Key, y.Key) })
-	slices.SortFunc(stats.Idle, func(x, y IdleName) int { return cmp.Compare(x.Key, y.Key) })
-	slices.SortFunc(stats.Pools, func(x, y PoolStats) int { return cmp.Compare(x.Hash, y.Hash) })
-	return stats, err
+	a, err := s.bucket.Do(ctx, peer.ReadStats{})
+	if err != nil {
+		return Stats{}, err
+	}
+	stats := Stats{Sessions: a.Stats.Sessions}
+	for _, n := range a.Stats.Names {
+		stats.Names = append(stats.Names, nameStats(n))
+	}
+	for _, n := range a.Stats.Idle {
+		stats.Idle = append(stats.Idle, IdleName{resourceOf(n.Terms), isOwned(n.Terms), n.Idle})
+	}
+	for _, p := range a.Stats.Pools {
+		stats.Pools = append(stats.Pools, PoolStats{Hash: p.Pool.String(), State: State(p.State), OldestWait: p.OldestWait})
+	}
+	return stats, nil
 }
 
-// read takes the stats from the view.
-func (b *bucket) read() Stats {
-	now := b.now()
-	stats := Stats{Sessions: b.world.Clients()}
-	b.world.EachPool(func(p *rules.Pool) bool {
-		naming := p.Naming()
-		since, idle := p.IdleSince()
-		switch {
-		case naming.Name == "" && p.Registered():
-			stats.Pools = append(stats.Pools, PoolStats{Hash: p.ID.String(), State: stateOf(p), OldestWait: oldestWait(p, now)})
-		case naming.Name == "":
-		case !idle:
-			stats.Names = append(stats.Names, nameStats(p, now))
-		case now.Sub(since) < idleNames:
-			stats.Idle = append(stats.Idle, IdleName{resourceOf(naming), isOwned(p), now.Sub(since)})
+func nameStats(n peer.NameStats) NameStats {
+	stats := NameStats{Resource: resourceOf(n.Terms), Owned: isOwned(n.Terms)}
+	for _, h := range n.Holders {
+		owner := h.Session
+		if stats.Owned {
+			owner = ownerHash(h.Owner)
 		}
-		return true
-	})
+		stats.Holders = append(stats.Holders, HolderStats{
+			Owner: ownerNumber(owner), Position: h.Position, Fence: h.Fence, Age: h.Age, ExpiresIn: h.EndsIn,
+		})
+	}
+	for _, w := range n.Waiters {
+		stats.Waiters = append(stats.Waiters, WaiterStats{Owner: ownerNumber(w.Session), Waited: w.Waited})
+	}
 	return stats
 }
 
-func oldestWait(p *rules.Pool, now rules.Instant) (oldest time.Duration) {
-	p.Tickets(func(t *rules.Ticket) bool {
-		if t.Stands() {
-			oldest = max(0, now.Sub(t.Seen()))
-			return false
-		}
-		return true
-	})
-	return oldest
-}
-
-func nameStats(p *rules.Pool, now rules.Instant) NameStats {
-	stats := NameStats{Resource: resourceOf(p.Naming()), Owned: isOwned(p)}
-	p.Slots(func(s *rules.Slot) bool {
-		if s.Live() {
-			stats.Holders = append(stats.Holders, HolderStats{
-				Owner: ownerNumber(holderOf(s, stats.Owned)), Position: s.Position, Fence: s.Fence,
-				Age: max(0, now.Sub(s.Granted())), ExpiresIn: max(0, s.EndsAt().Sub(now)),
-			})
-		}
-		return true
-	})
-	p.Tickets(func(t *rules.Ticket) bool {
-		if t.Stands() {
-			stats.Waiters = append(stats.Waiters, WaiterStats{Owner: ownerNumber(ownerOf(t)), Waited: max(0, now.Sub(t.Seen()))})
-		}
-		return true
-	})
-	return stats
-}
-
-// holderOf is the session that a slot belongs to, or the owner of a lock that
-// has no session.
-func holderOf(s *rules.Slot, owned bool) entry.Hash {
-	if owned {
-		return ownerHash(s.Value.Label)
+func resourceOf(t entry.Terms) Resource {
+	if t.Lock {
+		return Lock(t.Name)
 	}
-	return s.Value.Session
+	return Semaphore(t.Name, t.Limit)
 }
 
-// ownerOf is the session that a ticket is for.
-func ownerOf(t *rules.Ticket) entry.Hash {
-	if !t.Value.Owner.IsZero() {
-		return t.Value.Owner
-	}
-	return t.Value.Session
-}
+func isOwned(t entry.Terms) bool { return t.Dialect == ownedDialect }
 
 // ownerNumber tells sessions apart. It is no more of a secret than the hash that
 // it is taken from.

@@ -2,6 +2,7 @@ package kvslots
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -9,23 +10,28 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
+
+// Bucket is the name of the KV bucket; its stream is "KV_" + Bucket.
+const Bucket = bucket.Name
 
 // Store is a peer on the bucket. All its methods may be called from several
 // goroutines at once.
 //
 // When a method's context ends, the method returns context.Cause and leaves
-// nothing held and nobody in line. Return, Release and EndSession go through all
-// the same: see ReturnTimeout.
+// nothing held and no place in line. Return, Release and EndSession go through
+// all the same: see ReturnTimeout.
 type Store struct {
 	cfg    Config
-	bucket *bucket
+	bucket *bucket.Bucket
 }
 
 // Open connects a peer to the bucket, which is created if it does not exist. It
-// returns when the peer's view is complete. The connection stays the caller's;
-// it must outlive the Store.
+// returns when the peer's view is complete, however long that takes while ctx
+// lasts. The connection stays the caller's; it must outlive the Store.
 //
 // The errors are ErrServerTooOld, ErrWrongBucket, ErrUnavailable, a *RangeError
 // for the Config, and what ctx ends with.
@@ -33,12 +39,12 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return open(ctx, nc, cfg, nil)
 }
 
-func open(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*Store, error) {
+func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	b, err := openBucket(ctx, nc, cfg, hook)
+	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Hook: hook})
 	if err != nil {
 		return nil, err
 	}
@@ -49,30 +55,24 @@ func open(ctx context.Context, nc *nats.Conn, cfg Config, hook hook) (*Store, er
 // all goroutines. Leases stay: they belong to their holders. It takes a few
 // seconds at most, less if ctx ends.
 func (s *Store) Close(ctx context.Context) error {
-	s.bucket.close(ctx)
+	s.bucket.Close(ctx)
 	return nil
 }
 
-// Ready tells whether the peer's view is complete and live; if not, why.
+// Ready returns nil when the peer's view is complete and live, and otherwise
+// why it is not.
 func (s *Store) Ready() error {
-	b := s.bucket
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.closing:
-		return ErrClosed
-	case !b.loaded:
-		return fmt.Errorf("%w: the view is being loaded", ErrUnavailable)
-	case b.self.revision == 0:
-		return fmt.Errorf("%w: the presence cannot be written", ErrUnavailable)
-	case b.watch == nil || b.watch.broken || b.now()-b.watch.heard > asInstant(silence):
-		return fmt.Errorf("%w: the stream is not heard", ErrUnavailable)
+	err := s.bucket.Status()
+	if err == nil || errors.Is(err, ErrClosed) {
+		return err
 	}
-	return nil
+	return unavailable(err)
 }
 
 // BorrowOption is an option of Borrow.
-type BorrowOption func(*borrow) error
+type BorrowOption func(*borrowOptions) error
+
+type borrowOptions struct{ label string }
 
 // MaxLabel is the longest label, in bytes.
 const MaxLabel = entry.MaxLabel
@@ -80,11 +80,11 @@ const MaxLabel = entry.MaxLabel
 // WithLabel says in readable words who borrows. It is no secret: it stands in
 // the bucket beside the lease. At most MaxLabel bytes of UTF-8.
 func WithLabel(label string) BorrowOption {
-	return func(op *borrow) error {
+	return func(o *borrowOptions) error {
 		if len(label) > MaxLabel || !utf8.ValidString(label) {
 			return &RangeError{"label", fmt.Sprintf("UTF-8 of at most %d bytes", MaxLabel)}
 		}
-		op.label = label
+		o.label = label
 		return nil
 	}
 }
@@ -97,26 +97,41 @@ func WithLabel(label string) BorrowOption {
 // perhaps), ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with.
 // The rules are those of Library, "Borrowing".
 func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...BorrowOption) (*Lease, error) {
-	if ttl < time.Second {
-		return nil, &RangeError{"ttl", "at least 1 second"}
+	if err := checkTimes(ttl, wait); err != nil {
+		return nil, err
 	}
-	if wait < 0 {
-		return nil, &RangeError{"wait", "at least 0 seconds"}
-	}
-	lease := uuid.New()
-	op := &borrow{
-		lender: s, poolID: pool, pool: poolHash(pool), lease: lease, hash: leaseHash(lease),
-		ttl: min(ttl, s.cfg.MaxTTL), wait: min(wait, s.cfg.MaxWait),
-	}
+	var o borrowOptions
 	for _, opt := range opts {
-		if err := opt(op); err != nil {
+		if err := opt(&o); err != nil {
 			return nil, err
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return s.bucketOf(op.pool).borrow(ctx, op)
+	lease := uuid.New()
+	a, err := s.bucket.Do(ctx, peer.Borrow{
+		Pool: poolHash(pool), Lease: leaseHash(lease),
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.label,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.lease(pool, lease, a.Grant), nil
+}
+
+func (s *Store) lease(pool, lease uuid.UUID, g peer.Grant) *Lease {
+	return newLease(s, pool, lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+}
+
+func checkTimes(ttl, wait time.Duration) error {
+	if ttl < time.Second {
+		return &RangeError{"ttl", "at least 1 second"}
+	}
+	if wait < 0 {
+		return &RangeError{"wait", "at least 0 seconds"}
+	}
+	return nil
 }
 
 // Return ends a lease before its time. It returns false when the lease is
@@ -126,11 +141,10 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 // The errors are ErrNoPool, ErrUnavailable and ErrClosed. After ErrUnavailable
 // the lease may or may not have been returned; the call may be repeated. The
 // rules are those of Library, "Returning".
-func (s *Store) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
-	ctx, cancel := returning(ctx)
-	defer cancel()
-	id := poolHash(pool)
-	return s.bucketOf(id).giveBack(ctx, wanted{pool: id, lease: leaseHash(lease)})
+func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
+	// The peer bounds it.
+	a, err := s.bucket.Do(context.Background(), peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}})
+	return a.Returned, err
 }
 
 // Renew makes a lease last for ttl from now on. The lease keeps its position
@@ -140,21 +154,28 @@ func (s *Store) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 // *RangeError, and what ctx ends with. After ErrUnavailable the lease may have
 // been renewed or not; the call may be repeated.
 func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error) {
-	if ttl < time.Second {
-		return nil, &RangeError{"ttl", "at least 1 second"}
+	if err := checkTimes(ttl, 0); err != nil {
+		return nil, err
 	}
-	id := poolHash(pool)
-	l, err := s.bucketOf(id).renew(ctx, wanted{pool: id, lease: leaseHash(lease)}, lease, min(ttl, s.cfg.MaxTTL), nil)
-	if l != nil {
-		l.lender, l.pool = s, pool
+	a, err := s.bucket.Do(ctx, peer.Renew{
+		Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}, TTL: min(ttl, s.cfg.MaxTTL),
+	})
+	if err != nil {
+		return nil, err
 	}
-	return l, err
+	return s.lease(pool, lease, a.Grant), nil
+}
+
+// follow ends the lease when the view shows that it is there no more.
+func (s *Store) follow(l *Lease) (stop func()) {
+	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, l.end)
 }
 
 // Register registers a pool of count slots, or changes the count of a pool that
 // is registered already. A higher count wakes those who wait; a lower one
 // recalls no lease and withholds new ones until fewer than count are in use.
-// count is between 0 and MaxCount.
+// count is between 0 and MaxCount. The state is that of an instant between the
+// registration and the return.
 //
 // The errors are ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends
 // with. The rules are those of Library, "Register a pool".
@@ -162,9 +183,8 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
 	}
-	id := poolHash(pool)
-	state, _, err := s.bucketOf(id).register(ctx, id, count)
-	return state, err
+	a, err := s.bucket.Do(ctx, peer.Register{Pool: poolHash(pool), Count: count})
+	return State(a.State), err
 }
 
 // Inspect returns the state of a pool, as it was at an instant between the call
@@ -172,8 +192,8 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 //
 // The errors are ErrNoPool, ErrUnavailable, ErrClosed and what ctx ends with.
 func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
-	id := poolHash(pool)
-	return s.bucketOf(id).inspect(ctx, id)
+	a, err := s.bucket.Do(ctx, peer.Inspect{Pool: poolHash(pool)})
+	return State(a.State), err
 }
 
 // Delete removes a pool with all its leases; those who wait get ErrNoPool. To
@@ -181,6 +201,6 @@ func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 //
 // The errors are ErrUnavailable, ErrClosed and what ctx ends with.
 func (s *Store) Delete(ctx context.Context, pool uuid.UUID) error {
-	id := poolHash(pool)
-	return s.bucketOf(id).remove(ctx, id)
+	_, err := s.bucket.Do(ctx, peer.Delete{Pool: poolHash(pool)})
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -302,7 +303,7 @@ func TestWrongBucket(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := streamConfig(1)
+			cfg := bucket.StreamConfig(1)
 			c.change(&cfg)
 			if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 				t.Fatal(err)

@@ -2,6 +2,7 @@ package kvslots
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -16,6 +17,18 @@ import (
 // the token out again, and none has it stored.
 
 const tokenLength = 32
+
+// newSecret draws a nonce and derives the half that no other client can guess.
+func newSecret(session string) (nonce entry.Hash, half string) {
+	nonce = randomHash()
+	return nonce, secretHalf(session, nonce)
+}
+
+// randomHash is an id that cannot be guessed.
+func randomHash() (h entry.Hash) {
+	_, _ = rand.Read(h[:])
+	return h
+}
 
 // secretHalf are the digits that nobody can guess.
 func secretHalf(session string, nonce entry.Hash) string {

@@ -5,16 +5,18 @@ package entry
 
 import "time"
 
-// The headers that carry the rules. The first four are JetStream's and KV's
-// (ADR-8, ADR-43), the others are ours.
+// The headers that carry the rules. The first five are JetStream's and KV's
+// (ADR-8, ADR-43), the others are ours; but for the last they stand on a slot's purge.
 const (
-	HeaderExpected  = "Nats-Expected-Last-Subject-Sequence"
-	HeaderTTL       = "Nats-TTL"
-	HeaderOperation = "KV-Operation"
-	HeaderReason    = "Nats-Marker-Reason" // on the server's own markers
-	HeaderTicket    = "Kvslots-Ticket"     // on a slot's purge: the ticket that was served by it
-	HeaderOutlives  = "Kvslots-Outlives"   // until when an earlier record of the key may come back
-	HeaderOwner     = "Kvslots-Owner"      // on a slot's purge: the owner, hashed, that released it
+	HeaderExpected     = "Nats-Expected-Last-Subject-Sequence"
+	HeaderExpectedLast = "Nats-Expected-Last-Sequence"
+	HeaderTTL          = "Nats-TTL"
+	HeaderOperation    = "KV-Operation"
+	HeaderReason       = "Nats-Marker-Reason" // on the server's own markers
+	HeaderTicket       = "Kvslots-Ticket"     // the ticket that was served by the slot
+	HeaderAuthor       = "Kvslots-Author"     // on any entry: by which its author knows it again
+	HeaderOwner        = "Kvslots-Owner"      // a hash of the owner that released the lock
+	HeaderOutlives     = "Kvslots-Outlives"   // on any entry: see Entry.Outlives
 )
 
 // Entry is one message of the bucket's stream.
@@ -22,12 +24,13 @@ type Entry struct {
 	Key      Key
 	Revision uint64
 	Time     time.Time     // the stream leader's clock
-	Life     time.Duration // how long the server keeps it; 0 for ever
-	Outlives time.Time     // until when an earlier record of its key may come back, where it says so
 	Previous uint64        // the revision that this entry overwrote, where it says so
 	Marker   bool          // the key is free: purged, deleted or expired
+	TTL      time.Duration // how long it stays in the bucket, counted from Time; 0: for ever
+	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: this is the last
 	Ticket   uint64        // of a slot's purge: the ticket that was served by it
-	Owner    Hash          // of a slot's purge: the owner that released it, if one did
+	Author   uint64        // see HeaderAuthor
+	Owner    string        // of a slot's purge: see HeaderOwner
 	Corrupt  error         // the value could not be read; the value is then zero
 
 	Config  ConfigValue
@@ -44,11 +47,14 @@ type Header func(name string) string
 func Parse(key string, revision uint64, at time.Time, header Header, data []byte) Entry {
 	e := Entry{Key: ParseKey(key), Revision: revision, Time: at}
 	e.Previous = parseRevision(header(HeaderExpected))
-	e.Life, e.Outlives = parseLife(header(HeaderTTL)), parseOutlives(header(HeaderOutlives))
+	e.Author = parseRevision(header(HeaderAuthor))
+	e.TTL, e.Outlives = parseTTL(header(HeaderTTL)), int64(parseRevision(header(HeaderOutlives)))
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
 		e.Ticket = parseRevision(header(HeaderTicket))
-		e.Owner, _ = parseHash(header(HeaderOwner))
+		if owner := header(HeaderOwner); len(owner) <= MaxLabel {
+			e.Owner = owner
+		}
 		return e
 	}
 	switch e.Key.Kind {

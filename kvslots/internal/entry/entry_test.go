@@ -3,6 +3,7 @@ package entry
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -17,7 +18,7 @@ func headers(pairs ...string) Header {
 
 func TestParseMarker(t *testing.T) {
 	slot := "p." + idA + ".s.3"
-	const value = `{"count":2,"inc":9}`
+	const value = `{"count":2,"gen":9}`
 	for name, c := range map[string]struct {
 		header   Header
 		previous uint64
@@ -46,8 +47,8 @@ func TestParseMarker(t *testing.T) {
 
 // The mark of a purge on something that is none means nothing.
 func TestParseValueWithMarkOfAPurge(t *testing.T) {
-	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderExpected, "1"), []byte(`{"count":2,"inc":9}`))
-	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Incarnation: 9}}
+	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderExpected, "1"), []byte(`{"count":2,"gen":9}`))
+	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Generation: 9}}
 	if e != want {
 		t.Errorf("got %+v, want %+v", e, want)
 	}
@@ -88,15 +89,40 @@ func TestParseBarrier(t *testing.T) {
 	}
 }
 
-// A slot's marker names the owner that released it, if one did.
-func TestParseOwner(t *testing.T) {
-	for text, want := range map[string]string{idA: idA, "": Hash{}.String(), "x": Hash{}.String(), idA + "0": Hash{}.String()} {
-		e := Parse("p."+idB+".s.0", 9, time.Time{}, func(name string) string {
-			return map[string]string{HeaderOperation: "PURGE", HeaderOwner: text}[name]
-		}, nil)
-		if e.Owner.String() != want {
-			t.Errorf("%q: got %v", text, e.Owner)
+// A slot's marker names the owner that released it, and its author, if there are
+// such.
+func TestParseOwnerAndAuthor(t *testing.T) {
+	get := headers(HeaderOperation, "PURGE", HeaderOwner, "x", HeaderAuthor, "7")
+	if e := Parse("p."+idB+".s.0", 9, time.Time{}, get, nil); e.Owner != "x" || e.Author != 7 {
+		t.Errorf("got %+v", e)
+	}
+	get = headers(HeaderOperation, "PURGE", HeaderOwner, strings.Repeat("x", MaxLabel+1), HeaderAuthor, "-7")
+	if e := Parse("p."+idB+".s.0", 9, time.Time{}, get, nil); e.Owner != "" || e.Author != 0 {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// How long an entry lives, and what it outlives, is read from its headers.
+func TestParseLife(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": 0, "1s": time.Second, "610s": 610 * time.Second, "90": 90 * time.Second, "never": 0, "-1s": 0, "99999999999999s": 0,
+	} {
+		e := Parse("p."+idB+".s.0", 9, time.Time{}, headers(HeaderTTL, text, HeaderOutlives, "1795218878144"), nil)
+		if e.TTL != want || e.Outlives != 1795218878144 {
+			t.Errorf("%q: got %v, %d", text, e.TTL, e.Outlives)
 		}
+	}
+}
+
+// What a message says of itself is what Parse reads.
+func TestMessageHeaders(t *testing.T) {
+	m := Message{Key: ParseKey("p." + idA + ".s.3"), Marker: true, Revision: 5, TTL: 1500 * time.Millisecond, Outlives: 8, Ticket: 6, Author: 7, Owner: "x"}
+	h := map[string]string{}
+	m.Headers(func(name, value string) { h[name] = value })
+	e := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return h[name] }, nil)
+	want := Entry{Key: m.Key, Revision: 9, Previous: 5, Marker: true, TTL: 2 * time.Second, Outlives: 8, Ticket: 6, Author: 7, Owner: "x"}
+	if e != want {
+		t.Errorf("got %+v, want %+v", e, want)
 	}
 }
 
@@ -113,24 +139,24 @@ func TestParseForeign(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, key := range []string{"p." + idA + ".cfg", "p." + idA + ".s.0", "p." + idA + ".w." + idB + ".1", "n." + idA, "b." + idA, "x"} {
-		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":1,"inc":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
+		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":1,"gen":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"peer","idle_ms":7,"prev":3,"fence":4,"label":"x"}`))
-		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"inc":4,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+`","peer":"`+idA+
+		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"gen":4,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+`","peer":"`+idA+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":6,"origin":"`+idA+
 			`","name":"x","limit":2,"nonce":"`+idB+`","unseen":true,"spent":true}`))
-		f.Add(key, "", "", "", "", "never", "1795218878144", []byte(`{"inc":3,"lease":"`+idA+`","session":"`+idB+
+		f.Add(key, "", "", "", "", "never", "1795218878144", []byte(`{"gen":3,"lease":"`+idA+`","session":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":7,"name":"x","limit":1,"lock":true}`))
 		f.Add(key, "PURGE", "", "5", "4", "120s", "1795218878144", []byte(nil))
 		f.Add(key, "PURGE", "", "5", idA, "120s", "", []byte(nil))
 		f.Add(key, "", "MaxAge", "", "", "2m0s", "", []byte(nil))
-		f.Add(key, "", "", "x", "-1", "-1s", "x", []byte(`{"count":1e9,"inc":-1,"ttl_ms":1e300,"lease":null}`))
+		f.Add(key, "", "", "x", "-1", "-1s", "x", []byte(`{"count":1e9,"gen":-1,"ttl_ms":1e300,"lease":null}`))
 	}
 	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ticket, ttl, outlives string, data []byte) {
 		h := http.Header{}
 		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
 		h[HeaderExpected], h[HeaderTicket] = []string{expected}, []string{ticket}
 		h[HeaderTTL], h[HeaderOutlives] = []string{ttl}, []string{outlives}
-		h[HeaderOwner] = []string{ticket}
+		h[HeaderOwner], h[HeaderAuthor] = []string{ticket}, []string{ticket}
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
@@ -142,14 +168,14 @@ func FuzzParse(f *testing.F) {
 		if e.Marker && e.Corrupt != nil {
 			t.Fatal("a marker cannot be corrupt")
 		}
-		if !e.Marker && (e.Ticket != 0 || !e.Owner.IsZero()) {
+		if !e.Marker && (e.Ticket != 0 || e.Owner != "") {
 			t.Fatal("something that frees no key names a ticket that it served, or an owner that released it")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
 			t.Fatal("a foreign entry was read")
 		}
-		if e.Life < 0 || e.Life%time.Second != 0 || e.Life > 0 && e.Expires().Before(e.Time) {
-			t.Fatalf("lives for %v", e.Life)
+		if e.TTL < 0 || e.TTL%time.Second != 0 {
+			t.Fatalf("lives for %v", e.TTL)
 		}
 		wantOnlyItsOwnValue(t, e)
 		wantInLimits(t, e)
@@ -174,16 +200,14 @@ func wantOnlyItsOwnValue(t *testing.T, e Entry) {
 
 func wantInLimits(t *testing.T, e Entry) {
 	t.Helper()
-	if c := e.Config; c.Count < 0 || c.Count > MaxCount || (c != (ConfigValue{}) && c.Incarnation == 0) {
+	if c := e.Config; c.Count < 0 || c.Count > MaxCount && !c.Named() || (c != (ConfigValue{}) && c.Generation == 0) {
 		t.Fatalf("config: %+v", c)
 	}
 	if s := e.Slot; len(s.Label) > MaxLabel || s.TTL < 0 || s.TTL > Span(MaxSpan) || (s != (SlotValue{}) && (s.Lease.IsZero() || s.TTL == 0)) {
 		t.Fatalf("slot: %+v", s)
 	}
-	wantNaming(t, e.Slot.Naming, e.Slot.Incarnation)
-	wantNaming(t, e.Wait.Naming, e.Wait.Incarnation)
-	if w := e.Wait; w.Wait < 0 || w.Wait > Span(MaxSpan) || w.TTL < 0 || w.TTL > Span(MaxSpan) ||
-		(w.Enqueued() && (w.Name == "" || w.TTL == 0)) {
+	wantTerms(t, e.Config)
+	if w := e.Wait; w.Wait < 0 || w.Wait > Span(MaxSpan) || w.TTL < 0 || w.TTL > Span(MaxSpan) {
 		t.Fatalf("ticket: %+v", w)
 	}
 	if s := e.Session; s.Idle < 0 || s.Idle > Span(MaxSpan) || s.Idled < 0 || (s != (SessionValue{}) && s.Left() <= 0) {
@@ -191,12 +215,9 @@ func wantInLimits(t *testing.T, e Entry) {
 	}
 }
 
-func wantNaming(t *testing.T, n Naming, incarnation uint64) {
+func wantTerms(t *testing.T, c ConfigValue) {
 	t.Helper()
-	if n == (Naming{}) {
-		return
-	}
-	if n.Name == "" || len(n.Name) > MaxName || n.Limit < 1 || n.Limit > MaxLimit || (n.Lock && n.Limit != 1) || incarnation != n.Terms() {
-		t.Fatalf("incarnation %d of %+v", incarnation, n)
+	if n := c.Terms; n != (Terms{}) && (n.Name == "" || len(n.Name) > MaxName || n.Limit < 1 || n.Limit > MaxLimit || n.Lock && n.Limit != 1 || c.Count > n.Limit) {
+		t.Fatalf("count %d of %+v", c.Count, n)
 	}
 }

@@ -16,7 +16,7 @@ const (
 	Foreign Kind = iota
 	Config       // p.<pool>.cfg
 	Slot         // p.<pool>.s.<position>
-	Ticket       // p.<pool>.w.<session>.<n>
+	Ticket       // p.<pool>.w.<author>.<n>
 	Session      // n.<session>
 	Barrier      // b.<session>
 )

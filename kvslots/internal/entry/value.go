@@ -18,78 +18,63 @@ const (
 
 // ConfigValue is the value of a pool's configuration.
 type ConfigValue struct {
-	Count       int    `json:"count"`
-	Incarnation uint64 `json:"inc"` // random, new at each registration after a delete
-	Deleted     bool   `json:"deleted,omitempty"`
+	Count      int    `json:"count"`             // slots in force; 0 for a named pool that is being closed
+	Generation uint64 `json:"gen"`               // random; of one registration
+	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted; the entry keeps earlier ones from coming back
+	Terms
+}
+
+// Terms are what a named pool was opened with: the zero Terms for another.
+type Terms struct {
+	Name    string `json:"name,omitempty"`    // of the lock or semaphore, 1 … MaxName bytes
+	Dialect string `json:"dialect,omitempty"` // the namespace of the name
+	Lock    bool   `json:"lock,omitempty"`    // a lock and not a semaphore; its limit is 1
+	Limit   int    `json:"limit,omitempty"`   // 1 … MaxLimit
+}
+
+// Named reports whether these are the terms of a named pool.
+func (t Terms) Named() bool { return t.Name != "" }
+
+func (t Terms) valid() bool {
+	if t.Name == "" {
+		return t == Terms{}
+	}
+	return len(t.Name) <= MaxName && len(t.Dialect) <= MaxName && t.Limit >= 1 && t.Limit <= MaxLimit && (!t.Lock || t.Limit == 1)
 }
 
 // SlotValue is the value of a slot that is taken.
 type SlotValue struct {
-	Lease       Hash   `json:"lease"`
-	Session     Hash   `json:"session,omitzero"` // a client session that owns the lease
-	Claimer     Hash   `json:"claimer"`          // the presence of the peer that wrote the claim
-	Ticket      uint64 `json:"ticket,omitempty"` // revision of the ticket that is served by this
-	Incarnation uint64 `json:"inc"`
-	TTL         Span   `json:"ttl_ms"`
-	Fence       uint64 `json:"fence,omitempty"` // 0 in a lease's first write, whose revision is the fence
-	Label       string `json:"label,omitempty"`
-	Naming
-	Unseen bool `json:"unseen,omitempty"` // its session enqueued for it, and has not waited since
+	Lease      Hash   `json:"lease"`
+	Session    Hash   `json:"session,omitzero"` // the client session that holds the lease
+	Claimer    Hash   `json:"claimer"`          // the presence of the peer that wrote the claim
+	Ticket     uint64 `json:"ticket,omitempty"` // the place of the ticket that is served by this
+	Generation uint64 `json:"gen"`
+	TTL        Span   `json:"ttl_ms"`
+	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, whose revision is the fence
+	Label      string `json:"label,omitempty"`
+	Owner      string `json:"owner,omitempty"`  // of a lock that no session holds
+	Nonce      Hash   `json:"nonce,omitzero"`   // what the token is derived from, with the session's id
+	Unseen     bool   `json:"unseen,omitempty"` // its session enqueued for it, and has not waited since
 }
 
-// TicketValue is the value of a place in the waiting line.
+// TicketValue is the value of a place in the waiting line. Its author, whose end
+// is the ticket's end, is in the key: a peer's presence, or a client session.
 type TicketValue struct {
-	Session     Hash   `json:"session"`
-	Lease       Hash   `json:"lease"`
-	Incarnation uint64 `json:"inc"`
-	Wait        Span   `json:"wait_ms"`
-	Naming
-	TTL   Span `json:"ttl_ms,omitempty"` // of the lease to come, for whoever claims it for a client session
-	Peer  Hash `json:"peer,omitzero"`    // the presence of the peer that is to claim for a client session
-	Spent bool `json:"spent,omitempty"`  // its turn has come and gone: it stands in no line any more
-	Owner Hash `json:"owner,omitzero"`   // the client session that a peer waits for
+	Lease      Hash   `json:"lease"`
+	Generation uint64 `json:"gen"`
+	Wait       Span   `json:"wait_ms"`
+	Place      uint64 `json:"place,omitempty"`  // the revision of the ticket's first write; 0 in that write
+	Peer       Hash   `json:"peer,omitzero"`    // of a client session's ticket: the presence of the peer that claims for it
+	TTL        Span   `json:"ttl_ms,omitempty"` // of an enqueued ticket: of the lease to come
+	Nonce      Hash   `json:"nonce,omitzero"`   // of an enqueued ticket: of the lease to come
+	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: its lease came and went; it stands in no line any more
 }
 
-// Enqueued tells whether the ticket is a client session's own, which any peer
-// may claim for; the others belong to a peer that waits itself.
-func (v TicketValue) Enqueued() bool { return !v.Peer.IsZero() }
+// Enqueued reports whether the ticket is one that any peer may claim for.
+func (v TicketValue) Enqueued() bool { return v.TTL > 0 }
 
-// Naming is what the slots and tickets of a named lock or semaphore carry. Such
-// a pool has no configuration: all that is in it at a time must agree.
-type Naming struct {
-	Name  string `json:"name,omitempty"`
-	Limit int    `json:"limit,omitempty"` // 1 … MaxLimit
-	Lock  bool   `json:"lock,omitempty"`  // a lock and not a semaphore; its limit is 1
-	Nonce Hash   `json:"nonce,omitzero"`  // what the token is derived from, with the session's id
-}
-
-// Terms are the limit and the kind as one number, which serves as the pool's
-// incarnation; 0 where there is no name.
-func (n Naming) Terms() uint64 {
-	if n.Name == "" {
-		return 0
-	}
-	terms := uint64(n.Limit) << 1
-	if n.Lock {
-		terms |= 1
-	}
-	return terms
-}
-
-// NamingOf is the naming with these terms.
-func NamingOf(name string, terms uint64) Naming {
-	return Naming{Name: name, Limit: int(terms >> 1), Lock: terms&1 != 0}
-}
-
-func (n Naming) valid(incarnation uint64) bool {
-	if n.Name == "" {
-		return n == Naming{}
-	}
-	return len(n.Name) <= MaxName && n.Limit >= 1 && n.Limit <= MaxLimit && (!n.Lock || n.Limit == 1) && incarnation == n.Terms()
-}
-
-// SessionValue is the value of a session: somebody who is alive as long as the
-// key is refreshed.
+// SessionValue is the value of a session, which is alive as long as its key is
+// refreshed.
 type SessionValue struct {
 	Kind   string `json:"kind"` // SessionPeer or SessionClient
 	Idle   Span   `json:"idle_ms"`
@@ -155,17 +140,19 @@ func decode[V any](data []byte, valid func(V) bool) (V, error) {
 }
 
 func validConfig(v ConfigValue) bool {
-	return v.Count >= 0 && v.Count <= MaxCount && v.Incarnation != 0
+	most := MaxCount
+	if v.Named() {
+		most = v.Limit
+	}
+	return v.Count >= 0 && v.Count <= most && v.Generation != 0 && v.Terms.valid()
 }
 
 func validSlot(v SlotValue) bool {
-	return !v.Lease.IsZero() && v.TTL > 0 && v.Incarnation != 0 && len(v.Label) <= MaxLabel &&
-		v.Naming.valid(v.Incarnation)
+	return !v.Lease.IsZero() && v.TTL > 0 && v.Generation != 0 && len(v.Label) <= MaxLabel && len(v.Owner) <= MaxLabel
 }
 
 func validTicket(v TicketValue) bool {
-	return !v.Session.IsZero() && !v.Lease.IsZero() && v.Wait > 0 && v.Incarnation != 0 &&
-		v.Naming.valid(v.Incarnation) && (!v.Enqueued() || v.Name != "" && v.TTL > 0)
+	return !v.Lease.IsZero() && v.Wait > 0 && v.Generation != 0
 }
 
 func validSession(v SessionValue) bool {

@@ -72,129 +72,88 @@ func wantNoValue(t testing.TB, e Entry) {
 
 func TestConfigValue(t *testing.T) {
 	testValues(t, "p."+idA+".cfg", []valueCase{
-		{"registered", `{"count":2,"inc":9}`, true},
-		{"no slots", `{"count":0,"inc":9}`, true},
-		{"most slots", `{"count":1000,"inc":9}`, true},
-		{"largest incarnation", `{"count":1,"inc":18446744073709551615}`, true},
-		{"deleted", `{"count":2,"inc":9,"deleted":true}`, true},
-		{"a field of a later version", `{"count":2,"inc":9,"more":1}`, true},
-		{"too many slots", `{"count":1001,"inc":9}`, false},
-		{"negative", `{"count":-1,"inc":9}`, false},
-		{"fraction", `{"count":1.5,"inc":9}`, false},
-		{"string", `{"count":"1","inc":9}`, false},
-		{"no incarnation", `{"count":2}`, false},
-		{"incarnation too large", `{"count":2,"inc":18446744073709551616}`, false},
+		{"registered", `{"count":2,"gen":9}`, true},
+		{"no slots", `{"count":0,"gen":9}`, true},
+		{"most slots", `{"count":1000,"gen":9}`, true},
+		{"largest generation", `{"count":1,"gen":18446744073709551615}`, true},
+		{"deleted", `{"count":2,"gen":9,"deleted":true}`, true},
+		{"a field of a later version", `{"count":2,"gen":9,"more":1}`, true},
+		{"too many slots", `{"count":1001,"gen":9}`, false},
+		{"negative", `{"count":-1,"gen":9}`, false},
+		{"fraction", `{"count":1.5,"gen":9}`, false},
+		{"string", `{"count":"1","gen":9}`, false},
+		{"no generation", `{"count":2}`, false},
+		{"generation too large", `{"count":2,"gen":18446744073709551616}`, false},
 		{"empty", ``, false},
 		{"null", `null`, false},
 		{"array", `[]`, false},
-		{"half", `{"count":2,"inc":9`, false},
-		{"two", `{"count":2,"inc":9}{}`, false},
+		{"half", `{"count":2,"gen":9`, false},
+		{"two", `{"count":2,"gen":9}{}`, false},
 	})
 }
 
 func TestSlotValue(t *testing.T) {
 	value := func(fields string) string {
-		return `{"lease":"` + idA + `","claimer":"` + idB + `","inc":9,"ttl_ms":1000` + fields + `}`
+		return `{"lease":"` + idA + `","claimer":"` + idB + `","gen":9,"ttl_ms":1000` + fields + `}`
 	}
 	testValues(t, "p."+idA+".s.0", []valueCase{
 		{"first write", value(``), true},
 		{"renewed", value(`,"fence":3,"ticket":2,"session":"` + idB + `"`), true},
 		{"longest label", value(`,"label":"` + strings.Repeat("x", MaxLabel) + `"`), true},
 		{"label too long", value(`,"label":"` + strings.Repeat("x", MaxLabel+1) + `"`), false},
-		{"no lease", `{"claimer":"` + idB + `","inc":9,"ttl_ms":1000}`, false},
-		{"zero lease", `{"lease":"` + strings.Repeat("0", 32) + `","inc":9,"ttl_ms":1000}`, false},
-		{"lease not a hash", `{"lease":"x","inc":9,"ttl_ms":1000}`, false},
-		{"no incarnation", `{"lease":"` + idA + `","ttl_ms":1000}`, false},
-		{"no ttl", `{"lease":"` + idA + `","inc":9}`, false},
-		{"null ttl", `{"lease":"` + idA + `","inc":9,"ttl_ms":null}`, false},
-		{"ttl too long", `{"lease":"` + idA + `","inc":9,"ttl_ms":99999999999}`, false},
+		{"no lease", `{"claimer":"` + idB + `","gen":9,"ttl_ms":1000}`, false},
+		{"zero lease", `{"lease":"` + strings.Repeat("0", 32) + `","gen":9,"ttl_ms":1000}`, false},
+		{"lease not a hash", `{"lease":"x","gen":9,"ttl_ms":1000}`, false},
+		{"no generation", `{"lease":"` + idA + `","ttl_ms":1000}`, false},
+		{"no ttl", `{"lease":"` + idA + `","gen":9}`, false},
+		{"null ttl", `{"lease":"` + idA + `","gen":9,"ttl_ms":null}`, false},
+		{"ttl too long", `{"lease":"` + idA + `","gen":9,"ttl_ms":99999999999}`, false},
 		{"negative fence", value(`,"fence":-1`), false},
 		{"unseen", value(`,"unseen":true`), true},
 		{"empty", ``, false},
 	})
 }
 
-// namingCases are the fields of a named pool's slots and tickets, good and bad. Each
-// case is given the incarnation that goes with it.
-var namingCases = []struct {
-	name, fields string
-	incarnation  int
-	valid        bool
-}{
-	{"no name", ``, 9, true},
-	{"lock", `,"name":"x","limit":1,"lock":true`, 3, true},
-	{"semaphore of one", `,"name":"x","limit":1`, 2, true},
-	{"semaphore", `,"name":"x","limit":5,"nonce":"` + idB + `"`, 10, true},
-	{"most slots", `,"name":"x","limit":65535`, 131070, true},
-	{"longest name", `,"name":"` + strings.Repeat("x", MaxName) + `","limit":5`, 10, true},
-	{"name too long", `,"name":"` + strings.Repeat("x", MaxName+1) + `","limit":5`, 10, false},
-	{"name too long by a rune", `,"name":"` + strings.Repeat("x", MaxName-1) + `é","limit":5`, 10, false},
-	{"no limit", `,"name":"x"`, 9, false},
-	{"limit 0", `,"name":"x","limit":0`, 9, false},
-	{"limit below 0", `,"name":"x","limit":-1`, 9, false},
-	{"limit too high", `,"name":"x","limit":65536`, 131072, false},
-	{"lock of two", `,"name":"x","limit":2,"lock":true`, 5, false},
-	{"other limit than the incarnation's", `,"name":"x","limit":5`, 12, false},
-	{"lock with a semaphore's incarnation", `,"name":"x","limit":1,"lock":true`, 2, false},
-	{"semaphore with a lock's incarnation", `,"name":"x","limit":1`, 3, false},
-	{"limit without a name", `,"limit":5`, 10, false},
-	{"lock without a name", `,"lock":true`, 9, false},
-	{"nonce without a name", `,"nonce":"` + idB + `"`, 9, false},
-	{"name is no text", `,"name":7,"limit":5`, 10, false},
-	{"nonce is no hash", `,"name":"x","limit":5,"nonce":"x"`, 10, false},
-}
-
-func TestNamingOfSlot(t *testing.T) {
-	var cases []valueCase
-	for _, c := range namingCases {
-		cases = append(cases, valueCase{c.name, fmt.Sprintf(`{"lease":"%s","claimer":"%s","ttl_ms":1000,"inc":%d%s}`, idA, idB, c.incarnation, c.fields), c.valid})
-	}
-	testValues(t, "p."+idA+".s.0", cases)
-}
-
-func TestNamingOfTicket(t *testing.T) {
-	var cases []valueCase
-	for _, c := range namingCases {
-		cases = append(cases, valueCase{c.name, fmt.Sprintf(`{"session":"%s","lease":"%s","wait_ms":1,"inc":%d%s}`, idB, idA, c.incarnation, c.fields), c.valid})
-	}
-	testValues(t, "p."+idA+".w."+idB+".0", cases)
-}
-
-// Two that do not agree have other terms, and terms are never 0, which stands
-// for none.
 func TestTerms(t *testing.T) {
-	terms := map[uint64]Naming{0: {}}
-	for _, n := range []Naming{
-		{Name: "x", Limit: 1, Lock: true}, {Name: "x", Limit: 1}, {Name: "x", Limit: 2}, {Name: "x", Limit: 3}, {Name: "x", Limit: MaxLimit},
-	} {
-		if other, known := terms[n.Terms()]; known {
-			t.Errorf("%+v and %+v have the same terms", n, other)
-		}
-		terms[n.Terms()] = n
-	}
-	if x, y := (Naming{Name: "x", Limit: 2}), (Naming{Name: "y", Limit: 2, Nonce: hash(t, idA)}); x.Terms() != y.Terms() {
-		t.Error("the terms depend on more than the limit and the kind")
-	}
+	config := func(fields string) string { return `{"count":1,"gen":9` + fields + `}` }
+	testValues(t, "p."+idA+".cfg", []valueCase{
+		{"lock", config(`,"name":"x","limit":1,"lock":true`), true},
+		{"semaphore of one", config(`,"name":"x","limit":1`), true},
+		{"semaphore", config(`,"name":"x","limit":5,"dialect":"d"`), true},
+		{"closing", `{"count":0,"gen":9,"name":"x","limit":5}`, true},
+		{"most slots", `{"count":65535,"gen":9,"name":"x","limit":65535}`, true},
+		{"more slots than the limit", `{"count":6,"gen":9,"name":"x","limit":5}`, false},
+		{"longest name", config(`,"name":"` + strings.Repeat("x", MaxName) + `","limit":5`), true},
+		{"name too long", config(`,"name":"` + strings.Repeat("x", MaxName+1) + `","limit":5`), false},
+		{"name too long by a rune", config(`,"name":"` + strings.Repeat("x", MaxName-1) + `é","limit":5`), false},
+		{"no limit", config(`,"name":"x"`), false},
+		{"limit 0", config(`,"name":"x","limit":0`), false},
+		{"limit below 0", config(`,"name":"x","limit":-1`), false},
+		{"limit too high", config(`,"name":"x","limit":65536`), false},
+		{"lock of two", config(`,"name":"x","limit":2,"lock":true`), false},
+		{"limit without a name", config(`,"limit":5`), false},
+		{"lock without a name", config(`,"lock":true`), false},
+		{"dialect without a name", config(`,"dialect":"d"`), false},
+		{"name is no text", config(`,"name":7,"limit":5`), false},
+	})
 }
 
 func TestTicketValue(t *testing.T) {
-	value := func(fields string, incarnation int) string {
-		return fmt.Sprintf(`{"session":"%s","lease":"%s","wait_ms":1,"inc":%d%s}`, idB, idA, incarnation, fields)
-	}
+	value := func(fields string) string { return `{"lease":"` + idA + `","wait_ms":1,"gen":9` + fields + `}` }
 	testValues(t, "p."+idA+".w."+idB+".0", []valueCase{
-		{"whole", `{"session":"` + idB + `","lease":"` + idA + `","inc":9,"wait_ms":1}`, true},
-		{"no session", `{"lease":"` + idA + `","inc":9,"wait_ms":1}`, false},
-		{"no lease", `{"session":"` + idB + `","inc":9,"wait_ms":1}`, false},
-		{"no incarnation", `{"session":"` + idB + `","lease":"` + idA + `","wait_ms":1}`, false},
-		{"no wait", `{"session":"` + idB + `","lease":"` + idA + `","inc":9}`, false},
-		{"enqueued", value(`,"peer":"`+idA+`","ttl_ms":1000,"name":"x","limit":2`, 4), true},
-		{"spent", value(`,"peer":"`+idA+`","ttl_ms":1000,"name":"x","limit":2,"spent":true`, 4), true},
-		{"ttl of one who waits", value(`,"ttl_ms":1000,"name":"x","limit":2`, 4), true},
-		{"enqueued without a name", value(`,"peer":"`+idA+`","ttl_ms":1000`, 4), false},
-		{"enqueued without a ttl", value(`,"peer":"`+idA+`","name":"x","limit":2`, 4), false},
-		{"enqueued, ttl 0", value(`,"peer":"`+idA+`","ttl_ms":0,"name":"x","limit":2`, 4), false},
-		{"enqueued, ttl too long", value(`,"peer":"`+idA+`","ttl_ms":99999999999,"name":"x","limit":2`, 4), false},
-		{"enqueued at nobody", value(`,"peer":"x","ttl_ms":1000,"name":"x","limit":2`, 4), false},
+		{"whole", value(``), true},
+		{"no lease", `{"gen":9,"wait_ms":1}`, false},
+		{"no generation", `{"lease":"` + idA + `","wait_ms":1}`, false},
+		{"no wait", `{"lease":"` + idA + `","gen":9}`, false},
+		{"of a session", value(`,"peer":"` + idA + `"`), true},
+		{"enqueued", value(`,"peer":"` + idA + `","ttl_ms":1000,"nonce":"` + idB + `"`), true},
+		{"spent", value(`,"peer":"` + idA + `","ttl_ms":1000,"spent":true`), true},
+		{"written again", value(`,"place":7`), true},
+		{"place below 0", value(`,"place":-7`), false},
+		{"enqueued, ttl 0", value(`,"peer":"` + idA + `","ttl_ms":0`), false},
+		{"enqueued, ttl too long", value(`,"peer":"` + idA + `","ttl_ms":99999999999`), false},
+		{"peer is no hash", value(`,"peer":"x","ttl_ms":1000`), false},
+		{"nonce is no hash", value(`,"nonce":"x"`), false},
 		{"empty", ``, false},
 	})
 }
@@ -218,18 +177,17 @@ func TestSessionValue(t *testing.T) {
 func TestValuesRoundTrip(t *testing.T) {
 	a, b := hash(t, idA), hash(t, idB)
 	for key, value := range map[string]any{
-		"p." + idA + ".cfg": ConfigValue{Count: 3, Incarnation: 1<<64 - 1, Deleted: true},
+		"p." + idA + ".cfg": ConfigValue{Count: 3, Generation: 1<<64 - 1, Deleted: true},
+		"p." + idB + ".cfg": ConfigValue{Count: 3, Generation: 1, Terms: Terms{Name: "a \"name\"", Dialect: "d", Limit: 5}},
 		"p." + idA + ".s.1": SlotValue{
-			Lease: a, Session: b, Claimer: b, Ticket: 5, Incarnation: 9, TTL: Span(time.Minute), Fence: 6, Label: "an \"odd\" label",
+			Lease: a, Session: b, Claimer: b, Ticket: 5, Generation: 9, TTL: Span(time.Minute), Fence: 6, Label: "an \"odd\" label",
 		},
-		"p." + idA + ".w." + idB + ".0": TicketValue{Session: b, Lease: a, Incarnation: 9, Wait: Span(time.Second)},
+		"p." + idA + ".w." + idB + ".0": TicketValue{Lease: a, Generation: 9, Wait: Span(time.Second)},
 		"p." + idA + ".s.2": SlotValue{
-			Lease: a, Session: b, Claimer: b, Incarnation: 3, TTL: Span(time.Minute), Unseen: true,
-			Naming: Naming{Name: "a \"name\"", Limit: 1, Lock: true, Nonce: a},
+			Lease: a, Claimer: b, Generation: 3, TTL: Span(time.Minute), Unseen: true, Owner: "an \"owner\"", Nonce: a,
 		},
 		"p." + idA + ".w." + idB + ".1": TicketValue{
-			Session: b, Lease: a, Incarnation: 10, Wait: Span(time.Second), TTL: Span(time.Minute), Peer: a, Spent: true,
-			Naming: Naming{Name: "x", Limit: 5, Nonce: b},
+			Lease: a, Generation: 10, Wait: Span(time.Second), TTL: Span(time.Minute), Peer: a, Spent: true, Place: 3, Nonce: b,
 		},
 		"n." + idB: SessionValue{Kind: SessionPeer, Idle: Span(time.Second)},
 		"n." + idA: SessionValue{Kind: SessionClient, Idle: Span(time.Second), Idled: Span(time.Millisecond), Origin: b},
@@ -251,11 +209,11 @@ func TestValuesRoundTrip(t *testing.T) {
 // A zero session must not be written, for it would be sixteen zero bytes of
 // every slot in the bucket.
 func TestSlotValueLeavesOutWhatIsNot(t *testing.T) {
-	data, err := json.Marshal(SlotValue{Lease: hash(t, idA), Incarnation: 1, TTL: Span(time.Second)})
+	data, err := json.Marshal(SlotValue{Lease: hash(t, idA), Generation: 1, TTL: Span(time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"session", "ticket", "fence", "label", "name", "limit", "lock", "nonce", "unseen"} {
+	for _, field := range []string{"session", "ticket", "fence", "label", "owner", "nonce", "unseen"} {
 		if strings.Contains(string(data), field) {
 			t.Errorf("%s stands in %s", field, data)
 		}
@@ -263,11 +221,11 @@ func TestSlotValueLeavesOutWhatIsNot(t *testing.T) {
 }
 
 func TestTicketValueLeavesOutWhatIsNot(t *testing.T) {
-	data, err := json.Marshal(TicketValue{Session: hash(t, idB), Lease: hash(t, idA), Incarnation: 1, Wait: Span(time.Second)})
+	data, err := json.Marshal(TicketValue{Lease: hash(t, idA), Generation: 1, Wait: Span(time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"ttl_ms", "peer", "spent", "name", "limit", "lock", "nonce"} {
+	for _, field := range []string{"ttl_ms", "peer", "spent", "place", "nonce"} {
 		if strings.Contains(string(data), field) {
 			t.Errorf("%s stands in %s", field, data)
 		}

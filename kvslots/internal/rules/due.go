@@ -3,8 +3,6 @@ package rules
 import (
 	"container/heap"
 	"time"
-
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 // Instant is a reading of the local monotonic clock, from an origin that only
@@ -17,33 +15,27 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub is the duration since an earlier instant.
 func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
 
-// due is when a key is to be purged if it has not changed by then.
+// due is a place in a deadline queue.
 type due struct {
 	at    Instant
-	index int // in the queue; -1 when not in it
-	of    interface{ overdue() Due }
+	index int // in the queue, from 1; 0: not in it
+	of    any // *Slot, *Session or *Pool
 }
 
-// Due is a key whose time has come, with the revision that it had.
-type Due struct {
-	Key      entry.Key
-	Revision uint64
-	Ticket   uint64 // of a slot: the ticket that its lease was granted for
-}
-
+// dues is a deadline queue, earliest first.
 type dues []*due
 
 func (q dues) Len() int           { return len(q) }
 func (q dues) Less(i, j int) bool { return q[i].at < q[j].at }
 func (q dues) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
+	q[i].index, q[j].index = i+1, j+1
 }
 
 func (q *dues) Push(x any) {
 	d := x.(*due)
-	d.index = len(*q)
 	*q = append(*q, d)
+	d.index = len(*q)
 }
 
 func (q *dues) Pop() any {
@@ -51,21 +43,30 @@ func (q *dues) Pop() any {
 	d := old[len(old)-1]
 	old[len(old)-1] = nil
 	*q = old[:len(old)-1]
-	d.index = -1
+	d.index = 0
 	return d
 }
 
 func (q *dues) set(d *due, at Instant) {
-	d.at = at
-	if d.index < 0 {
+	if d.index == 0 {
+		d.at = at
 		heap.Push(q, d)
-	} else {
-		heap.Fix(q, d.index)
+	} else if d.at != at {
+		d.at = at
+		heap.Fix(q, d.index-1)
 	}
 }
 
 func (q *dues) drop(d *due) {
-	if d.index >= 0 {
-		heap.Remove(q, d.index)
+	if d.index != 0 {
+		heap.Remove(q, d.index-1)
 	}
+}
+
+// next is the earliest deadline; ok is false when there is none.
+func (q dues) next() (at Instant, ok bool) {
+	if len(q) == 0 {
+		return 0, false
+	}
+	return q[0].at, true
 }

@@ -1,113 +1,225 @@
 package rules
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-func (s *Slot) overdue() Due {
-	return Due{
-		Key:      entry.Key{Kind: entry.Slot, Pool: s.Pool.ID, N: s.Position},
-		Revision: s.Revision,
-		Ticket:   s.Value.Ticket,
-	}
+// Due is a key that is to be purged, with the revision that it stands at.
+type Due struct {
+	Key      entry.Key
+	Revision uint64
+	Slot     *Slot   // of the key, if it is a slot's
+	Ticket   *Ticket // of the key, if it is a ticket's
+	Session  *Session
+	Garbage  bool // it means nothing any more; only an exact view knows that
+	Marker   bool // it is free already, but its marker has to be written again
+	Refresh  bool // it is not to be purged but written again: a ticket that outlasts its key
 }
 
-func (s *Session) overdue() Due {
-	return Due{Key: entry.Key{Kind: entry.Session, Session: s.ID}, Revision: s.Revision}
-}
-
-// NextDue is when the next key is to be purged; ok is false when there is none.
+// NextDue is when the next key is to be purged or forgotten; ok is false when
+// there is none.
 func (w *World) NextDue() (at Instant, ok bool) {
-	if len(w.dues) == 0 {
-		return 0, false
+	at, ok = w.ends.next()
+	if mark, marked := w.marks.next(); marked && (!ok || mark < at) {
+		return mark, true
 	}
-	return w.dues[0].at, true
+	return at, ok
 }
 
 // Due are the keys, at most limit, whose time has come. Each will come up again
 // after retry unless it changes, so that a purge that failed is tried again.
-func (w *World) Due(now Instant, retry time.Duration, limit int) []Due {
-	var found []Due
-	for len(w.dues) > 0 && len(found) < limit && w.dues[0].at <= now {
-		d := w.dues[0]
-		found = append(found, d.of.overdue())
-		w.dues.set(d, now.Add(retry))
+func (w *World) Due(retry time.Duration, limit int, found []Due, now Instant) []Due {
+	for len(w.ends) > 0 && len(found) < limit && w.ends[0].at <= now {
+		d := w.ends[0]
+		due := Due{}
+		switch of := d.of.(type) {
+		case *Slot:
+			if !of.Taken {
+				due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Marker: true}
+				break
+			}
+			due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Garbage: of.Stale() || of.Excluded()}
+			if !due.Garbage && now < of.ends { // it came to mean something after all
+				w.ends.set(d, of.ends)
+				continue
+			}
+		case *Ticket:
+			if !of.Taken {
+				due = Due{Key: of.Key, Revision: of.Revision, Marker: true}
+				break
+			}
+			garbage := of.Garbage()
+			if !garbage && !of.Value.Enqueued() {
+				w.ends.drop(d)
+				continue
+			}
+			due = Due{Key: of.Key, Revision: of.Revision, Ticket: of, Garbage: garbage, Refresh: !garbage}
+		case *Session:
+			due = Due{Key: SessionKey(of.ID), Revision: of.Revision, Session: of, Marker: !of.Present}
+		}
+		found = append(found, due)
+		w.ends.set(d, now.Add(retry))
 	}
 	return found
 }
 
-// EndAt sets when a slot's lease ends, if the slot still has that revision.
-// Only the peer that answered its holder knows it.
-func (w *World) EndAt(s *Slot, revision uint64, at Instant) {
-	if s.Revision == revision && s.Taken {
-		s.promised, s.ends = at, at
-		w.dues.set(&s.due, at)
+// SlotKey is the key of a pool's slot.
+func SlotKey(pool entry.Hash, position int) entry.Key {
+	return entry.Key{Kind: entry.Slot, Pool: pool, N: position}
+}
+
+// SessionKey is the key of a session.
+func SessionKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Session, Session: id} }
+
+// Forget drops the free keys whose markers have gone from the bucket by now:
+// their last revision is 0 again, and a pool without a key is no pool.
+func (w *World) Forget(now Instant) {
+	for len(w.endings) > 0 && w.endings[0].until < now {
+		w.endings = w.endings[1:]
+	}
+	for len(w.marks) > 0 && w.marks[0].at <= now {
+		w.forget(w.marks[0])
 	}
 }
 
-// Postpone gives every session its full idle time again, from now on: the time
-// in which nobody could refresh it was no idle time. It does the same for no
+func (w *World) forget(mark *due) {
+	w.marks.drop(mark)
+	switch of := mark.of.(type) {
+	case *Slot:
+		w.forgotten = max(w.forgotten, of.Revision)
+		w.ends.drop(&of.due)
+		of.Pool.dropSlot(of)
+		w.forgetPool(of.Pool)
+	case *Pool:
+		w.forgotten = max(w.forgotten, of.ConfigRevision)
+		of.ConfigRevision, of.past = 0, nil
+		w.forgetPool(of)
+	case *Ticket:
+		w.forgotten = max(w.forgotten, of.Revision)
+		w.ends.drop(&of.due)
+		if of.Pool.line.byKey[of.Key] == of {
+			delete(of.Pool.line.byKey, of.Key)
+		}
+		w.forgetPool(of.Pool)
+	case *Session:
+		w.forgotten = max(w.forgotten, of.Revision)
+		w.ends.drop(&of.due)
+		of.Revision = 0 // what it left may keep it for longer
+		w.left(of)
+	}
+}
+
+// Forgotten is the highest revision of a marker that was forgotten.
+func (w *World) Forgotten() uint64 { return w.forgotten }
+
+func (w *World) forgetPool(p *Pool) {
+	if p.ConfigRevision == 0 && len(p.slots) == 0 {
+		p.past = nil
+	}
+	if p.empty() && w.pools[p.ID] == p {
+		w.idles.drop(&p.idle)
+		delete(w.pools, p.ID)
+	}
+}
+
+// garbage has a ticket purged soon if it can never stand again, and an enqueued one
+// written again when half of its key's life is over.
+func (w *World) garbage(t *Ticket, now Instant) {
+	switch {
+	case t.Garbage():
+		w.ends.set(&t.due, now.Add(garbageTime))
+	case t.Value.Enqueued():
+		w.ends.set(&t.due, t.life.present.Add(-Guard-EnqueuedLife/2))
+	}
+}
+
+// Garbage reports whether the ticket can never stand again: it was served, its
+// author has ended, or the peer that was to claim for it, or it was drawn for another generation.
+func (t *Ticket) Garbage() bool {
+	return !t.lined || !t.author.Present || !t.Value.Enqueued() && t.peer != nil && !t.peer.Present ||
+		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
+}
+
+// settleStrays has the slots purged soon that hold nothing, and lets those live
+// on that hold something after all.
+func (w *World) settleStrays(p *Pool, now Instant) {
+	for _, s := range p.strays {
+		switch stray := s.Stale() || s.Excluded(); {
+		case stray == s.stray || !s.Taken || s.Value.TTL == 0 && !stray:
+		case stray:
+			s.stray = true
+			w.ends.set(&s.due, now.Add(garbageTime))
+		default:
+			s.stray = false
+			w.ends.set(&s.due, s.ends)
+		}
+	}
+	clear(p.strays)
+	p.strays = p.strays[:0]
+}
+
+// EndAt sets when a slot's lease ends, if the slot still has that revision: the
+// peer that answered its caller knows it better.
+func (w *World) EndAt(s *Slot, revision uint64, at Instant) {
+	if s.Revision == revision && s.Taken {
+		s.ends = at
+		w.ends.set(&s.due, at)
+	}
+}
+
+// Postpone gives every session its idle time again, from now on: the time in
+// which it could not be refreshed was no idle time. It does the same for no
 // lease: a lease ends by the clock.
 func (w *World) Postpone(now Instant) {
-	for _, s := range w.sessions {
+	for _, s := range w.sorted() {
 		if s.Present {
-			s.Seen = now.Add(-time.Duration(s.Value.Idled))
-			w.dues.set(&s.due, s.Seen.Add(time.Duration(s.Value.Idle)))
+			s.Ends = max(s.Ends, now.Add(time.Duration(s.Value.Idle)))
+			w.ends.set(&s.due, s.Ends)
 		}
 	}
 }
 
-// Rebase sets anew when everything ends, from the timestamps of the entries and
-// the stream's time of now: to be called when the entries were applied without
-// knowing how old they were.
-func (w *World) Rebase(streamNow time.Time, now Instant) {
-	for _, p := range w.pools {
+// HoldBack has every lease end later by the slack, and none before that time.
+func (w *World) HoldBack(until Instant, slack time.Duration) {
+	w.eachLease(func(s *Slot) { w.EndAt(s, s.Revision, max(s.ends.Add(slack), until)) })
+}
+
+// CountAnew counts the time of the leases that were written up to a revision from
+// now on.
+func (w *World) CountAnew(upTo uint64, now Instant) {
+	w.eachLease(func(s *Slot) {
+		if s.Revision <= upTo {
+			w.EndAt(s, s.Revision, max(s.ends, now.Add(time.Duration(s.Value.TTL)+Slack)))
+		}
+	})
+}
+
+// eachLease calls do for every lease, in an order that does not depend on a map's.
+func (w *World) eachLease(do func(*Slot)) {
+	for _, p := range slices.SortedFunc(maps.Values(w.pools), func(x, y *Pool) int { return slices.Compare(x.ID[:], y.ID[:]) }) {
 		for _, s := range p.slots {
-			if s != nil && s.Taken && s.Value.TTL > 0 {
-				age := max(0, streamNow.Sub(s.Time))
-				s.seen = now.Add(-age)
-				s.granted = s.seen
-				s.ends = s.seen.Add(time.Duration(s.Value.TTL) + Slack)
-				w.dues.set(&s.due, s.ends)
-				p.reindex(s)
+			if s != nil && s.Taken && s.Value.TTL > 0 && !s.stray {
+				do(s)
 			}
 		}
 	}
-	for _, s := range w.sessions {
-		if s.Present {
-			s.Seen = now.Add(-max(0, streamNow.Sub(s.Time)))
-			w.dues.set(&s.due, s.Seen.Add(s.Value.Left()))
-		}
-	}
-	for _, p := range w.pools {
-		w.settleStrays(p, now)
-		for t := p.line.first; t != nil; t = t.next {
-			t.seen = now.Add(-max(0, streamNow.Sub(t.at)))
-		}
-	}
-	w.released.rebase(streamNow, now)
-	w.Settle(now)
 }
-
-// Ended tells whether the lease has lasted its time, as far as this peer can
-// tell: by the end that its holder was promised, if it was this peer that
-// promised it; otherwise by the lease's own ttl.
-func (s *Slot) Ended(now Instant) bool {
-	return now >= s.EndsAt()
-}
-
-// InTime tells whether the slot's last entry was applied before the end that
-// this peer had promised for the entry before it. If so, it was written before
-// it.
-func (s *Slot) InTime() bool { return s.before != 0 && s.seen < s.before }
 
 // EndOthers has all peers' presences but one end now.
 func (w *World) EndOthers(self entry.Hash, now Instant) {
-	for _, s := range w.sessions {
+	for _, s := range w.sorted() {
 		if s.Present && s.ID != self && s.Value.Kind == entry.SessionPeer {
-			w.dues.set(&s.due, now)
+			s.Ends = now
+			w.ends.set(&s.due, now)
 		}
 	}
+}
+
+// sorted are the sessions in an order that does not depend on a map's.
+func (w *World) sorted() []*Session {
+	return slices.SortedFunc(maps.Values(w.sessions), func(x, y *Session) int { return slices.Compare(x.ID[:], y.ID[:]) })
 }

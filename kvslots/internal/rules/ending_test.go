@@ -8,27 +8,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// lent is a world with one pool of two slots, of which the first is lent for ten
-// seconds, at revision 2 and the instant of start.
-func lent(t *testing.T) (s *stream, w *rules.World, slot *rules.Slot) {
+// lent is a world with one pool, of which the given leases of ten seconds are out.
+func lent(t *testing.T, leases int) (*stream, *rules.World, *rules.Pool) {
 	t.Helper()
-	s, w = newStream(), rules.New()
-	feed(s, w, config(simPool, 2, 1))
-	feed(s, w, claim(slotKey(simPool, 0), entry.SlotValue{Lease: leaseID(1), Incarnation: 1, TTL: entry.Span(10 * time.Second)}))
-	return s, w, w.Pool(simPool).Slot(0)
-}
-
-// feed writes an entry over what is there, and shows it to the world.
-func feed(s *stream, w *rules.World, e entry.Entry) uint64 {
-	revision, _ := s.write(e, s.revision(e.Key))
-	w.Apply(s.log[revision-1], s.instant(), 0)
-	return revision
-}
-
-func renewal(slot *rules.Slot) entry.Entry {
-	v := slot.Value
-	v.Fence = slot.Fence
-	return claim(slotKey(slot.Pool.ID, slot.Position), v)
+	s, w := newStream(), rules.New()
+	feed(s, w, config(poolID(1), 4, 1))
+	for i := range leases {
+		feed(s, w, claim(i, entry.SlotValue{Lease: leaseID(i)}))
+	}
+	return s, w, w.Pool(poolID(1))
 }
 
 func wantDue(t *testing.T, w *rules.World, want rules.Instant) {
@@ -38,88 +26,173 @@ func wantDue(t *testing.T, w *rules.World, want rules.Instant) {
 	}
 }
 
-func TestPromise(t *testing.T) {
-	s, w, slot := lent(t)
+func TestDueIsInOrderAndComesUpAgain(t *testing.T) {
+	s, w, p := lent(t, 3)
 	start := s.instant()
+	for i, after := range []time.Duration{7, 5, 6} {
+		w.EndAt(p.Slot(i), p.Slot(i).Revision, start.Add(after*time.Second))
+	}
+	now := start.Add(10 * time.Second)
+	for _, want := range [][]int{{1, 2}, {0}, {}} { // two at a time
+		due := w.Due(time.Second, 2, nil, now)
+		if len(due) != len(want) {
+			t.Fatalf("%d are due, want %d", len(due), len(want))
+		}
+		for i, d := range due {
+			if d.Slot != p.Slot(want[i]) || d.Revision != d.Slot.Revision || d.Garbage || d.Marker || d.Refresh {
+				t.Errorf("due: %+v, want slot %d", d, want[i])
+			}
+		}
+	}
+	wantDue(t, w, now.Add(time.Second))
+	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
+	if due := w.Due(time.Second, 9, nil, now.Add(time.Second)); len(due) != 2 {
+		t.Errorf("due again: %+v, want the two that are not purged", due)
+	}
+}
+
+func TestEndAt(t *testing.T) {
+	s, w, p := lent(t, 1)
+	slot, start := p.Slot(0), s.instant()
 	wantDue(t, w, start.Add(10*time.Second+rules.Slack))
 	w.EndAt(slot, slot.Revision, start.Add(9*time.Second))
 	wantDue(t, w, start.Add(9*time.Second))
-	if slot.Ended(start.Add(9*time.Second-1)) || !slot.Ended(start.Add(9*time.Second)) {
-		t.Error("it does not end as promised")
+	if slot.Ended(start.Add(9*time.Second-1)) || !slot.Ended(start.Add(9*time.Second)) || slot.EndsAt() != start.Add(9*time.Second) {
+		t.Error("it does not end when it was set to")
 	}
 
-	// A renewal in time; what was promised before is of no more account.
 	s.now += 8 * time.Second
-	feed(s, w, renewal(slot))
-	if !slot.InTime() {
-		t.Error("a renewal before the promised end is not in time")
-	}
-	if slot.Ended(start.Add(9 * time.Second)) {
-		t.Error("it ends as promised before it was renewed")
-	}
+	first, renewed := slot.Revision, slot.Value
+	renewed.Fence = slot.Fence
+	feed(s, w, claim(0, renewed))
+	w.EndAt(slot, first, start) // of a lease that was renewed since: of no account
 	wantDue(t, w, start.Add(18*time.Second+rules.Slack))
+	if slot.Fence != first || slot.Granted() != start {
+		t.Errorf("renewed, it has fence %d and began at %v", slot.Fence, slot.Granted())
+	}
+	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
+	w.EndAt(slot, slot.Revision, start)
+	if due := w.Due(time.Second, 9, nil, start.Add(time.Minute)); len(due) != 0 {
+		t.Errorf("a free slot is due: %+v", due)
+	}
+}
 
-	// A renewal after the promised end, and one of which nothing was promised.
-	w.EndAt(slot, slot.Revision, start.Add(9*time.Second))
+func TestHoldBackAndCountAnew(t *testing.T) {
+	s, w, p := lent(t, 3)
+	start := s.instant()
+	ends := func(want ...time.Duration) {
+		t.Helper()
+		for i, d := range want {
+			if got := p.Slot(i).EndsAt(); got != start.Add(d) {
+				t.Errorf("lease %d ends after %v, want %v", i, got.Sub(start), d)
+			}
+		}
+	}
+	w.EndAt(p.Slot(0), p.Slot(0).Revision, start.Add(2*time.Second))
+	w.HoldBack(start.Add(5*time.Second), 100*time.Millisecond)
+	ends(5*time.Second, 11100*time.Millisecond, 11100*time.Millisecond)
+
+	w.CountAnew(p.Slot(1).Revision, start.Add(time.Second))
+	ends(12*time.Second, 12*time.Second, 11100*time.Millisecond)
+	w.CountAnew(p.Slot(2).Revision, start.Add(-time.Minute)) // ends none earlier
+	ends(12*time.Second, 12*time.Second, 11100*time.Millisecond)
+	wantDue(t, w, start.Add(11100*time.Millisecond))
+
+	feed(s, w, config(p.ID, 4, 2)) // what holds no slot is swept regardless
+	w.HoldBack(start.Add(time.Hour), 0)
+	wantDue(t, w, start.Add(time.Second))
+}
+
+// Time without a leader is no idle time, but a lease ends by the clock.
+func TestPostpone(t *testing.T) {
+	s, w, p := lent(t, 1)
+	start := s.instant()
+	feed(s, w, alive(sessionID(1)))
+	feed(s, w, client(sessionID(2)))
+	feed(s, w, client(sessionID(3)))
+	feed(s, w, marker(rules.SessionKey(sessionID(3))))
+	w.Postpone(start.Add(time.Hour))
+	for i := range 2 {
+		if got := w.Session(sessionID(i + 1)).Ends; got != start.Add(time.Hour+15*time.Second) {
+			t.Errorf("session %d ends at %v", i+1, got)
+		}
+	}
+	w.Postpone(start)
+	if got := w.Session(sessionID(1)).Ends; got != start.Add(time.Hour+15*time.Second) {
+		t.Errorf("postponed to an earlier instant: %v", got)
+	}
+	wantDue(t, w, p.Slot(0).EndsAt())
+	due := w.Due(time.Second, 9, nil, start.Add(time.Hour+15*time.Second))
+	if len(due) != 3 || due[0].Slot == nil || due[1].Session == nil || due[2].Session == nil {
+		t.Errorf("due: %+v; want the lease and two sessions", due)
+	}
+	w.EndOthers(sessionID(9), start)
+	if got := w.Session(sessionID(1)).Ends; got != start {
+		t.Errorf("another peer's presence ends at %v", got)
+	}
+	if got := w.Session(sessionID(2)).Ends; got == start {
+		t.Error("a client's session ends with the other peers")
+	}
+}
+
+// A marker that is too short is due only for as long as it is there.
+func TestForgottenMarkerIsNotDue(t *testing.T) {
+	s, w, p := lent(t, 1)
+	feed(s, w, alive(sessionID(1)))
+	feed(s, w, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
+	for key := range s.last {
+		if m := marker(key); key.Kind != entry.Config {
+			m.TTL = rules.MarkerTTL
+			feed(s, w, m)
+		}
+	}
 	s.now += 2 * time.Second
-	if feed(s, w, renewal(slot)); slot.InTime() {
-		t.Error("a renewal after the promised end is in time")
+	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 3 || !due[0].Marker || !due[1].Marker || !due[2].Marker {
+		t.Fatalf("due: %+v; want three markers", due)
 	}
-	if feed(s, w, renewal(slot)); slot.InTime() {
-		t.Error("a renewal of a lease that another peer promised is in time, as far as this one can tell")
+	s.now += rules.MarkerTTL + 10*time.Second
+	w.Forget(s.instant())
+	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || w.Forgotten() != s.sequence {
+		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, w.Forgotten(), s.sequence)
 	}
 }
 
-func TestRebase(t *testing.T) {
-	s, w := newStream(), rules.New()
-	feed(s, w, config(simPool, 2, 1))
-	old := s.time()
-	for position := range 2 {
-		e := claim(slotKey(simPool, position), entry.SlotValue{Lease: leaseID(position), Incarnation: 1, TTL: entry.Span(10 * time.Second)})
-		revision, _ := s.write(e, 0)
-		w.Apply(s.log[revision-1], s.instant(), time.Hour) // not known how old
+// The server knows better than the view which keys are absent, and only free ones.
+func TestAbsent(t *testing.T) {
+	s, w, p := lent(t, 1)
+	feed(s, w, alive(sessionID(1)))
+	feed(s, w, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
+	keys := []entry.Key{rules.SlotKey(p.ID, 0), ticketKey(p.ID, sessionID(1), 0), configKey(p.ID)}
+	for _, key := range keys {
+		w.Absent(key)
+		if revision, taken := w.Stands(key); !taken || revision != s.last[key].Revision || w.MarkerOld(key, s.instant()) {
+			t.Errorf("%s is taken, and was held for absent", key)
+		}
+		feed(s, w, marker(key))
+		if revision, taken := w.Stands(key); taken || revision != s.sequence || w.MarkerOld(key, s.instant()) {
+			t.Errorf("%s has a marker at %d, and stands at %d", key, s.sequence, revision)
+		}
+		w.Absent(key)
+		if revision, _ := w.Stands(key); revision != 0 || !w.MarkerOld(key, s.instant()) {
+			t.Errorf("the marker of %s was not forgotten", key)
+		}
 	}
-	now := s.instant().Add(time.Minute) // of a clock that has nothing to do with the stream's
-	w.Rebase(old.Add(4*time.Second), now)
-	wantDue(t, w, now.Add(6*time.Second+rules.Slack))
-	slot := w.Pool(simPool).Slot(0)
-	if slot.Ended(now.Add(6*time.Second-1)) || !slot.Ended(now.Add(6*time.Second)) {
-		t.Error("it does not end six seconds later")
+	if w.Pool(p.ID) != nil || w.Pools() != 0 {
+		t.Error("a pool without a key is a pool")
 	}
-	feed(s, w, marker(slotKey(simPool, 0)))
-	feed(s, w, marker(slotKey(simPool, 1)))
-	if at, ok := w.NextDue(); ok {
-		t.Errorf("what is free is due at %v", at)
-	}
-	feed(s, w, alive(sessionID(1), 15*time.Second))
-	w.Rebase(s.time().Add(5*time.Second), now)
-	wantDue(t, w, now.Add(10*time.Second))
-	w.Rebase(s.time().Add(-time.Minute), now) // the clocks differ
-	wantDue(t, w, now.Add(15*time.Second))
+	w.Absent(keys[0])
 }
 
-// A session is forgotten with its end: ids are used once.
-func TestSessionForgotten(t *testing.T) {
-	s, w := newStream(), rules.New()
-	key := ticketKey(simPool, sessionID(1), 0)
-	feed(s, w, config(simPool, 0, 1))
-	feed(s, w, alive(sessionID(1), time.Second))
-	feed(s, w, ticket(key, leaseID(1), 1))
-	if got := w.TicketsOf(sessionID(1)); len(got) != 1 || got[0].Key != key {
-		t.Errorf("its tickets: %v", got)
+func TestExpiring(t *testing.T) {
+	s, w, p := lent(t, 1)
+	end := s.instant().Add(10*time.Second + rules.Guard - 2*time.Second)
+	for at, want := range map[rules.Instant]bool{end - 1: false, end: true} {
+		if p.Slot(0).Expiring(at) != want || w.Expiring(rules.SlotKey(p.ID, 0), at) != want || w.Expiring(configKey(p.ID), at) {
+			t.Errorf("%v before its physical end: want %v", end.Add(2*time.Second).Sub(at), want)
+		}
 	}
-	feed(s, w, marker(sessionKey(sessionID(1))))
-	if w.Session(sessionID(1)) != nil || w.TicketsOf(sessionID(1)) != nil || w.Pool(simPool).TicketAt(key) != nil {
-		t.Error("it is still there")
-	}
-
-	// A ticket may come in after its session's end; it does not stand.
-	feed(s, w, marker(key))
-	feed(s, w, ticket(key, leaseID(1), 1))
-	if w.Pool(simPool).Waiting() != 0 {
-		t.Error("a dead session waits")
-	}
-	if feed(s, w, marker(key)); w.Session(sessionID(1)) != nil {
-		t.Error("it has come back for good")
+	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
+	if w.Expiring(rules.SlotKey(p.ID, 0), end+rules.Instant(time.Hour)) {
+		t.Error("a free key may be written to at any time")
 	}
 }

@@ -17,7 +17,7 @@ type Verdict int
 const (
 	Open Verdict = iota // not known yet, for the view is not exact
 	Good                // the lease may be granted
-	Void                // it must be purged; nobody was told of it
+	Void                // it must be purged; its caller was told nothing
 	Lost                // it cannot be known: its own peer purges it, the others wait and see
 )
 
@@ -26,6 +26,14 @@ type claim struct {
 	position int
 	verdict  Verdict
 	world    *snapshot // what it is to be judged by; nil when it has been judged
+	excluded bool      // the generation, or the ticket that it names, is not its own: any peer may purge it
+}
+
+// Excluded reports whether an exact view judged the slot's claim void by count,
+// generation or ticket. Unlike "a ticket stood before it", which depends on what
+// was passed over, that is a function of the stream: any peer may purge it.
+func (s *Slot) Excluded() bool {
+	return s.Taken && s.claim != nil && s.claim.verdict == Void && s.claim.excluded
 }
 
 // snapshot is what is known of a pool at one instant.
@@ -35,9 +43,9 @@ type snapshot struct {
 	void     positions // those of them that were held by void claims
 	open     []*claim  // those of them that were held by claims not judged yet, or lost
 	ahead    int       // tickets that waited before that place
-	doubtful bool      // of whom some may have been served
+	doubtful int       // so many of them may have been served
 	count    int       // of slots; 0 when the pool was not registered, or was another
-	hidden   uint64    // if not 0: something from this revision on may have happened that nobody names
+	hidden   uint64    // if not 0: something from this revision on may have happened that no entry names
 	lost     bool      // it is not known what was
 }
 
@@ -63,9 +71,10 @@ func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 
 // judge judges a claim on a position by the world that it is part of.
 //
-// Good means: the position was the lowest free one, with all lower ones held by
-// leases; all live slots fit in the count; and of those who waited before it in
-// the line, nobody could have had the permit instead.
+// Good means: all live slots fit in the count; of the tickets that waited before it
+// in the line, none could have had the permit instead; and below the position no
+// more were free than there were such tickets, while the others were held by
+// leases.
 func (s *snapshot) judge(position int) Verdict {
 	for _, c := range s.open {
 		switch {
@@ -75,77 +84,69 @@ func (s *snapshot) judge(position int) Verdict {
 			return Lost
 		}
 	}
-	room := s.count - s.live.len()
+	room, gap := s.count-s.live.len(), position-s.live.below(position)
 	switch {
 	case s.lost:
 		return Lost
-	case s.doubtful && (s.count == 0 || s.ahead > room):
-		return Lost
-	case position >= s.count, room < 0, s.ahead > room:
+	case position >= s.count, room < 0, s.ahead-s.doubtful > room:
 		return Void
-	case s.live.below(position) < position, s.void.below(position) > 0:
+	case gap > s.ahead, s.void.below(position) > 0:
+		return Void
+	case s.doubtful > 0 && (s.ahead > room || gap > s.ahead-s.doubtful):
+		return Lost
+	case s.ahead > room:
 		return Void
 	}
 	return Good
 }
 
-// inUse counts the leases; known is false where there was a claim that is not
-// known to be good. One that is void will be withdrawn; but whether a peer that
-// stood still had been passed over by then, each peer says by its own clock.
-func (s *snapshot) inUse() (n int, known bool) {
-	known = !s.lost && s.void.len() == 0
-	for _, c := range s.open {
-		known = known && c.verdict == Good
-	}
-	return s.live.len(), known
-}
-
 // claimed judges a claim that has just been applied.
 func (p *Pool) claimed(s *Slot, exact bool) {
 	world := p.snapshot(s.Revision, !exact)
-	if s.Value.Name != "" {
-		world.count = s.Value.Limit
-	}
 	world.ahead = p.ahead(s.place(), world.count+1)
 	world.doubtful = p.doubtfulAhead(s.place(), s.seen)
-	if !s.Live() || p.servedElsewhere(s) || p.disagrees(s) {
+	excluded := !s.Live() || p.servedElsewhere(s)
+	if excluded {
 		world.count = 0
 	}
+	excluded = excluded || s.Position >= world.count
 	verdict := Open
 	if exact {
 		if verdict = world.judge(s.Position); verdict == Good {
 			return // by far the most
 		}
 	}
-	c := &claim{position: s.Position, verdict: verdict}
+	c := &claim{position: s.Position, verdict: verdict, excluded: excluded}
 	if !exact {
-		c.world = &world
-		p.open = append(p.open, &world)
+		kept := world
+		c.world = &kept
+		p.open = append(p.open, &kept)
 		p.unjudged = append(p.unjudged, c)
 	}
 	s.claim = c
 	p.doubted = append(p.doubted, s)
 }
 
-// doubtfulAhead tells whether a ticket before that place may have been served.
-func (p *Pool) doubtfulAhead(place uint64, now Instant) bool {
-	for t := p.line.first; t != nil && t.Revision < place; t = t.next {
-		if t.Doubtful(now) {
-			return true
+// doubtfulAhead counts the tickets that wait before that place and may have been
+// served.
+func (p *Pool) doubtfulAhead(place uint64, now Instant) int {
+	n := 0
+	for t := p.line.first; t != nil && t.Place < place; t = t.next {
+		if t.Doubtful(now) && t.waits() {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
-// servedElsewhere tells whether a claim is for a ticket of a named pool that
-// has left the line: it was taken out, or another claim has served it. Whoever
-// waited may not be there any more, and any peer may have claimed for it.
+// servedElsewhere reports whether a claim names a ticket that has left the line:
+// it was taken out, or another claim has served it.
 func (p *Pool) servedElsewhere(s *Slot) bool {
-	if s.Value.Name == "" || s.Value.Ticket == 0 {
+	if s.Value.Ticket == 0 {
 		return false
 	}
 	t := p.Ticket(s.Value.Ticket)
-	return t == nil || t.Value.Spent || t.claim != s
+	return t == nil || t.Value.Spent || t.claim != s || t.Value.Generation != s.Value.Generation
 }
 
 // place is where the claim stands in the line.
@@ -158,19 +159,12 @@ func (s *Slot) place() uint64 {
 
 // close judges what was left open, for the view is exact now. What a barrier
 // alone accounted for may have happened to a key of which that is possible.
-//
-// In a named pool nothing is void that was left open: what the claim was good for
-// may be gone without a trace, and to take it for void would be to take it for
-// somebody's who has no terms in force, and to purge it.
 func (p *Pool) close(unnamed func(low, high uint64) bool) {
 	for _, s := range p.open {
 		s.lost = s.lost || (s.hidden != 0 && unnamed(s.hidden, s.revision))
 	}
 	for _, c := range p.unjudged { // in their order, for each may depend on those before it
 		c.verdict, c.world = c.world.judge(c.position), nil
-		if c.verdict == Void && !p.configured() {
-			c.verdict = Lost
-		}
 	}
 	p.open, p.unjudged = nil, nil
 	for _, s := range p.doubted {
@@ -197,23 +191,3 @@ func (p *Pool) skipped(held, previous uint64) {
 		}
 	}
 }
-
-// Reading is the state of a pool at one instant. It may have to be kept open
-// until the view is exact.
-type Reading struct {
-	world   snapshot
-	Waiting int
-}
-
-// Read takes the state of a pool as it is now.
-func (p *Pool) Read(revision uint64, exact bool) *Reading {
-	r := &Reading{world: p.snapshot(revision, true), Waiting: p.Waiting()}
-	if !exact {
-		p.open = append(p.open, &r.world)
-	}
-	return r
-}
-
-// InUse is the number of leases at that instant; ok is false if it cannot be
-// known. It means something once the view has become exact.
-func (r *Reading) InUse() (n int, ok bool) { return r.world.inUse() }

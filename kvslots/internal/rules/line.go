@@ -1,46 +1,42 @@
 package rules
 
 import (
-	"time"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Ticket is a place in a pool's waiting line.
+// Ticket is a place in a pool's waiting line, or what is left of one: a ticket
+// that was served and is still to be purged, or the marker of one that was.
 type Ticket struct {
 	Pool     *Pool
 	Key      entry.Key
-	Revision uint64 // the place
+	Revision uint64 // of the key's last entry, marker or not
+	Taken    bool   // the key has a value
+	Place    uint64 // the revision of its first write, by which the line is ordered
 	Value    entry.TicketValue
 
-	session    *Session
+	author     *Session // whose end is the ticket's end
+	peer       *Session // of a client session's ticket: the peer that claims for it
+	claim      *Slot    // the live slot that names it
+	seen       Instant  // when it came
+	doubted    Instant  // when it was learnt that an entry was skipped that may have served it; 0: never
+	doubtedAt  uint64   // where the view stood then
+	couldSince Instant  // since when it has been its turn; 0 while it is not
+	able       bool     // there is a permit for it
+	passed     bool     // an enqueued ticket that let its turn pass
 	life       life
-	claim      *Slot // the live slot that names it
-	void       bool  // of a named pool: its terms were not those in force when it came
-	unsure     bool  // the view was not exact then
-	at         time.Time
-	seen       Instant // when it came
-	doubted    Instant // when it was learnt that an entry was skipped that may have served it
-	couldSince Instant // since when it has been its turn; 0 while it is not
-	could      bool    // it is its turn
+	due        due
+	mark       due
+	lined      bool // it is in the line's list
 	prev, next *Ticket
 }
 
-// stands tells whether the ticket is in the line: its session is alive, its
-// pool is the one it was drawn for, and no live slot names it.
-func (t *Ticket) stands() bool { return t.present() && t.Pool.knows(t.Value.Incarnation) }
-
-// present is stands, but for the terms in force.
-func (t *Ticket) present() bool {
-	return t.session.Present && !t.claimed() && !t.void && !t.Value.Spent
+// Stands reports whether the ticket is in the line: it can be read and was not
+// served, its author and its peer are alive, its pool is the one it was drawn for,
+// and no live slot names it.
+func (t *Ticket) Stands() bool {
+	return t.lined && t.author.Present && (t.Value.Enqueued() || t.peer == nil || t.peer.Present) &&
+		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.claimed()
 }
-
-// Stands tells whether the ticket is in the line.
-func (t *Ticket) Stands() bool { return t.stands() }
-
-// Void tells whether the ticket asks for other terms than those that were in
-// force when it came. It stands in no line.
-func (t *Ticket) Void() bool { return t.void }
 
 // Claim is the live slot that names the ticket, or nil.
 func (t *Ticket) Claim() *Slot {
@@ -53,63 +49,98 @@ func (t *Ticket) Claim() *Slot {
 // Seen is when the ticket came.
 func (t *Ticket) Seen() Instant { return t.seen }
 
-// AbleFor is how long it has been the ticket's turn.
-func (t *Ticket) AbleFor(now Instant) time.Duration {
-	if !t.could {
-		return 0
-	}
-	return time.Duration(now - t.couldSince)
-}
+// CouldSince is since when it has been the ticket's turn; ok is false while it
+// is not.
+func (t *Ticket) CouldSince() (at Instant, ok bool) { return t.couldSince, t.couldSince != 0 }
 
 func (t *Ticket) claimed() bool {
-	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Revision
+	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
 
+// server is the peer that is to claim for the ticket; for an enqueued one that is
+// any peer.
+func (t *Ticket) server() *Session {
+	switch {
+	case t.Value.Enqueued():
+		return nil
+	case t.peer != nil:
+		return t.peer
+	}
+	return t.author
+}
+
+func (t *Ticket) stalled() bool {
+	if s := t.server(); s != nil {
+		return s.stalled
+	}
+	return t.passed
+}
+
+// waits reports whether the ticket stands and is not passed over.
+func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
+
 // doubtTickets notes that entries of a slot were skipped, the last of them at
-// that revision: a claim and the purge of its lease, perhaps. Whoever waited may
-// have been served. If so, its own peer takes the ticket out of the line soon.
-func (p *Pool) doubtTickets(revision uint64, now Instant) {
-	for t := p.line.first; t != nil && t.Revision < revision; t = t.next {
-		t.doubted = max(now, 1)
+// that revision: a claim and the purge of its lease, perhaps. A ticket of the
+// line may have been served. If so, its own peer takes it out of the line soon.
+func (p *Pool) doubtTickets(revision, stands uint64, now Instant) {
+	for t := p.line.first; t != nil && t.Place < revision; t = t.next {
+		t.doubted, t.doubtedAt = max(now, 1), stands
 	}
 }
 
-// Doubtful tells whether the ticket may have been served.
+// clearDoubts ends the doubt about the enqueued tickets, for the view is exact up
+// to a barrier that was sent while it stood at sent. Such a ticket is taken out
+// of the line, or marked as spent, before the slot that it was served by is
+// purged: so if it still stands it was not served.
+func (p *Pool) clearDoubts(sent uint64) {
+	for t := p.line.first; t != nil; t = t.next {
+		if t.doubted != 0 && t.Value.Enqueued() && t.doubtedAt <= sent {
+			t.doubted = 0
+		}
+	}
+}
+
+// Doubtful reports whether the ticket may have been served.
 func (t *Ticket) Doubtful(now Instant) bool { return t.doubted != 0 && now-t.doubted < doubtTime }
 
-// waits tells whether the ticket stands and is not passed over.
-func (t *Ticket) waits() bool { return t.stands() && !t.session.stalled }
-
-// line is the tickets of a pool in order of revision.
+// line is the tickets of a pool in order of place.
 type line struct {
 	first, last *Ticket
-	byKey       map[entry.Key]*Ticket
-	byRevision  map[uint64]*Ticket
-	able        []*Ticket // those that could claim now
+	byKey       map[entry.Key]*Ticket // all that is known, lined up or not
+	byPlace     map[uint64]*Ticket    // those in the list
+	able        []*Ticket             // those for which there is a permit
 }
 
 func (l *line) add(t *Ticket) {
-	if l.byKey == nil {
-		l.byKey, l.byRevision = map[entry.Key]*Ticket{}, map[uint64]*Ticket{}
+	if l.byPlace == nil {
+		l.byPlace = map[uint64]*Ticket{}
 	}
-	l.byKey[t.Key], l.byRevision[t.Revision] = t, t
-	t.prev = l.last
-	if l.last != nil {
-		l.last.next = t
+	l.byPlace[t.Place], t.lined = t, true
+	before := l.last
+	for before != nil && before.Place > t.Place { // one that was written again keeps its place
+		before = before.prev
+	}
+	t.prev = before
+	if before != nil {
+		t.next, before.next = before.next, t
 	} else {
-		l.first = t
+		t.next, l.first = l.first, t
 	}
-	l.last = t
-	t.session.tickets[t] = struct{}{}
+	if t.next != nil {
+		t.next.prev = t
+	} else {
+		l.last = t
+	}
 }
 
 func (l *line) remove(t *Ticket) {
-	if l.byRevision[t.Revision] != t {
+	if !t.lined {
 		return
 	}
-	delete(l.byKey, t.Key)
-	delete(l.byRevision, t.Revision)
-	delete(t.session.tickets, t)
+	t.lined = false
+	if l.byPlace[t.Place] == t {
+		delete(l.byPlace, t.Place)
+	}
 	if t.prev != nil {
 		t.prev.next = t.next
 	} else {
@@ -120,25 +151,13 @@ func (l *line) remove(t *Ticket) {
 	} else {
 		l.last = t.prev
 	}
-	if l.first == nil {
-		l.byKey, l.byRevision = nil, nil
-	}
-}
-
-func (l *line) standing() int {
-	n := 0
-	for t := l.first; t != nil; t = t.next {
-		if t.stands() {
-			n++
-		}
-	}
-	return n
+	t.prev, t.next = nil, nil
 }
 
 // ahead counts the tickets that wait before the given place, up to atMost.
 func (p *Pool) ahead(place uint64, atMost int) int {
 	n := 0
-	for t := p.line.first; t != nil && t.Revision < place && n < atMost; t = t.next {
+	for t := p.line.first; t != nil && t.Place < place && n < atMost; t = t.next {
 		if t.waits() {
 			n++
 		}
@@ -146,14 +165,44 @@ func (p *Pool) ahead(place uint64, atMost int) int {
 	return n
 }
 
-// Ticket is the ticket of that revision, or nil when it has left the line.
-func (p *Pool) Ticket(revision uint64) *Ticket { return p.line.byRevision[revision] }
+// Waiting is the number of tickets that stand in the line.
+func (p *Pool) Waiting() int { return p.WaitingUpTo(-1) }
 
-// TicketAt is the ticket that stands under a key, or nil.
-func (p *Pool) TicketAt(key entry.Key) *Ticket { return p.line.byKey[key] }
+// WaitingUpTo counts them, but not beyond most unless that is negative.
+func (p *Pool) WaitingUpTo(most int) int {
+	n := 0
+	for t := p.line.first; t != nil && n != most; t = t.next {
+		if t.Stands() {
+			n++
+		}
+	}
+	return n
+}
 
-// Tickets calls yield for every ticket whose key is known, in order of place,
-// until it returns false.
+// Ticket is the ticket of that place, or nil when it has left the line.
+func (p *Pool) Ticket(place uint64) *Ticket {
+	if p == nil {
+		return nil
+	}
+	return p.line.byPlace[place]
+}
+
+// TicketAt is the ticket under a key, served or not, or nil where the key is free.
+func (p *Pool) TicketAt(key entry.Key) *Ticket {
+	if p == nil {
+		return nil
+	}
+	if t := p.line.byKey[key]; t != nil && t.Taken {
+		return t
+	}
+	return nil
+}
+
+// Served reports whether the ticket has left the line for good.
+func (t *Ticket) Served() bool { return !t.lined }
+
+// Tickets calls yield for every ticket of the line, in order of place, until it
+// returns false.
 func (p *Pool) Tickets(yield func(*Ticket) bool) {
 	for t := p.line.first; t != nil; {
 		next := t.next
@@ -164,8 +213,8 @@ func (p *Pool) Tickets(yield func(*Ticket) bool) {
 	}
 }
 
-// Able are the tickets for which there is a permit, those passed over included:
-// the first may claim now, the next ones when those before them have claimed.
+// Able are the tickets for which there is a permit, those passed over included.
+// The slice is good until the next change of the world.
 func (p *Pool) Able() []*Ticket { return p.line.able }
 
 // refreshAble finds the tickets for which there is a permit. A ticket that is
@@ -174,35 +223,31 @@ func (p *Pool) refreshAble(now Instant) {
 	if p.line.first == nil && len(p.line.able) == 0 {
 		return
 	}
-	for _, t := range p.line.able {
-		t.could = false
+	old := p.line.able
+	able := p.spare[:0]
+	for _, t := range old {
+		t.able = false
 	}
-	old, first := p.line.able, true
-	var able []*Ticket
 	free := p.Count() - p.live.len()
-	if p.Disputed() {
-		free = 0 // nobody may claim, and so nobody lets his turn pass
-	}
 	for t := p.line.first; t != nil && free > 0; t = t.next {
-		if !t.stands() {
+		if !t.Stands() {
 			continue
 		}
 		able = append(able, t)
-		if t.session.stalled {
+		if t.stalled() {
 			continue
 		}
 		free--
-		if first {
-			first, t.could = false, true
-			if t.couldSince == 0 {
-				t.couldSince = max(now, 1)
-			}
+		t.able = true
+		if t.couldSince == 0 {
+			t.couldSince = max(now, 1)
 		}
 	}
-	for _, t := range old {
-		if !t.could {
+	for i, t := range old {
+		if !t.able {
 			t.couldSince = 0
 		}
+		old[i] = nil
 	}
-	p.line.able = able
+	p.line.able, p.spare = able, old[:0]
 }

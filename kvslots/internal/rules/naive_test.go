@@ -12,193 +12,161 @@ import (
 // naive is what the rules say, said as dumbly as possible: the last entry of
 // each key, and every question answered by looking at all of them.
 type naive struct {
-	last    map[entry.Key]entry.Entry
-	seen    map[entry.Key]rules.Instant
-	dropped map[uint64]bool          // tickets that are out of the line for good
-	verdict map[uint64]rules.Verdict // of claims, by revision
-	stalled map[entry.Hash]bool      // sessions that are passed over
-	turn    map[entry.Hash]turn      // whose turn it is, by pool
-	due     map[entry.Key]rules.Instant
-	ends    map[entry.Key]rules.Instant // of slots, unless they are hurried
-	hurried map[entry.Key]bool          // slots that hold nothing, and are to be purged soon
-	named   map[entry.Hash]*naiveName   // named pools
-	void    map[uint64]bool             // tickets that came while other terms were in force
-	unsure  map[uint64]bool             // tickets that came while others may have been
-	serves  map[uint64]entry.Key        // the slot that has claimed for a ticket
-	ended   map[entry.Hash]uint64       // sessions that have ended, and when
-}
-
-type turn struct {
-	ticket uint64
-	since  rules.Instant
+	last     map[entry.Key]entry.Entry
+	seen     map[entry.Key]rules.Instant
+	dropped  map[uint64]bool          // tickets that are out of the line for good, by revision
+	verdict  map[uint64]rules.Verdict // of claims, by revision
+	excluded map[uint64]bool          // likewise
+	stalled  map[entry.Hash]bool      // sessions that are passed over
+	passed   map[uint64]bool          // enqueued tickets that are passed over, by revision
+	turn     map[uint64]rules.Instant // since when it has been a ticket's turn, by revision
 }
 
 func newNaive() *naive {
 	return &naive{
 		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{}, dropped: map[uint64]bool{},
-		verdict: map[uint64]rules.Verdict{}, stalled: map[entry.Hash]bool{}, turn: map[entry.Hash]turn{},
-		due: map[entry.Key]rules.Instant{}, ends: map[entry.Key]rules.Instant{}, hurried: map[entry.Key]bool{},
-		named: map[entry.Hash]*naiveName{}, void: map[uint64]bool{}, unsure: map[uint64]bool{},
-		serves: map[uint64]entry.Key{}, ended: map[entry.Hash]uint64{},
+		verdict: map[uint64]rules.Verdict{}, excluded: map[uint64]bool{}, stalled: map[entry.Hash]bool{},
+		passed: map[uint64]bool{}, turn: map[uint64]rules.Instant{},
 	}
 }
 
 func valid(e entry.Entry) bool { return e.Revision != 0 && !e.Marker && e.Corrupt == nil }
 
-func (n *naive) apply(e entry.Entry, now rules.Instant, age time.Duration) {
-	delete(n.last, e.Key)
-	if e.Key.Kind == entry.Ticket {
-		n.derive(now) // the ticket that it is written over sets no terms any more
-	}
+func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 	n.last[e.Key], n.seen[e.Key] = e, now.Add(-age)
-	delete(n.due, e.Key)
-	delete(n.hurried, e.Key)
-	switch {
-	case e.Key.Kind == entry.Slot && e.Marker && n.ticketPool(e.Ticket) == e.Key.Pool:
-		n.dropped[e.Ticket] = true
-	case e.Key.Kind == entry.Slot && valid(e):
-		n.ends[e.Key] = now.Add(time.Duration(e.Slot.TTL) + rules.Slack - age)
-		n.due[e.Key] = n.ends[e.Key]
-		n.serve(e)
-		n.derive(now)
-		if e.Slot.Fence == 0 {
-			delete(n.stalled, e.Slot.Claimer)
-			n.verdict[e.Revision] = n.judge(e, now)
+	switch e.Key.Kind {
+	case entry.Slot:
+		if t, ok := n.ticketAt(e.Key.Pool, e.Ticket); ok && e.Marker && !t.Wait.Spent {
+			n.dropped[t.Revision] = true
 		}
-	case e.Key.Kind == entry.Ticket && valid(e):
-		delete(n.stalled, e.Wait.Session)
-		n.void[e.Revision], n.unsure[e.Revision] = n.comes(e, now)
-	case e.Key.Kind == entry.Session:
-		delete(n.stalled, e.Key.Session)
+		if valid(e) && e.Slot.Fence == 0 {
+			n.heard(e.Slot.Claimer)
+			n.judge(e, now)
+		}
+	case entry.Ticket:
 		if valid(e) {
-			n.due[e.Key] = now.Add(e.Session.Left() - age)
+			n.heard(cmp.Or(e.Wait.Peer, e.Key.Session))
 		}
-		if e.Marker {
-			n.ended[e.Key.Session] = e.Revision
-			n.dropAll(e.Key.Session)
-		}
-	case e.Key.Kind == entry.Barrier:
-		delete(n.stalled, e.Key.Session)
+	case entry.Session, entry.Barrier:
+		n.heard(e.Key.Session)
 	}
-	n.derive(now)
-	n.hurry(now)
 	n.turns(now)
 }
 
-// hurry has what holds no slot purged soon, and what holds one after all only
-// when it ends.
-func (n *naive) hurry(now rules.Instant) {
-	for key, e := range n.last {
-		if stale := !n.lives(e); key.Kind != entry.Slot || !valid(e) || stale == n.hurried[key] {
-			continue
-		} else if n.hurried[key] = stale; stale {
-			n.due[key] = min(n.ends[key], now.Add(time.Second))
-		} else {
-			n.due[key] = n.ends[key]
-		}
+// heard is a sign of life of a session.
+func (n *naive) heard(id entry.Hash) {
+	if !n.stalled[id] {
+		return
 	}
-}
-
-func (n *naive) ticketPool(revision uint64) entry.Hash {
+	delete(n.stalled, id)
 	for _, e := range n.last {
-		if e.Key.Kind == entry.Ticket && e.Revision == revision && revision != 0 {
-			return e.Key.Pool
-		}
-	}
-	return entry.Hash{}
-}
-
-func (n *naive) dropAll(session entry.Hash) {
-	for _, e := range n.last {
-		if e.Key.Kind == entry.Ticket && e.Wait.Session == session {
-			n.dropped[e.Revision] = true
+		if e.Key.Kind == entry.Ticket && (e.Key.Session == id || e.Wait.Peer == id) {
+			delete(n.turn, e.Revision)
 		}
 	}
 }
 
 func (n *naive) config(pool entry.Hash) entry.ConfigValue {
-	if p := n.named[pool]; p != nil && p.inUse {
-		return entry.ConfigValue{Count: p.naming.Limit, Incarnation: p.naming.Terms()}
-	}
 	if e := n.last[configKey(pool)]; valid(e) && !e.Config.Deleted {
 		return e.Config
 	}
 	return entry.ConfigValue{}
 }
 
-func (n *naive) registered(pool entry.Hash) bool { return n.config(pool).Incarnation != 0 }
+func (n *naive) alive(id entry.Hash) bool { return valid(n.last[rules.SessionKey(id)]) }
 
-// slots are a pool's slots with a value, readable or not, by position.
-func (n *naive) slots(pool entry.Hash) []entry.Entry {
+// of are a pool's entries of one kind that a condition holds for, in order of
+// place or position.
+func (n *naive) of(pool entry.Hash, kind entry.Kind, is func(entry.Entry) bool) []entry.Entry {
 	var found []entry.Entry
 	for _, e := range n.last {
-		if e.Key.Kind == entry.Slot && e.Key.Pool == pool && !e.Marker {
+		if e.Key.Kind == kind && e.Key.Pool == pool && is(e) {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, func(x, y entry.Entry) int { return cmp.Compare(x.Key.N, y.Key.N) })
+	slices.SortFunc(found, func(x, y entry.Entry) int {
+		return cmp.Or(cmp.Compare(place(x), place(y)), cmp.Compare(x.Key.N, y.Key.N))
+	})
 	return found
+}
+
+// place is where a ticket stands in its line; 0 for what is no ticket.
+func place(e entry.Entry) uint64 {
+	if e.Key.Kind != entry.Ticket {
+		return 0
+	}
+	return cmp.Or(e.Wait.Place, e.Revision)
 }
 
 func (n *naive) lives(e entry.Entry) bool {
-	return e.Key.Kind == entry.Slot && valid(e) && n.owned(e) &&
-		(e.Slot.Name != "" || n.registered(e.Key.Pool) && e.Slot.Incarnation == n.config(e.Key.Pool).Incarnation)
+	return e.Key.Kind == entry.Slot && valid(e) && e.Slot.Generation == n.config(e.Key.Pool).Generation &&
+		(e.Slot.Session.IsZero() || n.alive(e.Slot.Session))
 }
 
-func (n *naive) live(pool entry.Hash) []entry.Entry {
-	return slices.DeleteFunc(n.slots(pool), func(e entry.Entry) bool { return !n.lives(e) })
-}
+func (n *naive) live(pool entry.Hash) []entry.Entry { return n.of(pool, entry.Slot, n.lives) }
 
-// standing are the tickets in a pool's line, by place.
-func (n *naive) standing(pool entry.Hash) []entry.Entry {
-	var found []entry.Entry
-	for _, e := range n.last {
-		if e.Key.Kind == entry.Ticket && e.Key.Pool == pool && n.stands(e) {
-			found = append(found, e)
-		}
+// ticketAt is the ticket in the line of that place.
+func (n *naive) ticketAt(pool entry.Hash, at uint64) (entry.Entry, bool) {
+	found := n.of(pool, entry.Ticket, func(e entry.Entry) bool { return valid(e) && place(e) == at && !n.dropped[e.Revision] })
+	if len(found) == 0 {
+		return entry.Entry{}, false
 	}
-	slices.SortFunc(found, func(x, y entry.Entry) int { return cmp.Compare(x.Revision, y.Revision) })
-	return found
+	return found[0], true
+}
+
+// named reports whether a live slot names the ticket of that place, apart from one.
+func (n *naive) named(pool entry.Hash, at uint64, but entry.Key) bool {
+	return slices.ContainsFunc(n.live(pool), func(e entry.Entry) bool { return e.Slot.Ticket == at && e.Key != but })
 }
 
 func (n *naive) stands(e entry.Entry) bool {
-	return n.asks(e) && !n.served(e) && n.registered(e.Key.Pool) && e.Wait.Incarnation == n.config(e.Key.Pool).Incarnation
+	return valid(e) && n.alive(e.Key.Session) && !e.Wait.Spent && !n.dropped[e.Revision] &&
+		(e.Wait.Enqueued() || e.Wait.Peer.IsZero() || n.alive(e.Wait.Peer)) &&
+		e.Wait.Generation == n.config(e.Key.Pool).Generation && !n.named(e.Key.Pool, place(e), entry.Key{})
 }
 
-// waiting are those in the line that are not passed over.
-func (n *naive) waiting(pool entry.Hash) []entry.Entry {
-	return slices.DeleteFunc(n.standing(pool), func(e entry.Entry) bool { return n.stalled[e.Wait.Session] })
-}
+func (n *naive) standing(pool entry.Hash) []entry.Entry { return n.of(pool, entry.Ticket, n.stands) }
 
-func place(e entry.Entry) uint64 {
-	if e.Slot.Ticket != 0 {
-		return e.Slot.Ticket
+func (n *naive) isStalled(e entry.Entry) bool {
+	if e.Wait.Enqueued() {
+		return n.passed[e.Revision]
 	}
-	return e.Revision
+	return n.stalled[cmp.Or(e.Wait.Peer, e.Key.Session)]
+}
+
+// waiting are the tickets in the line that are not passed over.
+func (n *naive) waiting(pool entry.Hash) []entry.Entry {
+	return slices.DeleteFunc(n.standing(pool), n.isStalled)
 }
 
 // judge looks at the whole world at the revision of a claim.
-func (n *naive) judge(e entry.Entry, now rules.Instant) rules.Verdict {
-	pool, count := e.Key.Pool, n.config(e.Key.Pool).Count
-	if e.Slot.Name != "" {
-		count = e.Slot.Limit
+func (n *naive) judge(e entry.Entry, now rules.Instant) {
+	count, live := n.config(e.Key.Pool).Count, n.live(e.Key.Pool)
+	n.excluded[e.Revision] = !n.lives(e) || e.Key.N >= count
+	at := e.Revision
+	if at = cmp.Or(e.Slot.Ticket, at); at != e.Revision {
+		t, ok := n.ticketAt(e.Key.Pool, at)
+		if !ok || t.Wait.Spent || t.Wait.Generation != e.Slot.Generation || n.named(e.Key.Pool, at, e.Key) {
+			n.excluded[e.Revision] = true
+		}
 	}
-	room := count - len(n.live(pool))
 	ahead := 0
-	for _, t := range n.waiting(pool) {
-		if t.Revision < place(e) {
+	for _, t := range n.waiting(e.Key.Pool) {
+		if place(t) < at {
 			ahead++
 		}
 	}
-	if !n.lives(e) || n.elsewhere(e) || n.disagrees(e, now) || e.Key.N >= count || room < 0 || ahead > room {
-		return rules.Void
-	}
-	for i := range e.Key.N {
-		if lower := n.last[slotKey(pool, i)]; !n.lives(lower) || n.inDoubt(lower, now) {
-			return rules.Void
+	free, doubt := e.Key.N, false // positions below
+	for _, s := range live {
+		if s.Key.N < e.Key.N {
+			free--
+			doubt = doubt || n.inDoubt(s, now)
 		}
 	}
-	return rules.Good
+	n.verdict[e.Revision] = rules.Void
+	if !n.excluded[e.Revision] && len(live) <= count && ahead <= count-len(live) && free <= ahead && !doubt {
+		n.verdict[e.Revision] = rules.Good
+	}
 }
 
 // verdictOf is what was said of the claim that a slot stands on.
@@ -220,77 +188,73 @@ func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
 // uses up none.
 func (n *naive) able(pool entry.Hash) []entry.Entry {
 	free := n.config(pool).Count - len(n.live(pool))
-	if n.disputed(pool) {
-		free = 0
-	}
 	var found []entry.Entry
 	for _, t := range n.standing(pool) {
 		if free <= 0 {
 			break
 		}
 		found = append(found, t)
-		if !n.stalled[t.Wait.Session] {
+		if !n.isStalled(t) {
 			free--
 		}
 	}
 	return found
 }
 
-// turns notes since when it has been whose turn.
+// turns notes since when it has been each ticket's turn.
 func (n *naive) turns(now rules.Instant) {
-	pools := map[entry.Hash]bool{}
-	for key := range n.last {
-		pools[key.Pool] = true
-	}
-	for pool := range pools {
-		var next uint64
-		for _, t := range n.able(pool) {
-			if next == 0 && !n.stalled[t.Wait.Session] {
-				next = t.Revision
+	turn := map[uint64]rules.Instant{}
+	for i := range historyPools {
+		for _, t := range n.able(poolID(i)) {
+			if !n.isStalled(t) {
+				turn[t.Revision] = cmp.Or(n.turn[t.Revision], now)
 			}
 		}
-		if next != n.turn[pool].ticket {
-			n.turn[pool] = turn{next, now}
-		}
 	}
+	n.turn = turn
 }
 
 func (n *naive) passOver(now rules.Instant) {
-	for _, turn := range n.turn {
-		if turn.ticket != 0 && now-turn.since >= rules.Instant(rules.StallTime) {
-			for _, e := range n.last {
-				if e.Key.Kind == entry.Ticket && e.Revision == turn.ticket && !e.Wait.Enqueued() {
-					n.stalled[e.Wait.Session] = true
-				}
-			}
+	for _, e := range n.last {
+		if since := n.turn[e.Revision]; e.Key.Kind != entry.Ticket || since == 0 || now.Sub(since) < rules.StallTime {
+			continue
+		}
+		if e.Wait.Enqueued() {
+			n.passed[e.Revision] = true
+		} else {
+			n.stalled[cmp.Or(e.Wait.Peer, e.Key.Session)] = true
 		}
 	}
 	n.turns(now)
 }
 
-// choose is the lowest free position, if a permit is free and nobody waits
-// before; what the peer has in flight counts as done.
-func (n *naive) choose(pool entry.Hash, ticket uint64, own *rules.InFlight, count int, now rules.Instant) (position int, ok bool) {
-	busy := map[int]bool{}
+// choose is the lowest free position that is left when every borrower before this
+// one has taken one; what the peer has in flight counts as done.
+func (n *naive) choose(pool entry.Hash, at uint64, own *rules.InFlight) (position int, ok bool) {
+	busy, served := map[int]bool{}, map[uint64]bool{}
 	for _, e := range n.live(pool) {
 		busy[e.Key.N] = true
 	}
-	served := map[uint64]bool{}
 	for i, t := range own.Claims {
 		busy[i], served[t] = true, true
 	}
-	if len(busy) >= count || n.disputed(pool) || (ticket == 0 && own.Joining > 0) {
-		return 0, false
-	}
-	if c := n.config(pool); n.named[pool] != nil && n.hindered(pool, c.Incarnation, ticket-1, 0, now) {
-		return 0, false
+	before := 0
+	if at == 0 {
+		before = own.Joining
 	}
 	for _, t := range n.waiting(pool) {
-		if (ticket == 0 || t.Revision < ticket) && !served[t.Revision] {
-			return 0, false
+		if (at == 0 || place(t) < at) && !served[place(t)] {
+			before++
 		}
 	}
-	for busy[position] {
+	count := n.config(pool).Count
+	if len(busy)+before >= count {
+		return 0, false
+	}
+	for position < count && (busy[position] || before > 0) {
+		if !busy[position] {
+			before--
+		}
 		position++
 	}
 	return position, position < count

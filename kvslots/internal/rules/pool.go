@@ -6,65 +6,57 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Pool is what the view knows of one pool.
+// Pool is what the view knows of one pool. A nil *Pool is one of which nothing is
+// known.
 type Pool struct {
 	ID             entry.Hash
-	ConfigRevision uint64 // of the configuration's last entry, marker or not
+	ConfigRevision uint64 // of the configuration's last entry, marker or not; 0 when the key is absent
 
-	config     entry.ConfigValue // zero where none is registered
-	configLife life              // of the configuration's last entry
-	configSet  bool              // the configuration's key has a value, readable or not
-	past       []past            // the last incarnations before
-	slots      []*Slot           // by position; nil where the key was never seen
-	live       positions         // an index of slots: the lent ones
-	doubted    []*Slot           // slots with claims that are not known to be good
-	unjudged   []*claim          // claims that are not judged yet, in their order
-	open       []*snapshot       // instants at which the view was not exact
-	line       line
-	held       map[uint64]int // live slots of a named pool, by their terms
-	strays     []*Slot        // taken, and not live any more, since the last settle
-	queued     bool           // in the world's queue of markers
-
-	naming    entry.Naming // of a named pool: the name, and the terms it has or had last; no nonce
-	idleSince Instant      // of a named pool that nobody holds or waits for
+	config    entry.ConfigValue    // zero where the key has no value, or a corrupt one
+	configSet bool                 // the configuration's key has a value, readable or not
+	configAt  Instant              // when that entry was seen
+	life      life                 // of the configuration's key
+	past      []past               // the last generations before
+	slots     []*Slot              // by position; nil where the key is absent
+	leases    map[entry.Hash]*Slot // an index of slots: the taken ones; nil for a small pool
+	doubles   bool                 // two slots have named one lease: the index has one of them
+	live      positions            // an index of slots: the lent ones
+	doubted   []*Slot              // slots with claims that are not known to be good
+	unjudged  []*claim             // claims that are not judged yet, in their order
+	open      []*snapshot          // instants at which the view was not exact
+	line      line
+	spare     []*Ticket // memory for line.able
+	strays    []*Slot   // slots that may hold nothing any more, since the last settle
+	released  []release
+	used      bool // a named pool that is held or waited for
+	touched   bool
+	member    [sets]int // places in the world's sets, from 1
+	mark      due       // until the configuration's marker has gone
+	idle      due       // since when a named pool has not been used
 }
 
-// past is an incarnation that was.
+// past is a generation that was.
 type past struct {
-	incarnation uint64
-	until       uint64 // the revision that ended it
+	generation uint64
+	until      uint64 // the revision that ended it
 }
 
-// maxPast bounds the incarnations that are remembered: long enough for whoever
-// still waits to hear about one.
-const maxPast = 16
+// maxPast bounds the generations that are remembered: long enough for a caller
+// that still waits to hear about one.
+const maxPast = 8
 
-// Registered tells whether the pool exists.
-func (p *Pool) Registered() bool { return p.config.Incarnation != 0 && !p.config.Deleted }
+// Registered reports whether the pool exists.
+func (p *Pool) Registered() bool { return p != nil && p.config.Generation != 0 && !p.config.Deleted }
 
-// Incarnation is 0 where no pool is registered.
-func (p *Pool) Incarnation() uint64 {
+// Generation is 0 where no pool is registered.
+func (p *Pool) Generation() uint64 {
 	if !p.Registered() {
 		return 0
 	}
-	return p.config.Incarnation
+	return p.config.Generation
 }
 
-// Had tells whether the pool was registered under that incarnation when the
-// stream stood at the given revision, which the view has reached.
-func (p *Pool) Had(incarnation, revision uint64) bool {
-	if p.naming.Name != "" {
-		return true // no deletion takes its leases away
-	}
-	for _, past := range p.past {
-		if past.incarnation == incarnation {
-			return revision < past.until
-		}
-	}
-	return p.knows(incarnation)
-}
-
-// Count is the number of slots in force.
+// Count is the number of slots in force; 0 where no pool is registered.
 func (p *Pool) Count() int {
 	if !p.Registered() {
 		return 0
@@ -72,15 +64,42 @@ func (p *Pool) Count() int {
 	return p.config.Count
 }
 
+// Terms are what a named pool was opened with; zero for another.
+func (p *Pool) Terms() entry.Terms {
+	if !p.Registered() {
+		return entry.Terms{}
+	}
+	return p.config.Terms
+}
+
+// Config is the configuration as it stands.
+func (p *Pool) Config() entry.ConfigValue { return p.config }
+
+// ConfigSeen is when the configuration's last entry was seen.
+func (p *Pool) ConfigSeen() Instant { return p.configAt }
+
+// Had reports whether the pool was registered under that generation when the
+// stream stood at the given revision, which the view has reached.
+func (p *Pool) Had(generation, revision uint64) bool {
+	for _, past := range p.past {
+		if past.generation == generation {
+			return revision < past.until
+		}
+	}
+	return generation != 0 && generation == p.Generation()
+}
+
 // InUse is the number of live slots. It may exceed Count.
-func (p *Pool) InUse() int { return p.live.len() }
+func (p *Pool) InUse() int {
+	if p == nil {
+		return 0
+	}
+	return p.live.len()
+}
 
-// Waiting is the number of tickets that stand in the line.
-func (p *Pool) Waiting() int { return p.line.standing() }
-
-// Slot is the slot at a position, or nil where its key was never seen.
+// Slot is the slot at a position, or nil where its key is absent.
 func (p *Pool) Slot(position int) *Slot {
-	if position >= len(p.slots) {
+	if p == nil || position >= len(p.slots) {
 		return nil
 	}
 	return p.slots[position]
@@ -96,22 +115,42 @@ func (p *Pool) Slots(yield func(*Slot) bool) {
 	}
 }
 
-// InDoubt tells whether there is a claim that its own peer may be about to
+// InDoubt reports whether there is a claim that its own peer may be about to
 // withdraw.
-func (p *Pool) InDoubt(now Instant) bool { return p.DoubtBelow(len(p.slots), now) }
+func (p *Pool) InDoubt(now Instant) bool { return p != nil && p.DoubtBelow(len(p.slots), now) }
 
-// DoubtBelow tells whether there is such a claim on a position below that.
+// DoubtBelow reports whether there is such a claim on a position below that.
 func (p *Pool) DoubtBelow(position int, now Instant) bool {
 	for _, s := range p.doubted {
-		if s.Position < position && s.inDoubt(now) {
+		if s.Position < position && s.InDoubt(now) {
 			return true
 		}
 	}
 	return false
 }
 
-func (p *Pool) knows(incarnation uint64) bool {
-	return p.Registered() && incarnation == p.config.Incarnation
+// indexed is from how many positions on a pool keeps an index by lease.
+const indexed = 16
+
+// Lease is the live slot of a lease, or nil.
+func (p *Pool) Lease(lease entry.Hash) *Slot {
+	if p == nil {
+		return nil
+	}
+	if p.leases != nil {
+		if s := p.leases[lease]; s != nil && s.Live() {
+			return s
+		}
+		if !p.doubles {
+			return nil
+		}
+	}
+	for _, s := range p.slots {
+		if s != nil && s.Live() && subtle.ConstantTimeCompare(s.Value.Lease[:], lease[:]) == 1 {
+			return s
+		}
+	}
+	return nil
 }
 
 // slotAt is the slot at a position, made if need be.
@@ -121,36 +160,65 @@ func (p *Pool) slotAt(position int) *Slot {
 	}
 	if p.slots[position] == nil {
 		s := &Slot{Pool: p, Position: position}
-		s.due = due{index: -1, of: s}
+		s.due.of, s.mark.of = s, s
 		p.slots[position] = s
+	}
+	if p.leases == nil && len(p.slots) > indexed {
+		p.leases = map[entry.Hash]*Slot{}
+		for _, s := range p.slots {
+			if s != nil && s.Taken {
+				p.index(s)
+			}
+		}
 	}
 	return p.slots[position]
 }
 
+// index finds the slot by its lease from now on. Two peers may claim for one ticket, and
+// so for one lease; either claim may be the one that stays.
+func (p *Pool) index(s *Slot) {
+	if p.leases == nil {
+		return
+	}
+	if o := p.leases[s.Value.Lease]; o != nil && o != s {
+		p.doubles = true
+	}
+	p.leases[s.Value.Lease] = s
+}
+
+// dropSlot forgets a position whose key is absent.
+func (p *Pool) dropSlot(s *Slot) {
+	p.slots[s.Position] = nil
+	n := len(p.slots)
+	for n > 0 && p.slots[n-1] == nil {
+		n--
+	}
+	p.slots = p.slots[:n]
+	if n == 0 {
+		p.slots, p.leases, p.doubles, p.live = nil, nil, false, nil
+	}
+}
+
 // reindex brings the index of live slots up to date with one slot.
 func (p *Pool) reindex(s *Slot) {
-	p.recount(s)
 	if s.Live() {
 		p.live.put(s.Position)
 	} else {
 		p.live.drop(s.Position)
 	}
-	if s.Stale() != s.hurried && !s.stray {
-		s.stray = true
+	if s.Taken {
 		p.strays = append(p.strays, s)
 	}
 }
 
-// settle forgets the doubts that have been cleared up. A claim that holds no slot
-// for now is kept in mind: in a named pool its terms may yet come into force, or
-// its session come to be seen.
+// settle forgets the doubts that have been cleared up.
 func (p *Pool) settle(now Instant) {
 	if len(p.doubted) == 0 {
 		return
 	}
 	keep := p.doubted[:0]
 	for _, s := range p.doubted {
-		if s.doubtful(now) {
+		if s.doubtful(now) && !contains(keep, s) {
 			keep = append(keep, s)
 		}
 	}
@@ -158,25 +226,16 @@ func (p *Pool) settle(now Instant) {
 	p.doubted = keep
 }
 
-// empty tells whether nothing at all is known of the pool.
-func (p *Pool) empty() bool {
-	if p.ConfigRevision != 0 || p.line.first != nil {
-		return false
-	}
-	for _, s := range p.slots {
-		if s != nil && s.Revision != 0 {
-			return false
+func contains(slots []*Slot, s *Slot) bool {
+	for _, o := range slots {
+		if o == s {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
-// Lease is the live slot of a lease, or nil.
-func (p *Pool) Lease(lease entry.Hash) *Slot {
-	for _, s := range p.slots {
-		if s != nil && s.Live() && subtle.ConstantTimeCompare(s.Value.Lease[:], lease[:]) == 1 {
-			return s
-		}
-	}
-	return nil
+// empty reports whether nothing at all is known of the pool.
+func (p *Pool) empty() bool {
+	return p.ConfigRevision == 0 && len(p.line.byKey) == 0 && len(p.slots) == 0 && len(p.past) == 0
 }

@@ -10,43 +10,36 @@ import (
 
 // Had is asked about what was so when a lease was given back.
 func TestHad(t *testing.T) {
-	for name, c := range map[string]struct {
-		deletionSeen bool
-		want         map[uint64][2]bool // by revision: incarnation 1, incarnation 2
-	}{
-		"deletion seen":    {true, map[uint64][2]bool{2: {true, true}, 3: {true, true}, 4: {false, true}, 6: {false, true}}},
-		"deletion skipped": {false, map[uint64][2]bool{2: {true, true}, 3: {true, true}, 4: {false, true}, 6: {false, true}}},
-	} {
+	for name, seen := range map[string]bool{"deletion seen": true, "deletion skipped": false} {
 		t.Run(name, func(t *testing.T) {
 			s, w := newStream(), rules.New()
-			feed(s, w, config(simPool, 1, 1))
-			feed(s, w, alive(sessionID(1), time.Second))
-			feed(s, w, alive(sessionID(1), time.Second))
-			s.write(deleted(simPool, 1), 1)
-			if c.deletionSeen {
-				w.Apply(s.log[3], s.instant(), 0)
+			feed(s, w, config(poolID(1), 1, 1))
+			feed(s, w, alive(sessionID(1)))
+			feed(s, w, alive(sessionID(1)))
+			e := config(poolID(1), 0, 1)
+			e.Config.Deleted = true
+			if deleted := s.write(e); seen {
+				w.Apply(deleted, 0, s.instant())
 			}
-			s.write(alive(sessionID(1), time.Second), 3)
-			w.Apply(s.log[4], s.instant(), 0)
-			feed(s, w, config(simPool, 1, 2))
-			p := w.Pool(simPool)
-			for revision, want := range c.want {
-				if p.Had(1, revision) != want[0] || p.Had(2, revision) != want[1] {
-					t.Errorf("at %d: got %v, %v; want %v", revision, p.Had(1, revision), p.Had(2, revision), want)
+			feed(s, w, alive(sessionID(1)))
+			feed(s, w, config(poolID(1), 1, 2))
+			p := w.Pool(poolID(1))
+			for revision, want := range map[uint64]bool{2: true, 3: true, 4: false, 6: false} {
+				if p.Had(1, revision) != want || !p.Had(2, revision) {
+					t.Errorf("at %d: generation 1 %v, 2 %v; want %v, true", revision, p.Had(1, revision), p.Had(2, revision), want)
 				}
 			}
-			if p.Had(3, 1) {
-				t.Error("it had an incarnation that never was")
+			if p.Had(3, 1) || p.Had(0, 1) {
+				t.Error("it had a generation that never was")
 			}
 		})
 	}
 }
 
 func TestDoubtBelow(t *testing.T) {
-	s, w := newStream(), rules.New()
-	feed(s, w, config(simPool, 4, 1))
-	feed(s, w, claim(slotKey(simPool, 2), entry.SlotValue{Lease: leaseID(1), Incarnation: 1}))
-	p, now := w.Pool(simPool), s.instant()
+	s, w, p := lent(t, 0)
+	feed(s, w, claim(2, entry.SlotValue{Lease: leaseID(1)}))
+	now := s.instant()
 	for position, want := range []bool{false, false, false, true} {
 		if p.DoubtBelow(position, now) != want {
 			t.Errorf("below %d: want %v", position, want)
@@ -66,29 +59,40 @@ func TestPurgesBelow(t *testing.T) {
 	}
 }
 
-// The server knows better than the view which keys are absent, and only those.
-func TestAbsent(t *testing.T) {
-	s, w, slot := lent(t)
-	if w.Absent(slot, 0); slot.Revision != 2 {
-		t.Error("a slot that is lent was taken for absent")
+// A view applies every entry of the bucket: those of a lease cost no memory.
+func TestApplyAllocatesNothing(t *testing.T) {
+	s, w, p := lent(t, 2)
+	revision := w.Revision
+	write := func(e entry.Entry) {
+		revision++
+		e.Revision, e.Previous, e.Time, e.TTL = revision, p.Slot(1).Revision, s.time(), time.Hour
+		w.Apply(&e, 0, s.instant())
+		w.Touched()
 	}
-	feed(s, w, marker(slotKey(simPool, 0)))
-	if w.Absent(slot, 4); slot.Revision != 3 {
-		t.Error("a revision was believed that the view has not reached")
+	taken, free := claim(1, entry.SlotValue{Lease: leaseID(1)}), marker(rules.SlotKey(p.ID, 1))
+	renewed := taken
+	renewed.Slot.Fence = 1
+	cycle := func() { write(free); write(taken); write(renewed) }
+	for range 100 { // the slices have grown
+		cycle()
 	}
-	if w.Absent(slot, 0); slot.Revision != 0 {
-		t.Error("the marker was not forgotten")
+	if n := testing.AllocsPerRun(1000, cycle); n != 0 {
+		t.Errorf("%v allocations for a purge, a claim and a renewal", n)
 	}
-	p := w.Pool(simPool)
-	if w.AbsentConfig(p); p.ConfigRevision != 1 {
-		t.Error("a pool that is registered was taken for absent")
+	if p.InUse() != 2 || p.Slot(1).Verdict() != rules.Good {
+		t.Errorf("in use %d, verdict %d", p.InUse(), p.Slot(1).Verdict())
 	}
-	feed(s, w, corrupt(configKey(simPool)))
-	if w.AbsentConfig(p); p.ConfigRevision != 4 {
-		t.Error("a configuration that cannot be read was taken for absent")
-	}
-	feed(s, w, marker(configKey(simPool)))
-	if w.AbsentConfig(p); p.ConfigRevision != 0 {
-		t.Error("the configuration's marker was not forgotten")
+}
+
+// Two peers claim for one enqueued ticket, and the second claim is withdrawn: the
+// first one's lease is still found, in a large pool as in a small one.
+func TestLeaseClaimedTwice(t *testing.T) {
+	for _, second := range []int{1, 20} {
+		s, w, p := lent(t, 1)
+		feed(s, w, claim(second, entry.SlotValue{Lease: leaseID(0)}))
+		feed(s, w, marker(rules.SlotKey(p.ID, second)))
+		if p.Lease(leaseID(0)) != p.Slot(0) || p.Lease(leaseID(9)) != nil {
+			t.Errorf("the lease is not found when slot %d is purged", second)
+		}
 	}
 }

@@ -1,55 +1,56 @@
-package rules
+package rules_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 func TestReleased(t *testing.T) {
-	start := time.Unix(1_700_000_000, 0)
-	pool, other, owner := entry.HashOf("pool", "a"), entry.HashOf("pool", "b"), entry.HashOf("owner", "ann")
-	w := New()
-	revision := uint64(0)
-	apply := func(pool, owner entry.Hash, at time.Duration) {
-		revision++
-		w.Apply(entry.Entry{
-			Key: entry.Key{Kind: entry.Slot, Pool: pool}, Revision: revision, Time: start.Add(at), Marker: true, Owner: owner,
-		}, Instant(at), 0)
+	s, w, p := lent(t, 2)
+	start := s.instant()
+	release := func(owner string) {
+		e := marker(rules.SlotKey(p.ID, 0))
+		e.Owner = owner
+		feed(s, w, e)
 	}
-	want := func(pool entry.Hash, at time.Duration, want bool) {
+	want := func(owner string, after time.Duration, want bool) {
 		t.Helper()
-		if got := w.ReleasedBy(pool, owner, Instant(at)); got != want {
-			t.Errorf("at %v: released %v, want %v", at, got, want)
+		if got := p.ReleasedBy(owner, start.Add(after)); got != want {
+			t.Errorf("after %v: released by %s: %v, want %v", after, owner, got, want)
 		}
 	}
-	apply(pool, owner, 0)
-	want(pool, 59*time.Second, true)
-	want(pool, time.Minute, false)
-	want(other, time.Second, false)
-	apply(pool, owner, 30*time.Second) // again
-	apply(other, entry.Hash{}, 80*time.Second)
-	want(other, 80*time.Second, false) // nobody's release
-	want(pool, 80*time.Second, true)
+	release("ann")
+	release("") // the end of a lease
+	want("ann", rules.ReleaseMemory-1, true)
+	want("ann", rules.ReleaseMemory, false)
+	want("", 0, false)
+	want("bob", 0, false)
+	s.now = 40 * time.Second
+	release("ann") // again
+	want("ann", rules.ReleaseMemory, true)
+	want("ann", 40*time.Second+rules.ReleaseMemory, false)
 
-	w.Rebase(start.Add(85*time.Second), Instant(time.Hour)) // it was 55 s ago
-	want(pool, time.Hour+4*time.Second, true)
-	want(pool, time.Hour+5*time.Second, false)
-
-	apply(other, owner, 100*time.Second)
-	if n := len(w.released.order); n != 1 || len(w.released.last) != 1 {
-		t.Errorf("%d releases and %d owners are kept, want 1 of each", n, len(w.released.last))
+	if (*rules.Pool)(nil).ReleasedBy("ann", start) {
+		t.Error("a pool of which nothing is known was released")
 	}
+	for i := range 64 { // what is remembered is bounded; the latest is kept
+		release(fmt.Sprint(i))
+	}
+	want("ann", 41*time.Second, false)
+	want("0", 41*time.Second, true)
+	want("63", 41*time.Second, true)
 }
 
-func TestReleasedIsBounded(t *testing.T) {
-	var r releases
-	at := time.Unix(1_700_000_000, 0)
-	for i := range maxReleased + 10 {
-		r.note(entry.Hash{byte(i), byte(i >> 8), byte(i >> 16), 1}, entry.Entry{Owner: entry.Hash{1}, Time: at}, 0)
-	}
-	if len(r.order) != maxReleased || len(r.last) != maxReleased {
-		t.Errorf("%d kept, and %d owners", len(r.order), len(r.last))
+// An entry that arrives late was a release when it was written.
+func TestReleasedLate(t *testing.T) {
+	s, w, p := lent(t, 1)
+	e := marker(rules.SlotKey(p.ID, 0))
+	e.Owner = "ann"
+	w.Apply(s.write(e), 50*time.Second, s.instant())
+	if now := s.instant(); !p.ReleasedBy("ann", now.Add(10*time.Second-1)) || p.ReleasedBy("ann", now.Add(10*time.Second)) {
+		t.Error("it is not remembered for a minute from when it was written")
 	}
 }

@@ -75,6 +75,8 @@ func (s *scenario) run(commands string) string {
 	return s.out.String()
 }
 
+func (s *scenario) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
+
 // command is what one line says: a word, perhaps a name or a position, and
 // options. An entry that is unseen has been overwritten before its turn.
 func (s *scenario) command(line string) {
@@ -88,102 +90,114 @@ func (s *scenario) command(line string) {
 			o.of = w
 		}
 	}
+	now := s.stream.instant()
 	switch words[0] {
 	case "time":
-		d, err := time.ParseDuration(o.of)
-		if err != nil {
-			s.t.Fatalf("%s: %v", line, err)
-		}
-		s.stream.now += d
+		s.stream.now += o.duration(o.of)
 		s.world.Settle(s.stream.instant())
+		s.world.Forget(s.stream.instant())
+	case "clock":
+		s.stream.skew += o.duration(o.of)
 	case "pass-over":
-		s.world.PassOver(s.stream.instant())
+		s.world.PassOver(now)
 	case "reached":
-		s.world.Reached(o.number("sent", 0), s.stream.instant())
+		s.world.Reached(o.number("sent", 0), now)
 	case "choose":
-		s.choose(o)
-	case "seat":
-		s.seat(o.number("ticket", 0))
+		p := s.world.Pool(poolID(1))
+		if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}); ok {
+			s.printf("position %d\n", position)
+		} else {
+			s.printf("none\n")
+		}
 	case "due":
-		s.due()
+		s.due(now)
+	case "outlive":
+		s.outlive(o)
 	case "show":
 		s.show()
-	case "session":
-		s.session(s.hash(o.of))
 	default:
 		s.write(s.entry(words[0], o), seen)
 	}
 }
 
 func (s *scenario) write(e entry.Entry, seen bool) {
-	if e.Key.Kind == entry.Barrier {
-		e = s.stream.put(e)
-	} else {
-		revision, _ := s.stream.write(e, s.stream.revision(e.Key))
-		e = s.stream.log[revision-1]
-	}
+	written := s.stream.write(e)
 	if seen {
-		s.world.Apply(e, s.stream.instant(), 0)
-		fmt.Fprintf(&s.out, "%d\n", e.Revision)
+		s.world.Apply(written, 0, s.stream.instant())
+		s.printf("%d\n", written.Revision)
 	} else {
-		fmt.Fprintf(&s.out, "%d, unseen\n", e.Revision)
+		s.printf("%d, unseen\n", written.Revision)
 	}
 }
 
 func (s *scenario) hash(name string) entry.Hash {
+	if name == "" {
+		return entry.Hash{}
+	}
 	h := entry.HashOf("scenario", name)
 	s.names[h] = name
 	return h
 }
 
+// entry is what a word writes. Its life is as long as a peer would make it, unless
+// an option says otherwise.
 func (s *scenario) entry(word string, o options) entry.Entry {
-	incarnation := o.number("incarnation", 1)
-	session := s.hash(o.of)
+	e := s.value(word, o)
+	if life, is := o.values["life"]; is {
+		e.TTL = o.duration(life)
+	}
+	return e
+}
+
+func (s *scenario) value(word string, o options) entry.Entry {
+	generation, id := o.number("gen", 1), s.hash(o.of)
 	switch word {
 	case "config":
-		return config(simPool, int(o.number("count", 0)), incarnation)
-	case "delete":
-		return deleted(simPool, incarnation)
-	case "corrupt":
-		return corrupt(configKey(simPool))
-	case "forget":
-		return marker(configKey(simPool))
-	case "alive":
-		return alive(session, 15*time.Second)
-	case "client":
-		return client(session, 15*time.Second)
-	case "dead":
-		return marker(sessionKey(session))
-	case "barrier":
-		return entry.Entry{Key: barrierKey(session)}
-	case "ticket":
-		e := ticket(ticketKey(simPool, session, int(o.number("n", 0))), s.hash(o.values["lease"]), incarnation)
-		e.Wait.Naming = o.naming()
-		e.Wait.Incarnation = max(e.Wait.Terms(), incarnation*o.without("limit"))
-		if peer, is := o.values["peer"]; is {
-			e = enqueued(e, s.hash(peer))
+		e := config(poolID(1), int(o.number("count", 0)), generation)
+		if limit := int(o.number("limit", 0)); limit > 0 {
+			e.Config.Terms = entry.Terms{Name: "x", Limit: limit, Lock: o.number("lock", 0) == 1}
 		}
-		e.Wait.Spent = o.number("spent", 0) == 1
 		return e
+	case "delete":
+		e := config(poolID(1), 0, generation)
+		e.Config.Deleted = true
+		return e
+	case "corrupt":
+		return corrupt(configKey(poolID(1)))
+	case "forget":
+		return marker(configKey(poolID(1)))
+	case "alive":
+		return session(id, entry.SessionPeer, time.Hour)
+	case "client":
+		return session(id, entry.SessionClient, time.Hour)
+	case "dead":
+		return marker(rules.SessionKey(id))
+	case "barrier":
+		return entry.Entry{Key: barrierKey(id)}
 	case "leave":
-		return marker(ticketKey(simPool, session, int(o.number("n", 0))))
+		return marker(ticketKey(poolID(1), id, int(o.number("n", 0))))
+	case "ticket":
+		e := ticket(ticketKey(poolID(1), id, int(o.number("n", 0))), s.hash(o.values["lease"]), generation)
+		e.Wait.Peer, e.Wait.Place, e.Wait.Spent = s.hash(o.values["peer"]), o.number("place", 0), o.number("spent", 0) == 1
+		e.Wait.TTL = entry.Span(o.number("enqueued", 0)) * entry.Span(time.Second)
+		return e
 	}
-	key := slotKey(simPool, o.position())
+	return s.slotValue(word, rules.SlotKey(poolID(1), o.position()), o)
+}
+
+func (s *scenario) slotValue(word string, key entry.Key, o options) entry.Entry {
 	switch word {
 	case "claim":
-		v := entry.SlotValue{
-			Lease: s.hash(o.values["lease"]), Claimer: s.hash(o.values["by"]), Ticket: o.number("ticket", 0), Naming: o.naming(),
-			TTL: entry.Span(10 * time.Second),
-		}
-		v.Incarnation = max(v.Terms(), incarnation*o.without("limit"))
-		if of, is := o.values["for"]; is {
-			v.Session = s.hash(of)
-		}
-		return claim(key, v)
+		return claim(key.N, entry.SlotValue{
+			Lease: s.hash(o.values["lease"]), Claimer: s.hash(o.values["by"]), Session: s.hash(o.values["for"]),
+			Ticket: o.number("ticket", 0), Generation: o.number("gen", 1),
+		})
 	case "renew":
-		v := s.stream.last[key].Slot
-		v.Fence = max(v.Fence, s.first(key))
-		return claim(key, v)
+		last := s.stream.last[key]
+		if last.Slot.Fence == 0 {
+			last.Slot.Fence = last.Revision
+		}
+		return claim(key.N, last.Slot)
 	case "purge":
 		e := marker(key)
 		e.Ticket = o.number("ticket", 0)
@@ -193,140 +207,107 @@ func (s *scenario) entry(word string, o options) entry.Entry {
 	return entry.Entry{}
 }
 
-func (s *scenario) first(key entry.Key) uint64 {
-	if e := s.stream.last[key]; e.Slot.Fence == 0 {
-		return e.Revision
-	}
-	return 0
-}
-
-// choose tells which position a borrower may claim; for one who comes to a named
-// pool, also whether it is in use under other terms.
-func (s *scenario) choose(o options) {
-	p := s.world.Pool(simPool)
-	n, count := o.naming(), p.Count()
-	if n.Name != "" {
-		count = n.Limit
-	}
-	if n.Name != "" && p.Registered() && p.Incarnation() != n.Terms() {
-		if p.InDoubt(s.stream.instant()) || p.Disputed() {
-			fmt.Fprintln(&s.out, "not decided")
-		} else {
-			fmt.Fprintln(&s.out, "refused for its terms")
+func (s *scenario) due(now rules.Instant) {
+	for _, d := range s.world.Due(time.Second, 100, nil, now) {
+		what := "to be purged"
+		switch {
+		case d.Marker:
+			what = "marker to be written again"
+		case d.Refresh:
+			what = "to be refreshed"
+		case d.Garbage:
+			what = "garbage"
 		}
-		return
-	}
-	if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}, count); ok {
-		fmt.Fprintf(&s.out, "position %d\n", position)
-	} else {
-		fmt.Fprintln(&s.out, "none")
-	}
-}
-
-// seat tells what becomes of a ticket that its own peer has come to see.
-func (s *scenario) seat(revision uint64) {
-	p := s.world.Pool(simPool)
-	switch t := p.Ticket(revision); {
-	case t.Unsure() && !s.world.Exact():
-		fmt.Fprintln(&s.out, "not known yet")
-	case t.Unsure() && !p.Agreed():
-		fmt.Fprintln(&s.out, "comes again")
-	case t.Void():
-		fmt.Fprintln(&s.out, "refused for its terms")
-	default:
-		fmt.Fprintln(&s.out, "waits")
-	}
-}
-
-func (s *scenario) due() {
-	for _, d := range s.world.Due(s.stream.instant(), time.Second, 100) {
-		fmt.Fprintf(&s.out, "due: %s at %d, ticket %d\n", s.key(d.Key), d.Revision, d.Ticket)
+		s.printf("due: %s at %d, %s\n", s.key(d.Key), d.Revision, what)
 	}
 }
 
 func (s *scenario) key(k entry.Key) string {
-	if k.Kind == entry.Session {
+	switch k.Kind {
+	case entry.Session:
 		return "session " + s.names[k.Session]
+	case entry.Ticket:
+		return fmt.Sprintf("ticket %d of %s", k.N, s.names[k.Session])
 	}
 	return fmt.Sprintf("slot %d", k.N)
 }
 
+// outlive shows how long a message to a slot would live: a purge, or a value that
+// is to live for that long itself.
+func (s *scenario) outlive(o options) {
+	m := entry.NewPurge(rules.SlotKey(poolID(1), o.position()), 0, rules.MarkerTTL)
+	if life, is := o.values["life"]; is {
+		m.Marker, m.TTL = false, o.duration(life)
+	}
+	s.world.Outlive(&m)
+	s.printf("lives for %v", m.TTL)
+	m.Headers(func(name, value string) {
+		if name == entry.HeaderOutlives {
+			s.printf(", %s: now + %v", name, time.UnixMilli(m.Outlives).Sub(s.stream.time()))
+		}
+	})
+	s.printf("\n")
+}
+
 func (s *scenario) show() {
-	fmt.Fprintf(&s.out, "at %d, exact: %v\n", s.world.Revision, s.world.Exact())
-	p := s.world.Pool(simPool)
+	s.printf("at %d, exact: %v\n", s.world.Revision, s.world.Exact())
+	p := s.world.Pool(poolID(1))
 	if p == nil {
-		fmt.Fprintln(&s.out, "no pool")
+		s.printf("no pool\n")
 		return
 	}
-	if p.Naming().Name == "" {
-		fmt.Fprintf(&s.out, "registered: %v at %d, count %d, in use %d, waiting %d\n", p.Registered(), p.ConfigRevision, p.Count(), p.InUse(), p.Waiting())
-	} else {
-		fmt.Fprintf(&s.out, "%s, in use %d, waiting %d\n", s.terms(p), p.InUse(), p.Waiting())
-	}
+	s.printf("registered: %v at %d, count %d, in use %d, waiting %d%s\n",
+		p.Registered(), p.ConfigRevision, p.Count(), p.InUse(), p.Waiting(), s.use(p))
 	for position := range 8 {
 		if slot := p.Slot(position); slot != nil {
-			fmt.Fprintf(&s.out, "slot %d: %s\n", position, s.slot(slot))
+			s.printf("slot %d: %s\n", position, s.slot(slot))
 		}
 	}
 	p.Tickets(func(k *rules.Ticket) bool {
-		fmt.Fprintf(&s.out, "ticket %d of %s%s\n", k.Revision, s.names[k.Key.Session], aside(k))
+		s.printf("ticket %d of %s%s\n", k.Place, s.names[k.Key.Session], aside(k))
 		return true
 	})
 	for _, k := range p.Able() {
-		fmt.Fprintf(&s.out, "a permit for %d\n", k.Revision)
+		s.printf("a permit for %d\n", k.Place)
 	}
+}
+
+// use is what is said of a named pool besides.
+func (s *scenario) use(p *rules.Pool) string {
+	if !p.Terms().Named() {
+		return ""
+	}
+	_, idle := p.IdleSince()
+	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.world.Named(), idle, len(s.world.Closings()))
 }
 
 func (s *scenario) slot(slot *rules.Slot) string {
 	verdict := []string{"open", "good", "void", "lost"}[slot.Verdict()]
+	if slot.Excluded() {
+		verdict += ", excluded"
+	}
 	switch {
-	case !slot.Taken && slot.Revision == 0:
-		return "absent"
 	case !slot.Taken:
 		return fmt.Sprintf("marker %d", slot.Revision)
 	case slot.Stale():
-		return fmt.Sprintf("stale at %d", slot.Revision)
+		return fmt.Sprintf("stale at %d, %s", slot.Revision, verdict)
 	case !slot.Value.Session.IsZero():
 		verdict = "of " + s.names[slot.Value.Session] + ", " + verdict
 	}
 	return fmt.Sprintf("lease %s at %d, fence %d, ticket %d, %s", s.names[slot.Value.Lease], slot.Revision, slot.Fence, slot.Value.Ticket, verdict)
 }
 
-// terms are those of a named pool.
-func (s *scenario) terms(p *rules.Pool) string {
-	n, named := p.Naming(), s.world.Named()
-	if _, idle := p.IdleSince(); idle {
-		return fmt.Sprintf("named pools: %d; idle", named)
-	}
-	kind := "semaphore"
-	if n.Lock {
-		kind = "lock"
-	}
-	if p.Disputed() {
-		kind = "disputed, " + kind
-	}
-	return fmt.Sprintf("named pools: %d; %s of %d", named, kind, n.Limit)
-}
-
-// aside is why a ticket of a named pool does not stand in the line.
+// aside is why a ticket does not stand in the line.
 func aside(k *rules.Ticket) string {
 	switch {
-	case k.Value.Name == "" || k.Stands():
+	case k.Stands():
 		return ""
-	case k.Void():
-		return ", void"
 	case k.Value.Spent:
 		return ", spent"
 	case k.Claim() != nil:
 		return fmt.Sprintf(", claimed by slot %d", k.Claim().Position)
 	}
 	return ", does not stand"
-}
-
-// session shows what a session has.
-func (s *scenario) session(id entry.Hash) {
-	fmt.Fprintf(&s.out, "%s: %d slots, %d tickets; %d clients, %d unattended\n",
-		s.names[id], len(s.world.SlotsOf(id)), len(s.world.TicketsOf(id)), s.world.Clients(), len(s.world.Unattended(100)))
 }
 
 // options are what a command says besides its word.
@@ -349,21 +330,12 @@ func (o options) number(name string, otherwise uint64) uint64 {
 	return n
 }
 
-// naming are the terms of a named pool: limit=2, or limit=1 lock=1.
-func (o options) naming() entry.Naming {
-	limit := int(o.number("limit", 0))
-	if limit == 0 {
-		return entry.Naming{}
+func (o options) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		o.t.Fatalf("%s: %v", o.line, err)
 	}
-	return entry.Naming{Name: "x", Limit: limit, Lock: o.number("lock", 0) == 1}
-}
-
-// without is 1 where an option was not given, and 0 where it was.
-func (o options) without(name string) uint64 {
-	if _, is := o.values[name]; is {
-		return 0
-	}
-	return 1
+	return d
 }
 
 func (o options) position() int {

@@ -1,179 +1,192 @@
 package rules
 
 import (
-	"time"
+	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Session is somebody who is alive as long as the session's key is refreshed.
+// Session is a peer's presence or a client's session: it is alive as long as its
+// key is refreshed.
 type Session struct {
 	ID       entry.Hash
 	Present  bool // the key has a value
 	Revision uint64
-	Time     time.Time
-	Seen     Instant // when that entry was written, by this peer's clock
 	Value    entry.SessionValue
+	Ends     Instant // when this peer ends it unless it is refreshed
+	Promised Instant // the same, for a peer that learnt of the last refresh at once
 
+	stalled bool      // a peer that let its turn in a line pass, and has not been heard of since
+	tickets []*Ticket // those of which it is the author, or that it claims for
+	slots   []*Slot   // those that a client session holds
 	life    life
-	stalled bool // it let a turn in a line pass, and has not been heard of since
-	tickets map[*Ticket]struct{}
-	slots   map[*Slot]struct{} // those that a client session owns
 	due     due
+	mark    due
 }
 
 // ending is a session that ended lately.
 type ending struct {
-	session entry.Hash
-	at      time.Time
+	session  entry.Hash
+	revision uint64
+	author   uint64  // of the purge: see entry.HeaderAuthor
+	until    Instant // the marker's end
 }
 
-// EndedBefore tells whether a session had ended when the stream stood at that
+// Expiring reports whether the key is so close to its physical end that nothing
+// but a purge may be written to it.
+func (s *Session) Expiring(now Instant) bool { return now >= s.life.present-Instant(expiryNear) }
+
+// EndedBefore reports whether a session had ended when the stream stood at that
 // revision, which the view has reached not long ago.
 func (w *World) EndedBefore(session entry.Hash, revision uint64) bool {
-	at, ended := w.ended[session]
-	return ended && at < revision
-}
-
-// TicketsOf are the tickets of a session, in no order.
-func (w *World) TicketsOf(session entry.Hash) []*Ticket {
-	var found []*Ticket
-	if s := w.sessions[session]; s != nil {
-		for t := range s.tickets {
-			found = append(found, t)
+	for i := len(w.endings) - 1; i >= 0; i-- {
+		if w.endings[i].session == session {
+			return w.endings[i].revision < revision
 		}
 	}
-	return found
+	return false
 }
 
-// SlotsOf are the taken slots of a client session, in no order.
-func (w *World) SlotsOf(session entry.Hash) []*Slot {
-	var found []*Slot
-	if s := w.sessions[session]; s != nil {
-		for slot := range s.slots {
-			found = append(found, slot)
+// EndedBy reports whether a session was ended lately by the purge of that author.
+func (w *World) EndedBy(session entry.Hash, author uint64) bool {
+	for i := len(w.endings) - 1; i >= 0; i-- {
+		if w.endings[i].session == session {
+			return w.endings[i].author == author
 		}
 	}
-	return found
+	return false
 }
 
-// EachSlotOf calls yield for every taken slot of a client session, in no order,
-// until it returns false.
-func (w *World) EachSlotOf(session entry.Hash, yield func(*Slot) bool) {
-	if s := w.sessions[session]; s != nil {
-		for slot := range s.slots {
-			if !yield(slot) {
-				return
-			}
-		}
-	}
+// Session is a session that is alive, or of which something is still there; or
+// nil.
+func (w *World) Session(id entry.Hash) *Session { return w.sessions[id] }
+
+// Alive reports whether the view has the session.
+func (w *World) Alive(id entry.Hash) bool {
+	s := w.sessions[id]
+	return s != nil && s.Present
 }
 
-// Unattended are tickets, at most limit, whose session is not alive. In an exact
-// view it has ended, and whoever ended it did not get to purge them.
-func (w *World) Unattended(limit int) []*Ticket {
-	var found []*Ticket
-	for _, s := range w.sessions {
-		if s.Present {
-			continue
-		}
-		for t := range s.tickets {
-			if found = append(found, t); len(found) >= limit {
-				return found
-			}
-		}
-	}
-	return found
-}
+// Tickets are those of which the session is the author and, of a peer, those that
+// it claims for. The slice is good until the next change of the world.
+func (s *Session) Tickets() []*Ticket { return s.tickets }
 
-// Peers are the presences of the peers that are alive, in no order.
+// Slots are the taken slots of a client session. The slice is good until the
+// next change of the world.
+func (s *Session) Slots() []*Slot { return s.slots }
+
+// Peers calls yield for the presences of the peers that are alive, in no order,
+// until it returns false. What is done with them must not depend on the order.
 func (w *World) Peers(yield func(*Session) bool) {
-	for _, s := range w.sessions {
-		if s.Present && s.Value.Kind == entry.SessionPeer && !yield(s) {
+	for s := range w.peers {
+		if !yield(s) {
 			return
 		}
 	}
 }
 
-// own notes whose client session's slot it is.
+// own notes which client session holds a slot.
 func (w *World) own(s *Slot, session entry.Hash) {
+	if s.session != nil && s.session.ID == session {
+		return
+	}
 	if s.session != nil {
-		delete(s.session.slots, s)
+		s.session.slots = without(s.session.slots, s)
 		w.left(s.session)
 		s.session = nil
 	}
 	if !session.IsZero() {
 		s.session = w.session(session)
-		s.session.slots[s] = struct{}{}
+		s.session.slots = append(s.session.slots, s)
 	}
+}
+
+func without[T comparable](list []T, x T) []T {
+	if i := slices.Index(list, x); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
 }
 
 // learnOf notes that a session had been there before the view came to know it:
 // what it has was taken for nothing meanwhile. One that was known to be alive has
 // been alive all the time, for an id is used once.
-func (w *World) learnOf(e entry.Entry) {
+func (w *World) learnOf(e *entry.Entry) {
 	s := w.sessions[e.Key.Session]
 	if s == nil || s.Present {
 		return
 	}
-	for slot := range s.slots {
+	for _, slot := range s.slots {
 		slot.Pool.skipped(0, e.Previous)
 	}
-	for t := range s.tickets {
+	for _, t := range s.tickets {
 		t.Pool.skipped(0, e.Previous)
 	}
 }
 
-func (w *World) applySession(e entry.Entry, now Instant, age time.Duration) {
+func (w *World) applySession(e *entry.Entry, now Instant, age Instant) {
 	s := w.session(e.Key.Session)
-	changed := s.Present != (!e.Marker && e.Corrupt == nil)
+	was := s.Present
 	w.count(s, -1)
 	s.Present = !e.Marker && e.Corrupt == nil
-	s.Revision, s.Time, s.Value, s.Seen = e.Revision, e.Time, e.Session, now.Add(-age)
-	s.life = lifeOf(e)
+	s.Revision, s.Value = e.Revision, e.Session
+	s.life.extend(e, now, age.Sub(0))
 	w.count(s, 1)
 	if s.Present {
-		w.dues.set(&s.due, s.Seen.Add(e.Session.Left()))
+		s.Ends = (now - age).Add(e.Session.Left())
+		s.Promised = w.written.Add(e.Session.Left())
+		w.ends.set(&s.due, s.Ends)
+		w.marks.drop(&s.mark)
 	} else {
-		w.dues.drop(&s.due)
+		w.remark(&s.due, &s.life, e, now)
 	}
 	w.heard(s.ID)
-	if changed {
-		w.presence(s, now)
+	if was != s.Present {
+		w.presenceChanged(s)
 	}
-	if e.Marker { // an id is used once: its tickets are gone for good
-		for t := range s.tickets {
-			w.touch(t.Pool)
-			t.Pool.line.remove(t)
-			w.derive(t.Pool, now)
-		}
-		delete(w.sessions, s.ID)
-		w.ended[s.ID] = e.Revision
-		w.endings = append(w.endings, ending{s.ID, e.Time})
+	if e.Marker {
+		w.endSession(s, e, now)
 	}
 }
 
-// presence brings up to date what depends on a session's being alive.
-func (w *World) presence(s *Session, now Instant) {
-	for slot := range s.slots {
+// endSession forgets a session that has ended. Its id is used once, so its
+// tickets are gone for good; its keys are left to be purged.
+func (w *World) endSession(s *Session, e *entry.Entry, now Instant) {
+	w.endings = append(w.endings, ending{s.ID, e.Revision, e.Author, now.Add(MarkerTTL)})
+	w.marks.set(&s.mark, s.life.present.Add(expiryLate))
+	for _, t := range s.tickets {
+		w.garbage(t, now)
+	}
+}
+
+// presenceChanged brings up to date what depends on a session's being alive.
+func (w *World) presenceChanged(s *Session) {
+	for _, slot := range s.slots {
 		slot.Pool.reindex(slot)
 		w.touch(slot.Pool)
 	}
-	for slot := range s.slots { // when all are counted: they may have different terms, and come in no order
-		w.derive(slot.Pool, now)
-	}
-	for t := range s.tickets {
-		w.derive(t.Pool, now)
+	for _, t := range s.tickets {
 		w.touch(t.Pool)
 	}
 }
 
-// count counts a client session that is alive, or no more.
+// count counts a session that is alive, or no more.
 func (w *World) count(s *Session, n int) {
-	if !s.Present || s.Value.Kind != entry.SessionClient {
+	if !s.Present {
+		return
+	}
+	if s.Value.Kind != entry.SessionClient {
+		if n > 0 {
+			w.peers[s] = struct{}{}
+		} else {
+			delete(w.peers, s)
+		}
 		return
 	}
 	w.clients += n
+	if s.Value.Origin.IsZero() {
+		return
+	}
 	if w.origins[s.Value.Origin] += n; w.origins[s.Value.Origin] == 0 {
 		delete(w.origins, s.Value.Origin)
 	}
@@ -185,14 +198,14 @@ func (w *World) Clients() int { return w.clients }
 // ClientsFrom is the number of those that come from one origin.
 func (w *World) ClientsFrom(origin entry.Hash) int { return w.origins[origin] }
 
-// heard notes a sign of life of a session that had let a turn pass.
+// heard notes a sign of life of a peer that had let a turn pass.
 func (w *World) heard(id entry.Hash) {
 	s := w.sessions[id]
 	if s == nil || !s.stalled {
 		return
 	}
 	s.stalled = false
-	for t := range s.tickets {
+	for _, t := range s.tickets {
 		t.couldSince = 0
 		w.touch(t.Pool)
 	}
@@ -203,17 +216,16 @@ func (w *World) heard(id entry.Hash) {
 func (w *World) session(id entry.Hash) *Session {
 	s := w.sessions[id]
 	if s == nil {
-		s = &Session{ID: id, tickets: map[*Ticket]struct{}{}, slots: map[*Slot]struct{}{}}
-		s.due = due{index: -1, of: s}
+		s = &Session{ID: id}
+		s.due.of, s.mark.of = s, s
 		w.sessions[id] = s
 	}
 	return s
 }
 
-// left forgets a session of which nothing is known but a ticket or a slot that
-// has gone.
+// left forgets a session of which nothing is known any more.
 func (w *World) left(s *Session) {
-	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && w.sessions[s.ID] == s {
+	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && s.mark.index == 0 && w.sessions[s.ID] == s {
 		delete(w.sessions, s.ID)
 	}
 }

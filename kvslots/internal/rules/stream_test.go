@@ -16,134 +16,116 @@ var errUnreadable = errors.New("unreadable")
 type stream struct {
 	sequence uint64
 	last     map[entry.Key]entry.Entry
-	log      []entry.Entry // what was written, the overwritten included
+	ends     map[entry.Key]time.Time // when the last of a key's values ends
+	log      []entry.Entry           // everything that was written, the overwritten entries included
 	now      time.Duration
-	mixed    bool // markers live for different times
+	skew     time.Duration // by how much the leader's clock was set
 }
 
-func newStream() *stream { return &stream{last: map[entry.Key]entry.Entry{}} }
+func newStream() *stream {
+	return &stream{last: map[entry.Key]entry.Entry{}, ends: map[entry.Key]time.Time{}}
+}
 
 // time is the leader's clock.
-func (s *stream) time() time.Time { return time.Unix(1_000_000, 0).Add(s.now) }
+func (s *stream) time() time.Time { return time.Unix(1_000_000, 0).Add(s.now + s.skew) }
 
-// instant is the same as a reading of everybody's monotonic clock.
+// instant is the reading of every peer's monotonic clock.
 func (s *stream) instant() rules.Instant { return rules.Instant(time.Hour + s.now) }
 
-// revision is a key's last revision; a marker goes after its own life, silently.
+// revision is a key's last revision; a marker goes at the end of its life, silently.
 func (s *stream) revision(key entry.Key) uint64 {
 	e := s.last[key]
-	if e.Marker && s.time().Sub(e.Time) > e.Life {
+	if e.Marker && s.time().Sub(e.Time) > e.TTL {
 		return 0
 	}
 	return e.Revision
 }
 
-// taken tells whether the key has a value, readable or not.
+// taken reports whether the key has a value, readable or not.
 func (s *stream) taken(key entry.Key) bool {
 	e, known := s.last[key]
 	return known && !e.Marker
 }
 
-// write is a peer's write. It fails when the key's revision is not the expected
-// one.
-func (s *stream) write(e entry.Entry, expected uint64) (revision uint64, ok bool) {
-	if s.revision(e.Key) != expected {
-		return s.revision(e.Key), false
-	}
-	e.Previous = expected
-	return s.put(e).Revision, true
+// write is a peer's write over whatever is there.
+func (s *stream) write(e entry.Entry) *entry.Entry {
+	e.Previous = s.revision(e.Key)
+	return s.put(e)
 }
 
-// put is what expects nothing: a barrier, or the server's own marker.
-func (s *stream) put(e entry.Entry) entry.Entry {
+// put is a write that expects nothing: a barrier, or the server's own marker.
+func (s *stream) put(e entry.Entry) *entry.Entry {
 	s.sequence++
 	e.Revision, e.Time = s.sequence, s.time()
-	if e.Marker {
-		e.Life = rules.MarkerTTL
-		if s.mixed {
-			e.Life <<= s.sequence % 3
-		}
+	if e.TTL == 0 {
+		e.TTL = s.life(&e)
+	}
+	if end := e.Time.Add(e.TTL); !e.Marker && end.After(s.ends[e.Key]) {
+		s.ends[e.Key] = end
 	}
 	s.last[e.Key] = e
 	s.log = append(s.log, e)
-	return e
+	return &s.log[len(s.log)-1]
 }
 
-// after is the first entry behind a sequence that has not been overwritten: what
-// a reader that stands there is given next.
-func (s *stream) after(sequence uint64) (entry.Entry, bool) {
-	for _, e := range s.log[min(sequence, s.sequence):] {
-		if s.last[e.Key].Revision == e.Revision {
-			return e, true
-		}
+// life is how long a peer lets an entry live: a marker, longer than every earlier
+// value of its key.
+func (s *stream) life(e *entry.Entry) time.Duration {
+	switch {
+	case e.Marker:
+		return max(rules.MarkerTTL, s.ends[e.Key].Sub(e.Time).Truncate(time.Second)+10*time.Second)
+	case e.Key.Kind == entry.Config:
+		return 0
+	case e.Wait.Enqueued():
+		return rules.EnqueuedLife + rules.Guard
 	}
-	return entry.Entry{}, false
+	return e.Slot.TTL.Duration() + e.Wait.Wait.Duration() + e.Session.Idle.Duration() + rules.Guard
+}
+
+// feed writes an entry over what is there, and shows it to the world.
+func feed(s *stream, w *rules.World, e entry.Entry) uint64 {
+	written := s.write(e)
+	w.Apply(written, 0, s.instant())
+	return written.Revision
 }
 
 func poolID(n int) entry.Hash    { return entry.HashOf("pool", fmt.Sprint(n)) }
 func sessionID(n int) entry.Hash { return entry.HashOf("session", fmt.Sprint(n)) }
 func leaseID(n int) entry.Hash   { return entry.HashOf("lease", fmt.Sprint(n)) }
+func originID(n int) entry.Hash  { return entry.HashOf("origin", fmt.Sprint(n)) }
 
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
-
-func slotKey(pool entry.Hash, position int) entry.Key {
-	return entry.Key{Kind: entry.Slot, Pool: pool, N: position}
-}
+func barrierKey(id entry.Hash) entry.Key  { return entry.Key{Kind: entry.Barrier, Session: id} }
 
 func ticketKey(pool, session entry.Hash, n int) entry.Key {
 	return entry.Key{Kind: entry.Ticket, Pool: pool, Session: session, N: n}
 }
 
-func sessionKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Session, Session: id} }
-func barrierKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Barrier, Session: id} }
-
-func marker(key entry.Key) entry.Entry { return entry.Entry{Key: key, Marker: true} }
-
+func marker(key entry.Key) entry.Entry  { return entry.Entry{Key: key, Marker: true} }
 func corrupt(key entry.Key) entry.Entry { return entry.Entry{Key: key, Corrupt: errUnreadable} }
 
-func config(pool entry.Hash, count int, incarnation uint64) entry.Entry {
-	return entry.Entry{Key: configKey(pool), Config: entry.ConfigValue{Count: count, Incarnation: incarnation}}
+func config(pool entry.Hash, count int, generation uint64) entry.Entry {
+	return entry.Entry{Key: configKey(pool), Config: entry.ConfigValue{Count: count, Generation: generation}}
 }
 
-func deleted(pool entry.Hash, incarnation uint64) entry.Entry {
-	e := config(pool, 0, incarnation)
-	e.Config.Deleted = true
-	return e
+func session(id entry.Hash, kind string, idle time.Duration) entry.Entry {
+	return entry.Entry{Key: rules.SessionKey(id), Session: entry.SessionValue{Kind: kind, Idle: entry.Span(idle)}}
 }
 
-func alive(session entry.Hash, idle time.Duration) entry.Entry {
-	return entry.Entry{Key: sessionKey(session), Session: entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(idle)}}
+func alive(id entry.Hash) entry.Entry  { return session(id, entry.SessionPeer, 15*time.Second) }
+func client(id entry.Hash) entry.Entry { return session(id, entry.SessionClient, 15*time.Second) }
+
+func ticket(key entry.Key, lease entry.Hash, generation uint64) entry.Entry {
+	return entry.Entry{Key: key, Wait: entry.TicketValue{Lease: lease, Generation: generation, Wait: entry.Span(time.Minute)}}
 }
 
-func client(session entry.Hash, idle time.Duration) entry.Entry {
-	e := alive(session, idle)
-	e.Session.Kind = entry.SessionClient
-	return e
-}
-
-func originID(n int) entry.Hash { return entry.HashOf("origin", fmt.Sprint(n)) }
-
-func ticket(key entry.Key, lease entry.Hash, incarnation uint64) entry.Entry {
-	return entry.Entry{Key: key, Wait: entry.TicketValue{
-		Session: key.Session, Lease: lease, Incarnation: incarnation, Wait: entry.Span(time.Minute),
-	}}
-}
-
-func namedTicket(key entry.Key, lease entry.Hash, n entry.Naming) entry.Entry {
-	e := ticket(key, lease, n.Terms())
-	e.Wait.Naming = n
-	return e
-}
-
-// enqueued makes a ticket a client session's own, which that peer is to claim for.
-func enqueued(e entry.Entry, peer entry.Hash) entry.Entry {
-	e.Wait.Peer, e.Wait.TTL = peer, entry.Span(time.Minute)
-	return e
-}
-
-func claim(key entry.Key, v entry.SlotValue) entry.Entry {
+// claim takes a slot of pool 1 under generation 1 for ten seconds, unless v says otherwise.
+func claim(position int, v entry.SlotValue) entry.Entry {
 	if v.TTL == 0 {
-		v.TTL = entry.Span(time.Minute)
+		v.TTL = entry.Span(10 * time.Second)
 	}
-	return entry.Entry{Key: key, Slot: v}
+	if v.Generation == 0 {
+		v.Generation = 1
+	}
+	return entry.Entry{Key: rules.SlotKey(poolID(1), position), Slot: v}
 }

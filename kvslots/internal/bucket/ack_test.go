@@ -1,0 +1,96 @@
+package bucket
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+func TestParseAck(t *testing.T) {
+	for text, want := range map[string]peer.Ack{
+		`{"stream":"KV_kvslots","seq":17}`:                   {Outcome: peer.Written, Revision: 17},
+		`{"stream":"KV_kvslots","domain":"d\"","seq":17}`:    {Outcome: peer.Written, Revision: 17},
+		`{"stream":"KV_kvslots","seq":17,"duplicate":true}`:  {Outcome: peer.Written, Revision: 17},
+		`{"stream":"KV_kvslots","seq":0}`:                    {Outcome: peer.Unknown},
+		`{"stream":"KV_kvslots","seq":}`:                     {Outcome: peer.Unknown},
+		``:                                                   {Outcome: peer.Unknown},
+		refused(400, 10071, "wrong last sequence: 5"):        {Outcome: peer.Conflict, Revision: 5},
+		refused(400, 10071, "wrong last sequence: 0"):        {Outcome: peer.Conflict},
+		refused(400, 10071, `wrong \"last\" sequence: 5`):    {Outcome: peer.Conflict, Revision: 5},
+		refused(400, 10071, "wrong last sequence"):           {Outcome: peer.InFlight},
+		refused(400, 10164, "wrong last sequence"):           {Outcome: peer.InFlight},
+		refused(503, 10163, "temporarily unavailable"):       {Outcome: peer.NotNow},
+		refused(429, 10167, "too many requests"):             {Outcome: peer.NotNow},
+		refused(400, 10165, "invalid per-message TTL"):       {Outcome: peer.Never, Reason: "invalid per-message TTL"},
+		refused(500, 10077, "maximum messages exceeded"):     {Outcome: peer.Never, Reason: "maximum messages exceeded"},
+		`{"error":{"code":400,"err_code":10071,"description`: {Outcome: peer.Unknown},
+	} {
+		if got := parseAck(&nats.Msg{Data: []byte(text)}); got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+	none := nats.NewMsg("")
+	none.Header.Set("Status", "503")
+	if got := parseAck(none); got.Outcome != peer.NotNow {
+		t.Errorf("no responders: %+v", got)
+	}
+}
+
+func refused(status, code int, description string) string {
+	return `{"error":{"code":` + strconv.Itoa(status) + `,"err_code":` + strconv.Itoa(code) + `,"description":"` + description + `"},"stream":"KV_kvslots","seq":0}`
+}
+
+// What a server answers is read without falling back on encoding/json.
+func TestScanAckReadsTheServer(t *testing.T) {
+	nc := kvslotstest.Start(t, "").Connect()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStream(t.Context(), js, 1); err != nil {
+		t.Fatal(err)
+	}
+	m := nats.NewMsg(SubjectPrefix + "k")
+	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
+	var written uint64
+	for i := range 2 {
+		answer, err := nc.RequestMsg(m, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := scanAck(answer.Data); !ok {
+			t.Errorf("not read: %s", answer.Data)
+		}
+		switch a := parseAck(answer); {
+		case i == 0 && a.Outcome == peer.Written:
+			written = a.Revision
+		case i == 1 && a == peer.Ack{Outcome: peer.Conflict, Revision: written}:
+		default:
+			t.Errorf("%s is read as %+v", answer.Data, a)
+		}
+	}
+}
+
+func TestParseDelivery(t *testing.T) {
+	for _, reply := range []string{
+		"$JS.ACK.KV_kvslots._INBOX_x.1.1700000000000123.7.1700000000123456789.3",
+		"$JS.ACK.hub.ACCOUNT.KV_kvslots._INBOX_x.1.1700000000000123.7.1700000000123456789.3.random",
+	} {
+		meta, err := (&nats.Msg{Reply: reply, Sub: &nats.Subscription{}}).Metadata()
+		got, ok := parseDelivery(reply)
+		if err != nil || !ok || got.stream != meta.Sequence.Stream || got.consumer != meta.Sequence.Consumer || !got.at.Equal(meta.Timestamp) {
+			t.Errorf("%s: %+v, %v, not %+v, %v", reply, got, ok, meta, err)
+		}
+	}
+	for _, reply := range []string{"", "$JS.ACK.", "$JS.ACK.a.b.1.2", "$JS.ACK.a.b.1.x.7.1.3", "other.KV_kvslots.c.1.2.3.4.5"} {
+		if got, ok := parseDelivery(reply); ok {
+			t.Errorf("%q is read as %+v", reply, got)
+		}
+	}
+}

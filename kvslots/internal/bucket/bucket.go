@@ -1,0 +1,311 @@
+// Package bucket runs a peer on a JetStream key-value bucket. It is the only
+// package of the core that does I/O: it opens the stream, watches it, publishes,
+// and keeps a timer. Every decision is the peer's (package peer).
+//
+// One lock guards the peer. Whatever happens is fed to it as an input under that
+// lock; then settle takes what the peer wants done, hands it on, and unlocks:
+//
+//	a caller asks or gives up    Do, Follow
+//	an acknowledgement comes     acknowledged
+//	the watch delivers an entry  deliver, fetch
+//	the watch begins or ends     startWatch, watchLost
+//	the connection is back       connectionChanged
+//	time has passed              tick
+//
+// No I/O is done under the lock. Writes go into a queue, in the order in which
+// the peer decided them, and one goroutine publishes them.
+package bucket
+
+import (
+	"context"
+	crypto "crypto/rand"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+const (
+	closeTimeout = 5 * time.Second       // for what the peer has under way at Close
+	loadRetry    = 10 * time.Millisecond // before Open asks again whether the view is loaded
+	leastSleep   = 100 * time.Microsecond
+)
+
+// Config says how a Bucket works.
+type Config struct {
+	Replicas int         // of the stream, when Open has to create it
+	Peer     peer.Config // but for Replicated and Random, which Open sets
+	Logger   zerolog.Logger
+	Hook     Hook // for tests; nil for none
+}
+
+// Bucket is one peer's access to the bucket.
+type Bucket struct {
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	stream   jetstream.Stream // used by Open and then by keepWatch
+	replicas int              // of the stream
+	log      zerolog.Logger
+	hook     Hook
+	origin   time.Time // of peer.Instant
+	acks     *nats.Subscription
+	sender   *sender
+	doubts   doubts
+	orders   chan order    // for keepWatch; the latest one only
+	online   chan struct{} // for keepWatch: the connection is back
+	closed   chan struct{}
+	tasks    sync.WaitGroup
+
+	mu        sync.Mutex
+	peer      *peer.Peer
+	calls     map[uint64]*call
+	watch     order // the latest
+	view      view
+	timer     *time.Timer
+	wakesAt   peer.Instant // when the timer fires; 0: it does not
+	connected bool
+	ending    ending
+}
+
+// ending is how far Close has come.
+type ending struct {
+	begun   bool
+	stopped bool          // nothing is fed to the peer any more
+	idle    chan struct{} // closed when there is nothing to wait for
+}
+
+// Open opens the bucket, which it creates if need be, and starts a peer on it.
+// It returns when the peer's view is loaded; only ctx bounds that.
+//
+// The errors are ErrServerTooOld, ErrWrongBucket, and peer.ErrUnavailable
+// wrapped together with what ctx ends with.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
+	if err := CheckServer(nc); err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := openStream(ctx, js, cfg.Replicas)
+	if err != nil {
+		return nil, err
+	}
+	b := newBucket(nc, js, stream, cfg)
+	if err := b.start(); err != nil {
+		return nil, err
+	}
+	if err := b.load(ctx); err != nil {
+		b.Close(ctx)
+		return nil, err
+	}
+	return b, nil
+}
+
+func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, cfg Config) *Bucket {
+	b := &Bucket{
+		nc: nc, js: js, stream: stream, replicas: stream.CachedInfo().Config.Replicas,
+		log: cfg.Logger, hook: cfg.Hook, origin: time.Now(),
+		orders: make(chan order, 1),
+		online: make(chan struct{}, 1),
+		closed: make(chan struct{}),
+		calls:  map[uint64]*call{},
+		ending: ending{idle: make(chan struct{})},
+	}
+	b.sender = newSender(nc, b.acknowledged)
+	b.doubts = doubts{log: b.log, logged: map[string]struct{}{}}
+	var seed [32]byte
+	_, _ = crypto.Read(seed[:])
+	cfg.Peer.Random = rand.NewChaCha8(seed)
+	cfg.Peer.Replicated = b.replicated()
+	b.peer = peer.New(cfg.Peer, b.now())
+	b.timer = time.AfterFunc(time.Hour, b.tick)
+	return b
+}
+
+func (b *Bucket) replicated() bool { return b.replicas > 1 }
+
+// start begins to serve the peer.
+func (b *Bucket) start() (err error) {
+	if b.acks, err = b.nc.Subscribe(b.sender.prefix+"*", b.answered); err != nil {
+		return err
+	}
+	if err := b.acks.SetPendingLimits(-1, -1); err != nil {
+		return err
+	}
+	statuses := b.nc.StatusChanged()
+	b.tasks.Go(func() { b.sender.run(b.closed) })
+	b.tasks.Go(b.keepWatch)
+	b.tasks.Go(func() { b.keepConnection(statuses) })
+	b.mu.Lock()
+	b.connected = b.nc.IsConnected()
+	b.settle()
+	return nil
+}
+
+// load waits until the view is loaded: then the peer can say for certain that it
+// knows nothing of a pool that does not exist. Each such question has a bound of
+// its own, so it is asked again until ctx ends.
+func (b *Bucket) load(ctx context.Context) error {
+	for {
+		_, err := b.Do(ctx, peer.Inspect{})
+		switch {
+		case errors.Is(err, peer.ErrNoPool):
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: the view was not loaded: %w", peer.ErrUnavailable, context.Cause(ctx))
+		case !errors.Is(err, peer.ErrUnavailable):
+			return err
+		}
+		pause(ctx, loadRetry)
+	}
+}
+
+// pause sleeps for d; it returns false as soon as ctx ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// now reads the monotonic clock.
+func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) }
+
+// Time is an Instant as a time.Time with a monotonic reading.
+func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Duration(at)) }
+
+// Status returns nil when borrowers may be sent here, and otherwise why not.
+func (b *Bucket) Status() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.peer.Status(b.now())
+}
+
+// Counters returns what the peer has counted.
+func (b *Bucket) Counters() peer.Counters {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.peer.Counters()
+}
+
+// Look calls f with the peer, under the lock. It is for tests.
+func (b *Bucket) Look(f func(p *peer.Peer, now peer.Instant)) {
+	b.mu.Lock()
+	f(b.peer, b.now())
+	b.settle()
+}
+
+// settle carries out what the peer wants done after an input, and unlocks.
+func (b *Bucket) settle() {
+	r := b.peer.Ready()
+	if len(r.Writes) > 0 {
+		b.sender.put(r.Writes)
+	}
+	if r.Watch != nil {
+		b.order(*r.Watch)
+	}
+	ended := b.answer(r.Answers)
+	b.sleepUntil(r.WakeAt)
+	logs := slices.Clone(r.Logs)
+	b.checkIdle()
+	b.mu.Unlock()
+	for _, tell := range ended {
+		tell()
+	}
+	for _, l := range logs {
+		b.write(l)
+	}
+}
+
+// sleepUntil sees to it that the peer is told the time at an instant. A timer
+// that fires too early does no harm, so it is only ever set forward.
+func (b *Bucket) sleepUntil(at peer.Instant) {
+	if at == 0 || b.ending.stopped || (b.wakesAt != 0 && b.wakesAt <= at) {
+		return
+	}
+	b.wakesAt = at
+	b.timer.Reset(max(leastSleep, time.Duration(at-b.now())))
+}
+
+func (b *Bucket) tick() {
+	b.mu.Lock()
+	if b.ending.stopped {
+		b.mu.Unlock()
+		return
+	}
+	b.wakesAt = 0
+	b.peer.Tick(b.now())
+	b.settle()
+}
+
+// write logs what the peer wants an operator to know.
+func (b *Bucket) write(l peer.Log) {
+	event := b.log.Debug()
+	if l.Level == peer.Warn {
+		event = b.log.Warn()
+	}
+	if !l.Key.IsZero() {
+		event.Stringer("key_hash", l.Key)
+	}
+	if l.Reason != "" {
+		event.Str("reason", l.Reason)
+	}
+	event.Msg(l.Message)
+}
+
+// Close ends every call with peer.ErrClosed, waits until what is under way is
+// done, and joins the goroutines. It takes a few seconds at most, less if ctx
+// ends or the connection is lost.
+func (b *Bucket) Close(ctx context.Context) {
+	b.mu.Lock()
+	if b.ending.begun {
+		b.mu.Unlock()
+		return
+	}
+	b.ending.begun = true
+	b.peer.Close(b.now())
+	b.settle()
+
+	limit := time.NewTimer(closeTimeout)
+	defer limit.Stop()
+	select {
+	case <-b.ending.idle:
+	case <-ctx.Done():
+	case <-limit.C:
+	}
+	b.mu.Lock()
+	b.ending.stopped = true
+	b.timer.Stop()
+	if b.watch.cancel != nil {
+		b.watch.cancel()
+	}
+	b.mu.Unlock()
+	close(b.closed)
+	_ = b.acks.Unsubscribe()
+	b.tasks.Wait()
+}
+
+// checkIdle notices that there is nothing to wait for any more in Close.
+func (b *Bucket) checkIdle() {
+	if !b.ending.begun || b.connected && !b.peer.Idle() {
+		return
+	}
+	select {
+	case <-b.ending.idle:
+	default:
+		close(b.ending.idle)
+	}
+}

@@ -1,0 +1,117 @@
+package bucket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+const (
+	fetchPause   = 50 * time.Millisecond // before the first batch, and between two
+	fetchTimeout = time.Second           // from one message of a batch to the next
+	fetchBatch   = 1000
+)
+
+// Stored is one message of the stream, got directly.
+type Stored struct {
+	Key    string
+	Entry  entry.Entry
+	Header nats.Header
+	Data   []byte
+}
+
+// Fetch gets the messages from a sequence on, in order (ADR-31, batched direct
+// gets). Any replica answers, so what comes may be old, but it is never wrong.
+// With an error come the messages before it.
+func Fetch(ctx context.Context, nc *nats.Conn, from uint64, limit int) (found []Stored, err error) {
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	request, err := json.Marshal(map[string]any{"seq": from, "batch": limit, "next_by_subj": SubjectPrefix + ">"})
+	if err != nil {
+		return nil, err
+	}
+	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+StreamName, inbox, request); err != nil {
+		return nil, err
+	}
+	for {
+		m, err := nextMsg(ctx, sub)
+		if err != nil {
+			return found, err
+		}
+		switch m.Header.Get("Status") {
+		case "":
+		case "204", "404": // the end of the batch, or nothing there
+			return found, nil
+		default:
+			return found, errors.New("direct get: " + m.Header.Get("Description"))
+		}
+		s, err := stored(m)
+		if err != nil {
+			return found, err
+		}
+		found = append(found, s)
+	}
+}
+
+func nextMsg(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	return sub.NextMsgWithContext(ctx)
+}
+
+func stored(m *nats.Msg) (Stored, error) {
+	revision, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
+	if err != nil {
+		return Stored{}, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, m.Header.Get("Nats-Time-Stamp"))
+	if err != nil {
+		return Stored{}, err
+	}
+	key := strings.TrimPrefix(m.Header.Get("Nats-Subject"), SubjectPrefix)
+	return Stored{key, entry.Parse(key, revision, at, m.Header.Get, m.Data), m.Header, m.Data}, nil
+}
+
+// catchUp feeds the peer by direct gets while a watch is being created, until ctx
+// ends. A stale replica does no harm: a view never goes back.
+func (b *Bucket) catchUp(ctx context.Context, o order) {
+	for pause(ctx, fetchPause) {
+		for {
+			b.mu.Lock()
+			from := max(o.From, b.view.reached+1)
+			b.mu.Unlock()
+			found, err := Fetch(ctx, b.nc, from, fetchBatch)
+			if err != nil && ctx.Err() == nil {
+				b.log.Debug().Err(err).Msg("direct get failed")
+			}
+			for i := range found {
+				b.fetched(o, found[i].Entry)
+			}
+			if len(found) < fetchBatch {
+				break
+			}
+		}
+	}
+}
+
+func (b *Bucket) fetched(o order, e entry.Entry) {
+	b.mu.Lock()
+	if o.ctx.Err() != nil {
+		b.mu.Unlock()
+		return
+	}
+	b.view.reached = max(b.view.reached, e.Revision)
+	b.peer.Fetched(o.Number, e, b.now())
+	b.settle()
+}

@@ -1,0 +1,146 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// Name is the name of the KV bucket; its stream is StreamName, and each key's
+// subject begins with SubjectPrefix.
+const (
+	Name          = "kvslots"
+	StreamName    = "KV_" + Name
+	SubjectPrefix = "$KV." + Name + "."
+)
+
+const (
+	openRetry = 50 * time.Millisecond
+
+	// leastAsk is how long an answer is waited for at first: a server that does
+	// not know the leader yet drops requests. The next time it is twice as long.
+	leastAsk = 500 * time.Millisecond
+	mostAsk  = 8 * time.Second
+
+	// minMarkerTTL is the shortest life of a marker that a foreign bucket may
+	// give.
+	minMarkerTTL = time.Minute
+)
+
+// ErrWrongBucket is returned by Open when the bucket exists with a configuration
+// that kvslots cannot work with; the error's text names each setting that is
+// wrong.
+var ErrWrongBucket = errors.New("bucket has a wrong configuration")
+
+// JetStream's codes for a cluster that is still forming.
+const (
+	codeNoPeers    jetstream.ErrorCode = 10005
+	codeNotForming jetstream.ErrorCode = 10008
+)
+
+// openStream finds the bucket's stream, or creates it, and tries again until ctx
+// ends while the cluster is not ready. It never updates a stream: an update that
+// raises the first sequence makes the next start of the server purge the stream.
+func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {
+	for limit := leastAsk; ; limit = min(2*limit, mostAsk) {
+		stream, err := findOrCreate(ctx, js, replicas, limit)
+		switch {
+		case err == nil:
+			return stream, checkSettings(stream)
+		case ctx.Err() != nil, !isTransient(err), !pause(ctx, openRetry):
+			return nil, notOpened(ctx, err)
+		}
+	}
+}
+
+func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, limit time.Duration) (jetstream.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stream, err := js.Stream(ctx, StreamName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = js.CreateStream(ctx, StreamConfig(replicas))
+	}
+	return stream, err
+}
+
+// isTransient reports whether it makes sense to try again at once. "In use" says
+// that another peer is creating the stream just now: on a cluster the stream may
+// then not be found for a while.
+func isTransient(err error) bool {
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) {
+		switch refused.ErrorCode {
+		case jetstream.JSErrCodeStreamNameInUse, jetstream.JSErrCodeStreamNotFound, codeNoPeers, codeNotForming:
+			return true
+		}
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+func notOpened(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("JetStream does not answer; is it enabled for this account, and permitted?")
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("%w: bucket %s: %w: %w", peer.ErrUnavailable, Name, err, cause)
+	}
+	return fmt.Errorf("%w: bucket %s: %w", peer.ErrUnavailable, Name, err)
+}
+
+// StreamConfig is how the stream is created.
+func StreamConfig(replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:                   StreamName,
+		Description:            "kvslots: pools, slots, tickets and sessions",
+		Subjects:               []string{SubjectPrefix + ">"},
+		Storage:                jetstream.FileStorage,
+		Replicas:               replicas,
+		MaxMsgsPerSubject:      1,
+		Discard:                jetstream.DiscardNew,
+		DenyDelete:             true,
+		AllowRollup:            true,
+		AllowDirect:            true,
+		AllowMsgTTL:            true,
+		SubjectDeleteMarkerTTL: rules.MarkerTTL,
+		// A fence is a revision. A bucket made anew must go on above the old
+		// one, so revisions start at the microseconds since 1970.
+		FirstSeq: uint64(time.Now().UnixMicro()),
+	}
+}
+
+func checkSettings(stream jetstream.Stream) error {
+	if wrong := wrongSettings(stream.CachedInfo().Config); len(wrong) > 0 {
+		return fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, StreamName, strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// wrongSettings names each setting that kvslots cannot work with.
+func wrongSettings(c jetstream.StreamConfig) []string {
+	var wrong []string
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	check(len(c.Subjects) == 1 && c.Subjects[0] == SubjectPrefix+">", "subjects are %q, not %q", c.Subjects, SubjectPrefix+">")
+	check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
+	check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
+	check(c.MaxMsgsPerSubject == 1, "max_msgs_per_subject (history) is %d, not 1", c.MaxMsgsPerSubject)
+	check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
+	check(c.MaxMsgs <= 0 && c.MaxBytes <= 0, "max_msgs is %d and max_bytes is %d, not unlimited", c.MaxMsgs, c.MaxBytes)
+	check(c.AllowMsgTTL, "allow_msg_ttl is off")
+	check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
+	check(c.AllowDirect, "allow_direct is off")
+	check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
+	check(!c.Sealed, "the stream is sealed")
+	check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
+	return wrong
+}

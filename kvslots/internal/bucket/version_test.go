@@ -1,0 +1,67 @@
+package bucket
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string][2]int{
+		"2.15.2": {2, 15}, "2.11.0-beta.1": {2, 11}, "v2.10.29": {2, 10}, "3.0": {3, 0}, "2.12-dev": {2, 12},
+		"": {-1, 0}, "2": {-1, 0}, "x.y.z": {-1, 0}, "2.x": {-1, 0},
+	} {
+		major, minor, ok := parseVersion(text)
+		if ok != (want[0] >= 0) || ok && (major != want[0] || minor != want[1]) {
+			t.Errorf("%q is read as %d.%d, %v", text, major, minor, ok)
+		}
+	}
+}
+
+// An old server is refused by its name and version, before anything is asked of
+// it.
+func TestOldServerIsRefused(t *testing.T) {
+	nc, err := nats.Connect(oldServer(t, "2.10.29"), nats.NoReconnect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	_, err = Open(t.Context(), nc, Config{})
+	if !errors.Is(err, ErrServerTooOld) || !strings.Contains(err.Error(), `"elder" has version 2.10.29`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// oldServer says hello like a server of that version, and nothing else.
+func oldServer(t *testing.T, version string) (url string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	t.Cleanup(func() {
+		ln.Close()
+		<-served
+	})
+	go func() {
+		defer close(served)
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "INFO {\"server_id\":\"x\",\"server_name\":\"elder\",\"version\":%q,\"headers\":true,\"max_payload\":1048576,\"proto\":1}\r\n", version)
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			if lines.Text() == "PING" {
+				fmt.Fprint(conn, "PONG\r\n")
+			}
+		}
+	}()
+	return "nats://" + ln.Addr().String()
+}

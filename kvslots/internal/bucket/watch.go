@@ -1,0 +1,393 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+const (
+	heartbeat = time.Second
+	silence   = 2500 * time.Millisecond // after which a watch is taken for dead
+	lookAfter = 250 * time.Millisecond  // how often a watch is looked at
+	overdue   = 500 * time.Millisecond  // after which an acknowledged write should have been delivered
+
+	// leastSetup is how long the creation of a watch may take at first. A
+	// request to a leader that has just died is lost; so the next one waits
+	// twice as long, and not the first one.
+	leastSetup = time.Second
+	mostSetup  = 8 * time.Second
+)
+
+// Hook stands between the watch and the peer, in tests. It may hold a message
+// back, and leave it out if the server could have skipped it; what it lets
+// through it gives to next, in order, from one goroutine at a time.
+type Hook func(m *nats.Msg, next func(*nats.Msg))
+
+// order is the peer's wish for a watch. ctx ends when another one takes its
+// place.
+type order struct {
+	peer.Watch
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// view is how far the watch has come.
+type view struct {
+	reached uint64       // the highest revision that was delivered
+	acked   uint64       // the highest revision of an acknowledged write
+	overdue peer.Instant // when that should have been delivered
+}
+
+// order replaces the watch that there is.
+func (b *Bucket) order(w peer.Watch) {
+	if b.watch.cancel != nil {
+		b.watch.cancel()
+	}
+	if b.ending.stopped {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.watch = order{w, ctx, cancel}
+	if w.From == 0 {
+		b.view = view{}
+	}
+	select {
+	case <-b.orders: // not begun yet
+	default:
+	}
+	b.orders <- b.watch
+}
+
+// written notes that a write was acknowledged, which the watch has to deliver.
+func (v *view) written(revision uint64, now peer.Instant) {
+	if revision <= v.reached || revision <= v.acked {
+		return
+	}
+	if v.acked <= v.reached {
+		v.overdue = now.Add(overdue)
+	}
+	v.acked = revision
+}
+
+func (v *view) isOverdue(now peer.Instant) bool { return v.acked > v.reached && now > v.overdue }
+
+// keepWatch serves the peer's orders.
+func (b *Bucket) keepWatch() {
+	for failures := 0; ; {
+		select {
+		case <-b.closed:
+			return
+		case o := <-b.orders:
+			if b.serveWatch(o, min(mostSetup, leastSetup<<min(failures, 8)), failures == 0) {
+				failures = 0
+			} else {
+				failures++
+			}
+		}
+	}
+}
+
+// serveWatch creates a watch and looks after it until it is lost or another one
+// is ordered. It returns false if the watch could not be created.
+func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
+	for !b.nc.IsConnected() {
+		select {
+		case <-o.ctx.Done():
+			return true
+		case <-b.online:
+		}
+	}
+	w, err := b.createWatch(o, limit)
+	if err != nil {
+		if o.ctx.Err() == nil {
+			b.logFailure(err, first)
+			b.watchLost(o)
+		}
+		return false
+	}
+	w.lookAfter()
+	_ = w.sub.Unsubscribe()
+	b.tasks.Go(w.remove)
+	return true
+}
+
+func (b *Bucket) logFailure(err error, first bool) {
+	event := b.log.Debug()
+	if first {
+		event = b.log.Warn()
+	}
+	event.Err(err).Msg("watch not created; trying again")
+}
+
+// createWatch creates a watch. Meanwhile a replicated stream's entries are got
+// directly, which any replica answers.
+func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
+	meanwhile, stop := context.WithCancel(o.ctx)
+	fetching := make(chan struct{})
+	go func() {
+		defer close(fetching)
+		if b.replicated() && o.From != 0 {
+			b.catchUp(meanwhile, o)
+		}
+	}()
+	w, err := b.startWatch(o, limit)
+	stop()
+	<-fetching
+	return w, err
+}
+
+// BreakWatch makes the peer begin another watch. It is for tests.
+func (b *Bucket) BreakWatch() {
+	b.mu.Lock()
+	o := b.watch
+	b.mu.Unlock()
+	b.watchLost(o)
+}
+
+// watchLost tells the peer that the watch will deliver nothing more.
+func (b *Bucket) watchLost(o order) {
+	b.mu.Lock()
+	if o.ctx.Err() != nil || b.ending.stopped {
+		b.mu.Unlock()
+		return
+	}
+	o.cancel()
+	b.peer.WatchLost(o.Number, b.now())
+	b.settle()
+}
+
+// watch is one push consumer on the whole bucket. (The KV watcher hides the
+// headers, and was seen to take 20 s to notice a dead server.)
+type watch struct {
+	b        *Bucket
+	order    order
+	sub      *nats.Subscription
+	consumer string
+	begun    chan struct{} // closed when the peer knows of the watch
+	told     bool          // begun is closed, as received knows
+	sequence uint64        // the consumer's last delivery
+	heard    atomic.Int64  // when there was the last sign of life
+}
+
+// startWatch creates the consumer and tells the peer, before anything that the
+// consumer delivers.
+func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
+	ctx, cancel := context.WithTimeout(o.ctx, limit)
+	defer cancel()
+	info, err := b.streamInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{b: b, order: o, begun: make(chan struct{})}
+	w.consumer = strings.ReplaceAll(b.nc.NewInbox(), ".", "_")
+	inbox := b.nc.NewInbox()
+	if w.sub, err = b.nc.Subscribe(inbox, w.received); err != nil {
+		return nil, err
+	}
+	_ = w.sub.SetPendingLimits(-1, -1) // flow control bounds it
+	if _, err = b.stream.CreatePushConsumer(ctx, w.config(inbox)); err != nil {
+		_ = w.sub.Unsubscribe()
+		return nil, err
+	}
+	w.hear()
+	b.mu.Lock()
+	if o.ctx.Err() == nil {
+		b.peer.WatchStarted(o.Number, peer.StreamInfo{Created: info.Created, Now: info.TimeStamp, Last: info.State.LastSeq}, b.now())
+	}
+	b.settle()
+	close(w.begun)
+	return w, nil
+}
+
+// streamInfo asks for the stream, which it creates again if it was deleted.
+func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+	info, err := b.stream.Info(ctx)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return info, err
+	}
+	stream, err := openStream(ctx, b.js, b.replicas)
+	if err != nil {
+		return nil, err
+	}
+	b.stream = stream
+	return stream.CachedInfo(), nil
+}
+
+func (w *watch) config(inbox string) jetstream.ConsumerConfig {
+	cfg := jetstream.ConsumerConfig{
+		Name:              w.consumer,
+		DeliverSubject:    inbox,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       w.order.From,
+		AckPolicy:         jetstream.AckNonePolicy,
+		MaxDeliver:        1,
+		FlowControl:       true,
+		IdleHeartbeat:     heartbeat,
+		InactiveThreshold: 10 * time.Second,
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+	if w.order.From == 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverAllPolicy, 0
+	}
+	return cfg
+}
+
+func (w *watch) hear() { w.heard.Store(int64(w.b.now())) }
+
+// lookAfter returns when the watch is lost, or another one is ordered.
+func (w *watch) lookAfter() {
+	for pause(w.order.ctx, lookAfter) {
+		if why := w.ailment(); why != "" {
+			w.lose(why)
+		}
+	}
+}
+
+// ailment is why the watch must be taken for lost, or "".
+func (w *watch) ailment() string {
+	now := w.b.now()
+	if time.Duration(now)-time.Duration(w.heard.Load()) > silence {
+		return "no heartbeat"
+	}
+	w.b.mu.Lock()
+	late := w.b.view.isOverdue(now)
+	w.b.mu.Unlock()
+	if !late {
+		return ""
+	}
+	// A server that was restarted, or died, took the consumer with it: look,
+	// rather than wait for silence.
+	ctx, cancel := context.WithTimeout(w.order.ctx, heartbeat)
+	defer cancel()
+	if _, err := w.b.stream.PushConsumer(ctx, w.consumer); errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return "the consumer is gone"
+	}
+	return ""
+}
+
+func (w *watch) lose(why string) {
+	if w.order.ctx.Err() == nil {
+		w.b.log.Warn().Str("reason", why).Msg("watch broken")
+	}
+	w.b.watchLost(w.order)
+}
+
+// remove deletes the consumer, which would go by itself some time later.
+func (w *watch) remove() {
+	if !w.b.nc.IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), heartbeat)
+	defer cancel()
+	_ = w.b.js.DeleteConsumer(ctx, StreamName, w.consumer)
+}
+
+// received takes one message of the watch.
+func (w *watch) received(m *nats.Msg) {
+	if !w.told {
+		select {
+		case <-w.begun:
+			w.told = true
+		case <-w.order.ctx.Done():
+			return
+		}
+	}
+	w.hear()
+	switch {
+	case m.Header.Get("Status") == "100":
+		w.control(m)
+	case w.b.hook != nil:
+		w.b.hook(m, func(m *nats.Msg) { w.deliver(m) })
+	default:
+		w.deliver(m)
+	}
+}
+
+// control takes a heartbeat or a request of the flow control.
+func (w *watch) control(m *nats.Msg) {
+	if m.Reply != "" {
+		_ = m.Respond(nil)
+	} else if stalled := m.Header.Get("Nats-Consumer-Stalled"); stalled != "" {
+		_ = w.b.nc.Publish(stalled, nil)
+	}
+	last := m.Header.Get("Nats-Last-Consumer")
+	if last != "" && w.b.hook == nil && last != strconv.FormatUint(w.sequence, 10) {
+		w.lose(fmt.Sprintf("delivery %s is missing", last))
+	}
+}
+
+// deliver feeds one entry to the peer.
+func (w *watch) deliver(m *nats.Msg) {
+	b := w.b
+	d, ok := parseDelivery(m.Reply)
+	if !ok {
+		w.lose("a delivery without its number")
+		return
+	}
+	if b.hook == nil {
+		if w.sequence++; d.consumer != w.sequence {
+			w.lose(fmt.Sprintf("delivery %d came after %d", d.consumer, w.sequence-1))
+			return
+		}
+	}
+	key := strings.TrimPrefix(m.Subject, SubjectPrefix)
+	e := entry.Parse(key, d.stream, d.at, m.Header.Get, m.Data)
+	if e.Corrupt != nil {
+		b.doubts.note(key, e.Corrupt)
+	}
+	b.mu.Lock()
+	if w.order.ctx.Err() != nil || b.ending.stopped {
+		b.mu.Unlock()
+		return
+	}
+	b.view.reached = max(b.view.reached, e.Revision)
+	b.peer.Apply(w.order.Number, e, b.now())
+	b.settle()
+}
+
+// delivery is what the reply subject of a delivered message says.
+type delivery struct {
+	stream, consumer uint64 // sequences
+	at               time.Time
+}
+
+// parseDelivery reads "$JS.ACK.<stream>.<consumer>.<deliveries>.<stream
+// sequence>.<consumer sequence>.<nanoseconds>.<pending>", and the longer form
+// with a domain and an account before the stream. It does what Msg.Metadata
+// does, without allocating.
+func parseDelivery(reply string) (d delivery, ok bool) {
+	const prefix, dots = "$JS.ACK.", 6 // of the short form
+	rest, ok := strings.CutPrefix(reply, prefix)
+	if !ok {
+		return d, false
+	}
+	skip := 3
+	if strings.Count(rest, ".") > dots {
+		skip = 5
+	}
+	for range skip {
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	var numbers [3]uint64
+	for i := range numbers {
+		text, after, found := strings.Cut(rest, ".")
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || !found {
+			return d, false
+		}
+		numbers[i], rest = n, after
+	}
+	return delivery{numbers[0], numbers[1], time.Unix(0, int64(numbers[2]))}, true
+}

@@ -1,0 +1,97 @@
+package entry
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// Expect says what the stream has to check before it takes a message.
+type Expect int8
+
+// What is checked.
+const (
+	ExpectRevision Expect = iota // the key's last revision is Message.Revision; 0: the key is absent
+	ExpectNothing                // nothing: a barrier on a replicated stream
+	ExpectStream                 // the stream's last sequence is Message.Revision, which it never is: a barrier on one node
+)
+
+// Message is one write to the bucket, before it is sent.
+type Message struct {
+	Key      Key
+	Data     []byte
+	Marker   bool // a purge: the key is free afterwards
+	Expect   Expect
+	Revision uint64
+	TTL      time.Duration // how long the message stays in the bucket; 0: for ever
+	Outlives int64         // see Entry.Outlives
+	Ticket   uint64        // of a slot's purge: the ticket that was served by it
+	Author   uint64        // a random number, by which its author knows it again
+	Owner    string        // of a slot's purge: the owner who released the lock
+}
+
+// NewMessage puts a value under a key whose last revision is the given one.
+func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // our own types: cannot happen
+	}
+	return Message{Key: key, Data: data, Revision: revision, TTL: ttl}
+}
+
+// NewPurge frees a key whose last revision is the given one. ttl is the life of
+// the marker.
+//
+// kv.Delete would leave a marker for ever, and kv.Purge would need another round
+// trip; so a purge is written by hand, like every entry.
+func NewPurge(key Key, revision uint64, ttl time.Duration) Message {
+	return Message{Key: key, Marker: true, Revision: revision, TTL: ttl}
+}
+
+// Headers calls set for each header field of the message.
+func (m *Message) Headers(set func(name, value string)) {
+	switch m.Expect {
+	case ExpectRevision:
+		set(HeaderExpected, strconv.FormatUint(m.Revision, 10))
+	case ExpectStream:
+		set(HeaderExpectedLast, strconv.FormatUint(m.Revision, 10))
+	}
+	if m.TTL > 0 {
+		set(HeaderTTL, FormatTTL(m.TTL))
+	}
+	if m.Outlives != 0 {
+		set(HeaderOutlives, strconv.FormatInt(m.Outlives, 10))
+	}
+	if m.Author != 0 {
+		set(HeaderAuthor, strconv.FormatUint(m.Author, 10))
+	}
+	if !m.Marker {
+		return
+	}
+	set(HeaderOperation, "PURGE")
+	if m.Ticket != 0 {
+		set(HeaderTicket, strconv.FormatUint(m.Ticket, 10))
+	}
+	if m.Owner != "" {
+		set(HeaderOwner, m.Owner)
+	}
+}
+
+// FormatTTL is the value of HeaderTTL. It rounds up: NATS cuts a TTL down to whole
+// seconds.
+func FormatTTL(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"
+}
+
+// parseTTL reads what FormatTTL writes, and a plain number of seconds; 0 is
+// for anything else.
+func parseTTL(text string) time.Duration {
+	if n := len(text); n > 0 && text[n-1] == 's' {
+		text = text[:n-1]
+	}
+	seconds := parseRevision(text)
+	if seconds > uint64(200*MaxSpan/time.Second) {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

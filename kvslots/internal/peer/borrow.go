@@ -1,0 +1,300 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// borrow is a lease in the making: for a call, or for an enqueued ticket.
+type borrow struct {
+	call    *call // nil for an enqueued ticket's
+	pool    *poolState
+	kind    kind
+	phase   phase
+	lease   entry.Hash
+	ttl     time.Duration
+	label   string
+	owner   string
+	session entry.Hash
+	nonce   entry.Hash
+	terms   entry.Terms // of a named pool
+
+	generation uint64 // of the pool that it came for, once known
+	confirmed  bool   // the pool had it at an instant after the borrow came
+	current    bool   // the view was as new as the borrow, when it was exact
+	sawFull    bool   // there was an instant, since it came, without a free slot
+	waits      bool   // it stands in line if it has to
+	voids      int    // claims that came to nothing
+	closed     bool   // it has closed the name that it came for, to open it under its terms
+	refuseBy   Instant
+	expiry     timer
+	waitEnds   Instant
+
+	ticket ticket
+	claim  claim
+}
+
+// kind is what a borrow does when there is nothing for it.
+type kind uint8
+
+// The kinds.
+const (
+	forCall    kind = iota // it stands in line for as long as its caller waits
+	forEnqueue             // it leaves its session's ticket in the line, and is done
+	forTicket              // it is an enqueued ticket's, which any peer may claim for
+)
+
+// ticket is a borrow's place in the line.
+type ticket struct {
+	key      entry.Key
+	server   entry.Hash // the presence of the peer that claims for it
+	revision uint64     // once seen
+	place    uint64     // once seen
+}
+
+func (t *ticket) stands() bool { return t.place != 0 }
+
+// claim is a borrow's latest attempt at a slot.
+type claim struct {
+	position int
+	claimer  entry.Hash // the presence of this peer that it was written under
+	stood    uint64     // the revision that it is written over
+	revision uint64     // once seen
+	acked    uint64     // the same, once acknowledged
+	sent     Instant
+	unsure   bool // it went unanswered for so long that others may try the same position
+	write    *write
+	next     *borrow // another one at the same position
+}
+
+func (r Borrow) begin(p *Peer, c *call) {
+	p.start(&borrow{
+		call: c, pool: p.pool(r.Pool), lease: r.Lease, ttl: r.TTL, label: r.Label,
+	}, r.Wait)
+}
+
+func (r Acquire) begin(p *Peer, c *call) {
+	p.useSession(c, r.Session)
+	p.start(&borrow{
+		call: c, pool: p.pool(r.Pool), lease: r.Lease, ttl: r.TTL, owner: r.Owner,
+		session: r.Session, nonce: r.Nonce, terms: r.terms(),
+	}, r.Wait)
+}
+
+func (r *Resource) terms() entry.Terms {
+	t := entry.Terms{Name: r.Name, Dialect: r.Dialect, Lock: r.Lock, Limit: r.Limit}
+	if t.Lock {
+		t.Limit = 1
+	}
+	return t
+}
+
+// start takes up a borrow.
+func (p *Peer) start(b *borrow, wait time.Duration) {
+	b.call.quit = func(why error) { p.finish(b, Answer{Err: why}) }
+	if b.call.limit.index == 0 {
+		p.bound(b.call, p.now.Add(wait+patience))
+	}
+	if wait > 0 {
+		b.waits, b.waitEnds = true, p.now.Add(wait)
+		b.expiry.fire = func() { p.expire(b) }
+		p.timers.start(&b.expiry, b.waitEnds)
+	}
+	b.pool.borrows++
+	b.pool.queue = append(b.pool.queue, b)
+	p.mark(b.pool)
+}
+
+func (b *borrow) named() bool { return b.terms.Named() }
+
+// expire ends the wait of a borrow that stands in line: it is refused, at once
+// when there has been an instant without a free slot. A claim under way may still
+// come to something.
+func (p *Peer) expire(b *borrow) {
+	b.waits = false
+	switch b.phase {
+	case waiting:
+		if b.sawFull {
+			p.finish(b, Answer{Err: ErrNoSlot})
+		} else {
+			p.refuseLater(b)
+		}
+	case arrived:
+		p.mark(b.pool)
+	}
+}
+
+// finish ends a borrow, and lets go of all that it had but its lease.
+func (p *Peer) finish(b *borrow, a Answer) {
+	if b.phase == done {
+		return
+	}
+	was := b.phase
+	p.to(b, done)
+	b.pool.borrows--
+	p.timers.stop(&b.expiry)
+	if was == claiming && a.Err != nil {
+		p.abandonClaim(b)
+	}
+	if b.kind == forTicket {
+		delete(b.pool.promoting, b.ticket.place)
+	} else if b.ticket.stands() && (b.kind != forEnqueue || a.Err != nil) {
+		p.dropTicket(b)
+	} else if was != joining && !b.ticket.key.Pool.IsZero() {
+		delete(b.pool.tickets, b.ticket.key)
+	}
+	if b.call != nil {
+		b.call.quit = nil
+		p.answer(b.call, a)
+	}
+	p.mark(b.pool)
+}
+
+// requeue puts a borrow whose attempt failed back in line, or in front of the
+// queue if it has no ticket.
+func (p *Peer) requeue(b *borrow) {
+	switch {
+	case b.phase == done:
+		return
+	case b.kind == forTicket:
+		if t := p.world.Pool(b.pool.id).Ticket(b.ticket.place); t == nil || !t.Stands() {
+			p.finish(b, Answer{Err: ErrNoSlot})
+			return
+		}
+		p.to(b, waiting)
+	case b.ticket.stands():
+		p.to(b, waiting)
+		if !b.waits && b.kind == forCall {
+			p.refuseLater(b)
+		}
+	default:
+		p.to(b, arrived)
+		b.pool.queue = append([]*borrow{b}, b.pool.queue...)
+	}
+	p.mark(b.pool)
+}
+
+// anew takes a borrow back to where it came in: what it knew of its pool is no
+// more.
+func (p *Peer) anew(b *borrow) {
+	if b.ticket.stands() {
+		p.dropTicket(b)
+	}
+	b.generation, b.confirmed = 0, false
+	if b.phase != arrived {
+		p.to(b, arrived)
+		b.pool.queue = append(b.pool.queue, b)
+	}
+	p.mark(b.pool)
+}
+
+// serveLine lets the borrows claim whose turn it is.
+func (p *Peer) serveLine(ps *poolState, pool *rules.Pool) {
+	if pool == nil || len(ps.tickets)+len(ps.promoting) == 0 {
+		return
+	}
+	for _, t := range pool.Able() {
+		b := ps.borrowOf(t)
+		if b == nil || b.phase != waiting && b.phase != refusing {
+			continue
+		}
+		position, ok := pool.Choose(t, &ps.flight)
+		if !ok || !p.take(b, pool, position) {
+			return
+		}
+	}
+}
+
+// borrowOf is the borrow that is to claim for a ticket, or nil.
+func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
+	if b := ps.promoting[t.Place]; b != nil {
+		return b
+	}
+	if b := ps.tickets[t.Key]; b != nil && b.ticket.place == t.Place && b.kind == forCall {
+		return b
+	}
+	return nil
+}
+
+// serveQueue decides about the borrows that have just come, in their order.
+func (p *Peer) serveQueue(ps *poolState, pool *rules.Pool) {
+	if len(ps.queue) == 0 {
+		return
+	}
+	queue, blocked := ps.queue, false
+	var stay []*borrow
+	ps.queue = nil
+	for _, b := range queue {
+		if b.phase != arrived {
+			continue
+		}
+		if blocked || !p.serve(b, pool, &blocked) {
+			stay = append(stay, b)
+		}
+	}
+	ps.queue = append(stay, ps.queue...)
+}
+
+// serve decides about a borrow that has just come. It returns false when that has
+// to wait; blocked is set when those behind it have to wait as well.
+func (p *Peer) serve(b *borrow, pool *rules.Pool, blocked *bool) bool {
+	if p.obstacle(b, pool) != nil {
+		p.refuseLater(b)
+		return true
+	}
+	if b.named() && (!pool.Registered() || pool.Count() == 0) {
+		*blocked = true
+		return p.open(b, pool)
+	}
+	if b.named() && !pool.InUseOrWaited() && p.overLocks(b.pool) {
+		p.finish(b, Answer{Err: ErrMaxLocks})
+		return true
+	}
+	position, ok := pool.Choose(nil, &b.pool.flight)
+	if !ok && (b.waits || b.kind == forEnqueue) && p.overWaiters(b, pool) {
+		p.finish(b, Answer{Err: ErrMaxWaiters})
+		return true
+	}
+	switch {
+	case ok:
+		taken := p.take(b, pool, position)
+		*blocked = !taken
+		return taken
+	case !b.waits && b.kind == forCall:
+		p.refuseLater(b)
+		return true
+	case len(b.pool.flight.Purges) > 0 || p.self.revision == 0:
+		return false // a slot is being freed; or there is no presence to hold a ticket
+	}
+	return p.join(b)
+}
+
+// overWaiters reports whether the cap on waiters forbids a borrow to join.
+func (p *Peer) overWaiters(b *borrow, pool *rules.Pool) bool {
+	most := p.cfg.MaxWaiters
+	return most > 0 && b.named() && pool.WaitingUpTo(most)+b.pool.flight.Joining >= most
+}
+
+// obstacle is why a borrow cannot have the pool as the view has it: because it is
+// not registered, or another than the one that the borrow came for; or, if it is a
+// named one, because it is open under other terms.
+func (p *Peer) obstacle(b *borrow, pool *rules.Pool) error {
+	switch {
+	case !b.session.IsZero() && !p.world.Alive(b.session):
+		return ErrSessionGone
+	case b.named():
+		if pool.Registered() {
+			b.generation = pool.Generation()
+			if pool.Terms() != b.terms {
+				return ErrLimitMismatch
+			}
+		}
+		return nil
+	case !pool.Registered() || b.confirmed && b.generation != pool.Generation():
+		return ErrNoPool
+	}
+	b.generation = pool.Generation()
+	return nil
+}

@@ -1,0 +1,122 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// recent is how many of the entries applied last are remembered for the check.
+const recent = 4096
+
+// checkRounds is how often this peer's presence is awaited before what is missing
+// counts as lost.
+const checkRounds = 4
+
+// check holds the view against the stream, at each new watch: the stream may not
+// be the one that the view was built from. A power cut may have taken its tail,
+// or it was purged, deleted or created anew.
+//
+// The new watch begins at this peer's last presence. What it delivers at or below
+// the view must be what the view holds; and what the view holds from there on must
+// be delivered again, or be overwritten.
+type check struct {
+	log      []seen // of the entries applied last, as a ring
+	next     int
+	presence uint64              // this peer's last presence in the view
+	from     uint64              // where the check began
+	until    uint64              // where the view stood then
+	rounds   int                 // how often it had to go on
+	again    map[uint64]struct{} // what was delivered again
+}
+
+// seen is an entry that was applied.
+type seen struct {
+	revision uint64
+	key      entry.Key
+	at       time.Time
+}
+
+// note remembers an entry.
+func (c *check) note(e *entry.Entry) {
+	s := seen{e.Revision, e.Key, e.Time}
+	if len(c.log) < recent {
+		c.log = append(c.log, s)
+		return
+	}
+	c.log[c.next] = s
+	c.next = (c.next + 1) % recent
+}
+
+// oldest is the lowest revision that is remembered; 0 if none is.
+func (c *check) oldest() uint64 {
+	if len(c.log) == 0 {
+		return 0
+	}
+	return c.log[c.next%len(c.log)].revision
+}
+
+func (c *check) find(revision uint64) *seen {
+	n := len(c.log)
+	low, high := 0, n // in order of age, by bisection
+	for low < high {
+		mid := (low + high) / 2
+		if c.log[(c.next+mid)%n].revision < revision {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < n && c.log[(c.next+low)%n].revision == revision {
+		return &c.log[(c.next+low)%n]
+	}
+	return nil
+}
+
+// beginCheck stops granting, and returns where the new watch has to begin.
+func (p *Peer) beginCheck() (from uint64) {
+	c := &p.watch.check
+	p.watch.mode = checking
+	p.counters.Checks++
+	c.from = max(c.oldest(), c.presence)
+	c.rounds, c.until, c.again = 0, p.world.Revision, map[uint64]struct{}{}
+	return c.from
+}
+
+// checkDelivery reports whether an entry at or below the view is what the view
+// holds: the same entry, and the last of its key.
+func (p *Peer) checkDelivery(e *entry.Entry) bool {
+	c := &p.watch.check
+	if e.Revision > c.until || e.Revision < c.from {
+		return true
+	}
+	s := c.find(e.Revision)
+	if s == nil || s.key != e.Key || !s.at.Equal(e.Time) {
+		return false
+	}
+	c.again[e.Revision] = struct{}{}
+	stands, _ := p.world.Stands(e.Key)
+	return stands == e.Revision || !tracked(e.Key)
+}
+
+// tracked reports whether the view knows at which revision a key stands.
+func tracked(key entry.Key) bool { return key.Kind != entry.Barrier && key.Kind != entry.Foreign }
+
+// endCheck reports whether all that the view held from the beginning of the check
+// on was delivered again, or has been overwritten, or is a marker whose time is
+// over.
+func (p *Peer) endCheck() bool {
+	c := &p.watch.check
+	for i := range c.log {
+		s := &c.log[i]
+		if _, again := c.again[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
+			continue
+		}
+		stands, taken := p.world.Stands(s.key)
+		if stands == s.revision && (taken || !p.world.MarkerOld(s.key, p.now)) {
+			return false
+		}
+	}
+	c.again = nil
+	return true
+}

@@ -1,0 +1,128 @@
+package peer
+
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// cleanUp ends what has lasted long enough. The clock only decides when this peer
+// writes: a lease is live until its purge is in the stream.
+func (p *Peer) cleanUp() {
+	if p.watch.mode != live || p.closing {
+		return
+	}
+	p.world.Forget(p.now)
+	p.due = p.world.Due(dueRetry, dueBatch, p.due[:0], p.now)
+	for _, d := range p.due {
+		switch {
+		case d.Marker:
+			p.release(d.Key, d.Revision, nil)
+		case d.Garbage && !p.world.Exact():
+			p.whenExact(func() {})
+		case d.Refresh:
+			p.adopt(d.Ticket, func(bool) {})
+		case d.Slot != nil:
+			p.endSlot(d)
+		case d.Session != nil:
+			p.endSessionAt(d)
+		default:
+			p.release(d.Key, d.Revision, nil)
+		}
+	}
+	if p.world.Waits() {
+		p.world.PassOver(p.now)
+		p.world.Settle(p.now)
+		p.world.EachAble(func(pool *rules.Pool) { p.touched(pool) })
+	}
+	p.planNames()
+}
+
+// endSlot purges a slot whose lease has lasted its time. One whose session enqueued
+// for it, and may yet ask what became of it, leaves word in the ticket first: once
+// the slot has gone, nothing else says that the ticket has been served.
+func (p *Peer) endSlot(d rules.Due) {
+	s := d.Slot
+	m := p.purge(d.Key, d.Revision)
+	m.Ticket = s.Value.Ticket
+	if d.Garbage {
+		m.Ticket = 0
+	}
+	t := s.Pool.Ticket(s.Value.Ticket)
+	if t == nil || !t.Value.Enqueued() || d.Garbage {
+		p.releaseAs(m, nil)
+		return
+	}
+	if !s.Value.Unseen {
+		p.release(t.Key, t.Revision, nil)
+		p.releaseAs(m, nil)
+		return
+	}
+	value := t.Value
+	value.Spent, value.Place = true, t.Place
+	p.send(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(a Ack) {
+		if a.Outcome == Written {
+			p.releaseAs(m, nil)
+		} // else it comes up again
+	})
+}
+
+// endSessionAt ends a session whose time is over: when the stream's leader has been
+// heard after that, and the session has not been refreshed for a while since. Time
+// without a leader ends no session.
+func (p *Peer) endSessionAt(d rules.Due) {
+	if d.Key == p.self.key() {
+		return
+	}
+	purge := func() {
+		if s := p.world.Session(d.Key.Session); s == nil || !s.Present || s.Revision != d.Revision || s.Ends > p.now {
+			return
+		}
+		p.release(d.Key, d.Revision, func(a Ack) {
+			if a.Outcome == Written {
+				p.whenReached(a.Revision, func() { p.clearSession(d.Key.Session) })
+			}
+		})
+	}
+	if p.cfg.Sole && d.Session.Value.Kind == entry.SessionPeer {
+		purge()
+		return
+	}
+	p.ask(nil, func() { p.after(endingPause, purge) })
+}
+
+// afterLoad is called when the view has become live.
+func (p *Peer) afterLoad() {
+	for _, ps := range p.allPools() {
+		ps.allChanged = true
+		for _, a := range ps.awaiting() {
+			p.look(a)
+		}
+	}
+	p.refollow()
+	p.cleanUp()
+}
+
+// restartBorrows is for a view that is built anew: the claims and tickets that were
+// on their way mean nothing in it. What is not known to be held is answered as
+// unavailable; the others come again.
+func (p *Peer) restartBorrows() {
+	for _, ps := range p.allPools() {
+		for _, b := range ps.all() {
+			switch b.phase {
+			case claiming, withdrawing, joining:
+				p.finish(b, Answer{Err: ErrUnavailable})
+			case waiting, refusing:
+				if b.kind == forTicket {
+					p.finish(b, Answer{Err: ErrUnavailable})
+				} else if b.ticket.stands() {
+					p.loseTicket(b)
+				}
+			}
+			b.current, b.confirmed, b.generation = false, false, 0
+		}
+		ps.flight = rules.InFlight{}
+		ps.claims, ps.tickets, ps.promoting, ps.config = nil, nil, nil, nil
+		ps.heldUntil, ps.generation, ps.wantsExact = 0, 0, false
+		ps.nextName, ps.freeNames = 0, nil
+	}
+}

@@ -1,0 +1,84 @@
+package peer
+
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// finding is what the answer to a write says of the view.
+type finding uint8
+
+const (
+	consistent    finding = iota
+	suspicion             // the view may be of a stream that is no more: it has to be checked
+	contradiction         // it is
+)
+
+// examine looks whether the answer to a write contradicts the view. It is the one
+// place where that is decided, for every kind of key; a contradiction is never
+// explained away.
+//
+// A late acknowledgement is no contradiction, nor is a refusal without a revision,
+// nor anything about a view that is not exact: that learns nothing from it. The
+// answers and the watch are two subscriptions, so that either may be ahead.
+func (p *Peer) examine(w *write, a Ack) {
+	if w.world != p.world || p.watch.mode == loading {
+		return // it was sent before the view was built anew
+	}
+	switch p.judgeAnswer(w, a) {
+	case contradiction:
+		p.rebuild("the stream went back")
+	case suspicion:
+		p.suspectKey(w.msg.Key)
+	}
+}
+
+func (p *Peer) judgeAnswer(w *write, a Ack) finding {
+	switch {
+	case a.Outcome == Written && a.Revision <= w.floor:
+		return contradiction
+	case a.Outcome != Conflict || w.msg.Expect == entry.ExpectNothing:
+		return consistent
+	case w.msg.Expect == entry.ExpectStream:
+		if a.Revision < w.floor {
+			return contradiction
+		}
+		return consistent
+	case a.Revision == 0:
+		if w.held {
+			return suspicion
+		}
+		return consistent
+	case a.Revision < w.known:
+		return suspicion
+	}
+	return p.judgeRefusal(w.msg.Key, a.Revision)
+}
+
+// judgeRefusal looks at a refusal that names a revision which the view has
+// reached: an exact view must hold the key at it, or above.
+func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {
+	holds, _ := p.world.Stands(key)
+	switch {
+	case revision > p.world.Revision || !p.world.Exact() || holds >= revision:
+		return consistent
+	case holds == 0 && revision <= p.world.Forgotten():
+		return consistent
+	}
+	return suspicion
+}
+
+// suspectKey stops granting, and checks the view. If the key is refused so once
+// more after the check has passed, the view is built anew.
+func (p *Peer) suspectKey(key entry.Key) {
+	if p.watch.mode == checking && key != p.self.key() {
+		return
+	}
+	if p.watch.suspect == key || p.watch.mode == checking { // without its presence the check cannot end
+		p.rebuild("a key is not where the view holds it")
+		return
+	}
+	p.watch.suspect = key
+	p.after(rebuildPause, func() { p.watch.suspect = entry.Key{} })
+	p.log(Debug, "view checked", "a key is not where the view holds it")
+	p.replaceWatch(true)
+}

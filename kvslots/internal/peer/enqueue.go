@@ -1,0 +1,221 @@
+package peer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// promoteGrace is how long a peer leaves an enqueued ticket to another one that
+// comes before it.
+const promoteGrace = 300 * time.Millisecond
+
+// status is what has become of what a session enqueued for.
+type status uint8
+
+// The statuses.
+const (
+	absent status = iota // it has not enqueued, or knows the outcome
+	queued               // it stands in line
+	served               // it holds a slot, and has not asked
+	spent                // it held a slot and did not ask in time
+)
+
+// enqueued is that, with what stands in the bucket.
+type enqueued struct {
+	status   status
+	doubtful bool          // a claim for it may yet be withdrawn
+	ticket   *rules.Ticket // nil where there is none
+	slot     *rules.Slot   // nil where it has none
+}
+
+// enqueuedKey is the key of what a session has enqueued in a pool.
+func enqueuedKey(pool, session entry.Hash) entry.Key {
+	return entry.Key{Kind: entry.Ticket, Pool: pool, Session: session}
+}
+
+// enqueuedIn reads the status from the view. Unless the view is exact, absent and
+// spent are guesses. A claim that may yet be withdrawn leaves its ticket queued.
+func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
+	var e enqueued
+	s := p.world.Session(session)
+	if pool == nil || s == nil {
+		return e
+	}
+	for _, slot := range s.Slots() {
+		if slot.Pool == pool && slot.Live() && slot.Value.Unseen {
+			e.slot = slot
+		}
+	}
+	e.ticket = pool.TicketAt(enqueuedKey(pool.ID, session))
+	if e.slot != nil {
+		e.doubtful = e.slot.Verdict() != rules.Good && e.slot.InDoubt(p.now)
+	}
+	switch t := e.ticket; {
+	case e.doubtful:
+		e.status = queued
+	case e.slot != nil:
+		e.status = served
+	case t == nil:
+	case t.Value.Spent:
+		e.status = spent
+	case t.Stands() || t.Claim() != nil:
+		e.status = queued
+	}
+	return e
+}
+
+func (r Enqueue) begin(p *Peer, c *call) {
+	p.useSession(c, r.Session)
+	p.bound(c, p.now.Add(patience))
+	p.enqueue(r, c)
+}
+
+// enqueue takes up an Enqueue when it is certain that the session has not enqueued
+// before.
+func (p *Peer) enqueue(r Enqueue, c *call) {
+	p.ask(c, func() {
+		e := p.enqueuedIn(p.world.Pool(r.Pool), r.Session)
+		switch {
+		case !p.world.Alive(r.Session):
+			p.answer(c, Answer{Err: ErrSessionGone})
+		case e.doubtful:
+			p.after(failurePause, func() { p.enqueue(r, c) })
+		case e.status == queued && e.ticket.Value.Peer != p.self.id:
+			p.adopt(e.ticket, func(bool) { p.enqueue(r, c) })
+		case e.status == queued || e.status == served:
+			p.answer(c, Answer{Err: ErrAlreadyEnqueued})
+		default:
+			p.start(&borrow{
+				call: c, pool: p.pool(r.Pool), kind: forEnqueue, lease: r.Lease, ttl: r.TTL,
+				session: r.Session, nonce: r.Nonce, terms: r.Resource.terms(), current: true,
+			}, 0)
+		}
+	})
+}
+
+// enqueuedTwice is for a borrow that finds its session's ticket in the bucket when
+// it comes to write one. It looks again when that is certain.
+func (p *Peer) enqueuedTwice(b *borrow) bool {
+	p.to(b, refusing)
+	p.ask(b.call, func() {
+		if b.phase != refusing {
+			return
+		}
+		switch e := p.enqueuedIn(p.world.Pool(b.pool.id), b.session); {
+		case e.ticket != nil && e.ticket.Value.Lease == b.lease: // its own, which is being purged
+			p.after(failurePause, func() {
+				if b.phase == refusing {
+					p.returnToQueue(b)
+				}
+			})
+		case e.status == queued || e.status == served:
+			p.finish(b, Answer{Err: ErrAlreadyEnqueued})
+		default:
+			p.returnToQueue(b)
+		}
+	})
+	return true
+}
+
+// adopt makes a session's ticket one that this peer is to claim for: what its
+// author undoes later is then not the ticket that somebody was told of here.
+func (p *Peer) adopt(t *rules.Ticket, then func(ok bool)) {
+	if p.self.revision == 0 || p.world.Expiring(t.Key, p.now) {
+		p.after(failurePause, func() { then(false) })
+		return
+	}
+	value := t.Value
+	value.Peer, value.Place = p.self.id, t.Place
+	p.send(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(a Ack) {
+		switch a.Outcome {
+		case Written, Conflict:
+			p.whenReached(a.Revision, func() { then(a.Outcome == Written) })
+		default:
+			p.after(failurePause, func() { then(false) })
+		}
+	})
+}
+
+// promote takes up a borrow for each enqueued ticket whose turn it is. Any peer may
+// claim for it. One does: its own; if that has gone, the one with the lowest name;
+// and if that does not, the next.
+func (p *Peer) promote(pool *rules.Pool) {
+	if p.watch.mode != live || p.closing || p.self.revision == 0 {
+		return
+	}
+	if ps := p.pools[pool.ID]; ps != nil && len(ps.promoting) > 0 {
+		p.dropPromotions(ps, pool)
+	}
+	for _, t := range pool.Able() {
+		if !t.Value.Enqueued() || !p.promotes(t) {
+			continue
+		}
+		if t.Doubtful(p.now) {
+			p.clearTicketDoubts(p.pool(pool.ID))
+			continue
+		}
+		ps := p.pool(pool.ID)
+		if ps.promoting[t.Place] != nil {
+			continue
+		}
+		b := &borrow{
+			kind: forTicket, pool: ps, phase: waiting, lease: t.Value.Lease, ttl: t.Value.TTL.Duration(),
+			session: t.Key.Session, nonce: t.Value.Nonce, generation: t.Value.Generation, terms: pool.Terms(),
+			ticket: ticket{key: t.Key, server: p.self.id, revision: t.Revision, place: t.Place},
+		}
+		ps.borrows++
+		put(&ps.promoting, t.Place, b)
+		p.mark(ps)
+	}
+}
+
+// clearTicketDoubts sends a barrier: when the view has reached it, and the tickets
+// of the line still stand, they were not served. That the view is exact does not do,
+// for what was skipped may have been named since without saying so.
+func (p *Peer) clearTicketDoubts(ps *poolState) {
+	if ps.wantsExact {
+		return
+	}
+	ps.wantsExact = true
+	p.ask(nil, func() {
+		ps.wantsExact, ps.allChanged = false, true
+		p.mark(ps)
+		if pool := p.world.Pool(ps.id); pool != nil {
+			p.promote(pool)
+		}
+	})
+}
+
+// dropPromotions ends the borrows of tickets that do not stand any more.
+func (p *Peer) dropPromotions(ps *poolState, pool *rules.Pool) {
+	var gone []*borrow
+	for place, b := range ps.promoting {
+		if t := pool.Ticket(place); b.phase == waiting && (t == nil || !t.Stands()) {
+			gone = append(gone, b)
+		}
+	}
+	sortByPlace(gone)
+	for _, b := range gone {
+		p.finish(b, Answer{Err: ErrNoSlot})
+	}
+}
+
+// promotes reports whether it is for this peer to claim for a ticket.
+func (p *Peer) promotes(t *rules.Ticket) bool {
+	self, author := p.self.id, t.Value.Peer
+	if author == self {
+		return true
+	}
+	before := 0 // peers that come before this one
+	p.world.Peers(func(s *rules.Session) bool {
+		if s.ID == author || slices.Compare(s.ID[:], self[:]) < 0 {
+			before++
+		}
+		return true
+	})
+	since, ok := t.CouldSince()
+	return before == 0 || ok && p.now.Sub(since) >= promoteGrace*time.Duration(before)
+}

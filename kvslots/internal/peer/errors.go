@@ -1,0 +1,24 @@
+package peer
+
+import "errors"
+
+// The errors of answers. The face of the library documents them.
+var (
+	ErrNoPool               = errors.New("no such pool")
+	ErrNoSlot               = errors.New("no resource available")
+	ErrNotHeld              = errors.New("lease not held")
+	ErrNotOwner             = errors.New("lock is owned by another")
+	ErrAlreadyReleased      = errors.New("lock was already released by this owner")
+	ErrUnavailable          = errors.New("store unavailable")
+	ErrClosed               = errors.New("store closed")
+	ErrSessionGone          = errors.New("session gone")
+	ErrLimitMismatch        = errors.New("limit mismatch")
+	ErrAlreadyEnqueued      = errors.New("already enqueued")
+	ErrNotEnqueued          = errors.New("not enqueued")
+	ErrLeaseExpired         = errors.New("lease expired before it was seen")
+	ErrPlaceKept            = errors.New("place in line kept")
+	ErrMaxLocks             = errors.New("too many locks and semaphores")
+	ErrMaxWaiters           = errors.New("too many waiters")
+	ErrMaxSessions          = errors.New("too many sessions")
+	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
+)

@@ -1,0 +1,176 @@
+package peer_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// hand drives one peer by hand. The stream is a single server's that is never late:
+// with auto set each write is answered and delivered at once, and otherwise it
+// waits in sent for the test.
+type hand struct {
+	t       testing.TB
+	p       *peer.Peer
+	now     peer.Instant
+	auto    bool
+	watch   uint64
+	last    uint64
+	stands  map[entry.Key]uint64
+	sent    []peer.Write
+	answers map[uint64]peer.Answer
+	names   uint64
+}
+
+const firstSequence = 1_000_000
+
+// newHand is a peer whose view is loaded, on an empty stream.
+func newHand(t testing.TB) *hand {
+	t.Helper()
+	h := &hand{
+		t: t, now: peer.Instant(time.Hour), auto: true, last: firstSequence,
+		stands: map[entry.Key]uint64{}, answers: map[uint64]peer.Answer{},
+	}
+	h.p = peer.New(peer.Config{Random: rand.NewPCG(1, 2)}, h.now)
+	h.settle()
+	if err := h.p.Status(h.now); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// settle does what the peer wants done.
+func (h *hand) settle() {
+	for {
+		r := h.p.Ready()
+		for _, a := range r.Answers {
+			h.answers[a.Call] = a
+		}
+		h.sent = append(h.sent, r.Writes...)
+		switch {
+		case r.Watch != nil:
+			h.watch = r.Watch.Number
+			h.p.WatchStarted(h.watch, peer.StreamInfo{Created: h.wall(0), Now: h.wall(h.now), Last: h.last}, h.now)
+		case h.auto && len(h.sent) > 0:
+			w := h.sent[0]
+			h.sent = h.sent[1:]
+			h.publish(&w)
+		default:
+			return
+		}
+	}
+}
+
+// wall is the time by the stream's clock.
+func (h *hand) wall(at peer.Instant) time.Time { return time.Unix(1_790_000_000, 0).Add(at.Sub(0)) }
+
+// publish has the stream take a write, or refuse it.
+func (h *hand) publish(w *peer.Write) {
+	switch {
+	case w.Expect == entry.ExpectStream:
+		h.ack(w.ID, peer.Conflict, h.last)
+	case h.stands[w.Key] != w.Revision:
+		h.ack(w.ID, peer.Conflict, h.stands[w.Key])
+	default:
+		e := h.store(&w.Message)
+		h.ack(w.ID, peer.Written, e.Revision)
+		h.apply(e)
+	}
+}
+
+// store puts a message into the stream.
+func (h *hand) store(m *entry.Message) entry.Entry {
+	h.last++
+	h.stands[m.Key] = h.last
+	return h.entry(m, h.last)
+}
+
+func (h *hand) entry(m *entry.Message, revision uint64) entry.Entry {
+	header := map[string]string{}
+	m.Headers(func(name, value string) { header[name] = value })
+	return entry.Parse(m.Key.String(), revision, h.wall(h.now), func(name string) string { return header[name] }, m.Data)
+}
+
+func (h *hand) ack(id uint64, o peer.Outcome, revision uint64) {
+	h.p.Acked(id, peer.Ack{Outcome: o, Revision: revision}, h.now)
+}
+
+func (h *hand) apply(e entry.Entry) { h.p.Apply(h.watch, e, h.now) }
+
+// take takes the one write of a kind of key out of sent.
+func (h *hand) take(kind entry.Kind) peer.Write {
+	h.t.Helper()
+	h.settle()
+	for i, w := range h.sent {
+		if w.Key.Kind == kind {
+			h.sent = append(h.sent[:i:i], h.sent[i+1:]...)
+			return w
+		}
+	}
+	h.t.Fatalf("no such write among %d", len(h.sent))
+	return peer.Write{}
+}
+
+// pass lets time pass, in steps as small as the peer asks for.
+func (h *hand) pass(d time.Duration) {
+	end := h.now.Add(d)
+	for h.now < end {
+		next := end
+		if wake := h.p.Ready().WakeAt; wake != 0 {
+			next = min(end, max(wake, h.now.Add(time.Millisecond)))
+		}
+		h.now = next
+		h.p.Tick(h.now)
+		h.settle()
+	}
+}
+
+func (h *hand) begin(r peer.Request) uint64 {
+	id := h.p.Do(r, h.now)
+	h.settle()
+	return id
+}
+
+// must asks, and demands that the answer is there at once and is no error.
+func (h *hand) must(r peer.Request) peer.Answer {
+	h.t.Helper()
+	return h.granted(h.begin(r))
+}
+
+func (h *hand) granted(id uint64) peer.Answer {
+	h.t.Helper()
+	a, ok := h.answers[id]
+	if !ok || a.Err != nil {
+		h.t.Fatalf("call %d: answered %t, %v", id, ok, a.Err)
+	}
+	delete(h.answers, id)
+	return a
+}
+
+// hash is another one each time.
+func (h *hand) hash() (id entry.Hash) {
+	h.names++
+	n := h.names * 0x9e3779b97f4a7c15
+	for i := range 8 {
+		id[i], id[15-i] = byte(n>>(8*i)), byte(h.names>>(8*i))
+	}
+	return id
+}
+
+func (h *hand) newPool(count int) entry.Hash {
+	h.t.Helper()
+	id := h.hash()
+	h.must(peer.Register{Pool: id, Count: count})
+	return id
+}
+
+func (h *hand) borrow(pool entry.Hash, wait time.Duration) peer.Borrow {
+	return peer.Borrow{Pool: pool, Lease: h.hash(), TTL: time.Hour, Wait: wait}
+}
+
+func giveBack(b peer.Borrow) peer.Return {
+	return peer.Return{Held: peer.Held{Pool: b.Pool, Lease: b.Lease}}
+}

@@ -1,0 +1,252 @@
+package peer
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// Config says how a Peer works.
+type Config struct {
+	// Replicated says that the stream has replicas: a barrier must be a write.
+	Replicated bool
+	// Sole says that no other peer can be alive: what earlier peers left in the
+	// lines is ended when the view is loaded.
+	Sole bool
+	// The caps on named pools in use, waiters in each, client sessions, and
+	// client sessions of one origin; 0 means any number.
+	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin int
+	// Random is the only source of randomness.
+	Random rand.Source
+}
+
+const (
+	// patience is how long a call may stay without an answer when nothing else
+	// bounds it: then the store is unavailable.
+	patience = 5 * time.Second
+
+	// tick is how often what depends on time is looked at while there is a
+	// turn that may be passed over, or a claim in doubt.
+	tick = 100 * time.Millisecond
+
+	dueRetry = time.Second // until a purge that had no effect is sent again
+	dueBatch = 256
+)
+
+// Peer is one peer: see the package comment. It is not safe for concurrent use.
+type Peer struct {
+	cfg    Config
+	random *rand.Rand
+	now    Instant // of the input that is being handled
+	world  *rules.World
+
+	out      outbox
+	writes   writes
+	timers   timers
+	watch    watch
+	reads    reads
+	self     presence
+	calls    calls
+	pools    map[entry.Hash]*poolState
+	dirty    []*poolState
+	sessions map[entry.Hash]*sessionState
+	follows  map[entry.Hash][]*follow // by lease
+	authored map[uint64]uint64        // this peer's purges for callers: the revision at which the view showed each, or 0
+	names    names
+	due      []rules.Due // memory for cleaning up
+	closing  bool
+	counters Counters
+	steps    [phases][phases]uint64 // of borrows, from phase to phase
+}
+
+// outbox is what the next Ready hands out. Two sets of slices take turns, so that
+// one stays good until the next input.
+type outbox struct {
+	ready Ready
+	spare Ready
+	watch Watch
+}
+
+// New is a peer that knows nothing yet. Its first Ready asks for a watch.
+func New(cfg Config, now Instant) *Peer {
+	p := &Peer{
+		cfg: cfg, random: rand.New(cfg.Random), now: now,
+		pools:    map[entry.Hash]*poolState{},
+		sessions: map[entry.Hash]*sessionState{},
+		follows:  map[entry.Hash][]*follow{},
+	}
+	p.authored = map[uint64]uint64{}
+	p.calls.open = map[uint64]*call{}
+	p.writes.pending = map[uint64]*write{}
+	p.newWorld()
+	p.orderWatch(0)
+	return p
+}
+
+// Do takes a request of a caller, and returns the number by which it is answered
+// and given up.
+func (p *Peer) Do(r Request, now Instant) uint64 {
+	p.now = now
+	c := p.newCall()
+	if p.closing {
+		p.answer(c, Answer{Err: ErrClosed})
+	} else {
+		r.begin(p, c)
+	}
+	p.follow()
+	return c.id
+}
+
+// GiveUp notes that a caller is gone, and why. Its call is still answered: with
+// why, unless it has an outcome already.
+func (p *Peer) GiveUp(id uint64, why error, now Instant) {
+	p.now = now
+	if c := p.calls.open[id]; c != nil {
+		p.quit(c, why)
+	}
+	p.follow()
+}
+
+// Tick notes that time has passed.
+func (p *Peer) Tick(now Instant) {
+	p.now = now
+	p.timers.run(now)
+	p.resend()
+	p.cleanUp()
+	p.follow()
+}
+
+// Close ends every call with ErrClosed, and purges the peer's tickets and its
+// presence. Idle reports when that is done.
+func (p *Peer) Close(now Instant) {
+	p.now = now
+	if p.closing {
+		return
+	}
+	for _, c := range p.calls.all() {
+		p.quit(c, ErrClosed)
+	}
+	p.follow()
+	p.closing = true
+	for _, c := range p.calls.all() {
+		p.answer(c, Answer{Err: ErrClosed})
+	}
+	p.leave()
+}
+
+// Idle reports whether nothing is under way that Close has to wait for.
+func (p *Peer) Idle() bool {
+	return p.writes.releasing == 0 && len(p.writes.backlog) == 0 && !p.self.leaving
+}
+
+// Status is nil while borrowers may be sent to this peer, and says else why not.
+func (p *Peer) Status(now Instant) error {
+	switch {
+	case p.closing:
+		return ErrClosed
+	case p.watch.mode == loading:
+		return errors.New("the view is being loaded")
+	case p.watch.mode == checking:
+		return errors.New("the view is being checked")
+	case p.self.revision == 0:
+		return errors.New("the presence cannot be written")
+	case now.Sub(p.self.seen) > unseenLimit:
+		return errors.New("the peer does not see its own writes")
+	}
+	return nil
+}
+
+// Counters are the counts so far.
+func (p *Peer) Counters() Counters { return p.counters }
+
+// Ready takes what is to be done. The slices are good until the next input.
+func (p *Peer) Ready() Ready {
+	r := p.out.ready
+	r.WakeAt = p.wakeAt()
+	p.out.ready, p.out.spare = Ready{
+		Writes: p.out.spare.Writes[:0], Answers: p.out.spare.Answers[:0], Logs: p.out.spare.Logs[:0],
+	}, r
+	return r
+}
+
+// wakeAt is when Tick is wanted at the latest.
+func (p *Peer) wakeAt() Instant {
+	const never = Instant(1<<63 - 1)
+	at := never
+	if len(p.timers.queue) > 0 {
+		at = p.timers.queue[0].at
+	}
+	if w := p.writes.oldest(); w != nil {
+		at = min(at, w.resendAt)
+	}
+	if p.watch.mode == live {
+		if due, ok := p.world.NextDue(); ok {
+			at = min(at, due)
+		}
+		if p.world.Waits() {
+			at = min(at, p.now.Add(tick))
+		}
+	}
+	if at == never {
+		return 0
+	}
+	return max(at, p.now)
+}
+
+// follow takes everything along to where the view now stands.
+func (p *Peer) follow() {
+	for {
+		for _, pool := range p.world.Touched() {
+			p.touched(pool)
+		}
+		if p.watch.mode == live {
+			p.answerReads()
+		}
+		if len(p.dirty) == 0 {
+			return
+		}
+		dirty := p.dirty
+		p.dirty = nil
+		for _, ps := range dirty {
+			ps.dirty = false
+			p.advance(ps)
+		}
+	}
+}
+
+// touched is called for each pool in which anything may have changed.
+func (p *Peer) touched(pool *rules.Pool) {
+	p.promote(pool)
+	if ps := p.pools[pool.ID]; ps != nil {
+		p.mark(ps)
+	}
+}
+
+// mark has a pool advanced before the input is over.
+func (p *Peer) mark(ps *poolState) {
+	if !ps.dirty {
+		ps.dirty = true
+		p.dirty = append(p.dirty, ps)
+	}
+}
+
+// randomHash is an id that cannot be guessed if the source of randomness is good.
+func (p *Peer) randomHash() (h entry.Hash) {
+	for i := 0; i < len(h); i += 8 {
+		n := p.random.Uint64()
+		for j := range 8 {
+			h[i+j] = byte(n >> (8 * j))
+		}
+	}
+	return h
+}
+
+// randomNumber is never 0, and fits in the 53 bits of a JSON number.
+func (p *Peer) randomNumber() uint64 { return p.random.Uint64()>>11 | 1 }
+
+func (p *Peer) log(level LogLevel, message, reason string) {
+	p.out.ready.Logs = append(p.out.ready.Logs, Log{Level: level, Message: message, Reason: reason})
+}

@@ -1,0 +1,65 @@
+package peer
+
+// phase is how far a borrow has come.
+type phase uint8
+
+// The phases; the package comment draws what leads from one to another.
+const (
+	arrived     phase = iota // in its pool's queue: nothing was decided yet
+	joining                  // its ticket is sent
+	waiting                  // its ticket stands in the line
+	claiming                 // its claim is sent, and not judged yet
+	withdrawing              // its claim came to nothing, and is being purged
+	refusing                 // there seems to be nothing for it: a read barrier will tell
+	done                     // it has its outcome
+	phases
+)
+
+func (f phase) String() string {
+	return [...]string{"arrived", "joining", "waiting", "claiming", "withdrawing", "refusing", "done"}[f]
+}
+
+// transitions are the phases that may follow each phase.
+var transitions = [phases][]phase{
+	arrived:     {joining, claiming, refusing, done},
+	joining:     {arrived, waiting, done},
+	waiting:     {arrived, claiming, refusing, done},
+	claiming:    {arrived, waiting, withdrawing, done},
+	withdrawing: {arrived, waiting, done},
+	refusing:    {arrived, claiming, done},
+	done:        {},
+}
+
+// Transition is a step of a borrow from one phase to another.
+type Transition struct{ From, To string }
+
+// Transitions are all those that may occur.
+func Transitions() []Transition {
+	var all []Transition
+	for from, to := range transitions {
+		for _, f := range to {
+			all = append(all, Transition{phase(from).String(), f.String()})
+		}
+	}
+	return all
+}
+
+// Taken are the transitions that this peer's borrows took so far, with how often.
+// Those that no table allows are among them.
+func (p *Peer) Taken() map[Transition]uint64 {
+	taken := map[Transition]uint64{}
+	for from := range p.steps {
+		for to, n := range p.steps[from] {
+			if n > 0 {
+				taken[Transition{phase(from).String(), phase(to).String()}] = n
+			}
+		}
+	}
+	return taken
+}
+
+// to takes a borrow to another phase.
+func (p *Peer) to(b *borrow, f phase) {
+	p.steps[b.phase][f]++
+	b.phase = f
+}

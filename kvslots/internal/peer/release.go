@@ -1,0 +1,99 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// unseenLife is how much later than the view's time a message may have been written
+// at most that the view has not seen.
+const unseenLife = 20 * time.Second
+
+// release is a purge that no caller waits for. It is repeated until the key is
+// known to be purged or to have changed.
+type release struct {
+	msg  entry.Message
+	done func(Ack) // nil: nothing is to be done then
+}
+
+// release purges a key at a revision.
+func (p *Peer) release(key entry.Key, revision uint64, done func(Ack)) {
+	p.releaseAs(p.purge(key, revision), done)
+}
+
+func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
+	if p.writes.releasing >= maxReleasing {
+		p.writes.backlog = append(p.writes.backlog, &release{m, done})
+		return
+	}
+	p.writes.releasing++
+	p.trackPurge(m)
+	p.send(m, func(a Ack) {
+		p.writes.releasing--
+		if a.Outcome == Unknown {
+			p.releaseAs(m, done)
+		} else {
+			p.untrackPurge(m, a)
+			if done != nil {
+				done(a)
+			}
+		}
+		p.releaseNext()
+	})
+}
+
+func (p *Peer) releaseNext() {
+	for len(p.writes.backlog) > 0 && p.writes.releasing < maxReleasing {
+		next := p.writes.backlog[0]
+		p.writes.backlog[0] = nil
+		p.writes.backlog = p.writes.backlog[1:]
+		p.releaseAs(next.msg, next.done)
+	}
+}
+
+// purge is the message that frees a key. Its marker outlives every earlier value
+// of the key.
+func (p *Peer) purge(key entry.Key, revision uint64) entry.Message {
+	m := entry.NewPurge(key, revision, rules.MarkerTTL)
+	p.world.Outlive(&m)
+	return m
+}
+
+// purgeOf is the message that frees a key on which this peer has put a message that
+// the view need not have seen: its marker outlives that as well.
+func (p *Peer) purgeOf(w *entry.Message, revision uint64) entry.Message {
+	m := p.purge(w.Key, revision)
+	m.TTL = max(m.TTL, w.TTL+unseenLife)
+	m.Outlives = max(m.Outlives, p.world.Time.Add(w.TTL+unseenLife).UnixMilli())
+	return m
+}
+
+// value is the message that puts a value under a key. It outlives every earlier
+// value of the key. ttl is how long the value means anything.
+func (p *Peer) value(key entry.Key, v any, revision uint64, ttl time.Duration) entry.Message {
+	m := entry.NewMessage(key, v, revision, ttl+rules.Guard)
+	p.world.Outlive(&m)
+	return m
+}
+
+// fenceOff makes sure that a write with unknown outcome cannot take effect later:
+// it purges the key at the same expected revision. Either the purge wins the
+// compare-and-swap, or the conflict says what did. Then mine is asked of what
+// stands there, when the view has reached it: what is this peer's own is purged.
+func (p *Peer) fenceOff(m entry.Message, mine func(entry.Key) bool) {
+	p.releaseAs(p.purgeOf(&m, m.Revision), func(a Ack) {
+		if a.Outcome != Conflict {
+			return
+		}
+		p.whenReached(a.Revision, func() { p.disown(m.Key, mine) })
+	})
+}
+
+// disown purges what stands under a key if it is this peer's own.
+func (p *Peer) disown(key entry.Key, mine func(entry.Key) bool) {
+	if revision, taken := p.world.Stands(key); taken && mine(key) {
+		p.release(key, revision, nil)
+	}
+}

@@ -1,0 +1,35 @@
+package peer
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Remains says what is pending: calls that are not answered, but for Follow; pools
+// in which there is something to do; sessions that are used; purges. It is "" for
+// a peer at rest.
+func (p *Peer) Remains() string {
+	followed := 0
+	for _, list := range p.follows {
+		followed += len(list)
+	}
+	var text strings.Builder
+	for _, part := range []struct {
+		what string
+		n    int
+	}{
+		{"calls", len(p.calls.open) - followed},
+		{"pools", len(p.pools)},
+		{"sessions", len(p.sessions)},
+		{"releases", p.writes.releasing + len(p.writes.backlog)},
+	} {
+		if part.n > 0 {
+			fmt.Fprintf(&text, "%d %s ", part.n, part.what)
+		}
+	}
+	for _, ps := range p.pools {
+		fmt.Fprintf(&text, "\n  pool %s: queue %d claims %d tickets %d refusing %d promoting %d awaits %d flight %+v config %v held until %d",
+			ps.id, len(ps.queue), len(ps.claims), len(ps.tickets), len(ps.refusing), len(ps.promoting), len(ps.awaits), ps.flight, ps.config != nil, ps.heldUntil)
+	}
+	return text.String()
+}

@@ -1,0 +1,130 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// Request is what a caller asks of the peer: one of the types of this file. The
+// peer sees hashes only: the face of the library computes them from ids, tokens
+// and session ids. Durations are at least what each comment says; the face has
+// checked and clamped them.
+type Request interface{ begin(p *Peer, c *call) }
+
+// Resource is a lock or a semaphore by name. Its pool registers itself.
+type Resource struct {
+	Pool    entry.Hash // of the dialect and the name
+	Dialect string     // the namespace of the name, "" for the dflockd one
+	Name    string     // 1 … entry.MaxName bytes; no secret
+	Lock    bool       // a lock, whose limit is 1, and not a semaphore
+	Limit   int        // 1 … entry.MaxLimit
+}
+
+// Borrow asks for the lowest free slot of a registered pool.
+// Answer.Grant; ErrNoSlot, ErrNoPool, ErrUnavailable.
+type Borrow struct {
+	Pool, Lease entry.Hash // Lease is used in one Borrow only
+	TTL         time.Duration
+	Wait        time.Duration // 0: refuse at once
+	Label       string
+}
+
+// Acquire asks for a lock or a slot of a semaphore.
+// Answer.Grant; ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
+// ErrMaxWaiters, ErrUnavailable.
+type Acquire struct {
+	Resource
+	Session      entry.Hash // the client session; zero for a lock that no session holds
+	Lease, Nonce entry.Hash // Lease is used in one Acquire only
+	Owner        string     // of a lock that no session holds; no secret
+	TTL          time.Duration
+	Wait         time.Duration
+}
+
+// Enqueue asks for it if it is free, and else for a place in the line that any
+// peer may serve. Answer.Grant, or Answer.Queued; the errors of Acquire but for
+// ErrNoSlot, and ErrAlreadyEnqueued.
+type Enqueue struct {
+	Resource
+	Session      entry.Hash
+	Lease, Nonce entry.Hash
+	TTL          time.Duration
+}
+
+// Await waits for what a session has enqueued for. Its lease starts again.
+// Answer.Grant with the Nonce; ErrNoSlot, ErrNotEnqueued, ErrLeaseExpired,
+// ErrSessionGone, ErrUnavailable.
+type Await struct {
+	Pool, Session entry.Hash
+	Lock          bool
+	Wait          time.Duration
+}
+
+// Held names a lease: by its hash, and for locks and semaphores by more.
+type Held struct {
+	Pool, Lease entry.Hash
+	Session     entry.Hash // the session that asks, which must be alive; zero: none is looked at
+	Named       bool       // a lock or a semaphore: Lock and Fence must be the lease's
+	Lock        bool
+	Fence       uint64
+}
+
+// Return gives a lease back. Answer.Returned; ErrNoPool, ErrSessionGone,
+// ErrUnavailable.
+type Return struct{ Held }
+
+// Renew makes a lease last for TTL from now on. Answer.Grant; ErrNotHeld,
+// ErrNoPool, ErrSessionGone, ErrUnavailable.
+type Renew struct {
+	Held
+	TTL time.Duration
+}
+
+// ReleaseOwned releases a lock that no session holds, by its owner.
+// ErrNotHeld, ErrNotOwner, ErrAlreadyReleased (by this owner, within the last
+// minute), ErrUnavailable.
+type ReleaseOwned struct {
+	Pool  entry.Hash
+	Owner string
+	Force bool // whoever owns it
+}
+
+// InspectOwned reads the state of a lock that no session holds.
+// Answer.Owned; ErrNotHeld, ErrUnavailable.
+type InspectOwned struct{ Pool entry.Hash }
+
+// Register registers a pool of Count slots, 0 … entry.MaxCount, or changes its
+// count. Answer.State, as inspected after the write; ErrUnavailable.
+type Register struct {
+	Pool  entry.Hash
+	Count int
+}
+
+// Inspect reads a pool's state. Answer.State; ErrNoPool, ErrUnavailable.
+type Inspect struct{ Pool entry.Hash }
+
+// Delete deletes a pool. ErrUnavailable.
+type Delete struct{ Pool entry.Hash }
+
+// CreateSession creates a client session, whose id is used once. It ends when it
+// has been idle for Idle. ErrMaxSessions, ErrMaxSessionsPerOrigin,
+// ErrUnavailable.
+type CreateSession struct {
+	Session entry.Hash
+	Idle    time.Duration // twice the idle timeout that its client is told
+	Origin  entry.Hash    // zero: counts for no origin
+}
+
+// Ping keeps a session alive. ErrSessionGone, ErrUnavailable.
+type Ping struct{ Session entry.Hash }
+
+// EndSession ends a session. ErrSessionGone, ErrUnavailable.
+type EndSession struct{ Session entry.Hash }
+
+// ReadStats reads everything, at an instant between the call and its answer.
+// Answer.Stats; ErrUnavailable.
+type ReadStats struct{}
+
+// Follow is answered when the lease has ended, at once if it is not live.
+type Follow struct{ Pool, Lease entry.Hash }

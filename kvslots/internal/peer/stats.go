@@ -1,0 +1,122 @@
+package peer
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// Stats is what there is, at one instant.
+type Stats struct {
+	Sessions int // client sessions that are alive
+	Names    []NameStats
+	Idle     []IdleStats
+	Pools    []PoolStats
+}
+
+// NameStats is a named pool that is in use.
+type NameStats struct {
+	Terms   entry.Terms
+	Holders []HolderStats // by position
+	Waiters []WaiterStats // in the order of the line
+}
+
+// HolderStats is a lease of a named pool.
+type HolderStats struct {
+	Session     entry.Hash // zero for a lock that no session holds
+	Owner       string
+	Position    int
+	Fence       uint64
+	Age, EndsIn time.Duration
+}
+
+// WaiterStats is a ticket of a named pool.
+type WaiterStats struct {
+	Session entry.Hash // zero for a lock that no session waits for
+	Waited  time.Duration
+}
+
+// IdleStats is a named pool that is not in use any more.
+type IdleStats struct {
+	Terms entry.Terms
+	Idle  time.Duration
+}
+
+// PoolStats is a registered pool.
+type PoolStats struct {
+	Pool       entry.Hash
+	State      State
+	OldestWait time.Duration
+}
+
+func (r ReadStats) begin(p *Peer, c *call) {
+	p.bound(c, p.now.Add(patience))
+	p.ask(c, func() { p.answer(c, Answer{Stats: p.readStats()}) })
+}
+
+// readStats takes the stats from the view.
+func (p *Peer) readStats() *Stats {
+	stats := &Stats{Sessions: p.world.Clients()}
+	p.world.EachPool(func(pool *rules.Pool) bool {
+		terms := pool.Terms()
+		since, idle := pool.IdleSince()
+		switch {
+		case !pool.Registered():
+		case !terms.Named():
+			stats.Pools = append(stats.Pools, PoolStats{
+				Pool: pool.ID, State: State{pool.Count(), pool.InUse(), pool.Waiting()}, OldestWait: p.oldestWait(pool),
+			})
+		case pool.InUseOrWaited():
+			stats.Names = append(stats.Names, p.nameStats(pool))
+		case idle && p.now.Sub(since) < idleTime:
+			stats.Idle = append(stats.Idle, IdleStats{terms, max(0, p.now.Sub(since))})
+		}
+		return true
+	})
+	slices.SortFunc(stats.Names, func(x, y NameStats) int { return compareTerms(x.Terms, y.Terms) })
+	slices.SortFunc(stats.Idle, func(x, y IdleStats) int { return compareTerms(x.Terms, y.Terms) })
+	slices.SortFunc(stats.Pools, func(x, y PoolStats) int { return slices.Compare(x.Pool[:], y.Pool[:]) })
+	return stats
+}
+
+func compareTerms(x, y entry.Terms) int {
+	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Dialect, y.Dialect))
+}
+
+func (p *Peer) oldestWait(pool *rules.Pool) (oldest time.Duration) {
+	pool.Tickets(func(t *rules.Ticket) bool {
+		if t.Stands() {
+			oldest = max(0, p.now.Sub(t.Seen()))
+			return false
+		}
+		return true
+	})
+	return oldest
+}
+
+func (p *Peer) nameStats(pool *rules.Pool) NameStats {
+	stats := NameStats{Terms: pool.Terms()}
+	pool.Slots(func(s *rules.Slot) bool {
+		if s.Live() {
+			stats.Holders = append(stats.Holders, HolderStats{
+				Session: s.Value.Session, Owner: s.Value.Owner, Position: s.Position, Fence: s.Fence,
+				Age: max(0, p.now.Sub(s.Granted())), EndsIn: max(0, s.EndsAt().Sub(p.now)),
+			})
+		}
+		return true
+	})
+	pool.Tickets(func(t *rules.Ticket) bool {
+		if t.Stands() {
+			w := WaiterStats{Waited: max(0, p.now.Sub(t.Seen()))}
+			if t.Value.Enqueued() || !t.Value.Peer.IsZero() {
+				w.Session = t.Key.Session
+			}
+			stats.Waiters = append(stats.Waiters, w)
+		}
+		return true
+	})
+	return stats
+}

@@ -1,0 +1,291 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+const (
+	// lagLimit is how long a view may go without one of its own writes before a
+	// marker may have come and gone unseen: then it is built anew.
+	lagLimit = rules.MarkerTTL - 20*time.Second
+
+	// unseenLimit is how long it may go without one before its watch is replaced.
+	unseenLimit = 6 * time.Second
+
+	watchRetry   = 250 * time.Millisecond
+	rebuildPause = 10 * time.Second
+
+	// witnessTime is how long a peer that has loaded its view waits for a sign of
+	// life of another one, before it ends leases by the leader's clock.
+	witnessTime = presenceRefresh + time.Second
+
+	// skew is how much later the leases end that were found when a view was loaded
+	// from a replicated stream: they may have been written by another leader's
+	// clock.
+	skew = 5 * time.Second
+)
+
+// mode is what the view is good for.
+type mode uint8
+
+const (
+	loading  mode = iota // it does not have all that there was when its watch began
+	checking             // it may be of a stream that is no more: nothing is granted
+	live
+)
+
+// watch is the delivery of the bucket's entries to this peer.
+type watch struct {
+	number    uint64
+	mode      mode
+	created   time.Time // of the stream
+	floor     uint64    // the highest sequence that was applied or acknowledged when the watch was ordered
+	began     uint64    // the stream's last sequence when the watch was created
+	now       time.Time // the leader's clock then
+	at        Instant   // when that was
+	started   bool
+	check     check
+	rebuilt   Instant            // when the view was last built anew
+	ends      map[endKey]Instant // of the leases of the view before
+	retry     timer
+	witnessed Instant   // until when another peer's sign of life tells that it knows more
+	suspect   entry.Key // of the suspicion that the check is about
+}
+
+// endKey names a lease over all views: a sequence may be another entry's after
+// the stream lost its tail.
+type endKey struct {
+	key   entry.Key
+	lease entry.Hash
+}
+
+// newWorld begins a view that knows nothing.
+func (p *Peer) newWorld() {
+	p.world = rules.New()
+	p.watch.mode = loading
+	p.watch.check = check{}
+}
+
+// orderWatch asks for another watch.
+func (p *Peer) orderWatch(from uint64) {
+	p.timers.stop(&p.watch.retry)
+	p.watch.number++
+	p.watch.started = false
+	// What is acknowledged from now on may be above what the server says of the
+	// stream, which it may have said before.
+	p.watch.floor = max(p.world.Revision, p.writes.acked)
+	p.out.watch = Watch{Number: p.watch.number, From: from}
+	p.out.ready.Watch = &p.out.watch
+}
+
+// WatchStarted notes that a watch was created. Nothing of it was applied before.
+func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
+	p.now = now
+	if number != p.watch.number || p.closing {
+		return
+	}
+	switch {
+	case !p.watch.created.IsZero() && !s.Created.Equal(p.watch.created):
+		p.watch.created = s.Created
+		p.rebuild("the stream is another one")
+	case !p.cfg.Replicated && s.Last < p.watch.floor && p.watch.mode != loading:
+		p.rebuild("the stream went back")
+	default:
+		p.watch.created = s.Created
+		p.watch.started, p.watch.began, p.watch.now, p.watch.at = true, s.Last, s.Now, now
+		p.world.Postpone(now) // no session could be refreshed meanwhile
+		p.refreshPresence()   // its delivery says that all before has been delivered
+	}
+	p.follow()
+}
+
+// WatchLost notes that a watch delivers no more, or could not be created.
+func (p *Peer) WatchLost(number uint64, now Instant) {
+	p.now = now
+	if number != p.watch.number || p.closing {
+		return
+	}
+	p.replaceWatch(p.watch.started)
+	p.follow()
+}
+
+// replaceWatch asks for another watch, which begins with the check. If the last
+// one could not be created, that has to wait a little.
+func (p *Peer) replaceWatch(at bool) {
+	from := uint64(0)
+	if p.watch.mode != loading {
+		from = p.beginCheck()
+	} else if p.world.Revision > 0 {
+		p.newWorld() // half of a view is of no use
+	}
+	if at {
+		p.orderWatch(from)
+		return
+	}
+	p.watch.number++ // what the old one still delivers is dropped
+	p.watch.retry.fire = func() { p.orderWatch(from) }
+	p.timers.start(&p.watch.retry, p.now.Add(watchRetry))
+}
+
+// Fetched takes an entry that was got directly, while no watch could be created.
+// The replica that it came from may be behind, so it says nothing of what is
+// older than the view.
+func (p *Peer) Fetched(number uint64, e entry.Entry, now Instant) {
+	p.now = now
+	if number != p.watch.number || p.watch.mode == loading || e.Revision <= p.world.Revision {
+		return
+	}
+	p.applied(&e, 0)
+	p.follow()
+}
+
+// Apply takes an entry that a watch delivered.
+func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
+	p.now = now
+	if number != p.watch.number || !p.watch.started || p.closing && e.Key != p.self.key() {
+		return
+	}
+	if p.watch.mode != loading && now.Sub(p.self.seen) > lagLimit {
+		p.rebuild("the view was behind for too long")
+		return
+	}
+	if p.watch.mode == checking && !p.checkDelivery(&e) {
+		p.rebuild("the stream is not the one that the view was built from")
+		return
+	}
+	if e.Revision > p.world.Revision {
+		var age time.Duration
+		if p.watch.mode == loading {
+			age = p.ageOf(&e)
+		}
+		p.applied(&e, age)
+	}
+	if e.Key == p.self.key() && !e.Marker && e.Revision > p.watch.began && p.watch.mode != live {
+		p.caughtUp()
+	}
+	p.follow()
+}
+
+// ageOf is how long ago an entry was written that is loaded.
+func (p *Peer) ageOf(e *entry.Entry) time.Duration {
+	return max(0, p.watch.now.Sub(e.Time)) + p.now.Sub(p.watch.at)
+}
+
+// applied brings the view up to one entry, and notes what it says of this peer's
+// own affairs.
+func (p *Peer) applied(e *entry.Entry, age time.Duration) {
+	if e.Revision > p.world.Revision+1 && p.watch.mode != loading {
+		p.counters.Skips++
+	}
+	before := p.holderBefore(e)
+	p.world.Apply(e, age, p.now)
+	p.watch.check.note(e)
+	if e.Key.Kind == entry.Session {
+		p.presenceSeen(e)
+		p.heardOther(e)
+		p.sessionSeen(e)
+	}
+	if e.Key.Kind == entry.Ticket {
+		p.ticketSeen(e)
+	}
+	p.holderSeen(e, before)
+}
+
+// caughtUp is called when the view has all that there was when its watch began.
+func (p *Peer) caughtUp() {
+	switch {
+	case p.watch.mode == loading:
+		p.loaded()
+	case !p.endCheck():
+		// What is missing may have been overwritten by an entry that comes behind
+		// this peer's own: another one of its own says so.
+		if p.watch.check.rounds++; p.watch.check.rounds < checkRounds {
+			p.watch.began = p.world.Revision
+			p.refreshPresence()
+			return
+		}
+		p.rebuild("the stream lacks what the view holds")
+		return
+	}
+	p.watch.mode = live
+	for _, ps := range p.allPools() {
+		p.mark(ps)
+	}
+	p.reviveReads()
+	p.afterLoad()
+}
+
+// loaded makes a view that was loaded one that decides.
+func (p *Peer) loaded() {
+	for _, k := range sortedEnds(p.watch.ends) {
+		s := p.world.Pool(k.key.Pool).Slot(k.key.N)
+		if s != nil && s.Taken && s.Value.Lease == k.lease {
+			p.world.EndAt(s, s.Revision, max(s.EndsAt(), p.watch.ends[k]))
+		}
+	}
+	p.watch.ends = nil
+	p.world.Postpone(p.now)
+	if p.cfg.Sole && p.watch.rebuilt == 0 {
+		p.world.EndOthers(p.self.id, p.now)
+	} else {
+		p.watch.witnessed = p.now.Add(witnessTime)
+		slack := time.Duration(0)
+		if p.cfg.Replicated {
+			slack = skew
+		}
+		p.world.HoldBack(p.watch.witnessed, slack)
+	}
+	p.log(Debug, "view loaded", "")
+}
+
+// rebuild throws the view away and builds it anew, but not more often than once
+// in rebuildPause. What this process knows better is kept: when leases end.
+func (p *Peer) rebuild(why string) {
+	if next := p.watch.rebuilt.Add(rebuildPause); p.watch.rebuilt != 0 && p.now < next {
+		p.watch.number++
+		p.watch.mode = checking
+		p.watch.retry.fire = func() { p.rebuild(why) }
+		p.timers.start(&p.watch.retry, next)
+		return
+	}
+	p.watch.rebuilt = max(p.now, 1)
+	p.counters.Rebuilds++
+	p.log(Warn, "view built anew", why)
+	p.keepEnds()
+	p.newWorld()
+	p.writes.acked = 0
+	p.restartReads()
+	p.restartBorrows()
+	p.forgetPresence()
+	p.orderWatch(0)
+}
+
+// heardOther notes that another peer is alive. If this one has just loaded its view
+// it leaves the leases that it found to those who know better when they end: the
+// leader's clock may have been stepped since they were written.
+func (p *Peer) heardOther(e *entry.Entry) {
+	if p.watch.mode != live || p.now >= p.watch.witnessed || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == p.self.key() {
+		return
+	}
+	p.watch.witnessed = 0
+	p.world.CountAnew(p.watch.began, p.now)
+}
+
+func (p *Peer) keepEnds() {
+	if p.watch.ends == nil {
+		p.watch.ends = map[endKey]Instant{}
+	}
+	p.world.EachPool(func(pool *rules.Pool) bool {
+		pool.Slots(func(s *rules.Slot) bool {
+			if s.Value.TTL > 0 {
+				k := endKey{rules.SlotKey(pool.ID, s.Position), s.Value.Lease}
+				p.watch.ends[k] = max(p.watch.ends[k], s.EndsAt())
+			}
+			return true
+		})
+		return true
+	})
+}

@@ -1,0 +1,204 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+const (
+	// resendAfter is how long a write may go unanswered before the same message
+	// is sent again. At most one of the two is written: both expect the same
+	// revision.
+	resendAfter = 500 * time.Millisecond
+
+	// giveUpAfter is how long a write may go unanswered before its outcome
+	// counts as unknown.
+	giveUpAfter = 5 * time.Second
+
+	inFlightPause = 5 * time.Millisecond  // after "some write is in flight"
+	notNowPause   = 50 * time.Millisecond // after a refusal that says nothing of the key
+	maxReleasing  = 256                   // purges under way that no caller waits for
+)
+
+// write is a message whose outcome is not known yet.
+type write struct {
+	ids      []uint64 // under which it was sent, but for those that were certainly not written
+	first    [1]uint64
+	msg      entry.Message
+	world    *rules.World // the view from which it was decided
+	floor    uint64       // the highest sequence that was applied or acknowledged when it was sent
+	known    uint64       // the highest revision of the key that was known then
+	skips    uint64       // how many times the view had skipped entries then
+	held     bool         // the key had a value then, or a young marker
+	begun    Instant
+	resendAt Instant
+	pausing  bool // it is to be sent again, and not under way now
+	over     bool
+	done     func(Ack)
+	again    func() // called when it is sent again; may be nil
+}
+
+// writes are those under way.
+type writes struct {
+	last      uint64
+	pending   map[uint64]*write
+	queue     []sent // by the time when they are to be sent again
+	acked     uint64 // the highest revision that was acknowledged
+	releasing int
+	backlog   []*release
+}
+
+// sent is one transmission of a write.
+type sent struct {
+	w        *write
+	resendAt Instant
+}
+
+// oldest is the write that is to be sent again first, or nil.
+func (w *writes) oldest() *write {
+	for len(w.queue) > 0 {
+		if s := w.queue[0]; !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
+			return s.w
+		}
+		w.queue[0] = sent{}
+		w.queue = w.queue[1:]
+	}
+	return nil
+}
+
+// send sends a message, and again while it is not answered. done is called once:
+// with Written, Conflict or Never, or with Unknown when that took too long.
+//
+// A Conflict may have been caused by an earlier copy of the same message. So what
+// stands there has to be looked at, when the view has reached it.
+func (p *Peer) send(m entry.Message, done func(Ack)) *write {
+	w := &write{msg: m, world: p.world, begun: p.now, done: done}
+	w.ids = w.first[:0]
+	stands, taken := p.world.Stands(m.Key)
+	w.skips = p.counters.Skips
+	w.floor, w.known = max(p.world.Revision, p.writes.acked), max(stands, m.Revision)
+	w.held = taken || stands != 0 && !p.world.MarkerOld(m.Key, p.now)
+	p.transmit(w)
+	return w
+}
+
+// mayHaveLanded reports whether a copy of a write that was refused may have been
+// written without the view's having shown it.
+func (p *Peer) mayHaveLanded(w *write) bool { return len(w.ids) > 1 && p.counters.Skips != w.skips }
+
+func (p *Peer) transmit(w *write) {
+	p.writes.last++
+	id := p.writes.last
+	w.ids = append(w.ids, id)
+	p.writes.pending[id] = w
+	p.counters.Writes++
+	if len(w.ids) > 1 { // the others may have been written
+		p.counters.Resent++
+		if w.again != nil {
+			w.again()
+		}
+	}
+	w.resendAt, w.pausing = p.now.Add(resendAfter), false
+	p.writes.queue = append(p.writes.queue, sent{w, w.resendAt})
+	p.out.ready.Writes = append(p.out.ready.Writes, Write{ID: id, Message: w.msg})
+}
+
+// resend sends again what has gone unanswered for too long, and gives up on what
+// has for much too long.
+func (p *Peer) resend() {
+	for w := p.writes.oldest(); w != nil && w.resendAt <= p.now; w = p.writes.oldest() {
+		p.writes.queue[0] = sent{}
+		p.writes.queue = p.writes.queue[1:]
+		p.again(w)
+	}
+}
+
+func (p *Peer) again(w *write) {
+	switch {
+	case w.over:
+	case p.now.Sub(w.begun) >= giveUpAfter:
+		p.settle(w, Ack{Outcome: Unknown})
+	default:
+		p.transmit(w)
+	}
+}
+
+// Connected notes that the connection is back: what is unanswered is sent again.
+func (p *Peer) Connected(now Instant) {
+	p.now = now
+	queue := p.writes.queue
+	p.writes.queue = nil
+	for _, s := range queue {
+		if !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
+			p.again(s.w)
+		}
+	}
+	p.follow()
+}
+
+// Acked notes the answer to a write, whenever it comes.
+func (p *Peer) Acked(id uint64, a Ack, now Instant) {
+	p.now = now
+	w := p.writes.pending[id]
+	if w == nil {
+		return
+	}
+	delete(p.writes.pending, id)
+	if a.Outcome == Written {
+		p.writes.acked = max(p.writes.acked, a.Revision)
+	}
+	p.examine(w, a)
+	switch a.Outcome {
+	case Unknown:
+	case InFlight:
+		w.ids = without(w.ids, id) // this copy was certainly not written
+		p.retry(w, inFlightPause)
+	case NotNow:
+		w.ids = without(w.ids, id)
+		p.retry(w, notNowPause)
+	default:
+		p.settle(w, a)
+	}
+	p.follow()
+}
+
+// retry sends a write again after a pause, for this copy of it was certainly not
+// written.
+func (p *Peer) retry(w *write, d time.Duration) {
+	if w.over || w.pausing {
+		return
+	}
+	w.pausing = true
+	p.after(d, func() {
+		if !w.over {
+			w.pausing = false
+			p.again(w)
+		}
+	})
+}
+
+// settle ends a write.
+func (p *Peer) settle(w *write, a Ack) {
+	if w.over {
+		return
+	}
+	w.over = true
+	for _, id := range w.ids {
+		if a.Outcome != Unknown {
+			delete(p.writes.pending, id)
+		}
+	}
+	if a.Outcome == Unknown {
+		p.after(time.Minute, func() { // a late answer may yet tell something of the stream
+			for _, id := range w.ids {
+				delete(p.writes.pending, id)
+			}
+		})
+	}
+	if a.Outcome == Conflict {
+		p.counters.Conflicts++
+	}
+	w.done(a)
+}

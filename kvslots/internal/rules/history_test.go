@@ -1,0 +1,280 @@
+package rules_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// history draws a stream that could have happened, one step at a time, and shows
+// it to a world and to a naive model.
+type history struct {
+	t      *rapid.T
+	stream *stream
+	world  *rules.World
+	naive  *naive
+	next   int // for ids that are used once
+	peers  []entry.Hash
+	client []entry.Hash
+}
+
+const (
+	historyPools = 2 // the second one is a named pool
+	historySlots = 5
+)
+
+func newHistory(t *rapid.T) *history {
+	return &history{t: t, stream: newStream(), world: rules.New(), naive: newNaive()}
+}
+
+// step is something that may happen.
+type step struct {
+	name   string
+	weight int
+	do     func()
+}
+
+// writes are the steps of peers that keep to the rules, and of peers that do not
+// know the latest.
+func (h *history) writes() []step {
+	return []step{
+		{"register", 4, h.register},
+		{"delete", 1, h.delete},
+		{"session", 4, h.session},
+		{"end session", 1, h.endSession},
+		{"ticket", 8, h.ticket},
+		{"ticket again", 2, h.ticketAgain},
+		{"end ticket", 2, h.endTicket},
+		{"claim", 12, h.claim},
+		{"renew", 3, h.renew},
+		{"purge", 7, h.purge},
+		{"barrier", 1, h.barrier},
+	}
+}
+
+func (h *history) oneOf(steps []step) {
+	var bag []int
+	for i, s := range steps {
+		bag = append(bag, slices.Repeat([]int{i}, s.weight)...)
+	}
+	s := steps[rapid.SampledFrom(bag).Draw(h.t, "step")]
+	h.t.Log(s.name)
+	s.do()
+}
+
+func (h *history) pool() entry.Hash {
+	return poolID(rapid.IntRange(0, historyPools-1).Draw(h.t, "pool"))
+}
+
+func (h *history) fresh() int { h.next++; return h.next }
+
+func (h *history) chance(of int) bool { return rapid.IntRange(1, of).Draw(h.t, "chance") == of }
+
+func (h *history) write(e entry.Entry) { h.applied(h.stream.write(e)) }
+
+func (h *history) applied(e *entry.Entry) {
+	h.t.Log(text(e))
+	now := h.stream.instant()
+	age := rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Millisecond, 300 * time.Millisecond}).Draw(h.t, "age")
+	h.world.Settle(now)
+	h.world.Apply(e, age, now)
+	h.naive.apply(*e, age, now)
+	if e.Key.Kind == entry.Slot && !slices.ContainsFunc(h.world.Touched(), func(p *rules.Pool) bool { return p.ID == e.Key.Pool }) {
+		h.t.Error("a pool has changed, and is not said to be touched")
+	}
+}
+
+// text is an entry for the log of a failure.
+func text(e *entry.Entry) string {
+	what := fmt.Sprintf("%d over %d at %s: %s ", e.Revision, e.Previous, e.Time.Format("05.000"), e.Key)
+	switch {
+	case e.Marker:
+		return what + fmt.Sprintf("free, ticket %d", e.Ticket)
+	case e.Corrupt != nil:
+		return what + "corrupt"
+	case e.Key.Kind == entry.Config:
+		return what + fmt.Sprintf("%+v", e.Config)
+	case e.Key.Kind == entry.Slot:
+		return what + fmt.Sprintf("generation %d, ticket %d, fence %d, session %.4s", e.Slot.Generation, e.Slot.Ticket, e.Slot.Fence, e.Slot.Session)
+	case e.Key.Kind == entry.Ticket:
+		return what + fmt.Sprintf("generation %d, place %d, peer %.4s, enqueued %v, spent %v", e.Wait.Generation, e.Wait.Place, e.Wait.Peer, e.Wait.Enqueued(), e.Wait.Spent)
+	}
+	return what
+}
+
+// register registers a pool, changes its count, or opens or closes a name.
+func (h *history) register() {
+	pool := h.pool()
+	e := config(pool, rapid.IntRange(0, historySlots).Draw(h.t, "count"), h.naive.config(pool).Generation)
+	e.Config.Terms = h.naive.config(pool).Terms
+	if e.Config.Generation == 0 || h.chance(10) {
+		e.Config.Generation = uint64(h.fresh())
+	}
+	if pool == poolID(1) {
+		e.Config.Terms = entry.Terms{Name: "x", Limit: max(1, e.Config.Count)}
+	}
+	h.write(e)
+}
+
+func (h *history) delete() {
+	e := config(h.pool(), 0, 1)
+	if e.Config.Deleted = true; h.chance(2) {
+		e = marker(e.Key)
+	}
+	h.write(e)
+}
+
+func (h *history) session() {
+	list, kind := &h.peers, entry.SessionPeer
+	if h.chance(2) {
+		list, kind = &h.client, entry.SessionClient
+	}
+	if len(*list) == 0 || len(*list) < 3 && h.chance(2) {
+		*list = append(*list, sessionID(h.fresh()))
+	}
+	e := session(rapid.SampledFrom(*list).Draw(h.t, "session"), kind, 15*time.Second)
+	e.Session.Origin = originID(len(h.client))
+	h.write(e)
+}
+
+func (h *history) endSession() {
+	list := &h.peers
+	if h.chance(2) {
+		list = &h.client
+	}
+	if len(*list) > 0 {
+		i := rapid.IntRange(0, len(*list)-1).Draw(h.t, "session")
+		h.write(marker(rules.SessionKey((*list)[i])))
+		*list = slices.Delete(*list, i, i+1)
+	}
+}
+
+// anySession is one that is alive, mostly; it may be zero.
+func (h *history) anySession(list []entry.Hash) entry.Hash {
+	if len(list) == 0 || h.chance(12) {
+		return sessionID(rapid.IntRange(1, h.next+1).Draw(h.t, "id"))
+	}
+	return rapid.SampledFrom(list).Draw(h.t, "session")
+}
+
+func (h *history) generation(pool entry.Hash) uint64 {
+	if h.chance(15) {
+		return uint64(rapid.IntRange(1, h.next+1).Draw(h.t, "generation"))
+	}
+	return max(1, h.naive.config(pool).Generation)
+}
+
+// ticket is a peer's, a client session's that its peer claims for, or an enqueued one.
+func (h *history) ticket() {
+	pool := h.pool()
+	e := ticket(ticketKey(pool, h.anySession(h.peers), rapid.IntRange(0, 1).Draw(h.t, "n")), leaseID(h.fresh()), h.generation(pool))
+	if h.chance(2) {
+		e.Key.Session, e.Wait.Peer = h.anySession(h.client), h.anySession(h.peers)
+		if e.Key.N == 0 {
+			e.Wait.TTL = entry.Span(10 * time.Second)
+		}
+	}
+	if !h.stream.taken(e.Key) {
+		h.write(e)
+	}
+}
+
+// ticketAgain writes an enqueued ticket again: it keeps its place, is another
+// peer's perhaps, or is spent.
+func (h *history) ticketAgain() {
+	if e, ok := h.any(entry.Ticket, func(e entry.Entry) bool { return e.Wait.Enqueued() }); ok {
+		e.Wait.Place, e.Wait.Peer, e.Wait.Spent = place(e), h.anySession(h.peers), e.Wait.Spent || h.chance(4)
+		h.write(entry.Entry{Key: e.Key, Wait: e.Wait})
+	}
+}
+
+func (h *history) endTicket() {
+	if e, ok := h.any(entry.Ticket, func(entry.Entry) bool { return true }); ok {
+		h.write(marker(e.Key))
+	}
+}
+
+// any draws one of the keys that have a value.
+func (h *history) any(kind entry.Kind, is func(entry.Entry) bool) (entry.Entry, bool) {
+	var found []entry.Entry
+	for _, e := range h.stream.last {
+		if e.Key.Kind == kind && !e.Marker && is(e) {
+			found = append(found, e)
+		}
+	}
+	if len(found) == 0 {
+		return entry.Entry{}, false
+	}
+	slices.SortFunc(found, func(x, y entry.Entry) int { return cmp.Compare(x.Revision, y.Revision) })
+	return rapid.SampledFrom(found).Draw(h.t, "of"), true
+}
+
+// claim claims the right position more often than not, for a ticket of the line or
+// for none.
+func (h *history) claim() {
+	pool := h.pool()
+	v := entry.SlotValue{
+		Lease: leaseID(h.fresh()), Generation: h.generation(pool), Claimer: h.anySession(h.peers),
+		TTL: entry.Span(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(h.t, "ttl")),
+	}
+	// The peer of a ticket that was served knows that: it was the one that claimed for it.
+	line := h.naive.of(pool, entry.Ticket, func(e entry.Entry) bool { return valid(e) && !h.naive.dropped[e.Revision] })
+	if able := h.naive.able(pool); len(able) > 0 && !h.chance(6) {
+		line = able
+	}
+	if len(line) > 0 && !h.chance(4) {
+		t := rapid.SampledFrom(line).Draw(h.t, "ticket")
+		v.Ticket, v.Lease, v.Claimer = place(t), t.Wait.Lease, cmp.Or(t.Wait.Peer, t.Key.Session)
+		if slices.Contains(h.client, t.Key.Session) {
+			v.Session = t.Key.Session
+		}
+	} else if h.chance(3) {
+		v.Session = h.anySession(h.client)
+	}
+	position, ok := h.naive.choose(pool, v.Ticket, &rules.InFlight{})
+	if !ok || h.chance(4) {
+		position = rapid.IntRange(0, historySlots).Draw(h.t, "position")
+	}
+	if e := claim(position, v); !h.stream.taken(rules.SlotKey(pool, position)) {
+		e.Key.Pool = pool
+		h.write(e)
+	}
+}
+
+func (h *history) renew() {
+	if e, ok := h.any(entry.Slot, func(e entry.Entry) bool { return e.Corrupt == nil && h.naive.verdictOf(e) == rules.Good }); ok {
+		e.Slot.Fence = cmp.Or(e.Slot.Fence, e.Revision)
+		h.write(entry.Entry{Key: e.Key, Slot: e.Slot})
+	}
+}
+
+// purge ends a lease, or takes a claim back. An enqueued ticket that was served is
+// taken out of the line, or spent, before that.
+func (h *history) purge() {
+	e, ok := h.any(entry.Slot, func(entry.Entry) bool { return true })
+	if !ok {
+		return
+	}
+	m := marker(e.Key)
+	if m.Author = uint64(h.fresh()); h.naive.verdictOf(e) == rules.Good && !h.chance(4) {
+		m.Ticket = e.Slot.Ticket
+		if t, ok := h.naive.ticketAt(e.Key.Pool, m.Ticket); ok && t.Wait.Enqueued() {
+			if t.Wait.Place, t.Wait.Spent = m.Ticket, true; h.chance(2) {
+				h.write(entry.Entry{Key: t.Key, Wait: t.Wait})
+			} else {
+				h.write(marker(t.Key))
+			}
+		}
+	}
+	h.write(m)
+}
+
+func (h *history) barrier() {
+	h.write(entry.Entry{Key: barrierKey(h.anySession(h.peers))})
+}

@@ -1,0 +1,137 @@
+package rules_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+func enqueued(n int, place uint64) entry.Entry {
+	e := ticket(ticketKey(poolID(1), sessionID(n), 0), leaseID(n), 1)
+	e.Wait.TTL, e.Wait.Place = entry.Span(10*time.Second), place
+	return e
+}
+
+// A view that loads the bucket sees a ticket that was written again behind the slot
+// that serves it, and their session last. The ticket has been served all the same.
+func TestLoadedTicketIsClaimed(t *testing.T) {
+	s, w := newStream(), rules.New()
+	for _, e := range []entry.Entry{
+		config(poolID(1), 2, 1), client(sessionID(1)), enqueued(1, 0),
+		claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: 3}), enqueued(1, 3), client(sessionID(1)),
+	} {
+		s.write(e)
+	}
+	for _, e := range s.log {
+		if s.last[e.Key].Revision == e.Revision {
+			w.Apply(&e, 0, s.instant())
+		}
+	}
+	p := w.Pool(poolID(1))
+	if k := p.Ticket(3); k.Stands() || k.Claim() != p.Slot(0) || len(p.Able()) != 0 {
+		t.Errorf("it stands: %v, claimed by %v, for %d there is a permit", k.Stands(), k.Claim(), len(p.Able()))
+	}
+}
+
+// A ticket whose claim was withdrawn does not stand while another slot names it.
+func TestTicketNamedTwice(t *testing.T) {
+	s, w, p := lent(t, 0)
+	feed(s, w, alive(sessionID(1)))
+	place := feed(s, w, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(1), 1))
+	feed(s, w, claim(0, entry.SlotValue{Lease: leaseID(1), Ticket: place}))
+	feed(s, w, claim(1, entry.SlotValue{Lease: leaseID(1), Ticket: place}))
+	if !p.Slot(1).Excluded() || p.Slot(0).Excluded() {
+		t.Error("the second claim for a ticket is not void, or the first one is")
+	}
+	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
+	if k := p.Ticket(place); k.Stands() || k.Claim() != p.Slot(1) || p.Waiting() != 0 {
+		t.Error("it stands")
+	}
+	if feed(s, w, marker(rules.SlotKey(p.ID, 1))); p.Waiting() != 1 {
+		t.Error("it does not stand again")
+	}
+}
+
+// What cannot be read, and what was served, stands in no line.
+func TestTicketOutOfLine(t *testing.T) {
+	s, w, p := lent(t, 0)
+	feed(s, w, client(sessionID(1)))
+	key := ticketKey(p.ID, sessionID(1), 0)
+	feed(s, w, corrupt(key))
+	if k := p.TicketAt(key); k == nil || k.Stands() || k.Claim() != nil {
+		t.Errorf("a corrupt ticket: %+v", k)
+	}
+	place := feed(s, w, enqueued(1, 0))
+	feed(s, w, claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: place}))
+	m := marker(rules.SlotKey(p.ID, 0))
+	m.Ticket = place
+	feed(s, w, m)
+	if k := p.TicketAt(key); k == nil || k.Stands() || !k.Served() || !k.Garbage() || p.Ticket(place) != nil {
+		t.Errorf("a ticket that was served: %+v", k)
+	}
+}
+
+// The purge of a slot names the ticket that its lease was for. A view that skips it
+// does not know whether that ticket stands; it settles that by a barrier.
+func TestSkippedPurge(t *testing.T) {
+	for name, skipped := range map[string]map[uint64]bool{
+		"nothing skipped": {}, "the purge skipped": {8: true}, "the claim and the purge skipped": {6: true, 8: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := newStream(), rules.New()
+			write := func(e entry.Entry) uint64 {
+				if written := s.write(e); !skipped[written.Revision] {
+					w.Apply(written, 0, s.instant())
+				}
+				return s.sequence
+			}
+			purge := marker(rules.SlotKey(poolID(1), 0))
+			write(config(poolID(1), 1, 1))
+			write(client(sessionID(1)))
+			write(client(sessionID(2)))
+			one, two := write(enqueued(1, 0)), write(enqueued(2, 0))
+			write(claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: one})) // 6
+			spent := enqueued(1, one)
+			spent.Wait.Spent = true
+			write(spent)
+			purge.Ticket = one
+			write(purge) // 8
+			last := write(claim(0, entry.SlotValue{Lease: leaseID(2), Session: sessionID(2), Ticket: two}))
+			write(entry.Entry{Key: barrierKey(sessionID(0))})
+			w.Reached(last, s.instant())
+			slot := w.Pool(poolID(1)).Slot(0)
+			if slot.Revision != last || !slot.Live() || slot.Verdict() == rules.Void || len(w.Pool(poolID(1)).Able()) != 0 {
+				t.Errorf("live %v, verdict %v, exact %v", slot.Live(), slot.Verdict(), w.Exact())
+			}
+		})
+	}
+}
+
+// A ticket that may have been served is no reason to pass over a free position.
+func TestDoubtfulTicketAndLowestFree(t *testing.T) {
+	s, w := newStream(), rules.New()
+	purge := marker(rules.SlotKey(poolID(1), 0))
+	purge.Ticket = 3
+	for i, e := range []entry.Entry{
+		config(poolID(1), 3, 1), alive(sessionID(1)), ticket(ticketKey(poolID(1), sessionID(1), 0), leaseID(1), 1),
+		claim(0, entry.SlotValue{Lease: leaseID(1), Ticket: 3}), purge, // skipped
+		claim(0, entry.SlotValue{Lease: leaseID(2)}), {Key: barrierKey(sessionID(1))},
+	} {
+		if written := s.write(e); i != 3 && i != 4 {
+			w.Apply(written, 0, s.instant())
+		}
+	}
+	w.Reached(s.sequence, s.instant())
+	feed(s, w, claim(2, entry.SlotValue{Lease: leaseID(3)}))
+	if got := w.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Lost {
+		t.Errorf("judged %d; it is void to a view that saw the ticket served", got)
+	}
+	s.now += time.Second // its peer has not taken it out of the line: it stands
+	feed(s, w, marker(rules.SlotKey(poolID(1), 2)))
+	feed(s, w, claim(2, entry.SlotValue{Lease: leaseID(3)}))
+	if got := w.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Good {
+		t.Errorf("judged %d", got)
+	}
+}

@@ -1,0 +1,77 @@
+package rules
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// A view's memory never shrank: it kept 320 bytes for every slot that was ever used,
+// and every pool.
+func TestFault15ViewForgetsWhatIsGone(t *testing.T) {
+	const pools, slots = 100, 1000
+	w, now := New(), Instant(time.Hour)
+	at := time.Unix(1_790_000_000, 0)
+	apply := func(key entry.Key, change func(e *entry.Entry)) {
+		e := entry.Entry{Key: key, Revision: w.Revision + 1, Time: at}
+		e.Previous, _ = w.Stands(key)
+		change(&e)
+		w.Apply(&e, 0, now)
+		w.Touched()
+	}
+	before := inUse()
+	for n := range pools {
+		pool := entry.Hash{byte(n), byte(n >> 8), 1}
+		apply(entry.Key{Kind: entry.Config, Pool: pool}, func(e *entry.Entry) {
+			e.Config = entry.ConfigValue{Count: slots, Generation: uint64(n + 1)}
+		})
+		for i := range slots {
+			apply(SlotKey(pool, i), func(e *entry.Entry) {
+				e.TTL = time.Minute + Guard
+				e.Slot = entry.SlotValue{Lease: entry.Hash{byte(i), byte(i >> 8), 2}, Generation: uint64(n + 1), TTL: entry.Span(time.Minute)}
+			})
+		}
+		for i := range slots {
+			apply(SlotKey(pool, i), func(e *entry.Entry) { e.Marker, e.TTL = true, time.Minute+Guard+expiryLate })
+		}
+	}
+	if kept := keptSlots(w); kept != pools*slots {
+		t.Fatalf("%d slots are known", kept)
+	}
+	used := inUse() - before
+	now = now.Add(time.Minute + Guard + 2*expiryLate)
+	w.Forget(now)
+	if kept := keptSlots(w); kept != 0 {
+		t.Errorf("%d slots are still known", kept)
+	}
+	if left := inUse() - before; left > used/20 {
+		t.Errorf("%d bytes are left of %d", left, used)
+	}
+	for n := range pools {
+		apply(entry.Key{Kind: entry.Config, Pool: entry.Hash{byte(n), byte(n >> 8), 1}}, func(e *entry.Entry) { e.Marker, e.TTL = true, MarkerTTL })
+	}
+	w.Forget(now.Add(MarkerTTL + 2*expiryLate))
+	if kept := w.Pools(); kept != 0 {
+		t.Errorf("%d pools are still known", kept)
+	}
+	runtime.KeepAlive(w)
+}
+
+// keptSlots is how many slots the view has memory for.
+func keptSlots(w *World) (n int) {
+	for _, p := range w.pools {
+		n += len(p.slots)
+	}
+	return n
+}
+
+// inUse is how many bytes are in use.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

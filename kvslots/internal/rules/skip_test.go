@@ -1,0 +1,87 @@
+package rules_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// lagging is a view that is behind. With history 1 it never gets to see what was
+// overwritten before it came to it.
+type lagging struct {
+	world   *rules.World
+	at      int                      // how much of the log it has passed
+	sent    uint64                   // where it stood when its barrier was sent
+	barrier uint64                   // the barrier's revision; 0: none is under way
+	claims  map[uint64]*rules.Slot   // claims that are not judged yet
+	verdict map[uint64]rules.Verdict // of claims, by revision
+}
+
+func newLagging() *lagging {
+	return &lagging{world: rules.New(), claims: map[uint64]*rules.Slot{}, verdict: map[uint64]rules.Verdict{}}
+}
+
+// advance shows the view the next entry that is still in the bucket.
+func (l *lagging) advance(s *stream) {
+	for l.at < len(s.log) {
+		e := &s.log[l.at]
+		if l.at++; s.last[e.Key].Revision != e.Revision {
+			continue
+		}
+		l.world.Apply(e, 0, s.instant())
+		if e.Key.Kind == entry.Slot && !e.Marker && e.Corrupt == nil && e.Slot.Fence == 0 {
+			l.claims[e.Revision] = l.world.Pool(e.Key.Pool).Slot(e.Key.N)
+		}
+		if l.barrier != 0 && l.world.Revision >= l.barrier {
+			l.world.Reached(l.sent, s.instant())
+			l.barrier = 0
+		}
+		break
+	}
+	for revision, slot := range l.claims {
+		if slot.Revision != revision {
+			delete(l.claims, revision)
+		} else if v := slot.Verdict(); v != rules.Open {
+			l.verdict[revision] = v
+			delete(l.claims, revision)
+		}
+	}
+}
+
+// TestSkippingView holds that a view which skips entries never judges a claim good
+// that is void to a view which sees all, nor the other way round. What it cannot
+// know stays open, or is lost.
+func TestSkippingView(t *testing.T) {
+	judged := map[rules.Verdict]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory(t)
+		l := newLagging()
+		steps := append(h.writes(), step{"advance", 30, func() { l.advance(h.stream) }}, step{"send a barrier", 3, func() {
+			if l.barrier == 0 {
+				l.sent = l.world.Revision
+				h.write(entry.Entry{Key: barrierKey(sessionID(0))})
+				l.barrier = h.stream.sequence
+			}
+		}})
+		for range rapid.IntRange(20, 100).Draw(t, "steps") {
+			h.oneOf(steps)
+		}
+		for l.at < len(h.stream.log) {
+			l.advance(h.stream)
+		}
+		for revision, v := range l.verdict {
+			judged[v]++
+			if want := h.naive.verdict[revision]; v != want && v != rules.Lost {
+				t.Fatalf("the claim at %d is judged %d, to a view that sees all it is %d", revision, v, want)
+			}
+		}
+	})
+	for _, v := range []rules.Verdict{rules.Good, rules.Void, rules.Lost} {
+		if judged[v] == 0 {
+			t.Errorf("no claim was judged %d: %v", v, judged)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package rules
+
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
+// A named pool is an ordinary pool whose configuration is written by its first
+// user. It is in use while a slot of it is live or a ticket stands. One that has
+// not been used for a while is closed: see package peer.
+
+// InUseOrWaited reports whether a slot is live or a ticket stands.
+func (p *Pool) InUseOrWaited() bool { return p.live.len() > 0 || p.WaitingUpTo(1) > 0 }
+
+// settleUse notes whether a named pool is in use, and since when it has not been.
+func (w *World) settleUse(p *Pool, now Instant) {
+	named := p.Terms().Named()
+	used := named && p.InUseOrWaited()
+	if used != p.used {
+		if p.used = used; used {
+			w.named++
+		} else {
+			w.named--
+		}
+	}
+	w.closing.put(p, named && p.config.Count == 0)
+	switch {
+	case used || !named || p.config.Count == 0:
+		w.idles.drop(&p.idle)
+	case p.idle.index == 0:
+		w.idles.set(&p.idle, now)
+	}
+}
+
+// Closings are the named pools that are being closed. The slice is good until the
+// next change of the world.
+func (w *World) Closings() []*Pool { return w.closing.list }
+
+// Named is the number of named pools that are in use.
+func (w *World) Named() int { return w.named }
+
+// IdleSince is since when a named pool has not been used; ok is false while it
+// is, and for another pool.
+func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idle.at, p.idle.index != 0 }
+
+// IdleNames is the number of named pools that are registered and not used.
+func (w *World) IdleNames() int { return len(w.idles) }
+
+// Idlest is the named pool that has not been used for longest, or nil.
+func (w *World) Idlest() *Pool {
+	if len(w.idles) == 0 {
+		return nil
+	}
+	return w.idles[0].of.(*Pool)
+}
+
+// Defer puts off an idle pool: it counts as used until at.
+func (w *World) Defer(p *Pool, at Instant) {
+	if p.idle.index != 0 {
+		w.idles.set(&p.idle, at)
+	}
+}
+
+// Other reports whether the pool is registered under other terms.
+func (p *Pool) Other(terms entry.Terms) bool { return p.Registered() && p.Terms() != terms }

@@ -1,0 +1,255 @@
+package stream_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
+)
+
+// tooSlow is how long after the first write with a TTL the real server may begin
+// to expire something; the shortest TTL is a second.
+const tooSlow = 900 * time.Millisecond
+
+// pair is the model and a real stream that are told the same.
+type pair struct {
+	t         *testing.T
+	random    *rand.Rand
+	model     *stream.Stream
+	real      *realStream
+	now       time.Time // the model's
+	keys      []string
+	watch     *realWatch
+	modelSeen []stream.Stored // by a consumer that never lags
+	modelEye  *stream.Consumer
+
+	mortalSince time.Time // the first write with a TTL after the last settling
+	abandoned   bool      // the machine was too slow to compare
+
+	saved  uint64 // the last sequence when the server's directory was copied
+	purged bool   // since then
+
+	// The server expires in bunches, in another order than the model: what it
+	// calls a sequence, the model may call another one of the same bunch.
+	toModel map[uint64]uint64
+	bunches []bunch
+}
+
+// bunch is the sequences of the server's own markers of one settling.
+type bunch struct{ first, last uint64 }
+
+func newPair(t *testing.T, real *realStream, random *rand.Rand, first uint64, markerTTL time.Duration) *pair {
+	t.Helper()
+	p := &pair{t: t, random: random, real: real, now: time.Now(), toModel: map[uint64]uint64{}}
+	p.model = stream.New(stream.Options{FirstSequence: first, MarkerTTL: markerTTL, Traps: stream.Plain()}, nil, p.now)
+	p.modelEye = p.model.Consumer(0)
+	p.watch = startWatch(t, real, first)
+	for n := range 6 {
+		p.keys = append(p.keys, fmt.Sprintf("k.%d", n))
+	}
+	return p
+}
+
+// slow reports whether the real server may have expired something by now.
+func (p *pair) slow() bool {
+	return !p.mortalSince.IsZero() && time.Since(p.mortalSince) > tooSlow
+}
+
+// same compares; a difference on a machine that was too slow says nothing.
+func (p *pair) same(what, real, model string) bool {
+	p.t.Helper()
+	if p.slow() {
+		p.abandoned = true
+	} else if real != model {
+		p.t.Errorf("%s: %s:\nserver: %s\nmodel:  %s", p.real.name, what, real, model)
+	}
+	return real == model && !p.abandoned
+}
+
+// publish tells both. Expectations are the model's sequences, and come in the
+// server's own to the server.
+func (p *pair) publish(m stream.Message) bool {
+	p.t.Helper()
+	if m.Header.TTL != "" && p.mortalSince.IsZero() {
+		p.mortalSince = time.Now()
+	}
+	theirs := m
+	theirs.Header.Expected = p.toReal(m.Header.Expected)
+	real := p.real.publish(theirs)
+	if m.Header.Expected != nil && real.Sequence != 0 {
+		// What is stored differs where the expectations do.
+		theirs.Header.Expected = m.Header.Expected
+	}
+	p.now = p.now.Add(time.Millisecond)
+	model := p.model.Publish(m, p.now)
+	p.see()
+	return p.same("ack of "+fmt.Sprint(m.Key, headersOf(m.Header)), p.ackText(p.translateAck(real)), p.ackText(model))
+}
+
+func (p *pair) ackText(a stream.Ack) string { return fmt.Sprintf("%+v", a) }
+
+func (p *pair) translateAck(a stream.Ack) stream.Ack {
+	if model, ok := p.toModel[a.Revision]; ok {
+		a.Description = fmt.Sprintf("wrong last sequence: %d", model)
+		a.Revision = model
+	}
+	return a
+}
+
+func (p *pair) toReal(model *uint64) *uint64 {
+	if model == nil {
+		return nil
+	}
+	for r, m := range p.toModel {
+		if m == *model {
+			return &r
+		}
+	}
+	return model
+}
+
+func (p *pair) toModelNumber(real *uint64) *uint64 {
+	if real == nil {
+		return nil
+	}
+	if m, ok := p.toModel[*real]; ok {
+		return &m
+	}
+	return real
+}
+
+// translated is the server's messages in the model's sequences.
+func (p *pair) translated(all []stream.Stored) []stream.Stored {
+	if !slices.IsSortedFunc(all, func(a, b stream.Stored) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
+		p.t.Errorf("not in the order of the sequences:\n%s", describeAll(all))
+	}
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Sequence = *p.toModelNumber(&all[i].Sequence)
+		all[i].Header.Expected = p.toModelNumber(all[i].Header.Expected)
+	}
+	slices.SortFunc(all, func(a, b stream.Stored) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return all
+}
+
+// clear moves a sequence out of a bunch: to begin within one means another thing
+// to each side.
+func (p *pair) clear(from uint64) uint64 {
+	for _, b := range p.bunches {
+		if from >= b.first && from <= b.last {
+			return b.first
+		}
+	}
+	return from
+}
+
+func (p *pair) compareGet(from uint64, limit int) bool {
+	p.t.Helper()
+	if from = p.clear(from); len(p.bunches) > 0 {
+		limit = 10_000 // the end must not be within a bunch, either
+	}
+	model := p.model.DirectGet(from, limit, 0)
+	return p.same(fmt.Sprintf("direct get of %d from %d", limit, from), describeAll(p.translated(p.real.directGet(from, limit))), describeAll(model))
+}
+
+func (p *pair) compareConsumer(from uint64) bool {
+	p.t.Helper()
+	from = p.clear(from)
+	var model []stream.Stored
+	for c := p.model.Consumer(from); ; {
+		m, ok := c.Next()
+		if !ok {
+			break
+		}
+		if model = append(model, m); int(c.Delivered()) != len(model) {
+			p.t.Errorf("the model's consumer sequence %d came as number %d", c.Delivered(), len(model))
+		}
+	}
+	return p.same(fmt.Sprintf("consumer from %d", from), describeAll(p.translated(p.real.consume(from))), describeAll(model))
+}
+
+func (p *pair) compareInfo() bool {
+	p.t.Helper()
+	real, model := p.real.info(), p.model.Info()
+	real.First = *p.toModelNumber(&real.First)
+	if len(p.bunches) > 0 && p.clear(real.First) != real.First {
+		return true // the first of a bunch may have another name
+	}
+	return p.same("info", fmt.Sprint(real.First, real.Last), fmt.Sprint(model.First, model.Last))
+}
+
+// see drains the model's consumer.
+func (p *pair) see() {
+	for {
+		m, ok := p.modelEye.Next()
+		if !ok {
+			return
+		}
+		p.modelSeen = append(p.modelSeen, m)
+	}
+}
+
+// settle lets everything expire that is going to within d, on both.
+func (p *pair) settle(d time.Duration) {
+	p.t.Helper()
+	before := p.model.Info().Last
+	until := p.now.Add(d)
+	for {
+		at := p.model.NextExpiry()
+		if at.IsZero() || at.After(until) {
+			break
+		}
+		p.model.Advance(at)
+		p.see()
+	}
+	p.model.Advance(until)
+	p.now, p.mortalSince = until, time.Time{}
+	info := p.model.Info()
+	eventually(p.t, p.real.name+" to expire what the model does", func() bool {
+		return p.real.info().Last >= info.Last && len(p.real.all()) <= p.model.Len() && len(p.watch.after(before)) >= int(info.Last-before)
+	}, func() string {
+		return fmt.Sprintf("server:\n%s\nmodel:\n%s\n", describeAll(p.real.all()), describeAll(p.model.All()))
+	})
+	p.matchMarkers(before, info.Last)
+}
+
+// matchMarkers finds out which of the server's own markers of a settling is
+// which of the model's.
+func (p *pair) matchMarkers(before, last uint64) {
+	p.t.Helper()
+	ours := map[string]uint64{}
+	for _, m := range p.modelSeen {
+		if m.Sequence > before {
+			ours[m.Key] = m.Sequence
+		}
+	}
+	theirs := p.watch.after(before)
+	for _, m := range theirs {
+		p.toModel[m.Sequence] = ours[m.Key]
+	}
+	if last > before {
+		p.bunches = append(p.bunches, bunch{before + 1, last})
+	}
+	if len(theirs) != len(ours) || p.real.info().Last != last {
+		p.t.Errorf("the server wrote %d markers, up to %d, the model %d, up to %d", len(theirs), p.real.info().Last, len(ours), last)
+	}
+}
+
+// compareWatch holds what the server's watch delivered against the model's, which
+// never lags: only what was overwritten may be missing.
+func (p *pair) compareWatch() {
+	p.t.Helper()
+	model := map[string]bool{}
+	for _, m := range p.modelSeen {
+		model[describe(m)] = true
+	}
+	for _, m := range p.translated(p.watch.after(0)) {
+		if !model[describe(m)] {
+			p.t.Errorf("the server delivered what the model did not: %s", describe(m))
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package stream_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
+)
+
+// realWatch is a consumer of a real server that runs for as long as the test.
+type realWatch struct {
+	mu    sync.Mutex
+	found []stream.Stored
+}
+
+func startWatch(t testing.TB, r *realStream, from uint64) *realWatch {
+	t.Helper()
+	w := &realWatch{}
+	inbox := r.nc.NewInbox()
+	if _, err := r.nc.Subscribe(inbox, func(m *nats.Msg) {
+		stored, n := r.delivery(m)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.found = append(w.found, stored); int(n) != len(w.found) {
+			t.Errorf("consumer sequence %d came as number %d", n, len(w.found))
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.consumer(from, inbox)
+	return w
+}
+
+// after is what was delivered so far of the messages behind a sequence.
+func (w *realWatch) after(sequence uint64) (found []stream.Stored) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.found {
+		if m.Sequence > sequence {
+			found = append(found, m)
+		}
+	}
+	return found
+}

@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// ownedDialect is the namespace of the locks that no session holds.
+const ownedDialect = "owned"
+
+// owner takes locks that no session holds.
+type owner struct {
+	user
+	pool entry.Hash
+}
+
+func (o *owner) step() {
+	if o.s.ending {
+		o.finished()
+		return
+	}
+	name := fmt.Sprintf("lock %d", o.rng.IntN(o.s.plan.Clients.Owneds))
+	o.pool = nameID(ownedDialect, name)
+	switch n := o.rng.IntN(100); {
+	case n < 10:
+		o.ask(peer.InspectOwned{Pool: o.pool}, func(*call) { o.think(o.step) })
+		return
+	case n < 15:
+		o.release(peer.ReleaseOwned{Pool: o.pool, Owner: "nobody", Force: o.chance(0.3)})
+		return
+	}
+	r := peer.Acquire{
+		Resource: peer.Resource{Pool: o.pool, Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
+		Lease:    o.s.hash(), Nonce: o.s.hash(), Owner: o.name, TTL: o.ttl(), Wait: o.wait(),
+	}
+	o.askImpatiently(r, errHungUp, func(c *call) {
+		if c.answer.Err != nil {
+			o.think(o.step)
+			return
+		}
+		o.use()
+	})
+}
+
+// use is while the lock is held.
+func (o *owner) use() {
+	o.think(func() {
+		switch n := o.rng.IntN(100); {
+		case n < 15 && !o.s.ending:
+			o.think(o.step) // it lets the lease expire
+		case n < 35 && !o.s.ending:
+			o.ask(peer.InspectOwned{Pool: o.pool}, func(*call) { o.use() })
+		default:
+			o.release(peer.ReleaseOwned{Pool: o.pool, Owner: o.name})
+		}
+	})
+}
+
+// release releases the lock, twice at times.
+func (o *owner) release(r peer.ReleaseOwned) {
+	o.askUntil(r, func(*call) {
+		if o.chance(0.3) {
+			o.askUntil(r, func(*call) { o.think(o.step) })
+			return
+		}
+		o.think(o.step)
+	})
+}

@@ -1,0 +1,333 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// A lock that no session held was limit_mismatch for 19 of 20 s, after a peer had
+// died between a claim that was void and its withdrawal.
+func TestFault14VoidClaimOfDeadPeer(t *testing.T) {
+	for _, age := range []time.Duration{0, 20 * time.Millisecond, 3 * time.Second} {
+		for _, known := range []bool{false, true} {
+			s := newScript(t, 2)
+			on, other := named("name", 1, true), named("name", 5, false)
+			session := s.newSession(0, time.Hour)
+			expected := uint64(0)
+			if known { // the name is open, and not in use
+				g := s.must(0, s.acquire(on, session, time.Minute, 0)).Grant
+				s.must(0, letGo(on, session, g))
+				at, _ := s.server.stream.Get(rules.SlotKey(on.Pool, 0).String())
+				expected = at.Sequence
+			}
+			s.writeVoidClaim(other, expected)
+			s.pass(age)
+			began := s.now
+			if a := s.do(1, s.acquire(on, session, time.Minute, 0)); a.Err != nil {
+				t.Fatalf("age %v, known %t: %v\n%s", age, known, a.Err, s.events())
+			}
+			if took := s.now.Sub(began); took > 1500*time.Millisecond {
+				t.Errorf("age %v, known %t: granted after %v", age, known, took)
+			}
+		}
+	}
+}
+
+// writeVoidClaim writes a claim of a generation that was never in force, by a peer
+// that is no more.
+func (s *script) writeVoidClaim(on peer.Resource, expected uint64) {
+	s.t.Helper()
+	value := entry.SlotValue{
+		Lease: s.hash(), Claimer: s.hash(), Session: s.hash(), Nonce: s.hash(), Generation: 4711, TTL: entry.Span(20 * time.Second),
+	}
+	m := entry.NewMessage(rules.SlotKey(on.Pool, 0), value, expected, 20*time.Second+rules.Guard)
+	if a, _ := s.server.publish(&peer.Write{Message: m}); a.Outcome != peer.Written {
+		s.t.Fatalf("the void claim: %+v", a)
+	}
+}
+
+// /ready was 200 for 25 s without a quorum, while every request was refused as
+// unavailable.
+func TestFault10ReadyWithoutQuorum(t *testing.T) {
+	s := newScript(t, 2, replicated)
+	s.pass(10 * time.Second)
+	over := s.fault()
+	s.server.stream.BeginGap(s.server.wall())
+	s.server.silent()
+	for i := range s.nodes {
+		s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(i) != nil })
+	}
+	s.pass(20 * time.Second)
+	for i := range s.nodes {
+		if s.status(i) == nil {
+			t.Error("a peer is ready while there is no leader")
+		}
+	}
+	s.server.stream.EndGap(s.server.wall())
+	s.server.back()
+	for i := range s.nodes {
+		s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(i) == nil })
+	}
+	over()
+	s.lendsAfresh()
+}
+
+// A view that lagged more and more was never noticed: /ready stayed 200.
+func TestFault10ReadyBehindTheStream(t *testing.T) {
+	s := newScript(t, 2)
+	over := s.fault()
+	watch := s.nodes[0].watch
+	number := watch.number
+	watch.polling = true // it delivers nothing, and is not silent
+	s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(0) != nil })
+	s.until("the peer has asked for another watch", 5*time.Second, func() bool { return watch.number != number })
+	watch.polling = false
+	watch.wake()
+	s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(0) == nil })
+	over()
+	s.lendsAfresh()
+}
+
+// With acknowledgements that took 600 ms every inspection and every refusal was
+// refused as unavailable, for good: each barrier was given up and sent again before
+// its answer came.
+func TestFault11SlowAcknowledgements(t *testing.T) {
+	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
+		s := newScript(t, 2, change)
+		s.plan.Net.Ack = 600 * time.Millisecond
+		s.calm.settle = 8*time.Second + 6*s.slowest()
+		pool := s.newPool(1)
+		for i := range s.nodes {
+			b := s.borrow(pool, time.Minute, 0)
+			s.must(i, b)
+			s.want(i, s.borrow(pool, time.Minute, 0), peer.ErrNoSlot)
+			if state := s.must(i, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 1, InUse: 1}) {
+				t.Errorf("state %+v", state)
+			}
+			s.want(i, peer.Inspect{Pool: s.hash()}, peer.ErrNoPool)
+			s.want(i, peer.Ping{Session: s.hash()}, peer.ErrSessionGone)
+			if a := s.must(i, giveBack(b)); !a.Returned {
+				t.Error("not returned")
+			}
+			if a := s.must(i, giveBack(b)); a.Returned {
+				t.Error("returned twice")
+			}
+		}
+	}
+}
+
+// A borrow that would not wait was answered after up to 2.35 s in a busy pool:
+// there was always some purge in flight, which held up all refusals.
+func TestFault16RefusedAtOnceInBusyPool(t *testing.T) {
+	// Claims of several peers collide, and their pool pauses after each.
+	for peers, bound := range map[int]time.Duration{1: 200 * time.Millisecond, 3: 700 * time.Millisecond} {
+		t.Run(fmt.Sprint(peers), func(t *testing.T) { busyPool(t, peers, 60, bound) })
+	}
+}
+
+// busyPool has workers borrow and return without a pause.
+func busyPool(t *testing.T, peers, workers int, bound time.Duration) {
+	s := newScript(t, peers, func(p *Plan) {
+		p.Net.Uplink, p.Net.Ack = 4*time.Millisecond, 4*time.Millisecond
+	})
+	s.loaded()
+	pool := s.newPool(10)
+	var worst time.Duration
+	refused, granted := 0, 0
+	for i := range workers {
+		var work func()
+		work = func() {
+			b := s.borrow(pool, time.Minute, 0)
+			s.schedule(s.upTo(10*time.Millisecond), i%peers, b, func(c *call) {
+				worst = max(worst, c.end.Sub(c.start))
+				switch {
+				case c.answer.Err == nil:
+					granted++
+					s.schedule(0, i%peers, giveBack(b), func(*call) { work() })
+				case isAny(c.answer.Err, peer.ErrNoSlot):
+					refused++
+					work()
+				default:
+					s.fail("fault 16", "%v", c.answer.Err)
+				}
+			})
+		}
+		work()
+	}
+	s.pass(2 * time.Second)
+	if granted < 200 || refused < 500 {
+		t.Errorf("only %d borrows were granted, %d refused", granted, refused)
+	}
+	if worst > bound {
+		t.Errorf("an answer came after %v", worst)
+	}
+	t.Logf("%d granted, %d refused, the last after %v", granted, refused, worst)
+}
+
+// A semaphore's line stood still for 0.3 to 1 s with slots free, on three gateways
+// when half of the sessions enqueued and waited; and tries with a timeout of 0 hung
+// with it.
+func TestFault19LineStandsStill(t *testing.T) {
+	length := 15 * time.Second
+	if os.Getenv("KVSLOTS_SOAK") != "" {
+		length = 10 * time.Minute
+	}
+	s := newScript(t, 3, func(p *Plan) {
+		p.Net.Watch, p.Net.Spikes = time.Millisecond, 0.002
+		p.Clients.Wait = time.Minute
+	})
+	s.loaded()
+	l := &lineLoad{script: s, on: named("semaphore", 3, false)}
+	for i := range 30 {
+		session := s.newSession(i%3, time.Hour)
+		if i%2 == 0 {
+			l.enqueues(session, i)
+		} else {
+			l.acquires(session, i)
+		}
+	}
+	tries := s.newSession(0, time.Hour)
+	l.tries(tries)
+	l.watch()
+	s.pass(length)
+	if l.granted < int(length/time.Second)*20 {
+		t.Errorf("only %d were granted", l.granted)
+	}
+	if l.worst > 100*time.Millisecond {
+		t.Errorf("the line stood still for %v", l.worst)
+	}
+	if l.slowest > 400*time.Millisecond {
+		t.Errorf("a try with timeout 0 was answered after %v", l.slowest)
+	}
+	t.Logf("%d granted, the longest stall %v, the slowest of the tries %v", l.granted, l.worst, l.slowest)
+}
+
+// lineLoad is the load of fault 19.
+type lineLoad struct {
+	*script
+	on             peer.Resource
+	granted        int
+	since          Instant // since when a slot is free that a session waits for; 0: none is
+	worst, slowest time.Duration
+}
+
+// hold holds a slot for a while, and goes on.
+func (l *lineLoad) hold(c *call, session entry.Hash, next func()) {
+	if c.answer.Err != nil {
+		l.fail("fault 19", "call %d: %v", c.id, c.answer.Err)
+		return
+	}
+	l.granted++
+	l.schedule(l.upTo(40*time.Millisecond), c.node.number, letGo(l.on, session, c.answer.Grant), func(*call) { next() })
+}
+
+func (l *lineLoad) acquires(session entry.Hash, i int) {
+	i++
+	l.schedule(l.upTo(50*time.Millisecond), i%3, l.acquire(l.on, session, time.Minute, time.Minute), func(c *call) {
+		l.hold(c, session, func() { l.acquires(session, i) })
+	})
+}
+
+func (l *lineLoad) enqueues(session entry.Hash, i int) {
+	i++
+	next := func() { l.enqueues(session, i) }
+	l.schedule(l.upTo(50*time.Millisecond), i%3, l.enqueue(l.on, session, time.Minute), func(c *call) {
+		if !c.answer.Queued {
+			l.hold(c, session, next)
+			return
+		}
+		l.schedule(l.upTo(20*time.Millisecond), (i+1)%3, await(l.on, session, time.Minute), func(c *call) { l.hold(c, session, next) })
+	})
+}
+
+func (l *lineLoad) tries(session entry.Hash) {
+	l.schedule(20*time.Millisecond, l.rng.IntN(3), l.acquire(l.on, session, time.Minute, 0), func(c *call) {
+		l.slowest = max(l.slowest, c.end.Sub(c.start))
+		if isAny(c.answer.Err, peer.ErrNoSlot) {
+			l.tries(session)
+			return
+		}
+		l.hold(c, session, func() { l.tries(session) })
+	})
+}
+
+// watch looks every millisecond whether a slot is free while a ticket stands.
+func (l *lineLoad) watch() {
+	p := l.server.truth.pool(l.on.Pool)
+	waits := 0
+	for _, ticket := range p.tickets {
+		if !ticket.served {
+			waits++
+		}
+	}
+	if waits == 0 || len(p.slots) >= p.count() {
+		l.since = 0
+	} else if l.since == 0 {
+		l.since = l.now
+	} else {
+		l.worst = max(l.worst, l.now.Sub(l.since))
+	}
+	l.after(time.Millisecond, l.watch)
+}
+
+// One lost write blocked its pool at that gateway for 5 s.
+func TestFault21LostWriteBlocksPool(t *testing.T) {
+	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
+		s := newScript(t, 1, change)
+		pool := s.newPool(3)
+		over := s.fault()
+		s.plan.Net.LoseWrite = 1
+		lost := s.begin(0, s.borrow(pool, time.Minute, 0))
+		s.pass(200 * time.Millisecond)
+		s.plan.Net.LoseWrite = 0
+		began := s.now
+		for i := range 2 {
+			s.must(0, s.borrow(pool, time.Minute, 0))
+			if took := s.now.Sub(began); took > 600*time.Millisecond {
+				t.Errorf("borrow %d was granted after %v", i, took)
+			}
+		}
+		s.answer(lost)
+		over()
+	}
+}
+
+// After an outage every gateway lent again only after more than 2 s, for it waited
+// for a silence, for its writes' time to be over, or for a watch that could not be
+// created.
+func TestFault21LendsAfterOutage(t *testing.T) {
+	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
+		for _, outage := range []time.Duration{50 * time.Millisecond, 2 * time.Second, 8 * time.Second} {
+			s := newScript(t, 3, change)
+			pool := s.newPool(3)
+			over := s.fault()
+			v := s.server
+			v.down = true
+			v.stream.BeginGap(v.wall())
+			for _, n := range s.nodes {
+				n.link.cut(false)
+			}
+			s.pass(outage)
+			v.stream.LoseConsumers() // they were in memory
+			v.stream.EndGap(v.wall())
+			v.down = false
+			v.changed()
+			began := s.now
+			for i, n := range s.nodes {
+				n.link.join()
+				s.must(i, s.borrow(pool, time.Minute, time.Second))
+				if took := s.now.Sub(began); took > time.Second {
+					t.Errorf("after %v: peer %d lends again after %v", outage, i, took)
+				}
+				began = s.now
+			}
+			over()
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// schedule asks for something at a time after now.
+func (s *script) schedule(at time.Duration, node int, r peer.Request, then func(*call)) {
+	s.after(at, func() { s.ask("test", s.nodes[node], r, then) })
+}
+
+// A session ended though every ping had been answered 204: 25 of 400 on three
+// gateways without any fault. Each gateway refreshed what it had seen itself, and
+// the refresh with the older use went last.
+func TestFault17PingedSessionEnds(t *testing.T) {
+	pings := []struct {
+		at   time.Duration
+		node int
+	}{{100, 0}, {200, 1}, {300, 2}, {1000, 0}, {1400, 0}, {1800, 0}, {2200, 0}, {2600, 0}, {3500, 1}, {4400, 2}, {5300, 0}}
+	for seed := range 40 {
+		s := newScript(t, 3, seeded(seed), func(p *Plan) {
+			p.Net.Lag = time.Duration(seed) * 5 * time.Millisecond
+			p.Net.Spikes = 0.02
+			p.Net.Watch = time.Duration(1+seed%7) * time.Millisecond
+		})
+		session := s.newSession(seed%3, time.Second)
+		answered := 0
+		for _, ping := range pings {
+			s.schedule(ping.at*time.Millisecond, ping.node, peer.Ping{Session: session}, func(c *call) {
+				if answered++; c.answer.Err != nil {
+					t.Errorf("seed %d: the ping at %v: %v\n%s", seed, ping.at*time.Millisecond, c.answer.Err, s.events())
+				}
+			})
+		}
+		s.until("all pings are answered", 10*time.Second, func() bool { return answered == len(pings) })
+		s.must(1, peer.EndSession{Session: session})
+	}
+}
+
+// One lost refresh ended a session with a short idle timeout, so that three
+// sessions held a semaphore of two: a gateway's uplink was lost for 0.3 s.
+func TestFault18LostRefreshEndsSession(t *testing.T) {
+	for at := time.Duration(0); at < time.Second; at += 25 * time.Millisecond {
+		s := newScript(t, 2)
+		on := named("semaphore", 2, false)
+		sessions := []entry.Hash{s.newSession(0, time.Second), s.newSession(0, time.Second)}
+		var grants []peer.Grant
+		for _, session := range sessions {
+			grants = append(grants, s.must(0, s.acquire(on, session, time.Minute, 0)).Grant)
+			s.keepPinging(session, 400*time.Millisecond)
+		}
+		over := s.fault()
+		s.after(2*time.Second+at, func() { s.plan.Net.LoseWrite = 1 })
+		s.after(2*time.Second+at+300*time.Millisecond, func() { s.plan.Net.LoseWrite = 0 })
+		s.pass(2*time.Second + at + 310*time.Millisecond)
+		over()
+		rival := s.newSession(1, time.Minute)
+		for range 20 {
+			s.want(1, s.acquire(on, rival, time.Minute, 0), peer.ErrNoSlot)
+			s.pass(100 * time.Millisecond)
+		}
+		for i, session := range sessions {
+			if a := s.must(1, letGo(on, session, grants[i])); !a.Returned {
+				t.Fatalf("uplink lost at %v: the lease was not held any more\n%s", at, s.events())
+			}
+		}
+	}
+}
+
+// keepPinging pings a session at peer 0, for as long as the run lasts.
+func (s *script) keepPinging(session entry.Hash, every time.Duration) {
+	s.schedule(every, 0, peer.Ping{Session: session}, func(c *call) {
+		if isAny(c.answer.Err, peer.ErrSessionGone) {
+			s.fail("fault 18", "a pinged session has ended")
+		}
+	})
+	s.after(every, func() { s.keepPinging(session, every) })
+}
+
+// An acknowledged "queued" was purged by another gateway, and the session was told
+// not_enqueued: it had enqueued at A first, whose uplink stalled (502), and then at
+// B. When A's uplink returned, A undid what it took for its own.
+func TestFault5QueuedIsPurgedElsewhere(t *testing.T) {
+	for _, stall := range []time.Duration{2 * time.Second, 5*time.Second + 20*time.Millisecond, 6 * time.Second, 9 * time.Second} {
+		for _, pause := range []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second} {
+			s := newScript(t, 2, seeded(int(stall+pause)))
+			on := named("lock", 1, true)
+			holder, session := s.newSession(1, time.Hour), s.newSession(1, time.Hour)
+			held := s.must(1, s.acquire(on, holder, 5*time.Minute, 0)).Grant
+			s.pass(time.Second)
+
+			over := s.fault()
+			r := s.enqueue(on, session, 5*time.Minute)
+			asked := s.begin(0, r) // its barrier is on its way
+			s.nodes[0].link.stalled = s.now.Add(stall)
+			first := s.answer(asked)
+			s.pass(pause)
+			second := s.do(1, r)
+			if !(first.Err == nil && first.Queued || isAny(first.Err, peer.ErrUnavailable)) {
+				t.Fatalf("at the first gateway: %s", describeAnswer(&first))
+			}
+			if !(second.Err == nil && second.Queued || isAny(second.Err, peer.ErrAlreadyEnqueued)) {
+				t.Fatalf("at the second gateway: %s", describeAnswer(&second))
+			}
+			s.pass(stall + time.Second)
+			over()
+
+			waits := s.begin(1, await(on, session, 5*time.Second))
+			s.pass(time.Second)
+			s.must(1, letGo(on, holder, held))
+			if a := s.answer(waits); a.Err != nil {
+				t.Fatalf("stall %v, pause %v: what was queued came to %v\n%s", stall, pause, a.Err, s.events())
+			}
+		}
+	}
+}
+
+// After a wait whose caller had hung up in an outage, a session that had been told
+// "queued" was told not_enqueued.
+func TestFault23NotEnqueuedAfterQueued(t *testing.T) {
+	for _, gap := range []time.Duration{time.Millisecond, 300 * time.Millisecond, 4 * time.Second, 8 * time.Second} {
+		for _, again := range []int{0, 1} {
+			s := newScript(t, 2, replicated)
+			on := named("lock", 1, true)
+			holder, session := s.newSession(1, time.Hour), s.newSession(0, time.Hour)
+			held := s.must(1, s.acquire(on, holder, 5*time.Minute, 0)).Grant
+			if a := s.must(0, s.enqueue(on, session, 5*time.Minute)); !a.Queued {
+				t.Fatalf("%s, not queued", describeAnswer(&a))
+			}
+			waits := s.begin(0, await(on, session, 10*time.Second))
+			s.pass(time.Second)
+			over := s.fault()
+			s.server.stream.BeginGap(s.server.wall())
+			s.server.silent()
+			s.pass(gap / 2)
+			waits.giveUp(peer.ErrPlaceKept)
+			s.pass(gap / 2)
+			s.server.stream.EndGap(s.server.wall())
+			s.server.back()
+			s.pass(10 * time.Second)
+			over()
+			if waits.end == 0 {
+				t.Fatal("the wait is not answered")
+			}
+			waits = s.begin(again, await(on, session, 10*time.Second))
+			s.must(1, letGo(on, holder, held))
+			if a := s.answer(waits); a.Err != nil {
+				t.Fatalf("what was queued came to %v\n%s", a.Err, s.events())
+			}
+		}
+	}
+}
+
+// A session that had been granted what it had enqueued for, and did not ask in
+// time, was told not_enqueued where lease_expired is meant.
+func TestFault23LeaseExpired(t *testing.T) {
+	for _, peers := range []int{1, 3} {
+		s := newScript(t, peers)
+		on := named("lock", 1, true)
+		last := peers - 1
+		holder, session := s.newSession(0, time.Hour), s.newSession(0, time.Hour)
+		held := s.must(0, s.acquire(on, holder, 5*time.Minute, 0)).Grant
+		s.must(last, s.enqueue(on, session, 2*time.Second))
+		s.must(0, letGo(on, holder, held))
+		s.pass(5 * time.Second)
+		s.must(0, s.acquire(on, holder, time.Second, 0)) // the lock is free again
+		s.want(0, await(on, session, 0), peer.ErrLeaseExpired)
+		s.want(last, await(on, session, 0), peer.ErrNotEnqueued)
+	}
+}
+
+// A renewal in time at another gateway was refused, and ended the lease up to 1 s
+// early: that gateway counts from the claim's arrival, and the caller from the
+// answer.
+func TestFault13RenewalInTimeElsewhere(t *testing.T) {
+	for _, late := range []time.Duration{0, 300 * time.Millisecond, 700 * time.Millisecond} {
+		s := newScript(t, 2)
+		pool := s.newPool(1)
+		s.nodes[0].watch.polling = true // its view lags, so its answer is late
+		b := s.borrow(pool, 10*time.Second, 0)
+		asked := s.begin(0, b)
+		s.pass(late)
+		s.nodes[0].watch.polling = false
+		s.nodes[0].watch.wake()
+		grant := s.answer(asked).Grant
+		s.pass(grant.TTL - 500*time.Millisecond)
+		renewed := s.must(1, peer.Renew{Held: giveBack(b).Held, TTL: 10 * time.Second})
+		if renewed.Grant.Fence != grant.Fence || renewed.Grant.TTL < 9*time.Second {
+			t.Errorf("renewed to %s", describeAnswer(&renewed))
+		}
+		s.pass(9 * time.Second)
+		s.want(0, s.borrow(pool, time.Second, 0), peer.ErrNoSlot)
+	}
+}

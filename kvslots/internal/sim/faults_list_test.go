@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// unheld is the fault that has no test yet.
+const unheld = 22
+
+// Every fault of the list has a test, and every test of the list is there.
+func TestFaultsAreHeld(t *testing.T) {
+	list, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := map[string]bool{}
+	for line := range strings.Lines(string(list)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		if len(fields) != 3 {
+			t.Fatalf("not a number, a directory and a test: %q", line)
+		}
+		held[fields[0]] = true
+		if !hasTest(t, filepath.Join("..", "..", "..", fields[1]), fields[2]) {
+			t.Errorf("%s has no %s", fields[1], fields[2])
+		}
+	}
+	for n := 1; n <= 23; n++ {
+		if !held[strconv.Itoa(n)] && n != unheld {
+			t.Errorf("no test holds fault %d", n)
+		}
+	}
+}
+
+// hasTest reports whether a package's tests declare a test.
+func hasTest(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
+}

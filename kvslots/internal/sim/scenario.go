@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// field is a line of a scenario: a name, and where its value is.
+type field struct {
+	name  string
+	value any // a pointer
+}
+
+// fields are the lines of a scenario, in order.
+func (p *Plan) fields() []field {
+	n, c, k := &p.Net, &p.Clients, &p.Caps
+	all := []field{
+		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock},
+		{"net.uplink", &n.Uplink}, {"net.ack", &n.Ack}, {"net.watch", &n.Watch}, {"net.spikes", &n.Spikes}, {"net.lag", &n.Lag},
+		{"net.lose-write", &n.LoseWrite}, {"net.lose-ack", &n.LoseAck}, {"net.late-ack", &n.LateAck}, {"net.full", &n.Full},
+		{"clients.pool", &c.Pool}, {"clients.session", &c.Session}, {"clients.owned", &c.Owned}, {"clients.pools", &c.Pools},
+		{"clients.count", &c.Count}, {"clients.names", &c.Names}, {"clients.owneds", &c.Owneds}, {"clients.ttl", &c.TTL},
+		{"clients.wait", &c.Wait}, {"clients.idle", &c.Idle}, {"clients.think", &c.Think}, {"clients.administer", &c.Administer},
+		{"clients.mismatch", &c.Mismatch}, {"clients.once", &c.Once},
+		{"caps.locks", &k.Locks}, {"caps.waiters", &k.Waiters}, {"caps.sessions", &k.Sessions}, {"caps.sessions-per-origin", &k.SessionsPerOrigin},
+	}
+	for f := range p.Faults {
+		all = append(all, field{"fault." + fault(f).String(), &p.Faults[f]})
+	}
+	return all
+}
+
+// String is the plan as a scenario: a line for each value that is not zero. It is
+// read by ParsePlan.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for _, f := range p.fields() {
+		if text := f.text(); text != "0" && text != "0s" && text != "false" {
+			fmt.Fprintf(&b, "%s %s\n", f.name, text)
+		}
+	}
+	return b.String()
+}
+
+func (f field) text() string {
+	switch v := f.value.(type) {
+	case *int:
+		return strconv.Itoa(*v)
+	case *uint64:
+		return strconv.FormatUint(*v, 10)
+	case *bool:
+		return strconv.FormatBool(*v)
+	case *float64:
+		return strconv.FormatFloat(*v, 'g', -1, 64)
+	case *time.Duration:
+		return v.String()
+	}
+	return ""
+}
+
+func (f field) parse(text string) (err error) {
+	switch v := f.value.(type) {
+	case *int:
+		*v, err = strconv.Atoi(text)
+	case *uint64:
+		*v, err = strconv.ParseUint(text, 10, 64)
+	case *bool:
+		*v, err = strconv.ParseBool(text)
+	case *float64:
+		*v, err = strconv.ParseFloat(text, 64)
+	case *time.Duration:
+		*v, err = time.ParseDuration(text)
+	}
+	return err
+}
+
+// ParsePlan reads a scenario. Empty lines, and what follows a #, mean nothing.
+func ParsePlan(text string) (Plan, error) {
+	var p Plan
+	known := map[string]field{}
+	for _, f := range p.fields() {
+		known[f.name] = f
+	}
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "" {
+			continue
+		}
+		f, ok := known[name]
+		if !ok {
+			return p, fmt.Errorf("scenario: no such field %q", name)
+		}
+		if err := f.parse(strings.TrimSpace(value)); err != nil {
+			return p, fmt.Errorf("scenario: %s: %w", name, err)
+		}
+	}
+	if p.Nodes < 1 || p.Replicas < 1 || p.Length <= 0 {
+		return p, fmt.Errorf("scenario: nodes, replicas and length must be given")
+	}
+	return p, nil
+}

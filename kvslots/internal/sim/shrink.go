@@ -1,0 +1,69 @@
+package sim
+
+import "time"
+
+// Shrink makes a failing plan smaller for as long as the same check fails: it
+// turns faults off one by one, and takes nodes, clients and time away. It tries
+// at most so many runs, each smaller plan under a few seeds.
+func Shrink(p Plan, check string, runs int) Plan {
+	fails := func(p Plan) (Plan, bool) {
+		for offset := range uint64(4) {
+			if runs <= 0 {
+				return p, false
+			}
+			runs--
+			try := p
+			try.Seed += offset * 1_000_003
+			if f := Run(try, Options{}).Failure; f != nil && f.Check == check {
+				try.Length = min(try.Length, f.At+time.Second)
+				return try, true
+			}
+		}
+		return p, false
+	}
+	for again := true; again && runs > 0; {
+		again = false
+		for _, smaller := range p.smaller() {
+			if found, ok := fails(smaller); ok {
+				p, again = found, true
+				break
+			}
+		}
+	}
+	return p
+}
+
+// smaller are plans that are a little simpler, the simplest first.
+func (p Plan) smaller() (all []Plan) {
+	try := func(change func(*Plan)) {
+		q := p
+		if change(&q); q != p {
+			all = append(all, q)
+		}
+	}
+	try(func(q *Plan) { q.Length /= 2 })
+	try(func(q *Plan) { q.Clients.Owned, q.Clients.Owneds = 0, min(q.Clients.Owneds, 1) })
+	try(func(q *Plan) { q.Clients.Session = 0 })
+	try(func(q *Plan) { q.Clients.Pool, q.Clients.Pools = 0, 0 })
+	try(func(q *Plan) { q.Caps = CapPlan{} })
+	for f := range p.Faults {
+		try(func(q *Plan) { q.Faults[f] = 0 })
+	}
+	for _, change := range []func(*Plan){
+		func(q *Plan) { q.Net.LoseWrite = 0 }, func(q *Plan) { q.Net.LoseAck = 0 }, func(q *Plan) { q.Net.LateAck = 0 },
+		func(q *Plan) { q.Net.Full = 0 }, func(q *Plan) { q.Net.Spikes = 0 }, func(q *Plan) { q.Net.Lag = 0 },
+		func(q *Plan) { q.Clients.Administer = 0 }, func(q *Plan) { q.Clients.Mismatch = 0 }, func(q *Plan) { q.Clients.Once = 0 },
+		func(q *Plan) { q.Traps = false },
+		func(q *Plan) { q.Nodes = max(1, q.Nodes-1) },
+		func(q *Plan) { q.Clients.Pool = max(min(1, q.Clients.Pool), q.Clients.Pool/2) },
+		func(q *Plan) { q.Clients.Session = max(min(1, q.Clients.Session), q.Clients.Session/2) },
+		func(q *Plan) { q.Clients.Owned = max(min(1, q.Clients.Owned), q.Clients.Owned/2) },
+		func(q *Plan) { q.Clients.Pools = max(min(1, q.Clients.Pools), q.Clients.Pools-1) },
+		func(q *Plan) { q.Clients.Names = max(min(1, q.Clients.Names), q.Clients.Names-1) },
+		func(q *Plan) { q.Clients.Count = max(min(1, q.Clients.Count), q.Clients.Count-1) },
+		func(q *Plan) { q.Length = q.Length * 3 / 4 },
+	} {
+		try(change)
+	}
+	return all
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// trace is what happened, as text.
+type trace struct {
+	lines []string
+	keep  int // 0: all
+	hash  uint64
+}
+
+func newTrace(keep int) *trace { return &trace{keep: keep, hash: 14695981039346656037} }
+
+// note adds a line to the trace, if there is one.
+func (s *Simulation) note(who, format string, args ...any) {
+	if s.trace == nil {
+		return
+	}
+	t := s.trace
+	line := fmt.Sprintf("%12.6f %-12s %s", s.now.Sub(start).Seconds(), who, fmt.Sprintf(format, args...))
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(line))
+	t.hash = t.hash*1099511628211 ^ h.Sum64()
+	t.lines = append(t.lines, line)
+	if t.keep > 0 && len(t.lines) > 2*t.keep {
+		t.lines = append(t.lines[:0], t.lines[len(t.lines)-t.keep:]...)
+	}
+}
+
+// String is the trace, or what was kept of it.
+func (t *trace) String() string {
+	lines := t.lines
+	if t.keep > 0 && len(lines) > t.keep {
+		lines = lines[len(lines)-t.keep:]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func short(h entry.Hash) string { return fmt.Sprintf("%x", h[:3]) }
+
+func describeKey(k entry.Key) string {
+	switch k.Kind {
+	case entry.Config:
+		return "cfg " + short(k.Pool)
+	case entry.Slot:
+		return fmt.Sprintf("slot %s/%d", short(k.Pool), k.N)
+	case entry.Ticket:
+		return fmt.Sprintf("ticket %s/%s.%d", short(k.Pool), short(k.Session), k.N)
+	case entry.Session:
+		return "session " + short(k.Session)
+	case entry.Barrier:
+		return "barrier " + short(k.Session)
+	}
+	return "foreign"
+}
+
+func describeWrite(w *peer.Write) string {
+	text := fmt.Sprintf("#%d %s", w.ID, describeKey(w.Key))
+	switch {
+	case w.Marker:
+		text += " PURGE"
+	case w.Key.Kind != entry.Barrier:
+		e := entry.Parse(w.Key.String(), 1, time.Time{}, func(string) string { return "" }, w.Data)
+		text += " " + describeValue(&e)
+	}
+	switch w.Expect {
+	case entry.ExpectRevision:
+		text += fmt.Sprintf(" over %d", w.Revision)
+	case entry.ExpectStream:
+		text += fmt.Sprintf(" expecting %d", w.Revision)
+	}
+	if w.TTL > 0 {
+		text += fmt.Sprintf(" ttl %v", w.TTL)
+	}
+	return text
+}
+
+func describeAck(a peer.Ack, answered bool) string {
+	if !answered {
+		return "no answer"
+	}
+	switch a.Outcome {
+	case peer.Written:
+		return fmt.Sprintf("written at %d", a.Revision)
+	case peer.Conflict:
+		return fmt.Sprintf("refused, stands at %d", a.Revision)
+	case peer.InFlight:
+		return "refused, in flight"
+	case peer.NotNow:
+		return "not now"
+	case peer.Unknown:
+		return "unknown"
+	}
+	return "never"
+}
+
+func describeEntry(e *entry.Entry) string {
+	text := fmt.Sprintf("%d %s", e.Revision, describeKey(e.Key))
+	if e.Marker {
+		return text + " marker"
+	}
+	return text + " " + describeValue(e)
+}
+
+func describeValue(e *entry.Entry) string {
+	switch e.Key.Kind {
+	case entry.Config:
+		v := e.Config
+		return fmt.Sprintf("count %d gen %x deleted %t %s limit %d lock %t", v.Count, v.Generation, v.Deleted, v.Name, v.Limit, v.Lock)
+	case entry.Slot:
+		v := e.Slot
+		return fmt.Sprintf("lease %s by %s ticket %d gen %x ttl %v fence %d unseen %t", short(v.Lease), short(v.Claimer), v.Ticket, v.Generation, v.TTL.Duration(), v.Fence, v.Unseen)
+	case entry.Ticket:
+		v := e.Wait
+		return fmt.Sprintf("lease %s peer %s gen %x wait %v place %d spent %t", short(v.Lease), short(v.Peer), v.Generation, v.Wait.Duration(), v.Place, v.Spent)
+	case entry.Session:
+		v := e.Session
+		return fmt.Sprintf("%s idle %v idled %v", v.Kind, v.Idle.Duration(), v.Idled.Duration())
+	}
+	return ""
+}
+
+func describeRequest(r peer.Request) string {
+	t := targetOf(r)
+	text := strings.TrimPrefix(fmt.Sprintf("%T", r), "peer.")
+	if !t.pool.IsZero() {
+		text += " pool " + short(t.pool)
+	}
+	if !t.session.IsZero() {
+		text += " session " + short(t.session)
+	}
+	if !t.lease.IsZero() {
+		text += " lease " + short(t.lease)
+	}
+	if t.named {
+		text += fmt.Sprintf(" %q limit %d lock %t", t.terms.Name, t.terms.Limit, t.terms.Lock)
+	}
+	if t.ttl > 0 {
+		text += fmt.Sprintf(" ttl %v", t.ttl)
+	}
+	switch r := r.(type) {
+	case peer.Borrow:
+		text += fmt.Sprintf(" wait %v", r.Wait)
+	case peer.Acquire:
+		text += fmt.Sprintf(" wait %v owner %q", r.Wait, r.Owner)
+	case peer.Await:
+		text += fmt.Sprintf(" wait %v", r.Wait)
+	case peer.Register:
+		text += fmt.Sprintf(" count %d", r.Count)
+	case peer.ReleaseOwned:
+		text += fmt.Sprintf(" owner %q force %t", r.Owner, r.Force)
+	case peer.CreateSession:
+		text += fmt.Sprintf(" session %s idle %v", short(r.Session), r.Idle)
+	}
+	return text
+}
+
+func describeAnswer(a *peer.Answer) string {
+	switch {
+	case a.Err != nil:
+		return a.Err.Error()
+	case a.Grant.TTL > 0:
+		return fmt.Sprintf("position %d fence %d for %v", a.Grant.Position, a.Grant.Fence, a.Grant.TTL)
+	}
+	return fmt.Sprintf("ok, queued %t returned %t state %+v owned %+v", a.Queued, a.Returned, a.State, a.Owned)
+}

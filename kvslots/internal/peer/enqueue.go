@@ -121,7 +121,7 @@ func (p *Peer) enqueuedTwice(b *borrow) bool {
 }
 
 // adopt makes a session's ticket one that this peer is to claim for: what its
-// author undoes later is then not the ticket that somebody was told of here.
+// author undoes later is then not the ticket that a caller was told of here.
 func (p *Peer) adopt(t *rules.Ticket, then func(ok bool)) {
 	if p.self.revision == 0 || p.world.Expiring(t.Key, p.now) {
 		p.after(failurePause, func() { then(false) })

@@ -30,7 +30,7 @@ func (p *Peer) unfollow(lease entry.Hash, f *follow) {
 	}
 }
 
-// tellFollowers answers those who follow a lease that the view shows no more. A
+// tellFollowers answers the calls that follow a lease which the view shows no more. A
 // lease that is followed was in the view, and one that is gone does not come back.
 func (p *Peer) tellFollowers(lease, pool entry.Hash) {
 	if p.watch.mode != live || p.world.Pool(pool).Lease(lease) != nil {

@@ -87,7 +87,7 @@ type Renew struct {
 type ReleaseOwned struct {
 	Pool  entry.Hash
 	Owner string
-	Force bool // whoever owns it
+	Force bool // whichever owner has it
 }
 
 // InspectOwned reads the state of a lock that no session holds.

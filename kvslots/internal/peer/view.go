@@ -264,7 +264,7 @@ func (p *Peer) rebuild(why string) {
 }
 
 // heardOther notes that another peer is alive. If this one has just loaded its view
-// it leaves the leases that it found to those who know better when they end: the
+// it leaves the leases that it found to the peers that know better when they end: the
 // leader's clock may have been stepped since they were written.
 func (p *Peer) heardOther(e *entry.Entry) {
 	if p.watch.mode != live || p.now >= p.watch.witnessed || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == p.self.key() {

@@ -13,7 +13,7 @@ func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 // Choose says which position a borrower may claim. The k-th ticket of the line,
 // counted from 0, may claim when more than k permits are free, and takes the
 // (k+1)-th lowest free position: so one claim is made for one grant, and no ticket
-// waits for another's claim. t is the borrower's ticket; nil stands for one who
+// waits for another's claim. t is the borrower's ticket; nil stands for one that
 // has just come, behind everybody in the line. What the peer has in flight counts
 // as if it had happened, so that one peer can serve several in a row without
 // waiting for each.

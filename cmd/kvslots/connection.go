@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -171,6 +172,9 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 		nats.IgnoreAuthErrorAbort(), // while a server is being configured anew
 	}
 	if c.creds != "" {
+		if _, err := os.Stat(c.creds); err != nil {
+			return nil, fmt.Errorf("--nats-creds: %w", err)
+		}
 		options = append(options, nats.UserCredentials(c.creds))
 	}
 	if c.user != "" {

@@ -51,6 +51,48 @@ func TestOutageOfNATS(t *testing.T) {
 	}
 }
 
+// A gateway that is started before its NATS waits for it, and says so once.
+func TestServeWaitsForNATS(t *testing.T) {
+	address := closedPort(t)
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := runServe(t, noEnv, "--nats-url", "nats://ann:hunter2@"+address)
+	p.url = "http://" + p.logs.waitFor(t, "waiting for NATS")["http"].(string)
+	for range 3 {
+		p.want(t, "GET", "/health", "", 200, `"ok"`)
+		p.want(t, "GET", "/ready", "", 503, `"reason":"NATS is not there yet"`)
+		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 502, "safe to retry")
+		p.want(t, "POST", "/v1/sessions", "{}", 502, `"error":"unavailable"`)
+	}
+	runNATS(t, server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir()})
+	p.logs.waitFor(t, "listening")
+	p.want(t, "GET", "/ready", "", 200, `"ready"`)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	p.stop()
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if n := strings.Count(p.logs.String(), "waiting for NATS"); n != 1 || strings.Contains(p.logs.String(), "hunter2") {
+		t.Errorf("logged %d times:\n%s", n, p.logs)
+	}
+}
+
+// One that is stopped before its NATS came ends as if it had been there.
+func TestStoppedWhileWaitingForNATS(t *testing.T) {
+	p := runServe(t, noEnv, "--nats-url", "nats://"+closedPort(t))
+	p.logs.waitFor(t, "waiting for NATS")
+	p.stop()
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+	}
+}
+
 // eventually waits until an answer contains a text.
 func (p *program) eventually(t *testing.T, path, text string) {
 	t.Helper()

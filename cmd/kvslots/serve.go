@@ -78,7 +78,8 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		return fmt.Errorf("HTTP: %w", err)
 	}
 	defer ln.Close()
-	nats, err := openBackend(stop, s, log)
+	nats, meanwhile, err := awaitBackend(stop, ln, s, log)
+	defer func() { err = errors.Join(err, meanwhile.stop()) }()
 	if err != nil {
 		return err
 	}
@@ -86,6 +87,9 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	store, err := openStore(stop, nats, s, log)
 	if err != nil {
 		return err
+	}
+	if err := meanwhile.stop(); err != nil {
+		return errors.Join(err, closeStore(store))
 	}
 	defer func() { err = errors.Join(err, closeStore(store)) }()
 	common := newShared(nats)

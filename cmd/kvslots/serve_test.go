@@ -34,6 +34,14 @@ type program struct {
 // test, if not before.
 func startServe(t *testing.T, env lookupEnv, args ...string) *program {
 	t.Helper()
+	p := runServe(t, env, args...)
+	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
+	return p
+}
+
+// runServe runs serve, which is stopped with the test, if not before.
+func runServe(t *testing.T, env lookupEnv, args ...string) *program {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &program{logs: newLogs(), stop: cancel, code: make(chan int, 1)}
 	args = append([]string{"serve", "--http-addr", "127.0.0.1:0", "--drain-wait", "0"}, args...)
@@ -42,7 +50,6 @@ func startServe(t *testing.T, env lookupEnv, args ...string) *program {
 		cancel()
 		p.exitCode(t)
 	})
-	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
 	return p
 }
 
@@ -252,8 +259,7 @@ func TestServeFails(t *testing.T) {
 	}{
 		{"address in use", []string{"--http-addr", taken.Addr().String(), "--data-dir", t.TempDir()}, "address already in use"},
 		{"directory in use", []string{"--http-addr", "127.0.0.1:0", "--data-dir", dir}, "data directory " + dir + " is in use by another kvslots process"},
-		{"no NATS there", []string{"--http-addr", "127.0.0.1:0", "--nats-url", "nats://hunter2:hunter2@" + closedPort(t)}, "NATS: "},
-		{"no credentials file", []string{"--http-addr", "127.0.0.1:0", "--nats-url", "nats://" + taken.Addr().String(), "--nats-creds", "/nonexistent"}, "NATS: "},
+		{"no credentials file", []string{"--http-addr", "127.0.0.1:0", "--nats-url", "nats://" + taken.Addr().String(), "--nats-creds", "/nonexistent"}, "--nats-creds: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, stderr := call(t, noEnv, append([]string{"serve"}, c.args...)...)

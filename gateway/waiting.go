@@ -1,0 +1,30 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// Waiting is what a process answers that has no store yet, for the reason given:
+// it runs, it is not ready, and whatever else is asked for can be tried again.
+func Waiting(reason string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		_ = jsonhttp.Answer(w, http.StatusOK, status{Status: "ok"})
+	})
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
+		_ = jsonhttp.Answer(w, http.StatusServiceUnavailable, status{Status: "unavailable", Reason: reason})
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer := wire.CodeOf(kvslots.ErrUnavailable)
+		if isBelow(routedPath(r), "/v1") {
+			_ = jsonhttp.Answer(w, answer.Code, wire.Failure{Error: answer.Text, Detail: answer.Detail})
+			return
+		}
+		_ = jsonhttp.Fail(w, answer.Code, answer.Detail)
+	})
+	return mux
+}

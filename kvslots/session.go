@@ -167,7 +167,8 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 //
 // The errors are ErrNotHeld (the token is unknown, or its lease has ended),
 // ErrSessionGone, ErrUnavailable, ErrClosed and a *RangeError. After
-// ErrUnavailable it may have been given back or not; the call may be repeated.
+// ErrUnavailable, and after ErrSessionGone if the session has just ended, it may
+// have been given back or not; the call may be repeated.
 func (s *Store) Release(_ context.Context, session string, r Resource, token string) error {
 	held, err := r.held(session, token)
 	if err != nil {

@@ -155,6 +155,9 @@ func (s keyState) step(in keyInput, out keyOutput) []keyState {
 		} else if in.op == opWait { // and had left the line when it ended
 			next = append(next, s.wait(in, keyOutput{err: ErrNoSlot})...)
 		}
+		if i := s.holderOf(in); in.op == opRelease && i >= 0 { // and ended, elsewhere perhaps, before it was told
+			next = append(next, s.without(i))
+		}
 		return next
 	}
 	// A token is enough to release with; a session that ended a moment ago at
@@ -170,17 +173,25 @@ func (s keyState) step(in keyInput, out keyOutput) []keyState {
 	case opWait:
 		return s.wait(in, out)
 	}
-	i := s.held(func(h keyHolder) bool { return h.token == in.token && in.token != "" })
+	i := s.holderOf(in)
 	if out.err == ErrNotHeld {
-		return when(i < 0 || s.lock != in.lock, s)
+		return when(i < 0, s)
 	}
-	if i < 0 || s.lock != in.lock {
+	if i < 0 {
 		return nil
 	}
 	if in.op == opExtend {
 		return when(true, s)
 	}
 	return when(true, s.without(i))
+}
+
+// holderOf is the holder whose token a session has sent, or -1.
+func (s keyState) holderOf(in keyInput) int {
+	if s.lock != in.lock {
+		return -1
+	}
+	return s.held(func(h keyHolder) bool { return h.token == in.token && in.token != "" })
 }
 
 func when(ok bool, s keyState) []keyState {

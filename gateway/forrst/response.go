@@ -40,7 +40,7 @@ type lockData struct {
 	Fence     uint64 `json:"fence,omitempty"`
 
 	// The function had lost the lock when it ended: its time was over, or
-	// somebody had released it.
+	// it had been released.
 	Expired  bool `json:"lock_expired,omitempty"`
 	Released bool `json:"lock_released,omitempty"`
 }

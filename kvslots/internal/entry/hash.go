@@ -17,7 +17,7 @@ func HashOf(domain, text string) Hash {
 	return Hash(sum[:16])
 }
 
-// IsZero tells whether the hash stands for nothing. encoding/json asks it for
+// IsZero reports whether the hash stands for nothing. encoding/json asks it for
 // omitzero.
 func (h Hash) IsZero() bool { return h == Hash{} }
 

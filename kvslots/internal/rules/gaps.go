@@ -15,7 +15,7 @@ const maxSpans = 1024
 // A bucket with history 1 never delivers an entry that was overwritten before
 // its turn. A skipped entry is accounted for when an entry that overwrote it
 // arrives and names it. An entry that overwrote it may have been skipped as
-// well, and then nobody ever names it; that is what barriers are for. When a
+// well, and then no entry ever names it; that is what barriers are for. When a
 // barrier is sent, whatever overwrote the entries skipped so far is already in
 // the stream, below the barrier. So once the view has reached the barrier, they
 // need not be accounted for any more: each chain of overwriting entries goes on
@@ -37,11 +37,11 @@ type Gaps struct {
 
 type span struct{ low, high uint64 } // both included
 
-// Exact tells whether everything that was skipped is accounted for: each key
+// Exact reports whether everything that was skipped is accounted for: each key
 // is at least as new in the view as the stream's last applied sequence.
 func (g *Gaps) Exact() bool { return g.floor == 0 && len(g.spans) == 0 }
 
-// Unnamed tells whether anything between low and high, both included, was
+// Unnamed reports whether anything between low and high, both included, was
 // skipped and never named, since the view was last exact: what it was, only the
 // barrier knows.
 func (g *Gaps) Unnamed(low, high uint64) bool {

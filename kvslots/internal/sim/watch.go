@@ -20,6 +20,7 @@ type watch struct {
 	lost     bool             // the peer was told
 	polling  bool
 	losing   uint64  // counts silences
+	silent   bool    // heartbeats are missing, which is about to be noticed
 	free     Instant // the arrival of the last delivery
 	slow     bool    // this node's watch lags
 	cut      bool    // deliveries were lost with a connection
@@ -28,7 +29,7 @@ type watch struct {
 // start is what the peer asks for: another watch.
 func (w *watch) start(number, from uint64) {
 	w.number, w.consumer, w.lost, w.cut = number, nil, false, false
-	w.losing++
+	w.heard()
 	s := w.n.s
 	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
 		if w.number == number && !w.lost {
@@ -136,17 +137,27 @@ func (w *watch) poll() {
 
 // silence is noticed after some time: heartbeats are missing.
 func (w *watch) silence() {
-	if w.lost || w.n.peer == nil {
+	if w.lost || w.silent || w.n.peer == nil {
 		return
 	}
-	w.losing++
+	w.silent = true
 	losing, number, s := w.losing, w.number, w.n.s
 	s.after(silence+s.upTo(500*time.Millisecond), w.n.alive(func() {
-		if w.losing == losing && !w.works() {
+		if w.losing != losing {
+			return
+		}
+		w.heard()
+		if !w.works() {
 			s.met.add("trap: silent watch")
 			w.lose(number)
 		}
 	}))
+}
+
+// heard ends a silence.
+func (w *watch) heard() {
+	w.losing++
+	w.silent = false
 }
 
 // works reports whether the watch is heard.
@@ -178,7 +189,7 @@ func (w *watch) reconnected() {
 			w.lose(number)
 			return
 		}
-		w.losing++
+		w.heard()
 		w.wake()
 	}))
 }

@@ -204,7 +204,9 @@ func (p *Peer) refresh(ss *sessionState, s *rules.Session) {
 func (p *Peer) hasten(w *write, d time.Duration) {
 	p.after(d, func() {
 		if !w.over {
-			p.transmit(w)
+			if !w.pausing {
+				p.again(w)
+			}
 			p.hasten(w, d)
 		}
 	})

@@ -24,11 +24,12 @@ type watch struct {
 	free     Instant // the arrival of the last delivery
 	slow     bool    // this node's watch lags
 	cut      bool    // deliveries were lost with a connection
+	waits    func()  // creates the watch when the connection is back; nil: that is not waited for
 }
 
 // start is what the peer asks for: another watch.
 func (w *watch) start(number, from uint64) {
-	w.number, w.consumer, w.lost, w.cut = number, nil, false, false
+	w.number, w.consumer, w.lost, w.cut, w.waits = number, nil, false, false, nil
 	w.heard()
 	s := w.n.s
 	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
@@ -41,7 +42,11 @@ func (w *watch) start(number, from uint64) {
 // create creates the consumer, or fails to.
 func (w *watch) create(number, from uint64) {
 	s := w.n.s
-	if !w.n.link.up || !s.server.reachable() || s.server.noWatch > 0 {
+	if !w.n.link.up {
+		w.waits = func() { w.create(number, from) } // for the connection, as the shell does
+		return
+	}
+	if !s.server.reachable() || s.server.noWatch > 0 {
 		s.met.add("trap: no watch to be had")
 		w.fetch(number, from)
 		refused := s.now.Add(s.upTo(5 * time.Millisecond))
@@ -176,20 +181,28 @@ func (w *watch) lose(number uint64) {
 	w.n.input(func(p *peer.Peer, now Instant) { p.WatchLost(number, now) })
 }
 
-// reconnected looks at the watch: the server says at once whether it has the
-// consumer still. What was under way when the connection broke is missing, which
-// the numbers of the next deliveries show.
-func (w *watch) reconnected() {
-	s, number := w.n.s, w.number
-	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
-		if w.number != number || w.lost || w.consumer == nil {
-			return
-		}
-		if w.cut || w.consumer.Lost() {
+// disconnected takes the watch for lost, as the shell does when it learns that the
+// connection is gone: what was under way is missing, and the server may have lost
+// the consumer.
+func (w *watch) disconnected() {
+	number := w.number
+	w.n.s.after(w.n.s.upTo(5*time.Millisecond), w.n.alive(func() {
+		if w.consumer != nil {
 			w.lose(number)
-			return
 		}
-		w.heard()
-		w.wake()
+	}))
+}
+
+// reconnected creates the watch that the peer has asked for meanwhile.
+func (w *watch) reconnected() {
+	create := w.waits
+	if w.waits = nil; create == nil {
+		return
+	}
+	number, s := w.number, w.n.s
+	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
+		if w.number == number && !w.lost {
+			create()
+		}
 	}))
 }

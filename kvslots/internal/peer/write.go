@@ -45,8 +45,8 @@ type writes struct {
 	last      uint64
 	pending   map[uint64]*write
 	held      []*write // decided while the view is not live: sent when it is
-	queue     []sent // by the time when they are to be sent again
-	acked     uint64 // the highest revision that was acknowledged
+	queue     []sent   // by the time when they are to be sent again
+	acked     uint64   // the highest revision that was acknowledged
 	releasing int
 	backlog   []*release
 }

@@ -229,7 +229,7 @@ func (v *server) back() {
 	v.changed()
 	for _, n := range v.s.nodes {
 		if n.watch.works() {
-			n.watch.losing++
+			n.watch.heard()
 		}
 		n.watch.wake()
 	}

@@ -19,7 +19,8 @@ type watch struct {
 	consumer *stream.Consumer // nil: not created yet, or lost
 	lost     bool             // the peer was told
 	polling  bool
-	losing   uint64  // counts silences
+	beats    uint64  // counts the times at which it was certainly heard
+	quiet    bool    // it is not heard, which will be noticed
 	free     Instant // the arrival of the last delivery
 	slow     bool    // this node's watch lags
 	cut      bool    // deliveries were lost with a connection
@@ -28,7 +29,7 @@ type watch struct {
 // start is what the peer asks for: another watch.
 func (w *watch) start(number, from uint64) {
 	w.number, w.consumer, w.lost, w.cut = number, nil, false, false
-	w.losing++
+	w.heard()
 	s := w.n.s
 	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
 		if w.number == number && !w.lost {
@@ -134,19 +135,29 @@ func (w *watch) poll() {
 	w.wake()
 }
 
-// silence is noticed after some time: heartbeats are missing.
+// silence begins when heartbeats are missing. It is noticed after some time, which
+// is counted from the first one that is missing.
 func (w *watch) silence() {
-	if w.lost || w.n.peer == nil {
+	if w.lost || w.quiet || w.n.peer == nil {
 		return
 	}
-	w.losing++
-	losing, number, s := w.losing, w.number, w.n.s
+	w.quiet = true
+	beats, number, s := w.beats, w.number, w.n.s
 	s.after(silence+s.upTo(500*time.Millisecond), w.n.alive(func() {
-		if w.losing == losing && !w.works() {
+		if w.beats != beats {
+			return
+		}
+		if w.heard(); !w.works() {
 			s.met.add("trap: silent watch")
 			w.lose(number)
 		}
 	}))
+}
+
+// heard ends a silence before it is noticed.
+func (w *watch) heard() {
+	w.beats++
+	w.quiet = false
 }
 
 // works reports whether the watch is heard.
@@ -178,7 +189,7 @@ func (w *watch) reconnected() {
 			w.lose(number)
 			return
 		}
-		w.losing++
+		w.heard()
 		w.wake()
 	}))
 }

@@ -54,8 +54,9 @@ func (k *checker) answeredSession(c *call) {
 	if r, ok := c.request.(peer.CreateSession); ok {
 		if c.answer.Err == nil {
 			s := k.session(r.Session)
-			s.tau = r.Idle / 2
-			s.answered(c)
+			if s.tau = r.Idle / 2; !k.shaken(c) {
+				s.answered(c)
+			}
 		}
 		return
 	}
@@ -64,6 +65,7 @@ func (k *checker) answeredSession(c *call) {
 		return
 	}
 	_, ends := c.request.(peer.EndSession)
+	_, there := k.s.server.truth.sessions[s.hash]
 	gone := isAny(c.answer.Err, peer.ErrSessionGone)
 	switch {
 	case k.shaken(c):
@@ -77,12 +79,23 @@ func (k *checker) answeredSession(c *call) {
 		k.wrong(c, "the session had ended before")
 	case ends && c.answer.Err == nil:
 		s.over = min(s.over, c.end)
-		if _, there := k.s.server.truth.sessions[s.hash]; there {
+		if there {
 			k.wrong(c, "the session is still in the stream")
 		}
+	case !there && hasEffect(c.request): // it is told what it did, although its session has ended
 	default:
 		s.answered(c)
 	}
+}
+
+// hasEffect reports whether a request is answered with what it did even if its
+// session ends before that can be told. Such an answer promises nothing.
+func hasEffect(r peer.Request) bool {
+	switch r.(type) {
+	case peer.Return, peer.Renew:
+		return true
+	}
+	return false
 }
 
 // answered notes that a request of the session was answered now.

@@ -54,8 +54,7 @@ func (k *checker) answeredSession(c *call) {
 	if r, ok := c.request.(peer.CreateSession); ok {
 		if c.answer.Err == nil {
 			s := k.session(r.Session)
-			s.tau = r.Idle / 2
-			if !k.shaken(c) { // it may have been lost before it was told
+			if s.tau = r.Idle / 2; !k.shaken(c) {
 				s.answered(c)
 			}
 		}
@@ -66,6 +65,7 @@ func (k *checker) answeredSession(c *call) {
 		return
 	}
 	_, ends := c.request.(peer.EndSession)
+	_, there := k.s.server.truth.sessions[s.hash]
 	gone := isAny(c.answer.Err, peer.ErrSessionGone)
 	switch {
 	case k.shaken(c):
@@ -79,22 +79,21 @@ func (k *checker) answeredSession(c *call) {
 		k.wrong(c, "the session had ended before")
 	case ends && c.answer.Err == nil:
 		s.over = min(s.over, c.end)
-		if _, there := k.s.server.truth.sessions[s.hash]; there {
+		if there {
 			k.wrong(c, "the session is still in the stream")
 		}
-	case k.hadEffect(c):
+	case !there && hasEffect(c.request): // it is told what it did, although its session has ended
 	default:
 		s.answered(c)
 	}
 }
 
-// hadEffect reports whether an answer tells what was done before the session ended,
-// although it has ended since: such an answer promises nothing.
-func (k *checker) hadEffect(c *call) bool {
-	switch c.request.(type) {
+// hasEffect reports whether a request is answered with what it did even if its
+// session ends before that can be told. Such an answer promises nothing.
+func hasEffect(r peer.Request) bool {
+	switch r.(type) {
 	case peer.Return, peer.Renew:
-		_, alive := k.s.server.truth.sessions[c.facts.session.hash]
-		return c.answer.Err == nil && !alive
+		return true
 	}
 	return false
 }

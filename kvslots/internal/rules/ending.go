@@ -20,11 +20,18 @@ type Due struct {
 	Refresh  bool // it is not to be purged but written again: a ticket that outlasts its key
 }
 
+// deadlines are when the keys of the bucket are to be purged, or forgotten.
+type deadlines struct {
+	ends      dues   // of slots, sessions and garbage: to be purged
+	marks     dues   // of free keys: to be forgotten
+	forgotten uint64 // the highest revision of a marker that was forgotten
+}
+
 // NextDue is when the next key is to be purged or forgotten; ok is false when
 // there is none.
-func (w *World) NextDue() (at Instant, ok bool) {
-	at, ok = w.ends.next()
-	if mark, marked := w.marks.next(); marked && (!ok || mark < at) {
+func (d *deadlines) NextDue() (at Instant, ok bool) {
+	at, ok = d.ends.next()
+	if mark, marked := d.marks.next(); marked && (!ok || mark < at) {
 		return mark, true
 	}
 	return at, ok
@@ -114,7 +121,7 @@ func (w *World) forget(mark *due) {
 }
 
 // Forgotten is the highest revision of a marker that was forgotten.
-func (w *World) Forgotten() uint64 { return w.forgotten }
+func (d *deadlines) Forgotten() uint64 { return d.forgotten }
 
 func (w *World) forgetPool(p *Pool) {
 	if p.ConfigRevision == 0 && len(p.slots) == 0 {
@@ -128,12 +135,12 @@ func (w *World) forgetPool(p *Pool) {
 
 // garbage has a ticket purged soon if it can never stand again, and an enqueued one
 // written again when half of its key's life is over.
-func (w *World) garbage(t *Ticket, now Instant) {
+func (d *deadlines) garbage(t *Ticket, now Instant) {
 	switch {
 	case t.Garbage():
-		w.ends.set(&t.due, now.Add(garbageTime))
+		d.ends.set(&t.due, now.Add(garbageTime))
 	case t.Value.Enqueued():
-		w.ends.set(&t.due, t.life.present.Add(-Guard-EnqueuedLife/2))
+		d.ends.set(&t.due, t.life.present.Add(-Guard-EnqueuedLife/2))
 	}
 }
 
@@ -164,10 +171,10 @@ func (w *World) settleStrays(p *Pool, now Instant) {
 
 // EndAt sets when a slot's lease ends, if the slot still has that revision: the
 // peer that answered its caller knows it better.
-func (w *World) EndAt(s *Slot, revision uint64, at Instant) {
+func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 	if s.Revision == revision && s.Taken {
 		s.ends = at
-		w.ends.set(&s.due, at)
+		d.ends.set(&s.due, at)
 	}
 }
 
@@ -220,6 +227,6 @@ func (w *World) EndOthers(self entry.Hash, now Instant) {
 }
 
 // sorted are the sessions in an order that does not depend on a map's.
-func (w *World) sorted() []*Session {
-	return slices.SortedFunc(maps.Values(w.sessions), func(x, y *Session) int { return slices.Compare(x.ID[:], y.ID[:]) })
+func (ss *sessions) sorted() []*Session {
+	return slices.SortedFunc(maps.Values(ss.byID), func(x, y *Session) int { return slices.Compare(x.ID[:], y.ID[:]) })
 }

@@ -74,11 +74,11 @@ func (l *life) short(e *entry.Entry) bool {
 }
 
 // remark has a marker that is too short written again soon.
-func (w *World) remark(d *due, l *life, e *entry.Entry, now Instant) {
+func (q *deadlines) remark(d *due, l *life, e *entry.Entry, now Instant) {
 	if l.short(e) {
-		w.ends.set(d, now.Add(garbageTime))
+		q.ends.set(d, now.Add(garbageTime))
 	} else {
-		w.ends.drop(d)
+		q.ends.drop(d)
 	}
 }
 

@@ -24,6 +24,15 @@ type Session struct {
 	mark    due
 }
 
+// sessions are those that are alive, and those of which something is still there.
+type sessions struct {
+	byID    map[entry.Hash]*Session
+	peers   map[*Session]struct{}
+	clients int                // client sessions that are alive
+	origins map[entry.Hash]int // the same, by where they come from
+	endings []ending           // the sessions that ended lately
+}
+
 // ending is a session that ended lately.
 type ending struct {
 	session  entry.Hash
@@ -38,20 +47,20 @@ func (s *Session) Expiring(now Instant) bool { return now >= s.life.present-Inst
 
 // EndedBefore reports whether a session had ended when the stream stood at that
 // revision, which the view has reached not long ago.
-func (w *World) EndedBefore(session entry.Hash, revision uint64) bool {
-	for i := len(w.endings) - 1; i >= 0; i-- {
-		if w.endings[i].session == session {
-			return w.endings[i].revision < revision
+func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
+	for i := len(ss.endings) - 1; i >= 0; i-- {
+		if ss.endings[i].session == session {
+			return ss.endings[i].revision < revision
 		}
 	}
 	return false
 }
 
 // EndedBy reports whether a session was ended lately by the purge of that author.
-func (w *World) EndedBy(session entry.Hash, author uint64) bool {
-	for i := len(w.endings) - 1; i >= 0; i-- {
-		if w.endings[i].session == session {
-			return w.endings[i].author == author
+func (ss *sessions) EndedBy(session entry.Hash, author uint64) bool {
+	for i := len(ss.endings) - 1; i >= 0; i-- {
+		if ss.endings[i].session == session {
+			return ss.endings[i].author == author
 		}
 	}
 	return false
@@ -59,11 +68,11 @@ func (w *World) EndedBy(session entry.Hash, author uint64) bool {
 
 // Session is a session that is alive, or of which something is still there; or
 // nil.
-func (w *World) Session(id entry.Hash) *Session { return w.sessions[id] }
+func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 
 // Alive reports whether the view has the session.
-func (w *World) Alive(id entry.Hash) bool {
-	s := w.sessions[id]
+func (ss *sessions) Alive(id entry.Hash) bool {
+	s := ss.byID[id]
 	return s != nil && s.Present
 }
 
@@ -77,8 +86,8 @@ func (s *Session) Slots() []*Slot { return s.slots }
 
 // Peers calls yield for the presences of the peers that are alive, in no order,
 // until it returns false. What is done with them must not depend on the order.
-func (w *World) Peers(yield func(*Session) bool) {
-	for s := range w.peers {
+func (ss *sessions) Peers(yield func(*Session) bool) {
+	for s := range ss.peers {
 		if !yield(s) {
 			return
 		}
@@ -112,7 +121,7 @@ func without[T comparable](list []T, x T) []T {
 // what it has was taken for nothing meanwhile. One that was known to be alive has
 // been alive all the time, for an id is used once.
 func (w *World) learnOf(e *entry.Entry) {
-	s := w.sessions[e.Key.Session]
+	s := w.byID[e.Key.Session]
 	if s == nil || s.Present {
 		return
 	}
@@ -171,36 +180,36 @@ func (w *World) presenceChanged(s *Session) {
 }
 
 // count counts a session that is alive, or no more.
-func (w *World) count(s *Session, n int) {
+func (ss *sessions) count(s *Session, n int) {
 	if !s.Present {
 		return
 	}
 	if s.Value.Kind != entry.SessionClient {
 		if n > 0 {
-			w.peers[s] = struct{}{}
+			ss.peers[s] = struct{}{}
 		} else {
-			delete(w.peers, s)
+			delete(ss.peers, s)
 		}
 		return
 	}
-	w.clients += n
+	ss.clients += n
 	if s.Value.Origin.IsZero() {
 		return
 	}
-	if w.origins[s.Value.Origin] += n; w.origins[s.Value.Origin] == 0 {
-		delete(w.origins, s.Value.Origin)
+	if ss.origins[s.Value.Origin] += n; ss.origins[s.Value.Origin] == 0 {
+		delete(ss.origins, s.Value.Origin)
 	}
 }
 
 // Clients is the number of client sessions that are alive.
-func (w *World) Clients() int { return w.clients }
+func (ss *sessions) Clients() int { return ss.clients }
 
 // ClientsFrom is the number of those that come from one origin.
-func (w *World) ClientsFrom(origin entry.Hash) int { return w.origins[origin] }
+func (ss *sessions) ClientsFrom(origin entry.Hash) int { return ss.origins[origin] }
 
 // heard notes a sign of life of a peer that had let a turn pass.
 func (w *World) heard(id entry.Hash) {
-	s := w.sessions[id]
+	s := w.byID[id]
 	if s == nil || !s.stalled {
 		return
 	}
@@ -213,19 +222,19 @@ func (w *World) heard(id entry.Hash) {
 
 // session is the session of that id, made if need be: a ticket may be seen
 // before its session when the session's first entry was skipped.
-func (w *World) session(id entry.Hash) *Session {
-	s := w.sessions[id]
+func (ss *sessions) session(id entry.Hash) *Session {
+	s := ss.byID[id]
 	if s == nil {
 		s = &Session{ID: id}
 		s.due.of, s.mark.of = s, s
-		w.sessions[id] = s
+		ss.byID[id] = s
 	}
 	return s
 }
 
 // left forgets a session of which nothing is known any more.
 func (w *World) left(s *Session) {
-	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && s.mark.index == 0 && w.sessions[s.ID] == s {
-		delete(w.sessions, s.ID)
+	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
+		delete(w.byID, s.ID)
 	}
 }

@@ -6,6 +6,13 @@ import "github.com/kvslots/kvslots/kvslots/internal/entry"
 // user. It is in use while a slot of it is live or a ticket stands. One that has
 // not been used for a while is closed: see package peer.
 
+// uses are the named pools that are in use, and those that are not.
+type uses struct {
+	named   int     // those that are held or waited for
+	idles   dues    // those that are not used, since when
+	closing poolSet // those that are being closed
+}
+
 // InUseOrWaited reports whether a slot is live or a ticket stands.
 func (p *Pool) InUseOrWaited() bool { return p.live.len() > 0 || p.WaitingUpTo(1) > 0 }
 
@@ -31,30 +38,30 @@ func (w *World) settleUse(p *Pool, now Instant) {
 
 // Closings are the named pools that are being closed. The slice is good until the
 // next change of the world.
-func (w *World) Closings() []*Pool { return w.closing.list }
+func (u *uses) Closings() []*Pool { return u.closing.list }
 
 // Named is the number of named pools that are in use.
-func (w *World) Named() int { return w.named }
+func (u *uses) Named() int { return u.named }
 
 // IdleSince is since when a named pool has not been used; ok is false while it
 // is, and for another pool.
 func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idle.at, p.idle.index != 0 }
 
 // IdleNames is the number of named pools that are registered and not used.
-func (w *World) IdleNames() int { return len(w.idles) }
+func (u *uses) IdleNames() int { return len(u.idles) }
 
 // Idlest is the named pool that has not been used for longest, or nil.
-func (w *World) Idlest() *Pool {
-	if len(w.idles) == 0 {
+func (u *uses) Idlest() *Pool {
+	if len(u.idles) == 0 {
 		return nil
 	}
-	return w.idles[0].of.(*Pool)
+	return u.idles[0].of.(*Pool)
 }
 
 // Defer puts off an idle pool: it counts as used until at.
-func (w *World) Defer(p *Pool, at Instant) {
+func (u *uses) Defer(p *Pool, at Instant) {
 	if p.idle.index != 0 {
-		w.idles.set(&p.idle, at)
+		u.idles.set(&p.idle, at)
 	}
 }
 

@@ -36,40 +36,33 @@ type World struct {
 	Revision uint64    // the highest sequence applied
 	Time     time.Time // its timestamp, by the stream leader's clock
 
-	pools    map[entry.Hash]*Pool
-	sessions map[entry.Hash]*Session
-	peers    map[*Session]struct{}
-	gaps     Gaps
-	clock    clock
-	ends     dues // of slots, sessions and garbage: to be purged
-	marks    dues // of free keys: to be forgotten
-	idles    dues // of named pools that are not used, since when
-	doubted  poolSet
-	open     poolSet
-	able     poolSet
-	closing  poolSet
-	touched  []*Pool
-	handed   []*Pool // the slice that Touched returned last
-
-	written   Instant            // when the entry was written that was applied last, at the latest
-	forgotten uint64             // the highest revision of a marker that was forgotten
-	named     int                // named pools that are held or waited for
-	clients   int                // client sessions that are alive
-	origins   map[entry.Hash]int // the same, by where they come from
-	endings   []ending           // the sessions that ended lately
+	sessions
+	deadlines
+	uses
+	pools   map[entry.Hash]*Pool
+	gaps    Gaps
+	clock   clock
+	doubted poolSet
+	open    poolSet
+	able    poolSet
+	touched []*Pool
+	handed  []*Pool // the slice that Touched returned last
+	written Instant // when the entry was written that was applied last, at the latest
 }
 
 // New is a world in which nothing has happened yet.
 func New() *World {
 	return &World{
-		pools:    map[entry.Hash]*Pool{},
-		sessions: map[entry.Hash]*Session{},
-		peers:    map[*Session]struct{}{},
-		doubted:  poolSet{kind: inDoubt},
-		open:     poolSet{kind: leftOpen},
-		able:     poolSet{kind: hasAble},
-		closing:  poolSet{kind: isClosing},
-		origins:  map[entry.Hash]int{},
+		sessions: sessions{
+			byID:    map[entry.Hash]*Session{},
+			peers:   map[*Session]struct{}{},
+			origins: map[entry.Hash]int{},
+		},
+		uses:    uses{closing: poolSet{kind: isClosing}},
+		pools:   map[entry.Hash]*Pool{},
+		doubted: poolSet{kind: inDoubt},
+		open:    poolSet{kind: leftOpen},
+		able:    poolSet{kind: hasAble},
 	}
 }
 
@@ -157,7 +150,7 @@ func (w *World) closeOpen() {
 // marker that was forgotten stands at 0, as does a barrier.
 func (w *World) Stands(key entry.Key) (revision uint64, taken bool) {
 	if key.Kind == entry.Session {
-		if s := w.sessions[key.Session]; s != nil {
+		if s := w.byID[key.Session]; s != nil {
 			return s.Revision, s.Present
 		}
 		return 0, false
@@ -184,7 +177,7 @@ func (w *World) Stands(key entry.Key) (revision uint64, taken bool) {
 // life is that of a key, or nil where nothing is known of it.
 func (w *World) life(key entry.Key) *life {
 	if key.Kind == entry.Session {
-		if s := w.sessions[key.Session]; s != nil {
+		if s := w.byID[key.Session]; s != nil {
 			return &s.life
 		}
 		return nil

@@ -210,6 +210,9 @@ func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
 // slotEnded is called when a slot was freed, or taken by another lease.
 func (k *checker) slotEnded(p *poolTruth, before, after entry.Entry) {
 	l := k.pool(p.id).byHash[before.Slot.Lease]
+	if l != nil && l.position != before.Key.N { // another peer's claim for the same ticket
+		return
+	}
 	if l != nil && (k.expiredEarly(after) || k.s.server.misled(l.at)) {
 		l.lost = true
 	}

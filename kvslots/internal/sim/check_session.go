@@ -16,6 +16,7 @@ type session struct {
 	ended  Instant       // a call that ends it began; never
 	over   Instant       // a client was told that it has ended; never
 	ends   int           // calls that end it
+	lost   bool          // the server ended it, by a clock that was stepped too far: nothing is certain
 	places map[entry.Hash]*enqueuing
 }
 
@@ -69,7 +70,7 @@ func (k *checker) answeredSession(c *call) {
 	gone := isAny(c.answer.Err, peer.ErrSessionGone)
 	switch {
 	case k.shaken(c):
-	case gone && ends && c.facts.sure && s.ends == 1 && c.end < c.facts.until:
+	case gone && ends && !s.lost && c.facts.sure && s.ends == 1 && c.end < c.facts.until:
 		k.wrong(c, "the session was alive, and no other call ends it")
 	case gone && c.end < s.sure:
 		k.wrong(c, fmt.Sprintf("the session certainly lives for %v more", s.sure.Sub(c.end)))
@@ -101,7 +102,7 @@ func hasEffect(r peer.Request) bool {
 // answered notes that a request of the session was answered now.
 func (s *session) answered(c *call) {
 	// A peer whose machine was suspended knows the age of older entries no more.
-	if s.ended == never && (c.node.slept == 0 || c.start >= c.node.slept.Add(2*s.tau)) {
+	if s.ended == never && !s.lost && (c.node.slept == 0 || c.start >= c.node.slept.Add(2*s.tau)) {
 		s.sure = max(s.sure, c.end.Add(s.tau-sessionMargin))
 	}
 }
@@ -111,7 +112,7 @@ func (k *checker) sessionEnded(e entry.Entry) {
 	hash := e.Key.Session
 	s := k.sessions[hash]
 	if s != nil && (k.expiredEarly(e) || k.s.server.misled(k.s.now.Add(-4*s.tau))) {
-		s.sure = 0
+		s.sure, s.lost = 0, true
 	}
 	if s != nil && k.s.now < s.sure {
 		k.s.fail("session ended early", "session %s, idle timeout %v, certainly lives for %v more", short(hash), s.tau, s.sure.Sub(k.s.now))

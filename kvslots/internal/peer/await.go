@@ -192,9 +192,10 @@ func (p *Peer) declineSlot(a *await, e enqueued) {
 		p.endAwait(a, Answer{Err: a.why})
 		return
 	}
+	// The slot may be another's by the time its ticket has gone.
+	m := p.purge(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision)
+	m.Ticket = e.slot.Value.Ticket
 	decline := func() {
-		m := p.purge(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision)
-		m.Ticket = e.slot.Value.Ticket
 		a.busy = true
 		p.releaseAs(m, func(k Ack) { // else the session could come back and have it
 			p.whenReached(k.Revision, func() { p.endAwait(a, Answer{Err: a.why}) })

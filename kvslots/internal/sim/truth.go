@@ -24,6 +24,7 @@ type claim struct {
 	pool     *poolTruth
 	position int
 	lease    entry.Hash
+	ticket   uint64      // that it names; 0 for none
 	count    int         // slots in force
 	below    int         // free positions below
 	ahead    int         // tickets that stood before it in the line, its own not counted
@@ -255,7 +256,7 @@ func (p *poolTruth) serve(place uint64) {
 
 // claim describes the pool at the moment at which a slot is taken.
 func (p *poolTruth) claim(s *Simulation, e entry.Entry) claim {
-	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, count: p.count()}
+	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count()}
 	for i := range e.Key.N {
 		if _, taken := p.slots[i]; !taken {
 			c.below++

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"slices"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -102,30 +104,43 @@ func (p *Peer) afterLoad() {
 	p.cleanUp()
 }
 
-// restartBorrows is for a view that is built anew: the claims and tickets that were
-// on their way mean nothing in it. What is not known to be held is answered as
-// unavailable; the others come again.
+// restartBorrows is for a view that is built anew: the claims that were on their way
+// mean nothing in it, and their borrows are answered as unavailable. Those that wait
+// keep their places if the load shows their tickets, and else come again.
 func (p *Peer) restartBorrows() {
 	for _, ss := range p.sessions {
 		ss.stands = 0
 	}
 	for _, ps := range p.allPools() {
+		for _, b := range slices.Backward(ps.settled()) { // each that comes again goes before the last
+			if b.phase == waiting {
+				p.expectTicket(b)
+			}
+		}
+		kept := map[entry.Key]*borrow{}
 		for _, b := range ps.all() {
 			switch b.phase {
-			case claiming, withdrawing, joining:
-				p.finish(b, Answer{Err: ErrUnavailable})
-			case waiting, refusing:
-				if b.kind == forTicket {
-					p.finish(b, Answer{Err: ErrUnavailable})
-				} else if b.ticket.stands() {
-					p.loseTicket(b)
+			case joining:
+				kept[b.ticket.key] = b
+			case claiming, withdrawing, waiting, refusing:
+				if b.kind != forTicket {
+					b.ticket = ticket{} // it is purged when the load shows it
 				}
+				p.finish(b, Answer{Err: ErrUnavailable})
 			}
-			b.current, b.confirmed, b.generation = false, false, 0
+			b.current, b.confirmed = false, false
 		}
-		ps.flight = rules.InFlight{}
-		ps.claims, ps.tickets, ps.promoting, ps.config = nil, nil, nil, nil
+		ps.flight = rules.InFlight{Joining: len(kept)}
+		ps.claims, ps.tickets, ps.promoting, ps.config = nil, kept, nil, nil
 		ps.heldUntil, ps.generation, ps.wantsExact = 0, 0, false
 		ps.nextName, ps.freeNames = 0, nil
 	}
+}
+
+// expectTicket has a ticket looked for by the load.
+func (p *Peer) expectTicket(b *borrow) {
+	p.to(b, joining)
+	b.ticket.revision, b.ticket.place = 0, 0
+	key := b.ticket.key
+	p.whenReached(0, func() { p.ticketMissing(b, key) })
 }

@@ -54,6 +54,15 @@ func (p *Peer) judgeAnswer(w *write, a Ack) finding {
 	return p.judgeRefusal(w.msg.Key, a.Revision)
 }
 
+// contradicts reports whether an entry was written over an earlier revision of its
+// key than the one that the view holds. The compare-and-swap says that it was not,
+// in the stream of which the view is. Where a marker has gone it names 0, and the
+// server's own markers name nothing.
+func (p *Peer) contradicts(e *entry.Entry) bool {
+	stands, taken := p.world.Stands(e.Key)
+	return e.Previous < stands && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
+}
+
 // judgeRefusal looks at a refusal that names a revision which the view has
 // reached: an exact view must hold the key at it, or above.
 func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {

@@ -41,7 +41,8 @@
 //	              +--> claiming or arrived, if there is something for it after all
 //
 // From every phase a borrow is done when its caller gives up, its session ends, or
-// nothing is known of what it wrote.
+// nothing is known of what it wrote. When the view is built anew, waiting is joining
+// until the load shows the ticket again.
 //
 // # The files
 //

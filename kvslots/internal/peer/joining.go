@@ -147,8 +147,8 @@ func (p *Peer) ticketSeen(e *entry.Entry) {
 	switch {
 	case b == nil && e.Marker && own:
 		ps.freeNames = append(ps.freeNames, e.Key.N)
-	case b == nil && own && !e.Wait.Enqueued():
-		p.release(e.Key, e.Revision, nil)
+	case own && !e.Marker && !e.Wait.Enqueued() && (b == nil || !b.ticket.stands() && e.Wait.Lease != b.lease):
+		p.release(e.Key, e.Revision, nil) // its borrow has ended
 	case b == nil:
 	case !e.Marker && e.Corrupt == nil && e.Wait.Lease == b.lease && !b.ticket.stands():
 		p.seat(b, e)

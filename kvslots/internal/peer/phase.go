@@ -23,7 +23,7 @@ func (f phase) String() string {
 var transitions = [phases][]phase{
 	arrived:     {joining, claiming, refusing, done},
 	joining:     {arrived, waiting, done},
-	waiting:     {arrived, claiming, refusing, done},
+	waiting:     {arrived, joining, claiming, refusing, done},
 	claiming:    {arrived, waiting, withdrawing, done},
 	withdrawing: {arrived, waiting, done},
 	refusing:    {arrived, claiming, done},

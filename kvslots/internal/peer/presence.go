@@ -97,6 +97,10 @@ func (p *Peer) presenceWritten(a Ack) {
 		p.presenceIn(presenceRefresh)
 	case Conflict: // by an earlier copy of the write, perhaps: the view will tell
 		p.self.note(a.Revision)
+		if p.watch.mode != live && p.self.revision == a.Revision { // which was delivered meanwhile
+			p.presenceIn(notNowPause)
+			return
+		}
 		p.self.again = true
 		id := p.self.id
 		p.whenReached(a.Revision, func() {
@@ -108,11 +112,7 @@ func (p *Peer) presenceWritten(a Ack) {
 			}
 			p.presenceIn(notNowPause)
 		})
-		if p.self.revision >= a.Revision { // which it has told already
-			p.presenceIn(notNowPause)
-		} else {
-			p.presenceIn(presenceRefresh)
-		}
+		p.presenceIn(presenceRefresh)
 	default:
 		p.presenceIn(notNowPause)
 	}

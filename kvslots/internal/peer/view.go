@@ -62,11 +62,17 @@ type endKey struct {
 	lease entry.Hash
 }
 
-// newWorld begins a view that knows nothing.
+// newWorld begins a view that knows nothing. The presence stays: its tickets, and so
+// the places of this peer's borrows in the lines, are what the load will show.
 func (p *Peer) newWorld() {
 	p.world = rules.New()
 	p.watch.mode = loading
 	p.watch.check = check{}
+	p.self.revision, p.self.wrote = 0, [len(p.self.wrote)]presenceWrite{}
+	p.writes.backlog = nil
+	p.restartReads()
+	p.restartBorrows()
+	p.sendAgain() // gives up what was decided from the view before
 }
 
 // orderWatch asks for another watch.
@@ -154,6 +160,10 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	}
 	if p.watch.mode == checking && !p.checkDelivery(&e) {
 		p.rebuild("the stream is not the one that the view was built from")
+		return
+	}
+	if p.watch.mode != loading && e.Revision > p.world.Revision && p.contradicts(&e) {
+		p.rebuild("the stream went back")
 		return
 	}
 	if e.Revision > p.world.Revision {
@@ -256,13 +266,8 @@ func (p *Peer) rebuild(why string) {
 	p.counters.Rebuilds++
 	p.log(Warn, "view built anew", why)
 	p.keepEnds()
-	p.newWorld()
 	p.writes.acked = 0
-	p.writes.backlog = nil
-	p.restartReads()
-	p.restartBorrows()
-	p.forgetPresence()
-	p.sendAgain()
+	p.newWorld()
 	p.orderWatch(0)
 }
 

@@ -16,22 +16,22 @@ const clockGap = 5 * time.Second
 // estimate too early, not too late.
 //
 // A step forward shows as a gap in the timestamps, for peers write every few
-// seconds. After it nothing is known until an entry of this peer's own has come.
+// seconds. After it, and in a view that is new, nothing is known until an entry of
+// this peer's own has come: all that came before may have waited for long.
 type clock struct {
-	last    time.Time // the timestamp of the entry before
-	stepped bool
-	sent    time.Duration // when an entry of this peer's own was sent, against its timestamp
-	isSent  bool
-	least   [2]time.Duration // of the present window and the one before
-	since   Instant
-	known   bool
+	last  time.Time        // the timestamp of the entry before
+	tied  bool             // an entry of this peer's own has come since the clock was stepped last
+	sent  time.Duration    // when that was sent, against its timestamp
+	least [2]time.Duration // of the present window and the one before
+	since Instant
+	known bool
 }
 
 // writtenAt is when an entry that arrives now was written, at the latest.
 func (c *clock) writtenAt(at time.Time, now Instant) Instant {
 	d := time.Duration(int64(now) - at.UnixNano())
 	if !c.last.IsZero() && at.Sub(c.last) > clockGap {
-		c.stepped = true
+		c.tied = false
 	}
 	c.last = at
 	switch {
@@ -42,18 +42,13 @@ func (c *clock) writtenAt(at time.Time, now Instant) Instant {
 	default:
 		c.least[0] = min(c.least[0], d)
 	}
-	if c.stepped {
+	if !c.tied {
 		return 0
 	}
-	d = min(c.least[0], c.least[1])
-	if c.isSent {
-		d = min(d, c.sent)
-	}
-	return min(now, Instant(at.UnixNano())+Instant(d))
+	return min(now, Instant(at.UnixNano())+Instant(min(c.least[0], c.least[1], c.sent)))
 }
 
 // Calibrate notes when this peer sent an entry, and the timestamp that it got.
 func (w *World) Calibrate(sent Instant, at time.Time) {
-	w.clock.sent, w.clock.isSent = time.Duration(int64(sent)-at.UnixNano()), true
-	w.clock.stepped = false
+	w.clock.sent, w.clock.tied = time.Duration(int64(sent)-at.UnixNano()), true
 }

@@ -15,17 +15,17 @@ func TestClock(t *testing.T) {
 		sent, stamped time.Duration // an entry of this peer's own, if set
 		see           []observation
 	}{
-		"the first entry counts as written when it arrives": {see: []observation{{100 * s, 7 * s, 100 * s}}},
-		"a late entry was written as long ago as it was late": {see: []observation{
+		"nothing is known before an entry of its own has come": {see: []observation{{100 * s, 7 * s, 0}, {101 * s, 8 * s, 0}}},
+		"a late entry was written as long ago as it was late": {sent: 101 * s, stamped: 7 * s, see: []observation{
 			{100 * s, 7 * s, 100 * s}, {105 * s, 8 * s, 101 * s}, {106 * s, 13 * s, 106 * s},
 		}},
-		"a step of the leader's clock back makes the estimate too early": {see: []observation{
+		"a step of the leader's clock back makes the estimate too early": {sent: 101 * s, stamped: s, see: []observation{
 			{100 * s, 60 * s, 100 * s}, {101 * s, 31 * s, 71 * s},
 		}},
-		"after a step ahead nothing is known": {see: []observation{
+		"after a step ahead nothing is known": {sent: 101 * s, stamped: 7 * s, see: []observation{
 			{100 * s, 7 * s, 100 * s}, {101 * s, 38 * s, 0}, {102 * s, 39 * s, 0},
 		}},
-		"an observation counts for two windows": {see: []observation{
+		"an observation counts for two windows": {sent: 101 * s, stamped: s, see: []observation{
 			{100 * s, 50 * s, 100 * s}, {111 * s, 31 * s, 81 * s}, {122 * s, 36 * s, 116 * s},
 		}},
 		"the sending of its own entry is earlier than what arrives": {sent: 99 * s, stamped: 7 * s, see: []observation{

@@ -103,6 +103,11 @@ func (h *holder) resource() peer.Resource {
 		h.s.hashes++
 		return peer.Resource{Pool: nameID("", name), Name: name, Lock: true, Limit: 1}
 	}
+	if h.chance(c.Fresh) {
+		const moment = 3 * time.Second
+		name := fmt.Sprintf("moment %d", h.s.now.Sub(start)/moment)
+		return peer.Resource{Pool: nameID("", name), Name: name, Lock: true, Limit: 1}
+	}
 	n := h.rng.IntN(c.Names)
 	r := peer.Resource{Name: fmt.Sprintf("name %d", n), Lock: n%2 == 0, Limit: 1}
 	if !r.Lock {

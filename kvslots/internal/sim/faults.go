@@ -19,6 +19,7 @@ const (
 	closePeer                  // a peer closes, and is started again
 	loseWatch                  // a consumer goes without a word
 	refuseWatch                // no consumer can be created
+	slowWatch                  // a consumer is late by seconds, and gets little at a time
 	changeLeader               // another leader, whose clock differs
 	leaderGap                  // no leader
 	stepClock                  // the leader's clock is set
@@ -32,7 +33,7 @@ const (
 )
 
 var faultNames = [faults]string{
-	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-watch", "refuse-watch",
+	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-watch", "refuse-watch", "slow-watch",
 	"change-leader", "leader-gap", "step-clock", "kill-server", "lose-tail", "purge-stream", "delete-stream", "compact-blocks", "outage",
 }
 
@@ -89,7 +90,7 @@ func init() {
 		pausePeer:   func(s *Simulation) { s.pausePeer(false) },
 		suspendPeer: func(s *Simulation) { s.pausePeer(true) },
 		killPeer:    (*Simulation).killPeer, closePeer: (*Simulation).closePeer,
-		loseWatch: (*Simulation).loseWatch, refuseWatch: (*Simulation).refuseWatch,
+		loseWatch: (*Simulation).loseWatch, refuseWatch: (*Simulation).refuseWatch, slowWatch: (*Simulation).slowWatch,
 		changeLeader: (*Simulation).changeLeader, leaderGap: (*Simulation).leaderGap, stepClock: (*Simulation).stepClock,
 		killServer: (*Simulation).killServer, loseTail: (*Simulation).loseTail,
 		purgeStream: (*Simulation).purgeStream, deleteStream: (*Simulation).deleteStream,
@@ -166,6 +167,18 @@ func (s *Simulation) loseWatch() {
 func (s *Simulation) refuseWatch() {
 	s.server.noWatch++
 	s.episode(s.long(100*time.Millisecond, 10*time.Second), func() { s.server.noWatch-- })
+}
+
+func (s *Simulation) slowWatch() {
+	w := s.anyNode().watch
+	if w.late > 0 {
+		return
+	}
+	w.late = s.long(300*time.Millisecond, 3*time.Second)
+	s.episode(s.long(2*time.Second, 12*time.Second), func() {
+		w.late = 0
+		w.wake()
+	})
 }
 
 // step draws another clock for the leader.

@@ -66,7 +66,7 @@ func (n *node) begin() {
 	n.link.number++
 	n.link.buffered, n.link.free, n.link.stalled = nil, 0, 0
 	n.link.up = !s.server.down
-	*n.watch = watch{n: n, slow: n.watch.slow}
+	*n.watch = watch{n: n, slow: n.watch.slow, late: n.watch.late}
 	c := s.plan.Caps
 	n.peer = peer.New(peer.Config{
 		Replicated: s.server.replicated(), Sole: s.plan.Sole,

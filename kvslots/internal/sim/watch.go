@@ -19,10 +19,11 @@ type watch struct {
 	consumer *stream.Consumer // nil: not created yet, or lost
 	lost     bool             // the peer was told
 	polling  bool
-	losing   uint64  // counts silences
-	free     Instant // the arrival of the last delivery
-	slow     bool    // this node's watch lags
-	cut      bool    // deliveries were lost with a connection
+	losing   uint64        // counts silences
+	free     Instant       // the arrival of the last delivery
+	slow     bool          // this node's watch lags
+	cut      bool          // deliveries were lost with a connection
+	late     time.Duration // by how much the watch is late while a fault lasts
 }
 
 // start is what the peer asks for: another watch.
@@ -103,6 +104,7 @@ func (w *watch) wake() {
 	if w.slow {
 		d += s.upTo(s.plan.Net.Lag)
 	}
+	d += s.upTo(w.late)
 	s.after(d, w.poll)
 }
 
@@ -118,7 +120,11 @@ func (w *watch) poll() {
 		return
 	}
 	number := w.number
-	for range 1 + s.rng.IntN(64) {
+	most := 64
+	if w.late > 0 {
+		most = 6
+	}
+	for range 1 + s.rng.IntN(most) {
 		m, ok := w.consumer.Next()
 		if !ok {
 			return

@@ -112,12 +112,18 @@ func (p *Peer) stepAwait(a *await) {
 	}
 	exact := p.world.Exact()
 	switch {
-	case !exact && (e.status == absent || e.status == spent || !p.world.Alive(a.session)), e.doubtful && !exact:
+	case !exact && (e.status == absent || e.status == spent || e.doubtful || e.void || !p.world.Alive(a.session)):
 		p.whenExact(func() { p.stepAwait(a) })
 	case !p.world.Alive(a.session):
 		p.endAwait(a, Answer{Err: ErrSessionGone})
 	case e.doubtful:
 		p.after(failurePause, func() { p.stepAwait(a) })
+	case e.void: // no caller was told, and the ticket stands again
+		a.busy = true
+		p.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
+			a.busy = false
+			p.look(a)
+		})
 	case e.status == absent && a.left:
 		p.endAwait(a, Answer{Err: a.why})
 	case e.status == absent && a.seeing: // it was granted, and over before it could be told

@@ -97,7 +97,7 @@ func (p *Peer) claimAnswered(b *borrow, w *write, a Ack) {
 	case !current && a.Outcome == Conflict:
 		p.whenReached(a.Revision, func() { p.disown(w.msg.Key, p.claimedBy(b)) })
 	case a.Outcome == Unknown && !(current && b.claim.revision != 0):
-		p.fenceOff(w.msg, p.claimedBy(b))
+		p.fenceOff(w, p.claimedBy(b))
 		if current {
 			p.dropClaim(b)
 			p.finish(b, Answer{Err: ErrUnavailable})
@@ -286,9 +286,14 @@ func (p *Peer) withdraw(b *borrow) {
 func (p *Peer) abandonClaim(b *borrow) {
 	revision := max(b.claim.revision, b.claim.acked)
 	p.dropClaim(b)
-	if revision != 0 {
-		b.claim.revision = 0
-		p.releaseAs(p.purgeOf(&b.claim.write.msg, revision), nil)
+	if revision == 0 {
+		return
+	}
+	b.claim.revision = 0
+	if w := b.claim.write; w.world == p.world {
+		p.releaseAs(p.purgeOf(&w.msg, revision), nil)
+	} else {
+		p.disownLater(w.msg.Key, p.claimedBy(b))
 	}
 }
 

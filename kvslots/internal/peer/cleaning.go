@@ -106,6 +106,9 @@ func (p *Peer) afterLoad() {
 // on their way mean nothing in it. What is not known to be held is answered as
 // unavailable; the others come again.
 func (p *Peer) restartBorrows() {
+	for _, ss := range p.sessions {
+		ss.stands = 0
+	}
 	for _, ps := range p.allPools() {
 		for _, b := range ps.all() {
 			switch b.phase {

@@ -27,6 +27,7 @@ const (
 type enqueued struct {
 	status   status
 	doubtful bool          // a claim for it may yet be withdrawn
+	void     bool          // a claim for it came to nothing, and its peer has not withdrawn it
 	ticket   *rules.Ticket // nil where there is none
 	slot     *rules.Slot   // nil where it has none
 }
@@ -50,8 +51,9 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 		}
 	}
 	e.ticket = pool.TicketAt(enqueuedKey(pool.ID, session))
-	if e.slot != nil {
-		e.doubtful = e.slot.Verdict() != rules.Good && e.slot.InDoubt(p.now)
+	if e.slot != nil && e.slot.Verdict() != rules.Good {
+		e.doubtful = e.slot.InDoubt(p.now)
+		e.void = !e.doubtful && e.slot.Value.Ticket != 0 // else its caller may have been told
 	}
 	switch t := e.ticket; {
 	case e.doubtful:

@@ -95,7 +95,7 @@ func (p *Peer) joinAnswered(b *borrow, w *write, a Ack) {
 		})
 		return
 	case Unknown:
-		p.fenceOff(w.msg, p.joinedBy(b))
+		p.fenceOff(w, p.joinedBy(b))
 	default:
 		undo()
 	}

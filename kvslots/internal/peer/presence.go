@@ -108,7 +108,11 @@ func (p *Peer) presenceWritten(a Ack) {
 			}
 			p.presenceIn(notNowPause)
 		})
-		p.presenceIn(presenceRefresh)
+		if p.self.revision >= a.Revision { // which it has told already
+			p.presenceIn(notNowPause)
+		} else {
+			p.presenceIn(presenceRefresh)
+		}
 	default:
 		p.presenceIn(notNowPause)
 	}

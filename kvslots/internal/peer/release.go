@@ -30,9 +30,10 @@ func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 	}
 	p.writes.releasing++
 	p.trackPurge(m)
+	world := p.world
 	p.send(m, func(a Ack) {
 		p.writes.releasing--
-		if a.Outcome == Unknown {
+		if a.Outcome == Unknown && p.world == world {
 			p.releaseAs(m, done)
 		} else {
 			p.untrackPurge(m, a)
@@ -82,13 +83,23 @@ func (p *Peer) value(key entry.Key, v any, revision uint64, ttl time.Duration) e
 // it purges the key at the same expected revision. Either the purge wins the
 // compare-and-swap, or the conflict says what did. Then mine is asked of what
 // stands there, when the view has reached it: what is this peer's own is purged.
-func (p *Peer) fenceOff(m entry.Message, mine func(entry.Key) bool) {
-	p.releaseAs(p.purgeOf(&m, m.Revision), func(a Ack) {
-		if a.Outcome != Conflict {
-			return
+// If the view is another one than the write was decided from, its revision means
+// nothing any more, and only what stands there is looked at.
+func (p *Peer) fenceOff(w *write, mine func(entry.Key) bool) {
+	if w.world != p.world {
+		p.disownLater(w.msg.Key, mine)
+		return
+	}
+	p.releaseAs(p.purgeOf(&w.msg, w.msg.Revision), func(a Ack) {
+		if a.Outcome == Conflict {
+			p.whenReached(a.Revision, func() { p.disown(w.msg.Key, mine) })
 		}
-		p.whenReached(a.Revision, func() { p.disown(m.Key, mine) })
 	})
+}
+
+// disownLater disowns a key when the view is live.
+func (p *Peer) disownLater(key entry.Key, mine func(entry.Key) bool) {
+	p.whenReached(0, func() { p.disown(key, mine) })
 }
 
 // disown purges what stands under a key if it is this peer's own.

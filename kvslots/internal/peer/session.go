@@ -31,6 +31,7 @@ type sessionState struct {
 	parked  []parked // answers that wait for a refresh
 	used    Instant
 	written Instant // the end that the last acknowledged refresh of this peer promises
+	stands  uint64  // the revision of that refresh, which the view may not have reached
 	writing bool
 	timer   timer
 }
@@ -178,13 +179,14 @@ func (p *Peer) refresh(ss *sessionState, s *rules.Session) {
 	}
 	ss.writing = true
 	sentAt := p.now
-	w := p.send(p.value(key, value, s.Revision, value.Left()), nil)
+	w := p.send(p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
 	p.hasten(w, min(idle/16, refreshMost))
 	w.done = func(a Ack) {
 		ss.writing = false
 		switch a.Outcome {
 		case Written:
 			ss.written = max(ss.written, sentAt.Add(value.Left()))
+			ss.stands = a.Revision
 			p.attend(ss)
 		case Conflict:
 			ss.writing = true
@@ -202,7 +204,9 @@ func (p *Peer) refresh(ss *sessionState, s *rules.Session) {
 func (p *Peer) hasten(w *write, d time.Duration) {
 	p.after(d, func() {
 		if !w.over {
-			p.transmit(w)
+			if !w.pausing {
+				p.again(w)
+			}
 			p.hasten(w, d)
 		}
 	})

@@ -211,6 +211,7 @@ func (p *Peer) caughtUp() {
 		return
 	}
 	p.watch.mode = live
+	p.sendAgain()
 	for _, ps := range p.allPools() {
 		p.mark(ps)
 	}
@@ -257,9 +258,11 @@ func (p *Peer) rebuild(why string) {
 	p.keepEnds()
 	p.newWorld()
 	p.writes.acked = 0
+	p.writes.backlog = nil
 	p.restartReads()
 	p.restartBorrows()
 	p.forgetPresence()
+	p.sendAgain()
 	p.orderWatch(0)
 }
 

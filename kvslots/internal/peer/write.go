@@ -44,8 +44,9 @@ type write struct {
 type writes struct {
 	last      uint64
 	pending   map[uint64]*write
-	queue     []sent // by the time when they are to be sent again
-	acked     uint64 // the highest revision that was acknowledged
+	held      []*write // decided while the view is not live: sent when it is
+	queue     []sent   // by the time when they are to be sent again
+	acked     uint64   // the highest revision that was acknowledged
 	releasing int
 	backlog   []*release
 }
@@ -88,7 +89,15 @@ func (p *Peer) send(m entry.Message, done func(Ack)) *write {
 // written without the view's having shown it.
 func (p *Peer) mayHaveLanded(w *write) bool { return len(w.ids) > 1 && p.counters.Skips != w.skips }
 
+// transmit sends a message once more. Nothing but the presence is written from a
+// view that is not live: after a lost tail a revision may be another entry's, for
+// which a compare-and-swap is no protection.
 func (p *Peer) transmit(w *write) {
+	if p.watch.mode != live && w.msg.Key != p.self.key() {
+		w.pausing = true
+		p.writes.held = append(p.writes.held, w)
+		return
+	}
 	p.writes.last++
 	id := p.writes.last
 	w.ids = append(w.ids, id)
@@ -115,10 +124,12 @@ func (p *Peer) resend() {
 	}
 }
 
+// again sends a write once more, or gives it up: after too long, or when the view
+// that it was decided from is no more.
 func (p *Peer) again(w *write) {
 	switch {
 	case w.over:
-	case p.now.Sub(w.begun) >= giveUpAfter:
+	case w.world != p.world, p.now.Sub(w.begun) >= giveUpAfter:
 		p.settle(w, Ack{Outcome: Unknown})
 	default:
 		p.transmit(w)
@@ -128,14 +139,23 @@ func (p *Peer) again(w *write) {
 // Connected notes that the connection is back: what is unanswered is sent again.
 func (p *Peer) Connected(now Instant) {
 	p.now = now
-	queue := p.writes.queue
-	p.writes.queue = nil
+	p.sendAgain()
+	p.follow()
+}
+
+// sendAgain sends again what is unanswered, and what was held.
+func (p *Peer) sendAgain() {
+	queue, held := p.writes.queue, p.writes.held
+	p.writes.queue, p.writes.held = nil, nil
 	for _, s := range queue {
 		if !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
 			p.again(s.w)
 		}
 	}
-	p.follow()
+	for _, w := range held {
+		w.pausing = false
+		p.again(w)
+	}
 }
 
 // Acked notes the answer to a write, whenever it comes.

@@ -80,9 +80,21 @@ func (k *checker) answeredSession(c *call) {
 		if _, there := k.s.server.truth.sessions[s.hash]; there {
 			k.wrong(c, "the session is still in the stream")
 		}
+	case k.hadEffect(c):
 	default:
 		s.answered(c)
 	}
+}
+
+// hadEffect reports whether an answer tells what was done before the session ended,
+// although it has ended since: such an answer promises nothing.
+func (k *checker) hadEffect(c *call) bool {
+	switch c.request.(type) {
+	case peer.Return, peer.Renew:
+		_, alive := k.s.server.truth.sessions[c.facts.session.hash]
+		return c.answer.Err == nil && !alive
+	}
+	return false
 }
 
 // answered notes that a request of the session was answered now.

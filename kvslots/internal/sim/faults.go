@@ -242,7 +242,7 @@ func (v *server) back() {
 	v.changed()
 	for _, n := range v.s.nodes {
 		if n.watch.works() {
-			n.watch.losing++
+			n.watch.heard()
 		}
 		n.watch.wake()
 	}
@@ -275,7 +275,7 @@ func (s *Simulation) restart(meanwhile func()) {
 	v.stream.BeginGap(v.wall())
 	for _, n := range s.nodes {
 		if n.peer != nil {
-			n.link.cut(s.chance(0.5))
+			n.link.cut(false)
 		}
 	}
 	s.episode(s.long(50*time.Millisecond, 6*time.Second), func() {

@@ -117,10 +117,10 @@ func (l *link) cut(keeps bool) {
 	l.up, l.keeps = false, keeps
 	l.n.s.note(l.n.name(), "is cut off")
 	l.number++
-	l.n.watch.silence()
+	l.n.watch.disconnected()
 }
 
-// join connects again. The shell looks at its watch at once.
+// join connects again.
 func (l *link) join() {
 	if l.up || l.n.s.server.down {
 		return

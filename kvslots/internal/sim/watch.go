@@ -19,17 +19,20 @@ type watch struct {
 	consumer *stream.Consumer // nil: not created yet, or lost
 	lost     bool             // the peer was told
 	polling  bool
-	losing   uint64        // counts silences
-	free     Instant       // the arrival of the last delivery
-	slow     bool          // this node's watch lags
-	cut      bool          // deliveries were lost with a connection
-	late     time.Duration // by how much the watch is late while a fault lasts
+	losing   uint64  // counts silences
+	silent   bool    // heartbeats are missing, which is about to be noticed
+	free     Instant // the arrival of the last delivery
+	slow     bool    // this node's watch lags
+	cut      bool    // deliveries were lost with a connection
+	waits    func()  // creates the watch when the connection is back; nil: that is not waited for
+
+	late time.Duration // by how much it is late while a fault lasts
 }
 
 // start is what the peer asks for: another watch.
 func (w *watch) start(number, from uint64) {
-	w.number, w.consumer, w.lost, w.cut = number, nil, false, false
-	w.losing++
+	w.number, w.consumer, w.lost, w.cut, w.waits = number, nil, false, false, nil
+	w.heard()
 	s := w.n.s
 	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
 		if w.number == number && !w.lost {
@@ -41,7 +44,11 @@ func (w *watch) start(number, from uint64) {
 // create creates the consumer, or fails to.
 func (w *watch) create(number, from uint64) {
 	s := w.n.s
-	if !w.n.link.up || !s.server.reachable() || s.server.noWatch > 0 {
+	if !w.n.link.up {
+		w.waits = func() { w.create(number, from) } // for the connection, as the shell does
+		return
+	}
+	if !s.server.reachable() || s.server.noWatch > 0 {
 		s.met.add("trap: no watch to be had")
 		w.fetch(number, from)
 		refused := s.now.Add(s.upTo(5 * time.Millisecond))
@@ -142,17 +149,27 @@ func (w *watch) poll() {
 
 // silence is noticed after some time: heartbeats are missing.
 func (w *watch) silence() {
-	if w.lost || w.n.peer == nil {
+	if w.lost || w.silent || w.n.peer == nil {
 		return
 	}
-	w.losing++
+	w.silent = true
 	losing, number, s := w.losing, w.number, w.n.s
 	s.after(silence+s.upTo(500*time.Millisecond), w.n.alive(func() {
-		if w.losing == losing && !w.works() {
+		if w.losing != losing {
+			return
+		}
+		w.heard()
+		if !w.works() {
 			s.met.add("trap: silent watch")
 			w.lose(number)
 		}
 	}))
+}
+
+// heard ends a silence.
+func (w *watch) heard() {
+	w.losing++
+	w.silent = false
 }
 
 // works reports whether the watch is heard.
@@ -171,20 +188,28 @@ func (w *watch) lose(number uint64) {
 	w.n.input(func(p *peer.Peer, now Instant) { p.WatchLost(number, now) })
 }
 
-// reconnected looks at the watch: the server says at once whether it has the
-// consumer still. What was under way when the connection broke is missing, which
-// the numbers of the next deliveries show.
-func (w *watch) reconnected() {
-	s, number := w.n.s, w.number
-	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
-		if w.number != number || w.lost || w.consumer == nil {
-			return
-		}
-		if w.cut || w.consumer.Lost() {
+// disconnected takes the watch for lost, as the shell does when it learns that the
+// connection is gone: what was under way is missing, and the server may have lost
+// the consumer.
+func (w *watch) disconnected() {
+	number := w.number
+	w.n.s.after(w.n.s.upTo(5*time.Millisecond), w.n.alive(func() {
+		if w.consumer != nil {
 			w.lose(number)
-			return
 		}
-		w.losing++
-		w.wake()
+	}))
+}
+
+// reconnected creates the watch that the peer has asked for meanwhile.
+func (w *watch) reconnected() {
+	create := w.waits
+	if w.waits = nil; create == nil {
+		return
+	}
+	number, s := w.number, w.n.s
+	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
+		if w.number == number && !w.lost {
+			create()
+		}
 	}))
 }

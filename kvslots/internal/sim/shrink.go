@@ -6,16 +6,26 @@ import "time"
 // turns faults off one by one, and takes nodes, clients and time away. It tries
 // at most so many runs, each smaller plan under a few seeds.
 func Shrink(p Plan, check string, runs int) Plan {
+	failure := func(p Plan) *Failure {
+		runs--
+		if f := Run(p, Options{}).Failure; f != nil && f.Check == check {
+			return f
+		}
+		return nil
+	}
 	fails := func(p Plan) (Plan, bool) {
 		for offset := range uint64(4) {
 			if runs <= 0 {
 				return p, false
 			}
-			runs--
 			try := p
 			try.Seed += offset * 1_000_003
-			if f := Run(try, Options{}).Failure; f != nil && f.Check == check {
-				try.Length = min(try.Length, f.At+time.Second)
+			if f := failure(try); f != nil {
+				shorter := try
+				shorter.Length = min(try.Length, f.At+time.Second) // another length is another run
+				if shorter == try || failure(shorter) != nil {
+					return shorter, true
+				}
 				return try, true
 			}
 		}

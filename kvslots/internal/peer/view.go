@@ -88,7 +88,7 @@ func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 		return
 	}
 	switch {
-	case !p.watch.created.IsZero() && !s.Created.Equal(p.watch.created):
+	case !p.watch.created.IsZero() && !s.Created.Equal(p.watch.created) && p.watch.mode != loading: // an empty view is of any stream
 		p.watch.created = s.Created
 		p.rebuild("the stream is another one")
 	case !p.cfg.Replicated && s.Last < p.watch.floor && p.watch.mode != loading:

@@ -263,7 +263,8 @@ func (p *Peer) decide(b *borrow, s *rules.Slot) {
 		}
 	}
 	p.counters.Voids++
-	p.pause(b.pool, inFlightPause<<min(b.voids, 4)) // what made it void may take a while to be seen
+	// What made it void may take a while to be seen, and other peers try again as well.
+	p.pause(b.pool, time.Duration(p.random.Int64N(int64(2*inFlightPause<<min(b.voids, 3)))))
 	b.voids++
 	p.withdraw(b)
 }

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -14,8 +15,15 @@ const refuseGrace = 1500 * time.Millisecond
 // it: in a view that is exact, and as new as the borrow.
 func (p *Peer) refuseLater(b *borrow) {
 	p.to(b, refusing)
-	b.refuseBy = p.now.Add(refuseGrace)
-	b.pool.refusing = append(b.pool.refusing, b)
+	if b.refuseBy == 0 {
+		b.refuseBy = p.now.Add(refuseGrace)
+	}
+	list := b.pool.refusing // the first to come is the first to have what there is after all
+	i := len(list)
+	for i > 0 && list[i-1].call.id > b.call.id {
+		i--
+	}
+	b.pool.refusing = slices.Insert(list, i, b)
 	if b.current {
 		p.mark(b.pool)
 		return

@@ -55,7 +55,9 @@ func (k *checker) answeredSession(c *call) {
 		if c.answer.Err == nil {
 			s := k.session(r.Session)
 			s.tau = r.Idle / 2
-			s.answered(c)
+			if !k.shaken(c) { // it may have been lost before it was told
+				s.answered(c)
+			}
 		}
 		return
 	}

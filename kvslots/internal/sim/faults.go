@@ -107,6 +107,15 @@ func (s *Simulation) episode(d time.Duration, end func()) {
 	})
 }
 
+// loneEpisode is the same for a fault of one peer alone.
+func (s *Simulation) loneEpisode(d time.Duration, end func()) {
+	s.calm.beginLone()
+	s.after(d, func() {
+		end()
+		s.calm.endLone(s.now)
+	})
+}
+
 func (s *Simulation) anyNode() *node { return s.nodes[s.rng.IntN(len(s.nodes))] }
 
 // long draws a duration, mostly short.
@@ -138,19 +147,19 @@ func (s *Simulation) pausePeer(suspended bool) {
 		d = s.long(90*time.Second, 4*time.Minute) // longer than a marker lives
 	}
 	n.pause(d, suspended)
-	s.episode(d+time.Millisecond, func() {})
+	s.loneEpisode(d+time.Millisecond, func() {})
 }
 
 func (s *Simulation) killPeer() {
 	n := s.anyNode()
 	n.kill()
-	s.episode(s.long(10*time.Millisecond, 20*time.Second), n.begin)
+	s.loneEpisode(s.long(10*time.Millisecond, 20*time.Second), n.begin)
 }
 
 func (s *Simulation) closePeer() {
 	n := s.anyNode()
 	n.leave()
-	s.episode(s.long(6*time.Second, 20*time.Second), n.begin)
+	s.loneEpisode(s.long(6*time.Second, 20*time.Second), n.begin)
 }
 
 func (s *Simulation) loseWatch() {
@@ -200,12 +209,13 @@ func (s *Simulation) changeLeader() {
 	}
 	died := s.chance(0.5)
 	v.stream.BeginGap(v.wall())
-	ahead := s.step()
+	ahead, from := s.step(), s.now
 	s.episode(s.long(10*time.Millisecond, 6*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.setClock(ahead)
 		v.stream.ChangeLeader(ahead, died, v.wall())
 		v.back()
+		v.led(from)
 	})
 	v.silent()
 }
@@ -217,10 +227,19 @@ func (s *Simulation) leaderGap() {
 	}
 	v.stream.BeginGap(v.wall())
 	v.silent()
+	from := s.now
 	s.episode(s.long(10*time.Millisecond, 15*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.back()
+		v.led(from)
 	})
+}
+
+// led is when the stream has a leader again.
+func (v *server) led(from Instant) {
+	if v.s.now.Sub(from) >= noticed {
+		v.s.check.ledAgain(from)
+	}
 }
 
 func (s *Simulation) stepClock() {
@@ -254,7 +273,11 @@ func (s *Simulation) killServer() {
 	if s.server.down || s.server.stream.Leaderless() {
 		return
 	}
-	s.restart(func() { s.server.stream.Kill(s.server.wall()) })
+	from := s.now
+	s.restart(func() {
+		s.server.stream.Kill(s.server.wall())
+		s.check.ledAgain(from)
+	})
 }
 
 // loseTail takes the last writes: of all servers at once, if there are several.

@@ -48,6 +48,7 @@ type ClientPlan struct {
 	Mismatch             float64       // share of requests with another limit
 	Once                 float64       // share of requests for a name that is used once
 	Fresh                float64       // share of requests for the name of this moment, which all clients ask for
+	Quiet                float64       // share of sessions that are not pinged while a call of them waits
 	Together             time.Duration // clients act at its multiples; 0: at any time
 }
 

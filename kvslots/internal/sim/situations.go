@@ -8,7 +8,7 @@ import (
 // situations are mixes of clients and faults in which a rule matters often that a
 // mix drawn at random seldom meets. Half of the seeds are put into one of them.
 var situations = []func(*rand.Rand, *Plan){
-	administered, together, underOtherTerms, viewsLate, deadInLine, leaderless, tailsLost,
+	administered, together, underOtherTerms, viewsLate, deadInLine, leaderless, tailsLost, waitedOut,
 }
 
 // crowd is many clients of one kind, who are in a hurry.
@@ -105,6 +105,17 @@ func leaderless(r *rand.Rand, p *Plan) {
 	c.Think = between(r, 100*time.Millisecond, time.Second)
 	near(p)
 	only(p, 1+2*r.Float64(), leaderGap, killServer)
+}
+
+// waitedOut is short-lived sessions that wait for longer than they live, and are kept
+// alive by nothing but that.
+func waitedOut(r *rand.Rand, p *Plan) {
+	crowd(r, p)
+	c := &p.Clients
+	c.Session, c.Idle, c.Quiet = 4+r.IntN(6), between(r, time.Second, 3*time.Second), 0.5+r.Float64()/2
+	c.Wait = between(r, 5*time.Second, 15*time.Second)
+	near(p)
+	only(p, 0)
 }
 
 // tailsLost is a busy stream that loses its last writes: others take their numbers

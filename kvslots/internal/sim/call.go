@@ -47,6 +47,7 @@ type facts struct {
 	leases  []*lease  // the leases of its pool that were certain
 	ends    *ending   // what it may end
 	until   Instant   // Renew: what was promised before
+	idle    bool      // its session may have ended before the call began
 }
 
 // ask hands a request to a node. then is called when it has been answered, from

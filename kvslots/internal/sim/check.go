@@ -39,9 +39,10 @@ type checker struct {
 	pools    map[entry.Hash]*pool
 	sessions map[entry.Hash]*session
 	totals   peer.Counters
-	lostAt   Instant // when the stream last lost something; 0: never
-	waits    []*call // that may wait for a slot
-	losing   bool    // the stream is about to lose something
+	lostAt   Instant   // when the stream last lost something; 0: never
+	waits    []*call   // that may wait for a slot
+	losing   bool      // the stream is about to lose something
+	troubles []Instant // when peers died, stood still and went on
 }
 
 func newChecker(s *Simulation) *checker {

@@ -168,6 +168,7 @@ func (k *checker) look() {
 		if c.end == 0 && c.gaveUp == 0 {
 			waits = append(waits, c)
 			k.checkStall(c)
+			k.checkPassedOver(c)
 		}
 	}
 	clear(k.waits[len(waits):])

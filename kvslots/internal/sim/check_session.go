@@ -37,6 +37,7 @@ func (k *checker) beginSession(c *call) {
 	if s == nil {
 		return
 	}
+	c.facts.idle = s.sure < k.s.now
 	if c.facts.gone = c.facts.gone || s.over < k.s.now; c.facts.gone {
 		return
 	}
@@ -117,6 +118,9 @@ func (k *checker) sessionEnded(e entry.Entry) {
 	if s != nil && k.s.now < s.sure {
 		k.s.fail("session ended early", "session %s, idle timeout %v, certainly lives for %v more", short(hash), s.tau, s.sure.Sub(k.s.now))
 	}
+	if s != nil {
+		k.checkKept(s, e)
+	}
 }
 
 // enqueuing is what a session has in the line of a lock or a semaphore.
@@ -174,6 +178,7 @@ func (k *checker) enqueued(c *call) {
 	case c.answer.Err == nil && before.state == placeTaken && c.end < before.since.Add(before.ttl):
 		k.wrong(c, "the session has enqueued before")
 	case c.answer.Err == nil && c.answer.Queued:
+		k.checkQueued(c)
 		r := c.request.(peer.Enqueue)
 		*p = enqueuing{state: placeTaken, lease: r.Lease, lock: r.Lock, since: c.start, ttl: r.TTL}
 	case c.answer.Err == nil && before.state == placeNone:

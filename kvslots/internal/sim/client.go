@@ -70,6 +70,9 @@ func (u *user) think(next func()) {
 	d := u.upTo(2 * u.s.plan.Clients.Think)
 	if u.s.ending {
 		d = u.upTo(100 * time.Millisecond)
+	} else if beat := u.s.plan.Clients.Together; beat > 0 {
+		at := u.s.now.Add(d + beat)
+		d = (at - at%Instant(beat)).Sub(u.s.now)
 	}
 	u.s.after(d, next)
 }

@@ -19,9 +19,19 @@ func (o *operator) step() {
 		return
 	}
 	if o.chance(o.s.plan.Clients.Administer) && o.chance(0.3) {
-		o.ask(peer.Delete{Pool: o.pool}, func(*call) { o.think(o.step) })
+		o.ask(peer.Delete{Pool: o.pool}, func(*call) {
+			if o.chance(0.5) {
+				o.register() // at once: what was under way is of the generation before
+			} else {
+				o.think(o.step)
+			}
+		})
 		return
 	}
+	o.register()
+}
+
+func (o *operator) register() {
 	count := 1 + o.rng.IntN(o.s.plan.Clients.Count)
 	if o.chance(0.05) {
 		count = 0

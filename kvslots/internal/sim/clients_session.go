@@ -15,6 +15,8 @@ type holder struct {
 	tau     time.Duration
 	life    int // counts sessions
 	gone    bool
+	quiet   bool          // it does not ping while a call waits
+	waits   int           // calls that may wait
 	on      peer.Resource // what it is at
 	lease   entry.Hash
 	fence   uint64
@@ -37,6 +39,7 @@ func (h *holder) step() {
 			return
 		}
 		h.life++
+		h.quiet = h.chance(h.s.plan.Clients.Quiet)
 		h.ping(h.life)
 		h.act()
 	})
@@ -46,6 +49,10 @@ func (h *holder) step() {
 func (h *holder) ping(life int) {
 	h.s.after(h.tau/4+h.upTo(h.tau/2), func() {
 		if h.life != life || h.gone {
+			return
+		}
+		if h.quiet && h.waits > 0 {
+			h.ping(life)
 			return
 		}
 		h.ask(peer.Ping{Session: h.session}, func(c *call) {
@@ -103,6 +110,11 @@ func (h *holder) resource() peer.Resource {
 		h.s.hashes++
 		return peer.Resource{Pool: nameID("", name), Name: name, Lock: true, Limit: 1}
 	}
+	if h.chance(c.Fresh) {
+		const moment = 3 * time.Second
+		name := fmt.Sprintf("moment %d", h.s.now.Sub(start)/moment)
+		return peer.Resource{Pool: nameID("", name), Name: name, Lock: true, Limit: 1}
+	}
 	n := h.rng.IntN(c.Names)
 	r := peer.Resource{Name: fmt.Sprintf("name %d", n), Lock: n%2 == 0, Limit: 1}
 	if !r.Lock {
@@ -122,7 +134,11 @@ func (h *holder) acquire() {
 	nonce := h.s.hash()
 	h.lease = leaseOf(h.session, nonce)
 	r := peer.Acquire{Resource: h.on, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl(), Wait: h.wait()}
-	h.askImpatiently(r, errHungUp, h.taken)
+	h.waits++
+	h.askImpatiently(r, errHungUp, func(c *call) {
+		h.waits--
+		h.taken(c)
+	})
 }
 
 // taken is the answer to a request for a lock or a slot.
@@ -172,7 +188,9 @@ func (h *holder) await() {
 		why = peer.ErrPlaceKept
 	}
 	r := peer.Await{Pool: h.on.Pool, Session: h.session, Lock: h.on.Lock, Wait: h.upTo(h.s.plan.Clients.Wait)}
+	h.waits++
 	h.askImpatiently(r, why, func(c *call) {
+		h.waits--
 		if c.answer.Err == nil {
 			h.lease = leaseOf(h.session, c.answer.Grant.Nonce)
 		}

@@ -19,6 +19,7 @@ const (
 	closePeer                  // a peer closes, and is started again
 	loseWatch                  // a consumer goes without a word
 	refuseWatch                // no consumer can be created
+	slowWatch                  // a consumer is late by seconds, and gets little at a time
 	changeLeader               // another leader, whose clock differs
 	leaderGap                  // no leader
 	stepClock                  // the leader's clock is set
@@ -32,7 +33,7 @@ const (
 )
 
 var faultNames = [faults]string{
-	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-watch", "refuse-watch",
+	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-watch", "refuse-watch", "slow-watch",
 	"change-leader", "leader-gap", "step-clock", "kill-server", "lose-tail", "purge-stream", "delete-stream", "compact-blocks", "outage",
 }
 
@@ -89,7 +90,7 @@ func init() {
 		pausePeer:   func(s *Simulation) { s.pausePeer(false) },
 		suspendPeer: func(s *Simulation) { s.pausePeer(true) },
 		killPeer:    (*Simulation).killPeer, closePeer: (*Simulation).closePeer,
-		loseWatch: (*Simulation).loseWatch, refuseWatch: (*Simulation).refuseWatch,
+		loseWatch: (*Simulation).loseWatch, refuseWatch: (*Simulation).refuseWatch, slowWatch: (*Simulation).slowWatch,
 		changeLeader: (*Simulation).changeLeader, leaderGap: (*Simulation).leaderGap, stepClock: (*Simulation).stepClock,
 		killServer: (*Simulation).killServer, loseTail: (*Simulation).loseTail,
 		purgeStream: (*Simulation).purgeStream, deleteStream: (*Simulation).deleteStream,
@@ -103,6 +104,15 @@ func (s *Simulation) episode(d time.Duration, end func()) {
 	s.after(d, func() {
 		end()
 		s.calm.end(s.now)
+	})
+}
+
+// loneEpisode is the same for a fault of one peer alone.
+func (s *Simulation) loneEpisode(d time.Duration, end func()) {
+	s.calm.beginLone()
+	s.after(d, func() {
+		end()
+		s.calm.endLone(s.now)
 	})
 }
 
@@ -137,19 +147,19 @@ func (s *Simulation) pausePeer(suspended bool) {
 		d = s.long(90*time.Second, 4*time.Minute) // longer than a marker lives
 	}
 	n.pause(d, suspended)
-	s.episode(d+time.Millisecond, func() {})
+	s.loneEpisode(d+time.Millisecond, func() {})
 }
 
 func (s *Simulation) killPeer() {
 	n := s.anyNode()
 	n.kill()
-	s.episode(s.long(10*time.Millisecond, 20*time.Second), n.begin)
+	s.loneEpisode(s.long(10*time.Millisecond, 20*time.Second), n.begin)
 }
 
 func (s *Simulation) closePeer() {
 	n := s.anyNode()
 	n.leave()
-	s.episode(s.long(6*time.Second, 20*time.Second), n.begin)
+	s.loneEpisode(s.long(6*time.Second, 20*time.Second), n.begin)
 }
 
 func (s *Simulation) loseWatch() {
@@ -166,6 +176,18 @@ func (s *Simulation) loseWatch() {
 func (s *Simulation) refuseWatch() {
 	s.server.noWatch++
 	s.episode(s.long(100*time.Millisecond, 10*time.Second), func() { s.server.noWatch-- })
+}
+
+func (s *Simulation) slowWatch() {
+	w := s.anyNode().watch
+	if w.late > 0 {
+		return
+	}
+	w.late = s.long(300*time.Millisecond, 3*time.Second)
+	s.episode(s.long(2*time.Second, 12*time.Second), func() {
+		w.late = 0
+		w.wake()
+	})
 }
 
 // step draws another clock for the leader.
@@ -187,12 +209,13 @@ func (s *Simulation) changeLeader() {
 	}
 	died := s.chance(0.5)
 	v.stream.BeginGap(v.wall())
-	ahead := s.step()
+	ahead, from := s.step(), s.now
 	s.episode(s.long(10*time.Millisecond, 6*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.setClock(ahead)
 		v.stream.ChangeLeader(ahead, died, v.wall())
 		v.back()
+		v.led(from)
 	})
 	v.silent()
 }
@@ -204,10 +227,19 @@ func (s *Simulation) leaderGap() {
 	}
 	v.stream.BeginGap(v.wall())
 	v.silent()
+	from := s.now
 	s.episode(s.long(10*time.Millisecond, 15*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.back()
+		v.led(from)
 	})
+}
+
+// led is when the stream has a leader again.
+func (v *server) led(from Instant) {
+	if v.s.now.Sub(from) >= noticed {
+		v.s.check.ledAgain(from)
+	}
 }
 
 func (s *Simulation) stepClock() {
@@ -241,7 +273,11 @@ func (s *Simulation) killServer() {
 	if s.server.down || s.server.stream.Leaderless() {
 		return
 	}
-	s.restart(func() { s.server.stream.Kill(s.server.wall()) })
+	from := s.now
+	s.restart(func() {
+		s.server.stream.Kill(s.server.wall())
+		s.check.ledAgain(from)
+	})
 }
 
 // loseTail takes the last writes: of all servers at once, if there are several.

@@ -66,7 +66,7 @@ func (n *node) begin() {
 	n.link.number++
 	n.link.buffered, n.link.free, n.link.stalled = nil, 0, 0
 	n.link.up = !s.server.down
-	*n.watch = watch{n: n, slow: n.watch.slow}
+	*n.watch = watch{n: n, slow: n.watch.slow, late: n.watch.late}
 	c := s.plan.Caps
 	n.peer = peer.New(peer.Config{
 		Replicated: s.server.replicated(), Sole: s.plan.Sole,
@@ -199,6 +199,7 @@ func (n *node) setAlarm() {
 // one that does.
 func (n *node) pause(d time.Duration, suspended bool) {
 	n.pauses++
+	n.s.check.troubled()
 	n.s.after(d, n.alive(func() { n.resume(d, suspended) }))
 }
 
@@ -210,6 +211,7 @@ func (n *node) resume(d time.Duration, suspended bool) {
 		n.slept = n.s.now
 	}
 	n.stood = n.s.now
+	n.s.check.troubled()
 	held := n.held
 	n.held = nil
 	for _, f := range held {
@@ -238,6 +240,7 @@ func (n *node) kill() {
 
 func (n *node) gone() {
 	n.count()
+	n.s.check.troubled()
 	n.peer, n.pauses, n.held = nil, 0, nil
 	n.life++
 	n.link.up = false

@@ -47,6 +47,9 @@ type ClientPlan struct {
 	Administer           float64       // share of a pool client's steps that register or delete
 	Mismatch             float64       // share of requests with another limit
 	Once                 float64       // share of requests for a name that is used once
+	Fresh                float64       // share of requests for the name of this moment, which all clients ask for
+	Quiet                float64       // share of sessions that are not pinged while a call of them waits
+	Together             time.Duration // clients act at its multiples; 0: at any time
 }
 
 // guarded is by how much leaders' clocks may differ from the true time without
@@ -80,6 +83,9 @@ func Draw(seed uint64) Plan {
 	calm := r.IntN(6) == 0
 	if !calm {
 		drawFaults(r, &p)
+	}
+	if r.IntN(2) == 0 {
+		situations[r.IntN(len(situations))](r, &p)
 	}
 	return p
 }

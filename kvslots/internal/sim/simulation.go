@@ -175,17 +175,34 @@ type calm struct {
 	active int           // faults
 	since  Instant       // since when none is
 	settle time.Duration // until its consequences are over
+	lone   int           // faults of one peer alone, by which it dies or stands still
+	others Instant       // since when there is none but those
 }
 
 func (c *calm) begin() { c.active++ }
 
 func (c *calm) end(now Instant) {
 	c.active--
+	c.since, c.others = now, now
+}
+
+// beginLone and endLone are for a fault of one peer alone.
+func (c *calm) beginLone() {
+	c.active++
+	c.lone++
+}
+
+func (c *calm) endLone(now Instant) {
+	c.active--
+	c.lone--
 	c.since = now
 }
 
 // pulse is a fault of a moment.
-func (c *calm) pulse(now Instant) { c.since = max(c.since, now) }
+func (c *calm) pulse(now Instant) { c.since, c.others = max(c.since, now), max(c.others, now) }
 
 // by reports whether all faults were over, with their consequences, at a time.
 func (c *calm) by(at Instant) bool { return c.active == 0 && c.since.Add(c.settle) <= at }
+
+// othersBy is the same, whichever peers died or stood still.
+func (c *calm) othersBy(at Instant) bool { return c.active == c.lone && c.others.Add(c.settle) <= at }

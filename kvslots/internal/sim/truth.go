@@ -41,6 +41,8 @@ type poolTruth struct {
 	calls   []*call // of this pool that are under way
 	changed Instant
 	left    Instant // when a call of unknown outcome last ended: its claim may come yet
+
+	freeSince Instant // since when a slot has been free; 0: none is
 }
 
 // ticketTruth is a place in a pool's line.
@@ -50,6 +52,8 @@ type ticketTruth struct {
 	at     Instant // when it was first written
 	again  bool    // it was written more than once
 	served bool    // a slot's purge said so: it stands in no line any more
+
+	inForce bool // its generation was, with slots, while it stood
 }
 
 func newTruth(s *Simulation, from *stream.Stream) *truth {
@@ -120,6 +124,7 @@ func (t *truth) begin() {
 	}
 	t.last = last
 	for _, p := range t.pools {
+		p.note(t.s.now)
 		p.observe()
 	}
 	t.s.check.reread()
@@ -177,6 +182,7 @@ func (t *truth) apply(e entry.Entry) {
 		}
 	}
 	p.changed = t.s.now
+	p.note(t.s.now)
 	p.observe()
 }
 
@@ -238,7 +244,7 @@ func (p *poolTruth) setTicket(e entry.Entry, now Instant) {
 	}
 	if before, ok := p.tickets[e.Key]; ok && before.Wait.Lease == e.Wait.Lease {
 		t.again, t.served = true, before.served
-		t.at = before.at
+		t.at, t.inForce = before.at, before.inForce
 	}
 	p.tickets[e.Key] = t
 }

@@ -25,6 +25,8 @@ type watch struct {
 	slow     bool    // this node's watch lags
 	cut      bool    // deliveries were lost with a connection
 	waits    func()  // creates the watch when the connection is back; nil: that is not waited for
+
+	late time.Duration // by how much it is late while a fault lasts
 }
 
 // start is what the peer asks for: another watch.
@@ -109,6 +111,7 @@ func (w *watch) wake() {
 	if w.slow {
 		d += s.upTo(s.plan.Net.Lag)
 	}
+	d += s.upTo(w.late)
 	s.after(d, w.poll)
 }
 
@@ -124,7 +127,11 @@ func (w *watch) poll() {
 		return
 	}
 	number := w.number
-	for range 1 + s.rng.IntN(64) {
+	most := 64
+	if w.late > 0 {
+		most = 6
+	}
+	for range 1 + s.rng.IntN(most) {
 		m, ok := w.consumer.Next()
 		if !ok {
 			return

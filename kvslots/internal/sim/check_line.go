@@ -1,0 +1,71 @@
+package sim
+
+import "time"
+
+// presenceGone is when a dead peer's tickets have surely left the line.
+const presenceGone = 12 * time.Second
+
+// troubled notes that a peer has died, stands still or goes on again: its tickets
+// may have to be passed over.
+func (k *checker) troubled() { k.troubles = append(k.troubles, k.s.now) }
+
+// troublesSince counts them.
+func (k *checker) troublesSince(at Instant) (n int) {
+	for i := len(k.troubles) - 1; i >= 0 && k.troubles[i] >= at; i-- {
+		n++
+	}
+	return n
+}
+
+// checkPassedOver demands that a dead or paused peer holds up no caller of
+// another one. Each such peer may let one turn pass, and each enqueued ticket.
+func (k *checker) checkPassedOver(c *call) {
+	s, n := k.s, c.node
+	p := s.server.truth.pool(c.facts.pool.id)
+	since := max(c.start, p.freeSince)
+	if p.freeSince == 0 || n.pauses > 0 || n.stood > since || !s.calm.othersBy(since) || s.slowest() > 300*time.Millisecond {
+		return
+	}
+	turns := k.troublesSince(since.Add(-presenceGone))
+	for _, t := range p.tickets {
+		if t.Wait.Enqueued() {
+			turns++
+		}
+	}
+	bound := 2*time.Second + 8*s.slowest() + time.Duration(turns)*1200*time.Millisecond
+	if since.Add(bound) <= s.now {
+		s.fail("passed over", "call %d of %s to %s has waited for %v, and a slot has been free for %v: no peer but %d others can have let its turn pass",
+			c.id, c.client, n.name(), s.now.Sub(c.start), s.now.Sub(p.freeSince), turns)
+	}
+}
+
+// checkQueued demands that "queued" was told of a ticket whose generation was in
+// force, and lent, while the ticket stood: what stands in line for another one is
+// never served.
+func (k *checker) checkQueued(c *call) {
+	p := k.s.server.truth.pool(c.facts.pool.id)
+	for _, t := range p.tickets {
+		if t.Wait.Lease == targetOf(c.request).lease && !t.inForce {
+			k.wrong(c, "its ticket was never one of a generation in force")
+		}
+	}
+}
+
+// note takes down since when a slot is free, and which tickets have been in force.
+func (p *poolTruth) note(now Instant) {
+	switch free := p.count() > len(p.slots); {
+	case !free:
+		p.freeSince = 0
+	case p.freeSince == 0:
+		p.freeSince = now
+	}
+	if p.count() == 0 {
+		return
+	}
+	for key, t := range p.tickets {
+		if !t.inForce && t.Wait.Generation == p.config.Config.Generation {
+			t.inForce = true
+			p.tickets[key] = t
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -239,6 +240,67 @@ func TestFault21ConsumerLost(t *testing.T) {
 		mustBorrow(t, s, pool)
 	}
 	wantNoSilence(t, &log)
+}
+
+// The same when a follower of a replicated stream is killed that has the consumer:
+// it is not gone, as far as the others know, but its server does not answer.
+func TestFault21FollowerKilled(t *testing.T) {
+	t.Parallel()
+	cluster := kvslotstest.StartCluster(t)
+	first, err := Open(t.Context(), cluster.Connect(), Config{Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Close(context.Background()) })
+	leader := cluster.StreamLeader(bucket.StreamName)
+	var log lockedBuffer
+	s := openOverTCP(t, leader, &log)
+	pool := newPool(t, s, 100)
+	mustBorrow(t, s, pool)
+	js, err := jetstream.New(leader.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var follower *kvslotstest.Server
+	eventually(t, "a follower has the consumer", func() bool {
+		known := consumers(t, js)
+		s.bucket.BreakWatch()
+		eventually(t, "there is another consumer", func() bool {
+			for name, server := range consumers(t, js) {
+				if _, old := known[name]; !old {
+					follower = cluster.Servers[slices.IndexFunc(cluster.Servers, func(s *kvslotstest.Server) bool { return s.Name() == server })]
+					return true
+				}
+			}
+			return false
+		})
+		return follower != leader
+	})
+	mustBorrow(t, s, pool)
+	follower.Stop()
+	killed := time.Now()
+	eventually(t, "it lends", func() bool {
+		_, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+		return err == nil
+	})
+	t.Logf("lends again after %v", time.Since(killed))
+	wantNoSilence(t, &log)
+}
+
+// consumers are the consumers of the bucket, with the server of each.
+func consumers(t *testing.T, js jetstream.JetStream) map[string]string {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), bucket.StreamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for c := range stream.ListConsumers(t.Context()).Info() {
+		if c.Cluster != nil && c.Cluster.Leader != "" {
+			found[c.Name] = c.Cluster.Leader
+		}
+	}
+	return found
 }
 
 func openOverTCP(t *testing.T, srv *kvslotstest.Server, log *lockedBuffer) *Store {

@@ -19,8 +19,9 @@ import (
 const (
 	heartbeat = time.Second
 	silence   = 2500 * time.Millisecond // after which a watch is taken for dead
-	lookAfter = 250 * time.Millisecond  // how often a watch is looked at
-	overdue   = 500 * time.Millisecond  // after which an acknowledged write should have been delivered
+	lookAfter = 100 * time.Millisecond  // how often a watch is looked at
+	overdue   = 300 * time.Millisecond  // after which an acknowledged write should have been delivered
+	answers   = 500 * time.Millisecond  // within which the server of a consumer answers
 
 	// leastSetup is how long the creation of a watch may take at first. A
 	// request to a leader that has just died is lost; so the next one waits
@@ -267,12 +268,15 @@ func (w *watch) ailment() string {
 	if !late {
 		return ""
 	}
-	// A server that was restarted, or died, took the consumer with it: look,
+	// A server that was restarted, or died, took the consumer with it: ask,
 	// rather than wait for silence.
-	ctx, cancel := context.WithTimeout(w.order.ctx, heartbeat)
+	ctx, cancel := context.WithTimeout(w.order.ctx, answers)
 	defer cancel()
-	if _, err := w.b.stream.PushConsumer(ctx, w.consumer); errors.Is(err, jetstream.ErrConsumerNotFound) {
+	switch _, err := w.b.stream.PushConsumer(ctx, w.consumer); {
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
 		return "the consumer is gone"
+	case err != nil:
+		return "the server of the consumer does not answer"
 	}
 	return ""
 }

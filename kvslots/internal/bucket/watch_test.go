@@ -1,0 +1,75 @@
+package bucket
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// While a watch could not be created, direct gets began after 5 s only. Here the
+// watch delivers nothing, and what another peer writes reaches the view all the same.
+func TestFault21DirectGets(t *testing.T) {
+	t.Parallel()
+	cluster := kvslotstest.StartCluster(t)
+	open := func(hook Hook) *Bucket {
+		b, err := Open(t.Context(), cluster.Connect(), Config{Replicas: 3, Logger: zerolog.Nop(), Hook: hook})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close(context.Background()) })
+		return b
+	}
+	held := make(chan struct{}) // until then the watch delivers nothing more
+	loaded := make(chan struct{})
+	behind := open(func(m *nats.Msg, next func(*nats.Msg)) {
+		select {
+		case <-loaded:
+			<-held
+		default:
+		}
+		next(m)
+	})
+	t.Cleanup(func() { close(held) })
+	other := open(nil)
+	close(loaded)
+	pool := entry.HashOf("pool", t.Name())
+	if _, err := other.Do(t.Context(), peer.Register{Pool: pool, Count: 3}); err != nil {
+		t.Fatal(err)
+	}
+	behind.mu.Lock()
+	o := order{Watch: behind.watch.Watch, ctx: t.Context(), cancel: func() {}}
+	o.From = behind.view.reached
+	behind.mu.Unlock()
+	meanwhile, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		behind.catchUp(meanwhile, o)
+	}()
+	reached := func() uint64 {
+		other.mu.Lock()
+		defer other.mu.Unlock()
+		return other.view.reached
+	}()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		behind.mu.Lock()
+		now := behind.view.reached
+		behind.mu.Unlock()
+		if now >= reached {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the view stands at %d, not %d", now, reached)
+		}
+		pause(t.Context(), time.Millisecond)
+	}
+	stop()
+	<-done
+}

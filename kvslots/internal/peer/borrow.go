@@ -153,7 +153,8 @@ func (p *Peer) finish(b *borrow, a Answer) {
 }
 
 // requeue puts a borrow whose attempt failed back in line, or in front of the
-// queue if it has no ticket.
+// queue if it has no ticket, or one that was served by a claim which was ended
+// before its caller could be told.
 func (p *Peer) requeue(b *borrow) {
 	switch {
 	case b.phase == done:
@@ -164,12 +165,15 @@ func (p *Peer) requeue(b *borrow) {
 			return
 		}
 		p.to(b, waiting)
-	case b.ticket.stands():
+	case b.ticket.stands() && p.world.Pool(b.pool.id).Ticket(b.ticket.place) != nil:
 		p.to(b, waiting)
 		if !b.waits && b.kind == forCall {
 			p.refuseLater(b)
 		}
 	default:
+		if b.ticket.stands() {
+			p.dropTicket(b)
+		}
 		p.to(b, arrived)
 		b.pool.queue = append([]*borrow{b}, b.pool.queue...)
 	}

@@ -101,7 +101,22 @@ func (p *Peer) afterLoad() {
 		}
 	}
 	p.refollow()
+	p.purgeStrays()
 	p.cleanUp()
+}
+
+// purgeStrays purges this peer's tickets whose borrows have ended. They were purged
+// before, but the stream may have lost that.
+func (p *Peer) purgeStrays() {
+	s := p.world.Session(p.self.id)
+	if s == nil {
+		return
+	}
+	for _, t := range s.Tickets() {
+		if ps := p.pools[t.Key.Pool]; !t.Value.Enqueued() && (ps == nil || ps.tickets[t.Key] == nil) {
+			p.release(t.Key, t.Revision, nil)
+		}
+	}
 }
 
 // restartBorrows is for a view that is built anew: the claims that were on their way

@@ -168,7 +168,7 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	}
 	if e.Revision > p.world.Revision {
 		var age time.Duration
-		if p.watch.mode == loading {
+		if p.watch.mode == loading && e.Revision <= p.watch.began { // the others are new
 			age = p.ageOf(&e)
 		}
 		p.applied(&e, age)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -21,9 +22,13 @@ func TestFault17PingedSessionEnds(t *testing.T) {
 		at   time.Duration
 		node int
 	}{{100, 0}, {200, 1}, {300, 2}, {1000, 0}, {1400, 0}, {1800, 0}, {2200, 0}, {2600, 0}, {3500, 1}, {4400, 2}, {5300, 0}}
-	for seed := range 40 {
+	sessions := 40
+	if os.Getenv("KVSLOTS_SOAK") != "" {
+		sessions = 2000
+	}
+	for seed := range sessions {
 		s := newScript(t, 3, seeded(seed), func(p *Plan) {
-			p.Net.Lag = time.Duration(seed) * 5 * time.Millisecond
+			p.Net.Lag = time.Duration(seed%40) * 5 * time.Millisecond
 			p.Net.Spikes = 0.02
 			p.Net.Watch = time.Duration(1+seed%7) * time.Millisecond
 		})

@@ -25,6 +25,7 @@ func (w *World) settleUse(p *Pool, now Instant) {
 	case used || !named || p.config.Count == 0:
 		w.idles.drop(&p.idle)
 	case p.idle.index == 0:
+		p.idleSince = now
 		w.idles.set(&p.idle, now)
 	}
 }
@@ -38,17 +39,19 @@ func (w *World) Named() int { return w.named }
 
 // IdleSince is since when a named pool has not been used; ok is false while it
 // is, and for another pool.
-func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idle.at, p.idle.index != 0 }
+func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idleSince, p.idle.index != 0 }
 
 // IdleNames is the number of named pools that are registered and not used.
 func (w *World) IdleNames() int { return len(w.idles) }
 
-// Idlest is the named pool that has not been used for longest, or nil.
-func (w *World) Idlest() *Pool {
+// Idlest is the idle pool that comes first, with the time since when it counts as
+// not used: that is later than it is for one that was put off. It is nil if there is
+// none.
+func (w *World) Idlest() (p *Pool, at Instant) {
 	if len(w.idles) == 0 {
-		return nil
+		return nil, 0
 	}
-	return w.idles[0].of.(*Pool)
+	return w.idles[0].of.(*Pool), w.idles[0].at
 }
 
 // Defer puts off an idle pool: it counts as used until at.

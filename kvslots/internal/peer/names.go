@@ -215,11 +215,10 @@ func (p *Peer) planNames() {
 		return
 	}
 	var at Instant
-	switch pool := p.world.Idlest(); {
+	switch pool, since := p.world.Idlest(); {
 	case len(p.world.Closings()) > 0, p.world.IdleNames() > maxIdleNames:
 		at = p.now.Add(finisherGrace / 4)
 	case pool != nil:
-		since, _ := pool.IdleSince()
 		at = max(since.Add(idleTime), p.now.Add(finisherGrace))
 	default:
 		return
@@ -230,12 +229,8 @@ func (p *Peer) planNames() {
 }
 
 func (p *Peer) idleDue() bool {
-	pool := p.world.Idlest()
-	if pool == nil {
-		return false
-	}
-	since, _ := pool.IdleSince()
-	return p.now.Sub(since) >= idleTime || p.world.IdleNames() > maxIdleNames
+	pool, since := p.world.Idlest()
+	return pool != nil && (p.now.Sub(since) >= idleTime || p.world.IdleNames() > maxIdleNames)
 }
 
 // finishClosings finishes the closings that this peer began, and those whose peer
@@ -265,10 +260,10 @@ func (p *Peer) finishClosings() {
 // that takes long.
 func (p *Peer) closeIdle() {
 	for n := len(p.world.Closings()); n < maxClosings && p.idleDue(); n++ {
-		pool := p.world.Idlest()
+		pool, _ := p.world.Idlest()
 		since, _ := pool.IdleSince()
 		if !p.closes(pool.ID) && p.now.Sub(since) < idleTime+closerGrace {
-			p.world.Defer(pool, since.Add(time.Second))
+			p.world.Defer(pool, since.Add(closerGrace))
 			if p.world.IdleNames() > maxIdleNames {
 				return
 			}

@@ -32,7 +32,8 @@ type Pool struct {
 	touched   bool
 	member    [sets]int // places in the world's sets, from 1
 	mark      due       // until the configuration's marker has gone
-	idle      due       // since when a named pool has not been used
+	idle      due       // of a named pool that is not used: since when it counts as that
+	idleSince Instant   // since when it has not been used
 }
 
 // past is a generation that was.

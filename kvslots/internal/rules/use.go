@@ -32,6 +32,7 @@ func (w *World) settleUse(p *Pool, now Instant) {
 	case used || !named || p.config.Count == 0:
 		w.idles.drop(&p.idle)
 	case p.idle.index == 0:
+		p.idleSince = now
 		w.idles.set(&p.idle, now)
 	}
 }
@@ -45,17 +46,19 @@ func (u *uses) Named() int { return u.named }
 
 // IdleSince is since when a named pool has not been used; ok is false while it
 // is, and for another pool.
-func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idle.at, p.idle.index != 0 }
+func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idleSince, p.idle.index != 0 }
 
 // IdleNames is the number of named pools that are registered and not used.
 func (u *uses) IdleNames() int { return len(u.idles) }
 
-// Idlest is the named pool that has not been used for longest, or nil.
-func (u *uses) Idlest() *Pool {
+// Idlest is the idle pool that comes first, with the time since when it counts as
+// not used: that is later than it is for one that was put off. It is nil if there is
+// none.
+func (u *uses) Idlest() (p *Pool, at Instant) {
 	if len(u.idles) == 0 {
-		return nil
+		return nil, 0
 	}
-	return u.idles[0].of.(*Pool)
+	return u.idles[0].of.(*Pool), u.idles[0].at
 }
 
 // Defer puts off an idle pool: it counts as used until at.

@@ -207,10 +207,11 @@ func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
 	}
 }
 
-// slotEnded is called when a slot was freed, or taken by another lease.
+// slotEnded is called when a slot was freed, or taken by another lease. Two peers may
+// have claimed for one ticket, and so for one lease; one of the slots is the lease's.
 func (k *checker) slotEnded(p *poolTruth, before, after entry.Entry) {
 	l := k.pool(p.id).byHash[before.Slot.Lease]
-	if l != nil && l.position != before.Key.N { // another peer's claim for the same ticket
+	if l != nil && l.position != before.Key.N {
 		return
 	}
 	if l != nil && (k.expiredEarly(after) || k.s.server.misled(l.at)) {

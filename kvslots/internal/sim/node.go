@@ -141,9 +141,6 @@ func (n *node) drain() {
 	}
 	if r.Watch != nil {
 		n.s.met.add("watch asked for")
-		if r.Watch.From == 0 {
-			n.s.server.loaded = n.s.now
-		}
 		n.watch.start(r.Watch.Number, r.Watch.From)
 	}
 	if n.s.trace != nil {

@@ -25,7 +25,7 @@ type server struct {
 	clock    time.Duration // the leader's clock is ahead by that much
 	setBack  bool          // it was set back once: a marker may be gone, and what it replaced not
 	stepped  Instant       // when that last changed; 0: never
-	loaded   Instant       // when a peer last began to build its view
+	misread  Instant       // the last change of the clock before a peer built its view
 	messages uint64
 }
 
@@ -102,7 +102,7 @@ func (v *server) setClock(ahead time.Duration) {
 // misled reports whether a peer may have taken something that was written at a
 // time for older than it is: it has read the stream after the leader's clock was
 // stepped, and so cannot know.
-func (v *server) misled(at Instant) bool { return v.stepped >= at && v.loaded >= v.stepped }
+func (v *server) misled(at Instant) bool { return v.misread >= at }
 
 // publish is a write that has arrived. It returns no answer when the server gives
 // none.

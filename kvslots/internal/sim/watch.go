@@ -59,6 +59,9 @@ func (w *watch) create(number, from uint64) {
 		return
 	}
 	info := s.server.info()
+	if from == 0 {
+		s.server.misread = s.server.stepped
+	}
 	w.consumer = s.server.stream.Consumer(from)
 	s.met.add("watch created")
 	s.note(w.n.name(), "has watch %d from %d", number, from)

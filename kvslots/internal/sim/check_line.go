@@ -45,6 +45,13 @@ func (k *checker) checkPassedOver(c *call) {
 	}
 }
 
+// keeps reports whether a ticket is one that a session has enqueued which is
+// certainly alive: any peer may claim for it, whether its caller waits or not.
+func (k *checker) keeps(t *ticketTruth) bool {
+	s := k.sessions[t.Key.Session]
+	return t.Wait.Enqueued() && s != nil && k.s.now < s.sure
+}
+
 // checkQueued demands that "queued" was told of a ticket whose generation was in
 // force, and lent, while the ticket stood: what stands in line for another one is
 // never served.

@@ -5,6 +5,9 @@ import "time"
 // presenceGone is when a dead peer's tickets have surely left the line.
 const presenceGone = 12 * time.Second
 
+// rebuilt is when all peers have built their views anew that do so after a loss.
+const rebuilt = 15 * time.Second
+
 // troubled notes that a peer has died, stands still or goes on again: its tickets
 // may have to be passed over.
 func (k *checker) troubled() { k.troubles = append(k.troubles, k.s.now) }
@@ -27,6 +30,9 @@ func (k *checker) checkPassedOver(c *call) {
 		return
 	}
 	turns := k.troublesSince(since.Add(-presenceGone))
+	if k.lostAt != 0 && since <= k.lostAt.Add(rebuilt+presenceGone) {
+		turns += len(s.nodes) // each has a new presence, and has left one behind
+	}
 	for _, t := range p.tickets {
 		if t.Wait.Enqueued() {
 			turns++
@@ -37,6 +43,13 @@ func (k *checker) checkPassedOver(c *call) {
 		s.fail("passed over", "call %d of %s to %s has waited for %v, and a slot has been free for %v: no peer but %d others can have let its turn pass",
 			c.id, c.client, n.name(), s.now.Sub(c.start), s.now.Sub(p.freeSince), turns)
 	}
+}
+
+// keeps reports whether a ticket is one that a session has enqueued which is
+// certainly alive: any peer may claim for it, whether its caller waits or not.
+func (k *checker) keeps(t *ticketTruth) bool {
+	s := k.sessions[t.Key.Session]
+	return t.Wait.Enqueued() && s != nil && k.s.now < s.sure
 }
 
 // checkQueued demands that "queued" was told of a ticket whose generation was in

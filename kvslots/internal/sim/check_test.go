@@ -284,13 +284,19 @@ func TestChecks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newTold(t)
 			test.run(x)
-			switch {
-			case test.what == "" && x.failed != nil:
-				t.Errorf("%s\n%s", x.failed, x.trace)
-			case test.what != "" && (x.failed == nil || !strings.Contains(x.failed.String(), test.what)):
-				t.Errorf("%v; want %q\n%s", x.failed, test.what, x.trace)
-			}
+			x.expectFailure(test.what)
 		})
+	}
+}
+
+// expectFailure demands a failure with that text, or with "" none.
+func (x *told) expectFailure(what string) {
+	x.t.Helper()
+	switch {
+	case what == "" && x.failed != nil:
+		x.t.Errorf("%s\n%s", x.failed, x.trace)
+	case what != "" && (x.failed == nil || !strings.Contains(x.failed.String(), what)):
+		x.t.Errorf("%v; want %q\n%s", x.failed, what, x.trace)
 	}
 }
 

@@ -285,7 +285,7 @@ func (s *Simulation) loseTail() {
 	if s.server.down || s.server.stream.Leaderless() {
 		return
 	}
-	lost := 1 + uint64(s.rng.IntN(30))
+	lost := 1 + uint64(s.rng.IntN(1+s.rng.IntN(30)))
 	s.restart(func() {
 		s.lose(func() { s.server.stream.LoseTail(lost, s.server.wall()) })
 	})
@@ -307,7 +307,11 @@ func (s *Simulation) restart(meanwhile func()) {
 		v.down = false
 		v.changed()
 		for _, n := range s.nodes {
-			s.after(s.upTo(2*time.Second), n.alive(n.link.join))
+			most := 2 * time.Second
+			if s.chance(0.2) { // the others write more than was lost before this one notices
+				most = 5 * time.Second
+			}
+			s.after(s.upTo(most), n.alive(n.link.join))
 		}
 	})
 }

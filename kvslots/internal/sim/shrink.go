@@ -14,7 +14,7 @@ func Shrink(p Plan, check string, runs int) Plan {
 		return nil
 	}
 	fails := func(p Plan) (Plan, bool) {
-		for offset := range uint64(4) {
+		for offset := range uint64(10) {
 			if runs <= 0 {
 				return p, false
 			}

@@ -105,7 +105,7 @@ func runOne(t *testing.T, p Plan) {
 func fails(t *testing.T, p Plan, f *Failure) {
 	t.Helper()
 	if *keepFlag != "" {
-		p = Shrink(p, f.Check, 400)
+		p = Shrink(p, f.Check, 2000)
 	}
 	r := Run(p, Options{Trace: true, Keep: max(*traceFlag, 0)})
 	text := "not the same again: the run is no function of its seed"

@@ -78,7 +78,7 @@ func viewsLate(r *rand.Rand, p *Plan) {
 	c := &p.Clients
 	c.Pool, c.Session, c.Count = 2+r.IntN(4), 3+r.IntN(6), 1+r.IntN(3)
 	c.Idle = between(r, time.Second, 4*time.Second)
-	c.Administer, c.Think = 0.2, between(r, 100*time.Millisecond, time.Second)
+	c.Administer, c.Think = 0.5+r.Float64()/2, between(r, 100*time.Millisecond, 500*time.Millisecond)
 	near(p)
 	only(p, 3+3*r.Float64(), slowWatch)
 }
@@ -123,7 +123,9 @@ func waitedOut(r *rand.Rand, p *Plan) {
 func tailsLost(r *rand.Rand, p *Plan) {
 	crowd(r, p)
 	c := &p.Clients
-	c.Pool, c.Session, c.Count = 3+r.IntN(6), 2+r.IntN(4), 1+r.IntN(4)
+	c.Pool, c.Session, c.Count = 8+r.IntN(8), r.IntN(4), 1+r.IntN(6)
+	c.Think = between(r, 20*time.Millisecond, 100*time.Millisecond)
+	c.Wait = min(c.Wait, time.Second)
 	near(p)
-	only(p, 1+r.Float64(), loseTail, compactBlocks)
+	only(p, 2+2*r.Float64(), loseTail)
 }

@@ -275,7 +275,7 @@ func (p *poolTruth) claim(s *Simulation, e entry.Entry) claim {
 	for _, t := range p.tickets {
 		if t.place < place && p.stands(&t) && t.Wait.Lease != e.Slot.Lease {
 			c.ahead++
-			if !t.again && s.calm.by(t.at) && s.check.waiting(p, t.Wait.Lease) {
+			if s.calm.by(t.at) && (s.check.keeps(&t) || !t.again && s.check.waiting(p, t.Wait.Lease)) {
 				if c.healthy++; c.healthy == 1 || t.place < c.first.place {
 					c.first = t
 				}

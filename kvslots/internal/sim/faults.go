@@ -183,7 +183,7 @@ func (s *Simulation) slowWatch() {
 	if w.late > 0 {
 		return
 	}
-	w.late = s.long(300*time.Millisecond, 3*time.Second)
+	w.late = 300*time.Millisecond + s.upTo(4*time.Second)
 	s.episode(s.long(2*time.Second, 12*time.Second), func() {
 		w.late = 0
 		w.wake()

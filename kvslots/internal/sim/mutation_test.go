@@ -19,8 +19,8 @@ const (
 
 // mutation is one line of the rules or of the peer, changed.
 type mutation struct {
-	name, file, old, new string
-	seeds                string // how many seeds it took, as the list has it
+	name, file, in, old, new string
+	seeds                    string // how many seeds it took, as the list has it
 }
 
 // TestSoakMutations changes one line at a time, as testdata/mutations.txt says,
@@ -55,8 +55,9 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// readMutations reads the list: blocks of lines "name", "file", "old", "new" and
-// "seeds", with an empty line between two. Paths are relative to kvslots/internal.
+// readMutations reads the list: blocks of lines "name", "file", "in", "old", "new"
+// and "seeds", with an empty line between two. Paths are relative to
+// kvslots/internal; "in" names a function, and may be missing.
 func readMutations(t *testing.T) (all []mutation) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", mutationsFile))
@@ -65,7 +66,7 @@ func readMutations(t *testing.T) (all []mutation) {
 	}
 	for block := range strings.SplitSeq(string(text), "\n\n") {
 		var m mutation
-		fields := map[string]*string{"name": &m.name, "file": &m.file, "old": &m.old, "new": &m.new, "seeds": &m.seeds}
+		fields := map[string]*string{"name": &m.name, "file": &m.file, "in": &m.in, "old": &m.old, "new": &m.new, "seeds": &m.seeds}
 		for line := range strings.Lines(block) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if key == "" || strings.HasPrefix(key, "#") {
@@ -89,9 +90,12 @@ func (m *mutation) apply() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines, found := strings.Split(string(text), "\n"), 0
+	lines, found, inside := strings.Split(string(text), "\n"), 0, m.in == ""
 	for i, line := range lines {
-		if trimmed := strings.TrimSpace(line); trimmed == m.old {
+		if m.in != "" && strings.HasPrefix(line, "func ") {
+			inside = strings.Contains(line, m.in+"(")
+		}
+		if trimmed := strings.TrimSpace(line); inside && trimmed == m.old {
 			lines[i] = strings.Replace(line, trimmed, m.new, 1)
 			found++
 		}

@@ -76,11 +76,11 @@ func underOtherTerms(r *rand.Rand, p *Plan) {
 func viewsLate(r *rand.Rand, p *Plan) {
 	crowd(r, p)
 	c := &p.Clients
-	c.Pool, c.Session, c.Count = 2+r.IntN(4), 3+r.IntN(6), 1+r.IntN(3)
+	c.Pool, c.Session, c.Count = 4+r.IntN(6), r.IntN(5), 2+r.IntN(4)
 	c.Idle = between(r, time.Second, 4*time.Second)
 	c.Administer, c.Think = 0.5+r.Float64()/2, between(r, 100*time.Millisecond, 500*time.Millisecond)
 	near(p)
-	only(p, 3+3*r.Float64(), slowWatch)
+	only(p, 6+6*r.Float64(), slowWatch)
 }
 
 // deadInLine is peers that die, or stand still, while what they wait for comes

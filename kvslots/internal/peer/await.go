@@ -10,6 +10,7 @@ import (
 
 // await waits for what a session has enqueued for.
 type await struct {
+	p       *Peer
 	call    *call
 	pool    *poolState
 	session entry.Hash
@@ -23,19 +24,19 @@ type await struct {
 }
 
 func (r Await) begin(p *Peer, c *call) {
-	p.useSession(c, r.Session)
-	a := &await{call: c, pool: p.pool(r.Pool), session: r.Session, lock: r.Lock}
+	c.useSession(r.Session)
+	a := &await{p: p, call: c, pool: p.pool(r.Pool), session: r.Session, lock: r.Lock}
 	put(&a.pool.awaits, r.Session, append(a.pool.awaits[r.Session], a))
-	p.bound(c, p.now.Add(r.Wait+patience))
-	c.quit = func(why error) { p.stopWaiting(a, why) }
-	a.expiry.fire = func() { p.stopWaiting(a, ErrNoSlot) }
+	c.bound(p.now.Add(r.Wait + patience))
+	c.quit = func(why error) { a.stop(why) }
+	a.expiry.fire = func() { a.stop(ErrNoSlot) }
 	p.timers.start(&a.expiry, p.now.Add(r.Wait))
-	p.look(a)
+	a.look()
 }
 
-// stopWaiting notes that an await is over, and why. It leaves the line before it is
+// stop notes that an await is over, and why. It leaves the line before it is
 // answered, unless its place is to be kept.
-func (p *Peer) stopWaiting(a *await, why error) {
+func (a *await) stop(why error) {
 	if a.why == nil || !errors.Is(why, ErrNoSlot) {
 		a.why = why
 	}
@@ -43,33 +44,33 @@ func (p *Peer) stopWaiting(a *await, why error) {
 	case errors.Is(why, ErrPlaceKept) && a.busy && a.seeing: // the slot is about to be told
 		a.why = nil
 	case errors.Is(why, ErrPlaceKept), errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
-		p.endAwait(a, Answer{Err: why})
+		a.end(Answer{Err: why})
 	default:
-		p.bound(a.call, p.now.Add(patience))
-		p.stayUntilLeft(a)
+		a.call.bound(a.p.now.Add(patience))
+		a.stayUntilLeft()
 		if a.certain {
-			p.stepAwait(a)
+			a.step()
 		}
 	}
 }
 
 // stayUntilLeft keeps an await that is over until it has left the line: a caller
 // that gives up now gets the outcome that came first.
-func (p *Peer) stayUntilLeft(a *await) {
+func (a *await) stayUntilLeft() {
 	a.call.quit = func(why error) {
 		if errors.Is(why, ErrUnavailable) || errors.Is(why, ErrClosed) {
-			p.endAwait(a, Answer{Err: why})
+			a.end(Answer{Err: why})
 		} else {
-			p.stayUntilLeft(a)
+			a.stayUntilLeft()
 		}
 	}
 }
 
-func (p *Peer) endAwait(a *await, answer Answer) {
-	if p.calls.open[a.call.id] != a.call || a.call.parked {
+func (a *await) end(answer Answer) {
+	if a.p.calls.open[a.call.id] != a.call || a.call.parked {
 		return
 	}
-	p.timers.stop(&a.expiry)
+	a.p.timers.stop(&a.expiry)
 	ps := a.pool
 	if left := without(ps.awaits[a.session], a); len(left) > 0 {
 		ps.awaits[a.session] = left
@@ -77,211 +78,211 @@ func (p *Peer) endAwait(a *await, answer Answer) {
 		delete(ps.awaits, a.session)
 	}
 	a.call.quit = nil
-	p.answer(a.call, answer)
-	p.mark(ps)
+	a.call.answer(answer)
+	ps.mark()
 }
 
 // look has a view that is exact, and as new as now, say what has become of it.
-func (p *Peer) look(a *await) {
+func (a *await) look() {
 	a.certain = false
-	p.ask(a.call, func() {
+	a.p.ask(a.call, func() {
 		a.certain = true
-		p.stepAwait(a)
+		a.step()
 	})
 }
 
 // enqueuedChanged is called when something has changed about what a session has
 // enqueued in a pool.
-func (p *Peer) enqueuedChanged(ps *poolState, session entry.Hash) {
+func (ps *poolState) enqueuedChanged(session entry.Hash) {
 	for _, a := range ps.awaits[session] {
 		if a.certain && !a.busy {
-			p.after(0, func() { p.stepAwait(a) })
+			ps.p.after(0, func() { a.step() })
 		}
 	}
 }
 
-// stepAwait does what is to be done where the view now stands.
-func (p *Peer) stepAwait(a *await) {
-	if a.busy || p.calls.open[a.call.id] != a.call || p.watch.mode != live {
+// step does what is to be done where the view now stands.
+func (a *await) step() {
+	if a.busy || a.p.calls.open[a.call.id] != a.call || a.p.watch.mode != live {
 		return
 	}
-	pool := p.world.Pool(a.pool.id)
-	e := p.enqueuedIn(pool, a.session)
+	pool := a.p.world.Pool(a.pool.id)
+	e := a.p.enqueuedIn(pool, a.session)
 	if pool.Registered() && pool.Terms().Lock != a.lock && e.status != spent { // that may have been under other terms
 		e = enqueued{}
 	}
-	exact := p.world.Exact()
+	exact := a.p.world.Exact()
 	switch {
-	case !exact && (e.status == absent || e.status == spent || e.doubtful || e.void || !p.world.Alive(a.session)):
-		p.whenExact(func() { p.stepAwait(a) })
-	case !p.world.Alive(a.session):
-		p.endAwait(a, Answer{Err: ErrSessionGone})
+	case !exact && (e.status == absent || e.status == spent || e.doubtful || e.void || !a.p.world.Alive(a.session)):
+		a.p.whenExact(func() { a.step() })
+	case !a.p.world.Alive(a.session):
+		a.end(Answer{Err: ErrSessionGone})
 	case e.doubtful:
-		p.after(failurePause, func() { p.stepAwait(a) })
+		a.p.after(failurePause, func() { a.step() })
 	case e.void: // no caller was told, and the ticket stands again
 		a.busy = true
-		p.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
+		a.p.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
 			a.busy = false
-			p.look(a)
+			a.look()
 		})
 	case e.status == absent && a.left:
-		p.endAwait(a, Answer{Err: a.why})
+		a.end(Answer{Err: a.why})
 	case e.status == absent && a.seeing: // it was granted, and over before it could be told
-		p.endAwait(a, Answer{Err: ErrLeaseExpired})
+		a.end(Answer{Err: ErrLeaseExpired})
 	case e.status == absent:
-		p.endAwait(a, Answer{Err: ErrNotEnqueued})
+		a.end(Answer{Err: ErrNotEnqueued})
 	case e.status == spent:
-		p.consume(a, e.ticket, func() { p.endAwait(a, Answer{Err: ErrLeaseExpired}) })
+		a.consume(e.ticket, func() { a.end(Answer{Err: ErrLeaseExpired}) })
 	case e.status == served && a.why != nil && !errors.Is(a.why, ErrNoSlot):
-		p.declineSlot(a, e)
+		a.decline(e)
 	case e.status == served:
-		p.seeSlot(a, e)
+		a.see(e)
 	case a.why != nil:
-		p.consume(a, e.ticket, func() { a.left = true })
-	case e.ticket != nil && e.ticket.Value.Peer != p.self.id && e.ticket.Stands():
+		a.consume(e.ticket, func() { a.left = true })
+	case e.ticket != nil && e.ticket.Value.Peer != a.p.self.id && e.ticket.Stands():
 		a.busy = true
-		p.adopt(e.ticket, func(bool) {
+		a.p.adopt(e.ticket, func(bool) {
 			a.busy = false
-			p.stepAwait(a)
+			a.step()
 		})
 	}
 }
 
 // consume purges the session's ticket, calls then if that was done, and looks
 // again.
-func (p *Peer) consume(a *await, t *rules.Ticket, then func()) {
+func (a *await) consume(t *rules.Ticket, then func()) {
 	if t == nil {
-		p.look(a)
+		a.look()
 		return
 	}
-	m := p.purge(t.Key, t.Revision)
-	m.Author = p.randomNumber()
-	p.authored[m.Author] = 0
+	m := a.p.purge(t.Key, t.Revision)
+	m.Author = a.p.randomNumber()
+	a.p.writes.authored[m.Author] = 0
 	a.busy = true
-	w := p.send(m, nil)
+	w := a.p.send(m, nil)
 	w.done = func(k Ack) {
 		a.busy = false
-		own := p.authored[m.Author] != 0
+		own := a.p.writes.authored[m.Author] != 0
 		if k.Outcome != Conflict {
-			delete(p.authored, m.Author)
+			delete(a.p.writes.authored, m.Author)
 		}
 		switch k.Outcome {
 		case Written:
 			then()
-			p.whenReached(k.Revision, func() { p.look(a) })
+			a.p.whenReached(k.Revision, func() { a.look() })
 		case Conflict:
-			p.whenReached(k.Revision, func() {
-				own = own || p.authored[m.Author] != 0
-				delete(p.authored, m.Author)
-				e := p.enqueuedIn(p.world.Pool(a.pool.id), a.session)
+			a.p.whenReached(k.Revision, func() {
+				own = own || a.p.writes.authored[m.Author] != 0
+				delete(a.p.writes.authored, m.Author)
+				e := a.p.enqueuedIn(a.p.world.Pool(a.pool.id), a.session)
 				if own || len(w.ids) > 1 && e.ticket == nil && e.slot == nil { // an earlier copy did it
 					then()
 				}
-				p.look(a)
+				a.look()
 			})
 		default:
-			p.endAwait(a, Answer{Err: ErrUnavailable})
+			a.end(Answer{Err: ErrUnavailable})
 		}
 	}
 }
 
-// declineSlot gives back a slot that came when its caller had gone. A slot whose
+// decline gives back a slot that came when its caller had gone. A slot whose
 // token the session was told when it enqueued stays.
-func (p *Peer) declineSlot(a *await, e enqueued) {
+func (a *await) decline(e enqueued) {
 	if e.slot.Value.Ticket == 0 {
-		p.endAwait(a, Answer{Err: a.why})
+		a.end(Answer{Err: a.why})
 		return
 	}
 	// The slot may be another's by the time its ticket has gone.
-	m := p.purge(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision)
+	m := a.p.purge(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision)
 	m.Ticket = e.slot.Value.Ticket
 	decline := func() {
 		a.busy = true
-		p.releaseAs(m, func(k Ack) { // else the session could come back and have it
-			p.whenReached(k.Revision, func() { p.endAwait(a, Answer{Err: a.why}) })
+		a.p.releaseAs(m, func(k Ack) { // else the session could come back and have it
+			a.p.whenReached(k.Revision, func() { a.end(Answer{Err: a.why}) })
 		})
 	}
 	if e.ticket == nil { // it was taken out of the line just after it had been served
 		decline()
 		return
 	}
-	p.consume(a, e.ticket, decline)
+	a.consume(e.ticket, decline)
 }
 
-// seeSlot makes the session's slot one that it knows of: its lease starts again.
+// see makes the session's slot one that it knows of: its lease starts again.
 // The peer that claimed it for the session cannot withdraw it any more.
-func (p *Peer) seeSlot(a *await, e enqueued) {
+func (a *await) see(e enqueued) {
 	s := e.slot
-	if s.Ended(p.now) || s.Expiring(p.now) {
+	if s.Ended(a.p.now) || s.Expiring(a.p.now) {
 		return // it is about to be purged, which is then seen
 	}
-	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, p.now
+	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
 	value.Unseen, value.Fence = false, s.Fence
 	ttl := value.TTL.Duration()
 	a.busy, a.seeing = true, value.Ticket != 0
-	p.send(p.value(key, value, s.Revision, ttl), func(k Ack) {
+	a.p.send(a.p.value(key, value, s.Revision, ttl), func(k Ack) {
 		switch k.Outcome {
 		case Written:
-			p.whenReached(k.Revision, func() { p.slotKnown(a, key, value, sent) })
+			a.p.whenReached(k.Revision, func() { a.known(key, value, sent) })
 		case Conflict:
-			p.whenReached(k.Revision, func() { p.slotKnown(a, key, value, sent) })
+			a.p.whenReached(k.Revision, func() { a.known(key, value, sent) })
 		default:
 			a.busy = false
-			p.endAwait(a, Answer{Err: ErrUnavailable})
+			a.end(Answer{Err: ErrUnavailable})
 		}
 	})
 }
 
-// slotKnown takes the session's ticket out of the line, before the slot can be given
+// known takes the session's ticket out of the line, before the slot can be given
 // back: a view that skipped its purge would take the ticket for one that stands
 // again. Then the lease is told.
-func (p *Peer) slotKnown(a *await, key entry.Key, value entry.SlotValue, sent Instant) {
+func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	a.busy = false
-	s := p.world.Pool(key.Pool).Slot(key.N)
+	s := a.p.world.Pool(key.Pool).Slot(key.N)
 	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
-		p.look(a)
+		a.look()
 		return
 	}
 	t := s.Pool.TicketAt(enqueuedKey(key.Pool, a.session))
 	if t == nil || value.Ticket == 0 {
-		p.tellSlot(a, s, value, sent)
+		a.tell(s, value, sent)
 		return
 	}
 	a.busy = true
 	revision := s.Revision
-	p.send(p.purge(t.Key, t.Revision), func(k Ack) {
+	a.p.send(a.p.purge(t.Key, t.Revision), func(k Ack) {
 		a.busy = false
-		s := p.world.Pool(key.Pool).Slot(key.N)
+		s := a.p.world.Pool(key.Pool).Slot(key.N)
 		switch {
 		case k.Outcome != Written && k.Outcome != Conflict:
-			p.endAwait(a, Answer{Err: ErrUnavailable})
+			a.end(Answer{Err: ErrUnavailable})
 		case s == nil || s.Revision != revision:
-			p.look(a)
+			a.look()
 		default:
-			p.tellSlot(a, s, value, sent)
+			a.tell(s, value, sent)
 		}
 	})
 }
 
-func (p *Peer) tellSlot(a *await, s *rules.Slot, value entry.SlotValue, sent Instant) {
+func (a *await) tell(s *rules.Slot, value entry.SlotValue, sent Instant) {
 	if a.why != nil && !errors.Is(a.why, ErrNoSlot) && value.Ticket == 0 {
-		p.endAwait(a, Answer{Err: a.why}) // its token was told when it enqueued
+		a.end(Answer{Err: a.why}) // its token was told when it enqueued
 		return
 	}
 	if a.why != nil && !errors.Is(a.why, ErrNoSlot) {
-		m := p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
-		p.releaseAs(m, nil)
-		p.endAwait(a, Answer{Err: a.why})
+		m := a.p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
+		a.p.releaseAs(m, nil)
+		a.end(Answer{Err: a.why})
 		return
 	}
-	ttl := remainingTTL(value.TTL.Duration(), p.now.Sub(sent))
+	ttl := remainingTTL(value.TTL.Duration(), a.p.now.Sub(sent))
 	if ttl < time.Second {
-		p.endAwait(a, Answer{Err: ErrUnavailable})
+		a.end(Answer{Err: ErrUnavailable})
 		return
 	}
-	p.world.EndAt(s, s.Revision, p.now.Add(ttl))
-	p.counters.Grants++
-	p.endAwait(a, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: value.Nonce}})
+	a.p.world.EndAt(s, s.Revision, a.p.now.Add(ttl))
+	a.p.counters.Grants++
+	a.end(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: a.p.now, Nonce: value.Nonce}})
 }
 
 func without[T comparable](list []T, x T) []T {

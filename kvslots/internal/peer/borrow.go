@@ -9,17 +9,12 @@ import (
 
 // borrow is a lease in the making: for a call, or for an enqueued ticket.
 type borrow struct {
-	call    *call // nil for an enqueued ticket's
-	pool    *poolState
-	kind    kind
-	phase   phase
-	lease   entry.Hash
-	ttl     time.Duration
-	label   string
-	owner   string
-	session entry.Hash
-	nonce   entry.Hash
-	terms   entry.Terms // of a named pool
+	p     *Peer
+	call  *call // nil for an enqueued ticket's
+	pool  *poolState
+	kind  kind
+	phase phase
+	wish
 
 	generation uint64 // of the pool that it came for, once known
 	confirmed  bool   // the pool had it at an instant after the borrow came
@@ -34,6 +29,14 @@ type borrow struct {
 
 	ticket ticket
 	claim  claim
+}
+
+// wish is the lease that is asked for.
+type wish struct {
+	lease, session, nonce entry.Hash
+	ttl                   time.Duration
+	label, owner          string
+	terms                 entry.Terms // of a named pool
 }
 
 // kind is what a borrow does when there is nothing for it.
@@ -71,15 +74,15 @@ type claim struct {
 
 func (r Borrow) begin(p *Peer, c *call) {
 	p.start(&borrow{
-		call: c, pool: p.pool(r.Pool), lease: r.Lease, ttl: r.TTL, label: r.Label,
+		p: p, call: c, pool: p.pool(r.Pool), wish: wish{lease: r.Lease, ttl: r.TTL, label: r.Label},
 	}, r.Wait)
 }
 
 func (r Acquire) begin(p *Peer, c *call) {
-	p.useSession(c, r.Session)
+	c.useSession(r.Session)
 	p.start(&borrow{
-		call: c, pool: p.pool(r.Pool), lease: r.Lease, ttl: r.TTL, owner: r.Owner,
-		session: r.Session, nonce: r.Nonce, terms: r.terms(),
+		p: p, call: c, pool: p.pool(r.Pool),
+		wish: wish{lease: r.Lease, ttl: r.TTL, owner: r.Owner, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 	}, r.Wait)
 }
 
@@ -93,18 +96,18 @@ func (r *Resource) terms() entry.Terms {
 
 // start takes up a borrow.
 func (p *Peer) start(b *borrow, wait time.Duration) {
-	b.call.quit = func(why error) { p.finish(b, Answer{Err: why}) }
+	b.call.quit = func(why error) { b.finish(Answer{Err: why}) }
 	if b.call.limit.index == 0 {
-		p.bound(b.call, p.now.Add(wait+patience))
+		b.call.bound(p.now.Add(wait + patience))
 	}
 	if wait > 0 {
 		b.waits, b.waitEnds = true, p.now.Add(wait)
-		b.expiry.fire = func() { p.expire(b) }
+		b.expiry.fire = func() { b.expire() }
 		p.timers.start(&b.expiry, b.waitEnds)
 	}
 	b.pool.borrows++
 	b.pool.queue = append(b.pool.queue, b)
-	p.mark(b.pool)
+	b.pool.mark()
 }
 
 func (b *borrow) named() bool { return b.terms.Named() }
@@ -112,90 +115,90 @@ func (b *borrow) named() bool { return b.terms.Named() }
 // expire ends the wait of a borrow that stands in line: it is refused, at once
 // when there has been an instant without a free slot. A claim under way may still
 // come to something.
-func (p *Peer) expire(b *borrow) {
+func (b *borrow) expire() {
 	b.waits = false
 	switch b.phase {
 	case waiting:
 		if b.sawFull {
-			p.finish(b, Answer{Err: ErrNoSlot})
+			b.finish(Answer{Err: ErrNoSlot})
 		} else {
-			p.refuseLater(b)
+			b.refuseLater()
 		}
 	case arrived:
-		p.mark(b.pool)
+		b.pool.mark()
 	}
 }
 
 // finish ends a borrow, and lets go of all that it had but its lease.
-func (p *Peer) finish(b *borrow, a Answer) {
+func (b *borrow) finish(a Answer) {
 	if b.phase == done {
 		return
 	}
 	was := b.phase
-	p.to(b, done)
+	b.to(done)
 	b.pool.borrows--
-	p.timers.stop(&b.expiry)
+	b.p.timers.stop(&b.expiry)
 	if was == claiming && a.Err != nil {
-		p.abandonClaim(b)
+		b.abandonClaim()
 	}
 	if b.kind == forTicket {
 		delete(b.pool.promoting, b.ticket.place)
 	} else if b.ticket.stands() && (b.kind != forEnqueue || a.Err != nil) {
-		p.dropTicket(b)
+		b.dropTicket()
 	} else if was != joining && !b.ticket.key.Pool.IsZero() {
 		delete(b.pool.tickets, b.ticket.key)
 	}
 	if b.call != nil {
 		b.call.quit = nil
-		p.answer(b.call, a)
+		b.call.answer(a)
 	}
-	p.mark(b.pool)
+	b.pool.mark()
 }
 
 // requeue puts a borrow whose attempt failed back in line, or in front of the
 // queue if it has no ticket, or one that was served by a claim which was ended
 // before its caller could be told.
-func (p *Peer) requeue(b *borrow) {
+func (b *borrow) requeue() {
 	switch {
 	case b.phase == done:
 		return
 	case b.kind == forTicket:
-		if t := p.world.Pool(b.pool.id).Ticket(b.ticket.place); t == nil || !t.Stands() {
-			p.finish(b, Answer{Err: ErrNoSlot})
+		if t := b.p.world.Pool(b.pool.id).Ticket(b.ticket.place); t == nil || !t.Stands() {
+			b.finish(Answer{Err: ErrNoSlot})
 			return
 		}
-		p.to(b, waiting)
-	case b.ticket.stands() && p.world.Pool(b.pool.id).Ticket(b.ticket.place) != nil:
-		p.to(b, waiting)
+		b.to(waiting)
+	case b.ticket.stands() && b.p.world.Pool(b.pool.id).Ticket(b.ticket.place) != nil:
+		b.to(waiting)
 		if !b.waits && b.kind == forCall {
-			p.refuseLater(b)
+			b.refuseLater()
 		}
 	default:
 		if b.ticket.stands() {
-			p.dropTicket(b)
+			b.dropTicket()
 		}
-		p.to(b, arrived)
+		b.to(arrived)
 		b.pool.queue = append([]*borrow{b}, b.pool.queue...)
 	}
-	p.mark(b.pool)
+	b.pool.mark()
 }
 
 // anew takes a borrow back to where it came in: what it knew of its pool is no
 // more.
-func (p *Peer) anew(b *borrow) {
+func (b *borrow) anew() {
 	if b.ticket.stands() {
-		p.dropTicket(b)
+		b.dropTicket()
 	}
 	b.generation, b.confirmed = 0, false
 	if b.phase != arrived {
-		p.to(b, arrived)
+		b.to(arrived)
 		b.pool.queue = append(b.pool.queue, b)
 	}
-	p.mark(b.pool)
+	b.pool.mark()
 }
 
 // serveLine lets the borrows claim whose turn it is.
-func (p *Peer) serveLine(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) serveLine(pool *rules.Pool) {
 	if pool == nil || len(ps.tickets)+len(ps.promoting) == 0 {
 		return
 	}
@@ -205,7 +208,7 @@ func (p *Peer) serveLine(ps *poolState, pool *rules.Pool) {
 			continue
 		}
 		position, ok := pool.Choose(t, &ps.flight)
-		if !ok || !p.take(b, pool, position) {
+		if !ok || !b.take(pool, position) {
 			return
 		}
 	}
@@ -223,7 +226,7 @@ func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
 }
 
 // serveQueue decides about the borrows that have just come, in their order.
-func (p *Peer) serveQueue(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) serveQueue(pool *rules.Pool) {
 	if len(ps.queue) == 0 {
 		return
 	}
@@ -234,7 +237,7 @@ func (p *Peer) serveQueue(ps *poolState, pool *rules.Pool) {
 		if b.phase != arrived {
 			continue
 		}
-		if blocked || !p.serve(b, pool, &blocked) {
+		if blocked || !b.serve(pool, &blocked) {
 			stay = append(stay, b)
 		}
 	}
@@ -243,50 +246,50 @@ func (p *Peer) serveQueue(ps *poolState, pool *rules.Pool) {
 
 // serve decides about a borrow that has just come. It returns false when that has
 // to wait; blocked is set when those behind it have to wait as well.
-func (p *Peer) serve(b *borrow, pool *rules.Pool, blocked *bool) bool {
-	if p.obstacle(b, pool) != nil {
-		p.refuseLater(b)
+func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
+	if b.obstacle(pool) != nil {
+		b.refuseLater()
 		return true
 	}
 	if b.named() && (!pool.Registered() || pool.Count() == 0) {
 		*blocked = true
-		return p.open(b, pool)
+		return b.open(pool)
 	}
-	if b.named() && !pool.InUseOrWaited() && p.overLocks(b.pool) {
-		p.finish(b, Answer{Err: ErrMaxLocks})
+	if b.named() && !pool.InUseOrWaited() && b.pool.overLocks() {
+		b.finish(Answer{Err: ErrMaxLocks})
 		return true
 	}
 	position, ok := pool.Choose(nil, &b.pool.flight)
-	if !ok && (b.waits || b.kind == forEnqueue) && p.overWaiters(b, pool) {
-		p.finish(b, Answer{Err: ErrMaxWaiters})
+	if !ok && (b.waits || b.kind == forEnqueue) && b.overWaiters(pool) {
+		b.finish(Answer{Err: ErrMaxWaiters})
 		return true
 	}
 	switch {
 	case ok:
-		taken := p.take(b, pool, position)
+		taken := b.take(pool, position)
 		*blocked = !taken
 		return taken
 	case !b.waits && b.kind == forCall:
-		p.refuseLater(b)
+		b.refuseLater()
 		return true
-	case len(b.pool.flight.Purges) > 0 || p.self.revision == 0:
+	case len(b.pool.flight.Purges) > 0 || b.p.self.revision == 0:
 		return false // a slot is being freed; or there is no presence to hold a ticket
 	}
-	return p.join(b)
+	return b.join()
 }
 
 // overWaiters reports whether the cap on waiters forbids a borrow to join.
-func (p *Peer) overWaiters(b *borrow, pool *rules.Pool) bool {
-	most := p.cfg.MaxWaiters
+func (b *borrow) overWaiters(pool *rules.Pool) bool {
+	most := b.p.cfg.MaxWaiters
 	return most > 0 && b.named() && pool.WaitingUpTo(most)+b.pool.flight.Joining >= most
 }
 
 // obstacle is why a borrow cannot have the pool as the view has it: because it is
 // not registered, or another than the one that the borrow came for; or, if it is a
 // named one, because it is open under other terms.
-func (p *Peer) obstacle(b *borrow, pool *rules.Pool) error {
+func (b *borrow) obstacle(pool *rules.Pool) error {
 	switch {
-	case !b.session.IsZero() && !p.world.Alive(b.session):
+	case !b.session.IsZero() && !b.p.world.Alive(b.session):
 		return ErrSessionGone
 	case b.named():
 		if pool.Registered() {

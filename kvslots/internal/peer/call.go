@@ -9,6 +9,7 @@ import (
 
 // call is a request of a caller that is not answered yet.
 type call struct {
+	p       *Peer
 	id      uint64
 	session entry.Hash      // the client session that asks, if any: see sessionState
 	quit    func(why error) // ends what is under way for it, and has it answered; nil: there is nothing to end
@@ -21,6 +22,7 @@ type call struct {
 
 // calls are the open calls.
 type calls struct {
+	p        *Peer
 	last     uint64
 	open     map[uint64]*call
 	creating map[entry.Hash]entry.Hash // origins of the client sessions that are being created
@@ -28,7 +30,7 @@ type calls struct {
 
 func (p *Peer) newCall() *call {
 	p.calls.last++
-	c := &call{id: p.calls.last}
+	c := &call{p: p, id: p.calls.last}
 	p.calls.open[c.id] = c
 	return c
 }
@@ -44,37 +46,37 @@ func (s *calls) all() []*call {
 }
 
 // bound has a call answered ErrUnavailable at that time.
-func (p *Peer) bound(c *call, at Instant) {
-	c.limit.fire = func() { p.quit(c, ErrUnavailable) }
-	p.timers.start(&c.limit, at)
+func (c *call) bound(at Instant) {
+	c.limit.fire = func() { c.end(ErrUnavailable) }
+	c.p.timers.start(&c.limit, at)
 }
 
-// quit ends a call that is not answered yet.
-func (p *Peer) quit(c *call, why error) {
+// end ends a call that is not answered yet.
+func (c *call) end(why error) {
 	switch {
 	case c.parked && why != ErrUnavailable:
-		p.unpark(c, why)
+		c.unpark(why)
 	case c.parked:
-		p.unpark(c, ErrUnavailable)
+		c.unpark(ErrUnavailable)
 	case c.quit != nil:
 		quit := c.quit
 		c.quit = nil
 		quit(why)
 	default:
-		p.answer(c, Answer{Err: why})
+		c.answer(Answer{Err: why})
 	}
 }
 
 // answer answers a call. The answer to a session's call waits until the bucket
 // promises that the session lives on for long enough.
-func (p *Peer) answer(c *call, a Answer) {
-	if p.calls.open[c.id] != c || c.parked {
+func (c *call) answer(a Answer) {
+	if c.p.calls.open[c.id] != c || c.parked {
 		return
 	}
-	if !c.session.IsZero() && promises(a.Err) && p.park(c, a) {
+	if !c.session.IsZero() && promises(a.Err) && c.park(a) {
 		return
 	}
-	p.deliver(c, a)
+	c.deliver(a)
 }
 
 // promises reports whether an answer tells a session's client that its session is
@@ -88,12 +90,12 @@ func promises(err error) bool {
 	return false
 }
 
-func (p *Peer) deliver(c *call, a Answer) {
-	delete(p.calls.open, c.id)
-	p.timers.stop(&c.limit)
+func (c *call) deliver(a Answer) {
+	delete(c.p.calls.open, c.id)
+	c.p.timers.stop(&c.limit)
 	a.Call = c.id
-	p.out.ready.Answers = append(p.out.ready.Answers, a)
+	c.p.out.ready.Answers = append(c.p.out.ready.Answers, a)
 	if !c.session.IsZero() {
-		p.leaveSession(c)
+		c.leaveSession()
 	}
 }

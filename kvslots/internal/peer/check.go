@@ -74,19 +74,19 @@ func (c *check) find(revision uint64) *seen {
 }
 
 // beginCheck stops granting, and returns where the new watch has to begin.
-func (p *Peer) beginCheck() (from uint64) {
-	c := &p.watch.check
-	p.watch.mode = checking
-	p.counters.Checks++
+func (w *watch) beginCheck() (from uint64) {
+	c := &w.check
+	w.mode = checking
+	w.p.counters.Checks++
 	c.from = max(c.oldest(), c.presence)
-	c.rounds, c.until, c.again = 0, p.world.Revision, map[uint64]struct{}{}
+	c.rounds, c.until, c.again = 0, w.p.world.Revision, map[uint64]struct{}{}
 	return c.from
 }
 
 // checkDelivery reports whether an entry at or below the view is what the view
 // holds: the same entry, and the last of its key.
-func (p *Peer) checkDelivery(e *entry.Entry) bool {
-	c := &p.watch.check
+func (w *watch) checkDelivery(e *entry.Entry) bool {
+	c := &w.check
 	if e.Revision > c.until || e.Revision < c.from {
 		return true
 	}
@@ -95,7 +95,7 @@ func (p *Peer) checkDelivery(e *entry.Entry) bool {
 		return false
 	}
 	c.again[e.Revision] = struct{}{}
-	stands, _ := p.world.Stands(e.Key)
+	stands, _ := w.p.world.Stands(e.Key)
 	return stands == e.Revision || !tracked(e.Key)
 }
 
@@ -105,15 +105,15 @@ func tracked(key entry.Key) bool { return key.Kind != entry.Barrier && key.Kind 
 // endCheck reports whether all that the view held from the beginning of the check
 // on was delivered again, or has been overwritten, or is a marker whose time is
 // over.
-func (p *Peer) endCheck() bool {
-	c := &p.watch.check
+func (w *watch) endCheck() bool {
+	c := &w.check
 	for i := range c.log {
 		s := &c.log[i]
 		if _, again := c.again[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
 			continue
 		}
-		stands, taken := p.world.Stands(s.key)
-		if stands == s.revision && (taken || !p.world.MarkerOld(s.key, p.now)) {
+		stands, taken := w.p.world.Stands(s.key)
+		if stands == s.revision && (taken || !w.p.world.MarkerOld(s.key, w.p.now)) {
 			return false
 		}
 	}

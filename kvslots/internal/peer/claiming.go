@@ -14,54 +14,54 @@ const failurePause = 50 * time.Millisecond
 // take sends a claim for a position that a borrow may have. It returns false when
 // that has to wait: for a lower position that is being freed, for a claim on one
 // that may be withdrawn, or for the purge of garbage at the position.
-func (p *Peer) take(b *borrow, pool *rules.Pool, position int) bool {
+func (b *borrow) take(pool *rules.Pool, position int) bool {
 	ps := b.pool
 	if ps.flight.PurgesBelow(position + 1) {
 		return false
 	}
-	if pool.DoubtBelow(position, p.now) {
-		p.clearDoubt(ps, pool, position)
+	if pool.DoubtBelow(position, b.p.now) {
+		ps.clearDoubt(pool, position)
 		return false
 	}
 	var stood uint64
 	if s := pool.Slot(position); s != nil {
 		if s.Taken {
-			p.sweep(ps, s)
+			ps.sweep(s)
 			return false
 		}
 		stood = s.Revision
 	}
-	p.sendClaim(b, position, stood, b.generation)
+	b.sendClaim(position, stood, b.generation)
 	return true
 }
 
 // clearDoubt does what can be done about the claims below a position that are in
 // doubt: it makes the view exact, or purges what an exact view knows for garbage.
-func (p *Peer) clearDoubt(ps *poolState, pool *rules.Pool, position int) {
-	if !p.world.Exact() {
-		p.wantExactFor(ps)
+func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
+	if !ps.p.world.Exact() {
+		ps.wantExact()
 		return
 	}
 	for i := range position {
 		if s := pool.Slot(i); s != nil && s.Excluded() {
-			p.sweep(ps, s)
+			ps.sweep(s)
 		}
 	}
 }
 
 // sweep purges what holds no slot at a position that is wanted. Only an exact view
 // knows it for what it is.
-func (p *Peer) sweep(ps *poolState, s *rules.Slot) {
-	if !p.world.Exact() {
-		p.wantExactFor(ps)
+func (ps *poolState) sweep(s *rules.Slot) {
+	if !ps.p.world.Exact() {
+		ps.wantExact()
 		return
 	}
 	if ps.flight.Purges[s.Position] != s.Revision {
-		p.release(rules.SlotKey(ps.id, s.Position), s.Revision, nil)
+		ps.p.release(rules.SlotKey(ps.id, s.Position), s.Revision, nil)
 	}
 }
 
-func (p *Peer) sendClaim(b *borrow, position int, stood, generation uint64) {
+func (b *borrow) sendClaim(position int, stood, generation uint64) {
 	ps := b.pool
 	if b.ticket.stands() {
 		put(&ps.flight.Claims, position, b.ticket.place)
@@ -69,44 +69,44 @@ func (p *Peer) sendClaim(b *borrow, position int, stood, generation uint64) {
 		put(&ps.flight.Claims, position, 0)
 	}
 	ps.named = b.named()
-	p.noteComing(ps)
-	p.to(b, claiming)
+	ps.noteComing()
+	b.to(claiming)
 	b.generation = generation
-	b.claim = claim{position: position, stood: stood, claimer: p.self.id, sent: p.now, next: ps.claims[position]}
+	b.claim = claim{position: position, stood: stood, claimer: b.p.self.id, sent: b.p.now, next: ps.claims[position]}
 	put(&ps.claims, position, b)
-	p.counters.Claims++
+	b.p.counters.Claims++
 	value := entry.SlotValue{
-		Lease: b.lease, Session: b.session, Claimer: p.self.id, Ticket: b.ticket.place, Generation: generation,
+		Lease: b.lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
 		TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.kind != forCall,
 	}
 	c := &b.claim
-	m := p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl)
-	c.write = p.send(m, nil)
+	m := b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl)
+	c.write = b.p.send(m, nil)
 	w := c.write
-	w.done = func(a Ack) { p.claimAnswered(b, w, a) }
-	w.again = func() { p.doubtClaim(b, w) }
+	w.done = func(a Ack) { b.claimAnswered(w, a) }
+	w.again = func() { b.doubtClaim(w) }
 }
 
 // claimAnswered deals with the answer to a claim. What the view shows decides, so
 // there is only failure to deal with.
-func (p *Peer) claimAnswered(b *borrow, w *write, a Ack) {
+func (b *borrow) claimAnswered(w *write, a Ack) {
 	current := b.phase == claiming && b.claim.write == w
 	switch {
 	case !current && a.Outcome == Written:
-		p.disownClaim(b, &w.msg, a.Revision)
+		b.disownClaim(&w.msg, a.Revision)
 	case !current && a.Outcome == Conflict:
-		p.whenReached(a.Revision, func() { p.disown(w.msg.Key, p.claimedBy(b)) })
+		b.p.whenReached(a.Revision, func() { b.p.disown(w.msg.Key, b.claimedBy()) })
 	case a.Outcome == Unknown && !(current && b.claim.revision != 0):
-		p.fenceOff(w, p.claimedBy(b))
+		w.fenceOff(b.claimedBy())
 		if current {
-			p.dropClaim(b)
-			p.finish(b, Answer{Err: ErrUnavailable})
+			b.dropClaim()
+			b.finish(Answer{Err: ErrUnavailable})
 		}
 	case a.Outcome == Never && current:
-		p.dropClaim(b)
-		p.finish(b, Answer{Err: ErrUnavailable})
+		b.dropClaim()
+		b.finish(Answer{Err: ErrUnavailable})
 	case a.Outcome == Conflict:
-		p.beaten(b, a.Revision)
+		b.beaten(a.Revision)
 	case a.Outcome == Written:
 		b.claim.acked = a.Revision
 	}
@@ -114,19 +114,19 @@ func (p *Peer) claimAnswered(b *borrow, w *write, a Ack) {
 
 // disownClaim purges a claim that was written after its borrow had ended, or had
 // gone on without it; unless it is the borrow's lease.
-func (p *Peer) disownClaim(b *borrow, m *entry.Message, revision uint64) {
+func (b *borrow) disownClaim(m *entry.Message, revision uint64) {
 	if b.phase == done && b.claim.revision == revision {
 		return
 	}
-	p.releaseAs(p.purgeOf(m, revision), nil)
+	b.p.releaseAs(b.p.purgeOf(m, revision), nil)
 }
 
 // claimedBy reports whether what stands under a slot's key is a claim of the
 // borrow that it does not want: none that became its lease.
-func (p *Peer) claimedBy(b *borrow) func(entry.Key) bool {
+func (b *borrow) claimedBy() func(entry.Key) bool {
 	claimer := b.claim.claimer
 	return func(key entry.Key) bool {
-		s := p.world.Pool(key.Pool).Slot(key.N)
+		s := b.p.world.Pool(key.Pool).Slot(key.N)
 		if b.phase == claiming && b.claim.position == key.N {
 			return false // it may be the present claim
 		}
@@ -137,33 +137,33 @@ func (p *Peer) claimedBy(b *borrow) func(entry.Key) bool {
 
 // beaten learns from a refused claim, when the view has caught up with what is
 // there: it was an earlier copy of the claim, or it was another's.
-func (p *Peer) beaten(b *borrow, actual uint64) {
+func (b *borrow) beaten(actual uint64) {
 	ps, w := b.pool, b.claim.write
 	ps.heldUntil = max(ps.heldUntil, actual)
-	p.whenReached(actual, func() {
+	b.p.whenReached(actual, func() {
 		if b.phase != claiming || b.claim.write != w || b.claim.revision != 0 {
 			return
 		}
 		key := rules.SlotKey(ps.id, b.claim.position)
-		if s := p.world.Pool(ps.id).Slot(key.N); s != nil && b.claimed(s) {
+		if s := b.p.world.Pool(ps.id).Slot(key.N); s != nil && b.claimed(s) {
 			ps.changed = append(ps.changed, key.N) // an earlier copy was written
-			p.mark(ps)
+			ps.mark()
 			return
 		}
-		if stands, _ := p.world.Stands(key); stands == b.claim.stood { // the view did not know, and does not now
+		if stands, _ := b.p.world.Stands(key); stands == b.claim.stood { // the view did not know, and does not now
 			if actual == 0 {
-				p.world.Absent(key)
+				b.p.world.Absent(key)
 			}
-			p.pause(ps, failurePause)
+			ps.pause(failurePause)
 		}
-		p.dropClaim(b)
-		p.requeue(b)
+		b.dropClaim()
+		b.requeue()
 	})
 }
 
 // noteClaims finds the claims that the view has reached, among those at positions
 // that have changed, and decides about them.
-func (p *Peer) noteClaims(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) noteClaims(pool *rules.Pool) {
 	if len(ps.claims) == 0 {
 		ps.changed, ps.allChanged = ps.changed[:0], false
 		return
@@ -178,9 +178,9 @@ func (p *Peer) noteClaims(ps *poolState, pool *rules.Pool) {
 	for _, i := range ps.changed {
 		for b := ps.claims[i]; b != nil; {
 			next := b.claim.next
-			p.noteClaim(b, pool.Slot(i))
+			b.noteClaim(pool.Slot(i))
 			if b.phase == claiming && b.claim.revision != 0 {
-				p.decide(b, pool.Slot(i))
+				b.decide(pool.Slot(i))
 			}
 			b = next
 		}
@@ -188,17 +188,17 @@ func (p *Peer) noteClaims(ps *poolState, pool *rules.Pool) {
 	ps.changed, ps.allChanged = ps.changed[:0], false
 }
 
-func (p *Peer) noteClaim(b *borrow, s *rules.Slot) {
+func (b *borrow) noteClaim(s *rules.Slot) {
 	c := &b.claim
 	switch {
 	case b.phase != claiming || s == nil && c.revision == 0:
 	case c.revision == 0 && b.claimed(s) && s.Revision > c.stood:
 		c.revision = s.Revision
-		p.landed(b)
+		b.landed()
 	case c.revision == 0 && s.Revision > c.stood, c.revision != 0 && (s == nil || s.Revision != c.revision):
-		p.dropClaim(b) // lost, purged or superseded: its caller was told nothing
+		b.dropClaim() // lost, purged or superseded: its caller was told nothing
 		b.claim.revision = 0
-		p.requeue(b)
+		b.requeue()
 	}
 }
 
@@ -210,16 +210,16 @@ func (b *borrow) claimed(s *rules.Slot) bool {
 
 // doubtClaim lets other borrows try a position for which a claim has gone
 // unanswered: the compare-and-swap decides between them.
-func (p *Peer) doubtClaim(b *borrow, w *write) {
+func (b *borrow) doubtClaim(w *write) {
 	if b.phase == claiming && b.claim.write == w && b.claim.revision == 0 {
 		b.claim.unsure = true
-		p.landed(b)
-		p.mark(b.pool)
+		b.landed()
+		b.pool.mark()
 	}
 }
 
 // landed notes that a claim is not in flight any more.
-func (p *Peer) landed(b *borrow) {
+func (b *borrow) landed() {
 	ps, i := b.pool, b.claim.position
 	for o := ps.claims[i]; o != nil; o = o.claim.next {
 		if o != b && o.claim.revision == 0 && !o.claim.unsure {
@@ -230,7 +230,7 @@ func (p *Peer) landed(b *borrow) {
 }
 
 // dropClaim takes a borrow out of the claims.
-func (p *Peer) dropClaim(b *borrow) {
+func (b *borrow) dropClaim() {
 	ps, i := b.pool, b.claim.position
 	var last *borrow
 	for o := ps.claims[i]; o != nil; last, o = o, o.claim.next {
@@ -246,76 +246,76 @@ func (p *Peer) dropClaim(b *borrow) {
 			delete(ps.claims, i)
 		}
 		b.claim.next = nil
-		p.landed(b)
+		b.landed()
 		return
 	}
 }
 
 // decide grants a claim that is good and withdraws one that is void.
-func (p *Peer) decide(b *borrow, s *rules.Slot) {
+func (b *borrow) decide(s *rules.Slot) {
 	switch s.Verdict() {
 	case rules.Open:
-		p.wantExactFor(b.pool)
+		b.pool.wantExact()
 		return
 	case rules.Good:
-		if p.grant(b, s) {
+		if b.grant(s) {
 			return
 		}
 	}
-	p.counters.Voids++
+	b.p.counters.Voids++
 	// What made it void may take a while to be seen, and other peers try again as well.
-	p.pause(b.pool, time.Duration(p.random.Int64N(int64(2*inFlightPause<<min(b.voids, 3)))))
+	b.pool.pause(time.Duration(b.p.random.Int64N(int64(2 * inFlightPause << min(b.voids, 3)))))
 	b.voids++
-	p.withdraw(b)
+	b.withdraw()
 }
 
 // withdraw purges a claim that came to nothing; then the borrow goes on.
-func (p *Peer) withdraw(b *borrow) {
+func (b *borrow) withdraw() {
 	key, revision := rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision
-	p.dropClaim(b)
-	p.to(b, withdrawing)
+	b.dropClaim()
+	b.to(withdrawing)
 	b.claim.revision = 0
-	p.release(key, revision, func(Ack) {
+	b.p.release(key, revision, func(Ack) {
 		if b.phase == withdrawing {
-			p.requeue(b)
+			b.requeue()
 		}
 	})
 }
 
 // abandonClaim takes back the claim of a borrow that has ended. One that is neither
 // seen nor acknowledged yet is purged when it is answered.
-func (p *Peer) abandonClaim(b *borrow) {
+func (b *borrow) abandonClaim() {
 	revision := max(b.claim.revision, b.claim.acked)
-	p.dropClaim(b)
+	b.dropClaim()
 	if revision == 0 {
 		return
 	}
 	b.claim.revision = 0
-	if w := b.claim.write; w.world == p.world {
-		p.releaseAs(p.purgeOf(&w.msg, revision), nil)
+	if w := b.claim.write; w.world == b.p.world {
+		b.p.releaseAs(b.p.purgeOf(&w.msg, revision), nil)
 	} else {
-		p.disownLater(w.msg.Key, p.claimedBy(b))
+		b.p.disownLater(w.msg.Key, b.claimedBy())
 	}
 }
 
 // grant makes the lease. It promises the whole ttl from now on, unless the answer
 // comes so late that the other peers would end it sooner.
-func (p *Peer) grant(b *borrow, s *rules.Slot) bool {
+func (b *borrow) grant(s *rules.Slot) bool {
 	if b.kind == forTicket {
-		p.dropClaim(b)
-		p.finish(b, Answer{})
+		b.dropClaim()
+		b.finish(Answer{})
 		return true
 	}
-	ttl := remainingTTL(b.ttl, p.now.Sub(b.claim.sent))
+	ttl := remainingTTL(b.ttl, b.p.now.Sub(b.claim.sent))
 	if ttl < time.Second {
 		return false
 	}
-	p.world.EndAt(s, s.Revision, p.now.Add(ttl))
-	p.counters.Grants++
-	p.dropClaim(b)
+	b.p.world.EndAt(s, s.Revision, b.p.now.Add(ttl))
+	b.p.counters.Grants++
+	b.dropClaim()
 	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
-	b.call.undo = func() { p.release(key, revision, nil) }
-	p.finish(b, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce}})
+	b.call.undo = func() { b.p.release(key, revision, nil) }
+	b.finish(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce}})
 	return true
 }
 

@@ -36,7 +36,7 @@ func (p *Peer) cleanUp() {
 		p.world.Settle(p.now)
 		p.world.EachAble(func(pool *rules.Pool) { p.touched(pool) })
 	}
-	p.planNames()
+	p.names.plan()
 }
 
 // endSlot purges a slot whose lease has lasted its time. One whose session enqueued
@@ -97,10 +97,10 @@ func (p *Peer) afterLoad() {
 	for _, ps := range p.allPools() {
 		ps.allChanged = true
 		for _, a := range ps.awaiting() {
-			p.look(a)
+			a.look()
 		}
 	}
-	p.refollow()
+	p.follows.lookAgain()
 	p.purgeStrays()
 	p.cleanUp()
 }
@@ -129,7 +129,7 @@ func (p *Peer) restartBorrows() {
 	for _, ps := range p.allPools() {
 		for _, b := range slices.Backward(ps.settled()) { // each that comes again goes before the last
 			if b.phase == waiting {
-				p.expectTicket(b)
+				b.expectTicket()
 			}
 		}
 		kept := map[entry.Key]*borrow{}
@@ -141,7 +141,7 @@ func (p *Peer) restartBorrows() {
 				if b.kind != forTicket {
 					b.ticket = ticket{} // it is purged when the load shows it
 				}
-				p.finish(b, Answer{Err: ErrUnavailable})
+				b.finish(Answer{Err: ErrUnavailable})
 			}
 			b.current, b.confirmed = false, false
 		}
@@ -153,9 +153,9 @@ func (p *Peer) restartBorrows() {
 }
 
 // expectTicket has a ticket looked for by the load.
-func (p *Peer) expectTicket(b *borrow) {
-	p.to(b, joining)
+func (b *borrow) expectTicket() {
+	b.to(joining)
 	b.ticket.revision, b.ticket.place = 0, 0
 	key := b.ticket.key
-	p.whenReached(0, func() { p.ticketMissing(b, key) })
+	b.p.whenReached(0, func() { b.ticketMissing(key) })
 }

@@ -20,19 +20,19 @@ const (
 // A late acknowledgement is no contradiction, nor is a refusal without a revision,
 // nor anything about a view that is not exact: that learns nothing from it. The
 // answers and the watch are two subscriptions, so that either may be ahead.
-func (p *Peer) examine(w *write, a Ack) {
-	if w.world != p.world || p.watch.mode == loading {
+func (w *write) examine(a Ack) {
+	if w.world != w.p.world || w.p.watch.mode == loading {
 		return // it was sent before the view was built anew
 	}
-	switch p.judgeAnswer(w, a) {
+	switch w.judgeAnswer(a) {
 	case contradiction:
-		p.rebuild("the stream went back")
+		w.p.watch.rebuild("the stream went back")
 	case suspicion:
-		p.suspectKey(w.msg.Key)
+		w.p.watch.suspectKey(w.msg.Key)
 	}
 }
 
-func (p *Peer) judgeAnswer(w *write, a Ack) finding {
+func (w *write) judgeAnswer(a Ack) finding {
 	switch {
 	case a.Outcome == Written && a.Revision <= w.floor:
 		return contradiction
@@ -51,15 +51,15 @@ func (p *Peer) judgeAnswer(w *write, a Ack) finding {
 	case a.Revision < w.known:
 		return suspicion
 	}
-	return p.judgeRefusal(w.msg.Key, a.Revision)
+	return w.p.judgeRefusal(w.msg.Key, a.Revision)
 }
 
 // contradicts reports whether an entry was written over an earlier revision of its
 // key than the one that the view holds. The compare-and-swap says that it was not,
 // in the stream of which the view is. Where a marker has gone it names 0, and the
 // server's own markers name nothing.
-func (p *Peer) contradicts(e *entry.Entry) bool {
-	stands, taken := p.world.Stands(e.Key)
+func (w *watch) contradicts(e *entry.Entry) bool {
+	stands, taken := w.p.world.Stands(e.Key)
 	return e.Previous < stands && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
 }
 
@@ -78,16 +78,16 @@ func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {
 
 // suspectKey stops granting, and checks the view. If the key is refused so once
 // more after the check has passed, the view is built anew.
-func (p *Peer) suspectKey(key entry.Key) {
-	if p.watch.mode == checking && key != p.self.key() {
+func (w *watch) suspectKey(key entry.Key) {
+	if w.mode == checking && key != w.p.self.key() {
 		return
 	}
-	if p.watch.suspect == key || p.watch.mode == checking { // without its presence the check cannot end
-		p.rebuild("a key is not where the view holds it")
+	if w.suspect == key || w.mode == checking { // without its presence the check cannot end
+		w.rebuild("a key is not where the view holds it")
 		return
 	}
-	p.watch.suspect = key
-	p.after(rebuildPause, func() { p.watch.suspect = entry.Key{} })
-	p.log(Debug, "view checked", "a key is not where the view holds it")
-	p.replaceWatch(true)
+	w.suspect = key
+	w.p.after(rebuildPause, func() { w.suspect = entry.Key{} })
+	w.p.log(Debug, "view checked", "a key is not where the view holds it")
+	w.replace(true)
 }

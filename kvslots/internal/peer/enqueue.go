@@ -70,29 +70,29 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 }
 
 func (r Enqueue) begin(p *Peer, c *call) {
-	p.useSession(c, r.Session)
-	p.bound(c, p.now.Add(patience))
-	p.enqueue(r, c)
+	c.useSession(r.Session)
+	c.bound(p.now.Add(patience))
+	r.enqueue(c)
 }
 
 // enqueue takes up an Enqueue when it is certain that the session has not enqueued
 // before.
-func (p *Peer) enqueue(r Enqueue, c *call) {
-	p.ask(c, func() {
-		e := p.enqueuedIn(p.world.Pool(r.Pool), r.Session)
+func (r Enqueue) enqueue(c *call) {
+	c.p.ask(c, func() {
+		e := c.p.enqueuedIn(c.p.world.Pool(r.Pool), r.Session)
 		switch {
-		case !p.world.Alive(r.Session):
-			p.answer(c, Answer{Err: ErrSessionGone})
+		case !c.p.world.Alive(r.Session):
+			c.answer(Answer{Err: ErrSessionGone})
 		case e.doubtful:
-			p.after(failurePause, func() { p.enqueue(r, c) })
-		case e.status == queued && e.ticket.Value.Peer != p.self.id:
-			p.adopt(e.ticket, func(bool) { p.enqueue(r, c) })
+			c.p.after(failurePause, func() { r.enqueue(c) })
+		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
+			c.p.adopt(e.ticket, func(bool) { r.enqueue(c) })
 		case e.status == queued || e.status == served:
-			p.answer(c, Answer{Err: ErrAlreadyEnqueued})
+			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
-			p.start(&borrow{
-				call: c, pool: p.pool(r.Pool), kind: forEnqueue, lease: r.Lease, ttl: r.TTL,
-				session: r.Session, nonce: r.Nonce, terms: r.Resource.terms(), current: true,
+			c.p.start(&borrow{
+				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true,
+				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}
 	})
@@ -100,23 +100,23 @@ func (p *Peer) enqueue(r Enqueue, c *call) {
 
 // enqueuedTwice is for a borrow that finds its session's ticket in the bucket when
 // it comes to write one. It looks again when that is certain.
-func (p *Peer) enqueuedTwice(b *borrow) bool {
-	p.to(b, refusing)
-	p.ask(b.call, func() {
+func (b *borrow) enqueuedTwice() bool {
+	b.to(refusing)
+	b.p.ask(b.call, func() {
 		if b.phase != refusing {
 			return
 		}
-		switch e := p.enqueuedIn(p.world.Pool(b.pool.id), b.session); {
+		switch e := b.p.enqueuedIn(b.p.world.Pool(b.pool.id), b.session); {
 		case e.ticket != nil && e.ticket.Value.Lease == b.lease: // its own, which is being purged
-			p.after(failurePause, func() {
+			b.p.after(failurePause, func() {
 				if b.phase == refusing {
-					p.returnToQueue(b)
+					b.returnToQueue()
 				}
 			})
 		case e.status == queued || e.status == served:
-			p.finish(b, Answer{Err: ErrAlreadyEnqueued})
+			b.finish(Answer{Err: ErrAlreadyEnqueued})
 		default:
-			p.returnToQueue(b)
+			b.returnToQueue()
 		}
 	})
 	return true
@@ -149,14 +149,14 @@ func (p *Peer) promote(pool *rules.Pool) {
 		return
 	}
 	if ps := p.pools[pool.ID]; ps != nil && len(ps.promoting) > 0 {
-		p.dropPromotions(ps, pool)
+		ps.dropPromotions(pool)
 	}
 	for _, t := range pool.Able() {
 		if !t.Value.Enqueued() || !p.promotes(t) {
 			continue
 		}
 		if t.Doubtful(p.now) {
-			p.clearTicketDoubts(p.pool(pool.ID))
+			p.pool(pool.ID).clearTicketDoubts()
 			continue
 		}
 		ps := p.pool(pool.ID)
@@ -164,35 +164,37 @@ func (p *Peer) promote(pool *rules.Pool) {
 			continue
 		}
 		b := &borrow{
-			kind: forTicket, pool: ps, phase: waiting, lease: t.Value.Lease, ttl: t.Value.TTL.Duration(),
-			session: t.Key.Session, nonce: t.Value.Nonce, generation: t.Value.Generation, terms: pool.Terms(),
+			p: p, kind: forTicket, pool: ps, phase: waiting, generation: t.Value.Generation,
+			wish: wish{
+				lease: t.Value.Lease, ttl: t.Value.TTL.Duration(), session: t.Key.Session, nonce: t.Value.Nonce, terms: pool.Terms(),
+			},
 			ticket: ticket{key: t.Key, server: p.self.id, revision: t.Revision, place: t.Place},
 		}
 		ps.borrows++
 		put(&ps.promoting, t.Place, b)
-		p.mark(ps)
+		ps.mark()
 	}
 }
 
 // clearTicketDoubts sends a barrier: when the view has reached it, and the tickets
 // of the line still stand, they were not served. That the view is exact does not do,
 // for what was skipped may have been named since without saying so.
-func (p *Peer) clearTicketDoubts(ps *poolState) {
+func (ps *poolState) clearTicketDoubts() {
 	if ps.wantsExact {
 		return
 	}
 	ps.wantsExact = true
-	p.ask(nil, func() {
+	ps.p.ask(nil, func() {
 		ps.wantsExact, ps.allChanged = false, true
-		p.mark(ps)
-		if pool := p.world.Pool(ps.id); pool != nil {
-			p.promote(pool)
+		ps.mark()
+		if pool := ps.p.world.Pool(ps.id); pool != nil {
+			ps.p.promote(pool)
 		}
 	})
 }
 
 // dropPromotions ends the borrows of tickets that do not stand any more.
-func (p *Peer) dropPromotions(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) dropPromotions(pool *rules.Pool) {
 	var gone []*borrow
 	for place, b := range ps.promoting {
 		if t := pool.Ticket(place); b.phase == waiting && (t == nil || !t.Stands()) {
@@ -201,7 +203,7 @@ func (p *Peer) dropPromotions(ps *poolState, pool *rules.Pool) {
 	}
 	sortByPlace(gone)
 	for _, b := range gone {
-		p.finish(b, Answer{Err: ErrNoSlot})
+		b.finish(Answer{Err: ErrNoSlot})
 	}
 }
 

@@ -10,37 +10,43 @@ type follow struct {
 	pool entry.Hash
 }
 
+// followers are the calls that wait for a lease to end.
+type followers struct {
+	p       *Peer
+	byLease map[entry.Hash][]*follow
+}
+
 func (r Follow) begin(p *Peer, c *call) {
 	f := &follow{c, r.Pool}
-	p.follows[r.Lease] = append(p.follows[r.Lease], f)
+	p.follows.byLease[r.Lease] = append(p.follows.byLease[r.Lease], f)
 	c.quit = func(why error) {
-		p.unfollow(r.Lease, f)
-		p.answer(c, Answer{Err: why})
+		p.follows.drop(r.Lease, f)
+		c.answer(Answer{Err: why})
 	}
 	if p.watch.mode != live || p.world.Pool(r.Pool).Lease(r.Lease) == nil {
-		p.ask(c, func() { p.tellFollowers(r.Lease, r.Pool) })
+		p.ask(c, func() { p.follows.tell(r.Lease, r.Pool) })
 	}
 }
 
-func (p *Peer) unfollow(lease entry.Hash, f *follow) {
-	if left := without(p.follows[lease], f); len(left) > 0 {
-		p.follows[lease] = left
+func (fs *followers) drop(lease entry.Hash, f *follow) {
+	if left := without(fs.byLease[lease], f); len(left) > 0 {
+		fs.byLease[lease] = left
 	} else {
-		delete(p.follows, lease)
+		delete(fs.byLease, lease)
 	}
 }
 
-// tellFollowers answers the calls that follow a lease which the view shows no more. A
+// tell answers the calls that follow a lease which the view shows no more. A
 // lease that is followed was in the view, and one that is gone does not come back.
-func (p *Peer) tellFollowers(lease, pool entry.Hash) {
-	if p.watch.mode != live || p.world.Pool(pool).Lease(lease) != nil {
+func (fs *followers) tell(lease, pool entry.Hash) {
+	if fs.p.watch.mode != live || fs.p.world.Pool(pool).Lease(lease) != nil {
 		return
 	}
-	for _, f := range p.follows[lease] {
+	for _, f := range fs.byLease[lease] {
 		if f.pool == pool {
 			f.call.quit = nil
-			p.unfollow(lease, f)
-			p.answer(f.call, Answer{})
+			fs.drop(lease, f)
+			f.call.answer(Answer{})
 		}
 	}
 }
@@ -60,8 +66,8 @@ func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 
 // holderSeen takes note of what has become of leases with an entry.
 func (p *Peer) holderSeen(e *entry.Entry, before holder) {
-	if _, pending := p.authored[e.Author]; pending {
-		p.authored[e.Author] = e.Revision
+	if _, pending := p.writes.authored[e.Author]; pending {
+		p.writes.authored[e.Author] = e.Revision
 	}
 	switch e.Key.Kind {
 	case entry.Slot:
@@ -69,52 +75,52 @@ func (p *Peer) holderSeen(e *entry.Entry, before holder) {
 		if ps != nil {
 			ps.changed = append(ps.changed, e.Key.N)
 			if !before.session.IsZero() {
-				p.enqueuedChanged(ps, before.session)
+				ps.enqueuedChanged(before.session)
 			}
 			if !e.Slot.Session.IsZero() && e.Slot.Session != before.session {
-				p.enqueuedChanged(ps, e.Slot.Session)
+				ps.enqueuedChanged(e.Slot.Session)
 			}
 		}
-		if len(p.follows) > 0 && !before.lease.IsZero() && before.lease != e.Slot.Lease {
-			p.tellFollowers(before.lease, e.Key.Pool)
+		if len(p.follows.byLease) > 0 && !before.lease.IsZero() && before.lease != e.Slot.Lease {
+			p.follows.tell(before.lease, e.Key.Pool)
 		}
 	case entry.Config, entry.Session:
-		p.tellAllFollowers(e)
+		p.follows.tellAll(e)
 	}
 }
 
-// tellAllFollowers is for an entry that may end many leases at once.
-func (p *Peer) tellAllFollowers(e *entry.Entry) {
-	if len(p.follows) == 0 || p.watch.mode != live || e.Key.Kind == entry.Session && !e.Marker {
+// tellAll is for an entry that may end many leases at once.
+func (fs *followers) tellAll(e *entry.Entry) {
+	if len(fs.byLease) == 0 || fs.p.watch.mode != live || e.Key.Kind == entry.Session && !e.Marker {
 		return
 	}
 	var gone []*follow
-	for lease, list := range p.follows {
+	for lease, list := range fs.byLease {
 		for _, f := range list {
-			at := p.world.Pool(f.pool)
+			at := fs.p.world.Pool(f.pool)
 			if (e.Key.Kind == entry.Session || e.Key.Pool == f.pool) && (at == nil || at.Lease(lease) == nil) {
 				gone = append(gone, f)
 			}
 		}
 	}
 	for _, f := range sortedFollows(gone) {
-		p.quit(f.call, nil)
+		f.call.end(nil)
 	}
 }
 
-// refollow looks at all leases that are followed, in a view that was built anew.
-func (p *Peer) refollow() {
-	if len(p.follows) == 0 {
+// lookAgain looks at all leases that are followed, in a view that was built anew.
+func (fs *followers) lookAgain() {
+	if len(fs.byLease) == 0 {
 		return
 	}
 	var all []*follow
 	leases := map[*follow]entry.Hash{}
-	for lease, list := range p.follows {
+	for lease, list := range fs.byLease {
 		for _, f := range list {
 			all, leases[f] = append(all, f), lease
 		}
 	}
 	for _, f := range sortedFollows(all) {
-		p.ask(f.call, func() { p.tellFollowers(leases[f], f.pool) })
+		fs.p.ask(f.call, func() { fs.tell(leases[f], f.pool) })
 	}
 }

@@ -23,17 +23,17 @@ func (p *Peer) find(h *Held) (s *rules.Slot, pool bool) {
 
 // withLease calls do with the slot of a lease. If it seems not to be there, the
 // view is asked when it is exact and new enough; then gone is called with why.
-func (p *Peer) withLease(h *Held, c *call, do func(*rules.Slot), gone func(error)) {
-	if p.watch.mode == live && (h.Session.IsZero() || p.world.Alive(h.Session)) {
-		if s, _ := p.find(h); s != nil {
+func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
+	if c.p.watch.mode == live && (h.Session.IsZero() || c.p.world.Alive(h.Session)) {
+		if s, _ := c.p.find(h); s != nil {
 			do(s)
 			return
 		}
 	}
-	p.ask(c, func() {
-		s, pool := p.find(h)
+	c.p.ask(c, func() {
+		s, pool := c.p.find(h)
 		switch {
-		case !h.Session.IsZero() && !p.world.Alive(h.Session):
+		case !h.Session.IsZero() && !c.p.world.Alive(h.Session):
 			gone(ErrSessionGone)
 		case !pool:
 			gone(ErrNoPool)
@@ -46,23 +46,23 @@ func (p *Peer) withLease(h *Held, c *call, do func(*rules.Slot), gone func(error
 }
 
 func (r Return) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.useSession(c, r.Session)
+	c.bound(p.now.Add(patience))
+	c.useSession(r.Session)
 	c.effect = true
-	p.giveBack(&r.Held, c)
+	r.Held.giveBack(c)
 }
 
 // giveBack purges the slot of a lease. That the purge was written proves only that
 // the slot had not changed; whether its pool had been deleted before, or its
 // session had ended, the view tells.
-func (p *Peer) giveBack(h *Held, c *call) {
-	p.withLease(h, c, func(s *rules.Slot) {
+func (h *Held) giveBack(c *call) {
+	h.withLease(c, func(s *rules.Slot) {
 		value := s.Value
-		m := p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
+		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
 		m.Ticket, m.Owner = value.Ticket, ownerMark(value.Owner)
-		p.purgeFor(c, m, func(revision uint64) {
-			p.askFrom(c, revision, func() { p.givenBack(h, c, value, revision) })
-		}, func() { p.giveBack(h, c) })
+		c.purgeFor(m, func(revision uint64) {
+			c.p.askFrom(c, revision, func() { h.givenBack(c, value, revision) })
+		}, func() { h.giveBack(c) })
 	}, func(err error) {
 		switch {
 		case c.unsure && (err == ErrNotHeld || err == ErrNoPool):
@@ -70,142 +70,142 @@ func (p *Peer) giveBack(h *Held, c *call) {
 		case err == ErrNotHeld:
 			err = nil
 		}
-		p.answer(c, Answer{Err: err})
+		c.answer(Answer{Err: err})
 	})
 }
 
 // purgeFor purges a slot for a caller. then is called, with the revision, when it
 // was this very purge that was written; else again, when the view has learnt what
 // happened instead.
-func (p *Peer) purgeFor(c *call, m entry.Message, then func(uint64), again func()) {
-	m.Author = p.randomNumber()
-	p.authored[m.Author] = 0
-	p.trackPurge(m)
-	w := p.send(m, nil)
+func (c *call) purgeFor(m entry.Message, then func(uint64), again func()) {
+	m.Author = c.p.randomNumber()
+	c.p.writes.authored[m.Author] = 0
+	c.p.trackPurge(m)
+	w := c.p.send(m, nil)
 	w.done = func(a Ack) {
-		p.untrackPurge(m, a)
+		c.p.untrackPurge(m, a)
 		switch a.Outcome {
 		case Written:
-			delete(p.authored, m.Author)
-			p.whenReached(a.Revision, func() { then(a.Revision) })
+			delete(c.p.writes.authored, m.Author)
+			c.p.whenReached(a.Revision, func() { then(a.Revision) })
 		case Conflict:
-			p.whenReached(a.Revision, func() {
-				revision := p.authored[m.Author]
-				delete(p.authored, m.Author)
+			c.p.whenReached(a.Revision, func() {
+				revision := c.p.writes.authored[m.Author]
+				delete(c.p.writes.authored, m.Author)
 				if revision != 0 {
 					then(revision) // by an earlier copy
 					return
 				}
-				c.unsure = c.unsure || p.mayHaveLanded(w)
-				p.tryAgain(c, m.Key, m.Revision, a, again)
+				c.unsure = c.unsure || w.mayHaveLanded()
+				c.tryAgain(m.Key, m.Revision, a, again)
 			})
 		default:
-			delete(p.authored, m.Author)
-			p.answer(c, Answer{Err: ErrUnavailable})
+			delete(c.p.writes.authored, m.Author)
+			c.answer(Answer{Err: ErrUnavailable})
 		}
 	}
 }
 
-func (p *Peer) givenBack(h *Held, c *call, value entry.SlotValue, revision uint64) {
-	pool := p.world.Pool(h.Pool)
-	if pool != nil && pool.Had(value.Generation, revision) && !p.world.EndedBefore(value.Session, revision) {
-		p.answer(c, Answer{Returned: true})
+func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
+	pool := c.p.world.Pool(h.Pool)
+	if pool != nil && pool.Had(value.Generation, revision) && !c.p.world.EndedBefore(value.Session, revision) {
+		c.answer(Answer{Returned: true})
 		return
 	}
 	c.unsure = false
-	p.giveBack(h, c)
+	h.giveBack(c)
 }
 
 // tryAgain does something again that was refused at a revision which the view has
 // reached: at once if the view has learnt something, else after a pause.
-func (p *Peer) tryAgain(c *call, key entry.Key, expected uint64, a Ack, do func()) {
-	if p.calls.open[c.id] != c {
+func (c *call) tryAgain(key entry.Key, expected uint64, a Ack, do func()) {
+	if c.p.calls.open[c.id] != c {
 		return
 	}
-	if stands, _ := p.world.Stands(key); stands != expected {
+	if stands, _ := c.p.world.Stands(key); stands != expected {
 		do()
 		return
 	}
 	if a.Revision == 0 {
-		p.world.Absent(key)
+		c.p.world.Absent(key)
 	}
-	p.after(failurePause, func() {
-		if p.calls.open[c.id] == c {
+	c.p.after(failurePause, func() {
+		if c.p.calls.open[c.id] == c {
 			do()
 		}
 	})
 }
 
 func (r Renew) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.useSession(c, r.Session)
+	c.bound(p.now.Add(patience))
+	c.useSession(r.Session)
 	c.effect = true
-	p.renew(&r, c)
+	r.renew(c)
 }
 
 // renew writes the lease again under its slot. A renewal and a purge meet on one
 // revision, and exactly one of them wins. A lease that has lasted its time is ended
 // before the renewal is refused, so that no caller sees it as live afterwards.
-func (p *Peer) renew(r *Renew, c *call) {
-	p.withLease(&r.Held, c, func(s *rules.Slot) {
-		key, sent := rules.SlotKey(r.Pool, s.Position), p.now
-		if s.Ended(p.now) || s.Expiring(p.now) {
-			p.endLease(r, c, s, key)
+func (r *Renew) renew(c *call) {
+	r.Held.withLease(c, func(s *rules.Slot) {
+		key, sent := rules.SlotKey(r.Pool, s.Position), c.p.now
+		if s.Ended(c.p.now) || s.Expiring(c.p.now) {
+			r.endLease(c, s, key)
 			return
 		}
 		value := s.Value
 		value.TTL, value.Fence = entry.Span(r.TTL), s.Fence
 		expected := s.Revision
-		p.send(p.value(key, value, expected, r.TTL), func(a Ack) {
+		c.p.send(c.p.value(key, value, expected, r.TTL), func(a Ack) {
 			switch a.Outcome {
 			case Written:
-				p.askFrom(c, a.Revision, func() { p.renewed(r, c, key, a.Revision, sent) })
+				c.p.askFrom(c, a.Revision, func() { r.renewed(c, key, a.Revision, sent) })
 			case Conflict:
-				p.whenReached(a.Revision, func() {
-					p.tryAgain(c, key, expected, a, func() { p.renew(r, c) })
+				c.p.whenReached(a.Revision, func() {
+					c.tryAgain(key, expected, a, func() { r.renew(c) })
 				})
 			default:
-				p.answer(c, Answer{Err: ErrUnavailable})
+				c.answer(Answer{Err: ErrUnavailable})
 			}
 		})
-	}, func(err error) { p.answer(c, Answer{Err: err}) })
+	}, func(err error) { c.answer(Answer{Err: err}) })
 }
 
 // renewed answers a renewal once the view has reached it.
-func (p *Peer) renewed(r *Renew, c *call, key entry.Key, revision uint64, sent Instant) {
-	s := p.world.Pool(key.Pool).Slot(key.N)
+func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
+	s := c.p.world.Pool(key.Pool).Slot(key.N)
 	if s == nil || s.Revision != revision { // ended, or renewed again
-		p.renew(r, c)
+		r.renew(c)
 		return
 	}
 	if s.Stale() { // its pool was deleted
-		p.release(key, revision, func(Ack) { p.renew(r, c) })
+		c.p.release(key, revision, func(Ack) { r.renew(c) })
 		return
 	}
-	ttl := remainingTTL(r.TTL, p.now.Sub(sent))
+	ttl := remainingTTL(r.TTL, c.p.now.Sub(sent))
 	if ttl < time.Second {
-		p.answer(c, Answer{Err: ErrUnavailable})
+		c.answer(Answer{Err: ErrUnavailable})
 		return
 	}
-	p.world.EndAt(s, revision, p.now.Add(ttl))
-	p.answer(c, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce}})
+	c.p.world.EndAt(s, revision, c.p.now.Add(ttl))
+	c.answer(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: c.p.now, Nonce: s.Value.Nonce}})
 }
 
 // endLease purges a lease that has lasted its time, and answers that it is over.
-func (p *Peer) endLease(r *Renew, c *call, s *rules.Slot, key entry.Key) {
-	m := p.purge(key, s.Revision)
+func (r *Renew) endLease(c *call, s *rules.Slot, key entry.Key) {
+	m := c.p.purge(key, s.Revision)
 	m.Ticket = s.Value.Ticket
 	expected := s.Revision
-	p.trackPurge(m)
-	p.send(m, func(a Ack) {
-		p.untrackPurge(m, a)
+	c.p.trackPurge(m)
+	c.p.send(m, func(a Ack) {
+		c.p.untrackPurge(m, a)
 		switch a.Outcome {
 		case Written:
-			p.answer(c, Answer{Err: ErrNotHeld})
+			c.answer(Answer{Err: ErrNotHeld})
 		case Conflict:
-			p.whenReached(a.Revision, func() { p.tryAgain(c, key, expected, a, func() { p.renew(r, c) }) })
+			c.p.whenReached(a.Revision, func() { c.tryAgain(key, expected, a, func() { r.renew(c) }) })
 		default:
-			p.answer(c, Answer{Err: ErrUnavailable})
+			c.answer(Answer{Err: ErrUnavailable})
 		}
 	})
 }

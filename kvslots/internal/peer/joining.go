@@ -13,41 +13,41 @@ import (
 // A peer's own tickets stand under its presence, those of a client session under
 // the session's name: number 0 is what it has enqueued, which survives this peer,
 // and each Acquire has another number.
-func (p *Peer) join(b *borrow) bool {
+func (b *borrow) join() bool {
 	ps := b.pool
-	author, value := p.self.id, entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(b.waitEnds.Sub(p.now), time.Millisecond))}
-	ttl := b.waitEnds.Sub(p.now)
+	author, value := b.p.self.id, entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(b.waitEnds.Sub(b.p.now), time.Millisecond))}
+	ttl := b.waitEnds.Sub(b.p.now)
 	switch {
 	case b.kind == forEnqueue:
 		author, ttl = b.session, rules.EnqueuedLife
-		value.Peer, value.TTL, value.Nonce, value.Wait = p.self.id, entry.Span(b.ttl), b.nonce, entry.Span(rules.EnqueuedLife)
+		value.Peer, value.TTL, value.Nonce, value.Wait = b.p.self.id, entry.Span(b.ttl), b.nonce, entry.Span(rules.EnqueuedLife)
 	case !b.session.IsZero():
-		author, value.Peer = b.session, p.self.id
+		author, value.Peer = b.session, b.p.self.id
 	}
-	key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: p.ticketNumber(b, author)}
-	revision, taken := p.world.Stands(key)
+	key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: b.ticketNumber(author)}
+	revision, taken := b.p.world.Stands(key)
 	if taken && b.kind == forEnqueue {
-		if t := p.world.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
-			return p.enqueuedTwice(b)
+		if t := b.p.world.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
+			return b.enqueuedTwice()
 		}
 	}
-	b.ticket = ticket{key: key, server: p.self.id}
-	p.to(b, joining)
+	b.ticket = ticket{key: key, server: b.p.self.id}
+	b.to(joining)
 	put(&ps.tickets, key, b)
 	ps.flight.Joining++
-	m := p.value(key, value, revision, ttl)
-	w := p.send(m, nil)
-	w.done = func(a Ack) { p.joinAnswered(b, w, a) }
+	m := b.p.value(key, value, revision, ttl)
+	w := b.p.send(m, nil)
+	w.done = func(a Ack) { b.joinAnswered(w, a) }
 	return true
 }
 
 // ticketNumber is the lowest number that is free under an author.
-func (p *Peer) ticketNumber(b *borrow, author entry.Hash) int {
+func (b *borrow) ticketNumber(author entry.Hash) int {
 	ps := b.pool
 	if b.kind == forEnqueue {
 		return 0
 	}
-	if author == p.self.id {
+	if author == b.p.self.id {
 		if n := len(ps.freeNames); n > 0 {
 			number := ps.freeNames[n-1]
 			ps.freeNames = ps.freeNames[:n-1]
@@ -55,59 +55,59 @@ func (p *Peer) ticketNumber(b *borrow, author entry.Hash) int {
 		}
 	}
 	n := 0
-	if author == p.self.id {
+	if author == b.p.self.id {
 		n = ps.nextName
 	} else {
 		n = 1
 	}
 	for ; ; n++ {
 		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
-		if _, taken := p.world.Stands(key); !taken && ps.tickets[key] == nil {
+		if _, taken := b.p.world.Stands(key); !taken && ps.tickets[key] == nil {
 			break
 		}
 	}
-	if author == p.self.id {
+	if author == b.p.self.id {
 		ps.nextName = n + 1
 	}
 	return n
 }
 
 // joinAnswered deals with the answer to a ticket. Success is what the view shows.
-func (p *Peer) joinAnswered(b *borrow, w *write, a Ack) {
+func (b *borrow) joinAnswered(w *write, a Ack) {
 	key := w.msg.Key
 	if b.ticket.key != key || b.ticket.stands() || b.pool.tickets[key] != b {
 		if a.Outcome == Written && b.phase != done && !(b.ticket.key == key && b.ticket.stands()) {
-			p.releaseAs(p.purgeOf(&w.msg, a.Revision), nil)
+			b.p.releaseAs(b.p.purgeOf(&w.msg, a.Revision), nil)
 		}
 		return
 	}
-	undo := func() { p.disown(key, p.joinedBy(b)) }
+	undo := func() { b.p.disown(key, b.joinedBy()) }
 	switch a.Outcome {
 	case Written:
-		p.whenReached(a.Revision, func() { p.ticketMissing(b, key) })
+		b.p.whenReached(a.Revision, func() { b.ticketMissing(key) })
 		return
 	case Conflict: // another's, or an earlier copy of it, or a marker that was not known
-		p.whenReached(a.Revision, func() {
+		b.p.whenReached(a.Revision, func() {
 			if a.Revision == 0 {
-				p.world.Absent(key)
+				b.p.world.Absent(key)
 			}
-			p.ticketMissing(b, key)
+			b.ticketMissing(key)
 		})
 		return
 	case Unknown:
-		p.fenceOff(w, p.joinedBy(b))
+		w.fenceOff(b.joinedBy())
 	default:
 		undo()
 	}
-	p.unjoin(b)
-	p.finish(b, Answer{Err: ErrUnavailable})
+	b.unjoin()
+	b.finish(Answer{Err: ErrUnavailable})
 }
 
 // joinedBy reports whether what stands under a ticket's key is the borrow's.
-func (p *Peer) joinedBy(b *borrow) func(entry.Key) bool {
-	self := p.self.id
+func (b *borrow) joinedBy() func(entry.Key) bool {
+	self := b.p.self.id
 	return func(key entry.Key) bool {
-		t := p.world.Pool(key.Pool).TicketAt(key)
+		t := b.p.world.Pool(key.Pool).TicketAt(key)
 		return t != nil && t.Value.Lease == b.lease && (t.Value.Peer == self || key.Session == self) && !t.Value.Spent &&
 			!(b.phase != done && b.ticket.key == key && b.ticket.revision == t.Revision)
 	}
@@ -115,22 +115,22 @@ func (p *Peer) joinedBy(b *borrow) func(entry.Key) bool {
 
 // ticketMissing is for a borrow whose ticket the view should show by now, and does
 // not: it was purged, or never written.
-func (p *Peer) ticketMissing(b *borrow, key entry.Key) {
+func (b *borrow) ticketMissing(key entry.Key) {
 	if b.ticket.key != key || b.ticket.stands() || b.pool.tickets[key] != b {
 		return
 	}
-	p.unjoin(b)
+	b.unjoin()
 	if b.phase == joining {
-		p.requeue(b)
+		b.requeue()
 	}
 }
 
 // unjoin takes back that a borrow's ticket was sent.
-func (p *Peer) unjoin(b *borrow) {
+func (b *borrow) unjoin() {
 	delete(b.pool.tickets, b.ticket.key)
 	b.pool.flight.Joining--
 	b.ticket = ticket{}
-	p.mark(b.pool)
+	b.pool.mark()
 }
 
 // ticketSeen takes note of a ticket's entry.
@@ -151,90 +151,90 @@ func (p *Peer) ticketSeen(e *entry.Entry) {
 		p.release(e.Key, e.Revision, nil) // its borrow has ended
 	case b == nil:
 	case !e.Marker && e.Corrupt == nil && e.Wait.Lease == b.lease && !b.ticket.stands():
-		p.seat(b, e)
+		b.seat(e)
 	case !e.Marker && b.ticket.stands() && e.Wait.Lease == b.lease:
 		b.ticket.revision = e.Revision
 	case b.ticket.stands():
-		p.loseTicket(b)
+		b.loseTicket()
 	}
-	p.enqueuedChanged(ps, e.Key.Session)
+	ps.enqueuedChanged(e.Key.Session)
 }
 
 // seat notes that a borrow's ticket stands in the bucket.
-func (p *Peer) seat(b *borrow, e *entry.Entry) {
+func (b *borrow) seat(e *entry.Entry) {
 	b.pool.flight.Joining--
 	if b.phase == done {
 		delete(b.pool.tickets, b.ticket.key)
-		p.release(e.Key, e.Revision, nil)
+		b.p.release(e.Key, e.Revision, nil)
 		return
 	}
 	b.ticket.revision, b.ticket.place = e.Revision, e.Revision
-	p.to(b, waiting)
-	p.seated(b)
+	b.to(waiting)
+	b.seated()
 }
 
 // seated decides about a borrow whose ticket has come to stand: whether it is one
 // for the pool as it is.
-func (p *Peer) seated(b *borrow) {
+func (b *borrow) seated() {
 	if b.phase != waiting {
 		return
 	}
-	pool := p.world.Pool(b.pool.id)
-	exact := p.world.Exact()
+	pool := b.p.world.Pool(b.pool.id)
+	exact := b.p.world.Exact()
 	inForce := pool.Generation() == b.generation && (!b.named() || pool.Count() > 0)
 	switch {
 	case exact && inForce:
 		b.confirmed = true
-		b.sawFull = b.sawFull || pool.Full() && !pool.InDoubt(p.now)
+		b.sawFull = b.sawFull || pool.Full() && !pool.InDoubt(b.p.now)
 	case exact && pool.Generation() != b.generation:
-		p.anew(b)
+		b.anew()
 		return
 	case exact: // the name is being closed, and will not be
-		p.after(failurePause, func() { p.seated(b) })
+		b.p.after(failurePause, func() { b.seated() })
 		return
 	case b.kind == forEnqueue || !inForce:
-		p.whenExact(func() { p.seated(b) })
+		b.p.whenExact(func() { b.seated() })
 		return
 	}
 	switch {
 	case b.kind == forEnqueue:
-		p.finish(b, Answer{Queued: true})
+		b.finish(Answer{Queued: true})
 	case !b.waits:
-		p.refuseLater(b)
+		b.refuseLater()
 	}
-	p.mark(b.pool)
+	b.pool.mark()
 }
 
 // loseTicket is for a borrow whose ticket is gone: with its peer's presence, say.
-func (p *Peer) loseTicket(b *borrow) {
+func (b *borrow) loseTicket() {
 	if b.phase == done || b.kind == forTicket {
 		return
 	}
 	delete(b.pool.tickets, b.ticket.key)
 	if !b.ticket.stands() {
 		b.pool.flight.Joining--
-	} else if revision, taken := p.world.Stands(b.ticket.key); taken {
-		p.release(b.ticket.key, revision, nil)
+	} else if revision, taken := b.p.world.Stands(b.ticket.key); taken {
+		b.p.release(b.ticket.key, revision, nil)
 	}
 	b.ticket = ticket{}
 	if b.phase == joining || b.phase == waiting || b.phase == refusing {
-		p.to(b, arrived)
+		b.to(arrived)
 		b.pool.queue = append(b.pool.queue, b)
 	}
-	p.mark(b.pool)
+	b.pool.mark()
 }
 
 // dropTicket takes a ticket out of the line.
-func (p *Peer) dropTicket(b *borrow) {
+func (b *borrow) dropTicket() {
 	delete(b.pool.tickets, b.ticket.key)
-	p.release(b.ticket.key, b.ticket.revision, nil)
+	b.p.release(b.ticket.key, b.ticket.revision, nil)
 	b.ticket = ticket{}
 }
 
 // noteGeneration ends, or begins anew, the borrows that came for another
 // generation of the pool than the one in force. That a pool is not there at all is
 // believed of an exact view only.
-func (p *Peer) noteGeneration(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) noteGeneration(pool *rules.Pool) {
 	var generation uint64
 	if pool != nil {
 		generation = pool.Generation()
@@ -242,8 +242,8 @@ func (p *Peer) noteGeneration(ps *poolState, pool *rules.Pool) {
 	if generation == ps.generation {
 		return
 	}
-	if generation == 0 && !p.world.Exact() {
-		p.wantExactFor(ps)
+	if generation == 0 && !ps.p.world.Exact() {
+		ps.wantExact()
 		return
 	}
 	ps.generation, ps.allChanged = generation, true
@@ -251,9 +251,9 @@ func (p *Peer) noteGeneration(ps *poolState, pool *rules.Pool) {
 		switch {
 		case b.phase == done || b.generation == 0 || b.generation == generation || b.kind == forTicket:
 		case b.confirmed && !b.named():
-			p.finish(b, Answer{Err: ErrNoPool})
+			b.finish(Answer{Err: ErrNoPool})
 		case b.phase == waiting:
-			p.anew(b)
+			b.anew()
 		}
 	}
 }

@@ -28,6 +28,7 @@ const (
 
 // names is what a peer does about names that are not used any more.
 type names struct {
+	p      *Peer
 	coming int // names that will be in use when the view shows this peer's claims
 	timer  timer
 	set    bool
@@ -41,9 +42,9 @@ type configWrite struct{ generation uint64 }
 // time; when it is answered, and the view has reached it, what waits in the pool
 // is looked at again. An unanswered one is never undone: what turns up later is a
 // name that is not used, or a closing that any peer finishes.
-func (p *Peer) writeConfig(ps *poolState, value entry.ConfigValue, purge bool) {
+func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 	key := entry.Key{Kind: entry.Config, Pool: ps.id}
-	revision, _ := p.world.Stands(key)
+	revision, _ := ps.p.world.Stands(key)
 	m := entry.NewMessage(key, value, revision, 0)
 	if purge {
 		// The configuration has no TTL to outlive. If it comes back, the name is not used.
@@ -54,20 +55,20 @@ func (p *Peer) writeConfig(ps *poolState, value entry.ConfigValue, purge bool) {
 	end := func() {
 		if ps.config == c {
 			ps.config = nil
-			p.mark(ps)
+			ps.mark()
 		}
 	}
-	p.send(m, func(a Ack) {
+	ps.p.send(m, func(a Ack) {
 		switch a.Outcome {
 		case Written:
-			p.whenReached(a.Revision, end)
+			ps.p.whenReached(a.Revision, end)
 		case Conflict:
-			p.whenReached(a.Revision, func() {
-				if stands, _ := p.world.Stands(key); stands == revision {
+			ps.p.whenReached(a.Revision, func() {
+				if stands, _ := ps.p.world.Stands(key); stands == revision {
 					if a.Revision == 0 {
-						p.world.Absent(key)
+						ps.p.world.Absent(key)
 					}
-					p.pause(ps, failurePause)
+					ps.pause(failurePause)
 				}
 				end()
 			})
@@ -79,211 +80,211 @@ func (p *Peer) writeConfig(ps *poolState, value entry.ConfigValue, purge bool) {
 
 // open opens the name that a borrow came for, and claims slot 0 in the same round
 // trip. It returns false when that has to wait.
-func (p *Peer) open(b *borrow, pool *rules.Pool) bool {
+func (b *borrow) open(pool *rules.Pool) bool {
 	ps := b.pool
 	if ps.config != nil {
 		return false
 	}
 	if pool.Registered() { // it is being closed
-		if !p.world.Exact() {
-			p.wantExactFor(ps)
+		if !b.p.world.Exact() {
+			ps.wantExact()
 			return false
 		}
 		if pool.InUseOrWaited() {
-			p.restore(ps, pool)
+			ps.restore(pool)
 			return false
 		}
 	}
-	if p.overLocks(ps) {
-		p.finish(b, Answer{Err: ErrMaxLocks})
+	if ps.overLocks() {
+		b.finish(Answer{Err: ErrMaxLocks})
 		return true
 	}
 	stood := uint64(0)
 	if s := pool.Slot(0); s != nil {
 		if s.Taken {
-			p.sweep(ps, s)
+			ps.sweep(s)
 			return false
 		}
 		stood = s.Revision
 	}
-	generation := p.randomNumber()
-	p.writeConfig(ps, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Terms: b.terms}, false)
-	p.sendClaim(b, 0, stood, generation)
+	generation := b.p.randomNumber()
+	ps.writeConfig(entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Terms: b.terms}, false)
+	b.sendClaim(0, stood, generation)
 	return true
 }
 
 // overLocks reports whether the cap on names in use forbids to use another.
-func (p *Peer) overLocks(ps *poolState) bool {
-	most := p.cfg.MaxLocks
-	return most > 0 && !ps.coming && p.world.Named()+p.names.coming >= most
+func (ps *poolState) overLocks() bool {
+	most := ps.p.cfg.MaxLocks
+	return most > 0 && !ps.coming && ps.p.world.Named()+ps.p.names.coming >= most
 }
 
 // noteComing keeps account of the names that are not in use as far as the view
 // shows, while this peer claims in them.
-func (p *Peer) noteComing(ps *poolState) {
-	coming := ps.named && len(ps.flight.Claims) > 0 && p.pools[ps.id] == ps
+func (ps *poolState) noteComing() {
+	coming := ps.named && len(ps.flight.Claims) > 0 && ps.p.pools[ps.id] == ps
 	if coming {
-		pool := p.world.Pool(ps.id)
+		pool := ps.p.world.Pool(ps.id)
 		coming = pool == nil || !pool.InUseOrWaited()
 	}
 	if coming == ps.coming {
 		return
 	}
 	if ps.coming = coming; coming {
-		p.names.coming++
+		ps.p.names.coming++
 	} else {
-		p.names.coming--
+		ps.p.names.coming--
 	}
 }
 
 // reviewTerms decides about a borrow whose name is open under other terms, in an
 // exact view as new as the borrow. A name that is not used is closed for it, once.
-func (p *Peer) reviewTerms(b *borrow, pool *rules.Pool) {
+func (b *borrow) reviewTerms(pool *rules.Pool) {
 	ps := b.pool
 	switch {
 	case ps.config != nil:
-	case pool.InDoubt(p.now) && p.now < b.refuseBy:
-		p.markLater(ps)
+	case pool.InDoubt(b.p.now) && b.p.now < b.refuseBy:
+		ps.markLater()
 	case pool.InUseOrWaited() && pool.Count() == 0:
-		p.restore(ps, pool)
+		ps.restore(pool)
 	case pool.InUseOrWaited():
-		p.finish(b, Answer{Err: ErrLimitMismatch})
+		b.finish(Answer{Err: ErrLimitMismatch})
 	case pool.Count() == 0:
 		b.closed = true
-		p.reopen(b, pool)
+		b.reopen(pool)
 	case b.closed:
-		p.finish(b, Answer{Err: ErrLimitMismatch})
+		b.finish(Answer{Err: ErrLimitMismatch})
 	default:
 		b.closed = true
-		p.beginClosing(ps, pool)
+		ps.beginClosing(pool)
 	}
 }
 
 // reopen writes a borrow's terms over a closing.
-func (p *Peer) reopen(b *borrow, pool *rules.Pool) {
-	if !p.mayChoose(b.pool) || p.self.revision == 0 {
-		p.markLater(b.pool)
+func (b *borrow) reopen(pool *rules.Pool) {
+	if !b.pool.mayChoose() || b.p.self.revision == 0 {
+		b.pool.markLater()
 		return
 	}
-	p.open(b, pool)
+	b.open(pool)
 	if b.phase == refusing {
-		p.markLater(b.pool)
+		b.pool.markLater()
 	}
 }
 
 // beginClosing sets the count of a name that is not used to 0.
-func (p *Peer) beginClosing(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) beginClosing(pool *rules.Pool) {
 	value := pool.Config()
 	value.Count = 0
-	if p.names.mine == nil {
-		p.names.mine = map[entry.Hash]struct{}{}
+	if ps.p.names.mine == nil {
+		ps.p.names.mine = map[entry.Hash]struct{}{}
 	}
-	p.names.mine[ps.id] = struct{}{}
-	p.writeConfig(ps, value, false)
+	ps.p.names.mine[ps.id] = struct{}{}
+	ps.writeConfig(value, false)
 }
 
 // restore sets the count of a name that is used after all to what it was.
-func (p *Peer) restore(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) restore(pool *rules.Pool) {
 	if ps.config != nil {
 		return
 	}
 	value := pool.Config()
 	value.Count = value.Limit
-	delete(p.names.mine, ps.id)
-	p.writeConfig(ps, value, false)
+	delete(ps.p.names.mine, ps.id)
+	ps.writeConfig(value, false)
 }
 
-// keepNames closes the names that are not used any more, and finishes closings.
+// keep closes the names that are not used any more, and finishes closings.
 // It is done after everything that a caller waits for.
-func (p *Peer) keepNames() {
-	p.names.set = false
-	if p.watch.mode != live || p.closing || p.self.revision == 0 {
+func (ns *names) keep() {
+	ns.set = false
+	if ns.p.watch.mode != live || ns.p.closing || ns.p.self.revision == 0 {
 		return
 	}
-	if p.world.Exact() {
-		p.finishClosings()
-		p.closeIdle()
-	} else if len(p.world.Closings()) > 0 || p.idleDue() {
-		p.whenExact(func() {})
+	if ns.p.world.Exact() {
+		ns.p.names.finishClosings()
+		ns.p.names.closeIdle()
+	} else if len(ns.p.world.Closings()) > 0 || ns.p.names.idleDue() {
+		ns.p.whenExact(func() {})
 	}
-	p.planNames()
+	ns.p.names.plan()
 }
 
-// planNames sets the time when keepNames is to be called.
-func (p *Peer) planNames() {
-	if p.names.set || p.watch.mode != live {
+// plan sets the time when keepNames is to be called.
+func (ns *names) plan() {
+	if ns.set || ns.p.watch.mode != live {
 		return
 	}
 	var at Instant
-	switch pool, since := p.world.Idlest(); {
-	case len(p.world.Closings()) > 0, p.world.IdleNames() > maxIdleNames:
-		at = p.now.Add(finisherGrace / 4)
+	switch pool, since := ns.p.world.Idlest(); {
+	case len(ns.p.world.Closings()) > 0, ns.p.world.IdleNames() > maxIdleNames:
+		at = ns.p.now.Add(finisherGrace / 4)
 	case pool != nil:
-		at = max(since.Add(idleTime), p.now.Add(finisherGrace))
+		at = max(since.Add(idleTime), ns.p.now.Add(finisherGrace))
 	default:
 		return
 	}
-	p.names.set = true
-	p.names.timer.fire = p.keepNames
-	p.timers.start(&p.names.timer, at)
+	ns.set = true
+	ns.timer.fire = ns.keep
+	ns.p.timers.start(&ns.timer, at)
 }
 
-func (p *Peer) idleDue() bool {
-	pool, since := p.world.Idlest()
-	return pool != nil && (p.now.Sub(since) >= idleTime || p.world.IdleNames() > maxIdleNames)
+func (ns *names) idleDue() bool {
+	pool, since := ns.p.world.Idlest()
+	return pool != nil && (ns.p.now.Sub(since) >= idleTime || ns.p.world.IdleNames() > maxIdleNames)
 }
 
 // finishClosings finishes the closings that this peer began, and those whose peer
 // has not.
-func (p *Peer) finishClosings() {
-	for _, pool := range p.world.Closings() {
-		_, mine := p.names.mine[pool.ID]
-		if !mine && p.now.Sub(pool.ConfigSeen()) < finisherGrace {
+func (ns *names) finishClosings() {
+	for _, pool := range ns.p.world.Closings() {
+		_, mine := ns.mine[pool.ID]
+		if !mine && ns.p.now.Sub(pool.ConfigSeen()) < finisherGrace {
 			continue
 		}
-		ps := p.pools[pool.ID]
+		ps := ns.p.pools[pool.ID]
 		if ps != nil && (ps.config != nil || len(ps.queue)+len(ps.refusing) > 0) {
 			continue // a borrow is at it
 		}
-		ps = p.pool(pool.ID)
+		ps = ns.p.pool(pool.ID)
 		if pool.InUseOrWaited() {
-			p.restore(ps, pool)
+			ps.restore(pool)
 			continue
 		}
-		delete(p.names.mine, pool.ID)
-		p.writeConfig(ps, entry.ConfigValue{}, true)
+		delete(ns.mine, pool.ID)
+		ps.writeConfig(entry.ConfigValue{}, true)
 	}
 }
 
 // closeIdle begins to close names that are not used. One peer does: of those that
 // are alive, the one with the highest hash of pool and presence; the others only if
 // that takes long.
-func (p *Peer) closeIdle() {
-	for n := len(p.world.Closings()); n < maxClosings && p.idleDue(); n++ {
-		pool, _ := p.world.Idlest()
+func (ns *names) closeIdle() {
+	for n := len(ns.p.world.Closings()); n < maxClosings && ns.idleDue(); n++ {
+		pool, _ := ns.p.world.Idlest()
 		since, _ := pool.IdleSince()
-		if !p.closes(pool.ID) && p.now.Sub(since) < idleTime+closerGrace {
-			p.world.Defer(pool, since.Add(closerGrace))
-			if p.world.IdleNames() > maxIdleNames {
+		if !ns.p.names.closes(pool.ID) && ns.p.now.Sub(since) < idleTime+closerGrace {
+			ns.p.world.Defer(pool, since.Add(closerGrace))
+			if ns.p.world.IdleNames() > maxIdleNames {
 				return
 			}
 			continue
 		}
-		if ps := p.pools[pool.ID]; ps != nil {
-			p.world.Defer(pool, p.now)
+		if ps := ns.p.pools[pool.ID]; ps != nil {
+			ns.p.world.Defer(pool, ns.p.now)
 			continue
 		}
-		p.beginClosing(p.pool(pool.ID), pool)
-		p.world.Defer(pool, p.now)
+		ns.p.pool(pool.ID).beginClosing(pool)
+		ns.p.world.Defer(pool, ns.p.now)
 	}
 }
 
 // closes reports whether it is for this peer to close a name.
-func (p *Peer) closes(pool entry.Hash) bool {
-	mine := rank(pool, p.self.id)
+func (ns *names) closes(pool entry.Hash) bool {
+	mine := rank(pool, ns.p.self.id)
 	first := true
-	p.world.Peers(func(s *rules.Session) bool {
-		first = s.ID == p.self.id || rank(pool, s.ID) < mine
+	ns.p.world.Peers(func(s *rules.Session) bool {
+		first = s.ID == ns.p.self.id || rank(pool, s.ID) < mine
 		return first
 	})
 	return first

@@ -10,39 +10,39 @@ import (
 // can tell for a while that this owner has released it.
 
 func (r ReleaseOwned) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.ask(c, func() { p.releaseOwned(r, c) })
+	c.bound(p.now.Add(patience))
+	p.ask(c, func() { r.releaseOwned(c) })
 }
 
 // releaseOwned judges in an exact view as new as the call.
-func (p *Peer) releaseOwned(r ReleaseOwned, c *call) {
-	pool := p.world.Pool(r.Pool)
-	s, certain := p.ownedSlot(pool)
+func (r ReleaseOwned) releaseOwned(c *call) {
+	pool := c.p.world.Pool(r.Pool)
+	s, certain := c.p.ownedSlot(pool)
 	owns := s != nil && (r.Force || s.Value.Owner == r.Owner)
 	switch {
 	case !certain:
-		p.againSoon(c, func() { p.releaseOwned(r, c) })
+		c.againSoon(func() { r.releaseOwned(c) })
 		return
 	case !owns && c.unsure: // it may have been this call that released it
-		p.answer(c, Answer{Err: ErrUnavailable})
+		c.answer(Answer{Err: ErrUnavailable})
 		return
-	case !owns && !r.Force && pool.ReleasedBy(ownerMark(r.Owner), p.now):
-		p.answer(c, Answer{Err: ErrAlreadyReleased})
+	case !owns && !r.Force && pool.ReleasedBy(ownerMark(r.Owner), c.p.now):
+		c.answer(Answer{Err: ErrAlreadyReleased})
 		return
 	case s == nil:
-		p.answer(c, Answer{Err: ErrNotHeld})
+		c.answer(Answer{Err: ErrNotHeld})
 		return
 	case !owns:
-		p.answer(c, Answer{Err: ErrNotOwner})
+		c.answer(Answer{Err: ErrNotOwner})
 		return
 	}
-	m := p.purge(rules.SlotKey(r.Pool, s.Position), s.Revision)
+	m := c.p.purge(rules.SlotKey(r.Pool, s.Position), s.Revision)
 	m.Ticket = s.Value.Ticket
 	if !r.Force {
 		m.Owner = ownerMark(r.Owner)
 	}
-	p.purgeFor(c, m, func(uint64) { p.answer(c, Answer{Returned: true}) }, func() {
-		p.ask(c, func() { p.releaseOwned(r, c) })
+	c.purgeFor(m, func(uint64) { c.answer(Answer{Returned: true}) }, func() {
+		c.p.ask(c, func() { r.releaseOwned(c) })
 	})
 }
 
@@ -57,30 +57,30 @@ func (p *Peer) ownedSlot(pool *rules.Pool) (s *rules.Slot, certain bool) {
 }
 
 // againSoon does something again for a call in an exact view, after a pause.
-func (p *Peer) againSoon(c *call, do func()) {
-	p.after(inFlightPause, func() {
-		if p.calls.open[c.id] == c {
-			p.whenExact(do)
+func (c *call) againSoon(do func()) {
+	c.p.after(inFlightPause, func() {
+		if c.p.calls.open[c.id] == c {
+			c.p.whenExact(do)
 		}
 	})
 }
 
 func (r InspectOwned) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.ask(c, func() { p.inspectOwned(r.Pool, c) })
+	c.bound(p.now.Add(patience))
+	p.ask(c, func() { c.inspectOwned(r.Pool) })
 }
 
-func (p *Peer) inspectOwned(id entry.Hash, c *call) {
-	s, certain := p.ownedSlot(p.world.Pool(id))
+func (c *call) inspectOwned(id entry.Hash) {
+	s, certain := c.p.ownedSlot(c.p.world.Pool(id))
 	switch {
 	case !certain:
-		p.againSoon(c, func() { p.inspectOwned(id, c) })
+		c.againSoon(func() { c.inspectOwned(id) })
 	case s == nil:
-		p.answer(c, Answer{Err: ErrNotHeld})
+		c.answer(Answer{Err: ErrNotHeld})
 	default:
-		p.answer(c, Answer{Owned: OwnedState{
+		c.answer(Answer{Owned: OwnedState{
 			Owner: s.Value.Owner, Fence: s.Fence,
-			Age: max(0, p.now.Sub(s.Granted())), EndsIn: max(0, s.EndsAt().Sub(p.now)),
+			Age: max(0, c.p.now.Sub(s.Granted())), EndsIn: max(0, s.EndsAt().Sub(c.p.now)),
 		}})
 	}
 }

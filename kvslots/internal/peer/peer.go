@@ -53,8 +53,7 @@ type Peer struct {
 	pools    map[entry.Hash]*poolState
 	dirty    []*poolState
 	sessions map[entry.Hash]*sessionState
-	follows  map[entry.Hash][]*follow // by lease
-	authored map[uint64]uint64        // this peer's purges for callers: the revision at which the view showed each, or 0
+	follows  followers
 	names    names
 	due      []rules.Due // memory for cleaning up
 	closing  bool
@@ -76,13 +75,14 @@ func New(cfg Config, now Instant) *Peer {
 		cfg: cfg, random: rand.New(cfg.Random), now: now,
 		pools:    map[entry.Hash]*poolState{},
 		sessions: map[entry.Hash]*sessionState{},
-		follows:  map[entry.Hash][]*follow{},
 	}
-	p.authored = map[uint64]uint64{}
+	p.follows.byLease = map[entry.Hash][]*follow{}
+	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p, p.follows.p = p, p, p, p, p, p, p
+	p.writes.authored = map[uint64]uint64{}
 	p.calls.open = map[uint64]*call{}
 	p.writes.pending = map[uint64]*write{}
 	p.newWorld()
-	p.orderWatch(0)
+	p.watch.order(0)
 	return p
 }
 
@@ -92,7 +92,7 @@ func (p *Peer) Do(r Request, now Instant) uint64 {
 	p.now = now
 	c := p.newCall()
 	if p.closing {
-		p.answer(c, Answer{Err: ErrClosed})
+		c.answer(Answer{Err: ErrClosed})
 	} else {
 		r.begin(p, c)
 	}
@@ -105,7 +105,7 @@ func (p *Peer) Do(r Request, now Instant) uint64 {
 func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 	p.now = now
 	if c := p.calls.open[id]; c != nil {
-		p.quit(c, why)
+		c.end(why)
 	}
 	p.follow()
 }
@@ -114,7 +114,7 @@ func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 func (p *Peer) Tick(now Instant) {
 	p.now = now
 	p.timers.run(now)
-	p.resend()
+	p.writes.resend()
 	p.cleanUp()
 	p.follow()
 }
@@ -127,14 +127,14 @@ func (p *Peer) Close(now Instant) {
 		return
 	}
 	for _, c := range p.calls.all() {
-		p.quit(c, ErrClosed)
+		c.end(ErrClosed)
 	}
 	p.follow()
 	p.closing = true
 	for _, c := range p.calls.all() {
-		p.answer(c, Answer{Err: ErrClosed})
+		c.answer(Answer{Err: ErrClosed})
 	}
-	p.leave()
+	p.self.leave()
 }
 
 // Idle reports whether nothing is under way that Close has to wait for.
@@ -203,7 +203,7 @@ func (p *Peer) follow() {
 			p.touched(pool)
 		}
 		if p.watch.mode == live {
-			p.answerReads()
+			p.reads.answer()
 		}
 		if len(p.dirty) == 0 {
 			return
@@ -212,7 +212,7 @@ func (p *Peer) follow() {
 		p.dirty = nil
 		for _, ps := range dirty {
 			ps.dirty = false
-			p.advance(ps)
+			ps.advance()
 		}
 	}
 }
@@ -221,15 +221,15 @@ func (p *Peer) follow() {
 func (p *Peer) touched(pool *rules.Pool) {
 	p.promote(pool)
 	if ps := p.pools[pool.ID]; ps != nil {
-		p.mark(ps)
+		ps.mark()
 	}
 }
 
 // mark has a pool advanced before the input is over.
-func (p *Peer) mark(ps *poolState) {
+func (ps *poolState) mark() {
 	if !ps.dirty {
 		ps.dirty = true
-		p.dirty = append(p.dirty, ps)
+		ps.p.dirty = append(ps.p.dirty, ps)
 	}
 }
 

@@ -59,7 +59,7 @@ func (p *Peer) Taken() map[Transition]uint64 {
 }
 
 // to takes a borrow to another phase.
-func (p *Peer) to(b *borrow, f phase) {
-	p.steps[b.phase][f]++
+func (b *borrow) to(f phase) {
+	b.p.steps[b.phase][f]++
 	b.phase = f
 }

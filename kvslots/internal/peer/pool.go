@@ -14,45 +14,61 @@ import (
 // and withdrawing, among the claims; and by its ticket's key, as long as it has
 // one.
 type poolState struct {
-	id         entry.Hash
-	flight     rules.InFlight
-	borrows    int // that are not done
-	queue      []*borrow
-	claims     map[int]*borrow // by position; further ones at the same position are chained
-	changed    []int           // positions whose slots have changed since the last advance
-	allChanged bool
+	p       *Peer
+	id      entry.Hash
+	flight  rules.InFlight
+	borrows int // that are not done
+	queue   []*borrow
+	claims  map[int]*borrow // by position; further ones at the same position are chained
+	changes
 	tickets    map[entry.Key]*borrow
 	refusing   []*borrow
 	promoting  map[uint64]*borrow      // by the place of the enqueued ticket
 	awaits     map[entry.Hash][]*await // by session: for what it has enqueued for
 	config     *configWrite            // the write of the configuration that is under way
 	generation uint64                  // of the pool, when its borrows were last looked at
-	heldUntil  uint64                  // the view must reach this before anything is chosen
-	pausedTill Instant                 // nothing is chosen before
-	nextName   int                     // the lowest number that a ticket of this peer never had here
-	freeNames  []int                   // lower ones that are free
-	named      bool                    // it is a named pool
-	coming     bool                    // see noteComing
+	gate
+	ticketNames
+	named      bool // it is a named pool
+	coming     bool // see noteComing
 	dirty      bool
 	later      bool // it is to be marked after failurePause
 	wantsExact bool // something here waits for an exact view
 }
 
+// gate is what has to be awaited before a position is chosen.
+type gate struct {
+	heldUntil  uint64 // the view must reach this
+	pausedTill Instant
+}
+
+// ticketNames are the numbers of this peer's tickets in a pool.
+type ticketNames struct {
+	nextName  int   // the lowest that was never used
+	freeNames []int // lower ones that are free
+}
+
+// changes are the positions whose slots have changed since the last advance.
+type changes struct {
+	changed    []int
+	allChanged bool
+}
+
 func (p *Peer) pool(id entry.Hash) *poolState {
 	ps := p.pools[id]
 	if ps == nil {
-		ps = &poolState{id: id}
+		ps = &poolState{p: p, id: id}
 		p.pools[id] = ps
 	}
 	return ps
 }
 
 // tidy forgets the state of a pool for which nothing is pending.
-func (p *Peer) tidy(ps *poolState) {
-	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && p.pools[ps.id] == ps {
-		delete(p.pools, ps.id)
+func (ps *poolState) tidy() {
+	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.pools[ps.id] == ps {
+		delete(ps.p.pools, ps.id)
 	}
-	p.noteComing(ps)
+	ps.noteComing()
 }
 
 // put makes an entry in a map that may not be there yet.
@@ -64,54 +80,54 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 }
 
 // advance takes everything in a pool as far as the view allows.
-func (p *Peer) advance(ps *poolState) {
-	if p.watch.mode != live {
+func (ps *poolState) advance() {
+	if ps.p.watch.mode != live {
 		return
 	}
-	pool := p.world.Pool(ps.id)
-	p.notePurges(ps, pool)
-	p.noteGeneration(ps, pool)
-	p.noteClaims(ps, pool)
-	if p.mayChoose(ps) {
-		p.serveLine(ps, pool)
-		p.serveQueue(ps, pool)
+	pool := ps.p.world.Pool(ps.id)
+	ps.notePurges(pool)
+	ps.noteGeneration(pool)
+	ps.noteClaims(pool)
+	if ps.mayChoose() {
+		ps.serveLine(pool)
+		ps.serveQueue(pool)
 	}
-	p.reviewRefusals(ps)
-	p.tidy(ps)
+	ps.reviewRefusals()
+	ps.tidy()
 }
 
 // mayChoose reports whether a position may be chosen in the pool now.
-func (p *Peer) mayChoose(ps *poolState) bool {
-	return p.world.Revision >= ps.heldUntil && p.now >= ps.pausedTill && !p.closing
+func (ps *poolState) mayChoose() bool {
+	return ps.p.world.Revision >= ps.heldUntil && ps.p.now >= ps.pausedTill && !ps.p.closing
 }
 
 // pause keeps a pool from writing claims for a while.
-func (p *Peer) pause(ps *poolState, d time.Duration) {
-	ps.pausedTill = max(ps.pausedTill, p.now.Add(d))
-	p.after(d, func() { p.mark(ps) })
+func (ps *poolState) pause(d time.Duration) {
+	ps.pausedTill = max(ps.pausedTill, ps.p.now.Add(d))
+	ps.p.after(d, func() { ps.mark() })
 }
 
 // markLater has a pool advanced after a while, for something may have to be tried
 // again.
-func (p *Peer) markLater(ps *poolState) {
+func (ps *poolState) markLater() {
 	if ps.later {
 		return
 	}
 	ps.later = true
-	p.after(failurePause, func() {
+	ps.p.after(failurePause, func() {
 		ps.later = false
-		p.mark(ps)
+		ps.mark()
 	})
 }
 
-// wantExactFor has a barrier sent unless the view is exact, and the pool advanced
+// wantExact has a barrier sent unless the view is exact, and the pool advanced
 // when it is.
-func (p *Peer) wantExactFor(ps *poolState) {
+func (ps *poolState) wantExact() {
 	if !ps.wantsExact {
 		ps.wantsExact = true
-		p.whenExact(func() {
+		ps.p.whenExact(func() {
 			ps.wantsExact, ps.allChanged = false, true
-			p.mark(ps)
+			ps.mark()
 		})
 	}
 }
@@ -131,12 +147,12 @@ func (p *Peer) untrackPurge(m entry.Message, a Ack) {
 	}
 	if ps := p.pools[m.Key.Pool]; ps != nil && ps.flight.Purges[m.Key.N] == m.Revision {
 		delete(ps.flight.Purges, m.Key.N)
-		p.mark(ps)
+		ps.mark()
 	}
 }
 
 // notePurges drops the purges that the view has reached.
-func (p *Peer) notePurges(ps *poolState, pool *rules.Pool) {
+func (ps *poolState) notePurges(pool *rules.Pool) {
 	for position, revision := range ps.flight.Purges {
 		if s := pool.Slot(position); s == nil || s.Revision > revision {
 			delete(ps.flight.Purges, position)

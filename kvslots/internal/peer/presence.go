@@ -18,6 +18,7 @@ const (
 // refreshed. It owns no lease, so that a lease outlives the peer that granted
 // it.
 type presence struct {
+	p        *Peer
 	id       entry.Hash
 	revision uint64           // in the view; 0 while it does not stand there
 	seen     Instant          // when the view last showed it
@@ -56,116 +57,116 @@ func (s *presence) sentAt(revision uint64) (at Instant, ok bool) {
 
 func (s *presence) key() entry.Key { return rules.SessionKey(s.id) }
 
-// refreshPresence writes the presence, a new one if there is none. It is refreshed
+// refresh writes the presence, a new one if there is none. It is refreshed
 // by compare-and-swap and never re-created: when it is gone, another one takes its
 // place.
-func (p *Peer) refreshPresence() {
-	if p.closing || !p.watch.started {
+func (s *presence) refresh() {
+	if s.p.closing || !s.p.watch.started {
 		return
 	}
-	if p.self.writing {
-		p.self.again = true
+	if s.writing {
+		s.again = true
 		return
 	}
-	if p.self.id.IsZero() {
-		p.self.id = p.randomHash()
+	if s.id.IsZero() {
+		s.id = s.p.randomHash()
 	}
-	id := p.self.id
-	if revision, taken := p.world.Stands(p.self.key()); taken && p.world.Expiring(p.self.key(), p.now) || !taken && revision != 0 {
-		p.forgetPresence()
+	id := s.id
+	if revision, taken := s.p.world.Stands(s.key()); taken && s.p.world.Expiring(s.key(), s.p.now) || !taken && revision != 0 {
+		s.p.self.forget()
 		return
 	}
-	revision, _ := p.world.Stands(p.self.key())
-	p.self.writing, p.self.again, p.self.sent = true, false, p.now
+	revision, _ := s.p.world.Stands(s.key())
+	s.writing, s.again, s.sent = true, false, s.p.now
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
-	p.send(p.value(p.self.key(), value, revision, presenceIdle), func(a Ack) {
-		if p.self.id == id {
-			p.presenceWritten(a)
+	s.p.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
+		if s.id == id {
+			s.p.self.written(a)
 		}
 	})
 }
 
-func (p *Peer) presenceWritten(a Ack) {
-	p.self.writing = false
+func (s *presence) written(a Ack) {
+	s.writing = false
 	switch a.Outcome {
 	case Written:
-		p.self.note(a.Revision)
-		if p.self.again {
-			p.refreshPresence()
+		s.note(a.Revision)
+		if s.again {
+			s.refresh()
 			return
 		}
-		p.presenceIn(presenceRefresh)
+		s.p.self.in(presenceRefresh)
 	case Conflict: // by an earlier copy of the write, perhaps: the view will tell
-		p.self.note(a.Revision)
-		if p.watch.mode != live && p.self.revision == a.Revision { // which was delivered meanwhile
-			p.presenceIn(notNowPause)
+		s.note(a.Revision)
+		if s.p.watch.mode != live && s.revision == a.Revision { // which was delivered meanwhile
+			s.p.self.in(notNowPause)
 			return
 		}
-		p.self.again = true
-		id := p.self.id
-		p.whenReached(a.Revision, func() {
-			if p.self.id != id {
+		s.again = true
+		id := s.id
+		s.p.whenReached(a.Revision, func() {
+			if s.id != id {
 				return
 			}
-			if p.self.revision == 0 {
-				p.forgetPresence()
+			if s.revision == 0 {
+				s.p.self.forget()
 			}
-			p.presenceIn(notNowPause)
+			s.p.self.in(notNowPause)
 		})
-		p.presenceIn(presenceRefresh)
+		s.p.self.in(presenceRefresh)
 	default:
-		p.presenceIn(notNowPause)
+		s.p.self.in(notNowPause)
 	}
 }
 
-// presenceIn has the presence refreshed after a while.
-func (p *Peer) presenceIn(d time.Duration) {
-	p.self.timer.fire = func() {
-		if p.watch.mode == live && p.now.Sub(p.self.seen) > unseenLimit {
-			p.replaceWatch(true)
+// in has the presence refreshed after a while.
+func (s *presence) in(d time.Duration) {
+	s.timer.fire = func() {
+		if s.p.watch.mode == live && s.p.now.Sub(s.seen) > unseenLimit {
+			s.p.watch.replace(true)
 		}
-		p.refreshPresence()
+		s.refresh()
 	}
-	p.timers.start(&p.self.timer, p.now.Add(d))
+	s.p.timers.start(&s.timer, s.p.now.Add(d))
 }
 
-// presenceSeen keeps the presence's revision up to date with the view, and notices
+// applied keeps the presence's revision up to date with the view, and notices
 // that another peer has taken this one for dead.
-func (p *Peer) presenceSeen(e *entry.Entry) {
-	if e.Key != p.self.key() || p.self.id.IsZero() {
+func (s *presence) applied(e *entry.Entry) {
+	if e.Key != s.key() || s.id.IsZero() {
 		return
 	}
 	if !e.Marker {
-		if sent, ok := p.self.sentAt(e.Revision); ok {
-			p.world.Calibrate(sent, e.Time)
+		if sent, ok := s.sentAt(e.Revision); ok {
+			s.p.world.Calibrate(sent, e.Time)
 		}
-		if p.self.revision == 0 { // there may be borrows that wait to join
-			for _, ps := range p.allPools() {
-				p.mark(ps)
+		if s.revision == 0 { // there may be borrows that wait to join
+			for _, ps := range s.p.allPools() {
+				ps.mark()
 			}
 		}
-		p.self.revision, p.self.seen, p.watch.check.presence = e.Revision, p.now, e.Revision
-		if p.self.again && p.watch.mode != live && e.Revision <= p.watch.began {
-			p.refreshPresence() // what waits for this one was written before the watch began
+		s.revision, s.seen, s.p.watch.check.presence = e.Revision, s.p.now, e.Revision
+		if s.again && s.p.watch.mode != live && e.Revision <= s.p.watch.began {
+			s.refresh() // what waits for this one was written before the watch began
 		}
 		return
 	}
-	p.self.leaving = false
-	if p.closing {
+	s.leaving = false
+	if s.p.closing {
 		return
 	}
-	p.log(Warn, "another peer took this one for dead; its waiters get new tickets", "")
-	p.forgetPresence()
-	p.refreshPresence()
+	s.p.log(Warn, "another peer took this one for dead; its waiters get new tickets", "")
+	s.p.self.forget()
+	s.refresh()
 }
 
-// forgetPresence makes way for another presence. The borrows whose tickets go with
+// forget makes way for another presence. The borrows whose tickets go with
 // the old one come again, in their order.
-func (p *Peer) forgetPresence() {
-	old := p.self.id
-	p.self = presence{seen: p.self.seen, timer: p.self.timer}
+func (s *presence) forget() {
+	old := s.id
+	*s = presence{p: s.p, seen: s.seen, timer: s.timer}
 	var lost []*borrow
-	for _, ps := range p.allPools() {
+	for _, ps := range s.p.allPools() {
 		for _, b := range ps.tickets {
 			if b.phase != done && b.ticket.server == old {
 				lost = append(lost, b)
@@ -176,23 +177,23 @@ func (p *Peer) forgetPresence() {
 		return cmp.Or(cmp.Compare(x.ticket.place-1, y.ticket.place-1), cmp.Compare(x.call.id, y.call.id))
 	})
 	for _, b := range lost {
-		p.loseTicket(b)
+		b.loseTicket()
 	}
-	for _, ps := range p.allPools() {
+	for _, ps := range s.p.allPools() {
 		ps.nextName, ps.freeNames = 0, nil
 	}
-	if p.watch.mode == live {
-		p.presenceIn(0)
+	if s.p.watch.mode == live {
+		s.in(0)
 	}
 }
 
 // leave purges the presence when the peer closes; its tickets are purged by the
 // end of their calls.
-func (p *Peer) leave() {
-	p.timers.stop(&p.self.timer)
-	if revision, taken := p.world.Stands(p.self.key()); taken {
-		p.self.leaving = true
-		p.release(p.self.key(), revision, func(Ack) { p.self.leaving = false })
+func (s *presence) leave() {
+	s.p.timers.stop(&s.timer)
+	if revision, taken := s.p.world.Stands(s.key()); taken {
+		s.leaving = true
+		s.p.release(s.key(), revision, func(Ack) { s.leaving = false })
 	}
 }
 

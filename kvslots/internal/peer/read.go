@@ -24,6 +24,7 @@ type barrier struct {
 
 // reads are those that wait.
 type reads struct {
+	p        *Peer
 	last     uint64
 	asked    []*read  // for which no barrier was answered yet
 	exact    readHeap // for which the view must be exact
@@ -60,30 +61,30 @@ func (p *Peer) ask(c *call, try func()) {
 	p.reads.last++
 	p.reads.asked = append(p.reads.asked, &read{c: c, asked: p.reads.last, try: try})
 	if len(p.reads.asked) >= manyReads && len(p.reads.asked)&(len(p.reads.asked)-1) == 0 {
-		p.dropReads()
+		p.reads.drop()
 	}
-	p.sendBarrier()
+	p.reads.sendBarrier()
 }
 
-func (p *Peer) dropReads() {
-	keep := p.reads.asked[:0]
-	for _, r := range p.reads.asked {
-		if !p.void(r) {
+func (q *reads) drop() {
+	keep := q.asked[:0]
+	for _, r := range q.asked {
+		if !r.void() {
 			keep = append(keep, r)
 		}
 	}
-	clear(p.reads.asked[len(keep):])
-	p.reads.asked = keep
+	clear(q.asked[len(keep):])
+	q.asked = keep
 }
 
-func (p *Peer) void(r *read) bool { return r.c != nil && p.calls.open[r.c.id] != r.c }
+func (r *read) void() bool { return r.c != nil && r.c.p.calls.open[r.c.id] != r.c }
 
 // askFrom is like ask, for a revision that the peer was told of: it needs no
 // barrier.
 func (p *Peer) askFrom(c *call, revision uint64, try func()) {
 	p.reads.last++
 	heap.Push(&p.reads.exact, &read{c: c, asked: p.reads.last, revision: revision, try: try})
-	p.wantExact()
+	p.reads.wantExact()
 }
 
 // whenReached calls do when the view has reached a revision, exact or not.
@@ -95,122 +96,122 @@ func (p *Peer) whenReached(revision uint64, do func()) {
 // whenExact calls do when the view is exact.
 func (p *Peer) whenExact(do func()) {
 	p.reads.whens = append(p.reads.whens, do)
-	p.wantExact()
+	p.reads.wantExact()
 }
 
 // wantExact sends a barrier unless the view is exact, or has yet to reach one.
-func (p *Peer) wantExact() {
-	if !p.world.Exact() && p.reads.coming == 0 {
-		p.sendBarrier()
+func (q *reads) wantExact() {
+	if !q.p.world.Exact() && q.coming == 0 {
+		q.sendBarrier()
 	}
 }
 
-// answerReads calls those whose time has come. They may ask again.
-func (p *Peer) answerReads() {
-	for len(p.reads.loose) > 0 && p.reads.loose[0].revision <= p.world.Revision {
-		heap.Pop(&p.reads.loose).(*read).try()
+// answer calls those whose time has come. They may ask again.
+func (q *reads) answer() {
+	for len(q.loose) > 0 && q.loose[0].revision <= q.p.world.Revision {
+		heap.Pop(&q.loose).(*read).try()
 	}
-	if !p.world.Exact() {
-		if len(p.reads.exact) > 0 || len(p.reads.whens) > 0 {
-			p.wantExact()
+	if !q.p.world.Exact() {
+		if len(q.exact) > 0 || len(q.whens) > 0 {
+			q.p.reads.wantExact()
 		}
 		return
 	}
-	for len(p.reads.whens) > 0 && p.world.Exact() {
-		whens := p.reads.whens
-		p.reads.whens = nil
+	for len(q.whens) > 0 && q.p.world.Exact() {
+		whens := q.whens
+		q.whens = nil
 		for _, do := range whens {
 			do()
 		}
 	}
-	for len(p.reads.exact) > 0 && p.reads.exact[0].revision <= p.world.Revision {
-		if r := heap.Pop(&p.reads.exact).(*read); !p.void(r) {
+	for len(q.exact) > 0 && q.exact[0].revision <= q.p.world.Revision {
+		if r := heap.Pop(&q.exact).(*read); !r.void() {
 			r.try()
 		}
 	}
 }
 
 // sendBarrier sends a barrier unless one is under way.
-func (p *Peer) sendBarrier() {
-	if p.reads.barrier != nil || p.closing || p.watch.mode != live {
+func (q *reads) sendBarrier() {
+	if q.barrier != nil || q.p.closing || q.p.watch.mode != live {
 		return
 	}
-	b := &barrier{stood: p.world.Revision, serves: p.reads.last + 1}
-	p.reads.barrier = b
-	p.counters.Barriers++
-	world := p.world
-	p.send(p.barrierMessage(), func(a Ack) {
-		p.reads.barrier = nil
-		if p.world != world {
-			p.reviveReads()
+	b := &barrier{stood: q.p.world.Revision, serves: q.last + 1}
+	q.barrier = b
+	q.p.counters.Barriers++
+	world := q.p.world
+	q.p.send(q.p.reads.barrierMessage(), func(a Ack) {
+		q.barrier = nil
+		if q.p.world != world {
+			q.p.reads.revive()
 			return
 		}
 		switch {
 		case a.Outcome == Written:
-			p.reads.previous = a.Revision
-			p.serveReads(b, a.Revision)
-		case a.Outcome == Conflict && !p.cfg.Replicated && a.Revision != 0:
-			p.serveReads(b, a.Revision)
+			q.previous = a.Revision
+			q.p.reads.serve(b, a.Revision)
+		case a.Outcome == Conflict && !q.p.cfg.Replicated && a.Revision != 0:
+			q.p.reads.serve(b, a.Revision)
 		default:
-			p.after(notNowPause, p.reviveReads)
+			q.p.after(notNowPause, q.p.reads.revive)
 		}
 	})
 }
 
-// serveReads notes that a barrier stands at a revision.
-func (p *Peer) serveReads(b *barrier, revision uint64) {
-	world := p.world
-	p.reads.coming++
-	p.whenReached(revision, func() {
-		if p.world == world {
-			p.reads.coming--
-			world.Reached(b.stood, p.now)
+// serve notes that a barrier stands at a revision.
+func (q *reads) serve(b *barrier, revision uint64) {
+	world := q.p.world
+	q.coming++
+	q.p.whenReached(revision, func() {
+		if q.p.world == world {
+			q.coming--
+			world.Reached(b.stood, q.p.now)
 		}
 	})
 	var later []*read
-	for _, r := range p.reads.asked {
+	for _, r := range q.asked {
 		if r.asked >= b.serves {
 			later = append(later, r)
 			continue
 		}
 		r.revision = revision
-		heap.Push(&p.reads.exact, r)
+		heap.Push(&q.exact, r)
 	}
-	p.reads.asked = later
-	p.reviveReads()
+	q.asked = later
+	q.p.reads.revive()
 }
 
-// reviveReads sends another barrier if one is wanted.
-func (p *Peer) reviveReads() {
-	if len(p.reads.asked) > 0 {
-		p.sendBarrier()
-	} else if len(p.reads.exact)+len(p.reads.whens) > 0 {
-		p.wantExact()
+// revive sends another barrier if one is wanted.
+func (q *reads) revive() {
+	if len(q.asked) > 0 {
+		q.sendBarrier()
+	} else if len(q.exact)+len(q.whens) > 0 {
+		q.p.reads.wantExact()
 	}
 }
 
 // barrierMessage is something that the stream's leader puts in order with
 // everything else. On one node an impossible expectation will do, for its
 // refusal names the last sequence; a replicated stream needs a write.
-func (p *Peer) barrierMessage() entry.Message {
-	key := entry.Key{Kind: entry.Barrier, Session: p.self.id}
-	if !p.cfg.Replicated {
+func (q *reads) barrierMessage() entry.Message {
+	key := entry.Key{Kind: entry.Barrier, Session: q.p.self.id}
+	if !q.p.cfg.Replicated {
 		return entry.Message{Key: key, Expect: entry.ExpectStream, Revision: 1}
 	}
-	m := entry.NewMessage(key, entry.BarrierValue{Previous: p.reads.previous}, 0, rules.Guard)
+	m := entry.NewMessage(key, entry.BarrierValue{Previous: q.previous}, 0, rules.Guard)
 	m.Expect = entry.ExpectNothing
 	return m
 }
 
-// restartReads is for a view that is built anew: revisions that were told before
+// restart is for a view that is built anew: revisions that were told before
 // mean nothing in it.
-func (p *Peer) restartReads() {
-	for len(p.reads.exact) > 0 {
-		p.reads.asked = append(p.reads.asked, heap.Pop(&p.reads.exact).(*read))
+func (q *reads) restart() {
+	for len(q.exact) > 0 {
+		q.asked = append(q.asked, heap.Pop(&q.exact).(*read))
 	}
-	for _, r := range p.reads.loose {
+	for _, r := range q.loose {
 		r.revision = 0
 	}
-	heap.Init(&p.reads.loose)
-	p.reads.previous, p.reads.coming = 0, 0
+	heap.Init(&q.loose)
+	q.previous, q.coming = 0, 0
 }

@@ -13,10 +13,10 @@ const refuseGrace = 1500 * time.Millisecond
 
 // refuseLater refuses a borrow as soon as it is certain that there is nothing for
 // it: in a view that is exact, and as new as the borrow.
-func (p *Peer) refuseLater(b *borrow) {
-	p.to(b, refusing)
+func (b *borrow) refuseLater() {
+	b.to(refusing)
 	if b.refuseBy == 0 {
-		b.refuseBy = p.now.Add(refuseGrace)
+		b.refuseBy = b.p.now.Add(refuseGrace)
 	}
 	list := b.pool.refusing // the first to come is the first to have what there is after all
 	i := len(list)
@@ -25,17 +25,17 @@ func (p *Peer) refuseLater(b *borrow) {
 	}
 	b.pool.refusing = slices.Insert(list, i, b)
 	if b.current {
-		p.mark(b.pool)
+		b.pool.mark()
 		return
 	}
-	p.ask(b.call, func() {
+	b.p.ask(b.call, func() {
 		b.current = true
-		p.mark(b.pool)
+		b.pool.mark()
 	})
 }
 
 // reviewRefusals decides about the borrows that are to be refused, and can be.
-func (p *Peer) reviewRefusals(ps *poolState) {
+func (ps *poolState) reviewRefusals() {
 	if len(ps.refusing) == 0 {
 		return
 	}
@@ -47,11 +47,11 @@ func (p *Peer) reviewRefusals(ps *poolState) {
 		case b.phase != refusing:
 		case !b.current:
 			stay = append(stay, b)
-		case !p.world.Exact():
+		case !ps.p.world.Exact():
 			stay = append(stay, b)
-			p.wantExactFor(ps)
+			ps.wantExact()
 		default:
-			p.review(b)
+			b.review()
 			if b.phase == refusing {
 				stay = append(stay, b)
 			}
@@ -62,44 +62,44 @@ func (p *Peer) reviewRefusals(ps *poolState) {
 
 // review decides about one, at an instant at which the view is exact and as new as
 // the borrow.
-func (p *Peer) review(b *borrow) {
-	pool := p.world.Pool(b.pool.id)
-	switch err := p.obstacle(b, pool); {
+func (b *borrow) review() {
+	pool := b.p.world.Pool(b.pool.id)
+	switch err := b.obstacle(pool); {
 	case err == ErrLimitMismatch:
-		p.reviewTerms(b, pool)
+		b.reviewTerms(pool)
 		return
 	case err != nil:
-		p.finish(b, Answer{Err: err})
+		b.finish(Answer{Err: err})
 		return
 	case b.named() && (!pool.Registered() || pool.Count() == 0):
-		p.returnToQueue(b)
+		b.returnToQueue()
 		return
 	}
 	b.confirmed = true
-	if p.mayChoose(b.pool) && p.self.revision != 0 {
+	if b.pool.mayChoose() && b.p.self.revision != 0 {
 		var t *rules.Ticket
 		if b.ticket.stands() {
 			t = pool.Ticket(b.ticket.place)
 		}
 		if position, ok := pool.Choose(t, &b.pool.flight); ok {
-			p.take(b, pool, position)
+			b.take(pool, position)
 			return
 		}
 	}
 	switch {
 	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // it came before the pool was known here
-		p.returnToQueue(b)
-	case pool.Full() && !pool.InDoubt(p.now), p.now >= b.refuseBy && p.mayChoose(b.pool):
-		p.finish(b, Answer{Err: ErrNoSlot})
+		b.returnToQueue()
+	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose():
+		b.finish(Answer{Err: ErrNoSlot})
 	default:
-		p.markLater(b.pool)
+		b.pool.markLater()
 	}
 }
 
 // returnToQueue sends a borrow that is not to be refused after all to the end of
 // the queue.
-func (p *Peer) returnToQueue(b *borrow) {
-	p.to(b, arrived)
+func (b *borrow) returnToQueue() {
+	b.to(arrived)
 	b.pool.queue = append(b.pool.queue, b)
-	p.mark(b.pool)
+	b.pool.mark()
 }

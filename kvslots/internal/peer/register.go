@@ -10,74 +10,74 @@ import (
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.ask(c, func() { p.inspect(r.Pool, c) })
+	c.bound(p.now.Add(patience))
+	p.ask(c, func() { c.inspect(r.Pool) })
 }
 
 // inspect answers with a pool's state, in an exact view that is new enough. A claim
 // that its peer may be about to withdraw is waited for.
-func (p *Peer) inspect(id entry.Hash, c *call) {
-	pool := p.world.Pool(id)
+func (c *call) inspect(id entry.Hash) {
+	pool := c.p.world.Pool(id)
 	switch {
 	case !pool.Registered():
-		p.answer(c, Answer{Err: ErrNoPool})
-	case !p.world.Exact():
-		p.whenExact(func() { p.inspect(id, c) })
-	case pool.InDoubt(p.now):
-		p.againSoon(c, func() { p.inspect(id, c) })
+		c.answer(Answer{Err: ErrNoPool})
+	case !c.p.world.Exact():
+		c.p.whenExact(func() { c.inspect(id) })
+	case pool.InDoubt(c.p.now):
+		c.againSoon(func() { c.inspect(id) })
 	default:
-		p.answer(c, Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
+		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
 	}
 }
 
 func (r Register) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.register(r, c)
+	c.bound(p.now.Add(patience))
+	r.register(c)
 }
 
 // register writes a pool's configuration, unless it is what it should be. The
 // answer is the state as inspected after the write.
-func (p *Peer) register(r Register, c *call) {
-	if p.watch.mode != live {
-		p.ask(c, func() { p.register(r, c) })
+func (r Register) register(c *call) {
+	if c.p.watch.mode != live {
+		c.p.ask(c, func() { r.register(c) })
 		return
 	}
-	pool, value := p.world.Pool(r.Pool), entry.ConfigValue{}
+	pool, value := c.p.world.Pool(r.Pool), entry.ConfigValue{}
 	if pool.Registered() {
 		value = pool.Config()
 	}
 	if value.Generation != 0 && value.Count == r.Count {
-		p.ask(c, func() {
-			if pool := p.world.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
-				p.inspect(r.Pool, c)
+		c.p.ask(c, func() {
+			if pool := c.p.world.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
+				c.inspect(r.Pool)
 				return
 			}
-			p.register(r, c)
+			r.register(c)
 		})
 		return
 	}
 	value.Count = r.Count
 	if value.Generation == 0 {
-		value.Generation = p.randomNumber()
+		value.Generation = c.p.randomNumber()
 	}
-	p.writePool(c, r.Pool, value, 0, func(revision uint64) {
-		p.askFrom(c, revision, func() { p.inspectAs(r, c) })
-	}, func() { p.register(r, c) })
+	c.writePool(r.Pool, value, 0, func(revision uint64) {
+		c.p.askFrom(c, revision, func() { r.inspectAs(c) })
+	}, func() { r.register(c) })
 }
 
 // inspectAs answers a registration with the pool's state after it. If the pool has
 // been deleted since, that is a pool without leases.
-func (p *Peer) inspectAs(r Register, c *call) {
-	pool := p.world.Pool(r.Pool)
+func (r Register) inspectAs(c *call) {
+	pool := c.p.world.Pool(r.Pool)
 	switch {
-	case !p.world.Exact():
-		p.whenExact(func() { p.inspectAs(r, c) })
+	case !c.p.world.Exact():
+		c.p.whenExact(func() { r.inspectAs(c) })
 	case !pool.Registered():
-		p.answer(c, Answer{State: State{Count: r.Count}})
-	case pool.InDoubt(p.now):
-		p.againSoon(c, func() { p.inspectAs(r, c) })
+		c.answer(Answer{State: State{Count: r.Count}})
+	case pool.InDoubt(c.p.now):
+		c.againSoon(func() { r.inspectAs(c) })
 	default:
-		p.answer(c, Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
+		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
 	}
 }
 
@@ -85,65 +85,65 @@ func (p *Peer) inspectAs(r Register, c *call) {
 // and the view has reached it, else again when it has to be tried again. A call has
 // its effect once: when it cannot be known whether a copy of the write had it, the
 // call is answered so.
-func (p *Peer) writePool(c *call, id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
+func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
 	key := configKey(id)
-	expected, _ := p.world.Stands(key)
+	expected, _ := c.p.world.Stands(key)
 	m := entry.NewMessage(key, value, expected, ttl)
-	m.Author = p.randomNumber()
-	p.authored[m.Author] = 0
-	w := p.send(m, nil)
+	m.Author = c.p.randomNumber()
+	c.p.writes.authored[m.Author] = 0
+	w := c.p.send(m, nil)
 	w.done = func(a Ack) {
 		if a.Outcome != Conflict {
-			delete(p.authored, m.Author)
+			delete(c.p.writes.authored, m.Author)
 		}
 		switch a.Outcome {
 		case Written:
-			p.whenReached(a.Revision, func() { then(a.Revision) })
+			c.p.whenReached(a.Revision, func() { then(a.Revision) })
 		case Conflict:
-			p.whenReached(a.Revision, func() {
-				revision := p.authored[m.Author]
-				delete(p.authored, m.Author)
+			c.p.whenReached(a.Revision, func() {
+				revision := c.p.writes.authored[m.Author]
+				delete(c.p.writes.authored, m.Author)
 				switch {
 				case revision != 0:
 					then(revision) // by an earlier copy of the write
-				case p.mayHaveLanded(w):
-					p.answer(c, Answer{Err: ErrUnavailable})
+				case w.mayHaveLanded():
+					c.answer(Answer{Err: ErrUnavailable})
 				default:
-					p.tryAgain(c, key, expected, a, again)
+					c.tryAgain(key, expected, a, again)
 				}
 			})
 		default:
-			p.answer(c, Answer{Err: ErrUnavailable})
+			c.answer(Answer{Err: ErrUnavailable})
 		}
 	}
 }
 
 func (r Delete) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.remove(r, c)
+	c.bound(p.now.Add(patience))
+	r.remove(c)
 }
 
 // remove marks a pool as deleted, which ends its leases, and purges what it leaves:
 // its generation never comes back. The mark stays for long, for the configuration
 // has no TTL that a marker could outlive.
-func (p *Peer) remove(r Delete, c *call) {
-	pool := p.world.Pool(r.Pool)
-	if !pool.Registered() || p.watch.mode != live {
-		p.ask(c, func() {
-			if pool := p.world.Pool(r.Pool); pool.Registered() {
-				p.remove(r, c)
+func (r Delete) remove(c *call) {
+	pool := c.p.world.Pool(r.Pool)
+	if !pool.Registered() || c.p.watch.mode != live {
+		c.p.ask(c, func() {
+			if pool := c.p.world.Pool(r.Pool); pool.Registered() {
+				r.remove(c)
 				return
 			}
-			p.answer(c, Answer{})
+			c.answer(Answer{})
 		})
 		return
 	}
 	value := pool.Config()
 	value.Deleted = true
-	p.writePool(c, r.Pool, value, rules.DeletionTTL, func(uint64) {
-		p.clear(r.Pool, value.Generation)
-		p.answer(c, Answer{})
-	}, func() { p.remove(r, c) })
+	c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {
+		c.p.clear(r.Pool, value.Generation)
+		c.answer(Answer{})
+	}, func() { r.remove(c) })
 }
 
 // clear purges the slots and tickets of a generation that is no more.

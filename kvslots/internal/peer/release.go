@@ -41,16 +41,16 @@ func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 				done(a)
 			}
 		}
-		p.releaseNext()
+		p.writes.releaseNext()
 	})
 }
 
-func (p *Peer) releaseNext() {
-	for len(p.writes.backlog) > 0 && p.writes.releasing < maxReleasing {
-		next := p.writes.backlog[0]
-		p.writes.backlog[0] = nil
-		p.writes.backlog = p.writes.backlog[1:]
-		p.releaseAs(next.msg, next.done)
+func (ws *writes) releaseNext() {
+	for len(ws.backlog) > 0 && ws.releasing < maxReleasing {
+		next := ws.backlog[0]
+		ws.backlog[0] = nil
+		ws.backlog = ws.backlog[1:]
+		ws.p.releaseAs(next.msg, next.done)
 	}
 }
 
@@ -85,14 +85,14 @@ func (p *Peer) value(key entry.Key, v any, revision uint64, ttl time.Duration) e
 // stands there, when the view has reached it: what is this peer's own is purged.
 // If the view is another one than the write was decided from, its revision means
 // nothing any more, and only what stands there is looked at.
-func (p *Peer) fenceOff(w *write, mine func(entry.Key) bool) {
-	if w.world != p.world {
-		p.disownLater(w.msg.Key, mine)
+func (w *write) fenceOff(mine func(entry.Key) bool) {
+	if w.world != w.p.world {
+		w.p.disownLater(w.msg.Key, mine)
 		return
 	}
-	p.releaseAs(p.purgeOf(&w.msg, w.msg.Revision), func(a Ack) {
+	w.p.releaseAs(w.p.purgeOf(&w.msg, w.msg.Revision), func(a Ack) {
 		if a.Outcome == Conflict {
-			p.whenReached(a.Revision, func() { p.disown(w.msg.Key, mine) })
+			w.p.whenReached(a.Revision, func() { w.p.disown(w.msg.Key, mine) })
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 // a peer at rest.
 func (p *Peer) Remains() string {
 	followed := 0
-	for _, list := range p.follows {
+	for _, list := range p.follows.byLease {
 		followed += len(list)
 	}
 	var text strings.Builder

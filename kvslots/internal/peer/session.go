@@ -26,6 +26,7 @@ const (
 // so an answer promises τ more even if this peer dies now. A use that E does not
 // cover is written no later than τ/2 before E.
 type sessionState struct {
+	p       *Peer
 	id      entry.Hash
 	calls   []*call
 	parked  []parked // answers that wait for a refresh
@@ -42,55 +43,55 @@ type parked struct {
 }
 
 // useSession notes that a call is one of a session's.
-func (p *Peer) useSession(c *call, session entry.Hash) {
-	if session.IsZero() || p.calls.open[c.id] != c {
+func (c *call) useSession(session entry.Hash) {
+	if session.IsZero() || c.p.calls.open[c.id] != c {
 		return
 	}
 	c.session = session
-	ss := p.sessions[session]
+	ss := c.p.sessions[session]
 	if ss == nil {
-		ss = &sessionState{id: session}
-		ss.timer.fire = func() { p.attend(ss) }
-		p.sessions[session] = ss
+		ss = &sessionState{p: c.p, id: session}
+		ss.timer.fire = func() { ss.attend() }
+		c.p.sessions[session] = ss
 	}
 	ss.calls = append(ss.calls, c)
-	ss.used = p.now
-	p.attend(ss)
+	ss.used = c.p.now
+	ss.attend()
 }
 
 // leaveSession notes that a call of a session is answered, which uses the session.
-func (p *Peer) leaveSession(c *call) {
-	ss := p.sessions[c.session]
+func (c *call) leaveSession() {
+	ss := c.p.sessions[c.session]
 	if ss == nil {
 		return
 	}
 	ss.calls = without(ss.calls, c)
-	ss.used = p.now
-	p.attend(ss)
+	ss.used = c.p.now
+	ss.attend()
 }
 
 // end is E: the end that the bucket promises, wherever it is seen.
-func (p *Peer) end(ss *sessionState, s *rules.Session) Instant { return max(s.Promised, ss.written) }
+func (ss *sessionState) end(s *rules.Session) Instant { return max(s.Promised, ss.written) }
 
 // park keeps an answer back until the bucket promises that the session lives for
 // long enough. It returns false when it does, or when the session is gone.
-func (p *Peer) park(c *call, a Answer) bool {
-	ss, s := p.sessions[c.session], p.world.Session(c.session)
-	if ss == nil || s == nil || !s.Present || p.closing {
+func (c *call) park(a Answer) bool {
+	ss, s := c.p.sessions[c.session], c.p.world.Session(c.session)
+	if ss == nil || s == nil || !s.Present || c.p.closing {
 		return false
 	}
-	if p.end(ss, s) >= p.now.Add(s.Value.Idle.Duration()/2) {
+	if ss.end(s) >= c.p.now.Add(s.Value.Idle.Duration()/2) {
 		return false
 	}
 	c.parked = true
 	ss.parked = append(ss.parked, parked{c, a})
-	p.attend(ss)
+	ss.attend()
 	return true
 }
 
 // unpark answers a parked call with an error: what it was granted is given back.
-func (p *Peer) unpark(c *call, why error) {
-	ss := p.sessions[c.session]
+func (c *call) unpark(why error) {
+	ss := c.p.sessions[c.session]
 	for i, k := range ss.parked {
 		if k.c == c {
 			ss.parked = append(ss.parked[:i:i], ss.parked[i+1:]...)
@@ -98,7 +99,7 @@ func (p *Peer) unpark(c *call, why error) {
 			if c.undo != nil {
 				c.undo()
 			}
-			p.deliver(c, Answer{Err: why})
+			c.deliver(Answer{Err: why})
 			return
 		}
 	}
@@ -106,108 +107,108 @@ func (p *Peer) unpark(c *call, why error) {
 
 // attend refreshes the session if it is time, answers what was parked if it may be,
 // and sees to it that it is called again.
-func (p *Peer) attend(ss *sessionState) {
-	s := p.world.Session(ss.id)
+func (ss *sessionState) attend() {
+	s := ss.p.world.Session(ss.id)
 	if s == nil || !s.Present {
-		p.forgetSession(ss)
+		ss.forget()
 		return
 	}
 	idle := s.Value.Idle.Duration()
-	tau, end := idle/2, p.end(ss, s)
-	if len(ss.parked) > 0 && end >= p.now.Add(tau) {
-		p.answerParked(ss)
+	tau, end := idle/2, ss.end(s)
+	if len(ss.parked) > 0 && end >= ss.p.now.Add(tau) {
+		ss.answerParked()
 	}
 	if len(ss.calls) > 0 {
-		ss.used = p.now
+		ss.used = ss.p.now
 	}
 	var due Instant
 	switch {
 	case len(ss.parked) > 0:
-		due = p.now
+		due = ss.p.now
 	case len(ss.calls) > 0:
 		due = end.Add(-tau - tau/8)
 	case end < ss.used.Add(idle-tau/8):
 		due = end.Add(-tau / 2)
 	default:
-		p.forgetSession(ss)
+		ss.forget()
 		return
 	}
-	if p.watch.mode != live || ss.writing {
-		p.timers.start(&ss.timer, max(due, p.now.Add(tau/8)))
+	if ss.p.watch.mode != live || ss.writing {
+		ss.p.timers.start(&ss.timer, max(due, ss.p.now.Add(tau/8)))
 		return
 	}
-	if due > p.now {
-		p.timers.start(&ss.timer, due)
+	if due > ss.p.now {
+		ss.p.timers.start(&ss.timer, due)
 		return
 	}
-	p.refresh(ss, s)
+	ss.refresh(s)
 }
 
-func (p *Peer) answerParked(ss *sessionState) {
+func (ss *sessionState) answerParked() {
 	list := ss.parked
 	ss.parked = nil
 	for _, k := range list {
 		k.c.parked = false
-		p.deliver(k.c, k.a)
+		k.c.deliver(k.a)
 	}
 }
 
-// forgetSession drops the state of a session that is not used here.
-func (p *Peer) forgetSession(ss *sessionState) {
-	if len(ss.calls) == 0 && len(ss.parked) == 0 && !ss.writing && p.sessions[ss.id] == ss {
-		p.timers.stop(&ss.timer)
-		delete(p.sessions, ss.id)
+// forget drops the state of a session that is not used here.
+func (ss *sessionState) forget() {
+	if len(ss.calls) == 0 && len(ss.parked) == 0 && !ss.writing && ss.p.sessions[ss.id] == ss {
+		ss.p.timers.stop(&ss.timer)
+		delete(ss.p.sessions, ss.id)
 	}
 }
 
 // refresh writes the session with the time it has been idle, by compare-and-swap.
 // It is never re-created. After a lost compare-and-swap the view is waited for,
 // and then judged again.
-func (p *Peer) refresh(ss *sessionState, s *rules.Session) {
+func (ss *sessionState) refresh(s *rules.Session) {
 	key := rules.SessionKey(ss.id)
-	if p.world.Expiring(key, p.now) {
+	if ss.p.world.Expiring(key, ss.p.now) {
 		return
 	}
 	value := s.Value
 	idle := value.Idle.Duration()
 	// The end that others see may be later than what is promised. It is not moved back.
-	ends := min(max(ss.used.Add(idle), s.Ends), p.now.Add(idle))
-	value.Idled = entry.Span(min(idle-ends.Sub(p.now), idle-time.Millisecond).Truncate(time.Millisecond))
-	if p.now.Add(value.Left()) <= p.end(ss, s) {
-		p.timers.start(&ss.timer, p.now.Add(idle/16)) // it would not move forward
+	ends := min(max(ss.used.Add(idle), s.Ends), ss.p.now.Add(idle))
+	value.Idled = entry.Span(min(idle-ends.Sub(ss.p.now), idle-time.Millisecond).Truncate(time.Millisecond))
+	if ss.p.now.Add(value.Left()) <= ss.end(s) {
+		ss.p.timers.start(&ss.timer, ss.p.now.Add(idle/16)) // it would not move forward
 		return
 	}
 	ss.writing = true
-	sentAt := p.now
-	w := p.send(p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
-	p.hasten(w, min(idle/16, refreshMost))
+	sentAt := ss.p.now
+	w := ss.p.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
+	w.hasten(min(idle/16, refreshMost))
 	w.done = func(a Ack) {
 		ss.writing = false
 		switch a.Outcome {
 		case Written:
 			ss.written = max(ss.written, sentAt.Add(value.Left()))
 			ss.stands = a.Revision
-			p.attend(ss)
+			ss.attend()
 		case Conflict:
 			ss.writing = true
-			p.whenReached(a.Revision, func() {
+			ss.p.whenReached(a.Revision, func() {
 				ss.writing = false
-				p.attend(ss)
+				ss.attend()
 			})
 		default:
-			p.attend(ss)
+			ss.attend()
 		}
 	}
 }
 
 // hasten sends a write again sooner than others while it goes unanswered.
-func (p *Peer) hasten(w *write, d time.Duration) {
-	p.after(d, func() {
+func (w *write) hasten(d time.Duration) {
+	w.p.after(d, func() {
 		if !w.over {
 			if !w.pausing {
-				p.again(w)
+				w.repeat()
 			}
-			p.hasten(w, d)
+			w.hasten(d)
 		}
 	})
 }
@@ -221,7 +222,7 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 		return
 	}
 	if !e.Marker {
-		p.attend(ss)
+		ss.attend()
 		return
 	}
 	calls, late := ss.calls, ss.parked
@@ -229,7 +230,7 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 	for _, k := range late {
 		k.c.parked = false
 		if k.c.effect { // it has been done: that is what is told
-			p.deliver(k.c, k.a)
+			k.c.deliver(k.a)
 		}
 	}
 	for _, c := range calls {
@@ -240,28 +241,28 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 			c.quit = nil
 			quit(ErrSessionGone)
 		default:
-			p.answer(c, Answer{Err: ErrSessionGone})
+			c.answer(Answer{Err: ErrSessionGone})
 		}
 	}
-	p.forgetSession(ss)
+	ss.forget()
 }
 
 func (r Ping) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.useSession(c, r.Session)
+	c.bound(p.now.Add(patience))
+	c.useSession(r.Session)
 	p.ask(c, func() {
 		if !p.world.Alive(r.Session) {
-			p.answer(c, Answer{Err: ErrSessionGone})
+			c.answer(Answer{Err: ErrSessionGone})
 			return
 		}
-		p.answer(c, Answer{})
+		c.answer(Answer{})
 	})
 }
 
 func (r CreateSession) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	if err := p.sessionCap(r.Origin); err != nil {
-		p.answer(c, Answer{Err: err})
+	c.bound(p.now.Add(patience))
+	if err := p.calls.cap(r.Origin); err != nil {
+		c.answer(Answer{Err: err})
 		return
 	}
 	put(&p.calls.creating, r.Session, r.Origin)
@@ -272,26 +273,26 @@ func (r CreateSession) begin(p *Peer, c *call) {
 		case Written, Conflict: // the id is new: a conflict is with an earlier copy
 			p.whenReached(a.Revision, func() {
 				if !p.world.Alive(r.Session) { // the view took so long that it has ended meanwhile
-					p.answer(c, Answer{Err: ErrUnavailable})
+					c.answer(Answer{Err: ErrUnavailable})
 					return
 				}
-				p.useSession(c, r.Session)
-				p.answer(c, Answer{})
+				c.useSession(r.Session)
+				c.answer(Answer{})
 			})
 		default:
 			delete(p.calls.creating, r.Session)
-			p.answer(c, Answer{Err: ErrUnavailable})
+			c.answer(Answer{Err: ErrUnavailable})
 		}
 	})
 }
 
-func (p *Peer) sessionCap(origin entry.Hash) error {
-	if most := p.cfg.MaxSessions; most > 0 && p.world.Clients()+len(p.calls.creating) >= most {
+func (cs *calls) cap(origin entry.Hash) error {
+	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.world.Clients()+len(cs.creating) >= most {
 		return ErrMaxSessions
 	}
-	if most := p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
-		n := p.world.ClientsFrom(origin)
-		for _, from := range p.calls.creating {
+	if most := cs.p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
+		n := cs.p.world.ClientsFrom(origin)
+		for _, from := range cs.creating {
 			if from == origin {
 				n++
 			}
@@ -304,47 +305,47 @@ func (p *Peer) sessionCap(origin entry.Hash) error {
 }
 
 func (r EndSession) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.endSession(r.Session, c)
+	c.bound(p.now.Add(patience))
+	c.endSession(r.Session)
 }
 
-func (p *Peer) endSession(session entry.Hash, c *call) {
-	s := p.world.Session(session)
-	if s == nil || !s.Present || p.watch.mode != live {
-		p.ask(c, func() {
-			if p.world.Alive(session) {
-				p.endSession(session, c)
+func (c *call) endSession(session entry.Hash) {
+	s := c.p.world.Session(session)
+	if s == nil || !s.Present || c.p.watch.mode != live {
+		c.p.ask(c, func() {
+			if c.p.world.Alive(session) {
+				c.endSession(session)
 			} else {
-				p.answer(c, Answer{Err: ErrSessionGone})
+				c.answer(Answer{Err: ErrSessionGone})
 			}
 		})
 		return
 	}
-	author := p.randomNumber()
-	m := p.purge(rules.SessionKey(session), s.Revision)
+	author := c.p.randomNumber()
+	m := c.p.purge(rules.SessionKey(session), s.Revision)
 	m.Author = author
-	p.send(m, func(a Ack) {
+	c.p.send(m, func(a Ack) {
 		switch a.Outcome {
 		case Written:
-			p.whenReached(a.Revision, func() {
-				p.clearSession(session)
-				p.answer(c, Answer{})
+			c.p.whenReached(a.Revision, func() {
+				c.p.clearSession(session)
+				c.answer(Answer{})
 			})
 		case Conflict:
-			p.whenReached(a.Revision, func() {
-				if p.world.EndedBy(session, author) {
-					p.clearSession(session)
-					p.answer(c, Answer{})
+			c.p.whenReached(a.Revision, func() {
+				if c.p.world.EndedBy(session, author) {
+					c.p.clearSession(session)
+					c.answer(Answer{})
 					return
 				}
 				if a.Revision == 0 {
-					p.answer(c, Answer{Err: ErrSessionGone})
+					c.answer(Answer{Err: ErrSessionGone})
 					return
 				}
-				p.after(inFlightPause, func() { p.endSession(session, c) })
+				c.p.after(inFlightPause, func() { c.endSession(session) })
 			})
 		default:
-			p.answer(c, Answer{Err: ErrUnavailable})
+			c.answer(Answer{Err: ErrUnavailable})
 		}
 	})
 }

@@ -53,26 +53,26 @@ type PoolStats struct {
 }
 
 func (r ReadStats) begin(p *Peer, c *call) {
-	p.bound(c, p.now.Add(patience))
-	p.ask(c, func() { p.answer(c, Answer{Stats: p.readStats()}) })
+	c.bound(p.now.Add(patience))
+	p.ask(c, func() { c.answer(Answer{Stats: readStats(p.world, p.now)}) })
 }
 
 // readStats takes the stats from the view.
-func (p *Peer) readStats() *Stats {
-	stats := &Stats{Sessions: p.world.Clients()}
-	p.world.EachPool(func(pool *rules.Pool) bool {
+func readStats(w *rules.World, now Instant) *Stats {
+	stats := &Stats{Sessions: w.Clients()}
+	w.EachPool(func(pool *rules.Pool) bool {
 		terms := pool.Terms()
 		since, idle := pool.IdleSince()
 		switch {
 		case !pool.Registered():
 		case !terms.Named():
 			stats.Pools = append(stats.Pools, PoolStats{
-				Pool: pool.ID, State: State{pool.Count(), pool.InUse(), pool.Waiting()}, OldestWait: p.oldestWait(pool),
+				Pool: pool.ID, State: State{pool.Count(), pool.InUse(), pool.Waiting()}, OldestWait: oldestWait(pool, now),
 			})
 		case pool.InUseOrWaited():
-			stats.Names = append(stats.Names, p.nameStats(pool))
-		case idle && p.now.Sub(since) < idleTime:
-			stats.Idle = append(stats.Idle, IdleStats{terms, max(0, p.now.Sub(since))})
+			stats.Names = append(stats.Names, nameStats(pool, now))
+		case idle && now.Sub(since) < idleTime:
+			stats.Idle = append(stats.Idle, IdleStats{terms, max(0, now.Sub(since))})
 		}
 		return true
 	})
@@ -86,10 +86,10 @@ func compareTerms(x, y entry.Terms) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Dialect, y.Dialect))
 }
 
-func (p *Peer) oldestWait(pool *rules.Pool) (oldest time.Duration) {
+func oldestWait(pool *rules.Pool, now Instant) (oldest time.Duration) {
 	pool.Tickets(func(t *rules.Ticket) bool {
 		if t.Stands() {
-			oldest = max(0, p.now.Sub(t.Seen()))
+			oldest = max(0, now.Sub(t.Seen()))
 			return false
 		}
 		return true
@@ -97,20 +97,20 @@ func (p *Peer) oldestWait(pool *rules.Pool) (oldest time.Duration) {
 	return oldest
 }
 
-func (p *Peer) nameStats(pool *rules.Pool) NameStats {
+func nameStats(pool *rules.Pool, now Instant) NameStats {
 	stats := NameStats{Terms: pool.Terms()}
 	pool.Slots(func(s *rules.Slot) bool {
 		if s.Live() {
 			stats.Holders = append(stats.Holders, HolderStats{
 				Session: s.Value.Session, Owner: s.Value.Owner, Position: s.Position, Fence: s.Fence,
-				Age: max(0, p.now.Sub(s.Granted())), EndsIn: max(0, s.EndsAt().Sub(p.now)),
+				Age: max(0, now.Sub(s.Granted())), EndsIn: max(0, s.EndsAt().Sub(now)),
 			})
 		}
 		return true
 	})
 	pool.Tickets(func(t *rules.Ticket) bool {
 		if t.Stands() {
-			w := WaiterStats{Waited: max(0, p.now.Sub(t.Seen()))}
+			w := WaiterStats{Waited: max(0, now.Sub(t.Seen()))}
 			if t.Value.Enqueued() || !t.Value.Peer.IsZero() {
 				w.Session = t.Key.Session
 			}

@@ -39,6 +39,7 @@ const (
 
 // watch is the delivery of the bucket's entries to this peer.
 type watch struct {
+	p         *Peer
 	number    uint64
 	mode      mode
 	created   time.Time // of the stream
@@ -70,21 +71,21 @@ func (p *Peer) newWorld() {
 	p.watch.check = check{}
 	p.self.revision, p.self.wrote = 0, [len(p.self.wrote)]presenceWrite{}
 	p.writes.backlog = nil
-	p.restartReads()
+	p.reads.restart()
 	p.restartBorrows()
-	p.sendAgain() // gives up what was decided from the view before
+	p.writes.sendAgain() // gives up what was decided from the view before
 }
 
-// orderWatch asks for another watch.
-func (p *Peer) orderWatch(from uint64) {
-	p.timers.stop(&p.watch.retry)
-	p.watch.number++
-	p.watch.started = false
+// order asks for another watch.
+func (w *watch) order(from uint64) {
+	w.p.timers.stop(&w.retry)
+	w.number++
+	w.started = false
 	// What is acknowledged from now on may be above what the server says of the
 	// stream, which it may have said before.
-	p.watch.floor = max(p.world.Revision, p.writes.acked)
-	p.out.watch = Watch{Number: p.watch.number, From: from}
-	p.out.ready.Watch = &p.out.watch
+	w.floor = max(w.p.world.Revision, w.p.writes.acked)
+	w.p.out.watch = Watch{Number: w.number, From: from}
+	w.p.out.ready.Watch = &w.p.out.watch
 }
 
 // WatchStarted notes that a watch was created. Nothing of it was applied before.
@@ -96,14 +97,14 @@ func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 	switch {
 	case !p.watch.created.IsZero() && !s.Created.Equal(p.watch.created) && p.watch.mode != loading: // an empty view is of any stream
 		p.watch.created = s.Created
-		p.rebuild("the stream is another one")
+		p.watch.rebuild("the stream is another one")
 	case !p.cfg.Replicated && s.Last < p.watch.floor && p.watch.mode != loading:
-		p.rebuild("the stream went back")
+		p.watch.rebuild("the stream went back")
 	default:
 		p.watch.created = s.Created
 		p.watch.started, p.watch.began, p.watch.now, p.watch.at = true, s.Last, s.Now, now
 		p.world.Postpone(now) // no session could be refreshed meanwhile
-		p.refreshPresence()   // its delivery says that all before has been delivered
+		p.self.refresh()      // its delivery says that all before has been delivered
 	}
 	p.follow()
 }
@@ -114,26 +115,26 @@ func (p *Peer) WatchLost(number uint64, now Instant) {
 	if number != p.watch.number || p.closing {
 		return
 	}
-	p.replaceWatch(p.watch.started)
+	p.watch.replace(p.watch.started)
 	p.follow()
 }
 
-// replaceWatch asks for another watch, which begins with the check. If the last
+// replace asks for another watch, which begins with the check. If the last
 // one could not be created, that has to wait a little.
-func (p *Peer) replaceWatch(at bool) {
+func (w *watch) replace(at bool) {
 	from := uint64(0)
-	if p.watch.mode != loading {
-		from = p.beginCheck()
-	} else if p.world.Revision > 0 {
-		p.newWorld() // half of a view is of no use
+	if w.mode != loading {
+		from = w.beginCheck()
+	} else if w.p.world.Revision > 0 {
+		w.p.newWorld() // half of a view is of no use
 	}
 	if at {
-		p.orderWatch(from)
+		w.order(from)
 		return
 	}
-	p.watch.number++ // what the old one still delivers is dropped
-	p.watch.retry.fire = func() { p.orderWatch(from) }
-	p.timers.start(&p.watch.retry, p.now.Add(watchRetry))
+	w.number++ // what the old one still delivers is dropped
+	w.retry.fire = func() { w.order(from) }
+	w.p.timers.start(&w.retry, w.p.now.Add(watchRetry))
 }
 
 // Fetched takes an entry that was got directly, while no watch could be created.
@@ -155,33 +156,33 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 		return
 	}
 	if p.watch.mode != loading && now.Sub(p.self.seen) > lagLimit {
-		p.rebuild("the view was behind for too long")
+		p.watch.rebuild("the view was behind for too long")
 		return
 	}
-	if p.watch.mode == checking && !p.checkDelivery(&e) {
-		p.rebuild("the stream is not the one that the view was built from")
+	if p.watch.mode == checking && !p.watch.checkDelivery(&e) {
+		p.watch.rebuild("the stream is not the one that the view was built from")
 		return
 	}
-	if p.watch.mode != loading && e.Revision > p.world.Revision && p.contradicts(&e) {
-		p.rebuild("the stream went back")
+	if p.watch.mode != loading && e.Revision > p.world.Revision && p.watch.contradicts(&e) {
+		p.watch.rebuild("the stream went back")
 		return
 	}
 	if e.Revision > p.world.Revision {
 		var age time.Duration
 		if p.watch.mode == loading && e.Revision <= p.watch.began { // the others are new
-			age = p.ageOf(&e)
+			age = p.watch.ageOf(&e)
 		}
 		p.applied(&e, age)
 	}
 	if e.Key == p.self.key() && !e.Marker && e.Revision > p.watch.began && p.watch.mode != live {
-		p.caughtUp()
+		p.watch.caughtUp()
 	}
 	p.follow()
 }
 
 // ageOf is how long ago an entry was written that is loaded.
-func (p *Peer) ageOf(e *entry.Entry) time.Duration {
-	return max(0, p.watch.now.Sub(e.Time)) + p.now.Sub(p.watch.at)
+func (w *watch) ageOf(e *entry.Entry) time.Duration {
+	return max(0, w.now.Sub(e.Time)) + w.p.now.Sub(w.at)
 }
 
 // applied brings the view up to one entry, and notes what it says of this peer's
@@ -194,8 +195,8 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	p.world.Apply(e, age, p.now)
 	p.watch.check.note(e)
 	if e.Key.Kind == entry.Session {
-		p.presenceSeen(e)
-		p.heardOther(e)
+		p.self.applied(e)
+		p.watch.heardOther(e)
 		p.sessionSeen(e)
 	}
 	if e.Key.Kind == entry.Ticket {
@@ -205,92 +206,92 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 }
 
 // caughtUp is called when the view has all that there was when its watch began.
-func (p *Peer) caughtUp() {
+func (w *watch) caughtUp() {
 	switch {
-	case p.watch.mode == loading:
-		p.loaded()
-	case !p.endCheck():
+	case w.mode == loading:
+		w.p.watch.loaded()
+	case !w.p.watch.endCheck():
 		// What is missing may have been overwritten by an entry that comes behind
 		// this peer's own: another one of its own says so.
-		if p.watch.check.rounds++; p.watch.check.rounds < checkRounds {
-			p.watch.began = p.world.Revision
-			p.refreshPresence()
+		if w.check.rounds++; w.check.rounds < checkRounds {
+			w.began = w.p.world.Revision
+			w.p.self.refresh()
 			return
 		}
-		p.rebuild("the stream lacks what the view holds")
+		w.p.watch.rebuild("the stream lacks what the view holds")
 		return
 	}
-	p.watch.mode = live
-	p.sendAgain()
-	for _, ps := range p.allPools() {
-		p.mark(ps)
+	w.mode = live
+	w.p.writes.sendAgain()
+	for _, ps := range w.p.allPools() {
+		ps.mark()
 	}
-	p.reviveReads()
-	p.afterLoad()
+	w.p.reads.revive()
+	w.p.afterLoad()
 }
 
 // loaded makes a view that was loaded one that decides.
-func (p *Peer) loaded() {
-	for _, k := range sortedEnds(p.watch.ends) {
-		s := p.world.Pool(k.key.Pool).Slot(k.key.N)
+func (w *watch) loaded() {
+	for _, k := range sortedEnds(w.ends) {
+		s := w.p.world.Pool(k.key.Pool).Slot(k.key.N)
 		if s != nil && s.Taken && s.Value.Lease == k.lease {
-			p.world.EndAt(s, s.Revision, max(s.EndsAt(), p.watch.ends[k]))
+			w.p.world.EndAt(s, s.Revision, max(s.EndsAt(), w.ends[k]))
 		}
 	}
-	p.watch.ends = nil
-	p.world.Postpone(p.now)
-	if p.cfg.Sole && p.watch.rebuilt == 0 {
-		p.world.EndOthers(p.self.id, p.now)
+	w.ends = nil
+	w.p.world.Postpone(w.p.now)
+	if w.p.cfg.Sole && w.rebuilt == 0 {
+		w.p.world.EndOthers(w.p.self.id, w.p.now)
 	} else {
-		p.watch.witnessed = p.now.Add(witnessTime)
+		w.witnessed = w.p.now.Add(witnessTime)
 		slack := time.Duration(0)
-		if p.cfg.Replicated {
+		if w.p.cfg.Replicated {
 			slack = skew
 		}
-		p.world.HoldBack(p.watch.witnessed, slack)
+		w.p.world.HoldBack(w.witnessed, slack)
 	}
-	p.log(Debug, "view loaded", "")
+	w.p.log(Debug, "view loaded", "")
 }
 
 // rebuild throws the view away and builds it anew, but not more often than once
 // in rebuildPause. What this process knows better is kept: when leases end.
-func (p *Peer) rebuild(why string) {
-	if next := p.watch.rebuilt.Add(rebuildPause); p.watch.rebuilt != 0 && p.now < next {
-		p.watch.number++
-		p.watch.mode = checking
-		p.watch.retry.fire = func() { p.rebuild(why) }
-		p.timers.start(&p.watch.retry, next)
+func (w *watch) rebuild(why string) {
+	if next := w.rebuilt.Add(rebuildPause); w.rebuilt != 0 && w.p.now < next {
+		w.number++
+		w.mode = checking
+		w.retry.fire = func() { w.p.watch.rebuild(why) }
+		w.p.timers.start(&w.retry, next)
 		return
 	}
-	p.watch.rebuilt = max(p.now, 1)
-	p.counters.Rebuilds++
-	p.log(Warn, "view built anew", why)
-	p.keepEnds()
-	p.writes.acked = 0
-	p.newWorld()
-	p.orderWatch(0)
+	w.rebuilt = max(w.p.now, 1)
+	w.p.counters.Rebuilds++
+	w.p.log(Warn, "view built anew", why)
+	w.p.watch.keepEnds()
+	w.p.writes.acked = 0
+	w.p.newWorld()
+	w.order(0)
 }
 
 // heardOther notes that another peer is alive. If this one has just loaded its view
 // it leaves the leases that it found to the peers that know better when they end: the
 // leader's clock may have been stepped since they were written.
-func (p *Peer) heardOther(e *entry.Entry) {
-	if p.watch.mode != live || p.now >= p.watch.witnessed || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == p.self.key() {
+func (w *watch) heardOther(e *entry.Entry) {
+	if w.mode != live || w.p.now >= w.witnessed || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == w.p.self.key() {
 		return
 	}
-	p.watch.witnessed = 0
-	p.world.CountAnew(p.watch.began, p.now)
+	w.witnessed = 0
+	w.p.world.CountAnew(w.began, w.p.now)
 }
 
-func (p *Peer) keepEnds() {
-	if p.watch.ends == nil {
-		p.watch.ends = map[endKey]Instant{}
+func (w *watch) keepEnds() {
+	if w.ends == nil {
+		w.ends = map[endKey]Instant{}
 	}
-	p.world.EachPool(func(pool *rules.Pool) bool {
+	w.p.world.EachPool(func(pool *rules.Pool) bool {
 		pool.Slots(func(s *rules.Slot) bool {
 			if s.Value.TTL > 0 {
 				k := endKey{rules.SlotKey(pool.ID, s.Position), s.Value.Lease}
-				p.watch.ends[k] = max(p.watch.ends[k], s.EndsAt())
+				w.ends[k] = max(w.ends[k], s.EndsAt())
 			}
 			return true
 		})

@@ -24,6 +24,7 @@ const (
 
 // write is a message whose outcome is not known yet.
 type write struct {
+	p        *Peer
 	ids      []uint64 // under which it was sent, but for those that were certainly not written
 	first    [1]uint64
 	msg      entry.Message
@@ -42,12 +43,14 @@ type write struct {
 
 // writes are those under way.
 type writes struct {
+	p         *Peer
 	last      uint64
 	pending   map[uint64]*write
 	held      []*write // decided while the view is not live: sent when it is
 	queue     []sent   // by the time when they are to be sent again
 	acked     uint64   // the highest revision that was acknowledged
 	releasing int
+	authored  map[uint64]uint64 // this peer's purges for callers: the revision at which the view showed each, or 0
 	backlog   []*release
 }
 
@@ -75,86 +78,86 @@ func (w *writes) oldest() *write {
 // A Conflict may have been caused by an earlier copy of the same message. So what
 // stands there has to be looked at, when the view has reached it.
 func (p *Peer) send(m entry.Message, done func(Ack)) *write {
-	w := &write{msg: m, world: p.world, begun: p.now, done: done}
+	w := &write{p: p, msg: m, world: p.world, begun: p.now, done: done}
 	w.ids = w.first[:0]
 	stands, taken := p.world.Stands(m.Key)
 	w.skips = p.counters.Skips
 	w.floor, w.known = max(p.world.Revision, p.writes.acked), max(stands, m.Revision)
 	w.held = taken || stands != 0 && !p.world.MarkerOld(m.Key, p.now)
-	p.transmit(w)
+	w.transmit()
 	return w
 }
 
 // mayHaveLanded reports whether a copy of a write that was refused may have been
 // written without the view's having shown it.
-func (p *Peer) mayHaveLanded(w *write) bool { return len(w.ids) > 1 && p.counters.Skips != w.skips }
+func (w *write) mayHaveLanded() bool { return len(w.ids) > 1 && w.p.counters.Skips != w.skips }
 
 // transmit sends a message once more. Nothing but the presence is written from a
 // view that is not live: after a lost tail a revision may be another entry's, for
 // which a compare-and-swap is no protection.
-func (p *Peer) transmit(w *write) {
-	if p.watch.mode != live && w.msg.Key != p.self.key() {
+func (w *write) transmit() {
+	if w.p.watch.mode != live && w.msg.Key != w.p.self.key() {
 		w.pausing = true
-		p.writes.held = append(p.writes.held, w)
+		w.p.writes.held = append(w.p.writes.held, w)
 		return
 	}
-	p.writes.last++
-	id := p.writes.last
+	w.p.writes.last++
+	id := w.p.writes.last
 	w.ids = append(w.ids, id)
-	p.writes.pending[id] = w
-	p.counters.Writes++
+	w.p.writes.pending[id] = w
+	w.p.counters.Writes++
 	if len(w.ids) > 1 { // the others may have been written
-		p.counters.Resent++
+		w.p.counters.Resent++
 		if w.again != nil {
 			w.again()
 		}
 	}
-	w.resendAt, w.pausing = p.now.Add(resendAfter), false
-	p.writes.queue = append(p.writes.queue, sent{w, w.resendAt})
-	p.out.ready.Writes = append(p.out.ready.Writes, Write{ID: id, Message: w.msg})
+	w.resendAt, w.pausing = w.p.now.Add(resendAfter), false
+	w.p.writes.queue = append(w.p.writes.queue, sent{w, w.resendAt})
+	w.p.out.ready.Writes = append(w.p.out.ready.Writes, Write{ID: id, Message: w.msg})
 }
 
 // resend sends again what has gone unanswered for too long, and gives up on what
 // has for much too long.
-func (p *Peer) resend() {
-	for w := p.writes.oldest(); w != nil && w.resendAt <= p.now; w = p.writes.oldest() {
-		p.writes.queue[0] = sent{}
-		p.writes.queue = p.writes.queue[1:]
-		p.again(w)
+func (ws *writes) resend() {
+	for w := ws.oldest(); w != nil && w.resendAt <= ws.p.now; w = ws.oldest() {
+		ws.queue[0] = sent{}
+		ws.queue = ws.queue[1:]
+		w.repeat()
 	}
 }
 
-// again sends a write once more, or gives it up: after too long, or when the view
+// repeat sends a write once more, or gives it up: after too long, or when the view
 // that it was decided from is no more.
-func (p *Peer) again(w *write) {
+func (w *write) repeat() {
 	switch {
 	case w.over:
-	case w.world != p.world, p.now.Sub(w.begun) >= giveUpAfter:
-		p.settle(w, Ack{Outcome: Unknown})
+	case w.world != w.p.world, w.p.now.Sub(w.begun) >= giveUpAfter:
+		w.settle(Ack{Outcome: Unknown})
 	default:
-		p.transmit(w)
+		w.transmit()
 	}
 }
 
 // Connected notes that the connection is back: what is unanswered is sent again.
 func (p *Peer) Connected(now Instant) {
 	p.now = now
-	p.sendAgain()
+	p.writes.sendAgain()
 	p.follow()
 }
 
 // sendAgain sends again what is unanswered, and what was held.
-func (p *Peer) sendAgain() {
-	queue, held := p.writes.queue, p.writes.held
-	p.writes.queue, p.writes.held = nil, nil
+func (ws *writes) sendAgain() {
+	queue, held := ws.queue, ws.held
+	ws.queue, ws.held = nil, nil
 	for _, s := range queue {
 		if !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
-			p.again(s.w)
+			s.w.repeat()
 		}
 	}
 	for _, w := range held {
 		w.pausing = false
-		p.again(w)
+		w.repeat()
 	}
 }
 
@@ -169,56 +172,56 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	if a.Outcome == Written {
 		p.writes.acked = max(p.writes.acked, a.Revision)
 	}
-	p.examine(w, a)
+	w.examine(a)
 	switch a.Outcome {
 	case Unknown:
 	case InFlight:
 		w.ids = without(w.ids, id) // this copy was certainly not written
-		p.retry(w, inFlightPause)
+		w.retry(inFlightPause)
 	case NotNow:
 		w.ids = without(w.ids, id)
-		p.retry(w, notNowPause)
+		w.retry(notNowPause)
 	default:
-		p.settle(w, a)
+		w.settle(a)
 	}
 	p.follow()
 }
 
 // retry sends a write again after a pause, for this copy of it was certainly not
 // written.
-func (p *Peer) retry(w *write, d time.Duration) {
+func (w *write) retry(d time.Duration) {
 	if w.over || w.pausing {
 		return
 	}
 	w.pausing = true
-	p.after(d, func() {
+	w.p.after(d, func() {
 		if !w.over {
 			w.pausing = false
-			p.again(w)
+			w.repeat()
 		}
 	})
 }
 
 // settle ends a write.
-func (p *Peer) settle(w *write, a Ack) {
+func (w *write) settle(a Ack) {
 	if w.over {
 		return
 	}
 	w.over = true
 	for _, id := range w.ids {
 		if a.Outcome != Unknown {
-			delete(p.writes.pending, id)
+			delete(w.p.writes.pending, id)
 		}
 	}
 	if a.Outcome == Unknown {
-		p.after(time.Minute, func() { // a late answer may yet tell something of the stream
+		w.p.after(time.Minute, func() { // a late answer may yet tell something of the stream
 			for _, id := range w.ids {
-				delete(p.writes.pending, id)
+				delete(w.p.writes.pending, id)
 			}
 		})
 	}
 	if a.Outcome == Conflict {
-		p.counters.Conflicts++
+		w.p.counters.Conflicts++
 	}
 	w.done(a)
 }

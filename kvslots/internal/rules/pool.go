@@ -9,31 +9,41 @@ import (
 // Pool is what the view knows of one pool. A nil *Pool is one of which nothing is
 // known.
 type Pool struct {
-	ID             entry.Hash
-	ConfigRevision uint64 // of the configuration's last entry, marker or not; 0 when the key is absent
+	ID entry.Hash
+	configuration
+	usage
 
-	config    entry.ConfigValue    // zero where the key has no value, or a corrupt one
-	configSet bool                 // the configuration's key has a value, readable or not
-	configAt  Instant              // when that entry was seen
-	life      life                 // of the configuration's key
-	past      []past               // the last generations before
-	slots     []*Slot              // by position; nil where the key is absent
-	leases    map[entry.Hash]*Slot // an index of slots: the taken ones; nil for a small pool
-	doubles   bool                 // two slots have named one lease: the index has one of them
-	live      positions            // an index of slots: the lent ones
-	doubted   []*Slot              // slots with claims that are not known to be good
-	unjudged  []*claim             // claims that are not judged yet, in their order
-	open      []*snapshot          // instants at which the view was not exact
-	line      line
-	spare     []*Ticket // memory for line.able
-	strays    []*Slot   // slots that may hold nothing any more, since the last settle
-	released  []release
-	used      bool // a named pool that is held or waited for
-	touched   bool
-	member    [sets]int // places in the world's sets, from 1
-	mark      due       // until the configuration's marker has gone
-	idle      due       // of a named pool that is not used: since when it counts as that
-	idleSince Instant   // since when it has not been used
+	slots    []*Slot              // by position; nil where the key is absent
+	leases   map[entry.Hash]*Slot // an index of slots: the taken ones; nil for a small pool
+	doubles  bool                 // two slots have named one lease: the index has one of them
+	live     positions            // an index of slots: the lent ones
+	doubted  []*Slot              // slots with claims that are not known to be good
+	unjudged []*claim             // claims that are not judged yet, in their order
+	open     []*snapshot          // instants at which the view was not exact
+	line     line
+	spare    []*Ticket // memory for line.able
+	strays   []*Slot   // slots that may hold nothing any more, since the last settle
+	released []release
+	touched  bool
+	member   [sets]int // places in the world's sets, from 1
+}
+
+// configuration is what a pool's configuration says, and how it stands.
+type configuration struct {
+	ConfigRevision uint64            // of the last entry, marker or not; 0 when the key is absent
+	config         entry.ConfigValue // zero where the key has no value, or a corrupt one
+	configSet      bool              // the key has a value, readable or not
+	configAt       Instant           // when that entry was seen
+	life           life              // of the key
+	mark           due               // until its marker has gone
+	past           []past            // the last generations before
+}
+
+// usage is whether a named pool is in use.
+type usage struct {
+	used      bool    // it is held or waited for
+	idle      due     // it is not used: since when it counts as that
+	idleSince Instant // since when it has not been used
 }
 
 // past is a generation that was.

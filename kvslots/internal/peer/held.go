@@ -108,11 +108,15 @@ func (c *call) purgeFor(m entry.Message, then func(uint64), again func()) {
 
 func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
 	pool := c.p.world.Pool(h.Pool)
-	if pool != nil && pool.Had(value.Generation, revision) && !c.p.world.EndedBefore(value.Session, revision) {
+	had, known := false, true
+	if pool != nil && !c.p.world.EndedBefore(value.Session, revision) {
+		had, known = pool.Had(value.Generation, revision)
+	}
+	if had {
 		c.answer(Answer{Returned: true})
 		return
 	}
-	c.unsure = false
+	c.unsure = !known
 	h.giveBack(c)
 }
 

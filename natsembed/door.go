@@ -14,20 +14,26 @@ import (
 // has a way of its own for each kind of credential, but none that puts the
 // holder of a token into an account.
 type door struct {
-	insider, service nkeys.KeyPair // new at each start; only this process has them
-
-	insiderKey, serviceKey string
-	cfg                    Config
+	*keys
+	cfg Config
 
 	buckets, clients *server.Account
 }
 
-func newDoor(cfg Config) (d *door, err error) {
-	d = &door{cfg: cfg}
+// keys are those of the connections within the process. They are new in each
+// process, and nobody else has them.
+type keys struct {
+	insider, service nkeys.KeyPair
+
+	insiderKey, serviceKey string
+}
+
+func newKeys() (k *keys, err error) {
+	k = &keys{}
 	for _, who := range []struct {
 		pair *nkeys.KeyPair
 		key  *string
-	}{{&d.insider, &d.insiderKey}, {&d.service, &d.serviceKey}} {
+	}{{&k.insider, &k.insiderKey}, {&k.service, &k.serviceKey}} {
 		if *who.pair, err = nkeys.CreateUser(); err != nil {
 			return nil, err
 		}
@@ -35,7 +41,7 @@ func newDoor(cfg Config) (d *door, err error) {
 			return nil, err
 		}
 	}
-	return d, nil
+	return k, nil
 }
 
 // findAccounts is called before the server starts.

@@ -42,7 +42,7 @@ func (c Config) options(dir string, door *door) (*server.Options, error) {
 
 		JetStream:  true,
 		StoreDir:   dir,
-		SyncAlways: c.Sync != SyncInterval,
+		SyncAlways: c.Sync == SyncAlways,
 
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,

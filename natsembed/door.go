@@ -17,15 +17,15 @@ type door struct {
 	*keys
 	cfg Config
 
-	buckets, clients *server.Account
+	buckets, clients, probes *server.Account
 }
 
 // keys are those of the connections within the process. They are new in each
 // process, and nobody else has them.
 type keys struct {
-	insider, service nkeys.KeyPair
+	insider, service, prober nkeys.KeyPair
 
-	insiderKey, serviceKey string
+	insiderKey, serviceKey, proberKey string
 }
 
 func newKeys() (k *keys, err error) {
@@ -33,7 +33,7 @@ func newKeys() (k *keys, err error) {
 	for _, who := range []struct {
 		pair *nkeys.KeyPair
 		key  *string
-	}{{&k.insider, &k.insiderKey}, {&k.service, &k.serviceKey}} {
+	}{{&k.insider, &k.insiderKey}, {&k.service, &k.serviceKey}, {&k.prober, &k.proberKey}} {
 		if *who.pair, err = nkeys.CreateUser(); err != nil {
 			return nil, err
 		}
@@ -47,6 +47,9 @@ func newKeys() (k *keys, err error) {
 // findAccounts is called before the server starts.
 func (d *door) findAccounts(srv *server.Server) (err error) {
 	if d.buckets, err = srv.LookupAccount(bucketAccount); err != nil {
+		return err
+	}
+	if d.probes, err = srv.LookupAccount(probeAccount); err != nil {
 		return err
 	}
 	d.clients, err = srv.LookupAccount(clientAccount)
@@ -76,6 +79,8 @@ func (d *door) user(client server.ClientAuthentication) *server.User {
 	switch {
 	case key == d.insiderKey:
 		return &server.User{Account: d.buckets}
+	case key == d.proberKey:
+		return &server.User{Account: d.probes}
 	case key == d.serviceKey:
 		return &server.User{Account: d.clients}
 	case key != "" && slices.Contains(d.cfg.Nkeys, key):

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	probeStream  = "KVSLOTS_PROBE"
+	probeStream  = "PROBE"
 	probes       = 20
 	probeTimeout = 10 * time.Second
 )
@@ -37,7 +37,7 @@ func (s *Server) probe(ctx context.Context) error {
 	if err := s.checkStreams(); err != nil {
 		return err
 	}
-	nc, err := s.Connect()
+	nc, err := s.connect(s.keys.prober, nil)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *Server) checkStreams() error {
 }
 
 func (s *Server) publishProbes(ctx context.Context, js jetstream.JetStream) error {
-	msgs := filepath.Join(s.dir.streamsPath(), probeStream, msgsDir)
+	msgs := filepath.Join(s.dir.probePath(), streamsDir, probeStream, msgsDir)
 	for range probes {
 		text := []byte(uuid.NewString())
 		if _, err := js.Publish(ctx, probeStream, text); err != nil {
@@ -112,7 +112,12 @@ func inBlocks(msgs string, text []byte) (bool, error) {
 	return false, nil
 }
 
+// probePath is the directory of the account of the probe.
+func (d *dataDir) probePath() string {
+	return filepath.Join(d.path, server.JetStreamStoreDir, probeAccount)
+}
+
 // forgetProbe removes what a start that did not come to its end has left.
 func (d *dataDir) forgetProbe() error {
-	return os.RemoveAll(filepath.Join(d.streamsPath(), probeStream))
+	return os.RemoveAll(d.probePath())
 }

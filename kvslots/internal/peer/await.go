@@ -274,7 +274,8 @@ func (p *Peer) tellSlot(a *await, s *rules.Slot, value entry.SlotValue, sent Ins
 	}
 	p.world.EndAt(s, s.Revision, p.now.Add(ttl))
 	p.counters.Grants++
-	p.endAwait(a, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: value.Nonce}})
+	p.endAwait(a, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: value.Nonce,
+		rests: granted{key: rules.SlotKey(a.pool.id, s.Position), revision: s.Revision, ttl: value.TTL.Duration(), sent: sent}}})
 }
 
 func without[T comparable](list []T, x T) []T {

@@ -309,7 +309,8 @@ func (p *Peer) grant(b *borrow, s *rules.Slot) bool {
 	p.dropClaim(b)
 	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
 	b.call.undo = func() { p.release(key, revision, nil) }
-	p.finish(b, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce}})
+	p.finish(b, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce,
+		rests: granted{key: key, revision: revision, ttl: b.ttl, sent: b.claim.sent}}})
 	return true
 }
 

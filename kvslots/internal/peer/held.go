@@ -188,7 +188,8 @@ func (p *Peer) renewed(r *Renew, c *call, key entry.Key, revision uint64, sent I
 		return
 	}
 	p.world.EndAt(s, revision, p.now.Add(ttl))
-	p.answer(c, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce}})
+	p.answer(c, Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce,
+		rests: granted{key: key, revision: revision, ttl: r.TTL, sent: sent, renewal: true}}})
 }
 
 // endLease purges a lease that has lasted its time, and answers that it is over.

@@ -29,8 +29,7 @@ type blocks struct {
 	// two were last flushed.
 	renamed bool
 
-	// synced is called after each flush with what was flushed. It is for tests.
-	synced func(*os.File)
+	sync func(*os.File) error // flushes a block or a directory
 }
 
 // block is one block file. Its descriptor stays open for as long as the file is
@@ -43,8 +42,8 @@ type block struct {
 	listed  bool // in msgs, by the latest listing
 }
 
-func newBlocks(dir, top string) *blocks {
-	return &blocks{dir: dir, top: top, held: map[uint64]*block{}}
+func newBlocks(dir, top string, sync func(*os.File) error) *blocks {
+	return &blocks{dir: dir, top: top, sync: sync, held: map[uint64]*block{}}
 }
 
 func (s *blocks) path(of string) string { return filepath.Join(s.dir, of) }
@@ -260,16 +259,6 @@ func (s *blocks) syncDir(name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return s.sync(f)
-}
-
-func (s *blocks) sync(f *os.File) error {
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if s.synced != nil {
-		s.synced(f)
-	}
-	return nil
 }
 
 // drop removes the links of blocks that the server has removed. It comes after a

@@ -32,7 +32,7 @@ type Flusher struct {
 	streams string // the directory of the streams
 	top     string // directories are flushed up to here
 	failed  func(error)
-	synced  func(*os.File) // for tests
+	sync    func(*os.File) error // flushes a block or a directory
 
 	mu    sync.Mutex
 	batch []func(error)
@@ -46,9 +46,9 @@ type Flusher struct {
 }
 
 // newFlusher starts a flusher. failed is called once if it cannot go on.
-func newFlusher(dir *dataDir, failed func(error), synced func(*os.File)) *Flusher {
+func newFlusher(dir *dataDir, failed func(error), sync func(*os.File) error) *Flusher {
 	f := &Flusher{
-		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, synced: synced,
+		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, sync: sync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		blocks: map[string]*blocks{},
 	}
@@ -181,8 +181,7 @@ func (f *Flusher) pass() error {
 func (f *Flusher) flush(name string) error {
 	s := f.blocks[name]
 	if s == nil {
-		s = newBlocks(filepath.Join(f.streams, name), f.top)
-		s.synced = f.synced
+		s = newBlocks(filepath.Join(f.streams, name), f.top, f.sync)
 		f.blocks[name] = s
 	}
 	err := s.flush()

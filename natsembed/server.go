@@ -61,10 +61,10 @@ type running struct {
 // start, not the server. A recovery that has begun is not interrupted: a store
 // that is being read must not be given to anybody else.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	return start(ctx, cfg, nil)
+	return start(ctx, cfg, flushFile)
 }
 
-func start(ctx context.Context, cfg Config, synced func(*os.File)) (*Server, error) {
+func start(ctx context.Context, cfg Config, sync func(*os.File) error) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func start(ctx context.Context, cfg Config, synced func(*os.File)) (*Server, err
 	}
 	srv, err := newServer(cfg, dir)
 	if err == nil {
-		err = srv.open(ctx, synced)
+		err = srv.open(ctx, sync)
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.close())
@@ -94,7 +94,7 @@ func newServer(cfg Config, dir *dataDir) (*Server, error) {
 }
 
 // open makes the directory fit, and starts everything. After an error nothing runs.
-func (s *Server) open(ctx context.Context, synced func(*os.File)) error {
+func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
 	if err := errors.Join(s.dir.forgetProbe(), s.dir.recover()); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
@@ -106,7 +106,7 @@ func (s *Server) open(ctx context.Context, synced func(*os.File)) error {
 		return err
 	}
 	if s.cfg.Sync == SyncGroup {
-		s.flusher = newFlusher(s.dir, s.fail, synced)
+		s.flusher = newFlusher(s.dir, s.fail, sync)
 	}
 	s.tasks.Go(s.keepHealthy)
 	return nil

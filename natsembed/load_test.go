@@ -1,6 +1,7 @@
 package natsembed
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,9 +40,9 @@ func newLoad(told func(*Server, func(error))) *load {
 func throughGate(srv *Server, then func(error)) { srv.Flusher().Durable(then) }
 func withoutGate(_ *Server, then func(error))   { then(nil) }
 
-// run writes until stop is closed, or a write fails. It returns when all clients
+// run writes until ctx ends, or a write fails. It returns when all clients
 // have ended.
-func (l *load) run(t *testing.T, srv *Server, stop <-chan struct{}) {
+func (l *load) run(ctx context.Context, t *testing.T, srv *Server) {
 	js := connect(t, srv)
 	rare := make(chan struct{}, 1)
 	var running sync.WaitGroup
@@ -49,13 +50,13 @@ func (l *load) run(t *testing.T, srv *Server, stop <-chan struct{}) {
 		running.Go(func() {
 			for i := 0; ; i++ {
 				select {
-				case <-stop:
+				case <-ctx.Done():
 					return
 				default:
 				}
 				if c < 8 { // these write once for many writes of the others
 					select {
-					case <-stop:
+					case <-ctx.Done():
 						return
 					case <-rare:
 					}
@@ -65,7 +66,7 @@ func (l *load) run(t *testing.T, srv *Server, stop <-chan struct{}) {
 					default:
 					}
 				}
-				if l.write(t, srv, js, c) != nil {
+				if l.write(ctx, srv, js, c) != nil {
 					return
 				}
 			}
@@ -74,7 +75,7 @@ func (l *load) run(t *testing.T, srv *Server, stop <-chan struct{}) {
 	running.Wait()
 }
 
-func (l *load) write(t *testing.T, srv *Server, js jetstream.JetStream, client int) error {
+func (l *load) write(ctx context.Context, srv *Server, js jetstream.JetStream, client int) error {
 	l.mu.Lock()
 	l.facts.sent[client]++
 	number := l.facts.sent[client]
@@ -85,7 +86,7 @@ func (l *load) write(t *testing.T, srv *Server, js jetstream.JetStream, client i
 	if number%2 == 0 { // a purge over a claim
 		m.Header.Set("KV-Operation", "PURGE")
 	}
-	ack, err := js.PublishMsg(t.Context(), m)
+	ack, err := js.PublishMsg(ctx, m)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package natsembed
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -217,11 +218,11 @@ func modelCuts(t *testing.T, told func(*Server, func(error)), n int, then func(d
 	smallBlocks(t, srv)
 	flushed(t, srv)
 	l := newLoad(told)
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { l.run(t, srv, stop) })
+	running.Go(func() { l.run(ctx, t, srv) })
 	defer running.Wait()
-	defer close(stop)
+	defer stop()
 	defer close(d.resume)
 	goOn := true
 	d.mu.Lock()

@@ -22,13 +22,12 @@ func flushed(t *testing.T, srv *Server) {
 	}
 }
 
-// smallBlocks creates stream S with blocks of about 64 KiB, one record a subject.
-func smallBlocks(t *testing.T, srv *Server) jetstream.JetStream {
+// likeTheBucket creates stream S, with one record a subject.
+func likeTheBucket(t *testing.T, srv *Server) jetstream.JetStream {
 	t.Helper()
 	js := connect(t, srv)
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, MaxBytes: 256 << 10, Discard: jetstream.DiscardOld,
-		AllowRollup: true,
+		Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +54,10 @@ func TestGroupFallsBackToNothingElse(t *testing.T) {
 // found its block gone.
 func TestLinksFollowTheBlocks(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
-	js := smallBlocks(t, srv)
-	for round := range 6 {
-		for i := range 400 {
-			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, 300)); err != nil {
+	js := likeTheBucket(t, srv)
+	for round := range 4 {
+		for i := range 150 {
+			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxData)); err != nil {
 				t.Fatal(err)
 			}
 		}

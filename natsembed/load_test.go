@@ -33,6 +33,11 @@ type facts struct {
 // subjects that are written rarely, and whose blocks are compacted around them.
 const clients = 48
 
+// maxData makes writes so large that a block is full after a few hundred. (A limit of
+// the stream's size would make the blocks smaller, but let the server remove live
+// records when superseded ones come back.)
+const maxData = 40 << 10
+
 func newLoad(told func(*Server, func(error))) *load {
 	return &load{told: told, more: make(chan struct{}, 1)}
 }
@@ -81,8 +86,8 @@ func (l *load) write(ctx context.Context, srv *Server, js jetstream.JetStream, c
 	number := l.facts.sent[client]
 	l.mu.Unlock()
 	m := nats.NewMsg(fmt.Sprintf("s.%d", client))
-	m.Data = binary.BigEndian.AppendUint64(make([]byte, 0, 700), number)
-	m.Data = m.Data[:8+int(number*97%600)]
+	m.Data = make([]byte, 8+number*7919%maxData)
+	binary.BigEndian.PutUint64(m.Data, number)
 	if number%2 == 0 { // a purge over a claim
 		m.Header.Set("KV-Operation", "PURGE")
 	}

@@ -215,7 +215,7 @@ func modelCuts(t *testing.T, told func(*Server, func(error)), n int, then func(d
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	smallBlocks(t, srv)
+	likeTheBucket(t, srv)
 	flushed(t, srv)
 	l := newLoad(told)
 	ctx, stop := context.WithCancel(t.Context())

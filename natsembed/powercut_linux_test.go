@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func newRealDisk(t *testing.T) *realDisk {
 	}
 	dir := t.TempDir()
 	d := &realDisk{image: filepath.Join(dir, "image"), mount: filepath.Join(dir, "mount")}
-	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 96<<20), os.Mkdir(d.mount, 0o700)); err != nil {
+	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 256<<20), os.Mkdir(d.mount, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", d.image).CombinedOutput(); err != nil {
@@ -106,7 +107,7 @@ func oneCut(t *testing.T, d *realDisk, dir string, told func(*Server, func(error
 			return before, err
 		}
 	} else {
-		smallBlocks(t, srv)
+		likeTheBucket(t, srv)
 	}
 	flushed(t, srv)
 	l := newLoad(told)
@@ -115,7 +116,7 @@ func oneCut(t *testing.T, d *realDisk, dir string, told func(*Server, func(error
 	defer stop()
 	var running sync.WaitGroup
 	running.Go(func() { l.run(ctx, t, srv) })
-	l.await(200 + rand.IntN(3000))
+	l.await(200 + rand.IntN(1500))
 	// What is told after this counts for nothing: a flush that is under way when the
 	// file system is shut down may succeed without effect, which no real cut does.
 	known := l.known()
@@ -129,11 +130,19 @@ func oneCut(t *testing.T, d *realDisk, dir string, told func(*Server, func(error
 	return known, nil
 }
 
+// cuts is how many there are, unless KVSLOTS_CUTS says another number.
+func cuts(n int) int {
+	if number, err := strconv.Atoi(os.Getenv("KVSLOTS_CUTS")); err == nil {
+		return number
+	}
+	return n
+}
+
 // TestSoakPowerCuts cuts the power of a real file system. Whatever was told is there
 // afterwards, and sequence numbers go on above it.
 func TestSoakPowerCuts(t *testing.T) {
 	began := time.Now()
-	taken, loss := realCuts(t, throughGate, 200, func(string) error { return nil })
+	taken, loss := realCuts(t, throughGate, cuts(200), func(string) error { return nil })
 	if loss != nil {
 		t.Errorf("cut %d: %v", taken, loss)
 	}

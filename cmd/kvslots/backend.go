@@ -18,7 +18,7 @@ type backend struct {
 	nc      *nats.Conn        // for the bucket
 	service *nats.Conn        // in the account of those who ask; nil when nobody can
 	server  *natsembed.Server // nil when external
-	sync    string            // what /ready says
+	sync    string            // what /ready says: group, always, interval or external
 
 	// functions is in the same account as service, on which functions are called:
 	// from another account, a function that is not there would be waited for in

@@ -32,7 +32,11 @@ func setUp(tb testing.TB, sync natsembed.Sync) []Workload {
 	nc, err := srv.Connect()
 	fail(err)
 	tb.Cleanup(nc.Close)
-	store, err := kvslots.Open(ctx, nc, kvslots.Config{})
+	cfg := kvslots.Config{Sole: true}
+	if srv.Flusher() != nil {
+		cfg.Durable = srv.Flusher().Durable
+	}
+	store, err := kvslots.Open(ctx, nc, cfg)
 	fail(err)
 	tb.Cleanup(func() { _ = store.Close(context.Background()) })
 	pool := uuid.New()
@@ -72,7 +76,7 @@ func setUp(tb testing.TB, sync natsembed.Sync) []Workload {
 // BenchmarkCycles runs the workloads in turn and reports their cycles a second,
 // and what part of the ceiling they reach.
 func BenchmarkCycles(b *testing.B) {
-	for _, sync := range []natsembed.Sync{natsembed.SyncInterval, natsembed.SyncAlways} {
+	for _, sync := range []natsembed.Sync{natsembed.SyncInterval, natsembed.SyncGroup, natsembed.SyncAlways} {
 		for _, clients := range []struct {
 			name string
 			n    int

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// Run measures what the configuration says and returns the report. When ctx
+// ends, Run returns what it has measured by then together with the context's
+// error. Everything it has started has ended when it returns.
+func Run(ctx context.Context, cfg Config) (report *Report, err error) {
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	env := newEnvironment(cfg)
+	defer func() { err = errors.Join(err, env.close()) }()
+	report = newReport(cfg)
+	for _, w := range workloads() {
+		if !cfg.measures(w.Name()) {
+			continue
+		}
+		cases, err := w.Cases(ctx, env)
+		if err != nil {
+			return report, fmt.Errorf("%s: %w", w.Name(), err)
+		}
+		rows := measureInTurns(ctx, env, cases)
+		report.Rows = append(report.Rows, rows...)
+		if ctx.Err() != nil {
+			return report, context.Cause(ctx)
+		}
+	}
+	report.Notes = env.notes
+	report.Targets = judge(report, cfg)
+	return report, nil
+}
+
+// measureInTurns measures each case once, then each for the second time, and so
+// on. A case that fails is left out from then on.
+func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row {
+	rows := make([]*Row, len(cases))
+	for i, c := range cases {
+		rows[i] = &Row{Key: c.Key, Latency: &Histogram{}}
+	}
+	for repetition := range env.cfg.Repetitions {
+		for i, c := range cases {
+			if ctx.Err() != nil || rows[i].failed || c.Once && repetition > 0 {
+				continue
+			}
+			runtime.GC() // so that no case pays for the one before it
+			sample, err := c.Measure(ctx, env.cfg.Duration)
+			if err != nil {
+				rows[i].failed = true
+				env.note("left out: %s: %v", c.Key, err)
+				continue
+			}
+			rows[i].add(sample)
+			env.cfg.progress("%s %d/%d  %s: %s", time.Now().Format(time.TimeOnly), repetition+1, env.cfg.Repetitions, c.Key, summary(sample))
+		}
+	}
+	var measured []*Row
+	for _, r := range rows {
+		if !r.failed && len(r.Repetitions) > 0 {
+			r.finish()
+			measured = append(measured, r)
+		}
+	}
+	return measured
+}
+
+// summary is a sample in a few words.
+func summary(s Sample) string {
+	text := fmt.Sprintf("%.0f/s, p50 %v, p99 %v", s.PerSecond(), round(s.Latency.Percentile(50)), round(s.Latency.Percentile(99)))
+	if s.Operations == 0 {
+		text = ""
+	}
+	for _, name := range sortedKeys(s.Extra) {
+		text += fmt.Sprintf(" %s %.4g", name, s.Extra[name])
+	}
+	if s.Errors > 0 {
+		text += fmt.Sprintf(" (%d errors, the first: %v)", s.Errors, s.FirstError)
+	}
+	return text
+}
+
+// round leaves three digits or so, for people.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d > 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	case d > 100*time.Microsecond:
+		return d.Round(time.Microsecond)
+	}
+	return d.Round(100 * time.Nanosecond)
+}

@@ -23,18 +23,18 @@ func timed(do func(ctx context.Context, client int) error) cycle {
 
 // closedLoop has a number of clients repeat a cycle for d, each beginning the
 // next one when the last has ended, after a warm-up of a fifth of that which is
-// not counted. A cycle counts if it ends within the measured time. When ctx ends
+// not counted. A cycle counts if it ends within the measured time, which lasts
+// until one has: on a machine that is very busy, longer than d. When ctx ends
 // first, the cycles under way are counted as they end.
 func closedLoop(ctx context.Context, clients int, d time.Duration, do cycle) Sample {
+	w := newWindow(d)
 	var t tally
 	var wg sync.WaitGroup
-	began := time.Now().Add(d / 5)
-	ends := began.Add(d)
 	for client := range clients {
 		wg.Go(func() {
-			for ctx.Err() == nil && time.Now().Before(ends) {
+			for ctx.Err() == nil && w.open(&t, time.Now()) {
 				latency, err := do(ctx, client)
-				if now := time.Now(); !now.Before(began) && !now.After(ends) || err != nil {
+				if now := time.Now(); err != nil || w.counts(&t, now) {
 					t.add(ctx, client, latency, err)
 				}
 				if err != nil {
@@ -44,7 +44,52 @@ func closedLoop(ctx context.Context, clients int, d time.Duration, do cycle) Sam
 		})
 	}
 	wg.Wait()
-	return t.sample(d)
+	return t.sample(w.elapsed())
+}
+
+// window is the measured time.
+type window struct {
+	begins, ends time.Time
+	mu           sync.Mutex
+	last         time.Time // the end of the operation that came late, if there is one
+}
+
+// newWindow begins after a warm-up of a fifth of d, and lasts for d.
+func newWindow(d time.Duration) *window {
+	begins := time.Now().Add(d / 5)
+	return &window{begins: begins, ends: begins.Add(d)}
+}
+
+// open reports whether another operation is to begin at the time now: until the
+// end, or until anything was counted.
+func (w *window) open(t *tally, now time.Time) bool {
+	return now.Before(w.ends) || t.operations.Load() == 0 && t.errors.Load() == 0
+}
+
+// counts reports whether an operation that succeeded at the time now is counted.
+// Of those that end late only the first is, and only if none was in time.
+func (w *window) counts(t *tally, now time.Time) bool {
+	if now.Before(w.begins) {
+		return false
+	}
+	if !now.After(w.ends) {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.last.IsZero() || t.operations.Load() > 0 {
+		return false
+	}
+	w.last = now
+	return true
+}
+
+// elapsed is called when all operations have ended.
+func (w *window) elapsed() time.Duration {
+	if w.last.IsZero() {
+		return w.ends.Sub(w.begins)
+	}
+	return w.last.Sub(w.begins)
 }
 
 // errorPause keeps clients from spinning while a server refuses them.

@@ -133,3 +133,12 @@ func (c Config) progress(format string, v ...any) {
 }
 
 func (c Config) measures(workload string) bool { return slices.Contains(c.Workloads, workload) }
+
+// scaled are the numbers divided by Scale, at least 1, each once. They ascend.
+func (c Config) scaled(numbers []int) []int {
+	var small []int
+	for _, n := range numbers {
+		small = append(small, max(1, n/c.Scale))
+	}
+	return slices.Compact(small)
+}

@@ -21,8 +21,7 @@ var lineLengths = []int{1, 10, 100, 1000}
 
 func (w handover) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	return doorCases(ctx, env, interval, func(f front, d Door) (cases []Case) {
-		for _, waiters := range lineLengths {
-			waiters = max(1, waiters/env.cfg.Scale)
+		for _, waiters := range env.cfg.scaled(lineLengths) {
 			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: waiters}
 			cases = append(cases, Case{Key: key, Measure: withPools(d, 1, 1, waiters+1, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 				return measureHandover(ctx, pools, f.rig, waiters, d)
@@ -62,15 +61,15 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 		return Sample{}, err
 	}
 	defer claims.stop()
-	warm, ends := time.Now().Add(d/5), time.Now().Add(d+d/5)
-	for now := time.Now(); now.Before(ends) && ctx.Err() == nil; now = time.Now() {
+	w := newWindow(d)
+	for ctx.Err() == nil && w.open(&t, time.Now()) {
 		if waiters == 1 { // the one that was granted it last must be back
 			if err := awaitLine(ctx, pools, 1); err != nil {
 				return Sample{}, err
 			}
 		}
 		took, err := passOn(ctx, pools, &held, turns)
-		if err != nil || !now.Before(warm) {
+		if err != nil || w.counts(&t, time.Now()) {
 			t.add(ctx, 0, took, err)
 		}
 		if err != nil {
@@ -78,7 +77,7 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 		}
 		claims.grants++
 	}
-	s, err := checked(t.sample(d))
+	s, err := checked(t.sample(w.elapsed()))
 	s.Extra = claims.perGrant()
 	return s, err
 }

@@ -19,8 +19,7 @@ func (manyPools) Name() string { return "many-pools" }
 var poolNumbers = []int{1, 1000, 100_000}
 
 func (w manyPools) Cases(ctx context.Context, env *Environment) (cases []Case, err error) {
-	for _, n := range poolNumbers {
-		n = max(1, n/env.cfg.Scale)
+	for _, n := range env.cfg.scaled(poolNumbers) {
 		f, err := w.front(ctx, env)
 		if err != nil {
 			return nil, err

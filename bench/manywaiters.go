@@ -19,8 +19,7 @@ var waiterNumbers = []int{100, 1000, 10_000}
 
 func (w manyWaiters) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	return doorCases(ctx, env, interval, func(f front, d Door) (cases []Case) {
-		for _, n := range waiterNumbers {
-			n = max(1, n/env.cfg.Scale)
+		for _, n := range env.cfg.scaled(waiterNumbers) {
 			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: n}
 			cases = append(cases, Case{Key: key, Once: true, Measure: withPools(d, 1, 1, n, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 				return measureWaiters(ctx, pools, n, d)

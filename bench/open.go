@@ -9,13 +9,13 @@ import (
 
 // arrivalTimes are the times, from the start, at which requests arrive within d
 // at a mean rate a second, as a Poisson process has them: independent of how the
-// server does. One seed gives one schedule.
+// server does. One seed gives one schedule, which has one arrival at least.
 func arrivalTimes(rate float64, d time.Duration, seed uint64) []time.Duration {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var times []time.Duration
 	for at := 0.0; ; {
 		at += random.ExpFloat64() / rate
-		if at >= d.Seconds() {
+		if at >= d.Seconds() && len(times) > 0 {
 			return times
 		}
 		times = append(times, time.Duration(at*float64(time.Second)))

@@ -37,12 +37,10 @@ type Machine struct {
 type Row struct {
 	Key
 	Values      map[string]Stat      `json:"values"`      // by the name of a figure: see Sample.Values
-	Repetitions []map[string]float64 `json:"repetitions"` // the figures of each
+	Repetitions []map[string]float64 `json:"repetitions"` // the figures of each; none of one that failed
 	Errors      int64                `json:"errors"`
 	FirstError  string               `json:"first_error,omitempty"`
 	Latency     *Histogram           `json:"-"` // of all repetitions
-
-	failed bool
 }
 
 // Stat is a figure over the repetitions.
@@ -84,37 +82,33 @@ func processorName() string {
 	return ""
 }
 
-// add takes a repetition's sample.
-func (r *Row) add(s Sample) {
-	r.Repetitions = append(r.Repetitions, s.Values())
-	r.Latency.Merge(s.Latency)
+// add takes a repetition's sample, or why it failed.
+func (r *Row) add(s Sample, failure error) {
 	r.Errors += s.Errors
 	if r.FirstError == "" && s.FirstError != nil {
 		r.FirstError = s.FirstError.Error()
 	}
+	if failure != nil {
+		r.Repetitions = append(r.Repetitions, map[string]float64{})
+		return
+	}
+	r.Repetitions = append(r.Repetitions, s.Values())
+	r.Latency.Merge(s.Latency)
 }
 
-// finish computes the statistics.
-func (r *Row) finish() {
+// finish computes the statistics, and reports whether there are any.
+func (r *Row) finish() bool {
+	values := map[string][]float64{}
+	for _, repetition := range r.Repetitions {
+		for name, v := range repetition {
+			values[name] = append(values[name], v)
+		}
+	}
 	r.Values = map[string]Stat{}
-	for _, repetition := range r.Repetitions {
-		for name := range repetition {
-			if _, done := r.Values[name]; !done {
-				r.Values[name] = statOf(r.figures(name))
-			}
-		}
+	for name, v := range values {
+		r.Values[name] = statOf(v)
 	}
-}
-
-// figures are a figure's values, of the repetitions that have it.
-func (r *Row) figures(name string) []float64 {
-	var values []float64
-	for _, repetition := range r.Repetitions {
-		if v, ok := repetition[name]; ok {
-			values = append(values, v)
-		}
-	}
-	return values
+	return len(values) > 0
 }
 
 // statOf wants at least one value. The median of an even number is the mean of

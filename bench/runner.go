@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -39,7 +40,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 }
 
 // measureInTurns measures each case once, then each for the second time, and so
-// on. A case that fails is left out from then on.
+// on. A repetition that fails is left out; so is a case of which all do.
 func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row {
 	rows := make([]*Row, len(cases))
 	for i, c := range cases {
@@ -47,28 +48,22 @@ func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row 
 	}
 	for repetition := range env.cfg.Repetitions {
 		for i, c := range cases {
-			if ctx.Err() != nil || rows[i].failed || c.Once && repetition > 0 {
+			if ctx.Err() != nil || c.Once && repetition > 0 {
 				continue
 			}
 			runtime.GC() // so that no case pays for the one before it
 			sample, err := c.Measure(ctx, env.cfg.Duration)
+			rows[i].add(sample, err)
+			text := summary(sample)
 			if err != nil {
-				rows[i].failed = true
-				env.note("left out: %s: %v", c.Key, err)
-				continue
+				env.note("left out: %s, repetition %d: %v", c.Key, repetition+1, err)
+				text = "failed"
 			}
-			rows[i].add(sample)
-			env.cfg.progress("%s %d/%d  %s: %s", time.Now().Format(time.TimeOnly), repetition+1, env.cfg.Repetitions, c.Key, summary(sample))
+			env.cfg.progress("%s  repetition %d/%d, case %d/%d  %s: %s", time.Now().Format(time.TimeOnly),
+				repetition+1, env.cfg.Repetitions, i+1, len(cases), c.Key, text)
 		}
 	}
-	var measured []*Row
-	for _, r := range rows {
-		if !r.failed && len(r.Repetitions) > 0 {
-			r.finish()
-			measured = append(measured, r)
-		}
-	}
-	return measured
+	return slices.DeleteFunc(rows, func(r *Row) bool { return !r.finish() })
 }
 
 // summary is a sample in a few words.
@@ -78,7 +73,7 @@ func summary(s Sample) string {
 		text = ""
 	}
 	for _, name := range sortedKeys(s.Extra) {
-		text += fmt.Sprintf(" %s %.4g", name, s.Extra[name])
+		text += fmt.Sprintf(" %s %s", name, number(s.Extra[name]))
 	}
 	if s.Errors > 0 {
 		text += fmt.Sprintf(" (%d errors, the first: %v)", s.Errors, s.FirstError)
@@ -97,4 +92,12 @@ func round(d time.Duration) time.Duration {
 		return d.Round(time.Microsecond)
 	}
 	return d.Round(100 * time.Nanosecond)
+}
+
+// number writes a figure with three digits or more.
+func number(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }

@@ -89,7 +89,7 @@ func (r *Row) besides() string {
 		if _, known := percentiles[name]; known || name == "per_second" || name == "max_us" {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s %.4g", name, r.Values[name].Median))
+		parts = append(parts, name+" "+number(r.Values[name].Median))
 	}
 	return strings.Join(parts, ", ")
 }

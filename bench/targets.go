@@ -1,9 +1,6 @@
 package bench
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Target is a figure that is wanted, and what came of it.
 type Target struct {
@@ -142,9 +139,15 @@ func judge(r *Report, cfg Config) []Target {
 
 func (r rule) judge(report *Report) Target {
 	t := Target{Name: r.name, Bound: r.bound, AtMost: r.atMost, Unit: r.unit}
-	values, missing := r.values(report)
-	if len(missing) > 0 {
-		t.LeftOut = "not measured: " + strings.Join(missing, "; ")
+	for _, f := range r.figures() {
+		if row := report.Row(f.key); row == nil || row.Values[f.name] == (Stat{}) {
+			t.LeftOut = "not measured: " + f.key.String()
+			return t
+		}
+	}
+	values := r.values(report)
+	if len(values) == 0 {
+		t.LeftOut = "no repetition has measured both"
 		return t
 	}
 	t.Value = statOf(values)
@@ -155,37 +158,35 @@ func (r rule) judge(report *Report) Target {
 	return t
 }
 
-// values are those of the repetitions: each ratio is of two figures that were
-// measured one shortly after the other.
-func (r rule) values(report *Report) (values []float64, missing []string) {
-	of, lacking := report.figuresOf(r.of)
-	missing = append(missing, lacking...)
-	to := []float64{}
-	if r.to != (figure{}) {
-		to, lacking = report.figuresOf(r.to)
-		missing = append(missing, lacking...)
+// figures are what the rule needs.
+func (r rule) figures() []figure {
+	if r.to == (figure{}) {
+		return []figure{r.of}
 	}
-	if len(missing) > 0 {
-		return nil, missing
-	}
-	for i, v := range of {
+	return []figure{r.of, r.to}
+}
+
+// values are those of the repetitions: each ratio is of two figures of the same
+// repetition, which were measured one shortly after the other.
+func (r rule) values(report *Report) (values []float64) {
+	of := report.Row(r.of.key)
+	for i, repetition := range of.Repetitions {
+		v, ok := repetition[r.of.name]
 		if r.scale != 0 {
 			v *= r.scale
 		}
-		if len(to) > 0 {
-			v /= to[min(i, len(to)-1)]
+		if r.to != (figure{}) {
+			to := report.Row(r.to.key)
+			divisor := 0.0
+			if i < len(to.Repetitions) {
+				divisor = to.Repetitions[i][r.to.name]
+			}
+			ok = ok && divisor > 0
+			v /= divisor
 		}
-		values = append(values, v)
+		if ok {
+			values = append(values, v)
+		}
 	}
-	return values, nil
-}
-
-func (r *Report) figuresOf(f figure) (values []float64, missing []string) {
-	if row := r.Row(f.key); row != nil {
-		values = row.figures(f.name)
-	}
-	if len(values) == 0 {
-		missing = []string{f.key.String()}
-	}
-	return values, missing
+	return values
 }

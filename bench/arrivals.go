@@ -18,13 +18,14 @@ const arrivalClients = 256
 func (w arrivals) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	return doorCases(ctx, env, both, func(f front, d Door) []Case {
 		key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: int(env.cfg.Rate)}
-		return []Case{{Key: key, Measure: withPools(d, 1, bigPool, arrivalClients, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
+		clients := env.cfg.clients(arrivalClients)
+		return []Case{{Key: key, Measure: withPools(d, 1, bigPool, clients, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 			take := func(ctx context.Context, client int) error { return takeAndGive(ctx, pools, client, 0) }
 			// Each client has asked once before, so that no arrival pays for a connection.
-			if err := forEach(arrivalClients, func(client int) error { return take(ctx, client) }); err != nil {
+			if err := forEach(clients, func(client int) error { return take(ctx, client) }); err != nil {
 				return Sample{}, err
 			}
-			return checked(openLoop(ctx, arrivalClients, arrivalTimes(env.cfg.Rate, d, 1), take))
+			return checked(openLoop(ctx, clients, arrivalTimes(env.cfg.Rate, d, 1), take))
 		})}}
 	})
 }

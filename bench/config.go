@@ -21,15 +21,16 @@ type Config struct {
 	Workloads, Doors, Syncs []string
 
 	// Duration is how long each repetition of a case is measured, 10 ms or more,
-	// after a warm-up of a fifth of that; 0 means 500 ms. Repetitions is how many
+	// after a warm-up of a fifth of that; 0 means 400 ms. Repetitions is how many
 	// there are, 1 … 100; 0 means 3.
 	Duration    time.Duration
 	Repetitions int
 
 	// Clients are the numbers of operations in flight of the workload pairs,
-	// each 1 … 4096; empty means 1, 8, 64 and 512. Scale is what the workload's
-	// other numbers (pools, waiters) are divided by, for a short look; 0 means 1.
-	// With another Scale than 1 no target is judged that depends on them.
+	// each 1 … 4096; empty means 1, 8, 64 and 512. Scale is what the other
+	// workloads' numbers (clients, pools, waiters, slots) are divided by, for a
+	// short look; 0 means 1. With another Scale than 1 no target is judged that
+	// depends on them.
 	Clients []int
 	Scale   int
 
@@ -55,7 +56,7 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultDuration    = 500 * time.Millisecond
+	DefaultDuration    = 400 * time.Millisecond
 	DefaultRepetitions = 3
 	DefaultRate        = 1000
 )
@@ -133,6 +134,9 @@ func (c Config) progress(format string, v ...any) {
 }
 
 func (c Config) measures(workload string) bool { return slices.Contains(c.Workloads, workload) }
+
+// clients is the number of a workload's clients divided by Scale, at least 8.
+func (c Config) clients(n int) int { return max(8, n/c.Scale) }
 
 // scaled are the numbers divided by Scale, at least 1, each once. They ascend.
 func (c Config) scaled(numbers []int) []int {

@@ -18,7 +18,7 @@ const (
 	expiryTTL   = time.Second
 
 	// expiryTime is how long it is measured at least: an expiry takes a second.
-	expiryTime = 3 * time.Second
+	expiryTime = 2 * time.Second
 )
 
 func (w expiry) Cases(ctx context.Context, env *Environment) ([]Case, error) {

@@ -19,6 +19,7 @@ func (manyPools) Name() string { return "many-pools" }
 var poolNumbers = []int{1, 1000, 100_000}
 
 func (w manyPools) Cases(ctx context.Context, env *Environment) (cases []Case, err error) {
+	clients := env.cfg.clients(sharedClients)
 	for _, n := range env.cfg.scaled(poolNumbers) {
 		f, err := w.front(ctx, env)
 		if err != nil {
@@ -28,8 +29,8 @@ func (w manyPools) Cases(ctx context.Context, env *Environment) (cases []Case, e
 			if d.Name() == doorV1 { // it has no pools, and closes names that nobody uses
 				continue
 			}
-			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: sharedClients, Size: n}
-			cases = append(cases, Case{Key: key, Measure: w.measure(f.rig, d, n)})
+			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: clients, Size: n}
+			cases = append(cases, Case{Key: key, Measure: w.measure(f.rig, d, n, clients)})
 			if f.rig != nil { // another door would double the pools of this gateway
 				break
 			}
@@ -52,17 +53,17 @@ func (manyPools) front(ctx context.Context, env *Environment) (front, error) {
 
 // measure registers the pools. At a gateway of ours they stay for all
 // repetitions, and go with it.
-func (manyPools) measure(r *rig, door Door, n int) func(ctx context.Context, d time.Duration) (Sample, error) {
+func (manyPools) measure(r *rig, door Door, n, clients int) func(ctx context.Context, d time.Duration) (Sample, error) {
 	pick := func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
-		return checked(closedLoop(ctx, sharedClients, d, timed(func(ctx context.Context, client int) error {
+		return checked(closedLoop(ctx, clients, d, timed(func(ctx context.Context, client int) error {
 			return takeAndGive(ctx, pools, client, rand.IntN(n))
 		})))
 	}
 	if r == nil {
-		return withPools(door, n, bigPool, sharedClients, pick)
+		return withPools(door, n, bigPool, clients, pick)
 	}
 	register := sync.OnceValues(func() (Pools, error) {
-		return door.Pools(context.Background(), n, bigPool, sharedClients)
+		return door.Pools(context.Background(), n, bigPool, clients)
 	})
 	return func(ctx context.Context, d time.Duration) (Sample, error) {
 		pools, err := register()

@@ -38,10 +38,11 @@ func namedCases(ctx context.Context, env *Environment, workload string, naming f
 		if d.Name() == doorHTTP { // /l has no names
 			return nil
 		}
-		key := Key{Workload: workload, Door: d.Name(), Sync: f.sync, Clients: namedClients}
-		return []Case{{Key: key, Measure: withNames(d, 1, namedClients, func(ctx context.Context, names Pools, d time.Duration) (Sample, error) {
+		clients := env.cfg.clients(namedClients)
+		key := Key{Workload: workload, Door: d.Name(), Sync: f.sync, Clients: clients}
+		return []Case{{Key: key, Measure: withNames(d, 1, clients, func(ctx context.Context, names Pools, d time.Duration) (Sample, error) {
 			next := naming()
-			return checked(closedLoop(ctx, namedClients, d, timed(func(ctx context.Context, client int) error {
+			return checked(closedLoop(ctx, clients, d, timed(func(ctx context.Context, client int) error {
 				return takeAndGive(ctx, names, client, next())
 			})))
 		})}}

@@ -21,9 +21,10 @@ const sharedClients = 64
 
 func (w sharedPool) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	return doorCases(ctx, env, both, func(f front, d Door) []Case {
-		key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: sharedClients, Size: bigPool}
-		return []Case{{Key: key, Measure: withPools(d, 1, bigPool, sharedClients, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
-			return checked(closedLoop(ctx, sharedClients, d, timed(func(ctx context.Context, client int) error {
+		clients := env.cfg.clients(sharedClients)
+		key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: clients, Size: bigPool}
+		return []Case{{Key: key, Measure: withPools(d, 1, bigPool, clients, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
+			return checked(closedLoop(ctx, clients, d, timed(func(ctx context.Context, client int) error {
 				return takeAndGive(ctx, pools, client, 0)
 			})))
 		})}}
@@ -38,7 +39,7 @@ func (lastSlot) Name() string { return "last-slot" }
 
 func (w lastSlot) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	return doorCases(ctx, env, interval, func(f front, d Door) (cases []Case) {
-		for _, size := range []int{1, bigPool} {
+		for _, size := range env.cfg.scaled([]int{1, bigPool}) {
 			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: 1, Size: size}
 			cases = append(cases, Case{Key: key, Measure: withPools(d, 1, size, 1, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 				for range size - 1 {

@@ -21,12 +21,13 @@ func TestClosedLoop(t *testing.T) {
 		name       string
 		clients    int
 		takes      time.Duration
-		operations int64 // that end from 0.2 s to 1.2 s
+		operations int64
 		elapsed    time.Duration
 	}{
-		{"one client", 1, 10 * time.Millisecond, 101, time.Second},
-		{"three clients", 3, 100 * time.Millisecond, 33, time.Second},
-		{"an operation that is longer than the measured time", 2, 5 * time.Second, 1, 4800 * time.Millisecond},
+		{"one client", 1, 10 * time.Millisecond, 100, time.Second},
+		{"three clients", 3, 100 * time.Millisecond, 30, time.Second},
+		{"a server that is slow", 4, 900 * time.Millisecond, 12, 2700 * time.Millisecond},
+		{"an operation that is longer than the warm-up", 2, 6 * time.Second, 4, 12 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -46,7 +47,7 @@ func TestClosedLoopCountsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("refused")
 		s := closedLoop(t.Context(), 1, time.Second, timed(func(context.Context, int) error { return failure }))
-		if s.Operations != 0 || s.Errors != 1200 || s.FirstError != failure { // one in a millisecond, the warm-up included
+		if s.Operations != 0 || s.Errors != 1001 || s.FirstError != failure { // one in a millisecond, for a second
 			t.Errorf("%d operations, %d errors, the first %v", s.Operations, s.Errors, s.FirstError)
 		}
 		if _, err := checked(s); !errors.Is(err, failure) {

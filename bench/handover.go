@@ -61,19 +61,20 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 		return Sample{}, err
 	}
 	defer claims.stop()
-	w := newWindow(d)
-	for ctx.Err() == nil && w.open(&t, time.Now()) {
+	w := newWindow(1, d)
+	for ctx.Err() == nil && w.open() {
 		if waiters == 1 { // the one that was granted it last must be back
 			if err := awaitLine(ctx, pools, 1); err != nil {
 				return Sample{}, err
 			}
 		}
 		took, err := passOn(ctx, pools, &held, turns)
-		if err != nil || w.counts(&t, time.Now()) {
-			t.add(ctx, 0, took, err)
-		}
 		if err != nil {
+			t.add(ctx, 0, took, err)
 			break
+		}
+		if w.succeeded(time.Now()) {
+			t.add(ctx, 0, took, nil)
 		}
 		claims.grants++
 	}

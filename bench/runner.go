@@ -34,8 +34,11 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 			return report, context.Cause(ctx)
 		}
 	}
-	report.Notes = env.notes
+	report.Notes = append(report.Notes, env.notes...)
 	report.Targets = judge(report, cfg)
+	if len(report.Rows) == 0 {
+		return report, errors.New("bench: nothing could be measured")
+	}
 	return report, nil
 }
 

@@ -154,5 +154,11 @@ func (n *clientNames) Queue(ctx context.Context, pool int) (leave func(), err er
 }
 
 func (n *clientNames) Close(ctx context.Context) error {
-	return forEach(len(n.sessions), func(i int) error { return n.api.EndSession(ctx, n.sessions[i]) })
+	return forEach(len(n.sessions), func(i int) error {
+		err := n.api.EndSession(ctx, n.sessions[i])
+		if errors.Is(err, kvslots.ErrSessionGone) { // it was ended before
+			return nil
+		}
+		return err
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -127,6 +128,9 @@ func (n *v1Names) Close(ctx context.Context) error {
 	n.close()
 	return n.inTurns(len(n.sessions), func(conn *httpConn, i int) error {
 		_, err := conn.do(ctx, n.to.request("DELETE", "/v1/sessions/"+n.sessions[i], "", nil))
+		if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusGone { // it was ended before
+			return nil
+		}
 		return err
 	})
 }

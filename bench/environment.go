@@ -16,6 +16,7 @@ type Environment struct {
 	cfg   Config
 	rigs  map[natsembed.Sync]*rig
 	stack closers
+	brief closers  // what lasts for one workload
 	notes []string // what was left out, and why
 }
 
@@ -23,7 +24,7 @@ func newEnvironment(cfg Config) *Environment {
 	return &Environment{cfg: cfg, rigs: map[natsembed.Sync]*rig{}}
 }
 
-func (e *Environment) close() error { return e.stack.close() }
+func (e *Environment) close() error { return errors.Join(e.brief.close(), e.stack.close()) }
 
 // note says once that something is left out.
 func (e *Environment) note(format string, v ...any) {
@@ -67,21 +68,27 @@ func (e *Environment) rig(ctx context.Context, sync natsembed.Sync) (*rig, error
 	if r := e.rigs[sync]; r != nil {
 		return r, nil
 	}
-	r, err := e.newRig(ctx, sync)
-	if err == nil {
-		e.rigs[sync] = r
-	}
-	return r, err
-}
-
-// newRig starts a gateway that nothing else uses.
-func (e *Environment) newRig(ctx context.Context, sync natsembed.Sync) (*rig, error) {
 	r, err := startRig(ctx, e.cfg.Dir, sync, e.holder())
 	if err != nil {
 		return nil, err
 	}
 	e.stack.add(r.close)
+	e.rigs[sync] = r
 	return r, nil
+}
+
+// freshFront is a gateway without pools, which ends with the workload, or the one
+// that the configuration names.
+func (e *Environment) freshFront(ctx context.Context) (front, error) {
+	if e.cfg.Server != "" {
+		return e.remoteFront(ctx)
+	}
+	r, err := startRig(ctx, e.cfg.Dir, natsembed.SyncInterval, e.holder())
+	if err != nil {
+		return front{}, err
+	}
+	e.brief.add(r.close)
+	return front{string(natsembed.SyncInterval), e.chosen(r.doors), r}, nil
 }
 
 func (e *Environment) holder() holder {

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,18 +116,19 @@ func standInLine(ctx context.Context, pools Pools, client int, turns chan<- turn
 	}
 }
 
-// awaitLine waits until so many stand in line.
+// awaitLine waits until so many stand in line, for a minute at most. A gateway
+// that does not say for the moment is asked again.
 func awaitLine(ctx context.Context, pools Pools, n int) error {
 	limit, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
 		waiting, err := pools.Waiting(limit, 0)
-		if err != nil || waiting >= n {
-			return err
+		if err == nil && waiting >= n {
+			return nil
 		}
 		pause(limit, 200*time.Microsecond)
 		if limit.Err() != nil {
-			return context.Cause(limit)
+			return fmt.Errorf("bench: %d stood in line instead of %d: %w", waiting, n, errors.Join(context.Cause(limit), err))
 		}
 	}
 }
@@ -165,10 +168,23 @@ func (c *claimCounter) stop() {
 	}
 }
 
+// awaitCounted waits until what has arrived is counted, but for a second at most.
+func (c *claimCounter) awaitCounted() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		if n, _, err := c.subscription.Pending(); err != nil || n == 0 {
+			return
+		}
+		pause(ctx, time.Millisecond)
+	}
+}
+
 // perGrant is of all grants since the counter was made.
 func (c *claimCounter) perGrant() map[string]float64 {
 	if c.subscription == nil || c.grants == 0 || c.conn.Flush() != nil {
 		return nil
 	}
+	c.awaitCounted()
 	return map[string]float64{"claims_per_grant": float64(c.claims.Load()) / float64(c.grants)}
 }

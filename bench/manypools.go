@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"github.com/kvslots/kvslots/natsembed"
 )
 
 // manyPools is 64 clients that borrow and return in pools picked at random out of
@@ -21,7 +19,7 @@ var poolNumbers = []int{1, 1000, 100_000}
 func (w manyPools) Cases(ctx context.Context, env *Environment) (cases []Case, err error) {
 	clients := env.cfg.clients(sharedClients)
 	for _, n := range env.cfg.scaled(poolNumbers) {
-		f, err := w.front(ctx, env)
+		f, err := env.freshFront(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -37,18 +35,6 @@ func (w manyPools) Cases(ctx context.Context, env *Environment) (cases []Case, e
 		}
 	}
 	return cases, nil
-}
-
-// front is a gateway without pools, or that of Config.Server.
-func (manyPools) front(ctx context.Context, env *Environment) (front, error) {
-	if env.cfg.Server != "" {
-		return env.remoteFront(ctx)
-	}
-	r, err := env.newRig(ctx, natsembed.SyncInterval)
-	if err != nil {
-		return front{}, err
-	}
-	return front{string(natsembed.SyncInterval), env.chosen(r.doors), r}, nil
 }
 
 // measure registers the pools. At a gateway of ours they stay for all

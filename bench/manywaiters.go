@@ -18,15 +18,20 @@ func (manyWaiters) Name() string { return "many-waiters" }
 var waiterNumbers = []int{100, 1000, 10_000}
 
 func (w manyWaiters) Cases(ctx context.Context, env *Environment) ([]Case, error) {
-	return doorCases(ctx, env, interval, func(f front, d Door) (cases []Case) {
+	f, err := env.freshFront(ctx) // its memory is measured
+	if err != nil {
+		return nil, err
+	}
+	var cases []Case
+	for _, d := range f.doors {
 		for _, n := range env.cfg.scaled(waiterNumbers) {
 			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: n}
 			cases = append(cases, Case{Key: key, Once: true, Measure: withPools(d, 1, 1, n, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 				return measureWaiters(ctx, pools, n, d)
 			})})
 		}
-		return cases
-	})
+	}
+	return cases, nil
 }
 
 func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration) (Sample, error) {

@@ -111,11 +111,22 @@ func measureAndClose(ctx context.Context, pools Pools, err error, d time.Duratio
 	if pools == nil {
 		return Sample{}, err
 	}
-	closing := sync.OnceValue(bounded(pools.Close))
+	closing := sync.OnceValue(func() error { return closeAgain(pools) })
 	defer func() { _ = closing() }()
 	if err != nil {
 		return Sample{}, err
 	}
 	s, err := do(ctx, pools, d)
 	return s, errors.Join(err, closing())
+}
+
+// closeAgain closes pools, and tries again if a server that had much to do has not
+// answered.
+func closeAgain(pools Pools) (err error) {
+	for range 3 {
+		if err = bounded(pools.Close)(); err == nil {
+			return nil
+		}
+	}
+	return err
 }

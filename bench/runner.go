@@ -30,6 +30,9 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 		}
 		rows := measureInTurns(ctx, env, cases)
 		report.Rows = append(report.Rows, rows...)
+		if err := env.brief.close(); err != nil {
+			return report, fmt.Errorf("%s: %w", w.Name(), err)
+		}
 		if ctx.Err() != nil {
 			return report, context.Cause(ctx)
 		}

@@ -10,7 +10,7 @@ import (
 // begun together come in waves at first. Measuring lasts for d, and until each
 // client has had the time for three: operations that end together, as those of a
 // group commit do, must not make much of a difference. Servers that are too slow
-// for that are measured after 5 d of warm-up, and for 10 d. Measuring begins and
+// for that are measured after 5 d of warm-up, and for 5 d. Measuring begins and
 // ends with the end of an operation, so the rate has no part of one.
 type window struct {
 	clients int
@@ -50,7 +50,7 @@ func (w *window) succeeded(now time.Time) bool {
 		return false
 	}
 	w.counted++
-	if passed := now.Sub(w.begins); passed >= w.d && w.counted >= 3*w.clients || passed >= 10*w.d {
+	if passed := now.Sub(w.begins); passed >= w.d && w.counted >= 3*w.clients || passed >= 5*w.d {
 		w.ends = now
 	}
 	return true
@@ -61,7 +61,7 @@ func (w *window) failed(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	passed := now.Sub(w.started)
-	if w.ends.IsZero() && (passed >= w.d && w.warm == 0 || passed >= 15*w.d) {
+	if w.ends.IsZero() && (passed >= w.d && w.warm == 0 || passed >= 10*w.d) {
 		w.ends = now
 	}
 }

@@ -121,5 +121,8 @@ func (e *Environment) remoteFront(ctx context.Context) (front, error) {
 	if json.Unmarshal(body, &ready) != nil {
 		return front{}, errors.New("bench: the server is no kvslots gateway")
 	}
+	if ready.Sync == string(natsembed.SyncGroup) { // how serve keeps the promise of always
+		ready.Sync = string(natsembed.SyncAlways)
+	}
 	return front{ready.Sync, e.chosen([]Door{httpDoor{to, e.holder()}, v1Door{to, e.holder()}}), nil}, nil
 }

@@ -195,9 +195,15 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 	case c.revision == 0 && b.claimed(s) && s.Revision > c.stood:
 		c.revision = s.Revision
 		b.landed()
-	case c.revision == 0 && s.Revision > c.stood, c.revision != 0 && (s == nil || s.Revision != c.revision):
-		b.dropClaim() // lost, purged or superseded: its caller was told nothing
+	case c.revision == 0 && s.Revision > c.stood:
+		b.dropClaim() // lost
+		b.requeue()
+	case c.revision != 0 && (s == nil || s.Revision != c.revision):
+		b.dropClaim() // purged by another peer, or superseded: its caller was told nothing
 		b.claim.revision = 0
+		if b.kind == forCall && b.ticket.stands() { // which that purge may have named, though the view has skipped it
+			b.dropTicket()
+		}
 		b.requeue()
 	}
 }

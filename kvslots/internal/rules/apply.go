@@ -20,8 +20,8 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	if after := p.Generation(); after != before {
 		if before != 0 {
 			was := past{before, e.Revision, e.Revision}
-			if after != 0 && e.Previous != held {
-				was.surely = e.Previous // what was skipped may have ended it, or not
+			if e.Previous != held && e.Config.Generation != before { // what was skipped may have ended it
+				was.surely = held + 1
 			}
 			p.past = append(p.past, was)
 			if len(p.past) > maxPast {

@@ -201,9 +201,6 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 	case c.revision != 0 && (s == nil || s.Revision != c.revision):
 		b.dropClaim() // purged by another peer, or superseded: its caller was told nothing
 		b.claim.revision = 0
-		if b.kind == forCall && b.ticket.stands() { // which that purge may have named, though the view has skipped it
-			b.dropTicket()
-		}
 		b.requeue()
 	}
 }
@@ -277,14 +274,30 @@ func (b *borrow) decide(s *rules.Slot) {
 
 // withdraw purges a claim that came to nothing; then the borrow goes on.
 func (b *borrow) withdraw() {
-	key, revision := rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision
+	p := b.p
+	m := p.purge(rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision)
+	m.Author = p.randomNumber()
+	p.writes.authored[m.Author] = 0
 	b.dropClaim()
 	b.to(withdrawing)
 	b.claim.revision = 0
-	b.p.release(key, revision, func(Ack) {
+	again := func() {
 		if b.phase == withdrawing {
 			b.requeue()
 		}
+	}
+	p.releaseAs(m, func(a Ack) {
+		if a.Outcome == Written {
+			again()
+		}
+		p.whenReached(a.Revision, func() {
+			t := p.world.Pool(b.pool.id).Ticket(b.ticket.place)
+			if t != nil && (a.Outcome == Written || p.writes.authored[m.Author] != 0) {
+				t.Unsure = false // this purge names no ticket
+			}
+			delete(p.writes.authored, m.Author)
+			again()
+		})
 	})
 }
 

@@ -51,6 +51,9 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	held := s.Value
 	if e.Previous > s.Revision {
 		p.doubtTickets(e.Previous, e.Revision, now)
+		if t := p.Ticket(held.Ticket); t != nil && s.Taken {
+			t.Unsure = true
+		}
 	}
 	if p.leases != nil && s.Taken && p.leases[held.Lease] == s {
 		delete(p.leases, held.Lease)

@@ -13,6 +13,7 @@ type Ticket struct {
 	Taken    bool   // the key has a value
 	Place    uint64 // the revision of its first write, by which the line is ordered
 	Value    entry.TicketValue
+	Unsure   bool // the view skipped what ended a claim that named it: to others it may be out of the line
 
 	author     *Session // whose end is the ticket's end
 	peer       *Session // of a client session's ticket: the peer that claims for it

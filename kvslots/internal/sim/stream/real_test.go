@@ -1,8 +1,8 @@
 package stream_test
 
 import (
-	"errors"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"

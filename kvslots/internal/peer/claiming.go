@@ -108,7 +108,10 @@ func (b *borrow) claimAnswered(w *write, a Ack) {
 	case a.Outcome == Conflict:
 		b.beaten(a.Revision)
 	case a.Outcome == Written:
-		b.claim.acked = a.Revision
+		if b.claim.acked = a.Revision; b.claim.revision == 0 && b.p.world.Revision > a.Revision { // the view has skipped it
+			b.pool.changed = append(b.pool.changed, b.claim.position)
+			b.pool.mark()
+		}
 	}
 }
 
@@ -195,7 +198,12 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 	case c.revision == 0 && b.claimed(s) && s.Revision > c.stood:
 		c.revision = s.Revision
 		b.landed()
+	case c.revision == 0 && s.Revision > c.stood && s.Replaced != c.stood && !c.write.over:
+		// It may have been written, and ended, which the view has skipped: the answer tells.
 	case c.revision == 0 && s.Revision > c.stood:
+		if t := s.Pool.Ticket(b.ticket.place); t != nil && s.Replaced != c.stood {
+			t.Unsure = t.Unsure || c.acked != 0 || len(c.write.ids) > 1
+		}
 		b.dropClaim() // lost
 		b.requeue()
 	case c.revision != 0 && (s == nil || s.Revision != c.revision):

@@ -3,6 +3,7 @@ package entry
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestParseMarker(t *testing.T) {
 				Key: ParseKey(slot), Revision: 20, Time: time.Unix(5, 0), Marker: true,
 				Previous: c.previous, Ticket: c.ticket,
 			}
-			if e != want {
+			if !reflect.DeepEqual(e, want) {
 				t.Errorf("got %+v, want %+v", e, want)
 			}
 		})
@@ -49,7 +50,7 @@ func TestParseMarker(t *testing.T) {
 func TestParseValueWithMarkOfAPurge(t *testing.T) {
 	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderExpected, "1"), []byte(`{"count":2,"gen":9}`))
 	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Generation: 9}}
-	if e != want {
+	if !reflect.DeepEqual(e, want) {
 		t.Errorf("got %+v, want %+v", e, want)
 	}
 }
@@ -121,7 +122,7 @@ func TestMessageHeaders(t *testing.T) {
 	m.Headers(func(name, value string) { h[name] = value })
 	e := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return h[name] }, nil)
 	want := Entry{Key: m.Key, Revision: 9, Previous: 5, Marker: true, TTL: 2 * time.Second, Outlives: 8, Ticket: 6, Author: 7, Owner: "x"}
-	if e != want {
+	if !reflect.DeepEqual(e, want) {
 		t.Errorf("got %+v, want %+v", e, want)
 	}
 }
@@ -200,7 +201,7 @@ func wantOnlyItsOwnValue(t *testing.T, e Entry) {
 
 func wantInLimits(t *testing.T, e Entry) {
 	t.Helper()
-	if c := e.Config; c.Count < 0 || c.Count > MaxCount && !c.Named() || (c != (ConfigValue{}) && c.Generation == 0) {
+	if c := e.Config; c.Count < 0 || c.Count > MaxCount && !c.Named() || (!reflect.DeepEqual(c, ConfigValue{}) && c.Generation == 0) {
 		t.Fatalf("config: %+v", c)
 	}
 	if s := e.Slot; len(s.Label) > MaxLabel || s.TTL < 0 || s.TTL > Span(MaxSpan) || (s != (SlotValue{}) && (s.Lease.IsZero() || s.TTL == 0)) {

@@ -22,6 +22,15 @@ type ConfigValue struct {
 	Generation uint64 `json:"gen"`               // random; of one registration
 	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted; the entry keeps earlier ones from coming back
 	Terms
+
+	// Before are the last generations before this one, for peers that skip entries.
+	Before []Ended `json:"before,omitempty"`
+}
+
+// Ended is a generation of a pool that was.
+type Ended struct {
+	Generation uint64 `json:"gen"`
+	Until      uint64 `json:"until,omitempty"` // the revision that ended it; 0: that of the entry itself
 }
 
 // Terms are what a named pool was opened with: the zero Terms for another.

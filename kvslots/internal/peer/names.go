@@ -45,6 +45,7 @@ type configWrite struct{ generation uint64 }
 func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 	key := entry.Key{Kind: entry.Config, Pool: ps.id}
 	revision, _ := ps.p.world.Stands(key)
+	value.Before = ps.p.world.Pool(ps.id).Before(value.Generation)
 	m := entry.NewMessage(key, value, revision, 0)
 	if purge {
 		// The configuration has no TTL to outlive. If it comes back, the name is not used.

@@ -88,6 +88,7 @@ func (r Register) inspectAs(c *call) {
 func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
 	key := configKey(id)
 	expected, _ := c.p.world.Stands(key)
+	value.Before = c.p.world.Pool(id).Before(value.Generation)
 	m := entry.NewMessage(key, value, expected, ttl)
 	m.Author = c.p.randomNumber()
 	c.p.writes.authored[m.Author] = 0

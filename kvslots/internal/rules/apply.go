@@ -12,22 +12,17 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p.ConfigRevision, p.configSet, p.configAt = e.Revision, !e.Marker, now
 	p.config = e.Config // zero for a marker and for a corrupt value
 	p.life.extend(e, now, age)
-	if e.Marker {
-		w.marks.set(p.markDue(), p.life.present.Add(expiryLate))
-	} else {
+	switch {
+	case !e.Marker:
+		p.past = pastOf(e)
 		w.marks.drop(&p.mark)
+	case before != 0 && e.Previous == held:
+		p.past = append(p.past, entry.Ended{Generation: before, Until: e.Revision})
+		fallthrough
+	default:
+		w.marks.set(p.markDue(), p.life.present.Add(expiryLate))
 	}
 	if after := p.Generation(); after != before {
-		if before != 0 {
-			was := past{before, e.Revision, e.Revision}
-			if e.Previous != held && e.Config.Generation != before { // what was skipped may have ended it
-				was.surely = held + 1
-			}
-			p.past = append(p.past, was)
-			if len(p.past) > maxPast {
-				p.past = p.past[1:]
-			}
-		}
 		for _, s := range p.slots {
 			if s != nil {
 				p.reindex(s)

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"crypto/subtle"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -36,7 +38,7 @@ type configuration struct {
 	configAt       Instant           // when that entry was seen
 	life           life              // of the key
 	mark           due               // until its marker has gone
-	past           []past            // the last generations before
+	past           []entry.Ended     // the last generations before
 }
 
 // usage is whether a named pool is in use.
@@ -46,16 +48,35 @@ type usage struct {
 	idleSince Instant // since when it has not been used
 }
 
-// past is a generation that was.
-type past struct {
-	generation uint64
-	surely     uint64 // it was in force below this revision
-	until      uint64 // and not from this one on
-}
-
 // maxPast bounds the generations that are remembered: long enough for a caller
 // that still waits to hear about one.
 const maxPast = 8
+
+// pastOf are the generations before, as a configuration tells them.
+func pastOf(e *entry.Entry) []entry.Ended {
+	list := slices.Clone(e.Config.Before[max(0, len(e.Config.Before)-maxPast):])
+	for i := range list {
+		if list[i].Until == 0 {
+			list[i].Until = e.Revision
+		}
+	}
+	if e.Config.Deleted {
+		list = append(list, entry.Ended{Generation: e.Config.Generation, Until: e.Revision})
+	}
+	return list
+}
+
+// Before is what the next configuration has to tell, if it is of that generation.
+func (p *Pool) Before(generation uint64) []entry.Ended {
+	if p == nil {
+		return nil
+	}
+	list := slices.Clone(p.past)
+	if p.Generation() != 0 && p.Generation() != generation {
+		list = append(list, entry.Ended{Generation: p.Generation()})
+	}
+	return list[max(0, len(list)-maxPast):]
+}
 
 // Registered reports whether the pool exists.
 func (p *Pool) Registered() bool { return p != nil && p.config.Generation != 0 && !p.config.Deleted }
@@ -91,16 +112,16 @@ func (p *Pool) Config() entry.ConfigValue { return p.config }
 func (p *Pool) ConfigSeen() Instant { return p.configAt }
 
 // Had reports whether the pool was registered under that generation when the
-// stream stood at the given revision, which the view has reached. It is not known
-// where the view has skipped what may have ended the generation.
+// stream stood at the given revision, which the view has reached. That is not known
+// of a generation that is long past.
 func (p *Pool) Had(generation, revision uint64) (had, known bool) {
 	for _, past := range p.past {
-		if past.generation == generation {
-			had = revision < past.surely
-			return had, had || revision >= past.until
+		if past.Generation == generation {
+			return revision < past.Until, true
 		}
 	}
-	return generation != 0 && generation == p.Generation(), true
+	had = generation != 0 && generation == p.Generation()
+	return had, had
 }
 
 // InUse is the number of live slots. It may exceed Count.

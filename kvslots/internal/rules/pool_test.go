@@ -8,37 +8,46 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Had is asked about what was so when a lease was given back. What was skipped may have
-// ended the generation, or only changed the count: from there on it is not known. (A
-// return that was written between a closing that was skipped and the opening under other
-// terms was answered "not returned".)
+// Had is asked about what was so when a lease was given back. A view that has skipped
+// what ended a generation learns it from the next configuration. (A return that was
+// written between a closing that was skipped and the opening under other terms was
+// answered "not returned"; and one after a deletion that was skipped, "returned".)
 func TestHad(t *testing.T) {
 	for name, seen := range map[string]bool{"deletion seen": true, "deletion skipped": false} {
 		t.Run(name, func(t *testing.T) {
-			s, w := newStream(), rules.New()
-			feed(s, w, config(poolID(1), 1, 1))
-			feed(s, w, alive(sessionID(1)))
-			feed(s, w, alive(sessionID(1)))
-			e := config(poolID(1), 0, 1)
-			e.Config.Deleted = true
-			if deleted := s.write(e); seen {
-				w.Apply(deleted, 0, s.instant())
-			}
-			feed(s, w, alive(sessionID(1)))
-			feed(s, w, config(poolID(1), 1, 2))
-			p := w.Pool(poolID(1))
-			type answer struct{ had, known bool }
-			for revision, want := range map[uint64]answer{1: {true, true}, 2: {seen, seen}, 3: {seen, seen}, 4: {false, seen}, 5: {false, seen}, 6: {false, true}} {
-				had, known := p.Had(1, revision)
-				if got := (answer{had, known}); got != want {
-					t.Errorf("at %d: %v, not %v", revision, got, want)
+			s, peer, w := newStream(), rules.New(), rules.New()
+			feed := func(e entry.Entry, seen bool) {
+				written := s.write(e)
+				if peer.Apply(written, 0, s.instant()); seen {
+					w.Apply(written, 0, s.instant())
 				}
 			}
-			if had, known := p.Had(2, 6); !had || !known {
-				t.Error("it does not have its generation")
+			next := func(count int, generation uint64) entry.Entry {
+				e := config(poolID(1), count, generation)
+				e.Config.Before = peer.Pool(poolID(1)).Before(generation)
+				return e
 			}
-			for _, never := range []uint64{0, 3} {
-				if had, known := p.Had(never, 1); had || !known {
+			feed(next(1, 1), true)
+			feed(alive(sessionID(1)), true)
+			feed(next(2, 1), seen)
+			deletion := next(0, 1)
+			deletion.Config.Deleted = true
+			feed(deletion, seen)
+			feed(alive(sessionID(1)), true)
+			feed(next(1, 2), seen)
+			feed(next(2, 3), seen)
+			feed(next(3, 3), true)
+			p := w.Pool(poolID(1))
+			for _, c := range []struct {
+				generation, revision uint64
+				had                  bool
+			}{{1, 1, true}, {1, 3, true}, {1, 4, false}, {1, 7, false}, {2, 6, true}, {2, 7, false}, {3, 8, true}} {
+				if had, known := p.Had(c.generation, c.revision); had != c.had || !known {
+					t.Errorf("generation %d at %d: %v, known %v", c.generation, c.revision, had, known)
+				}
+			}
+			for _, never := range []uint64{0, 4} {
+				if had, known := p.Had(never, 1); had || known {
 					t.Errorf("it had generation %d, which never was", never)
 				}
 			}

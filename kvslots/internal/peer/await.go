@@ -222,10 +222,9 @@ func (a *await) see(e enqueued) {
 	a.busy, a.seeing = true, value.Ticket != 0
 	a.p.send(a.p.value(key, value, s.Revision, ttl), func(k Ack) {
 		switch k.Outcome {
-		case Written:
-			a.p.whenReached(k.Revision, func() { a.known(key, value, sent) })
-		case Conflict:
-			a.p.whenReached(k.Revision, func() { a.known(key, value, sent) })
+		case Written, Conflict:
+			// Only an exact view is sure to show what was written, or what came after it.
+			a.p.askFrom(a.call, k.Revision, func() { a.known(key, value, sent) })
 		default:
 			a.busy = false
 			a.end(Answer{Err: ErrUnavailable})

@@ -90,9 +90,11 @@ func (ps *poolState) advance() {
 	ps.noteClaims(pool)
 	if ps.mayChoose() {
 		ps.serveLine(pool)
+	}
+	ps.reviewRefusals() // they came before those in the queue
+	if ps.mayChoose() {
 		ps.serveQueue(pool)
 	}
-	ps.reviewRefusals()
 	ps.tidy()
 }
 

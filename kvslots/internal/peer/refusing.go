@@ -45,6 +45,7 @@ func (ps *poolState) reviewRefusals() {
 	for _, b := range list {
 		switch {
 		case b.phase != refusing:
+		case b.takeAfterAll():
 		case !b.current:
 			stay = append(stay, b)
 		case !ps.p.world.Exact():
@@ -77,13 +78,8 @@ func (b *borrow) review() {
 	}
 	b.confirmed = true
 	if b.pool.mayChoose() && b.p.self.revision != 0 {
-		var t *rules.Ticket
-		if b.ticket.stands() {
-			t = pool.Ticket(b.ticket.place)
-		}
-		if position, ok := pool.Choose(t, &b.pool.flight); ok {
-			b.take(pool, position)
-			return
+		if _, ok := b.choose(pool); ok {
+			return // it waits for what is to be purged there
 		}
 	}
 	switch {
@@ -94,6 +90,25 @@ func (b *borrow) review() {
 	default:
 		b.pool.markLater()
 	}
+}
+
+// takeAfterAll claims a slot that has become free. It returns false if there is none.
+func (b *borrow) takeAfterAll() bool {
+	pool := b.p.world.Pool(b.pool.id)
+	if !b.pool.mayChoose() || b.p.self.revision == 0 || b.obstacle(pool) != nil || pool.Count() == 0 {
+		return false
+	}
+	position, ok := b.choose(pool)
+	return ok && b.take(pool, position)
+}
+
+// choose is the position that the borrow may claim.
+func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
+	var t *rules.Ticket
+	if b.ticket.stands() {
+		t = pool.Ticket(b.ticket.place)
+	}
+	return pool.Choose(t, &b.pool.flight)
 }
 
 // returnToQueue sends a borrow that is not to be refused after all to the end of

@@ -315,7 +315,7 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	b.dropClaim()
 	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
 	b.call.undo = func() { b.p.release(key, revision, nil) }
-	b.finish(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce}})
+	b.finish(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce, Queued: b.queued}})
 	return true
 }
 

@@ -35,8 +35,9 @@ type Client struct{ nc *nats.Conn }
 
 // Dial makes a Client on a connection, which stays the caller's. It must be in
 // the account where the gateways answer, and its inbox prefix one to which they
-// do: _INBOX, _INBOX_<anything>, or what their flag --nats-reply-prefixes names.
-// Nothing is sent.
+// do: _INBOX, _INBOX_<anything>, or what their flag --nats-reply-prefixes names. It
+// must be allowed to publish to kvslots.> (at least to the subjects of the gateways,
+// and below kvslots.confirm). Nothing is sent.
 func Dial(nc *nats.Conn) *Client { return &Client{nc} }
 
 // clientRequest is the body of any request: the pool's id, and
@@ -106,6 +107,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	}
 	name := uuid.NewString()
 	message.Header.Set(requestHeader, name)
+	c.offerConfirm(message)
 	sent := time.Now()
 	answer, err := c.send(ctx, message, wait)
 	var lease *Lease
@@ -115,7 +117,15 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	if answer == nil || errors.Is(err, errNotUnderstood) {
 		c.cancel(name) // a lease may be given to us yet, or have been
 	}
-	return lease, err
+	if err != nil {
+		return nil, err
+	}
+	if err := c.confirm(ctx, answer); err != nil {
+		c.cancel(name)
+		c.giveUp("return", clientRequest{ID: pool, Lease: &lease.id})
+		return nil, err
+	}
+	return lease, nil
 }
 
 // Renew does what Store.Renew does.
@@ -180,7 +190,7 @@ func (c *Client) ask(ctx context.Context, operation string, request clientReques
 	return nil
 }
 
-func newRequest(operation string, request clientRequest) (*nats.Msg, error) {
+func newRequest(operation string, request any) (*nats.Msg, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -239,6 +249,15 @@ func (c *Client) cancel(name string) {
 	m := nats.NewMsg("kvslots.cancel")
 	m.Header.Set(requestHeader, name)
 	_ = c.nc.PublishMsg(m) // a closed connection cannot tell; the reply finds nobody, then
+}
+
+// giveUp returns what was granted and not confirmed, without waiting for an answer.
+// The gateway that granted it does so itself, unless it has just ended; then another
+// one gets this.
+func (c *Client) giveUp(operation string, request any) {
+	if m, err := newRequest(operation, request); err == nil {
+		_ = c.nc.PublishMsg(m) // if it is lost, the lease ends by its ttl
+	}
 }
 
 // inSeconds rounds up.

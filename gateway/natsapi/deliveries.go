@@ -20,6 +20,11 @@ const deliveryTimeout = 5 * time.Second
 // overloaded.
 const deathNotice = 3 * time.Millisecond
 
+// quickGrant is how long a request that did not stand in line may have waited for
+// something else, such as another request of its session, before it is treated like
+// one that did.
+const quickGrant = 10 * time.Millisecond
+
 // outcome is what became of an answer.
 type outcome int
 
@@ -92,13 +97,19 @@ func (d *deliveries) send(answer *nats.Msg) outcome {
 	defer timer.Stop()
 	select {
 	case m := <-told:
-		if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		if isNoResponders(m) {
 			return unheard
 		}
 		return heard
 	case <-timer.C:
 		return unknown
 	}
+}
+
+// isNoResponders reports whether this is the server's word that nothing is subscribed
+// to where a message was sent.
+func isNoResponders(m *nats.Msg) bool {
+	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
 
 // settle lets the server find out who is dead. A waiter may have died at any

@@ -13,6 +13,9 @@
 // was there to hear it; if not, the lease goes back at once. That works within
 // one account only: a reply that passes a service import never reports that
 // nobody listens. So the connection has to be in the account of those who ask.
+// A requester that confirms what it was granted after a wait is not subject to
+// that, and gets its grant without the pause in which the server notices sockets
+// that were closed.
 package natsapi
 
 import (
@@ -43,6 +46,13 @@ const (
 	// semaphore, so that kvslots.cancel can end it: 1 to 64 characters that
 	// nobody else can guess, used once.
 	RequestHeader = "Kvslots-Request"
+
+	// ConfirmHeader on a borrow, or on what may be granted a lock or a
+	// semaphore, has the value 1: the requester will confirm. On an answer it
+	// says that this one has to be confirmed, and within how many milliseconds:
+	// by an empty request to the answer's reply subject. The grant is held when
+	// that request has been answered without an error.
+	ConfirmHeader = "Kvslots-Confirm"
 
 	// WaitedHeader stands on the answer to a borrow and a renewal: the
 	// milliseconds from the request's arrival to the instant that the
@@ -136,15 +146,16 @@ type Service struct {
 	calls   Calls         // nil without functions
 	log     zerolog.Logger
 
-	replies    replies
-	identity   micro.ServiceIdentity
-	started    time.Time
-	listed     []endpoint // all, in the order of INFO and STATS
-	deliveries *deliveries
-	requests   *requests
-	counters   counters
-	borrows    chan struct{} // one for each that is open
-	others     chan struct{}
+	replies       replies
+	identity      micro.ServiceIdentity
+	started       time.Time
+	listed        []endpoint // all, in the order of INFO and STATS
+	deliveries    *deliveries
+	confirmations *confirmations
+	requests      *requests
+	counters      counters
+	borrows       chan struct{} // one for each that is open
+	others        chan struct{}
 
 	mu     sync.Mutex // over subs and closed, and over tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
@@ -194,6 +205,9 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 
 func (s *Service) start() (err error) {
 	if s.deliveries, err = newDeliveries(s.nc); err != nil {
+		return err
+	}
+	if s.confirmations, err = newConfirmations(s.nc, s.deliveries, &s.replies); err != nil {
 		return err
 	}
 	if err := s.subscribeEndpoints(); err != nil {
@@ -250,6 +264,9 @@ func (s *Service) drain() (err error) {
 func (s *Service) stop() {
 	s.cancel()
 	_ = s.drain()
+	if s.confirmations != nil {
+		s.confirmations.close()
+	}
 	if s.deliveries != nil {
 		s.deliveries.close()
 	}

@@ -22,6 +22,8 @@ type request struct {
 	header   nats.Header
 	arrived  time.Time
 	promised string // what WaitedHeader is to say, if anything
+	confirms bool   // the requester will confirm a grant
+	queued   bool   // the grant was stood in line for
 	count    *counter
 	statusOf wire.Lookup // the table of errors
 	isCall   bool        // its errors are those of Calls
@@ -44,6 +46,16 @@ func (r *request) name() (string, error) {
 		return "", &kvslots.RangeError{Field: RequestHeader, Range: "1 to " + strconv.Itoa(maxName) + " characters"}
 	}
 	return strings.Clone(names[0]), nil // not a part of all the headers
+}
+
+// readConfirms notes whether the requester will confirm.
+func (r *request) readConfirms() error {
+	values := r.header.Values(ConfirmHeader)
+	r.confirms = len(values) == 1 && values[0] == "1"
+	if len(values) > 0 && !r.confirms {
+		return &kvslots.RangeError{Field: ConfirmHeader, Range: "1"}
+	}
+	return nil
 }
 
 // waited is what WaitedHeader says of a lease: rounded down, so that whoever

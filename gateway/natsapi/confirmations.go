@@ -74,7 +74,7 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 // takes up to confirmTimeout; a requester that is gone is noticed in milliseconds.
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	told := make(chan outcome, 1)
-	grant.Reply = c.prefix + randomWord()
+	grant.Reply = randomBelow(c.prefix)
 	grant.Header.Set(ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
 	c.mu.Lock()
 	c.open[grant.Reply] = told

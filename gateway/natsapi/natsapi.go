@@ -135,6 +135,9 @@ const (
 
 	// startTimeout bounds the round trip at the start.
 	startTimeout = 10 * time.Second
+
+	// drainTimeout bounds the one at the end.
+	drainTimeout = time.Second
 )
 
 // Service answers requests until Close.
@@ -256,6 +259,9 @@ func (s *Service) drain() (err error) {
 		if e := sub.Drain(); e != nil && !errors.Is(e, nats.ErrConnectionClosed) {
 			err = errors.Join(err, e)
 		}
+	}
+	if len(subs) > 0 && s.nc.IsConnected() {
+		_ = s.nc.FlushTimeout(drainTimeout) // the server knows, too
 	}
 	return err
 }

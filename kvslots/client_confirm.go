@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 )
 
@@ -20,14 +21,18 @@ const (
 	confirmTimeout = 5 * time.Second
 )
 
-// offerConfirm says in a request that its grant will be confirmed, so that the
-// gateway hands the slot over without waiting to see whether this client has died.
-// Until the confirmation is answered, the client has to stay subscribed to its inbox;
-// a connection with nats.UseOldRequestStyle does not.
-func (c *Client) offerConfirm(request *nats.Msg) {
+// nameGrant gives a request the name by which it can be cancelled, and says in it that
+// its grant will be confirmed, so that the gateway hands the slot over without waiting
+// to see whether this client has died. Until the confirmation is answered, the client
+// has to stay subscribed to its inbox; a connection with nats.UseOldRequestStyle does
+// not.
+func (c *Client) nameGrant(request *nats.Msg) (name string) {
+	name = uuid.NewString()
+	request.Header = nats.Header{requestHeader: {name}}
 	if !c.nc.Opts.UseOldRequestStyle {
 		request.Header.Set(confirmHeader, "1")
 	}
+	return name
 }
 
 // confirm confirms a grant, if the gateway asks for it. Only after it has returned nil

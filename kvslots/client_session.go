@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 )
@@ -153,13 +152,12 @@ func (c *Client) lend(ctx context.Context, operation string, r Resource, request
 		Token  string `json:"token"`
 		TTL    int64  `json:"lease_ttl_s"`
 	}
-	m, err := newRequest(subjectOf(r, operation), request)
+	body, err := json.Marshal(request)
 	if err != nil {
 		return Grant{}, err
 	}
-	name := uuid.NewString()
-	m.Header.Set(requestHeader, name)
-	c.offerConfirm(m)
+	m := newRequest(subjectOf(r, operation), body)
+	name := c.nameGrant(m)
 	got, err := c.sessionAnswer(ctx, m, name, wait, &answer)
 	if err != nil {
 		return Grant{}, err
@@ -179,7 +177,8 @@ func (c *Client) lend(ctx context.Context, operation string, r Resource, request
 	}
 	if err := c.confirm(ctx, got); err != nil {
 		c.cancel(name)
-		c.giveUp(subjectOf(r, "release"), sessionRequest{Session: request.Session, Key: r.Key, Token: answer.Token})
+		body, _ := json.Marshal(sessionRequest{Session: request.Session, Key: r.Key, Token: answer.Token}) // as above
+		c.giveUp(subjectOf(r, "release"), body)
 		return Grant{}, err
 	}
 	return Grant{Token: answer.Token, Fence: fence, TTL: time.Duration(answer.TTL) * time.Second}, nil
@@ -187,11 +186,11 @@ func (c *Client) lend(ctx context.Context, operation string, r Resource, request
 
 // session sends a request about a session and reads its answer.
 func (c *Client) session(ctx context.Context, operation string, request sessionRequest, answer any) error {
-	m, err := newRequest(operation, request)
+	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	_, err = c.sessionAnswer(ctx, m, "", 0, answer)
+	_, err = c.sessionAnswer(ctx, newRequest(operation, body), "", 0, answer)
 	return err
 }
 

@@ -75,7 +75,7 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	told := make(chan outcome, 1)
 	grant.Reply = randomBelow(c.prefix)
-	grant.Header.Set(ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
+	setHeader(grant, ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
 	c.mu.Lock()
 	c.open[grant.Reply] = told
 	c.mu.Unlock()

@@ -81,7 +81,7 @@ func (s *Service) hand(r *request, name string, lease granted, terms any, promis
 		return
 	}
 	if promised != "" {
-		message.Header.Set(WaitedHeader, promised)
+		setHeader(message, WaitedHeader, promised)
 	}
 	switch s.deliver(r, message) {
 	case heard:

@@ -60,7 +60,8 @@ const (
 	WaitedHeader = "Kvslots-Waited"
 )
 
-// Pools is what the dialect does with pools; *kvslots.Store does it.
+// Pools is what the dialect does with pools; *kvslots.Store does it. Return ends
+// within a bounded time, whatever its context.
 type Pools interface {
 	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)

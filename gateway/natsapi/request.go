@@ -71,9 +71,15 @@ func (r *request) success(answer any) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := nats.NewMsg(r.reply)
-	m.Data = body
-	return m, nil
+	return &nats.Msg{Subject: r.reply, Data: body}, nil
+}
+
+// setHeader makes the headers with the first of them; most answers have none.
+func setHeader(m *nats.Msg, name, value string) {
+	if m.Header == nil {
+		m.Header = nats.Header{}
+	}
+	m.Header.Set(name, value)
 }
 
 // failure is the message with an error: the same body as over HTTP, and its
@@ -83,10 +89,10 @@ func (r *request) failure(status wire.Status) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Header.Set(micro.ErrorHeader, status.Text)
-	m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status.Code))
+	setHeader(m, micro.ErrorHeader, status.Text)
+	setHeader(m, micro.ErrorCodeHeader, strconv.Itoa(status.Code))
 	if status.Retry {
-		m.Header.Set("Retry-After", "1")
+		setHeader(m, "Retry-After", "1")
 	}
 	return m, nil
 }

@@ -35,18 +35,41 @@ type Client struct{ nc *nats.Conn }
 
 // Dial makes a Client on a connection, which stays the caller's. It must be in
 // the account where the gateways answer, and its inbox prefix one to which they
-// do: _INBOX, _INBOX_<anything>, or what their flag --nats-reply-prefixes names.
-// Nothing is sent.
+// do: _INBOX, _INBOX_<anything>, or what their flag --nats-reply-prefixes names. It
+// must be allowed to publish to kvslots.> (at least to the subjects of the gateways,
+// and below kvslots.confirm). Nothing is sent.
 func Dial(nc *nats.Conn) *Client { return &Client{nc} }
 
 // clientRequest is the body of any request: the pool's id, and
 // what else the operation takes.
 type clientRequest struct {
-	ID    uuid.UUID  `json:"id"`
-	Count *int       `json:"count,omitempty"`
-	Lease *uuid.UUID `json:"lease,omitempty"`
-	TTL   int64      `json:"ttl,omitempty"`  // seconds
-	Wait  int64      `json:"wait,omitempty"` // seconds
+	ID    uuid.UUID
+	Count *int
+	Lease *uuid.UUID
+	TTL   int64 // seconds; 0 leaves it out
+	Wait  int64 // seconds; 0 leaves it out
+}
+
+// encode writes the body in the one way, and without reflection.
+func (r clientRequest) encode() []byte {
+	body := append(make([]byte, 0, 128), `{"id":"`...)
+	body = append(body, r.ID.String()...)
+	body = append(body, '"')
+	if r.Count != nil {
+		body = strconv.AppendInt(append(body, `,"count":`...), int64(*r.Count), 10)
+	}
+	if r.Lease != nil {
+		body = append(body, `,"lease":"`...)
+		body = append(body, r.Lease.String()...)
+		body = append(body, '"')
+	}
+	if r.TTL != 0 {
+		body = strconv.AppendInt(append(body, `,"ttl":`...), r.TTL, 10)
+	}
+	if r.Wait != 0 {
+		body = strconv.AppendInt(append(body, `,"wait":`...), r.Wait, 10)
+	}
+	return append(body, '}')
 }
 
 // Register does what Store.Register does.
@@ -100,12 +123,8 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 			return nil, err
 		}
 	}
-	message, err := newRequest("borrow", clientRequest{ID: pool, TTL: inSeconds(ttl), Wait: inSeconds(wait)})
-	if err != nil {
-		return nil, err
-	}
-	name := uuid.NewString()
-	message.Header.Set(requestHeader, name)
+	message := newRequest("borrow", clientRequest{ID: pool, TTL: inSeconds(ttl), Wait: inSeconds(wait)}.encode())
+	name := c.nameGrant(message)
 	sent := time.Now()
 	answer, err := c.send(ctx, message, wait)
 	var lease *Lease
@@ -115,7 +134,15 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	if answer == nil || errors.Is(err, errNotUnderstood) {
 		c.cancel(name) // a lease may be given to us yet, or have been
 	}
-	return lease, err
+	if err != nil {
+		return nil, err
+	}
+	if err := c.confirm(ctx, answer); err != nil {
+		c.cancel(name)
+		c.giveUp("return", clientRequest{ID: pool, Lease: &lease.id}.encode())
+		return nil, err
+	}
+	return lease, nil
 }
 
 // Renew does what Store.Renew does.
@@ -123,10 +150,7 @@ func (c *Client) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Dura
 	if ttl < time.Second {
 		return nil, &RangeError{"ttl", "at least 1 second"}
 	}
-	message, err := newRequest("renew", clientRequest{ID: pool, Lease: &lease, TTL: inSeconds(ttl)})
-	if err != nil {
-		return nil, err
-	}
+	message := newRequest("renew", clientRequest{ID: pool, Lease: &lease, TTL: inSeconds(ttl)}.encode())
 	sent := time.Now()
 	answer, err := c.send(ctx, message, 0)
 	if err != nil {
@@ -166,11 +190,7 @@ var errNotUnderstood = fmt.Errorf("%w: the answer was not understood", ErrUnavai
 
 // ask sends a request and reads its answer.
 func (c *Client) ask(ctx context.Context, operation string, request clientRequest, answer any) error {
-	message, err := newRequest(operation, request)
-	if err != nil {
-		return err
-	}
-	m, err := c.send(ctx, message, 0)
+	m, err := c.send(ctx, newRequest(operation, request.encode()), 0)
 	if err != nil {
 		return err
 	}
@@ -180,14 +200,8 @@ func (c *Client) ask(ctx context.Context, operation string, request clientReques
 	return nil
 }
 
-func newRequest(operation string, request clientRequest) (*nats.Msg, error) {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return nil, err
-	}
-	m := nats.NewMsg("kvslots." + operation)
-	m.Data = body
-	return m, nil
+func newRequest(operation string, body []byte) *nats.Msg {
+	return &nats.Msg{Subject: "kvslots." + operation, Data: body}
 }
 
 // send gives the answer, with the error that it stands for; no answer when
@@ -196,8 +210,12 @@ func (c *Client) send(ctx context.Context, m *nats.Msg, wait time.Duration) (*na
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, wait+answerTimeout)
-	defer cancel()
+	bounded := ctx
+	if ends, ok := ctx.Deadline(); !ok || time.Until(ends) > wait+answerTimeout {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, wait+answerTimeout)
+		defer cancel()
+	}
 	answer, err := c.nc.RequestMsgWithContext(bounded, m)
 	switch {
 	case err == nil:
@@ -239,6 +257,13 @@ func (c *Client) cancel(name string) {
 	m := nats.NewMsg("kvslots.cancel")
 	m.Header.Set(requestHeader, name)
 	_ = c.nc.PublishMsg(m) // a closed connection cannot tell; the reply finds nobody, then
+}
+
+// giveUp returns what was granted and not confirmed, without waiting for an answer.
+// The gateway that granted it does so itself, unless it has just ended; then another
+// one gets this.
+func (c *Client) giveUp(operation string, body []byte) {
+	_ = c.nc.PublishMsg(newRequest(operation, body)) // if it is lost, the lease ends by its ttl
 }
 
 // inSeconds rounds up.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 )
@@ -45,20 +44,20 @@ func (c *Client) CreateSession(ctx context.Context) (id string, idle time.Durati
 		ID   string `json:"session_id"`
 		Idle int64  `json:"idle_timeout_s"`
 	}
-	err = c.session(ctx, "session.create", sessionRequest{}, 0, &answer)
+	err = c.session(ctx, "session.create", sessionRequest{}, &answer)
 	return answer.ID, time.Duration(answer.Idle) * time.Second, err
 }
 
 // Ping does what Store.Ping does.
 func (c *Client) Ping(ctx context.Context, session string) error {
-	return c.session(ctx, "session.ping", sessionRequest{Session: session}, 0, nil)
+	return c.session(ctx, "session.ping", sessionRequest{Session: session}, nil)
 }
 
 // EndSession does what Store.EndSession does.
 func (c *Client) EndSession(ctx context.Context, session string) error {
 	ctx, cancel := returning(ctx)
 	defer cancel()
-	return c.session(ctx, "session.delete", sessionRequest{Session: session}, 0, nil)
+	return c.session(ctx, "session.delete", sessionRequest{Session: session}, nil)
 }
 
 // Acquire does what Store.Acquire does. If ctx ends first, the gateway is told.
@@ -105,7 +104,7 @@ func (c *Client) Release(ctx context.Context, session string, r Resource, token 
 	if err := r.check(false); err != nil {
 		return err
 	}
-	return c.session(ctx, subjectOf(r, "release"), sessionRequest{Session: session, Key: r.Key, Token: token}, 0, nil)
+	return c.session(ctx, subjectOf(r, "release"), sessionRequest{Session: session, Key: r.Key, Token: token}, nil)
 }
 
 // Extend does what Store.Extend does.
@@ -120,7 +119,7 @@ func (c *Client) Extend(ctx context.Context, session string, r Resource, token s
 		Remaining int64 `json:"remaining_s"`
 	}
 	request := sessionRequest{Session: session, Key: r.Key, Token: token, TTL: inSeconds(ttl)}
-	err = c.session(ctx, subjectOf(r, "renew"), request, 0, &answer)
+	err = c.session(ctx, subjectOf(r, "renew"), request, &answer)
 	return time.Duration(answer.Remaining) * time.Second, err
 }
 
@@ -153,7 +152,14 @@ func (c *Client) lend(ctx context.Context, operation string, r Resource, request
 		Token  string `json:"token"`
 		TTL    int64  `json:"lease_ttl_s"`
 	}
-	if err := c.session(ctx, subjectOf(r, operation), request, wait, &answer); err != nil {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return Grant{}, err
+	}
+	m := newRequest(subjectOf(r, operation), body)
+	name := c.nameGrant(m)
+	got, err := c.sessionAnswer(ctx, m, name, wait, &answer)
+	if err != nil {
 		return Grant{}, err
 	}
 	switch answer.Status {
@@ -169,31 +175,42 @@ func (c *Client) lend(ctx context.Context, operation string, r Resource, request
 	if err != nil {
 		return Grant{}, errNotUnderstood
 	}
+	if err := c.confirm(ctx, got); err != nil {
+		c.cancel(name)
+		body, _ := json.Marshal(sessionRequest{Session: request.Session, Key: r.Key, Token: answer.Token}) // as above
+		c.giveUp(subjectOf(r, "release"), body)
+		return Grant{}, err
+	}
 	return Grant{Token: answer.Token, Fence: fence, TTL: time.Duration(answer.TTL) * time.Second}, nil
 }
 
 // session sends a request about a session and reads its answer.
-func (c *Client) session(ctx context.Context, operation string, request sessionRequest, wait time.Duration, answer any) error {
+func (c *Client) session(ctx context.Context, operation string, request sessionRequest, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	m := nats.NewMsg("kvslots." + operation)
-	m.Data = body
-	name := uuid.NewString()
-	m.Header.Set(requestHeader, name)
+	_, err = c.sessionAnswer(ctx, newRequest(operation, body), "", 0, answer)
+	return err
+}
+
+// sessionAnswer sends a request about a session and reads its answer. A request that
+// has a name is cancelled unless the answer was understood.
+func (c *Client) sessionAnswer(ctx context.Context, m *nats.Msg, name string, wait time.Duration, answer any) (*nats.Msg, error) {
 	got, err := c.send(ctx, m, wait)
 	switch {
-	case got == nil:
-		c.cancel(name) // a grant may be given to us yet
-		return err
+	case got == nil: // a grant may be given to us yet
 	case got.Header.Get(micro.ErrorCodeHeader) != "":
-		return sessionError(got)
+		return got, sessionError(got)
 	case answer != nil && json.Unmarshal(got.Data, answer) != nil:
-		c.cancel(name)
-		return errNotUnderstood
+		err = errNotUnderstood
+	default:
+		return got, nil
 	}
-	return nil
+	if name != "" {
+		c.cancel(name)
+	}
+	return got, err
 }
 
 // sessionError is the error that an answer stands for.

@@ -29,6 +29,7 @@ type Lease struct {
 	id       uuid.UUID
 	position int
 	fence    uint64
+	queued   bool
 
 	mu       sync.Mutex
 	ttl      time.Duration
@@ -55,6 +56,10 @@ func (l *Lease) Position() int { return l.position }
 // remembers the highest fence it has seen, and refuses lower ones, is safe from
 // a holder that does not know yet that its lease has ended.
 func (l *Lease) Fence() uint64 { return l.fence }
+
+// Queued reports whether a Store's Borrow stood in line before it was granted. It is
+// false for a Client's lease and for the result of a renewal.
+func (l *Lease) Queued() bool { return l.queued }
 
 // TTL is how long the lease was promised to last from the moment the call that
 // granted or last renewed it returned. It may be less than was asked for: see

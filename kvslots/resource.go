@@ -44,6 +44,9 @@ type Grant struct {
 	Token string        // 32 hexadecimal digits, a secret; the first 16 are the fence
 	Fence uint64        // the fencing token: see Lease.Fence
 	TTL   time.Duration // how long it was promised to last
+
+	// Queued reports that a Store's Acquire stood in line before it was granted.
+	Queued bool
 }
 
 // check finds what is wrong with the resource. The limit is looked at only where

@@ -96,7 +96,9 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wa
 	if err != nil {
 		return Grant{}, err
 	}
-	return newGrant(a.Grant, half), nil
+	g := newGrant(a.Grant, half)
+	g.Queued = a.Grant.Queued
+	return g, nil
 }
 
 // Enqueue takes it at once if it can be had; acquired is true then. If not, the

@@ -117,7 +117,9 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	if err != nil {
 		return nil, err
 	}
-	return s.lease(pool, lease, a.Grant), nil
+	l := s.lease(pool, lease, a.Grant)
+	l.queued = a.Grant.Queued
+	return l, nil
 }
 
 func (s *Store) lease(pool, lease uuid.UUID, g peer.Grant) *Lease {

@@ -115,12 +115,15 @@ func permissions(inboxes ...string) *server.Permissions {
 }
 
 // requests are the subjects of the service, one by one: a pattern would let
-// its own wildcard through as a literal.
+// its own wildcard through as a literal. Confirmations have a pattern, since each
+// grant has a subject of its own that only its requester knows; what is published to
+// the pattern itself reaches no gateway, whose subscriptions begin with their names.
 func requests() []string {
 	allowed := []string{
 		"kvslots.register", "kvslots.inspect", "kvslots.delete",
 		"kvslots.borrow", "kvslots.return", "kvslots.renew", "kvslots.cancel",
 		"kvslots.session.create", "kvslots.session.ping", "kvslots.session.delete", "kvslots.rpc",
+		"kvslots.confirm.*.*",
 	}
 	for _, kind := range []string{"lock", "semaphore"} {
 		for _, verb := range []string{"acquire", "release", "renew", "enqueue", "wait"} {

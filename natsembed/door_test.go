@@ -42,6 +42,7 @@ func TestClientsAreDenied(t *testing.T) {
 	}
 	for _, subject := range []string{
 		">", "*", "*.>", "*.*", "*.borrow", "kvslots.>", "kvslots.*", "kvslots.borrow", "kvslots",
+		"kvslots.confirm.>", "kvslots.confirm.*.*", "kvslots.confirm.gateway.*", "kvslots.confirm.gateway.grant",
 		"$KV.>", "$KV.kvslots.>", "$KV.kvslots.p.x.cfg", "$*.>",
 		"$JS.API.>", "$JS.>", "$JS.API.STREAM.MSG.GET.KV_kvslots", "$JS.EVENT.>",
 		"$SYS.>", "$SRV.>", "$SRV.PING", "$SRV.PING.kvslots", "_INBOX", "*.*.*",
@@ -62,7 +63,7 @@ func TestClientsAreDenied(t *testing.T) {
 	for _, subject := range []string{
 		"$KV.kvslots.p.x.cfg", "$KV.x", "$JS.API.STREAM.DELETE.KV_kvslots", "$JS.API.INFO", "$JS.ACK.x",
 		"$SYS.REQ.SERVER.PING", "_INBOX.another.client", "kvslots", "other",
-		"kvslots.>", "kvslots.*", "kvslots.other", "kvslots.lock", "kvslots.lock.*", "kvslots.session.end", "$SRV.>", ">", "*",
+		"kvslots.>", "kvslots.*", "kvslots.other", "kvslots.confirm", "kvslots.confirm.>", "kvslots.confirm.a", "kvslots.confirm.a.b.c", "kvslots.lock", "kvslots.lock.*", "kvslots.session.end", "$SRV.>", ">", "*",
 	} {
 		t.Run("publish "+subject, func(t *testing.T) {
 			denied(t, func(nc *nats.Conn) error { return nc.Publish(subject, nil) })
@@ -77,7 +78,7 @@ func TestClientsAskServices(t *testing.T) {
 	nc, complaints := client(t, srv)
 	for _, subject := range []string{
 		"kvslots.borrow", "kvslots.session.create", "kvslots.lock.wait", "kvslots.semaphore.enqueue",
-		"$SRV.PING", "$SRV.INFO.kvslots",
+		"kvslots.confirm.gateway.grant", "$SRV.PING", "$SRV.INFO.kvslots",
 	} {
 		if _, err := nc.Request(subject, nil, 10*time.Second); err != nil {
 			t.Errorf("%s: %v", subject, err)

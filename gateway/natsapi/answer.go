@@ -29,7 +29,7 @@ func (s *Service) answer(r *request, answer any, err error) {
 		}
 		message, err = r.failure(status)
 	} else if r.promised != "" {
-		message.Header.Set(WaitedHeader, r.promised)
+		setHeader(message, WaitedHeader, r.promised)
 	}
 	s.publish(r, message, err)
 }

@@ -1,11 +1,12 @@
 package natsapi
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 )
 
@@ -20,6 +21,11 @@ const deliveryTimeout = 5 * time.Second
 // overloaded.
 const deathNotice = 3 * time.Millisecond
 
+// quickGrant is how long a request that did not stand in line may have waited for
+// something else, such as another request of its session, before it is treated like
+// one that did. It is beyond what a busy machine takes.
+const quickGrant = time.Second
+
 // outcome is what became of an answer.
 type outcome int
 
@@ -33,20 +39,31 @@ const (
 //
 // A message with a reply subject of ours, to a subject that nobody listens to,
 // makes the server send us a status 503 there. That is all it ever says, so a
-// message of our own follows to the same subject: the server handles both in
-// order, and if ours comes back first there was no 503.
+// message of our own, a marker, follows: the server handles both in order, and if
+// the marker comes back first there was no 503. Answers that are sent while a
+// marker is under way share the next one.
 type deliveries struct {
 	nc    *nats.Conn
-	inbox string
+	inbox string // ends in a dot
 	sub   *nats.Subscription
 
-	mu   sync.Mutex
-	open map[string]chan *nats.Msg // by subject
+	mu     sync.Mutex
+	open   map[string]chan outcome   // answers, by the reply subject that they name
+	probes map[string]chan *nats.Msg // by subject
+	sent   []string                  // the open answers that no marker follows yet
+	marker *marker                   // the one that is under way, if any
+}
+
+// marker is a message that comes back to us behind the answers that it follows.
+type marker struct {
+	subject string
+	follows []string // answers, by subject
+	timeout *time.Timer
 }
 
 func newDeliveries(nc *nats.Conn) (d *deliveries, err error) {
-	d = &deliveries{nc: nc, inbox: newInbox(nc), open: map[string]chan *nats.Msg{}}
-	d.sub, err = nc.Subscribe(d.inbox+".*", d.hear)
+	d = &deliveries{nc: nc, inbox: newInbox(nc) + ".", open: map[string]chan outcome{}, probes: map[string]chan *nats.Msg{}}
+	d.sub, err = nc.Subscribe(d.inbox+"*", d.hear)
 	return d, err
 }
 
@@ -56,49 +73,84 @@ func newDeliveries(nc *nats.Conn) (d *deliveries, err error) {
 // acknowledgements, and name them as its reply subject.
 func newInbox(nc *nats.Conn) string {
 	whole := nc.NewInbox()
-	return whole[:strings.LastIndexByte(whole, '.')+1] + randomWord()
+	return randomBelow(whole[:strings.LastIndexByte(whole, '.')+1])
 }
 
 // randomWord is a word of a subject that cannot be guessed.
-func randomWord() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }
+func randomWord() string { return randomBelow("") }
 
-// expect makes a subject of ours, and the channel to which the first message there
-// goes. done forgets it.
-func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func()) {
-	subject, told = d.inbox+"."+randomWord(), make(chan *nats.Msg, 1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.open[subject] = told
-	return subject, told, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.open, subject)
-	}
+// randomBelow puts such a word behind a prefix.
+func randomBelow(prefix string) string {
+	var word [16]byte
+	_, _ = rand.Read(word[:]) // it never fails
+	return string(hex.AppendEncode(append(make([]byte, 0, len(prefix)+2*len(word)), prefix...), word[:]))
 }
 
 // send publishes an answer and returns when it is known what became of it.
 func (d *deliveries) send(answer *nats.Msg) outcome {
 	// The requester sees this subject; it must not lead to others' answers.
-	subject, told, done := d.expect()
-	defer done()
-	answer.Reply = subject
+	answer.Reply = randomBelow(d.inbox)
+	told := make(chan outcome, 1)
+	d.mu.Lock()
+	d.open[answer.Reply] = told
 	if d.nc.PublishMsg(answer) != nil {
-		return unheard
+		d.tell(answer.Reply, unheard)
+	} else {
+		d.sent = append(d.sent, answer.Reply)
+		d.mark()
 	}
-	if d.nc.Publish(answer.Reply, nil) != nil {
-		return unknown
+	d.mu.Unlock()
+	return <-told
+}
+
+// mark sends a marker behind what has been sent, unless one is under way. The caller
+// holds the lock, as the one who publishes an answer does: otherwise a marker could
+// overtake an answer that it is to follow.
+func (d *deliveries) mark() {
+	if d.marker != nil || len(d.sent) == 0 {
+		return
 	}
-	timer := time.NewTimer(deliveryTimeout)
-	defer timer.Stop()
-	select {
-	case m := <-told:
-		if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-			return unheard
-		}
-		return heard
-	case <-timer.C:
-		return unknown
+	m := &marker{subject: randomBelow(d.inbox), follows: d.sent}
+	d.sent, d.marker = nil, m
+	if d.nc.Publish(m.subject, nil) != nil {
+		d.passed(m, unknown)
+		return
 	}
+	m.timeout = time.AfterFunc(deliveryTimeout, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.passed(m, unknown)
+	})
+}
+
+// passed ends the marker that is under way: what it follows and has not been told
+// otherwise has that outcome. The caller holds the lock.
+func (d *deliveries) passed(m *marker, what outcome) {
+	if d.marker != m {
+		return
+	}
+	if m.timeout != nil {
+		m.timeout.Stop()
+	}
+	for _, answer := range m.follows {
+		d.tell(answer, what)
+	}
+	d.marker = nil
+	d.mark()
+}
+
+// tell ends the wait for an answer's outcome. The caller holds the lock.
+func (d *deliveries) tell(answer string, what outcome) {
+	if told := d.open[answer]; told != nil {
+		delete(d.open, answer)
+		told <- what
+	}
+}
+
+// isNoResponders reports whether this is the server's word that nothing is subscribed
+// to where a message was sent.
+func isNoResponders(m *nats.Msg) bool {
+	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
 
 // settle lets the server find out who is dead. A waiter may have died at any
@@ -114,13 +166,19 @@ func (d *deliveries) settle() {
 	}
 }
 
-// hear takes the first message for each subject; the others are about answers
-// whose fate is known.
+// hear takes markers, what the server says of answers, and of probes.
 func (d *deliveries) hear(m *nats.Msg) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if told := d.open[m.Subject]; told != nil {
-		delete(d.open, m.Subject)
+	if d.marker != nil && d.marker.subject == m.Subject {
+		d.passed(d.marker, heard)
+		return
+	}
+	if isNoResponders(m) {
+		d.tell(m.Subject, unheard)
+	}
+	if told := d.probes[m.Subject]; told != nil {
+		delete(d.probes, m.Subject)
 		told <- m
 	}
 }

@@ -49,12 +49,12 @@ func (s *Service) endpoints() []endpoint {
 	all := []endpoint{
 		{"borrow", s.borrows, wire.StatusOf, s.borrow},
 		{name: cancelEndpoint}, // served by cancelBorrow
+		{"return", s.others, wire.StatusOf, s.carryOutBounded(s.giveBack)},
 	}
 	for name, op := range map[string]operation{
 		"register": s.register,
 		"inspect":  s.inspect,
 		"delete":   s.remove,
-		"return":   s.giveBack,
 		"renew":    s.renew,
 	} {
 		all = append(all, endpoint{name, s.others, wire.StatusOf, s.carryOut(op)})
@@ -101,6 +101,14 @@ func (s *Service) carryOut(op operation) func(r *request) {
 		ctx, cancel := context.WithTimeout(s.ctx, carryOutTimeout)
 		defer cancel()
 		answer, err := op(ctx, r)
+		s.answer(r, answer, err)
+	}
+}
+
+// carryOutBounded is for what Pools bounds itself, and saves it a timer.
+func (s *Service) carryOutBounded(op operation) func(r *request) {
+	return func(r *request) {
+		answer, err := op(s.ctx, r)
 		s.answer(r, answer, err)
 	}
 }

@@ -2,9 +2,11 @@ package natsapi
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/wire"
 	"github.com/kvslots/kvslots/kvslots"
@@ -46,6 +48,9 @@ func (s *Service) wait(r *request) (pool uuid.UUID, name string, lease *kvslots.
 	if name, err = r.name(); err != nil {
 		return pool, "", nil, err
 	}
+	if err = r.readConfirms(); err != nil {
+		return pool, "", nil, err
+	}
 	r.drop()
 	ctx, end := s.lending.Begin(s.ctx)
 	defer end()
@@ -54,7 +59,9 @@ func (s *Service) wait(r *request) (pool uuid.UUID, name string, lease *kvslots.
 	if ctx.Err() != nil {
 		return pool, name, nil, context.Cause(ctx)
 	}
-	lease, err = s.pools.Borrow(ctx, pool, request.TTL, request.Wait)
+	if lease, err = s.pools.Borrow(ctx, pool, request.TTL, request.Wait); err == nil {
+		r.queued = lease.Queued()
+	}
 	return pool, name, lease, err
 }
 
@@ -74,27 +81,45 @@ func (s *Service) hand(r *request, name string, lease granted, terms any, promis
 		return
 	}
 	if promised != "" {
-		message.Header.Set(WaitedHeader, promised)
+		setHeader(message, WaitedHeader, promised)
 	}
-	if time.Since(r.arrived) > deathNotice/3 { // it stood in line, presumably
-		s.deliveries.settle()
-	}
-	switch s.deliveries.send(message) {
+	switch s.deliver(r, message) {
 	case heard:
 		r.count.done(r.arrived)
 	case unheard:
-		s.log.Debug().Msg("a borrower was gone when its turn came")
+		s.log.Debug().Msg("a borrower was gone when its turn came, or did not confirm")
 		s.takeBack(lease)
 	case unknown: // whoever heard it holds it, so it must not be lent again
 		s.log.Warn().Msg("whether a borrower heard its answer is not known; an unheard lease ends by its ttl")
 	}
 }
 
-// takeBack returns a lease that nobody knows of.
+// deliver sends a grant. The requester of one that was waited for may have died
+// meanwhile, without the server having noticed. Sending first and asking the server
+// afterwards is no way out for those that do not confirm: when their reply subject
+// has no subscription any more, they may have got the grant and have ended the
+// subscription for that, and would lose what they hold.
+//
+// A requester that dies while it is granted a free slot is not told from one that
+// dies as soon as it holds it, so that is not waited for, however busy the machine.
+func (s *Service) deliver(r *request, grant *nats.Msg) outcome {
+	switch {
+	case !r.queued && time.Since(r.arrived) <= quickGrant:
+		return s.deliveries.send(grant)
+	case r.confirms:
+		return s.confirmations.send(s.ctx, grant)
+	}
+	s.deliveries.settle()
+	return s.deliveries.send(grant)
+}
+
+// takeBack returns a lease that nobody knows of. It may be over already, when its
+// requester has cancelled it, or the session has ended.
 func (s *Service) takeBack(lease granted) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), carryOutTimeout)
 	defer cancel()
-	if err := lease.takeBack(ctx); err != nil {
+	err := lease.takeBack(ctx)
+	if err != nil && !errors.Is(err, kvslots.ErrNotHeld) && !errors.Is(err, kvslots.ErrSessionGone) {
 		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")
 	}
 }

@@ -13,6 +13,9 @@
 // was there to hear it; if not, the lease goes back at once. That works within
 // one account only: a reply that passes a service import never reports that
 // nobody listens. So the connection has to be in the account of those who ask.
+// A requester that confirms what it was granted after a wait is not subject to
+// that, and gets its grant without the pause in which the server notices sockets
+// that were closed.
 package natsapi
 
 import (
@@ -44,13 +47,21 @@ const (
 	// nobody else can guess, used once.
 	RequestHeader = "Kvslots-Request"
 
+	// ConfirmHeader on a borrow, or on what may be granted a lock or a
+	// semaphore, has the value 1: the requester will confirm. On an answer it
+	// says that this one has to be confirmed, and within how many milliseconds:
+	// by an empty request to the answer's reply subject. The grant is held when
+	// that request has been answered without an error.
+	ConfirmHeader = "Kvslots-Confirm"
+
 	// WaitedHeader stands on the answer to a borrow and a renewal: the
 	// milliseconds from the request's arrival to the instant that the
 	// lease's time is counted from.
 	WaitedHeader = "Kvslots-Waited"
 )
 
-// Pools is what the dialect does with pools; *kvslots.Store does it.
+// Pools is what the dialect does with pools; *kvslots.Store does it. Return ends
+// within a bounded time, whatever its context.
 type Pools interface {
 	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
@@ -125,6 +136,9 @@ const (
 
 	// startTimeout bounds the round trip at the start.
 	startTimeout = 10 * time.Second
+
+	// drainTimeout bounds the one at the end.
+	drainTimeout = time.Second
 )
 
 // Service answers requests until Close.
@@ -136,15 +150,16 @@ type Service struct {
 	calls   Calls         // nil without functions
 	log     zerolog.Logger
 
-	replies    replies
-	identity   micro.ServiceIdentity
-	started    time.Time
-	listed     []endpoint // all, in the order of INFO and STATS
-	deliveries *deliveries
-	requests   *requests
-	counters   counters
-	borrows    chan struct{} // one for each that is open
-	others     chan struct{}
+	replies       replies
+	identity      micro.ServiceIdentity
+	started       time.Time
+	listed        []endpoint // all, in the order of INFO and STATS
+	deliveries    *deliveries
+	confirmations *confirmations
+	requests      *requests
+	counters      counters
+	borrows       chan struct{} // one for each that is open
+	others        chan struct{}
 
 	mu     sync.Mutex // over subs and closed, and over tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
@@ -196,6 +211,9 @@ func (s *Service) start() (err error) {
 	if s.deliveries, err = newDeliveries(s.nc); err != nil {
 		return err
 	}
+	if s.confirmations, err = newConfirmations(s.nc, s.deliveries, &s.replies); err != nil {
+		return err
+	}
 	if err := s.subscribeEndpoints(); err != nil {
 		return err
 	}
@@ -243,6 +261,9 @@ func (s *Service) drain() (err error) {
 			err = errors.Join(err, e)
 		}
 	}
+	if len(subs) > 0 && s.nc.IsConnected() {
+		_ = s.nc.FlushTimeout(drainTimeout) // the server knows, too
+	}
 	return err
 }
 
@@ -250,6 +271,9 @@ func (s *Service) drain() (err error) {
 func (s *Service) stop() {
 	s.cancel()
 	_ = s.drain()
+	if s.confirmations != nil {
+		s.confirmations.close()
+	}
 	if s.deliveries != nil {
 		s.deliveries.close()
 	}

@@ -45,6 +45,20 @@ func (d *deliveries) listens(reply string) outcome {
 	}
 }
 
+// expect makes a subject of ours, and the channel to which the first message there
+// goes. done forgets it.
+func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func()) {
+	subject, told = randomBelow(d.inbox), make(chan *nats.Msg, 1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.probes[subject] = told
+	return subject, told, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.probes, subject)
+	}
+}
+
 // traced reads a server's trace. Anything but the message's arrival is a way that
 // it would have gone on.
 func traced(data []byte) outcome {

@@ -22,6 +22,8 @@ type request struct {
 	header   nats.Header
 	arrived  time.Time
 	promised string // what WaitedHeader is to say, if anything
+	confirms bool   // the requester will confirm a grant
+	queued   bool   // the grant was stood in line for
 	count    *counter
 	statusOf wire.Lookup // the table of errors
 	isCall   bool        // its errors are those of Calls
@@ -46,6 +48,16 @@ func (r *request) name() (string, error) {
 	return strings.Clone(names[0]), nil // not a part of all the headers
 }
 
+// readConfirms notes whether the requester will confirm.
+func (r *request) readConfirms() error {
+	values := r.header.Values(ConfirmHeader)
+	r.confirms = len(values) == 1 && values[0] == "1"
+	if len(values) > 0 && !r.confirms {
+		return &kvslots.RangeError{Field: ConfirmHeader, Range: "1"}
+	}
+	return nil
+}
+
 // waited is what WaitedHeader says of a lease: rounded down, so that whoever
 // adds it to the time of sending never hopes for too much.
 func (r *request) waited(lease *kvslots.Lease) string {
@@ -59,9 +71,15 @@ func (r *request) success(answer any) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := nats.NewMsg(r.reply)
-	m.Data = body
-	return m, nil
+	return &nats.Msg{Subject: r.reply, Data: body}, nil
+}
+
+// setHeader makes the headers with the first of them; most answers have none.
+func setHeader(m *nats.Msg, name, value string) {
+	if m.Header == nil {
+		m.Header = nats.Header{}
+	}
+	m.Header.Set(name, value)
 }
 
 // failure is the message with an error: the same body as over HTTP, and its
@@ -71,10 +89,10 @@ func (r *request) failure(status wire.Status) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Header.Set(micro.ErrorHeader, status.Text)
-	m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status.Code))
+	setHeader(m, micro.ErrorHeader, status.Text)
+	setHeader(m, micro.ErrorCodeHeader, strconv.Itoa(status.Code))
 	if status.Retry {
-		m.Header.Set("Retry-After", "1")
+		setHeader(m, "Retry-After", "1")
 	}
 	return m, nil
 }

@@ -110,6 +110,9 @@ func (s *Service) readCall(r *request, kind kvslots.Kind, op locking.Operation) 
 	if call, err = s.desk.NewCall(op, kind, session, key, body); err != nil || !op.Lends {
 		return call, "", err
 	}
+	if err := r.readConfirms(); err != nil {
+		return call, "", err
+	}
 	name, err = r.name()
 	return call, name, err
 }
@@ -126,6 +129,7 @@ func (h held) takeBack(ctx context.Context) error { return h.desk.TakeBack(ctx, 
 func (s *Service) handOutcome(r *request, name string, call locking.Call, outcome locking.Outcome) {
 	switch {
 	case outcome.Grant != nil:
+		r.queued = outcome.Queued
 		s.hand(r, name, held{s.desk, call, outcome.Grant}, outcome.Answer, "")
 	case outcome.Answer == nil:
 		s.answer(r, wire.Nothing{}, nil)

@@ -63,10 +63,11 @@ func (d *Desk) NewCall(op Operation, kind kvslots.Kind, session, key string, bod
 type Outcome struct {
 	Answer any            // nil when there is nothing to say
 	Grant  *kvslots.Grant // what goes back when nobody hears the answer; nil for nothing
+	Queued bool           // the grant was stood in line for
 }
 
 func granted(status string, grant kvslots.Grant) Outcome {
-	return Outcome{Answer: wire.NewGrant(status, grant), Grant: &grant}
+	return Outcome{Answer: wire.NewGrant(status, grant), Grant: &grant, Queued: grant.Queued}
 }
 
 func readAcquire(call *Call, body *wire.Fields) error {
@@ -115,6 +116,7 @@ func readWait(call *Call, body *wire.Fields) (err error) {
 
 func wait(ctx context.Context, d *Desk, call Call) (Outcome, error) {
 	grant, err := d.Sessions.Wait(ctx, call.Session, call.Resource, call.wait)
+	grant.Queued = true // by enqueue, if not by this call
 	return waited(grant, err)
 }
 

@@ -1,16 +1,12 @@
 package wire
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
-
-// Encode writes an answer; every door sends these bytes.
-func Encode(answer any) ([]byte, error) { return json.Marshal(answer) }
 
 // Pool is the answer to a registration and an inspection.
 type Pool struct {

@@ -21,6 +21,8 @@ func TestAnswers(t *testing.T) {
 		{"pool", NewPool(id, kvslots.State{Count: 4, InUse: 1, Waiting: 2}), `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":4,"in_use":1,"available":3,"waiting":2}`},
 		{"shrunk pool", NewPool(id, kvslots.State{Count: 2, InUse: 3}), `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":2,"in_use":3,"available":0,"waiting":0}`},
 		{"lease", Lease{Lease: id, Position: 3, ExpiresAtUnix: 1781337630, ExpiresIn: 30, Fence: 1 << 52}, `{"lease":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","position":3,"expires_at_unix":1781337630,"expires_in":30,"fence":4503599627370496}`},
+		{"negative lease", Lease{Lease: id, ExpiresAtUnix: -1, ExpiresIn: -2, Fence: 1<<64 - 1}, `{"lease":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","position":0,"expires_at_unix":-1,"expires_in":-2,"fence":18446744073709551615}`},
+		{"not returned", Returned{}, `{"returned":false}`},
 		{"returned", Returned{Returned: true}, `{"returned":true}`},
 		{"deleted", Deleted{Deleted: true}, `{"deleted":true}`},
 		{"failure", Failure{Error: "no such pool"}, `{"error":"no such pool"}`},
@@ -33,12 +35,15 @@ func TestAnswers(t *testing.T) {
 		{"nothing", Nothing{}, `{}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := json.Marshal(c.answer)
+			got, err := Encode(c.answer)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if string(got) != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if marshalled, err := json.Marshal(c.answer); err != nil || string(marshalled) != c.want {
+				t.Errorf("encoding/json has %s, %v\nwant %s", marshalled, err, c.want)
 			}
 		})
 	}

@@ -21,6 +21,9 @@ func parseObject(body []byte) (object, error) {
 	if len(body) > MaxBody {
 		return nil, ErrTooLarge
 	}
+	if fields := parsePlain(body); fields != nil {
+		return fields, nil
+	}
 	var fields object
 	if err := json.Unmarshal(body, &fields); err != nil {
 		return nil, ErrMalformed // not err's own text: it quotes the body
@@ -36,6 +39,9 @@ func (o object) text(field string) (string, bool) {
 	raw, ok := o[field]
 	if !ok || len(raw) == 0 || raw[0] != '"' {
 		return "", false
+	}
+	if inner := raw[1 : len(raw)-1]; allPlain(inner) {
+		return string(inner), true
 	}
 	var text string
 	err := json.Unmarshal(raw, &text)

@@ -26,7 +26,11 @@ func ParseStrict(body []byte) (Fields, error) {
 		return Fields{absent: true}, nil
 	case len(body) > MaxBody:
 		return Fields{}, ErrTooLarge
-	case !utf8.Valid(body), !json.Valid(body):
+	}
+	if fields := parsePlain(body); fields != nil {
+		return Fields{object: fields}, nil
+	}
+	if !utf8.Valid(body) || !json.Valid(body) {
 		return Fields{}, ErrMalformed
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))

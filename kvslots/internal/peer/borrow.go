@@ -21,6 +21,7 @@ type borrow struct {
 	current    bool   // the view was as new as the borrow, when it was exact
 	sawFull    bool   // there was an instant, since it came, without a free slot
 	waits      bool   // it stands in line if it has to
+	queued     bool   // it has stood in line
 	voids      int    // claims that came to nothing
 	closed     bool   // it has closed the name that it came for, to open it under its terms
 	refuseBy   Instant

@@ -343,7 +343,7 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
 	b.call.undo = func() { b.p.release(key, revision, nil) }
 	b.finish(Answer{Grant: Grant{
-		Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce,
+		Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce, Queued: b.queued,
 		rests: granted{key: key, revision: revision, ttl: b.ttl, sent: b.claim.sent},
 	}})
 	return true

@@ -169,6 +169,7 @@ func (b *borrow) seat(e *entry.Entry) {
 		return
 	}
 	b.ticket.revision, b.ticket.place = e.Revision, e.Revision
+	b.queued = true
 	b.to(waiting)
 	b.seated()
 }

@@ -52,6 +52,7 @@ type Grant struct {
 	TTL      time.Duration // what is promised, from At on
 	At       Instant
 	Nonce    entry.Hash // of a named one
+	Queued   bool       // a borrow or an acquire has stood in line for it
 	rests    granted
 }
 

@@ -1,0 +1,58 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	confirmHeader  = "Kvslots-Confirm" // on a request: "1"; on an answer that has to be confirmed: milliseconds
+	confirmSubject = "kvslots.confirm."
+	importPrefix   = "_R_." // what a server makes of it on the way from another account
+
+	// confirmTimeout bounds the wait for the answer to a confirmation, which a
+	// gateway gives at once. Without one the grant is given up.
+	confirmTimeout = 5 * time.Second
+)
+
+// nameGrant gives a request the name by which it can be cancelled, and says in it that
+// its grant will be confirmed, so that the gateway hands the slot over without waiting
+// to see whether this client has died. Until the confirmation is answered, the client
+// has to stay subscribed to its inbox; a connection with nats.UseOldRequestStyle does
+// not.
+func (c *Client) nameGrant(request *nats.Msg) (name string) {
+	name = uuid.NewString()
+	request.Header = nats.Header{requestHeader: {name}}
+	if !c.nc.Opts.UseOldRequestStyle {
+		request.Header.Set(confirmHeader, "1")
+	}
+	return name
+}
+
+// confirm confirms a grant, if the gateway asks for it. Only after it has returned nil
+// does this client hold what was granted: the gateway takes back a grant that was not
+// confirmed in time, and then refuses the confirmation. The errors are ErrUnavailable,
+// errNotUnderstood and what ctx ends with; after each the caller has to give up the
+// grant.
+func (c *Client) confirm(ctx context.Context, grant *nats.Msg) error {
+	if grant.Header.Get(confirmHeader) == "" {
+		return nil
+	}
+	if !strings.HasPrefix(grant.Reply, confirmSubject) && !strings.HasPrefix(grant.Reply, importPrefix) {
+		return errNotUnderstood
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
+		fmt.Errorf("%w: the grant could not be confirmed", ErrUnavailable))
+	defer cancel()
+	_, err := c.send(ctx, &nats.Msg{Subject: grant.Reply}, 0)
+	if errors.Is(err, ErrNotHeld) {
+		return fmt.Errorf("%w: the grant was not confirmed in time", ErrUnavailable)
+	}
+	return err
+}

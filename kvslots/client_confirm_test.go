@@ -1,0 +1,193 @@
+package kvslots_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// A client that stood in line confirms what it is granted, and holds it then.
+func TestClientConfirms(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	store := serveClients(t, srv)
+	for name, opts := range map[string][]nats.Option{
+		"confirms":                    nil,
+		"does not in the other style": {nats.UseOldRequestStyle()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener := srv.Connect()
+			confirmations, err := listener.SubscribeSync("kvslots.confirm.>")
+			if err := errors.Join(err, listener.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			c, pool, ctx := kvslots.Dial(srv.Connect(opts...)), uuid.New(), t.Context()
+			if _, err := store.Register(ctx, pool, 1); err != nil {
+				t.Fatal(err)
+			}
+			held, err := store.Borrow(ctx, pool, time.Minute, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			granted := make(chan *kvslots.Lease, 1)
+			go func() {
+				lease, err := c.Borrow(ctx, pool, time.Minute, time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- lease
+			}()
+			eventually(t, func() bool {
+				state, err := store.Inspect(ctx, pool)
+				return err == nil && state.Waiting == 1
+			})
+			if _, err := held.Return(ctx); err != nil {
+				t.Fatal(err)
+			}
+			lease := <-granted
+			if lease == nil {
+				t.FailNow()
+			}
+			if err := listener.Flush(); err != nil { // it has all that was sent before
+				t.Fatal(err)
+			}
+			if n, _, _ := confirmations.Pending(); (n == 1) != (opts == nil) {
+				t.Errorf("%d confirmations", n)
+			}
+			if ok, err := lease.Return(ctx); !ok || err != nil {
+				t.Errorf("return: %v, %v", ok, err)
+			}
+		})
+	}
+}
+
+func serveClients(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
+	t.Helper()
+	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
+		Pools: store, Sessions: store, Turns: gateway.NewTurns(), Lending: gateway.NewLending(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(service.Close(context.Background()), store.Close(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// What cannot be confirmed is given up: the client cancels it at the gateway that
+// granted it, and returns it through any other, in case that one has ended.
+func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
+	const refused, silent = "kvslots.confirm.test.refused", "kvslots.confirm.test.silent"
+	session, token := strings.Repeat("5", 32), strings.Repeat("7", 32)
+	lease, pool := uuid.New(), uuid.New()
+	errGivenUp := errors.New("given up")
+	for _, c := range []struct {
+		name, at string
+		want     error
+	}{
+		{"refused", refused, kvslots.ErrUnavailable},
+		{"the gateway has ended", "kvslots.confirm.test.nobody", kvslots.ErrUnavailable},
+		{"given up", silent, errGivenUp},
+		{"no confirmation", "$KV.kvslots.x", kvslots.ErrUnavailable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv := kvslotstest.Start(t, "")
+			replier := srv.Connect()
+			unanswered := make(chan struct{}, 2)
+			giveUp := func(call func(ctx context.Context) error) error {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				go func() {
+					select {
+					case <-unanswered:
+						cancel(errGivenUp)
+					case <-ctx.Done():
+					}
+				}()
+				return call(ctx)
+			}
+			answers := map[string]string{
+				"kvslots.borrow":       fmt.Sprintf(`{"lease":"%s","position":0,"expires_in":30,"fence":1}`, lease),
+				"kvslots.lock.acquire": fmt.Sprintf(`{"status":"ok","token":"%s","lease_ttl_s":30}`, token),
+			}
+			answer := func(subject string, with nats.MsgHandler) {
+				if _, err := replier.Subscribe(subject, with); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for subject, body := range answers {
+				answer(subject, func(m *nats.Msg) {
+					grant := &nats.Msg{Subject: m.Reply, Reply: c.at, Data: []byte(body), Header: nats.Header{}}
+					if m.Header.Get(natsapi.ConfirmHeader) == "1" {
+						grant.Header.Set(natsapi.ConfirmHeader, "1000")
+					}
+					_ = replier.PublishMsg(grant)
+				})
+			}
+			answer(refused, func(m *nats.Msg) {
+				no := nats.NewMsg(m.Reply)
+				no.Header.Set("Nats-Service-Error", "lease not held")
+				no.Header.Set("Nats-Service-Error-Code", "404")
+				_ = replier.PublishMsg(no)
+			})
+			answer(silent, func(*nats.Msg) { unanswered <- struct{}{} })
+			listener, seen := srv.Connect(), make(chan *nats.Msg, 64)
+			for _, subject := range []string{"kvslots.cancel", "kvslots.return", "kvslots.lock.release", "$KV.>", "end"} {
+				if _, err := listener.ChanSubscribe(subject, seen); err != nil {
+					t.Fatal(err)
+				}
+			}
+			nc := srv.Connect()
+			if err := errors.Join(replier.Flush(), listener.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			client := kvslots.Dial(nc)
+			err := giveUp(func(ctx context.Context) error {
+				_, err := client.Borrow(ctx, pool, time.Minute, time.Minute)
+				return err
+			})
+			if !errors.Is(err, c.want) {
+				t.Errorf("borrow: %v", err)
+			}
+			err = giveUp(func(ctx context.Context) error {
+				_, err := client.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, time.Minute)
+				return err
+			})
+			if !errors.Is(err, c.want) {
+				t.Errorf("acquire: %v", err)
+			}
+			if err := nc.Publish("end", nil); err != nil {
+				t.Fatal(err)
+			}
+			sent := map[string][]string{}
+			for m := <-seen; m.Subject != "end"; m = <-seen {
+				sent[m.Subject] = append(sent[m.Subject], m.Header.Get(natsapi.RequestHeader)+string(m.Data))
+			}
+			if len(sent["kvslots.cancel"]) != 2 || len(sent["$KV.kvslots.x"]) != 0 {
+				t.Errorf("sent %q", sent)
+			}
+			for subject, secret := range map[string]string{"kvslots.return": lease.String(), "kvslots.lock.release": token} {
+				if len(sent[subject]) != 1 || !strings.Contains(sent[subject][0], secret) {
+					t.Errorf("to %s was sent %q", subject, sent[subject])
+				}
+			}
+		})
+	}
+}

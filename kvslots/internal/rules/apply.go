@@ -8,15 +8,9 @@ import (
 
 func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
-	before, held := p.Generation(), p.ConfigRevision
-	p.ConfigRevision, p.configSet, p.configAt = e.Revision, !e.Marker, now
-	p.config = e.Config // zero for a marker and for a corrupt value
-	p.life.extend(e, now, age)
-	if e.Marker {
-		w.marks.set(p.markDue(), p.life.present.Add(expiryLate))
-	} else {
-		w.marks.drop(&p.mark)
-	}
+	before, held := p.Generation(), p.cfg.Revision
+	w.note(&p.cfg, e, now, age)
+	p.config, p.configAt = e.Config, now // zero for a marker and for a corrupt value
 	if after := p.Generation(); after != before {
 		if before != 0 {
 			was := past{before, e.Revision, e.Revision}
@@ -40,11 +34,6 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	w.touch(p)
 }
 
-func (p *Pool) markDue() *due {
-	p.mark.of = p
-	return &p.mark
-}
-
 func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
@@ -55,17 +44,16 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	if p.leases != nil && s.Taken && p.leases[held.Lease] == s {
 		delete(p.leases, held.Lease)
 	}
-	s.Replaced, s.Author = e.Previous, e.Author
-	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
+	w.note(&s.record, e, now, age)
+	s.seen = now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
 		s.granted = s.seen
 	}
-	s.Taken, s.Value, s.claim, s.Fence = !e.Marker, e.Slot, nil, e.Slot.Fence
+	s.Value, s.claim, s.Fence = e.Slot, nil, e.Slot.Fence
 	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
 		s.Fence = e.Revision
 	}
 	s.stray = false
-	s.life.extend(e, now, age)
 	w.own(s, e.Slot.Session)
 	if e.Marker {
 		w.slotFreed(s, e, now)
@@ -84,8 +72,6 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 }
 
 func (w *World) slotFreed(s *Slot, e *entry.Entry, now Instant) {
-	w.remark(&s.due, &s.life, e, now)
-	w.marks.set(&s.mark, s.life.present.Add(expiryLate))
 	if t := s.Pool.Ticket(e.Ticket); t != nil && !t.Value.Spent {
 		w.removeTicket(t)
 		w.ends.set(&t.due, now.Add(garbageTime))
@@ -97,7 +83,6 @@ func (w *World) slotFreed(s *Slot, e *entry.Entry, now Instant) {
 
 func (w *World) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration) {
 	p := s.Pool
-	w.marks.drop(&s.mark)
 	p.index(s)
 	if e.Corrupt != nil {
 		w.ends.drop(&s.due)
@@ -115,7 +100,7 @@ func (w *World) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duratio
 
 func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
-	t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Taken: !e.Marker, Value: e.Wait, seen: now.Add(-age)}
+	t := &Ticket{Pool: p, Key: e.Key, Value: e.Wait, seen: now.Add(-age)}
 	t.due.of, t.mark.of = t, t
 	if t.Place = e.Wait.Place; t.Place == 0 {
 		t.Place = e.Revision
@@ -130,16 +115,12 @@ func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 		w.ends.drop(&was.due)
 		w.marks.drop(&was.mark)
 	}
-	t.life.extend(e, now, age)
+	w.note(&t.record, e, now, age)
 	if p.line.byKey == nil {
 		p.line.byKey = map[entry.Key]*Ticket{}
 	}
 	p.line.byKey[e.Key] = t
-	switch {
-	case e.Marker:
-		w.marks.set(&t.mark, t.life.present.Add(expiryLate))
-		w.remark(&t.due, &t.life, e, now)
-	case e.Corrupt == nil:
+	if t.Taken && e.Corrupt == nil {
 		w.lineUp(t, now)
 	}
 	w.touch(p)

@@ -66,7 +66,7 @@ func (w *World) Due(retry time.Duration, limit int, found []Due, now Instant) []
 			}
 			due = Due{Key: of.Key, Revision: of.Revision, Ticket: of, Garbage: garbage, Refresh: !garbage}
 		case *Session:
-			due = Due{Key: SessionKey(of.ID), Revision: of.Revision, Session: of, Marker: !of.Present}
+			due = Due{Key: SessionKey(of.ID), Revision: of.Revision, Session: of, Marker: !of.Taken}
 		}
 		found = append(found, due)
 		w.ends.set(d, now.Add(retry))
@@ -102,8 +102,8 @@ func (w *World) forget(mark *due) {
 		of.Pool.dropSlot(of)
 		w.forgetPool(of.Pool)
 	case *Pool:
-		w.forgotten = max(w.forgotten, of.ConfigRevision)
-		of.ConfigRevision, of.past = 0, nil
+		w.forgotten = max(w.forgotten, of.cfg.Revision)
+		of.cfg.Revision, of.past = 0, nil
 		w.forgetPool(of)
 	case *Ticket:
 		w.forgotten = max(w.forgotten, of.Revision)
@@ -124,7 +124,7 @@ func (w *World) forget(mark *due) {
 func (d *deadlines) Forgotten() uint64 { return d.forgotten }
 
 func (w *World) forgetPool(p *Pool) {
-	if p.ConfigRevision == 0 && len(p.slots) == 0 {
+	if p.cfg.Revision == 0 && len(p.slots) == 0 {
 		p.past = nil
 	}
 	if p.empty() && w.pools[p.ID] == p {
@@ -147,7 +147,7 @@ func (d *deadlines) garbage(t *Ticket, now Instant) {
 // Garbage reports whether the ticket can never stand again: it was served, its
 // author has ended, or the peer that was to claim for it, or it was drawn for another generation.
 func (t *Ticket) Garbage() bool {
-	return !t.lined || !t.author.Present || !t.Value.Enqueued() && t.peer != nil && !t.peer.Present ||
+	return !t.lined || !t.author.Alive() || !t.Value.Enqueued() && t.peer != nil && !t.peer.Alive() ||
 		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
 }
 
@@ -183,7 +183,7 @@ func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 // lease: a lease ends by the clock.
 func (w *World) Postpone(now Instant) {
 	for _, s := range w.sorted() {
-		if s.Present {
+		if s.Taken {
 			s.Ends = max(s.Ends, now.Add(time.Duration(s.Value.Idle)))
 			w.ends.set(&s.due, s.Ends)
 		}
@@ -219,7 +219,7 @@ func (w *World) eachLease(do func(*Slot)) {
 // EndOthers has all peers' presences but one end now.
 func (w *World) EndOthers(self entry.Hash, now Instant) {
 	for _, s := range w.sorted() {
-		if s.Present && s.ID != self && s.Value.Kind == entry.SessionPeer {
+		if s.Taken && s.ID != self && s.Value.Kind == entry.SessionPeer {
 			s.Ends = now
 			w.ends.set(&s.due, now)
 		}

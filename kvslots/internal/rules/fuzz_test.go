@@ -161,7 +161,7 @@ func wantWorld(t *testing.T, w *rules.World, now rules.Instant) {
 		}
 	}
 	for i := range 3 {
-		if s := w.Session(sessionID(i)); s != nil && s.Present && s.Value.Kind == entry.SessionClient {
+		if s := w.Session(sessionID(i)); s.Alive() && s.Value.Kind == entry.SessionClient {
 			clients++
 		}
 	}

@@ -7,12 +7,11 @@ import (
 // Ticket is a place in a pool's waiting line, or what is left of one: a ticket
 // that was served and is still to be purged, or the marker of one that was.
 type Ticket struct {
-	Pool     *Pool
-	Key      entry.Key
-	Revision uint64 // of the key's last entry, marker or not
-	Taken    bool   // the key has a value
-	Place    uint64 // the revision of its first write, by which the line is ordered
-	Value    entry.TicketValue
+	Pool *Pool
+	Key  entry.Key
+	record
+	Place uint64 // the revision of its first write, by which the line is ordered
+	Value entry.TicketValue
 
 	author     *Session // whose end is the ticket's end
 	peer       *Session // of a client session's ticket: the peer that claims for it
@@ -23,10 +22,7 @@ type Ticket struct {
 	couldSince Instant  // since when it has been its turn; 0 while it is not
 	able       bool     // there is a permit for it
 	passed     bool     // an enqueued ticket that let its turn pass
-	life       life
-	due        due
-	mark       due
-	lined      bool // it is in the line's list
+	lined      bool     // it is in the line's list
 	prev, next *Ticket
 }
 
@@ -34,7 +30,7 @@ type Ticket struct {
 // served, its author and its peer are alive, its pool is the one it was drawn for,
 // and no live slot names it.
 func (t *Ticket) Stands() bool {
-	return t.lined && t.author.Present && (t.Value.Enqueued() || t.peer == nil || t.peer.Present) &&
+	return t.lined && t.author.Alive() && (t.Value.Enqueued() || t.peer == nil || t.peer.Alive()) &&
 		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.claimed()
 }
 
@@ -197,9 +193,6 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 	}
 	return nil
 }
-
-// Served reports whether the ticket has left the line for good.
-func (t *Ticket) Served() bool { return !t.lined }
 
 // Tickets calls yield for every ticket of the line, in order of place, until it
 // returns false.

@@ -30,13 +30,10 @@ type Pool struct {
 
 // configuration is what a pool's configuration says, and how it stands.
 type configuration struct {
-	ConfigRevision uint64            // of the last entry, marker or not; 0 when the key is absent
-	config         entry.ConfigValue // zero where the key has no value, or a corrupt one
-	configSet      bool              // the key has a value, readable or not
-	configAt       Instant           // when that entry was seen
-	life           life              // of the key
-	mark           due               // until its marker has gone
-	past           []past            // the last generations before
+	cfg      record
+	config   entry.ConfigValue // zero where the key has no value, or a corrupt one
+	configAt Instant           // when the last entry was seen
+	past     []past            // the last generations before
 }
 
 // usage is whether a named pool is in use.
@@ -251,5 +248,5 @@ func contains(slots []*Slot, s *Slot) bool {
 
 // empty reports whether nothing at all is known of the pool.
 func (p *Pool) empty() bool {
-	return p.ConfigRevision == 0 && len(p.line.byKey) == 0 && len(p.slots) == 0 && len(p.past) == 0
+	return p.cfg.Revision == 0 && len(p.line.byKey) == 0 && len(p.slots) == 0 && len(p.past) == 0
 }

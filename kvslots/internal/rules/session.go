@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -9,9 +11,8 @@ import (
 // Session is a peer's presence or a client's session: it is alive as long as its
 // key is refreshed.
 type Session struct {
-	ID       entry.Hash
-	Present  bool // the key has a value
-	Revision uint64
+	ID entry.Hash
+	record
 	Value    entry.SessionValue
 	Ends     Instant // when this peer ends it unless it is refreshed
 	Promised Instant // the same, for a peer that learnt of the last refresh at once
@@ -19,9 +20,6 @@ type Session struct {
 	stalled bool      // a peer that let its turn in a line pass, and has not been heard of since
 	tickets []*Ticket // those of which it is the author, or that it claims for
 	slots   []*Slot   // those that a client session holds
-	life    life
-	due     due
-	mark    due
 }
 
 // sessions are those that are alive, and those of which something is still there.
@@ -41,9 +39,9 @@ type ending struct {
 	until    Instant // the marker's end
 }
 
-// Expiring reports whether the key is so close to its physical end that nothing
-// but a purge may be written to it.
-func (s *Session) Expiring(now Instant) bool { return now >= s.life.present-Instant(expiryNear) }
+// Alive reports whether the session is there: it is no more than a note of what it
+// left when its key has no value. A nil *Session is not alive.
+func (s *Session) Alive() bool { return s != nil && s.Taken }
 
 // EndedBefore reports whether a session had ended when the stream stood at that
 // revision, which the view has reached not long ago.
@@ -71,10 +69,7 @@ func (ss *sessions) EndedBy(session entry.Hash, author uint64) bool {
 func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 
 // Alive reports whether the view has the session.
-func (ss *sessions) Alive(id entry.Hash) bool {
-	s := ss.byID[id]
-	return s != nil && s.Present
-}
+func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 
 // Tickets are those of which the session is the author and, of a peer, those that
 // it claims for. The slice is good until the next change of the world.
@@ -86,13 +81,7 @@ func (s *Session) Slots() []*Slot { return s.slots }
 
 // Peers calls yield for the presences of the peers that are alive, in no order,
 // until it returns false. What is done with them must not depend on the order.
-func (ss *sessions) Peers(yield func(*Session) bool) {
-	for s := range ss.peers {
-		if !yield(s) {
-			return
-		}
-	}
-}
+func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
 
 // own notes which client session holds a slot.
 func (w *World) own(s *Slot, session entry.Hash) {
@@ -122,7 +111,7 @@ func without[T comparable](list []T, x T) []T {
 // been alive all the time, for an id is used once.
 func (w *World) learnOf(e *entry.Entry) {
 	s := w.byID[e.Key.Session]
-	if s == nil || s.Present {
+	if s == nil || s.Taken {
 		return
 	}
 	for _, slot := range s.slots {
@@ -133,24 +122,22 @@ func (w *World) learnOf(e *entry.Entry) {
 	}
 }
 
-func (w *World) applySession(e *entry.Entry, now Instant, age Instant) {
+func (w *World) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	s := w.session(e.Key.Session)
-	was := s.Present
+	was := s.Taken
 	w.count(s, -1)
-	s.Present = !e.Marker && e.Corrupt == nil
-	s.Revision, s.Value = e.Revision, e.Session
-	s.life.extend(e, now, age.Sub(0))
+	w.note(&s.record, e, now, age)
+	s.Taken, s.Value = s.Taken && e.Corrupt == nil, e.Session
 	w.count(s, 1)
-	if s.Present {
-		s.Ends = (now - age).Add(e.Session.Left())
+	if s.Taken {
+		s.Ends = now.Add(e.Session.Left() - age)
 		s.Promised = w.written.Add(e.Session.Left())
 		w.ends.set(&s.due, s.Ends)
-		w.marks.drop(&s.mark)
-	} else {
-		w.remark(&s.due, &s.life, e, now)
+	} else if e.Corrupt != nil {
+		w.ends.drop(&s.due)
 	}
 	w.heard(s.ID)
-	if was != s.Present {
+	if was != s.Taken {
 		w.presenceChanged(s)
 	}
 	if e.Marker {
@@ -162,7 +149,6 @@ func (w *World) applySession(e *entry.Entry, now Instant, age Instant) {
 // tickets are gone for good; its keys are left to be purged.
 func (w *World) endSession(s *Session, e *entry.Entry, now Instant) {
 	w.endings = append(w.endings, ending{s.ID, e.Revision, e.Author, now.Add(MarkerTTL)})
-	w.marks.set(&s.mark, s.life.present.Add(expiryLate))
 	for _, t := range s.tickets {
 		w.garbage(t, now)
 	}
@@ -181,7 +167,7 @@ func (w *World) presenceChanged(s *Session) {
 
 // count counts a session that is alive, or no more.
 func (ss *sessions) count(s *Session, n int) {
-	if !s.Present {
+	if !s.Taken {
 		return
 	}
 	if s.Value.Kind != entry.SessionClient {
@@ -234,7 +220,7 @@ func (ss *sessions) session(id entry.Hash) *Session {
 
 // left forgets a session of which nothing is known any more.
 func (w *World) left(s *Session) {
-	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
+	if !s.Taken && len(s.tickets) == 0 && len(s.slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
 		delete(w.byID, s.ID)
 	}
 }

@@ -1,7 +1,5 @@
 package rules
 
-import "github.com/kvslots/kvslots/kvslots/internal/entry"
-
 // A named pool is an ordinary pool whose configuration is written by its first
 // user. It is in use while a slot of it is live or a ticket stands. One that has
 // not been used for a while is closed: see package peer.
@@ -67,6 +65,3 @@ func (u *uses) Defer(p *Pool, at Instant) {
 		u.idles.set(&p.idle, at)
 	}
 }
-
-// Other reports whether the pool is registered under other terms.
-func (p *Pool) Other(terms entry.Terms) bool { return p.Registered() && p.Terms() != terms }

@@ -59,19 +59,18 @@ func (m *Message) Headers(set func(name, value string)) {
 	if m.TTL > 0 {
 		set(HeaderTTL, FormatTTL(m.TTL))
 	}
-	if m.Outlives != 0 {
-		set(HeaderOutlives, strconv.FormatInt(m.Outlives, 10))
+	number := func(name string, n uint64) {
+		if n != 0 {
+			set(name, strconv.FormatUint(n, 10))
+		}
 	}
-	if m.Author != 0 {
-		set(HeaderAuthor, strconv.FormatUint(m.Author, 10))
-	}
+	number(HeaderOutlives, uint64(m.Outlives))
+	number(HeaderAuthor, m.Author)
 	if !m.Marker {
 		return
 	}
 	set(HeaderOperation, "PURGE")
-	if m.Ticket != 0 {
-		set(HeaderTicket, strconv.FormatUint(m.Ticket, 10))
-	}
+	number(HeaderTicket, m.Ticket)
 	if m.Owner != "" {
 		set(HeaderOwner, m.Owner)
 	}

@@ -27,7 +27,7 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 				p.reindex(s)
 			}
 		}
-		for t := p.line.first; t != nil; t = t.next {
+		for _, t := range p.line.tickets {
 			w.garbage(t, now)
 		}
 	}

@@ -15,8 +15,8 @@ type Due struct {
 	Slot     *Slot   // of the key, if it is a slot's
 	Ticket   *Ticket // of the key, if it is a ticket's
 	Session  *Session
+	Marker   bool // it is free already, but its marker has to be written again; what follows means nothing then
 	Garbage  bool // it means nothing any more; only an exact view knows that
-	Marker   bool // it is free already, but its marker has to be written again
 	Refresh  bool // it is not to be purged but written again: a ticket that outlasts its key
 }
 
@@ -45,26 +45,18 @@ func (w *World) Due(retry time.Duration, limit int, found []Due, now Instant) []
 		due := Due{}
 		switch of := d.of.(type) {
 		case *Slot:
-			if !of.Taken {
-				due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Marker: true}
-				break
-			}
-			due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Garbage: of.Stale() || of.Excluded()}
-			if !due.Garbage && now < of.ends { // it came to mean something after all
+			due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Marker: !of.Taken, Garbage: of.meaningless()}
+			if of.Taken && !due.Garbage && now < of.ends { // it came to mean something after all
 				w.ends.set(d, of.ends)
 				continue
 			}
 		case *Ticket:
-			if !of.Taken {
-				due = Due{Key: of.Key, Revision: of.Revision, Marker: true}
-				break
-			}
 			garbage := of.Garbage()
-			if !garbage && !of.Value.Enqueued() {
+			if of.Taken && !garbage && !of.Value.Enqueued() {
 				w.ends.drop(d)
 				continue
 			}
-			due = Due{Key: of.Key, Revision: of.Revision, Ticket: of, Garbage: garbage, Refresh: !garbage}
+			due = Due{Key: of.Key, Revision: of.Revision, Ticket: of, Marker: !of.Taken, Garbage: garbage, Refresh: !garbage}
 		case *Session:
 			due = Due{Key: SessionKey(of.ID), Revision: of.Revision, Session: of, Marker: !of.Taken}
 		}
@@ -108,9 +100,7 @@ func (w *World) forget(mark *due) {
 	case *Ticket:
 		w.forgotten = max(w.forgotten, of.Revision)
 		w.ends.drop(&of.due)
-		if of.Pool.line.byKey[of.Key] == of {
-			delete(of.Pool.line.byKey, of.Key)
-		}
+		delete(of.Pool.line.byKey, of.Key)
 		w.forgetPool(of.Pool)
 	case *Session:
 		w.forgotten = max(w.forgotten, of.Revision)
@@ -123,11 +113,13 @@ func (w *World) forget(mark *due) {
 // Forgotten is the highest revision of a marker that was forgotten.
 func (d *deadlines) Forgotten() uint64 { return d.forgotten }
 
+// forgetPool forgets a pool of which nothing is known any more.
 func (w *World) forgetPool(p *Pool) {
-	if p.cfg.Revision == 0 && len(p.slots) == 0 {
-		p.past = nil
+	if p.cfg.Revision != 0 || len(p.slots) != 0 {
+		return
 	}
-	if p.empty() && w.pools[p.ID] == p {
+	p.past = nil
+	if len(p.line.byKey) == 0 {
 		w.idles.drop(&p.idle)
 		delete(w.pools, p.ID)
 	}
@@ -155,7 +147,7 @@ func (t *Ticket) Garbage() bool {
 // on that hold something after all.
 func (w *World) settleStrays(p *Pool, now Instant) {
 	for _, s := range p.strays {
-		switch stray := s.Stale() || s.Excluded(); {
+		switch stray := s.meaningless(); {
 		case stray == s.stray || !s.Taken || s.Value.TTL == 0 && !stray:
 		case stray:
 			s.stray = true

@@ -1,5 +1,7 @@
 package rules
 
+import "math"
+
 // A claim is judged by the world as it stood when the stream took it: at its
 // own revision. So its verdict is a function of the stream alone, and all peers
 // come to the same one, whenever they get to see what.
@@ -130,13 +132,7 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 // doubtfulAhead counts the tickets that wait before that place and may have been
 // served.
 func (p *Pool) doubtfulAhead(place uint64, now Instant) int {
-	n := 0
-	for t := p.line.first; t != nil && t.Place < place; t = t.next {
-		if t.Doubtful(now) && t.waits() {
-			n++
-		}
-	}
-	return n
+	return p.line.count(place, math.MaxInt, func(t *Ticket) bool { return t.Doubtful(now) && t.waits() })
 }
 
 // servedElsewhere reports whether a claim names a ticket that has left the line:

@@ -1,7 +1,7 @@
 package rules
 
 import (
-	"crypto/subtle"
+	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -21,8 +21,7 @@ type Pool struct {
 	unjudged []*claim             // claims that are not judged yet, in their order
 	open     []*snapshot          // instants at which the view was not exact
 	line     line
-	spare    []*Ticket // memory for line.able
-	strays   []*Slot   // slots that may hold nothing any more, since the last settle
+	strays   []*Slot // slots that may hold nothing any more, since the last settle
 	released []release
 	touched  bool
 	member   [sets]int // places in the world's sets, from 1
@@ -57,29 +56,24 @@ const maxPast = 8
 // Registered reports whether the pool exists.
 func (p *Pool) Registered() bool { return p != nil && p.config.Generation != 0 && !p.config.Deleted }
 
-// Generation is 0 where no pool is registered.
-func (p *Pool) Generation() uint64 {
+// inForce is the configuration of a registered pool, and zero for another.
+func (p *Pool) inForce() *entry.ConfigValue {
 	if !p.Registered() {
-		return 0
+		return &unregistered
 	}
-	return p.config.Generation
+	return &p.config
 }
+
+var unregistered entry.ConfigValue
+
+// Generation is 0 where no pool is registered.
+func (p *Pool) Generation() uint64 { return p.inForce().Generation }
 
 // Count is the number of slots in force; 0 where no pool is registered.
-func (p *Pool) Count() int {
-	if !p.Registered() {
-		return 0
-	}
-	return p.config.Count
-}
+func (p *Pool) Count() int { return p.inForce().Count }
 
 // Terms are what a named pool was opened with; zero for another.
-func (p *Pool) Terms() entry.Terms {
-	if !p.Registered() {
-		return entry.Terms{}
-	}
-	return p.config.Terms
-}
+func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }
 
 // Config is the configuration as it stands.
 func (p *Pool) Config() entry.ConfigValue { return p.config }
@@ -157,7 +151,7 @@ func (p *Pool) Lease(lease entry.Hash) *Slot {
 		}
 	}
 	for _, s := range p.slots {
-		if s != nil && s.Live() && subtle.ConstantTimeCompare(s.Value.Lease[:], lease[:]) == 1 {
+		if s != nil && s.Live() && s.Value.Lease == lease { // hashes: how long this takes tells nothing
 			return s
 		}
 	}
@@ -229,24 +223,10 @@ func (p *Pool) settle(now Instant) {
 	}
 	keep := p.doubted[:0]
 	for _, s := range p.doubted {
-		if s.doubtful(now) && !contains(keep, s) {
+		if s.doubtful(now) && !slices.Contains(keep, s) {
 			keep = append(keep, s)
 		}
 	}
 	clear(p.doubted[len(keep):])
 	p.doubted = keep
-}
-
-func contains(slots []*Slot, s *Slot) bool {
-	for _, o := range slots {
-		if o == s {
-			return true
-		}
-	}
-	return false
-}
-
-// empty reports whether nothing at all is known of the pool.
-func (p *Pool) empty() bool {
-	return p.cfg.Revision == 0 && len(p.line.byKey) == 0 && len(p.slots) == 0 && len(p.past) == 0
 }

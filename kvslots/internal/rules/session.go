@@ -46,22 +46,24 @@ func (s *Session) Alive() bool { return s != nil && s.Taken }
 // EndedBefore reports whether a session had ended when the stream stood at that
 // revision, which the view has reached not long ago.
 func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
-	for i := len(ss.endings) - 1; i >= 0; i-- {
-		if ss.endings[i].session == session {
-			return ss.endings[i].revision < revision
-		}
-	}
-	return false
+	e := ss.ending(session)
+	return e.revision != 0 && e.revision < revision
 }
 
 // EndedBy reports whether a session was ended lately by the purge of that author.
 func (ss *sessions) EndedBy(session entry.Hash, author uint64) bool {
-	for i := len(ss.endings) - 1; i >= 0; i-- {
-		if ss.endings[i].session == session {
-			return ss.endings[i].author == author
+	e := ss.ending(session)
+	return e.revision != 0 && e.author == author
+}
+
+// ending is how a session ended lately; zero where it did not.
+func (ss *sessions) ending(session entry.Hash) ending {
+	for _, e := range slices.Backward(ss.endings) {
+		if e.session == session {
+			return e
 		}
 	}
-	return false
+	return ending{}
 }
 
 // Session is a session that is alive, or of which something is still there; or

@@ -32,6 +32,9 @@ func (s *Slot) Live() bool {
 // view.
 func (s *Slot) Stale() bool { return s.Taken && !s.Live() }
 
+// meaningless reports whether the key is to be purged because it holds no slot.
+func (s *Slot) meaningless() bool { return s.Stale() || s.Excluded() }
+
 // Verdict is what the rules say of the slot's claim.
 func (s *Slot) Verdict() Verdict {
 	switch {

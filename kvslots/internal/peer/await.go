@@ -282,7 +282,10 @@ func (a *await) tell(s *rules.Slot, value entry.SlotValue, sent Instant) {
 	}
 	a.p.world.EndAt(s, s.Revision, a.p.now.Add(ttl))
 	a.p.counters.Grants++
-	a.end(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: a.p.now, Nonce: value.Nonce}})
+	a.end(Answer{Grant: Grant{
+		Position: s.Position, Fence: s.Fence, TTL: ttl, At: a.p.now, Nonce: value.Nonce,
+		rests: granted{key: rules.SlotKey(a.pool.id, s.Position), revision: s.Revision, ttl: value.TTL.Duration(), sent: sent},
+	}})
 }
 
 func without[T comparable](list []T, x T) []T {

@@ -315,7 +315,10 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	b.dropClaim()
 	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
 	b.call.undo = func() { b.p.release(key, revision, nil) }
-	b.finish(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce}})
+	b.finish(Answer{Grant: Grant{
+		Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce,
+		rests: granted{key: key, revision: revision, ttl: b.ttl, sent: b.claim.sent},
+	}})
 	return true
 }
 

@@ -192,7 +192,10 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 		return
 	}
 	c.p.world.EndAt(s, revision, c.p.now.Add(ttl))
-	c.answer(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: c.p.now, Nonce: s.Value.Nonce}})
+	c.answer(Answer{Grant: Grant{
+		Position: s.Position, Fence: s.Fence, TTL: ttl, At: c.p.now, Nonce: s.Value.Nonce,
+		rests: granted{key: key, revision: revision, ttl: r.TTL, sent: sent, renewal: true},
+	}})
 }
 
 // endLease purges a lease that has lasted its time, and answers that it is over.

@@ -28,20 +28,15 @@ func (b *Bucket) flushed(answers []reply, err error) {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", peer.ErrUnavailable, err)
 	}
-	b.mu.Lock()
-	now := b.now()
-	for i := range answers {
-		if err == nil {
-			b.peer.Told(&answers[i].answer, now)
-		} else {
-			b.peer.Untold(&answers[i].answer, err, now)
+	b.Look(func(p *peer.Peer, now peer.Instant) {
+		for i := range answers {
+			if err == nil {
+				p.Told(&answers[i].answer, now)
+			} else {
+				p.Untold(&answers[i].answer, err, now)
+			}
 		}
-	}
-	b.settle()
-	hand(answers)
-}
-
-func hand(answers []reply) {
+	})
 	for _, t := range answers {
 		t.call.answered <- t.answer
 	}

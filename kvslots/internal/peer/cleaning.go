@@ -112,7 +112,7 @@ func (p *Peer) purgeStrays() {
 	if s == nil {
 		return
 	}
-	for _, t := range s.Tickets() {
+	for _, t := range s.Tickets {
 		if ps := p.pools[t.Key.Pool]; !t.Value.Enqueued() && (ps == nil || ps.tickets[t.Key] == nil) {
 			p.release(t.Key, t.Revision, nil)
 		}

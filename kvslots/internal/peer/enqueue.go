@@ -45,7 +45,7 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	if pool == nil || s == nil {
 		return e
 	}
-	for _, slot := range s.Slots() {
+	for _, slot := range s.Slots {
 		if slot.Pool == pool && slot.Live() && slot.Value.Unseen {
 			e.slot = slot
 		}

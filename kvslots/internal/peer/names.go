@@ -116,7 +116,7 @@ func (b *borrow) open(pool *rules.Pool) bool {
 // overLocks reports whether the cap on names in use forbids to use another.
 func (ps *poolState) overLocks() bool {
 	most := ps.p.cfg.MaxLocks
-	return most > 0 && !ps.coming && ps.p.world.Named()+ps.p.names.coming >= most
+	return most > 0 && !ps.coming && ps.p.world.Named+ps.p.names.coming >= most
 }
 
 // noteComing keeps account of the names that are not in use as far as the view
@@ -239,7 +239,7 @@ func (ns *names) idleDue() bool {
 func (ns *names) finishClosings() {
 	for _, pool := range ns.p.world.Closings() {
 		_, mine := ns.mine[pool.ID]
-		if !mine && ns.p.now.Sub(pool.ConfigSeen()) < finisherGrace {
+		if !mine && ns.p.now.Sub(pool.ConfigSeen) < finisherGrace {
 			continue
 		}
 		ps := ns.p.pools[pool.ID]

@@ -287,7 +287,7 @@ func (r CreateSession) begin(p *Peer, c *call) {
 }
 
 func (cs *calls) cap(origin entry.Hash) error {
-	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.world.Clients()+len(cs.creating) >= most {
+	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.world.Clients+len(cs.creating) >= most {
 		return ErrMaxSessions
 	}
 	if most := cs.p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
@@ -357,10 +357,10 @@ func (p *Peer) clearSession(session entry.Hash) {
 	if s == nil || s.Alive() {
 		return
 	}
-	for _, slot := range s.Slots() {
+	for _, slot := range s.Slots {
 		p.release(rules.SlotKey(slot.Pool.ID, slot.Position), slot.Revision, nil)
 	}
-	for _, t := range s.Tickets() {
+	for _, t := range s.Tickets {
 		if t.Garbage() { // a peer's are also those that it was to claim for
 			p.release(t.Key, t.Revision, nil)
 		}

@@ -10,7 +10,7 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
 	before, held := p.Generation(), p.cfg.Revision
 	w.note(&p.cfg, e, now, age)
-	p.config, p.configAt = e.Config, now // zero for a marker and for a corrupt value
+	p.config, p.ConfigSeen = e.Config, now // zero for a marker and for a corrupt value
 	if after := p.Generation(); after != before {
 		if before != 0 {
 			was := past{before, e.Revision, e.Revision}
@@ -47,7 +47,7 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	w.note(&s.record, e, now, age)
 	s.seen = now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
-		s.granted = s.seen
+		s.Granted = s.seen
 	}
 	s.Value, s.claim, s.Fence = e.Slot, nil, e.Slot.Fence
 	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
@@ -88,8 +88,8 @@ func (w *World) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duratio
 		w.ends.drop(&s.due)
 		return
 	}
-	s.ends = now.Add(time.Duration(e.Slot.TTL) + Slack - age)
-	w.ends.set(&s.due, s.ends)
+	s.Ends = now.Add(time.Duration(e.Slot.TTL) + Slack - age)
+	w.ends.set(&s.due, s.Ends)
 	if e.Slot.Fence == 0 { // a renewal may be by another peer than the claimer
 		w.heard(e.Slot.Claimer)
 	}
@@ -100,7 +100,7 @@ func (w *World) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duratio
 
 func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
-	t := &Ticket{Pool: p, Key: e.Key, Value: e.Wait, seen: now.Add(-age)}
+	t := &Ticket{Pool: p, Key: e.Key, Value: e.Wait, Seen: now.Add(-age)}
 	t.due.of, t.mark.of = t, t
 	if t.Place = e.Wait.Place; t.Place == 0 {
 		t.Place = e.Revision
@@ -109,7 +109,7 @@ func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	if was != nil {
 		t.life = was.life
 		if was.lined && was.Place == t.Place {
-			t.seen, t.doubted, t.doubtedAt = was.seen, was.doubted, was.doubtedAt
+			t.Seen, t.doubted, t.doubtedAt = was.Seen, was.doubted, was.doubtedAt
 		}
 		w.removeTicket(was)
 		w.ends.drop(&was.due)
@@ -129,10 +129,10 @@ func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 // lineUp puts a ticket into the line.
 func (w *World) lineUp(t *Ticket, now Instant) {
 	t.author = w.session(t.Key.Session)
-	t.author.tickets = append(t.author.tickets, t)
+	t.author.Tickets = append(t.author.Tickets, t)
 	if peer := t.Value.Peer; !peer.IsZero() && peer != t.Key.Session {
 		t.peer = w.session(peer)
-		t.peer.tickets = append(t.peer.tickets, t)
+		t.peer.Tickets = append(t.peer.Tickets, t)
 	}
 	if t.Place != t.Revision { // otherwise no claim can have named it yet
 		t.claim = t.Pool.claimNaming(t.Place)
@@ -174,7 +174,7 @@ func (w *World) removeTicket(t *Ticket) {
 	w.ends.drop(&t.due)
 	for _, s := range [2]*Session{t.author, t.peer} {
 		if s != nil {
-			s.tickets = without(s.tickets, t)
+			s.Tickets = without(s.Tickets, t)
 			w.left(s)
 		}
 	}

@@ -46,8 +46,8 @@ func (w *World) Due(retry time.Duration, limit int, found []Due, now Instant) []
 		switch of := d.of.(type) {
 		case *Slot:
 			due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Marker: !of.Taken, Garbage: of.meaningless()}
-			if of.Taken && !due.Garbage && now < of.ends { // it came to mean something after all
-				w.ends.set(d, of.ends)
+			if of.Taken && !due.Garbage && now < of.Ends { // it came to mean something after all
+				w.ends.set(d, of.Ends)
 				continue
 			}
 		case *Ticket:
@@ -89,25 +89,28 @@ func (w *World) forget(mark *due) {
 	w.marks.drop(mark)
 	switch of := mark.of.(type) {
 	case *Slot:
-		w.forgotten = max(w.forgotten, of.Revision)
-		w.ends.drop(&of.due)
+		w.absent(&of.record)
 		of.Pool.dropSlot(of)
 		w.forgetPool(of.Pool)
 	case *Pool:
-		w.forgotten = max(w.forgotten, of.cfg.Revision)
-		of.cfg.Revision, of.past = 0, nil
+		w.absent(&of.cfg)
+		of.past = nil
 		w.forgetPool(of)
 	case *Ticket:
-		w.forgotten = max(w.forgotten, of.Revision)
-		w.ends.drop(&of.due)
+		w.absent(&of.record)
 		delete(of.Pool.line.byKey, of.Key)
 		w.forgetPool(of.Pool)
 	case *Session:
-		w.forgotten = max(w.forgotten, of.Revision)
-		w.ends.drop(&of.due)
-		of.Revision = 0 // what it left may keep it for longer
+		w.absent(&of.record) // what it left may keep it for longer
 		w.left(of)
 	}
+}
+
+// absent notes that a key is in the bucket no more.
+func (d *deadlines) absent(r *record) {
+	d.forgotten = max(d.forgotten, r.Revision)
+	d.ends.drop(&r.due)
+	r.Revision = 0
 }
 
 // Forgotten is the highest revision of a marker that was forgotten.
@@ -154,7 +157,7 @@ func (w *World) settleStrays(p *Pool, now Instant) {
 			w.ends.set(&s.due, now.Add(garbageTime))
 		default:
 			s.stray = false
-			w.ends.set(&s.due, s.ends)
+			w.ends.set(&s.due, s.Ends)
 		}
 	}
 	clear(p.strays)
@@ -165,7 +168,7 @@ func (w *World) settleStrays(p *Pool, now Instant) {
 // peer that answered its caller knows it better.
 func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 	if s.Revision == revision && s.Taken {
-		s.ends = at
+		s.Ends = at
 		d.ends.set(&s.due, at)
 	}
 }
@@ -184,7 +187,7 @@ func (w *World) Postpone(now Instant) {
 
 // HoldBack has every lease end later by the slack, and none before that time.
 func (w *World) HoldBack(until Instant, slack time.Duration) {
-	w.eachLease(func(s *Slot) { w.EndAt(s, s.Revision, max(s.ends.Add(slack), until)) })
+	w.eachLease(func(s *Slot) { w.EndAt(s, s.Revision, max(s.Ends.Add(slack), until)) })
 }
 
 // CountAnew counts the time of the leases that were written up to a revision from
@@ -192,7 +195,7 @@ func (w *World) HoldBack(until Instant, slack time.Duration) {
 func (w *World) CountAnew(upTo uint64, now Instant) {
 	w.eachLease(func(s *Slot) {
 		if s.Revision <= upTo {
-			w.EndAt(s, s.Revision, max(s.ends, now.Add(time.Duration(s.Value.TTL)+Slack)))
+			w.EndAt(s, s.Revision, max(s.Ends, now.Add(time.Duration(s.Value.TTL)+Slack)))
 		}
 	})
 }

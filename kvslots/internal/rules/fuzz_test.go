@@ -165,8 +165,8 @@ func wantWorld(t *testing.T, w *rules.World, now rules.Instant) {
 			clients++
 		}
 	}
-	if w.Clients() != clients || from != clients || w.Named() != named || w.Pools() != pools {
-		t.Fatalf("%d clients, %d by where they come from, %d names, %d pools; there are %d, %d, %d", w.Clients(), from, w.Named(), w.Pools(), clients, named, pools)
+	if w.Clients != clients || from != clients || w.Named != named || w.Pools() != pools {
+		t.Fatalf("%d clients, %d by where they come from, %d names, %d pools; there are %d, %d, %d", w.Clients, from, w.Named, w.Pools(), clients, named, pools)
 	}
 }
 

@@ -122,8 +122,7 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	if !exact {
 		kept := world
 		c.world = &kept
-		p.open = append(p.open, &kept)
-		p.unjudged = append(p.unjudged, c)
+		p.open = append(p.open, c)
 	}
 	s.claim = c
 	p.doubted = append(p.doubted, s)
@@ -156,13 +155,12 @@ func (s *Slot) place() uint64 {
 // close judges what was left open, for the view is exact now. What a barrier
 // alone accounted for may have happened to a key of which that is possible.
 func (p *Pool) close(unnamed func(low, high uint64) bool) {
-	for _, s := range p.open {
+	for _, c := range p.open { // in their order, for each may depend on those before it
+		s := c.world
 		s.lost = s.lost || (s.hidden != 0 && unnamed(s.hidden, s.revision))
+		c.verdict, c.world = s.judge(c.position), nil
 	}
-	for _, c := range p.unjudged { // in their order, for each may depend on those before it
-		c.verdict, c.world = c.world.judge(c.position), nil
-	}
-	p.open, p.unjudged = nil, nil
+	p.open = nil
 	for _, s := range p.doubted {
 		if s.claim != nil && s.claim.verdict == Good {
 			s.claim = nil
@@ -177,8 +175,8 @@ func (p *Pool) skipped(held, previous uint64) {
 	if previous <= held {
 		return
 	}
-	for _, s := range p.open {
-		switch {
+	for _, c := range p.open {
+		switch s := c.world; {
 		case s.revision < held:
 		case s.revision >= previous:
 			s.lost = true

@@ -16,11 +16,11 @@ type Ticket struct {
 	record
 	Place uint64 // the revision of its first write, by which the line is ordered
 	Value entry.TicketValue
+	Seen  Instant // when it came
 
 	author     *Session // whose end is the ticket's end
 	peer       *Session // of a client session's ticket: the peer that claims for it
 	claim      *Slot    // the live slot that names it
-	seen       Instant  // when it came
 	doubted    Instant  // when it was learnt that an entry was skipped that may have served it; 0: never
 	doubtedAt  uint64   // where the view stood then
 	couldSince Instant  // since when it has been its turn; 0 while it is not
@@ -44,9 +44,6 @@ func (t *Ticket) Claim() *Slot {
 	}
 	return nil
 }
-
-// Seen is when the ticket came.
-func (t *Ticket) Seen() Instant { return t.seen }
 
 // CouldSince is since when it has been the ticket's turn; ok is false while it
 // is not.

@@ -18,8 +18,7 @@ type Pool struct {
 	doubles  bool                 // two slots have named one lease: the index has one of them
 	live     positions            // an index of slots: the lent ones
 	doubted  []*Slot              // slots with claims that are not known to be good
-	unjudged []*claim             // claims that are not judged yet, in their order
-	open     []*snapshot          // instants at which the view was not exact
+	open     []*claim             // claims of instants at which the view was not exact, in their order: not judged yet
 	line     line
 	strays   []*Slot // slots that may hold nothing any more, since the last settle
 	released []release
@@ -29,10 +28,10 @@ type Pool struct {
 
 // configuration is what a pool's configuration says, and how it stands.
 type configuration struct {
-	cfg      record
-	config   entry.ConfigValue // zero where the key has no value, or a corrupt one
-	configAt Instant           // when the last entry was seen
-	past     []past            // the last generations before
+	ConfigSeen Instant // when the last entry was seen
+	cfg        record
+	config     entry.ConfigValue // zero where the key has no value, or a corrupt one
+	past       []past            // the last generations before
 }
 
 // usage is whether a named pool is in use.
@@ -77,9 +76,6 @@ func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }
 
 // Config is the configuration as it stands.
 func (p *Pool) Config() entry.ConfigValue { return p.config }
-
-// ConfigSeen is when the configuration's last entry was seen.
-func (p *Pool) ConfigSeen() Instant { return p.configAt }
 
 // Had reports whether the pool was registered under that generation when the
 // stream stood at the given revision, which the view has reached. It is not known

@@ -278,7 +278,7 @@ func (s *scenario) use(p *rules.Pool) string {
 		return ""
 	}
 	_, idle := p.IdleSince()
-	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.world.Named(), idle, len(s.world.Closings()))
+	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.world.Named, idle, len(s.world.Closings()))
 }
 
 func (s *scenario) slot(slot *rules.Slot) string {

@@ -17,16 +17,18 @@ type Session struct {
 	Ends     Instant // when this peer ends it unless it is refreshed
 	Promised Instant // the same, for a peer that learnt of the last refresh at once
 
-	stalled bool      // a peer that let its turn in a line pass, and has not been heard of since
-	tickets []*Ticket // those of which it is the author, or that it claims for
-	slots   []*Slot   // those that a client session holds
+	// These change with the world.
+	Tickets []*Ticket // those of which it is the author and, of a peer, those that it claims for
+	Slots   []*Slot   // the taken slots of a client session
+
+	stalled bool // a peer that let its turn in a line pass, and has not been heard of since
 }
 
 // sessions are those that are alive, and those of which something is still there.
 type sessions struct {
 	byID    map[entry.Hash]*Session
 	peers   map[*Session]struct{}
-	clients int                // client sessions that are alive
+	Clients int                // client sessions that are alive
 	origins map[entry.Hash]int // the same, by where they come from
 	endings []ending           // the sessions that ended lately
 }
@@ -73,14 +75,6 @@ func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 // Alive reports whether the view has the session.
 func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 
-// Tickets are those of which the session is the author and, of a peer, those that
-// it claims for. The slice is good until the next change of the world.
-func (s *Session) Tickets() []*Ticket { return s.tickets }
-
-// Slots are the taken slots of a client session. The slice is good until the
-// next change of the world.
-func (s *Session) Slots() []*Slot { return s.slots }
-
 // Peers calls yield for the presences of the peers that are alive, in no order,
 // until it returns false. What is done with them must not depend on the order.
 func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
@@ -91,13 +85,13 @@ func (w *World) own(s *Slot, session entry.Hash) {
 		return
 	}
 	if s.session != nil {
-		s.session.slots = without(s.session.slots, s)
+		s.session.Slots = without(s.session.Slots, s)
 		w.left(s.session)
 		s.session = nil
 	}
 	if !session.IsZero() {
 		s.session = w.session(session)
-		s.session.slots = append(s.session.slots, s)
+		s.session.Slots = append(s.session.Slots, s)
 	}
 }
 
@@ -116,10 +110,10 @@ func (w *World) learnOf(e *entry.Entry) {
 	if s == nil || s.Taken {
 		return
 	}
-	for _, slot := range s.slots {
+	for _, slot := range s.Slots {
 		slot.Pool.skipped(0, e.Previous)
 	}
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets {
 		t.Pool.skipped(0, e.Previous)
 	}
 }
@@ -151,46 +145,37 @@ func (w *World) applySession(e *entry.Entry, now Instant, age time.Duration) {
 // tickets are gone for good; its keys are left to be purged.
 func (w *World) endSession(s *Session, e *entry.Entry, now Instant) {
 	w.endings = append(w.endings, ending{s.ID, e.Revision, e.Author, now.Add(MarkerTTL)})
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets {
 		w.garbage(t, now)
 	}
 }
 
 // presenceChanged brings up to date what depends on a session's being alive.
 func (w *World) presenceChanged(s *Session) {
-	for _, slot := range s.slots {
+	for _, slot := range s.Slots {
 		slot.Pool.reindex(slot)
 		w.touch(slot.Pool)
 	}
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets {
 		w.touch(t.Pool)
 	}
 }
 
 // count counts a session that is alive, or no more.
 func (ss *sessions) count(s *Session, n int) {
-	if !s.Taken {
-		return
-	}
-	if s.Value.Kind != entry.SessionClient {
-		if n > 0 {
-			ss.peers[s] = struct{}{}
-		} else {
-			delete(ss.peers, s)
+	switch origin := s.Value.Origin; {
+	case !s.Taken:
+	case s.Value.Kind == entry.SessionClient:
+		ss.Clients += n
+		if ss.origins[origin] += n; ss.origins[origin] == 0 {
+			delete(ss.origins, origin)
 		}
-		return
-	}
-	ss.clients += n
-	if s.Value.Origin.IsZero() {
-		return
-	}
-	if ss.origins[s.Value.Origin] += n; ss.origins[s.Value.Origin] == 0 {
-		delete(ss.origins, s.Value.Origin)
+	case n > 0:
+		ss.peers[s] = struct{}{}
+	default:
+		delete(ss.peers, s)
 	}
 }
-
-// Clients is the number of client sessions that are alive.
-func (ss *sessions) Clients() int { return ss.clients }
 
 // ClientsFrom is the number of those that come from one origin.
 func (ss *sessions) ClientsFrom(origin entry.Hash) int { return ss.origins[origin] }
@@ -202,7 +187,7 @@ func (w *World) heard(id entry.Hash) {
 		return
 	}
 	s.stalled = false
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets {
 		t.couldSince = 0
 		w.touch(t.Pool)
 	}
@@ -222,7 +207,7 @@ func (ss *sessions) session(id entry.Hash) *Session {
 
 // left forgets a session of which nothing is known any more.
 func (w *World) left(s *Session) {
-	if !s.Taken && len(s.tickets) == 0 && len(s.slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
+	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
 		delete(w.byID, s.ID)
 	}
 }

@@ -8,13 +8,13 @@ type Slot struct {
 	Pool     *Pool
 	Position int
 	record
-	Value entry.SlotValue
-	Fence uint64 // the revision of the lease's first write
+	Value   entry.SlotValue
+	Fence   uint64  // the revision of the lease's first write
+	Granted Instant // when the lease began; for one that was renewed before this peer came, when it was renewed
+	Ends    Instant // when the lease ends, as far as this peer can tell
 
 	claim   *claim  // nil when the lease is known to be good
-	seen    Instant // when that entry was written, as far as is known
-	granted Instant // when the lease's first entry was, or the earliest that is known
-	ends    Instant // when the lease ends
+	seen    Instant // when the last entry was written, as far as is known
 	session *Session
 	stray   bool // its purge is due because it holds no slot
 }
@@ -46,15 +46,8 @@ func (s *Slot) Verdict() Verdict {
 	return Good
 }
 
-// Granted is when the lease began; for one that was renewed before this peer
-// came, when it was renewed.
-func (s *Slot) Granted() Instant { return s.granted }
-
-// EndsAt is when the lease ends, as far as this peer can tell.
-func (s *Slot) EndsAt() Instant { return s.ends }
-
 // Ended reports whether the lease has lasted its time.
-func (s *Slot) Ended(now Instant) bool { return now >= s.ends }
+func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 
 // InDoubt reports whether the claim may yet be withdrawn. One that has been there
 // for long will not be: its peer is no more.

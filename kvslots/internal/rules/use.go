@@ -6,7 +6,7 @@ package rules
 
 // uses are the named pools that are in use, and those that are not.
 type uses struct {
-	named   int     // those that are held or waited for
+	Named   int     // those that are in use
 	idles   dues    // those that are not used, since when
 	closing poolSet // those that are being closed
 }
@@ -20,9 +20,9 @@ func (w *World) settleUse(p *Pool, now Instant) {
 	used := named && p.InUseOrWaited()
 	if used != p.used {
 		if p.used = used; used {
-			w.named++
+			w.Named++
 		} else {
-			w.named--
+			w.Named--
 		}
 	}
 	w.closing.put(p, named && p.config.Count == 0)
@@ -38,9 +38,6 @@ func (w *World) settleUse(p *Pool, now Instant) {
 // Closings are the named pools that are being closed. The slice is good until the
 // next change of the world.
 func (u *uses) Closings() []*Pool { return u.closing.list }
-
-// Named is the number of named pools that are in use.
-func (u *uses) Named() int { return u.named }
 
 // IdleSince is since when a named pool has not been used; ok is false while it
 // is, and for another pool.

@@ -152,7 +152,7 @@ func (w *World) PassOver(now Instant) {
 				continue
 			}
 			s.stalled = true
-			for _, other := range s.tickets {
+			for _, other := range s.Tickets {
 				w.touch(other.Pool)
 			}
 		}

@@ -129,16 +129,17 @@ func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 // lineUp puts a ticket into the line.
 func (w *World) lineUp(t *Ticket, now Instant) {
 	t.author = w.session(t.Key.Session)
+	t.server = t.author
 	t.author.Tickets = append(t.author.Tickets, t)
 	if peer := t.Value.Peer; !peer.IsZero() && peer != t.Key.Session {
-		t.peer = w.session(peer)
-		t.peer.Tickets = append(t.peer.Tickets, t)
+		t.server = w.session(peer)
+		t.server.Tickets = append(t.server.Tickets, t)
 	}
 	if t.Place != t.Revision { // otherwise no claim can have named it yet
 		t.claim = t.Pool.claimNaming(t.Place)
 	}
 	t.Pool.line.add(t)
-	w.heard(t.serverID())
+	w.heard(t.server.ID)
 	w.garbage(t, now)
 }
 
@@ -158,13 +159,6 @@ func (p *Pool) claimNaming(place uint64) *Slot {
 	return found
 }
 
-func (t *Ticket) serverID() entry.Hash {
-	if t.peer != nil {
-		return t.peer.ID
-	}
-	return t.author.ID
-}
-
 // removeTicket takes a ticket out of the line for good.
 func (w *World) removeTicket(t *Ticket) {
 	if !t.lined {
@@ -172,10 +166,8 @@ func (w *World) removeTicket(t *Ticket) {
 	}
 	t.Pool.line.remove(t)
 	w.ends.drop(&t.due)
-	for _, s := range [2]*Session{t.author, t.peer} {
-		if s != nil {
-			s.Tickets = without(s.Tickets, t)
-			w.left(s)
-		}
+	for _, s := range [2]*Session{t.author, t.server} {
+		s.Tickets = without(s.Tickets, t)
+		w.left(s)
 	}
 }

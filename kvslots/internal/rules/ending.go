@@ -142,7 +142,7 @@ func (d *deadlines) garbage(t *Ticket, now Instant) {
 // Garbage reports whether the ticket can never stand again: it was served, its
 // author has ended, or the peer that was to claim for it, or it was drawn for another generation.
 func (t *Ticket) Garbage() bool {
-	return !t.lined || !t.author.Alive() || !t.Value.Enqueued() && t.peer != nil && !t.peer.Alive() ||
+	return !t.lined || !t.author.Alive() || !t.Value.Enqueued() && !t.server.Alive() ||
 		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
 }
 

@@ -1,6 +1,9 @@
 package rules
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A claim is judged by the world as it stood when the stream took it: at its
 // own revision. So its verdict is a function of the stream alone, and all peers
@@ -125,7 +128,9 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 		p.open = append(p.open, c)
 	}
 	s.claim = c
-	p.doubted = append(p.doubted, s)
+	if !slices.Contains(p.doubted, s) {
+		p.doubted = append(p.doubted, s)
+	}
 }
 
 // doubtfulAhead counts the tickets that wait before that place and may have been

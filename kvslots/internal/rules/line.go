@@ -19,7 +19,7 @@ type Ticket struct {
 	Seen  Instant // when it came
 
 	author     *Session // whose end is the ticket's end
-	peer       *Session // of a client session's ticket: the peer that claims for it
+	server     *Session // the peer that claims for it: the author, but for a client session's ticket
 	claim      *Slot    // the live slot that names it
 	doubted    Instant  // when it was learnt that an entry was skipped that may have served it; 0: never
 	doubtedAt  uint64   // where the view stood then
@@ -33,7 +33,7 @@ type Ticket struct {
 // served, its author and its peer are alive, its pool is the one it was drawn for,
 // and no live slot names it.
 func (t *Ticket) Stands() bool {
-	return t.lined && t.author.Alive() && (t.Value.Enqueued() || t.peer == nil || t.peer.Alive()) &&
+	return t.lined && t.author.Alive() && (t.Value.Enqueued() || t.server.Alive()) &&
 		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.claimed()
 }
 
@@ -53,23 +53,13 @@ func (t *Ticket) claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
 
-// server is the peer that is to claim for the ticket; for an enqueued one that is
-// any peer.
-func (t *Ticket) server() *Session {
-	switch {
-	case t.Value.Enqueued():
-		return nil
-	case t.peer != nil:
-		return t.peer
-	}
-	return t.author
-}
-
+// stalled reports whether the ticket is passed over: on its own account if any peer
+// may claim for it, and else with all the others of its peer.
 func (t *Ticket) stalled() bool {
-	if s := t.server(); s != nil {
-		return s.stalled
+	if t.Value.Enqueued() {
+		return t.passed
 	}
-	return t.passed
+	return t.server.stalled
 }
 
 // waits reports whether the ticket stands and is not passed over.

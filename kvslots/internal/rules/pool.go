@@ -214,15 +214,5 @@ func (p *Pool) reindex(s *Slot) {
 
 // settle forgets the doubts that have been cleared up.
 func (p *Pool) settle(now Instant) {
-	if len(p.doubted) == 0 {
-		return
-	}
-	keep := p.doubted[:0]
-	for _, s := range p.doubted {
-		if s.doubtful(now) && !slices.Contains(keep, s) {
-			keep = append(keep, s)
-		}
-	}
-	clear(p.doubted[len(keep):])
-	p.doubted = keep
+	p.doubted = slices.DeleteFunc(p.doubted, func(s *Slot) bool { return !s.doubtful(now) })
 }

@@ -145,14 +145,13 @@ func (w *World) PassOver(now Instant) {
 			if t.couldSince == 0 || t.claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
 				continue
 			}
-			s := t.server()
-			if s == nil {
+			if t.Value.Enqueued() {
 				t.passed = true
 				w.touch(p)
 				continue
 			}
-			s.stalled = true
-			for _, other := range s.Tickets {
+			t.server.stalled = true
+			for _, other := range t.server.Tickets {
 				w.touch(other.Pool)
 			}
 		}

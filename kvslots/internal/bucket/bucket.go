@@ -63,7 +63,6 @@ type Bucket struct {
 	origin   time.Time              // of peer.Instant
 	acks     *nats.Subscription
 	sender   *sender
-	doubts   doubts
 	orders   chan order      // for keepWatch; the latest one only
 	online   chan struct{}   // for keepWatch: the connection is back
 	open     context.Context // ends when nothing is fed to the peer any more
@@ -80,6 +79,7 @@ type guarded struct {
 	calls     map[uint64]*call
 	watch     order // the latest
 	view      view
+	doubts    map[string]struct{} // keys of foreign entries that were logged
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool
@@ -122,9 +122,8 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 		online: make(chan struct{}, 1),
 	}
 	b.open, b.stop = context.WithCancel(context.Background())
-	b.calls = map[uint64]*call{}
+	b.calls, b.doubts = map[uint64]*call{}, map[string]struct{}{}
 	b.sender = newSender(nc, b.acknowledged)
-	b.doubts = doubts{log: b.log, logged: map[string]struct{}{}}
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:])
 	cfg.Peer.Random = rand.NewChaCha8(seed)

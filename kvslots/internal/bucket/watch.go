@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -109,7 +110,11 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	w, err := b.createWatch(o, limit)
 	if err != nil {
 		if o.ctx.Err() == nil {
-			b.logFailure(err, first)
+			level := zerolog.DebugLevel
+			if first {
+				level = zerolog.WarnLevel
+			}
+			b.log.WithLevel(level).Err(err).Msg("watch not created; trying again")
 			b.watchLost(o)
 		}
 		return false
@@ -118,14 +123,6 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	_ = w.sub.Unsubscribe()
 	b.tasks.Go(w.remove)
 	return true
-}
-
-func (b *Bucket) logFailure(err error, first bool) {
-	event := b.log.Debug()
-	if first {
-		event = b.log.Warn()
-	}
-	event.Err(err).Msg("watch not created; trying again")
 }
 
 // createWatch creates a watch. Meanwhile a replicated stream's entries are got
@@ -329,7 +326,7 @@ func (w *watch) deliver(m *nats.Msg) {
 	key := strings.TrimPrefix(m.Subject, SubjectPrefix)
 	e := entry.Parse(key, d.stream, d.at, m.Header.Get, m.Data)
 	if e.Corrupt != nil {
-		b.doubts.note(key, e.Corrupt)
+		b.doubt(key, e.Corrupt)
 	}
 	b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
 		b.view.reached = max(b.view.reached, e.Revision)

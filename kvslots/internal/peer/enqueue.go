@@ -63,7 +63,7 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	case t == nil:
 	case t.Value.Spent:
 		e.status = spent
-	case t.Stands() || t.Claim() != nil:
+	case t.Stands() || t.Claimed():
 		e.status = queued
 	}
 	return e

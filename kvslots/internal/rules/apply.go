@@ -93,7 +93,7 @@ func (w *World) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duratio
 	if e.Slot.Fence == 0 { // a renewal may be by another peer than the claimer
 		w.heard(e.Slot.Claimer)
 	}
-	if t := p.Ticket(s.Value.Ticket); t != nil && !t.claimed() {
+	if t := p.Ticket(s.Value.Ticket); t != nil && !t.Claimed() {
 		t.claim = s
 	}
 }

@@ -30,9 +30,10 @@ type deadlines struct {
 // NextDue is when the next key is to be purged or forgotten; ok is false when
 // there is none.
 func (d *deadlines) NextDue() (at Instant, ok bool) {
-	at, ok = d.ends.next()
-	if mark, marked := d.marks.next(); marked && (!ok || mark < at) {
-		return mark, true
+	for _, q := range [2]dues{d.ends, d.marks} {
+		if len(q) > 0 && (!ok || q[0].at < at) {
+			at, ok = q[0].at, true
+		}
 	}
 	return at, ok
 }

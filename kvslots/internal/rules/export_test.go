@@ -10,3 +10,11 @@ func (p *Pool) ConfigRevision() uint64 { return p.cfg.Revision }
 
 // Served reports whether the ticket has left the line for good.
 func (t *Ticket) Served() bool { return !t.lined }
+
+// Claim is the live slot that names the ticket, or nil.
+func (t *Ticket) Claim() *Slot {
+	if t.Claimed() {
+		return t.claim
+	}
+	return nil
+}

@@ -34,22 +34,15 @@ type Ticket struct {
 // and no live slot names it.
 func (t *Ticket) Stands() bool {
 	return t.lined && t.author.Alive() && (t.Value.Enqueued() || t.server.Alive()) &&
-		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.claimed()
-}
-
-// Claim is the live slot that names the ticket, or nil.
-func (t *Ticket) Claim() *Slot {
-	if t.claimed() {
-		return t.claim
-	}
-	return nil
+		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.Claimed()
 }
 
 // CouldSince is since when it has been the ticket's turn; ok is false while it
 // is not.
 func (t *Ticket) CouldSince() (at Instant, ok bool) { return t.couldSince, t.couldSince != 0 }
 
-func (t *Ticket) claimed() bool {
+// Claimed reports whether a live slot names the ticket.
+func (t *Ticket) Claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
 

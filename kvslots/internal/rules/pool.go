@@ -122,12 +122,7 @@ func (p *Pool) InDoubt(now Instant) bool { return p != nil && p.DoubtBelow(len(p
 
 // DoubtBelow reports whether there is such a claim on a position below that.
 func (p *Pool) DoubtBelow(position int, now Instant) bool {
-	for _, s := range p.doubted {
-		if s.Position < position && s.InDoubt(now) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.doubted, func(s *Slot) bool { return s.Position < position && s.InDoubt(now) })
 }
 
 // indexed is from how many positions on a pool keeps an index by lease.

@@ -136,16 +136,11 @@ func (w *World) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	if was != s.Taken {
 		w.presenceChanged(s)
 	}
-	if e.Marker {
-		w.endSession(s, e, now)
+	if !e.Marker {
+		return
 	}
-}
-
-// endSession forgets a session that has ended. Its id is used once, so its
-// tickets are gone for good; its keys are left to be purged.
-func (w *World) endSession(s *Session, e *entry.Entry, now Instant) {
 	w.endings = append(w.endings, ending{s.ID, e.Revision, e.Author, now.Add(MarkerTTL)})
-	for _, t := range s.Tickets {
+	for _, t := range s.Tickets { // gone for good, since an id is used once; their keys are left to be purged
 		w.garbage(t, now)
 	}
 }

@@ -142,7 +142,7 @@ func (w *World) closeOpen() {
 func (w *World) PassOver(now Instant) {
 	for _, p := range w.able.list {
 		for _, t := range p.line.able {
-			if t.couldSince == 0 || t.claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
+			if t.couldSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
 				continue
 			}
 			if t.Value.Enqueued() {

@@ -3,6 +3,7 @@ package entry
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -85,10 +86,7 @@ func FormatTTL(d time.Duration) string {
 // parseTTL reads what FormatTTL writes, and a plain number of seconds; 0 is
 // for anything else.
 func parseTTL(text string) time.Duration {
-	if n := len(text); n > 0 && text[n-1] == 's' {
-		text = text[:n-1]
-	}
-	seconds := parseRevision(text)
+	seconds := parseRevision(strings.TrimSuffix(text, "s"))
 	if seconds > uint64(200*MaxSpan/time.Second) {
 		return 0
 	}

@@ -174,7 +174,7 @@ func (b *borrow) reopen(pool *rules.Pool) {
 
 // beginClosing sets the count of a name that is not used to 0.
 func (ps *poolState) beginClosing(pool *rules.Pool) {
-	value := pool.Config()
+	value := pool.Config
 	value.Count = 0
 	if ps.p.names.mine == nil {
 		ps.p.names.mine = map[entry.Hash]struct{}{}
@@ -188,7 +188,7 @@ func (ps *poolState) restore(pool *rules.Pool) {
 	if ps.config != nil {
 		return
 	}
-	value := pool.Config()
+	value := pool.Config
 	value.Count = value.Limit
 	delete(ps.p.names.mine, ps.id)
 	ps.writeConfig(value, false)

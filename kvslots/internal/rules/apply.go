@@ -10,7 +10,7 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
 	before, held := p.Generation(), p.cfg.Revision
 	w.note(&p.cfg, e, now, age)
-	p.config, p.ConfigSeen = e.Config, now // zero for a marker and for a corrupt value
+	p.Config, p.ConfigSeen = e.Config, now // zero for a marker and for a corrupt value
 	if after := p.Generation(); after != before {
 		if before != 0 {
 			was := past{before, e.Revision, e.Revision}

@@ -24,7 +24,7 @@ type Due struct {
 type deadlines struct {
 	ends      dues   // of slots, sessions and garbage: to be purged
 	marks     dues   // of free keys: to be forgotten
-	forgotten uint64 // the highest revision of a marker that was forgotten
+	Forgotten uint64 // the highest revision of a marker that was forgotten
 }
 
 // NextDue is when the next key is to be purged or forgotten; ok is false when
@@ -109,13 +109,10 @@ func (w *World) forget(mark *due) {
 
 // absent notes that a key is in the bucket no more.
 func (d *deadlines) absent(r *record) {
-	d.forgotten = max(d.forgotten, r.Revision)
+	d.Forgotten = max(d.Forgotten, r.Revision)
 	d.ends.drop(&r.due)
 	r.Revision = 0
 }
-
-// Forgotten is the highest revision of a marker that was forgotten.
-func (d *deadlines) Forgotten() uint64 { return d.forgotten }
 
 // forgetPool forgets a pool of which nothing is known any more.
 func (w *World) forgetPool(p *Pool) {

@@ -152,8 +152,8 @@ func TestForgottenMarkerIsNotDue(t *testing.T) {
 	}
 	s.now += rules.MarkerTTL + 10*time.Second
 	w.Forget(s.instant())
-	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || w.Forgotten() != s.sequence {
-		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, w.Forgotten(), s.sequence)
+	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || w.Forgotten != s.sequence {
+		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, w.Forgotten, s.sequence)
 	}
 }
 

@@ -28,10 +28,10 @@ type Pool struct {
 
 // configuration is what a pool's configuration says, and how it stands.
 type configuration struct {
-	ConfigSeen Instant // when the last entry was seen
+	ConfigSeen Instant           // when the last entry was seen
+	Config     entry.ConfigValue // zero where the key has no value, or a corrupt one
 	cfg        record
-	config     entry.ConfigValue // zero where the key has no value, or a corrupt one
-	past       []past            // the last generations before
+	past       []past // the last generations before
 }
 
 // usage is whether a named pool is in use.
@@ -53,14 +53,14 @@ type past struct {
 const maxPast = 8
 
 // Registered reports whether the pool exists.
-func (p *Pool) Registered() bool { return p != nil && p.config.Generation != 0 && !p.config.Deleted }
+func (p *Pool) Registered() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
 
 // inForce is the configuration of a registered pool, and zero for another.
 func (p *Pool) inForce() *entry.ConfigValue {
 	if !p.Registered() {
 		return &unregistered
 	}
-	return &p.config
+	return &p.Config
 }
 
 var unregistered entry.ConfigValue
@@ -73,9 +73,6 @@ func (p *Pool) Count() int { return p.inForce().Count }
 
 // Terms are what a named pool was opened with; zero for another.
 func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }
-
-// Config is the configuration as it stands.
-func (p *Pool) Config() entry.ConfigValue { return p.config }
 
 // Had reports whether the pool was registered under that generation when the
 // stream stood at the given revision, which the view has reached. It is not known

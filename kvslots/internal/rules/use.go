@@ -25,9 +25,9 @@ func (w *World) settleUse(p *Pool, now Instant) {
 			w.Named--
 		}
 	}
-	w.closing.put(p, named && p.config.Count == 0)
+	w.closing.put(p, named && p.Config.Count == 0)
 	switch {
-	case used || !named || p.config.Count == 0:
+	case used || !named || p.Config.Count == 0:
 		w.idles.drop(&p.idle)
 	case p.idle.index == 0:
 		p.idleSince = now

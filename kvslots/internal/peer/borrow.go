@@ -157,18 +157,19 @@ func (b *borrow) finish(a Answer) {
 
 // requeue puts a borrow whose attempt failed back in line, or in front of the
 // queue if it has no ticket, or one that was served by a claim which was ended
-// before its caller could be told.
+// before its caller could be told, or may have been.
 func (b *borrow) requeue() {
+	t := b.p.world.Pool(b.pool.id).Ticket(b.ticket.place)
 	switch {
 	case b.phase == done:
 		return
 	case b.kind == forTicket:
-		if t := b.p.world.Pool(b.pool.id).Ticket(b.ticket.place); t == nil || !t.Stands() {
+		if t == nil || !t.Stands() {
 			b.finish(Answer{Err: ErrNoSlot})
 			return
 		}
 		b.to(waiting)
-	case b.ticket.stands() && b.p.world.Pool(b.pool.id).Ticket(b.ticket.place) != nil:
+	case b.ticket.stands() && t != nil && !t.Unsure:
 		b.to(waiting)
 		if !b.waits && b.kind == forCall {
 			b.refuseLater()

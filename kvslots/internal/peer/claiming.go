@@ -108,7 +108,10 @@ func (b *borrow) claimAnswered(w *write, a Ack) {
 	case a.Outcome == Conflict:
 		b.beaten(a.Revision)
 	case a.Outcome == Written:
-		b.claim.acked = a.Revision
+		if b.claim.acked = a.Revision; b.claim.revision == 0 && b.p.world.Revision > a.Revision { // the view has skipped it
+			b.pool.changed = append(b.pool.changed, b.claim.position)
+			b.pool.mark()
+		}
 	}
 }
 
@@ -195,8 +198,16 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 	case c.revision == 0 && b.claimed(s) && s.Revision > c.stood:
 		c.revision = s.Revision
 		b.landed()
-	case c.revision == 0 && s.Revision > c.stood, c.revision != 0 && (s == nil || s.Revision != c.revision):
-		b.dropClaim() // lost, purged or superseded: its caller was told nothing
+	case c.revision == 0 && s.Revision > c.stood && s.Replaced != c.stood && !c.write.over:
+		// It may have been written, and ended, which the view has skipped: the answer tells.
+	case c.revision == 0 && s.Revision > c.stood:
+		if t := s.Pool.Ticket(b.ticket.place); t != nil && s.Replaced != c.stood {
+			t.Unsure = t.Unsure || c.acked != 0 || len(c.write.ids) > 1
+		}
+		b.dropClaim() // lost
+		b.requeue()
+	case c.revision != 0 && (s == nil || s.Revision != c.revision):
+		b.dropClaim() // purged by another peer, or superseded: its caller was told nothing
 		b.claim.revision = 0
 		b.requeue()
 	}
@@ -271,14 +282,30 @@ func (b *borrow) decide(s *rules.Slot) {
 
 // withdraw purges a claim that came to nothing; then the borrow goes on.
 func (b *borrow) withdraw() {
-	key, revision := rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision
+	p := b.p
+	m := p.purge(rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision)
+	m.Author = p.randomNumber()
+	p.writes.authored[m.Author] = 0
 	b.dropClaim()
 	b.to(withdrawing)
 	b.claim.revision = 0
-	b.p.release(key, revision, func(Ack) {
+	again := func() {
 		if b.phase == withdrawing {
 			b.requeue()
 		}
+	}
+	p.releaseAs(m, func(a Ack) {
+		if a.Outcome == Written {
+			again()
+		}
+		p.whenReached(a.Revision, func() {
+			t := p.world.Pool(b.pool.id).Ticket(b.ticket.place)
+			if t != nil && (a.Outcome == Written || p.writes.authored[m.Author] != 0) {
+				t.Unsure = false // this purge names no ticket
+			}
+			delete(p.writes.authored, m.Author)
+			again()
+		})
 	})
 }
 

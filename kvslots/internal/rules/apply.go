@@ -14,8 +14,8 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	if after := p.Generation(); after != before {
 		if before != 0 {
 			was := past{before, e.Revision, e.Revision}
-			if after != 0 && e.Previous != held {
-				was.surely = e.Previous // what was skipped may have ended it, or not
+			if e.Previous != held && e.Config.Generation != before { // what was skipped may have ended it
+				was.surely = held + 1
 			}
 			p.past = append(p.past, was)
 			if len(p.past) > maxPast {
@@ -40,12 +40,15 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	held := s.Value
 	if e.Previous > s.Revision {
 		p.doubtTickets(e.Previous, e.Revision, now)
+		if t := p.Ticket(held.Ticket); t != nil && s.Taken {
+			t.Unsure = true
+		}
 	}
 	if p.leases != nil && s.Taken && p.leases[held.Lease] == s {
 		delete(p.leases, held.Lease)
 	}
 	w.note(&s.record, e, now, age)
-	s.seen = now.Add(-age)
+	s.Replaced, s.seen = e.Previous, now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
 		s.Granted = s.seen
 	}

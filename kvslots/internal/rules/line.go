@@ -14,9 +14,10 @@ type Ticket struct {
 	Pool *Pool
 	Key  entry.Key
 	record
-	Place uint64 // the revision of its first write, by which the line is ordered
-	Value entry.TicketValue
-	Seen  Instant // when it came
+	Place  uint64 // the revision of its first write, by which the line is ordered
+	Value  entry.TicketValue
+	Seen   Instant // when it came
+	Unsure bool    // the view skipped what ended a claim that named it: to others it may be out of the line
 
 	author     *Session // whose end is the ticket's end
 	server     *Session // the peer that claims for it: the author, but for a client session's ticket

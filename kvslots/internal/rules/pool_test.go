@@ -28,7 +28,7 @@ func TestHad(t *testing.T) {
 			feed(s, w, config(poolID(1), 1, 2))
 			p := w.Pool(poolID(1))
 			type answer struct{ had, known bool }
-			for revision, want := range map[uint64]answer{2: {true, true}, 3: {true, true}, 4: {false, seen}, 5: {false, seen}, 6: {false, true}} {
+			for revision, want := range map[uint64]answer{1: {true, true}, 2: {seen, seen}, 3: {seen, seen}, 4: {false, seen}, 5: {false, seen}, 6: {false, true}} {
 				had, known := p.Had(1, revision)
 				if got := (answer{had, known}); got != want {
 					t.Errorf("at %d: %v, not %v", revision, got, want)

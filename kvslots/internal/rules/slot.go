@@ -8,10 +8,11 @@ type Slot struct {
 	Pool     *Pool
 	Position int
 	record
-	Value   entry.SlotValue
-	Fence   uint64  // the revision of the lease's first write
-	Granted Instant // when the lease began; for one that was renewed before this peer came, when it was renewed
-	Ends    Instant // when the lease ends, as far as this peer can tell
+	Value    entry.SlotValue
+	Fence    uint64  // the revision of the lease's first write
+	Replaced uint64  // the revision that the last entry was written over
+	Granted  Instant // when the lease began; for one that was renewed before this peer came, when it was renewed
+	Ends     Instant // when the lease ends, as far as this peer can tell
 
 	claim   *claim  // nil when the lease is known to be good
 	seen    Instant // when the last entry was written, as far as is known

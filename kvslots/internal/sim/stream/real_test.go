@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,6 +88,9 @@ func (r *realStream) message(m stream.Message) *nats.Msg {
 func (r *realStream) publish(m stream.Message) stream.Ack {
 	r.t.Helper()
 	answer, err := r.nc.RequestMsg(r.message(m), patience)
+	for deadline := time.Now().Add(patience); errors.Is(err, nats.ErrNoResponders) && time.Now().Before(deadline); {
+		answer, err = r.nc.RequestMsg(r.message(m), patience) // nothing was written: the leader is new
+	}
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package kvslots
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -56,15 +57,9 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Replicas == 0 {
-		c.Replicas = 1
-	}
-	if c.MaxTTL == 0 {
-		c.MaxTTL = DefaultMaxTTL
-	}
-	if c.MaxWait == 0 {
-		c.MaxWait = DefaultMaxWait
-	}
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
+	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
 	const year = 365 * 24 * time.Hour
 	switch {
 	case c.Replicas < 1 || c.Replicas > 5:

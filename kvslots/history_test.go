@@ -406,7 +406,7 @@ func runHistory(t *testing.T, set setting) {
 	}
 	t.Logf("%d operations %v", len(h.ops), outcomes)
 	for i, s := range stores {
-		t.Logf("peer %d: %+v", i, s.bucket.Counters())
+		t.Logf("peer %d: %+v", i, counters(s))
 	}
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(modelOfPools, h.ops, *checkTime)
@@ -430,7 +430,7 @@ func nothingLeft(t *testing.T, h *history, stores []*Store) {
 	defer func() {
 		if t.Failed() {
 			for _, s := range stores {
-				t.Log(remains(s), s.bucket.Counters())
+				t.Log(remains(s), counters(s))
 			}
 		}
 	}()

@@ -90,7 +90,7 @@ func TestNoHerd(t *testing.T) {
 func claims(peers []*Store) uint64 {
 	var n uint64
 	for _, s := range peers {
-		n += s.bucket.Counters().Claims
+		n += counters(s).Claims
 	}
 	return n
 }

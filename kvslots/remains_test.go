@@ -31,7 +31,7 @@ func noRemains(t *testing.T, srv *kvslotstest.Server, stores ...*Store) {
 		if t.Failed() {
 			t.Log(strings.Join(liveKeys(t, srv.Connect()), "\n"))
 			for _, s := range stores {
-				t.Log(remains(s), s.bucket.Counters())
+				t.Log(remains(s), counters(s))
 			}
 		}
 	}()
@@ -78,4 +78,10 @@ func everything(t *testing.T, nc *nats.Conn) (all []bucket.Stored) {
 func remains(s *Store) (text string) {
 	s.bucket.Look(func(p *peer.Peer, _ peer.Instant) { text = p.Remains() })
 	return text
+}
+
+// counters are what a peer has counted.
+func counters(s *Store) (c peer.Counters) {
+	s.bucket.Look(func(p *peer.Peer, _ peer.Instant) { c = p.Counters() })
+	return c
 }

@@ -2,8 +2,6 @@ package kvslots
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -34,13 +32,8 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 	if idle < MinSessionIdle || idle > MaxSessionIdle {
 		return "", &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}
 	}
-	var secret [tokenLength / 2]byte
-	_, _ = rand.Read(secret[:])
-	id = hex.EncodeToString(secret[:])
-	request := peer.CreateSession{
-		Session: sessionHash(id),
-		Idle:    idle,
-	}
+	id = randomHash().String()
+	request := peer.CreateSession{Session: sessionHash(id), Idle: idle}
 	if origin != "" {
 		request.Origin = entry.HashOf("origin", origin)
 	}

@@ -216,7 +216,7 @@ func (u *user) act() {
 	if err = sentinel(err); err == ErrUnavailable {
 		u.t.Errorf("%s after %v", in.describe(keyOutput{err: err}), time.Since(call))
 		for _, s := range u.stores {
-			u.t.Log(remains(s), s.bucket.Counters())
+			u.t.Log(remains(s), counters(s))
 		}
 	}
 	u.add(u.id, call, in, keyOutput{err, g.Token})
@@ -316,7 +316,7 @@ func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int
 	}
 	t.Logf("%d sessions, %d operations %v", h.number, len(h.ops), outcomes)
 	for i, s := range h.stores {
-		t.Logf("peer %d: %+v", i, s.bucket.Counters())
+		t.Logf("peer %d: %+v", i, counters(s))
 	}
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(modelOfKeys, h.ops, *checkTime)

@@ -16,8 +16,6 @@ import (
 // a nonce that stands in the bucket: so any peer that the session asks can hand
 // the token out again, and none has it stored.
 
-const tokenLength = 32
-
 // newSecret draws a nonce and derives the half that no other client can guess.
 func newSecret(session string) (nonce entry.Hash, half string) {
 	nonce = randomHash()
@@ -52,15 +50,6 @@ func parseToken(token string) (fence uint64, lease entry.Hash, err error) {
 	return fence, halfHash(token[half:]), err
 }
 
-// isHex tells whether it is what session ids and tokens look like.
-func isHex(text string) bool {
-	if len(text) != tokenLength {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+// isHex reports whether it is what session ids and tokens look like: 32 lowercase
+// hexadecimal digits, which is what a hash looks like, too.
+func isHex(text string) bool { return new(entry.Hash).UnmarshalText([]byte(text)) == nil }

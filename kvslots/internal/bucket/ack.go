@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -14,7 +15,7 @@ import (
 // Error codes of JetStream (ADR-7). On a replicated stream codeInFlight says
 // that *some* write to the key is in flight, not that the key is taken.
 const (
-	codeConflict = 10071
+	codeConflict = jetstream.JSErrCodeStreamWrongLastSequence
 	codeInFlight = 10164
 )
 
@@ -27,91 +28,74 @@ func (b *Bucket) answered(m *nats.Msg) {
 }
 
 func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
-	b.mu.Lock()
-	if b.ending.stopped {
-		b.mu.Unlock()
-		return
-	}
-	now := b.now()
-	if a.Outcome == peer.Written {
-		b.view.written(a.Revision, now)
-	}
-	b.peer.Acked(write, a, now)
-	b.settle()
-}
-
-// refusal is the error of an answer.
-type refusal struct {
-	Status      int    `json:"code"`
-	Code        int    `json:"err_code"`
-	Description string `json:"description"`
+	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
+		if a.Outcome == peer.Written {
+			b.view.written(a.Revision, now)
+		}
+		p.Acked(write, a, now)
+	})
 }
 
 func parseAck(m *nats.Msg) peer.Ack {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return peer.Ack{Outcome: peer.NotNow} // no stream leader
 	}
-	revision, refused, ok := scanAck(m.Data)
-	if !ok {
-		revision, refused, ok = decodeAck(m.Data)
+	if a, ok := scanAck(m.Data); ok {
+		return a
 	}
-	switch {
-	case !ok:
+	var answer struct {
+		Revision uint64             `json:"seq"`
+		Error    jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(m.Data, &answer); {
+	case err != nil:
 		return peer.Ack{Outcome: peer.Unknown}
-	case refused != (refusal{}):
-		return refused.ack()
-	case revision == 0:
+	case answer.Error != (jetstream.APIError{}):
+		return refusal(answer.Error)
+	case answer.Revision == 0:
 		return peer.Ack{Outcome: peer.Unknown}
 	}
-	return peer.Ack{Outcome: peer.Written, Revision: revision}
+	return peer.Ack{Outcome: peer.Written, Revision: answer.Revision}
 }
 
-// ack translates the server's errors. All of them say that the message was not
+// refusal translates the server's errors. All of them say that the message was not
 // written.
-func (r refusal) ack() peer.Ack {
+func refusal(r jetstream.APIError) peer.Ack {
 	switch {
-	case r.Code == codeConflict:
-		_, text, _ := strings.Cut(r.Description, ": ")
-		actual, err := strconv.ParseUint(text, 10, 64)
-		if err != nil { // it does not say what stands there
-			return peer.Ack{Outcome: peer.InFlight}
-		}
-		return peer.Ack{Outcome: peer.Conflict, Revision: actual}
-	case r.Code == codeInFlight:
+	case r.ErrorCode == codeConflict:
+		return conflict(r.Description)
+	case r.ErrorCode == codeInFlight:
 		return peer.Ack{Outcome: peer.InFlight}
-	case r.Status == 429, r.Status == 503:
+	case r.Code == 429, r.Code == 503:
 		return peer.Ack{Outcome: peer.NotNow}
 	}
 	return peer.Ack{Outcome: peer.Never, Reason: r.Description}
 }
 
-// decodeAck reads any answer.
-func decodeAck(data []byte) (revision uint64, refused refusal, ok bool) {
-	var answer struct {
-		Revision uint64  `json:"seq"`
-		Error    refusal `json:"error"`
+// conflict reads "wrong last sequence: 7".
+func conflict(description string) peer.Ack {
+	_, text, _ := strings.Cut(description, ": ")
+	actual, err := strconv.ParseUint(text, 10, 64)
+	if err != nil { // it does not say what stands there
+		return peer.Ack{Outcome: peer.InFlight}
 	}
-	err := json.Unmarshal(data, &answer)
-	return answer.Revision, answer.Error, err == nil
+	return peer.Ack{Outcome: peer.Conflict, Revision: actual}
 }
 
 // scanAck reads the two answers that come most often as the server writes them,
 // in a tenth of the time and without allocating. It reports with ok whether it
 // could.
-func scanAck(data []byte) (revision uint64, refused refusal, ok bool) {
+func scanAck(data []byte) (a peer.Ack, ok bool) {
 	if rest, is := bytes.CutPrefix(data, ackPrefix); is {
-		revision, rest, ok = scanNumber(rest)
-		return revision, refusal{}, ok && len(rest) == 1 && rest[0] == '}'
+		revision, rest, ok := scanNumber(rest)
+		return peer.Ack{Outcome: peer.Written, Revision: revision}, ok && revision > 0 && string(rest) == "}"
 	}
 	rest, is := bytes.CutPrefix(data, conflictPrefix)
-	if !is {
-		return 0, refusal{}, false
-	}
 	end := bytes.IndexByte(rest, '"')
-	if end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
-		return 0, refusal{}, false
+	if !is || end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
+		return peer.Ack{}, false
 	}
-	return 0, refusal{Status: 400, Code: codeConflict, Description: string(rest[:end])}, true
+	return conflict(string(rest[:end])), true
 }
 
 var (

@@ -64,7 +64,7 @@ func TestScanAckReadsTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, ok := scanAck(answer.Data); !ok {
+		if _, ok := scanAck(answer.Data); !ok {
 			t.Errorf("not read: %s", answer.Data)
 		}
 		switch a := parseAck(answer); {

@@ -2,8 +2,8 @@
 // package of the core that does I/O: it opens the stream, watches it, publishes,
 // and keeps a timer. Every decision is the peer's (package peer).
 //
-// One lock guards the peer. Whatever happens is fed to it as an input under that
-// lock; then settle takes what the peer wants done, hands it on, and unlocks:
+// One lock guards the peer, and input alone takes it. Whatever happens is fed to the
+// peer under it; then settle hands on what the peer wants done:
 //
 //	a caller asks or gives up    Do, Follow
 //	an acknowledgement comes     acknowledged
@@ -63,28 +63,27 @@ type Bucket struct {
 	origin   time.Time              // of peer.Instant
 	acks     *nats.Subscription
 	sender   *sender
-	doubts   doubts
-	orders   chan order    // for keepWatch; the latest one only
-	online   chan struct{} // for keepWatch: the connection is back
-	closed   chan struct{}
+	orders   chan order      // for keepWatch; the latest one only
+	online   chan struct{}   // for keepWatch: the connection is back
+	open     context.Context // ends when nothing is fed to the peer any more
+	stop     context.CancelFunc
 	tasks    sync.WaitGroup
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	guarded
+}
+
+// guarded is what the lock guards.
+type guarded struct {
 	peer      *peer.Peer
 	calls     map[uint64]*call
 	watch     order // the latest
 	view      view
+	doubts    map[string]struct{} // keys of foreign entries that were logged
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool
-	ending    ending
-}
-
-// ending is how far Close has come.
-type ending struct {
-	begun   bool
-	stopped bool          // nothing is fed to the peer any more
-	idle    chan struct{} // closed when there is nothing to wait for
+	idle      context.CancelFunc // set by Close: called when there is nothing to wait for
 }
 
 // Open opens the bucket, which it creates if need be, and starts a peer on it.
@@ -121,12 +120,10 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 		log: cfg.Logger, hook: cfg.Hook, durable: cfg.Durable, origin: time.Now(),
 		orders: make(chan order, 1),
 		online: make(chan struct{}, 1),
-		closed: make(chan struct{}),
-		calls:  map[uint64]*call{},
-		ending: ending{idle: make(chan struct{})},
 	}
+	b.open, b.stop = context.WithCancel(context.Background())
+	b.calls, b.doubts = map[uint64]*call{}, map[string]struct{}{}
 	b.sender = newSender(nc, b.acknowledged)
-	b.doubts = doubts{log: b.log, logged: map[string]struct{}{}}
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:])
 	cfg.Peer.Random = rand.NewChaCha8(seed)
@@ -147,12 +144,10 @@ func (b *Bucket) start() (err error) {
 		return err
 	}
 	statuses := b.nc.StatusChanged()
-	b.tasks.Go(func() { b.sender.run(b.closed) })
+	b.tasks.Go(func() { b.sender.run(b.open.Done()) })
 	b.tasks.Go(b.keepWatch)
 	b.tasks.Go(func() { b.keepConnection(statuses) })
-	b.mu.Lock()
-	b.connected = b.nc.IsConnected()
-	b.settle()
+	b.input(b.open, func(*peer.Peer, peer.Instant) { b.connected = b.nc.IsConnected() })
 	return nil
 }
 
@@ -193,28 +188,40 @@ func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) 
 func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Duration(at)) }
 
 // Status returns nil when borrowers may be sent here, and otherwise why not.
-func (b *Bucket) Status() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.peer.Status(b.now())
+func (b *Bucket) Status() (err error) {
+	b.Look(func(p *peer.Peer, now peer.Instant) { err = p.Status(now) })
+	return err
 }
 
-// Counters returns what the peer has counted.
-func (b *Bucket) Counters() peer.Counters {
+// Look calls f with the peer, under the lock.
+func (b *Bucket) Look(f func(p *peer.Peer, now peer.Instant)) { b.input(context.Background(), f) }
+
+// input feeds the peer, unless ctx has ended, and carries out what it wants done then.
+func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Instant)) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.peer.Counters()
+	if ctx.Err() == nil {
+		feed(b.peer, b.now())
+	}
+	after := b.settle()
+	b.mu.Unlock()
+	b.tell(after.replies)
+	for _, tell := range after.ended {
+		tell()
+	}
+	for _, l := range after.logs {
+		b.write(l)
+	}
 }
 
-// Look calls f with the peer, under the lock. It is for tests.
-func (b *Bucket) Look(f func(p *peer.Peer, now peer.Instant)) {
-	b.mu.Lock()
-	f(b.peer, b.now())
-	b.settle()
+// effects are what is carried out without the lock.
+type effects struct {
+	replies []reply  // answers that wait for a flush
+	ended   []func() // of the leases that have ended: see Follow
+	logs    []peer.Log
 }
 
-// settle carries out what the peer wants done after an input, and unlocks.
-func (b *Bucket) settle() {
+// settle carries out what the peer wants done after an input, but for what it returns.
+func (b *Bucket) settle() effects {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
 		b.sender.put(r.Writes)
@@ -224,22 +231,16 @@ func (b *Bucket) settle() {
 	}
 	replies, ended := b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)
-	logs := slices.Clone(r.Logs)
-	b.checkIdle()
-	b.mu.Unlock()
-	b.tell(replies)
-	for _, tell := range ended {
-		tell()
+	if b.idle != nil && (!b.connected || b.peer.Idle()) {
+		b.idle()
 	}
-	for _, l := range logs {
-		b.write(l)
-	}
+	return effects{replies, ended, slices.Clone(r.Logs)}
 }
 
 // sleepUntil sees to it that the peer is told the time at an instant. A timer
 // that fires too early does no harm, so it is only ever set forward.
 func (b *Bucket) sleepUntil(at peer.Instant) {
-	if at == 0 || b.ending.stopped || (b.wakesAt != 0 && b.wakesAt <= at) {
+	if at == 0 || b.open.Err() != nil || (b.wakesAt != 0 && b.wakesAt <= at) {
 		return
 	}
 	b.wakesAt = at
@@ -247,14 +248,10 @@ func (b *Bucket) sleepUntil(at peer.Instant) {
 }
 
 func (b *Bucket) tick() {
-	b.mu.Lock()
-	if b.ending.stopped {
-		b.mu.Unlock()
-		return
-	}
-	b.wakesAt = 0
-	b.peer.Tick(b.now())
-	b.settle()
+	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
+		b.wakesAt = 0
+		p.Tick(now)
+	})
 }
 
 // write logs what the peer wants an operator to know.
@@ -276,42 +273,23 @@ func (b *Bucket) write(l peer.Log) {
 // done, and joins the goroutines. It takes a few seconds at most, less if ctx
 // ends or the connection is lost.
 func (b *Bucket) Close(ctx context.Context) {
-	b.mu.Lock()
-	if b.ending.begun {
-		b.mu.Unlock()
+	ctx, idle := context.WithTimeout(ctx, closeTimeout)
+	defer idle()
+	first := false
+	b.Look(func(p *peer.Peer, now peer.Instant) {
+		if first = b.idle == nil; first {
+			b.idle = idle
+			p.Close(now)
+		}
+	})
+	if !first {
 		return
 	}
-	b.ending.begun = true
-	b.peer.Close(b.now())
-	b.settle()
-
-	limit := time.NewTimer(closeTimeout)
-	defer limit.Stop()
-	select {
-	case <-b.ending.idle:
-	case <-ctx.Done():
-	case <-limit.C:
-	}
-	b.mu.Lock()
-	b.ending.stopped = true
-	b.timer.Stop()
-	if b.watch.cancel != nil {
-		b.watch.cancel()
-	}
-	b.mu.Unlock()
-	close(b.closed)
+	<-ctx.Done()
+	b.Look(func(*peer.Peer, peer.Instant) {
+		b.stop()
+		b.timer.Stop()
+	})
 	_ = b.acks.Unsubscribe()
 	b.tasks.Wait()
-}
-
-// checkIdle notices that there is nothing to wait for any more in Close.
-func (b *Bucket) checkIdle() {
-	if !b.ending.begun || b.connected && !b.peer.Idle() {
-		return
-	}
-	select {
-	case <-b.ending.idle:
-	default:
-		close(b.ending.idle)
-	}
 }

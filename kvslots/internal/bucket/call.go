@@ -23,10 +23,11 @@ var calls = sync.Pool{New: func() any { return &call{answered: make(chan peer.An
 func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 	c := calls.Get().(*call)
 	defer calls.Put(c)
-	b.mu.Lock()
-	id := b.peer.Do(r, b.now())
-	c.request, b.calls[id] = r, c
-	b.settle()
+	var id uint64
+	b.Look(func(p *peer.Peer, now peer.Instant) {
+		id = p.Do(r, now)
+		c.request, b.calls[id] = r, c
+	})
 	select {
 	case a := <-c.answered:
 		return a, a.Err
@@ -38,40 +39,32 @@ func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 }
 
 // Asked reports whether a call is open whose request matches. It is for tests.
-func (b *Bucket) Asked(match func(peer.Request) bool) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.calls {
-		if match(c.request) {
-			return true
+func (b *Bucket) Asked(match func(peer.Request) bool) (asked bool) {
+	b.Look(func(*peer.Peer, peer.Instant) {
+		for _, c := range b.calls {
+			asked = asked || match(c.request)
 		}
-	}
-	return false
+	})
+	return asked
 }
 
 func (b *Bucket) giveUp(id uint64, why error) {
-	b.mu.Lock()
-	if _, open := b.calls[id]; open {
-		b.peer.GiveUp(id, why, b.now())
-	}
-	b.settle()
+	b.Look(func(p *peer.Peer, now peer.Instant) {
+		if _, open := b.calls[id]; open {
+			p.GiveUp(id, why, now)
+		}
+	})
 }
 
 // Follow calls ended once, without a lock, when the view shows that a lease has
 // ended. It does not call it when the Bucket is closed, nor after stop.
 func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
-	b.mu.Lock()
-	id := b.peer.Do(r, b.now())
-	b.calls[id] = &call{request: r, ended: ended}
-	b.settle()
-	return func() {
-		b.mu.Lock()
-		if _, open := b.calls[id]; open {
-			delete(b.calls, id)
-			b.peer.GiveUp(id, context.Canceled, b.now())
-		}
-		b.settle()
-	}
+	var id uint64
+	b.Look(func(p *peer.Peer, now peer.Instant) {
+		id = p.Do(r, now)
+		b.calls[id] = &call{request: r, ended: ended}
+	})
+	return func() { b.giveUp(id, context.Canceled) }
 }
 
 // answer hands the peer's answers to their callers, or returns those that have to

@@ -1,13 +1,17 @@
 package bucket
 
-import "github.com/nats-io/nats.go"
+import (
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
 
 // keepConnection follows the connection's status.
 func (b *Bucket) keepConnection(statuses chan nats.Status) {
 	defer b.nc.RemoveStatusListener(statuses)
 	for {
 		select {
-		case <-b.closed:
+		case <-b.open.Done():
 			return
 		case status, open := <-statuses:
 			if !open {
@@ -23,20 +27,16 @@ func (b *Bucket) keepConnection(statuses chan nats.Status) {
 // away is lost, and a server that was restarted has lost its consumers without
 // saying so; so the watch is taken for lost at once, rather than after a silence.
 func (b *Bucket) connectionChanged(status nats.Status) {
-	b.mu.Lock()
-	if b.ending.stopped {
-		b.mu.Unlock()
-		return
-	}
-	b.connected = status == nats.CONNECTED
-	if b.connected {
-		b.peer.Connected(b.now())
-		wake(b.online)
-	} else if b.watch.ctx != nil && b.watch.ctx.Err() == nil {
-		b.watch.cancel()
-		b.peer.WatchLost(b.watch.Number, b.now())
-	}
-	b.settle()
+	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
+		b.connected = status == nats.CONNECTED
+		if b.connected {
+			p.Connected(now)
+			wake(b.online)
+		} else if b.watch.ctx != nil && b.watch.ctx.Err() == nil {
+			b.watch.cancel()
+			p.WatchLost(b.watch.Number, now)
+		}
+	})
 }
 
 // wake wakes the goroutine that sleeps on c, now or when it comes to sleep.

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 const (
@@ -88,30 +89,22 @@ func stored(m *nats.Msg) (Stored, error) {
 func (b *Bucket) catchUp(ctx context.Context, o order) {
 	for pause(ctx, fetchPause) {
 		for {
-			b.mu.Lock()
-			from := max(o.From, b.view.reached+1)
-			b.mu.Unlock()
+			var from uint64
+			b.Look(func(*peer.Peer, peer.Instant) { from = max(o.From, b.view.reached+1) })
 			found, err := Fetch(ctx, b.nc, from, fetchBatch)
 			if err != nil && ctx.Err() == nil {
 				b.log.Debug().Err(err).Msg("direct get failed")
 			}
 			for i := range found {
-				b.fetched(o, found[i].Entry)
+				e := found[i].Entry
+				b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
+					b.view.reached = max(b.view.reached, e.Revision)
+					p.Fetched(o.Number, e, now)
+				})
 			}
 			if len(found) < fetchBatch {
 				break
 			}
 		}
 	}
-}
-
-func (b *Bucket) fetched(o order, e entry.Entry) {
-	b.mu.Lock()
-	if o.ctx.Err() != nil {
-		b.mu.Unlock()
-		return
-	}
-	b.view.reached = max(b.view.reached, e.Revision)
-	b.peer.Fetched(o.Number, e, b.now())
-	b.settle()
 }

@@ -1,32 +1,24 @@
 package bucket
 
 import (
-	"sync"
-
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // maxDoubts is how many foreign entries are logged.
 const maxDoubts = 1000
 
-// doubts logs entries that are not kvslots's, each key once.
-type doubts struct {
-	log    zerolog.Logger
-	mu     sync.Mutex
-	logged map[string]struct{}
-}
-
-func (d *doubts) note(key string, why error) {
-	d.mu.Lock()
-	_, known := d.logged[key]
-	if known || len(d.logged) >= maxDoubts {
-		d.mu.Unlock()
-		return
+// doubt logs an entry that is not kvslots's, each key once.
+func (b *Bucket) doubt(key string, why error) {
+	first := false
+	b.Look(func(*peer.Peer, peer.Instant) {
+		_, known := b.doubts[key]
+		if first = !known && len(b.doubts) < maxDoubts; first {
+			b.doubts[key] = struct{}{}
+		}
+	})
+	if first {
+		b.log.Warn().Stringer("key_hash", entry.HashOf("key", key)).Str("reason", why.Error()).
+			Msg("foreign or corrupt entry in the bucket ignored")
 	}
-	d.logged[key] = struct{}{}
-	d.mu.Unlock()
-	d.log.Warn().Stringer("key_hash", entry.HashOf("key", key)).Str("reason", why.Error()).
-		Msg("foreign or corrupt entry in the bucket ignored")
 }

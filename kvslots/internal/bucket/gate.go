@@ -20,31 +20,20 @@ func (b *Bucket) tell(answers []reply) {
 	if len(answers) == 0 {
 		return
 	}
-	b.durable(func(err error) { b.flushed(answers, err) })
-}
-
-// flushed tells what was held back. The time of a lease begins now.
-func (b *Bucket) flushed(answers []reply, err error) {
-	if err != nil {
-		err = fmt.Errorf("%w: %w", peer.ErrUnavailable, err)
-	}
-	b.mu.Lock()
-	now := b.now()
-	for i := range answers {
-		if err == nil {
-			b.peer.Told(&answers[i].answer, now)
-		} else {
-			b.peer.Untold(&answers[i].answer, err, now)
+	b.durable(func(err error) {
+		b.Look(func(p *peer.Peer, now peer.Instant) {
+			for i := range answers {
+				if err == nil {
+					p.Told(&answers[i].answer, now) // the time of a lease begins now
+				} else {
+					p.Untold(&answers[i].answer, fmt.Errorf("%w: %w", peer.ErrUnavailable, err), now)
+				}
+			}
+		})
+		for _, t := range answers {
+			t.call.answered <- t.answer
 		}
-	}
-	b.settle()
-	hand(answers)
-}
-
-func hand(answers []reply) {
-	for _, t := range answers {
-		t.call.answered <- t.answer
-	}
+	})
 }
 
 // tellsNothing reports whether an answer says nothing of the bucket: it need not

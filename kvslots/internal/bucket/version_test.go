@@ -11,14 +11,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-func TestParseVersion(t *testing.T) {
-	for text, want := range map[string][2]int{
-		"2.15.2": {2, 15}, "2.11.0-beta.1": {2, 11}, "v2.10.29": {2, 10}, "3.0": {3, 0}, "2.12-dev": {2, 12},
-		"": {-1, 0}, "2": {-1, 0}, "x.y.z": {-1, 0}, "2.x": {-1, 0},
+func TestIsTooOld(t *testing.T) {
+	for text, want := range map[string]bool{
+		"2.15.2": false, "2.11.0": false, "2.11.0-beta.1": false, "v2.12.1": false, "3.0": false, "10.0.0": false,
+		"2.10.29": true, "v2.10.29": true, "2.9.25": true, "2.10.0-preview.2": true, "1.4.1": true,
+		"": false, "x.y.z": false, "2.x": false,
 	} {
-		major, minor, ok := parseVersion(text)
-		if ok != (want[0] >= 0) || ok && (major != want[0] || minor != want[1]) {
-			t.Errorf("%q is read as %d.%d, %v", text, major, minor, ok)
+		if got := isTooOld(text); got != want {
+			t.Errorf("%q is too old: %v", text, got)
 		}
 	}
 }

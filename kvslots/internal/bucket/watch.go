@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -55,10 +56,7 @@ func (b *Bucket) order(w peer.Watch) {
 	if b.watch.cancel != nil {
 		b.watch.cancel()
 	}
-	if b.ending.stopped {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(b.open)
 	b.watch = order{w, ctx, cancel}
 	if w.From == 0 {
 		b.view = view{}
@@ -87,7 +85,7 @@ func (v *view) isOverdue(now peer.Instant) bool { return v.acked > v.reached && 
 func (b *Bucket) keepWatch() {
 	for failures := 0; ; {
 		select {
-		case <-b.closed:
+		case <-b.open.Done():
 			return
 		case o := <-b.orders:
 			if b.serveWatch(o, min(mostSetup, leastSetup<<min(failures, 8)), failures == 0) {
@@ -112,7 +110,11 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	w, err := b.createWatch(o, limit)
 	if err != nil {
 		if o.ctx.Err() == nil {
-			b.logFailure(err, first)
+			level := zerolog.DebugLevel
+			if first {
+				level = zerolog.WarnLevel
+			}
+			b.log.WithLevel(level).Err(err).Msg("watch not created; trying again")
 			b.watchLost(o)
 		}
 		return false
@@ -121,14 +123,6 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	_ = w.sub.Unsubscribe()
 	b.tasks.Go(w.remove)
 	return true
-}
-
-func (b *Bucket) logFailure(err error, first bool) {
-	event := b.log.Debug()
-	if first {
-		event = b.log.Warn()
-	}
-	event.Err(err).Msg("watch not created; trying again")
 }
 
 // createWatch creates a watch. Meanwhile a replicated stream's entries are got
@@ -150,22 +144,17 @@ func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
 
 // BreakWatch makes the peer begin another watch. It is for tests.
 func (b *Bucket) BreakWatch() {
-	b.mu.Lock()
-	o := b.watch
-	b.mu.Unlock()
+	var o order
+	b.Look(func(*peer.Peer, peer.Instant) { o = b.watch })
 	b.watchLost(o)
 }
 
 // watchLost tells the peer that the watch will deliver nothing more.
 func (b *Bucket) watchLost(o order) {
-	b.mu.Lock()
-	if o.ctx.Err() != nil || b.ending.stopped {
-		b.mu.Unlock()
-		return
-	}
-	o.cancel()
-	b.peer.WatchLost(o.Number, b.now())
-	b.settle()
+	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
+		o.cancel()
+		p.WatchLost(o.Number, now)
+	})
 }
 
 // watch is one push consumer on the whole bucket. (The KV watcher hides the
@@ -175,8 +164,7 @@ type watch struct {
 	order    order
 	sub      *nats.Subscription
 	consumer string
-	begun    chan struct{} // closed when the peer knows of the watch
-	told     bool          // begun is closed, as received knows
+	begun    chan struct{} // closed when the peer knows of the watch, or never will
 	sequence uint64        // the consumer's last delivery
 	heard    atomic.Int64  // when there was the last sign of life
 }
@@ -191,6 +179,7 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 		return nil, err
 	}
 	w := &watch{b: b, order: o, begun: make(chan struct{})}
+	defer close(w.begun)
 	w.consumer = strings.ReplaceAll(b.nc.NewInbox(), ".", "_")
 	inbox := b.nc.NewInbox()
 	if w.sub, err = b.nc.Subscribe(inbox, w.received); err != nil {
@@ -202,12 +191,9 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 		return nil, err
 	}
 	w.hear()
-	b.mu.Lock()
-	if o.ctx.Err() == nil {
-		b.peer.WatchStarted(o.Number, peer.StreamInfo{Created: info.Created, Now: info.TimeStamp, Last: info.State.LastSeq}, b.now())
-	}
-	b.settle()
-	close(w.begun)
+	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
+		p.WatchStarted(o.Number, peer.StreamInfo{Created: info.Created, Now: info.TimeStamp, Last: info.State.LastSeq}, now)
+	})
 	return w, nil
 }
 
@@ -258,13 +244,11 @@ func (w *watch) lookAfter() {
 
 // ailment is why the watch must be taken for lost, or "".
 func (w *watch) ailment() string {
-	now := w.b.now()
-	if time.Duration(now)-time.Duration(w.heard.Load()) > silence {
+	if w.b.now().Sub(peer.Instant(w.heard.Load())) > silence {
 		return "no heartbeat"
 	}
-	w.b.mu.Lock()
-	late := w.b.view.isOverdue(now)
-	w.b.mu.Unlock()
+	var late bool
+	w.b.Look(func(_ *peer.Peer, now peer.Instant) { late = w.b.view.isOverdue(now) })
 	if !late {
 		return ""
 	}
@@ -300,14 +284,7 @@ func (w *watch) remove() {
 
 // received takes one message of the watch.
 func (w *watch) received(m *nats.Msg) {
-	if !w.told {
-		select {
-		case <-w.begun:
-			w.told = true
-		case <-w.order.ctx.Done():
-			return
-		}
-	}
+	<-w.begun
 	w.hear()
 	switch {
 	case m.Header.Get("Status") == "100":
@@ -349,16 +326,12 @@ func (w *watch) deliver(m *nats.Msg) {
 	key := strings.TrimPrefix(m.Subject, SubjectPrefix)
 	e := entry.Parse(key, d.stream, d.at, m.Header.Get, m.Data)
 	if e.Corrupt != nil {
-		b.doubts.note(key, e.Corrupt)
+		b.doubt(key, e.Corrupt)
 	}
-	b.mu.Lock()
-	if w.order.ctx.Err() != nil || b.ending.stopped {
-		b.mu.Unlock()
-		return
-	}
-	b.view.reached = max(b.view.reached, e.Revision)
-	b.peer.Apply(w.order.Number, e, b.now())
-	b.settle()
+	b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
+		b.view.reached = max(b.view.reached, e.Revision)
+		p.Apply(w.order.Number, e, now)
+	})
 }
 
 // delivery is what the reply subject of a delivered message says.

@@ -3,7 +3,10 @@
 // said to be corrupt and never panics.
 package entry
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // The headers that carry the rules. The first five are JetStream's and KV's
 // (ADR-8, ADR-43), the others are ours; but for the last they stand on a slot's purge.
@@ -73,23 +76,17 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	case Foreign:
 		e.Corrupt = errForeign
 	}
-	if e.Corrupt != nil {
-		e.Config, e.Slot, e.Wait, e.Session = ConfigValue{}, SlotValue{}, TicketValue{}, SessionValue{}
-	}
 	return e
 }
 
 // parseRevision reads a stream sequence; anything else is 0, "none".
 func parseRevision(text string) uint64 {
-	if text == "" || len(text) > 19 {
-		return 0
+	if text == "" {
+		return 0 // without an error to allocate: most headers are absent
 	}
-	var n uint64
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return 0
-		}
-		n = n*10 + uint64(text[i]-'0')
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
 	}
 	return n
 }

@@ -37,26 +37,16 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// parseHash takes the one spelling that String gives.
 func parseHash(text string) (h Hash, ok bool) {
-	if len(text) != 2*len(h) {
-		return h, false
+	var again [2 * len(h)]byte
+	if len(text) != len(again) {
+		return Hash{}, false
 	}
-	for i := range h {
-		hi, lo := nibble(text[2*i]), nibble(text[2*i+1])
-		if hi < 0 || lo < 0 {
-			return Hash{}, false
-		}
-		h[i] = byte(hi<<4 | lo)
+	_, err := hex.Decode(h[:], []byte(text))
+	hex.Encode(again[:], h[:])
+	if err != nil || string(again[:]) != text {
+		return Hash{}, false
 	}
 	return h, true
-}
-
-func nibble(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	}
-	return -1
 }

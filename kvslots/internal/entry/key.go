@@ -1,12 +1,13 @@
 package entry
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
 
 // MaxPosition is the highest position that a slot's key may carry.
-const MaxPosition = 1<<16 - 1
+const MaxPosition = math.MaxUint16
 
 // Kind says what a key of the bucket is for.
 type Kind uint8
@@ -50,63 +51,36 @@ func (k Key) String() string {
 // Foreign.
 func ParseKey(text string) Key {
 	kind, rest, _ := strings.Cut(text, ".")
-	switch kind {
-	case "p":
-		return parsePoolKey(rest)
-	case "n":
-		return parseSessionKey(Session, rest)
-	case "b":
-		return parseSessionKey(Barrier, rest)
+	id, rest, more := strings.Cut(rest, ".")
+	hash, ok := parseHash(id)
+	switch {
+	case !ok:
+	case kind == "n" && !more:
+		return Key{Kind: Session, Session: hash}
+	case kind == "b" && !more:
+		return Key{Kind: Barrier, Session: hash}
+	case kind == "p" && rest == "cfg":
+		return Key{Kind: Config, Pool: hash}
+	case kind == "p":
+		return parseNumbered(hash, rest)
 	}
 	return Key{}
 }
 
-func parseSessionKey(kind Kind, text string) Key {
-	id, ok := parseHash(text)
-	if !ok {
-		return Key{}
+// parseNumbered reads what follows the pool in the key of a slot or a ticket.
+func parseNumbered(pool Hash, text string) Key {
+	kind, rest, _ := strings.Cut(text, ".")
+	key, ok := Key{Kind: Slot, Pool: pool}, kind == "s"
+	if kind == "w" {
+		var session string
+		session, rest, _ = strings.Cut(rest, ".")
+		key.Kind = Ticket
+		key.Session, ok = parseHash(session)
 	}
-	return Key{Kind: kind, Session: id}
-}
-
-func parsePoolKey(text string) Key {
-	id, rest, _ := strings.Cut(text, ".")
-	pool, ok := parseHash(id)
-	if !ok {
-		return Key{}
+	n, err := strconv.ParseUint(rest, 10, 16) // MaxPosition at most
+	if !ok || err != nil || rest[0] == '0' && rest != "0" {
+		return Key{} // two spellings of one number would be two keys of one slot
 	}
-	if rest == "cfg" {
-		return Key{Kind: Config, Pool: pool}
-	}
-	kind, rest, _ := strings.Cut(rest, ".")
-	switch kind {
-	case "s":
-		if n, ok := parseNumber(rest); ok {
-			return Key{Kind: Slot, Pool: pool, N: n}
-		}
-	case "w":
-		id, number, _ := strings.Cut(rest, ".")
-		session, okSession := parseHash(id)
-		n, okNumber := parseNumber(number)
-		if okSession && okNumber {
-			return Key{Kind: Ticket, Pool: pool, Session: session, N: n}
-		}
-	}
-	return Key{}
-}
-
-// parseNumber takes only the one spelling that strconv.Itoa gives, so that two
-// keys never mean the same slot.
-func parseNumber(text string) (int, bool) {
-	if text == "" || len(text) > 7 || (text[0] == '0' && text != "0") {
-		return 0, false
-	}
-	n := 0
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + int(text[i]-'0')
-	}
-	return n, n <= MaxPosition
+	key.N = int(n)
+	return key
 }

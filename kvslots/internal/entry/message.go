@@ -3,6 +3,7 @@ package entry
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -59,19 +60,18 @@ func (m *Message) Headers(set func(name, value string)) {
 	if m.TTL > 0 {
 		set(HeaderTTL, FormatTTL(m.TTL))
 	}
-	if m.Outlives != 0 {
-		set(HeaderOutlives, strconv.FormatInt(m.Outlives, 10))
+	number := func(name string, n uint64) {
+		if n != 0 {
+			set(name, strconv.FormatUint(n, 10))
+		}
 	}
-	if m.Author != 0 {
-		set(HeaderAuthor, strconv.FormatUint(m.Author, 10))
-	}
+	number(HeaderOutlives, uint64(m.Outlives))
+	number(HeaderAuthor, m.Author)
 	if !m.Marker {
 		return
 	}
 	set(HeaderOperation, "PURGE")
-	if m.Ticket != 0 {
-		set(HeaderTicket, strconv.FormatUint(m.Ticket, 10))
-	}
+	number(HeaderTicket, m.Ticket)
 	if m.Owner != "" {
 		set(HeaderOwner, m.Owner)
 	}
@@ -86,10 +86,7 @@ func FormatTTL(d time.Duration) string {
 // parseTTL reads what FormatTTL writes, and a plain number of seconds; 0 is
 // for anything else.
 func parseTTL(text string) time.Duration {
-	if n := len(text); n > 0 && text[n-1] == 's' {
-		text = text[:n-1]
-	}
-	seconds := parseRevision(text)
+	seconds := parseRevision(strings.TrimSuffix(text, "s"))
 	if seconds > uint64(200*MaxSpan/time.Second) {
 		return 0
 	}

@@ -136,14 +136,15 @@ var (
 	errForeign = errors.New("foreign key")
 )
 
-// decode reads a value and checks what its type alone cannot say.
-func decode[V any](data []byte, valid func(V) bool) (V, error) {
-	var v V
+// decode reads a value and checks what its type alone cannot say. With an error it
+// returns the zero value.
+func decode[V any](data []byte, valid func(V) bool) (v V, err error) {
+	var none V
 	if err := json.Unmarshal(data, &v); err != nil {
-		return v, fmt.Errorf("%w: %w", errCorrupt, err)
+		return none, fmt.Errorf("%w: %w", errCorrupt, err)
 	}
 	if !valid(v) {
-		return v, errCorrupt
+		return none, errCorrupt
 	}
 	return v, nil
 }

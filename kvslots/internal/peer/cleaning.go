@@ -76,7 +76,7 @@ func (p *Peer) endSessionAt(d rules.Due) {
 		return
 	}
 	purge := func() {
-		if s := p.world.Session(d.Key.Session); s == nil || !s.Present || s.Revision != d.Revision || s.Ends > p.now {
+		if s := p.world.Session(d.Key.Session); !s.Alive() || s.Revision != d.Revision || s.Ends > p.now {
 			return
 		}
 		p.release(d.Key, d.Revision, func(a Ack) {
@@ -112,7 +112,7 @@ func (p *Peer) purgeStrays() {
 	if s == nil {
 		return
 	}
-	for _, t := range s.Tickets() {
+	for _, t := range s.Tickets {
 		if ps := p.pools[t.Key.Pool]; !t.Value.Enqueued() && (ps == nil || ps.tickets[t.Key] == nil) {
 			p.release(t.Key, t.Revision, nil)
 		}

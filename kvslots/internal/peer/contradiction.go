@@ -70,7 +70,7 @@ func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {
 	switch {
 	case revision > p.world.Revision || !p.world.Exact() || holds >= revision:
 		return consistent
-	case holds == 0 && revision <= p.world.Forgotten():
+	case holds == 0 && revision <= p.world.Forgotten:
 		return consistent
 	}
 	return suspicion

@@ -45,7 +45,7 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	if pool == nil || s == nil {
 		return e
 	}
-	for _, slot := range s.Slots() {
+	for _, slot := range s.Slots {
 		if slot.Pool == pool && slot.Live() && slot.Value.Unseen {
 			e.slot = slot
 		}
@@ -63,7 +63,7 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	case t == nil:
 	case t.Value.Spent:
 		e.status = spent
-	case t.Stands() || t.Claim() != nil:
+	case t.Stands() || t.Claimed():
 		e.status = queued
 	}
 	return e

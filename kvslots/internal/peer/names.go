@@ -117,7 +117,7 @@ func (b *borrow) open(pool *rules.Pool) bool {
 // overLocks reports whether the cap on names in use forbids to use another.
 func (ps *poolState) overLocks() bool {
 	most := ps.p.cfg.MaxLocks
-	return most > 0 && !ps.coming && ps.p.world.Named()+ps.p.names.coming >= most
+	return most > 0 && !ps.coming && ps.p.world.Named+ps.p.names.coming >= most
 }
 
 // noteComing keeps account of the names that are not in use as far as the view
@@ -175,7 +175,7 @@ func (b *borrow) reopen(pool *rules.Pool) {
 
 // beginClosing sets the count of a name that is not used to 0.
 func (ps *poolState) beginClosing(pool *rules.Pool) {
-	value := pool.Config()
+	value := pool.Config
 	value.Count = 0
 	if ps.p.names.mine == nil {
 		ps.p.names.mine = map[entry.Hash]struct{}{}
@@ -189,7 +189,7 @@ func (ps *poolState) restore(pool *rules.Pool) {
 	if ps.config != nil {
 		return
 	}
-	value := pool.Config()
+	value := pool.Config
 	value.Count = value.Limit
 	delete(ps.p.names.mine, ps.id)
 	ps.writeConfig(value, false)
@@ -240,7 +240,7 @@ func (ns *names) idleDue() bool {
 func (ns *names) finishClosings() {
 	for _, pool := range ns.p.world.Closings() {
 		_, mine := ns.mine[pool.ID]
-		if !mine && ns.p.now.Sub(pool.ConfigSeen()) < finisherGrace {
+		if !mine && ns.p.now.Sub(pool.ConfigSeen) < finisherGrace {
 			continue
 		}
 		ps := ns.p.pools[pool.ID]

@@ -80,7 +80,7 @@ func (c *call) inspectOwned(id entry.Hash) {
 	default:
 		c.answer(Answer{Owned: OwnedState{
 			Owner: s.Value.Owner, Fence: s.Fence,
-			Age: max(0, c.p.now.Sub(s.Granted())), EndsIn: max(0, s.EndsAt().Sub(c.p.now)),
+			Age: max(0, c.p.now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(c.p.now)),
 		}})
 	}
 }

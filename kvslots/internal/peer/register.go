@@ -44,7 +44,7 @@ func (r Register) register(c *call) {
 	}
 	pool, value := c.p.world.Pool(r.Pool), entry.ConfigValue{}
 	if pool.Registered() {
-		value = pool.Config()
+		value = pool.Config
 	}
 	if value.Generation != 0 && value.Count == r.Count {
 		c.p.ask(c, func() {
@@ -139,7 +139,7 @@ func (r Delete) remove(c *call) {
 		})
 		return
 	}
-	value := pool.Config()
+	value := pool.Config
 	value.Deleted = true
 	c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {
 		c.p.clear(r.Pool, value.Generation)

@@ -77,7 +77,7 @@ func (ss *sessionState) end(s *rules.Session) Instant { return max(s.Promised, s
 // long enough. It returns false when it does, or when the session is gone.
 func (c *call) park(a Answer) bool {
 	ss, s := c.p.sessions[c.session], c.p.world.Session(c.session)
-	if ss == nil || s == nil || !s.Present || c.p.closing {
+	if ss == nil || !s.Alive() || c.p.closing {
 		return false
 	}
 	if ss.end(s) >= c.p.now.Add(s.Value.Idle.Duration()/2) {
@@ -109,7 +109,7 @@ func (c *call) unpark(why error) {
 // and sees to it that it is called again.
 func (ss *sessionState) attend() {
 	s := ss.p.world.Session(ss.id)
-	if s == nil || !s.Present {
+	if !s.Alive() {
 		ss.forget()
 		return
 	}
@@ -287,7 +287,7 @@ func (r CreateSession) begin(p *Peer, c *call) {
 }
 
 func (cs *calls) cap(origin entry.Hash) error {
-	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.world.Clients()+len(cs.creating) >= most {
+	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.world.Clients+len(cs.creating) >= most {
 		return ErrMaxSessions
 	}
 	if most := cs.p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
@@ -311,7 +311,7 @@ func (r EndSession) begin(p *Peer, c *call) {
 
 func (c *call) endSession(session entry.Hash) {
 	s := c.p.world.Session(session)
-	if s == nil || !s.Present || c.p.watch.mode != live {
+	if !s.Alive() || c.p.watch.mode != live {
 		c.p.ask(c, func() {
 			if c.p.world.Alive(session) {
 				c.endSession(session)
@@ -354,13 +354,13 @@ func (c *call) endSession(session entry.Hash) {
 // by then, and it stands in no line; the keys are all that is left.
 func (p *Peer) clearSession(session entry.Hash) {
 	s := p.world.Session(session)
-	if s == nil || s.Present {
+	if s == nil || s.Alive() {
 		return
 	}
-	for _, slot := range s.Slots() {
+	for _, slot := range s.Slots {
 		p.release(rules.SlotKey(slot.Pool.ID, slot.Position), slot.Revision, nil)
 	}
-	for _, t := range s.Tickets() {
+	for _, t := range s.Tickets {
 		if t.Garbage() { // a peer's are also those that it was to claim for
 			p.release(t.Key, t.Revision, nil)
 		}

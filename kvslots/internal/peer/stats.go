@@ -59,7 +59,7 @@ func (r ReadStats) begin(p *Peer, c *call) {
 
 // readStats takes the stats from the view.
 func readStats(w *rules.World, now Instant) *Stats {
-	stats := &Stats{Sessions: w.Clients()}
+	stats := &Stats{Sessions: w.Clients}
 	w.EachPool(func(pool *rules.Pool) bool {
 		terms := pool.Terms()
 		since, idle := pool.IdleSince()
@@ -89,7 +89,7 @@ func compareTerms(x, y entry.Terms) int {
 func oldestWait(pool *rules.Pool, now Instant) (oldest time.Duration) {
 	pool.Tickets(func(t *rules.Ticket) bool {
 		if t.Stands() {
-			oldest = max(0, now.Sub(t.Seen()))
+			oldest = max(0, now.Sub(t.Seen))
 			return false
 		}
 		return true
@@ -103,14 +103,14 @@ func nameStats(pool *rules.Pool, now Instant) NameStats {
 		if s.Live() {
 			stats.Holders = append(stats.Holders, HolderStats{
 				Session: s.Value.Session, Owner: s.Value.Owner, Position: s.Position, Fence: s.Fence,
-				Age: max(0, now.Sub(s.Granted())), EndsIn: max(0, s.EndsAt().Sub(now)),
+				Age: max(0, now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(now)),
 			})
 		}
 		return true
 	})
 	pool.Tickets(func(t *rules.Ticket) bool {
 		if t.Stands() {
-			w := WaiterStats{Waited: max(0, now.Sub(t.Seen()))}
+			w := WaiterStats{Waited: max(0, now.Sub(t.Seen))}
 			if t.Value.Enqueued() || !t.Value.Peer.IsZero() {
 				w.Session = t.Key.Session
 			}

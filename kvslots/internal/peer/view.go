@@ -235,7 +235,7 @@ func (w *watch) loaded() {
 	for _, k := range sortedEnds(w.ends) {
 		s := w.p.world.Pool(k.key.Pool).Slot(k.key.N)
 		if s != nil && s.Taken && s.Value.Lease == k.lease {
-			w.p.world.EndAt(s, s.Revision, max(s.EndsAt(), w.ends[k]))
+			w.p.world.EndAt(s, s.Revision, max(s.Ends, w.ends[k]))
 		}
 	}
 	w.ends = nil
@@ -291,7 +291,7 @@ func (w *watch) keepEnds() {
 		pool.Slots(func(s *rules.Slot) bool {
 			if s.Value.TTL > 0 {
 				k := endKey{rules.SlotKey(pool.ID, s.Position), s.Value.Lease}
-				w.ends[k] = max(w.ends[k], s.EndsAt())
+				w.ends[k] = max(w.ends[k], s.Ends)
 			}
 			return true
 		})

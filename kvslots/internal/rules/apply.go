@@ -8,36 +8,26 @@ import (
 
 func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
-	before, held := p.Generation(), p.ConfigRevision
-	p.ConfigRevision, p.configSet, p.configAt = e.Revision, !e.Marker, now
-	p.config = e.Config // zero for a marker and for a corrupt value
-	p.life.extend(e, now, age)
+	before, held := p.Generation(), p.cfg.Revision
+	w.note(&p.cfg, e, now, age)
 	switch {
 	case !e.Marker:
 		p.past = pastOf(e)
-		w.marks.drop(&p.mark)
 	case before != 0 && e.Previous == held:
 		p.past = append(p.past, entry.Ended{Generation: before, Until: e.Revision})
-		fallthrough
-	default:
-		w.marks.set(p.markDue(), p.life.present.Add(expiryLate))
 	}
+	p.Config, p.ConfigSeen = e.Config, now // zero for a marker and for a corrupt value
 	if after := p.Generation(); after != before {
 		for _, s := range p.slots {
 			if s != nil {
 				p.reindex(s)
 			}
 		}
-		for t := p.line.first; t != nil; t = t.next {
+		for _, t := range p.line.tickets {
 			w.garbage(t, now)
 		}
 	}
 	w.touch(p)
-}
-
-func (p *Pool) markDue() *due {
-	p.mark.of = p
-	return &p.mark
 }
 
 func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
@@ -53,17 +43,16 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	if p.leases != nil && s.Taken && p.leases[held.Lease] == s {
 		delete(p.leases, held.Lease)
 	}
-	s.Replaced, s.Author = e.Previous, e.Author
-	s.Revision, s.Time, s.seen = e.Revision, e.Time, now.Add(-age)
+	w.note(&s.record, e, now, age)
+	s.Replaced, s.seen = e.Previous, now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
-		s.granted = s.seen
+		s.Granted = s.seen
 	}
-	s.Taken, s.Value, s.claim, s.Fence = !e.Marker, e.Slot, nil, e.Slot.Fence
+	s.Value, s.claim, s.Fence = e.Slot, nil, e.Slot.Fence
 	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
 		s.Fence = e.Revision
 	}
 	s.stray = false
-	s.life.extend(e, now, age)
 	w.own(s, e.Slot.Session)
 	if e.Marker {
 		w.slotFreed(s, e, now)
@@ -82,8 +71,6 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 }
 
 func (w *World) slotFreed(s *Slot, e *entry.Entry, now Instant) {
-	w.remark(&s.due, &s.life, e, now)
-	w.marks.set(&s.mark, s.life.present.Add(expiryLate))
 	if t := s.Pool.Ticket(e.Ticket); t != nil && !t.Value.Spent {
 		w.removeTicket(t)
 		w.ends.set(&t.due, now.Add(garbageTime))
@@ -95,25 +82,24 @@ func (w *World) slotFreed(s *Slot, e *entry.Entry, now Instant) {
 
 func (w *World) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration) {
 	p := s.Pool
-	w.marks.drop(&s.mark)
 	p.index(s)
 	if e.Corrupt != nil {
 		w.ends.drop(&s.due)
 		return
 	}
-	s.ends = now.Add(time.Duration(e.Slot.TTL) + Slack - age)
-	w.ends.set(&s.due, s.ends)
+	s.Ends = now.Add(time.Duration(e.Slot.TTL) + Slack - age)
+	w.ends.set(&s.due, s.Ends)
 	if e.Slot.Fence == 0 { // a renewal may be by another peer than the claimer
 		w.heard(e.Slot.Claimer)
 	}
-	if t := p.Ticket(s.Value.Ticket); t != nil && !t.claimed() {
+	if t := p.Ticket(s.Value.Ticket); t != nil && !t.Claimed() {
 		t.claim = s
 	}
 }
 
 func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	p := w.pool(e.Key.Pool)
-	t := &Ticket{Pool: p, Key: e.Key, Revision: e.Revision, Taken: !e.Marker, Value: e.Wait, seen: now.Add(-age)}
+	t := &Ticket{Pool: p, Key: e.Key, Value: e.Wait, Seen: now.Add(-age)}
 	t.due.of, t.mark.of = t, t
 	if t.Place = e.Wait.Place; t.Place == 0 {
 		t.Place = e.Revision
@@ -122,22 +108,18 @@ func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	if was != nil {
 		t.life = was.life
 		if was.lined && was.Place == t.Place {
-			t.seen, t.doubted, t.doubtedAt = was.seen, was.doubted, was.doubtedAt
+			t.Seen, t.doubted, t.doubtedAt = was.Seen, was.doubted, was.doubtedAt
 		}
 		w.removeTicket(was)
 		w.ends.drop(&was.due)
 		w.marks.drop(&was.mark)
 	}
-	t.life.extend(e, now, age)
+	w.note(&t.record, e, now, age)
 	if p.line.byKey == nil {
 		p.line.byKey = map[entry.Key]*Ticket{}
 	}
 	p.line.byKey[e.Key] = t
-	switch {
-	case e.Marker:
-		w.marks.set(&t.mark, t.life.present.Add(expiryLate))
-		w.remark(&t.due, &t.life, e, now)
-	case e.Corrupt == nil:
+	if t.Taken && e.Corrupt == nil {
 		w.lineUp(t, now)
 	}
 	w.touch(p)
@@ -146,16 +128,17 @@ func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 // lineUp puts a ticket into the line.
 func (w *World) lineUp(t *Ticket, now Instant) {
 	t.author = w.session(t.Key.Session)
-	t.author.tickets = append(t.author.tickets, t)
+	t.server = t.author
+	t.author.Tickets = append(t.author.Tickets, t)
 	if peer := t.Value.Peer; !peer.IsZero() && peer != t.Key.Session {
-		t.peer = w.session(peer)
-		t.peer.tickets = append(t.peer.tickets, t)
+		t.server = w.session(peer)
+		t.server.Tickets = append(t.server.Tickets, t)
 	}
 	if t.Place != t.Revision { // otherwise no claim can have named it yet
 		t.claim = t.Pool.claimNaming(t.Place)
 	}
 	t.Pool.line.add(t)
-	w.heard(t.serverID())
+	w.heard(t.server.ID)
 	w.garbage(t, now)
 }
 
@@ -175,13 +158,6 @@ func (p *Pool) claimNaming(place uint64) *Slot {
 	return found
 }
 
-func (t *Ticket) serverID() entry.Hash {
-	if t.peer != nil {
-		return t.peer.ID
-	}
-	return t.author.ID
-}
-
 // removeTicket takes a ticket out of the line for good.
 func (w *World) removeTicket(t *Ticket) {
 	if !t.lined {
@@ -189,10 +165,8 @@ func (w *World) removeTicket(t *Ticket) {
 	}
 	t.Pool.line.remove(t)
 	w.ends.drop(&t.due)
-	for _, s := range [2]*Session{t.author, t.peer} {
-		if s != nil {
-			s.tickets = without(s.tickets, t)
-			w.left(s)
-		}
+	for _, s := range [2]*Session{t.author, t.server} {
+		s.Tickets = without(s.Tickets, t)
+		w.left(s)
 	}
 }

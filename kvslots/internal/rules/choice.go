@@ -1,5 +1,7 @@
 package rules
 
+import "math"
+
 // InFlight is what a peer has written to one pool and not seen in its view yet.
 type InFlight struct {
 	Claims  map[int]uint64 // claims by position, with the place of the ticket each one names, or 0
@@ -27,7 +29,11 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	if free <= 0 {
 		return 0, false
 	}
-	before := p.waitsBefore(t, own, free)
+	place, before := uint64(math.MaxUint64), own.Joining
+	if t != nil {
+		place, before = t.Place, 0
+	}
+	before += p.line.count(place, free-before, func(o *Ticket) bool { return o.waits() && !own.claims(o.Place) })
 	if before >= free {
 		return 0, false
 	}
@@ -43,21 +49,7 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	return 0, false
 }
 
-// waitsBefore counts the tickets that stand before the given one, and for which
-// this peer has not claimed; but not beyond most.
-func (p *Pool) waitsBefore(t *Ticket, own *InFlight, most int) int {
-	n := 0
-	if t == nil {
-		n = own.Joining
-	}
-	for o := p.line.first; o != nil && o != t && n < most; o = o.next {
-		if o.waits() && !own.claims(o.Place) {
-			n++
-		}
-	}
-	return n
-}
-
+// claims reports whether the peer has claimed for the ticket of that place.
 func (f *InFlight) claims(place uint64) bool {
 	for _, t := range f.Claims {
 		if t == place {

@@ -62,11 +62,3 @@ func (q *dues) drop(d *due) {
 		heap.Remove(q, d.index-1)
 	}
 }
-
-// next is the earliest deadline; ok is false when there is none.
-func (q dues) next() (at Instant, ok bool) {
-	if len(q) == 0 {
-		return 0, false
-	}
-	return q[0].at, true
-}

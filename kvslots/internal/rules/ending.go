@@ -15,8 +15,8 @@ type Due struct {
 	Slot     *Slot   // of the key, if it is a slot's
 	Ticket   *Ticket // of the key, if it is a ticket's
 	Session  *Session
+	Marker   bool // it is free already, but its marker has to be written again; what follows means nothing then
 	Garbage  bool // it means nothing any more; only an exact view knows that
-	Marker   bool // it is free already, but its marker has to be written again
 	Refresh  bool // it is not to be purged but written again: a ticket that outlasts its key
 }
 
@@ -24,15 +24,16 @@ type Due struct {
 type deadlines struct {
 	ends      dues   // of slots, sessions and garbage: to be purged
 	marks     dues   // of free keys: to be forgotten
-	forgotten uint64 // the highest revision of a marker that was forgotten
+	Forgotten uint64 // the highest revision of a marker that was forgotten
 }
 
 // NextDue is when the next key is to be purged or forgotten; ok is false when
 // there is none.
 func (d *deadlines) NextDue() (at Instant, ok bool) {
-	at, ok = d.ends.next()
-	if mark, marked := d.marks.next(); marked && (!ok || mark < at) {
-		return mark, true
+	for _, q := range [2]dues{d.ends, d.marks} {
+		if len(q) > 0 && (!ok || q[0].at < at) {
+			at, ok = q[0].at, true
+		}
 	}
 	return at, ok
 }
@@ -45,28 +46,20 @@ func (w *World) Due(retry time.Duration, limit int, found []Due, now Instant) []
 		due := Due{}
 		switch of := d.of.(type) {
 		case *Slot:
-			if !of.Taken {
-				due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Marker: true}
-				break
-			}
-			due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Garbage: of.Stale() || of.Excluded()}
-			if !due.Garbage && now < of.ends { // it came to mean something after all
-				w.ends.set(d, of.ends)
+			due = Due{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Marker: !of.Taken, Garbage: of.meaningless()}
+			if of.Taken && !due.Garbage && now < of.Ends { // it came to mean something after all
+				w.ends.set(d, of.Ends)
 				continue
 			}
 		case *Ticket:
-			if !of.Taken {
-				due = Due{Key: of.Key, Revision: of.Revision, Marker: true}
-				break
-			}
 			garbage := of.Garbage()
-			if !garbage && !of.Value.Enqueued() {
+			if of.Taken && !garbage && !of.Value.Enqueued() {
 				w.ends.drop(d)
 				continue
 			}
-			due = Due{Key: of.Key, Revision: of.Revision, Ticket: of, Garbage: garbage, Refresh: !garbage}
+			due = Due{Key: of.Key, Revision: of.Revision, Ticket: of, Marker: !of.Taken, Garbage: garbage, Refresh: !garbage}
 		case *Session:
-			due = Due{Key: SessionKey(of.ID), Revision: of.Revision, Session: of, Marker: !of.Present}
+			due = Due{Key: SessionKey(of.ID), Revision: of.Revision, Session: of, Marker: !of.Taken}
 		}
 		found = append(found, due)
 		w.ends.set(d, now.Add(retry))
@@ -97,37 +90,37 @@ func (w *World) forget(mark *due) {
 	w.marks.drop(mark)
 	switch of := mark.of.(type) {
 	case *Slot:
-		w.forgotten = max(w.forgotten, of.Revision)
-		w.ends.drop(&of.due)
+		w.absent(&of.record)
 		of.Pool.dropSlot(of)
 		w.forgetPool(of.Pool)
 	case *Pool:
-		w.forgotten = max(w.forgotten, of.ConfigRevision)
-		of.ConfigRevision, of.past = 0, nil
+		w.absent(&of.cfg)
+		of.past = nil
 		w.forgetPool(of)
 	case *Ticket:
-		w.forgotten = max(w.forgotten, of.Revision)
-		w.ends.drop(&of.due)
-		if of.Pool.line.byKey[of.Key] == of {
-			delete(of.Pool.line.byKey, of.Key)
-		}
+		w.absent(&of.record)
+		delete(of.Pool.line.byKey, of.Key)
 		w.forgetPool(of.Pool)
 	case *Session:
-		w.forgotten = max(w.forgotten, of.Revision)
-		w.ends.drop(&of.due)
-		of.Revision = 0 // what it left may keep it for longer
+		w.absent(&of.record) // what it left may keep it for longer
 		w.left(of)
 	}
 }
 
-// Forgotten is the highest revision of a marker that was forgotten.
-func (d *deadlines) Forgotten() uint64 { return d.forgotten }
+// absent notes that a key is in the bucket no more.
+func (d *deadlines) absent(r *record) {
+	d.Forgotten = max(d.Forgotten, r.Revision)
+	d.ends.drop(&r.due)
+	r.Revision = 0
+}
 
+// forgetPool forgets a pool of which nothing is known any more.
 func (w *World) forgetPool(p *Pool) {
-	if p.ConfigRevision == 0 && len(p.slots) == 0 {
-		p.past = nil
+	if p.cfg.Revision != 0 || len(p.slots) != 0 {
+		return
 	}
-	if p.empty() && w.pools[p.ID] == p {
+	p.past = nil
+	if len(p.line.byKey) == 0 {
 		w.idles.drop(&p.idle)
 		delete(w.pools, p.ID)
 	}
@@ -147,7 +140,7 @@ func (d *deadlines) garbage(t *Ticket, now Instant) {
 // Garbage reports whether the ticket can never stand again: it was served, its
 // author has ended, or the peer that was to claim for it, or it was drawn for another generation.
 func (t *Ticket) Garbage() bool {
-	return !t.lined || !t.author.Present || !t.Value.Enqueued() && t.peer != nil && !t.peer.Present ||
+	return !t.lined || !t.author.Alive() || !t.Value.Enqueued() && !t.server.Alive() ||
 		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
 }
 
@@ -155,14 +148,14 @@ func (t *Ticket) Garbage() bool {
 // on that hold something after all.
 func (w *World) settleStrays(p *Pool, now Instant) {
 	for _, s := range p.strays {
-		switch stray := s.Stale() || s.Excluded(); {
+		switch stray := s.meaningless(); {
 		case stray == s.stray || !s.Taken || s.Value.TTL == 0 && !stray:
 		case stray:
 			s.stray = true
 			w.ends.set(&s.due, now.Add(garbageTime))
 		default:
 			s.stray = false
-			w.ends.set(&s.due, s.ends)
+			w.ends.set(&s.due, s.Ends)
 		}
 	}
 	clear(p.strays)
@@ -173,7 +166,7 @@ func (w *World) settleStrays(p *Pool, now Instant) {
 // peer that answered its caller knows it better.
 func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 	if s.Revision == revision && s.Taken {
-		s.ends = at
+		s.Ends = at
 		d.ends.set(&s.due, at)
 	}
 }
@@ -183,7 +176,7 @@ func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 // lease: a lease ends by the clock.
 func (w *World) Postpone(now Instant) {
 	for _, s := range w.sorted() {
-		if s.Present {
+		if s.Taken {
 			s.Ends = max(s.Ends, now.Add(time.Duration(s.Value.Idle)))
 			w.ends.set(&s.due, s.Ends)
 		}
@@ -192,7 +185,7 @@ func (w *World) Postpone(now Instant) {
 
 // HoldBack has every lease end later by the slack, and none before that time.
 func (w *World) HoldBack(until Instant, slack time.Duration) {
-	w.eachLease(func(s *Slot) { w.EndAt(s, s.Revision, max(s.ends.Add(slack), until)) })
+	w.eachLease(func(s *Slot) { w.EndAt(s, s.Revision, max(s.Ends.Add(slack), until)) })
 }
 
 // CountAnew counts the time of the leases that were written up to a revision from
@@ -200,7 +193,7 @@ func (w *World) HoldBack(until Instant, slack time.Duration) {
 func (w *World) CountAnew(upTo uint64, now Instant) {
 	w.eachLease(func(s *Slot) {
 		if s.Revision <= upTo {
-			w.EndAt(s, s.Revision, max(s.ends, now.Add(time.Duration(s.Value.TTL)+Slack)))
+			w.EndAt(s, s.Revision, max(s.Ends, now.Add(time.Duration(s.Value.TTL)+Slack)))
 		}
 	})
 }
@@ -219,7 +212,7 @@ func (w *World) eachLease(do func(*Slot)) {
 // EndOthers has all peers' presences but one end now.
 func (w *World) EndOthers(self entry.Hash, now Instant) {
 	for _, s := range w.sorted() {
-		if s.Present && s.ID != self && s.Value.Kind == entry.SessionPeer {
+		if s.Taken && s.ID != self && s.Value.Kind == entry.SessionPeer {
 			s.Ends = now
 			w.ends.set(&s.due, now)
 		}

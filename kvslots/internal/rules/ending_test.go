@@ -57,7 +57,7 @@ func TestEndAt(t *testing.T) {
 	wantDue(t, w, start.Add(10*time.Second+rules.Slack))
 	w.EndAt(slot, slot.Revision, start.Add(9*time.Second))
 	wantDue(t, w, start.Add(9*time.Second))
-	if slot.Ended(start.Add(9*time.Second-1)) || !slot.Ended(start.Add(9*time.Second)) || slot.EndsAt() != start.Add(9*time.Second) {
+	if slot.Ended(start.Add(9*time.Second-1)) || !slot.Ended(start.Add(9*time.Second)) || slot.Ends != start.Add(9*time.Second) {
 		t.Error("it does not end when it was set to")
 	}
 
@@ -67,8 +67,8 @@ func TestEndAt(t *testing.T) {
 	feed(s, w, claim(0, renewed))
 	w.EndAt(slot, first, start) // of a lease that was renewed since: of no account
 	wantDue(t, w, start.Add(18*time.Second+rules.Slack))
-	if slot.Fence != first || slot.Granted() != start {
-		t.Errorf("renewed, it has fence %d and began at %v", slot.Fence, slot.Granted())
+	if slot.Fence != first || slot.Granted != start {
+		t.Errorf("renewed, it has fence %d and began at %v", slot.Fence, slot.Granted)
 	}
 	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
 	w.EndAt(slot, slot.Revision, start)
@@ -83,7 +83,7 @@ func TestHoldBackAndCountAnew(t *testing.T) {
 	ends := func(want ...time.Duration) {
 		t.Helper()
 		for i, d := range want {
-			if got := p.Slot(i).EndsAt(); got != start.Add(d) {
+			if got := p.Slot(i).Ends; got != start.Add(d) {
 				t.Errorf("lease %d ends after %v, want %v", i, got.Sub(start), d)
 			}
 		}
@@ -121,7 +121,7 @@ func TestPostpone(t *testing.T) {
 	if got := w.Session(sessionID(1)).Ends; got != start.Add(time.Hour+15*time.Second) {
 		t.Errorf("postponed to an earlier instant: %v", got)
 	}
-	wantDue(t, w, p.Slot(0).EndsAt())
+	wantDue(t, w, p.Slot(0).Ends)
 	due := w.Due(time.Second, 9, nil, start.Add(time.Hour+15*time.Second))
 	if len(due) != 3 || due[0].Slot == nil || due[1].Session == nil || due[2].Session == nil {
 		t.Errorf("due: %+v; want the lease and two sessions", due)
@@ -152,8 +152,8 @@ func TestForgottenMarkerIsNotDue(t *testing.T) {
 	}
 	s.now += rules.MarkerTTL + 10*time.Second
 	w.Forget(s.instant())
-	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || w.Forgotten() != s.sequence {
-		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, w.Forgotten(), s.sequence)
+	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || w.Forgotten != s.sequence {
+		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, w.Forgotten, s.sequence)
 	}
 }
 

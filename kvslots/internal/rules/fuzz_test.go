@@ -161,12 +161,12 @@ func wantWorld(t *testing.T, w *rules.World, now rules.Instant) {
 		}
 	}
 	for i := range 3 {
-		if s := w.Session(sessionID(i)); s != nil && s.Present && s.Value.Kind == entry.SessionClient {
+		if s := w.Session(sessionID(i)); s.Alive() && s.Value.Kind == entry.SessionClient {
 			clients++
 		}
 	}
-	if w.Clients() != clients || from != clients || w.Named() != named || w.Pools() != pools {
-		t.Fatalf("%d clients, %d by where they come from, %d names, %d pools; there are %d, %d, %d", w.Clients(), from, w.Named(), w.Pools(), clients, named, pools)
+	if w.Clients != clients || from != clients || w.Named != named || w.Pools() != pools {
+		t.Fatalf("%d clients, %d by where they come from, %d names, %d pools; there are %d, %d, %d", w.Clients, from, w.Named, w.Pools(), clients, named, pools)
 	}
 }
 

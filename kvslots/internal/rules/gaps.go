@@ -45,12 +45,7 @@ func (g *Gaps) Exact() bool { return g.floor == 0 && len(g.spans) == 0 }
 // skipped and never named, since the view was last exact: what it was, only the
 // barrier knows.
 func (g *Gaps) Unnamed(low, high uint64) bool {
-	for _, s := range g.unnamed {
-		if s.low <= high && low <= s.high {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.unnamed, func(s span) bool { return s.low <= high && low <= s.high })
 }
 
 // Skip notes that the view jumped over low … high.

@@ -1,5 +1,10 @@
 package rules
 
+import (
+	"math"
+	"slices"
+)
+
 // A claim is judged by the world as it stood when the stream took it: at its
 // own revision. So its verdict is a function of the stream alone, and all peers
 // come to the same one, whenever they get to see what.
@@ -120,23 +125,18 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	if !exact {
 		kept := world
 		c.world = &kept
-		p.open = append(p.open, &kept)
-		p.unjudged = append(p.unjudged, c)
+		p.open = append(p.open, c)
 	}
 	s.claim = c
-	p.doubted = append(p.doubted, s)
+	if !slices.Contains(p.doubted, s) {
+		p.doubted = append(p.doubted, s)
+	}
 }
 
 // doubtfulAhead counts the tickets that wait before that place and may have been
 // served.
 func (p *Pool) doubtfulAhead(place uint64, now Instant) int {
-	n := 0
-	for t := p.line.first; t != nil && t.Place < place; t = t.next {
-		if t.Doubtful(now) && t.waits() {
-			n++
-		}
-	}
-	return n
+	return p.line.count(place, math.MaxInt, func(t *Ticket) bool { return t.Doubtful(now) && t.waits() })
 }
 
 // servedElsewhere reports whether a claim names a ticket that has left the line:
@@ -160,13 +160,12 @@ func (s *Slot) place() uint64 {
 // close judges what was left open, for the view is exact now. What a barrier
 // alone accounted for may have happened to a key of which that is possible.
 func (p *Pool) close(unnamed func(low, high uint64) bool) {
-	for _, s := range p.open {
+	for _, c := range p.open { // in their order, for each may depend on those before it
+		s := c.world
 		s.lost = s.lost || (s.hidden != 0 && unnamed(s.hidden, s.revision))
+		c.verdict, c.world = s.judge(c.position), nil
 	}
-	for _, c := range p.unjudged { // in their order, for each may depend on those before it
-		c.verdict, c.world = c.world.judge(c.position), nil
-	}
-	p.open, p.unjudged = nil, nil
+	p.open = nil
 	for _, s := range p.doubted {
 		if s.claim != nil && s.claim.verdict == Good {
 			s.claim = nil
@@ -181,8 +180,8 @@ func (p *Pool) skipped(held, previous uint64) {
 	if previous <= held {
 		return
 	}
-	for _, s := range p.open {
-		switch {
+	for _, c := range p.open {
+		switch s := c.world; {
 		case s.revision < held:
 		case s.revision >= previous:
 			s.lost = true

@@ -73,23 +73,14 @@ func (l *life) short(e *entry.Entry) bool {
 	return e.Marker && e.TTL > 0 && e.Key.Kind != entry.Config && e.Time.Add(e.TTL).UnixMilli() < l.longest
 }
 
-// remark has a marker that is too short written again soon.
-func (q *deadlines) remark(d *due, l *life, e *entry.Entry, now Instant) {
-	if l.short(e) {
-		q.ends.set(d, now.Add(garbageTime))
-	} else {
-		q.ends.drop(d)
-	}
-}
-
 // Outlive sets the life of a message of this peer, which is to live for m.TTL at
 // least. The view's time is never ahead of the leader's clock.
 func (w *World) Outlive(m *entry.Message) {
-	l := w.life(m.Key)
-	if l == nil || w.Time.IsZero() {
+	r := w.record(m.Key)
+	if r == nil || w.Time.IsZero() {
 		return
 	}
-	left := time.Duration(l.longest-w.Time.UnixMilli()) * time.Millisecond
+	left := time.Duration(r.life.longest-w.Time.UnixMilli()) * time.Millisecond
 	if m.Marker {
 		left += expiryLate
 	}
@@ -97,6 +88,6 @@ func (w *World) Outlive(m *entry.Message) {
 		m.TTL = left
 	}
 	if left > 0 && (m.Marker || left == m.TTL) {
-		m.Outlives = l.longest
+		m.Outlives = r.life.longest
 	}
 }

@@ -1,80 +1,59 @@
 package rules
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 // Ticket is a place in a pool's waiting line, or what is left of one: a ticket
 // that was served and is still to be purged, or the marker of one that was.
 type Ticket struct {
-	Pool     *Pool
-	Key      entry.Key
-	Revision uint64 // of the key's last entry, marker or not
-	Taken    bool   // the key has a value
-	Place    uint64 // the revision of its first write, by which the line is ordered
-	Value    entry.TicketValue
-	Unsure   bool // the view skipped what ended a claim that named it: to others it may be out of the line
+	Pool *Pool
+	Key  entry.Key
+	record
+	Place  uint64 // the revision of its first write, by which the line is ordered
+	Value  entry.TicketValue
+	Seen   Instant // when it came
+	Unsure bool    // the view skipped what ended a claim that named it: to others it may be out of the line
 
 	author     *Session // whose end is the ticket's end
-	peer       *Session // of a client session's ticket: the peer that claims for it
+	server     *Session // the peer that claims for it: the author, but for a client session's ticket
 	claim      *Slot    // the live slot that names it
-	seen       Instant  // when it came
 	doubted    Instant  // when it was learnt that an entry was skipped that may have served it; 0: never
 	doubtedAt  uint64   // where the view stood then
 	couldSince Instant  // since when it has been its turn; 0 while it is not
 	able       bool     // there is a permit for it
 	passed     bool     // an enqueued ticket that let its turn pass
-	life       life
-	due        due
-	mark       due
-	lined      bool // it is in the line's list
-	prev, next *Ticket
+	lined      bool     // it is in the line
 }
 
 // Stands reports whether the ticket is in the line: it can be read and was not
 // served, its author and its peer are alive, its pool is the one it was drawn for,
 // and no live slot names it.
 func (t *Ticket) Stands() bool {
-	return t.lined && t.author.Present && (t.Value.Enqueued() || t.peer == nil || t.peer.Present) &&
-		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.claimed()
+	return t.lined && t.author.Alive() && (t.Value.Enqueued() || t.server.Alive()) &&
+		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.Claimed()
 }
-
-// Claim is the live slot that names the ticket, or nil.
-func (t *Ticket) Claim() *Slot {
-	if t.claimed() {
-		return t.claim
-	}
-	return nil
-}
-
-// Seen is when the ticket came.
-func (t *Ticket) Seen() Instant { return t.seen }
 
 // CouldSince is since when it has been the ticket's turn; ok is false while it
 // is not.
 func (t *Ticket) CouldSince() (at Instant, ok bool) { return t.couldSince, t.couldSince != 0 }
 
-func (t *Ticket) claimed() bool {
+// Claimed reports whether a live slot names the ticket.
+func (t *Ticket) Claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
 
-// server is the peer that is to claim for the ticket; for an enqueued one that is
-// any peer.
-func (t *Ticket) server() *Session {
-	switch {
-	case t.Value.Enqueued():
-		return nil
-	case t.peer != nil:
-		return t.peer
-	}
-	return t.author
-}
-
+// stalled reports whether the ticket is passed over: on its own account if any peer
+// may claim for it, and else with all the others of its peer.
 func (t *Ticket) stalled() bool {
-	if s := t.server(); s != nil {
-		return s.stalled
+	if t.Value.Enqueued() {
+		return t.passed
 	}
-	return t.passed
+	return t.server.stalled
 }
 
 // waits reports whether the ticket stands and is not passed over.
@@ -84,7 +63,7 @@ func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 // that revision: a claim and the purge of its lease, perhaps. A ticket of the
 // line may have been served. If so, its own peer takes it out of the line soon.
 func (p *Pool) doubtTickets(revision, stands uint64, now Instant) {
-	for t := p.line.first; t != nil && t.Place < revision; t = t.next {
+	for _, t := range p.line.tickets[:p.line.search(revision)] {
 		t.doubted, t.doubtedAt = max(now, 1), stands
 	}
 }
@@ -94,7 +73,7 @@ func (p *Pool) doubtTickets(revision, stands uint64, now Instant) {
 // of the line, or marked as spent, before the slot that it was served by is
 // purged: so if it still stands it was not served.
 func (p *Pool) clearDoubts(sent uint64) {
-	for t := p.line.first; t != nil; t = t.next {
+	for _, t := range p.line.tickets {
 		if t.doubted != 0 && t.Value.Enqueued() && t.doubtedAt <= sent {
 			t.doubted = 0
 		}
@@ -104,80 +83,62 @@ func (p *Pool) clearDoubts(sent uint64) {
 // Doubtful reports whether the ticket may have been served.
 func (t *Ticket) Doubtful(now Instant) bool { return t.doubted != 0 && now-t.doubted < doubtTime }
 
-// line is the tickets of a pool in order of place.
+// line is the waiting line of a pool.
 type line struct {
-	first, last *Ticket
-	byKey       map[entry.Key]*Ticket // all that is known, lined up or not
-	byPlace     map[uint64]*Ticket    // those in the list
-	able        []*Ticket             // those for which there is a permit
+	tickets []*Ticket             // in order of place
+	byKey   map[entry.Key]*Ticket // all that is known, lined up or not
+	able    []*Ticket             // those for which there is a permit
+	spare   []*Ticket             // memory for able
 }
 
+// search is the index of the first ticket at that place or behind it.
+func (l *line) search(place uint64) int {
+	i, _ := slices.BinarySearchFunc(l.tickets, place, func(t *Ticket, place uint64) int { return cmp.Compare(t.Place, place) })
+	return i
+}
+
+// add lines up a ticket. One that was written again keeps its place.
 func (l *line) add(t *Ticket) {
-	if l.byPlace == nil {
-		l.byPlace = map[uint64]*Ticket{}
-	}
-	l.byPlace[t.Place], t.lined = t, true
-	before := l.last
-	for before != nil && before.Place > t.Place { // one that was written again keeps its place
-		before = before.prev
-	}
-	t.prev = before
-	if before != nil {
-		t.next, before.next = before.next, t
-	} else {
-		t.next, l.first = l.first, t
-	}
-	if t.next != nil {
-		t.next.prev = t
-	} else {
-		l.last = t
-	}
+	t.lined = true
+	l.tickets = slices.Insert(l.tickets, l.search(t.Place+1), t)
 }
 
 func (l *line) remove(t *Ticket) {
-	if !t.lined {
-		return
-	}
 	t.lined = false
-	if l.byPlace[t.Place] == t {
-		delete(l.byPlace, t.Place)
-	}
-	if t.prev != nil {
-		t.prev.next = t.next
+	i := l.search(t.Place)
+	i += slices.Index(l.tickets[i:], t)
+	if i == 0 { // the usual case: the others need not move
+		l.tickets[0], l.tickets = nil, l.tickets[1:]
 	} else {
-		l.first = t.next
+		l.tickets = slices.Delete(l.tickets, i, i+1)
 	}
-	if t.next != nil {
-		t.next.prev = t.prev
-	} else {
-		l.last = t.prev
-	}
-	t.prev, t.next = nil, nil
 }
 
-// ahead counts the tickets that wait before the given place, up to atMost.
-func (p *Pool) ahead(place uint64, atMost int) int {
+// count counts the tickets before a place of which that is true, but not beyond most.
+func (l *line) count(before uint64, most int, is func(*Ticket) bool) int {
 	n := 0
-	for t := p.line.first; t != nil && t.Place < place && n < atMost; t = t.next {
-		if t.waits() {
+	for _, t := range l.tickets {
+		if t.Place >= before || n >= most {
+			break
+		}
+		if is(t) {
 			n++
 		}
 	}
 	return n
+}
+
+// ahead counts the tickets that wait before the given place, up to most.
+func (p *Pool) ahead(place uint64, most int) int {
+	return p.line.count(place, most, (*Ticket).waits)
 }
 
 // Waiting is the number of tickets that stand in the line.
-func (p *Pool) Waiting() int { return p.WaitingUpTo(-1) }
+func (p *Pool) Waiting() int { return p.WaitingUpTo(math.MaxInt) }
 
-// WaitingUpTo counts them, but not beyond most unless that is negative.
+// WaitingUpTo counts them, but not beyond most.
 func (p *Pool) WaitingUpTo(most int) int {
-	n := 0
-	for t := p.line.first; t != nil && n != most; t = t.next {
-		if t.Stands() {
-			n++
-		}
-	}
-	return n
+	return p.line.count(math.MaxUint64, most, (*Ticket).Stands)
 }
 
 // Ticket is the ticket of that place, or nil when it has left the line.
@@ -185,7 +146,10 @@ func (p *Pool) Ticket(place uint64) *Ticket {
 	if p == nil {
 		return nil
 	}
-	return p.line.byPlace[place]
+	if i := p.line.search(place); i < len(p.line.tickets) && p.line.tickets[i].Place == place {
+		return p.line.tickets[i]
+	}
+	return nil
 }
 
 // TicketAt is the ticket under a key, served or not, or nil where the key is free.
@@ -199,20 +163,9 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 	return nil
 }
 
-// Served reports whether the ticket has left the line for good.
-func (t *Ticket) Served() bool { return !t.lined }
-
 // Tickets calls yield for every ticket of the line, in order of place, until it
 // returns false.
-func (p *Pool) Tickets(yield func(*Ticket) bool) {
-	for t := p.line.first; t != nil; {
-		next := t.next
-		if !yield(t) {
-			return
-		}
-		t = next
-	}
-}
+func (p *Pool) Tickets(yield func(*Ticket) bool) { slices.Values(p.line.tickets)(yield) }
 
 // Able are the tickets for which there is a permit, those passed over included.
 // The slice is good until the next change of the world.
@@ -221,16 +174,19 @@ func (p *Pool) Able() []*Ticket { return p.line.able }
 // refreshAble finds the tickets for which there is a permit. A ticket that is
 // passed over uses up none.
 func (p *Pool) refreshAble(now Instant) {
-	if p.line.first == nil && len(p.line.able) == 0 {
+	if len(p.line.tickets) == 0 && len(p.line.able) == 0 {
 		return
 	}
 	old := p.line.able
-	able := p.spare[:0]
+	able := p.line.spare[:0]
 	for _, t := range old {
 		t.able = false
 	}
 	free := p.Count() - p.live.len()
-	for t := p.line.first; t != nil && free > 0; t = t.next {
+	for _, t := range p.line.tickets {
+		if free <= 0 {
+			break
+		}
 		if !t.Stands() {
 			continue
 		}
@@ -250,5 +206,5 @@ func (p *Pool) refreshAble(now Instant) {
 		}
 		old[i] = nil
 	}
-	p.line.able, p.spare = able, old[:0]
+	p.line.able, p.line.spare = able, old[:0]
 }

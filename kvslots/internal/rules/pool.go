@@ -3,8 +3,6 @@ package rules
 import (
 	"slices"
 
-	"crypto/subtle"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
@@ -20,11 +18,9 @@ type Pool struct {
 	doubles  bool                 // two slots have named one lease: the index has one of them
 	live     positions            // an index of slots: the lent ones
 	doubted  []*Slot              // slots with claims that are not known to be good
-	unjudged []*claim             // claims that are not judged yet, in their order
-	open     []*snapshot          // instants at which the view was not exact
+	open     []*claim             // claims of instants at which the view was not exact, in their order: not judged yet
 	line     line
-	spare    []*Ticket // memory for line.able
-	strays   []*Slot   // slots that may hold nothing any more, since the last settle
+	strays   []*Slot // slots that may hold nothing any more, since the last settle
 	released []release
 	touched  bool
 	member   [sets]int // places in the world's sets, from 1
@@ -32,13 +28,10 @@ type Pool struct {
 
 // configuration is what a pool's configuration says, and how it stands.
 type configuration struct {
-	ConfigRevision uint64            // of the last entry, marker or not; 0 when the key is absent
-	config         entry.ConfigValue // zero where the key has no value, or a corrupt one
-	configSet      bool              // the key has a value, readable or not
-	configAt       Instant           // when that entry was seen
-	life           life              // of the key
-	mark           due               // until its marker has gone
-	past           []entry.Ended     // the last generations before
+	ConfigSeen Instant           // when the last entry was seen
+	Config     entry.ConfigValue // zero where the key has no value, or a corrupt one
+	cfg        record
+	past       []entry.Ended // the last generations before
 }
 
 // usage is whether a named pool is in use.
@@ -79,37 +72,26 @@ func (p *Pool) Before(generation uint64) []entry.Ended {
 }
 
 // Registered reports whether the pool exists.
-func (p *Pool) Registered() bool { return p != nil && p.config.Generation != 0 && !p.config.Deleted }
+func (p *Pool) Registered() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
+
+// inForce is the configuration of a registered pool, and zero for another.
+func (p *Pool) inForce() *entry.ConfigValue {
+	if !p.Registered() {
+		return &unregistered
+	}
+	return &p.Config
+}
+
+var unregistered entry.ConfigValue
 
 // Generation is 0 where no pool is registered.
-func (p *Pool) Generation() uint64 {
-	if !p.Registered() {
-		return 0
-	}
-	return p.config.Generation
-}
+func (p *Pool) Generation() uint64 { return p.inForce().Generation }
 
 // Count is the number of slots in force; 0 where no pool is registered.
-func (p *Pool) Count() int {
-	if !p.Registered() {
-		return 0
-	}
-	return p.config.Count
-}
+func (p *Pool) Count() int { return p.inForce().Count }
 
 // Terms are what a named pool was opened with; zero for another.
-func (p *Pool) Terms() entry.Terms {
-	if !p.Registered() {
-		return entry.Terms{}
-	}
-	return p.config.Terms
-}
-
-// Config is the configuration as it stands.
-func (p *Pool) Config() entry.ConfigValue { return p.config }
-
-// ConfigSeen is when the configuration's last entry was seen.
-func (p *Pool) ConfigSeen() Instant { return p.configAt }
+func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }
 
 // Had reports whether the pool was registered under that generation when the
 // stream stood at the given revision, which the view has reached. That is not known
@@ -156,12 +138,7 @@ func (p *Pool) InDoubt(now Instant) bool { return p != nil && p.DoubtBelow(len(p
 
 // DoubtBelow reports whether there is such a claim on a position below that.
 func (p *Pool) DoubtBelow(position int, now Instant) bool {
-	for _, s := range p.doubted {
-		if s.Position < position && s.InDoubt(now) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.doubted, func(s *Slot) bool { return s.Position < position && s.InDoubt(now) })
 }
 
 // indexed is from how many positions on a pool keeps an index by lease.
@@ -181,7 +158,7 @@ func (p *Pool) Lease(lease entry.Hash) *Slot {
 		}
 	}
 	for _, s := range p.slots {
-		if s != nil && s.Live() && subtle.ConstantTimeCompare(s.Value.Lease[:], lease[:]) == 1 {
+		if s != nil && s.Live() && s.Value.Lease == lease { // hashes: how long this takes tells nothing
 			return s
 		}
 	}
@@ -248,29 +225,5 @@ func (p *Pool) reindex(s *Slot) {
 
 // settle forgets the doubts that have been cleared up.
 func (p *Pool) settle(now Instant) {
-	if len(p.doubted) == 0 {
-		return
-	}
-	keep := p.doubted[:0]
-	for _, s := range p.doubted {
-		if s.doubtful(now) && !contains(keep, s) {
-			keep = append(keep, s)
-		}
-	}
-	clear(p.doubted[len(keep):])
-	p.doubted = keep
-}
-
-func contains(slots []*Slot, s *Slot) bool {
-	for _, o := range slots {
-		if o == s {
-			return true
-		}
-	}
-	return false
-}
-
-// empty reports whether nothing at all is known of the pool.
-func (p *Pool) empty() bool {
-	return p.ConfigRevision == 0 && len(p.line.byKey) == 0 && len(p.slots) == 0 && len(p.past) == 0
+	p.doubted = slices.DeleteFunc(p.doubted, func(s *Slot) bool { return !s.doubtful(now) })
 }

@@ -1,6 +1,9 @@
 package rules
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ReleaseMemory is how long it is remembered by which owner a lock was released.
 const ReleaseMemory = time.Minute
@@ -16,28 +19,17 @@ type release struct {
 
 // noteRelease remembers that an owner released the pool's lock.
 func (p *Pool) noteRelease(owner string, at, now Instant) {
-	keep := p.released[:0]
-	for _, r := range p.released {
-		if now.Sub(r.at) < ReleaseMemory {
-			keep = append(keep, r)
-		}
+	p.released = slices.DeleteFunc(p.released, func(r release) bool { return now.Sub(r.at) >= ReleaseMemory })
+	if len(p.released) >= maxReleased {
+		p.released = p.released[1:]
 	}
-	if len(keep) >= maxReleased {
-		keep = keep[1:]
-	}
-	p.released = append(keep, release{owner, at})
+	p.released = append(p.released, release{owner, at})
 }
 
 // ReleasedBy reports whether that owner released the lock within the last
 // ReleaseMemory.
 func (p *Pool) ReleasedBy(owner string, now Instant) bool {
-	if p == nil {
-		return false
-	}
-	for _, r := range p.released {
-		if r.owner == owner && now.Sub(r.at) < ReleaseMemory {
-			return true
-		}
-	}
-	return false
+	return p != nil && slices.ContainsFunc(p.released, func(r release) bool {
+		return r.owner == owner && now.Sub(r.at) < ReleaseMemory
+	})
 }

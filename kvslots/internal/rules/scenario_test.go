@@ -257,7 +257,7 @@ func (s *scenario) show() {
 		return
 	}
 	s.printf("registered: %v at %d, count %d, in use %d, waiting %d%s\n",
-		p.Registered(), p.ConfigRevision, p.Count(), p.InUse(), p.Waiting(), s.use(p))
+		p.Registered(), p.ConfigRevision(), p.Count(), p.InUse(), p.Waiting(), s.use(p))
 	for position := range 8 {
 		if slot := p.Slot(position); slot != nil {
 			s.printf("slot %d: %s\n", position, s.slot(slot))
@@ -278,7 +278,7 @@ func (s *scenario) use(p *rules.Pool) string {
 		return ""
 	}
 	_, idle := p.IdleSince()
-	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.world.Named(), idle, len(s.world.Closings()))
+	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.world.Named, idle, len(s.world.Closings()))
 }
 
 func (s *scenario) slot(slot *rules.Slot) string {

@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -9,26 +11,24 @@ import (
 // Session is a peer's presence or a client's session: it is alive as long as its
 // key is refreshed.
 type Session struct {
-	ID       entry.Hash
-	Present  bool // the key has a value
-	Revision uint64
+	ID entry.Hash
+	record
 	Value    entry.SessionValue
 	Ends     Instant // when this peer ends it unless it is refreshed
 	Promised Instant // the same, for a peer that learnt of the last refresh at once
 
-	stalled bool      // a peer that let its turn in a line pass, and has not been heard of since
-	tickets []*Ticket // those of which it is the author, or that it claims for
-	slots   []*Slot   // those that a client session holds
-	life    life
-	due     due
-	mark    due
+	// These change with the world.
+	Tickets []*Ticket // those of which it is the author and, of a peer, those that it claims for
+	Slots   []*Slot   // the taken slots of a client session
+
+	stalled bool // a peer that let its turn in a line pass, and has not been heard of since
 }
 
 // sessions are those that are alive, and those of which something is still there.
 type sessions struct {
 	byID    map[entry.Hash]*Session
 	peers   map[*Session]struct{}
-	clients int                // client sessions that are alive
+	Clients int                // client sessions that are alive
 	origins map[entry.Hash]int // the same, by where they come from
 	endings []ending           // the sessions that ended lately
 }
@@ -41,29 +41,31 @@ type ending struct {
 	until    Instant // the marker's end
 }
 
-// Expiring reports whether the key is so close to its physical end that nothing
-// but a purge may be written to it.
-func (s *Session) Expiring(now Instant) bool { return now >= s.life.present-Instant(expiryNear) }
+// Alive reports whether the session is there: it is no more than a note of what it
+// left when its key has no value. A nil *Session is not alive.
+func (s *Session) Alive() bool { return s != nil && s.Taken }
 
 // EndedBefore reports whether a session had ended when the stream stood at that
 // revision, which the view has reached not long ago.
 func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
-	for i := len(ss.endings) - 1; i >= 0; i-- {
-		if ss.endings[i].session == session {
-			return ss.endings[i].revision < revision
-		}
-	}
-	return false
+	e := ss.ending(session)
+	return e.revision != 0 && e.revision < revision
 }
 
 // EndedBy reports whether a session was ended lately by the purge of that author.
 func (ss *sessions) EndedBy(session entry.Hash, author uint64) bool {
-	for i := len(ss.endings) - 1; i >= 0; i-- {
-		if ss.endings[i].session == session {
-			return ss.endings[i].author == author
+	e := ss.ending(session)
+	return e.revision != 0 && e.author == author
+}
+
+// ending is how a session ended lately; zero where it did not.
+func (ss *sessions) ending(session entry.Hash) ending {
+	for _, e := range slices.Backward(ss.endings) {
+		if e.session == session {
+			return e
 		}
 	}
-	return false
+	return ending{}
 }
 
 // Session is a session that is alive, or of which something is still there; or
@@ -71,28 +73,11 @@ func (ss *sessions) EndedBy(session entry.Hash, author uint64) bool {
 func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 
 // Alive reports whether the view has the session.
-func (ss *sessions) Alive(id entry.Hash) bool {
-	s := ss.byID[id]
-	return s != nil && s.Present
-}
-
-// Tickets are those of which the session is the author and, of a peer, those that
-// it claims for. The slice is good until the next change of the world.
-func (s *Session) Tickets() []*Ticket { return s.tickets }
-
-// Slots are the taken slots of a client session. The slice is good until the
-// next change of the world.
-func (s *Session) Slots() []*Slot { return s.slots }
+func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 
 // Peers calls yield for the presences of the peers that are alive, in no order,
 // until it returns false. What is done with them must not depend on the order.
-func (ss *sessions) Peers(yield func(*Session) bool) {
-	for s := range ss.peers {
-		if !yield(s) {
-			return
-		}
-	}
-}
+func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
 
 // own notes which client session holds a slot.
 func (w *World) own(s *Slot, session entry.Hash) {
@@ -100,13 +85,13 @@ func (w *World) own(s *Slot, session entry.Hash) {
 		return
 	}
 	if s.session != nil {
-		s.session.slots = without(s.session.slots, s)
+		s.session.Slots = without(s.session.Slots, s)
 		w.left(s.session)
 		s.session = nil
 	}
 	if !session.IsZero() {
 		s.session = w.session(session)
-		s.session.slots = append(s.session.slots, s)
+		s.session.Slots = append(s.session.Slots, s)
 	}
 }
 
@@ -122,87 +107,70 @@ func without[T comparable](list []T, x T) []T {
 // been alive all the time, for an id is used once.
 func (w *World) learnOf(e *entry.Entry) {
 	s := w.byID[e.Key.Session]
-	if s == nil || s.Present {
+	if s == nil || s.Taken {
 		return
 	}
-	for _, slot := range s.slots {
+	for _, slot := range s.Slots {
 		slot.Pool.skipped(0, e.Previous)
 	}
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets {
 		t.Pool.skipped(0, e.Previous)
 	}
 }
 
-func (w *World) applySession(e *entry.Entry, now Instant, age Instant) {
+func (w *World) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	s := w.session(e.Key.Session)
-	was := s.Present
+	was := s.Taken
 	w.count(s, -1)
-	s.Present = !e.Marker && e.Corrupt == nil
-	s.Revision, s.Value = e.Revision, e.Session
-	s.life.extend(e, now, age.Sub(0))
+	w.note(&s.record, e, now, age)
+	s.Taken, s.Value = s.Taken && e.Corrupt == nil, e.Session
 	w.count(s, 1)
-	if s.Present {
-		s.Ends = (now - age).Add(e.Session.Left())
+	if s.Taken {
+		s.Ends = now.Add(e.Session.Left() - age)
 		s.Promised = w.written.Add(e.Session.Left())
 		w.ends.set(&s.due, s.Ends)
-		w.marks.drop(&s.mark)
-	} else {
-		w.remark(&s.due, &s.life, e, now)
+	} else if e.Corrupt != nil {
+		w.ends.drop(&s.due)
 	}
 	w.heard(s.ID)
-	if was != s.Present {
+	if was != s.Taken {
 		w.presenceChanged(s)
 	}
-	if e.Marker {
-		w.endSession(s, e, now)
+	if !e.Marker {
+		return
 	}
-}
-
-// endSession forgets a session that has ended. Its id is used once, so its
-// tickets are gone for good; its keys are left to be purged.
-func (w *World) endSession(s *Session, e *entry.Entry, now Instant) {
 	w.endings = append(w.endings, ending{s.ID, e.Revision, e.Author, now.Add(MarkerTTL)})
-	w.marks.set(&s.mark, s.life.present.Add(expiryLate))
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets { // gone for good, since an id is used once; their keys are left to be purged
 		w.garbage(t, now)
 	}
 }
 
 // presenceChanged brings up to date what depends on a session's being alive.
 func (w *World) presenceChanged(s *Session) {
-	for _, slot := range s.slots {
+	for _, slot := range s.Slots {
 		slot.Pool.reindex(slot)
 		w.touch(slot.Pool)
 	}
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets {
 		w.touch(t.Pool)
 	}
 }
 
 // count counts a session that is alive, or no more.
 func (ss *sessions) count(s *Session, n int) {
-	if !s.Present {
-		return
-	}
-	if s.Value.Kind != entry.SessionClient {
-		if n > 0 {
-			ss.peers[s] = struct{}{}
-		} else {
-			delete(ss.peers, s)
+	switch origin := s.Value.Origin; {
+	case !s.Taken:
+	case s.Value.Kind == entry.SessionClient:
+		ss.Clients += n
+		if ss.origins[origin] += n; ss.origins[origin] == 0 {
+			delete(ss.origins, origin)
 		}
-		return
-	}
-	ss.clients += n
-	if s.Value.Origin.IsZero() {
-		return
-	}
-	if ss.origins[s.Value.Origin] += n; ss.origins[s.Value.Origin] == 0 {
-		delete(ss.origins, s.Value.Origin)
+	case n > 0:
+		ss.peers[s] = struct{}{}
+	default:
+		delete(ss.peers, s)
 	}
 }
-
-// Clients is the number of client sessions that are alive.
-func (ss *sessions) Clients() int { return ss.clients }
 
 // ClientsFrom is the number of those that come from one origin.
 func (ss *sessions) ClientsFrom(origin entry.Hash) int { return ss.origins[origin] }
@@ -214,7 +182,7 @@ func (w *World) heard(id entry.Hash) {
 		return
 	}
 	s.stalled = false
-	for _, t := range s.tickets {
+	for _, t := range s.Tickets {
 		t.couldSince = 0
 		w.touch(t.Pool)
 	}
@@ -234,7 +202,7 @@ func (ss *sessions) session(id entry.Hash) *Session {
 
 // left forgets a session of which nothing is known any more.
 func (w *World) left(s *Session) {
-	if !s.Present && len(s.tickets) == 0 && len(s.slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
+	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
 		delete(w.byID, s.ID)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 func wantClients(t *testing.T, w *rules.World, all int, from ...int) {
 	t.Helper()
-	if w.Clients() != all {
-		t.Errorf("%d clients, want %d", w.Clients(), all)
+	if w.Clients != all {
+		t.Errorf("%d clients, want %d", w.Clients, all)
 	}
 	for i, want := range from {
 		if got := w.ClientsFrom(originID(i)); got != want {
@@ -80,8 +80,8 @@ func TestSessionEnd(t *testing.T) {
 	feed(s, w, claim(0, entry.SlotValue{Lease: leaseID(1), Session: id}))
 	feed(s, w, ticket(key, leaseID(2), 1))
 	held := w.Session(id)
-	if len(held.Slots()) != 1 || len(held.Tickets()) != 1 || p.InUse() != 1 || p.Waiting() != 1 {
-		t.Errorf("it has %d slots, %d tickets", len(held.Slots()), len(held.Tickets()))
+	if len(held.Slots) != 1 || len(held.Tickets) != 1 || p.InUse() != 1 || p.Waiting() != 1 {
+		t.Errorf("it has %d slots, %d tickets", len(held.Slots), len(held.Tickets))
 	}
 	feed(s, w, marker(rules.SessionKey(id)))
 	if p.InUse() != 0 || p.Waiting() != 0 || !p.Slot(0).Stale() {

@@ -1,40 +1,30 @@
 package rules
 
-import (
-	"time"
-
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
-)
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // Slot is one position of a pool whose key is in the bucket: taken, or free with
 // a marker.
 type Slot struct {
 	Pool     *Pool
 	Position int
-	Revision uint64 // of the key's last entry, marker or not
-	Time     time.Time
-	Taken    bool // the key has a value
+	record
 	Value    entry.SlotValue
-	Fence    uint64 // the revision of the lease's first write
-	Author   uint64 // of the marker: see entry.HeaderAuthor
-	Replaced uint64 // the revision that the last entry was written over
+	Fence    uint64  // the revision of the lease's first write
+	Replaced uint64  // the revision that the last entry was written over
+	Granted  Instant // when the lease began; for one that was renewed before this peer came, when it was renewed
+	Ends     Instant // when the lease ends, as far as this peer can tell
 
 	claim   *claim  // nil when the lease is known to be good
-	seen    Instant // when that entry was written, as far as is known
-	granted Instant // when the lease's first entry was, or the earliest that is known
-	ends    Instant // when the lease ends
+	seen    Instant // when the last entry was written, as far as is known
 	session *Session
-	life    life
 	stray   bool // its purge is due because it holds no slot
-	due     due
-	mark    due
 }
 
 // Live reports whether the slot is lent: taken, under the pool's generation of
 // now, by a client session that is alive, if it is one's.
 func (s *Slot) Live() bool {
 	return s.Taken && s.Value.Generation != 0 && s.Value.Generation == s.Pool.Generation() &&
-		(s.session == nil || s.session.Present)
+		(s.session == nil || s.session.Alive())
 }
 
 // Stale reports whether the key is taken by something that holds no slot: an
@@ -42,6 +32,9 @@ func (s *Slot) Live() bool {
 // It must be purged before the position can be claimed, and only from an exact
 // view.
 func (s *Slot) Stale() bool { return s.Taken && !s.Live() }
+
+// meaningless reports whether the key is to be purged because it holds no slot.
+func (s *Slot) meaningless() bool { return s.Stale() || s.Excluded() }
 
 // Verdict is what the rules say of the slot's claim.
 func (s *Slot) Verdict() Verdict {
@@ -54,19 +47,8 @@ func (s *Slot) Verdict() Verdict {
 	return Good
 }
 
-// Granted is when the lease began; for one that was renewed before this peer
-// came, when it was renewed.
-func (s *Slot) Granted() Instant { return s.granted }
-
-// EndsAt is when the lease ends, as far as this peer can tell.
-func (s *Slot) EndsAt() Instant { return s.ends }
-
 // Ended reports whether the lease has lasted its time.
-func (s *Slot) Ended(now Instant) bool { return now >= s.ends }
-
-// Expiring reports whether the key is so close to its physical end that nothing
-// but a purge may be written to it: the server's marker would erase it.
-func (s *Slot) Expiring(now Instant) bool { return now >= s.life.present-Instant(expiryNear) }
+func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 
 // InDoubt reports whether the claim may yet be withdrawn. One that has been there
 // for long will not be: its peer is no more.

@@ -1,14 +1,12 @@
 package rules
 
-import "github.com/kvslots/kvslots/kvslots/internal/entry"
-
 // A named pool is an ordinary pool whose configuration is written by its first
 // user. It is in use while a slot of it is live or a ticket stands. One that has
 // not been used for a while is closed: see package peer.
 
 // uses are the named pools that are in use, and those that are not.
 type uses struct {
-	named   int     // those that are held or waited for
+	Named   int     // those that are in use
 	idles   dues    // those that are not used, since when
 	closing poolSet // those that are being closed
 }
@@ -22,14 +20,14 @@ func (w *World) settleUse(p *Pool, now Instant) {
 	used := named && p.InUseOrWaited()
 	if used != p.used {
 		if p.used = used; used {
-			w.named++
+			w.Named++
 		} else {
-			w.named--
+			w.Named--
 		}
 	}
-	w.closing.put(p, named && p.config.Count == 0)
+	w.closing.put(p, named && p.Config.Count == 0)
 	switch {
-	case used || !named || p.config.Count == 0:
+	case used || !named || p.Config.Count == 0:
 		w.idles.drop(&p.idle)
 	case p.idle.index == 0:
 		p.idleSince = now
@@ -40,9 +38,6 @@ func (w *World) settleUse(p *Pool, now Instant) {
 // Closings are the named pools that are being closed. The slice is good until the
 // next change of the world.
 func (u *uses) Closings() []*Pool { return u.closing.list }
-
-// Named is the number of named pools that are in use.
-func (u *uses) Named() int { return u.named }
 
 // IdleSince is since when a named pool has not been used; ok is false while it
 // is, and for another pool.
@@ -67,6 +62,3 @@ func (u *uses) Defer(p *Pool, at Instant) {
 		u.idles.set(&p.idle, at)
 	}
 }
-
-// Other reports whether the pool is registered under other terms.
-func (p *Pool) Other(terms entry.Terms) bool { return p.Registered() && p.Terms() != terms }

@@ -6,6 +6,7 @@
 package rules
 
 import (
+	"maps"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -69,18 +70,9 @@ func New() *World {
 // Pool is what is known of a pool, or nil.
 func (w *World) Pool(id entry.Hash) *Pool { return w.pools[id] }
 
-// Pools is the number of pools of which anything is known.
-func (w *World) Pools() int { return len(w.pools) }
-
 // EachPool calls yield for every pool of which anything is known, in no order,
 // until it returns false.
-func (w *World) EachPool(yield func(*Pool) bool) {
-	for _, p := range w.pools {
-		if !yield(p) {
-			return
-		}
-	}
-}
+func (w *World) EachPool(yield func(*Pool) bool) { maps.Values(w.pools)(yield) }
 
 // Exact reports whether the view is exact: see Gaps.
 func (w *World) Exact() bool { return w.gaps.Exact() }
@@ -110,7 +102,7 @@ func (w *World) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	case entry.Ticket:
 		w.applyTicket(e, now, age)
 	case entry.Session:
-		w.applySession(e, now, Instant(age))
+		w.applySession(e, now, age)
 	case entry.Barrier:
 		w.heard(e.Key.Session)
 	}
@@ -146,116 +138,20 @@ func (w *World) closeOpen() {
 	}
 }
 
-// Stands is the revision at which a key stands, and whether it has a value. A
-// marker that was forgotten stands at 0, as does a barrier.
-func (w *World) Stands(key entry.Key) (revision uint64, taken bool) {
-	if key.Kind == entry.Session {
-		if s := w.byID[key.Session]; s != nil {
-			return s.Revision, s.Present
-		}
-		return 0, false
-	}
-	p := w.pools[key.Pool]
-	if p == nil {
-		return 0, false
-	}
-	switch key.Kind {
-	case entry.Config:
-		return p.ConfigRevision, p.configSet
-	case entry.Slot:
-		if s := p.Slot(key.N); s != nil {
-			return s.Revision, s.Taken
-		}
-	case entry.Ticket:
-		if t := p.line.byKey[key]; t != nil {
-			return t.Revision, t.Taken
-		}
-	}
-	return 0, false
-}
-
-// life is that of a key, or nil where nothing is known of it.
-func (w *World) life(key entry.Key) *life {
-	if key.Kind == entry.Session {
-		if s := w.byID[key.Session]; s != nil {
-			return &s.life
-		}
-		return nil
-	}
-	p := w.pools[key.Pool]
-	if p == nil {
-		return nil
-	}
-	switch key.Kind {
-	case entry.Config:
-		return &p.life
-	case entry.Slot:
-		if s := p.Slot(key.N); s != nil {
-			return &s.life
-		}
-	case entry.Ticket:
-		if t := p.line.byKey[key]; t != nil {
-			return &t.life
-		}
-	}
-	return nil
-}
-
-// Absent notes what the server said: that a key is absent which the view holds for
-// free.
-func (w *World) Absent(key entry.Key) {
-	if _, taken := w.Stands(key); taken {
-		return
-	}
-	p := w.pools[key.Pool]
-	switch {
-	case p == nil:
-	case key.Kind == entry.Slot && p.Slot(key.N) != nil:
-		w.expireNow(&p.Slot(key.N).mark)
-	case key.Kind == entry.Config:
-		w.expireNow(p.markDue())
-	case key.Kind == entry.Ticket && p.line.byKey[key] != nil:
-		w.expireNow(&p.line.byKey[key].mark)
-	}
-}
-
-func (w *World) expireNow(mark *due) {
-	if mark.index != 0 {
-		w.forget(mark)
-	}
-}
-
-// MarkerOld reports whether the marker of a free key may have gone from the
-// bucket.
-func (w *World) MarkerOld(key entry.Key, now Instant) bool {
-	l := w.life(key)
-	return l == nil || now >= l.present-Instant(expiryLate)
-}
-
-// Expiring reports whether a key that has a value is so close to its physical end
-// that nothing but a purge may be written to it: the server's marker would erase
-// what is written at that moment.
-func (w *World) Expiring(key entry.Key, now Instant) bool {
-	_, taken := w.Stands(key)
-	l := w.life(key)
-	return taken && l != nil && now >= l.present-Instant(expiryNear)
-}
-
 // PassOver passes over the peers that have let a turn pass for StallTime.
 func (w *World) PassOver(now Instant) {
 	for _, p := range w.able.list {
 		for _, t := range p.line.able {
-			if t.couldSince == 0 || t.claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
+			if t.couldSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
 				continue
 			}
-			s := t.server()
-			if s == nil {
+			if t.Value.Enqueued() {
 				t.passed = true
 				w.touch(p)
 				continue
 			}
-			s.stalled = true
-			for _, other := range s.tickets {
+			t.server.stalled = true
+			for _, other := range t.server.Tickets {
 				w.touch(other.Pool)
 			}
 		}
@@ -329,7 +225,7 @@ func (w *World) pool(id entry.Hash) *Pool {
 	p := w.pools[id]
 	if p == nil {
 		p = &Pool{ID: id}
-		p.idle.of = p
+		p.idle.of, p.cfg.mark.of = p, p
 		w.pools[id] = p
 	}
 	return p

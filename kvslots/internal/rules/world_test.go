@@ -73,8 +73,8 @@ func (h *history) check() {
 	for i := range historyPools {
 		used += h.checkPool(poolID(i))
 	}
-	if h.world.Clients() != clients || h.world.Named() != used {
-		h.t.Fatalf("%d clients, %d names in use; want %d, %d", h.world.Clients(), h.world.Named(), clients, used)
+	if h.world.Clients != clients || h.world.Named != used {
+		h.t.Fatalf("%d clients, %d names in use; want %d, %d", h.world.Clients, h.world.Named, clients, used)
 	}
 }
 

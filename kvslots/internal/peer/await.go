@@ -67,7 +67,7 @@ func (a *await) stayUntilLeft() {
 }
 
 func (a *await) end(answer Answer) {
-	if a.p.calls.open[a.call.id] != a.call || a.call.parked {
+	if !a.call.isOpen() || a.call.parked {
 		return
 	}
 	a.p.timers.stop(&a.expiry)
@@ -103,7 +103,7 @@ func (ps *poolState) enqueuedChanged(session entry.Hash) {
 
 // step does what is to be done where the view now stands.
 func (a *await) step() {
-	if a.busy || a.p.calls.open[a.call.id] != a.call || a.p.watch.mode != live {
+	if a.busy || !a.call.isOpen() || a.p.watch.mode != live {
 		return
 	}
 	pool := a.p.world.Pool(a.pool.id)
@@ -141,7 +141,7 @@ func (a *await) step() {
 		a.consume(e.ticket, func() { a.left = true })
 	case e.ticket != nil && e.ticket.Value.Peer != a.p.self.id && e.ticket.Stands():
 		a.busy = true
-		a.p.adopt(e.ticket, func(bool) {
+		a.p.adopt(e.ticket, func() {
 			a.busy = false
 			a.step()
 		})
@@ -157,33 +157,26 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 	}
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
-	a.p.writes.authored[m.Author] = 0
-	a.busy = true
-	w := a.p.send(m, nil)
-	w.done = func(k Ack) {
-		a.busy = false
-		own := a.p.writes.authored[m.Author] != 0
-		if k.Outcome != Conflict {
-			delete(a.p.writes.authored, m.Author)
-		}
-		switch k.Outcome {
-		case Written:
+	a.put(m, func(f fate) {
+		e := a.p.enqueuedIn(a.p.world.Pool(a.pool.id), a.session)
+		if f.result == written || f.unsure && e.ticket == nil && e.slot == nil { // an earlier copy did it
 			then()
-			a.p.whenReached(k.Revision, func() { a.look() })
-		case Conflict:
-			a.p.whenReached(k.Revision, func() {
-				own = own || a.p.writes.authored[m.Author] != 0
-				delete(a.p.writes.authored, m.Author)
-				e := a.p.enqueuedIn(a.p.world.Pool(a.pool.id), a.session)
-				if own || len(w.ids) > 1 && e.ticket == nil && e.slot == nil { // an earlier copy did it
-					then()
-				}
-				a.look()
-			})
-		default:
-			a.end(Answer{Err: ErrUnavailable})
 		}
-	}
+		a.look()
+	})
+}
+
+// put sends a message for an await, which does nothing else meanwhile.
+func (a *await) put(m entry.Message, then func(fate)) {
+	a.busy = true
+	a.p.put(m, func(f fate) {
+		a.busy = false
+		if f.result == unknown {
+			a.end(Answer{Err: ErrUnavailable})
+		} else {
+			then(f)
+		}
+	})
 }
 
 // decline gives back a slot that came when its caller had gone. A slot whose
@@ -219,25 +212,14 @@ func (a *await) see(e enqueued) {
 	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
 	value.Unseen, value.Fence = false, s.Fence
 	ttl := value.TTL.Duration()
-	a.busy, a.seeing = true, value.Ticket != 0
-	a.p.send(a.p.value(key, value, s.Revision, ttl), func(k Ack) {
-		switch k.Outcome {
-		case Written:
-			a.p.whenReached(k.Revision, func() { a.known(key, value, sent) })
-		case Conflict:
-			a.p.whenReached(k.Revision, func() { a.known(key, value, sent) })
-		default:
-			a.busy = false
-			a.end(Answer{Err: ErrUnavailable})
-		}
-	})
+	a.seeing = value.Ticket != 0
+	a.put(a.p.value(key, value, s.Revision, ttl), func(fate) { a.known(key, value, sent) })
 }
 
 // known takes the session's ticket out of the line, before the slot can be given
 // back: a view that skipped its purge would take the ticket for one that stands
 // again. Then the lease is told.
 func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
-	a.busy = false
 	s := a.p.world.Pool(key.Pool).Slot(key.N)
 	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
 		a.look()
@@ -248,17 +230,11 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 		a.tell(s, value, sent)
 		return
 	}
-	a.busy = true
 	revision := s.Revision
-	a.p.send(a.p.purge(t.Key, t.Revision), func(k Ack) {
-		a.busy = false
-		s := a.p.world.Pool(key.Pool).Slot(key.N)
-		switch {
-		case k.Outcome != Written && k.Outcome != Conflict:
-			a.end(Answer{Err: ErrUnavailable})
-		case s == nil || s.Revision != revision:
+	a.put(a.p.purge(t.Key, t.Revision), func(fate) {
+		if s := a.p.world.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
 			a.look()
-		default:
+		} else {
 			a.tell(s, value, sent)
 		}
 	})

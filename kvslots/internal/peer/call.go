@@ -3,6 +3,7 @@ package peer
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -51,6 +52,18 @@ func (c *call) bound(at Instant) {
 	c.p.timers.start(&c.limit, at)
 }
 
+// isOpen reports whether the call is not answered yet.
+func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
+
+// after calls do when d has passed, unless the call is answered by then.
+func (c *call) after(d time.Duration, do func()) {
+	c.p.after(d, func() {
+		if c.isOpen() {
+			do()
+		}
+	})
+}
+
 // end ends a call that is not answered yet.
 func (c *call) end(why error) {
 	switch {
@@ -70,7 +83,7 @@ func (c *call) end(why error) {
 // answer answers a call. The answer to a session's call waits until the bucket
 // promises that the session lives on for long enough.
 func (c *call) answer(a Answer) {
-	if c.p.calls.open[c.id] != c || c.parked {
+	if !c.isOpen() || c.parked {
 		return
 	}
 	if !c.session.IsZero() && promises(a.Err) && c.park(a) {

@@ -22,7 +22,7 @@ func (p *Peer) cleanUp() {
 		case d.Garbage && !p.world.Exact():
 			p.whenExact(func() {})
 		case d.Refresh:
-			p.adopt(d.Ticket, func(bool) {})
+			p.adopt(d.Ticket, func() {})
 		case d.Slot != nil:
 			p.endSlot(d)
 		case d.Session != nil:
@@ -61,8 +61,8 @@ func (p *Peer) endSlot(d rules.Due) {
 	}
 	value := t.Value
 	value.Spent, value.Place = true, t.Place
-	p.send(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(a Ack) {
-		if a.Outcome == Written {
+	p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+		if f.result == written {
 			p.releaseAs(m, nil)
 		} // else it comes up again
 	})

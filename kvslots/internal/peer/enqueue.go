@@ -86,7 +86,7 @@ func (r Enqueue) enqueue(c *call) {
 		case e.doubtful:
 			c.p.after(failurePause, func() { r.enqueue(c) })
 		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
-			c.p.adopt(e.ticket, func(bool) { r.enqueue(c) })
+			c.p.adopt(e.ticket, func() { r.enqueue(c) })
 		case e.status == queued || e.status == served:
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
@@ -124,19 +124,18 @@ func (b *borrow) enqueuedTwice() bool {
 
 // adopt makes a session's ticket one that this peer is to claim for: what its
 // author undoes later is then not the ticket that a caller was told of here.
-func (p *Peer) adopt(t *rules.Ticket, then func(ok bool)) {
+func (p *Peer) adopt(t *rules.Ticket, then func()) {
 	if p.self.revision == 0 || p.world.Expiring(t.Key, p.now) {
-		p.after(failurePause, func() { then(false) })
+		p.after(failurePause, then)
 		return
 	}
 	value := t.Value
 	value.Peer, value.Place = p.self.id, t.Place
-	p.send(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(a Ack) {
-		switch a.Outcome {
-		case Written, Conflict:
-			p.whenReached(a.Revision, func() { then(a.Outcome == Written) })
-		default:
-			p.after(failurePause, func() { then(false) })
+	p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+		if f.result == unknown {
+			p.after(failurePause, then)
+		} else {
+			then()
 		}
 	})
 }

@@ -66,8 +66,8 @@ func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 
 // holderSeen takes note of what has become of leases with an entry.
 func (p *Peer) holderSeen(e *entry.Entry, before holder) {
-	if _, pending := p.writes.authored[e.Author]; pending {
-		p.writes.authored[e.Author] = e.Revision
+	if w := p.writes.authored[e.Author]; w != nil {
+		w.shown = e.Revision
 	}
 	switch e.Key.Kind {
 	case entry.Slot:

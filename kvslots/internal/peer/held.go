@@ -60,7 +60,7 @@ func (h *Held) giveBack(c *call) {
 		value := s.Value
 		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
 		m.Ticket, m.Owner = value.Ticket, ownerMark(value.Owner)
-		c.purgeFor(m, func(revision uint64) {
+		c.putOnce(m, func(revision uint64) {
 			c.p.askFrom(c, revision, func() { h.givenBack(c, value, revision) })
 		}, func() { h.giveBack(c) })
 	}, func(err error) {
@@ -74,38 +74,6 @@ func (h *Held) giveBack(c *call) {
 	})
 }
 
-// purgeFor purges a slot for a caller. then is called, with the revision, when it
-// was this very purge that was written; else again, when the view has learnt what
-// happened instead.
-func (c *call) purgeFor(m entry.Message, then func(uint64), again func()) {
-	m.Author = c.p.randomNumber()
-	c.p.writes.authored[m.Author] = 0
-	c.p.trackPurge(m)
-	w := c.p.send(m, nil)
-	w.done = func(a Ack) {
-		c.p.untrackPurge(m, a)
-		switch a.Outcome {
-		case Written:
-			delete(c.p.writes.authored, m.Author)
-			c.p.whenReached(a.Revision, func() { then(a.Revision) })
-		case Conflict:
-			c.p.whenReached(a.Revision, func() {
-				revision := c.p.writes.authored[m.Author]
-				delete(c.p.writes.authored, m.Author)
-				if revision != 0 {
-					then(revision) // by an earlier copy
-					return
-				}
-				c.unsure = c.unsure || w.mayHaveLanded()
-				c.tryAgain(m.Key, m.Revision, a, again)
-			})
-		default:
-			delete(c.p.writes.authored, m.Author)
-			c.answer(Answer{Err: ErrUnavailable})
-		}
-	}
-}
-
 func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
 	pool := c.p.world.Pool(h.Pool)
 	if pool != nil && pool.Had(value.Generation, revision) && !c.p.world.EndedBefore(value.Session, revision) {
@@ -114,26 +82,6 @@ func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
 	}
 	c.unsure = false
 	h.giveBack(c)
-}
-
-// tryAgain does something again that was refused at a revision which the view has
-// reached: at once if the view has learnt something, else after a pause.
-func (c *call) tryAgain(key entry.Key, expected uint64, a Ack, do func()) {
-	if c.p.calls.open[c.id] != c {
-		return
-	}
-	if stands, _ := c.p.world.Stands(key); stands != expected {
-		do()
-		return
-	}
-	if a.Revision == 0 {
-		c.p.world.Absent(key)
-	}
-	c.p.after(failurePause, func() {
-		if c.p.calls.open[c.id] == c {
-			do()
-		}
-	})
 }
 
 func (r Renew) begin(p *Peer, c *call) {
@@ -155,19 +103,9 @@ func (r *Renew) renew(c *call) {
 		}
 		value := s.Value
 		value.TTL, value.Fence = entry.Span(r.TTL), s.Fence
-		expected := s.Revision
-		c.p.send(c.p.value(key, value, expected, r.TTL), func(a Ack) {
-			switch a.Outcome {
-			case Written:
-				c.p.askFrom(c, a.Revision, func() { r.renewed(c, key, a.Revision, sent) })
-			case Conflict:
-				c.p.whenReached(a.Revision, func() {
-					c.tryAgain(key, expected, a, func() { r.renew(c) })
-				})
-			default:
-				c.answer(Answer{Err: ErrUnavailable})
-			}
-		})
+		c.put(c.p.value(key, value, s.Revision, r.TTL), func(revision uint64) {
+			c.p.askFrom(c, revision, func() { r.renewed(c, key, revision, sent) })
+		}, func() { r.renew(c) })
 	}, func(err error) { c.answer(Answer{Err: err}) })
 }
 
@@ -195,17 +133,5 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 func (r *Renew) endLease(c *call, s *rules.Slot, key entry.Key) {
 	m := c.p.purge(key, s.Revision)
 	m.Ticket = s.Value.Ticket
-	expected := s.Revision
-	c.p.trackPurge(m)
-	c.p.send(m, func(a Ack) {
-		c.p.untrackPurge(m, a)
-		switch a.Outcome {
-		case Written:
-			c.answer(Answer{Err: ErrNotHeld})
-		case Conflict:
-			c.p.whenReached(a.Revision, func() { c.tryAgain(key, expected, a, func() { r.renew(c) }) })
-		default:
-			c.answer(Answer{Err: ErrUnavailable})
-		}
-	})
+	c.put(m, func(uint64) { c.answer(Answer{Err: ErrNotHeld}) }, func() { r.renew(c) })
 }

@@ -52,29 +52,15 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 	}
 	c := &configWrite{generation: value.Generation}
 	ps.config = c
-	end := func() {
-		if ps.config == c {
-			ps.config = nil
-			ps.mark()
+	ps.p.put(m, func(f fate) {
+		if ps.config != c {
+			return
 		}
-	}
-	ps.p.send(m, func(a Ack) {
-		switch a.Outcome {
-		case Written:
-			ps.p.whenReached(a.Revision, end)
-		case Conflict:
-			ps.p.whenReached(a.Revision, func() {
-				if stands, _ := ps.p.world.Stands(key); stands == revision {
-					if a.Revision == 0 {
-						ps.p.world.Absent(key)
-					}
-					ps.pause(failurePause)
-				}
-				end()
-			})
-		default:
-			end()
+		if f.result == refused && !f.learnt {
+			ps.pause(failurePause)
 		}
+		ps.config = nil
+		ps.mark()
 	})
 }
 

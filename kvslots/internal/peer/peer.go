@@ -78,7 +78,7 @@ func New(cfg Config, now Instant) *Peer {
 	}
 	p.follows.byLease = map[entry.Hash][]*follow{}
 	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p, p.follows.p = p, p, p, p, p, p, p
-	p.writes.authored = map[uint64]uint64{}
+	p.writes.authored = map[uint64]*write{}
 	p.calls.open = map[uint64]*call{}
 	p.writes.pending = map[uint64]*write{}
 	p.newWorld()

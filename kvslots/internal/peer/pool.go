@@ -135,14 +135,14 @@ func (ps *poolState) wantExact() {
 // trackPurge notes that a slot's purge is under way: no higher position is claimed
 // before it is seen.
 func (p *Peer) trackPurge(m entry.Message) {
-	if m.Key.Kind == entry.Slot {
+	if m.Marker && m.Key.Kind == entry.Slot {
 		put(&p.pool(m.Key.Pool).flight.Purges, m.Key.N, m.Revision)
 	}
 }
 
 // untrackPurge notes the answer: a purge that was not written will not be seen.
 func (p *Peer) untrackPurge(m entry.Message, a Ack) {
-	if m.Key.Kind != entry.Slot || a.Outcome == Written {
+	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written {
 		return
 	}
 	if ps := p.pools[m.Key.Pool]; ps != nil && ps.flight.Purges[m.Key.N] == m.Revision {

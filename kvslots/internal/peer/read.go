@@ -77,7 +77,7 @@ func (q *reads) drop() {
 	q.asked = keep
 }
 
-func (r *read) void() bool { return r.c != nil && r.c.p.calls.open[r.c.id] != r.c }
+func (r *read) void() bool { return r.c != nil && !r.c.isOpen() }
 
 // askFrom is like ask, for a revision that the peer was told of: it needs no
 // barrier.

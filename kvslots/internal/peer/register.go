@@ -88,34 +88,13 @@ func (r Register) inspectAs(c *call) {
 func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
 	key := configKey(id)
 	expected, _ := c.p.world.Stands(key)
-	m := entry.NewMessage(key, value, expected, ttl)
-	m.Author = c.p.randomNumber()
-	c.p.writes.authored[m.Author] = 0
-	w := c.p.send(m, nil)
-	w.done = func(a Ack) {
-		if a.Outcome != Conflict {
-			delete(c.p.writes.authored, m.Author)
-		}
-		switch a.Outcome {
-		case Written:
-			c.p.whenReached(a.Revision, func() { then(a.Revision) })
-		case Conflict:
-			c.p.whenReached(a.Revision, func() {
-				revision := c.p.writes.authored[m.Author]
-				delete(c.p.writes.authored, m.Author)
-				switch {
-				case revision != 0:
-					then(revision) // by an earlier copy of the write
-				case w.mayHaveLanded():
-					c.answer(Answer{Err: ErrUnavailable})
-				default:
-					c.tryAgain(key, expected, a, again)
-				}
-			})
-		default:
+	c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
+		if c.unsure {
 			c.answer(Answer{Err: ErrUnavailable})
+		} else {
+			again()
 		}
-	}
+	})
 }
 
 func (r Delete) begin(p *Peer, c *call) {

@@ -29,17 +29,13 @@ func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 		return
 	}
 	p.writes.releasing++
-	p.trackPurge(m)
 	world := p.world
 	p.send(m, func(a Ack) {
 		p.writes.releasing--
 		if a.Outcome == Unknown && p.world == world {
 			p.releaseAs(m, done)
-		} else {
-			p.untrackPurge(m, a)
-			if done != nil {
-				done(a)
-			}
+		} else if done != nil {
+			done(a)
 		}
 		p.writes.releaseNext()
 	})

@@ -44,7 +44,7 @@ type parked struct {
 
 // useSession notes that a call is one of a session's.
 func (c *call) useSession(session entry.Hash) {
-	if session.IsZero() || c.p.calls.open[c.id] != c {
+	if session.IsZero() || !c.isOpen() {
 		return
 	}
 	c.session = session
@@ -268,21 +268,14 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	put(&p.calls.creating, r.Session, r.Origin)
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
-	p.send(p.value(key, value, 0, r.Idle), func(a Ack) {
-		switch a.Outcome {
-		case Written, Conflict: // the id is new: a conflict is with an earlier copy
-			p.whenReached(a.Revision, func() {
-				if !p.world.Alive(r.Session) { // the view took so long that it has ended meanwhile
-					c.answer(Answer{Err: ErrUnavailable})
-					return
-				}
-				c.useSession(r.Session)
-				c.answer(Answer{})
-			})
-		default:
-			delete(p.calls.creating, r.Session)
+	p.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: it is refused for an earlier copy
+		delete(p.calls.creating, r.Session)
+		if f.result == unknown || !p.world.Alive(r.Session) { // the view took so long that it has ended meanwhile
 			c.answer(Answer{Err: ErrUnavailable})
+			return
 		}
+		c.useSession(r.Session)
+		c.answer(Answer{})
 	})
 }
 
@@ -321,33 +314,10 @@ func (c *call) endSession(session entry.Hash) {
 		})
 		return
 	}
-	author := c.p.randomNumber()
-	m := c.p.purge(rules.SessionKey(session), s.Revision)
-	m.Author = author
-	c.p.send(m, func(a Ack) {
-		switch a.Outcome {
-		case Written:
-			c.p.whenReached(a.Revision, func() {
-				c.p.clearSession(session)
-				c.answer(Answer{})
-			})
-		case Conflict:
-			c.p.whenReached(a.Revision, func() {
-				if c.p.world.EndedBy(session, author) {
-					c.p.clearSession(session)
-					c.answer(Answer{})
-					return
-				}
-				if a.Revision == 0 {
-					c.answer(Answer{Err: ErrSessionGone})
-					return
-				}
-				c.p.after(inFlightPause, func() { c.endSession(session) })
-			})
-		default:
-			c.answer(Answer{Err: ErrUnavailable})
-		}
-	})
+	c.putOnce(c.p.purge(rules.SessionKey(session), s.Revision), func(uint64) {
+		c.p.clearSession(session)
+		c.answer(Answer{})
+	}, func() { c.endSession(session) })
 }
 
 // clearSession purges what a session that has ended leaves. What it held is free

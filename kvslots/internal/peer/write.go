@@ -37,6 +37,7 @@ type write struct {
 	resendAt Instant
 	pausing  bool // it is to be sent again, and not under way now
 	over     bool
+	shown    uint64 // the revision at which the view has shown it; of an authored one only
 	done     func(Ack)
 	again    func() // called when it is sent again; may be nil
 }
@@ -50,7 +51,7 @@ type writes struct {
 	queue     []sent   // by the time when they are to be sent again
 	acked     uint64   // the highest revision that was acknowledged
 	releasing int
-	authored  map[uint64]uint64 // this peer's purges for callers: the revision at which the view showed each, or 0
+	authored  map[uint64]*write // those of put, by their authors' numbers
 	backlog   []*release
 }
 
@@ -84,6 +85,7 @@ func (p *Peer) send(m entry.Message, done func(Ack)) *write {
 	w.skips = p.counters.Skips
 	w.floor, w.known = max(p.world.Revision, p.writes.acked), max(stands, m.Revision)
 	w.held = taken || stands != 0 && !p.world.MarkerOld(m.Key, p.now)
+	p.trackPurge(m)
 	w.transmit()
 	return w
 }
@@ -223,5 +225,6 @@ func (w *write) settle(a Ack) {
 	if a.Outcome == Conflict {
 		w.p.counters.Conflicts++
 	}
+	w.p.untrackPurge(w.msg, a)
 	w.done(a)
 }

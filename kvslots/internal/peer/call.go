@@ -3,7 +3,6 @@ package peer
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -54,15 +53,6 @@ func (c *call) bound(at Instant) {
 
 // isOpen reports whether the call is not answered yet.
 func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
-
-// after calls do when d has passed, unless the call is answered by then.
-func (c *call) after(d time.Duration, do func()) {
-	c.p.after(d, func() {
-		if c.isOpen() {
-			do()
-		}
-	})
-}
 
 // end ends a call that is not answered yet.
 func (c *call) end(why error) {

@@ -27,31 +27,34 @@ const (
 // since every entry names the number that its author has drawn for it.
 func (p *Peer) put(m entry.Message, done func(fate)) *write {
 	w := p.send(m, nil)
+	w.told = done
 	if m.Author != 0 {
 		p.writes.authored[m.Author] = w
 	}
-	w.done = func(a Ack) {
-		if a.Outcome != Written && a.Outcome != Conflict {
-			delete(p.writes.authored, m.Author)
-			done(fate{})
-			return
-		}
-		p.whenReached(a.Revision, func() {
-			delete(p.writes.authored, m.Author)
-			switch stands, _ := p.world.Stands(m.Key); {
-			case a.Outcome == Written:
-				done(fate{result: written, revision: a.Revision})
-			case w.shown != 0:
-				done(fate{result: written, revision: w.shown})
-			default:
-				if a.Revision == 0 && stands == m.Revision {
-					p.world.Absent(m.Key)
-				}
-				done(fate{result: refused, revision: a.Revision, learnt: stands != m.Revision, unsure: w.mayHaveLanded()})
-			}
-		})
-	}
 	return w
+}
+
+// follow waits until the view has reached what a write was answered.
+func (w *write) follow(a Ack) {
+	if a.Outcome != Written && a.Outcome != Conflict {
+		delete(w.p.writes.authored, w.msg.Author)
+		w.told(fate{})
+		return
+	}
+	w.p.whenReached(a.Revision, func() {
+		delete(w.p.writes.authored, w.msg.Author)
+		switch stands, _ := w.p.world.Stands(w.msg.Key); {
+		case a.Outcome == Written:
+			w.told(fate{result: written, revision: a.Revision})
+		case w.shown != 0:
+			w.told(fate{result: written, revision: w.shown})
+		default:
+			if a.Revision == 0 && stands == w.msg.Revision {
+				w.p.world.Absent(w.msg.Key)
+			}
+			w.told(fate{result: refused, revision: a.Revision, learnt: stands != w.msg.Revision, unsure: w.mayHaveLanded()})
+		}
+	})
 }
 
 // putOnce is put for a message that is to have its effect once: with the number by

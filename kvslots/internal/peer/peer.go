@@ -45,7 +45,7 @@ type Peer struct {
 
 	out      outbox
 	writes   writes
-	timers   timers
+	timers   queue[Instant]
 	watch    watch
 	reads    reads
 	self     presence
@@ -114,7 +114,6 @@ func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 func (p *Peer) Tick(now Instant) {
 	p.now = now
 	p.timers.run(now)
-	p.writes.resend()
 	p.cleanUp()
 	p.follow()
 }
@@ -176,11 +175,8 @@ func (p *Peer) Ready() Ready {
 func (p *Peer) wakeAt() Instant {
 	const never = Instant(1<<63 - 1)
 	at := never
-	if len(p.timers.queue) > 0 {
-		at = p.timers.queue[0].at
-	}
-	if w := p.writes.oldest(); w != nil {
-		at = min(at, w.resendAt)
+	if p.timers.Len() > 0 {
+		at = p.timers.events[0].at
 	}
 	if p.watch.mode == live {
 		if due, ok := p.world.NextDue(); ok {

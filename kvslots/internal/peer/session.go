@@ -201,16 +201,12 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	}
 }
 
-// hasten sends a write again sooner than others while it goes unanswered.
-func (w *write) hasten(d time.Duration) {
-	w.p.after(d, func() {
-		if !w.over {
-			if !w.pausing {
-				w.repeat()
-			}
-			w.hasten(d)
-		}
-	})
+// hasten has a write sent again sooner than others while it goes unanswered.
+func (w *write) hasten(every time.Duration) {
+	w.every = every
+	if !w.pausing {
+		w.p.timers.start(&w.timer, w.begun.Add(every))
+	}
 }
 
 // sessionSeen ends the calls of a session that has ended, and lets those go on that

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -24,22 +26,24 @@ const (
 
 // write is a message whose outcome is not known yet.
 type write struct {
-	p        *Peer
-	ids      []uint64 // under which it was sent, but for those that were certainly not written
-	first    [1]uint64
-	msg      entry.Message
-	world    *rules.World // the view from which it was decided
-	floor    uint64       // the highest sequence that was applied or acknowledged when it was sent
-	known    uint64       // the highest revision of the key that was known then
-	skips    uint64       // how many times the view had skipped entries then
-	held     bool         // the key had a value then, or a young marker
-	begun    Instant
-	resendAt Instant
-	pausing  bool // it is to be sent again, and not under way now
-	over     bool
-	shown    uint64 // the revision at which the view has shown it; of an authored one only
-	done     func(Ack)
-	again    func() // called when it is sent again; may be nil
+	p       *Peer
+	ids     []uint64 // under which it was sent, but for those that were certainly not written
+	first   [1]uint64
+	msg     entry.Message
+	world   *rules.World // the view from which it was decided
+	floor   uint64       // the highest sequence that was applied or acknowledged when it was sent
+	known   uint64       // the highest revision of the key that was known then
+	skips   uint64       // how many times the view had skipped entries then
+	held    bool         // the key had a value then, or a young marker
+	begun   Instant
+	timer   timer         // when it is sent again
+	every   time.Duration // how long it may go unanswered before that
+	pausing bool          // it is to be sent again, and not under way now
+	over    bool
+	shown   uint64     // the revision at which the view has shown it; of an authored one only
+	done    func(Ack)  // called with the answer, or
+	told    func(fate) // with what has become of it
+	again   func()     // called when it is sent again; may be nil
 }
 
 // writes are those under way.
@@ -48,29 +52,10 @@ type writes struct {
 	last      uint64
 	pending   map[uint64]*write
 	held      []*write // decided while the view is not live: sent when it is
-	queue     []sent   // by the time when they are to be sent again
 	acked     uint64   // the highest revision that was acknowledged
 	releasing int
 	authored  map[uint64]*write // those of put, by their authors' numbers
 	backlog   []*release
-}
-
-// sent is one transmission of a write.
-type sent struct {
-	w        *write
-	resendAt Instant
-}
-
-// oldest is the write that is to be sent again first, or nil.
-func (w *writes) oldest() *write {
-	for len(w.queue) > 0 {
-		if s := w.queue[0]; !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
-			return s.w
-		}
-		w.queue[0] = sent{}
-		w.queue = w.queue[1:]
-	}
-	return nil
 }
 
 // send sends a message, and again while it is not answered. done is called once:
@@ -79,8 +64,8 @@ func (w *writes) oldest() *write {
 // A Conflict may have been caused by an earlier copy of the same message. So what
 // stands there has to be looked at, when the view has reached it.
 func (p *Peer) send(m entry.Message, done func(Ack)) *write {
-	w := &write{p: p, msg: m, world: p.world, begun: p.now, done: done}
-	w.ids = w.first[:0]
+	w := &write{p: p, msg: m, world: p.world, begun: p.now, every: resendAfter, done: done}
+	w.ids, w.timer.fire = w.first[:0], w.repeat
 	stands, taken := p.world.Stands(m.Key)
 	w.skips = p.counters.Skips
 	w.floor, w.known = max(p.world.Revision, p.writes.acked), max(stands, m.Revision)
@@ -114,19 +99,9 @@ func (w *write) transmit() {
 			w.again()
 		}
 	}
-	w.resendAt, w.pausing = w.p.now.Add(resendAfter), false
-	w.p.writes.queue = append(w.p.writes.queue, sent{w, w.resendAt})
+	w.pausing = false
+	w.p.timers.start(&w.timer, w.p.now.Add(w.every))
 	w.p.out.ready.Writes = append(w.p.out.ready.Writes, Write{ID: id, Message: w.msg})
-}
-
-// resend sends again what has gone unanswered for too long, and gives up on what
-// has for much too long.
-func (ws *writes) resend() {
-	for w := ws.oldest(); w != nil && w.resendAt <= ws.p.now; w = ws.oldest() {
-		ws.queue[0] = sent{}
-		ws.queue = ws.queue[1:]
-		w.repeat()
-	}
 }
 
 // repeat sends a write once more, or gives it up: after too long, or when the view
@@ -150,15 +125,14 @@ func (p *Peer) Connected(now Instant) {
 
 // sendAgain sends again what is unanswered, and what was held.
 func (ws *writes) sendAgain() {
-	queue, held := ws.queue, ws.held
-	ws.queue, ws.held = nil, nil
-	for _, s := range queue {
-		if !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
-			s.w.repeat()
+	held := ws.held
+	ws.held = nil
+	for _, id := range slices.Sorted(maps.Keys(ws.pending)) {
+		if w := ws.pending[id]; !w.over && !w.pausing && w.ids[0] == id {
+			w.repeat()
 		}
 	}
 	for _, w := range held {
-		w.pausing = false
 		w.repeat()
 	}
 }
@@ -170,7 +144,9 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	if w == nil {
 		return
 	}
-	delete(p.writes.pending, id)
+	if a.Outcome != Unknown {
+		delete(p.writes.pending, id)
+	}
 	if a.Outcome == Written {
 		p.writes.acked = max(p.writes.acked, a.Revision)
 	}
@@ -196,12 +172,7 @@ func (w *write) retry(d time.Duration) {
 		return
 	}
 	w.pausing = true
-	w.p.after(d, func() {
-		if !w.over {
-			w.pausing = false
-			w.repeat()
-		}
-	})
+	w.p.timers.start(&w.timer, w.p.now.Add(d))
 }
 
 // settle ends a write.
@@ -210,6 +181,7 @@ func (w *write) settle(a Ack) {
 		return
 	}
 	w.over = true
+	w.p.timers.stop(&w.timer)
 	for _, id := range w.ids {
 		if a.Outcome != Unknown {
 			delete(w.p.writes.pending, id)
@@ -226,5 +198,9 @@ func (w *write) settle(a Ack) {
 		w.p.counters.Conflicts++
 	}
 	w.p.untrackPurge(w.msg, a)
-	w.done(a)
+	if w.told != nil {
+		w.follow(a)
+	} else {
+		w.done(a)
+	}
 }

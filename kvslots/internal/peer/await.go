@@ -2,7 +2,6 @@ package peer
 
 import (
 	"errors"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -54,6 +53,9 @@ func (a *await) stop(why error) {
 	}
 }
 
+// gaveUp reports whether its caller is gone, and not only its time over.
+func (a *await) gaveUp() bool { return a.why != nil && !errors.Is(a.why, ErrNoSlot) }
+
 // stayUntilLeft keeps an await that is over until it has left the line: a caller
 // that gives up now gets the outcome that came first.
 func (a *await) stayUntilLeft() {
@@ -67,7 +69,7 @@ func (a *await) stayUntilLeft() {
 }
 
 func (a *await) end(answer Answer) {
-	if !a.call.isOpen() || a.call.parked {
+	if !a.call.isOpen() || a.call.parked != nil {
 		return
 	}
 	a.p.timers.stop(&a.expiry)
@@ -133,8 +135,8 @@ func (a *await) step() {
 		a.end(Answer{Err: ErrNotEnqueued})
 	case e.status == spent:
 		a.consume(e.ticket, func() { a.end(Answer{Err: ErrLeaseExpired}) })
-	case e.status == served && a.why != nil && !errors.Is(a.why, ErrNoSlot):
-		a.decline(e)
+	case e.status == served && a.gaveUp():
+		a.decline(e.slot, e.ticket)
 	case e.status == served:
 		a.see(e)
 	case a.why != nil:
@@ -181,25 +183,25 @@ func (a *await) put(m entry.Message, then func(fate)) {
 
 // decline gives back a slot that came when its caller had gone. A slot whose
 // token the session was told when it enqueued stays.
-func (a *await) decline(e enqueued) {
-	if e.slot.Value.Ticket == 0 {
+func (a *await) decline(s *rules.Slot, t *rules.Ticket) {
+	if s.Value.Ticket == 0 {
 		a.end(Answer{Err: a.why})
 		return
 	}
 	// The slot may be another's by the time its ticket has gone.
-	m := a.p.purge(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision)
-	m.Ticket = e.slot.Value.Ticket
+	m := a.p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
+	m.Ticket = s.Value.Ticket
 	decline := func() {
 		a.busy = true
 		a.p.releaseAs(m, func(k Ack) { // else the session could come back and have it
 			a.p.whenReached(k.Revision, func() { a.end(Answer{Err: a.why}) })
 		})
 	}
-	if e.ticket == nil { // it was taken out of the line just after it had been served
+	if t == nil { // it was taken out of the line before
 		decline()
 		return
 	}
-	a.consume(e.ticket, decline)
+	a.consume(t, decline)
 }
 
 // see makes the session's slot one that it knows of: its lease starts again.
@@ -227,7 +229,7 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	}
 	t := s.Pool.TicketAt(enqueuedKey(key.Pool, a.session))
 	if t == nil || value.Ticket == 0 {
-		a.tell(s, value, sent)
+		a.tell(s, sent)
 		return
 	}
 	revision := s.Revision
@@ -235,30 +237,23 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 		if s := a.p.world.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
 			a.look()
 		} else {
-			a.tell(s, value, sent)
+			a.tell(s, sent)
 		}
 	})
 }
 
-func (a *await) tell(s *rules.Slot, value entry.SlotValue, sent Instant) {
-	if a.why != nil && !errors.Is(a.why, ErrNoSlot) && value.Ticket == 0 {
-		a.end(Answer{Err: a.why}) // its token was told when it enqueued
+func (a *await) tell(s *rules.Slot, sent Instant) {
+	if a.gaveUp() {
+		a.decline(s, nil)
 		return
 	}
-	if a.why != nil && !errors.Is(a.why, ErrNoSlot) {
-		m := a.p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
-		a.p.releaseAs(m, nil)
-		a.end(Answer{Err: a.why})
-		return
-	}
-	ttl := remainingTTL(value.TTL.Duration(), a.p.now.Sub(sent))
-	if ttl < time.Second {
+	grant, ok := a.p.grantOf(s, s.Value.TTL.Duration(), sent)
+	if !ok {
 		a.end(Answer{Err: ErrUnavailable})
 		return
 	}
-	a.p.world.EndAt(s, s.Revision, a.p.now.Add(ttl))
 	a.p.counters.Grants++
-	a.end(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: a.p.now, Nonce: value.Nonce}})
+	a.end(Answer{Grant: grant})
 }
 
 func without[T comparable](list []T, x T) []T {

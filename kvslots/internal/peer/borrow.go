@@ -97,10 +97,8 @@ func (r *Resource) terms() entry.Terms {
 // start takes up a borrow.
 func (p *Peer) start(b *borrow, wait time.Duration) {
 	b.call.quit = func(why error) { b.finish(Answer{Err: why}) }
-	if b.call.limit.index == 0 {
-		b.call.bound(p.now.Add(wait + patience))
-	}
 	if wait > 0 {
+		b.call.bound(p.now.Add(wait + patience))
 		b.waits, b.waitEnds = true, p.now.Add(wait)
 		b.expiry.fire = func() { b.expire() }
 		p.timers.start(&b.expiry, b.waitEnds)

@@ -17,7 +17,7 @@ type call struct {
 	undo    func()          // gives back what a parked answer grants; may be nil
 	effect  bool            // it may have its effect although its session ends: its outcome is told
 	unsure  bool            // a purge for it may have been written without its knowing
-	parked  bool            // its answer waits for the session's refresh
+	parked  *Answer         // waits for the session's refresh; nil: none
 }
 
 // calls are the open calls.
@@ -57,10 +57,11 @@ func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
 // end ends a call that is not answered yet.
 func (c *call) end(why error) {
 	switch {
-	case c.parked && why != ErrUnavailable:
-		c.unpark(why)
-	case c.parked:
-		c.unpark(ErrUnavailable)
+	case c.parked != nil:
+		if c.undo != nil {
+			c.undo()
+		}
+		c.deliver(Answer{Err: why})
 	case c.quit != nil:
 		quit := c.quit
 		c.quit = nil
@@ -73,7 +74,7 @@ func (c *call) end(why error) {
 // answer answers a call. The answer to a session's call waits until the bucket
 // promises that the session lives on for long enough.
 func (c *call) answer(a Answer) {
-	if !c.isOpen() || c.parked {
+	if !c.isOpen() || c.parked != nil {
 		return
 	}
 	if !c.session.IsZero() && promises(a.Err) && c.park(a) {
@@ -95,6 +96,7 @@ func promises(err error) bool {
 
 func (c *call) deliver(a Answer) {
 	delete(c.p.calls.open, c.id)
+	c.parked = nil
 	c.p.timers.stop(&c.limit)
 	a.Call = c.id
 	c.p.out.ready.Answers = append(c.p.out.ready.Answers, a)

@@ -306,17 +306,26 @@ func (b *borrow) grant(s *rules.Slot) bool {
 		b.finish(Answer{})
 		return true
 	}
-	ttl := remainingTTL(b.ttl, b.p.now.Sub(b.claim.sent))
-	if ttl < time.Second {
+	grant, ok := b.p.grantOf(s, b.ttl, b.claim.sent)
+	if !ok {
 		return false
 	}
-	b.p.world.EndAt(s, s.Revision, b.p.now.Add(ttl))
 	b.p.counters.Grants++
 	b.dropClaim()
 	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
 	b.call.undo = func() { b.p.release(key, revision, nil) }
-	b.finish(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce}})
+	b.finish(Answer{Grant: grant})
 	return true
+}
+
+// grantOf is what is told of a lease that was written at sent for a ttl, and has the
+// lease end when that says so. ok is false when it is too late to tell.
+func (p *Peer) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
+	if ttl = remainingTTL(ttl, p.now.Sub(sent)); ttl < time.Second {
+		return Grant{}, false
+	}
+	p.world.EndAt(s, s.Revision, p.now.Add(ttl))
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce}, true
 }
 
 // remainingTTL is how much of ttl may still be promised when the answer is late by

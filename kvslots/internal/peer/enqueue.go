@@ -71,7 +71,6 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 
 func (r Enqueue) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	c.bound(p.now.Add(patience))
 	r.enqueue(c)
 }
 

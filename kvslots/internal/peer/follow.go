@@ -17,6 +17,7 @@ type followers struct {
 }
 
 func (r Follow) begin(p *Peer, c *call) {
+	p.timers.stop(&c.limit)
 	f := &follow{c, r.Pool}
 	p.follows.byLease[r.Lease] = append(p.follows.byLease[r.Lease], f)
 	c.quit = func(why error) {

@@ -1,8 +1,6 @@
 package peer
 
 import (
-	"time"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -46,7 +44,6 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 }
 
 func (r Return) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	c.useSession(r.Session)
 	c.effect = true
 	r.Held.giveBack(c)
@@ -85,7 +82,6 @@ func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
 }
 
 func (r Renew) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	c.useSession(r.Session)
 	c.effect = true
 	r.renew(c)
@@ -120,13 +116,11 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 		c.p.release(key, revision, func(Ack) { r.renew(c) })
 		return
 	}
-	ttl := remainingTTL(r.TTL, c.p.now.Sub(sent))
-	if ttl < time.Second {
+	if grant, ok := c.p.grantOf(s, r.TTL, sent); ok {
+		c.answer(Answer{Grant: grant})
+	} else {
 		c.answer(Answer{Err: ErrUnavailable})
-		return
 	}
-	c.p.world.EndAt(s, revision, c.p.now.Add(ttl))
-	c.answer(Answer{Grant: Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: c.p.now, Nonce: s.Value.Nonce}})
 }
 
 // endLease purges a lease that has lasted its time, and answers that it is over.

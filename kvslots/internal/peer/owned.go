@@ -10,7 +10,6 @@ import (
 // can tell for a while that this owner has released it.
 
 func (r ReleaseOwned) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	p.ask(c, func() { r.releaseOwned(c) })
 }
 
@@ -62,7 +61,6 @@ func (c *call) againSoon(do func()) {
 }
 
 func (r InspectOwned) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	p.ask(c, func() { c.inspectOwned(r.Pool) })
 }
 

@@ -24,8 +24,8 @@ type Config struct {
 }
 
 const (
-	// patience is how long a call may stay without an answer when nothing else
-	// bounds it: then the store is unavailable.
+	// patience is how long a call may stay without an answer beyond the time for
+	// which it waits: then the store is unavailable.
 	patience = 5 * time.Second
 
 	// tick is how often what depends on time is looked at while there is a
@@ -91,6 +91,7 @@ func New(cfg Config, now Instant) *Peer {
 func (p *Peer) Do(r Request, now Instant) uint64 {
 	p.now = now
 	c := p.newCall()
+	c.bound(now.Add(patience))
 	if p.closing {
 		c.answer(Answer{Err: ErrClosed})
 	} else {

@@ -10,28 +10,27 @@ import (
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
-	p.ask(c, func() { c.inspect(r.Pool) })
+	p.ask(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
 }
 
-// inspect answers with a pool's state, in an exact view that is new enough. A claim
-// that its peer may be about to withdraw is waited for.
-func (c *call) inspect(id entry.Hash) {
+// inspect answers with a pool's state, in an exact view that is new enough; gone is
+// the answer if it is not registered. A claim that its peer may be about to withdraw
+// is waited for.
+func (c *call) inspect(id entry.Hash, gone Answer) {
 	pool := c.p.world.Pool(id)
 	switch {
-	case !pool.Registered():
-		c.answer(Answer{Err: ErrNoPool})
 	case !c.p.world.Exact():
-		c.p.whenExact(func() { c.inspect(id) })
+		c.p.whenExact(func() { c.inspect(id, gone) })
+	case !pool.Registered():
+		c.answer(gone)
 	case pool.InDoubt(c.p.now):
-		c.againSoon(func() { c.inspect(id) })
+		c.againSoon(func() { c.inspect(id, gone) })
 	default:
 		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
 	}
 }
 
 func (r Register) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	r.register(c)
 }
 
@@ -49,7 +48,7 @@ func (r Register) register(c *call) {
 	if value.Generation != 0 && value.Count == r.Count {
 		c.p.ask(c, func() {
 			if pool := c.p.world.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
-				c.inspect(r.Pool)
+				c.inspect(r.Pool, Answer{})
 				return
 			}
 			r.register(c)
@@ -61,24 +60,9 @@ func (r Register) register(c *call) {
 		value.Generation = c.p.randomNumber()
 	}
 	c.writePool(r.Pool, value, 0, func(revision uint64) {
-		c.p.askFrom(c, revision, func() { r.inspectAs(c) })
+		gone := Answer{State: State{Count: r.Count}} // deleted since: that is a pool without leases
+		c.p.askFrom(c, revision, func() { c.inspect(r.Pool, gone) })
 	}, func() { r.register(c) })
-}
-
-// inspectAs answers a registration with the pool's state after it. If the pool has
-// been deleted since, that is a pool without leases.
-func (r Register) inspectAs(c *call) {
-	pool := c.p.world.Pool(r.Pool)
-	switch {
-	case !c.p.world.Exact():
-		c.p.whenExact(func() { r.inspectAs(c) })
-	case !pool.Registered():
-		c.answer(Answer{State: State{Count: r.Count}})
-	case pool.InDoubt(c.p.now):
-		c.againSoon(func() { r.inspectAs(c) })
-	default:
-		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
-	}
 }
 
 // writePool writes the configuration of a pool: then is called when that was done
@@ -98,7 +82,6 @@ func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Durati
 }
 
 func (r Delete) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	r.remove(c)
 }
 

@@ -29,17 +29,11 @@ type sessionState struct {
 	p       *Peer
 	id      entry.Hash
 	calls   []*call
-	parked  []parked // answers that wait for a refresh
 	used    Instant
 	written Instant // the end that the last acknowledged refresh of this peer promises
 	stands  uint64  // the revision of that refresh, which the view may not have reached
 	writing bool
 	timer   timer
-}
-
-type parked struct {
-	c *call
-	a Answer
 }
 
 // useSession notes that a call is one of a session's.
@@ -83,26 +77,20 @@ func (c *call) park(a Answer) bool {
 	if ss.end(s) >= c.p.now.Add(s.Value.Idle.Duration()/2) {
 		return false
 	}
-	c.parked = true
-	ss.parked = append(ss.parked, parked{c, a})
+	c.parked = &a
 	ss.attend()
 	return true
 }
 
-// unpark answers a parked call with an error: what it was granted is given back.
-func (c *call) unpark(why error) {
-	ss := c.p.sessions[c.session]
-	for i, k := range ss.parked {
-		if k.c == c {
-			ss.parked = append(ss.parked[:i:i], ss.parked[i+1:]...)
-			c.parked = false
-			if c.undo != nil {
-				c.undo()
-			}
-			c.deliver(Answer{Err: why})
-			return
+// parked are the calls with answers that wait for a refresh.
+func (ss *sessionState) parked() []*call {
+	var list []*call
+	for _, c := range ss.calls {
+		if c.parked != nil {
+			list = append(list, c)
 		}
 	}
+	return list
 }
 
 // attend refreshes the session if it is time, answers what was parked if it may be,
@@ -115,15 +103,21 @@ func (ss *sessionState) attend() {
 	}
 	idle := s.Value.Idle.Duration()
 	tau, end := idle/2, ss.end(s)
-	if len(ss.parked) > 0 && end >= ss.p.now.Add(tau) {
-		ss.answerParked()
+	parked := ss.parked()
+	if end >= ss.p.now.Add(tau) {
+		for _, c := range parked {
+			if c.parked != nil { // the answer to one may be that to all
+				c.deliver(*c.parked)
+			}
+		}
+		parked = nil
 	}
 	if len(ss.calls) > 0 {
 		ss.used = ss.p.now
 	}
 	var due Instant
 	switch {
-	case len(ss.parked) > 0:
+	case len(parked) > 0:
 		due = ss.p.now
 	case len(ss.calls) > 0:
 		due = end.Add(-tau - tau/8)
@@ -144,18 +138,9 @@ func (ss *sessionState) attend() {
 	ss.refresh(s)
 }
 
-func (ss *sessionState) answerParked() {
-	list := ss.parked
-	ss.parked = nil
-	for _, k := range list {
-		k.c.parked = false
-		k.c.deliver(k.a)
-	}
-}
-
 // forget drops the state of a session that is not used here.
 func (ss *sessionState) forget() {
-	if len(ss.calls) == 0 && len(ss.parked) == 0 && !ss.writing && ss.p.sessions[ss.id] == ss {
+	if len(ss.calls) == 0 && !ss.writing && ss.p.sessions[ss.id] == ss {
 		ss.p.timers.stop(&ss.timer)
 		delete(ss.p.sessions, ss.id)
 	}
@@ -221,30 +206,21 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 		ss.attend()
 		return
 	}
-	calls, late := ss.calls, ss.parked
-	ss.calls, ss.parked = nil, nil
-	for _, k := range late {
-		k.c.parked = false
-		if k.c.effect { // it has been done: that is what is told
-			k.c.deliver(k.a)
-		}
-	}
+	calls := ss.calls
+	ss.calls = nil
 	for _, c := range calls {
 		switch {
-		case c.effect:
-		case c.quit != nil:
-			quit := c.quit
-			c.quit = nil
-			quit(ErrSessionGone)
-		default:
-			c.answer(Answer{Err: ErrSessionGone})
+		case !c.effect:
+			c.parked = nil
+			c.end(ErrSessionGone)
+		case c.parked != nil: // it has been done: that is what is told
+			c.deliver(*c.parked)
 		}
 	}
 	ss.forget()
 }
 
 func (r Ping) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	c.useSession(r.Session)
 	p.ask(c, func() {
 		if !p.world.Alive(r.Session) {
@@ -256,7 +232,6 @@ func (r Ping) begin(p *Peer, c *call) {
 }
 
 func (r CreateSession) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	if err := p.calls.cap(r.Origin); err != nil {
 		c.answer(Answer{Err: err})
 		return
@@ -294,7 +269,6 @@ func (cs *calls) cap(origin entry.Hash) error {
 }
 
 func (r EndSession) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	c.endSession(r.Session)
 }
 

@@ -27,7 +27,7 @@ func (r Await) begin(p *Peer, c *call) {
 	a := &await{p: p, call: c, pool: p.pool(r.Pool), session: r.Session, lock: r.Lock}
 	put(&a.pool.awaits, r.Session, append(a.pool.awaits[r.Session], a))
 	c.bound(p.now.Add(r.Wait + patience))
-	c.quit = func(why error) { a.stop(why) }
+	c.reload, c.quit = a.look, a.stop
 	a.expiry.fire = func() { a.stop(ErrNoSlot) }
 	p.timers.start(&a.expiry, p.now.Add(r.Wait))
 	a.look()

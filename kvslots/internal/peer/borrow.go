@@ -26,6 +26,7 @@ type borrow struct {
 	refuseBy   Instant
 	expiry     timer
 	waitEnds   Instant
+	again      func() // forEnqueue: has the call begin again
 
 	ticket ticket
 	claim  claim
@@ -96,6 +97,7 @@ func (r *Resource) terms() entry.Terms {
 
 // start takes up a borrow.
 func (p *Peer) start(b *borrow, wait time.Duration) {
+	b.call.borrow = b
 	b.call.quit = func(why error) { b.finish(Answer{Err: why}) }
 	if wait > 0 {
 		b.call.bound(p.now.Add(wait + patience))
@@ -139,12 +141,14 @@ func (b *borrow) finish(a Answer) {
 	if was == claiming && a.Err != nil {
 		b.abandonClaim()
 	}
-	if b.kind == forTicket {
+	switch {
+	case b.kind == forTicket:
 		delete(b.pool.promoting, b.ticket.place)
-	} else if b.ticket.stands() && (b.kind != forEnqueue || a.Err != nil) {
-		b.dropTicket()
-	} else if was != joining && !b.ticket.key.Pool.IsZero() {
+	case was == joining: // its ticket is purged when it is seen
+	case b.kind == forEnqueue && a.Err == nil: // its ticket stays
 		delete(b.pool.tickets, b.ticket.key)
+	default:
+		b.leaveLine()
 	}
 	if b.call != nil {
 		b.call.quit = nil
@@ -157,26 +161,33 @@ func (b *borrow) finish(a Answer) {
 // queue if it has no ticket, or one that was served by a claim which was ended
 // before its caller could be told.
 func (b *borrow) requeue() {
+	var t *rules.Ticket
+	if b.ticket.stands() {
+		t = b.p.world.Pool(b.pool.id).Ticket(b.ticket.place)
+	}
 	switch {
 	case b.phase == done:
-		return
-	case b.kind == forTicket:
-		if t := b.p.world.Pool(b.pool.id).Ticket(b.ticket.place); t == nil || !t.Stands() {
-			b.finish(Answer{Err: ErrNoSlot})
-			return
-		}
-		b.to(waiting)
-	case b.ticket.stands() && b.p.world.Pool(b.pool.id).Ticket(b.ticket.place) != nil:
+	case b.kind == forTicket && (t == nil || !t.Stands()):
+		b.finish(Answer{Err: ErrNoSlot})
+	case t != nil:
 		b.to(waiting)
 		if !b.waits && b.kind == forCall {
 			b.refuseLater()
 		}
+		b.pool.mark()
 	default:
-		if b.ticket.stands() {
-			b.dropTicket()
-		}
-		b.to(arrived)
+		b.leaveLine()
+		b.comeAgain(true)
+	}
+}
+
+// comeAgain sends a borrow back to the queue: in front of all others, or behind them.
+func (b *borrow) comeAgain(first bool) {
+	b.to(arrived)
+	if first {
 		b.pool.queue = append([]*borrow{b}, b.pool.queue...)
+	} else {
+		b.pool.queue = append(b.pool.queue, b)
 	}
 	b.pool.mark()
 }
@@ -184,15 +195,9 @@ func (b *borrow) requeue() {
 // anew takes a borrow back to where it came in: what it knew of its pool is no
 // more.
 func (b *borrow) anew() {
-	if b.ticket.stands() {
-		b.dropTicket()
-	}
+	b.leaveLine()
 	b.generation, b.confirmed = 0, false
-	if b.phase != arrived {
-		b.to(arrived)
-		b.pool.queue = append(b.pool.queue, b)
-	}
-	b.pool.mark()
+	b.comeAgain(false)
 }
 
 // serveLine lets the borrows claim whose turn it is.

@@ -13,6 +13,8 @@ type call struct {
 	id      uint64
 	session entry.Hash      // the client session that asks, if any: see sessionState
 	quit    func(why error) // ends what is under way for it, and has it answered; nil: there is nothing to end
+	reload  func()          // called when the view has become live again; may be nil
+	borrow  *borrow         // that it asked for, if any
 	limit   timer           // when it is answered ErrUnavailable
 	undo    func()          // gives back what a parked answer grants; may be nil
 	effect  bool            // it may have its effect although its session ends: its outcome is told

@@ -63,11 +63,7 @@ func (ps *poolState) sweep(s *rules.Slot) {
 
 func (b *borrow) sendClaim(position int, stood, generation uint64) {
 	ps := b.pool
-	if b.ticket.stands() {
-		put(&ps.flight.Claims, position, b.ticket.place)
-	} else {
-		put(&ps.flight.Claims, position, 0)
-	}
+	put(&ps.flight.Claims, position, b.ticket.place)
 	ps.named = b.named()
 	ps.noteComing()
 	b.to(claiming)
@@ -90,36 +86,22 @@ func (b *borrow) sendClaim(position int, stood, generation uint64) {
 // claimAnswered deals with the answer to a claim. What the view shows decides, so
 // there is only failure to deal with.
 func (b *borrow) claimAnswered(w *write, a Ack) {
-	current := b.phase == claiming && b.claim.write == w
 	switch {
-	case !current && a.Outcome == Written:
-		b.disownClaim(&w.msg, a.Revision)
-	case !current && a.Outcome == Conflict:
-		b.p.whenReached(a.Revision, func() { b.p.disown(w.msg.Key, b.claimedBy()) })
-	case a.Outcome == Unknown && !(current && b.claim.revision != 0):
-		w.fenceOff(b.claimedBy())
-		if current {
-			b.dropClaim()
-			b.finish(Answer{Err: ErrUnavailable})
-		}
-	case a.Outcome == Never && current:
-		b.dropClaim()
-		b.finish(Answer{Err: ErrUnavailable})
-	case a.Outcome == Conflict:
-		b.beaten(a.Revision)
+	case a.Outcome == Written && b.claim.revision == a.Revision: // the view was ahead
+	case !b.claims(w):
+		w.undo(a, b.claimedBy())
 	case a.Outcome == Written:
 		b.claim.acked = a.Revision
+	case a.Outcome == Conflict:
+		b.beaten(w, a.Revision)
+	case b.claim.revision == 0:
+		w.undo(a, b.claimedBy())
+		b.finish(Answer{Err: ErrUnavailable})
 	}
 }
 
-// disownClaim purges a claim that was written after its borrow had ended, or had
-// gone on without it; unless it is the borrow's lease.
-func (b *borrow) disownClaim(m *entry.Message, revision uint64) {
-	if b.phase == done && b.claim.revision == revision {
-		return
-	}
-	b.p.releaseAs(b.p.purgeOf(m, revision), nil)
-}
+// claims reports whether a write is the borrow's present claim.
+func (b *borrow) claims(w *write) bool { return b.phase == claiming && b.claim.write == w }
 
 // claimedBy reports whether what stands under a slot's key is a claim of the
 // borrow that it does not want: none that became its lease.
@@ -137,14 +119,14 @@ func (b *borrow) claimedBy() func(entry.Key) bool {
 
 // beaten learns from a refused claim, when the view has caught up with what is
 // there: it was an earlier copy of the claim, or it was another's.
-func (b *borrow) beaten(actual uint64) {
-	ps, w := b.pool, b.claim.write
+func (b *borrow) beaten(w *write, actual uint64) {
+	ps := b.pool
 	ps.heldUntil = max(ps.heldUntil, actual)
 	b.p.whenReached(actual, func() {
-		if b.phase != claiming || b.claim.write != w || b.claim.revision != 0 {
+		if !b.claims(w) || b.claim.revision != 0 {
 			return
 		}
-		key := rules.SlotKey(ps.id, b.claim.position)
+		key := w.msg.Key
 		if s := b.p.world.Pool(ps.id).Slot(key.N); s != nil && b.claimed(s) {
 			ps.changed = append(ps.changed, key.N) // an earlier copy was written
 			ps.mark()
@@ -211,7 +193,7 @@ func (b *borrow) claimed(s *rules.Slot) bool {
 // doubtClaim lets other borrows try a position for which a claim has gone
 // unanswered: the compare-and-swap decides between them.
 func (b *borrow) doubtClaim(w *write) {
-	if b.phase == claiming && b.claim.write == w && b.claim.revision == 0 {
+	if b.claims(w) && b.claim.revision == 0 {
 		b.claim.unsure = true
 		b.landed()
 		b.pool.mark()
@@ -285,16 +267,11 @@ func (b *borrow) withdraw() {
 // abandonClaim takes back the claim of a borrow that has ended. One that is neither
 // seen nor acknowledged yet is purged when it is answered.
 func (b *borrow) abandonClaim() {
-	revision := max(b.claim.revision, b.claim.acked)
+	w, revision := b.claim.write, max(b.claim.revision, b.claim.acked)
 	b.dropClaim()
-	if revision == 0 {
-		return
-	}
 	b.claim.revision = 0
-	if w := b.claim.write; w.world == b.p.world {
-		b.p.releaseAs(b.p.purgeOf(&w.msg, revision), nil)
-	} else {
-		b.p.disownLater(w.msg.Key, b.claimedBy())
+	if revision != 0 {
+		w.undo(Ack{Outcome: Written, Revision: revision}, b.claimedBy())
 	}
 }
 

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -96,11 +97,12 @@ func (p *Peer) endSessionAt(d rules.Due) {
 func (p *Peer) afterLoad() {
 	for _, ps := range p.allPools() {
 		ps.allChanged = true
-		for _, a := range ps.awaiting() {
-			a.look()
+	}
+	for _, c := range p.calls.all() {
+		if c.reload != nil {
+			c.reload()
 		}
 	}
-	p.follows.lookAgain()
 	p.purgeStrays()
 	p.cleanUp()
 }
@@ -133,22 +135,31 @@ func (p *Peer) restartBorrows() {
 			}
 		}
 		kept := map[entry.Key]*borrow{}
-		for _, b := range ps.all() {
-			switch b.phase {
-			case joining:
+		for _, b := range ps.tickets {
+			if b.phase == joining {
 				kept[b.ticket.key] = b
-			case claiming, withdrawing, waiting, refusing:
-				if b.kind != forTicket {
-					b.ticket = ticket{} // it is purged when the load shows it
-				}
-				b.finish(Answer{Err: ErrUnavailable})
 			}
-			b.current, b.confirmed = false, false
+		}
+		promoting := slices.Collect(maps.Values(ps.promoting))
+		sortByPlace(promoting)
+		for _, b := range promoting {
+			b.finish(Answer{Err: ErrUnavailable})
 		}
 		ps.flight = rules.InFlight{Joining: len(kept)}
 		ps.claims, ps.tickets, ps.promoting, ps.config = nil, kept, nil, nil
 		ps.heldUntil, ps.generation, ps.wantsExact = 0, 0, false
 		ps.nextName, ps.freeNames = 0, nil
+	}
+	for _, c := range p.calls.all() {
+		b := c.borrow
+		if b == nil {
+			continue
+		}
+		b.current, b.confirmed = false, false
+		if b.phase != arrived && b.phase != joining && b.phase != done {
+			b.ticket = ticket{} // it is purged when the load shows it
+			b.finish(Answer{Err: ErrUnavailable})
+		}
 	}
 }
 

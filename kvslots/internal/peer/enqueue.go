@@ -82,43 +82,19 @@ func (r Enqueue) enqueue(c *call) {
 		switch {
 		case !c.p.world.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.doubtful:
-			c.p.after(failurePause, func() { r.enqueue(c) })
+		case e.doubtful, e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
+			c.after(failurePause, func() { r.enqueue(c) })
 		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
 			c.p.adopt(e.ticket, func() { r.enqueue(c) })
 		case e.status == queued || e.status == served:
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
 			c.p.start(&borrow{
-				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true,
+				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c) },
 				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}
 	})
-}
-
-// enqueuedTwice is for a borrow that finds its session's ticket in the bucket when
-// it comes to write one. It looks again when that is certain.
-func (b *borrow) enqueuedTwice() bool {
-	b.to(refusing)
-	b.p.ask(b.call, func() {
-		if b.phase != refusing {
-			return
-		}
-		switch e := b.p.enqueuedIn(b.p.world.Pool(b.pool.id), b.session); {
-		case e.ticket != nil && e.ticket.Value.Lease == b.lease: // its own, which is being purged
-			b.p.after(failurePause, func() {
-				if b.phase == refusing {
-					b.returnToQueue()
-				}
-			})
-		case e.status == queued || e.status == served:
-			b.finish(Answer{Err: ErrAlreadyEnqueued})
-		default:
-			b.returnToQueue()
-		}
-	})
-	return true
 }
 
 // adopt makes a session's ticket one that this peer is to claim for: what its

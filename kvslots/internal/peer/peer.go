@@ -53,7 +53,7 @@ type Peer struct {
 	pools    map[entry.Hash]*poolState
 	dirty    []*poolState
 	sessions map[entry.Hash]*sessionState
-	follows  followers
+	follows  map[entry.Hash][]*follow // by lease
 	names    names
 	due      []rules.Due // memory for cleaning up
 	closing  bool
@@ -76,8 +76,7 @@ func New(cfg Config, now Instant) *Peer {
 		pools:    map[entry.Hash]*poolState{},
 		sessions: map[entry.Hash]*sessionState{},
 	}
-	p.follows.byLease = map[entry.Hash][]*follow{}
-	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p, p.follows.p = p, p, p, p, p, p, p
+	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p = p, p, p, p, p, p
 	p.writes.authored = map[uint64]*write{}
 	p.calls.open = map[uint64]*call{}
 	p.writes.pending = map[uint64]*write{}

@@ -72,7 +72,7 @@ func (b *borrow) review() {
 		b.finish(Answer{Err: err})
 		return
 	case b.named() && (!pool.Registered() || pool.Count() == 0):
-		b.returnToQueue()
+		b.comeAgain(false)
 		return
 	}
 	b.confirmed = true
@@ -88,18 +88,10 @@ func (b *borrow) review() {
 	}
 	switch {
 	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // it came before the pool was known here
-		b.returnToQueue()
+		b.comeAgain(false)
 	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose():
 		b.finish(Answer{Err: ErrNoSlot})
 	default:
 		b.pool.markLater()
 	}
-}
-
-// returnToQueue sends a borrow that is not to be refused after all to the end of
-// the queue.
-func (b *borrow) returnToQueue() {
-	b.to(arrived)
-	b.pool.queue = append(b.pool.queue, b)
-	b.pool.mark()
 }

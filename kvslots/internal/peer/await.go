@@ -36,17 +36,16 @@ func (r Await) begin(p *Peer, c *call) {
 // stop notes that an await is over, and why. It leaves the line before it is
 // answered, unless its place is to be kept.
 func (a *await) stop(why error) {
-	if a.why == nil || !errors.Is(why, ErrNoSlot) {
-		a.why = why
-	}
 	switch {
+	case errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
+		a.end(Answer{Err: why})
+	case a.why != nil: // it is leaving the line: its caller gets the outcome that came first
 	case errors.Is(why, ErrPlaceKept) && a.busy && a.seeing: // the slot is about to be told
-		a.why = nil
-	case errors.Is(why, ErrPlaceKept), errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
+	case errors.Is(why, ErrPlaceKept):
 		a.end(Answer{Err: why})
 	default:
+		a.why = why
 		a.call.bound(a.p.now.Add(patience))
-		a.stayUntilLeft()
 		if a.certain {
 			a.step()
 		}
@@ -56,29 +55,13 @@ func (a *await) stop(why error) {
 // gaveUp reports whether its caller is gone, and not only its time over.
 func (a *await) gaveUp() bool { return a.why != nil && !errors.Is(a.why, ErrNoSlot) }
 
-// stayUntilLeft keeps an await that is over until it has left the line: a caller
-// that gives up now gets the outcome that came first.
-func (a *await) stayUntilLeft() {
-	a.call.quit = func(why error) {
-		if errors.Is(why, ErrUnavailable) || errors.Is(why, ErrClosed) {
-			a.end(Answer{Err: why})
-		} else {
-			a.stayUntilLeft()
-		}
-	}
-}
-
 func (a *await) end(answer Answer) {
 	if !a.call.isOpen() || a.call.parked != nil {
 		return
 	}
 	a.p.timers.stop(&a.expiry)
 	ps := a.pool
-	if left := without(ps.awaits[a.session], a); len(left) > 0 {
-		ps.awaits[a.session] = left
-	} else {
-		delete(ps.awaits, a.session)
-	}
+	drop(ps.awaits, a.session, a)
 	a.call.quit = nil
 	a.call.answer(answer)
 	ps.mark()
@@ -254,13 +237,4 @@ func (a *await) tell(s *rules.Slot, sent Instant) {
 	}
 	a.p.counters.Grants++
 	a.end(Answer{Grant: grant})
-}
-
-func without[T comparable](list []T, x T) []T {
-	for i, y := range list {
-		if y == x {
-			return append(list[:i:i], list[i+1:]...)
-		}
-	}
-	return list
 }

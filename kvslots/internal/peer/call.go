@@ -12,7 +12,7 @@ type call struct {
 	p       *Peer
 	id      uint64
 	session entry.Hash      // the client session that asks, if any: see sessionState
-	quit    func(why error) // ends what is under way for it, and has it answered; nil: there is nothing to end
+	quit    func(why error) // ends what is under way for it, and has it answered in the end; nil: there is nothing to end
 	reload  func()          // called when the view has become live again; may be nil
 	borrow  *borrow         // that it asked for, if any
 	limit   timer           // when it is answered ErrUnavailable
@@ -65,9 +65,7 @@ func (c *call) end(why error) {
 		}
 		c.deliver(Answer{Err: why})
 	case c.quit != nil:
-		quit := c.quit
-		c.quit = nil
-		quit(why)
+		c.quit(why)
 	default:
 		c.answer(Answer{Err: why})
 	}

@@ -23,16 +23,7 @@ func (b *borrow) take(pool *rules.Pool, position int) bool {
 		ps.clearDoubt(pool, position)
 		return false
 	}
-	var stood uint64
-	if s := pool.Slot(position); s != nil {
-		if s.Taken {
-			ps.sweep(s)
-			return false
-		}
-		stood = s.Revision
-	}
-	b.sendClaim(position, stood, b.generation)
-	return true
+	return b.sendClaim(pool.Slot(position), position, b.generation)
 }
 
 // clearDoubt does what can be done about the claims below a position that are in
@@ -61,8 +52,18 @@ func (ps *poolState) sweep(s *rules.Slot) {
 	}
 }
 
-func (b *borrow) sendClaim(position int, stood, generation uint64) {
+// sendClaim claims a position, unless garbage has to be purged there before: then it
+// returns false. s is its slot, or nil.
+func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool {
 	ps := b.pool
+	var stood uint64
+	if s != nil {
+		if s.Taken {
+			ps.sweep(s)
+			return false
+		}
+		stood = s.Revision
+	}
 	put(&ps.flight.Claims, position, b.ticket.place)
 	ps.named = b.named()
 	ps.noteComing()
@@ -75,12 +76,11 @@ func (b *borrow) sendClaim(position int, stood, generation uint64) {
 		Lease: b.lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
 		TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.kind != forCall,
 	}
-	c := &b.claim
-	m := b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl)
-	c.write = b.p.send(m, nil)
-	w := c.write
+	w := b.p.send(b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl), nil)
+	b.claim.write = w
 	w.done = func(a Ack) { b.claimAnswered(w, a) }
 	w.again = func() { b.doubtClaim(w) }
+	return true
 }
 
 // claimAnswered deals with the answer to a claim. What the view shows decides, so

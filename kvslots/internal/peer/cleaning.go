@@ -129,34 +129,27 @@ func (p *Peer) restartBorrows() {
 		ss.stands = 0
 	}
 	for _, ps := range p.allPools() {
-		for _, b := range slices.Backward(ps.settled()) { // each that comes again goes before the last
-			if b.phase == waiting {
-				b.expectTicket()
-			}
-		}
-		kept := map[entry.Key]*borrow{}
-		for _, b := range ps.tickets {
-			if b.phase == joining {
-				kept[b.ticket.key] = b
-			}
-		}
 		promoting := slices.Collect(maps.Values(ps.promoting))
 		sortByPlace(promoting)
 		for _, b := range promoting {
 			b.finish(Answer{Err: ErrUnavailable})
 		}
-		ps.flight = rules.InFlight{Joining: len(kept)}
-		ps.claims, ps.tickets, ps.promoting, ps.config = nil, kept, nil, nil
+		ps.flight = rules.InFlight{}
+		ps.claims, ps.tickets, ps.promoting, ps.config = nil, nil, nil, nil
 		ps.heldUntil, ps.generation, ps.wantsExact = 0, 0, false
 		ps.nextName, ps.freeNames = 0, nil
 	}
-	for _, c := range p.calls.all() {
+	for _, c := range slices.Backward(p.calls.all()) { // each that comes again goes before the last
 		b := c.borrow
 		if b == nil {
 			continue
 		}
 		b.current, b.confirmed = false, false
-		if b.phase != arrived && b.phase != joining && b.phase != done {
+		switch b.phase {
+		case arrived, done:
+		case joining, waiting:
+			b.expectTicket()
+		default:
 			b.ticket = ticket{} // it is purged when the load shows it
 			b.finish(Answer{Err: ErrUnavailable})
 		}
@@ -165,8 +158,12 @@ func (p *Peer) restartBorrows() {
 
 // expectTicket has a ticket looked for by the load.
 func (b *borrow) expectTicket() {
-	b.to(joining)
-	b.ticket.revision, b.ticket.place = 0, 0
 	key := b.ticket.key
-	b.p.whenReached(0, func() { b.ticketMissing(key) })
+	put(&b.pool.tickets, key, b)
+	b.pool.flight.Joining++
+	if b.phase == waiting {
+		b.to(joining)
+		b.ticket.revision, b.ticket.place = 0, 0
+		b.p.whenReached(0, func() { b.ticketMissing(key) })
+	}
 }

@@ -154,17 +154,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 // of the line still stand, they were not served. That the view is exact does not do,
 // for what was skipped may have been named since without saying so.
 func (ps *poolState) clearTicketDoubts() {
-	if ps.wantsExact {
-		return
-	}
-	ps.wantsExact = true
-	ps.p.ask(nil, func() {
-		ps.wantsExact, ps.allChanged = false, true
-		ps.mark()
-		if pool := ps.p.world.Pool(ps.id); pool != nil {
-			ps.p.promote(pool)
-		}
-	})
+	ps.want(func(do func()) { ps.p.ask(nil, do) })
 }
 
 // dropPromotions ends the borrows of tickets that do not stand any more.

@@ -21,11 +21,7 @@ func (r Follow) begin(p *Peer, c *call) {
 	put(&p.follows, r.Lease, append(p.follows[r.Lease], f))
 	c.reload = f.look
 	c.quit = func(why error) {
-		if left := without(p.follows[r.Lease], f); len(left) > 0 {
-			p.follows[r.Lease] = left
-		} else {
-			delete(p.follows, r.Lease)
-		}
+		drop(p.follows, r.Lease, f)
 		c.answer(Answer{Err: why})
 	}
 	if p.watch.mode != live || f.over() {

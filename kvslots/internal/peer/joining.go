@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -248,4 +250,8 @@ func (ps *poolState) settled() []*borrow {
 	}
 	sortByPlace(list)
 	return list
+}
+
+func sortByPlace(list []*borrow) {
+	slices.SortFunc(list, func(x, y *borrow) int { return cmp.Compare(x.ticket.place, y.ticket.place) })
 }

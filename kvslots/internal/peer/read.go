@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"slices"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -35,20 +37,9 @@ const manyReads = 1024
 func (p *Peer) ask(c *call, try func()) {
 	p.reads.asked = append(p.reads.asked, &read{call: c, fire: try})
 	if len(p.reads.asked) >= manyReads && len(p.reads.asked)&(len(p.reads.asked)-1) == 0 {
-		p.reads.drop()
+		p.reads.asked = slices.DeleteFunc(p.reads.asked, (*read).void)
 	}
 	p.reads.sendBarrier()
-}
-
-func (q *reads) drop() {
-	keep := q.asked[:0]
-	for _, r := range q.asked {
-		if !r.void() {
-			keep = append(keep, r)
-		}
-	}
-	clear(q.asked[len(keep):])
-	q.asked = keep
 }
 
 // askFrom is like ask, for a revision that the peer was told of: it needs no

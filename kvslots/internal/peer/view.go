@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -69,7 +71,7 @@ func (p *Peer) newWorld() {
 	p.world = rules.New()
 	p.watch.mode = loading
 	p.watch.check = check{}
-	p.self.revision, p.self.wrote = 0, [len(p.self.wrote)]presenceWrite{}
+	p.self.revision = 0
 	p.writes.backlog = nil
 	p.reads.restart()
 	p.restartBorrows()
@@ -232,7 +234,7 @@ func (w *watch) caughtUp() {
 
 // loaded makes a view that was loaded one that decides.
 func (w *watch) loaded() {
-	for _, k := range sortedEnds(w.ends) {
+	for _, k := range slices.SortedFunc(maps.Keys(w.ends), func(x, y endKey) int { return slices.Compare(x.lease[:], y.lease[:]) }) {
 		s := w.p.world.Pool(k.key.Pool).Slot(k.key.N)
 		if s != nil && s.Taken && s.Value.Lease == k.lease {
 			w.p.world.EndAt(s, s.Revision, max(s.EndsAt(), w.ends[k]))

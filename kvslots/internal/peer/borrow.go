@@ -67,10 +67,8 @@ type claim struct {
 	stood    uint64     // the revision that it is written over
 	revision uint64     // once seen
 	acked    uint64     // the same, once acknowledged
-	sent     Instant
-	unsure   bool // it went unanswered for so long that others may try the same position
+	unsure   bool       // it went unanswered for so long that others may try the same position
 	write    *write
-	next     *borrow // another one at the same position
 }
 
 func (r Borrow) begin(p *Peer, c *call) {

@@ -69,8 +69,8 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	ps.noteComing()
 	b.to(claiming)
 	b.generation = generation
-	b.claim = claim{position: position, stood: stood, claimer: b.p.self.id, sent: b.p.now, next: ps.claims[position]}
-	put(&ps.claims, position, b)
+	b.claim = claim{position: position, stood: stood, claimer: b.p.self.id}
+	put(&ps.claims, position, append(ps.claims[position], b))
 	b.p.counters.Claims++
 	value := entry.SlotValue{
 		Lease: b.lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
@@ -158,13 +158,11 @@ func (ps *poolState) noteClaims(pool *rules.Pool) {
 		slices.Sort(ps.changed)
 	}
 	for _, i := range ps.changed {
-		for b := ps.claims[i]; b != nil; {
-			next := b.claim.next
+		for _, b := range ps.claims[i] {
 			b.noteClaim(pool.Slot(i))
 			if b.phase == claiming && b.claim.revision != 0 {
 				b.decide(pool.Slot(i))
 			}
-			b = next
 		}
 	}
 	ps.changed, ps.allChanged = ps.changed[:0], false
@@ -203,7 +201,7 @@ func (b *borrow) doubtClaim(w *write) {
 // landed notes that a claim is not in flight any more.
 func (b *borrow) landed() {
 	ps, i := b.pool, b.claim.position
-	for o := ps.claims[i]; o != nil; o = o.claim.next {
+	for _, o := range ps.claims[i] {
 		if o != b && o.claim.revision == 0 && !o.claim.unsure {
 			return
 		}
@@ -213,24 +211,8 @@ func (b *borrow) landed() {
 
 // dropClaim takes a borrow out of the claims.
 func (b *borrow) dropClaim() {
-	ps, i := b.pool, b.claim.position
-	var last *borrow
-	for o := ps.claims[i]; o != nil; last, o = o, o.claim.next {
-		if o != b {
-			continue
-		}
-		switch {
-		case last != nil:
-			last.claim.next = b.claim.next
-		case b.claim.next != nil:
-			ps.claims[i] = b.claim.next
-		default:
-			delete(ps.claims, i)
-		}
-		b.claim.next = nil
-		b.landed()
-		return
-	}
+	drop(b.pool.claims, b.claim.position, b)
+	b.landed()
 }
 
 // decide grants a claim that is good and withdraws one that is void.
@@ -283,7 +265,7 @@ func (b *borrow) grant(s *rules.Slot) bool {
 		b.finish(Answer{})
 		return true
 	}
-	grant, ok := b.p.grantOf(s, b.ttl, b.claim.sent)
+	grant, ok := b.p.grantOf(s, b.ttl, b.claim.write.begun)
 	if !ok {
 		return false
 	}

@@ -130,7 +130,10 @@ func (p *Peer) promote(pool *rules.Pool) {
 			continue
 		}
 		if t.Doubtful(p.now) {
-			p.pool(pool.ID).clearTicketDoubts()
+			// When the view has reached a barrier, and the tickets of the line still
+			// stand, they were not served. That the view is exact does not do, for what
+			// was skipped may have been named since without saying so.
+			p.pool(pool.ID).want(func(do func()) { p.ask(nil, do) })
 			continue
 		}
 		ps := p.pool(pool.ID)
@@ -148,13 +151,6 @@ func (p *Peer) promote(pool *rules.Pool) {
 		put(&ps.promoting, t.Place, b)
 		ps.mark()
 	}
-}
-
-// clearTicketDoubts sends a barrier: when the view has reached it, and the tickets
-// of the line still stand, they were not served. That the view is exact does not do,
-// for what was skipped may have been named since without saying so.
-func (ps *poolState) clearTicketDoubts() {
-	ps.want(func(do func()) { ps.p.ask(nil, do) })
 }
 
 // dropPromotions ends the borrows of tickets that do not stand any more.

@@ -43,6 +43,22 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	})
 }
 
+// when calls do if the view shows something, now or when it is exact and as new as
+// now; else it calls not.
+func (c *call) when(shown func() bool, do, not func()) {
+	if c.p.watch.mode == live && shown() {
+		do()
+		return
+	}
+	c.p.ask(c, func() {
+		if shown() {
+			do()
+		} else {
+			not()
+		}
+	})
+}
+
 func (r Return) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
 	c.effect = true

@@ -217,10 +217,7 @@ func (b *borrow) leaveLine() {
 // generation of the pool than the one in force. That a pool is not there at all is
 // believed of an exact view only.
 func (ps *poolState) noteGeneration(pool *rules.Pool) {
-	var generation uint64
-	if pool != nil {
-		generation = pool.Generation()
-	}
+	generation := pool.Generation()
 	if generation == ps.generation {
 		return
 	}

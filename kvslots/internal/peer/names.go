@@ -152,23 +152,21 @@ func (b *borrow) reopen(pool *rules.Pool) {
 
 // beginClosing sets the count of a name that is not used to 0.
 func (ps *poolState) beginClosing(pool *rules.Pool) {
-	value := pool.Config()
-	value.Count = 0
-	if ps.p.names.mine == nil {
-		ps.p.names.mine = map[entry.Hash]struct{}{}
-	}
-	ps.p.names.mine[ps.id] = struct{}{}
-	ps.writeConfig(value, false)
+	put(&ps.p.names.mine, ps.id, struct{}{})
+	ps.setCount(pool, 0)
 }
 
 // restore sets the count of a name that is used after all to what it was.
 func (ps *poolState) restore(pool *rules.Pool) {
-	if ps.config != nil {
-		return
+	if ps.config == nil {
+		delete(ps.p.names.mine, ps.id)
+		ps.setCount(pool, pool.Terms().Limit)
 	}
+}
+
+func (ps *poolState) setCount(pool *rules.Pool, count int) {
 	value := pool.Config()
-	value.Count = value.Limit
-	delete(ps.p.names.mine, ps.id)
+	value.Count = count
 	ps.writeConfig(value, false)
 }
 

@@ -19,7 +19,7 @@ type poolState struct {
 	flight  rules.InFlight
 	borrows int // that are not done
 	queue   []*borrow
-	claims  map[int]*borrow // by position; further ones at the same position are chained
+	claims  map[int][]*borrow // by position
 	changes
 	tickets    map[entry.Key]*borrow
 	refusing   []*borrow

@@ -89,23 +89,14 @@ func (r Delete) begin(p *Peer, c *call) {
 // its generation never comes back. The mark stays for long, for the configuration
 // has no TTL that a marker could outlive.
 func (r Delete) remove(c *call) {
-	pool := c.p.world.Pool(r.Pool)
-	if !pool.Registered() || c.p.watch.mode != live {
-		c.p.ask(c, func() {
-			if pool := c.p.world.Pool(r.Pool); pool.Registered() {
-				r.remove(c)
-				return
-			}
+	c.when(func() bool { return c.p.world.Pool(r.Pool).Registered() }, func() {
+		value := c.p.world.Pool(r.Pool).Config()
+		value.Deleted = true
+		c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {
+			c.p.clear(r.Pool, value.Generation)
 			c.answer(Answer{})
-		})
-		return
-	}
-	value := pool.Config()
-	value.Deleted = true
-	c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {
-		c.p.clear(r.Pool, value.Generation)
-		c.answer(Answer{})
-	}, func() { r.remove(c) })
+		}, func() { r.remove(c) })
+	}, func() { c.answer(Answer{}) })
 }
 
 // clear purges the slots and tickets of a generation that is no more.

@@ -166,7 +166,8 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	ss.writing = true
 	sentAt := ss.p.now
 	w := ss.p.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
-	w.hasten(min(idle/16, refreshMost))
+	w.every = min(idle/16, refreshMost)
+	ss.p.timers.start(&w.timer, sentAt.Add(w.every))
 	w.done = func(a Ack) {
 		ss.writing = false
 		switch a.Outcome {
@@ -183,14 +184,6 @@ func (ss *sessionState) refresh(s *rules.Session) {
 		default:
 			ss.attend()
 		}
-	}
-}
-
-// hasten has a write sent again sooner than others while it goes unanswered.
-func (w *write) hasten(every time.Duration) {
-	w.every = every
-	if !w.pausing {
-		w.p.timers.start(&w.timer, w.begun.Add(every))
 	}
 }
 
@@ -269,25 +262,12 @@ func (cs *calls) cap(origin entry.Hash) error {
 }
 
 func (r EndSession) begin(p *Peer, c *call) {
-	c.endSession(r.Session)
-}
-
-func (c *call) endSession(session entry.Hash) {
-	s := c.p.world.Session(session)
-	if s == nil || !s.Present || c.p.watch.mode != live {
-		c.p.ask(c, func() {
-			if c.p.world.Alive(session) {
-				c.endSession(session)
-			} else {
-				c.answer(Answer{Err: ErrSessionGone})
-			}
-		})
-		return
-	}
-	c.putOnce(c.p.purge(rules.SessionKey(session), s.Revision), func(uint64) {
-		c.p.clearSession(session)
-		c.answer(Answer{})
-	}, func() { c.endSession(session) })
+	c.when(func() bool { return p.world.Alive(r.Session) }, func() {
+		c.putOnce(p.purge(rules.SessionKey(r.Session), p.world.Session(r.Session).Revision), func(uint64) {
+			p.clearSession(r.Session)
+			c.answer(Answer{})
+		}, func() { r.begin(p, c) })
+	}, func() { c.answer(Answer{Err: ErrSessionGone}) })
 }
 
 // clearSession purges what a session that has ended leaves. What it held is free

@@ -153,26 +153,26 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	w.examine(a)
 	switch a.Outcome {
 	case Unknown:
-	case InFlight:
-		w.ids = without(w.ids, id) // this copy was certainly not written
-		w.retry(inFlightPause)
-	case NotNow:
+	case InFlight, NotNow: // this copy was certainly not written
 		w.ids = without(w.ids, id)
-		w.retry(notNowPause)
+		w.retry(a.Outcome)
 	default:
 		w.settle(a)
 	}
 	p.follow()
 }
 
-// retry sends a write again after a pause, for this copy of it was certainly not
-// written.
-func (w *write) retry(d time.Duration) {
+// retry sends a write again after a pause.
+func (w *write) retry(o Outcome) {
 	if w.over || w.pausing {
 		return
 	}
 	w.pausing = true
-	w.p.timers.start(&w.timer, w.p.now.Add(d))
+	pause := notNowPause
+	if o == InFlight {
+		pause = inFlightPause
+	}
+	w.p.timers.start(&w.timer, w.p.now.Add(pause))
 }
 
 // settle ends a write.
@@ -182,17 +182,15 @@ func (w *write) settle(a Ack) {
 	}
 	w.over = true
 	w.p.timers.stop(&w.timer)
-	for _, id := range w.ids {
-		if a.Outcome != Unknown {
+	forget := func() {
+		for _, id := range w.ids {
 			delete(w.p.writes.pending, id)
 		}
 	}
 	if a.Outcome == Unknown {
-		w.p.after(time.Minute, func() { // a late answer may yet tell something of the stream
-			for _, id := range w.ids {
-				delete(w.p.writes.pending, id)
-			}
-		})
+		w.p.after(time.Minute, forget) // a late answer may yet tell something of the stream
+	} else {
+		forget()
 	}
 	if a.Outcome == Conflict {
 		w.p.counters.Conflicts++

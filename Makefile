@@ -4,7 +4,7 @@ GO       ?= go
 FUZZTIME ?= 30s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test race check soak bench fuzz
+.PHONY: run build test race check soak bench bench-peers benchmarks fuzz
 
 run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 	$(GO) run ./cmd/kvslots serve
@@ -37,7 +37,14 @@ check: ## formatting, vet, staticcheck, known vulnerabilities, direction of impo
 soak: ## the long tests, at their full length
 	KVSLOTS_SOAK=1 $(GO) test -count=1 -timeout 2h -run 'Soak|Fault17|Fault19|NoRebuild|LaggingPeers' -v ./...
 
-bench:
+bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench/plots
+	$(GO) run ./cmd/kvslots bench --peers --plots bench/plots
+
+bench-peers: ## the peers alone, beside the library and HTTP; says which servers are missing
+	@$(GO) run ./cmd/kvslots bench --peer-status
+	$(GO) run ./cmd/kvslots bench --peers --workload pairs --clients 1,64 --door library,http --sync always
+
+benchmarks: ## Go's own benchmarks, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 fuzz: ## each target for FUZZTIME

@@ -141,8 +141,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 // pinging has every session ping once in that time, evenly spread.
 func pinging(t *testing.T, store *kvslots.Store, sessions []string, cadence time.Duration) {
 	t.Helper()
-	var mu sync.Mutex
-	var took Latencies
+	var took recorder
 	var wg sync.WaitGroup
 	began := time.Now()
 	for i, id := range sessions {
@@ -152,13 +151,12 @@ func pinging(t *testing.T, store *kvslots.Store, sessions []string, cadence time
 			if err := store.Ping(t.Context(), id); err != nil {
 				t.Error(err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			took = append(took, time.Since(asked))
+			took.record(i, time.Since(asked))
 		})
 	}
 	wg.Wait()
-	t.Logf("%.0f pings a second: p50 %v, p99 %v", float64(len(sessions))/time.Since(began).Seconds(), took.Percentile(50), took.Percentile(99))
+	all := took.histogram()
+	t.Logf("%.0f pings a second: p50 %v, p99 %v", float64(len(sessions))/time.Since(began).Seconds(), all.Percentile(50), all.Percentile(99))
 }
 
 // waitAndPass waits for a lock, by one way or the other, and passes it on.

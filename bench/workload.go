@@ -1,63 +1,75 @@
-// Package bench puts load on kvslots and says what it took. A workload is a
-// cycle that is repeated by several clients at once; percentiles are plain
-// code. What is compared is run in turn, in one go, on one server: on a noisy
-// machine only the ratios mean anything.
 package bench
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Workload is something that clients do again and again.
+// Key tells rows apart.
+type Key struct {
+	Workload string `json:"workload"`
+	Door     string `json:"door"`              // or the limit, or the peer
+	Sync     string `json:"sync,omitempty"`    // always, interval; of a peer, its durability in its own words
+	Clients  int    `json:"clients,omitempty"` // how many operations are in flight at once
+	Size     int    `json:"size,omitempty"`    // of what the workload varies: pools, waiters, slots
+}
+
+func (k Key) String() string {
+	parts := []string{k.Workload, k.Door}
+	if k.Sync != "" {
+		parts = append(parts, k.Sync)
+	}
+	if k.Clients > 0 {
+		parts = append(parts, fmt.Sprintf("%d in flight", k.Clients))
+	}
+	if k.Size > 0 {
+		parts = append(parts, fmt.Sprintf("size %d", k.Size))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Case is what becomes one row.
+type Case struct {
+	Key Key
+
+	// Once marks a case that is measured once, since it takes long and hardly
+	// varies.
+	Once bool
+
+	// Measure sets up, measures for about d, and leaves nothing behind but
+	// markers. It fails when nothing could be measured.
+	Measure func(ctx context.Context, d time.Duration) (Sample, error)
+}
+
+// Workload is a kind of load.
 type Workload interface {
-	// Name is what the results call it.
+	// Name is what --workload and the rows call it.
 	Name() string
 
-	// Cycle does it once. client is the number of the client, from 0 on; no
-	// two cycles of one client run at the same time.
-	Cycle(ctx context.Context, client int) error
+	// Cases returns what is to be measured in turn. Servers that they need are
+	// started here.
+	Cases(ctx context.Context, env *Environment) ([]Case, error)
 }
 
-// Result is what one run of a workload took.
-type Result struct {
-	Name    string
-	Cycles  int
-	Errors  int
-	Elapsed time.Duration
-	Latency Latencies // of the cycles that went well
-}
-
-// PerSecond is the number of cycles a second.
-func (r Result) PerSecond() float64 { return float64(r.Cycles) / r.Elapsed.Seconds() }
-
-// Run has a number of clients repeat a workload for a time.
-func Run(ctx context.Context, w Workload, clients int, d time.Duration) Result {
-	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
-	defer cancel()
-	var wg sync.WaitGroup
-	var failed atomic.Int64
-	latencies := make([]Latencies, clients)
-	began := time.Now()
-	for client := range clients {
-		wg.Go(func() {
-			for time.Since(began) < d && ctx.Err() == nil {
-				start := time.Now()
-				if err := w.Cycle(ctx, client); err != nil {
-					failed.Add(1)
-					continue
-				}
-				latencies[client] = append(latencies[client], time.Since(start))
-			}
-		})
+// workloads are all, in the order in which they run.
+func workloads() []Workload {
+	return []Workload{
+		pairs{}, sharedPool{}, lastSlot{}, handover{}, arrivals{}, namedOnce{}, namedHot{},
+		manyPools{}, manyWaiters{}, expiry{},
 	}
-	wg.Wait()
-	r := Result{Name: w.Name(), Errors: int(failed.Load()), Elapsed: time.Since(began)}
-	for _, l := range latencies {
-		r.Latency = append(r.Latency, l...)
-	}
-	r.Cycles = len(r.Latency)
-	return r
 }
+
+// WorkloadNames are the names that Config.Workloads may have.
+func WorkloadNames() []string {
+	var names []string
+	for _, w := range workloads() {
+		names = append(names, w.Name())
+	}
+	return names
+}
+
+// DoorNames are the names that Config.Doors may have.
+func DoorNames() []string { return slices.Clone(doorNames) }

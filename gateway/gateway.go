@@ -20,7 +20,7 @@ type Config struct {
 	// Store is asked by /ready. *kvslots.Store is one.
 	Store interface{ Ready() error }
 
-	// Sync is what /ready says about durability: "always", "interval", or
+	// Sync is what /ready says about durability: "group", "always", "interval", or
 	// "external" when the NATS is somebody else's.
 	Sync string
 

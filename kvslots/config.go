@@ -33,6 +33,18 @@ type Config struct {
 	// what earlier peers left: their places in the lines, not their leases.
 	Sole bool
 
+	// Durable is for a server that acknowledges writes before it has flushed them to
+	// disk. It must call then once, after everything that the server acknowledged, or
+	// let be read, before the call survives a power cut; or with an error when it will
+	// never be known. It must not block, may call then before it returns, and may be
+	// called concurrently. The Store calls it for each answer, and gives the answer to
+	// its caller only in then; after an error the caller gets ErrUnavailable. See
+	// natsembed.Flusher.
+	//
+	// nil means that what is acknowledged is durable as far as it will ever be, as with
+	// replicas, or a server that flushes each write.
+	Durable func(then func(error))
+
 	// Logger gets what an operator should know. No secret reaches it.
 	Logger zerolog.Logger
 }

@@ -44,7 +44,7 @@ func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*St
 	if err != nil {
 		return nil, err
 	}
-	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Hook: hook})
+	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Hook: hook, Durable: cfg.Durable})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,11 @@ const (
 	// acknowledged survives a power cut.
 	SyncAlways Sync = "always"
 
+	// SyncGroup flushes many writes at once, and acknowledges before it does: what
+	// was acknowledged survives a power cut once Flusher.Durable has called back.
+	// Where that is not possible the server runs with SyncAlways: see Server.Sync.
+	SyncGroup Sync = "group"
+
 	// SyncInterval flushes once a second: a power cut may take the last
 	// second's acknowledged writes with it. A killed process loses nothing.
 	SyncInterval Sync = "interval"
@@ -74,9 +79,9 @@ func (c Config) Validate() error {
 		return errors.New("no data directory given")
 	}
 	switch c.Sync {
-	case "", SyncAlways, SyncInterval:
+	case "", SyncAlways, SyncGroup, SyncInterval:
 	default:
-		return fmt.Errorf("sync must be %q or %q", SyncAlways, SyncInterval)
+		return fmt.Errorf("sync must be %q, %q or %q", SyncAlways, SyncGroup, SyncInterval)
 	}
 	host, _, err := c.listen()
 	if err != nil {

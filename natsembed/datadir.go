@@ -42,21 +42,3 @@ func openDataDir(path string) (*dataDir, error) {
 // close gives the lock back. The lock file stays: removing it would let two
 // processes hold locks on two files of the same name.
 func (d *dataDir) close() error { return d.lock.Unlock() }
-
-// streams lists the streams that an account has on disk.
-func (d *dataDir) streams(account string) ([]string, error) {
-	dirs, err := os.ReadDir(filepath.Join(d.path, server.JetStreamStoreDir, account, "streams"))
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	var names []string
-	for _, dir := range dirs {
-		if name := dir.Name(); name[0] != '.' { // a dot marks one half deleted
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}

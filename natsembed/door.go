@@ -14,20 +14,26 @@ import (
 // has a way of its own for each kind of credential, but none that puts the
 // holder of a token into an account.
 type door struct {
-	insider, service nkeys.KeyPair // new at each start; only this process has them
+	*keys
+	cfg Config
 
-	insiderKey, serviceKey string
-	cfg                    Config
-
-	buckets, clients *server.Account
+	buckets, clients, probes *server.Account
 }
 
-func newDoor(cfg Config) (d *door, err error) {
-	d = &door{cfg: cfg}
+// keys are those of the connections within the process. They are new in each
+// process, and nobody else has them.
+type keys struct {
+	insider, service, prober nkeys.KeyPair
+
+	insiderKey, serviceKey, proberKey string
+}
+
+func newKeys() (k *keys, err error) {
+	k = &keys{}
 	for _, who := range []struct {
 		pair *nkeys.KeyPair
 		key  *string
-	}{{&d.insider, &d.insiderKey}, {&d.service, &d.serviceKey}} {
+	}{{&k.insider, &k.insiderKey}, {&k.service, &k.serviceKey}, {&k.prober, &k.proberKey}} {
 		if *who.pair, err = nkeys.CreateUser(); err != nil {
 			return nil, err
 		}
@@ -35,12 +41,15 @@ func newDoor(cfg Config) (d *door, err error) {
 			return nil, err
 		}
 	}
-	return d, nil
+	return k, nil
 }
 
 // findAccounts is called before the server starts.
 func (d *door) findAccounts(srv *server.Server) (err error) {
 	if d.buckets, err = srv.LookupAccount(bucketAccount); err != nil {
+		return err
+	}
+	if d.probes, err = srv.LookupAccount(probeAccount); err != nil {
 		return err
 	}
 	d.clients, err = srv.LookupAccount(clientAccount)
@@ -70,6 +79,8 @@ func (d *door) user(client server.ClientAuthentication) *server.User {
 	switch {
 	case key == d.insiderKey:
 		return &server.User{Account: d.buckets}
+	case key == d.proberKey:
+		return &server.User{Account: d.probes}
 	case key == d.serviceKey:
 		return &server.User{Account: d.clients}
 	case key != "" && slices.Contains(d.cfg.Nkeys, key):

@@ -17,6 +17,11 @@ const (
 	// clientAccount is where those who come in by the listener find
 	// themselves: no JetStream, and no way to the other account.
 	clientAccount = "CLIENTS"
+
+	// probeAccount owns the stream of probe. nats-server removes the directory of an
+	// account whose last stream was deleted, and does so late: in the bucket's
+	// account it could meet the bucket's creation.
+	probeAccount = "PROBE"
 )
 
 // maxSubscriptions bounds what one client can make the server remember. A
@@ -42,7 +47,7 @@ func (c Config) options(dir string, door *door) (*server.Options, error) {
 
 		JetStream:  true,
 		StoreDir:   dir,
-		SyncAlways: c.Sync != SyncInterval,
+		SyncAlways: c.Sync == SyncAlways,
 
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,
@@ -79,5 +84,6 @@ const accountsConfig = `
 	accounts {
 		` + bucketAccount + ` { jetstream: enabled }
 		` + clientAccount + ` { }
+		` + probeAccount + ` { jetstream: enabled }
 	}
 `

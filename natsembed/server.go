@@ -10,8 +10,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -23,17 +27,33 @@ import (
 // its recovery of any length, has come to its end.
 const readyTimeout = 10 * time.Second
 
+// closeTimeout bounds the stop of a server that has failed: its disk may not answer.
+const closeTimeout = 5 * time.Second
+
 // Server is a running nats-server. Its methods may be called concurrently.
 type Server struct {
-	nats *server.Server
-	dir  *dataDir
-	door *door
+	cfg     Config
+	dir     *dataDir
+	keys    *keys
+	now     atomic.Pointer[running]
+	flusher *Flusher // nil unless Sync is SyncGroup
 
 	mu       sync.Mutex
 	services []*nats.Conn // in the clients' account, and no clients
+	failure  error
+
+	failed   chan struct{} // closed when there is a failure
+	stopping chan struct{} // closed by Close
+	tasks    sync.WaitGroup
 
 	closeOnce sync.Once
 	closeErr  error
+}
+
+// running is the nats-server of the moment.
+type running struct {
+	nats *server.Server
+	door *door
 }
 
 // Start runs a server as cfg says and returns when JetStream is ready, or
@@ -41,6 +61,10 @@ type Server struct {
 // start, not the server. A recovery that has begun is not interrupted: a store
 // that is being read must not be given to anybody else.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
+	return start(ctx, cfg, flushFile)
+}
+
+func start(ctx context.Context, cfg Config, sync func(*os.File) error) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -48,32 +72,87 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv, err := start(ctx, cfg, dir)
+	srv, err := newServer(cfg, dir)
+	if err == nil {
+		err = srv.open(ctx, sync)
+	}
 	if err != nil {
 		return nil, errors.Join(err, dir.close())
 	}
 	return srv, nil
 }
 
-func start(ctx context.Context, cfg Config, dir *dataDir) (*Server, error) {
-	srv, log, err := prepare(cfg, dir)
-	if err != nil {
-		return nil, fmt.Errorf("nats-server: %w", err)
+func newServer(cfg Config, dir *dataDir) (*Server, error) {
+	if cfg.Sync == "" {
+		cfg.Sync = SyncAlways
 	}
-	srv.nats.Start()
-	if err := srv.ready(ctx, log); err != nil {
-		srv.stop()
+	keys, err := newKeys()
+	if err != nil {
 		return nil, err
 	}
-	return srv, nil
+	return &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}, nil
 }
 
-func prepare(cfg Config, dir *dataDir) (*Server, *natsLog, error) {
-	door, err := newDoor(cfg)
-	if err != nil {
-		return nil, nil, err
+// open makes the directory fit, and starts everything. After an error nothing runs.
+func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
+	if err := errors.Join(s.dir.forgetProbe(), s.dir.recover()); err != nil {
+		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
-	options, err := cfg.options(dir.path, door)
+	if err := s.launch(ctx); err != nil {
+		return err
+	}
+	if err := s.settleSync(ctx); err != nil {
+		s.shutDown()
+		return err
+	}
+	if s.cfg.Sync == SyncGroup {
+		s.flusher = newFlusher(s.dir, s.fail, sync)
+	}
+	s.tasks.Go(s.keepHealthy)
+	return nil
+}
+
+// settleSync finds out whether writes can be flushed in groups. If not, the server
+// is started again to flush each one.
+func (s *Server) settleSync(ctx context.Context) error {
+	if s.cfg.Sync == SyncGroup {
+		err := s.probe(ctx)
+		if err != nil && !errors.Is(err, errUngroupable) {
+			return err
+		}
+		if err != nil {
+			s.cfg.Logger.Warn().Err(err).Msg("each write is flushed by itself")
+			s.shutDown()
+			s.cfg.Sync = SyncAlways
+			if err := s.launch(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return writeDurably(filepath.Join(s.dir.path, syncFile), []byte(s.cfg.Sync))
+}
+
+// launch starts a nats-server. After an error it does not run.
+func (s *Server) launch(ctx context.Context) error {
+	r, log, err := s.prepare()
+	if err != nil {
+		return fmt.Errorf("nats-server: %w", err)
+	}
+	s.now.Store(r)
+	r.nats.Start()
+	if err := s.ready(ctx, log); err != nil {
+		s.shutDown()
+		return err
+	}
+	if addr := r.nats.Addr(); addr != nil {
+		s.cfg.Addr = addr.String() // the same port when it is started again
+	}
+	return nil
+}
+
+func (s *Server) prepare() (*running, *natsLog, error) {
+	door := &door{cfg: s.cfg, keys: s.keys}
+	options, err := s.cfg.options(s.dir.path, door)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,9 +163,9 @@ func prepare(cfg Config, dir *dataDir) (*Server, *natsLog, error) {
 	if err := door.findAccounts(nats); err != nil {
 		return nil, nil, err
 	}
-	log := &natsLog{log: cfg.Logger}
+	log := &natsLog{log: s.cfg.Logger}
 	nats.SetLoggerV2(log, false, false, false)
-	return &Server{nats: nats, dir: dir, door: door}, log, nil
+	return &running{nats, door}, log, nil
 }
 
 // ready is nil when the server can be used.
@@ -94,7 +173,7 @@ func (s *Server) ready(ctx context.Context, log *natsLog) error {
 	if err := log.err(); err != nil {
 		return fmt.Errorf("nats-server: %w", err)
 	}
-	if !s.nats.ReadyForConnections(readyTimeout) || !s.nats.JetStreamEnabled() {
+	if !s.nats().ReadyForConnections(readyTimeout) || !s.nats().JetStreamEnabled() {
 		return errors.New("nats-server: JetStream did not become ready")
 	}
 	if err := ctx.Err(); err != nil {
@@ -103,17 +182,49 @@ func (s *Server) ready(ctx context.Context, log *natsLog) error {
 	return s.checkRecovery(ctx)
 }
 
+func (s *Server) nats() *server.Server { return s.now.Load().nats }
+
+// Sync is how writes reach the disk: as configured, or SyncAlways if SyncGroup was
+// asked for and is not possible.
+func (s *Server) Sync() Sync { return s.cfg.Sync }
+
+// Flusher flushes writes in groups. It is nil unless Sync is SyncGroup.
+func (s *Server) Flusher() *Flusher { return s.flusher }
+
+// Failed is closed when the server cannot go on: what it holds in memory may differ
+// from what is on disk. The process should end, and start again from the disk. Err
+// says why.
+func (s *Server) Failed() <-chan struct{} { return s.failed }
+
+// Err is why the server has failed, or nil.
+func (s *Server) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
+}
+
+func (s *Server) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return
+	}
+	s.failure = err
+	s.dir.noteFailure()
+	close(s.failed)
+}
+
 // Connect opens a connection within the process, into the account that owns
 // the bucket; it reconnects for ever. The caller closes it.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
-	return s.connect(s.door.insider, opts)
+	return s.connect(s.keys.insider, opts)
 }
 
 // ConnectService opens a connection within the process, into the account of the
 // listener's clients, for a service that answers them; it may subscribe to and
 // publish anything there. The caller closes it.
 func (s *Server) ConnectService(opts ...nats.Option) (*nats.Conn, error) {
-	nc, err := s.connect(s.door.service, opts)
+	nc, err := s.connect(s.keys.service, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +241,7 @@ func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, er
 	}
 	ours := []nats.Option{
 		nats.Name(serverName),
-		nats.InProcessServer(s.nats),
+		nats.InProcessServer(inProcess{s}),
 		nats.Nkey(key, pair.Sign),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
@@ -140,7 +251,7 @@ func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, er
 
 // NumClients is how many clients of the listener are connected.
 func (s *Server) NumClients() int {
-	clients := s.door.clients.NumLocalConnections()
+	clients := s.now.Load().door.clients.NumLocalConnections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, nc := range s.services {
@@ -153,24 +264,60 @@ func (s *Server) NumClients() int {
 
 // ClientURL is where the listener can be reached; empty without one.
 func (s *Server) ClientURL() string {
-	if s.nats.Addr() == nil {
+	nats := s.nats()
+	if nats.Addr() == nil {
 		return ""
 	}
-	return s.nats.ClientURL()
+	return nats.ClientURL()
 }
+
+// inProcess connects to the nats-server of the moment.
+type inProcess struct{ s *Server }
+
+func (p inProcess) InProcessConn() (net.Conn, error) { return p.s.nats().InProcessConn() }
 
 // Close stops the server, waits until its storage is written, and unlocks the
 // data directory. Connections to it should be closed before. A second call
 // does nothing and returns what the first did.
+//
+// After a failure it takes 5 s at most, and the data directory may stay locked until
+// the process ends.
 func (s *Server) Close() error {
-	s.closeOnce.Do(func() {
-		s.stop()
-		s.closeErr = s.dir.close()
-	})
+	s.closeOnce.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
 }
 
-func (s *Server) stop() {
-	s.nats.Shutdown()
-	s.nats.WaitForShutdown()
+func (s *Server) close() error {
+	close(s.stopping)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.tasks.Wait()
+		if s.flusher != nil {
+			s.flusher.close()
+		}
+		s.shutDown()
+	}()
+	if s.Err() == nil {
+		select {
+		case <-stopped:
+		case <-s.failed:
+		}
+	}
+	if err := s.Err(); err != nil {
+		select {
+		case <-stopped:
+			return s.dir.close()
+		case <-time.After(closeTimeout):
+			return errors.New("nats-server does not stop")
+		}
+	}
+	// Without space for the seal, the next start takes the stop for an unclean one.
+	return errors.Join(unlessNoSpace(s.dir.seal()), s.dir.close())
+}
+
+func (s *Server) shutDown() {
+	nats := s.nats()
+	nats.Shutdown()
+	nats.WaitForShutdown()
 }

@@ -17,7 +17,7 @@ func TestStartIsReadyWhenItReturns(t *testing.T) {
 	for _, sync := range []Sync{"", SyncAlways, SyncInterval} {
 		t.Run("sync="+string(sync), func(t *testing.T) {
 			srv := startServer(t, Config{DataDir: t.TempDir(), Sync: sync})
-			if got, want := srv.nats.JetStreamConfig().SyncAlways, sync != SyncInterval; got != want {
+			if got, want := srv.nats().JetStreamConfig().SyncAlways, sync != SyncInterval; got != want {
 				t.Errorf("SyncAlways = %v, want %v", got, want)
 			}
 			put(t, srv, "one")
@@ -87,7 +87,7 @@ func TestStartFails(t *testing.T) {
 	}{
 		{"no directory", t.Context(), Config{}, "no data directory"},
 		{"a file", t.Context(), Config{DataDir: file}, "not a directory"},
-		{"unknown sync", t.Context(), Config{DataDir: t.TempDir(), Sync: "never"}, `sync must be "always" or "interval"`},
+		{"unknown sync", t.Context(), Config{DataDir: t.TempDir(), Sync: "never"}, `sync must be "always", "group" or "interval"`},
 		{"address without port", t.Context(), Config{DataDir: t.TempDir(), Addr: "localhost"}, "missing port"},
 		{"port out of range", t.Context(), Config{DataDir: t.TempDir(), Addr: "127.0.0.1:65536"}, "between 0 and 65535"},
 		{"address in use", t.Context(), Config{DataDir: t.TempDir(), Addr: taken.Addr().String()}, "address already in use"},
@@ -144,10 +144,10 @@ func TestDamagedStreamStopsTheStart(t *testing.T) {
 
 func TestNoListenerUnlessAsked(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir()})
-	if addr := srv.nats.Addr(); addr != nil || srv.ClientURL() != "" {
+	if addr := srv.nats().Addr(); addr != nil || srv.ClientURL() != "" {
 		t.Errorf("listens on %v, ClientURL %q", addr, srv.ClientURL())
 	}
-	if addr := srv.nats.MonitorAddr(); addr != nil {
+	if addr := srv.nats().MonitorAddr(); addr != nil {
 		t.Errorf("monitoring listens on %v", addr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
@@ -17,7 +18,7 @@ type backend struct {
 	nc      *nats.Conn        // for the bucket
 	service *nats.Conn        // in the account of those who ask; nil when nobody can
 	server  *natsembed.Server // nil when external
-	sync    string            // what /ready says
+	sync    string            // what /ready says: group, always, interval or external
 
 	// functions is in the same account as service, on which functions are called:
 	// from another account, a function that is not there would be waited for in
@@ -42,7 +43,7 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{server: server, sync: s.sync}
+	b := &backend{server: server, sync: string(server.Sync())}
 	if b.nc, err = server.Connect(logConnection(log)...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -106,6 +107,23 @@ func logConnection(log zerolog.Logger) []nats.Option {
 	}
 }
 
+// durable is how the store finds out that what it wrote was flushed; nil when that
+// needs no asking.
+func (b *backend) durable() func(then func(error)) {
+	if b.server == nil || b.server.Flusher() == nil {
+		return nil
+	}
+	return b.server.Flusher().Durable
+}
+
+// failed is closed when the embedded server cannot go on; nil without one.
+func (b *backend) failed() <-chan struct{} {
+	if b.server == nil {
+		return nil
+	}
+	return b.server.Failed()
+}
+
 // close ends the connections, then the server.
 func (b *backend) close() error {
 	for _, nc := range []*nats.Conn{b.functions, b.service, b.nc} {
@@ -117,4 +135,31 @@ func (b *backend) close() error {
 		return nil
 	}
 	return b.server.Close()
+}
+
+// orFailure serves until stop ends or the embedded server fails, which ends the
+// process as a failure: what is on disk is not what the server holds in memory, and
+// nothing more is told.
+func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop, hurry context.Context) error {
+	stop, endStop := context.WithCancel(stop)
+	defer endStop()
+	hurry, endHurry := context.WithCancel(hurry)
+	defer endHurry()
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-done:
+		case <-b.failed():
+			endStop()
+			endHurry()
+		}
+	})
+	err := serve(stop, hurry)
+	close(done)
+	watching.Wait()
+	if b.server != nil && b.server.Err() != nil {
+		err = errors.Join(fmt.Errorf("embedded NATS: %w", b.server.Err()), err)
+	}
+	return err
 }

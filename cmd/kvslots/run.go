@@ -65,7 +65,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		serveCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		borrowCommand(env), returnCommand(env), runCommand(env),
-		limitCommand(env),
+		limitCommand(env), benchCommand(env),
 		completionCommand(), versionCommand(),
 	)
 	return root

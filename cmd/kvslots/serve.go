@@ -105,7 +105,10 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		finishers = []gateway.Finisher{service, functions} // no request comes for functions that take none
 	}
 	logListening(log, ln, nats, s)
-	return serveHTTP(stop, hurry, newGateway(store, functions, finishers, common, nats.sync, s, log), ln)
+	gw := newGateway(store, functions, finishers, common, nats.sync, s, log)
+	return nats.orFailure(func(stop, hurry context.Context) error {
+		return serveHTTP(stop, hurry, gw, ln)
+	}, stop, hurry)
 }
 
 // shared is what the doors have in common beside the store.
@@ -147,8 +150,9 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		MaxWait:  s.maxWait,
 		MaxLocks: s.maxLocks, MaxWaiters: s.maxWaiters,
 		MaxSessions: s.maxSessions, MaxSessionsPerOrigin: s.maxSessionsPerIP,
-		Sole:   nats.server != nil, // clients of its listener cannot reach the bucket
-		Logger: log.With().Str("component", "store").Logger(),
+		Sole:    nats.server != nil, // clients of its listener cannot reach the bucket
+		Durable: nats.durable(),
+		Logger:  log.With().Str("component", "store").Logger(),
 	})
 }
 

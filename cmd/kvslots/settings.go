@@ -94,7 +94,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(origins{&s.httpOrigins}, "http-cors-allowed-origins", "let web pages of these origins ask (comma-separated; * means any)")
 	flags.Var(duration{&s.drainWait, 0, time.Hour, false}, "drain-wait", "keep listening for this long after SIGTERM, answering 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
-	flags.Var(choice{&s.sync, []string{"always", "interval"}}, "sync", "flush to disk before each acknowledgement, or once a second")
+	flags.Var(choice{&s.sync, []string{"always", "interval"}}, "sync", "flush to disk before each answer, or once a second")
 	flags.Var(address{&s.natsAddr}, "nats-addr", "let NATS clients in on this address; without it the embedded server has no listener")
 	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "let in at --nats-addr who has one of these nkeys (comma-separated public keys)")
 	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "let everybody in at --nats-addr, from other machines, too")
@@ -189,11 +189,20 @@ func (s *settings) validateEmbedded() error {
 	return nil
 }
 
+// embeddedSync has the server flush in groups, if it can, where every write is to be
+// flushed before it is told.
+func (s *settings) embeddedSync() natsembed.Sync {
+	if s.sync == string(natsembed.SyncAlways) {
+		return natsembed.SyncGroup
+	}
+	return natsembed.Sync(s.sync)
+}
+
 // embedded is the configuration of the embedded server.
 func (s *settings) embedded() natsembed.Config {
 	cfg := natsembed.Config{
 		DataDir: s.dataDir,
-		Sync:    natsembed.Sync(s.sync),
+		Sync:    s.embeddedSync(),
 		Addr:    s.natsAddr,
 		User:    s.natsUser, Password: s.natsPassword, Token: s.natsToken,
 		Functions: s.functions.embedded(),

@@ -45,6 +45,10 @@ type Config struct {
 	Peer     peer.Config // but for Replicated and Random, which Open sets
 	Logger   zerolog.Logger
 	Hook     Hook // for tests; nil for none
+
+	// Durable calls back once what was acknowledged before is durable; nil: it is so
+	// when it is acknowledged.
+	Durable func(then func(error))
 }
 
 // Bucket is one peer's access to the bucket.
@@ -55,7 +59,8 @@ type Bucket struct {
 	replicas int              // of the stream
 	log      zerolog.Logger
 	hook     Hook
-	origin   time.Time // of peer.Instant
+	durable  func(then func(error)) // may be nil
+	origin   time.Time              // of peer.Instant
 	acks     *nats.Subscription
 	sender   *sender
 	doubts   doubts
@@ -113,7 +118,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, cfg Config) *Bucket {
 	b := &Bucket{
 		nc: nc, js: js, stream: stream, replicas: stream.CachedInfo().Config.Replicas,
-		log: cfg.Logger, hook: cfg.Hook, origin: time.Now(),
+		log: cfg.Logger, hook: cfg.Hook, durable: cfg.Durable, origin: time.Now(),
 		orders: make(chan order, 1),
 		online: make(chan struct{}, 1),
 		closed: make(chan struct{}),
@@ -217,11 +222,12 @@ func (b *Bucket) settle() {
 	if r.Watch != nil {
 		b.order(*r.Watch)
 	}
-	ended := b.answer(r.Answers)
+	replies, ended := b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)
 	logs := slices.Clone(r.Logs)
 	b.checkIdle()
 	b.mu.Unlock()
+	b.tell(replies)
 	for _, tell := range ended {
 		tell()
 	}

@@ -74,19 +74,24 @@ func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
 	}
 }
 
-// answer hands the peer's answers to their callers. It returns what is to be
-// called without the lock.
-func (b *Bucket) answer(answers []peer.Answer) (ended []func()) {
+// answer hands the peer's answers to their callers, or returns those that have to
+// wait for a flush. It also returns what is to be called without the lock: that a
+// lease has ended waits for nothing, since its holder had better stop.
+func (b *Bucket) answer(answers []peer.Answer) (replies []reply, ended []func()) {
 	for _, a := range answers {
 		c, open := b.calls[a.Call]
 		delete(b.calls, a.Call)
 		switch {
 		case !open:
 		case c.ended == nil:
-			c.answered <- a
+			if b.durable == nil || tellsNothing(a) {
+				c.answered <- a
+			} else {
+				replies = append(replies, reply{c, a})
+			}
 		case a.Err == nil:
 			ended = append(ended, c.ended)
 		}
 	}
-	return ended
+	return replies, ended
 }

@@ -280,11 +280,13 @@ func (b *borrow) grant(s *rules.Slot) bool {
 // grantOf is what is told of a lease that was written at sent for a ttl, and has the
 // lease end when that says so. ok is false when it is too late to tell.
 func (p *Peer) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
-	if ttl = remainingTTL(ttl, p.now.Sub(sent)); ttl < time.Second {
+	left := remainingTTL(ttl, p.now.Sub(sent))
+	if left < time.Second {
 		return Grant{}, false
 	}
-	p.world.EndAt(s, s.Revision, p.now.Add(ttl))
-	return Grant{Position: s.Position, Fence: s.Fence, TTL: ttl, At: p.now, Nonce: s.Value.Nonce}, true
+	p.world.EndAt(s, s.Revision, p.now.Add(left))
+	rests := granted{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, ttl: ttl, sent: sent}
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now, Nonce: s.Value.Nonce, rests: rests}, true
 }
 
 // remainingTTL is how much of ttl may still be promised when the answer is late by

@@ -89,11 +89,15 @@ func (h *Held) giveBack(c *call) {
 
 func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
 	pool := c.p.world.Pool(h.Pool)
-	if pool != nil && pool.Had(value.Generation, revision) && !c.p.world.EndedBefore(value.Session, revision) {
+	had, known := false, true
+	if pool != nil && !c.p.world.EndedBefore(value.Session, revision) {
+		had, known = pool.Had(value.Generation, revision)
+	}
+	if had {
 		c.answer(Answer{Returned: true})
 		return
 	}
-	c.unsure = false
+	c.unsure = !known
 	h.giveBack(c)
 }
 
@@ -133,6 +137,7 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 		return
 	}
 	if grant, ok := c.p.grantOf(s, r.TTL, sent); ok {
+		grant.rests.renewal = true
 		c.answer(Answer{Grant: grant})
 	} else {
 		c.answer(Answer{Err: ErrUnavailable})

@@ -52,6 +52,7 @@ type Grant struct {
 	TTL      time.Duration // what is promised, from At on
 	At       Instant
 	Nonce    entry.Hash // of a named one
+	rests    granted
 }
 
 // State is a pool at one instant.

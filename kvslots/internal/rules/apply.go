@@ -19,11 +19,11 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	if after := p.Generation(); after != before {
 		if before != 0 {
-			until := e.Revision
+			was := past{before, e.Revision, e.Revision}
 			if after != 0 && e.Previous != held {
-				until = e.Previous // the end of the generation before was skipped
+				was.surely = e.Previous // what was skipped may have ended it, or not
 			}
-			p.past = append(p.past, past{before, until})
+			p.past = append(p.past, was)
 			if len(p.past) > maxPast {
 				p.past = p.past[1:]
 			}

@@ -49,7 +49,8 @@ type usage struct {
 // past is a generation that was.
 type past struct {
 	generation uint64
-	until      uint64 // the revision that ended it
+	surely     uint64 // it was in force below this revision
+	until      uint64 // and not from this one on
 }
 
 // maxPast bounds the generations that are remembered: long enough for a caller
@@ -90,14 +91,16 @@ func (p *Pool) Config() entry.ConfigValue { return p.config }
 func (p *Pool) ConfigSeen() Instant { return p.configAt }
 
 // Had reports whether the pool was registered under that generation when the
-// stream stood at the given revision, which the view has reached.
-func (p *Pool) Had(generation, revision uint64) bool {
+// stream stood at the given revision, which the view has reached. It is not known
+// where the view has skipped what may have ended the generation.
+func (p *Pool) Had(generation, revision uint64) (had, known bool) {
 	for _, past := range p.past {
 		if past.generation == generation {
-			return revision < past.until
+			had = revision < past.surely
+			return had, had || revision >= past.until
 		}
 	}
-	return generation != 0 && generation == p.Generation()
+	return generation != 0 && generation == p.Generation(), true
 }
 
 // InUse is the number of live slots. It may exceed Count.

@@ -95,7 +95,7 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 		k.s.fail("lowest free", "call %d was granted position %d when %d below were free and %d tickets stood before it",
 			c.id, l.position, claimed.below, claimed.ahead)
 	}
-	live := 1
+	live, before := 1, 0
 	for _, o := range l.pool.leases {
 		if o.told < l.at && o.fence >= l.fence && !o.lost {
 			k.s.fail("fences", "fence %d was told before the claim of fence %d", o.fence, l.fence)
@@ -105,12 +105,15 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 			continue
 		}
 		live++
+		if o.fence < l.fence { // else it was claimed later, at the same instant
+			before++
+		}
 		k.checkOverlap(c, l, o)
 	}
 	if live > claimed.count {
 		k.s.fail("over-issue", "call %d makes it %d live leases of %d slots", c.id, live, claimed.count)
 	}
-	k.checkOrder(c, claimed, live-1)
+	k.checkOrder(c, claimed, before)
 }
 
 // checkOverlap looks for a time at which two leases are live beyond doubt.

@@ -11,6 +11,10 @@
 // virtual, events are ordered by their time and then by the order in which they
 // were queued, and no goroutine is started.
 //
+// Half of the seeds are put into a situation that a rule is for (situations.go).
+// testdata/mutations.txt lists single lines of rules and peer whose loss must be
+// found, with the number of seeds that it takes.
+//
 // A node hosts a peer as the shell does: it hands the peer its inputs, takes a
 // Ready after each, and moves the writes into a FIFO uplink. Acknowledgements
 // come back over a path of their own, the watch is a consumer of the stream that

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// cycle is what a client repeats. It returns the latency to record. No two
+// cycles of one client run at the same time.
+type cycle func(ctx context.Context, client int) (time.Duration, error)
+
+// timed makes a cycle of which all counts as latency.
+func timed(do func(ctx context.Context, client int) error) cycle {
+	return func(ctx context.Context, client int) (time.Duration, error) {
+		began := time.Now()
+		err := do(ctx, client)
+		return time.Since(began), err
+	}
+}
+
+// closedLoop has a number of clients repeat a cycle, each beginning the next one
+// when the last has ended, for the time of a window. When ctx ends first, the
+// cycles under way are counted as they end.
+func closedLoop(ctx context.Context, clients int, d time.Duration, do cycle) Sample {
+	w := newWindow(clients, d)
+	var t tally
+	var wg sync.WaitGroup
+	for client := range clients {
+		wg.Go(func() {
+			for ctx.Err() == nil && w.open() {
+				latency, err := do(ctx, client)
+				if err != nil {
+					w.failed(time.Now())
+					t.add(ctx, client, latency, err)
+					pause(ctx, errorPause)
+				} else if w.succeeded(time.Now()) {
+					t.add(ctx, client, latency, nil)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return t.sample(w.elapsed())
+}
+
+// errorPause keeps clients from spinning while a server refuses them.
+const errorPause = time.Millisecond
+
+// tally counts operations of concurrent clients.
+type tally struct {
+	recorder   recorder
+	operations atomic.Int64
+	errors     atomic.Int64
+	once       sync.Once
+	first      error
+}
+
+// add counts an operation. A failure because ctx has ended is not the server's.
+func (t *tally) add(ctx context.Context, client int, latency time.Duration, err error) {
+	if err == nil {
+		t.operations.Add(1)
+		t.recorder.record(client, latency)
+		return
+	}
+	if ctx.Err() == nil {
+		t.errors.Add(1)
+		t.once.Do(func() { t.first = err })
+	}
+}
+
+// sample is called when no client runs any more.
+func (t *tally) sample(elapsed time.Duration) Sample {
+	return Sample{
+		Operations: t.operations.Load(), Errors: t.errors.Load(), FirstError: t.first,
+		Elapsed: elapsed, Latency: t.recorder.histogram(),
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// forEach does something for 0 … n−1, at most 64 at once, and returns the first
+// failure. After that it begins nothing more.
+func forEach(n int, do func(i int) error) error {
+	var next, failed atomic.Int64
+	var once sync.Once
+	var first error
+	var wg sync.WaitGroup
+	for range min(n, 64) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && failed.Load() == 0; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					failed.Add(1)
+					once.Do(func() { first = err })
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}

@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// api is what *kvslots.Store and *kvslots.Client have in common.
+type api interface {
+	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
+	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
+	Delete(ctx context.Context, pool uuid.UUID) error
+	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
+	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
+	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
+	EndSession(ctx context.Context, session string) error
+}
+
+// clientDoor is a door that Go programs have: the library's peer, or its client
+// over NATS.
+type clientDoor struct {
+	name   string
+	api    api
+	create func(ctx context.Context) (session string, err error)
+}
+
+func newLibraryDoor(store *kvslots.Store) Door {
+	return clientDoor{doorLibrary, store, func(ctx context.Context) (string, error) {
+		return store.CreateSession(ctx, time.Hour, "")
+	}}
+}
+
+func newNATSDoor(client *kvslots.Client) Door {
+	return clientDoor{doorNATS, client, func(ctx context.Context) (string, error) {
+		session, _, err := client.CreateSession(ctx)
+		return session, err
+	}}
+}
+
+func (d clientDoor) Name() string { return d.name }
+
+func (d clientDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
+	p := &clientPools{api: d.api, ids: make([]uuid.UUID, pools), clients: clients}
+	err := forEach(pools, func(i int) error {
+		p.ids[i] = uuid.New()
+		_, err := d.api.Register(ctx, p.ids[i], slots)
+		return err
+	})
+	return p, err
+}
+
+func (d clientDoor) Named(ctx context.Context, slots, clients int) (Pools, error) {
+	n := &clientNames{api: d.api, base: uuid.NewString(), slots: slots, sessions: make([]string, clients)}
+	err := forEach(clients, func(i int) (err error) {
+		n.sessions[i], err = d.create(ctx)
+		return err
+	})
+	return n, err
+}
+
+// clientPools are registered pools.
+type clientPools struct {
+	api     api
+	ids     []uuid.UUID
+	clients int
+}
+
+func (p *clientPools) Take(ctx context.Context, _, pool int, ttl, wait time.Duration) (Held, error) {
+	lease, err := p.api.Borrow(ctx, p.ids[pool], ttl, wait)
+	if err != nil {
+		return Held{}, err
+	}
+	return Held{lease: lease.ID(), Ends: lease.ExpiresAt()}, nil
+}
+
+func (p *clientPools) Give(ctx context.Context, _, pool int, held Held) error {
+	returned, err := p.api.Return(ctx, p.ids[pool], held.lease)
+	if err == nil && !returned {
+		return errNotReturned
+	}
+	return err
+}
+
+var errNotReturned = errors.New("bench: the lease had ended before it was returned")
+
+func (p *clientPools) Waiting(ctx context.Context, pool int) (int, error) {
+	state, err := p.api.Inspect(ctx, p.ids[pool])
+	return state.Waiting, err
+}
+
+func (p *clientPools) Queue(ctx context.Context, pool int) (leave func(), err error) {
+	return queueInProcess(ctx, p.clients, func(ctx context.Context, client int) {
+		_, _ = p.Take(ctx, client, pool, longTTL, longWait)
+	}), nil
+}
+
+// queueInProcess has a goroutine for each client, since these doors have no
+// request without a caller.
+func queueInProcess(ctx context.Context, clients int, wait func(ctx context.Context, client int)) (leave func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for client := range clients {
+		wg.Go(func() { wait(ctx, client) })
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func (p *clientPools) Close(ctx context.Context) error {
+	return forEach(len(p.ids), func(i int) error { return p.api.Delete(ctx, p.ids[i]) })
+}
+
+// clientNames are locks or semaphores.
+type clientNames struct {
+	api      api
+	base     string // of the keys, of this measurement alone
+	slots    int
+	sessions []string // by client
+}
+
+func (n *clientNames) resource(pool int) kvslots.Resource {
+	key := fmt.Sprintf("bench/%s/%d", n.base, pool)
+	if n.slots == 1 {
+		return kvslots.Lock(key)
+	}
+	return kvslots.Semaphore(key, n.slots)
+}
+
+func (n *clientNames) Take(ctx context.Context, client, pool int, ttl, wait time.Duration) (Held, error) {
+	grant, err := n.api.Acquire(ctx, n.sessions[client], n.resource(pool), ttl, wait)
+	return Held{token: grant.Token, Ends: time.Now().Add(grant.TTL)}, err
+}
+
+func (n *clientNames) Give(ctx context.Context, client, pool int, held Held) error {
+	return n.api.Release(ctx, n.sessions[client], n.resource(pool), held.token)
+}
+
+func (n *clientNames) Waiting(context.Context, int) (int, error) { return 0, errors.ErrUnsupported }
+
+func (n *clientNames) Queue(ctx context.Context, pool int) (leave func(), err error) {
+	return queueInProcess(ctx, len(n.sessions), func(ctx context.Context, client int) {
+		_, _ = n.Take(ctx, client, pool, longTTL, longWait)
+	}), nil
+}
+
+func (n *clientNames) Close(ctx context.Context) error {
+	return forEach(len(n.sessions), func(i int) error {
+		err := n.api.EndSession(ctx, n.sessions[i])
+		if errors.Is(err, kvslots.ErrSessionGone) { // it was ended before
+			return nil
+		}
+		return err
+	})
+}

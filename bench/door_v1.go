@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// v1Door is /v1 of a gateway: locks and semaphores by name, held by sessions.
+// Its pools are semaphores of names that were never used before.
+type v1Door struct {
+	to   endpoint
+	hold holder
+}
+
+func (d v1Door) Name() string { return doorV1 }
+
+func (d v1Door) Pools(ctx context.Context, _, slots, clients int) (Pools, error) {
+	return d.Named(ctx, slots, clients)
+}
+
+func (d v1Door) Named(ctx context.Context, slots, clients int) (Pools, error) {
+	n := &v1Names{
+		httpClients: newHTTPClients(d.to, clients), hold: d.hold,
+		base: uuid.NewString(), slots: slots, sessions: make([]string, clients),
+	}
+	create := d.to.request("POST", "/v1/sessions", "", []byte{})
+	err := n.inTurns(clients, func(conn *httpConn, i int) error {
+		body, err := conn.do(ctx, create)
+		if err != nil {
+			return err
+		}
+		var session struct {
+			ID string `json:"session_id"`
+		}
+		err = json.Unmarshal(body, &session)
+		n.sessions[i] = session.ID
+		return err
+	})
+	return n, err
+}
+
+// v1Names are locks, or semaphores of one limit.
+type v1Names struct {
+	httpClients
+	hold     holder
+	base     string // of the keys, of this measurement alone
+	slots    int
+	sessions []string // by client
+}
+
+func (n *v1Names) key(pool int) string { return fmt.Sprintf("bench:%s:%d", n.base, pool) }
+
+// request is a client's.
+func (n *v1Names) request(client, pool int, operation string, body []byte) []byte {
+	kind := "semaphores"
+	if n.slots == 1 {
+		kind = "locks"
+	}
+	header := "X-Dflockd-Session: " + n.sessions[client] + "\r\n"
+	return n.to.request("POST", "/v1/"+kind+"/"+n.key(pool)+operation, header, body)
+}
+
+func (n *v1Names) acquire(client, pool int, ttl, wait time.Duration) []byte {
+	body := fmt.Appendf(nil, `{"acquire_timeout_s": %d, "lease_ttl_s": %d`, int(wait.Seconds()), int(ttl.Seconds()))
+	if n.slots != 1 {
+		body = fmt.Appendf(body, `, "limit": %d`, n.slots)
+	}
+	return n.request(client, pool, "", append(body, '}'))
+}
+
+var errTimeout = errors.New("bench: not granted in time")
+
+func (n *v1Names) Take(ctx context.Context, client, pool int, ttl, wait time.Duration) (Held, error) {
+	var grant struct {
+		Status string `json:"status"`
+		Token  string `json:"token"`
+		TTL    int64  `json:"lease_ttl_s"`
+	}
+	if err := n.ask(ctx, client, n.acquire(client, pool, ttl, wait), &grant); err != nil {
+		return Held{}, err
+	}
+	if grant.Status != "ok" {
+		return Held{}, errTimeout
+	}
+	return Held{token: grant.Token, Ends: time.Now().Add(time.Duration(grant.TTL) * time.Second)}, nil
+}
+
+func (n *v1Names) Give(ctx context.Context, client, pool int, held Held) error {
+	return n.ask(ctx, client, n.request(client, pool, "/release", []byte(`{"token": "`+held.token+`"}`)), nil)
+}
+
+// Waiting reads all statistics, since a name has none of its own.
+func (n *v1Names) Waiting(ctx context.Context, pool int) (int, error) {
+	type line struct {
+		Key     string `json:"key"`
+		Waiters int    `json:"waiters"`
+	}
+	var stats struct {
+		Locks      []line `json:"locks"`
+		Semaphores []line `json:"semaphores"`
+	}
+	if err := n.ask(ctx, 0, n.to.request("GET", "/v1/stats", "", nil), &stats); err != nil {
+		return 0, err
+	}
+	for _, l := range append(stats.Locks, stats.Semaphores...) {
+		if l.Key == n.key(pool) {
+			return l.Waiters, nil
+		}
+	}
+	return 0, nil
+}
+
+func (n *v1Names) Queue(ctx context.Context, pool int) (leave func(), err error) {
+	requests := make([][]byte, len(n.conns))
+	for client := range requests {
+		requests[client] = n.acquire(client, pool, longTTL, longWait)
+	}
+	return n.hold(ctx, n.to, requests)
+}
+
+func (n *v1Names) Close(ctx context.Context) error {
+	n.close()
+	return n.inTurns(len(n.sessions), func(conn *httpConn, i int) error {
+		_, err := conn.do(ctx, n.to.request("DELETE", "/v1/sessions/"+n.sessions[i], "", nil))
+		if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusGone { // it was ended before
+			return nil
+		}
+		return err
+	})
+}

@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// endpoint is an HTTP server that is measured.
+type endpoint struct {
+	addr  string // host:port
+	host  string // for the header
+	tls   *tls.Config
+	token string // bearer token; "" sends none
+}
+
+// parseEndpoint takes the URL of a gateway, http or https, without a path.
+func parseEndpoint(text, token string) (endpoint, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" {
+		return endpoint{}, errors.New("bench: the server must be given as http://host:port or https://host:port")
+	}
+	t := endpoint{addr: u.Host, host: u.Host, token: token}
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
+		t.tls = &tls.Config{ServerName: u.Hostname()}
+	}
+	if u.Port() == "" {
+		t.addr = net.JoinHostPort(u.Hostname(), port)
+	}
+	return t, nil
+}
+
+// url is what parseEndpoint makes the endpoint of.
+func (e endpoint) url() string {
+	if e.tls != nil {
+		return "https://" + e.host
+	}
+	return "http://" + e.host
+}
+
+func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
+	if e.tls != nil {
+		return (&tls.Dialer{Config: e.tls}).DialContext(ctx, "tcp", e.addr)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", e.addr)
+}
+
+// request formats a request. header is "" or a line that ends in \r\n.
+func (e endpoint) request(method, path, header string, body []byte) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, e.host)
+	if e.token != "" {
+		b.WriteString("Authorization: Bearer " + e.token + "\r\n")
+	}
+	b.WriteString(header)
+	if body != nil {
+		b.WriteString("Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n")
+	}
+	b.WriteString("\r\n")
+	b.Write(body)
+	return b.Bytes()
+}
+
+// httpConn is one client's connection. It sends one request at a time. The
+// client of net/http takes more of the processor than the gateway does, and would
+// measure itself.
+type httpConn struct {
+	to     endpoint
+	conn   net.Conn // nil when there is none
+	reader *bufio.Reader
+}
+
+// statusError is an answer that is no success.
+type statusError struct {
+	status int
+	body   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("bench: status %d: %s", e.status, e.body) }
+
+// do sends a request and returns the body of the answer, which is a *statusError
+// if its status is not 2xx. When ctx ends, the connection is closed, which is how
+// a client hangs up; the next request opens another one.
+func (c *httpConn) do(ctx context.Context, request []byte) ([]byte, error) {
+	if c.conn == nil {
+		conn, err := c.to.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.conn, c.reader = conn, bufio.NewReader(conn)
+	}
+	conn := c.conn
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	body, status, keep, err := c.exchange(request)
+	if !stop() || err != nil || !keep {
+		c.close()
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	case status/100 != 2:
+		return nil, &statusError{status, string(body)}
+	}
+	return body, nil
+}
+
+func (c *httpConn) exchange(request []byte) (body []byte, status int, keep bool, err error) {
+	if _, err := c.conn.Write(request); err != nil {
+		return nil, 0, false, err
+	}
+	response, err := http.ReadResponse(c.reader, nil)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	body, err = io.ReadAll(response.Body)
+	return body, response.StatusCode, !response.Close, err
+}
+
+func (c *httpConn) close() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
+	}
+}

@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// The limits, as rows name them.
+const (
+	limitRaw     = "raw"       // claim and purge on JetStream, through the same kind of connection, with the same sync
+	limitRawEach = "raw-fsync" // likewise, at a nats-server with sync_always, which flushes each write alone
+	limitHTTP    = "net/http"  // an empty handler with the same bodies
+	limitEcho    = "nats-echo" // a NATS service that answers with the same bodies
+	limitPing    = "nats-ping" // $SRV.PING at the gateway's own service
+	limitDisk    = "fsync"     // 512 bytes appended to a file and flushed, twice
+)
+
+// limits starts what the doors are compared with.
+func (e *Environment) limits(ctx context.Context, fronts []front) (limits []rival, err error) {
+	for _, f := range fronts {
+		if f.rig == nil {
+			continue
+		}
+		raw, err := rawPairs(ctx, f.rig.inner)
+		if err != nil {
+			return nil, err
+		}
+		limits = append(limits, rival{name: limitRaw, durability: f.sync, pairs: raw})
+		if f.sync == string(natsembed.SyncInterval) {
+			limits = append(limits, rival{name: limitPing, pairs: requestPairs(f.rig.outer, "$SRV.PING", "$SRV.PING")})
+		}
+	}
+	server, err := startPlainServer(e.cfg.Dir, true)
+	if err != nil {
+		return nil, err
+	}
+	e.stack.add(server.close)
+	each, err := rawPairs(ctx, server.inner)
+	if err != nil {
+		return nil, err
+	}
+	echo, err := echoPairs(server)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := e.handlerPairs()
+	if err != nil {
+		return nil, err
+	}
+	disk, err := e.diskPairs()
+	return append(limits,
+		rival{name: limitRawEach, durability: "always", pairs: each}, rival{name: limitEcho, pairs: echo},
+		rival{name: limitHTTP, pairs: handler}, rival{name: limitDisk, pairs: disk, once: true}), err
+}
+
+// rawStream is the stream of the raw limit.
+const rawStream = "bench_raw"
+
+// rawPairs does the two writes of a pair, a claim and its purge, on a key of the
+// client's own, and nothing else.
+func rawPairs(ctx context.Context, nc *nats.Conn) (pairer, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: rawStream, Subjects: []string{rawStream + ".*"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true,
+		SubjectDeleteMarkerTTL: 2 * time.Minute, Storage: jetstream.FileStorage, AllowRollup: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+		subjects := make([]string, clients)
+		for i := range subjects {
+			subjects[i] = fmt.Sprintf("%s.%d", rawStream, i)
+		}
+		return func(ctx context.Context, client int) error { return claimAndPurge(ctx, js, subjects[client]) }, nil, nil
+	}, nil
+}
+
+// claimSize is about what the value of a slot takes, in bytes.
+const claimSize = 200
+
+func claimAndPurge(ctx context.Context, js jetstream.JetStream, subject string) error {
+	claim := nats.NewMsg(subject)
+	claim.Header.Set("Nats-TTL", "630s")
+	claim.Data = make([]byte, claimSize)
+	ack, err := js.PublishMsg(ctx, claim)
+	if err != nil {
+		return err
+	}
+	purge := nats.NewMsg(subject)
+	purge.Header.Set("KV-Operation", "PURGE")
+	purge.Header.Set("Nats-TTL", "120s")
+	_, err = js.PublishMsg(ctx, purge, jetstream.WithExpectLastSequencePerSubject(ack.Sequence))
+	return err
+}
+
+// diskPairs flushes a file twice, as the two writes of a lone pair have to be.
+func (e *Environment) diskPairs() (pairer, error) {
+	dir, err := os.MkdirTemp(e.cfg.Dir, "kvslots-bench-disk-")
+	if err != nil {
+		return nil, err
+	}
+	e.stack.add(func() error { return os.RemoveAll(dir) })
+	file, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	e.stack.add(file.Close)
+	block := make([]byte, 512)
+	return func(context.Context, int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+		return func(context.Context, int) error {
+			for range 2 {
+				if _, err := file.Write(block); err != nil {
+					return err
+				}
+				if err := file.Sync(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil, nil
+	}, nil
+}

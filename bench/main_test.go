@@ -1,0 +1,24 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// holdVariable makes the test binary the process that holds connections.
+const holdVariable = "KVSLOTS_BENCH_HOLD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(holdVariable) != "" {
+		if err := HoldConnections(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// manyWaiters is 1,000 and 10,000 borrowers in the line of one lock: how
+// long it takes until they stand there, what each of them takes of this process's
+// memory, and what they take of the processor while nothing happens. Over HTTP
+// the memory is the gateway's alone if Config.Holder is given, but that of the
+// kernel is not counted.
+type manyWaiters struct{}
+
+func (manyWaiters) Name() string { return "many-waiters" }
+
+var waiterNumbers = []int{1000, 10_000}
+
+func (w manyWaiters) Cases(ctx context.Context, env *Environment) ([]Case, error) {
+	f, err := env.freshFront(ctx)
+	if err == nil {
+		err = env.brief.close() // only its doors and its sync mode were of interest
+	}
+	if err != nil {
+		return nil, err
+	}
+	var cases []Case
+	for _, d := range f.doors {
+		for _, n := range env.cfg.scaled(waiterNumbers) {
+			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: n}
+			cases = append(cases, Case{Key: key, Once: true, Measure: w.measure(env, d.Name(), n)})
+		}
+	}
+	return cases, nil
+}
+
+// measure takes a gateway of its own each time, since what earlier waiters have
+// left to be freed would be measured with it.
+func (manyWaiters) measure(env *Environment, door string, n int) func(ctx context.Context, d time.Duration) (Sample, error) {
+	return func(ctx context.Context, d time.Duration) (s Sample, err error) {
+		f, err := env.freshFront(ctx)
+		if err != nil {
+			return Sample{}, err
+		}
+		defer func() { err = errors.Join(err, env.brief.close()) }()
+		i := slices.IndexFunc(f.doors, func(d Door) bool { return d.Name() == door })
+		return withPools(f.doors[i], 1, 1, n, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
+			return measureWaiters(ctx, pools, n, d)
+		})(ctx, d)
+	}
+}
+
+func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration) (Sample, error) {
+	if _, err := pools.Take(ctx, 0, 0, longTTL, 0); err != nil {
+		return Sample{}, err
+	}
+	before := memoryInUse()
+	began := time.Now()
+	leave, err := pools.Queue(ctx, 0)
+	if err != nil {
+		return Sample{}, err
+	}
+	defer leave()
+	if err := awaitLine(ctx, pools, n); err != nil {
+		return Sample{}, err
+	}
+	s := Sample{Elapsed: time.Since(began)}
+	bytes := float64(memoryInUse()) - float64(before)
+	s.Extra = map[string]float64{
+		"joins_per_second": float64(n) / s.Elapsed.Seconds(),
+		"kib_per_waiter":   bytes / 1024 / float64(n),
+	}
+	idle := processorTime()
+	idleFrom := time.Now()
+	pause(ctx, d)
+	if used := processorTime() - idle; used > 0 {
+		s.Extra["idle_cpu_percent"] = 100 * used.Seconds() / time.Since(idleFrom).Seconds()
+	}
+	return s, nil
+}
+
+// memoryInUse is what the heap and the stacks take after a collection, in bytes.
+func memoryInUse() uint64 {
+	runtime.GC()
+	runtime.GC() // frees what finalizers have let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}

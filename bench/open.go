@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// arrivalTimes are the times, from the start, at which requests arrive within d
+// at a mean rate a second, as a Poisson process has them: independent of how the
+// server does. One seed gives one schedule, which has one arrival at least.
+func arrivalTimes(rate float64, d time.Duration, seed uint64) []time.Duration {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var times []time.Duration
+	for at := 0.0; ; {
+		at += random.ExpFloat64() / rate
+		if at >= d.Seconds() && len(times) > 0 {
+			return times
+		}
+		times = append(times, time.Duration(at*float64(time.Second)))
+	}
+}
+
+// openLoop begins an operation at each of these times after the start, whether
+// the earlier ones have ended or not. Up to clients operations run at once; an
+// arrival that finds no idle client waits for one.
+//
+// The latency of an operation counts from the time at which it was to arrive. So
+// a server that stands still is charged with all arrivals of that time, and not
+// with the few that were under way (coordinated omission). Service, in Extra,
+// counts from when the operation was really sent.
+func openLoop(ctx context.Context, clients int, times []time.Duration, do func(ctx context.Context, client int) error) Sample {
+	var response tally
+	var service recorder
+	idle := make(chan int, clients)
+	for client := range clients {
+		idle <- client
+	}
+	var wg sync.WaitGroup
+	began := time.Now()
+	for _, at := range times {
+		due := began.Add(at)
+		if early := time.Until(due); early > 0 {
+			pause(ctx, early)
+		}
+		client := -1
+		select {
+		case client = <-idle:
+		case <-ctx.Done():
+		}
+		if client < 0 {
+			break
+		}
+		wg.Go(func() {
+			defer func() { idle <- client }()
+			sent := time.Now()
+			err := do(ctx, client)
+			ended := time.Now()
+			response.add(ctx, client, ended.Sub(due), err)
+			if err == nil {
+				service.record(client, ended.Sub(sent))
+			}
+		})
+	}
+	wg.Wait()
+	s := response.sample(time.Since(began))
+	sent := service.histogram()
+	s.Extra = map[string]float64{
+		"service_p50_us": microseconds(sent.Percentile(50)),
+		"service_p99_us": microseconds(sent.Percentile(99)),
+	}
+	return s
+}

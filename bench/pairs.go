@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// pairs is borrow and return, each client in a pool of its own that nobody else
+// uses. The latency is that of both. The limits and the peers are measured in
+// turn with it.
+type pairs struct{}
+
+func (pairs) Name() string { return "pairs" }
+
+// pairer does pairs: a door, a limit or a peer. It returns what client does, and
+// close, which frees what that took.
+type pairer func(ctx context.Context, clients int) (pair func(ctx context.Context, client int) error, close func(ctx context.Context) error, err error)
+
+func (w pairs) Cases(ctx context.Context, env *Environment) ([]Case, error) {
+	fronts, err := env.fronts(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
+	if err != nil {
+		return nil, err
+	}
+	var rivals []rival
+	if env.cfg.Limits {
+		limits, err := env.limits(ctx, fronts)
+		if err != nil {
+			return nil, err
+		}
+		rivals = append(rivals, limits...)
+	}
+	if env.cfg.Peers {
+		rivals = append(rivals, env.startPeers(ctx)...)
+	}
+	var cases []Case
+	for _, clients := range env.cfg.Clients {
+		for _, f := range fronts {
+			for _, d := range f.doors {
+				key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: clients}
+				cases = append(cases, pairsCase(key, doorPairs(d)))
+			}
+		}
+		for _, r := range rivals {
+			key := Key{Workload: w.Name(), Door: r.name, Sync: r.durability, Clients: clients}
+			if r.once {
+				if clients != env.cfg.Clients[0] {
+					continue
+				}
+				key.Clients = 1
+			}
+			cases = append(cases, pairsCase(key, r.pairs))
+		}
+	}
+	return cases, nil
+}
+
+// rival is what doors are compared with: a limit or a peer.
+type rival struct {
+	name       string
+	durability string // in its own words
+	once       bool   // there is one operation in flight at most
+	pairs      pairer
+}
+
+func pairsCase(key Key, p pairer) Case {
+	return Case{Key: key, Measure: func(ctx context.Context, d time.Duration) (Sample, error) {
+		pair, closePairs, err := p(ctx, key.Clients)
+		if closePairs != nil {
+			defer func() { _ = bounded(closePairs)() }()
+		}
+		if err != nil {
+			return Sample{}, err
+		}
+		return checked(closedLoop(ctx, key.Clients, d, timed(pair)))
+	}}
+}
+
+// checked makes a failure of a sample without any operation.
+func checked(s Sample) (Sample, error) {
+	if s.Operations == 0 {
+		return s, errors.Join(errNothingMeasured, s.FirstError)
+	}
+	return s, nil
+}
+
+var errNothingMeasured = errors.New("bench: no operation ended within the duration")
+
+// doorPairs gives each client a pool of its own.
+func doorPairs(d Door) pairer {
+	return func(ctx context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+		pools, err := d.Pools(ctx, clients, 1, clients)
+		if err != nil {
+			return nil, closeOf(pools), err
+		}
+		return func(ctx context.Context, client int) error { return takeAndGive(ctx, pools, client, client) }, pools.Close, nil
+	}
+}
+
+// closeOf returns the close of pools that were made in part, if at all.
+func closeOf(pools Pools) func(ctx context.Context) error {
+	if pools == nil {
+		return nil
+	}
+	return pools.Close
+}
+
+// takeAndGive borrows a slot and returns it.
+func takeAndGive(ctx context.Context, pools Pools, client, pool int) error {
+	held, err := pools.Take(ctx, client, pool, longTTL, time.Minute)
+	if err != nil {
+		return err
+	}
+	return pools.Give(ctx, client, pool, held)
+}

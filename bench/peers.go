@@ -1,0 +1,139 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A peer is what people would use instead of kvslots: the server as the
+// operating system has it, in a process of its own, on loopback, asked as its
+// users ask it.
+type peer struct {
+	program string // the server's
+	pkg     string // Debian's package of it
+	start   func(ctx context.Context, e *Environment, program string) ([]rival, error)
+}
+
+var peers = []peer{
+	{"redis-server", "redis-server", startRedis},
+	{"etcd", "etcd-server", startEtcd},
+	{"nats-server", "nats-server", startKV},
+}
+
+// startPeers starts all that are installed, and notes which are not.
+func (e *Environment) startPeers(ctx context.Context) (rivals []rival) {
+	for _, p := range peers {
+		program, err := exec.LookPath(p.program)
+		if err != nil {
+			e.note("left out: %s is not installed (Debian: apt-get install %s)", p.program, p.pkg)
+			continue
+		}
+		started, err := p.start(ctx, e, program)
+		if err != nil {
+			e.note("left out: %s: %v", p.program, err)
+		}
+		rivals = append(rivals, started...)
+	}
+	return rivals
+}
+
+// PeerStatus says of each peer's server, in a line, whether it is installed, and
+// by which package of Debian's it could be.
+func PeerStatus() (lines []string) {
+	for _, p := range peers {
+		if program, err := exec.LookPath(p.program); err == nil {
+			lines = append(lines, fmt.Sprintf("%s %s", p.program, versionOf(program)))
+		} else {
+			lines = append(lines, fmt.Sprintf("%s is missing: apt-get install %s", p.program, p.pkg))
+		}
+	}
+	return lines
+}
+
+var versionForm = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// versionOf asks a program, which may fail.
+func versionOf(program string) string {
+	out, err := exec.Command(program, "--version").Output()
+	if err != nil {
+		return "of an unknown version"
+	}
+	return versionForm.FindString(string(out))
+}
+
+// child is a server in a process of its own.
+type child struct {
+	command *exec.Cmd
+	output  strings.Builder // read when the process has ended
+	ended   chan struct{}
+}
+
+// startChild starts a program in a directory of its own below dir.
+func (e *Environment) startChild(program string, args func(dir string) []string) (*child, error) {
+	dir, err := os.MkdirTemp(e.cfg.Dir, "kvslots-bench-")
+	if err != nil {
+		return nil, err
+	}
+	c := &child{command: exec.Command(program, args(dir)...), ended: make(chan struct{})}
+	c.command.Dir = dir
+	c.command.Stdout, c.command.Stderr = &c.output, &c.output
+	if err := c.command.Start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	go func() {
+		defer close(c.ended)
+		_ = c.command.Wait() // it is killed
+	}()
+	e.stack.add(func() error {
+		_ = c.command.Process.Kill() // fails if it has ended
+		<-c.ended
+		return os.RemoveAll(dir)
+	})
+	return c, nil
+}
+
+// startTimeout is how long a peer may take to answer.
+const startTimeout = 30 * time.Second
+
+// await calls ready until it succeeds or the process has ended.
+func (c *child) await(ctx context.Context, ready func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-c.ended:
+			return fmt.Errorf("it ended: %s", lastLine(c.output.String()))
+		default:
+		}
+		pause(ctx, 20*time.Millisecond)
+		if ctx.Err() != nil {
+			return fmt.Errorf("it does not answer: %w", err)
+		}
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// freePort is one that the kernel picks, for servers that cannot be told to take
+// any. Another process may take it first; then the server ends, and is left out.
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return ln.Addr().(*net.TCPAddr).Port, ln.Close()
+}

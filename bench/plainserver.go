@@ -1,0 +1,60 @@
+package bench
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// plainServer is a nats-server with JetStream as anybody would start it, within
+// this process, with a listener on loopback.
+type plainServer struct {
+	nats  *server.Server
+	inner *nats.Conn // without a socket
+	stack closers
+}
+
+// startPlainServer keeps its data below dir. With syncAlways it flushes each
+// write before it acknowledges it, one after the other.
+func startPlainServer(dir string, syncAlways bool) (*plainServer, error) {
+	s := &plainServer{}
+	if err := s.start(dir, syncAlways); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *plainServer) start(dir string, syncAlways bool) error {
+	data, err := os.MkdirTemp(dir, "kvslots-bench-")
+	if err != nil {
+		return err
+	}
+	s.stack.add(func() error { return os.RemoveAll(data) })
+	s.nats, err = server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: data, SyncAlways: syncAlways, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		return err
+	}
+	s.stack.add(func() error {
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+		return nil
+	})
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(10 * time.Second) {
+		return errors.New("bench: nats-server did not get ready")
+	}
+	if s.inner, err = nats.Connect("", nats.InProcessServer(s.nats)); err != nil {
+		return err
+	}
+	s.stack.add(func() error { s.inner.Close(); return nil })
+	return nil
+}
+
+func (s *plainServer) url() string { return s.nats.ClientURL() }
+
+func (s *plainServer) close() error { return s.stack.close() }

@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+)
+
+// The size of a plot.
+const (
+	plotWidth  = 18 * vg.Centimeter
+	plotHeight = 11 * vg.Centimeter
+)
+
+// series is one line of a plot.
+type series struct {
+	name   string
+	points plotter.XYs
+}
+
+// chart is a plot before it is drawn.
+type chart struct {
+	file    string
+	title   string
+	x, y    string // with units
+	logX    bool
+	logY    bool
+	topLeft bool // where the legend is
+	series  []series
+}
+
+// WritePlots writes the report's plots as SVG files into a directory, which it
+// makes, and returns their names: latency.svg, the share of pairs by their
+// latency; throughput.svg, pairs over operations in flight; pools.svg and
+// waiters.svg, the cost over the number of pools and of waiters. A plot of which
+// nothing was measured is not written.
+func (r *Report) WritePlots(dir string) (files []string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	for _, c := range []chart{r.latencyChart(), r.throughputChart(), r.poolsChart(), r.waitersChart()} {
+		if len(c.series) == 0 {
+			continue
+		}
+		file := filepath.Join(dir, c.file)
+		if err := c.write(file); err != nil {
+			return files, fmt.Errorf("bench: %s: %w", c.file, err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+func (c chart) write(file string) error {
+	p := plot.New()
+	p.Title.Text = c.title
+	p.X.Label.Text, p.Y.Label.Text = c.x, c.y
+	p.Legend.Top, p.Legend.Left = true, c.topLeft
+	if !c.topLeft {
+		p.Legend.Top = false
+	}
+	if c.logX {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+	if c.logY {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+	p.Add(plotter.NewGrid())
+	for i, s := range c.series {
+		line, points, err := plotter.NewLinePoints(s.points)
+		if err != nil {
+			return err
+		}
+		line.Color, line.Dashes, line.Width = plotutil.Color(i), plotutil.Dashes(i/len(plotutil.DefaultColors)), vg.Points(1.5)
+		points.Color, points.Shape = plotutil.Color(i), plotutil.Shape(i)
+		p.Add(line)
+		if len(s.points) < 20 {
+			p.Add(points)
+		}
+		p.Legend.Add(s.name, line)
+	}
+	return p.Save(plotWidth, plotHeight, file)
+}
+
+// label is what a plot calls a row's line.
+func (k Key) label() string {
+	if k.Sync == "" {
+		return k.Door
+	}
+	return k.Door + ", " + k.Sync
+}
+
+// plottedClients is the number in flight of which the latencies are drawn.
+const plottedClients = 64
+
+func (r *Report) latencyChart() chart {
+	c := chart{
+		file: "latency.svg", title: fmt.Sprintf("Borrow and return, %d in flight", plottedClients),
+		x: "microseconds", y: "share that took no longer", logX: true, topLeft: true,
+	}
+	for _, row := range r.Rows {
+		if row.Workload != (pairs{}.Name()) || row.Clients != plottedClients || row.Sync == "interval" || row.Latency.Count() == 0 {
+			continue
+		}
+		c.series = append(c.series, series{row.label(), cumulative(row.Latency)})
+	}
+	return c
+}
+
+// cumulative thins a distribution out to what can be seen.
+func cumulative(h *Histogram) (points plotter.XYs) {
+	const step = 1.0 / 250
+	last := -1.0
+	for _, p := range h.Distribution() {
+		if p.Share-last < step && p.Share < 1 || p.Latency <= 0 {
+			continue
+		}
+		last = p.Share
+		points = append(points, plotter.XY{X: microseconds(p.Latency), Y: p.Share})
+		if p.Share > 0.999 { // the last thousandth would squeeze the others
+			break
+		}
+	}
+	return points
+}
+
+func (r *Report) throughputChart() chart {
+	c := chart{
+		file: "throughput.svg", title: "Borrow and return, each client in a pool of its own",
+		x: "operations in flight", y: "pairs a second", logX: true, logY: true, topLeft: true,
+	}
+	c.series = r.lines(pairs{}.Name(), "per_second", func(k Key) int { return k.Clients })
+	return c
+}
+
+func (r *Report) poolsChart() chart {
+	c := chart{
+		file: "pools.svg", title: fmt.Sprintf("Cost over the number of pools, %d in flight", sharedClients),
+		x: "pools", y: "microseconds of p50", logX: true,
+	}
+	c.series = r.lines(manyPools{}.Name(), "p50_us", func(k Key) int { return k.Size })
+	return c
+}
+
+func (r *Report) waitersChart() chart {
+	c := chart{
+		file: "waiters.svg", title: "Cost of a hand-over over the number of waiters",
+		x: "waiters", y: "microseconds of p50", logX: true, logY: true, topLeft: true,
+	}
+	c.series = r.lines(handover{}.Name(), "p50_us", func(k Key) int { return k.Size })
+	return c
+}
+
+// lines are a workload's, of a figure over what x takes from the keys, of those
+// rows that differ in nothing else. A line has at least two points.
+func (r *Report) lines(workload, name string, x func(Key) int) (all []series) {
+	at := map[string]int{}
+	for _, row := range r.Rows {
+		v, ok := row.Values[name]
+		if row.Workload != workload || !ok || v.Median <= 0 {
+			continue
+		}
+		label := row.label()
+		if _, known := at[label]; !known {
+			at[label] = len(all)
+			all = append(all, series{name: label})
+		}
+		s := &all[at[label]]
+		s.points = append(s.points, plotter.XY{X: float64(x(row.Key)), Y: v.Median})
+	}
+	var lines []series
+	for _, s := range all {
+		if len(s.points) > 1 {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,166 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sampleOf has a rate a second, all of one latency.
+func sampleOf(perSecond int64, latency time.Duration) Sample {
+	s := Sample{Operations: perSecond, Elapsed: time.Second, Latency: &Histogram{}}
+	s.Latency.Record(latency)
+	return s
+}
+
+// rowOf has a repetition for each rate.
+func rowOf(t *testing.T, key Key, rates ...int64) *Row {
+	t.Helper()
+	r := &Row{Key: key, Latency: &Histogram{}}
+	for _, rate := range rates {
+		r.add(sampleOf(rate, time.Second/time.Duration(rate)), nil)
+	}
+	if !r.finish() {
+		t.Fatal("nothing was measured")
+	}
+	return r
+}
+
+func reportOf(rows ...*Row) *Report {
+	r := newReport(Config{Duration: time.Second, Repetitions: 3})
+	r.Rows = rows
+	return r
+}
+
+func TestStat(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		values []float64
+		want   Stat
+	}{
+		{"one", []float64{7}, Stat{7, 7, 7}},
+		{"an odd number", []float64{9, 1, 5}, Stat{5, 1, 9}},
+		{"an even number", []float64{4, 1, 2, 9}, Stat{3, 1, 9}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := statOf(c.values); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRow(t *testing.T) {
+	r := &Row{Latency: &Histogram{}}
+	r.add(sampleOf(100, time.Millisecond), nil)
+	r.add(Sample{Errors: 3, FirstError: errors.New("refused")}, errNothingMeasured)
+	r.add(sampleOf(300, time.Millisecond), nil)
+	if !r.finish() || r.Values["per_second"] != (Stat{200, 100, 300}) || r.Errors != 3 || r.FirstError != "refused" {
+		t.Errorf("%+v", r)
+	}
+	failed := &Row{Latency: &Histogram{}}
+	failed.add(Sample{}, errNothingMeasured)
+	if failed.finish() {
+		t.Error("a row of which every repetition failed counts as measured")
+	}
+}
+
+func TestReportTable(t *testing.T) {
+	r := reportOf(
+		rowOf(t, Key{Workload: "pairs", Door: "library", Sync: "always", Clients: 64}, 1000, 3000, 2000),
+		rowOf(t, Key{Workload: "pairs", Door: "net/http", Clients: 64}, 5),
+	)
+	r.Rows[0].add(Sample{Extra: map[string]float64{"claims_per_grant": 1.234}}, nil)
+	r.Rows[0].finish()
+	r.Notes = []string{"left out: redis-server is not installed"}
+	r.Targets = []Target{{Name: "a ratio", Bound: 1, Value: Stat{2, 1, 3}, Met: true}}
+	var out strings.Builder
+	if err := r.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"library  always         64     –        2000  (1000 … 3000)", "claims_per_grant 1.23", "500µs", "net/http",
+		"\nleft out: redis-server is not installed\n", "\nmet    a ratio: 2 (1 … 3), wanted at least 1\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestReportJSON(t *testing.T) {
+	r := reportOf(rowOf(t, Key{Workload: "pairs", Door: "http", Sync: "always", Clients: 1}, 10))
+	var out bytes.Buffer
+	if err := r.WriteJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Rows []struct {
+			Workload string
+			Door     string
+			Values   map[string]struct{ Median float64 }
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &read); err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Rows) != 1 || read.Rows[0].Door != "http" || read.Rows[0].Values["per_second"].Median != 10 {
+		t.Errorf("%+v", read)
+	}
+}
+
+func TestPlots(t *testing.T) {
+	var rows []*Row
+	for _, n := range []int{1, 64} {
+		rows = append(rows,
+			rowOf(t, Key{Workload: "pairs", Door: "library", Sync: "always", Clients: n}, 1000, 2000),
+			rowOf(t, Key{Workload: "pairs", Door: "redis", Sync: "appendfsync always", Clients: n}, 1500),
+			rowOf(t, Key{Workload: "many-pools", Door: "library", Sync: "interval", Clients: 64, Size: n}, 1000),
+			rowOf(t, Key{Workload: "handover", Door: "http", Sync: "interval", Size: n}, 1000))
+	}
+	dir := filepath.Join(t.TempDir(), "plots")
+	files, err := reportOf(rows...).WritePlots(dir)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		wantSVG(t, file)
+	}
+	files, err = reportOf().WritePlots(dir)
+	if err != nil || len(files) != 0 {
+		t.Errorf("of nothing: %v, %v", files, err)
+	}
+}
+
+// wantSVG wants well-formed XML with a root element svg.
+func wantSVG(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	root := ""
+	for d := xml.NewDecoder(file); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if start, ok := token.(xml.StartElement); ok && root == "" {
+			root = start.Name.Local
+		}
+	}
+	if root != "svg" {
+		t.Errorf("%s has the root %q", name, root)
+	}
+}

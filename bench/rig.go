@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// rig is a gateway of our own with everything below it: an embedded server on an
+// empty directory, one peer, and all doors, on loopback.
+type rig struct {
+	sync  natsembed.Sync
+	nats  *natsembed.Server
+	inner *nats.Conn // to the bucket's account; limits and counts use it
+	outer *nats.Conn // a client of the listener
+	store *kvslots.Store
+	http  endpoint
+	doors []Door
+	stack closers
+}
+
+// closers are closed in the opposite order.
+type closers []func() error
+
+func (c *closers) add(f func() error) { *c = append(*c, f) }
+
+func (c *closers) close() (err error) {
+	for i := len(*c) - 1; i >= 0; i-- {
+		err = errors.Join(err, (*c)[i]())
+	}
+	*c = nil
+	return err
+}
+
+// closeTimeout bounds the end of each part of a rig.
+const closeTimeout = 20 * time.Second
+
+// bounded calls something that ends with a context.
+func bounded(f func(ctx context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		return f(ctx)
+	}
+}
+
+// startRig starts a rig that keeps its data below dir.
+func startRig(ctx context.Context, dir string, sync natsembed.Sync, hold holder) (*rig, error) {
+	r := &rig{sync: sync}
+	if err := r.start(ctx, dir, hold); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *rig) close() error { return r.stack.close() }
+
+func (r *rig) start(ctx context.Context, dir string, hold holder) error {
+	data, err := os.MkdirTemp(dir, "kvslots-bench-")
+	if err != nil {
+		return err
+	}
+	r.stack.add(func() error { return os.RemoveAll(data) })
+	flush := r.sync
+	if flush == natsembed.SyncAlways { // as kvslots serve does it
+		flush = natsembed.SyncGroup
+	}
+	if r.nats, err = natsembed.Start(ctx, natsembed.Config{DataDir: data, Sync: flush, Addr: "127.0.0.1:0"}); err != nil {
+		return err
+	}
+	r.stack.add(r.nats.Close)
+	if err := r.connect(); err != nil {
+		return err
+	}
+	// A peer has a connection of its own, as it has in kvslots serve.
+	peer, err := r.nats.Connect()
+	if err != nil {
+		return err
+	}
+	r.stack.add(func() error { peer.Close(); return nil })
+	cfg := kvslots.Config{MaxWait: longWait, Sole: true}
+	if f := r.nats.Flusher(); f != nil {
+		cfg.Durable = f.Durable
+	}
+	if r.store, err = kvslots.Open(ctx, peer, cfg); err != nil {
+		return err
+	}
+	r.stack.add(bounded(r.store.Close))
+	return r.serve(hold)
+}
+
+func (r *rig) connect() (err error) {
+	if r.inner, err = r.nats.Connect(); err != nil {
+		return err
+	}
+	r.stack.add(func() error { r.inner.Close(); return nil })
+	if r.outer, err = nats.Connect(r.nats.ClientURL()); err != nil {
+		return err
+	}
+	r.stack.add(func() error { r.outer.Close(); return nil })
+	return nil
+}
+
+// sessionIdle is long enough for sessions that are measured now and then.
+const sessionIdle = time.Hour
+
+// serve opens the doors.
+func (r *rig) serve(hold holder) error {
+	lending, turns := gateway.NewLending(), gateway.NewTurns()
+	service, err := r.nats.ConnectService()
+	if err != nil {
+		return err
+	}
+	r.stack.add(func() error { service.Close(); return nil })
+	api, err := natsapi.Start(service, natsapi.Config{
+		Pools: r.store, Lending: lending, Sessions: r.store, Turns: turns, IdleTimeout: sessionIdle, Logger: zerolog.Nop(),
+	})
+	if err != nil {
+		return err
+	}
+	r.stack.add(bounded(api.Close))
+	g := gateway.New(gateway.Config{
+		Store: r.store, Sync: string(r.sync), Lending: lending, Logger: zerolog.Nop(),
+		Dialects: []gateway.Dialect{
+			library.New(r.store, lending, zerolog.Nop()),
+			dflockd.New(r.store, dflockd.Config{Lending: lending, Turns: turns, IdleTimeout: sessionIdle, Logger: zerolog.Nop()}),
+		},
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(ln) }()
+	r.stack.add(func() error { return errors.Join(bounded(g.Drain)(), <-served) })
+	r.http = endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
+	r.doors = []Door{
+		newLibraryDoor(r.store), newNATSDoor(kvslots.Dial(r.outer)),
+		httpDoor{r.http, hold}, v1Door{r.http, hold},
+	}
+	return nil
+}

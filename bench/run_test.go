@@ -1,0 +1,247 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// small is a run that is as short as can be.
+func small(t *testing.T) Config {
+	return Config{
+		Duration: 10 * time.Millisecond, Repetitions: 1, Scale: 1000, Clients: []int{2}, Rate: 500,
+		Dir: t.TempDir(), Progress: testLog{t},
+	}
+}
+
+// testLog shows the progress of a test that failed.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(line []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// Every workload by every door: something is measured, and nothing fails.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	cfg := small(t)
+	cfg.Limits = true
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, r := range report.Rows {
+		has[r.Workload+" "+r.Door+" "+r.Sync] = true
+		if r.Errors > 0 || len(r.Values) == 0 {
+			t.Errorf("%v: %d errors, the first: %s", r.Key, r.Errors, r.FirstError)
+		}
+	}
+	for _, note := range report.Notes {
+		t.Error(note)
+	}
+	var wanted []string
+	for _, door := range doorNames {
+		for _, workload := range []string{"pairs", "shared-pool", "arrivals"} {
+			wanted = append(wanted, workload+" "+door+" always", workload+" "+door+" interval")
+		}
+		for _, workload := range []string{"last-slot", "handover", "many-waiters", "expiry"} {
+			wanted = append(wanted, workload+" "+door+" interval")
+		}
+		if door != doorHTTP {
+			wanted = append(wanted, "named-once "+door+" always", "named-hot "+door+" interval")
+		}
+	}
+	wanted = append(wanted, "many-pools library interval",
+		"pairs raw always", "pairs raw interval", "pairs raw-fsync always", "pairs net/http ", "pairs nats-echo ", "pairs nats-ping ", "pairs fsync ")
+	for _, want := range wanted {
+		if !has[want] {
+			t.Errorf("%q was not measured", want)
+		}
+	}
+}
+
+// A rig of ours is measured as a server that is there. Nothing is left on it.
+func TestRunServer(t *testing.T) {
+	t.Parallel()
+	r, err := startRig(t.Context(), t.TempDir(), "interval", holdInProcess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := small(t)
+	cfg.Server, cfg.Workloads = r.http.url(), []string{"pairs", "handover", "named-once"}
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doors := map[string]bool{}
+	for _, row := range report.Rows {
+		doors[row.Door] = true
+		if row.Sync != "interval" || row.Errors > 0 {
+			t.Errorf("%v: %d errors", row.Key, row.Errors)
+		}
+	}
+	if len(doors) != 2 || !doors["http"] || !doors["v1"] {
+		t.Errorf("measured by %v", doors)
+	}
+	stats, err := r.store.Stats(t.Context())
+	if err != nil || len(stats.Pools) != 0 || stats.Sessions != 0 {
+		t.Errorf("%d pools and %d sessions are left, %v", len(stats.Pools), stats.Sessions, err)
+	}
+}
+
+// A server that is in use is spared what leaves very many markers, unless that is
+// asked for.
+func TestWorkloadsOfAServer(t *testing.T) {
+	cfg, err := Config{Server: "http://127.0.0.1:8080"}.withDefaults()
+	if err != nil || len(cfg.Workloads) != len(workloads())-2 || cfg.measures("many-pools") || cfg.measures("many-waiters") {
+		t.Errorf("%v, %v", cfg.Workloads, err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(c *Config)
+		want   string
+	}{
+		{"a workload", func(c *Config) { c.Workloads = []string{"none"} }, `no workload "none"`},
+		{"a door", func(c *Config) { c.Doors = []string{"window"} }, `no door "window"`},
+		{"a sync mode", func(c *Config) { c.Syncs = []string{"never"} }, `no sync "never"`},
+		{"a duration", func(c *Config) { c.Duration = time.Millisecond }, "10ms or more"},
+		{"repetitions", func(c *Config) { c.Repetitions = 101 }, "1 to 100"},
+		{"clients", func(c *Config) { c.Clients = []int{0} }, "1 to 4096"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := small(t)
+			c.change(&cfg)
+			if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestRunIsInterrupted(t *testing.T) {
+	cfg := small(t)
+	cfg.Workloads, cfg.Duration = []string{"pairs"}, time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cfg.Progress = writer(func(line []byte) { cancel() })
+	cfg.Peers = true
+	t.Setenv("PATH", t.TempDir()) // so that the first line, which cancels, says that a peer is missing
+	if _, err := Run(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type writer func(line []byte)
+
+func (w writer) Write(line []byte) (int, error) {
+	w(line)
+	return len(line), nil
+}
+
+// The peers that are installed are measured; of the others it is said that they
+// are not.
+func TestPeers(t *testing.T) {
+	t.Parallel()
+	cfg := small(t)
+	cfg.Workloads, cfg.Doors, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := strings.Count(strings.Join(PeerStatus(), "\n"), " is missing: ")
+	left := slices.DeleteFunc(slices.Clone(report.Notes), func(n string) bool { return !strings.Contains(n, "is not installed") })
+	if len(left) != missing {
+		t.Errorf("%d peers are missing, and noted: %v", missing, left)
+	}
+	rows := 1
+	for name, n := range map[string]int{"redis-server": 2, "etcd ": 1, "nats-server": 2} {
+		if !strings.Contains(strings.Join(left, "\n"), name) {
+			rows += n
+		}
+	}
+	if len(report.Rows) != rows {
+		t.Errorf("%d rows, want %d; %v", len(report.Rows), rows, report.Notes)
+	}
+	for _, r := range report.Rows {
+		if r.Errors > 0 {
+			t.Errorf("%v: %d errors, the first: %s", r.Key, r.Errors, r.FirstError)
+		}
+	}
+}
+
+// Without any peer installed the doors are measured all the same.
+func TestPeersAreMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	cfg := small(t)
+	cfg.Workloads, cfg.Doors, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
+	report, err := Run(t.Context(), cfg)
+	if err != nil || len(report.Rows) != 1 || len(report.Notes) != len(peers) {
+		t.Fatalf("%d rows, %v, %v", len(report.Rows), report.Notes, err)
+	}
+	for i, line := range PeerStatus() {
+		if want := peers[i].program + " is missing: apt-get install " + peers[i].pkg; line != want {
+			t.Errorf("got %q, want %q", line, want)
+		}
+	}
+}
+
+// The connections of waiters live in another process, and go with it.
+func TestHoldElsewhere(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(holdVariable, "1")
+	cfg := small(t)
+	cfg.Holder = []string{program}
+	cfg.Workloads, cfg.Doors = []string{"many-waiters"}, []string{"http", "v1"}
+	report, err := Run(t.Context(), cfg)
+	if err != nil || len(report.Rows) != 4 || len(report.Notes) != 0 {
+		t.Fatalf("%d rows, %v, %v", len(report.Rows), report.Notes, err)
+	}
+}
+
+func TestHoldConnectionsRefuses(t *testing.T) {
+	for name, in := range map[string]string{"no JSON": "x", "no server": `{"requests": []}`} {
+		t.Run(name, func(t *testing.T) {
+			if HoldConnections(t.Context(), strings.NewReader(in), io.Discard) == nil {
+				t.Error("it was taken")
+			}
+		})
+	}
+}
+
+func TestParseEndpoint(t *testing.T) {
+	for _, c := range []struct{ url, addr string }{
+		{"http://127.0.0.1:8080", "127.0.0.1:8080"},
+		{"http://example.com/", "example.com:80"},
+		{"https://example.com", "example.com:443"},
+		{"https://[::1]:8443", "[::1]:8443"},
+		{"ftp://example.com", ""}, {"example.com:80", ""}, {"http://example.com/l", ""}, {"", ""},
+	} {
+		t.Run(c.url, func(t *testing.T) {
+			e, err := parseEndpoint(c.url, "")
+			if (err == nil) != (c.addr != "") || e.addr != c.addr {
+				t.Errorf("got %q, %v", e.addr, err)
+			}
+			if err == nil && strings.TrimSuffix(c.url, "/") != e.url() {
+				t.Errorf("the URL became %q", e.url())
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Run measures what the configuration says and returns the report. When ctx
+// ends, Run returns what it has measured by then together with the context's
+// error. Everything it has started has ended when it returns.
+func Run(ctx context.Context, cfg Config) (report *Report, err error) {
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	env := newEnvironment(cfg)
+	defer func() { err = errors.Join(err, env.close()) }()
+	report = newReport(cfg)
+	for _, w := range workloads() {
+		if !cfg.measures(w.Name()) {
+			continue
+		}
+		cases, err := w.Cases(ctx, env)
+		if err != nil {
+			return report, fmt.Errorf("%s: %w", w.Name(), err)
+		}
+		rows := measureInTurns(ctx, env, cases)
+		report.Rows = append(report.Rows, rows...)
+		if err := env.brief.close(); err != nil {
+			return report, fmt.Errorf("%s: %w", w.Name(), err)
+		}
+		if ctx.Err() != nil {
+			return report, context.Cause(ctx)
+		}
+	}
+	report.Notes = append(report.Notes, env.notes...)
+	report.Targets = judge(report, cfg)
+	if len(report.Rows) == 0 {
+		return report, errors.New("bench: nothing could be measured")
+	}
+	return report, nil
+}
+
+// measureInTurns measures each case once, then each for the second time, and so
+// on. A repetition that fails is left out; so is a case of which all do.
+func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row {
+	rows := make([]*Row, len(cases))
+	for i, c := range cases {
+		rows[i] = &Row{Key: c.Key, Latency: &Histogram{}}
+	}
+	for repetition := range env.cfg.Repetitions {
+		for i, c := range cases {
+			if ctx.Err() != nil || c.Once && repetition > 0 {
+				continue
+			}
+			runtime.GC() // so that no case pays for the one before it
+			sample, err := c.Measure(ctx, env.cfg.Duration)
+			rows[i].add(sample, err)
+			text := summary(sample)
+			if err != nil {
+				env.note("left out: %s, repetition %d: %v", c.Key, repetition+1, err)
+				text = "failed"
+			}
+			env.cfg.progress("%s  repetition %d/%d, case %d/%d  %s: %s", time.Now().Format(time.TimeOnly),
+				repetition+1, env.cfg.Repetitions, i+1, len(cases), c.Key, text)
+		}
+	}
+	return slices.DeleteFunc(rows, func(r *Row) bool { return !r.finish() })
+}
+
+// summary is a sample in a few words.
+func summary(s Sample) string {
+	text := fmt.Sprintf("%.0f/s, p50 %v, p99 %v", s.PerSecond(), round(s.Latency.Percentile(50)), round(s.Latency.Percentile(99)))
+	if s.Operations == 0 {
+		text = ""
+	}
+	for _, name := range sortedKeys(s.Extra) {
+		text += fmt.Sprintf(" %s %s", name, number(s.Extra[name]))
+	}
+	if s.Errors > 0 {
+		text += fmt.Sprintf(" (%d errors, the first: %v)", s.Errors, s.FirstError)
+	}
+	return text
+}
+
+// round leaves three digits or so, for people.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d > 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	case d > 100*time.Microsecond:
+		return d.Round(time.Microsecond)
+	}
+	return d.Round(100 * time.Nanosecond)
+}
+
+// number writes a figure with three digits or more.
+func number(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}

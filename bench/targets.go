@@ -1,0 +1,192 @@
+package bench
+
+import "fmt"
+
+// Target is a figure that is wanted, and what came of it.
+type Target struct {
+	Name    string  `json:"name"`
+	Bound   float64 `json:"bound"`
+	AtMost  bool    `json:"at_most"` // else it is wanted to be at least the bound
+	Unit    string  `json:"unit,omitempty"`
+	Value   Stat    `json:"value"` // of the repetitions
+	Met     bool    `json:"met"`   // by the median
+	LeftOut string  `json:"left_out,omitempty"`
+}
+
+// String is a line that begins with "met " or "missed ", or with "left out ".
+func (t Target) String() string {
+	if t.LeftOut != "" {
+		return fmt.Sprintf("left out %s: %s", t.Name, t.LeftOut)
+	}
+	verdict, relation := "missed", "at least"
+	if t.Met {
+		verdict = "met   "
+	}
+	if t.AtMost {
+		relation = "at most"
+	}
+	line := fmt.Sprintf("%s %s: %.3g (%.3g … %.3g)%s, wanted %s %g%s", verdict, t.Name,
+		t.Value.Median, t.Value.Min, t.Value.Max, t.Unit, relation, t.Bound, t.Unit)
+	if t.Unit != "" {
+		line += fmt.Sprintf(", ratio %.2f", t.Value.Median/t.Bound)
+	}
+	return line
+}
+
+// figure is one row's figure.
+type figure struct {
+	key  Key
+	name string
+}
+
+// rule is a target before anything was measured: a figure, or its ratio to
+// another one.
+type rule struct {
+	name   string
+	bound  float64
+	atMost bool
+	unit   string
+	scale  float64 // of the figure to the unit; 0 means 1
+	of     figure
+	to     figure // its zero value means none
+}
+
+// peerEtcd and peerRedis are the durable rows of the peers.
+func peerEtcd(clients int) figure {
+	return figure{Key{pairs{}.Name(), "etcd mutex", "fsync", clients, 0}, "per_second"}
+}
+
+func peerRedis(clients int) figure {
+	return figure{Key{pairs{}.Name(), "redis", "appendfsync always", clients, 0}, "per_second"}
+}
+
+func pairRate(door, sync string, clients int) figure {
+	return figure{Key{pairs{}.Name(), door, sync, clients, 0}, "per_second"}
+}
+
+func pairP50(door, sync string, clients int) figure {
+	return figure{Key{pairs{}.Name(), door, sync, clients, 0}, "p50_us"}
+}
+
+func handoverOf(door string, waiters int, name string) figure {
+	return figure{Key{handover{}.Name(), door, "interval", 0, waiters}, name}
+}
+
+func sized(workload, door string, clients, size int, name string) figure {
+	return figure{Key{workload, door, "interval", clients, size}, name}
+}
+
+// rules are all targets. They are explained in README.md beside this file.
+func rules() []rule {
+	return []rule{
+		{name: "library, sync always ÷ raw with an fsync each, p50, 1 in flight", bound: 1.15, atMost: true,
+			of: pairP50(doorLibrary, "always", 1), to: pairP50(limitRawEach, "always", 1)},
+		{name: "library, sync always ÷ raw with an fsync each, 64 in flight", bound: 5,
+			of: pairRate(doorLibrary, "always", 64), to: pairRate(limitRawEach, "always", 64)},
+		{name: "library, sync always ÷ raw with an fsync each, 512 in flight", bound: 9,
+			of: pairRate(doorLibrary, "always", 512), to: pairRate(limitRawEach, "always", 512)},
+		{name: "NATS ÷ HTTP, hand-over p50, 1 waiter", bound: 1.5, atMost: true,
+			of: handoverOf(doorNATS, 1, "p50_us"), to: handoverOf(doorHTTP, 1, "p50_us")},
+		{name: "NATS ÷ $SRV.PING, requests, sync interval, 64 in flight", bound: 0.45,
+			of: pairRate(doorNATS, "interval", 64), to: pairRate(limitPing, "", 64)},
+		{name: "library ÷ raw, sync interval, 64 in flight", bound: 0.80,
+			of: pairRate(doorLibrary, "interval", 64), to: pairRate(limitRaw, "interval", 64)},
+		{name: "library ÷ raw, sync interval, 1 in flight", bound: 0.65,
+			of: pairRate(doorLibrary, "interval", 1), to: pairRate(limitRaw, "interval", 1)},
+		{name: "HTTP ÷ empty handler, requests, sync interval, 64 in flight", bound: 0.42,
+			of: pairRate(doorHTTP, "interval", 64), to: pairRate(limitHTTP, "", 64)},
+		{name: "HTTP ÷ empty handler, requests, sync always, 64 in flight", bound: 0.30,
+			of: pairRate(doorHTTP, "always", 64), to: pairRate(limitHTTP, "", 64)},
+		{name: "borrow in a pool of 1,000 with 999 lent ÷ in a pool of 1, library, p50", bound: 1.2, atMost: true,
+			of: sized(lastSlot{}.Name(), doorLibrary, 1, bigPool, "p50_us"), to: sized(lastSlot{}.Name(), doorLibrary, 1, 1, "p50_us")},
+		{name: "throughput with 100,000 pools ÷ with 1, library", bound: 0.8,
+			of: sized(manyPools{}.Name(), doorLibrary, sharedClients, 100_000, "per_second"),
+			to: sized(manyPools{}.Name(), doorLibrary, sharedClients, 1, "per_second")},
+		{name: "hand-over p50 with 1,000 waiters ÷ with 1, library", bound: 1.3, atMost: true,
+			of: handoverOf(doorLibrary, 1000, "p50_us"), to: handoverOf(doorLibrary, 1, "p50_us")},
+		{name: "hand-over p50 with 1,000 waiters ÷ with 1, HTTP", bound: 1.3, atMost: true,
+			of: handoverOf(doorHTTP, 1000, "p50_us"), to: handoverOf(doorHTTP, 1, "p50_us")},
+		{name: "claims per grant with 1,000 waiters, library", bound: 1.05, atMost: true,
+			of: handoverOf(doorLibrary, 1000, "claims_per_grant")},
+		{name: "memory of each of 10,000 HTTP waiters", bound: 32, atMost: true, unit: " KiB",
+			of: sized(manyWaiters{}.Name(), doorHTTP, 0, 10_000, "kib_per_waiter")},
+		{name: "expiry to the next grant, library, p99", bound: 20, atMost: true, unit: " ms", scale: 1e-3,
+			of: sized(expiry{}.Name(), doorLibrary, 0, expiryLocks, "p99_us")},
+		{name: "durable pairs, library ÷ etcd's mutex, 64 in flight", bound: 3,
+			of: pairRate(doorLibrary, "always", 64), to: peerEtcd(64)},
+		{name: "durable pairs, HTTP ÷ etcd's mutex, 64 in flight", bound: 1.5,
+			of: pairRate(doorHTTP, "always", 64), to: peerEtcd(64)},
+		{name: "durable pairs, library ÷ Redis with appendfsync always, 64 in flight", bound: 0.5,
+			of: pairRate(doorLibrary, "always", 64), to: peerRedis(64)},
+		{name: "durable pairs, library ÷ Redis with appendfsync always, 1 in flight", bound: 0.8,
+			of: pairRate(doorLibrary, "always", 1), to: peerRedis(1)},
+	}
+}
+
+// judge compares what was measured with what is wanted. A target of which a row
+// is missing is left out: with the reason if all workloads were to be measured,
+// else without a word.
+func judge(r *Report, cfg Config) []Target {
+	targets := []Target{}
+	for _, rule := range rules() {
+		t := rule.judge(r)
+		if t.LeftOut == "" || len(cfg.Workloads) == len(workloads()) {
+			targets = append(targets, t)
+		}
+	}
+	return targets
+}
+
+func (r rule) judge(report *Report) Target {
+	t := Target{Name: r.name, Bound: r.bound, AtMost: r.atMost, Unit: r.unit}
+	for _, f := range r.figures() {
+		if row := report.Row(f.key); row == nil || row.Values[f.name] == (Stat{}) {
+			t.LeftOut = "not measured: " + f.key.String()
+			return t
+		}
+	}
+	values := r.values(report)
+	if len(values) == 0 {
+		t.LeftOut = "no repetition has measured both"
+		return t
+	}
+	t.Value = statOf(values)
+	t.Met = t.Value.Median >= t.Bound
+	if t.AtMost {
+		t.Met = t.Value.Median <= t.Bound
+	}
+	return t
+}
+
+// figures are what the rule needs.
+func (r rule) figures() []figure {
+	if r.to == (figure{}) {
+		return []figure{r.of}
+	}
+	return []figure{r.of, r.to}
+}
+
+// values are those of the repetitions: each ratio is of two figures of the same
+// repetition, which were measured one shortly after the other.
+func (r rule) values(report *Report) (values []float64) {
+	of := report.Row(r.of.key)
+	for i, repetition := range of.Repetitions {
+		v, ok := repetition[r.of.name]
+		if r.scale != 0 {
+			v *= r.scale
+		}
+		if r.to != (figure{}) {
+			to := report.Row(r.to.key)
+			divisor := 0.0
+			if i < len(to.Repetitions) {
+				divisor = to.Repetitions[i][r.to.name]
+			}
+			ok = ok && divisor > 0
+			v /= divisor
+		}
+		if ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shortBench is the least that bench measures.
+var shortBench = []string{"bench", "--duration", "10ms", "--repetitions", "1", "--scale", "1000", "--clients", "1,2"}
+
+// benchReport is what scripts read of --json.
+type benchReport struct {
+	Machine struct{ Processors int }
+	Rows    []struct {
+		Workload, Door, Sync string
+		Clients              int
+		Errors               int
+		Values               map[string]struct{ Median, Min, Max float64 }
+	}
+	Targets []struct {
+		Name  string
+		Met   bool
+		Value struct{ Median float64 }
+	}
+}
+
+func callBench(t *testing.T, args ...string) benchReport {
+	t.Helper()
+	code, stdout, stderr := call(t, noEnv, append(append(shortBench, "--json"), args...)...)
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	if !strings.Contains(stderr, "repetition 1/1") {
+		t.Errorf("no progress on standard error: %s", stderr)
+	}
+	var report benchReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatalf("%v in %s", err, stdout)
+	}
+	return report
+}
+
+func TestBench(t *testing.T) {
+	plots := filepath.Join(t.TempDir(), "plots")
+	report := callBench(t, "--workload", "pairs", "--door", "library,http", "--sync", "interval", "--dir", t.TempDir(), "--plots", plots)
+	rows := map[string]int{}
+	for _, r := range report.Rows {
+		rows[r.Door]++
+		if r.Workload != "pairs" || r.Errors != 0 || r.Values["per_second"].Median <= 0 || r.Values["p50_us"].Median <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if rows["library"] != 2 || rows["http"] != 2 || rows["raw"] != 2 || rows["nats"] != 0 {
+		t.Errorf("rows by door: %v", rows)
+	}
+	judged := false
+	for _, target := range report.Targets {
+		judged = judged || strings.HasPrefix(target.Name, "library ÷ raw") && target.Value.Median > 0
+	}
+	if !judged || report.Machine.Processors < 1 {
+		t.Errorf("targets %v, %d processors", report.Targets, report.Machine.Processors)
+	}
+	if _, err := os.Stat(filepath.Join(plots, "throughput.svg")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A gateway that is there is measured, with its token.
+func TestBenchServer(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token", "secret")
+	report := callBench(t, "--server", p.url, "--auth-token", "secret", "--workload", "pairs", "--limits=false")
+	if len(report.Rows) != 4 {
+		t.Errorf("%d rows, want those of two doors with 1 and 2 clients", len(report.Rows))
+	}
+	for _, r := range report.Rows {
+		if r.Door != "http" && r.Door != "v1" || r.Sync != "always" || r.Errors != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	code, _, stderr := call(t, noEnv, append(shortBench, "--server", p.url, "--workload", "pairs", "--limits=false")...)
+	if code != exitFailed || !strings.Contains(stderr, "401") {
+		t.Errorf("without the token: exit code %d, %s", code, stderr)
+	}
+}
+
+func TestBenchTable(t *testing.T) {
+	code, stdout, stderr := call(t, noEnv, append(shortBench, "--workload", "pairs", "--door", "library", "--sync", "interval", "--dir", t.TempDir())...)
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	for _, want := range []string{" pairs ", "per second", "net/http", "library ÷ raw, sync interval, 1 in flight: "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is not in\n%s", want, stdout)
+		}
+	}
+}
+
+func TestBenchPeerStatus(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	code, stdout, _ := call(t, noEnv, "bench", "--peer-status")
+	want := "redis-server is missing: apt-get install redis-server\netcd is missing: apt-get install etcd-server\n" +
+		"nats-server is missing: apt-get install nats-server\n"
+	if code != 0 || stdout != want {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+}
+
+func TestBenchUsage(t *testing.T) {
+	for _, args := range [][]string{{"--workload", "none"}, {"--door", "window"}, {"--duration", "1ms"}, {"--repetitions", "0"}, {"word"}} {
+		if code, _, stderr := call(t, noEnv, append([]string{"bench"}, args...)...); code != exitUsage {
+			t.Errorf("%v: exit code %d, %s", args, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package kvslots
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// flushes holds back what is to be told.
+type flushes struct {
+	mu     sync.Mutex
+	held   bool
+	err    error
+	queue  []func(error)
+	queued chan struct{}
+}
+
+func (f *flushes) durable(then func(error)) {
+	f.mu.Lock()
+	if !f.held {
+		err := f.err
+		f.mu.Unlock()
+		then(err)
+		return
+	}
+	f.queue = append(f.queue, then)
+	f.mu.Unlock()
+	select {
+	case f.queued <- struct{}{}:
+	default:
+	}
+}
+
+func (f *flushes) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+}
+
+// release tells everything that was held back, and what comes later.
+func (f *flushes) release(err error) {
+	f.mu.Lock()
+	f.held = false
+	queue := f.queue
+	f.queue = nil
+	f.mu.Unlock()
+	for _, then := range queue {
+		then(err)
+	}
+}
+
+func openGated(t *testing.T) (*Store, *flushes, uuid.UUID) {
+	t.Helper()
+	f := &flushes{queued: make(chan struct{}, 1)}
+	store, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Durable: f.durable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	pool := uuid.New()
+	if _, err := store.Register(t.Context(), pool, 1); err != nil {
+		t.Fatal(err)
+	}
+	return store, f, pool
+}
+
+// The time of a lease starts when it is told, and so the slot is free only that much
+// later.
+func TestLeaseTimeStartsWhenItIsTold(t *testing.T) {
+	store, f, pool := openGated(t)
+	f.hold()
+	granted := make(chan *Lease, 1)
+	go func() {
+		lease, err := store.Borrow(t.Context(), pool, time.Second, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	<-f.queued
+	late := time.NewTimer(300 * time.Millisecond)
+	select {
+	case <-granted:
+		t.Fatal("the lease was told before it was durable")
+	case <-late.C:
+	}
+	told := time.Now()
+	f.release(nil)
+	lease := <-granted
+	if lease == nil {
+		return
+	}
+	if lease.TTL() != time.Second {
+		t.Errorf("ttl %v", lease.TTL())
+	}
+	if begun := lease.ExpiresAt().Add(-lease.TTL()); begun.Before(told) {
+		t.Errorf("its time began %v before it was told", told.Sub(begun))
+	}
+	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if early := time.Until(lease.ExpiresAt()); early > 0 {
+		t.Errorf("the slot was lent again %v before the lease's end", early)
+	}
+}
+
+// Reads pass the gate, too.
+func TestReadsWaitForTheFlush(t *testing.T) {
+	store, f, pool := openGated(t)
+	f.hold()
+	read := make(chan error, 1)
+	go func() {
+		_, err := store.Inspect(t.Context(), pool)
+		read <- err
+	}()
+	<-f.queued
+	select {
+	case <-read:
+		t.Error("an inspection was told before it was durable")
+	default:
+	}
+	f.release(nil)
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A lease that could not be told is given back.
+func TestFailedFlushGivesBack(t *testing.T) {
+	store, f, pool := openGated(t)
+	f.hold()
+	borrowed := make(chan error, 1)
+	go func() {
+		_, err := store.Borrow(t.Context(), pool, time.Hour, 0)
+		borrowed <- err
+	}()
+	<-f.queued
+	broken := errors.New("broken")
+	f.release(broken)
+	if err := <-borrowed; !errors.Is(err, ErrUnavailable) || !errors.Is(err, broken) {
+		t.Fatalf("error %v", err)
+	}
+	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+}

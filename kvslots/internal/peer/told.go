@@ -1,0 +1,48 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// granted is what a Grant rests on.
+type granted struct {
+	key      entry.Key
+	revision uint64
+	ttl      time.Duration // as asked for
+	sent     Instant       // when the revision was written, at the earliest
+	renewal  bool
+}
+
+// Told notes that the answer to a call reaches its caller only now, and not when it
+// was taken from a Ready. The time of a lease starts anew, as far as the other
+// peers let it live.
+func (p *Peer) Told(a *Answer, now Instant) {
+	p.now = now
+	g := a.Grant.rests
+	if a.Err != nil || g.revision == 0 {
+		return
+	}
+	ttl := remainingTTL(g.ttl, now.Sub(g.sent))
+	if ttl < time.Second {
+		p.Untold(a, ErrUnavailable, now)
+		return
+	}
+	if s := p.world.Pool(g.key.Pool).Slot(g.key.N); s != nil && s.Taken && s.Revision == g.revision {
+		p.world.EndAt(s, g.revision, now.Add(ttl))
+	} else { // it has ended, or the view is built anew: no other end is known
+		ttl = a.Grant.TTL - now.Sub(a.Grant.At)
+	}
+	a.Grant.TTL, a.Grant.At = ttl, now
+}
+
+// Untold notes that a caller will not learn the answer to its call, but why. A lease
+// that was granted is given back: nobody knows of it.
+func (p *Peer) Untold(a *Answer, why error, now Instant) {
+	p.now = now
+	if g := a.Grant.rests; a.Err == nil && g.revision != 0 && !g.renewal {
+		p.release(g.key, g.revision, nil)
+	}
+	*a = Answer{Call: a.Call, Err: why}
+}

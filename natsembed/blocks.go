@@ -1,0 +1,296 @@
+package natsembed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// maxListings is far above what the server can change while it is looked at.
+const maxListings = 1000
+
+// errChanged is returned when files changed while they were looked at.
+var errChanged = errors.New("the blocks changed meanwhile")
+
+// blocks are the block files of one stream, as they were last flushed.
+type blocks struct {
+	dir   string // the stream's
+	top   string // flushed, with everything between, when the stream was created or changed
+	meta  stamp  // of the stream's meta file, as flushed
+	held  map[uint64]*block
+	order uint64 // of the next link
+
+	// renamed: names were added to keep or msgs, or removed from msgs, since these
+	// two were last flushed.
+	renamed bool
+
+	sync func(*os.File) error // flushes a block or a directory
+}
+
+// block is one block file. Its descriptor stays open for as long as the file is
+// kept: inode numbers are used again, and an error of writing back reaches only the
+// descriptors that were open by then.
+type block struct {
+	link    link
+	file    *os.File
+	flushed stamp
+	listed  bool // in msgs, by the latest listing
+}
+
+func newBlocks(dir, top string, sync func(*os.File) error) *blocks {
+	return &blocks{dir: dir, top: top, sync: sync, held: map[uint64]*block{}}
+}
+
+func (s *blocks) path(of string) string { return filepath.Join(s.dir, of) }
+
+// exists reports whether the stream has been created, and not been deleted.
+func (s *blocks) exists() (bool, error) {
+	_, err := os.Lstat(s.path(server.JetStreamMetaFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// flush makes everything durable that the server had written before the call. It
+// returns fs.ErrNotExist when the stream is gone.
+func (s *blocks) flush() error {
+	if err := s.flushMeta(); err != nil {
+		return err
+	}
+	if err := s.list(); err != nil {
+		return err
+	}
+	for _, b := range s.held {
+		if err := s.flushBlock(b); err != nil {
+			return err
+		}
+	}
+	if !s.renamed {
+		return nil
+	}
+	for _, dir := range []string{keepDir, msgsDir, "."} { // a purge replaces msgs
+		if err := s.syncDir(dir); err != nil {
+			return err
+		}
+	}
+	s.renamed = false
+	return nil
+}
+
+// flushMeta flushes the whole stream, and the directories above it, if the stream
+// was created or changed: an empty meta file would make it vanish.
+func (s *blocks) flushMeta() error {
+	info, err := os.Lstat(s.path(server.JetStreamMetaFile))
+	if err != nil {
+		return err
+	}
+	if s.meta == stampOf(info) {
+		return nil
+	}
+	if err := checkMeta(s.path(server.JetStreamMetaFile)); err != nil {
+		return err
+	}
+	if err := syncTree(s.dir); err != nil {
+		return err
+	}
+	if err := syncUp(filepath.Dir(s.dir), s.top); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.path(keepDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return notMade(err)
+	}
+	if err := s.syncDir("."); err != nil {
+		return err
+	}
+	s.meta = stampOf(info)
+	return nil
+}
+
+// checkMeta refuses a stream whose writes the flusher cannot see in its blocks, or
+// not before they are acknowledged.
+func checkMeta(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var meta server.FileStreamInfo
+	if err := json.Unmarshal(data, &meta); err != nil {
+		return fmt.Errorf("stream configuration: %w", err)
+	}
+	return checkStream(meta.StreamConfig)
+}
+
+func checkStream(c server.StreamConfig) error {
+	switch {
+	case c.Storage != server.FileStorage:
+		return fmt.Errorf("stream %s is not stored in files", c.Name)
+	case c.Replicas > 1:
+		return fmt.Errorf("stream %s has replicas", c.Name)
+	case c.Compression != server.NoCompression:
+		return fmt.Errorf("stream %s is compressed", c.Name)
+	case c.PersistMode != server.DefaultPersistMode:
+		return fmt.Errorf("stream %s persists asynchronously", c.Name)
+	}
+	return nil
+}
+
+// list opens and links the blocks that are new. When a block has vanished, it lists
+// again: the block whose records superseded the vanished one's may have come too
+// late for the first listing.
+func (s *blocks) list() error {
+	for range maxListings {
+		vanished, err := s.listOnce()
+		if err == nil && !vanished {
+			return nil
+		}
+		if err != nil && !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w at each of %d looks", s.dir, errChanged, maxListings)
+}
+
+// listOnce returns errChanged when a file changed between two looks at it.
+func (s *blocks) listOnce() (vanished bool, err error) {
+	names, err := listNames(s.path(msgsDir))
+	if err != nil {
+		return false, err
+	}
+	listed := make(map[uint64]bool, len(names))
+	for _, name := range names {
+		if !isBlock(name) {
+			continue
+		}
+		b, err := s.find(name)
+		if err != nil {
+			return false, err
+		}
+		listed[b.flushed.inode] = true
+	}
+	for number, b := range s.held {
+		if b.listed && !listed[number] {
+			vanished, s.renamed = true, true
+		}
+		b.listed = listed[number]
+	}
+	return vanished, nil
+}
+
+// find returns the block of that name, which it opens and links if it is new.
+func (s *blocks) find(name string) (*block, error) {
+	info, err := os.Lstat(s.path(filepath.Join(msgsDir, name)))
+	if err != nil {
+		return nil, changed(err)
+	}
+	if b := s.held[inode(info)]; b != nil {
+		return b, nil
+	}
+	file, err := os.Open(s.path(filepath.Join(msgsDir, name)))
+	if err != nil {
+		return nil, changed(err)
+	}
+	b, err := s.link(name, file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	s.held[b.flushed.inode] = b
+	s.renamed = true
+	return b, nil
+}
+
+// link makes a link to an open block.
+func (s *blocks) link(name string, file *os.File) (*block, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := &block{file: file, flushed: stamp{inode: inode(info), size: -1}, listed: true}
+	b.link = link{block: name, order: s.order, inode: b.flushed.inode}
+	s.order++
+	to := s.path(filepath.Join(keepDir, b.link.String()))
+	if err := os.Link(s.path(filepath.Join(msgsDir, name)), to); err != nil {
+		return nil, notMade(changed(err))
+	}
+	linked, err := os.Lstat(to)
+	if err != nil {
+		return nil, err
+	}
+	if !os.SameFile(info, linked) { // the server has put another file in its place
+		return nil, errors.Join(errChanged, os.Remove(to))
+	}
+	return b, nil
+}
+
+// changed is errChanged for a file that is gone.
+func changed(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errChanged
+	}
+	return err
+}
+
+// flushBlock flushes a block that was written to. One that is gone from msgs is
+// flushed, too: its link may be put back.
+func (s *blocks) flushBlock(b *block) error {
+	info, err := b.file.Stat()
+	if err != nil {
+		return err
+	}
+	if b.flushed == stampOf(info) {
+		return nil
+	}
+	if err := s.sync(b.file); err != nil {
+		return err
+	}
+	b.flushed = stampOf(info) // as it was before: what came meanwhile is for the next flush
+	return nil
+}
+
+func (s *blocks) syncDir(name string) (err error) {
+	f, err := os.Open(s.path(name))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return s.sync(f)
+}
+
+// drop removes the links of blocks that the server has removed. It comes after a
+// flush: what supersedes their records is durable then.
+func (s *blocks) drop() error {
+	dropped := false
+	for number, b := range s.held {
+		if b.listed {
+			continue
+		}
+		err := os.Remove(s.path(filepath.Join(keepDir, b.link.String())))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		delete(s.held, number)
+		if err := b.file.Close(); err != nil {
+			return err
+		}
+		dropped = true
+	}
+	if !dropped {
+		return nil
+	}
+	return s.syncDir(keepDir)
+}
+
+// close closes the descriptors.
+func (s *blocks) close() error {
+	var errs []error
+	for _, b := range s.held {
+		errs = append(errs, b.file.Close())
+	}
+	clear(s.held)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,84 @@
+package natsembed
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// What the Flusher relies on in nats-server, beyond its documentation. After an
+// upgrade that changes one of these lines, read the function again, and run the
+// power cut test with make soak, before this test is changed.
+func TestFilestoreIsAsTheFlusherNeedsIt(t *testing.T) {
+	pins := []struct{ why, in, text string }{
+		{"a write is in the block file when it is acknowledged",
+			"func (mb *msgBlock) writeMsgRecordLocked(", "mb.flushPendingMsgsLocked()"},
+		{"only replicated or asynchronous streams flush to the file later",
+			"func newFileStore", "fs.fip = !fcfg.AsyncFlush"},
+		{"a block is only appended to",
+			"func (mb *msgBlock) flushPendingMsgsLocked(", "wp := int64(mb.cache.wp)"},
+		{"the last block is never rewritten when a record is removed",
+			"func (fs *fileStore) removeMsg", "if !isLastBlock && mb.shouldCompactInline() {"},
+		{"the last block is never rewritten in the background",
+			"func (fs *fileStore) syncBlocks(", "if mb != lmb && mb.ensureRawBytesLoaded() == nil && mb.shouldCompactSync() {"},
+		{"a rewritten block is another file, renamed into place",
+			"func (mb *msgBlock) compactWithFloor(", "writeAtomicallyWithTemp(mb.fs.dios, mfn, mb.mfn, nbuf, defaultFilePerms, sync)"},
+		{"so is an overwritten one",
+			"func (mb *msgBlock) atomicOverwriteFile(", "os.Rename(tmpFN, origFN)"},
+		{"a removed block is unlinked, and not emptied",
+			"func (mb *msgBlock) dirtyCloseWithRemove(", "os.Remove(mb.mfn)"},
+		{"a missing index is rebuilt from the blocks",
+			"func (fs *fileStore) recoverMsgs(", "for _, index := range indices {"},
+		{"a torn tail is cut off",
+			"func (mb *msgBlock) rebuildStateFromBufLocked(", "fd.Truncate(int64(index))"},
+		{"the meta file is replaced as a whole, so that its inode changes",
+			"func (fs *fileStore) writeStreamMeta(", "fs.writeFileWithOptionalSync(meta, b, defaultFilePerms)"},
+	}
+	source := serverSource(t, "filestore.go")
+	for _, pin := range pins {
+		if !strings.Contains(functions(source, pin.in), pin.text) {
+			t.Errorf("nats-server %s: %q has no line %q any more, but needed is that %s", server.VERSION, pin.in, pin.text, pin.why)
+		}
+	}
+	for name, text := range map[string]string{
+		"blkScan": `blkScan = "%d.blk"`, "msgDir": `msgDir = "msgs"`, "index.db": `streamStreamStateFile = "index.db"`,
+		"thw.db": `ttlStreamStateFile = "thw.db"`,
+	} {
+		if !strings.Contains(source, text) {
+			t.Errorf("nats-server %s: %s is not %s any more", server.VERSION, name, text)
+		}
+	}
+	if !strings.Contains(serverSource(t, "monitor.go"), "write error: %v") {
+		t.Errorf("nats-server %s: its health does not tell of write errors any more", server.VERSION)
+	}
+}
+
+// serverSource reads a file of the nats-server that go.mod names.
+func serverSource(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/nats-io/nats-server/v2/server").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// functions returns the functions whose first lines begin so.
+func functions(source, begin string) string {
+	var found strings.Builder
+	for _, f := range regexp.MustCompile(`(?ms)^func .*?^}`).FindAllString(source, -1) {
+		if strings.HasPrefix(f, begin) {
+			found.WriteString(f)
+		}
+	}
+	return found.String()
+}

@@ -1,0 +1,252 @@
+package natsembed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// flushed waits until everything written before is durable.
+func flushed(t *testing.T, srv *Server) {
+	t.Helper()
+	done := make(chan error, 1)
+	srv.Flusher().Durable(func(err error) { done <- err })
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// likeTheBucket creates stream S, with one record a subject.
+func likeTheBucket(t *testing.T, srv *Server) jetstream.JetStream {
+	t.Helper()
+	js := connect(t, srv)
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func streamPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), "S") }
+
+func TestGroupFallsBackToNothingElse(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
+	if srv.Sync() != SyncGroup || srv.Flusher() == nil {
+		t.Fatalf("sync is %q", srv.Sync())
+	}
+	names, err := listStreams(srv.dir.streamsPath())
+	if err != nil || len(names) > 0 {
+		t.Errorf("the probe left %q, %v", names, err)
+	}
+	put(t, srv, "one")
+	flushed(t, srv)
+}
+
+// Every block has a link once it was flushed, and no link outlasts a flush that
+// found its block gone.
+func TestLinksFollowTheBlocks(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
+	js := likeTheBucket(t, srv)
+	for round := range 4 {
+		for i := range 150 {
+			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxData)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flushed(t, srv)
+		flushed(t, srv) // links are dropped after the callers were answered
+		want := map[uint64]string{}
+		msgs := filepath.Join(streamPath(srv), msgsDir)
+		names, err := listNames(msgs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if isBlock(name) {
+				info, err := os.Lstat(filepath.Join(msgs, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[inode(info)] = name
+			}
+		}
+		links, err := listLinks(streamPath(srv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range links {
+			if want[l.inode] != l.block {
+				t.Errorf("round %d: link %v of no block", round, l)
+			}
+			delete(want, l.inode)
+		}
+		if len(want) > 0 {
+			t.Errorf("round %d: no links of %v", round, want)
+		}
+	}
+}
+
+func TestCloseLeavesACleanDirectory(t *testing.T) {
+	dir := t.TempDir()
+	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	put(t, srv, "one")
+	flushed(t, srv)
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if links, err := listLinks(streamPath(srv)); err != nil || len(links) > 0 {
+		t.Errorf("links %v, %v after a clean stop", links, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, cleanFile)); err != nil {
+		t.Error(err)
+	}
+	again := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	if got := messages(t, again); got != 1 {
+		t.Errorf("%d messages after a restart, want 1", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, cleanFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a running server's directory is clean: %v", err)
+	}
+}
+
+func TestDurableAfterCloseFails(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
+	flusher := srv.Flusher()
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got error
+	flusher.Durable(func(err error) { got = err })
+	if !errors.Is(got, ErrNotDurable) {
+		t.Errorf("error %v", got)
+	}
+}
+
+// An error ends everything: nobody is told that a write is durable afterwards.
+func TestFlushErrorIsFinal(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
+	put(t, srv, "one")
+	flushed(t, srv)
+	if err := os.Remove(filepath.Join(streamPath(srv), keepDir, onlyLink(t, srv).String())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(streamPath(srv), keepDir)); err != nil {
+		t.Fatal(err)
+	}
+	js := connect(t, srv)
+	if err := js.DeleteStream(t.Context(), "none"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Fatal(err)
+	}
+	// A new block cannot be linked.
+	msgs := filepath.Join(streamPath(srv), msgsDir)
+	if err := os.WriteFile(filepath.Join(msgs, "7.blk"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	srv.Flusher().Durable(func(err error) { done <- err })
+	if err := <-done; !errors.Is(err, ErrNotDurable) {
+		t.Fatalf("error %v", err)
+	}
+	<-srv.Failed()
+	if srv.Err() == nil {
+		t.Error("no reason is given")
+	}
+	srv.Flusher().Durable(func(err error) { done <- err })
+	if err := <-done; !errors.Is(err, ErrNotDurable) {
+		t.Errorf("later error %v", err)
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(srv.dir.path, cleanFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a failed server left a clean directory: %v", err)
+	}
+}
+
+func onlyLink(t *testing.T, srv *Server) link {
+	t.Helper()
+	links, err := listLinks(streamPath(srv))
+	if err != nil || len(links) != 1 {
+		t.Fatalf("links %v, %v", links, err)
+	}
+	return links[0]
+}
+
+// BenchmarkFlush is claim and purge, as the library writes them.
+func BenchmarkFlush(b *testing.B) {
+	for _, mode := range []Sync{SyncAlways, SyncGroup, SyncInterval} {
+		for _, clients := range []int{1, 8, 64, 512} {
+			b.Run(fmt.Sprintf("sync=%s/clients=%d", mode, clients), func(b *testing.B) {
+				srv, err := Start(b.Context(), Config{DataDir: b.TempDir(), Sync: mode})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer srv.Close()
+				nc, err := srv.Connect()
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer nc.Close()
+				js, err := jetstream.New(nc)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := js.CreateStream(b.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true}); err != nil {
+					b.Fatal(err)
+				}
+				work := make(chan struct{}, clients)
+				var running sync.WaitGroup
+				for i := range clients {
+					running.Go(func() {
+						for range work {
+							claimAndPurge(b, srv, js, fmt.Sprintf("s.%d", i))
+						}
+					})
+				}
+				b.ResetTimer()
+				for range b.N {
+					work <- struct{}{}
+				}
+				close(work)
+				running.Wait()
+				b.ReportMetric(2*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+			})
+		}
+	}
+}
+
+func claimAndPurge(b *testing.B, srv *Server, js jetstream.JetStream, subject string) {
+	claim := nats.NewMsg(subject)
+	claim.Data = make([]byte, 200)
+	ack, err := js.PublishMsg(b.Context(), claim)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	gate(b, srv)
+	purge := nats.NewMsg(subject)
+	purge.Header.Set("KV-Operation", "PURGE")
+	if _, err := js.PublishMsg(b.Context(), purge, jetstream.WithExpectLastSequencePerSubject(ack.Sequence)); err != nil {
+		b.Error(err)
+	}
+	gate(b, srv)
+}
+
+func gate(b *testing.B, srv *Server) {
+	if srv.Flusher() == nil {
+		return
+	}
+	done := make(chan error, 1)
+	srv.Flusher().Durable(func(err error) { done <- err })
+	if err := <-done; err != nil {
+		b.Error(err)
+	}
+}

@@ -1,0 +1,83 @@
+package natsembed
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// putBack chooses for each block the earliest link, which is the only one that
+// surely holds everything that was told.
+func TestPutBack(t *testing.T) {
+	cases := []struct {
+		name  string
+		links map[string]string // their content
+		block string            // in msgs; "" for none, "=<link>" for the same file
+		want  string
+	}{
+		{"nothing kept", nil, "new", "new"},
+		{"the same file", map[string]string{"7.blk.1.11": "old"}, "=7.blk.1.11", "old"},
+		{"removed", map[string]string{"7.blk.1.11": "old"}, "", "old"},
+		{"rewritten", map[string]string{"7.blk.1.11": "old"}, "new", "old"},
+		{"rewritten and linked", map[string]string{"7.blk.1.11": "old", "7.blk.2.12": "new"}, "=7.blk.2.12", "old"},
+		{"rewritten twice", map[string]string{"7.blk.9.11": "old", "7.blk.10.12": "longer"}, "new", "old"},
+		{"the old one is still there", map[string]string{"7.blk.1.11": "old", "7.blk.2.12": "new"}, "=7.blk.1.11", "old"},
+		{"other files", map[string]string{"7.blk.x.11": "old", "8.key": "key"}, "new", "new"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, name := range []string{msgsDir, keepDir} {
+				if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			block := filepath.Join(dir, msgsDir, "7.blk")
+			for name, content := range c.links {
+				write(t, filepath.Join(dir, keepDir, name), content)
+			}
+			switch {
+			case c.block == "":
+			case c.block[0] == '=':
+				if err := os.Link(filepath.Join(dir, keepDir, c.block[1:]), block); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				write(t, block, c.block)
+			}
+			for range 2 { // it may be interrupted, and called again
+				if err := putBack(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := os.ReadFile(block); err != nil || string(got) != c.want {
+				t.Errorf("block is %q, %v, want %q", got, err, c.want)
+			}
+			if links, err := listLinks(dir); err != nil || len(links) > 0 {
+				t.Errorf("links %v, %v are left", links, err)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzParseLink(f *testing.F) {
+	f.Add("7.blk.1.11")
+	f.Add("7.blk")
+	f.Add("7.blk.x.1")
+	f.Fuzz(func(t *testing.T, name string) {
+		l, ok := parseLink(name)
+		if !ok {
+			return
+		}
+		if again, ok := parseLink(l.String()); !ok || again != l || !isBlock(l.block) {
+			t.Errorf("%q is read as %v, and that as %v, %v", name, l, again, ok)
+		}
+	})
+}

@@ -1,0 +1,309 @@
+package natsembed
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// disk is a model of what a power cut leaves of a stream: what was flushed, and of
+// what was not, any part. It stands between the Flusher and the real files.
+type disk struct {
+	shadow string // keeps a name of every file that may be left
+
+	mu    sync.Mutex
+	names map[string]map[string]uint64 // by directory: the names that were flushed, and their inodes
+	sizes map[uint64]int64             // of what was flushed of a file
+
+	// A pass that begins when blocks have vanished waits for a cut, if one is wanted:
+	// nothing that superseded them was flushed yet.
+	stream string
+	wanted bool
+	moment chan struct{}
+	resume chan struct{}
+}
+
+func newDisk(t *testing.T) *disk {
+	return &disk{
+		shadow: t.TempDir(), names: map[string]map[string]uint64{}, sizes: map[uint64]int64{},
+		moment: make(chan struct{}), resume: make(chan struct{}),
+	}
+}
+
+// want has the next pass that begins with vanished blocks wait.
+func (d *disk) want(wanted bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wanted = wanted
+}
+
+// awaitCut waits for the cut, if this is a moment for one.
+func (d *disk) awaitCut() error {
+	d.mu.Lock()
+	wanted := d.wanted && d.stream != ""
+	d.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	present, err := listNames(filepath.Join(d.stream, msgsDir))
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	vanished := false
+	for name := range d.names[msgsDir] {
+		vanished = vanished || isBlock(name) && !slices.Contains(present, name)
+	}
+	d.wanted = d.wanted && !vanished
+	d.mu.Unlock()
+	if vanished {
+		d.moment <- struct{}{}
+		<-d.resume
+	}
+	return nil
+}
+
+// sync is the Flusher's: it notes what is flushed.
+func (d *disk) sync(f *os.File) error {
+	if err := d.awaitCut(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		names, err := d.list(f.Name())
+		d.names[filepath.Base(f.Name())] = names
+		return err
+	}
+	d.sizes[inode(info)] = info.Size()
+	return nil
+}
+
+// list returns the names in a directory, and makes sure that the files stay.
+func (d *disk) list(dir string) (map[string]uint64, error) {
+	names, err := listNames(dir)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]uint64{}
+	for _, name := range names {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		kept := filepath.Join(d.shadow, strconv.FormatUint(inode(info), 10))
+		err = os.Link(filepath.Join(dir, name), kept)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		if there, err := os.Lstat(kept); err != nil || inode(there) != inode(info) {
+			continue
+		}
+		found[name] = inode(info)
+	}
+	return found, nil
+}
+
+// cut writes what a power cut could leave into another data directory. The lock is
+// held: nothing is told meanwhile.
+func (d *disk) cut(t *testing.T, known func() facts, random *rand.Rand) (dir string, f facts) {
+	t.Helper()
+	stream := d.stream
+	f = known()
+	dir = t.TempDir()
+	to := filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, filepath.Base(stream))
+	files := map[uint64]string{} // what is there already
+	for _, part := range []string{msgsDir, keepDir} {
+		if err := os.MkdirAll(filepath.Join(to, part), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		present, err := d.list(filepath.Join(stream, part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, number := range left(d.names[part], present, random) {
+			d.leave(t, number, filepath.Join(to, part, name), files, random)
+		}
+	}
+	for _, name := range []string{server.JetStreamMetaFile, server.JetStreamMetaFileSum} {
+		data, err := os.ReadFile(filepath.Join(stream, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.sent = known().sent // the server went on while its files were read
+	return dir, f
+}
+
+// left chooses for each name whether its last changes have reached the disk.
+func left(flushed, present map[string]uint64, random *rand.Rand) map[string]uint64 {
+	names := map[string]uint64{}
+	for _, from := range []map[string]uint64{flushed, present} {
+		for name := range from {
+			of := flushed
+			if random.IntN(2) == 0 {
+				of = present
+			}
+			delete(names, name)
+			if number, ok := of[name]; ok {
+				names[name] = number
+			}
+		}
+	}
+	return names
+}
+
+// leave writes one file: all that was flushed of it, and some of the rest.
+func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]string, random *rand.Rand) {
+	t.Helper()
+	if other, ok := files[number]; ok {
+		if err := os.Link(other, to); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	data, err := os.ReadFile(filepath.Join(d.shadow, strconv.FormatUint(number, 10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isBlock(filepath.Base(to)) || filepath.Base(filepath.Dir(to)) == keepDir {
+		flushed := min(d.sizes[number], int64(len(data)))
+		data = data[:flushed+random.Int64N(int64(len(data))-flushed+1)]
+		if random.IntN(3) == 0 { // the size came, and the end of the data did not
+			from := flushed + random.Int64N(int64(len(data))-flushed+1)
+			clear(data[from:])
+		}
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files[number] = to
+}
+
+// modelCuts runs clients, and calls then with each of n directories that a power cut
+// could have left, until it returns false.
+func modelCuts(t *testing.T, told func(*Server, func(error)), n int, then func(dir string, f facts) bool) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	d := newDisk(t)
+	srv, err := start(t.Context(), Config{DataDir: t.TempDir(), Sync: SyncGroup}, d.sync)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	likeTheBucket(t, srv)
+	flushed(t, srv)
+	l := newLoad(told)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { l.run(ctx, t, srv) })
+	defer running.Wait()
+	defer stop()
+	defer close(d.resume)
+	goOn := true
+	d.mu.Lock()
+	d.stream = streamPath(srv)
+	d.mu.Unlock()
+	for i := range n {
+		if i%4 == 0 {
+			l.await(100 + random.IntN(1000)) // any moment
+			d.atCut(func() { goOn = then(d.cut(t, l.known, random)) })
+		} else {
+			d.want(true)
+			<-d.moment
+			d.atCut(func() { goOn = then(d.cut(t, l.known, random)) })
+			d.resume <- struct{}{}
+		}
+		if !goOn {
+			return
+		}
+	}
+}
+
+// atCut calls do while nothing is flushed.
+func (d *disk) atCut(do func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	do()
+}
+
+// recovered starts a server on what a power cut has left, and returns what is wrong.
+func recovered(t *testing.T, dir string, f facts) error {
+	t.Helper()
+	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	return f.check(t, srv)
+}
+
+func TestModelledPowerCuts(t *testing.T) {
+	cuts := 10
+	if os.Getenv("KVSLOTS_SOAK") != "" {
+		cuts = 330
+	}
+	modelCuts(t, throughGate, cuts, func(dir string, f facts) bool {
+		if err := recovered(t, dir, f); err != nil {
+			t.Errorf("%v", err)
+		}
+		return !t.Failed()
+	})
+}
+
+// The test above has teeth: without the links, and without the gate, it finds losses.
+func TestModelledPowerCutsFindLosses(t *testing.T) {
+	const cuts = 200 // far more than it takes
+	cases := []struct {
+		name   string
+		told   func(*Server, func(error))
+		before func(dir string) error // the start
+	}{
+		{"without links", throughGate, func(dir string) error {
+			return os.RemoveAll(filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, "S", keepDir))
+		}},
+		{"without the gate", withoutGate, func(string) error { return nil }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var loss error
+			taken := 0
+			modelCuts(t, c.told, cuts, func(dir string, f facts) bool {
+				taken++
+				if err := c.before(dir); err != nil {
+					t.Fatal(err)
+				}
+				loss = recovered(t, dir, f)
+				return loss == nil
+			})
+			if loss == nil {
+				t.Errorf("no loss in %d cuts", cuts)
+			}
+			t.Logf("after %d cuts: %v", taken, loss)
+		})
+	}
+}

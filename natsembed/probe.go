@@ -1,0 +1,123 @@
+package natsembed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	probeStream  = "PROBE"
+	probes       = 20
+	probeTimeout = 10 * time.Second
+)
+
+// errUngroupable wraps why writes cannot be flushed in groups. nats-server has to
+// flush each one then.
+var errUngroupable = errors.New("writes cannot be flushed in groups")
+
+// probe checks what the Flusher rests on: that a write is in a block file by the
+// time it is acknowledged, as it was written.
+func (s *Server) probe(ctx context.Context) error {
+	if !groupSyncPossible {
+		return fmt.Errorf("%w: the system has no inode numbers", errUngroupable)
+	}
+	if s.nats().JetStreamIsClustered() {
+		return fmt.Errorf("%w: the server is clustered", errUngroupable)
+	}
+	if err := s.checkStreams(); err != nil {
+		return err
+	}
+	nc, err := s.connect(s.keys.prober, nil)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: probeStream, Subjects: []string{probeStream}, Storage: jetstream.FileStorage, MaxMsgsPerSubject: 1,
+	})
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	err = s.publishProbes(ctx, js)
+	return errors.Join(err, js.DeleteStream(ctx, stream.CachedInfo().Config.Name))
+}
+
+// checkStreams looks at how the streams that there are were configured.
+func (s *Server) checkStreams() error {
+	names, err := listStreams(s.dir.streamsPath())
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		err := checkMeta(filepath.Join(s.dir.streamsPath(), name, server.JetStreamMetaFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %w", errUngroupable, err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) publishProbes(ctx context.Context, js jetstream.JetStream) error {
+	msgs := filepath.Join(s.dir.probePath(), streamsDir, probeStream, msgsDir)
+	for range probes {
+		text := []byte(uuid.NewString())
+		if _, err := js.Publish(ctx, probeStream, text); err != nil {
+			return fmt.Errorf("probe: %w", err)
+		}
+		found, err := inBlocks(msgs, text)
+		if err != nil {
+			return fmt.Errorf("probe: %w", err)
+		}
+		if !found {
+			return fmt.Errorf("%w: an acknowledged write is in no block file", errUngroupable)
+		}
+	}
+	return nil
+}
+
+// inBlocks reports whether a text is in one of the block files of a directory.
+func inBlocks(msgs string, text []byte) (bool, error) {
+	names, err := listNames(msgs)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if !isBlock(name) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(msgs, name))
+		if err != nil {
+			return false, err
+		}
+		if bytes.Contains(data, text) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// probePath is the directory of the account of the probe.
+func (d *dataDir) probePath() string {
+	return filepath.Join(d.path, server.JetStreamStoreDir, probeAccount)
+}
+
+// forgetProbe removes what a start that did not come to its end has left.
+func (d *dataDir) forgetProbe() error {
+	return os.RemoveAll(d.probePath())
+}

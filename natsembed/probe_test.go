@@ -1,0 +1,111 @@
+package natsembed
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A stream whose blocks cannot be read as they were written is flushed by the server.
+func TestUngroupableStreamFallsBack(t *testing.T) {
+	dir := t.TempDir()
+	srv := startServer(t, Config{DataDir: dir})
+	_, err := connect(t, srv).CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "S", Subjects: []string{"s"}, Compression: jetstream.S2Compression,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	if again.Sync() != SyncAlways || again.Flusher() != nil || !again.nats().JetStreamConfig().SyncAlways {
+		t.Errorf("sync is %q", again.Sync())
+	}
+}
+
+func TestCheckStream(t *testing.T) {
+	good := server.StreamConfig{Name: "S", Storage: server.FileStorage, Replicas: 1}
+	cases := []struct {
+		name   string
+		change func(*server.StreamConfig)
+		ok     bool
+	}{
+		{"as the bucket", func(*server.StreamConfig) {}, true},
+		{"memory", func(c *server.StreamConfig) { c.Storage = server.MemoryStorage }, false},
+		{"replicas", func(c *server.StreamConfig) { c.Replicas = 3 }, false},
+		{"compressed", func(c *server.StreamConfig) { c.Compression = server.S2Compression }, false},
+		{"asynchronous", func(c *server.StreamConfig) { c.PersistMode = server.AsyncPersistMode }, false},
+	}
+	for _, c := range cases {
+		cfg := good
+		if c.change(&cfg); (checkStream(cfg) == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, checkStream(cfg))
+		}
+	}
+}
+
+// A power cut may come before the stream was first flushed. Nothing was told of it
+// then, and it must not stop the start.
+func TestStillbornStreamIsSetAside(t *testing.T) {
+	dir := t.TempDir()
+	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	put(t, srv, "one")
+	flushed(t, srv)
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stream := streamPath(srv)
+	if err := errors.Join(
+		os.Remove(filepath.Join(dir, cleanFile)), os.RemoveAll(filepath.Join(stream, keepDir)),
+		os.Truncate(filepath.Join(stream, server.JetStreamMetaFile), 0),
+	); err != nil {
+		t.Fatal(err)
+	}
+	startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	if set, err := os.ReadDir(filepath.Join(dir, lostDir)); err != nil || len(set) != 1 {
+		t.Errorf("set aside: %v, %v", set, err)
+	}
+}
+
+// An error of a flush is final, and is not tried again.
+func TestFailedFlushEndsEverything(t *testing.T) {
+	broken := errors.New("broken")
+	flushes := 0
+	srv, err := start(t.Context(), Config{DataDir: t.TempDir(), Sync: SyncGroup}, func(f *os.File) error {
+		if isBlock(filepath.Base(f.Name())) {
+			flushes++ // by the flusher's goroutine alone
+			return broken
+		}
+		return f.Sync()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, srv, "one")
+	done := make(chan error, 1)
+	for range 3 {
+		srv.Flusher().Durable(func(err error) { done <- err })
+		if err := <-done; !errors.Is(err, ErrNotDurable) || !errors.Is(err, broken) {
+			t.Errorf("error %v", err)
+		}
+	}
+	<-srv.Failed()
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	if flushes != 1 {
+		t.Errorf("%d flushes were tried", flushes)
+	}
+	for name, want := range map[string]bool{cleanFile: false, failedFile: true} {
+		if _, err := os.Stat(filepath.Join(srv.dir.path, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	startServer(t, Config{DataDir: srv.dir.path, Sync: SyncGroup})
+}

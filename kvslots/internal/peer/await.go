@@ -96,15 +96,15 @@ func (a *await) step() {
 	if pool.Registered() && pool.Terms().Lock != a.lock && e.status != spent { // that may have been under other terms
 		e = enqueued{}
 	}
-	exact := a.p.world.Exact()
+	alive := a.p.world.Alive(a.session)
 	switch {
-	case !exact && (e.status == absent || e.status == spent || e.doubtful || e.void || !a.p.world.Alive(a.session)):
+	case !a.p.world.Exact() && (!alive || e.status != queued && e.status != served):
 		a.p.whenExact(func() { a.step() })
-	case !a.p.world.Alive(a.session):
+	case !alive:
 		a.end(Answer{Err: ErrSessionGone})
-	case e.doubtful:
+	case e.status == doubtful:
 		a.p.after(failurePause, func() { a.step() })
-	case e.void: // no caller was told, and the ticket stands again
+	case e.status == void: // no caller was told, and the ticket stands again
 		a.busy = true
 		a.p.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
 			a.busy = false

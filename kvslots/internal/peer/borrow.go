@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -104,7 +106,7 @@ func (p *Peer) start(b *borrow, wait time.Duration) {
 		p.timers.start(&b.expiry, b.waitEnds)
 	}
 	b.pool.borrows++
-	b.pool.queue = append(b.pool.queue, b)
+	b.pool.queue = byArrival(b.pool.queue, b)
 	b.pool.mark()
 }
 
@@ -148,15 +150,14 @@ func (b *borrow) finish(a Answer) {
 	default:
 		b.leaveLine()
 	}
-	if b.call != nil {
+	if b.call != nil && b.call.borrow == b {
 		b.call.quit = nil
 		b.call.answer(a)
 	}
 	b.pool.mark()
 }
 
-// requeue puts a borrow whose attempt failed back in line, or in front of the
-// queue if it has no ticket, or one that was served by a claim which was ended
+// requeue puts a borrow whose attempt failed back in line, or in the queue if it has no ticket, or one that was served by a claim which was ended
 // before its caller could be told.
 func (b *borrow) requeue() {
 	var t *rules.Ticket
@@ -175,19 +176,21 @@ func (b *borrow) requeue() {
 		b.pool.mark()
 	default:
 		b.leaveLine()
-		b.comeAgain(true)
+		b.comeAgain()
 	}
 }
 
-// comeAgain sends a borrow back to the queue: in front of all others, or behind them.
-func (b *borrow) comeAgain(first bool) {
+// comeAgain sends a borrow back to the queue.
+func (b *borrow) comeAgain() {
 	b.to(arrived)
-	if first {
-		b.pool.queue = append([]*borrow{b}, b.pool.queue...)
-	} else {
-		b.pool.queue = append(b.pool.queue, b)
-	}
+	b.pool.queue = byArrival(b.pool.queue, b)
 	b.pool.mark()
+}
+
+// byArrival puts a borrow into a list, in the order in which they came.
+func byArrival(list []*borrow, b *borrow) []*borrow {
+	i, _ := slices.BinarySearchFunc(list, b, func(x, y *borrow) int { return cmp.Compare(x.call.id, y.call.id) })
+	return slices.Insert(list, i, b)
 }
 
 // anew takes a borrow back to where it came in: what it knew of its pool is no
@@ -195,7 +198,7 @@ func (b *borrow) comeAgain(first bool) {
 func (b *borrow) anew() {
 	b.leaveLine()
 	b.generation, b.confirmed = 0, false
-	b.comeAgain(false)
+	b.comeAgain()
 }
 
 // serveLine lets the borrows claim whose turn it is.
@@ -242,7 +245,11 @@ func (ps *poolState) serveQueue(pool *rules.Pool) {
 			stay = append(stay, b)
 		}
 	}
-	ps.queue = append(stay, ps.queue...)
+	came := ps.queue // they have come again
+	ps.queue = stay
+	for _, b := range came {
+		ps.queue = byArrival(ps.queue, b)
+	}
 }
 
 // serve decides about a borrow that has just come. It returns false when that has

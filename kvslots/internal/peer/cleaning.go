@@ -139,7 +139,7 @@ func (p *Peer) restartBorrows() {
 		ps.heldUntil, ps.generation, ps.wantsExact = 0, 0, false
 		ps.nextName, ps.freeNames = 0, nil
 	}
-	for _, c := range slices.Backward(p.calls.all()) { // each that comes again goes before the last
+	for _, c := range p.calls.all() {
 		b := c.borrow
 		if b == nil {
 			continue

@@ -17,19 +17,19 @@ type status uint8
 
 // The statuses.
 const (
-	absent status = iota // it has not enqueued, or knows the outcome
-	queued               // it stands in line
-	served               // it holds a slot, and has not asked
-	spent                // it held a slot and did not ask in time
+	absent   status = iota // it has not enqueued, or knows the outcome
+	queued                 // it stands in line
+	served                 // it holds a slot, and has not asked
+	spent                  // it held a slot and did not ask in time
+	doubtful               // a claim for it may yet be withdrawn
+	void                   // a claim for it came to nothing, and its peer has not withdrawn it
 )
 
 // enqueued is that, with what stands in the bucket.
 type enqueued struct {
-	status   status
-	doubtful bool          // a claim for it may yet be withdrawn
-	void     bool          // a claim for it came to nothing, and its peer has not withdrawn it
-	ticket   *rules.Ticket // nil where there is none
-	slot     *rules.Slot   // nil where it has none
+	status status
+	ticket *rules.Ticket // nil where there is none
+	slot   *rules.Slot   // nil where it has none
 }
 
 // enqueuedKey is the key of what a session has enqueued in a pool.
@@ -38,7 +38,7 @@ func enqueuedKey(pool, session entry.Hash) entry.Key {
 }
 
 // enqueuedIn reads the status from the view. Unless the view is exact, absent and
-// spent are guesses. A claim that may yet be withdrawn leaves its ticket queued.
+// spent are guesses.
 func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	var e enqueued
 	s := p.world.Session(session)
@@ -51,14 +51,12 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 		}
 	}
 	e.ticket = pool.TicketAt(enqueuedKey(pool.ID, session))
-	if e.slot != nil && e.slot.Verdict() != rules.Good {
-		e.doubtful = e.slot.InDoubt(p.now)
-		e.void = !e.doubtful && e.slot.Value.Ticket != 0 // else its caller may have been told
-	}
-	switch t := e.ticket; {
-	case e.doubtful:
-		e.status = queued
-	case e.slot != nil:
+	switch t, s := e.ticket, e.slot; {
+	case s != nil && s.Verdict() != rules.Good && s.InDoubt(p.now):
+		e.status = doubtful
+	case s != nil && s.Verdict() != rules.Good && s.Value.Ticket != 0: // else its caller may have been told
+		e.status = void
+	case s != nil:
 		e.status = served
 	case t == nil:
 	case t.Value.Spent:
@@ -79,18 +77,20 @@ func (r Enqueue) begin(p *Peer, c *call) {
 func (r Enqueue) enqueue(c *call) {
 	c.p.ask(c, func() {
 		e := c.p.enqueuedIn(c.p.world.Pool(r.Pool), r.Session)
-		switch {
+		switch again := func() { r.enqueue(c) }; {
 		case !c.p.world.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.doubtful, e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
-			c.after(failurePause, func() { r.enqueue(c) })
+		case e.status == doubtful, e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
+			c.after(failurePause, again)
+		case e.status == void: // no caller was told
+			c.p.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
 		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
-			c.p.adopt(e.ticket, func() { r.enqueue(c) })
+			c.p.adopt(e.ticket, again)
 		case e.status == queued || e.status == served:
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
 			c.p.start(&borrow{
-				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c) },
+				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: again,
 				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}

@@ -31,7 +31,7 @@ func (b *borrow) join() bool {
 	if taken && b.kind == forEnqueue {
 		if t := b.p.world.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
 			c := b.call // it looks again when that is certain
-			b.call, c.quit = nil, nil
+			c.borrow, c.quit = nil, nil
 			b.finish(Answer{})
 			b.again()
 			return true
@@ -193,7 +193,7 @@ func (b *borrow) loseTicket() {
 	}
 	b.leaveLine()
 	if b.phase == joining || b.phase == waiting || b.phase == refusing {
-		b.comeAgain(false)
+		b.comeAgain()
 	}
 }
 

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -18,12 +17,7 @@ func (b *borrow) refuseLater() {
 	if b.refuseBy == 0 {
 		b.refuseBy = b.p.now.Add(refuseGrace)
 	}
-	list := b.pool.refusing // the first to come is the first to have what there is after all
-	i := len(list)
-	for i > 0 && list[i-1].call.id > b.call.id {
-		i--
-	}
-	b.pool.refusing = slices.Insert(list, i, b)
+	b.pool.refusing = byArrival(b.pool.refusing, b) // the first to come is the first to have what there is after all
 	if b.current {
 		b.pool.mark()
 		return
@@ -72,7 +66,7 @@ func (b *borrow) review() {
 		b.finish(Answer{Err: err})
 		return
 	case b.named() && (!pool.Registered() || pool.Count() == 0):
-		b.comeAgain(false)
+		b.comeAgain()
 		return
 	}
 	b.confirmed = true
@@ -88,7 +82,7 @@ func (b *borrow) review() {
 	}
 	switch {
 	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // it came before the pool was known here
-		b.comeAgain(false)
+		b.comeAgain()
 	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose():
 		b.finish(Answer{Err: ErrNoSlot})
 	default:

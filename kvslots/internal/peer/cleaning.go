@@ -46,27 +46,24 @@ func (p *Peer) cleanUp() {
 func (p *Peer) endSlot(d rules.Due) {
 	s := d.Slot
 	m := p.purge(d.Key, d.Revision)
-	m.Ticket = s.Value.Ticket
-	if d.Garbage {
-		m.Ticket = 0
+	if !d.Garbage {
+		m.Ticket = s.Value.Ticket
 	}
-	t := s.Pool.Ticket(s.Value.Ticket)
-	if t == nil || !t.Value.Enqueued() || d.Garbage {
-		p.releaseAs(m, nil)
-		return
-	}
-	if !s.Value.Unseen {
+	switch t := s.Pool.Ticket(s.Value.Ticket); {
+	case t == nil || !t.Value.Enqueued() || d.Garbage:
+	case !s.Value.Unseen:
 		p.release(t.Key, t.Revision, nil)
-		p.releaseAs(m, nil)
+	default:
+		value := t.Value
+		value.Spent, value.Place = true, t.Place
+		p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+			if f.result == written {
+				p.releaseAs(m, nil)
+			} // else it comes up again
+		})
 		return
 	}
-	value := t.Value
-	value.Spent, value.Place = true, t.Place
-	p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
-		if f.result == written {
-			p.releaseAs(m, nil)
-		} // else it comes up again
-	})
+	p.releaseAs(m, nil)
 }
 
 // endSessionAt ends a session whose time is over: when the stream's leader has been
@@ -97,6 +94,7 @@ func (p *Peer) endSessionAt(d rules.Due) {
 func (p *Peer) afterLoad() {
 	for _, ps := range p.allPools() {
 		ps.allChanged = true
+		ps.mark()
 	}
 	for _, c := range p.calls.all() {
 		if c.reload != nil {

@@ -5,40 +5,34 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// find is the live slot of a lease in the view; pool reports whether the pool is
-// registered.
-func (p *Peer) find(h *Held) (s *rules.Slot, pool bool) {
-	at := p.world.Pool(h.Pool)
-	if at == nil || !at.Registered() {
-		return nil, false
+// find is the live slot of a lease in the view, or why there is none.
+func (p *Peer) find(h *Held) (*rules.Slot, error) {
+	pool := p.world.Pool(h.Pool)
+	switch {
+	case !h.Session.IsZero() && !p.world.Alive(h.Session):
+		return nil, ErrSessionGone
+	case !pool.Registered():
+		return nil, ErrNoPool
 	}
-	s = at.Lease(h.Lease)
-	if s == nil || h.Named && (at.Terms().Lock != h.Lock || h.Fence != 0 && h.Fence != s.Fence) {
-		return nil, true
+	s := pool.Lease(h.Lease)
+	if s == nil || h.Named && (pool.Terms().Lock != h.Lock || h.Fence != 0 && h.Fence != s.Fence) {
+		return nil, ErrNotHeld
 	}
-	return s, true
+	return s, nil
 }
 
 // withLease calls do with the slot of a lease. If it seems not to be there, the
 // view is asked when it is exact and new enough; then gone is called with why.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
-	if c.p.watch.mode == live && (h.Session.IsZero() || c.p.world.Alive(h.Session)) {
-		if s, _ := c.p.find(h); s != nil {
-			do(s)
-			return
-		}
+	if s, err := c.p.find(h); err == nil && c.p.watch.mode == live {
+		do(s)
+		return
 	}
 	c.p.ask(c, func() {
-		s, pool := c.p.find(h)
-		switch {
-		case !h.Session.IsZero() && !c.p.world.Alive(h.Session):
-			gone(ErrSessionGone)
-		case !pool:
-			gone(ErrNoPool)
-		case s == nil:
-			gone(ErrNotHeld)
-		default:
+		if s, err := c.p.find(h); err == nil {
 			do(s)
+		} else {
+			gone(err)
 		}
 	})
 }

@@ -244,11 +244,9 @@ func (ns *names) closeIdle() {
 			}
 			continue
 		}
-		if ps := ns.p.pools[pool.ID]; ps != nil {
-			ns.p.world.Defer(pool, ns.p.now)
-			continue
+		if ns.p.pools[pool.ID] == nil {
+			ns.p.pool(pool.ID).beginClosing(pool)
 		}
-		ns.p.pool(pool.ID).beginClosing(pool)
 		ns.p.world.Defer(pool, ns.p.now)
 	}
 }

@@ -25,7 +25,7 @@ func (p *Peer) release(key entry.Key, revision uint64, done func(Ack)) {
 
 func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 	if p.writes.releasing >= maxReleasing {
-		p.writes.backlog = append(p.writes.backlog, &release{m, done})
+		p.writes.backlog = append(p.writes.backlog, release{m, done})
 		return
 	}
 	p.writes.releasing++
@@ -44,7 +44,7 @@ func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 func (ws *writes) releaseNext() {
 	for len(ws.backlog) > 0 && ws.releasing < maxReleasing {
 		next := ws.backlog[0]
-		ws.backlog[0] = nil
+		ws.backlog[0] = release{}
 		ws.backlog = ws.backlog[1:]
 		ws.p.releaseAs(next.msg, next.done)
 	}

@@ -128,8 +128,7 @@ func (ss *sessionState) attend() {
 		return
 	}
 	if ss.p.watch.mode != live || ss.writing {
-		ss.p.timers.start(&ss.timer, max(due, ss.p.now.Add(tau/8)))
-		return
+		due = max(due, ss.p.now.Add(tau/8))
 	}
 	if due > ss.p.now {
 		ss.p.timers.start(&ss.timer, due)
@@ -169,20 +168,17 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	w.every = min(idle/16, refreshMost)
 	ss.p.timers.start(&w.timer, sentAt.Add(w.every))
 	w.done = func(a Ack) {
-		ss.writing = false
-		switch a.Outcome {
-		case Written:
-			ss.written = max(ss.written, sentAt.Add(value.Left()))
-			ss.stands = a.Revision
+		answered := func() {
+			ss.writing = false
 			ss.attend()
-		case Conflict:
-			ss.writing = true
-			ss.p.whenReached(a.Revision, func() {
-				ss.writing = false
-				ss.attend()
-			})
-		default:
-			ss.attend()
+		}
+		if a.Outcome == Written {
+			ss.written, ss.stands = max(ss.written, sentAt.Add(value.Left())), a.Revision
+		}
+		if a.Outcome == Conflict {
+			ss.p.whenReached(a.Revision, answered)
+		} else {
+			answered()
 		}
 	}
 }

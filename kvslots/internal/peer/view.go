@@ -220,9 +220,6 @@ func (w *watch) caughtUp() {
 	}
 	w.mode = live
 	w.p.writes.sendAgain()
-	for _, ps := range w.p.allPools() {
-		ps.mark()
-	}
 	w.p.reads.revive()
 	w.p.afterLoad()
 }

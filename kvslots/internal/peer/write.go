@@ -55,7 +55,7 @@ type writes struct {
 	acked     uint64   // the highest revision that was acknowledged
 	releasing int
 	authored  map[uint64]*write // those of put, by their authors' numbers
-	backlog   []*release
+	backlog   []release
 }
 
 // send sends a message, and again while it is not answered. done is called once:
@@ -182,15 +182,10 @@ func (w *write) settle(a Ack) {
 	}
 	w.over = true
 	w.p.timers.stop(&w.timer)
-	forget := func() {
-		for _, id := range w.ids {
-			delete(w.p.writes.pending, id)
-		}
-	}
 	if a.Outcome == Unknown {
-		w.p.after(time.Minute, forget) // a late answer may yet tell something of the stream
+		w.p.after(time.Minute, w.forget) // a late answer may yet tell something of the stream
 	} else {
-		forget()
+		w.forget()
 	}
 	if a.Outcome == Conflict {
 		w.p.counters.Conflicts++
@@ -200,5 +195,11 @@ func (w *write) settle(a Ack) {
 		w.follow(a)
 	} else {
 		w.done(a)
+	}
+}
+
+func (w *write) forget() {
+	for _, id := range w.ids {
+		delete(w.p.writes.pending, id)
 	}
 }

@@ -235,6 +235,7 @@ func (a *await) tell(s *rules.Slot, sent Instant) {
 		a.end(Answer{Err: ErrUnavailable})
 		return
 	}
+	grant.rests.renewal = s.Value.Ticket == 0 // its token was told when it enqueued
 	a.p.counters.Grants++
 	a.end(Answer{Grant: grant})
 }

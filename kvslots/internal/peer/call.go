@@ -16,7 +16,6 @@ type call struct {
 	reload  func()          // called when the view has become live again; may be nil
 	borrow  *borrow         // that it asked for, if any
 	limit   timer           // when it is answered ErrUnavailable
-	undo    func()          // gives back what a parked answer grants; may be nil
 	effect  bool            // it may have its effect although its session ends: its outcome is told
 	unsure  bool            // a purge for it may have been written without its knowing
 	parked  *Answer         // waits for the session's refresh; nil: none
@@ -60,9 +59,7 @@ func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
 func (c *call) end(why error) {
 	switch {
 	case c.parked != nil:
-		if c.undo != nil {
-			c.undo()
-		}
+		c.p.takeBack(c.parked)
 		c.deliver(Answer{Err: why})
 	case c.quit != nil:
 		c.quit(why)

@@ -271,8 +271,6 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	}
 	b.p.counters.Grants++
 	b.dropClaim()
-	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
-	b.call.undo = func() { b.p.release(key, revision, nil) }
 	b.finish(Answer{Grant: grant})
 	return true
 }

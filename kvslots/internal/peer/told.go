@@ -12,7 +12,7 @@ type granted struct {
 	revision uint64
 	ttl      time.Duration // as asked for
 	sent     Instant       // when the revision was written, at the earliest
-	renewal  bool
+	renewal  bool          // the caller knows of the lease already
 }
 
 // Told notes that the answer to a call reaches its caller only now, and not when it
@@ -41,8 +41,14 @@ func (p *Peer) Told(a *Answer, now Instant) {
 // that was granted is given back: nobody knows of it.
 func (p *Peer) Untold(a *Answer, why error, now Instant) {
 	p.now = now
+	p.takeBack(a)
+	*a = Answer{Call: a.Call, Err: why}
+}
+
+// takeBack purges the lease that an answer grants, and that its caller has not
+// learnt of.
+func (p *Peer) takeBack(a *Answer) {
 	if g := a.Grant.rests; a.Err == nil && g.revision != 0 && !g.renewal {
 		p.release(g.key, g.revision, nil)
 	}
-	*a = Answer{Call: a.Call, Err: why}
 }

@@ -69,18 +69,19 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 
 func (r Enqueue) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	r.enqueue(c)
+	r.enqueue(c, false)
 }
 
 // enqueue takes up an Enqueue when it is certain that the session has not enqueued
-// before.
-func (r Enqueue) enqueue(c *call) {
+// before. twice says that a ticket was found when the call came to write one, which
+// may be its own.
+func (r Enqueue) enqueue(c *call, twice bool) {
 	c.p.ask(c, func() {
 		e := c.p.enqueuedIn(c.p.world.Pool(r.Pool), r.Session)
-		switch again := func() { r.enqueue(c) }; {
+		switch again := func() { r.enqueue(c, twice) }; {
 		case !c.p.world.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.status == doubtful, e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
+		case e.status == doubtful, twice && e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
 			c.after(failurePause, again)
 		case e.status == void: // no caller was told
 			c.p.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
@@ -90,7 +91,7 @@ func (r Enqueue) enqueue(c *call) {
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
 			c.p.start(&borrow{
-				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: again,
+				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c, true) },
 				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}

@@ -216,8 +216,10 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 		return
 	}
 	revision := s.Revision
-	a.put(a.p.purge(t.Key, t.Revision), func(fate) {
-		if s := a.p.world.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
+	a.put(a.p.purge(t.Key, t.Revision), func(f fate) {
+		if f.learnt { // another peer has made the ticket its own meanwhile
+			a.known(key, value, sent)
+		} else if s := a.p.world.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
 			a.look()
 		} else {
 			a.tell(s, sent)

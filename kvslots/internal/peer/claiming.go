@@ -175,11 +175,26 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 	case c.revision == 0 && b.claimed(s) && s.Revision > c.stood:
 		c.revision = s.Revision
 		b.landed()
-	case c.revision == 0 && s.Revision > c.stood, c.revision != 0 && (s == nil || s.Revision != c.revision):
-		b.dropClaim() // lost, purged or superseded: its caller was told nothing
-		b.claim.revision = 0
+	case c.revision == 0 && s.Revision > c.stood:
+		b.dropClaim() // lost
 		b.requeue()
+	case c.revision != 0 && (s == nil || s.Revision != c.revision):
+		b.dropClaim() // purged or superseded: its caller was told nothing
+		c.revision = 0
+		b.served()
 	}
+}
+
+// served is for a borrow whose claim stood, and was ended before it could be told. Its
+// ticket may have been served by that, although this view has skipped the entry which
+// says so: then the other peers take another claim for the ticket as garbage.
+func (b *borrow) served() {
+	if b.kind == forTicket {
+		b.finish(Answer{Err: ErrNoSlot})
+		return
+	}
+	b.leaveLine()
+	b.requeue()
 }
 
 // claimed reports whether a slot is taken by the borrow's claim. Other peers may

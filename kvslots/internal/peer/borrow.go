@@ -157,8 +157,9 @@ func (b *borrow) finish(a Answer) {
 	b.pool.mark()
 }
 
-// requeue puts a borrow whose attempt failed back in line, or in the queue if it has no ticket, or one that was served by a claim which was ended
-// before its caller could be told.
+// requeue puts a borrow whose attempt failed back in line, or in the queue if it has
+// no ticket, or one that was served by a claim which was ended before its caller
+// could be told.
 func (b *borrow) requeue() {
 	var t *rules.Ticket
 	if b.ticket.stands() {

@@ -2,7 +2,6 @@ package peer
 
 import (
 	"errors"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -28,7 +27,7 @@ func (r Await) begin(p *Peer, c *call) {
 	a := &await{p: p, call: c, pool: p.pool(r.Pool), session: r.Session, lock: r.Lock}
 	put(&a.pool.awaits, r.Session, append(a.pool.awaits[r.Session], a))
 	c.bound(p.now.Add(r.Wait + patience))
-	c.quit = func(why error) { a.stop(why) }
+	c.reload, c.quit = a.look, a.stop
 	a.expiry.fire = func() { a.stop(ErrNoSlot) }
 	p.timers.start(&a.expiry, p.now.Add(r.Wait))
 	a.look()
@@ -37,46 +36,32 @@ func (r Await) begin(p *Peer, c *call) {
 // stop notes that an await is over, and why. It leaves the line before it is
 // answered, unless its place is to be kept.
 func (a *await) stop(why error) {
-	if a.why == nil || !errors.Is(why, ErrNoSlot) {
-		a.why = why
-	}
 	switch {
+	case errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
+		a.end(Answer{Err: why})
+	case a.why != nil: // it is leaving the line: its caller gets the outcome that came first
 	case errors.Is(why, ErrPlaceKept) && a.busy && a.seeing: // the slot is about to be told
-		a.why = nil
-	case errors.Is(why, ErrPlaceKept), errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
+	case errors.Is(why, ErrPlaceKept):
 		a.end(Answer{Err: why})
 	default:
+		a.why = why
 		a.call.bound(a.p.now.Add(patience))
-		a.stayUntilLeft()
 		if a.certain {
 			a.step()
 		}
 	}
 }
 
-// stayUntilLeft keeps an await that is over until it has left the line: a caller
-// that gives up now gets the outcome that came first.
-func (a *await) stayUntilLeft() {
-	a.call.quit = func(why error) {
-		if errors.Is(why, ErrUnavailable) || errors.Is(why, ErrClosed) {
-			a.end(Answer{Err: why})
-		} else {
-			a.stayUntilLeft()
-		}
-	}
-}
+// gaveUp reports whether its caller is gone, and not only its time over.
+func (a *await) gaveUp() bool { return a.why != nil && !errors.Is(a.why, ErrNoSlot) }
 
 func (a *await) end(answer Answer) {
-	if a.p.calls.open[a.call.id] != a.call || a.call.parked {
+	if !a.call.isOpen() || a.call.parked != nil {
 		return
 	}
 	a.p.timers.stop(&a.expiry)
 	ps := a.pool
-	if left := without(ps.awaits[a.session], a); len(left) > 0 {
-		ps.awaits[a.session] = left
-	} else {
-		delete(ps.awaits, a.session)
-	}
+	drop(ps.awaits, a.session, a)
 	a.call.quit = nil
 	a.call.answer(answer)
 	ps.mark()
@@ -103,7 +88,7 @@ func (ps *poolState) enqueuedChanged(session entry.Hash) {
 
 // step does what is to be done where the view now stands.
 func (a *await) step() {
-	if a.busy || a.p.calls.open[a.call.id] != a.call || a.p.watch.mode != live {
+	if a.busy || !a.call.isOpen() || a.p.watch.mode != live {
 		return
 	}
 	pool := a.p.world.Pool(a.pool.id)
@@ -111,15 +96,15 @@ func (a *await) step() {
 	if pool.Registered() && pool.Terms().Lock != a.lock && e.status != spent { // that may have been under other terms
 		e = enqueued{}
 	}
-	exact := a.p.world.Exact()
+	alive := a.p.world.Alive(a.session)
 	switch {
-	case !exact && (e.status == absent || e.status == spent || e.doubtful || e.void || !a.p.world.Alive(a.session)):
+	case !a.p.world.Exact() && (!alive || e.status != queued && e.status != served):
 		a.p.whenExact(func() { a.step() })
-	case !a.p.world.Alive(a.session):
+	case !alive:
 		a.end(Answer{Err: ErrSessionGone})
-	case e.doubtful:
+	case e.status == doubtful:
 		a.p.after(failurePause, func() { a.step() })
-	case e.void: // no caller was told, and the ticket stands again
+	case e.status == void: // no caller was told, and the ticket stands again
 		a.busy = true
 		a.p.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
 			a.busy = false
@@ -133,15 +118,15 @@ func (a *await) step() {
 		a.end(Answer{Err: ErrNotEnqueued})
 	case e.status == spent:
 		a.consume(e.ticket, func() { a.end(Answer{Err: ErrLeaseExpired}) })
-	case e.status == served && a.why != nil && !errors.Is(a.why, ErrNoSlot):
-		a.decline(e)
+	case e.status == served && a.gaveUp():
+		a.decline(e.slot, e.ticket)
 	case e.status == served:
 		a.see(e)
 	case a.why != nil:
 		a.consume(e.ticket, func() { a.left = true })
 	case e.ticket != nil && e.ticket.Value.Peer != a.p.self.id && e.ticket.Stands():
 		a.busy = true
-		a.p.adopt(e.ticket, func(bool) {
+		a.p.adopt(e.ticket, func() {
 			a.busy = false
 			a.step()
 		})
@@ -157,56 +142,49 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 	}
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
-	a.p.writes.authored[m.Author] = 0
-	a.busy = true
-	w := a.p.send(m, nil)
-	w.done = func(k Ack) {
-		a.busy = false
-		own := a.p.writes.authored[m.Author] != 0
-		if k.Outcome != Conflict {
-			delete(a.p.writes.authored, m.Author)
-		}
-		switch k.Outcome {
-		case Written:
+	a.put(m, func(f fate) {
+		e := a.p.enqueuedIn(a.p.world.Pool(a.pool.id), a.session)
+		if f.result == written || f.unsure && e.ticket == nil && e.slot == nil { // an earlier copy did it
 			then()
-			a.p.whenReached(k.Revision, func() { a.look() })
-		case Conflict:
-			a.p.whenReached(k.Revision, func() {
-				own = own || a.p.writes.authored[m.Author] != 0
-				delete(a.p.writes.authored, m.Author)
-				e := a.p.enqueuedIn(a.p.world.Pool(a.pool.id), a.session)
-				if own || len(w.ids) > 1 && e.ticket == nil && e.slot == nil { // an earlier copy did it
-					then()
-				}
-				a.look()
-			})
-		default:
-			a.end(Answer{Err: ErrUnavailable})
 		}
-	}
+		a.look()
+	})
+}
+
+// put sends a message for an await, which does nothing else meanwhile.
+func (a *await) put(m entry.Message, then func(fate)) {
+	a.busy = true
+	a.p.put(m, func(f fate) {
+		a.busy = false
+		if f.result == unknown {
+			a.end(Answer{Err: ErrUnavailable})
+		} else {
+			then(f)
+		}
+	})
 }
 
 // decline gives back a slot that came when its caller had gone. A slot whose
 // token the session was told when it enqueued stays.
-func (a *await) decline(e enqueued) {
-	if e.slot.Value.Ticket == 0 {
+func (a *await) decline(s *rules.Slot, t *rules.Ticket) {
+	if s.Value.Ticket == 0 {
 		a.end(Answer{Err: a.why})
 		return
 	}
 	// The slot may be another's by the time its ticket has gone.
-	m := a.p.purge(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision)
-	m.Ticket = e.slot.Value.Ticket
+	m := a.p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
+	m.Ticket = s.Value.Ticket
 	decline := func() {
 		a.busy = true
 		a.p.releaseAs(m, func(k Ack) { // else the session could come back and have it
 			a.p.whenReached(k.Revision, func() { a.end(Answer{Err: a.why}) })
 		})
 	}
-	if e.ticket == nil { // it was taken out of the line just after it had been served
+	if t == nil { // it was taken out of the line before
 		decline()
 		return
 	}
-	a.consume(e.ticket, decline)
+	a.consume(t, decline)
 }
 
 // see makes the session's slot one that it knows of: its lease starts again.
@@ -219,16 +197,14 @@ func (a *await) see(e enqueued) {
 	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
 	value.Unseen, value.Fence = false, s.Fence
 	ttl := value.TTL.Duration()
-	a.busy, a.seeing = true, value.Ticket != 0
-	a.p.send(a.p.value(key, value, s.Revision, ttl), func(k Ack) {
-		switch k.Outcome {
-		case Written, Conflict:
-			// Only an exact view is sure to show what was written, or what came after it.
-			a.p.askFrom(a.call, k.Revision, func() { a.known(key, value, sent) })
-		default:
+	a.seeing = value.Ticket != 0
+	a.put(a.p.value(key, value, s.Revision, ttl), func(f fate) {
+		// Only an exact view is sure to show what was written, or what came after it.
+		a.busy = true
+		a.p.askFrom(a.call, f.revision, func() {
 			a.busy = false
-			a.end(Answer{Err: ErrUnavailable})
-		}
+			a.known(key, value, sent)
+		})
 	})
 }
 
@@ -236,7 +212,6 @@ func (a *await) see(e enqueued) {
 // back: a view that skipped its purge would take the ticket for one that stands
 // again. Then the lease is told.
 func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
-	a.busy = false
 	s := a.p.world.Pool(key.Pool).Slot(key.N)
 	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
 		a.look()
@@ -244,54 +219,32 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	}
 	t := s.Pool.TicketAt(enqueuedKey(key.Pool, a.session))
 	if t == nil || value.Ticket == 0 {
-		a.tell(s, value, sent)
+		a.tell(s, sent)
 		return
 	}
-	a.busy = true
 	revision := s.Revision
-	a.p.send(a.p.purge(t.Key, t.Revision), func(k Ack) {
-		a.busy = false
-		s := a.p.world.Pool(key.Pool).Slot(key.N)
-		switch {
-		case k.Outcome != Written && k.Outcome != Conflict:
-			a.end(Answer{Err: ErrUnavailable})
-		case s == nil || s.Revision != revision:
+	a.put(a.p.purge(t.Key, t.Revision), func(f fate) {
+		if f.learnt { // another peer has made the ticket its own meanwhile
+			a.known(key, value, sent)
+		} else if s := a.p.world.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
 			a.look()
-		default:
-			a.tell(s, value, sent)
+		} else {
+			a.tell(s, sent)
 		}
 	})
 }
 
-func (a *await) tell(s *rules.Slot, value entry.SlotValue, sent Instant) {
-	if a.why != nil && !errors.Is(a.why, ErrNoSlot) && value.Ticket == 0 {
-		a.end(Answer{Err: a.why}) // its token was told when it enqueued
+func (a *await) tell(s *rules.Slot, sent Instant) {
+	if a.gaveUp() {
+		a.decline(s, nil)
 		return
 	}
-	if a.why != nil && !errors.Is(a.why, ErrNoSlot) {
-		m := a.p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
-		a.p.releaseAs(m, nil)
-		a.end(Answer{Err: a.why})
-		return
-	}
-	ttl := remainingTTL(value.TTL.Duration(), a.p.now.Sub(sent))
-	if ttl < time.Second {
+	grant, ok := a.p.grantOf(s, s.Value.TTL.Duration(), sent)
+	if !ok {
 		a.end(Answer{Err: ErrUnavailable})
 		return
 	}
-	a.p.world.EndAt(s, s.Revision, a.p.now.Add(ttl))
+	grant.rests.renewal = s.Value.Ticket == 0 // its token was told when it enqueued
 	a.p.counters.Grants++
-	a.end(Answer{Grant: Grant{
-		Position: s.Position, Fence: s.Fence, TTL: ttl, At: a.p.now, Nonce: value.Nonce,
-		rests: granted{key: rules.SlotKey(a.pool.id, s.Position), revision: s.Revision, ttl: value.TTL.Duration(), sent: sent},
-	}})
-}
-
-func without[T comparable](list []T, x T) []T {
-	for i, y := range list {
-		if y == x {
-			return append(list[:i:i], list[i+1:]...)
-		}
-	}
-	return list
+	a.end(Answer{Grant: grant})
 }

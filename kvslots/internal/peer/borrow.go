@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -27,6 +29,7 @@ type borrow struct {
 	refuseBy   Instant
 	expiry     timer
 	waitEnds   Instant
+	again      func() // forEnqueue: has the call begin again
 
 	ticket ticket
 	claim  claim
@@ -67,10 +70,8 @@ type claim struct {
 	stood    uint64     // the revision that it is written over
 	revision uint64     // once seen
 	acked    uint64     // the same, once acknowledged
-	sent     Instant
-	unsure   bool // it went unanswered for so long that others may try the same position
+	unsure   bool       // it went unanswered for so long that others may try the same position
 	write    *write
-	next     *borrow // another one at the same position
 }
 
 func (r Borrow) begin(p *Peer, c *call) {
@@ -97,17 +98,16 @@ func (r *Resource) terms() entry.Terms {
 
 // start takes up a borrow.
 func (p *Peer) start(b *borrow, wait time.Duration) {
+	b.call.borrow = b
 	b.call.quit = func(why error) { b.finish(Answer{Err: why}) }
-	if b.call.limit.index == 0 {
-		b.call.bound(p.now.Add(wait + patience))
-	}
 	if wait > 0 {
+		b.call.bound(p.now.Add(wait + patience))
 		b.waits, b.waitEnds = true, p.now.Add(wait)
 		b.expiry.fire = func() { b.expire() }
 		p.timers.start(&b.expiry, b.waitEnds)
 	}
 	b.pool.borrows++
-	b.pool.queue = append(b.pool.queue, b)
+	b.pool.queue = byArrival(b.pool.queue, b)
 	b.pool.mark()
 }
 
@@ -142,61 +142,65 @@ func (b *borrow) finish(a Answer) {
 	if was == claiming && a.Err != nil {
 		b.abandonClaim()
 	}
-	if b.kind == forTicket {
+	switch {
+	case b.kind == forTicket:
 		delete(b.pool.promoting, b.ticket.place)
-	} else if b.ticket.stands() && (b.kind != forEnqueue || a.Err != nil) {
-		b.dropTicket()
-	} else if was != joining && !b.ticket.key.Pool.IsZero() {
+	case was == joining: // its ticket is purged when it is seen
+	case b.kind == forEnqueue && a.Err == nil: // its ticket stays
 		delete(b.pool.tickets, b.ticket.key)
+	default:
+		b.leaveLine()
 	}
-	if b.call != nil {
+	if b.call != nil && b.call.borrow == b {
 		b.call.quit = nil
 		b.call.answer(a)
 	}
 	b.pool.mark()
 }
 
-// requeue puts a borrow whose attempt failed back in line, or in front of the
-// queue if it has no ticket, or one that was served by a claim which was ended
-// before its caller could be told, or may have been.
+// requeue puts a borrow whose attempt failed back in line, or in the queue if it has
+// no ticket, or one that was served by a claim which was ended before its caller
+// could be told, or may have been.
 func (b *borrow) requeue() {
-	t := b.p.world.Pool(b.pool.id).Ticket(b.ticket.place)
+	var t *rules.Ticket
+	if b.ticket.stands() {
+		t = b.p.world.Pool(b.pool.id).Ticket(b.ticket.place)
+	}
 	switch {
 	case b.phase == done:
-		return
-	case b.kind == forTicket:
-		if t == nil || !t.Stands() {
-			b.finish(Answer{Err: ErrNoSlot})
-			return
-		}
-		b.to(waiting)
-	case b.ticket.stands() && t != nil && !t.Unsure:
+	case b.kind == forTicket && (t == nil || !t.Stands()):
+		b.finish(Answer{Err: ErrNoSlot})
+	case t != nil && !(t.Unsure && b.kind == forCall):
 		b.to(waiting)
 		if !b.waits && b.kind == forCall {
 			b.refuseLater()
 		}
+		b.pool.mark()
 	default:
-		if b.ticket.stands() {
-			b.dropTicket()
-		}
-		b.to(arrived)
-		b.pool.queue = append([]*borrow{b}, b.pool.queue...)
+		b.leaveLine()
+		b.comeAgain()
 	}
+}
+
+// comeAgain sends a borrow back to the queue.
+func (b *borrow) comeAgain() {
+	b.to(arrived)
+	b.pool.queue = byArrival(b.pool.queue, b)
 	b.pool.mark()
+}
+
+// byArrival puts a borrow into a list, in the order in which they came.
+func byArrival(list []*borrow, b *borrow) []*borrow {
+	i, _ := slices.BinarySearchFunc(list, b, func(x, y *borrow) int { return cmp.Compare(x.call.id, y.call.id) })
+	return slices.Insert(list, i, b)
 }
 
 // anew takes a borrow back to where it came in: what it knew of its pool is no
 // more.
 func (b *borrow) anew() {
-	if b.ticket.stands() {
-		b.dropTicket()
-	}
+	b.leaveLine()
 	b.generation, b.confirmed = 0, false
-	if b.phase != arrived {
-		b.to(arrived)
-		b.pool.queue = append(b.pool.queue, b)
-	}
-	b.pool.mark()
+	b.comeAgain()
 }
 
 // serveLine lets the borrows claim whose turn it is.
@@ -243,7 +247,11 @@ func (ps *poolState) serveQueue(pool *rules.Pool) {
 			stay = append(stay, b)
 		}
 	}
-	ps.queue = append(stay, ps.queue...)
+	came := ps.queue // they have come again
+	ps.queue = stay
+	for _, b := range came {
+		ps.queue = byArrival(ps.queue, b)
+	}
 }
 
 // serve decides about a borrow that has just come. It returns false when that has

@@ -12,12 +12,13 @@ type call struct {
 	p       *Peer
 	id      uint64
 	session entry.Hash      // the client session that asks, if any: see sessionState
-	quit    func(why error) // ends what is under way for it, and has it answered; nil: there is nothing to end
+	quit    func(why error) // ends what is under way for it, and has it answered in the end; nil: there is nothing to end
+	reload  func()          // called when the view has become live again; may be nil
+	borrow  *borrow         // that it asked for, if any
 	limit   timer           // when it is answered ErrUnavailable
-	undo    func()          // gives back what a parked answer grants; may be nil
 	effect  bool            // it may have its effect although its session ends: its outcome is told
 	unsure  bool            // a purge for it may have been written without its knowing
-	parked  bool            // its answer waits for the session's refresh
+	parked  *Answer         // waits for the session's refresh; nil: none
 }
 
 // calls are the open calls.
@@ -51,17 +52,17 @@ func (c *call) bound(at Instant) {
 	c.p.timers.start(&c.limit, at)
 }
 
+// isOpen reports whether the call is not answered yet.
+func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
+
 // end ends a call that is not answered yet.
 func (c *call) end(why error) {
 	switch {
-	case c.parked && why != ErrUnavailable:
-		c.unpark(why)
-	case c.parked:
-		c.unpark(ErrUnavailable)
+	case c.parked != nil:
+		c.p.takeBack(c.parked)
+		c.deliver(Answer{Err: why})
 	case c.quit != nil:
-		quit := c.quit
-		c.quit = nil
-		quit(why)
+		c.quit(why)
 	default:
 		c.answer(Answer{Err: why})
 	}
@@ -70,7 +71,7 @@ func (c *call) end(why error) {
 // answer answers a call. The answer to a session's call waits until the bucket
 // promises that the session lives on for long enough.
 func (c *call) answer(a Answer) {
-	if c.p.calls.open[c.id] != c || c.parked {
+	if !c.isOpen() || c.parked != nil {
 		return
 	}
 	if !c.session.IsZero() && promises(a.Err) && c.park(a) {
@@ -92,6 +93,7 @@ func promises(err error) bool {
 
 func (c *call) deliver(a Answer) {
 	delete(c.p.calls.open, c.id)
+	c.parked = nil
 	c.p.timers.stop(&c.limit)
 	a.Call = c.id
 	c.p.out.ready.Answers = append(c.p.out.ready.Answers, a)

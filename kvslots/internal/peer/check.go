@@ -1,12 +1,15 @@
 package peer
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// recent is how many of the entries applied last are remembered for the check.
+// recent is how many of the entries applied last are remembered for the check, at
+// least.
 const recent = 4096
 
 // checkRounds is how often this peer's presence is awaited before what is missing
@@ -21,8 +24,7 @@ const checkRounds = 4
 // the view must be what the view holds; and what the view holds from there on must
 // be delivered again, or be overwritten.
 type check struct {
-	log      []seen // of the entries applied last, as a ring
-	next     int
+	log      []seen              // of the entries applied last
 	presence uint64              // this peer's last presence in the view
 	from     uint64              // where the check began
 	until    uint64              // where the view stood then
@@ -39,13 +41,10 @@ type seen struct {
 
 // note remembers an entry.
 func (c *check) note(e *entry.Entry) {
-	s := seen{e.Revision, e.Key, e.Time}
-	if len(c.log) < recent {
-		c.log = append(c.log, s)
-		return
+	if len(c.log) == 2*recent {
+		c.log = c.log[:copy(c.log, c.log[recent:])]
 	}
-	c.log[c.next] = s
-	c.next = (c.next + 1) % recent
+	c.log = append(c.log, seen{e.Revision, e.Key, e.Time})
 }
 
 // oldest is the lowest revision that is remembered; 0 if none is.
@@ -53,24 +52,15 @@ func (c *check) oldest() uint64 {
 	if len(c.log) == 0 {
 		return 0
 	}
-	return c.log[c.next%len(c.log)].revision
+	return c.log[0].revision
 }
 
 func (c *check) find(revision uint64) *seen {
-	n := len(c.log)
-	low, high := 0, n // in order of age, by bisection
-	for low < high {
-		mid := (low + high) / 2
-		if c.log[(c.next+mid)%n].revision < revision {
-			low = mid + 1
-		} else {
-			high = mid
-		}
+	i, found := slices.BinarySearchFunc(c.log, revision, func(s seen, r uint64) int { return cmp.Compare(s.revision, r) })
+	if !found {
+		return nil
 	}
-	if low < n && c.log[(c.next+low)%n].revision == revision {
-		return &c.log[(c.next+low)%n]
-	}
-	return nil
+	return &c.log[i]
 }
 
 // beginCheck stops granting, and returns where the new watch has to begin.

@@ -23,16 +23,7 @@ func (b *borrow) take(pool *rules.Pool, position int) bool {
 		ps.clearDoubt(pool, position)
 		return false
 	}
-	var stood uint64
-	if s := pool.Slot(position); s != nil {
-		if s.Taken {
-			ps.sweep(s)
-			return false
-		}
-		stood = s.Revision
-	}
-	b.sendClaim(position, stood, b.generation)
-	return true
+	return b.sendClaim(pool.Slot(position), position, b.generation)
 }
 
 // clearDoubt does what can be done about the claims below a position that are in
@@ -61,68 +52,59 @@ func (ps *poolState) sweep(s *rules.Slot) {
 	}
 }
 
-func (b *borrow) sendClaim(position int, stood, generation uint64) {
+// sendClaim claims a position, unless garbage has to be purged there before: then it
+// returns false. s is its slot, or nil.
+func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool {
 	ps := b.pool
-	if b.ticket.stands() {
-		put(&ps.flight.Claims, position, b.ticket.place)
-	} else {
-		put(&ps.flight.Claims, position, 0)
+	var stood uint64
+	if s != nil {
+		if s.Taken {
+			ps.sweep(s)
+			return false
+		}
+		stood = s.Revision
 	}
+	put(&ps.flight.Claims, position, b.ticket.place)
 	ps.named = b.named()
 	ps.noteComing()
 	b.to(claiming)
 	b.generation = generation
-	b.claim = claim{position: position, stood: stood, claimer: b.p.self.id, sent: b.p.now, next: ps.claims[position]}
-	put(&ps.claims, position, b)
+	b.claim = claim{position: position, stood: stood, claimer: b.p.self.id}
+	put(&ps.claims, position, append(ps.claims[position], b))
 	b.p.counters.Claims++
 	value := entry.SlotValue{
 		Lease: b.lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
 		TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.kind != forCall,
 	}
-	c := &b.claim
-	m := b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl)
-	c.write = b.p.send(m, nil)
-	w := c.write
+	w := b.p.send(b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl), nil)
+	b.claim.write = w
 	w.done = func(a Ack) { b.claimAnswered(w, a) }
 	w.again = func() { b.doubtClaim(w) }
+	return true
 }
 
 // claimAnswered deals with the answer to a claim. What the view shows decides, so
 // there is only failure to deal with.
 func (b *borrow) claimAnswered(w *write, a Ack) {
-	current := b.phase == claiming && b.claim.write == w
 	switch {
-	case !current && a.Outcome == Written:
-		b.disownClaim(&w.msg, a.Revision)
-	case !current && a.Outcome == Conflict:
-		b.p.whenReached(a.Revision, func() { b.p.disown(w.msg.Key, b.claimedBy()) })
-	case a.Outcome == Unknown && !(current && b.claim.revision != 0):
-		w.fenceOff(b.claimedBy())
-		if current {
-			b.dropClaim()
-			b.finish(Answer{Err: ErrUnavailable})
-		}
-	case a.Outcome == Never && current:
-		b.dropClaim()
-		b.finish(Answer{Err: ErrUnavailable})
-	case a.Outcome == Conflict:
-		b.beaten(a.Revision)
+	case a.Outcome == Written && b.claim.revision == a.Revision: // the view was ahead
+	case !b.claims(w):
+		w.undo(a, b.claimedBy())
 	case a.Outcome == Written:
 		if b.claim.acked = a.Revision; b.claim.revision == 0 && b.p.world.Revision > a.Revision { // the view has skipped it
 			b.pool.changed = append(b.pool.changed, b.claim.position)
 			b.pool.mark()
 		}
+	case a.Outcome == Conflict:
+		b.beaten(w, a.Revision)
+	case b.claim.revision == 0:
+		w.undo(a, b.claimedBy())
+		b.finish(Answer{Err: ErrUnavailable})
 	}
 }
 
-// disownClaim purges a claim that was written after its borrow had ended, or had
-// gone on without it; unless it is the borrow's lease.
-func (b *borrow) disownClaim(m *entry.Message, revision uint64) {
-	if b.phase == done && b.claim.revision == revision {
-		return
-	}
-	b.p.releaseAs(b.p.purgeOf(m, revision), nil)
-}
+// claims reports whether a write is the borrow's present claim.
+func (b *borrow) claims(w *write) bool { return b.phase == claiming && b.claim.write == w }
 
 // claimedBy reports whether what stands under a slot's key is a claim of the
 // borrow that it does not want: none that became its lease.
@@ -140,14 +122,14 @@ func (b *borrow) claimedBy() func(entry.Key) bool {
 
 // beaten learns from a refused claim, when the view has caught up with what is
 // there: it was an earlier copy of the claim, or it was another's.
-func (b *borrow) beaten(actual uint64) {
-	ps, w := b.pool, b.claim.write
+func (b *borrow) beaten(w *write, actual uint64) {
+	ps := b.pool
 	ps.heldUntil = max(ps.heldUntil, actual)
 	b.p.whenReached(actual, func() {
-		if b.phase != claiming || b.claim.write != w || b.claim.revision != 0 {
+		if !b.claims(w) || b.claim.revision != 0 {
 			return
 		}
-		key := rules.SlotKey(ps.id, b.claim.position)
+		key := w.msg.Key
 		if s := b.p.world.Pool(ps.id).Slot(key.N); s != nil && b.claimed(s) {
 			ps.changed = append(ps.changed, key.N) // an earlier copy was written
 			ps.mark()
@@ -179,13 +161,11 @@ func (ps *poolState) noteClaims(pool *rules.Pool) {
 		slices.Sort(ps.changed)
 	}
 	for _, i := range ps.changed {
-		for b := ps.claims[i]; b != nil; {
-			next := b.claim.next
+		for _, b := range ps.claims[i] {
 			b.noteClaim(pool.Slot(i))
 			if b.phase == claiming && b.claim.revision != 0 {
 				b.decide(pool.Slot(i))
 			}
-			b = next
 		}
 	}
 	ps.changed, ps.allChanged = ps.changed[:0], false
@@ -207,8 +187,8 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 		b.dropClaim() // lost
 		b.requeue()
 	case c.revision != 0 && (s == nil || s.Revision != c.revision):
-		b.dropClaim() // purged by another peer, or superseded: its caller was told nothing
-		b.claim.revision = 0
+		b.dropClaim() // purged or superseded: its caller was told nothing
+		c.revision = 0
 		b.requeue()
 	}
 }
@@ -222,7 +202,7 @@ func (b *borrow) claimed(s *rules.Slot) bool {
 // doubtClaim lets other borrows try a position for which a claim has gone
 // unanswered: the compare-and-swap decides between them.
 func (b *borrow) doubtClaim(w *write) {
-	if b.phase == claiming && b.claim.write == w && b.claim.revision == 0 {
+	if b.claims(w) && b.claim.revision == 0 {
 		b.claim.unsure = true
 		b.landed()
 		b.pool.mark()
@@ -232,7 +212,7 @@ func (b *borrow) doubtClaim(w *write) {
 // landed notes that a claim is not in flight any more.
 func (b *borrow) landed() {
 	ps, i := b.pool, b.claim.position
-	for o := ps.claims[i]; o != nil; o = o.claim.next {
+	for _, o := range ps.claims[i] {
 		if o != b && o.claim.revision == 0 && !o.claim.unsure {
 			return
 		}
@@ -242,24 +222,8 @@ func (b *borrow) landed() {
 
 // dropClaim takes a borrow out of the claims.
 func (b *borrow) dropClaim() {
-	ps, i := b.pool, b.claim.position
-	var last *borrow
-	for o := ps.claims[i]; o != nil; last, o = o, o.claim.next {
-		if o != b {
-			continue
-		}
-		switch {
-		case last != nil:
-			last.claim.next = b.claim.next
-		case b.claim.next != nil:
-			ps.claims[i] = b.claim.next
-		default:
-			delete(ps.claims, i)
-		}
-		b.claim.next = nil
-		b.landed()
-		return
-	}
+	drop(b.pool.claims, b.claim.position, b)
+	b.landed()
 }
 
 // decide grants a claim that is good and withdraws one that is void.
@@ -285,7 +249,8 @@ func (b *borrow) withdraw() {
 	p := b.p
 	m := p.purge(rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision)
 	m.Author = p.randomNumber()
-	p.writes.authored[m.Author] = 0
+	sent := &write{}
+	p.writes.authored[m.Author] = sent
 	b.dropClaim()
 	b.to(withdrawing)
 	b.claim.revision = 0
@@ -300,7 +265,7 @@ func (b *borrow) withdraw() {
 		}
 		p.whenReached(a.Revision, func() {
 			t := p.world.Pool(b.pool.id).Ticket(b.ticket.place)
-			if t != nil && (a.Outcome == Written || p.writes.authored[m.Author] != 0) {
+			if t != nil && (a.Outcome == Written || sent.shown != 0) {
 				t.Unsure = false // this purge names no ticket
 			}
 			delete(p.writes.authored, m.Author)
@@ -312,16 +277,11 @@ func (b *borrow) withdraw() {
 // abandonClaim takes back the claim of a borrow that has ended. One that is neither
 // seen nor acknowledged yet is purged when it is answered.
 func (b *borrow) abandonClaim() {
-	revision := max(b.claim.revision, b.claim.acked)
+	w, revision := b.claim.write, max(b.claim.revision, b.claim.acked)
 	b.dropClaim()
-	if revision == 0 {
-		return
-	}
 	b.claim.revision = 0
-	if w := b.claim.write; w.world == b.p.world {
-		b.p.releaseAs(b.p.purgeOf(&w.msg, revision), nil)
-	} else {
-		b.p.disownLater(w.msg.Key, b.claimedBy())
+	if revision != 0 {
+		w.undo(Ack{Outcome: Written, Revision: revision}, b.claimedBy())
 	}
 }
 
@@ -333,20 +293,26 @@ func (b *borrow) grant(s *rules.Slot) bool {
 		b.finish(Answer{})
 		return true
 	}
-	ttl := remainingTTL(b.ttl, b.p.now.Sub(b.claim.sent))
-	if ttl < time.Second {
+	grant, ok := b.p.grantOf(s, b.ttl, b.claim.write.begun)
+	if !ok {
 		return false
 	}
-	b.p.world.EndAt(s, s.Revision, b.p.now.Add(ttl))
 	b.p.counters.Grants++
 	b.dropClaim()
-	key, revision := rules.SlotKey(b.pool.id, s.Position), s.Revision
-	b.call.undo = func() { b.p.release(key, revision, nil) }
-	b.finish(Answer{Grant: Grant{
-		Position: s.Position, Fence: s.Fence, TTL: ttl, At: b.p.now, Nonce: s.Value.Nonce, Queued: b.queued,
-		rests: granted{key: key, revision: revision, ttl: b.ttl, sent: b.claim.sent},
-	}})
+	b.finish(Answer{Grant: grant})
 	return true
+}
+
+// grantOf is what is told of a lease that was written at sent for a ttl, and has the
+// lease end when that says so. ok is false when it is too late to tell.
+func (p *Peer) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
+	left := remainingTTL(ttl, p.now.Sub(sent))
+	if left < time.Second {
+		return Grant{}, false
+	}
+	p.world.EndAt(s, s.Revision, p.now.Add(left))
+	rests := granted{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, ttl: ttl, sent: sent}
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now, Nonce: s.Value.Nonce, rests: rests}, true
 }
 
 // remainingTTL is how much of ttl may still be promised when the answer is late by

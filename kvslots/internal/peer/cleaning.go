@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -22,7 +23,7 @@ func (p *Peer) cleanUp() {
 		case d.Garbage && !p.world.Exact():
 			p.whenExact(func() {})
 		case d.Refresh:
-			p.adopt(d.Ticket, func(bool) {})
+			p.adopt(d.Ticket, func() {})
 		case d.Slot != nil:
 			p.endSlot(d)
 		case d.Session != nil:
@@ -45,27 +46,24 @@ func (p *Peer) cleanUp() {
 func (p *Peer) endSlot(d rules.Due) {
 	s := d.Slot
 	m := p.purge(d.Key, d.Revision)
-	m.Ticket = s.Value.Ticket
-	if d.Garbage {
-		m.Ticket = 0
+	if !d.Garbage {
+		m.Ticket = s.Value.Ticket
 	}
-	t := s.Pool.Ticket(s.Value.Ticket)
-	if t == nil || !t.Value.Enqueued() || d.Garbage {
-		p.releaseAs(m, nil)
-		return
-	}
-	if !s.Value.Unseen {
+	switch t := s.Pool.Ticket(s.Value.Ticket); {
+	case t == nil || !t.Value.Enqueued() || d.Garbage:
+	case !s.Value.Unseen:
 		p.release(t.Key, t.Revision, nil)
-		p.releaseAs(m, nil)
+	default:
+		value := t.Value
+		value.Spent, value.Place = true, t.Place
+		p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+			if f.result == written {
+				p.releaseAs(m, nil)
+			} // else it comes up again
+		})
 		return
 	}
-	value := t.Value
-	value.Spent, value.Place = true, t.Place
-	p.send(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(a Ack) {
-		if a.Outcome == Written {
-			p.releaseAs(m, nil)
-		} // else it comes up again
-	})
+	p.releaseAs(m, nil)
 }
 
 // endSessionAt ends a session whose time is over: when the stream's leader has been
@@ -96,11 +94,13 @@ func (p *Peer) endSessionAt(d rules.Due) {
 func (p *Peer) afterLoad() {
 	for _, ps := range p.allPools() {
 		ps.allChanged = true
-		for _, a := range ps.awaiting() {
-			a.look()
+		ps.mark()
+	}
+	for _, c := range p.calls.all() {
+		if c.reload != nil {
+			c.reload()
 		}
 	}
-	p.follows.lookAgain()
 	p.purgeStrays()
 	p.cleanUp()
 }
@@ -127,35 +127,41 @@ func (p *Peer) restartBorrows() {
 		ss.stands = 0
 	}
 	for _, ps := range p.allPools() {
-		for _, b := range slices.Backward(ps.settled()) { // each that comes again goes before the last
-			if b.phase == waiting {
-				b.expectTicket()
-			}
+		promoting := slices.Collect(maps.Values(ps.promoting))
+		sortByPlace(promoting)
+		for _, b := range promoting {
+			b.finish(Answer{Err: ErrUnavailable})
 		}
-		kept := map[entry.Key]*borrow{}
-		for _, b := range ps.all() {
-			switch b.phase {
-			case joining:
-				kept[b.ticket.key] = b
-			case claiming, withdrawing, waiting, refusing:
-				if b.kind != forTicket {
-					b.ticket = ticket{} // it is purged when the load shows it
-				}
-				b.finish(Answer{Err: ErrUnavailable})
-			}
-			b.current, b.confirmed = false, false
-		}
-		ps.flight = rules.InFlight{Joining: len(kept)}
-		ps.claims, ps.tickets, ps.promoting, ps.config = nil, kept, nil, nil
+		ps.flight = rules.InFlight{}
+		ps.claims, ps.tickets, ps.promoting, ps.config = nil, nil, nil, nil
 		ps.heldUntil, ps.generation, ps.wantsExact = 0, 0, false
 		ps.nextName, ps.freeNames = 0, nil
+	}
+	for _, c := range p.calls.all() {
+		b := c.borrow
+		if b == nil {
+			continue
+		}
+		b.current, b.confirmed = false, false
+		switch b.phase {
+		case arrived, done:
+		case joining, waiting:
+			b.expectTicket()
+		default:
+			b.ticket = ticket{} // it is purged when the load shows it
+			b.finish(Answer{Err: ErrUnavailable})
+		}
 	}
 }
 
 // expectTicket has a ticket looked for by the load.
 func (b *borrow) expectTicket() {
-	b.to(joining)
-	b.ticket.revision, b.ticket.place = 0, 0
 	key := b.ticket.key
-	b.p.whenReached(0, func() { b.ticketMissing(key) })
+	put(&b.pool.tickets, key, b)
+	b.pool.flight.Joining++
+	if b.phase == waiting {
+		b.to(joining)
+		b.ticket.revision, b.ticket.place = 0, 0
+		b.p.whenReached(0, func() { b.ticketMissing(key) })
+	}
 }

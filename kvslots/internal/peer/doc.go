@@ -51,5 +51,5 @@
 // enqueued: enqueue.go, await.go; leases that are held: held.go, owned.go; pools:
 // register.go; sessions: session.go. The view: view.go, check.go and
 // contradiction.go, with read.go for its barriers. Writes and their fate: write.go,
-// release.go. What ends by time: cleaning.go.
+// fate.go, release.go. What ends by time: cleaning.go.
 package peer

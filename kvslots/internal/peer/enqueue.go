@@ -17,19 +17,19 @@ type status uint8
 
 // The statuses.
 const (
-	absent status = iota // it has not enqueued, or knows the outcome
-	queued               // it stands in line
-	served               // it holds a slot, and has not asked
-	spent                // it held a slot and did not ask in time
+	absent   status = iota // it has not enqueued, or knows the outcome
+	queued                 // it stands in line
+	served                 // it holds a slot, and has not asked
+	spent                  // it held a slot and did not ask in time
+	doubtful               // a claim for it may yet be withdrawn
+	void                   // a claim for it came to nothing, and its peer has not withdrawn it
 )
 
 // enqueued is that, with what stands in the bucket.
 type enqueued struct {
-	status   status
-	doubtful bool          // a claim for it may yet be withdrawn
-	void     bool          // a claim for it came to nothing, and its peer has not withdrawn it
-	ticket   *rules.Ticket // nil where there is none
-	slot     *rules.Slot   // nil where it has none
+	status status
+	ticket *rules.Ticket // nil where there is none
+	slot   *rules.Slot   // nil where it has none
 }
 
 // enqueuedKey is the key of what a session has enqueued in a pool.
@@ -38,7 +38,7 @@ func enqueuedKey(pool, session entry.Hash) entry.Key {
 }
 
 // enqueuedIn reads the status from the view. Unless the view is exact, absent and
-// spent are guesses. A claim that may yet be withdrawn leaves its ticket queued.
+// spent are guesses.
 func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	var e enqueued
 	s := p.world.Session(session)
@@ -51,14 +51,12 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 		}
 	}
 	e.ticket = pool.TicketAt(enqueuedKey(pool.ID, session))
-	if e.slot != nil && e.slot.Verdict() != rules.Good {
-		e.doubtful = e.slot.InDoubt(p.now)
-		e.void = !e.doubtful && e.slot.Value.Ticket != 0 // else its caller may have been told
-	}
-	switch t := e.ticket; {
-	case e.doubtful:
-		e.status = queued
-	case e.slot != nil:
+	switch t, s := e.ticket, e.slot; {
+	case s != nil && s.Verdict() != rules.Good && s.InDoubt(p.now):
+		e.status = doubtful
+	case s != nil && s.Verdict() != rules.Good && s.Value.Ticket != 0: // else its caller may have been told
+		e.status = void
+	case s != nil:
 		e.status = served
 	case t == nil:
 	case t.Value.Spent:
@@ -71,72 +69,49 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 
 func (r Enqueue) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	c.bound(p.now.Add(patience))
-	r.enqueue(c)
+	r.enqueue(c, false)
 }
 
 // enqueue takes up an Enqueue when it is certain that the session has not enqueued
-// before.
-func (r Enqueue) enqueue(c *call) {
+// before. twice says that a ticket was found when the call came to write one, which
+// may be its own.
+func (r Enqueue) enqueue(c *call, twice bool) {
 	c.p.ask(c, func() {
 		e := c.p.enqueuedIn(c.p.world.Pool(r.Pool), r.Session)
-		switch {
+		switch again := func() { r.enqueue(c, twice) }; {
 		case !c.p.world.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.doubtful:
-			c.p.after(failurePause, func() { r.enqueue(c) })
+		case e.status == doubtful, twice && e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
+			c.after(failurePause, again)
+		case e.status == void: // no caller was told
+			c.p.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
 		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
-			c.p.adopt(e.ticket, func(bool) { r.enqueue(c) })
+			c.p.adopt(e.ticket, again)
 		case e.status == queued || e.status == served:
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
 			c.p.start(&borrow{
-				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true,
+				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c, true) },
 				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}
 	})
 }
 
-// enqueuedTwice is for a borrow that finds its session's ticket in the bucket when
-// it comes to write one. It looks again when that is certain.
-func (b *borrow) enqueuedTwice() bool {
-	b.to(refusing)
-	b.p.ask(b.call, func() {
-		if b.phase != refusing {
-			return
-		}
-		switch e := b.p.enqueuedIn(b.p.world.Pool(b.pool.id), b.session); {
-		case e.ticket != nil && e.ticket.Value.Lease == b.lease: // its own, which is being purged
-			b.p.after(failurePause, func() {
-				if b.phase == refusing {
-					b.returnToQueue()
-				}
-			})
-		case e.status == queued || e.status == served:
-			b.finish(Answer{Err: ErrAlreadyEnqueued})
-		default:
-			b.returnToQueue()
-		}
-	})
-	return true
-}
-
 // adopt makes a session's ticket one that this peer is to claim for: what its
 // author undoes later is then not the ticket that a caller was told of here.
-func (p *Peer) adopt(t *rules.Ticket, then func(ok bool)) {
+func (p *Peer) adopt(t *rules.Ticket, then func()) {
 	if p.self.revision == 0 || p.world.Expiring(t.Key, p.now) {
-		p.after(failurePause, func() { then(false) })
+		p.after(failurePause, then)
 		return
 	}
 	value := t.Value
 	value.Peer, value.Place = p.self.id, t.Place
-	p.send(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(a Ack) {
-		switch a.Outcome {
-		case Written, Conflict:
-			p.whenReached(a.Revision, func() { then(a.Outcome == Written) })
-		default:
-			p.after(failurePause, func() { then(false) })
+	p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+		if f.result == unknown {
+			p.after(failurePause, then)
+		} else {
+			then()
 		}
 	})
 }
@@ -156,7 +131,10 @@ func (p *Peer) promote(pool *rules.Pool) {
 			continue
 		}
 		if t.Doubtful(p.now) {
-			p.pool(pool.ID).clearTicketDoubts()
+			// When the view has reached a barrier, and the tickets of the line still
+			// stand, they were not served. That the view is exact does not do, for what
+			// was skipped may have been named since without saying so.
+			p.pool(pool.ID).want(func(do func()) { p.ask(nil, do) })
 			continue
 		}
 		ps := p.pool(pool.ID)
@@ -174,23 +152,6 @@ func (p *Peer) promote(pool *rules.Pool) {
 		put(&ps.promoting, t.Place, b)
 		ps.mark()
 	}
-}
-
-// clearTicketDoubts sends a barrier: when the view has reached it, and the tickets
-// of the line still stand, they were not served. That the view is exact does not do,
-// for what was skipped may have been named since without saying so.
-func (ps *poolState) clearTicketDoubts() {
-	if ps.wantsExact {
-		return
-	}
-	ps.wantsExact = true
-	ps.p.ask(nil, func() {
-		ps.wantsExact, ps.allChanged = false, true
-		ps.mark()
-		if pool := ps.p.world.Pool(ps.id); pool != nil {
-			ps.p.promote(pool)
-		}
-	})
 }
 
 // dropPromotions ends the borrows of tickets that do not stand any more.

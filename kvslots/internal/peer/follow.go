@@ -1,55 +1,45 @@
 package peer
 
 import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 // follow is a call that is answered when a lease has ended.
 type follow struct {
-	call *call
-	pool entry.Hash
-}
-
-// followers are the calls that wait for a lease to end.
-type followers struct {
-	p       *Peer
-	byLease map[entry.Hash][]*follow
+	call        *call
+	pool, lease entry.Hash
 }
 
 func (r Follow) begin(p *Peer, c *call) {
-	f := &follow{c, r.Pool}
-	p.follows.byLease[r.Lease] = append(p.follows.byLease[r.Lease], f)
+	p.timers.stop(&c.limit)
+	f := &follow{c, r.Pool, r.Lease}
+	put(&p.follows, r.Lease, append(p.follows[r.Lease], f))
+	c.reload = f.look
 	c.quit = func(why error) {
-		p.follows.drop(r.Lease, f)
+		drop(p.follows, r.Lease, f)
 		c.answer(Answer{Err: why})
 	}
-	if p.watch.mode != live || p.world.Pool(r.Pool).Lease(r.Lease) == nil {
-		p.ask(c, func() { p.follows.tell(r.Lease, r.Pool) })
+	if p.watch.mode != live || f.over() {
+		f.look()
 	}
 }
 
-func (fs *followers) drop(lease entry.Hash, f *follow) {
-	if left := without(fs.byLease[lease], f); len(left) > 0 {
-		fs.byLease[lease] = left
-	} else {
-		delete(fs.byLease, lease)
-	}
-}
-
-// tell answers the calls that follow a lease which the view shows no more. A
-// lease that is followed was in the view, and one that is gone does not come back.
-func (fs *followers) tell(lease, pool entry.Hash) {
-	if fs.p.watch.mode != live || fs.p.world.Pool(pool).Lease(lease) != nil {
-		return
-	}
-	for _, f := range fs.byLease[lease] {
-		if f.pool == pool {
-			f.call.quit = nil
-			fs.drop(lease, f)
-			f.call.answer(Answer{})
+// look has the view say whether the lease has ended. One that is followed was in the
+// view, and one that is gone does not come back.
+func (f *follow) look() {
+	f.call.p.ask(f.call, func() {
+		if f.over() {
+			f.call.end(nil)
 		}
-	}
+	})
 }
+
+func (f *follow) over() bool { return f.call.p.world.Pool(f.pool).Lease(f.lease) == nil }
 
 // holder is a lease that an entry may end, and the session that holds it.
 type holder struct{ lease, session entry.Hash }
@@ -66,8 +56,8 @@ func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 
 // holderSeen takes note of what has become of leases with an entry.
 func (p *Peer) holderSeen(e *entry.Entry, before holder) {
-	if _, pending := p.writes.authored[e.Author]; pending {
-		p.writes.authored[e.Author] = e.Revision
+	if w := p.writes.authored[e.Author]; w != nil {
+		w.shown = e.Revision
 	}
 	switch e.Key.Kind {
 	case entry.Slot:
@@ -81,46 +71,34 @@ func (p *Peer) holderSeen(e *entry.Entry, before holder) {
 				ps.enqueuedChanged(e.Slot.Session)
 			}
 		}
-		if len(p.follows.byLease) > 0 && !before.lease.IsZero() && before.lease != e.Slot.Lease {
-			p.follows.tell(before.lease, e.Key.Pool)
+		if len(p.follows) > 0 && !before.lease.IsZero() && before.lease != e.Slot.Lease {
+			p.tellFollows(slices.Values([][]*follow{p.follows[before.lease]}), e.Key.Pool)
 		}
-	case entry.Config, entry.Session:
-		p.follows.tellAll(e)
+	case entry.Config:
+		p.tellFollows(maps.Values(p.follows), e.Key.Pool)
+	case entry.Session:
+		if e.Marker {
+			p.tellFollows(maps.Values(p.follows), entry.Hash{})
+		}
 	}
 }
 
-// tellAll is for an entry that may end many leases at once.
-func (fs *followers) tellAll(e *entry.Entry) {
-	if len(fs.byLease) == 0 || fs.p.watch.mode != live || e.Key.Kind == entry.Session && !e.Marker {
+// tellFollows answers those of some lists whose leases are over, of one pool or of
+// all, in the order of their calls.
+func (p *Peer) tellFollows(lists iter.Seq[[]*follow], pool entry.Hash) {
+	if p.watch.mode != live {
 		return
 	}
-	var gone []*follow
-	for lease, list := range fs.byLease {
+	var over []*follow
+	for list := range lists {
 		for _, f := range list {
-			at := fs.p.world.Pool(f.pool)
-			if (e.Key.Kind == entry.Session || e.Key.Pool == f.pool) && (at == nil || at.Lease(lease) == nil) {
-				gone = append(gone, f)
+			if (pool.IsZero() || f.pool == pool) && f.over() {
+				over = append(over, f)
 			}
 		}
 	}
-	for _, f := range sortedFollows(gone) {
+	slices.SortFunc(over, func(x, y *follow) int { return cmp.Compare(x.call.id, y.call.id) })
+	for _, f := range over {
 		f.call.end(nil)
-	}
-}
-
-// lookAgain looks at all leases that are followed, in a view that was built anew.
-func (fs *followers) lookAgain() {
-	if len(fs.byLease) == 0 {
-		return
-	}
-	var all []*follow
-	leases := map[*follow]entry.Hash{}
-	for lease, list := range fs.byLease {
-		for _, f := range list {
-			all, leases[f] = append(all, f), lease
-		}
-	}
-	for _, f := range sortedFollows(all) {
-		fs.p.ask(f.call, func() { fs.tell(leases[f], f.pool) })
 	}
 }

@@ -1,52 +1,59 @@
 package peer
 
 import (
-	"time"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// find is the live slot of a lease in the view; pool reports whether the pool is
-// registered.
-func (p *Peer) find(h *Held) (s *rules.Slot, pool bool) {
-	at := p.world.Pool(h.Pool)
-	if at == nil || !at.Registered() {
-		return nil, false
+// find is the live slot of a lease in the view, or why there is none.
+func (p *Peer) find(h *Held) (*rules.Slot, error) {
+	pool := p.world.Pool(h.Pool)
+	switch {
+	case !h.Session.IsZero() && !p.world.Alive(h.Session):
+		return nil, ErrSessionGone
+	case !pool.Registered():
+		return nil, ErrNoPool
 	}
-	s = at.Lease(h.Lease)
-	if s == nil || h.Named && (at.Terms().Lock != h.Lock || h.Fence != 0 && h.Fence != s.Fence) {
-		return nil, true
+	s := pool.Lease(h.Lease)
+	if s == nil || h.Named && (pool.Terms().Lock != h.Lock || h.Fence != 0 && h.Fence != s.Fence) {
+		return nil, ErrNotHeld
 	}
-	return s, true
+	return s, nil
 }
 
 // withLease calls do with the slot of a lease. If it seems not to be there, the
 // view is asked when it is exact and new enough; then gone is called with why.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
-	if c.p.watch.mode == live && (h.Session.IsZero() || c.p.world.Alive(h.Session)) {
-		if s, _ := c.p.find(h); s != nil {
-			do(s)
-			return
-		}
+	if s, err := c.p.find(h); err == nil && c.p.watch.mode == live {
+		do(s)
+		return
 	}
 	c.p.ask(c, func() {
-		s, pool := c.p.find(h)
-		switch {
-		case !h.Session.IsZero() && !c.p.world.Alive(h.Session):
-			gone(ErrSessionGone)
-		case !pool:
-			gone(ErrNoPool)
-		case s == nil:
-			gone(ErrNotHeld)
-		default:
+		if s, err := c.p.find(h); err == nil {
 			do(s)
+		} else {
+			gone(err)
+		}
+	})
+}
+
+// when calls do if the view shows something, now or when it is exact and as new as
+// now; else it calls not.
+func (c *call) when(shown func() bool, do, not func()) {
+	if c.p.watch.mode == live && shown() {
+		do()
+		return
+	}
+	c.p.ask(c, func() {
+		if shown() {
+			do()
+		} else {
+			not()
 		}
 	})
 }
 
 func (r Return) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	c.useSession(r.Session)
 	c.effect = true
 	r.Held.giveBack(c)
@@ -60,7 +67,7 @@ func (h *Held) giveBack(c *call) {
 		value := s.Value
 		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
 		m.Ticket, m.Owner = value.Ticket, ownerMark(value.Owner)
-		c.purgeFor(m, func(revision uint64) {
+		c.putOnce(m, func(revision uint64) {
 			c.p.askFrom(c, revision, func() { h.givenBack(c, value, revision) })
 		}, func() { h.giveBack(c) })
 	}, func(err error) {
@@ -72,38 +79,6 @@ func (h *Held) giveBack(c *call) {
 		}
 		c.answer(Answer{Err: err})
 	})
-}
-
-// purgeFor purges a slot for a caller. then is called, with the revision, when it
-// was this very purge that was written; else again, when the view has learnt what
-// happened instead.
-func (c *call) purgeFor(m entry.Message, then func(uint64), again func()) {
-	m.Author = c.p.randomNumber()
-	c.p.writes.authored[m.Author] = 0
-	c.p.trackPurge(m)
-	w := c.p.send(m, nil)
-	w.done = func(a Ack) {
-		c.p.untrackPurge(m, a)
-		switch a.Outcome {
-		case Written:
-			delete(c.p.writes.authored, m.Author)
-			c.p.whenReached(a.Revision, func() { then(a.Revision) })
-		case Conflict:
-			c.p.whenReached(a.Revision, func() {
-				revision := c.p.writes.authored[m.Author]
-				delete(c.p.writes.authored, m.Author)
-				if revision != 0 {
-					then(revision) // by an earlier copy
-					return
-				}
-				c.unsure = c.unsure || w.mayHaveLanded()
-				c.tryAgain(m.Key, m.Revision, a, again)
-			})
-		default:
-			delete(c.p.writes.authored, m.Author)
-			c.answer(Answer{Err: ErrUnavailable})
-		}
-	}
 }
 
 func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
@@ -120,28 +95,7 @@ func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
 	h.giveBack(c)
 }
 
-// tryAgain does something again that was refused at a revision which the view has
-// reached: at once if the view has learnt something, else after a pause.
-func (c *call) tryAgain(key entry.Key, expected uint64, a Ack, do func()) {
-	if c.p.calls.open[c.id] != c {
-		return
-	}
-	if stands, _ := c.p.world.Stands(key); stands != expected {
-		do()
-		return
-	}
-	if a.Revision == 0 {
-		c.p.world.Absent(key)
-	}
-	c.p.after(failurePause, func() {
-		if c.p.calls.open[c.id] == c {
-			do()
-		}
-	})
-}
-
 func (r Renew) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	c.useSession(r.Session)
 	c.effect = true
 	r.renew(c)
@@ -159,19 +113,9 @@ func (r *Renew) renew(c *call) {
 		}
 		value := s.Value
 		value.TTL, value.Fence = entry.Span(r.TTL), s.Fence
-		expected := s.Revision
-		c.p.send(c.p.value(key, value, expected, r.TTL), func(a Ack) {
-			switch a.Outcome {
-			case Written:
-				c.p.askFrom(c, a.Revision, func() { r.renewed(c, key, a.Revision, sent) })
-			case Conflict:
-				c.p.whenReached(a.Revision, func() {
-					c.tryAgain(key, expected, a, func() { r.renew(c) })
-				})
-			default:
-				c.answer(Answer{Err: ErrUnavailable})
-			}
-		})
+		c.put(c.p.value(key, value, s.Revision, r.TTL), func(revision uint64) {
+			c.p.askFrom(c, revision, func() { r.renewed(c, key, revision, sent) })
+		}, func() { r.renew(c) })
 	}, func(err error) { c.answer(Answer{Err: err}) })
 }
 
@@ -186,33 +130,17 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 		c.p.release(key, revision, func(Ack) { r.renew(c) })
 		return
 	}
-	ttl := remainingTTL(r.TTL, c.p.now.Sub(sent))
-	if ttl < time.Second {
+	if grant, ok := c.p.grantOf(s, r.TTL, sent); ok {
+		grant.rests.renewal = true
+		c.answer(Answer{Grant: grant})
+	} else {
 		c.answer(Answer{Err: ErrUnavailable})
-		return
 	}
-	c.p.world.EndAt(s, revision, c.p.now.Add(ttl))
-	c.answer(Answer{Grant: Grant{
-		Position: s.Position, Fence: s.Fence, TTL: ttl, At: c.p.now, Nonce: s.Value.Nonce,
-		rests: granted{key: key, revision: revision, ttl: r.TTL, sent: sent, renewal: true},
-	}})
 }
 
 // endLease purges a lease that has lasted its time, and answers that it is over.
 func (r *Renew) endLease(c *call, s *rules.Slot, key entry.Key) {
 	m := c.p.purge(key, s.Revision)
 	m.Ticket = s.Value.Ticket
-	expected := s.Revision
-	c.p.trackPurge(m)
-	c.p.send(m, func(a Ack) {
-		c.p.untrackPurge(m, a)
-		switch a.Outcome {
-		case Written:
-			c.answer(Answer{Err: ErrNotHeld})
-		case Conflict:
-			c.p.whenReached(a.Revision, func() { c.tryAgain(key, expected, a, func() { r.renew(c) }) })
-		default:
-			c.answer(Answer{Err: ErrUnavailable})
-		}
-	})
+	c.put(m, func(uint64) { c.answer(Answer{Err: ErrNotHeld}) }, func() { r.renew(c) })
 }

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -28,16 +30,20 @@ func (b *borrow) join() bool {
 	revision, taken := b.p.world.Stands(key)
 	if taken && b.kind == forEnqueue {
 		if t := b.p.world.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
-			return b.enqueuedTwice()
+			c := b.call // it looks again when that is certain
+			c.borrow, c.quit = nil, nil
+			b.finish(Answer{})
+			b.again()
+			return true
 		}
 	}
 	b.ticket = ticket{key: key, server: b.p.self.id}
 	b.to(joining)
 	put(&ps.tickets, key, b)
 	ps.flight.Joining++
-	m := b.p.value(key, value, revision, ttl)
-	w := b.p.send(m, nil)
-	w.done = func(a Ack) { b.joinAnswered(w, a) }
+	mine := b.joinedBy(key)
+	w := b.p.put(b.p.value(key, value, revision, ttl), nil)
+	w.told = func(f fate) { b.joinAnswered(w, f, mine) }
 	return true
 }
 
@@ -47,18 +53,13 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 	if b.kind == forEnqueue {
 		return 0
 	}
-	if author == b.p.self.id {
-		if n := len(ps.freeNames); n > 0 {
-			number := ps.freeNames[n-1]
-			ps.freeNames = ps.freeNames[:n-1]
-			return number
+	n, own := 1, author == b.p.self.id
+	if own {
+		if last := len(ps.freeNames) - 1; last >= 0 {
+			n, ps.freeNames = ps.freeNames[last], ps.freeNames[:last]
+			return n
 		}
-	}
-	n := 0
-	if author == b.p.self.id {
 		n = ps.nextName
-	} else {
-		n = 1
 	}
 	for ; ; n++ {
 		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
@@ -66,47 +67,39 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 			break
 		}
 	}
-	if author == b.p.self.id {
+	if own {
 		ps.nextName = n + 1
 	}
 	return n
 }
 
-// joinAnswered deals with the answer to a ticket. Success is what the view shows.
-func (b *borrow) joinAnswered(w *write, a Ack) {
+// joinAnswered deals with the fate of a ticket. Success is what the view has shown.
+func (b *borrow) joinAnswered(w *write, f fate, mine func(entry.Key) bool) {
 	key := w.msg.Key
-	if b.ticket.key != key || b.ticket.stands() || b.pool.tickets[key] != b {
-		if a.Outcome == Written && b.phase != done && !(b.ticket.key == key && b.ticket.stands()) {
-			b.p.releaseAs(b.p.purgeOf(&w.msg, a.Revision), nil)
+	switch {
+	case !b.joins(key):
+		if f.result == written && b.phase != done {
+			b.p.disown(key, mine)
 		}
-		return
+	case f.result == unknown:
+		w.undo(Ack{Outcome: Unknown}, mine)
+		b.leaveLine()
+		b.finish(Answer{Err: ErrUnavailable})
+	default: // another's stands there, or it was purged
+		b.ticketMissing(key)
 	}
-	undo := func() { b.p.disown(key, b.joinedBy()) }
-	switch a.Outcome {
-	case Written:
-		b.p.whenReached(a.Revision, func() { b.ticketMissing(key) })
-		return
-	case Conflict: // another's, or an earlier copy of it, or a marker that was not known
-		b.p.whenReached(a.Revision, func() {
-			if a.Revision == 0 {
-				b.p.world.Absent(key)
-			}
-			b.ticketMissing(key)
-		})
-		return
-	case Unknown:
-		w.fenceOff(b.joinedBy())
-	default:
-		undo()
-	}
-	b.unjoin()
-	b.finish(Answer{Err: ErrUnavailable})
 }
 
-// joinedBy reports whether what stands under a ticket's key is the borrow's.
-func (b *borrow) joinedBy() func(entry.Key) bool {
+// joins reports whether a borrow's ticket was sent under a key, and not seen yet.
+func (b *borrow) joins(key entry.Key) bool {
+	return b.ticket.key == key && !b.ticket.stands() && b.pool.tickets[key] == b
+}
+
+// joinedBy reports whether what stands under a ticket's key is the borrow's, and not
+// the ticket that it has.
+func (b *borrow) joinedBy(key entry.Key) func(entry.Key) bool {
 	self := b.p.self.id
-	return func(key entry.Key) bool {
+	return func(entry.Key) bool {
 		t := b.p.world.Pool(key.Pool).TicketAt(key)
 		return t != nil && t.Value.Lease == b.lease && (t.Value.Peer == self || key.Session == self) && !t.Value.Spent &&
 			!(b.phase != done && b.ticket.key == key && b.ticket.revision == t.Revision)
@@ -116,39 +109,29 @@ func (b *borrow) joinedBy() func(entry.Key) bool {
 // ticketMissing is for a borrow whose ticket the view should show by now, and does
 // not: it was purged, or never written.
 func (b *borrow) ticketMissing(key entry.Key) {
-	if b.ticket.key != key || b.ticket.stands() || b.pool.tickets[key] != b {
+	if !b.joins(key) {
 		return
 	}
-	b.unjoin()
+	b.leaveLine()
 	if b.phase == joining {
 		b.requeue()
 	}
 }
 
-// unjoin takes back that a borrow's ticket was sent.
-func (b *borrow) unjoin() {
-	delete(b.pool.tickets, b.ticket.key)
-	b.pool.flight.Joining--
-	b.ticket = ticket{}
-	b.pool.mark()
-}
-
 // ticketSeen takes note of a ticket's entry.
 func (p *Peer) ticketSeen(e *entry.Entry) {
 	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Wait.Peer == p.self.id)
+	var b *borrow
 	ps := p.pools[e.Key.Pool]
-	if ps == nil {
-		if own && !e.Marker && !e.Wait.Enqueued() {
-			p.release(e.Key, e.Revision, nil) // its borrow has ended
-		}
-		return
+	if ps != nil {
+		b = ps.tickets[e.Key]
+		defer ps.enqueuedChanged(e.Key.Session)
 	}
-	b := ps.tickets[e.Key]
 	switch {
-	case b == nil && e.Marker && own:
-		ps.freeNames = append(ps.freeNames, e.Key.N)
 	case own && !e.Marker && !e.Wait.Enqueued() && (b == nil || !b.ticket.stands() && e.Wait.Lease != b.lease):
 		p.release(e.Key, e.Revision, nil) // its borrow has ended
+	case ps != nil && b == nil && e.Marker && own:
+		ps.freeNames = append(ps.freeNames, e.Key.N)
 	case b == nil:
 	case !e.Marker && e.Corrupt == nil && e.Wait.Lease == b.lease && !b.ticket.stands():
 		b.seat(e)
@@ -157,18 +140,16 @@ func (p *Peer) ticketSeen(e *entry.Entry) {
 	case b.ticket.stands():
 		b.loseTicket()
 	}
-	ps.enqueuedChanged(e.Key.Session)
 }
 
 // seat notes that a borrow's ticket stands in the bucket.
 func (b *borrow) seat(e *entry.Entry) {
 	b.pool.flight.Joining--
+	b.ticket.revision, b.ticket.place = e.Revision, e.Revision
 	if b.phase == done {
-		delete(b.pool.tickets, b.ticket.key)
-		b.p.release(e.Key, e.Revision, nil)
+		b.leaveLine()
 		return
 	}
-	b.ticket.revision, b.ticket.place = e.Revision, e.Revision
 	b.queued = true
 	b.to(waiting)
 	b.seated()
@@ -211,35 +192,33 @@ func (b *borrow) loseTicket() {
 	if b.phase == done || b.kind == forTicket {
 		return
 	}
-	delete(b.pool.tickets, b.ticket.key)
-	if !b.ticket.stands() {
-		b.pool.flight.Joining--
-	} else if revision, taken := b.p.world.Stands(b.ticket.key); taken {
-		b.p.release(b.ticket.key, revision, nil)
-	}
-	b.ticket = ticket{}
+	b.leaveLine()
 	if b.phase == joining || b.phase == waiting || b.phase == refusing {
-		b.to(arrived)
-		b.pool.queue = append(b.pool.queue, b)
+		b.comeAgain()
 	}
-	b.pool.mark()
 }
 
-// dropTicket takes a ticket out of the line.
-func (b *borrow) dropTicket() {
-	delete(b.pool.tickets, b.ticket.key)
-	b.p.release(b.ticket.key, b.ticket.revision, nil)
+// leaveLine takes a borrow's ticket out of the line, or takes back that it was sent.
+func (b *borrow) leaveLine() {
+	t := b.ticket
+	if b.pool.tickets[t.key] != b {
+		return
+	}
+	delete(b.pool.tickets, t.key)
 	b.ticket = ticket{}
+	if !t.stands() {
+		b.pool.flight.Joining--
+	} else if revision, taken := b.p.world.Stands(t.key); taken && revision == t.revision {
+		b.p.release(t.key, revision, nil)
+	}
+	b.pool.mark()
 }
 
 // noteGeneration ends, or begins anew, the borrows that came for another
 // generation of the pool than the one in force. That a pool is not there at all is
 // believed of an exact view only.
 func (ps *poolState) noteGeneration(pool *rules.Pool) {
-	var generation uint64
-	if pool != nil {
-		generation = pool.Generation()
-	}
+	generation := pool.Generation()
 	if generation == ps.generation {
 		return
 	}
@@ -269,4 +248,8 @@ func (ps *poolState) settled() []*borrow {
 	}
 	sortByPlace(list)
 	return list
+}
+
+func sortByPlace(list []*borrow) {
+	slices.SortFunc(list, func(x, y *borrow) int { return cmp.Compare(x.ticket.place, y.ticket.place) })
 }

@@ -31,12 +31,8 @@ type names struct {
 	p      *Peer
 	coming int // names that will be in use when the view shows this peer's claims
 	timer  timer
-	set    bool
 	mine   map[entry.Hash]struct{} // closings that this peer began
 }
-
-// configWrite is a write of a named pool's configuration.
-type configWrite struct{ generation uint64 }
 
 // writeConfig writes the configuration of a named pool. One is under way at a
 // time; when it is answered, and the view has reached it, what waits in the pool
@@ -51,32 +47,18 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 		// The configuration has no TTL to outlive. If it comes back, the name is not used.
 		m = entry.NewPurge(key, revision, rules.MarkerTTL)
 	}
-	c := &configWrite{generation: value.Generation}
-	ps.config = c
-	end := func() {
-		if ps.config == c {
-			ps.config = nil
-			ps.mark()
+	w := ps.p.put(m, nil)
+	ps.config = w
+	w.told = func(f fate) {
+		if ps.config != w {
+			return
 		}
+		if f.result == refused && !f.learnt {
+			ps.pause(failurePause)
+		}
+		ps.config = nil
+		ps.mark()
 	}
-	ps.p.send(m, func(a Ack) {
-		switch a.Outcome {
-		case Written:
-			ps.p.whenReached(a.Revision, end)
-		case Conflict:
-			ps.p.whenReached(a.Revision, func() {
-				if stands, _ := ps.p.world.Stands(key); stands == revision {
-					if a.Revision == 0 {
-						ps.p.world.Absent(key)
-					}
-					ps.pause(failurePause)
-				}
-				end()
-			})
-		default:
-			end()
-		}
-	})
 }
 
 // open opens the name that a borrow came for, and claims slot 0 in the same round
@@ -100,18 +82,14 @@ func (b *borrow) open(pool *rules.Pool) bool {
 		b.finish(Answer{Err: ErrMaxLocks})
 		return true
 	}
-	stood := uint64(0)
-	if s := pool.Slot(0); s != nil {
-		if s.Taken {
-			ps.sweep(s)
-			return false
-		}
-		stood = s.Revision
+	s := pool.Slot(0)
+	if s != nil && s.Taken {
+		ps.sweep(s)
+		return false
 	}
 	generation := b.p.randomNumber()
 	ps.writeConfig(entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Terms: b.terms}, false)
-	b.sendClaim(0, stood, generation)
-	return true
+	return b.sendClaim(s, 0, generation)
 }
 
 // overLocks reports whether the cap on names in use forbids to use another.
@@ -175,45 +153,42 @@ func (b *borrow) reopen(pool *rules.Pool) {
 
 // beginClosing sets the count of a name that is not used to 0.
 func (ps *poolState) beginClosing(pool *rules.Pool) {
-	value := pool.Config
-	value.Count = 0
-	if ps.p.names.mine == nil {
-		ps.p.names.mine = map[entry.Hash]struct{}{}
-	}
-	ps.p.names.mine[ps.id] = struct{}{}
-	ps.writeConfig(value, false)
+	put(&ps.p.names.mine, ps.id, struct{}{})
+	ps.setCount(pool, 0)
 }
 
 // restore sets the count of a name that is used after all to what it was.
 func (ps *poolState) restore(pool *rules.Pool) {
-	if ps.config != nil {
-		return
+	if ps.config == nil {
+		delete(ps.p.names.mine, ps.id)
+		ps.setCount(pool, pool.Terms().Limit)
 	}
+}
+
+func (ps *poolState) setCount(pool *rules.Pool, count int) {
 	value := pool.Config
-	value.Count = value.Limit
-	delete(ps.p.names.mine, ps.id)
+	value.Count = count
 	ps.writeConfig(value, false)
 }
 
 // keep closes the names that are not used any more, and finishes closings.
 // It is done after everything that a caller waits for.
 func (ns *names) keep() {
-	ns.set = false
 	if ns.p.watch.mode != live || ns.p.closing || ns.p.self.revision == 0 {
 		return
 	}
 	if ns.p.world.Exact() {
-		ns.p.names.finishClosings()
-		ns.p.names.closeIdle()
-	} else if len(ns.p.world.Closings()) > 0 || ns.p.names.idleDue() {
+		ns.finishClosings()
+		ns.closeIdle()
+	} else if len(ns.p.world.Closings()) > 0 || ns.idleDue() {
 		ns.p.whenExact(func() {})
 	}
-	ns.p.names.plan()
+	ns.plan()
 }
 
 // plan sets the time when keepNames is to be called.
 func (ns *names) plan() {
-	if ns.set || ns.p.watch.mode != live {
+	if ns.timer.index != 0 || ns.p.watch.mode != live {
 		return
 	}
 	var at Instant
@@ -225,7 +200,6 @@ func (ns *names) plan() {
 	default:
 		return
 	}
-	ns.set = true
 	ns.timer.fire = ns.keep
 	ns.p.timers.start(&ns.timer, at)
 }
@@ -264,18 +238,16 @@ func (ns *names) closeIdle() {
 	for n := len(ns.p.world.Closings()); n < maxClosings && ns.idleDue(); n++ {
 		pool, _ := ns.p.world.Idlest()
 		since, _ := pool.IdleSince()
-		if !ns.p.names.closes(pool.ID) && ns.p.now.Sub(since) < idleTime+closerGrace {
+		if !ns.closes(pool.ID) && ns.p.now.Sub(since) < idleTime+closerGrace {
 			ns.p.world.Defer(pool, since.Add(closerGrace))
 			if ns.p.world.IdleNames() > maxIdleNames {
 				return
 			}
 			continue
 		}
-		if ps := ns.p.pools[pool.ID]; ps != nil {
-			ns.p.world.Defer(pool, ns.p.now)
-			continue
+		if ns.p.pools[pool.ID] == nil {
+			ns.p.pool(pool.ID).beginClosing(pool)
 		}
-		ns.p.pool(pool.ID).beginClosing(pool)
 		ns.p.world.Defer(pool, ns.p.now)
 	}
 }

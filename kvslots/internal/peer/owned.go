@@ -10,7 +10,6 @@ import (
 // can tell for a while that this owner has released it.
 
 func (r ReleaseOwned) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	p.ask(c, func() { r.releaseOwned(c) })
 }
 
@@ -41,7 +40,7 @@ func (r ReleaseOwned) releaseOwned(c *call) {
 	if !r.Force {
 		m.Owner = ownerMark(r.Owner)
 	}
-	c.purgeFor(m, func(uint64) { c.answer(Answer{Returned: true}) }, func() {
+	c.putOnce(m, func(uint64) { c.answer(Answer{Returned: true}) }, func() {
 		c.p.ask(c, func() { r.releaseOwned(c) })
 	})
 }
@@ -58,15 +57,10 @@ func (p *Peer) ownedSlot(pool *rules.Pool) (s *rules.Slot, certain bool) {
 
 // againSoon does something again for a call in an exact view, after a pause.
 func (c *call) againSoon(do func()) {
-	c.p.after(inFlightPause, func() {
-		if c.p.calls.open[c.id] == c {
-			c.p.whenExact(do)
-		}
-	})
+	c.after(inFlightPause, func() { c.p.whenExact(do) })
 }
 
 func (r InspectOwned) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	p.ask(c, func() { c.inspectOwned(r.Pool) })
 }
 

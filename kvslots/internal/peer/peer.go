@@ -24,8 +24,8 @@ type Config struct {
 }
 
 const (
-	// patience is how long a call may stay without an answer when nothing else
-	// bounds it: then the store is unavailable.
+	// patience is how long a call may stay without an answer beyond the time for
+	// which it waits: then the store is unavailable.
 	patience = 5 * time.Second
 
 	// tick is how often what depends on time is looked at while there is a
@@ -45,7 +45,7 @@ type Peer struct {
 
 	out      outbox
 	writes   writes
-	timers   timers
+	timers   queue[Instant]
 	watch    watch
 	reads    reads
 	self     presence
@@ -53,7 +53,7 @@ type Peer struct {
 	pools    map[entry.Hash]*poolState
 	dirty    []*poolState
 	sessions map[entry.Hash]*sessionState
-	follows  followers
+	follows  map[entry.Hash][]*follow // by lease
 	names    names
 	due      []rules.Due // memory for cleaning up
 	closing  bool
@@ -76,9 +76,8 @@ func New(cfg Config, now Instant) *Peer {
 		pools:    map[entry.Hash]*poolState{},
 		sessions: map[entry.Hash]*sessionState{},
 	}
-	p.follows.byLease = map[entry.Hash][]*follow{}
-	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p, p.follows.p = p, p, p, p, p, p, p
-	p.writes.authored = map[uint64]uint64{}
+	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p = p, p, p, p, p, p
+	p.writes.authored = map[uint64]*write{}
 	p.calls.open = map[uint64]*call{}
 	p.writes.pending = map[uint64]*write{}
 	p.newWorld()
@@ -91,6 +90,7 @@ func New(cfg Config, now Instant) *Peer {
 func (p *Peer) Do(r Request, now Instant) uint64 {
 	p.now = now
 	c := p.newCall()
+	c.bound(now.Add(patience))
 	if p.closing {
 		c.answer(Answer{Err: ErrClosed})
 	} else {
@@ -114,7 +114,6 @@ func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 func (p *Peer) Tick(now Instant) {
 	p.now = now
 	p.timers.run(now)
-	p.writes.resend()
 	p.cleanUp()
 	p.follow()
 }
@@ -176,11 +175,8 @@ func (p *Peer) Ready() Ready {
 func (p *Peer) wakeAt() Instant {
 	const never = Instant(1<<63 - 1)
 	at := never
-	if len(p.timers.queue) > 0 {
-		at = p.timers.queue[0].at
-	}
-	if w := p.writes.oldest(); w != nil {
-		at = min(at, w.resendAt)
+	if p.timers.Len() > 0 {
+		at = p.timers.events[0].at
 	}
 	if p.watch.mode == live {
 		if due, ok := p.world.NextDue(); ok {

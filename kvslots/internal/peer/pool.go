@@ -19,21 +19,21 @@ type poolState struct {
 	flight  rules.InFlight
 	borrows int // that are not done
 	queue   []*borrow
-	claims  map[int]*borrow // by position; further ones at the same position are chained
+	claims  map[int][]*borrow // by position
 	changes
 	tickets    map[entry.Key]*borrow
 	refusing   []*borrow
 	promoting  map[uint64]*borrow      // by the place of the enqueued ticket
 	awaits     map[entry.Hash][]*await // by session: for what it has enqueued for
-	config     *configWrite            // the write of the configuration that is under way
+	config     *write                  // the write of the configuration that is under way
 	generation uint64                  // of the pool, when its borrows were last looked at
 	gate
 	ticketNames
 	named      bool // it is a named pool
 	coming     bool // see noteComing
 	dirty      bool
-	later      bool // it is to be marked after failurePause
-	wantsExact bool // something here waits for an exact view
+	later      timer // see markLater
+	wantsExact bool  // something here waits for an exact view
 }
 
 // gate is what has to be awaited before a position is chosen.
@@ -79,6 +79,25 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
+// drop takes something out of a list in a map, and an empty list out of the map.
+func drop[K, T comparable](lists map[K][]T, k K, x T) {
+	if left := without(lists[k], x); len(left) > 0 {
+		lists[k] = left
+	} else {
+		delete(lists, k)
+	}
+}
+
+// without is a new list that lacks something.
+func without[T comparable](list []T, x T) []T {
+	for i, y := range list {
+		if y == x {
+			return append(list[:i:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
 // advance takes everything in a pool as far as the view allows.
 func (ps *poolState) advance() {
 	if ps.p.watch.mode != live {
@@ -112,39 +131,42 @@ func (ps *poolState) pause(d time.Duration) {
 // markLater has a pool advanced after a while, for something may have to be tried
 // again.
 func (ps *poolState) markLater() {
-	if ps.later {
-		return
+	if ps.later.index == 0 {
+		ps.later.fire = ps.mark
+		ps.p.timers.start(&ps.later, ps.p.now.Add(failurePause))
 	}
-	ps.later = true
-	ps.p.after(failurePause, func() {
-		ps.later = false
-		ps.mark()
-	})
 }
 
 // wantExact has a barrier sent unless the view is exact, and the pool advanced
 // when it is.
-func (ps *poolState) wantExact() {
-	if !ps.wantsExact {
-		ps.wantsExact = true
-		ps.p.whenExact(func() {
-			ps.wantsExact, ps.allChanged = false, true
-			ps.mark()
-		})
+func (ps *poolState) wantExact() { ps.want(ps.p.whenExact) }
+
+// want has a pool advanced when something that is waited for has come.
+func (ps *poolState) want(wait func(do func())) {
+	if ps.wantsExact {
+		return
 	}
+	ps.wantsExact = true
+	wait(func() {
+		ps.wantsExact, ps.allChanged = false, true
+		ps.mark()
+		if pool := ps.p.world.Pool(ps.id); pool != nil {
+			ps.p.promote(pool)
+		}
+	})
 }
 
 // trackPurge notes that a slot's purge is under way: no higher position is claimed
 // before it is seen.
 func (p *Peer) trackPurge(m entry.Message) {
-	if m.Key.Kind == entry.Slot {
+	if m.Marker && m.Key.Kind == entry.Slot {
 		put(&p.pool(m.Key.Pool).flight.Purges, m.Key.N, m.Revision)
 	}
 }
 
 // untrackPurge notes the answer: a purge that was not written will not be seen.
 func (p *Peer) untrackPurge(m entry.Message, a Ack) {
-	if m.Key.Kind != entry.Slot || a.Outcome == Written {
+	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written {
 		return
 	}
 	if ps := p.pools[m.Key.Pool]; ps != nil && ps.flight.Purges[m.Key.N] == m.Revision {

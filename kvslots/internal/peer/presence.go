@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -20,39 +19,14 @@ const (
 type presence struct {
 	p        *Peer
 	id       entry.Hash
-	revision uint64           // in the view; 0 while it does not stand there
-	seen     Instant          // when the view last showed it
-	sent     Instant          // when its last write was begun
-	wrote    [8]presenceWrite // those before, as a ring
-	next     int
+	revision uint64     // in the view; 0 while it does not stand there
+	seen     Instant    // when the view last showed it
+	wrote    uint64     // writes of it: each has its number for an author
+	sent     [8]Instant // when the last of these were begun, as a ring
 	writing  bool
 	again    bool // it is to be written once more
 	leaving  bool
 	timer    timer
-}
-
-// presenceWrite is a refresh whose revision is known.
-type presenceWrite struct {
-	revision uint64
-	sent     Instant
-}
-
-// note remembers at which revision the last write stands.
-func (s *presence) note(revision uint64) {
-	s.wrote[s.next%len(s.wrote)] = presenceWrite{revision, s.sent}
-	s.next++
-}
-
-// sentAt is when the write at a revision was begun, if that is known.
-func (s *presence) sentAt(revision uint64) (at Instant, ok bool) {
-	newest := uint64(0)
-	for _, w := range s.wrote {
-		if w.revision == revision {
-			return w.sent, true
-		}
-		newest = max(newest, w.revision)
-	}
-	return s.sent, s.writing && revision > newest
 }
 
 func (s *presence) key() entry.Key { return rules.SessionKey(s.id) }
@@ -72,16 +46,20 @@ func (s *presence) refresh() {
 		s.id = s.p.randomHash()
 	}
 	id := s.id
-	if revision, taken := s.p.world.Stands(s.key()); taken && s.p.world.Expiring(s.key(), s.p.now) || !taken && revision != 0 {
-		s.p.self.forget()
+	revision, taken := s.p.world.Stands(s.key())
+	if taken && s.p.world.Expiring(s.key(), s.p.now) || !taken && revision != 0 {
+		s.forget()
 		return
 	}
-	revision, _ := s.p.world.Stands(s.key())
-	s.writing, s.again, s.sent = true, false, s.p.now
+	s.writing, s.again = true, false
+	s.wrote++
+	s.sent[s.wrote%uint64(len(s.sent))] = s.p.now
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
-	s.p.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
+	m := s.p.value(s.key(), value, revision, presenceIdle)
+	m.Author = s.wrote
+	s.p.send(m, func(a Ack) {
 		if s.id == id {
-			s.p.self.written(a)
+			s.written(a)
 		}
 	})
 }
@@ -90,16 +68,14 @@ func (s *presence) written(a Ack) {
 	s.writing = false
 	switch a.Outcome {
 	case Written:
-		s.note(a.Revision)
 		if s.again {
 			s.refresh()
 			return
 		}
-		s.p.self.in(presenceRefresh)
+		s.in(presenceRefresh)
 	case Conflict: // by an earlier copy of the write, perhaps: the view will tell
-		s.note(a.Revision)
 		if s.p.watch.mode != live && s.revision == a.Revision { // which was delivered meanwhile
-			s.p.self.in(notNowPause)
+			s.in(notNowPause)
 			return
 		}
 		s.again = true
@@ -109,13 +85,13 @@ func (s *presence) written(a Ack) {
 				return
 			}
 			if s.revision == 0 {
-				s.p.self.forget()
+				s.forget()
 			}
-			s.p.self.in(notNowPause)
+			s.in(notNowPause)
 		})
-		s.p.self.in(presenceRefresh)
+		s.in(presenceRefresh)
 	default:
-		s.p.self.in(notNowPause)
+		s.in(notNowPause)
 	}
 }
 
@@ -137,8 +113,8 @@ func (s *presence) applied(e *entry.Entry) {
 		return
 	}
 	if !e.Marker {
-		if sent, ok := s.sentAt(e.Revision); ok {
-			s.p.world.Calibrate(sent, e.Time)
+		if recent := uint64(len(s.sent)); s.wrote-e.Author < recent {
+			s.p.world.Calibrate(s.sent[e.Author%recent], e.Time)
 		}
 		if s.revision == 0 { // there may be borrows that wait to join
 			for _, ps := range s.p.allPools() {
@@ -156,7 +132,7 @@ func (s *presence) applied(e *entry.Entry) {
 		return
 	}
 	s.p.log(Warn, "another peer took this one for dead; its waiters get new tickets", "")
-	s.p.self.forget()
+	s.forget()
 	s.refresh()
 }
 
@@ -165,19 +141,10 @@ func (s *presence) applied(e *entry.Entry) {
 func (s *presence) forget() {
 	old := s.id
 	*s = presence{p: s.p, seen: s.seen, timer: s.timer}
-	var lost []*borrow
-	for _, ps := range s.p.allPools() {
-		for _, b := range ps.tickets {
-			if b.phase != done && b.ticket.server == old {
-				lost = append(lost, b)
-			}
+	for _, c := range s.p.calls.all() {
+		if b := c.borrow; b != nil && b.phase != done && b.ticket.server == old {
+			b.loseTicket()
 		}
-	}
-	slices.SortFunc(lost, func(x, y *borrow) int {
-		return cmp.Or(cmp.Compare(x.ticket.place-1, y.ticket.place-1), cmp.Compare(x.call.id, y.call.id))
-	})
-	for _, b := range lost {
-		b.loseTicket()
 	}
 	for _, ps := range s.p.allPools() {
 		ps.nextName, ps.freeNames = 0, nil

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -18,12 +17,7 @@ func (b *borrow) refuseLater() {
 	if b.refuseBy == 0 {
 		b.refuseBy = b.p.now.Add(refuseGrace)
 	}
-	list := b.pool.refusing // the first to come is the first to have what there is after all
-	i := len(list)
-	for i > 0 && list[i-1].call.id > b.call.id {
-		i--
-	}
-	b.pool.refusing = slices.Insert(list, i, b)
+	b.pool.refusing = byArrival(b.pool.refusing, b) // the first to come is the first to have what there is after all
 	if b.current {
 		b.pool.mark()
 		return
@@ -73,7 +67,7 @@ func (b *borrow) review() {
 		b.finish(Answer{Err: err})
 		return
 	case b.named() && (!pool.Registered() || pool.Count() == 0):
-		b.returnToQueue()
+		b.comeAgain()
 		return
 	}
 	b.confirmed = true
@@ -84,7 +78,7 @@ func (b *borrow) review() {
 	}
 	switch {
 	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // it came before the pool was known here
-		b.returnToQueue()
+		b.comeAgain()
 	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose():
 		b.finish(Answer{Err: ErrNoSlot})
 	default:
@@ -109,12 +103,4 @@ func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
 		t = pool.Ticket(b.ticket.place)
 	}
 	return pool.Choose(t, &b.pool.flight)
-}
-
-// returnToQueue sends a borrow that is not to be refused after all to the end of
-// the queue.
-func (b *borrow) returnToQueue() {
-	b.to(arrived)
-	b.pool.queue = append(b.pool.queue, b)
-	b.pool.mark()
 }

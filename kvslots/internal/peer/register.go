@@ -10,28 +10,27 @@ import (
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
-	p.ask(c, func() { c.inspect(r.Pool) })
+	p.ask(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
 }
 
-// inspect answers with a pool's state, in an exact view that is new enough. A claim
-// that its peer may be about to withdraw is waited for.
-func (c *call) inspect(id entry.Hash) {
+// inspect answers with a pool's state, in an exact view that is new enough; gone is
+// the answer if it is not registered. A claim that its peer may be about to withdraw
+// is waited for.
+func (c *call) inspect(id entry.Hash, gone Answer) {
 	pool := c.p.world.Pool(id)
 	switch {
-	case !pool.Registered():
-		c.answer(Answer{Err: ErrNoPool})
 	case !c.p.world.Exact():
-		c.p.whenExact(func() { c.inspect(id) })
+		c.p.whenExact(func() { c.inspect(id, gone) })
+	case !pool.Registered():
+		c.answer(gone)
 	case pool.InDoubt(c.p.now):
-		c.againSoon(func() { c.inspect(id) })
+		c.againSoon(func() { c.inspect(id, gone) })
 	default:
 		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
 	}
 }
 
 func (r Register) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	r.register(c)
 }
 
@@ -49,7 +48,7 @@ func (r Register) register(c *call) {
 	if value.Generation != 0 && value.Count == r.Count {
 		c.p.ask(c, func() {
 			if pool := c.p.world.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
-				c.inspect(r.Pool)
+				c.inspect(r.Pool, Answer{})
 				return
 			}
 			r.register(c)
@@ -61,24 +60,9 @@ func (r Register) register(c *call) {
 		value.Generation = c.p.randomNumber()
 	}
 	c.writePool(r.Pool, value, 0, func(revision uint64) {
-		c.p.askFrom(c, revision, func() { r.inspectAs(c) })
+		gone := Answer{State: State{Count: r.Count}} // deleted since: that is a pool without leases
+		c.p.askFrom(c, revision, func() { c.inspect(r.Pool, gone) })
 	}, func() { r.register(c) })
-}
-
-// inspectAs answers a registration with the pool's state after it. If the pool has
-// been deleted since, that is a pool without leases.
-func (r Register) inspectAs(c *call) {
-	pool := c.p.world.Pool(r.Pool)
-	switch {
-	case !c.p.world.Exact():
-		c.p.whenExact(func() { r.inspectAs(c) })
-	case !pool.Registered():
-		c.answer(Answer{State: State{Count: r.Count}})
-	case pool.InDoubt(c.p.now):
-		c.againSoon(func() { r.inspectAs(c) })
-	default:
-		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
-	}
 }
 
 // writePool writes the configuration of a pool: then is called when that was done
@@ -89,38 +73,16 @@ func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Durati
 	key := configKey(id)
 	expected, _ := c.p.world.Stands(key)
 	value.Before = c.p.world.Pool(id).Before(value.Generation)
-	m := entry.NewMessage(key, value, expected, ttl)
-	m.Author = c.p.randomNumber()
-	c.p.writes.authored[m.Author] = 0
-	w := c.p.send(m, nil)
-	w.done = func(a Ack) {
-		if a.Outcome != Conflict {
-			delete(c.p.writes.authored, m.Author)
-		}
-		switch a.Outcome {
-		case Written:
-			c.p.whenReached(a.Revision, func() { then(a.Revision) })
-		case Conflict:
-			c.p.whenReached(a.Revision, func() {
-				revision := c.p.writes.authored[m.Author]
-				delete(c.p.writes.authored, m.Author)
-				switch {
-				case revision != 0:
-					then(revision) // by an earlier copy of the write
-				case w.mayHaveLanded():
-					c.answer(Answer{Err: ErrUnavailable})
-				default:
-					c.tryAgain(key, expected, a, again)
-				}
-			})
-		default:
+	c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
+		if c.unsure {
 			c.answer(Answer{Err: ErrUnavailable})
+		} else {
+			again()
 		}
-	}
+	})
 }
 
 func (r Delete) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	r.remove(c)
 }
 
@@ -128,23 +90,14 @@ func (r Delete) begin(p *Peer, c *call) {
 // its generation never comes back. The mark stays for long, for the configuration
 // has no TTL that a marker could outlive.
 func (r Delete) remove(c *call) {
-	pool := c.p.world.Pool(r.Pool)
-	if !pool.Registered() || c.p.watch.mode != live {
-		c.p.ask(c, func() {
-			if pool := c.p.world.Pool(r.Pool); pool.Registered() {
-				r.remove(c)
-				return
-			}
+	c.when(func() bool { return c.p.world.Pool(r.Pool).Registered() }, func() {
+		value := c.p.world.Pool(r.Pool).Config
+		value.Deleted = true
+		c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {
+			c.p.clear(r.Pool, value.Generation)
 			c.answer(Answer{})
-		})
-		return
-	}
-	value := pool.Config
-	value.Deleted = true
-	c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {
-		c.p.clear(r.Pool, value.Generation)
-		c.answer(Answer{})
-	}, func() { r.remove(c) })
+		}, func() { r.remove(c) })
+	}, func() { c.answer(Answer{}) })
 }
 
 // clear purges the slots and tickets of a generation that is no more.

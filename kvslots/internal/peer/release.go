@@ -25,21 +25,17 @@ func (p *Peer) release(key entry.Key, revision uint64, done func(Ack)) {
 
 func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 	if p.writes.releasing >= maxReleasing {
-		p.writes.backlog = append(p.writes.backlog, &release{m, done})
+		p.writes.backlog = append(p.writes.backlog, release{m, done})
 		return
 	}
 	p.writes.releasing++
-	p.trackPurge(m)
 	world := p.world
 	p.send(m, func(a Ack) {
 		p.writes.releasing--
 		if a.Outcome == Unknown && p.world == world {
 			p.releaseAs(m, done)
-		} else {
-			p.untrackPurge(m, a)
-			if done != nil {
-				done(a)
-			}
+		} else if done != nil {
+			done(a)
 		}
 		p.writes.releaseNext()
 	})
@@ -48,7 +44,7 @@ func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 func (ws *writes) releaseNext() {
 	for len(ws.backlog) > 0 && ws.releasing < maxReleasing {
 		next := ws.backlog[0]
-		ws.backlog[0] = nil
+		ws.backlog[0] = release{}
 		ws.backlog = ws.backlog[1:]
 		ws.p.releaseAs(next.msg, next.done)
 	}
@@ -79,27 +75,32 @@ func (p *Peer) value(key entry.Key, v any, revision uint64, ttl time.Duration) e
 	return m
 }
 
-// fenceOff makes sure that a write with unknown outcome cannot take effect later:
-// it purges the key at the same expected revision. Either the purge wins the
-// compare-and-swap, or the conflict says what did. Then mine is asked of what
-// stands there, when the view has reached it: what is this peer's own is purged.
-// If the view is another one than the write was decided from, its revision means
-// nothing any more, and only what stands there is looked at.
-func (w *write) fenceOff(mine func(entry.Key) bool) {
-	if w.world != w.p.world {
-		w.p.disownLater(w.msg.Key, mine)
-		return
+// undo sees to it that a write which was answered so has no effect. What it has
+// written is purged, if it is mine: this peer's own, and not wanted.
+//
+// A write with unknown outcome could take effect later. So its key is purged at the
+// same expected revision. Either the purge wins the compare-and-swap, or the conflict
+// says what did. If the view is another one than the write was decided from, its
+// revision means nothing any more, and only what stands there is looked at.
+func (w *write) undo(a Ack, mine func(entry.Key) bool) {
+	key := w.msg.Key
+	switch {
+	case w.world != w.p.world:
+		w.p.disownAt(0, key, mine)
+	case a.Outcome == Written, a.Outcome == Conflict:
+		w.p.disownAt(a.Revision, key, mine)
+	case a.Outcome == Unknown:
+		w.p.releaseAs(w.p.purgeOf(&w.msg, w.msg.Revision), func(a Ack) {
+			if a.Outcome == Conflict {
+				w.p.disownAt(a.Revision, key, mine)
+			}
+		})
 	}
-	w.p.releaseAs(w.p.purgeOf(&w.msg, w.msg.Revision), func(a Ack) {
-		if a.Outcome == Conflict {
-			w.p.whenReached(a.Revision, func() { w.p.disown(w.msg.Key, mine) })
-		}
-	})
 }
 
-// disownLater disowns a key when the view is live.
-func (p *Peer) disownLater(key entry.Key, mine func(entry.Key) bool) {
-	p.whenReached(0, func() { p.disown(key, mine) })
+// disownAt disowns a key when the view is live and has reached a revision.
+func (p *Peer) disownAt(revision uint64, key entry.Key, mine func(entry.Key) bool) {
+	p.whenReached(revision, func() { p.disown(key, mine) })
 }
 
 // disown purges what stands under a key if it is this peer's own.

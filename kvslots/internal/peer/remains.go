@@ -10,7 +10,7 @@ import (
 // a peer at rest.
 func (p *Peer) Remains() string {
 	followed := 0
-	for _, list := range p.follows.byLease {
+	for _, list := range p.follows {
 		followed += len(list)
 	}
 	var text strings.Builder

@@ -29,7 +29,6 @@ type sessionState struct {
 	p       *Peer
 	id      entry.Hash
 	calls   []*call
-	parked  []parked // answers that wait for a refresh
 	used    Instant
 	written Instant // the end that the last acknowledged refresh of this peer promises
 	stands  uint64  // the revision of that refresh, which the view may not have reached
@@ -37,14 +36,9 @@ type sessionState struct {
 	timer   timer
 }
 
-type parked struct {
-	c *call
-	a Answer
-}
-
 // useSession notes that a call is one of a session's.
 func (c *call) useSession(session entry.Hash) {
-	if session.IsZero() || c.p.calls.open[c.id] != c {
+	if session.IsZero() || !c.isOpen() {
 		return
 	}
 	c.session = session
@@ -83,26 +77,20 @@ func (c *call) park(a Answer) bool {
 	if ss.end(s) >= c.p.now.Add(s.Value.Idle.Duration()/2) {
 		return false
 	}
-	c.parked = true
-	ss.parked = append(ss.parked, parked{c, a})
+	c.parked = &a
 	ss.attend()
 	return true
 }
 
-// unpark answers a parked call with an error: what it was granted is given back.
-func (c *call) unpark(why error) {
-	ss := c.p.sessions[c.session]
-	for i, k := range ss.parked {
-		if k.c == c {
-			ss.parked = append(ss.parked[:i:i], ss.parked[i+1:]...)
-			c.parked = false
-			if c.undo != nil {
-				c.undo()
-			}
-			c.deliver(Answer{Err: why})
-			return
+// parked are the calls with answers that wait for a refresh.
+func (ss *sessionState) parked() []*call {
+	var list []*call
+	for _, c := range ss.calls {
+		if c.parked != nil {
+			list = append(list, c)
 		}
 	}
+	return list
 }
 
 // attend refreshes the session if it is time, answers what was parked if it may be,
@@ -115,15 +103,21 @@ func (ss *sessionState) attend() {
 	}
 	idle := s.Value.Idle.Duration()
 	tau, end := idle/2, ss.end(s)
-	if len(ss.parked) > 0 && end >= ss.p.now.Add(tau) {
-		ss.answerParked()
+	parked := ss.parked()
+	if end >= ss.p.now.Add(tau) {
+		for _, c := range parked {
+			if c.parked != nil { // the answer to one may be that to all
+				c.deliver(*c.parked)
+			}
+		}
+		parked = nil
 	}
 	if len(ss.calls) > 0 {
 		ss.used = ss.p.now
 	}
 	var due Instant
 	switch {
-	case len(ss.parked) > 0:
+	case len(parked) > 0:
 		due = ss.p.now
 	case len(ss.calls) > 0:
 		due = end.Add(-tau - tau/8)
@@ -134,8 +128,7 @@ func (ss *sessionState) attend() {
 		return
 	}
 	if ss.p.watch.mode != live || ss.writing {
-		ss.p.timers.start(&ss.timer, max(due, ss.p.now.Add(tau/8)))
-		return
+		due = max(due, ss.p.now.Add(tau/8))
 	}
 	if due > ss.p.now {
 		ss.p.timers.start(&ss.timer, due)
@@ -144,18 +137,9 @@ func (ss *sessionState) attend() {
 	ss.refresh(s)
 }
 
-func (ss *sessionState) answerParked() {
-	list := ss.parked
-	ss.parked = nil
-	for _, k := range list {
-		k.c.parked = false
-		k.c.deliver(k.a)
-	}
-}
-
 // forget drops the state of a session that is not used here.
 func (ss *sessionState) forget() {
-	if len(ss.calls) == 0 && len(ss.parked) == 0 && !ss.writing && ss.p.sessions[ss.id] == ss {
+	if len(ss.calls) == 0 && !ss.writing && ss.p.sessions[ss.id] == ss {
 		ss.p.timers.stop(&ss.timer)
 		delete(ss.p.sessions, ss.id)
 	}
@@ -181,36 +165,22 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	ss.writing = true
 	sentAt := ss.p.now
 	w := ss.p.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
-	w.hasten(min(idle/16, refreshMost))
+	w.every = min(idle/16, refreshMost)
+	ss.p.timers.start(&w.timer, sentAt.Add(w.every))
 	w.done = func(a Ack) {
-		ss.writing = false
-		switch a.Outcome {
-		case Written:
-			ss.written = max(ss.written, sentAt.Add(value.Left()))
-			ss.stands = a.Revision
+		answered := func() {
+			ss.writing = false
 			ss.attend()
-		case Conflict:
-			ss.writing = true
-			ss.p.whenReached(a.Revision, func() {
-				ss.writing = false
-				ss.attend()
-			})
-		default:
-			ss.attend()
+		}
+		if a.Outcome == Written {
+			ss.written, ss.stands = max(ss.written, sentAt.Add(value.Left())), a.Revision
+		}
+		if a.Outcome == Conflict {
+			ss.p.whenReached(a.Revision, answered)
+		} else {
+			answered()
 		}
 	}
-}
-
-// hasten sends a write again sooner than others while it goes unanswered.
-func (w *write) hasten(d time.Duration) {
-	w.p.after(d, func() {
-		if !w.over {
-			if !w.pausing {
-				w.repeat()
-			}
-			w.hasten(d)
-		}
-	})
 }
 
 // sessionSeen ends the calls of a session that has ended, and lets those go on that
@@ -225,30 +195,21 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 		ss.attend()
 		return
 	}
-	calls, late := ss.calls, ss.parked
-	ss.calls, ss.parked = nil, nil
-	for _, k := range late {
-		k.c.parked = false
-		if k.c.effect { // it has been done: that is what is told
-			k.c.deliver(k.a)
-		}
-	}
+	calls := ss.calls
+	ss.calls = nil
 	for _, c := range calls {
 		switch {
-		case c.effect:
-		case c.quit != nil:
-			quit := c.quit
-			c.quit = nil
-			quit(ErrSessionGone)
-		default:
-			c.answer(Answer{Err: ErrSessionGone})
+		case !c.effect:
+			c.parked = nil
+			c.end(ErrSessionGone)
+		case c.parked != nil: // it has been done: that is what is told
+			c.deliver(*c.parked)
 		}
 	}
 	ss.forget()
 }
 
 func (r Ping) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	c.useSession(r.Session)
 	p.ask(c, func() {
 		if !p.world.Alive(r.Session) {
@@ -260,7 +221,6 @@ func (r Ping) begin(p *Peer, c *call) {
 }
 
 func (r CreateSession) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	if err := p.calls.cap(r.Origin); err != nil {
 		c.answer(Answer{Err: err})
 		return
@@ -268,21 +228,14 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	put(&p.calls.creating, r.Session, r.Origin)
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
-	p.send(p.value(key, value, 0, r.Idle), func(a Ack) {
-		switch a.Outcome {
-		case Written, Conflict: // the id is new: a conflict is with an earlier copy
-			p.whenReached(a.Revision, func() {
-				if !p.world.Alive(r.Session) { // the view took so long that it has ended meanwhile
-					c.answer(Answer{Err: ErrUnavailable})
-					return
-				}
-				c.useSession(r.Session)
-				c.answer(Answer{})
-			})
-		default:
-			delete(p.calls.creating, r.Session)
+	p.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: it is refused for an earlier copy
+		delete(p.calls.creating, r.Session)
+		if f.result == unknown || !p.world.Alive(r.Session) { // the view took so long that it has ended meanwhile
 			c.answer(Answer{Err: ErrUnavailable})
+			return
 		}
+		c.useSession(r.Session)
+		c.answer(Answer{})
 	})
 }
 
@@ -305,49 +258,12 @@ func (cs *calls) cap(origin entry.Hash) error {
 }
 
 func (r EndSession) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
-	c.endSession(r.Session)
-}
-
-func (c *call) endSession(session entry.Hash) {
-	s := c.p.world.Session(session)
-	if !s.Alive() || c.p.watch.mode != live {
-		c.p.ask(c, func() {
-			if c.p.world.Alive(session) {
-				c.endSession(session)
-			} else {
-				c.answer(Answer{Err: ErrSessionGone})
-			}
-		})
-		return
-	}
-	author := c.p.randomNumber()
-	m := c.p.purge(rules.SessionKey(session), s.Revision)
-	m.Author = author
-	c.p.send(m, func(a Ack) {
-		switch a.Outcome {
-		case Written:
-			c.p.whenReached(a.Revision, func() {
-				c.p.clearSession(session)
-				c.answer(Answer{})
-			})
-		case Conflict:
-			c.p.whenReached(a.Revision, func() {
-				if c.p.world.EndedBy(session, author) {
-					c.p.clearSession(session)
-					c.answer(Answer{})
-					return
-				}
-				if a.Revision == 0 {
-					c.answer(Answer{Err: ErrSessionGone})
-					return
-				}
-				c.p.after(inFlightPause, func() { c.endSession(session) })
-			})
-		default:
-			c.answer(Answer{Err: ErrUnavailable})
-		}
-	})
+	c.when(func() bool { return p.world.Alive(r.Session) }, func() {
+		c.putOnce(p.purge(rules.SessionKey(r.Session), p.world.Session(r.Session).Revision), func(uint64) {
+			p.clearSession(r.Session)
+			c.answer(Answer{})
+		}, func() { r.begin(p, c) })
+	}, func() { c.answer(Answer{Err: ErrSessionGone}) })
 }
 
 // clearSession purges what a session that has ended leaves. What it held is free

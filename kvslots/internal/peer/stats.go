@@ -53,7 +53,6 @@ type PoolStats struct {
 }
 
 func (r ReadStats) begin(p *Peer, c *call) {
-	c.bound(p.now.Add(patience))
 	p.ask(c, func() { c.answer(Answer{Stats: readStats(p.world, p.now)}) })
 }
 

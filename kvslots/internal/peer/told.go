@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // granted is what a Grant rests on.
@@ -13,7 +12,7 @@ type granted struct {
 	revision uint64
 	ttl      time.Duration // as asked for
 	sent     Instant       // when the revision was written, at the earliest
-	renewal  bool
+	renewal  bool          // the caller knows of the lease already
 }
 
 // Told notes that the answer to a call reaches its caller only now, and not when it
@@ -30,7 +29,7 @@ func (p *Peer) Told(a *Answer, now Instant) {
 		p.Untold(a, ErrUnavailable, now)
 		return
 	}
-	if s := p.stands(g); s != nil {
+	if s := p.world.Pool(g.key.Pool).Slot(g.key.N); s != nil && s.Taken && s.Revision == g.revision {
 		p.world.EndAt(s, g.revision, now.Add(ttl))
 	} else { // it has ended, or the view is built anew: no other end is known
 		ttl = a.Grant.TTL - now.Sub(a.Grant.At)
@@ -38,25 +37,18 @@ func (p *Peer) Told(a *Answer, now Instant) {
 	a.Grant.TTL, a.Grant.At = ttl, now
 }
 
-// stands returns the slot of a lease that was granted, or nil if the view has it no
-// more.
-func (p *Peer) stands(g granted) *rules.Slot {
-	pool := p.world.Pool(g.key.Pool)
-	if pool == nil {
-		return nil
-	}
-	if s := pool.Slot(g.key.N); s != nil && s.Taken && s.Revision == g.revision {
-		return s
-	}
-	return nil
-}
-
 // Untold notes that a caller will not learn the answer to its call, but why. A lease
 // that was granted is given back: nobody knows of it.
 func (p *Peer) Untold(a *Answer, why error, now Instant) {
 	p.now = now
+	p.takeBack(a)
+	*a = Answer{Call: a.Call, Err: why}
+}
+
+// takeBack purges the lease that an answer grants, and that its caller has not
+// learnt of.
+func (p *Peer) takeBack(a *Answer) {
 	if g := a.Grant.rests; a.Err == nil && g.revision != 0 && !g.renewal {
 		p.release(g.key, g.revision, nil)
 	}
-	*a = Answer{Call: a.Call, Err: why}
 }

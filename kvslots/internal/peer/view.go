@@ -49,18 +49,11 @@ type watch struct {
 	at        Instant   // when that was
 	started   bool
 	check     check
-	rebuilt   Instant            // when the view was last built anew
-	ends      map[endKey]Instant // of the leases of the view before
+	rebuilt   Instant                // when the view was last built anew
+	ends      map[entry.Hash]Instant // of the leases of the view before
 	retry     timer
 	witnessed Instant   // until when another peer's sign of life tells that it knows more
 	suspect   entry.Key // of the suspicion that the check is about
-}
-
-// endKey names a lease over all views: a sequence may be another entry's after
-// the stream lost its tail.
-type endKey struct {
-	key   entry.Key
-	lease entry.Hash
 }
 
 // newWorld begins a view that knows nothing. The presence stays: its tickets, and so
@@ -69,7 +62,7 @@ func (p *Peer) newWorld() {
 	p.world = rules.New()
 	p.watch.mode = loading
 	p.watch.check = check{}
-	p.self.revision, p.self.wrote = 0, [len(p.self.wrote)]presenceWrite{}
+	p.self.revision = 0
 	p.writes.backlog = nil
 	p.reads.restart()
 	p.restartBorrows()
@@ -194,6 +187,10 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	before := p.holderBefore(e)
 	p.world.Apply(e, age, p.now)
 	p.watch.check.note(e)
+	if end, known := p.watch.ends[e.Slot.Lease]; known && e.Key.Kind == entry.Slot {
+		s := p.world.Pool(e.Key.Pool).Slot(e.Key.N)
+		p.world.EndAt(s, e.Revision, max(s.Ends, end))
+	}
 	if e.Key.Kind == entry.Session {
 		p.self.applied(e)
 		p.watch.heardOther(e)
@@ -223,21 +220,12 @@ func (w *watch) caughtUp() {
 	}
 	w.mode = live
 	w.p.writes.sendAgain()
-	for _, ps := range w.p.allPools() {
-		ps.mark()
-	}
 	w.p.reads.revive()
 	w.p.afterLoad()
 }
 
 // loaded makes a view that was loaded one that decides.
 func (w *watch) loaded() {
-	for _, k := range sortedEnds(w.ends) {
-		s := w.p.world.Pool(k.key.Pool).Slot(k.key.N)
-		if s != nil && s.Taken && s.Value.Lease == k.lease {
-			w.p.world.EndAt(s, s.Revision, max(s.Ends, w.ends[k]))
-		}
-	}
 	w.ends = nil
 	w.p.world.Postpone(w.p.now)
 	if w.p.cfg.Sole && w.rebuilt == 0 {
@@ -284,14 +272,10 @@ func (w *watch) heardOther(e *entry.Entry) {
 }
 
 func (w *watch) keepEnds() {
-	if w.ends == nil {
-		w.ends = map[endKey]Instant{}
-	}
 	w.p.world.EachPool(func(pool *rules.Pool) bool {
 		pool.Slots(func(s *rules.Slot) bool {
 			if s.Value.TTL > 0 {
-				k := endKey{rules.SlotKey(pool.ID, s.Position), s.Value.Lease}
-				w.ends[k] = max(w.ends[k], s.Ends)
+				put(&w.ends, s.Value.Lease, max(w.ends[s.Value.Lease], s.Ends))
 			}
 			return true
 		})

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -24,21 +26,24 @@ const (
 
 // write is a message whose outcome is not known yet.
 type write struct {
-	p        *Peer
-	ids      []uint64 // under which it was sent, but for those that were certainly not written
-	first    [1]uint64
-	msg      entry.Message
-	world    *rules.World // the view from which it was decided
-	floor    uint64       // the highest sequence that was applied or acknowledged when it was sent
-	known    uint64       // the highest revision of the key that was known then
-	skips    uint64       // how many times the view had skipped entries then
-	held     bool         // the key had a value then, or a young marker
-	begun    Instant
-	resendAt Instant
-	pausing  bool // it is to be sent again, and not under way now
-	over     bool
-	done     func(Ack)
-	again    func() // called when it is sent again; may be nil
+	p       *Peer
+	ids     []uint64 // under which it was sent, but for those that were certainly not written
+	first   [1]uint64
+	msg     entry.Message
+	world   *rules.World // the view from which it was decided
+	floor   uint64       // the highest sequence that was applied or acknowledged when it was sent
+	known   uint64       // the highest revision of the key that was known then
+	skips   uint64       // how many times the view had skipped entries then
+	held    bool         // the key had a value then, or a young marker
+	begun   Instant
+	timer   timer         // when it is sent again
+	every   time.Duration // how long it may go unanswered before that
+	pausing bool          // it is to be sent again, and not under way now
+	over    bool
+	shown   uint64     // the revision at which the view has shown it; of an authored one only
+	done    func(Ack)  // called with the answer, or
+	told    func(fate) // with what has become of it
+	again   func()     // called when it is sent again; may be nil
 }
 
 // writes are those under way.
@@ -47,29 +52,10 @@ type writes struct {
 	last      uint64
 	pending   map[uint64]*write
 	held      []*write // decided while the view is not live: sent when it is
-	queue     []sent   // by the time when they are to be sent again
 	acked     uint64   // the highest revision that was acknowledged
 	releasing int
-	authored  map[uint64]uint64 // this peer's purges for callers: the revision at which the view showed each, or 0
-	backlog   []*release
-}
-
-// sent is one transmission of a write.
-type sent struct {
-	w        *write
-	resendAt Instant
-}
-
-// oldest is the write that is to be sent again first, or nil.
-func (w *writes) oldest() *write {
-	for len(w.queue) > 0 {
-		if s := w.queue[0]; !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
-			return s.w
-		}
-		w.queue[0] = sent{}
-		w.queue = w.queue[1:]
-	}
-	return nil
+	authored  map[uint64]*write // those of put, by their authors' numbers
+	backlog   []release
 }
 
 // send sends a message, and again while it is not answered. done is called once:
@@ -78,12 +64,13 @@ func (w *writes) oldest() *write {
 // A Conflict may have been caused by an earlier copy of the same message. So what
 // stands there has to be looked at, when the view has reached it.
 func (p *Peer) send(m entry.Message, done func(Ack)) *write {
-	w := &write{p: p, msg: m, world: p.world, begun: p.now, done: done}
-	w.ids = w.first[:0]
+	w := &write{p: p, msg: m, world: p.world, begun: p.now, every: resendAfter, done: done}
+	w.ids, w.timer.fire = w.first[:0], w.repeat
 	stands, taken := p.world.Stands(m.Key)
 	w.skips = p.counters.Skips
 	w.floor, w.known = max(p.world.Revision, p.writes.acked), max(stands, m.Revision)
 	w.held = taken || stands != 0 && !p.world.MarkerOld(m.Key, p.now)
+	p.trackPurge(m)
 	w.transmit()
 	return w
 }
@@ -112,19 +99,9 @@ func (w *write) transmit() {
 			w.again()
 		}
 	}
-	w.resendAt, w.pausing = w.p.now.Add(resendAfter), false
-	w.p.writes.queue = append(w.p.writes.queue, sent{w, w.resendAt})
+	w.pausing = false
+	w.p.timers.start(&w.timer, w.p.now.Add(w.every))
 	w.p.out.ready.Writes = append(w.p.out.ready.Writes, Write{ID: id, Message: w.msg})
-}
-
-// resend sends again what has gone unanswered for too long, and gives up on what
-// has for much too long.
-func (ws *writes) resend() {
-	for w := ws.oldest(); w != nil && w.resendAt <= ws.p.now; w = ws.oldest() {
-		ws.queue[0] = sent{}
-		ws.queue = ws.queue[1:]
-		w.repeat()
-	}
 }
 
 // repeat sends a write once more, or gives it up: after too long, or when the view
@@ -148,15 +125,14 @@ func (p *Peer) Connected(now Instant) {
 
 // sendAgain sends again what is unanswered, and what was held.
 func (ws *writes) sendAgain() {
-	queue, held := ws.queue, ws.held
-	ws.queue, ws.held = nil, nil
-	for _, s := range queue {
-		if !s.w.over && !s.w.pausing && s.w.resendAt == s.resendAt {
-			s.w.repeat()
+	held := ws.held
+	ws.held = nil
+	for _, id := range slices.Sorted(maps.Keys(ws.pending)) {
+		if w := ws.pending[id]; !w.over && !w.pausing && w.ids[0] == id {
+			w.repeat()
 		}
 	}
 	for _, w := range held {
-		w.pausing = false
 		w.repeat()
 	}
 }
@@ -168,38 +144,35 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	if w == nil {
 		return
 	}
-	delete(p.writes.pending, id)
+	if a.Outcome != Unknown {
+		delete(p.writes.pending, id)
+	}
 	if a.Outcome == Written {
 		p.writes.acked = max(p.writes.acked, a.Revision)
 	}
 	w.examine(a)
 	switch a.Outcome {
 	case Unknown:
-	case InFlight:
-		w.ids = without(w.ids, id) // this copy was certainly not written
-		w.retry(inFlightPause)
-	case NotNow:
+	case InFlight, NotNow: // this copy was certainly not written
 		w.ids = without(w.ids, id)
-		w.retry(notNowPause)
+		w.retry(a.Outcome)
 	default:
 		w.settle(a)
 	}
 	p.follow()
 }
 
-// retry sends a write again after a pause, for this copy of it was certainly not
-// written.
-func (w *write) retry(d time.Duration) {
+// retry sends a write again after a pause.
+func (w *write) retry(o Outcome) {
 	if w.over || w.pausing {
 		return
 	}
 	w.pausing = true
-	w.p.after(d, func() {
-		if !w.over {
-			w.pausing = false
-			w.repeat()
-		}
-	})
+	pause := notNowPause
+	if o == InFlight {
+		pause = inFlightPause
+	}
+	w.p.timers.start(&w.timer, w.p.now.Add(pause))
 }
 
 // settle ends a write.
@@ -208,20 +181,25 @@ func (w *write) settle(a Ack) {
 		return
 	}
 	w.over = true
-	for _, id := range w.ids {
-		if a.Outcome != Unknown {
-			delete(w.p.writes.pending, id)
-		}
-	}
+	w.p.timers.stop(&w.timer)
 	if a.Outcome == Unknown {
-		w.p.after(time.Minute, func() { // a late answer may yet tell something of the stream
-			for _, id := range w.ids {
-				delete(w.p.writes.pending, id)
-			}
-		})
+		w.p.after(time.Minute, w.forget) // a late answer may yet tell something of the stream
+	} else {
+		w.forget()
 	}
 	if a.Outcome == Conflict {
 		w.p.counters.Conflicts++
 	}
-	w.done(a)
+	w.p.untrackPurge(w.msg, a)
+	if w.told != nil {
+		w.follow(a)
+	} else {
+		w.done(a)
+	}
+}
+
+func (w *write) forget() {
+	for _, id := range w.ids {
+		delete(w.p.writes.pending, id)
+	}
 }

@@ -1,0 +1,96 @@
+package peer
+
+import (
+	"cmp"
+	"container/heap"
+	"time"
+)
+
+// event is something to be done at a rank: at an instant, or when the view has
+// reached a revision. The zero event is in no queue.
+type event[R cmp.Ordered] struct {
+	at    R
+	order uint64 // of those of one rank
+	index int    // in the queue, from 1; 0: not in it
+	call  *call  // for which it is, if any: with the call, the event is void
+	fire  func()
+}
+
+func (e *event[R]) void() bool { return e.call != nil && !e.call.isOpen() }
+
+// queue is events, those of the lowest rank first.
+type queue[R cmp.Ordered] struct {
+	events []*event[R]
+	last   uint64
+}
+
+func (q *queue[R]) Len() int { return len(q.events) }
+func (q *queue[R]) Less(i, j int) bool {
+	x, y := q.events[i], q.events[j]
+	return x.at < y.at || x.at == y.at && x.order < y.order
+}
+func (q *queue[R]) Swap(i, j int) {
+	q.events[i], q.events[j] = q.events[j], q.events[i]
+	q.events[i].index, q.events[j].index = i+1, j+1
+}
+
+func (q *queue[R]) Push(x any) {
+	e := x.(*event[R])
+	q.events = append(q.events, e)
+	e.index = len(q.events)
+}
+
+func (q *queue[R]) Pop() any {
+	last := len(q.events) - 1
+	e := q.events[last]
+	q.events[last] = nil
+	q.events = q.events[:last]
+	e.index = 0
+	return e
+}
+
+// start puts an event in the queue, or moves it.
+func (q *queue[R]) start(e *event[R], at R) {
+	q.last++
+	e.at, e.order = at, q.last
+	if e.index == 0 {
+		heap.Push(q, e)
+	} else {
+		heap.Fix(q, e.index-1)
+	}
+}
+
+func (q *queue[R]) stop(e *event[R]) {
+	if e.index != 0 {
+		heap.Remove(q, e.index-1)
+	}
+}
+
+// run fires the events up to a rank.
+func (q *queue[R]) run(upTo R) {
+	for len(q.events) > 0 && q.events[0].at <= upTo {
+		if e := heap.Pop(q).(*event[R]); !e.void() {
+			e.fire()
+		}
+	}
+}
+
+// drain takes out all events, in their order.
+func (q *queue[R]) drain() []*event[R] {
+	var list []*event[R]
+	for len(q.events) > 0 {
+		list = append(list, heap.Pop(q).(*event[R]))
+	}
+	return list
+}
+
+// timer is an event at an instant.
+type timer = event[Instant]
+
+// after calls do when d has passed.
+func (p *Peer) after(d time.Duration, do func()) { p.timers.start(&timer{fire: do}, p.now.Add(d)) }
+
+// after calls do when d has passed, unless the call is answered by then.
+func (c *call) after(d time.Duration, do func()) {
+	c.p.timers.start(&timer{call: c, fire: do}, c.p.now.Add(d))
+}

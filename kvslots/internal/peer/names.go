@@ -44,8 +44,9 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 	value.Before = ps.p.world.Pool(ps.id).Before(value.Generation)
 	m := entry.NewMessage(key, value, revision, 0)
 	if purge {
-		// The configuration has no TTL to outlive. If it comes back, the name is not used.
-		m = entry.NewPurge(key, revision, rules.MarkerTTL)
+		// The configuration has no TTL to outlive: if it comes back, the name is not
+		// used. But the marker must not go while a view is behind, by whatever clock.
+		m = entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL)
 	}
 	w := ps.p.put(m, nil)
 	ps.config = w

@@ -162,7 +162,7 @@ func (k *checker) returned(c *call) {
 	l := c.facts.lease
 	switch {
 	case l == nil || c.answer.Err != nil || k.shaken(c):
-	case c.answer.Returned && c.facts.gone:
+	case c.answer.Returned && c.facts.gone && !l.lost: // what was lost may have come again
 		k.wrong(c, "the lease was over before")
 	case c.answer.Returned:
 		if l.returned {

@@ -299,6 +299,7 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	}
 	b.p.counters.Grants++
 	b.dropClaim()
+	grant.Queued = b.queued
 	b.finish(Answer{Grant: grant})
 	return true
 }

@@ -127,7 +127,7 @@ func (m *mutation) run(t *testing.T) (string, error) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=30m", "-overlay="+overlay, "-run=^(TestSimulation|TestScenarios)$",
-		".", "-v", "-first=1101", fmt.Sprintf("-seeds=%d", mutationSeeds), "-trace=5")
+		".", "-v", "-args", "-first=1101", fmt.Sprintf("-seeds=%d", mutationSeeds), "-trace=5") // go test has a -trace of its own
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -164,9 +164,11 @@ func (p *Peer) trackPurge(m entry.Message) {
 	}
 }
 
-// untrackPurge notes the answer: a purge that was not written will not be seen.
+// untrackPurge notes the answer: a purge that was not written will not be seen. What
+// it was refused for will be, if the view is behind that: until then another purge
+// would be refused as well.
 func (p *Peer) untrackPurge(m entry.Message, a Ack) {
-	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written {
+	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > p.world.Revision {
 		return
 	}
 	if ps := p.pools[m.Key.Pool]; ps != nil && ps.flight.Purges[m.Key.N] == m.Revision {

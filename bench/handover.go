@@ -102,7 +102,7 @@ func passOn(ctx context.Context, pools Pools, held *Held, turns <-chan turn) (ti
 	}
 }
 
-// standInLine waits for the lock, hands it to whoever passes it on, and waits
+// standInLine waits for the lock, hands it over to be passed on, and waits
 // again.
 func standInLine(ctx context.Context, pools Pools, client int, turns chan<- turn, t *tally) {
 	for ctx.Err() == nil {

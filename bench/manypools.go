@@ -24,7 +24,7 @@ func (w manyPools) Cases(ctx context.Context, env *Environment) (cases []Case, e
 			return nil, err
 		}
 		for _, d := range f.doors {
-			if d.Name() == doorV1 { // it has no pools, and closes names that nobody uses
+			if d.Name() == doorV1 { // it has no pools, and closes names that are not used
 				continue
 			}
 			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: clients, Size: n}

@@ -8,8 +8,8 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// pairs is borrow and return, each client in a pool of its own that nobody else
-// uses. The latency is that of both. The limits and the peers are measured in
+// pairs is borrow and return, each client in a pool of its own that no other
+// client uses. The latency is that of both. The limits and the peers are measured in
 // turn with it.
 type pairs struct{}
 

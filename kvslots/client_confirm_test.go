@@ -103,7 +103,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 		want     error
 	}{
 		{"refused", refused, kvslots.ErrUnavailable},
-		{"the gateway has ended", "kvslots.confirm.test.nobody", kvslots.ErrUnavailable},
+		{"the gateway has ended", "kvslots.confirm.test.gone", kvslots.ErrUnavailable},
 		{"given up", silent, errGivenUp},
 		{"no confirmation", "$KV.kvslots.x", kvslots.ErrUnavailable},
 	} {

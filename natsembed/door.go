@@ -21,7 +21,7 @@ type door struct {
 }
 
 // keys are those of the connections within the process. They are new in each
-// process, and nobody else has them.
+// process, and no other process has them.
 type keys struct {
 	insider, service, prober nkeys.KeyPair
 

@@ -21,7 +21,7 @@ var ErrNotDurable = errors.New("natsembed: the write was not flushed to disk")
 // every write before it, of however many callers.
 //
 // The server runs without its own flush of each write. A caller whose write was
-// acknowledged must not rely on it, and nobody may be told of it, before Durable
+// acknowledged must not rely on it, and must tell no other of it, before Durable
 // has called back. That holds for what was read, too: entries can be read before
 // they are flushed.
 //

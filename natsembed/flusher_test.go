@@ -130,7 +130,7 @@ func TestDurableAfterCloseFails(t *testing.T) {
 	}
 }
 
-// An error ends everything: nobody is told that a write is durable afterwards.
+// An error ends everything: no caller is told that a write is durable afterwards.
 func TestFlushErrorIsFinal(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	put(t, srv, "one")

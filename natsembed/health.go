@@ -59,7 +59,7 @@ func (s *Server) keepHealthy() {
 
 // askHealth asks the server which of its streams it could not write to.
 func (s *Server) askHealth() chan error {
-	answer := make(chan error, 1) // so that an answer that comes too late hurts nobody
+	answer := make(chan error, 1) // so that an answer that comes too late blocks no goroutine
 	nats := s.nats()
 	go func() { answer <- writeError(nats) }()
 	return answer

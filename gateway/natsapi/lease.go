@@ -113,7 +113,7 @@ func (s *Service) deliver(r *request, grant *nats.Msg) outcome {
 	return s.deliveries.send(grant)
 }
 
-// takeBack returns a lease that nobody knows of. It may be over already, when its
+// takeBack returns a lease that its requester was not told of. It may be over already, when its
 // requester has cancelled it, or the session has ended.
 func (s *Service) takeBack(lease granted) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), carryOutTimeout)

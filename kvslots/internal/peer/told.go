@@ -38,7 +38,7 @@ func (p *Peer) Told(a *Answer, now Instant) {
 }
 
 // Untold notes that a caller will not learn the answer to its call, but why. A lease
-// that was granted is given back: nobody knows of it.
+// that was granted is given back: no caller knows of it.
 func (p *Peer) Untold(a *Answer, why error, now Instant) {
 	p.now = now
 	p.takeBack(a)

@@ -37,7 +37,6 @@ type sessions struct {
 type ending struct {
 	session  entry.Hash
 	revision uint64
-	author   uint64  // of the purge: see entry.HeaderAuthor
 	until    Instant // the marker's end
 }
 
@@ -48,24 +47,12 @@ func (s *Session) Alive() bool { return s != nil && s.Taken }
 // EndedBefore reports whether a session had ended when the stream stood at that
 // revision, which the view has reached not long ago.
 func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
-	e := ss.ending(session)
-	return e.revision != 0 && e.revision < revision
-}
-
-// EndedBy reports whether a session was ended lately by the purge of that author.
-func (ss *sessions) EndedBy(session entry.Hash, author uint64) bool {
-	e := ss.ending(session)
-	return e.revision != 0 && e.author == author
-}
-
-// ending is how a session ended lately; zero where it did not.
-func (ss *sessions) ending(session entry.Hash) ending {
 	for _, e := range slices.Backward(ss.endings) {
 		if e.session == session {
-			return e
+			return e.revision < revision
 		}
 	}
-	return ending{}
+	return false
 }
 
 // Session is a session that is alive, or of which something is still there; or
@@ -139,7 +126,7 @@ func (w *World) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	if !e.Marker {
 		return
 	}
-	w.endings = append(w.endings, ending{s.ID, e.Revision, e.Author, now.Add(MarkerTTL)})
+	w.endings = append(w.endings, ending{s.ID, e.Revision, now.Add(MarkerTTL)})
 	for _, t := range s.Tickets { // gone for good, since an id is used once; their keys are left to be purged
 		w.garbage(t, now)
 	}

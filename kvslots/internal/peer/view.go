@@ -64,6 +64,7 @@ func (p *Peer) newWorld() {
 	p.watch.check = check{}
 	p.self.revision = 0
 	p.writes.backlog = nil
+	clear(p.writes.authored) // some are of purges that were in the backlog
 	p.reads.restart()
 	p.restartBorrows()
 	p.writes.sendAgain() // gives up what was decided from the view before

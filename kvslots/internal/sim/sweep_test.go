@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestMain has less garbage collected: a run allocates much and keeps little.
+func TestMain(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	m.Run()
+}
+
+// TestSoakSimulation runs very many seeds, and lists all that fail.
+func TestSoakSimulation(t *testing.T) {
+	if os.Getenv("KVSLOTS_SOAK") == "" {
+		t.Skip("KVSLOTS_SOAK is not set")
+	}
+	sweep(t, first(), 100_000, true, true)
+}
+
+// first is the first seed of a sweep.
+func first() uint64 {
+	if *firstFlag == 0 {
+		return uint64(time.Now().UnixNano()) & 0xffff_ffff
+	}
+	return *firstFlag
+}
+
+// progressEvery is after how many seeds a sweep logs how far it is.
+const progressEvery = 2500
+
+// outcome is a seed's run. done is closed when result is set.
+type outcome struct {
+	plan   Plan
+	result Result
+	done   chan struct{}
+}
+
+func (o *outcome) run() {
+	hangs := time.AfterFunc(5*time.Minute, func() { panic(fmt.Sprintf("seed %d does not end", o.plan.Seed)) })
+	o.result = Run(o.plan, Options{})
+	hangs.Stop()
+	close(o.done)
+}
+
+// runs runs n seeds from a first one on, on all processors, and yields them in their
+// order.
+func runs(first uint64, n int) iter.Seq2[Plan, Result] {
+	return func(yield func(Plan, Result) bool) {
+		workers := runtime.GOMAXPROCS(0)
+		todo, order := make(chan *outcome), make(chan *outcome, 32*workers)
+		var stopped sync.WaitGroup
+		stop := make(chan struct{})
+		defer stopped.Wait()
+		defer close(stop)
+		for range workers {
+			stopped.Go(func() {
+				for o := range todo {
+					o.run()
+				}
+			})
+		}
+		stopped.Go(func() {
+			defer close(todo)
+			defer close(order)
+			for seed := first; seed < first+uint64(n); seed++ {
+				o := &outcome{plan: Draw(seed), done: make(chan struct{})}
+				select {
+				case <-stop:
+					return
+				case order <- o:
+				}
+				todo <- o
+			}
+		})
+		for o := range order {
+			if <-o.done; !yield(o.plan, o.result) {
+				return
+			}
+		}
+	}
+}
+
+// tally is what the runs of a sweep add up to.
+type tally struct {
+	seeds    int
+	inputs   uint64
+	virtual  time.Duration
+	met      Coverage
+	failing  []uint64       // seeds
+	failures map[string]int // by check
+	began    time.Time
+}
+
+func (y *tally) add(p Plan, r Result) {
+	y.seeds++
+	y.virtual += r.Virtual
+	y.inputs += r.Inputs
+	y.met.Add(r.Met)
+	if r.Failure != nil {
+		y.failing = append(y.failing, p.Seed)
+		y.failures[r.Failure.Check]++
+	}
+}
+
+func (y *tally) String() string {
+	took := time.Since(y.began)
+	return fmt.Sprintf("%d seeds, %.1f virtual hours, %d inputs in %v: %.0f seeds/s, %.0f inputs/s", y.seeds, y.virtual.Hours(), y.inputs,
+		took.Round(time.Millisecond), float64(y.seeds)/took.Seconds(), float64(y.inputs)/took.Seconds())
+}
+
+// sweep runs n seeds from a first one on. A whole one demands that they have met
+// everything together. A survey goes on after failures, with one line for each.
+func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
+	t.Helper()
+	if *seedsFlag > 0 {
+		n = *seedsFlag
+	}
+	t.Logf("go test ./kvslots/internal/sim -run %s -first %d", t.Name(), first)
+	y := tally{met: Coverage{}, failures: map[string]int{}, began: time.Now()}
+	for p, r := range runs(first, n) {
+		if y.add(p, r); r.Failure != nil && !survey {
+			fails(t, p, r.Failure)
+			break
+		} else if r.Failure != nil {
+			t.Errorf("seed %d (calm: %t): %s", p.Seed, p.Calm(), r.Failure)
+		}
+		if y.seeds%progressEvery == 0 && y.seeds < n {
+			t.Logf("%s; %d failed", &y, len(y.failing))
+		}
+	}
+	t.Log(&y)
+	if survey && len(y.failing) > 0 {
+		t.Logf("failing seeds: %v\nfailed checks: %v", y.failing, y.failures)
+	}
+	missing := y.met.Missing(y.seeds)
+	switch {
+	case len(missing) == 0:
+	case whole && !t.Failed():
+		t.Errorf("the sweep has never met:\n%s", strings.Join(missing, "\n"))
+	case survey:
+		t.Logf("never met: %q", missing)
+	}
+	if testing.Verbose() {
+		t.Logf("met:\n%s", y.met)
+	}
+}

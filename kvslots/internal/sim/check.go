@@ -63,7 +63,7 @@ func (k *checker) open() (n int) {
 func (k *checker) begin(c *call) {
 	k.calls++
 	k.opened[c.id] = c
-	t := targetOf(c.request)
+	t := &c.target
 	if !t.pool.IsZero() {
 		p := k.s.server.truth.pool(t.pool)
 		p.calls = append(p.calls, c)
@@ -122,7 +122,7 @@ func (k *checker) expect(c *call, at Instant) {
 // answered holds an answer against what is known.
 func (k *checker) answered(c *call) {
 	delete(k.opened, c.id)
-	t := targetOf(c.request)
+	t := &c.target
 	if !t.pool.IsZero() {
 		p := k.s.server.truth.pool(t.pool)
 		c.window.observe(p, c, p.pending())
@@ -176,7 +176,7 @@ func (k *checker) refusedSlot(c *call) {
 	if w.free > 0 {
 		k.wrong(c, fmt.Sprintf("%d slots were free and unclaimed all the time", w.free))
 	}
-	if t := targetOf(c.request); t.named && w.taken.most == 0 && w.waiting.most == 0 && w.rivals == 0 {
+	if t := &c.target; t.named && w.taken.most == 0 && w.waiting.most == 0 && w.rivals == 0 {
 		k.wrong(c, "no slot was taken, and none was waited for")
 	}
 	if took := c.end.Sub(c.start); took < c.wait()-time.Millisecond && c.gaveUp == 0 {

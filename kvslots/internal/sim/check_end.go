@@ -88,7 +88,7 @@ func (k *checker) afterLoss(standing map[entry.Hash]uint64) {
 	for _, p := range k.pools {
 		now := t.pool(p.id)
 		for _, l := range p.leases {
-			if e, ok := now.leaseAt(l.hash); !ok || e.Revision != standing[l.hash] {
+			if e := now.leaseAt(l.hash); e == nil || e.Revision != standing[l.hash] {
 				l.lost, l.over, l.returned = true, never, false // its end may be lost as well
 			}
 		}
@@ -118,15 +118,15 @@ func (k *checker) reread() {
 			if l.over == never || l.lost || k.lostAt > l.at {
 				continue
 			}
-			e, ok := now.leaseAt(l.hash)
-			if ok && k.lives(&e) && e.Slot.Generation == now.config.Config.Generation && now.registered() {
-				k.s.fail("revived", "a lease that was over, fence %d, stands again: %s", l.fence, describeEntry(&e))
+			e := now.leaseAt(l.hash)
+			if e != nil && k.lives(e) && e.Slot.Generation == now.config.Config.Generation && now.registered() {
+				k.s.fail("revived", "a lease that was over, fence %d, stands again: %s", l.fence, describeEntry(e))
 			}
 		}
 	}
 	for hash, s := range k.sessions {
-		if e, ok := t.sessions[hash]; ok && k.lives(&e) && s.over < k.s.now && k.lostAt == 0 {
-			k.s.fail("revived", "a session that was over stands again: %s", describeEntry(&e))
+		if e, ok := t.sessions[hash]; ok && k.lives(e) && s.over < k.s.now && k.lostAt == 0 {
+			k.s.fail("revived", "a session that was over stands again: %s", describeEntry(e))
 		}
 	}
 }

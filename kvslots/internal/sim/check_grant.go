@@ -45,7 +45,7 @@ func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 	case peer.Enqueue:
 		l.terms = terms(r.Resource)
 	}
-	if ttl := targetOf(c.request).ttl; ttl > 0 {
+	if ttl := c.target.ttl; ttl > 0 {
 		k.promised(c, g, ttl)
 	}
 	if l.session != nil && l.session.ended < never {
@@ -141,7 +141,7 @@ func (k *checker) checkOrder(c *call, claimed claim, live int) {
 	}
 	k.s.fail("order of the line", "call %d has taken position %d at fence %d past %d waiting tickets, of which %d waited in peace, the first of them %s, with at most %d permits free",
 		c.id, claimed.position, c.answer.Grant.Fence, claimed.ahead, claimed.healthy,
-		describeEntry(&claimed.first.Entry), free)
+		describeEntry(claimed.first.Entry), free)
 }
 
 // checkStands demands that a lease stands in the stream when it is told, unless
@@ -151,12 +151,12 @@ func (k *checker) checkStands(c *call, l *lease) {
 		return
 	}
 	p := k.s.server.truth.pool(l.pool.id)
-	e, ok := p.leaseAt(l.hash)
-	if !ok && k.s.plan.Clock > guarded {
+	e := p.leaseAt(l.hash)
+	if e == nil && k.s.plan.Clock > guarded {
 		l.lost = true
 		return
 	}
-	if !ok || e.Slot.Generation != p.config.Config.Generation || !p.registered() {
+	if e == nil || e.Slot.Generation != p.config.Config.Generation || !p.registered() {
 		k.s.fail("lease ended early", "call %d was told a lease, fence %d, that does not stand in the stream, to last for %v more",
 			c.id, l.fence, l.promise.Sub(k.s.now))
 	}
@@ -190,7 +190,7 @@ func (k *checker) checkStall(c *call) {
 	if since.Add(bound) > s.now || !s.calm.by(since) || c.node.pauses > 0 {
 		return
 	}
-	if targetOf(c.request).named && !p.registered() {
+	if c.target.named && !p.registered() {
 		s.fail("stall", "call %d of %s has waited for %v for a name that is not registered", c.id, c.client, s.now.Sub(c.start))
 	}
 	if free := p.count() - len(p.slots); free > 0 {

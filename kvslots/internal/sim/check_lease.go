@@ -209,7 +209,7 @@ func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
 
 // slotEnded is called when a slot was freed, or taken by another lease. Two peers may
 // have claimed for one ticket, and so for one lease; one of the slots is the lease's.
-func (k *checker) slotEnded(p *poolTruth, before, after entry.Entry) {
+func (k *checker) slotEnded(p *poolTruth, before, after *entry.Entry) {
 	l := k.pool(p.id).byHash[before.Slot.Lease]
 	if l != nil && l.position != before.Key.N {
 		return
@@ -219,25 +219,25 @@ func (k *checker) slotEnded(p *poolTruth, before, after entry.Entry) {
 	}
 	if l != nil && l.certain(k.s.now) {
 		k.s.fail("lease ended early", "lease %s at position %d, fence %d, was to last for %v more, but %s",
-			short(l.hash), l.position, l.fence, l.promise.Sub(k.s.now), describeEntry(&after))
+			short(l.hash), l.position, l.fence, l.promise.Sub(k.s.now), describeEntry(after))
 	}
 }
 
 // configured is called when a pool's configuration was written.
-func (k *checker) configured(p *poolTruth, before, after entry.Entry) {
+func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 	if after.Marker == before.Marker && after.Config.Deleted == before.Config.Deleted && after.Config.Generation == before.Config.Generation {
 		return
 	}
 	for _, l := range k.pool(p.id).leases {
 		if l.certain(k.s.now) {
 			k.s.fail("lease ended early", "lease %s at position %d, fence %d, was to last for %v more, but %s",
-				short(l.hash), l.position, l.fence, l.promise.Sub(k.s.now), describeEntry(&after))
+				short(l.hash), l.position, l.fence, l.promise.Sub(k.s.now), describeEntry(after))
 		}
 	}
 }
 
 // expiredEarly reports whether the server itself has ended something, by a clock
 // that may have been stepped beyond what the guard allows for.
-func (k *checker) expiredEarly(e entry.Entry) bool {
+func (k *checker) expiredEarly(e *entry.Entry) bool {
 	return e.Marker && e.Previous == 0 && k.s.plan.Clock > guarded
 }

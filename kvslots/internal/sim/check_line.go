@@ -58,7 +58,7 @@ func (k *checker) keeps(t *ticketTruth) bool {
 func (k *checker) checkQueued(c *call) {
 	p := k.s.server.truth.pool(c.facts.pool.id)
 	for _, t := range p.tickets {
-		if t.Wait.Lease == targetOf(c.request).lease && !t.inForce {
+		if t.Wait.Lease == c.target.lease && !t.inForce {
 			k.wrong(c, "its ticket was never one of a generation in force")
 		}
 	}
@@ -75,10 +75,7 @@ func (p *poolTruth) note(now Instant) {
 	if p.count() == 0 {
 		return
 	}
-	for key, t := range p.tickets {
-		if !t.inForce && t.Wait.Generation == p.config.Config.Generation {
-			t.inForce = true
-			p.tickets[key] = t
-		}
+	for _, t := range p.tickets {
+		t.inForce = t.inForce || t.Wait.Generation == p.config.Config.Generation
 	}
 }

@@ -27,7 +27,7 @@ func (k *checker) ledAgain(from Instant) {
 
 // checkKept demands that a session lives for as long as a call of it waits at a
 // peer that runs: the peer refreshes it.
-func (k *checker) checkKept(s *session, e entry.Entry) {
+func (k *checker) checkKept(s *session, e *entry.Entry) {
 	if s.ended < never || k.s.slowest() > s.tau/4 || k.s.server.stepped > 0 {
 		return
 	}
@@ -42,6 +42,6 @@ func (k *checker) checkKept(s *session, e entry.Entry) {
 			continue
 		}
 		k.s.fail("session ended early", "session %s, idle timeout %v, has ended while call %d of it waits at %s: %s",
-			short(s.hash), s.tau, c.id, n.name(), describeEntry(&e))
+			short(s.hash), s.tau, c.id, n.name(), describeEntry(e))
 	}
 }

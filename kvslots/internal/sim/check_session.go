@@ -109,7 +109,7 @@ func (s *session) answered(c *call) {
 }
 
 // sessionEnded is called when a session's key was freed.
-func (k *checker) sessionEnded(e entry.Entry) {
+func (k *checker) sessionEnded(e *entry.Entry) {
 	hash := e.Key.Session
 	s := k.sessions[hash]
 	if s != nil && (k.expiredEarly(e) || k.s.server.misled(k.s.now.Add(-4*s.tau))) {
@@ -226,7 +226,7 @@ func (k *checker) awaited(c *call) {
 // that runs.
 func (k *checker) waiting(p *poolTruth, lease entry.Hash) bool {
 	for _, c := range p.calls {
-		if targetOf(c.request).lease == lease {
+		if c.target.lease == lease {
 			return c.gaveUp == 0 && c.node.usable() && c.node.pauses == 0 && k.s.now < c.start.Add(c.wait()-time.Second)
 		}
 	}

@@ -18,9 +18,9 @@ type server struct {
 	s        *Simulation
 	stream   *stream.Stream
 	truth    *truth
-	entries  []entry.Entry // by sequence modulo its length: each is parsed once
-	down     bool          // no server takes a connection
-	noWatch  int           // faults for which no consumer can be created
+	entries  []*entry.Entry // by sequence modulo its length: each is parsed once
+	down     bool           // no server takes a connection
+	noWatch  int            // faults for which no consumer can be created
 	wakesAt  Instant
 	clock    time.Duration // the leader's clock is ahead by that much
 	setBack  bool          // it was set back once: a marker may be gone, and what it replaced not
@@ -34,7 +34,7 @@ func newServer(s *Simulation) *server {
 	if s.plan.Traps {
 		o.Traps = stream.Measured()
 	}
-	srv := &server{s: s, entries: make([]entry.Entry, 1024)}
+	srv := &server{s: s, entries: make([]*entry.Entry, 1024)}
 	srv.stream = stream.New(o, rand.New(rand.NewPCG(s.plan.Seed, 0x73747265616d)), srv.wall())
 	srv.truth = newTruth(s, srv.stream)
 	return srv
@@ -80,11 +80,12 @@ func (v *server) wakeAtExpiry() {
 	})
 }
 
-// entry is a stored message taken apart.
-func (v *server) entry(m stream.Stored) entry.Entry {
+// entry is a stored message taken apart. All that get it share it.
+func (v *server) entry(m *stream.Stored) *entry.Entry {
 	at := &v.entries[m.Sequence%uint64(len(v.entries))]
-	if at.Revision != m.Sequence || !at.Time.Equal(m.Time) {
-		*at = m.Entry()
+	if *at == nil || (*at).Revision != m.Sequence || !(*at).Time.Equal(m.Time) {
+		e := m.Entry()
+		*at = &e
 	}
 	return *at
 }

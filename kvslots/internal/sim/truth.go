@@ -14,7 +14,7 @@ type truth struct {
 	eye      *stream.Consumer
 	last     uint64 // the last sequence seen
 	pools    map[entry.Hash]*poolTruth
-	sessions map[entry.Hash]entry.Entry
+	sessions map[entry.Hash]*entry.Entry
 	claims   map[uint64]claim // by revision, of slots' first writes
 }
 
@@ -35,10 +35,11 @@ type claim struct {
 // poolTruth is one pool.
 type poolTruth struct {
 	id      entry.Hash
-	config  entry.Entry // its last one; a Marker if there is none
-	slots   map[int]entry.Entry
-	tickets map[entry.Key]ticketTruth
-	calls   []*call // of this pool that are under way
+	config  *entry.Entry // its last one; a Marker if there is none
+	slots   map[int]*entry.Entry
+	tickets map[entry.Key]*ticketTruth
+	leases  map[entry.Hash]int // how many slots and tickets are of a lease
+	calls   []*call            // of this pool that are under way
 	changed Instant
 	left    Instant // when a call of unknown outcome last ended: its claim may come yet
 
@@ -47,7 +48,7 @@ type poolTruth struct {
 
 // ticketTruth is a place in a pool's line.
 type ticketTruth struct {
-	entry.Entry
+	*entry.Entry
 	place  uint64
 	at     Instant // when it was first written
 	again  bool    // it was written more than once
@@ -68,7 +69,7 @@ func (t *truth) reset() {
 	for id, p := range old {
 		t.pool(id).calls = p.calls
 	}
-	t.sessions = map[entry.Hash]entry.Entry{}
+	t.sessions = map[entry.Hash]*entry.Entry{}
 	t.eye = t.stream.Consumer(0)
 }
 
@@ -76,8 +77,8 @@ func (t *truth) pool(id entry.Hash) *poolTruth {
 	p := t.pools[id]
 	if p == nil {
 		p = &poolTruth{
-			id: id, config: entry.Entry{Marker: true}, slots: map[int]entry.Entry{},
-			tickets: map[entry.Key]ticketTruth{}, changed: t.s.now,
+			id: id, config: &entry.Entry{Marker: true}, slots: map[int]*entry.Entry{},
+			tickets: map[entry.Key]*ticketTruth{}, leases: map[entry.Hash]int{}, changed: t.s.now,
 		}
 		t.pools[id] = p
 	}
@@ -99,7 +100,7 @@ func (t *truth) catchUp() bool {
 			return found
 		}
 		found = true
-		e := t.s.server.entry(m)
+		e := t.s.server.entry(&m)
 		t.last = e.Revision
 		t.apply(e)
 	}
@@ -115,7 +116,7 @@ func (t *truth) begin() {
 		if !ok {
 			break
 		}
-		t.load(m.Entry())
+		t.load(t.s.server.entry(&m))
 	}
 	for revision := range t.claims {
 		if revision > last {
@@ -131,13 +132,13 @@ func (t *truth) begin() {
 }
 
 // load takes an entry as it stands, without a look at what it changes.
-func (t *truth) load(e entry.Entry) {
+func (t *truth) load(e *entry.Entry) {
 	switch e.Key.Kind {
 	case entry.Config:
 		t.pool(e.Key.Pool).config = e
 	case entry.Slot:
 		if !e.Marker {
-			t.pool(e.Key.Pool).slots[e.Key.N] = e
+			t.pool(e.Key.Pool).setSlot(e)
 		}
 	case entry.Ticket:
 		if !e.Marker {
@@ -151,7 +152,7 @@ func (t *truth) load(e entry.Entry) {
 }
 
 // apply takes one entry, and tells the checker what it ends.
-func (t *truth) apply(e entry.Entry) {
+func (t *truth) apply(e *entry.Entry) {
 	if e.Corrupt != nil {
 		t.s.fail("values", "%s has a corrupt value: %v", e.Key, e.Corrupt)
 		return
@@ -176,7 +177,7 @@ func (t *truth) apply(e entry.Entry) {
 		t.slot(p, e)
 	case entry.Ticket:
 		if e.Marker {
-			delete(p.tickets, e.Key)
+			p.dropTicket(e.Key)
 		} else {
 			p.setTicket(e, t.s.now)
 		}
@@ -206,62 +207,78 @@ func (p *poolTruth) pending() (n int) {
 }
 
 func (p *poolTruth) pends(c *call) bool {
-	t := targetOf(c.request)
-	if !t.takes || t.lease.IsZero() {
-		return t.takes
-	}
-	if _, holds := p.leaseAt(t.lease); holds {
-		return false
-	}
-	for _, ticket := range p.tickets {
-		if ticket.Wait.Lease == t.lease {
-			return false
-		}
-	}
-	return true
+	return c.target.takes && (c.target.lease.IsZero() || p.leases[c.target.lease] == 0)
 }
 
-func (t *truth) slot(p *poolTruth, e entry.Entry) {
-	before, taken := p.slots[e.Key.N]
+func (t *truth) slot(p *poolTruth, e *entry.Entry) {
+	before := p.slots[e.Key.N]
 	if e.Marker {
-		delete(p.slots, e.Key.N)
+		p.dropSlot(e.Key.N)
 		p.serve(e.Ticket)
 	} else {
 		if e.Slot.Fence == 0 {
 			t.claims[e.Revision] = p.claim(t.s, e)
 		}
-		p.slots[e.Key.N] = e
+		p.setSlot(e)
 	}
-	if taken && (e.Marker || e.Slot.Lease != before.Slot.Lease) {
+	if before != nil && (e.Marker || e.Slot.Lease != before.Slot.Lease) {
 		t.s.check.slotEnded(p, before, e)
 	}
 }
 
-func (p *poolTruth) setTicket(e entry.Entry, now Instant) {
-	t := ticketTruth{Entry: e, place: e.Wait.Place, at: now}
+func (p *poolTruth) setSlot(e *entry.Entry) {
+	p.dropSlot(e.Key.N)
+	p.slots[e.Key.N] = e
+	p.leases[e.Slot.Lease]++
+}
+
+func (p *poolTruth) dropSlot(position int) {
+	if e := p.slots[position]; e != nil {
+		p.unlist(e.Slot.Lease)
+		delete(p.slots, position)
+	}
+}
+
+func (p *poolTruth) setTicket(e *entry.Entry, now Instant) {
+	t := &ticketTruth{Entry: e, place: e.Wait.Place, at: now}
 	if t.place == 0 {
 		t.place = e.Revision
 	}
-	if before, ok := p.tickets[e.Key]; ok && before.Wait.Lease == e.Wait.Lease {
+	if before := p.tickets[e.Key]; before != nil && before.Wait.Lease == e.Wait.Lease {
 		t.again, t.served = true, before.served
 		t.at, t.inForce = before.at, before.inForce
 	}
+	p.dropTicket(e.Key)
 	p.tickets[e.Key] = t
+	p.leases[e.Wait.Lease]++
+}
+
+func (p *poolTruth) dropTicket(key entry.Key) {
+	if t := p.tickets[key]; t != nil {
+		p.unlist(t.Wait.Lease)
+		delete(p.tickets, key)
+	}
+}
+
+// unlist notes that a lease has a slot or a ticket less.
+func (p *poolTruth) unlist(lease entry.Hash) {
+	if p.leases[lease]--; p.leases[lease] == 0 {
+		delete(p.leases, lease)
+	}
 }
 
 // serve drops a ticket from the line for good: the purge of the slot that it was
 // served by names it.
 func (p *poolTruth) serve(place uint64) {
-	for key, t := range p.tickets {
+	for _, t := range p.tickets {
 		if place != 0 && t.place == place {
 			t.served = true
-			p.tickets[key] = t
 		}
 	}
 }
 
 // claim describes the pool at the moment at which a slot is taken.
-func (p *poolTruth) claim(s *Simulation, e entry.Entry) claim {
+func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count()}
 	for i := range e.Key.N {
 		if _, taken := p.slots[i]; !taken {
@@ -273,11 +290,11 @@ func (p *poolTruth) claim(s *Simulation, e entry.Entry) claim {
 		place = e.Revision
 	}
 	for _, t := range p.tickets {
-		if t.place < place && p.stands(&t) && t.Wait.Lease != e.Slot.Lease {
+		if t.place < place && p.stands(t) && t.Wait.Lease != e.Slot.Lease {
 			c.ahead++
-			if s.calm.by(t.at) && (s.check.keeps(&t) || !t.again && s.check.waiting(p, t.Wait.Lease)) {
+			if s.calm.by(t.at) && (s.check.keeps(t) || !t.again && s.check.waiting(p, t.Wait.Lease)) {
 				if c.healthy++; c.healthy == 1 || t.place < c.first.place {
-					c.first = t
+					c.first = *t
 				}
 			}
 		}
@@ -318,12 +335,16 @@ func (p *poolTruth) inForce() (n int) {
 	return n
 }
 
-// leaseAt is the slot that a lease has, if it has one.
-func (p *poolTruth) leaseAt(lease entry.Hash) (e entry.Entry, ok bool) {
+// leaseAt is the slot that a lease has, the lowest if it has several; nil if it has
+// none.
+func (p *poolTruth) leaseAt(lease entry.Hash) (found *entry.Entry) {
+	if p.leases[lease] == 0 {
+		return nil
+	}
 	for _, e := range p.slots {
-		if e.Slot.Lease == lease {
-			return e, true
+		if e.Slot.Lease == lease && (found == nil || e.Key.N < found.Key.N) {
+			found = e
 		}
 	}
-	return e, false
+	return found
 }

@@ -80,9 +80,9 @@ func (w *watch) fetch(number, from uint64) {
 		behind = uint64(s.rng.IntN(200))
 	}
 	for _, m := range s.server.stream.DirectGet(max(from, 1), batch, behind) {
-		e := s.server.entry(m)
+		e := s.server.entry(&m)
 		s.met.add("trap: fetched")
-		w.deliver(number, func(p *peer.Peer, now Instant) { p.Fetched(number, e, now) })
+		w.deliver(number, func(p *peer.Peer, now Instant) { p.Fetched(number, *e, now) })
 	}
 }
 
@@ -139,12 +139,12 @@ func (w *watch) poll() {
 		if !ok {
 			return
 		}
-		e := s.server.entry(m)
+		e := s.server.entry(&m)
 		w.deliver(number, func(p *peer.Peer, now Instant) {
 			if s.trace != nil {
-				s.note(n.name(), "applies %s", describeEntry(&e))
+				s.note(n.name(), "applies %s", describeEntry(e))
 			}
-			p.Apply(number, e, now)
+			p.Apply(number, *e, now)
 		})
 	}
 	w.wake()

@@ -14,7 +14,6 @@ type window struct {
 	others   bool // it was in use under other terms than the call's
 	changed  bool // its configuration was
 	revision uint64
-	holding  bool // the call's lease has been there all the time
 }
 
 // span is the least and the most.
@@ -53,10 +52,7 @@ func (w *window) observe(p *poolTruth, c *call, pending int) {
 		w.changed = true
 	}
 	w.revision = p.config.Revision
-	t := targetOf(c.request)
-	if t.named && p.registered() && p.config.Config.Terms != t.terms && (p.config.Config.Count > 0 && p.inForce()+len(p.tickets) > 0 || w.changed) {
+	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.config.Config.Count > 0 && p.inForce()+len(p.tickets) > 0 || w.changed) {
 		w.others = true
 	}
-	_, holds := p.leaseAt(t.lease)
-	w.holding = holds && (first || w.holding)
 }

@@ -29,7 +29,7 @@ func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:])
 
 // UnmarshalText reads what MarshalText writes, and nothing else.
 func (h *Hash) UnmarshalText(text []byte) error {
-	parsed, ok := parseHash(string(text))
+	parsed, ok := parseHash(text)
 	if !ok {
 		return errors.New("not a hash of 32 lowercase hexadecimal digits")
 	}
@@ -38,15 +38,21 @@ func (h *Hash) UnmarshalText(text []byte) error {
 }
 
 // parseHash takes the one spelling that String gives.
-func parseHash(text string) (h Hash, ok bool) {
-	var again [2 * len(h)]byte
-	if len(text) != len(again) {
+func parseHash[T string | []byte](text T) (h Hash, ok bool) {
+	if len(text) != 2*len(h) {
 		return Hash{}, false
 	}
-	_, err := hex.Decode(h[:], []byte(text))
-	hex.Encode(again[:], h[:])
-	if err != nil || string(again[:]) != text {
-		return Hash{}, false
+	for i := range len(text) {
+		var digit byte
+		switch c := text[i]; {
+		case '0' <= c && c <= '9':
+			digit = c - '0'
+		case 'a' <= c && c <= 'f':
+			digit = c - 'a' + 10
+		default:
+			return Hash{}, false
+		}
+		h[i/2] = h[i/2]<<4 | digit
 	}
 	return h, true
 }

@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -32,19 +33,24 @@ type Key struct {
 
 // String is the key as it stands in the bucket.
 func (k Key) String() string {
+	const longest = len("p.") + 2*len(k.Pool) + len(".w.") + 2*len(k.Session) + len(".65535")
+	text := make([]byte, 0, longest)
 	switch k.Kind {
 	case Config:
-		return "p." + k.Pool.String() + ".cfg"
+		text = append(hex.AppendEncode(append(text, "p."...), k.Pool[:]), ".cfg"...)
 	case Slot:
-		return "p." + k.Pool.String() + ".s." + strconv.Itoa(k.N)
+		text = append(hex.AppendEncode(append(text, "p."...), k.Pool[:]), ".s."...)
+		text = strconv.AppendInt(text, int64(k.N), 10)
 	case Ticket:
-		return "p." + k.Pool.String() + ".w." + k.Session.String() + "." + strconv.Itoa(k.N)
+		text = append(hex.AppendEncode(append(text, "p."...), k.Pool[:]), ".w."...)
+		text = append(hex.AppendEncode(text, k.Session[:]), '.')
+		text = strconv.AppendInt(text, int64(k.N), 10)
 	case Session:
-		return "n." + k.Session.String()
+		text = hex.AppendEncode(append(text, "n."...), k.Session[:])
 	case Barrier:
-		return "b." + k.Session.String()
+		text = hex.AppendEncode(append(text, "b."...), k.Session[:])
 	}
-	return ""
+	return string(text)
 }
 
 // ParseKey takes a key apart. A key that String would not have written is

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -115,13 +116,13 @@ func (s Span) Duration() time.Duration { return time.Duration(s) }
 
 // MarshalJSON writes the milliseconds.
 func (s Span) MarshalJSON() ([]byte, error) {
-	return json.Marshal(time.Duration(s).Milliseconds())
+	return strconv.AppendInt(nil, time.Duration(s).Milliseconds(), 10), nil
 }
 
 // UnmarshalJSON reads milliseconds from 1 to MaxSpan.
 func (s *Span) UnmarshalJSON(text []byte) error {
-	var ms int64
-	if err := json.Unmarshal(text, &ms); err != nil {
+	ms, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
 		return err
 	}
 	if ms < 1 || ms > MaxSpan.Milliseconds() {

@@ -154,7 +154,7 @@ func message(m *entry.Message) stream.Message {
 }
 
 // reachable reports whether a request of the JetStream API is answered.
-func (v *server) reachable() bool { return !v.down && !v.stream.Leaderless() && v.stream.Info().Exists }
+func (v *server) reachable() bool { return !v.down && !v.stream.Leaderless() && v.stream.Exists() }
 
 func (v *server) info() peer.StreamInfo {
 	i := v.stream.Info()

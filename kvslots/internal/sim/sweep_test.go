@@ -15,7 +15,7 @@ import (
 // TestMain has less garbage collected: a run allocates much and keeps little.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(800)
 	}
 	m.Run()
 }

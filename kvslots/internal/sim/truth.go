@@ -88,7 +88,7 @@ func (t *truth) pool(id entry.Hash) *poolTruth {
 // catchUp reads what is new, and reports whether anything is.
 func (t *truth) catchUp() bool {
 	if t.eye.Lost() {
-		if !t.stream.Info().Exists {
+		if !t.stream.Exists() {
 			return false
 		}
 		t.begin()

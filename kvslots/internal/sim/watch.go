@@ -72,7 +72,7 @@ func (w *watch) create(number, from uint64) {
 // fetch gets directly what there is, from any replica.
 func (w *watch) fetch(number, from uint64) {
 	s := w.n.s
-	if !w.n.link.up || s.server.down || !s.server.replicated() || !s.server.stream.Info().Exists {
+	if !w.n.link.up || s.server.down || !s.server.replicated() || !s.server.stream.Exists() {
 		return
 	}
 	behind := uint64(0)
@@ -90,9 +90,9 @@ func (w *watch) fetch(number, from uint64) {
 func (w *watch) deliver(number uint64, input func(*peer.Peer, Instant)) {
 	s, n := w.n.s, w.n
 	w.free = max(w.free, s.now.Add(s.delay(s.plan.Net.Ack/2)))
-	connection := n.link.number
-	s.at(w.free, n.alive(func() {
-		if w.number != number || w.lost {
+	connection, life := n.link.number, n.life
+	s.at(w.free, func() {
+		if n.life != life || w.number != number || w.lost {
 			return
 		}
 		if w.cut = w.cut || n.link.number != connection; !w.cut {
@@ -100,7 +100,7 @@ func (w *watch) deliver(number uint64, input func(*peer.Peer, Instant)) {
 		} else if n.link.up {
 			w.lose(number) // this delivery has another number than it should
 		}
-	}))
+	})
 }
 
 // wake polls the stream soon: there may be something new.

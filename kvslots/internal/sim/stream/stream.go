@@ -105,6 +105,9 @@ func (s *Stream) Info() Info {
 	return i
 }
 
+// Exists reports whether there is a stream.
+func (s *Stream) Exists() bool { return s.exists }
+
 // Len returns the number of messages that stand, markers included.
 func (s *Stream) Len() int { return len(s.current) }
 

@@ -37,7 +37,7 @@ func first() uint64 {
 }
 
 // progressEvery is after how many seeds a sweep logs how far it is.
-const progressEvery = 2500
+const progressEvery = 1000
 
 // outcome is a seed's run. done is closed when result is set.
 type outcome struct {
@@ -137,6 +137,10 @@ func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 		}
 		if y.seeds%progressEvery == 0 && y.seeds < n {
 			t.Logf("%s; %d failed", &y, len(y.failing))
+		}
+		if deadline, ok := t.Deadline(); ok && y.seeds < n && time.Until(deadline) < time.Minute {
+			t.Errorf("-timeout leaves no time for the other %d seeds", n-y.seeds)
+			break
 		}
 	}
 	t.Log(&y)

@@ -25,7 +25,7 @@ type borrow struct {
 	waits      bool   // it stands in line if it has to
 	queued     bool   // it has stood in line
 	voids      int    // claims that came to nothing
-	closed     bool   // it has closed the name that it came for, to open it under its terms
+	closed     uint64 // the revision of the configuration when it began to close the name, or found it closed
 	refuseBy   Instant
 	expiry     timer
 	waitEnds   Instant

@@ -54,7 +54,7 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 		if ps.config != w {
 			return
 		}
-		if f.result == refused && !f.learnt {
+		if f.result != written && !f.learnt {
 			ps.pause(failurePause)
 		}
 		ps.config = nil
@@ -118,37 +118,30 @@ func (ps *poolState) noteComing() {
 }
 
 // reviewTerms decides about a borrow whose name is open under other terms, in an
-// exact view as new as the borrow. A name that is not used is closed for it, once.
+// exact view as new as the borrow. A name that is not used is closed for it, once: that
+// is tried again only while the configuration stands as it did, for the closing may
+// have had no answer.
 func (b *borrow) reviewTerms(pool *rules.Pool) {
 	ps := b.pool
+	stands, _ := b.p.world.Stands(configKey(ps.id))
 	switch {
 	case ps.config != nil:
 	case pool.InDoubt(b.p.now) && b.p.now < b.refuseBy:
 		ps.markLater()
 	case pool.InUseOrWaited() && pool.Count() == 0:
 		ps.restore(pool)
-	case pool.InUseOrWaited():
+	case pool.InUseOrWaited(), pool.Count() > 0 && b.closed != 0 && b.closed != stands:
 		b.finish(Answer{Err: ErrLimitMismatch})
-	case pool.Count() == 0:
-		b.closed = true
-		b.reopen(pool)
-	case b.closed:
-		b.finish(Answer{Err: ErrLimitMismatch})
-	default:
-		b.closed = true
+	case !ps.mayChoose() || b.p.self.revision == 0:
+		ps.markLater()
+	case pool.Count() > 0:
+		b.closed = stands
 		ps.beginClosing(pool)
-	}
-}
-
-// reopen writes a borrow's terms over a closing.
-func (b *borrow) reopen(pool *rules.Pool) {
-	if !b.pool.mayChoose() || b.p.self.revision == 0 {
-		b.pool.markLater()
-		return
-	}
-	b.open(pool)
-	if b.phase == refusing {
-		b.pool.markLater()
+	default:
+		b.closed = stands
+		if b.open(pool); b.phase == refusing {
+			ps.markLater()
+		}
 	}
 }
 

@@ -331,3 +331,26 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 		}
 	}
 }
+
+// A name that no session used was limit_mismatch for the session that had begun to
+// close it, and got no answer from the stream.
+func TestClosingWithoutAnswer(t *testing.T) {
+	for at := time.Duration(0); at < 2*time.Millisecond; at += 100 * time.Microsecond {
+		s := newScript(t, 2)
+		session := s.newSession(0, time.Hour)
+		one, two := named("name", 1, false), named("name", 2, false)
+		g := s.must(0, s.acquire(one, session, time.Minute, 0)).Grant
+		s.must(0, letGo(one, session, g))
+		s.pass(time.Second)
+		over := s.fault()
+		asked := s.begin(0, s.acquire(two, session, time.Minute, 10*time.Second))
+		s.pass(at)
+		s.plan.Net.LoseWrite = 1
+		s.pass(5500 * time.Millisecond)
+		s.plan.Net.LoseWrite = 0
+		over()
+		if a := s.answer(asked); a.Err != nil && !isAny(a.Err, peer.ErrUnavailable) {
+			t.Errorf("writes lost after %v: %v\n%s", at, a.Err, s.events())
+		}
+	}
+}

@@ -19,10 +19,8 @@ const (
 type presence struct {
 	p        *Peer
 	id       entry.Hash
-	revision uint64     // in the view; 0 while it does not stand there
-	seen     Instant    // when the view last showed it
-	wrote    uint64     // writes of it: each has its number for an author
-	sent     [8]Instant // when the last of these were begun, as a ring
+	revision uint64  // in the view; 0 while it does not stand there
+	seen     Instant // when the view last showed it
 	writing  bool
 	again    bool // it is to be written once more
 	leaving  bool
@@ -52,12 +50,8 @@ func (s *presence) refresh() {
 		return
 	}
 	s.writing, s.again = true, false
-	s.wrote++
-	s.sent[s.wrote%uint64(len(s.sent))] = s.p.now
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
-	m := s.p.value(s.key(), value, revision, presenceIdle)
-	m.Author = s.wrote
-	s.p.send(m, func(a Ack) {
+	s.p.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
 		if s.id == id {
 			s.written(a)
 		}
@@ -113,9 +107,6 @@ func (s *presence) applied(e *entry.Entry) {
 		return
 	}
 	if !e.Marker {
-		if recent := uint64(len(s.sent)); s.wrote-e.Author < recent {
-			s.p.world.Calibrate(s.sent[e.Author%recent], e.Time)
-		}
 		if s.revision == 0 { // there may be borrows that wait to join
 			for _, ps := range s.p.allPools() {
 				ps.mark()

@@ -14,6 +14,7 @@ type read = event[uint64]
 // it was sent.
 type barrier struct {
 	stood  uint64 // where the view stood when it was sent
+	sent   Instant
 	serves []*read
 }
 
@@ -79,7 +80,7 @@ func (q *reads) sendBarrier() {
 	if q.barrier != nil || q.p.closing || q.p.watch.mode != live {
 		return
 	}
-	b := &barrier{stood: q.p.world.Revision, serves: q.asked}
+	b := &barrier{stood: q.p.world.Revision, sent: q.p.now, serves: q.asked}
 	q.barrier, q.asked = b, nil
 	q.p.counters.Barriers++
 	world := q.p.world
@@ -102,6 +103,7 @@ func (q *reads) sendBarrier() {
 func (q *reads) serve(b *barrier, revision uint64) {
 	world := q.p.world
 	q.coming++
+	world.Sent(revision+1, b.sent) // on one node the revision was there before
 	q.p.whenReached(revision, func() {
 		if q.p.world == world {
 			q.coming--

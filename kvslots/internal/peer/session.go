@@ -30,8 +30,7 @@ type sessionState struct {
 	id      entry.Hash
 	calls   []*call
 	used    Instant
-	written Instant // the end that the last acknowledged refresh of this peer promises
-	stands  uint64  // the revision of that refresh, which the view may not have reached
+	stands  uint64 // the revision of this peer's last refresh, which the view may not have reached
 	writing bool
 	timer   timer
 }
@@ -64,9 +63,6 @@ func (c *call) leaveSession() {
 	ss.attend()
 }
 
-// end is E: the end that the bucket promises, wherever it is seen.
-func (ss *sessionState) end(s *rules.Session) Instant { return max(s.Promised, ss.written) }
-
 // park keeps an answer back until the bucket promises that the session lives for
 // long enough. It returns false when it does, or when the session is gone.
 func (c *call) park(a Answer) bool {
@@ -74,7 +70,7 @@ func (c *call) park(a Answer) bool {
 	if ss == nil || !s.Alive() || c.p.closing {
 		return false
 	}
-	if ss.end(s) >= c.p.now.Add(s.Value.Idle.Duration()/2) {
+	if s.Promised >= c.p.now.Add(s.Value.Idle.Duration()/2) {
 		return false
 	}
 	c.parked = &a
@@ -102,7 +98,7 @@ func (ss *sessionState) attend() {
 		return
 	}
 	idle := s.Value.Idle.Duration()
-	tau, end := idle/2, ss.end(s)
+	tau, end := idle/2, s.Promised
 	parked := ss.parked()
 	if end >= ss.p.now.Add(tau) {
 		for _, c := range parked {
@@ -158,7 +154,7 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	// The end that others see may be later than what is promised. It is not moved back.
 	ends := min(max(ss.used.Add(idle), s.Ends), ss.p.now.Add(idle))
 	value.Idled = entry.Span(min(idle-ends.Sub(ss.p.now), idle-time.Millisecond).Truncate(time.Millisecond))
-	if ss.p.now.Add(value.Left()) <= ss.end(s) {
+	if ss.p.now.Add(value.Left()) <= s.Promised {
 		ss.p.timers.start(&ss.timer, ss.p.now.Add(idle/16)) // it would not move forward
 		return
 	}
@@ -173,7 +169,8 @@ func (ss *sessionState) refresh(s *rules.Session) {
 			ss.attend()
 		}
 		if a.Outcome == Written {
-			ss.written, ss.stands = max(ss.written, sentAt.Add(value.Left())), a.Revision
+			ss.stands = a.Revision
+			s.Promise(sentAt.Add(value.Left()))
 		}
 		if a.Outcome == Conflict {
 			ss.p.whenReached(a.Revision, answered)
@@ -228,12 +225,14 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	put(&p.calls.creating, r.Session, r.Origin)
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
+	sentAt := p.now
 	p.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: it is refused for an earlier copy
 		delete(p.calls.creating, r.Session)
 		if f.result == unknown || !p.world.Alive(r.Session) { // the view took so long that it has ended meanwhile
 			c.answer(Answer{Err: ErrUnavailable})
 			return
 		}
+		p.world.Session(r.Session).Promise(sentAt.Add(r.Idle))
 		c.useSession(r.Session)
 		c.answer(Answer{})
 	})

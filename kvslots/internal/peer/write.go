@@ -149,6 +149,7 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	}
 	if a.Outcome == Written {
 		p.writes.acked = max(p.writes.acked, a.Revision)
+		w.world.Sent(a.Revision, w.begun)
 	}
 	w.examine(a)
 	switch a.Outcome {

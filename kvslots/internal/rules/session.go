@@ -15,7 +15,7 @@ type Session struct {
 	record
 	Value    entry.SessionValue
 	Ends     Instant // when this peer ends it unless it is refreshed
-	Promised Instant // the same, for a peer that learnt of the last refresh at once
+	Promised Instant // when the first peer may end it, at the earliest; 0: that is not known
 
 	// These change with the world.
 	Tickets []*Ticket // those of which it is the author and, of a peer, those that it claims for
@@ -43,6 +43,10 @@ type ending struct {
 // Alive reports whether the session is there: it is no more than a note of what it
 // left when its key has no value. A nil *Session is not alive.
 func (s *Session) Alive() bool { return s != nil && s.Taken }
+
+// Promise notes that no peer ends the session before that time. It is never taken back:
+// a refresh moves the end of a session forward.
+func (s *Session) Promise(end Instant) { s.Promised = max(s.Promised, end) }
 
 // EndedBefore reports whether a session had ended when the stream stood at that
 // revision, which the view has reached not long ago.
@@ -114,7 +118,9 @@ func (w *World) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	w.count(s, 1)
 	if s.Taken {
 		s.Ends = now.Add(e.Session.Left() - age)
-		s.Promised = w.written.Add(e.Session.Left())
+		if w.sends.passed != 0 {
+			s.Promise(w.sends.passed.Add(e.Session.Left()))
+		}
 		w.ends.set(&s.due, s.Ends)
 	} else if e.Corrupt != nil {
 		w.ends.drop(&s.due)

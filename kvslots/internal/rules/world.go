@@ -42,13 +42,12 @@ type World struct {
 	uses
 	pools   map[entry.Hash]*Pool
 	gaps    Gaps
-	clock   clock
+	sends   sends
 	doubted poolSet
 	open    poolSet
 	able    poolSet
 	touched []*Pool
 	handed  []*Pool // the slice that Touched returned last
-	written Instant // when the entry was written that was applied last, at the latest
 }
 
 // New is a world in which nothing has happened yet.
@@ -93,7 +92,7 @@ func (w *World) Apply(e *entry.Entry, age time.Duration, now Instant) {
 		w.closeOpen()
 	}
 	w.Revision, w.Time = e.Revision, e.Time
-	w.written = min(w.clock.writtenAt(e.Time, now), now.Add(-age))
+	w.sends.reach(e.Revision)
 	switch e.Key.Kind {
 	case entry.Config:
 		w.applyConfig(e, now, age)

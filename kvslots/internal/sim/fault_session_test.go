@@ -201,3 +201,29 @@ func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 		s.want(0, s.borrow(pool, time.Second, 0), peer.ErrNoSlot)
 	}
 }
+
+// A session ended before what its last answer had promised: the leader's clock had been
+// stepped ahead, by too little to be noticed, and a view that was behind took the
+// session's refresh for new.
+func TestPromiseAfterClockStep(t *testing.T) {
+	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
+		for ahead := -4 * time.Second; ahead <= 4*time.Second; ahead += time.Second {
+			s := newScript(t, 3, change)
+			session := s.newSession(0, time.Second)
+			s.pass(500 * time.Millisecond)
+			watch := s.nodes[1].watch
+			watch.polling = true // its view is behind
+			s.server.setClock(ahead)
+			s.server.stream.StepClock(ahead, s.server.wall())
+			s.pass(700 * time.Millisecond)
+			s.must(0, peer.Ping{Session: session}) // writes a refresh
+			s.pass(1500 * time.Millisecond)
+			watch.polling = false
+			watch.wake()
+			s.pass(100 * time.Millisecond)
+			s.must(1, peer.Ping{Session: session}) // promises another second
+			s.pass(990 * time.Millisecond)
+			s.must(2, peer.Ping{Session: session})
+		}
+	}
+}

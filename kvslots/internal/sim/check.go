@@ -43,6 +43,7 @@ type checker struct {
 	waits    []*call   // that may wait for a slot
 	losing   bool      // the stream is about to lose something
 	troubles []Instant // when peers died, stood still and went on
+	tended   Instant   // of those that died before, no ticket is left in a line
 }
 
 func newChecker(s *Simulation) *checker {

@@ -166,6 +166,7 @@ func (k *checker) checkStands(c *call, l *lease) {
 func (k *checker) look() {
 	s := k.s
 	s.after(checkEvery, k.look)
+	k.tend()
 	waits := k.waits[:0]
 	for _, c := range k.waits {
 		if c.end == 0 && c.gaveUp == 0 {

@@ -2,7 +2,8 @@ package sim
 
 import "time"
 
-// presenceGone is when a dead peer's tickets have surely left the line.
+// presenceGone is for how long a peer must have watched in peace for the tickets of
+// those that were dead before to have left the lines. Without such a peer they stay.
 const presenceGone = 12 * time.Second
 
 // rebuilt is when all peers have built their views anew that do so after a loss.
@@ -20,6 +21,18 @@ func (k *checker) troublesSince(at Instant) (n int) {
 	return n
 }
 
+// tend notes up to when dead peers have surely left the lines. A new watch gives
+// every session its idle time again.
+func (k *checker) tend() {
+	calm := &k.s.calm
+	for _, n := range k.s.nodes {
+		from := max(n.born, n.stood, calm.others)
+		if n.usable() && n.pauses == 0 && calm.active == calm.lone && from.Add(presenceGone) <= k.s.now {
+			k.tended = k.s.now.Add(-presenceGone)
+		}
+	}
+}
+
 // checkPassedOver demands that a dead or paused peer holds up no caller of
 // another one. Each such peer may let one turn pass, and each enqueued ticket.
 func (k *checker) checkPassedOver(c *call) {
@@ -29,8 +42,9 @@ func (k *checker) checkPassedOver(c *call) {
 	if p.freeSince == 0 || n.pauses > 0 || n.stood > since || !s.calm.othersBy(since) || s.slowest() > 300*time.Millisecond {
 		return
 	}
-	turns := k.troublesSince(since.Add(-presenceGone))
-	if k.lostAt != 0 && since <= k.lostAt.Add(rebuilt+presenceGone) {
+	from := min(since.Add(-presenceGone), k.tended)
+	turns := k.troublesSince(from)
+	if k.lostAt != 0 && from <= k.lostAt.Add(rebuilt) {
 		turns += len(s.nodes) // each has a new presence, and has left one behind
 	}
 	for _, t := range p.tickets {

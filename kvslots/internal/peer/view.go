@@ -9,7 +9,8 @@ import (
 
 const (
 	// lagLimit is how long a view may go without one of its own writes before a
-	// marker may have come and gone unseen: then it is built anew.
+	// marker may have come and gone unseen: then it is built anew. It is also by how
+	// much the leader's clock may go forward where the view has skipped entries.
 	lagLimit = rules.MarkerTTL - 20*time.Second
 
 	// unseenLimit is how long it may go without one before its watch is replaced.
@@ -50,6 +51,7 @@ type watch struct {
 	started   bool
 	check     check
 	rebuilt   Instant                // when the view was last built anew
+	skipped   Instant                // when it last skipped entries
 	ends      map[entry.Hash]Instant // of the leases of the view before
 	retry     timer
 	witnessed Instant   // until when another peer's sign of life tells that it knows more
@@ -149,7 +151,7 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	if number != p.watch.number || !p.watch.started || p.closing && e.Key != p.self.key() {
 		return
 	}
-	if p.watch.mode != loading && now.Sub(p.self.seen) > lagLimit {
+	if p.watch.mode != loading && p.watch.lagged(&e) {
 		p.watch.rebuild("the view was behind for too long")
 		return
 	}
@@ -174,6 +176,14 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	p.follow()
 }
 
+// lagged reports whether a marker may have come and gone before the view got to it:
+// by this machine's clock, or by the leader's, which may have been set forward.
+func (w *watch) lagged(e *entry.Entry) bool {
+	stood, now := w.p.world.Revision, w.p.now
+	return now.Sub(w.p.self.seen) > lagLimit ||
+		e.Revision > stood && e.Time.Sub(w.p.world.Time) > lagLimit && (e.Revision > stood+1 || now.Sub(w.skipped) < lagLimit)
+}
+
 // ageOf is how long ago an entry was written that is loaded.
 func (w *watch) ageOf(e *entry.Entry) time.Duration {
 	return max(0, w.now.Sub(e.Time)) + w.p.now.Sub(w.at)
@@ -184,6 +194,7 @@ func (w *watch) ageOf(e *entry.Entry) time.Duration {
 func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	if e.Revision > p.world.Revision+1 && p.watch.mode != loading {
 		p.counters.Skips++
+		p.watch.skipped = p.now
 	}
 	before := p.holderBefore(e)
 	p.world.Apply(e, age, p.now)

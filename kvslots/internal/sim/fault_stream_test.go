@@ -201,6 +201,13 @@ func (s *script) takeLock(i int, session [16]byte) {
 	s.must(0, letGo(on, session, a.Grant))
 }
 
+// setClock has the leader's clock go ahead by that much.
+func (s *script) setClock(ahead time.Duration) {
+	s.server.setClock(ahead)
+	s.server.stream.StepClock(ahead, s.server.wall())
+	s.server.changed()
+}
+
 // A step of the server's clock by 100 s and more ended a lease of two minutes two
 // minutes early, and the slot was lent again.
 func TestFault9ServerClockStepped(t *testing.T) {
@@ -211,8 +218,7 @@ func TestFault9ServerClockStepped(t *testing.T) {
 			lease := s.borrow(pool, 2*time.Minute, 0)
 			s.must(0, lease)
 			over := s.fault()
-			s.server.setClock(step)
-			s.server.stream.StepClock(step, s.server.wall())
+			s.setClock(step)
 			for range 23 { // up to 115 s
 				s.pass(5 * time.Second)
 				for i := range s.nodes {
@@ -259,5 +265,37 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 		s.want(0, peer.Inspect{Pool: deleted}, peer.ErrNoPool)
 		s.want(0, peer.Ping{Session: ended}, peer.ErrSessionGone)
 		s.must(0, s.acquire(on, session, time.Minute, 0))
+	}
+}
+
+// A ticket whose purge a late view had skipped waited in it for ever after: the marker
+// had gone before, for the leader's clock was set forward (seed 1008446).
+func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
+	for _, exact := range []bool{false, true} { // the view is, by a barrier, before it sees an entry of after the step
+		s := newScript(t, 2)
+		over := s.fault()
+		s.setClock(-8 * time.Minute)
+		s.pass(5 * time.Second) // now the presences' keys live for longer than the marker
+		pool := s.newPool(1)
+		s.must(0, s.borrow(pool, 5*time.Minute, 0))
+		waiter := s.begin(0, s.borrow(pool, time.Minute, time.Second))
+		s.pass(100 * time.Millisecond)
+		late := s.nodes[1].watch
+		late.polling = true
+		s.answer(waiter) // its ticket is purged
+		other := s.borrow(s.newPool(1), time.Minute, 0)
+		s.must(0, other)
+		s.setClock(3*time.Minute + 30*time.Second)
+		late.polling = false
+		late.wake()
+		if exact {
+			s.must(1, giveBack(s.borrow(pool, time.Minute, 0)))
+		}
+		s.must(0, giveBack(other))
+		s.until("the peer is ready, with another view", 5*time.Second, func() bool { return s.status(1) == nil && s.counters(1).Rebuilds == 1 })
+		if a := s.must(1, peer.Inspect{Pool: pool}); a.State != (peer.State{Count: 1, InUse: 1}) {
+			t.Errorf("exact before: %t: %+v\n%s", exact, a.State, s.events())
+		}
+		over()
 	}
 }

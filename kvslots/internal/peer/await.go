@@ -117,7 +117,7 @@ func (a *await) step() {
 	case e.status == absent:
 		a.end(Answer{Err: ErrNotEnqueued})
 	case e.status == spent:
-		a.consume(e.ticket, func() { a.end(Answer{Err: ErrLeaseExpired}) })
+		a.consume(e.ticket, func() { a.seeing = true }) // that is told next, unless the session has ended
 	case e.status == served && a.gaveUp():
 		a.decline(e.slot, e.ticket)
 	case e.status == served:

@@ -179,6 +179,10 @@ func (k *checker) look() {
 	k.waits = waits
 }
 
+// doubtful is for how long a borrow waits at most for claims that may be withdrawn,
+// before it is refused.
+const doubtful = 1500 * time.Millisecond
+
 // checkStall demands that a slot is not left free while a caller waits for it.
 func (k *checker) checkStall(c *call) {
 	s := k.s
@@ -187,11 +191,15 @@ func (k *checker) checkStall(c *call) {
 	if !s.plan.Calm() {
 		bound += 2*time.Second + time.Duration(len(p.tickets))*1200*time.Millisecond
 	}
+	t := c.target
+	if t.named && p.registered() && p.config.Config.Terms != t.terms { // it is refused when no claim is in doubt
+		bound += doubtful
+	}
 	since := max(c.start, p.changed)
 	if since.Add(bound) > s.now || !s.calm.by(since) || c.node.pauses > 0 {
 		return
 	}
-	if c.target.named && !p.registered() {
+	if t.named && !p.registered() {
 		s.fail("stall", "call %d of %s has waited for %v for a name that is not registered", c.id, c.client, s.now.Sub(c.start))
 	}
 	if free := p.count() - len(p.slots); free > 0 {

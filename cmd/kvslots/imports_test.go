@@ -42,6 +42,7 @@ var direction = []struct {
 	{"kvslots/internal/sim/stream", []string{"kvslots/internal/entry"}},
 	{"kvslots/internal/sim", []string{"kvslots/internal"}},
 	{"kvslots/kvslotstest", []string{"kvslots", "natsembed"}},
+	{"kvslots/wire", []string{"kvslots"}},
 	{"kvslots", []string{"kvslots/internal"}},
 }
 

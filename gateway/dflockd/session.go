@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
-	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // create answers POST /v1/sessions (dflockd, "Sessions").

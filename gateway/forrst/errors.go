@@ -6,8 +6,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // The codes of errors (Forrst, "Errors" and "Atomic Lock").

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
-	"github.com/kvslots/kvslots/gateway/internal/wire"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // borrow answers POST /l/{id}/borrow (Library, "Borrowing").

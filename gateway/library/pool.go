@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
-	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // carryOutTimeout bounds what is done whether or not the client stays to hear

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // borrow answers kvslots.borrow (Library, "Borrowing").

@@ -3,7 +3,7 @@ package natsapi
 import (
 	"context"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // register answers kvslots.register (Library, "Register a pool").

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/kvslots/kvslots/gateway/internal/locking"
-	"github.com/kvslots/kvslots/gateway/internal/wire"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // sessionEndpoints are kvslots.session.create, .ping and .delete, and

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // counters are what STATS says, by endpoint.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // writeTimeout bounds how long a client may take to read an answer; the

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // LimitBodyTime makes a middleware that bounds how long a request's body may

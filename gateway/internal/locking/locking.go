@@ -9,8 +9,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // carryOutTimeout bounds what is done whether or not the client stays to hear

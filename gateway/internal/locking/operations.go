@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/internal/wire"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Kinds are the kinds of resources, by the words that doors have for one.

@@ -10,9 +10,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// api is what *kvslots.Store and *kvslots.Client have in common.
+// api is what *kvslots.Store and *client.Client have in common.
 type api interface {
 	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
@@ -38,9 +39,9 @@ func newLibraryDoor(store *kvslots.Store) Door {
 	}}
 }
 
-func newNATSDoor(client *kvslots.Client) Door {
-	return clientDoor{doorNATS, client, func(ctx context.Context) (string, error) {
-		session, _, err := client.CreateSession(ctx)
+func newNATSDoor(c *client.Client) Door {
+	return clientDoor{doorNATS, c, func(ctx context.Context) (string, error) {
+		session, _, err := c.CreateSession(ctx)
 		return session, err
 	}}
 }

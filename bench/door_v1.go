@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // v1Door is /v1 of a gateway: locks and semaphores by name, held by sessions.
@@ -62,7 +64,7 @@ func (n *v1Names) request(client, pool int, operation string, body []byte) []byt
 	if n.slots == 1 {
 		kind = "locks"
 	}
-	header := "X-Dflockd-Session: " + n.sessions[client] + "\r\n"
+	header := wire.SessionHeader + ": " + n.sessions[client] + "\r\n"
 	return n.to.request("POST", "/v1/"+kind+"/"+n.key(pool)+operation, header, body)
 }
 
@@ -85,7 +87,7 @@ func (n *v1Names) Take(ctx context.Context, client, pool int, ttl, wait time.Dur
 	if err := n.ask(ctx, client, n.acquire(client, pool, ttl, wait), &grant); err != nil {
 		return Held{}, err
 	}
-	if grant.Status != "ok" {
+	if grant.Status != wire.GrantOK {
 		return Held{}, errTimeout
 	}
 	return Held{token: grant.Token, Ends: time.Now().Add(time.Duration(grant.TTL) * time.Second)}, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -147,7 +148,7 @@ func (r *rig) serve(hold holder) error {
 	r.stack.add(func() error { return errors.Join(bounded(g.Drain)(), <-served) })
 	r.http = endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
 	r.doors = []Door{
-		newLibraryDoor(r.store), newNATSDoor(kvslots.Dial(r.outer)),
+		newLibraryDoor(r.store), newNATSDoor(client.Dial(r.outer)),
 		httpDoor{r.http, hold}, v1Door{r.http, hold},
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 var (
@@ -42,7 +44,7 @@ func (g *Gateway) authenticate(next http.Handler) http.Handler {
 
 // bearerToken is the token of "Authorization: Bearer <token>", or "".
 func bearerToken(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	scheme, token, _ := strings.Cut(r.Header.Get(wire.AuthorizationHeader), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/rs/cors"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // corsMaxAge is how long a browser may go on without asking again, in seconds.
@@ -19,8 +21,8 @@ func (g *Gateway) allowOrigins(next http.Handler) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: g.cfg.CORSOrigins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete},
-		AllowedHeaders: []string{"Authorization", "Content-Type", "X-Dflockd-Session"},
-		ExposedHeaders: []string{"Retry-After"},
+		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader},
+		ExposedHeaders: []string{wire.RetryAfterHeader},
 		MaxAge:         corsMaxAge,
 	}).Handler(next)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // ErrorRenderer is a Dialect with a form of its own for the errors that the
@@ -33,7 +34,7 @@ var (
 	failNotFound         = failure{http.StatusNotFound, "not_found", "not found"}
 	failMethodNotAllowed = failure{http.StatusMethodNotAllowed, "method_not_allowed", "method not allowed"}
 	failRateLimited      = failure{http.StatusTooManyRequests, "rate_limited", "rate limited"}
-	failInternal         = failure{http.StatusInternalServerError, "internal_error", "internal error"}
+	failInternal         = failure{wire.Internal.Code, wire.Internal.Name, wire.Internal.Text}
 )
 
 // fail answers with f, in the form of the dialect that the path belongs to.

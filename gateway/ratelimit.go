@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -130,7 +132,7 @@ func (g *Gateway) limitRate(next http.Handler) http.Handler {
 		if !reads(r, probes) {
 			remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 			if ok, retryAfter := g.limiter.allow(remote.Addr()); !ok {
-				w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+				w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(retryAfter))
 				g.fail(w, r, failRateLimited)
 				return
 			}

@@ -20,8 +20,9 @@ func Waiting(reason string) http.Handler {
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer := wire.CodeOf(kvslots.ErrUnavailable)
+		w.Header().Set(wire.ErrorHeader, answer.Name)
 		if isBelow(routedPath(r), "/v1") {
-			_ = jsonhttp.Answer(w, answer.Code, wire.Failure{Error: answer.Text, Detail: answer.Detail})
+			_ = jsonhttp.Answer(w, answer.Code, answer.Failure())
 			return
 		}
 		_ = jsonhttp.Fail(w, answer.Code, answer.Detail)

@@ -13,9 +13,9 @@
 //
 // Every Store is an equal peer: there is no owner and no leader but JetStream's
 // own, and nothing to fail over. A Store watches the whole bucket, decides from
-// what it sees, and writes; several Stores on one NATS are one semaphore. A
-// Client is for services that may not touch JetStream: it asks a gateway, over
-// NATS request/reply.
+// what it sees, and writes; several Stores on one NATS are one semaphore.
+// Package client is for services that may not touch JetStream: it asks gateways
+// over NATS.
 //
 // # What gives safety
 //

@@ -10,13 +10,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// lender is who granted a lease: a Store, or a Client.
-type lender interface {
+// Lender grants leases: a Store, or the Client of package client.
+type Lender interface {
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error)
 }
 
-// watcher is a lender that sees a lease end before its time: because it was
+// watcher is a Lender that sees a lease end before its time: because it was
 // returned elsewhere, say, or its pool was deleted.
 type watcher interface {
 	follow(l *Lease) (stop func())
@@ -24,7 +24,7 @@ type watcher interface {
 
 // Lease is one held slot. Its methods may be called from several goroutines.
 type Lease struct {
-	lender   lender
+	lender   Lender
 	pool     uuid.UUID
 	id       uuid.UUID
 	position int
@@ -40,8 +40,9 @@ type Lease struct {
 	ended    bool
 }
 
-// newLease is a lease that was granted, or renewed, at the instant now.
-func newLease(by lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
+// NewLease is a lease that was granted, or renewed, at the instant now. It is for
+// packages that have a Lender of their own.
+func NewLease(by Lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
 	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, ttl: ttl, deadline: now.Add(ttl)}
 }
 

@@ -139,7 +139,7 @@ func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, durat
 // may or may not have been released; the call may be repeated, or left to the
 // slot's duration.
 func (l *Limiter) Release(ctx context.Context, slot LimitSlot) (bool, error) {
-	ctx, cancel := returning(ctx)
+	ctx, cancel := Returning(ctx)
 	defer cancel()
 	if err := checkSlotKey(slot.Key); err != nil {
 		return false, err

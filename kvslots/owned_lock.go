@@ -48,7 +48,7 @@ type OwnedLock struct {
 // The errors are ErrNoSlot (not in that time), ErrMaxLocks, ErrMaxWaiters,
 // ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with.
 func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*OwnedLock, error) {
-	if err := checkTimes(ttl, wait); err != nil {
+	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
@@ -79,7 +79,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 // are ErrUnavailable and ErrClosed; after one the lock may have been released or
 // not, and the call may be repeated.
 func (s *Store) UnlockOwned(ctx context.Context, lock *OwnedLock) (bool, error) {
-	ctx, cancel := returning(ctx)
+	ctx, cancel := Returning(ctx)
 	defer cancel()
 	a, err := s.bucket.Do(ctx, peer.Return{Held: peer.Held{
 		Pool: ownedHash(lock.Name), Lease: lock.lease, Named: true, Lock: true, Fence: lock.Fence,
@@ -100,7 +100,7 @@ func (s *Store) ReleaseOwned(ctx context.Context, name, owner string) error {
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
 		return err
 	}
-	ctx, cancel := returning(ctx)
+	ctx, cancel := Returning(ctx)
 	defer cancel()
 	_, err := s.bucket.Do(ctx, peer.ReleaseOwned{Pool: ownedHash(name), Owner: owner})
 	return err
@@ -114,7 +114,7 @@ func (s *Store) ForceRelease(ctx context.Context, name string) error {
 	if err := checkOwnedName(name); err != nil {
 		return err
 	}
-	ctx, cancel := returning(ctx)
+	ctx, cancel := Returning(ctx)
 	defer cancel()
 	_, err := s.bucket.Do(ctx, peer.ReleaseOwned{Pool: ownedHash(name), Force: true})
 	return err

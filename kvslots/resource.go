@@ -49,14 +49,14 @@ type Grant struct {
 	Queued bool
 }
 
-// check finds what is wrong with the resource. The limit is looked at only where
-// it says something.
-func (r Resource) check(limited bool) error {
+// Check returns a *RangeError if something is wrong with the resource. The limit is
+// looked at only if limited, as by Acquire and Enqueue.
+func (r Resource) Check(limited bool) error {
 	switch {
 	case r.Kind != KindLock && r.Kind != KindSemaphore:
 		return &RangeError{"kind", "a lock or a semaphore"}
 	case len(r.Key) < 1 || len(r.Key) > MaxKey || !utf8.ValidString(r.Key) || strings.ContainsFunc(r.Key, blank):
-		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space", MaxKey)}
+		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space or control characters", MaxKey)}
 	case limited && r.Kind == KindSemaphore && (r.Limit < 1 || r.Limit > MaxSemaphoreLimit):
 		return &RangeError{"limit", fmt.Sprintf("between 1 and %d", MaxSemaphoreLimit)}
 	}

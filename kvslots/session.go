@@ -115,10 +115,10 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl tim
 }
 
 func (s *Store) checkLending(ctx context.Context, session string, r Resource, ttl, wait time.Duration) error {
-	if err := checkTimes(ttl, wait); err != nil {
+	if err := CheckTimes(ttl, wait); err != nil {
 		return err
 	}
-	if err := r.check(true); err != nil {
+	if err := r.Check(true); err != nil {
 		return err
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -138,10 +138,10 @@ func (s *Store) checkLending(ctx context.Context, session string, r Resource, tt
 // ErrSessionGone, ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends
 // with. With ErrPlaceKept, and ErrClosed, the session keeps its place.
 func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.Duration) (Grant, error) {
-	if wait < 0 {
-		return Grant{}, &RangeError{"wait", "at least 0 seconds"}
+	if err := CheckTimes(time.Second, wait); err != nil {
+		return Grant{}, err
 	}
-	if err := r.check(false); err != nil {
+	if err := r.Check(false); err != nil {
 		return Grant{}, err
 	}
 	if !isHex(session) {
@@ -182,8 +182,8 @@ func (s *Store) Release(_ context.Context, session string, r Resource, token str
 // The errors are those of Release, and what ctx ends with. After ErrUnavailable
 // it may have been extended or not; the call may be repeated.
 func (s *Store) Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
-	if ttl < time.Second {
-		return 0, &RangeError{"ttl", "at least 1 second"}
+	if err := CheckTimes(ttl, 0); err != nil {
+		return 0, err
 	}
 	held, err := r.held(session, token)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *Store) Extend(ctx context.Context, session string, r Resource, token st
 
 // held is what a session's token stands for.
 func (r Resource) held(session, token string) (peer.Held, error) {
-	if err := r.check(false); err != nil {
+	if err := r.Check(false); err != nil {
 		return peer.Held{}, err
 	}
 	fence, lease, err := parseToken(token)

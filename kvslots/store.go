@@ -70,9 +70,10 @@ func (s *Store) Ready() error {
 }
 
 // BorrowOption is an option of Borrow.
-type BorrowOption func(*borrowOptions) error
+type BorrowOption func(*BorrowOptions) error
 
-type borrowOptions struct{ label string }
+// BorrowOptions are what the options of one Borrow say.
+type BorrowOptions struct{ Label string }
 
 // MaxLabel is the longest label, in bytes.
 const MaxLabel = entry.MaxLabel
@@ -80,11 +81,11 @@ const MaxLabel = entry.MaxLabel
 // WithLabel says in readable words who borrows. It is no secret: it stands in
 // the bucket beside the lease. At most MaxLabel bytes of UTF-8.
 func WithLabel(label string) BorrowOption {
-	return func(o *borrowOptions) error {
+	return func(o *BorrowOptions) error {
 		if len(label) > MaxLabel || !utf8.ValidString(label) {
 			return &RangeError{"label", fmt.Sprintf("UTF-8 of at most %d bytes", MaxLabel)}
 		}
-		o.label = label
+		o.Label = label
 		return nil
 	}
 }
@@ -97,10 +98,10 @@ func WithLabel(label string) BorrowOption {
 // perhaps), ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with.
 // The rules are those of Library, "Borrowing".
 func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...BorrowOption) (*Lease, error) {
-	if err := checkTimes(ttl, wait); err != nil {
+	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
-	var o borrowOptions
+	var o BorrowOptions
 	for _, opt := range opts {
 		if err := opt(&o); err != nil {
 			return nil, err
@@ -112,7 +113,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	lease := uuid.New()
 	a, err := s.bucket.Do(ctx, peer.Borrow{
 		Pool: poolHash(pool), Lease: leaseHash(lease),
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.label,
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.Label,
 	})
 	if err != nil {
 		return nil, err
@@ -123,10 +124,11 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 }
 
 func (s *Store) lease(pool, lease uuid.UUID, g peer.Grant) *Lease {
-	return newLease(s, pool, lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+	return NewLease(s, pool, lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
 }
 
-func checkTimes(ttl, wait time.Duration) error {
+// CheckTimes returns a *RangeError if no Lender takes these times.
+func CheckTimes(ttl, wait time.Duration) error {
 	if ttl < time.Second {
 		return &RangeError{"ttl", "at least 1 second"}
 	}
@@ -156,7 +158,7 @@ func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 // *RangeError, and what ctx ends with. After ErrUnavailable the lease may have
 // been renewed or not; the call may be repeated.
 func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error) {
-	if err := checkTimes(ttl, 0); err != nil {
+	if err := CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
 	a, err := s.bucket.Do(ctx, peer.Renew{

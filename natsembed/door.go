@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // door decides who is let in, where to, and what they may do there. nats-server
@@ -84,11 +86,11 @@ func (d *door) user(client server.ClientAuthentication) *server.User {
 	case key == d.serviceKey:
 		return &server.User{Account: d.clients}
 	case key != "" && slices.Contains(d.cfg.Nkeys, key):
-		return &server.User{Account: d.clients, Permissions: permissions(inbox, inbox+"_"+key)}
+		return &server.User{Account: d.clients, Permissions: permissions(subjects.Inbox, subjects.Inbox+"_"+key)}
 	case d.cfg.User != "" && equal(said.Username, d.cfg.User) && equal(said.Password, d.cfg.Password),
 		d.cfg.Token != "" && equal(said.Token, d.cfg.Token),
 		!d.cfg.asksForSecret(): // at most a client certificate, which was seen to by then
-		allowed := permissions(inbox)
+		allowed := permissions(subjects.Inbox)
 		if d.cfg.functionsAreOpen() {
 			allowed = d.cfg.Functions.allow(allowed)
 		}
@@ -97,44 +99,18 @@ func (d *door) user(client server.ClientAuthentication) *server.User {
 	return nil
 }
 
-// inbox is the first word of the subjects on which clients take answers.
-const inbox = "_INBOX"
-
 // permissions let a client ask services and take answers in inboxes, and
 // nothing else: no wildcard above the inboxes, so that it cannot read what
 // others ask; nobody else's answers to give; nothing of JetStream.
 func permissions(inboxes ...string) *server.Permissions {
 	p := &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: requests()},
+		Publish:   &server.SubjectPermission{Allow: subjects.Requests()},
 		Subscribe: &server.SubjectPermission{},
 	}
 	for _, prefix := range inboxes {
 		p.Subscribe.Allow = append(p.Subscribe.Allow, prefix+".>")
 	}
 	return p
-}
-
-// requests are the subjects of the service, one by one: a pattern would let
-// its own wildcard through as a literal. Confirmations have a pattern, since each
-// grant has a subject of its own that only its requester knows; what is published to
-// the pattern itself reaches no gateway, whose subscriptions begin with their names.
-func requests() []string {
-	allowed := []string{
-		"kvslots.register", "kvslots.inspect", "kvslots.delete",
-		"kvslots.borrow", "kvslots.return", "kvslots.renew", "kvslots.cancel",
-		"kvslots.session.create", "kvslots.session.ping", "kvslots.session.delete", "kvslots.rpc",
-		"kvslots.confirm.*.*",
-	}
-	for _, kind := range []string{"lock", "semaphore"} {
-		for _, verb := range []string{"acquire", "release", "renew", "enqueue", "wait"} {
-			allowed = append(allowed, "kvslots."+kind+"."+verb)
-		}
-	}
-	for _, verb := range []string{"PING", "INFO", "STATS"} {
-		subject := "$SRV." + verb
-		allowed = append(allowed, subject, subject+".kvslots", subject+".kvslots.*")
-	}
-	return allowed
 }
 
 // signed tells whether the nonce was signed with the key's private half.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // Functions says which clients of the listener may serve functions: subscribe to
@@ -65,7 +67,7 @@ func isPrefix(text string) bool {
 			return false
 		}
 	}
-	return len(text) <= 100 && words[0] != "kvslots" && !strings.HasPrefix(words[0], "_")
+	return len(text) <= 100 && words[0] != subjects.Service && !strings.HasPrefix(words[0], "_")
 }
 
 func notInWord(r rune) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // doors are the ways to a gateway; each gives the flags that choose it.
@@ -395,21 +396,16 @@ func TestRefusalOf(t *testing.T) {
 		status int // 0 if nobody answered
 		text   string
 	}{
-		{kvslots.ErrNoSlot, 409, "no resource available"},
-		{kvslots.ErrNoPool, 404, "no such pool"},
-		{kvslots.ErrNotHeld, 404, "lease not held"},
-		{&kvslots.RangeError{Field: "ttl", Range: "short"}, 400, "ttl must be short"},
-		{fmt.Errorf("%w: draining", kvslots.ErrUnavailable), 503, "draining"},
-		{fmt.Errorf("%w: the store did not answer; safe to retry", kvslots.ErrUnavailable), 502, "the store did not answer; safe to retry"},
+		{wire.NewRefusal(409, "no_slot", []byte(`{"error":"no\u001b slot"}`)), 409, "no? slot"},
 		{fmt.Errorf("%w: no gateway is there", kvslots.ErrUnavailable), 0, "NATS: no gateway is there"},
 		{context.DeadlineExceeded, 0, "NATS: no gateway answered in time"},
 	} {
 		err := refusalOf(c.err)
-		refused, ok := errors.AsType[*refusal](err)
-		if err.Error() != c.text || ok != (c.status != 0) || ok && refused.status != c.status {
+		refused, ok := errors.AsType[*wire.Refusal](err)
+		if err.Error() != c.text || ok != (c.status != 0) || ok && refused.Status != c.status {
 			t.Errorf("%v is told as %#v", c.err, err)
 		}
-		if ok && c.status < 500 && !errors.Is(err, c.err) {
+		if ok && !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("%v is not known any more", c.err)
 		}
 	}

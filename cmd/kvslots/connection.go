@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // connection says where the commands that ask a gateway find one.
@@ -133,7 +135,7 @@ func (c *natsConnection) ownInbox() error {
 	if err := option(&options); err != nil {
 		return fmt.Errorf("--nats-nkey: %w", err)
 	}
-	c.inbox = "_INBOX_" + options.Nkey
+	c.inbox = subjects.Inbox + "_" + options.Nkey
 	return nil
 }
 

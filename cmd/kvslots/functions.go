@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -84,7 +85,7 @@ type prefix struct{ value *string }
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9][\w-]*(\.[\w-]+)*$`)
 
 func (p prefix) Set(text string) error {
-	if first, _, _ := strings.Cut(text, "."); len(text) > 100 || !validPrefix.MatchString(text) || first == "kvslots" {
+	if first, _, _ := strings.Cut(text, "."); len(text) > 100 || !validPrefix.MatchString(text) || first == subjects.Service {
 		return fmt.Errorf("must be up to 100 characters: words of A-Z, a-z, 0-9, - and _ with dots between them, and not begin with kvslots or _")
 	}
 	*p.value = text

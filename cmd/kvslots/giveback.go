@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -47,6 +49,6 @@ func returnOnce(ctx context.Context, from lender, lease held) error {
 // final reports whether the server refuses the request for good, and not only
 // for now.
 func final(err error) bool {
-	refused, ok := errors.AsType[*refusal](err)
-	return ok && refused.status < http.StatusInternalServerError && !temporary(err)
+	refused, ok := errors.AsType[*wire.Refusal](err)
+	return ok && refused.Status < http.StatusInternalServerError && !temporary(err)
 }

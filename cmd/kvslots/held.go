@@ -19,7 +19,7 @@ type held struct {
 // known. What the gateway says that it waited before the lease began is no part
 // of the lease; over HTTP it does not say.
 func newHeld(pool uuid.UUID, lease leaseAnswer, sent, answered time.Duration) held {
-	return held{pool, lease, sent + lease.waited, answered + lease.ttl()}
+	return held{pool, lease, sent + lease.Waited, answered + lease.ttl()}
 }
 
 // end is when the lease may be over.

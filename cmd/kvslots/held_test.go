@@ -22,7 +22,7 @@ func TestHeld(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const sent = 1000 * s
-			h := newHeld(uuid.Nil, leaseAnswer{ExpiresIn: int64(c.ttl / s), waited: c.waited}, sent, sent+c.waited)
+			h := newHeld(uuid.Nil, leaseAnswer{ExpiresIn: int64(c.ttl / s), Waited: c.waited}, sent, sent+c.waited)
 			if got := h.term(c.kill) - sent; got != c.term {
 				t.Errorf("SIGTERM after %s, want %s", got, c.term)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // lender is what the commands ask for slots: a gateway over HTTP, or any of
@@ -32,35 +33,10 @@ type lender interface {
 // The answers, as REST gives them (Library, "Resources", "Borrowing"); --json
 // prints them.
 type (
-	poolAnswer struct {
-		ID        uuid.UUID `json:"id"`
-		Count     int       `json:"count"`
-		InUse     int       `json:"in_use"`
-		Available int       `json:"available"`
-		Waiting   int       `json:"waiting"`
-	}
-
-	leaseAnswer struct {
-		Lease         uuid.UUID `json:"lease"`
-		Position      int       `json:"position"`
-		ExpiresAtUnix int64     `json:"expires_at_unix"`
-		ExpiresIn     int64     `json:"expires_in"` // seconds
-		Fence         uint64    `json:"fence"`
-
-		waited time.Duration // before the lease began, if the gateway tells
-	}
-
-	deletedAnswer struct {
-		Deleted bool `json:"deleted"`
-	}
-
-	returnedAnswer struct {
-		Returned bool `json:"returned"`
-	}
-
-	failureAnswer struct {
-		Error string `json:"error"`
-	}
+	poolAnswer     wire.Pool
+	leaseAnswer    wire.Lease
+	deletedAnswer  wire.Deleted
+	returnedAnswer wire.Returned
 )
 
 func (p poolAnswer) String() string {
@@ -68,20 +44,6 @@ func (p poolAnswer) String() string {
 }
 
 func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
-
-// refusal is a lender's own answer that it will or can not. Its text holds
-// nothing secret: the gateway sees to that.
-type refusal struct {
-	status int // of HTTP
-	text   string
-	err    error // what it stands for, if anything
-
-	retryAfter time.Duration // when to send the request again; 0 if the lender does not say
-}
-
-func (r *refusal) Error() string { return r.text }
-
-func (r *refusal) Unwrap() error { return r.err }
 
 // report prints a result: for people, or the REST body.
 func report(w io.Writer, asJSON bool, body any, text string) error {
@@ -100,9 +62,9 @@ func report(w io.Writer, asJSON bool, body any, text string) error {
 // reportFailure prints the REST body of a refusal, if that is what was asked
 // for, and gives the error the exit code that scripts depend on.
 func reportFailure(w io.Writer, asJSON bool, err error) error {
-	refused, ok := errors.AsType[*refusal](err)
+	refused, ok := errors.AsType[*wire.Refusal](err)
 	if ok && asJSON {
-		if err := report(w, true, failureAnswer{refused.text}, ""); err != nil {
+		if err := report(w, true, wire.Failure{Error: refused.Error()}, ""); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -54,7 +53,7 @@ func newHTTPLender(server, token string) *httpLender {
 func (h *httpLender) close() { h.client.CloseIdleConnections() }
 
 func (h *httpLender) register(ctx context.Context, pool uuid.UUID, count int) (answer poolAnswer, err error) {
-	return answer, h.ask(ctx, http.MethodPut, pool, "", 0, map[string]any{"count": count}, &answer)
+	return answer, h.ask(ctx, http.MethodPut, pool, "", 0, wire.PoolRequest{Count: &count}.Encode(), &answer)
 }
 
 func (h *httpLender) inspect(ctx context.Context, pool uuid.UUID) (answer poolAnswer, err error) {
@@ -66,62 +65,58 @@ func (h *httpLender) remove(ctx context.Context, pool uuid.UUID) error {
 }
 
 func (h *httpLender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (answer leaseAnswer, err error) {
-	body := map[string]any{"ttl": int64(ttl / time.Second), "wait": int64(wait / time.Second)}
+	body := wire.PoolRequest{TTL: int64(ttl / time.Second), Wait: int64(wait / time.Second)}.Encode()
 	return answer, h.ask(ctx, http.MethodPost, pool, "/borrow", wait, body, &answer)
 }
 
 func (h *httpLender) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	var answer returnedAnswer
-	err := h.ask(ctx, http.MethodPost, pool, "/return", 0, map[string]any{"lease": lease}, &answer)
+	err := h.ask(ctx, http.MethodPost, pool, "/return", 0, wire.PoolRequest{Lease: &lease}.Encode(), &answer)
 	return answer.Returned, err
 }
 
 func (h *httpLender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (answer leaseAnswer, err error) {
-	body := map[string]any{"lease": lease, "ttl": int64(ttl / time.Second)}
+	body := wire.PoolRequest{Lease: &lease, TTL: int64(ttl / time.Second)}.Encode()
 	return answer, unlessUnknown(h.ask(ctx, http.MethodPost, pool, "/renew", 0, body, &answer))
 }
 
 // unlessUnknown turns the refusal of a gateway that does not know the path into
 // errors.ErrUnsupported.
 func unlessUnknown(err error) error {
-	refused, ok := errors.AsType[*refusal](err)
+	refused, ok := errors.AsType[*wire.Refusal](err)
 	if !ok {
 		return err
 	}
-	switch refused.status {
+	switch refused.Status {
 	case http.StatusNotFound:
-		if refused.err != nil { // an answer of the path's
+		if refused.Err != nil { // an answer of the path's
 			return err
 		}
 		fallthrough
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		refused.err = errors.ErrUnsupported
+		refused.Err = errors.ErrUnsupported
 	}
 	return err
 }
 
 // ask sends one request and reads the answer, a refusal included.
-func (h *httpLender) ask(ctx context.Context, method string, pool uuid.UUID, path string, wait time.Duration, body, answer any) error {
+func (h *httpLender) ask(ctx context.Context, method string, pool uuid.UUID, path string, wait time.Duration, body []byte, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, wait+answerTimeout)
 	defer cancel()
-	var text []byte
-	if body != nil {
-		text, _ = json.Marshal(body) // numbers and strings: cannot fail
-	}
-	r, err := http.NewRequestWithContext(ctx, method, h.server+"/l/"+pool.String()+path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(ctx, method, h.server+"/l/"+pool.String()+path, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("--server is no URL that a request can be sent to")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if h.token != "" {
-		r.Header.Set("Authorization", "Bearer "+h.token)
+		r.Header.Set(wire.AuthorizationHeader, "Bearer "+h.token)
 	}
 	resp, err := h.client.Do(r)
 	if err != nil {
 		return failureOf(err)
 	}
 	defer resp.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return failureOf(err)
 	}
@@ -149,14 +144,15 @@ func failureOf(err error) error {
 	return unanswered{err}
 }
 
-func refusalOfHTTP(resp *http.Response, body []byte) *refusal {
-	text := refusalText(resp.StatusCode, body)
-	return &refusal{
-		status:     resp.StatusCode,
-		text:       text,
-		err:        refusalMeaning(resp.StatusCode, text),
-		retryAfter: parseRetryAfter(resp.Header.Get("Retry-After"), time.Now()),
+// refusalOfHTTP is what the gateway says, or the status if it was somebody else who
+// answered.
+func refusalOfHTTP(resp *http.Response, body []byte) *wire.Refusal {
+	r := wire.NewRefusal(resp.StatusCode, resp.Header.Get(wire.ErrorHeader), body)
+	r.RetryAfter = parseRetryAfter(resp.Header.Get(wire.RetryAfterHeader), time.Now())
+	if r.Text = printable(r.Text); r.Text == "" && r.Status < http.StatusBadRequest {
+		r.Text = r.Error() + ", a redirect; is --server right?"
 	}
+	return r
 }
 
 // parseRetryAfter reads a number of seconds, or a date (RFC 9110, 10.2.3).
@@ -180,38 +176,6 @@ func withoutURL(err error) error {
 		return errors.New("the server did not answer in time")
 	}
 	return err
-}
-
-// refusalText is what the gateway says, or the status if it was somebody else
-// who answered.
-func refusalText(status int, body []byte) string {
-	var failure failureAnswer
-	told := json.Unmarshal(body, &failure) == nil && failure.Error != ""
-	if !told && status >= 300 && status < 400 {
-		return fmt.Sprintf("HTTP status %d, a redirect; is --server right?", status)
-	}
-	if !told {
-		return fmt.Sprintf("HTTP status %d", status)
-	}
-	return printable(failure.Error)
-}
-
-// refusalMeaning is what a refusal of /l stands for. A 404 is also what a server
-// answers that does not know the path.
-func refusalMeaning(status int, text string) error {
-	switch status {
-	case http.StatusConflict:
-		return kvslots.ErrNoSlot
-	case http.StatusNotFound:
-		for _, known := range []error{kvslots.ErrNoPool, kvslots.ErrNotHeld} {
-			if text == known.Error() {
-				return known
-			}
-		}
-	case http.StatusBadGateway, http.StatusServiceUnavailable:
-		return kvslots.ErrUnavailable
-	}
-	return nil
 }
 
 // printable keeps a server from writing to the terminal what it likes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -12,9 +11,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// pools is what kvslots.Client does.
+// pools is what client.Client does.
 type pools interface {
 	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
@@ -30,7 +31,7 @@ type natsLender struct {
 	nc    *nats.Conn
 }
 
-func newNATSLender(nc *nats.Conn) *natsLender { return &natsLender{kvslots.Dial(nc), nc} }
+func newNATSLender(nc *nats.Conn) *natsLender { return &natsLender{client.Dial(nc), nc} }
 
 func (n *natsLender) close() { n.nc.Close() }
 
@@ -104,7 +105,7 @@ func (n *natsLender) within(ctx context.Context, timeout time.Duration) (context
 }
 
 func poolAnswerOf(pool uuid.UUID, state kvslots.State) poolAnswer {
-	return poolAnswer{pool, state.Count, state.InUse, state.Available(), state.Waiting}
+	return poolAnswer(wire.NewPool(pool, state))
 }
 
 // leaseAnswerOf describes a lease that was asked for at the given time. The
@@ -114,60 +115,24 @@ func leaseAnswerOf(lease *kvslots.Lease, sent time.Time, err error) (leaseAnswer
 	if err != nil {
 		return leaseAnswer{}, refusalOf(err)
 	}
-	began := lease.ExpiresAt().Add(-lease.TTL())
-	return leaseAnswer{
-		Lease:         lease.ID(),
-		Position:      lease.Position(),
-		ExpiresAtUnix: lease.ExpiresAt().Unix(),
-		ExpiresIn:     int64(lease.TTL() / time.Second),
-		Fence:         lease.Fence(),
-		waited:        max(began.Sub(sent), 0),
-	}, nil
-}
-
-// refusals are what REST answers to an error.
-var refusals = []struct {
-	err    error
-	status int
-	text   string
-}{
-	{kvslots.ErrNoSlot, http.StatusConflict, "no resource available"},
-	{kvslots.ErrNoPool, http.StatusNotFound, "no such pool"},
-	{kvslots.ErrNotHeld, http.StatusNotFound, "lease not held"},
+	answer := leaseAnswer(wire.NewLease(lease))
+	answer.Waited = max(lease.ExpiresAt().Add(-lease.TTL()).Sub(sent), 0)
+	return answer, nil
 }
 
 // errDisconnected is returned when the connection to NATS is gone, and with it
 // the answer.
 var errDisconnected = unanswered{errors.New("NATS: not connected")}
 
-// failures are a gateway's answers that the client has for ErrUnavailable, by
-// their texts. It has the same error when no gateway answered at all.
-var failures = map[string]int{
-	"the store did not answer; safe to retry": http.StatusBadGateway,
-	"draining":                  http.StatusServiceUnavailable,
-	"too many requests at once": http.StatusServiceUnavailable,
-	"internal error":            http.StatusInternalServerError,
-}
-
-// refusalOf dresses an error of the client as the refusal that it stands for.
-// Others are failures on the way, which no gateway has answered.
+// refusalOf is an error of the client as it is told. What is no refusal is a failure
+// on the way, which no gateway has answered.
 func refusalOf(err error) error {
-	if err == nil {
-		return nil
-	}
-	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-		return &refusal{status: http.StatusBadRequest, text: wrong.Error(), err: err}
-	}
-	for _, row := range refusals {
-		if errors.Is(err, row.err) {
-			return &refusal{status: row.status, text: row.text, err: err}
-		}
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
+		refused.Text = printable(refused.Text)
+		return refused
 	}
 	if errors.Is(err, kvslots.ErrUnavailable) {
 		text := strings.TrimPrefix(err.Error(), kvslots.ErrUnavailable.Error()+": ")
-		if status, answered := failures[text]; answered {
-			return &refusal{status: status, text: text, err: err}
-		}
 		return unanswered{fmt.Errorf("NATS: %s", printable(text))}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
 
 // recommended starts a NATS with the permissions that the README recommends.
@@ -51,7 +52,7 @@ func TestRecommendedPermissions(t *testing.T) {
 			default:
 			}
 		}))
-	client, id := kvslots.Dial(ann), uuid.MustParse(pool)
+	client, id := client.Dial(ann), uuid.MustParse(pool)
 	if _, err := client.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -27,9 +29,10 @@ func (e unanswered) Unwrap() error { return e.error }
 // errors leaves a slot taken that is not returned by the gateway, or free at the
 // end of its ttl.
 func temporary(err error) bool {
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		switch refused.status {
-		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
+		switch refused.Status {
+		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+			wire.StatusClientGone:
 			return true
 		}
 		return false
@@ -79,8 +82,8 @@ func (r *retry) next(err error) time.Duration {
 
 // retryAfter is how long the server asked to wait before the next request, or 0.
 func retryAfter(err error) time.Duration {
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		return refused.retryAfter
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
+		return refused.RetryAfter
 	}
 	return 0
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // start calls the program in the background.
@@ -348,14 +350,14 @@ func TestTemporary(t *testing.T) {
 	}{
 		{unanswered{errors.New("refused")}, true},
 		{fmt.Errorf("NATS: %w", errDisconnected), true},
-		{&refusal{status: 429}, true},
-		{&refusal{status: 502}, true},
-		{&refusal{status: 503}, true},
-		{&refusal{status: 400}, false},
-		{&refusal{status: 401}, false},
-		{&refusal{status: 404}, false},
-		{&refusal{status: 409}, false},
-		{&refusal{status: 500}, false},
+		{&wire.Refusal{Status: 429}, true},
+		{&wire.Refusal{Status: 502}, true},
+		{&wire.Refusal{Status: 503}, true},
+		{&wire.Refusal{Status: 400}, false},
+		{&wire.Refusal{Status: 401}, false},
+		{&wire.Refusal{Status: 404}, false},
+		{&wire.Refusal{Status: 409}, false},
+		{&wire.Refusal{Status: 500}, false},
 		{errors.New("not kvslots'"), false},
 	} {
 		if got := temporary(c.err); got != c.temporary {

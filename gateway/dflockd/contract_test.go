@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // contract has a row for each sentence of dflockd's page that says something of
@@ -394,7 +394,7 @@ var contract = []struct {
 	}},
 	{sentence: "CORS: preflight OPTIONS requests with Access-Control-Request-Method are short-circuited with 204", change: func(o *options) { o.gateway.CORSOrigins = []string{"https://example.com"} }, check: func(t *testing.T, d *door) {
 		code, _, header := d.do(t, "", "OPTIONS", "/v1/locks/k", "", "Origin", "https://example.com",
-			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", strings.ToLower(dflockd.SessionHeader))
+			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", strings.ToLower(wire.SessionHeader))
 		if code != 204 || header.Get("Access-Control-Allow-Origin") != "https://example.com" || header.Get("Access-Control-Allow-Headers") == "" {
 			t.Errorf("%d, %v", code, header)
 		}

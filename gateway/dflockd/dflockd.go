@@ -20,15 +20,10 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/locking"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-const (
-	prefix = "/v1"
-
-	// SessionHeader carries the session's id on requests for locks and
-	// semaphores.
-	SessionHeader = "X-Dflockd-Session"
-)
+const prefix = "/v1"
 
 // Sessions is what the dialect does with sessions; *kvslots.Store does it.
 type Sessions interface {
@@ -100,7 +95,7 @@ func (d *Dialect) Mount(r chi.Router) {
 	for word, kind := range locking.Kinds {
 		path := prefix + "/" + word + "s/{key}"
 		for _, op := range locking.Operations {
-			if op.Name == "acquire" {
+			if op.Name == subjects.Acquire {
 				r.Post(path, d.handle(d.serve(kind, op)))
 			} else {
 				r.Post(path+"/"+op.Name, d.handle(d.serve(kind, op)))

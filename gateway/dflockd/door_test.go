@@ -20,6 +20,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -130,7 +131,7 @@ func (d *door) do(t *testing.T, session, method, path, body string, header ...st
 		return 0, "", nil
 	}
 	if session != "" {
-		r.Header.Set(dflockd.SessionHeader, session)
+		r.Header.Set(wire.SessionHeader, session)
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -273,7 +274,7 @@ func (d *door) hangUp(t *testing.T, session, path, body string) (now func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set(dflockd.SessionHeader, session)
+	r.Header.Set(wire.SessionHeader, session)
 	if err := r.Write(conn); err != nil {
 		t.Fatal(err)
 	}

@@ -49,9 +49,9 @@ func (d *Dialect) read(w http.ResponseWriter, r *http.Request, kind kvslots.Kind
 	if err != nil {
 		return locking.Call{}, err
 	}
-	session := r.Header.Values(SessionHeader)
+	session := r.Header.Values(wire.SessionHeader)
 	if len(session) != 1 || session[0] == "" {
-		return locking.Call{}, &kvslots.RangeError{Field: "header " + SessionHeader, Range: "the id of a session"}
+		return locking.Call{}, &kvslots.RangeError{Field: "header " + wire.SessionHeader, Range: "the id of a session"}
 	}
 	key := pathValue(r, "key")
 	if err := wire.CheckKey(key); err != nil {

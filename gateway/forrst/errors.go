@@ -36,9 +36,6 @@ const (
 // messageFailed is what is told of a function that does not say why it failed.
 const messageFailed = "The function failed"
 
-// statusGone is what a call is counted as whose client has hung up.
-const statusGone = 499
-
 // errStopping is the cause of the end of calls when the server is closed.
 var errStopping = errors.New("the gateway stops")
 
@@ -100,7 +97,7 @@ var (
 	}
 
 	stopping    = unavailable("The gateway is about to stop")
-	clientGone  = &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: statusGone}
+	clientGone  = &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: wire.StatusClientGone}
 	storeSilent = unavailable("The store did not answer; safe to retry")
 )
 
@@ -123,7 +120,7 @@ func refused(err error) *Error {
 	case errors.Is(err, wire.ErrDraining):
 		return stopping
 	}
-	return &Error{Code: codeInternal, Message: "internal error", Retryable: true, status: http.StatusInternalServerError}
+	return &Error{Code: codeInternal, Message: wire.Internal.Text, Retryable: true, status: wire.Internal.Code}
 }
 
 // storeErrors are the errors of the store but for those that depend on what was

@@ -37,7 +37,7 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, r *response) {
 	body := r.encode() // may change the status
 	if r.later {
-		w.Header().Set("Retry-After", "1")
+		w.Header().Set(wire.RetryAfterHeader, "1")
 	}
 	_ = jsonhttp.Answer(w, r.status, json.RawMessage(body))
 }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // answer sends an answer, or what the table says of the error. The detail of an
@@ -29,7 +31,7 @@ func (s *Service) answer(r *request, answer any, err error) {
 		}
 		message, err = r.failure(status)
 	} else if r.promised != "" {
-		setHeader(message, WaitedHeader, r.promised)
+		setHeader(message, wire.WaitedHeader, r.promised)
 	}
 	s.publish(r, message, err)
 }

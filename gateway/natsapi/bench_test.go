@@ -22,6 +22,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -96,7 +97,7 @@ type borrower interface {
 }
 
 // dialled is kvslots.Dial's client.
-type dialled struct{ client *kvslots.Client }
+type dialled struct{ client *client.Client }
 
 func (d dialled) borrow(ctx context.Context, pool uuid.UUID) (string, error) {
 	lease, err := d.client.Borrow(ctx, pool, time.Minute, time.Minute)
@@ -185,7 +186,7 @@ func BenchmarkHandover(b *testing.B) {
 		took           []time.Duration
 	}{
 		{name: "http", holder: web, waiter: web},
-		{name: "dial", holder: dialled{kvslots.Dial(s.connect(b))}, waiter: dialled{kvslots.Dial(s.connect(b))}},
+		{name: "dial", holder: dialled{client.Dial(s.connect(b))}, waiter: dialled{client.Dial(s.connect(b))}},
 		{name: "plain", holder: asking{s.connect(b)}, waiter: asking{s.connect(b)}},
 	}
 	for i := range transports {
@@ -273,9 +274,9 @@ func BenchmarkUncontended(b *testing.B) {
 		wrap func(natsapi.Pools) natsapi.Pools
 		with func(nc *nats.Conn) borrower
 	}{
-		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{kvslots.Dial(nc)} }},
+		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{client.Dial(nc)} }},
 		{"plain", unchanged, func(nc *nats.Conn) borrower { return asking{nc} }},
-		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{kvslots.Dial(nc)} }},
+		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{client.Dial(nc)} }},
 		{"plain/no-store", withoutStore, func(nc *nats.Conn) borrower { return asking{nc} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {

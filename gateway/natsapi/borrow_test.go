@@ -17,6 +17,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func TestWaitingBlocksNobody(t *testing.T) {
@@ -77,10 +78,10 @@ func TestWaitedIsCountedFromTheArrival(t *testing.T) {
 		t.Fatal(err)
 	}
 	answered := time.Now()
-	ms, err := strconv.Atoi(m.Header.Get(natsapi.WaitedHeader))
+	ms, err := strconv.Atoi(m.Header.Get(wire.WaitedHeader))
 	got := time.Duration(ms) * time.Millisecond
 	if err != nil || got > answered.Sub(sent) || got < waited.Sub(sent)-100*time.Millisecond {
-		t.Errorf("%s says %v, %v; it was between %v and %v", natsapi.WaitedHeader, got, err, waited.Sub(sent), answered.Sub(sent))
+		t.Errorf("%s says %v, %v; it was between %v and %v", wire.WaitedHeader, got, err, waited.Sub(sent), answered.Sub(sent))
 	}
 }
 
@@ -94,7 +95,7 @@ func TestCancel(t *testing.T) {
 		name := uuid.NewString()
 		answer := make(chan string, 1)
 		go func() {
-			code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60,"wait":60}`, natsapi.RequestHeader, name)
+			code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60,"wait":60}`, wire.RequestHeader, name)
 			answer <- code + body
 		}()
 		d.waitFor(t, `"waiting":1`)
@@ -117,14 +118,14 @@ func TestCancelCrosses(t *testing.T) {
 	srv, store := openStore(t)
 	d := openDoor(t, srv, store)
 	d.register(t, "1")
-	d.borrow(t, `"ttl":600`, natsapi.RequestHeader, "late")
+	d.borrow(t, `"ttl":600`, wire.RequestHeader, "late")
 	d.waitFor(t, `"in_use":1`)
 	cancel(t, d.nc, "late")
 	d.waitFor(t, `"in_use":0`)
 
 	cancel(t, d.nc, "early")
 	eventually(t, "a borrow that was cancelled before is refused", func() bool {
-		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":600}`, natsapi.RequestHeader, "early")
+		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":600}`, wire.RequestHeader, "early")
 		if code == "200" { // it came first after all
 			cancel(t, d.nc, "early")
 		}
@@ -134,13 +135,13 @@ func TestCancelCrosses(t *testing.T) {
 	for _, name := range []string{"", "other", strings.Repeat("x", 1000)} {
 		cancel(t, d.nc, name)
 	}
-	d.borrow(t, `"ttl":600`, natsapi.RequestHeader, "mine")
+	d.borrow(t, `"ttl":600`, wire.RequestHeader, "mine")
 }
 
 func cancel(t *testing.T, nc *nats.Conn, name string) {
 	t.Helper()
 	m := nats.NewMsg("kvslots.cancel")
-	m.Header.Set(natsapi.RequestHeader, name)
+	m.Header.Set(wire.RequestHeader, name)
 	if err := nc.PublishMsg(m); err != nil {
 		t.Error(err)
 	}
@@ -151,12 +152,12 @@ func TestRequestNameOutOfRange(t *testing.T) {
 	d := openDoor(t, srv, store)
 	d.register(t, "1")
 	for _, name := range []string{"", strings.Repeat("é", 65)} {
-		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, natsapi.RequestHeader, name)
+		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, wire.RequestHeader, name)
 		if code != "400" || body != `{"error":"Kvslots-Request must be 1 to 64 characters"}` {
 			t.Errorf("%d characters: %s %s", len(name), code, body)
 		}
 	}
-	d.borrow(t, `"ttl":60`, natsapi.RequestHeader, strings.Repeat("é", 64))
+	d.borrow(t, `"ttl":60`, wire.RequestHeader, strings.Repeat("é", 64))
 }
 
 func TestTooManyWait(t *testing.T) {

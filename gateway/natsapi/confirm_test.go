@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -28,7 +27,7 @@ func (d *door) confirmer(t *testing.T, subject, body string, opts ...nats.Option
 	r.nc = nc
 	m := nats.NewMsg(subject)
 	m.Reply, m.Data = nc.NewInbox(), []byte(body)
-	m.Header.Set(natsapi.ConfirmHeader, "1")
+	m.Header.Set(wire.ConfirmHeader, "1")
 	if r.answers, err = nc.SubscribeSync(m.Reply); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +50,7 @@ func (r *requester) grant(t *testing.T) *nats.Msg {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status(m) != "200" || m.Header.Get(natsapi.ConfirmHeader) != "1000" {
+	if status(m) != "200" || m.Header.Get(wire.ConfirmHeader) != "1000" {
 		t.Fatalf("got %s %s %v", status(m), m.Data, m.Header)
 	}
 	return m
@@ -218,8 +217,8 @@ func TestCancelledInsteadOfConfirmed(t *testing.T) {
 	held := newToken.FindStringSubmatch(ask(t, "lock.acquire", a, "k", `{"acquire_timeout_s":0,"lease_ttl_s":600}`))
 	m := nats.NewMsg("kvslots.lock.acquire")
 	m.Data = []byte(addressed(t, "lock.acquire", b, "k", `{"acquire_timeout_s":60,"lease_ttl_s":600}`))
-	m.Header.Set(natsapi.ConfirmHeader, "1")
-	m.Header.Set(natsapi.RequestHeader, "named")
+	m.Header.Set(wire.ConfirmHeader, "1")
+	m.Header.Set(wire.RequestHeader, "named")
 	granted := make(chan error, 1)
 	go func() {
 		_, err := d.nc.RequestMsg(m, 30*time.Second)
@@ -246,11 +245,11 @@ func TestConfirmHeaderOutOfRange(t *testing.T) {
 	d, _ := openSessions(t, srv, store, store)
 	d.register(t, "1")
 	for _, value := range []string{"", "0", "true", "2"} {
-		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, natsapi.ConfirmHeader, value)
+		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, wire.ConfirmHeader, value)
 		if code != "400" || body != `{"error":"Kvslots-Confirm must be 1"}` {
 			t.Errorf("%q: %s %s", value, code, body)
 		}
-		code, _ = d.ask(t, "lock.acquire", addressed(t, "lock.acquire", someSession, "k", `{"acquire_timeout_s":0}`), natsapi.ConfirmHeader, value)
+		code, _ = d.ask(t, "lock.acquire", addressed(t, "lock.acquire", someSession, "k", `{"acquire_timeout_s":0}`), wire.ConfirmHeader, value)
 		if code != "400" {
 			t.Errorf("lock, %q: %s", value, code)
 		}

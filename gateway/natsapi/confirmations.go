@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const (
@@ -24,10 +25,6 @@ const (
 	// what the server needs to notice a closed socket; see deathNotice. Each
 	// further probe waits twice as long as the one before.
 	firstProbe = 5 * time.Millisecond
-
-	// confirmSubject is followed by a word for the gateway and one for the
-	// grant. Clients may publish below it, and may not subscribe there.
-	confirmSubject = Name + ".confirm."
 )
 
 // confirmations sends grants whose requesters confirm them.
@@ -55,7 +52,7 @@ type confirmations struct {
 func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmations, err error) {
 	c = &confirmations{
 		nc: nc, deliveries: d, replies: r,
-		prefix: confirmSubject + randomWord() + ".",
+		prefix: subjects.Confirm + randomWord() + ".",
 		open:   map[string]chan outcome{},
 	}
 	answer := &request{}
@@ -75,7 +72,7 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	told := make(chan outcome, 1)
 	grant.Reply = randomBelow(c.prefix)
-	setHeader(grant, ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
+	setHeader(grant, wire.ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
 	c.mu.Lock()
 	c.open[grant.Reply] = told
 	c.mu.Unlock()

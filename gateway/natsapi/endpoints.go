@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const (
@@ -27,37 +28,38 @@ type operation func(ctx context.Context, r *request) (any, error)
 
 // endpoint is one subject of the service.
 type endpoint struct {
-	name     string        // in what INFO and STATS say; the subject has dots for its dashes
+	subject  string
 	room     chan struct{} // bounds how many requests are open
 	statusOf wire.Lookup   // the table of errors
 	serve    func(r *request)
 }
 
-func (e endpoint) subject() string { return Name + "." + strings.ReplaceAll(e.name, "-", ".") }
+// name is what INFO and STATS call it.
+func (e endpoint) name() string { return subjects.Name(e.subject) }
 
 // queue is the group of which one gateway gets each request. A cancellation is
 // for all.
 func (e endpoint) queue() string {
-	if e.name == cancelEndpoint {
+	if e.subject == subjects.Cancel {
 		return ""
 	}
-	return Name
+	return subjects.Service
 }
 
 // endpoints are all, sorted by name.
 func (s *Service) endpoints() []endpoint {
 	all := []endpoint{
-		{"borrow", s.borrows, wire.StatusOf, s.borrow},
-		{name: cancelEndpoint}, // served by cancelBorrow
-		{"return", s.others, wire.StatusOf, s.carryOutBounded(s.giveBack)},
+		{subjects.PoolBorrow, s.borrows, wire.StatusOf, s.borrow},
+		{subject: subjects.Cancel}, // served by cancelBorrow
+		{subjects.PoolReturn, s.others, wire.StatusOf, s.carryOutBounded(s.giveBack)},
 	}
-	for name, op := range map[string]operation{
-		"register": s.register,
-		"inspect":  s.inspect,
-		"delete":   s.remove,
-		"renew":    s.renew,
+	for at, op := range map[string]operation{
+		subjects.PoolRegister: s.register,
+		subjects.PoolInspect:  s.inspect,
+		subjects.PoolDelete:   s.remove,
+		subjects.PoolRenew:    s.renew,
 	} {
-		all = append(all, endpoint{name, s.others, wire.StatusOf, s.carryOut(op)})
+		all = append(all, endpoint{at, s.others, wire.StatusOf, s.carryOut(op)})
 	}
 	if s.calls != nil {
 		all = append(all, s.rpcEndpoint())
@@ -65,17 +67,17 @@ func (s *Service) endpoints() []endpoint {
 	if s.desk != nil {
 		all = append(all, s.sessionEndpoints()...)
 	}
-	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.subject, b.subject) })
 	return all
 }
 
 func (s *Service) subscribeEndpoints() error {
 	for _, e := range s.listed {
 		handler := s.handle(e)
-		if e.name == cancelEndpoint {
+		if e.subject == subjects.Cancel {
 			handler = s.cancelBorrow
 		}
-		if err := s.subscribe(e.subject(), e.queue(), handler); err != nil {
+		if err := s.subscribe(e.subject, e.queue(), handler); err != nil {
 			return err
 		}
 	}
@@ -117,11 +119,11 @@ func (s *Service) carryOutBounded(op operation) func(r *request) {
 // subscription are called one after another, and a request that waits, be it for
 // the disk only, would hold up all behind it.
 func (s *Service) handle(e endpoint) nats.MsgHandler {
-	count := s.counters[e.name]
+	count := s.counters[e.subject]
 	return func(m *nats.Msg) {
 		count.received.Add(1)
 		r := newRequest(m)
-		r.count, r.statusOf, r.isCall = count, e.statusOf, e.name == rpcName
+		r.count, r.statusOf, r.isCall = count, e.statusOf, e.subject == subjects.RPC
 		if !s.replies.mayGoTo(r.reply) {
 			return
 		}

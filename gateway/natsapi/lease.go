@@ -67,7 +67,7 @@ func (s *Service) wait(r *request) (pool uuid.UUID, name string, lease *kvslots.
 
 // hand gives a lease to its requester. When that one has gone, or has cancelled
 // meanwhile, nobody knows the lease's id, so it goes back at once, to the next
-// in line. promised is what WaitedHeader says, if anything.
+// in line. promised is what wire.WaitedHeader says, if anything.
 func (s *Service) hand(r *request, name string, lease granted, terms any, promised string) {
 	if !s.requests.grant(name, lease) {
 		s.takeBack(lease)
@@ -81,7 +81,7 @@ func (s *Service) hand(r *request, name string, lease granted, terms any, promis
 		return
 	}
 	if promised != "" {
-		setHeader(message, WaitedHeader, promised)
+		setHeader(message, wire.WaitedHeader, promised)
 	}
 	switch s.deliver(r, message) {
 	case heard:

@@ -33,32 +33,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-const (
-	// Name is the service's, and the first word of its subjects.
-	Name = "kvslots"
-
-	description = "Slots of pools, lent for a bounded time"
-)
-
-// The header names that requests and answers may have beside those of micro.
-const (
-	// RequestHeader names a borrow, or what may be granted a lock or a
-	// semaphore, so that kvslots.cancel can end it: 1 to 64 characters that
-	// nobody else can guess, used once.
-	RequestHeader = "Kvslots-Request"
-
-	// ConfirmHeader on a borrow, or on what may be granted a lock or a
-	// semaphore, has the value 1: the requester will confirm. On an answer it
-	// says that this one has to be confirmed, and within how many milliseconds:
-	// by an empty request to the answer's reply subject. The grant is held when
-	// that request has been answered without an error.
-	ConfirmHeader = "Kvslots-Confirm"
-
-	// WaitedHeader stands on the answer to a borrow and a renewal: the
-	// milliseconds from the request's arrival to the instant that the
-	// lease's time is counted from.
-	WaitedHeader = "Kvslots-Waited"
-)
+const description = "Slots of pools, lent for a bounded time"
 
 // Pools is what the dialect does with pools; *kvslots.Store does it. Return ends
 // within a bounded time, whatever its context.

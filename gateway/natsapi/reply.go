@@ -7,21 +7,12 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-const (
-	// inboxPrefix begins the reply subjects of NATS clients. "_INBOX_" with
-	// something behind it is the usual custom prefix: _INBOX_<public key>.
-	inboxPrefix = "_INBOX"
-
-	// importPrefix begins the reply subjects that a server makes for a
-	// request that comes from another account through a service import. What
-	// is written there goes to the requester's account.
-	importPrefix = "_R_"
-
-	// refusalsEvery is how often refused reply subjects are logged at most.
-	refusalsEvery = time.Minute
-)
+// refusalsEvery is how often refused reply subjects are logged at most.
+const refusalsEvery = time.Minute
 
 // replies decides to which reply subjects the service answers.
 //
@@ -56,7 +47,7 @@ func (r *replies) allowed(reply string) bool {
 	if !more {
 		return false
 	}
-	if first == inboxPrefix || strings.HasPrefix(first, inboxPrefix+"_") || first == importPrefix {
+	if first == subjects.Inbox || strings.HasPrefix(first, subjects.Inbox+"_") || first == subjects.Import {
 		return true
 	}
 	for _, prefix := range r.further {
@@ -100,7 +91,7 @@ func CheckReplyPrefix(prefix string) error {
 	switch {
 	case !literal(prefix):
 		return fmt.Errorf("%q must be words separated by dots, without wildcards and white space", prefix)
-	case strings.HasPrefix(first, "$"), first == "_GR_", first == importPrefix, first == Name:
+	case strings.HasPrefix(first, "$"), first == "_GR_", first == subjects.Import, first == subjects.Service:
 		return fmt.Errorf("%q must not begin with %s: answers there would do harm", prefix, first)
 	}
 	return nil

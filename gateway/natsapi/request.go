@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-const maxName = 64 // characters of a RequestHeader
+const maxName = 64 // characters of a wire.RequestHeader
 
 // request is one request, as it arrived.
 type request struct {
@@ -21,7 +21,7 @@ type request struct {
 	reply    string // where the answer goes; empty when nobody wants one
 	header   nats.Header
 	arrived  time.Time
-	promised string // what WaitedHeader is to say, if anything
+	promised string // what wire.WaitedHeader is to say, if anything
 	confirms bool   // the requester will confirm a grant
 	queued   bool   // the grant was stood in line for
 	count    *counter
@@ -38,27 +38,27 @@ func (r *request) drop() { r.body, r.header = nil, nil }
 
 // name is what the requester calls this request; empty without one.
 func (r *request) name() (string, error) {
-	names := r.header.Values(RequestHeader)
+	names := r.header.Values(wire.RequestHeader)
 	if len(names) == 0 {
 		return "", nil
 	}
 	if n := utf8.RuneCountInString(names[0]); n < 1 || n > maxName {
-		return "", &kvslots.RangeError{Field: RequestHeader, Range: "1 to " + strconv.Itoa(maxName) + " characters"}
+		return "", &kvslots.RangeError{Field: wire.RequestHeader, Range: "1 to " + strconv.Itoa(maxName) + " characters"}
 	}
 	return strings.Clone(names[0]), nil // not a part of all the headers
 }
 
 // readConfirms notes whether the requester will confirm.
 func (r *request) readConfirms() error {
-	values := r.header.Values(ConfirmHeader)
+	values := r.header.Values(wire.ConfirmHeader)
 	r.confirms = len(values) == 1 && values[0] == "1"
 	if len(values) > 0 && !r.confirms {
-		return &kvslots.RangeError{Field: ConfirmHeader, Range: "1"}
+		return &kvslots.RangeError{Field: wire.ConfirmHeader, Range: "1"}
 	}
 	return nil
 }
 
-// waited is what WaitedHeader says of a lease: rounded down, so that whoever
+// waited is what wire.WaitedHeader says of a lease: rounded down, so that whoever
 // adds it to the time of sending never hopes for too much.
 func (r *request) waited(lease *kvslots.Lease) string {
 	from := lease.ExpiresAt().Add(-lease.TTL())
@@ -89,10 +89,11 @@ func (r *request) failure(status wire.Status) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
+	setHeader(m, wire.ErrorHeader, status.Name)
 	setHeader(m, micro.ErrorHeader, status.Text)
 	setHeader(m, micro.ErrorCodeHeader, strconv.Itoa(status.Code))
 	if status.Retry {
-		setHeader(m, "Retry-After", "1")
+		setHeader(m, wire.RetryAfterHeader, "1")
 	}
 	return m, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const (
@@ -101,14 +103,11 @@ func (r *requests) cancel(name string) (lease granted, out bool) {
 	return nil, false
 }
 
-// cancelEndpoint is the one that every gateway hears.
-const cancelEndpoint = "cancel"
-
 // cancelBorrow takes kvslots.cancel. All gateways do, and one of them may serve
 // the borrow. It has no answer, whatever the reply subject: the borrow's own
 // answer says that it has ended.
 func (s *Service) cancelBorrow(m *nats.Msg) {
-	s.counters[cancelEndpoint].received.Add(1)
+	s.counters[subjects.Cancel].received.Add(1)
 	r := newRequest(m)
 	name, err := r.name()
 	if err != nil || name == "" {

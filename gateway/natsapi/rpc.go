@@ -9,15 +9,11 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// AuthorizationHeader carries the gateway's token, as over HTTP, on calls that
-// administer locks.
-const AuthorizationHeader = "Authorization"
-
-const rpcName = "rpc"
-
-// Calls answers calls of functions; *forrst.Server does it. Answers are whole
+// Calls answers calls of functions; *forrst.Server does it. authorization is the
+// gateway's token, as over HTTP, which calls that administer locks have to carry. Answers are whole
 // envelopes, those to errors included; status is that of HTTP, and code that of
 // the error. gone reports whether it is certain that the caller is gone by now; it
 // takes a while, and is asked when a call's turn has come that has waited.
@@ -29,7 +25,7 @@ type Calls interface {
 // rpcEndpoint is kvslots.rpc. A call may wait for a lock and for its function, so it
 // shares the room of the borrows.
 func (s *Service) rpcEndpoint() endpoint {
-	return endpoint{rpcName, s.borrows, wire.StatusOf, s.rpc}
+	return endpoint{subjects.RPC, s.borrows, wire.StatusOf, s.rpc}
 }
 
 // rpc answers kvslots.rpc (Forrst, "Protocol"). A cancellation ends the wait for the
@@ -40,7 +36,7 @@ func (s *Service) rpc(r *request) {
 		s.refuseCall(r, err)
 		return
 	}
-	authorization, body := r.header.Get(AuthorizationHeader), r.body
+	authorization, body := r.header.Get(wire.AuthorizationHeader), r.body
 	r.drop()
 	ctx, done := s.requests.begin(s.ctx, name)
 	defer done()

@@ -6,6 +6,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/locking"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // sessionEndpoints are kvslots.session.create, .ping and .delete, and
@@ -14,13 +15,13 @@ import (
 // waits for nobody.
 func (s *Service) sessionEndpoints() []endpoint {
 	all := []endpoint{
-		{"session-create", s.others, wire.CodeOf, s.carryOut(s.createSession)},
-		{"session-ping", s.others, wire.CodeOf, s.carryOut(s.pingSession)},
-		{"session-delete", s.others, wire.CodeOf, s.carryOut(s.endSession)},
+		{subjects.SessionCreate, s.others, wire.CodeOf, s.carryOut(s.createSession)},
+		{subjects.SessionPing, s.others, wire.CodeOf, s.carryOut(s.pingSession)},
+		{subjects.SessionDelete, s.others, wire.CodeOf, s.carryOut(s.endSession)},
 	}
 	for word, kind := range locking.Kinds {
 		for _, op := range locking.Operations {
-			all = append(all, endpoint{word + "-" + op.Name, s.borrows, wire.CodeOf, s.call(kind, op)})
+			all = append(all, endpoint{subjects.Of(word, op.Name), s.borrows, wire.CodeOf, s.call(kind, op)})
 		}
 	}
 	return all

@@ -21,6 +21,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -116,7 +117,7 @@ func sessionsOverHTTP(web *httptest.Server) over {
 			t.Fatal(err)
 		}
 		if session != "" && kind != "session" {
-			r.Header.Set(dflockd.SessionHeader, session)
+			r.Header.Set(wire.SessionHeader, session)
 		}
 		resp, err := web.Client().Do(r)
 		if err != nil {
@@ -509,7 +510,7 @@ func TestCancelOfSessions(t *testing.T) {
 		name := fmt.Sprint("name", i)
 		told := make(chan string, 1)
 		go func() {
-			code, answer := d.ask(t, "lock."+op, addressed(t, "lock."+op, b, "k", body), natsapi.RequestHeader, name)
+			code, answer := d.ask(t, "lock."+op, addressed(t, "lock."+op, b, "k", body), wire.RequestHeader, name)
 			told <- code + " " + answer
 		}()
 		if op == "acquire" {
@@ -523,7 +524,7 @@ func TestCancelOfSessions(t *testing.T) {
 	}
 
 	// A grant that is out already is taken back.
-	d.ask(t, "lock.acquire", addressed(t, "lock.acquire", b, "late", `{"acquire_timeout_s":0,"lease_ttl_s":600}`), natsapi.RequestHeader, "late")
+	d.ask(t, "lock.acquire", addressed(t, "lock.acquire", b, "late", `{"acquire_timeout_s":0,"lease_ttl_s":600}`), wire.RequestHeader, "late")
 	cancel(t, d.nc, "late")
 	d.free(t, store, "late")
 	if strings.Contains(d.logs.String(), "failed") {

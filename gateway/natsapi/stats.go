@@ -12,7 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// counters are what STATS says, by endpoint.
+// counters are what STATS says, by subject.
 type counters map[string]*counter
 
 type counter struct {
@@ -26,7 +26,7 @@ type counter struct {
 func newCounters(endpoints []endpoint) counters {
 	c := counters{}
 	for _, e := range endpoints {
-		c[e.name] = &counter{}
+		c[e.subject] = &counter{}
 	}
 	return c
 }
@@ -55,7 +55,7 @@ type endpointStats struct {
 // arrival to its answer, and have the wait for a slot in them.
 func (c *counter) stats(e endpoint) (*micro.EndpointStats, error) {
 	s := &micro.EndpointStats{
-		Name: e.name, Subject: e.subject(), QueueGroup: e.queue(),
+		Name: e.name(), Subject: e.subject, QueueGroup: e.queue(),
 		NumRequests:    int(c.received.Load()),
 		NumErrors:      int(c.failed.Load()),
 		ProcessingTime: time.Duration(c.spent.Load()),

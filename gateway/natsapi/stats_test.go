@@ -6,6 +6,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 func TestSemantic(t *testing.T) {
@@ -24,7 +26,7 @@ func TestSemantic(t *testing.T) {
 		if got := semantic(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
-		service, err := micro.AddService(nc, micro.Config{Name: Name, Version: semantic(text)})
+		service, err := micro.AddService(nc, micro.Config{Name: subjects.Service, Version: semantic(text)})
 		if err != nil {
 			t.Errorf("micro refuses %q: %v", semantic(text), err)
 			continue

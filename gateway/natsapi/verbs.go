@@ -5,6 +5,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // The verbs that every micro service answers (ADR-32), each to all services, to
@@ -13,7 +15,7 @@ import (
 
 func newIdentity(version string) micro.ServiceIdentity {
 	return micro.ServiceIdentity{
-		Name:     Name,
+		Name:     subjects.Service,
 		ID:       randomWord(),
 		Version:  semantic(version),
 		Metadata: map[string]string{}, // {}, not null
@@ -26,7 +28,7 @@ func (s *Service) subscribeVerbs() error {
 		micro.InfoVerb:  s.info,
 		micro.StatsVerb: s.stats,
 	} {
-		for _, of := range [][2]string{{"", ""}, {Name, ""}, {Name, s.identity.ID}} {
+		for _, of := range [][2]string{{"", ""}, {subjects.Service, ""}, {subjects.Service, s.identity.ID}} {
 			subject, err := micro.ControlSubject(verb, of[0], of[1])
 			if err != nil {
 				return err
@@ -63,7 +65,7 @@ func (s *Service) ping() (any, error) {
 func (s *Service) info() (any, error) {
 	info := micro.Info{ServiceIdentity: s.identity, Type: micro.InfoResponseType, Description: description}
 	for _, e := range s.listed {
-		info.Endpoints = append(info.Endpoints, micro.EndpointInfo{Name: e.name, Subject: e.subject(), QueueGroup: e.queue()})
+		info.Endpoints = append(info.Endpoints, micro.EndpointInfo{Name: e.name(), Subject: e.subject, QueueGroup: e.queue()})
 	}
 	return info, nil
 }
@@ -71,7 +73,7 @@ func (s *Service) info() (any, error) {
 func (s *Service) stats() (any, error) {
 	stats := micro.Stats{ServiceIdentity: s.identity, Type: micro.StatsResponseType, Started: s.started}
 	for _, e := range s.listed {
-		of, err := s.counters[e.name].stats(e)
+		of, err := s.counters[e.subject].stats(e)
 		if err != nil {
 			return nil, err
 		}

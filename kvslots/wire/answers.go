@@ -35,6 +35,9 @@ type Lease struct {
 	ExpiresAtUnix int64     `json:"expires_at_unix"`
 	ExpiresIn     int64     `json:"expires_in"` // seconds
 	Fence         uint64    `json:"fence"`
+
+	// Waited is what a client reads in WaitedHeader; 0 if it is not there.
+	Waited time.Duration `json:"-"`
 }
 
 // NewLease describes a lease that was just granted or renewed.

@@ -18,8 +18,15 @@ func NewSession(id string, idle time.Duration) Session {
 	return Session{ID: id, IdleTimeout: int64(idle / time.Second)}
 }
 
-// Grant is the answer to who got what it asked for: status "ok", or "acquired"
-// to an enqueue.
+// What Grant.Status and Standing.Status say.
+const (
+	GrantOK       = "ok"
+	GrantAcquired = "acquired" // by an enqueue
+	GrantQueued   = "queued"
+	GrantTimeout  = "timeout"
+)
+
+// Grant is the answer to who got what it asked for.
 type Grant struct {
 	Status   string `json:"status"`
 	Token    string `json:"token"`
@@ -31,7 +38,7 @@ func NewGrant(status string, grant kvslots.Grant) Grant {
 	return Grant{Status: status, Token: grant.Token, LeaseTTL: int64(grant.TTL / time.Second)}
 }
 
-// Standing is the answer to who did not: "queued", or "timeout".
+// Standing is the answer to who did not.
 type Standing struct {
 	Status string `json:"status"`
 }

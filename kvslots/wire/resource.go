@@ -3,8 +3,6 @@ package wire
 import (
 	"strconv"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -21,12 +19,13 @@ const (
 	idDigits = 32
 )
 
-// IsSessionID tells whether a text has the form of a session id; one that has
+// IsSessionID reports whether a text has the form of a session id; one that has
 // not is that of no session.
-func IsSessionID(text string) bool { return isHexID(text) }
+func IsSessionID(text string) bool { return IsToken(text) }
 
-// isHexID wants 32 lowercase hexadecimal digits.
-func isHexID(text string) bool {
+// IsToken reports whether a text has the form of a token: 32 lowercase hexadecimal
+// digits.
+func IsToken(text string) bool {
 	for _, r := range text {
 		if (r < '0' || r > '9') && (r < 'a' || r > 'f') {
 			return false
@@ -36,21 +35,7 @@ func isHexID(text string) bool {
 }
 
 // CheckKey checks the name of a lock or a semaphore.
-func CheckKey(key string) error {
-	if len(key) >= 1 && len(key) <= kvslots.MaxKey && utf8.ValidString(key) && !containsBlank(key) {
-		return nil
-	}
-	return outside("key", "1 to "+strconv.Itoa(kvslots.MaxKey)+" bytes of UTF-8 without white space or control characters")
-}
-
-func containsBlank(key string) bool {
-	for _, r := range key {
-		if unicode.IsSpace(r) || unicode.IsControl(r) {
-			return true
-		}
-	}
-	return false
-}
+func CheckKey(key string) error { return kvslots.Lock(key).Check(false) }
 
 // Session takes the field "session" out of a body, for doors that have no
 // header to put it in.
@@ -152,7 +137,7 @@ func (f *Fields) present(names ...string) error {
 
 func (f *Fields) token() (string, error) {
 	token, _ := f.text("token")
-	if !isHexID(token) {
+	if !IsToken(token) {
 		return "", outside("token", strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
 	}
 	return token, nil

@@ -36,8 +36,9 @@ func HandleAs(statusOf wire.Lookup, log zerolog.Logger, handler Handler) http.Ha
 		if errors.Is(err, wire.ErrTooSlow) {
 			w.Header().Set("Connection", "close") // the rest of the body may still come
 		}
+		w.Header().Set(wire.ErrorHeader, status.Name)
 		if status.Retry {
-			w.Header().Set("Retry-After", "1")
+			w.Header().Set(wire.RetryAfterHeader, "1")
 		}
 		_ = Answer(w, status.Code, status.Failure())
 	}

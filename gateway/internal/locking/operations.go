@@ -7,12 +7,13 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // Kinds are the kinds of resources, by the words that doors have for one.
 var Kinds = map[string]kvslots.Kind{
-	"lock":      kvslots.KindLock,
-	"semaphore": kvslots.KindSemaphore,
+	subjects.Lock:      kvslots.KindLock,
+	subjects.Semaphore: kvslots.KindSemaphore,
 }
 
 // Operation is what can be done with a lock or a semaphore (dflockd, "Locks",
@@ -29,11 +30,11 @@ type Operation struct {
 
 // Operations are all that there are.
 var Operations = []Operation{
-	{Name: "acquire", Lends: true, read: readAcquire, do: acquire},
-	{Name: "enqueue", Lends: true, read: readEnqueue, do: enqueue},
-	{Name: "wait", Lends: true, leaves: true, read: readWait, do: wait},
-	{Name: "release", read: readRelease, do: release},
-	{Name: "renew", read: readRenew, do: renew},
+	{Name: subjects.Acquire, Lends: true, read: readAcquire, do: acquire},
+	{Name: subjects.Enqueue, Lends: true, read: readEnqueue, do: enqueue},
+	{Name: subjects.Wait, Lends: true, leaves: true, read: readWait, do: wait},
+	{Name: subjects.Release, read: readRelease, do: release},
+	{Name: subjects.Renew, read: readRenew, do: renew},
 }
 
 // Call is a request for an operation.
@@ -85,11 +86,11 @@ func acquire(ctx context.Context, d *Desk, call Call) (Outcome, error) {
 func waited(grant kvslots.Grant, err error) (Outcome, error) {
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot):
-		return Outcome{Answer: wire.Standing{Status: "timeout"}}, nil
+		return Outcome{Answer: wire.Standing{Status: wire.GrantTimeout}}, nil
 	case err != nil:
 		return Outcome{}, err
 	}
-	return granted("ok", grant), nil
+	return granted(wire.GrantOK, grant), nil
 }
 
 func readEnqueue(call *Call, body *wire.Fields) error {
@@ -104,9 +105,9 @@ func enqueue(ctx context.Context, d *Desk, call Call) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, err
 	case !acquired:
-		return Outcome{Answer: wire.Standing{Status: "queued"}}, nil
+		return Outcome{Answer: wire.Standing{Status: wire.GrantQueued}}, nil
 	}
-	return granted("acquired", grant), nil
+	return granted(wire.GrantAcquired, grant), nil
 }
 
 func readWait(call *Call, body *wire.Fields) (err error) {

@@ -1,4 +1,4 @@
-package kvslots_test
+package client_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -31,14 +32,14 @@ func ExampleDial() {
 		return
 	}
 	defer nc.Close()
-	client := kvslots.Dial(nc)
+	c := client.Dial(nc)
 
 	pool := uuid.New() // keep it as you would a password
-	if _, err := client.Register(ctx, pool, 4); err != nil {
+	if _, err := c.Register(ctx, pool, 4); err != nil {
 		fmt.Println(err)
 		return
 	}
-	lease, err := client.Borrow(ctx, pool, 30*time.Second, 10*time.Second)
+	lease, err := c.Borrow(ctx, pool, 30*time.Second, 10*time.Second)
 	if err != nil {
 		fmt.Println(err)
 		return

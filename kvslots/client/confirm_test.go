@@ -1,4 +1,4 @@
-package kvslots_test
+package client_test
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // A client that stood in line confirms what it is granted, and holds it then.
@@ -31,7 +33,7 @@ func TestClientConfirms(t *testing.T) {
 			if err := errors.Join(err, listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			c, pool, ctx := kvslots.Dial(srv.Connect(opts...)), uuid.New(), t.Context()
+			c, pool, ctx := client.Dial(srv.Connect(opts...)), uuid.New(), t.Context()
 			if _, err := store.Register(ctx, pool, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -135,8 +137,8 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			for subject, body := range answers {
 				answer(subject, func(m *nats.Msg) {
 					grant := &nats.Msg{Subject: m.Reply, Reply: c.at, Data: []byte(body), Header: nats.Header{}}
-					if m.Header.Get(natsapi.ConfirmHeader) == "1" {
-						grant.Header.Set(natsapi.ConfirmHeader, "1000")
+					if m.Header.Get(wire.ConfirmHeader) == "1" {
+						grant.Header.Set(wire.ConfirmHeader, "1000")
 					}
 					_ = replier.PublishMsg(grant)
 				})
@@ -158,16 +160,16 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			if err := errors.Join(replier.Flush(), listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			client := kvslots.Dial(nc)
+			dialled := client.Dial(nc)
 			err := giveUp(func(ctx context.Context) error {
-				_, err := client.Borrow(ctx, pool, time.Minute, time.Minute)
+				_, err := dialled.Borrow(ctx, pool, time.Minute, time.Minute)
 				return err
 			})
 			if !errors.Is(err, c.want) {
 				t.Errorf("borrow: %v", err)
 			}
 			err = giveUp(func(ctx context.Context) error {
-				_, err := client.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, time.Minute)
+				_, err := dialled.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, time.Minute)
 				return err
 			})
 			if !errors.Is(err, c.want) {
@@ -178,7 +180,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			}
 			sent := map[string][]string{}
 			for m := <-seen; m.Subject != "end"; m = <-seen {
-				sent[m.Subject] = append(sent[m.Subject], m.Header.Get(natsapi.RequestHeader)+string(m.Data))
+				sent[m.Subject] = append(sent[m.Subject], m.Header.Get(wire.RequestHeader)+string(m.Data))
 			}
 			if len(sent["kvslots.cancel"]) != 2 || len(sent["$KV.kvslots.x"]) != 0 {
 				t.Errorf("sent %q", sent)

@@ -1,4 +1,4 @@
-package kvslots_test
+package client_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -49,7 +50,7 @@ func returners(t *testing.T) (all map[string]returner, session func() string) {
 		}
 		return id
 	}
-	return map[string]returner{"store": store, "client": kvslots.Dial(srv.Connect())}, session
+	return map[string]returner{"store": store, "client": client.Dial(srv.Connect())}, session
 }
 
 // endedContexts are contexts under which `defer lease.Return(ctx)` runs.
@@ -132,7 +133,7 @@ func TestReleasesWhateverTheContext(t *testing.T) {
 // A return that cannot get through says so, and leaves the lease as it was.
 func TestReturnReportsThatNoGatewayIsThere(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
-	c := kvslots.Dial(srv.Connect())
+	c := client.Dial(srv.Connect())
 	for why, ended := range endedContexts(t) {
 		if returned, err := c.Return(ended, uuid.New(), uuid.New()); returned || !errors.Is(err, kvslots.ErrUnavailable) {
 			t.Errorf("%s: %v, %v", why, returned, err)

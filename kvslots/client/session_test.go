@@ -1,4 +1,4 @@
-package kvslots_test
+package client_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package kvslots_test
+package client_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -26,7 +27,7 @@ type peer interface {
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
 }
 
-var _ = []peer{(*kvslots.Store)(nil), (*kvslots.Client)(nil)}
+var _ = []peer{(*kvslots.Store)(nil), (*client.Client)(nil)}
 
 // locker is what a Store and a Client have in common for sessions.
 type locker interface {
@@ -39,10 +40,10 @@ type locker interface {
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
 }
 
-var _ = []locker{(*kvslots.Store)(nil), (*kvslots.Client)(nil)}
+var _ = []locker{(*kvslots.Store)(nil), (*client.Client)(nil)}
 
 // dial opens a store, a gateway in front of it, and a client of that.
-func dial(t *testing.T) (*kvslots.Client, *gateway.Lending) {
+func dial(t *testing.T) (*client.Client, *gateway.Lending) {
 	t.Helper()
 	srv := kvslotstest.Start(t, "")
 	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{})
@@ -62,7 +63,7 @@ func dial(t *testing.T) (*kvslots.Client, *gateway.Lending) {
 			t.Error(err)
 		}
 	})
-	return kvslots.Dial(srv.Connect()), lending
+	return client.Dial(srv.Connect()), lending
 }
 
 func TestClient(t *testing.T) {
@@ -203,7 +204,7 @@ func TestClientGivesUp(t *testing.T) {
 }
 
 func TestClientWithoutGateway(t *testing.T) {
-	c := kvslots.Dial(kvslotstest.Start(t, "").Connect())
+	c := client.Dial(kvslotstest.Start(t, "").Connect())
 	if _, err := c.Borrow(t.Context(), uuid.New(), time.Second, time.Second); !errors.Is(err, kvslots.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
@@ -230,7 +231,7 @@ func TestClientOfNoGateway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kvslots.Dial(nc).Borrow(t.Context(), uuid.New(), time.Second, 0); !errors.Is(err, kvslots.ErrUnavailable) {
+		if _, err := client.Dial(nc).Borrow(t.Context(), uuid.New(), time.Second, 0); !errors.Is(err, kvslots.ErrUnavailable) {
 			t.Errorf("%s: %v", body, err)
 		}
 		if err := sub.Unsubscribe(); err != nil {

@@ -1,4 +1,4 @@
-package kvslots
+package client
 
 import (
 	"context"
@@ -9,17 +9,15 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-const (
-	confirmHeader  = "Kvslots-Confirm" // on a request: "1"; on an answer that has to be confirmed: milliseconds
-	confirmSubject = "kvslots.confirm."
-	importPrefix   = "_R_." // what a server makes of it on the way from another account
-
-	// confirmTimeout bounds the wait for the answer to a confirmation, which a
-	// gateway gives at once. Without one the grant is given up.
-	confirmTimeout = 5 * time.Second
-)
+// confirmTimeout bounds the wait for the answer to a confirmation, which a
+// gateway gives at once. Without one the grant is given up.
+const confirmTimeout = 5 * time.Second
 
 // nameGrant gives a request the name by which it can be cancelled, and says in it that
 // its grant will be confirmed, so that the gateway hands the slot over without waiting
@@ -28,9 +26,9 @@ const (
 // not.
 func (c *Client) nameGrant(request *nats.Msg) (name string) {
 	name = uuid.NewString()
-	request.Header = nats.Header{requestHeader: {name}}
+	request.Header = nats.Header{wire.RequestHeader: {name}}
 	if !c.nc.Opts.UseOldRequestStyle {
-		request.Header.Set(confirmHeader, "1")
+		request.Header.Set(wire.ConfirmHeader, "1")
 	}
 	return name
 }
@@ -41,18 +39,18 @@ func (c *Client) nameGrant(request *nats.Msg) (name string) {
 // errNotUnderstood and what ctx ends with; after each the caller has to give up the
 // grant.
 func (c *Client) confirm(ctx context.Context, grant *nats.Msg) error {
-	if grant.Header.Get(confirmHeader) == "" {
+	if grant.Header.Get(wire.ConfirmHeader) == "" {
 		return nil
 	}
-	if !strings.HasPrefix(grant.Reply, confirmSubject) && !strings.HasPrefix(grant.Reply, importPrefix) {
+	if !strings.HasPrefix(grant.Reply, subjects.Confirm) && !strings.HasPrefix(grant.Reply, subjects.Import+".") {
 		return errNotUnderstood
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
-		fmt.Errorf("%w: the grant could not be confirmed", ErrUnavailable))
+		fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable))
 	defer cancel()
 	_, err := c.send(ctx, &nats.Msg{Subject: grant.Reply}, 0)
-	if errors.Is(err, ErrNotHeld) {
-		return fmt.Errorf("%w: the grant was not confirmed in time", ErrUnavailable)
+	if _, refused := errors.AsType[*wire.Refusal](err); refused {
+		return fmt.Errorf("%w: the grant was not confirmed in time", kvslots.ErrUnavailable)
 	}
 	return err
 }

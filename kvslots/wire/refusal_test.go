@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// What a gateway tells of an error, its clients understand.
+func TestRefusal(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want error // nil: no more than that it was refused
+	}{
+		{kvslots.ErrNoPool, kvslots.ErrNoPool},
+		{kvslots.ErrNoSlot, kvslots.ErrNoSlot},
+		{kvslots.ErrNotHeld, kvslots.ErrNotHeld},
+		{kvslots.ErrSessionGone, kvslots.ErrSessionGone},
+		{kvslots.ErrLimitMismatch, kvslots.ErrLimitMismatch},
+		{kvslots.ErrAlreadyEnqueued, kvslots.ErrAlreadyEnqueued},
+		{kvslots.ErrNotEnqueued, kvslots.ErrNotEnqueued},
+		{kvslots.ErrLeaseExpired, kvslots.ErrLeaseExpired},
+		{kvslots.ErrMaxLocks, kvslots.ErrMaxLocks},
+		{kvslots.ErrMaxWaiters, kvslots.ErrMaxWaiters},
+		{kvslots.ErrMaxSessions, kvslots.ErrMaxSessions},
+		{kvslots.ErrMaxSessionsPerOrigin, kvslots.ErrMaxSessionsPerOrigin},
+		{kvslots.ErrUnavailable, kvslots.ErrUnavailable},
+		{kvslots.ErrClosed, kvslots.ErrUnavailable},
+		{context.DeadlineExceeded, kvslots.ErrUnavailable},
+		{context.Canceled, kvslots.ErrUnavailable},
+		{ErrDraining, kvslots.ErrUnavailable},
+		{ErrBusy, kvslots.ErrUnavailable},
+		{errors.New("surprise"), kvslots.ErrUnavailable},
+		{ErrTooSlow, nil},
+	} {
+		for name, lookup := range map[string]Lookup{"l": StatusOf, "v1": CodeOf} {
+			t.Run(name+" "+c.err.Error(), func(t *testing.T) {
+				status := lookup(c.err)
+				body, err := Encode(status.Failure())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := NewRefusal(status.Code, status.Name, body)
+				if got.Status != status.Code || got.Text == "" || got.Err != c.want {
+					t.Errorf("%s is understood as %+v", body, got)
+				}
+			})
+		}
+	}
+}
+
+func TestRefusalOfAnArgument(t *testing.T) {
+	for _, lookup := range []Lookup{StatusOf, CodeOf} {
+		want := kvslots.RangeError{Field: "ttl", Range: "1 or more"}
+		status := lookup(&want)
+		body, err := Encode(status.Failure())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := errors.AsType[*kvslots.RangeError](NewRefusal(status.Code, status.Name, body))
+		if !ok || *got != want {
+			t.Errorf("%s is understood as %+v", body, got)
+		}
+	}
+}
+
+// Proxies answer, too.
+func TestRefusalWithoutAName(t *testing.T) {
+	for status, want := range map[int]error{
+		302: nil, 400: nil, 401: nil, 404: nil, 409: kvslots.ErrNoSlot, 429: nil,
+		500: kvslots.ErrUnavailable, 502: kvslots.ErrUnavailable, 503: kvslots.ErrUnavailable, 504: kvslots.ErrUnavailable,
+	} {
+		if got := NewRefusal(status, "", []byte("<html>")); got.Err != want || got.Text != "" || got.Error() == "" {
+			t.Errorf("%d is understood as %+v", status, got)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/mod/semver"
 
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
 // ttlVersion is the first nats-server that can end an entry by a time of its own.
@@ -33,7 +33,7 @@ func startKV(ctx context.Context, e *Environment, program string) (rivals []riva
 		if err != nil {
 			return rivals, err
 		}
-		limiter, err := kvslots.NewLimiter(ctx, nc, kvslots.LimiterConfig{})
+		limiter, err := cosmo.New(ctx, nc, cosmo.Config{})
 		if err != nil {
 			return rivals, err
 		}
@@ -98,7 +98,7 @@ func (e *Environment) connectInstalledKV(ctx context.Context, program string, al
 	return nc, err
 }
 
-func kvPairs(limiter *kvslots.Limiter) pairer {
+func kvPairs(limiter *cosmo.Limiter) pairer {
 	return func(context.Context, int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
 		base := "bench_" + uuid.NewString()
 		return func(ctx context.Context, client int) error {

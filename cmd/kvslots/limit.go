@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
 // limiting is what the two limit commands have in common.
@@ -36,7 +37,7 @@ func limitCommand(env lookupEnv) *cobra.Command {
 
 // limitCommandOf makes one of the two.
 func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
-	do func(ctx context.Context, l *kvslots.Limiter, command *cobra.Command, args []string) error,
+	do func(ctx context.Context, l *cosmo.Limiter, command *cobra.Command, args []string) error,
 ) (*cobra.Command, *limiting) {
 	s := &limiting{}
 	command := &cobra.Command{
@@ -51,7 +52,7 @@ func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
 			}
 			ctx, release := untilSignal(command.Context())
 			defer release()
-			err := s.with(ctx, func(l *kvslots.Limiter) error { return do(ctx, l, command, args) })
+			err := s.with(ctx, func(l *cosmo.Limiter) error { return do(ctx, l, command, args) })
 			if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 				return usagef("%w", wrong)
 			}
@@ -67,12 +68,12 @@ func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
 
 func (s *limiting) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&s.bucket, "bucket", kvslots.LimiterBucket, "KV bucket of the limits; created if it is not there")
+	flags.StringVar(&s.bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it is not there")
 	flags.BoolVar(&s.json, "json", false, "print a line of JSON")
 	s.nats.addFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)")
 }
 
-func (s *limiting) with(ctx context.Context, do func(l *kvslots.Limiter) error) error {
+func (s *limiting) with(ctx context.Context, do func(l *cosmo.Limiter) error) error {
 	nc, err := s.nats.dial()
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (s *limiting) with(ctx context.Context, do func(l *kvslots.Limiter) error) 
 	defer nc.Close()
 	opening, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	l, err := kvslots.NewLimiter(opening, nc, kvslots.LimiterConfig{Bucket: s.bucket})
+	l, err := cosmo.New(opening, nc, cosmo.Config{Bucket: s.bucket})
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func limitAcquireCommand(env lookupEnv) *cobra.Command {
 			}
 			return nil
 		},
-		func(ctx context.Context, l *kvslots.Limiter, command *cobra.Command, args []string) error {
+		func(ctx context.Context, l *cosmo.Limiter, command *cobra.Command, args []string) error {
 			slot, err := l.Acquire(ctx, args[0], jid, limit, hold)
 			if errors.Is(err, kvslots.ErrNoSlot) {
 				return exitError{exitNoSlot, errors.New("all slots are taken")}
@@ -119,8 +120,8 @@ func limitAcquireCommand(env lookupEnv) *cobra.Command {
 		})
 	flags := command.Flags()
 	flags.StringVar(&jid, "jid", "", "who takes it: a job's id, which stands in the bucket for people to read, and releases the slot")
-	flags.Var(number{&limit, 1, kvslots.MaxLimit}, "limit", "number of slots; all who share a limit must agree")
-	flags.Var(duration{&hold, time.Second, kvslots.MaxLimitDuration, false}, "duration", "when the slot is free again by itself")
+	flags.Var(number{&limit, 1, cosmo.MaxLimit}, "limit", "number of slots; all who share a limit must agree")
+	flags.Var(duration{&hold, time.Second, cosmo.MaxDuration, false}, "duration", "when the slot is free again by itself")
 	s.addFlags(command)
 	return command
 }
@@ -138,7 +139,7 @@ func limitReleaseCommand(env lookupEnv) *cobra.Command {
 			}
 			return nil
 		},
-		func(ctx context.Context, l *kvslots.Limiter, command *cobra.Command, args []string) error {
+		func(ctx context.Context, l *cosmo.Limiter, command *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
 			released, err := releaseOf(ctx, l, args[0], jid, force)
@@ -158,7 +159,7 @@ func limitReleaseCommand(env lookupEnv) *cobra.Command {
 }
 
 // releaseOf releases a slot that a job holds, or anybody.
-func releaseOf(ctx context.Context, l *kvslots.Limiter, slotKey, jid string, anybody bool) (bool, error) {
+func releaseOf(ctx context.Context, l *cosmo.Limiter, slotKey, jid string, anybody bool) (bool, error) {
 	slot, holder, err := l.Holder(ctx, slotKey)
 	if errors.Is(err, kvslots.ErrNotHeld) {
 		return false, nil

@@ -140,24 +140,3 @@ func TestReturnReportsThatNoGatewayIsThere(t *testing.T) {
 		}
 	}
 }
-
-func TestLimiterReleasesWhateverTheContext(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
-	l, err := kvslots.NewLimiter(t.Context(), srv.Connect(), kvslots.LimiterConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for why, ended := range endedContexts(t) {
-		t.Run(why, func(t *testing.T) {
-			slot, err := l.Acquire(t.Context(), why, "job", 1, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, want := range []bool{true, false} {
-				if released, err := l.Release(ended, slot); released != want || err != nil {
-					t.Errorf("got %v, %v; want %v", released, err, want)
-				}
-			}
-		})
-	}
-}

@@ -1,4 +1,4 @@
-package kvslots
+package cosmo
 
 import (
 	"context"
@@ -8,34 +8,36 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots"
 )
 
-// LimiterBucket is the bucket of a Limiter unless its config names another.
-const LimiterBucket = "cosmo_jobs_limits"
+// DefaultBucket is the bucket of a Limiter unless its config names another.
+const DefaultBucket = "cosmo_jobs_limits"
 
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func (c LimiterConfig) withDefaults() (LimiterConfig, error) {
+func (c Config) withDefaults() (Config, error) {
 	if c.Bucket == "" {
-		c.Bucket = LimiterBucket
+		c.Bucket = DefaultBucket
 	}
 	if c.Replicas == 0 {
 		c.Replicas = 1
 	}
 	switch {
 	case !bucketName.MatchString(c.Bucket):
-		return c, &RangeError{"bucket", "1 to 64 letters, digits, - and _"}
+		return c, &kvslots.RangeError{Field: "bucket", Range: "1 to 64 letters, digits, - and _"}
 	case c.Replicas < 1 || c.Replicas > 5:
-		return c, &RangeError{"replicas", "between 1 and 5"}
+		return c, &kvslots.RangeError{Field: "replicas", Range: "between 1 and 5"}
 	}
 	return c, nil
 }
 
-// limitsConfig is what Cosmo sends when its bucket is missing: a bare
+// bucketConfig is what Cosmo sends when its bucket is missing: a bare
 // STREAM.CREATE, since the Ruby client's own way to create a bucket drops
 // allow_msg_ttl. All that is not named here is the server's default; above all
 // there are no limit markers, which would keep a slot from being taken again.
-func limitsConfig(cfg LimiterConfig) jetstream.StreamConfig {
+func bucketConfig(cfg Config) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              "KV_" + cfg.Bucket,
 		Subjects:          []string{"$KV." + cfg.Bucket + ".>"},
@@ -48,11 +50,11 @@ func limitsConfig(cfg LimiterConfig) jetstream.StreamConfig {
 	}
 }
 
-func openLimits(ctx context.Context, js jetstream.JetStream, cfg LimiterConfig) error {
+func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 	name := "KV_" + cfg.Bucket
 	stream, err := js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = js.CreateStream(ctx, limitsConfig(cfg))
+		stream, err = js.CreateStream(ctx, bucketConfig(cfg))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			stream, err = js.Stream(ctx, name) // another worker was faster
 		}
@@ -61,17 +63,17 @@ func openLimits(ctx context.Context, js jetstream.JetStream, cfg LimiterConfig) 
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: bucket %s: %w", ErrUnavailable, cfg.Bucket, err)
+		return fmt.Errorf("%w: bucket %s: %w", kvslots.ErrUnavailable, cfg.Bucket, err)
 	}
-	if wrong := wrongLimits(stream.CachedInfo().Config, cfg); len(wrong) > 0 {
-		return fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, name, strings.Join(wrong, "; "))
+	if wrong := wrongSettings(stream.CachedInfo().Config, cfg); len(wrong) > 0 {
+		return fmt.Errorf("%w: stream %s: %s", kvslots.ErrWrongBucket, name, strings.Join(wrong, "; "))
 	}
 	return nil
 }
 
-// wrongLimits names what no slot could be taken or released with. Any other
+// wrongSettings names what no slot could be taken or released with. Any other
 // setting is the owner's business.
-func wrongLimits(c jetstream.StreamConfig, cfg LimiterConfig) []string {
+func wrongSettings(c jetstream.StreamConfig, cfg Config) []string {
 	var wrong []string
 	if want := "$KV." + cfg.Bucket + ".>"; len(c.Subjects) != 1 || c.Subjects[0] != want {
 		wrong = append(wrong, fmt.Sprintf("subjects are %q, not %q", c.Subjects, want))

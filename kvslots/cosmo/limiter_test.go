@@ -1,4 +1,4 @@
-package kvslots
+package cosmo
 
 import (
 	"context"
@@ -14,20 +14,21 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func newTestLimiter(t *testing.T, nc *nats.Conn) *Limiter {
 	t.Helper()
-	l, err := NewLimiter(t.Context(), nc, LimiterConfig{})
+	l, err := New(t.Context(), nc, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func mustAcquire(t *testing.T, l *Limiter, key, jid string, limit int, duration time.Duration) LimitSlot {
+func mustAcquire(t *testing.T, l *Limiter, key, jid string, limit int, duration time.Duration) Slot {
 	t.Helper()
 	slot, err := l.Acquire(t.Context(), key, jid, limit, duration)
 	if err != nil {
@@ -38,8 +39,8 @@ func mustAcquire(t *testing.T, l *Limiter, key, jid string, limit int, duration 
 
 func wantNoSlot(t *testing.T, l *Limiter, key string, limit int) {
 	t.Helper()
-	if slot, err := l.Acquire(t.Context(), key, "late", limit, time.Minute); !errors.Is(err, ErrNoSlot) {
-		t.Fatalf("got %v and %v, want ErrNoSlot", slot, err)
+	if slot, err := l.Acquire(t.Context(), key, "late", limit, time.Minute); !errors.Is(err, kvslots.ErrNoSlot) {
+		t.Fatalf("got %v and %v, want kvslots.ErrNoSlot", slot, err)
 	}
 }
 
@@ -62,7 +63,7 @@ func TestLimiter(t *testing.T) {
 			t.Errorf("released: %v, %v; want %v", released, err, want)
 		}
 	}
-	if _, _, err := l.Holder(t.Context(), "mail/0"); !errors.Is(err, ErrNotHeld) {
+	if _, _, err := l.Holder(t.Context(), "mail/0"); !errors.Is(err, kvslots.ErrNotHeld) {
 		t.Errorf("the holder of a free slot: %v", err)
 	}
 	if again := mustAcquire(t, l, "mail", "job4", 2, time.Minute); again.Key != "mail/0" || again.Revision <= first.Revision {
@@ -96,7 +97,7 @@ func TestLimiterArguments(t *testing.T) {
 		field          string // "" if it is fine
 	}{
 		{"shortest", "k", "j", 1, time.Second, ""},
-		{"longest", strings.Repeat("k", MaxLimitKey), strings.Repeat("j", MaxJobID), MaxLimit, MaxLimitDuration, ""},
+		{"longest", strings.Repeat("k", MaxKey), strings.Repeat("j", MaxJobID), MaxLimit, MaxDuration, ""},
 		{"all characters", "Az09-/_=.x", "ü \n", 1, time.Second, ""},
 		{"no key", "", "j", 1, time.Second, "key"},
 		{"wildcard", "k*", "j", 1, time.Second, "key"},
@@ -106,32 +107,32 @@ func TestLimiterArguments(t *testing.T) {
 		{"empty token", "k..k", "j", 1, time.Second, "key"},
 		{"dot first", ".k", "j", 1, time.Second, "key"},
 		{"dot last", "k.", "j", 1, time.Second, "key"},
-		{"key too long", strings.Repeat("k", MaxLimitKey+1), "j", 1, time.Second, "key"},
+		{"key too long", strings.Repeat("k", MaxKey+1), "j", 1, time.Second, "key"},
 		{"no jid", "k", "", 1, time.Second, "jid"},
 		{"jid too long", "k", strings.Repeat("j", MaxJobID+1), 1, time.Second, "jid"},
 		{"jid no text", "k", "\xff", 1, time.Second, "jid"},
 		{"limit 0", "k", "j", 0, time.Second, "limit"},
 		{"limit too high", "k", "j", MaxLimit + 1, time.Second, "limit"},
 		{"too short", "k", "j", 1, 999 * time.Millisecond, "duration"},
-		{"too long", "k", "j", 1, MaxLimitDuration + 1, "duration"},
+		{"too long", "k", "j", 1, MaxDuration + 1, "duration"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := l.Acquire(t.Context(), c.key, c.jid, c.limit, c.duration)
-			wrong, ok := errors.AsType[*RangeError](err)
+			wrong, ok := errors.AsType[*kvslots.RangeError](err)
 			if c.field == "" && ok || c.field != "" && (!ok || wrong.Field != c.field) {
 				t.Errorf("got %v, want an error about %q", err, c.field)
 			}
 		})
 	}
 	for _, key := range []string{"", "mail", "mail/", "mail/x", "mail/01", "mail/-1", "*/0", "mail/10000", "/0"} {
-		if _, _, err := l.Holder(t.Context(), key); err == nil || errors.Is(err, ErrNotHeld) {
+		if _, _, err := l.Holder(t.Context(), key); err == nil || errors.Is(err, kvslots.ErrNotHeld) {
 			t.Errorf("slot key %q: %v", key, err)
 		}
-		if _, err := l.Release(t.Context(), LimitSlot{Key: key, Revision: 1}); err == nil {
+		if _, err := l.Release(t.Context(), Slot{Key: key, Revision: 1}); err == nil {
 			t.Errorf("slot key %q was released", key)
 		}
 	}
-	if _, err := l.Release(t.Context(), LimitSlot{Key: "mail/0"}); err == nil {
+	if _, err := l.Release(t.Context(), Slot{Key: "mail/0"}); err == nil {
 		t.Error("released without a revision")
 	}
 }
@@ -155,19 +156,19 @@ func TestLimiterExpiry(t *testing.T) {
 }
 
 // acquireSoon tries until there is a slot.
-func acquireSoon(t *testing.T, l *Limiter, key, jid string, limit int) LimitSlot {
+func acquireSoon(t *testing.T, l *Limiter, key, jid string, limit int) Slot {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		slot, err := l.Acquire(t.Context(), key, jid, limit, time.Minute)
 		if err == nil {
 			return slot
 		}
-		if !errors.Is(err, ErrNoSlot) {
+		if !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Fatal(err)
 		}
 	}
 	t.Fatal("no slot in 30 s")
-	return LimitSlot{}
+	return Slot{}
 }
 
 // What Cosmo sends to create its bucket; ours must come out the same.
@@ -223,19 +224,19 @@ func TestLimiterBucketThatCannotWork(t *testing.T) {
 		{"subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"elsewhere.>"} }, "subjects are"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			config := limitsConfig(LimiterConfig{Bucket: c.name, Replicas: 1})
+			config := bucketConfig(Config{Bucket: c.name, Replicas: 1})
 			c.change(&config)
 			if _, err := js.CreateStream(t.Context(), config); err != nil {
 				t.Fatal(err)
 			}
-			_, err := NewLimiter(t.Context(), js.Conn(), LimiterConfig{Bucket: c.name})
-			if !errors.Is(err, ErrWrongBucket) || !strings.Contains(err.Error(), c.want) {
+			_, err := New(t.Context(), js.Conn(), Config{Bucket: c.name})
+			if !errors.Is(err, kvslots.ErrWrongBucket) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}
-	for _, config := range []LimiterConfig{{Bucket: "a.b"}, {Bucket: "*"}, {Replicas: 6}, {Replicas: -1}} {
-		if _, err := NewLimiter(t.Context(), js.Conn(), config); err == nil {
+	for _, config := range []Config{{Bucket: "a.b"}, {Bucket: "*"}, {Replicas: 6}, {Replicas: -1}} {
+		if _, err := New(t.Context(), js.Conn(), config); err == nil {
 			t.Errorf("%v was taken", config)
 		}
 	}
@@ -250,7 +251,7 @@ func TestLimiterSeesThroughMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kv, err := js.KeyValue(t.Context(), LimiterBucket)
+	kv, err := js.KeyValue(t.Context(), DefaultBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestLimiterOnABucketWithLimitMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := limitsConfig(LimiterConfig{Bucket: LimiterBucket, Replicas: 1})
+	config := bucketConfig(Config{Bucket: DefaultBucket, Replicas: 1})
 	config.SubjectDeleteMarkerTTL = time.Hour
 	if _, err := js.CreateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
@@ -326,7 +327,7 @@ func TestLimiterUnknownOutcome(t *testing.T) {
 			srv := kvslotstest.Start(t, "")
 			nc, conn := dialLossy(t, srv)
 			l := newTestLimiter(t, nc)
-			config := limitsConfig(LimiterConfig{Bucket: LimiterBucket, Replicas: 1})
+			config := bucketConfig(Config{Bucket: DefaultBucket, Replicas: 1})
 			config.Duplicates = window
 			if _, err := l.js.UpdateStream(t.Context(), config); err != nil {
 				t.Fatal(err)
@@ -358,7 +359,7 @@ func TestLimiterWithdraws(t *testing.T) {
 	if slot, err := l.Acquire(ctx, "mail", "job", 3, time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, %v", slot, err)
 	}
-	if held, jid, err := l.Holder(t.Context(), "mail/0"); !errors.Is(err, ErrNotHeld) {
+	if held, jid, err := l.Holder(t.Context(), "mail/0"); !errors.Is(err, kvslots.ErrNotHeld) {
 		t.Errorf("still held: %v, %q, %v", held, jid, err)
 	}
 }
@@ -373,7 +374,7 @@ func TestLimiterHidesNoFailure(t *testing.T) {
 	}
 	slot := mustAcquire(t, l, "mail", "job", 1, time.Minute)
 	l.js.Conn().Close()
-	if _, err := l.Acquire(t.Context(), "mail", "job", 1, time.Minute); !errors.Is(err, ErrUnavailable) {
+	if _, err := l.Acquire(t.Context(), "mail", "job", 1, time.Minute); !errors.Is(err, kvslots.ErrUnavailable) {
 		t.Errorf("without a connection: %v", err)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -390,7 +391,7 @@ func TestLimiterBucketIsCreatedOnce(t *testing.T) {
 	for n := range 8 {
 		nc := srv.Connect()
 		workers.Go(func() {
-			l, err := NewLimiter(t.Context(), nc, LimiterConfig{})
+			l, err := New(t.Context(), nc, Config{})
 			if err == nil {
 				_, err = l.Acquire(t.Context(), "mail", strconv.Itoa(n), 8, time.Minute)
 			}
@@ -400,4 +401,23 @@ func TestLimiterBucketIsCreatedOnce(t *testing.T) {
 		})
 	}
 	workers.Wait()
+}
+
+// Release goes through when `defer limiter.Release(ctx, slot)` runs.
+func TestLimiterReleasesWhateverTheContext(t *testing.T) {
+	l := newTestLimiter(t, kvslotstest.Start(t, "").Connect())
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	expired, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer stop()
+	for why, ended := range map[string]context.Context{"cancelled": cancelled, "expired": expired} {
+		t.Run(why, func(t *testing.T) {
+			slot := mustAcquire(t, l, why, "job", 1, time.Minute)
+			for _, want := range []bool{true, false} {
+				if released, err := l.Release(ended, slot); released != want || err != nil {
+					t.Errorf("got %v, %v; want %v", released, err, want)
+				}
+			}
+		})
+	}
 }

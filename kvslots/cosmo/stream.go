@@ -1,4 +1,4 @@
-package kvslots
+package cosmo
 
 import (
 	"context"
@@ -9,10 +9,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots"
 )
 
-// limitEntry is what stands under a slot's key.
-type limitEntry struct {
+// slotEntry is what stands under a slot's key.
+type slotEntry struct {
 	subject  string
 	revision uint64
 	header   nats.Header
@@ -26,9 +28,9 @@ type readRequest struct {
 }
 
 // read asks the stream's leader. A direct get, which the client library would
-// send, may be answered by a replica that lags. It returns ErrNotHeld where
+// send, may be answered by a replica that lags. It returns kvslots.ErrNotHeld where
 // there is no entry.
-func (l *Limiter) read(ctx context.Context, what readRequest) (limitEntry, error) {
+func (l *Limiter) read(ctx context.Context, what readRequest) (slotEntry, error) {
 	var answer struct {
 		Message struct {
 			Subject  string `json:"subject"`
@@ -39,16 +41,16 @@ func (l *Limiter) read(ctx context.Context, what readRequest) (limitEntry, error
 		Error *jetstream.APIError `json:"error"`
 	}
 	if err := l.request(ctx, "MSG.GET", what, &answer); err != nil {
-		return limitEntry{}, err
+		return slotEntry{}, err
 	}
 	if answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound {
-		return limitEntry{}, ErrNotHeld
+		return slotEntry{}, kvslots.ErrNotHeld
 	}
 	if answer.Error != nil {
-		return limitEntry{}, fmt.Errorf("%w: %w", ErrUnavailable, answer.Error)
+		return slotEntry{}, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, answer.Error)
 	}
 	found := answer.Message
-	e := limitEntry{subject: found.Subject, revision: found.Sequence, jid: string(found.Data)}
+	e := slotEntry{subject: found.Subject, revision: found.Sequence, jid: string(found.Data)}
 	var err error
 	if len(found.Header) > 0 {
 		e.header, err = nats.DecodeHeadersMsg(found.Header)
@@ -68,8 +70,8 @@ func (l *Limiter) remove(ctx context.Context, slot string, revision uint64) (boo
 		if err == nil {
 			return removed, nil
 		}
-		if time.Since(began) > limiterPatience || errors.Is(err, errRefused) {
-			return false, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		if time.Since(began) > patience || errors.Is(err, errRefused) {
+			return false, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
 		pauseFor(ctx, pause)
 	}
@@ -98,7 +100,7 @@ func (l *Limiter) purgeUpTo(ctx context.Context, subject string, revision uint64
 
 // request asks the stream's leader something, once.
 func (l *Limiter) request(ctx context.Context, verb string, what, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, limiterAnswer)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	body, err := json.Marshal(what)
 	if err != nil {

@@ -1,4 +1,4 @@
-package kvslots
+package cosmo
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -42,7 +43,7 @@ func TestLimiterSharedOnAClusterSoak(t *testing.T) {
 // CAS on 0 with a TTL share a limit.
 func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 	const each, limit = 16, 3
-	if _, err := NewLimiter(t.Context(), connect(), LimiterConfig{Replicas: replicas}); err != nil {
+	if _, err := New(t.Context(), connect(), Config{Replicas: replicas}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), sharedTime()+time.Minute)
@@ -82,8 +83,8 @@ func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 
 // limitWorker is a Limiter, or what a worker in another language does.
 type limitWorker interface {
-	Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (LimitSlot, error)
-	Release(ctx context.Context, slot LimitSlot) (bool, error)
+	Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (Slot, error)
+	Release(ctx context.Context, slot Slot) (bool, error)
 }
 
 // shared counts who holds.
@@ -99,7 +100,7 @@ func (s *shared) work(ctx context.Context, n int, w limitWorker) {
 	background := context.WithoutCancel(ctx)
 	for ctx.Err() == nil {
 		slot, err := w.Acquire(background, "shared/limit", fmt.Sprint("job", n), int(s.limit), time.Minute)
-		if errors.Is(err, ErrNoSlot) {
+		if errors.Is(err, kvslots.ErrNoSlot) {
 			pauseFor(ctx, time.Duration(rand.IntN(10_000))*time.Microsecond)
 			continue
 		}
@@ -141,16 +142,16 @@ func (s *shared) hold() {
 // plainWorker publishes with the two headers, and purges the subject.
 type plainWorker struct{ nc *nats.Conn }
 
-func (w plainWorker) Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (LimitSlot, error) {
+func (w plainWorker) Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (Slot, error) {
 	for n := 0; n < limit; {
-		slot := LimitSlot{Key: fmt.Sprintf("%s/%d", key, n), Number: n}
+		slot := Slot{Key: fmt.Sprintf("%s/%d", key, n), Number: n}
 		m := nats.NewMsg("$KV.cosmo_jobs_limits." + slot.Key)
 		m.Data = []byte(jid)
 		m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
 		m.Header.Set("Nats-TTL", fmt.Sprintf("%ds", int(duration.Seconds())))
 		reply, err := w.nc.RequestMsgWithContext(ctx, m)
 		if err != nil {
-			return LimitSlot{}, err
+			return Slot{}, err
 		}
 		var answer struct {
 			Seq   uint64 `json:"seq"`
@@ -159,7 +160,7 @@ func (w plainWorker) Acquire(ctx context.Context, key, jid string, limit int, du
 			} `json:"error"`
 		}
 		if err := json.Unmarshal(reply.Data, &answer); err != nil {
-			return LimitSlot{}, err
+			return Slot{}, err
 		}
 		switch answer.Error.Code {
 		case 0:
@@ -169,13 +170,13 @@ func (w plainWorker) Acquire(ctx context.Context, key, jid string, limit int, du
 			n++
 		case 10164: // try again
 		default:
-			return LimitSlot{}, errors.New(string(reply.Data))
+			return Slot{}, errors.New(string(reply.Data))
 		}
 	}
-	return LimitSlot{}, ErrNoSlot
+	return Slot{}, kvslots.ErrNoSlot
 }
 
-func (w plainWorker) Release(ctx context.Context, slot LimitSlot) (bool, error) {
+func (w plainWorker) Release(ctx context.Context, slot Slot) (bool, error) {
 	body := fmt.Appendf(nil, `{"filter":"$KV.cosmo_jobs_limits.%s"}`, slot.Key)
 	reply, err := w.nc.RequestWithContext(ctx, "$JS.API.STREAM.PURGE.KV_cosmo_jobs_limits", body)
 	if err != nil {

@@ -1,4 +1,4 @@
-package kvslots_test
+package cosmo_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/cosmo"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
 // sendMail is a job of which two may run at once, Ruby's included.
 func sendMail(ctx context.Context, nc *nats.Conn, jid string) error {
-	limiter, err := kvslots.NewLimiter(ctx, nc, kvslots.LimiterConfig{})
+	limiter, err := cosmo.New(ctx, nc, cosmo.Config{})
 	if err != nil {
 		return err
 	}

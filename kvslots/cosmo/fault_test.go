@@ -1,4 +1,4 @@
-package kvslots
+package cosmo
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -15,7 +16,7 @@ import (
 // again, nobody gets a slot twice, and it goes on with the next leader.
 func TestLimiterOutlivesALeader(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
-	l, err := NewLimiter(t.Context(), cluster.Connect(), LimiterConfig{Replicas: 3})
+	l, err := New(t.Context(), cluster.Connect(), Config{Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func TestLimiterOutlivesALeader(t *testing.T) {
 				holders.Add(-1)
 				_, _ = l.Release(context.WithoutCancel(ctx), slot)
 				jobs.Add(1)
-			case errors.Is(err, ErrNoSlot), errors.Is(err, ErrUnavailable):
+			case errors.Is(err, kvslots.ErrNoSlot), errors.Is(err, kvslots.ErrUnavailable):
 				pauseFor(ctx, 2*time.Millisecond)
 			case ctx.Err() == nil:
 				t.Error(err)
@@ -52,7 +53,7 @@ func TestLimiterOutlivesALeader(t *testing.T) {
 			pauseFor(ctx, 10*time.Millisecond)
 		}
 		if ctx.Err() == nil && len(cluster.Servers) == 3 {
-			dead := cluster.StreamLeader("KV_" + LimiterBucket)
+			dead := cluster.StreamLeader("KV_" + DefaultBucket)
 			dead.Stop()
 			cluster.Servers = without(cluster.Servers, dead)
 		}

@@ -1,4 +1,4 @@
-package kvslots
+package cosmo
 
 import (
 	"context"
@@ -12,15 +12,16 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 const (
-	// limiterAnswer is how long one request may go unanswered.
-	limiterAnswer = 2 * time.Second
+	// answerTimeout is how long one request may go unanswered.
+	answerTimeout = 2 * time.Second
 
-	// limiterPatience is how long a request is repeated for.
-	limiterPatience = 6 * time.Second
+	// patience is how long a request is repeated for.
+	patience = 6 * time.Second
 
 	// Error codes of JetStream (ADR-7). codeInFlight says that some write to the
 	// key is in flight, codeDuplicate that a message with the same id is.
@@ -64,7 +65,7 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 			return revision, nil
 		case err == nil: // too late: it is about to end, or has
 			_, _ = l.remove(ctx, slot, revision)
-			return 0, fmt.Errorf("%w: no answer within %s", ErrUnavailable, duration)
+			return 0, fmt.Errorf("%w: no answer within %s", kvslots.ErrUnavailable, duration)
 		case errors.Is(err, errConflict) && !unsure:
 			return revision, errConflict
 		case errors.Is(err, errConflict):
@@ -74,11 +75,11 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 				return revision, errConflict
 			}
 		case errors.Is(err, errRefused):
-			return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return 0, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
-		if time.Since(began) > min(limiterPatience, duration) {
+		if time.Since(began) > min(patience, duration) {
 			l.withdraw(ctx, m, unsure)
-			return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return 0, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
 		pauseFor(ctx, pause)
 	}
@@ -87,7 +88,7 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 // write sends a claim once. It waits for the answer even when ctx ends: what
 // nobody waits for may have been written.
 func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	ack, err := l.js.PublishMsg(ctx, m)
 	if err == nil {
@@ -116,7 +117,7 @@ func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
 // isOurs tells whether the entry at a revision is what an earlier, unanswered
 // sending of m wrote.
 func (l *Limiter) isOurs(ctx context.Context, m *nats.Msg, revision uint64) (ours, known bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	there, err := l.read(ctx, readRequest{Sequence: revision})
 	if err != nil {
@@ -131,7 +132,7 @@ func (l *Limiter) withdraw(ctx context.Context, m *nats.Msg, unsure bool) {
 	if !unsure {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterAnswer)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	there, err := l.read(ctx, readRequest{LastBySubject: m.Subject})
 	if err == nil && there.header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr) {
@@ -142,17 +143,17 @@ func (l *Limiter) withdraw(ctx context.Context, m *nats.Msg, unsure bool) {
 // acquireMarked is the second look, when all slots seem taken: behind some there
 // may be a mere marker. Cosmo's earlier versions released by writing one, for
 // ever; a bucket with limit markers leaves them too.
-func (l *Limiter) acquireMarked(ctx context.Context, taken []LimitSlot, jid string, duration time.Duration) (LimitSlot, error) {
+func (l *Limiter) acquireMarked(ctx context.Context, taken []Slot, jid string, duration time.Duration) (Slot, error) {
 	for _, slot := range taken {
 		if err := context.Cause(ctx); err != nil {
-			return LimitSlot{}, err
+			return Slot{}, err
 		}
 		there, err := l.read(ctx, readRequest{Sequence: slot.Revision})
 		if err != nil || there.subject != l.prefix+slot.Key || !isMarker(there.header) {
 			continue
 		}
 		if _, err := l.remove(ctx, slot.Key, slot.Revision); err != nil {
-			return LimitSlot{}, err
+			return Slot{}, err
 		}
 		revision, err := l.claim(ctx, slot.Key, jid, duration)
 		if err == nil {
@@ -160,10 +161,10 @@ func (l *Limiter) acquireMarked(ctx context.Context, taken []LimitSlot, jid stri
 			return slot, nil
 		}
 		if !errors.Is(err, errConflict) {
-			return LimitSlot{}, err
+			return Slot{}, err
 		}
 	}
-	return LimitSlot{}, ErrNoSlot
+	return Slot{}, kvslots.ErrNoSlot
 }
 
 // isMarker tells a marker, which says that a key is gone, from a value (ADR-8;

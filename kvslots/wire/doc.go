@@ -1,10 +1,12 @@
-// Package wire holds what the doors that speak one language have in
-// common, whatever carries it: the bodies of requests and answers, how strictly
-// they are read, and the one table from an error to a status and to a text
-// that a client may see.
+// Package wire is what gateways and their clients have to agree on, over HTTP and
+// over NATS: the bodies of requests and answers, how strictly they are read, the
+// names of headers, and the one table of errors. Package subjects below it has the
+// subjects of NATS.
 //
 // The shapes are those of Library ("Resources", "Borrowing", "Returning",
 // "Errors"), with fence and waiting added; and, read strictly, those of
-// dflockd's HTTP API for sessions, locks and semaphores. Doors never import each
-// other; they import this.
+// dflockd's HTTP API for sessions, locks and semaphores.
+//
+// A gateway makes a Status of an error, with StatusOf or CodeOf. A client makes a
+// Refusal of the answer, with NewRefusal, in which errors.Is finds the error again.
 package wire

@@ -77,7 +77,9 @@ func (p *Peer) send(m entry.Message, done func(Ack)) *write {
 
 // mayHaveLanded reports whether a copy of a write that was refused may have been
 // written without the view's having shown it.
-func (w *write) mayHaveLanded() bool { return len(w.ids) > 1 && w.p.counters.Skips != w.skips }
+func (w *write) mayHaveLanded() bool {
+	return len(w.ids) > 1 && (w.p.counters.Skips != w.skips || w.world != w.p.world)
+}
 
 // transmit sends a message once more. Nothing but the presence is written from a
 // view that is not live: after a lost tail a revision may be another entry's, for

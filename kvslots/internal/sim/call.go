@@ -54,7 +54,7 @@ type facts struct {
 // ask hands a request to a node. then is called when it has been answered, from
 // an event of its own.
 func (s *Simulation) ask(client string, n *node, r peer.Request, then func(*call)) *call {
-	c := &call{id: s.check.calls + 1, client: client, request: r, target: targetOf(r), node: n, start: s.now, local: n.clock(), then: then, aware: s.check.aware(n)}
+	c := &call{id: s.check.calls + 1, client: client, request: r, node: n, start: s.now, local: n.clock(), then: then, aware: s.check.aware(n)}
 	n.asked[c.id] = c
 	s.check.begin(c)
 	if s.trace != nil {

@@ -64,6 +64,7 @@ func (k *checker) open() (n int) {
 func (k *checker) begin(c *call) {
 	k.calls++
 	k.opened[c.id] = c
+	c.target = targetOf(c.request)
 	t := &c.target
 	if !t.pool.IsZero() {
 		p := k.s.server.truth.pool(t.pool)

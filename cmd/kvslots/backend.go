@@ -12,22 +12,21 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// backend is the NATS that holds the pools: an embedded one, or somebody
-// else's.
+// backend is the NATS that holds the pools: the embedded one, or an external one.
 type backend struct {
 	nc      *nats.Conn        // for the bucket
-	service *nats.Conn        // in the account of those who ask; nil when nobody can
+	service *nats.Conn        // in the account of the clients; nil without a listener
 	server  *natsembed.Server // nil when external
 	sync    string            // what /ready says: group, always, interval or external
 
-	// functions is in the same account as service, on which functions are called:
-	// from another account, a function that is not there would be waited for in
-	// vain. nil when there can be none.
+	// functions is for calls of functions, in the same account as service: a call
+	// from another account does not learn that no service of that name exists, and
+	// times out. It is nil without a listener.
 	functions *nats.Conn
 }
 
 func openBackend(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
-	if s.natsURL != "" {
+	if s.nats.url != "" {
 		return dialNATS(s, log)
 	}
 	return embedNATS(ctx, s, log)
@@ -53,44 +52,46 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if b.service, err = server.ConnectService(append(logConnection(log), noBuffer)...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	// Clients can read below _INBOX; what functions answer is none of their business.
+	// Clients can read below _INBOX, and must not see the answers of functions.
 	if b.functions, err = server.ConnectService(append(logConnection(log), noBuffer, nats.CustomInboxPrefix(functionInbox))...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
-// functionInbox is where functions' answers arrive with the embedded server.
+// functionInbox is the prefix of the reply subjects of functions in the embedded
+// server.
 const functionInbox = "_KVSLOTS_FN"
 
-// noBuffer makes what is sent while NATS is away fail, rather than be sent
-// later: an answer with a lease would promise time that is over by then.
+// noBuffer makes publishing without a connection fail. An answer with a lease that
+// is sent later would promise time that is over by then.
 var noBuffer = nats.ReconnectBufSize(-1)
 
 func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
-	connection := s.connection()
-	options, err := connection.options()
+	options, err := s.nats.options()
 	if err != nil {
 		return nil, err
 	}
 	options = append(append(options, logConnection(log)...), nats.Name("kvslots"))
 	b := &backend{sync: "external"}
-	if b.nc, err = nats.Connect(s.natsURL, options...); err != nil {
-		return nil, fmt.Errorf("NATS: %w", err)
-	}
-	// A second connection, so that a flood of requests does not hold up the
-	// bucket's stream.
-	if b.service, err = nats.Connect(s.natsURL, append(options, noBuffer)...); err != nil {
-		return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
-	}
-	if b.functions, err = nats.Connect(s.natsURL, append(options, noBuffer)...); err != nil {
-		return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
+	for _, connection := range []struct {
+		of      **nats.Conn
+		options []nats.Option
+	}{
+		{&b.nc, options},
+		// Connections of their own, so that a flood of requests does not hold up the
+		// bucket's stream.
+		{&b.service, append(options, noBuffer)},
+		{&b.functions, append(options, noBuffer)},
+	} {
+		if *connection.of, err = nats.Connect(s.nats.url, connection.options...); err != nil {
+			return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
+		}
 	}
 	return b, nil
 }
 
-// logConnection tells what becomes of the connection. URLs are left out, or
-// without their passwords.
+// logConnection logs the state of a connection. URLs are logged without passwords.
 func logConnection(log zerolog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -107,8 +108,8 @@ func logConnection(log zerolog.Logger) []nats.Option {
 	}
 }
 
-// durable is how the store finds out that what it wrote was flushed; nil when that
-// needs no asking.
+// durable reports to the store when its writes were flushed. It is nil when every
+// acknowledged write is flushed, or none is waited for.
 func (b *backend) durable() func(then func(error)) {
 	if b.server == nil || b.server.Flusher() == nil {
 		return nil
@@ -116,7 +117,7 @@ func (b *backend) durable() func(then func(error)) {
 	return b.server.Flusher().Durable
 }
 
-// failed is closed when the embedded server cannot go on; nil without one.
+// failed is closed when the embedded server has failed; nil without one.
 func (b *backend) failed() <-chan struct{} {
 	if b.server == nil {
 		return nil
@@ -124,7 +125,7 @@ func (b *backend) failed() <-chan struct{} {
 	return b.server.Failed()
 }
 
-// close ends the connections, then the server.
+// close closes the connections, then the server.
 func (b *backend) close() error {
 	for _, nc := range []*nats.Conn{b.functions, b.service, b.nc} {
 		if nc != nil {
@@ -137,9 +138,9 @@ func (b *backend) close() error {
 	return b.server.Close()
 }
 
-// orFailure serves until stop ends or the embedded server fails, which ends the
-// process as a failure: what is on disk is not what the server holds in memory, and
-// nothing more is told.
+// orFailure serves until stop ends, or until the embedded server fails, which is an
+// error: the disk may differ from what the server has in memory, and clients get no
+// more answers.
 func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop, hurry context.Context) error {
 	stop, endStop := context.WithCancel(stop)
 	defer endStop()

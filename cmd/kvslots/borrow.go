@@ -3,65 +3,65 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// terms are what is borrowed for how long.
+// terms are those of a borrow.
 type terms struct{ ttl, wait time.Duration }
 
 func (t *terms) addFlags(flags *pflag.FlagSet) {
 	t.ttl = 30 * time.Second
-	flags.Var(duration{&t.ttl, time.Second, maxDuration, true}, "ttl", "how long the lease lasts; the gateway may grant less")
-	flags.Var(duration{&t.wait, 0, maxDuration, true}, "wait", "how long to wait for a slot; the gateway may wait less")
+	flags.Var(seconds(&t.ttl, time.Second, maxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
+	flags.Var(seconds(&t.wait, 0, maxDuration), "wait", "how long to wait for a slot; the gateway may wait less")
 }
+
+const borrowHelp = `Borrow the lowest free slot, and print its lease as assignments for a shell:
+
+    eval "$(kvslots borrow --ttl 30s --wait 5s)"
+
+While no gateway can be reached, or gateways answer 429, 502, 503 or 504, kvslots tries again until --wait is over. If the
+gateway grants a shorter lease than --ttl, standard error says so.
+
+The exit code is 75 if no slot was free in time. To borrow a slot for the time of a command, use "kvslots run".`
 
 func borrowCommand(env lookupEnv) *cobra.Command {
 	var t terms
-	command, a := askCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot",
-		"Borrow the lowest free slot, and print its lease as assignments for a shell:\n\n"+
-			"    eval \"$(kvslots borrow --ttl 30s --wait 5s)\"\n\n"+
-			"While no gateway can be reached, or gateways ask to come again later (429, 502, 503, 504), the wait goes on until\n"+
-			"--wait is over. A lease that is shorter than --ttl is announced on standard error.\n\n"+
-			"The exit code is 75 when no slot could be had in time. See \"run\" for what borrows, returns and takes care of the\n"+
-			"lease's end in between.\n\n"+poolHelp,
+	p := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
 		cobra.MaximumNArgs(1),
-		func(ctx context.Context, a *asking, command *cobra.Command, args []string) error {
+		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
-			pool, err := poolArgument(command, a.env, args)
+			s, err := p.slot(t, args)
 			if err != nil {
 				return err
 			}
-			lease, err := borrowOnce(ctx, newWaiting(t, command.ErrOrStderr()), &a.connection, pool)
-			if err != nil && ctx.Err() != nil {
+			defer s.close()
+			if _, err = s.Borrow(ctx); err == nil {
+				s.printShortfall()
+			} else if ctx.Err() != nil {
 				return interrupted(ctx)
 			}
-			return a.tell(command.OutOrStdout(), err, lease)
+			return p.answer(err, s.lease)
 		})
-	t.addFlags(command.Flags())
-	a.addFlags(command)
-	return command
+	t.addFlags(p.Flags())
+	p.addFlags()
+	return p.Command
 }
 
-func borrowOnce(ctx context.Context, w *waiting, at *connection, pool uuid.UUID) (leaseAnswer, error) {
-	from, err := w.dial(ctx, at)
-	if err != nil {
-		return leaseAnswer{}, err
-	}
-	defer from.close()
-	lease, err := w.borrow(ctx, from, pool)
-	if err == nil {
-		w.printShortfall(lease.lease)
-	}
-	return lease.lease, err
-}
-
-// String has the names that "run" gives to its command.
+// String is the lease as assignments for a shell.
 func (l leaseAnswer) String() string {
-	return fmt.Sprintf("%s=%s\n%s=%d\n%s=%d\nKVSLOTS_EXPIRES_IN=%d",
-		leaseVariable, l.Lease, positionVariable, l.Position, fenceVariable, l.Fence, l.ExpiresIn)
+	return fmt.Sprintf("%s\nKVSLOTS_EXPIRES_IN=%d", strings.Join(l.environment(), "\n"), l.ExpiresIn)
+}
+
+// environment are the variables that "run" gives to its command.
+func (l leaseAnswer) environment() []string {
+	return []string{
+		fmt.Sprintf("KVSLOTS_LEASE=%s", l.Lease),
+		fmt.Sprintf("KVSLOTS_POSITION=%d", l.Position),
+		fmt.Sprintf("KVSLOTS_FENCE=%d", l.Fence),
+	}
 }

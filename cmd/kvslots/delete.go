@@ -8,16 +8,16 @@ import (
 )
 
 func deleteCommand(env lookupEnv) *cobra.Command {
-	command, a := askCommand(env, "delete [<pool>]", "Delete a pool with all its leases",
-		"Delete the pool. All its leases end at once. To delete a pool that is not there is no error.\n\n"+poolHelp,
+	p := newPoolCommand(env, "delete [<pool>]", "Delete a pool with all its leases",
+		"Delete the pool. All its leases end at once. Deleting a pool that does not exist is not an error.",
 		cobra.MaximumNArgs(1),
-		func(ctx context.Context, a *asking, command *cobra.Command, args []string) error {
-			return a.with(command, args, func(from lender, pool uuid.UUID) error {
-				return a.tell(command.OutOrStdout(), from.remove(ctx, pool), deletedAnswer{true})
+		func(ctx context.Context, p *poolCommand, args []string) error {
+			return p.with(args, func(from lender, pool uuid.UUID) error {
+				return p.answer(from.remove(ctx, pool), deletedAnswer{true})
 			})
 		})
-	a.addFlags(command)
-	return command
+	p.addFlags()
+	return p.Command
 }
 
 func (deletedAnswer) String() string { return "deleted" }

@@ -26,7 +26,9 @@ var direction = []struct {
 	of  string
 	may []string
 }{
-	{"cmd", []string{"gateway/...", "natsembed", "bench", "kvslots/..."}},
+	{"cmd/kvslots/internal/boottime", nil},
+	{"cmd/kvslots/internal/underlease", []string{"cmd/kvslots/internal/boottime"}},
+	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
 	{"bench", []string{"gateway/...", "natsembed", "kvslots/..."}},
 	{"gateway", []string{"gateway/internal/...", "kvslots", "kvslots/wire/..."}},
 	{"natsembed", []string{"kvslots/wire/subjects"}},

@@ -8,15 +8,15 @@ import (
 )
 
 func inspectCommand(env lookupEnv) *cobra.Command {
-	command, a := askCommand(env, "inspect [<pool>]", "Print the state of a pool",
-		"Print how many slots the pool has, how many are in use and available, and how many borrowers wait.\n\n"+poolHelp,
+	p := newPoolCommand(env, "inspect [<pool>]", "Print the state of a pool",
+		"Print how many slots the pool has, how many are in use and available, and how many borrowers wait.",
 		cobra.MaximumNArgs(1),
-		func(ctx context.Context, a *asking, command *cobra.Command, args []string) error {
-			return a.with(command, args, func(from lender, pool uuid.UUID) error {
+		func(ctx context.Context, p *poolCommand, args []string) error {
+			return p.with(args, func(from lender, pool uuid.UUID) error {
 				answer, err := from.inspect(ctx, pool)
-				return a.tell(command.OutOrStdout(), err, answer)
+				return p.answer(err, answer)
 			})
 		})
-	a.addFlags(command)
-	return command
+	p.addFlags()
+	return p.Command
 }

@@ -17,7 +17,7 @@ import (
 func TestKilledUnderLoad(t *testing.T) {
 	const clients, slots, acknowledged = 100, 20, 300
 	dir := t.TempDir()
-	process, p := startProcess(t, "--data-dir", dir)
+	process, p := serveProcess(t, "--data-dir", dir)
 	p.want(t, "PUT", "/l/"+pool, fmt.Sprintf(`{"count":%d}`, slots), 200, "")
 
 	crowd := newCrowd(p.url + "/l/" + pool)

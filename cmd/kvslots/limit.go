@@ -120,8 +120,8 @@ func limitAcquireCommand(env lookupEnv) *cobra.Command {
 		})
 	flags := command.Flags()
 	flags.StringVar(&jid, "jid", "", "who takes it: a job's id, which stands in the bucket for people to read, and releases the slot")
-	flags.Var(number{&limit, 1, cosmo.MaxLimit}, "limit", "number of slots; all who share a limit must agree")
-	flags.Var(duration{&hold, time.Second, cosmo.MaxDuration, false}, "duration", "when the slot is free again by itself")
+	flags.Var(number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; all who share a limit must agree")
+	flags.Var(duration(&hold, time.Second, cosmo.MaxDuration), "duration", "when the slot is free again by itself")
 	s.addFlags(command)
 	return command
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// newLogger writes JSON, or lines for people, to w.
+// newLogger returns a logger that writes JSON, or lines to read, to w.
 func newLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
 	parsed, err := zerolog.ParseLevel(level)
 	if err != nil {

@@ -4,9 +4,67 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+}
+
+// lookupEnv is os.LookupEnv, or the environment of a test.
+type lookupEnv func(name string) (value string, ok bool)
+
+// run is the whole program: it takes args without the program's name, and
+// returns the exit code. Results go to stdout, logs and errors to stderr.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env lookupEnv) int {
+	started := false
+	root := rootCommand(env)
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	// An error from before a command has started is cobra's, about the arguments.
+	if _, usage := errors.AsType[usageError](err); usage || !started {
+		fmt.Fprintf(stderr, "kvslots: %v\nRun '%s --help' for usage.\n", err, command.CommandPath())
+		return exitUsage
+	}
+	code := exitFailed
+	if coded, ok := errors.AsType[exitError](err); ok {
+		code, err = coded.code, coded.error
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "kvslots: %v\n", err)
+	}
+	return code
+}
+
+func rootCommand(env lookupEnv) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "kvslots",
+		Short:         "A distributed semaphore on NATS JetStream",
+		Long:          "kvslots lends the numbered slots of pools for a limited time, over HTTP and NATS, from NATS JetStream.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// completion.go has our own.
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.AddCommand(
+		serveCommand(env),
+		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
+		borrowCommand(env), returnCommand(env), runCommand(env),
+		limitCommand(env), benchCommand(env),
+		completionCommand(), versionCommand(),
+	)
+	return root
 }

@@ -2,6 +2,10 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -16,4 +20,97 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// newProcess is this program in a process of its own; startProcess starts it.
+func newProcess(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := exec.Command(path, args...)
+	process.Env = append(os.Environ(), asProgram+"=1")
+	return process
+}
+
+// startProcess starts a process that ignores no signal, even if these tests do, as
+// under nohup(1), and kills it with the test, if it has not ended before.
+func startProcess(t *testing.T, process *exec.Cmd) {
+	t.Helper()
+	caught := make(chan os.Signal, 1) // a caught signal has its default in a child
+	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	defer signal.Stop(caught)
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.Process.Kill() })
+}
+
+// noEnv is an empty environment.
+func noEnv(string) (string, bool) { return "", false }
+
+// envOf is an environment of exactly these variables.
+func envOf(vars map[string]string) lookupEnv {
+	return func(name string) (string, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+// call runs the program to its end.
+func call(t *testing.T, env lookupEnv, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	out, errs := newLogs(), newLogs() // a command that is run writes, too
+	code = run(t.Context(), args, strings.NewReader(""), out, errs, env)
+	return code, out.String(), errs.String()
+}
+
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		args           []string
+		code           int
+		stdout, stderr string // what they contain
+	}{
+		{"version", []string{"version"}, 0, "kvslots ", ""},
+		{"help", []string{"--help"}, 0, "serve", ""},
+		{"help of serve", []string{"serve", "--help"}, 0, "--http-addr", ""},
+		{"no command", nil, 0, "Usage:", ""},
+		{"unknown command", []string{"lend"}, 2, "", `kvslots: unknown command "lend"`},
+		{"unknown flag", []string{"serve", "--bogus"}, 2, "", "kvslots: unknown flag: --bogus\nRun 'kvslots serve --help' for usage."},
+		{"unknown flag of the program", []string{"--bogus"}, 2, "", "unknown flag: --bogus"},
+		{"argument", []string{"serve", "now"}, 2, "", `unknown command "now" for "kvslots serve"`},
+		{"argument of version", []string{"version", "now"}, 2, "", `unknown command "now" for "kvslots version"`},
+		{"flag without value", []string{"serve", "--sync"}, 2, "", "flag needs an argument: --sync"},
+		{"bad choice", []string{"serve", "--sync", "never"}, 2, "", `"--sync" flag: must be one of always, interval`},
+		{"bad level", []string{"serve", "--log-level", "loud"}, 2, "", `"--log-level" flag: must be one of`},
+		{"bad duration", []string{"serve", "--max-ttl", "soon"}, 2, "", `"--max-ttl" flag: must be a duration`},
+		{"fraction of a second", []string{"serve", "--max-wait", "1500ms"}, 2, "", "must be whole seconds"},
+		{"duration out of range", []string{"serve", "--max-ttl", "0"}, 2, "", "must be between 1s and 8760h"},
+		{"replicas out of range", []string{"serve", "--replicas", "6"}, 2, "", "must be an integer between 1 and 5"},
+		{"address without port", []string{"serve", "--http-addr", "localhost"}, 2, "", "must be host:port"},
+		{"port out of range", []string{"serve", "--http-port", "65536"}, 2, "", `"--http-port" flag: must be a port between 0 and 65535`},
+		{"port and address", []string{"serve", "--http-port", "0", "--http-addr", ":0"}, 2, "", "--http-addr and --http-port exclude each other"},
+		{"negative rate", []string{"serve", "--http-rate-limit", "-1"}, 2, "", `"--http-rate-limit" flag: must be 0, or a number between 0.001 and 1000000`},
+		{"burst without a rate", []string{"serve", "--http-rate-burst", "5"}, 2, "", "--http-rate-burst needs --http-rate-limit"},
+		{"no origin", []string{"serve", "--http-cors-allowed-origins", "https://a,b"}, 2, "", `"--http-cors-allowed-origins" flag: "b" must be an origin`},
+		{"replicas of one server", []string{"serve", "--replicas", "3"}, 2, "", "--replicas 3 needs --nats-url"},
+		{"user without a NATS", []string{"serve", "--nats-user", "u", "--nats-password", "p"}, 2, "", "need --nats-url"},
+		{"no data directory", []string{"serve", "--data-dir", ""}, 2, "", "--data-dir must not be empty"},
+		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0"}, 1, "", `"level":"error"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := call(t, noEnv, c.args...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if !strings.Contains(stdout, c.stdout) || c.stdout == "" && stdout != "" {
+				t.Errorf("stdout %q, want %q", stdout, c.stdout)
+			}
+			if !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+				t.Errorf("stderr %q, want %q", stderr, c.stderr)
+			}
+		})
+	}
 }

@@ -8,23 +8,23 @@ import (
 )
 
 func returnCommand(env lookupEnv) *cobra.Command {
-	command, a := askCommand(env, "return [<pool>] <lease>", "Return a lease before its time",
-		"Return a lease, and wake whoever waits for the slot. A lease that is unknown, returned or expired is reported\n"+
-			"as \"not held\", which is no error: the call may safely be repeated.\n\n"+poolHelp+"<lease> may be @FILE, too.",
+	p := newPoolCommand(env, "return [<pool>] <lease>", "Return a lease before it ends",
+		"Return a lease. The next borrower in line gets the slot. A lease that is unknown, or was returned or has expired, is\n"+
+			"reported as \"not held\", which is not an error: the command can safely be repeated. <lease> may also be @FILE.",
 		cobra.RangeArgs(1, 2),
-		func(ctx context.Context, a *asking, command *cobra.Command, args []string) error {
+		func(ctx context.Context, p *poolCommand, args []string) error {
 			last := len(args) - 1
-			lease, err := secretArgument(command, "<lease>", args[last])
+			lease, err := secretArgument(p.Command, "<lease>", args[last])
 			if err != nil {
 				return err
 			}
-			return a.with(command, args[:last], func(from lender, pool uuid.UUID) error {
+			return p.with(args[:last], func(from lender, pool uuid.UUID) error {
 				returned, err := from.giveBack(ctx, pool, lease)
-				return a.tell(command.OutOrStdout(), err, returnedAnswer{returned})
+				return p.answer(err, returnedAnswer{returned})
 			})
 		})
-	a.addFlags(command)
-	return command
+	p.addFlags()
+	return p.Command
 }
 
 func (r returnedAnswer) String() string {

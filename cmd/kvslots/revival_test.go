@@ -19,7 +19,7 @@ func TestSoakNothingComesBackAfterKill(t *testing.T) {
 		t.Skip("make soak")
 	}
 	args := []string{"--data-dir", t.TempDir(), "--http-session-idle-timeout", "50m"}
-	process, p := startProcess(t, args...)
+	process, p := serveProcess(t, args...)
 	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
 	p.want(t, "PUT", "/l/"+otherPool, `{"count":1}`, 200, "")
 	p.borrowAndReturn(t, "3000")
@@ -40,7 +40,7 @@ func TestSoakNothingComesBackAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	process.Wait()
-	_, p = startProcess(t, args...)
+	_, p = serveProcess(t, args...)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0,"available":2`)
 	p.want(t, "GET", "/l/"+otherPool, "", 404, "")
 	p.want(t, "POST", "/v1/sessions/"+ended.Get("X-Dflockd-Session")+"/ping", "", 410, "")

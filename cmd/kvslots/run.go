@@ -2,101 +2,95 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
+	"os"
+	"os/exec"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 )
 
-// Exit codes; scripts depend on them.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitNoSlot = 75  // no slot in time; EX_TEMPFAIL of sysexits.h: try again later
-	exitLost   = 124 // the command was ended because its lease was; as timeout(1) says it
-)
+const runHelp = `Borrow a slot, run the command, return the slot when the command ends, and exit with the command's exit code, or 128+n
+if it died of signal n. The command finds KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment.
 
-// lookupEnv is os.LookupEnv, or a test's own environment.
-type lookupEnv func(name string) (value string, ok bool)
+Exit codes of kvslots itself: 75, no slot was free in time, nothing was run; 124, the command was ended because its lease
+was lost or about to end; 126 and 127, the command cannot be executed or found, nothing was run.
 
-// run is the whole program: args without the program's name, and the exit
-// code. Results go to stdout, logs and errors to stderr.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env lookupEnv) int {
-	started := false
-	root := rootCommand(env)
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+The lease is renewed for as long as the command runs. If no gateway can be reached, the lease ends --ttl after it was last
+renewed. Before it ends, the command gets SIGTERM, and SIGKILL after --kill-after: early enough for the command to end
+before its lease does, even if the machine was suspended meanwhile. This needs a running kvslots. If kvslots is killed,
+Linux kills the command as well; on other systems the command goes on without a lease.
 
-	command, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return exitDone
-	}
-	// Whatever cobra finds wrong it finds before a command has started.
-	if _, usage := errors.AsType[usageError](err); usage || !started {
-		fmt.Fprintf(stderr, "kvslots: %v\nRun '%s --help' for usage.\n", err, command.CommandPath())
-		return exitUsage
-	}
-	code := exitFailed
-	if coded, ok := errors.AsType[exitError](err); ok {
-		code, err = coded.code, coded.error
-	}
-	if _, logged := errors.AsType[loggedError](err); !logged && err != nil {
-		fmt.Fprintf(stderr, "kvslots: %v\n", err)
-	}
-	return code
+Signals are passed on to the command. It runs in a process group of its own, and the whole group is ended. If standard
+input is the terminal, the command stays in the group of kvslots, as with flock(1): it gets Ctrl-C and Ctrl-Z from the
+terminal, and when the lease ends, only the command is signalled, not the processes that it has started. A signal that
+was ignored when kvslots was started, such as SIGHUP under nohup(1), stays ignored, by the command as well.
+
+While no gateway can be reached, or gateways answer 429, 502, 503 or 504, kvslots tries again until --wait is over. When
+the command has ended, kvslots tries to return the slot until its lease ends, or a second signal comes. If the gateway
+grants a shorter lease than --ttl, standard error says so.
+
+With --json the lease is printed to standard output before the command starts.`
+
+func runCommand(env lookupEnv) *cobra.Command {
+	var t terms
+	var killAfter time.Duration
+	p := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
+		"Run a command while holding a slot", runHelp, nil,
+		func(ctx context.Context, p *poolCommand, args []string) error {
+			dash := p.ArgsLenAtDash()
+			if dash < 0 || dash == len(args) {
+				return usagef("the command is missing: put it after --")
+			}
+			if dash > 1 {
+				return usagef("only the pool, and flags, come before --")
+			}
+			if killAfter == 0 {
+				killAfter = underlease.DefaultKillAfter(t.ttl)
+			}
+			if margin := underlease.Margin(t.ttl); killAfter+margin >= t.ttl {
+				return usagef("--kill-after must be less than --ttl, by more than %s: the command would have no time to run", formatDuration(margin))
+			}
+			s, err := p.slot(t, args[:dash])
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return p.runUnder(ctx, s, args[dash:], killAfter)
+		})
+	p.DisableFlagsInUseLine = true // flags come before the command
+	t.addFlags(p.Flags())
+	p.Flags().Var(duration(&killAfter, 0, time.Hour), "kill-after",
+		"time for the command to end after SIGTERM; 0 means a third of --ttl, at most 10s")
+	p.addFlags()
+	return p.Command
 }
 
-func rootCommand(env lookupEnv) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "kvslots",
-		Short:         "A distributed semaphore on NATS JetStream",
-		Long:          "kvslots lends the numbered slots of pools for a bounded time, over HTTP, from NATS JetStream.",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		// completion.go has our own.
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+// runUnder runs argv under a lease of s.
+func (p *poolCommand) runUnder(ctx context.Context, s *slot, argv []string, killAfter time.Duration) error {
+	command := exec.Command(argv[0], argv[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = p.InOrStdin(), p.OutOrStdout(), p.ErrOrStderr()
+	code, err := underlease.Run(ctx, underlease.Config{
+		Slot:    s,
+		Command: command,
+		Prepare: func() error {
+			s.printShortfall()
+			command.Env = append(os.Environ(), s.lease.environment()...)
+			if !p.json {
+				return nil
+			}
+			return p.answer(nil, s.lease)
+		},
+		KillAfter: killAfter,
+		Printf:    func(format string, v ...any) { fmt.Fprintf(p.ErrOrStderr(), "kvslots: "+format+"\n", v...) },
+	})
+	switch {
+	case err != nil && code == 0:
+		return p.fail(err)
+	case code != exitDone:
+		return exitError{code, err}
 	}
-	root.AddCommand(
-		serveCommand(env),
-		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
-		borrowCommand(env), returnCommand(env), runCommand(env),
-		limitCommand(env), benchCommand(env),
-		completionCommand(), versionCommand(),
-	)
-	return root
+	return nil
 }
-
-// usageError is a mistake in how the program was called: exit code 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// usagef makes a usageError.
-func usagef(format string, v ...any) error { return usageError{fmt.Errorf(format, v...)} }
-
-// exitError ends the program with a code of its own. Without an error inside
-// it ends without a word.
-type exitError struct {
-	code int
-	error
-}
-
-func (e exitError) Unwrap() error { return e.error }
-
-// Error is only asked for by those who do not know the type.
-func (e exitError) Error() string {
-	if e.error == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.error.Error()
-}
-
-// loggedError has been logged, and need not be printed again.
-type loggedError struct{ error }
-
-func (e loggedError) Unwrap() error { return e.error }

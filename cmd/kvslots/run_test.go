@@ -1,74 +1,355 @@
+//go:build unix
+
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
-// noEnv is an empty environment.
-func noEnv(string) (string, bool) { return "", false }
+// shell is "kvslots run" of a shell script.
+func shell(door []string, script string, flags ...string) []string {
+	args := append(append([]string{"run", pool}, flags...), door...)
+	return append(args, "--", "/bin/sh", "-c", script)
+}
 
-// envOf is an environment of exactly these variables.
-func envOf(vars map[string]string) lookupEnv {
-	return func(name string) (string, bool) {
-		value, ok := vars[name]
-		return value, ok
+func TestRunCommand(t *testing.T) {
+	overDoors(t, func(t *testing.T, p *program, door []string) {
+		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+		idle := func() {
+			t.Helper()
+			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		}
+		wantCall(t, 0, "0 [-0-9a-f]{36} [0-9]{16}\n", "", shell(door, `echo $KVSLOTS_POSITION $KVSLOTS_LEASE $KVSLOTS_FENCE`)...)
+		idle()
+		wantCall(t, 7, "", "oops\n", shell(door, `echo oops >&2; exit 7`)...)
+		idle()
+		wantCall(t, 128+9, "", "", shell(door, `kill -9 $$`)...)
+		idle()
+		wantCall(t, 0, `\{"lease":"[-0-9a-f]{36}","position":0,"expires_at_unix":[0-9]+,"expires_in":30,"fence":[0-9]+\}`+"\nhi\n", "",
+			shell(door, `echo hi`, "--json")...)
+		wantCall(t, 127, "", `kvslots: .*no-such-command.*not found.*\n`, append(append([]string{"run", pool}, door...), "--", "no-such-command")...)
+		file := filepath.Join(t.TempDir(), "data")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantCall(t, 126, "", `kvslots: .*permission denied\n`, append(append([]string{"run", pool}, door...), "--", file)...)
+		idle()
+
+		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":60}`, 200, "")
+		wantCall(t, 75, "", "kvslots: no resource available\n", shell(door, `echo ran`)...)
+		wantCall(t, 75, `\{"error":"no resource available"\}`+"\n", "kvslots: no resource available\n", shell(door, `echo ran`, "--json", "--wait", "1")...)
+		p.want(t, "DELETE", "/l/"+pool, "", 200, "")
+		wantCall(t, 1, "", "kvslots: no such pool\n", shell(door, `echo ran`)...)
+	})
+}
+
+func TestRunCommandReadsStdin(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out, errs := newLogs(), newLogs()
+	args := []string{"run", pool, "--server", p.url, "--", "cat"}
+	if code := run(t.Context(), args, strings.NewReader("through"), out, errs, noEnv); code != 0 || out.String() != "through" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 }
 
-// call runs the program to its end.
-func call(t *testing.T, env lookupEnv, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	out, errs := newLogs(), newLogs() // a command that is run writes, too
-	code = run(t.Context(), args, strings.NewReader(""), out, errs, env)
-	return code, out.String(), errs.String()
-}
-
-func TestRun(t *testing.T) {
+// At a gateway that cannot renew, the TTL is the limit; the command is over before the lease is,
+// by the server's own record, whether it heeds SIGTERM or not.
+func TestRunCommandEndsBeforeItsLease(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	older := withoutRenewal(t, p)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	for _, c := range []struct {
-		name           string
-		args           []string
-		code           int
-		stdout, stderr string // what they contain
+		name, script, output string
 	}{
-		{"version", []string{"version"}, 0, "kvslots ", ""},
-		{"help", []string{"--help"}, 0, "serve", ""},
-		{"help of serve", []string{"serve", "--help"}, 0, "--http-addr", ""},
-		{"no command", nil, 0, "Usage:", ""},
-		{"unknown command", []string{"lend"}, 2, "", `kvslots: unknown command "lend"`},
-		{"unknown flag", []string{"serve", "--bogus"}, 2, "", "kvslots: unknown flag: --bogus\nRun 'kvslots serve --help' for usage."},
-		{"unknown flag of the program", []string{"--bogus"}, 2, "", "unknown flag: --bogus"},
-		{"argument", []string{"serve", "now"}, 2, "", `unknown command "now" for "kvslots serve"`},
-		{"argument of version", []string{"version", "now"}, 2, "", `unknown command "now" for "kvslots version"`},
-		{"flag without value", []string{"serve", "--sync"}, 2, "", "flag needs an argument: --sync"},
-		{"bad choice", []string{"serve", "--sync", "never"}, 2, "", `"--sync" flag: must be one of always, interval`},
-		{"bad level", []string{"serve", "--log-level", "loud"}, 2, "", `"--log-level" flag: must be one of`},
-		{"bad duration", []string{"serve", "--max-ttl", "soon"}, 2, "", `"--max-ttl" flag: must be a duration`},
-		{"fraction of a second", []string{"serve", "--max-wait", "1500ms"}, 2, "", "must be whole seconds"},
-		{"duration out of range", []string{"serve", "--max-ttl", "0"}, 2, "", "must be between 1s and 8760h"},
-		{"replicas out of range", []string{"serve", "--replicas", "6"}, 2, "", "must be an integer between 1 and 5"},
-		{"address without port", []string{"serve", "--http-addr", "localhost"}, 2, "", "must be host:port"},
-		{"port out of range", []string{"serve", "--http-port", "65536"}, 2, "", `"--http-port" flag: must be a port between 0 and 65535`},
-		{"port and address", []string{"serve", "--http-port", "0", "--http-addr", ":0"}, 2, "", "--http-addr and --http-port exclude each other"},
-		{"negative rate", []string{"serve", "--http-rate-limit", "-1"}, 2, "", `"--http-rate-limit" flag: must be 0, or a number between 0.001 and 1000000`},
-		{"burst without a rate", []string{"serve", "--http-rate-burst", "5"}, 2, "", "--http-rate-burst needs --http-rate-limit"},
-		{"no origin", []string{"serve", "--http-cors-allowed-origins", "https://a,b"}, 2, "", `"--http-cors-allowed-origins" flag: "b" must be an origin`},
-		{"replicas of one server", []string{"serve", "--replicas", "3"}, 2, "", "--replicas 3 needs --nats-url"},
-		{"user without a NATS", []string{"serve", "--nats-user", "u", "--nats-password", "p"}, 2, "", "need --nats-url"},
-		{"no data directory", []string{"serve", "--data-dir", ""}, 2, "", "--data-dir must not be empty"},
-		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0"}, 1, "", `"level":"error"`},
+		{"heeds SIGTERM", `trap 'echo told; exit 3' TERM; while :; do sleep 0.05; done`, "told\n"},
+		{"heeds nothing", `trap '' TERM; while :; do sleep 0.05; done`, ""},
+		{"a child that heeds nothing", `(trap '' TERM; while :; do sleep 0.05; done) & wait`, ""},
+		{"stopped", `kill -STOP $$; sleep 60`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := call(t, noEnv, c.args...)
-			if code != c.code {
-				t.Errorf("exit code %d, want %d", code, c.code)
+			out := wantCall(t, 124, `\{.*\}`+"\n"+c.output,
+				"kvslots: the gateway cannot renew leases; [^\n]*\n(?:.*\n)?kvslots: the lease is about to end; ending the command\n.*",
+				shell([]string{"--server", older}, c.script, "--ttl", "3s", "--kill-after", "500ms", "--json")...)
+			ended := time.Now()
+			var lease leaseAnswer
+			if err := json.NewDecoder(strings.NewReader(out)).Decode(&lease); err != nil {
+				t.Fatal(err)
 			}
-			if !strings.Contains(stdout, c.stdout) || c.stdout == "" && stdout != "" {
-				t.Errorf("stdout %q, want %q", stdout, c.stdout)
+			// expires_at_unix is cut to whole seconds, so this is strict.
+			if end := time.Unix(lease.ExpiresAtUnix+1, 0); !ended.Before(end) {
+				t.Errorf("ended at %s, its lease at %s", ended, end)
 			}
-			if !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
-				t.Errorf("stderr %q, want %q", stderr, c.stderr)
-			}
+			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 		})
+	}
+}
+
+// The time that the wait has taken is not the command's; a lease of which it
+// has left too little is exchanged.
+func TestRunCommandAfterALongWait(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	for _, server := range []string{p.url, withoutRenewal(t, p)} {
+		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":3}`, 200, "")
+		wantCall(t, 0, "ran\n", "", shell([]string{"--server", server}, `echo ran`, "--ttl", "2s", "--wait", "20s")...)
+		p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+	}
+}
+
+func TestRunCommandWithMoreThanIsLent(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "2s")
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	door := []string{"--server", p.url}
+	const short = "kvslots: the lease is for 2s, and not for 30s: the gateway granted no more\n"
+	wantCall(t, 1, "", "kvslots: the gateway lends for 2s at most, .*\n", shell(door, `echo ran`, "--kill-after", "10s")...)
+	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+	wantCall(t, 0, "ran\n", short, shell(door, `sleep 3; echo ran`, "--kill-after", "500ms")...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\n", short, append([]string{"borrow", pool}, door...)...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\n", "", append([]string{"borrow", pool, "--ttl", "2s", "--wait", "20s"}, door...)...)
+}
+
+// The lease is renewed for as long as the command runs.
+func TestRunCommandRenews(t *testing.T) {
+	overDoors(t, testRunCommandRenews)
+}
+
+func testRunCommandRenews(t *testing.T, p *program, door []string) {
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wantCall(t, 5, "", "", shell(door, `sleep 5; exit 5`, "--ttl", "2s")...)
+	}()
+	p.waitForState(t, `"in_use":1`)
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":60}`, 200, "")
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second): // it was returned, so it must be about to end
+		t.Error("somebody else had the slot while the command ran")
+	}
+	<-done
+}
+
+// No gateway can be reached to renew at: the command is over before the lease
+// is, by the record of the server.
+func TestRunCommandLosesTheGateways(t *testing.T) {
+	p, url := startNATSDoor(t)
+	url, cut := throughWire(t, url)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out, code := newLogs(), make(chan int, 1)
+	args := shell([]string{"--nats-url", url}, `trap '' TERM; while :; do date +alive%s%N; sleep 0.02; done`, "--ttl", "3s", "--kill-after", "500ms")
+	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+	waitFor(t, func() bool { return strings.Contains(out.String(), "alive") })
+	cut()
+	_, answer := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":60,"wait":60}`)
+	free := time.Now()
+	if got := <-code; got != exitLost || !strings.Contains(answer, `"position":0`) {
+		t.Errorf("exit code %d, then %s", got, answer)
+	}
+	if text := out.String(); !strings.Contains(text, "kvslots: the lease is about to end; it was not renewed: NATS: ") {
+		t.Errorf("why the lease ended is not told:\n%s", regexp.MustCompile(`alive[0-9]+\n`).ReplaceAllString(text, ""))
+	}
+	signs := regexp.MustCompile(`alive([0-9]+)`).FindAllStringSubmatch(out.String(), -1)
+	var last int64
+	fmt.Sscan(signs[len(signs)-1][1], &last)
+	if left := free.Sub(time.Unix(0, last)); left < 0 {
+		t.Errorf("the command ran %s longer than its lease", -left)
+	}
+}
+
+// throughWire leads to a NATS by a wire that can be cut.
+func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	carry := func(to, from net.Conn) {
+		defer to.Close()
+		_, _ = io.Copy(to, from)
+	}
+	running.Go(func() {
+		for {
+			near, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", strings.TrimPrefix(natsURL, "nats://"))
+			if err != nil {
+				near.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { near.Close() })
+			running.Go(func() { carry(near, far) })
+			running.Go(func() { carry(far, near) })
+		}
+	})
+	cut = func() {
+		ln.Close()
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(cut)
+	return "nats://" + ln.Addr().String(), cut
+}
+
+// A lease that was ended elsewhere ends the command.
+func TestRunCommandLosesItsLease(t *testing.T) {
+	overDoors(t, func(t *testing.T, p *program, door []string) {
+		for _, end := range []func(lease string){
+			func(lease string) { p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease+`"}`, 200, "true") },
+			func(string) { p.want(t, "DELETE", "/l/"+pool, "", 200, "") },
+		} {
+			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+			out, code := newLogs(), make(chan int, 1)
+			args := shell(door, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")
+			go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+			lease := regexp.MustCompile(`runs (\S+)\.`)
+			waitFor(t, func() bool { return lease.MatchString(out.String()) })
+			end(lease.FindStringSubmatch(out.String())[1])
+			if got := <-code; got != exitLost || !strings.HasSuffix(out.String(), "kvslots: the lease is lost; ending the command\n") {
+				t.Errorf("exit code %d:\n%s", got, out)
+			}
+		}
+	})
+}
+
+// self runs this program in a process of its own.
+func self(t *testing.T, out *logs, args ...string) *exec.Cmd {
+	t.Helper()
+	process := newProcess(t, args...)
+	process.Stdout, process.Stderr = out, out
+	process.WaitDelay = 10 * time.Second
+	startProcess(t, process)
+	return process
+}
+
+var childPID = regexp.MustCompile(`pid ([0-9]+)`)
+
+// Signals reach the command, and its exit code comes back.
+func TestRunCommandPassesSignals(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	for sig, name := range map[syscall.Signal]string{
+		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1", syscall.SIGQUIT: "QUIT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := newLogs()
+			script := `trap 'echo got ` + name + `; exit 9' ` + name + `; echo ready; while :; do sleep 0.05; done`
+			process := self(t, out, shell([]string{"--server", p.url}, script)...)
+			waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
+			if err := process.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			_ = process.Wait()
+			if code := process.ProcessState.ExitCode(); code != 9 || !strings.Contains(out.String(), "got "+name) {
+				t.Errorf("exit code %d:\n%s", code, out)
+			}
+			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		})
+	}
+}
+
+// What was ignored when kvslots was started, as SIGHUP is under nohup(1), stays
+// ignored: while kvslots waits, while the command runs, and by the command.
+func TestRunCommandIgnoresWhatWasIgnored(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
+		t.Run(name, func(t *testing.T) {
+			p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+			script := `kill -` + name + ` $$; trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done`
+			out, process := newLogs(), newProcess(t, shell([]string{"--server", p.url}, script, "--wait", "50s")...)
+			ignore := []string{"/bin/sh", "-c", `trap "" ` + name + `; exec "$@"`, "sh"}
+			process.Path, process.Args = ignore[0], append(ignore, append([]string{process.Path}, process.Args[1:]...)...)
+			process.Stdout, process.Stderr = out, out
+			startProcess(t, process)
+			send := func(sig syscall.Signal) {
+				t.Helper()
+				if err := process.Process.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.waitForState(t, `"waiting":1`)
+			send(sig)
+			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+			waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
+			send(sig)
+			send(syscall.SIGTERM)
+			_ = process.Wait()
+			if code := process.ProcessState.ExitCode(); code != 9 {
+				t.Errorf("exit code %d:\n%s", code, out)
+			}
+			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+		})
+	}
+}
+
+// A signal while it waits ends it, and leaves no slot taken.
+func TestRunCommandSignalledWhileWaiting(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+	for _, args := range [][]string{
+		shell([]string{"--server", p.url}, `echo ran`, "--wait", "50s"),
+		{"borrow", pool, "--server", p.url, "--wait", "50s"},
+	} {
+		out := newLogs()
+		process := self(t, out, args...)
+		p.waitForState(t, `"waiting":1`)
+		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = process.Wait()
+		if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), "ran") {
+			t.Errorf("%s: exit code %d:\n%s", args[0], code, out)
+		}
+		p.waitForState(t, `"waiting":0`)
+	}
+}
+
+func (p *program) waitForState(t *testing.T, want string) {
+	t.Helper()
+	waitFor(t, func() bool {
+		_, state := p.ask(t, "GET", "/l/"+pool, "")
+		return strings.Contains(state, want)
+	})
+}
+
+// kill -9: the command dies with it on Linux, and the slot is back after the TTL.
+func TestRunCommandKilled(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out := newLogs()
+	began := time.Now()
+	process := self(t, out, shell([]string{"--server", p.url}, `echo pid $$; exec sleep 60`, "--ttl", "3s")...)
+	waitFor(t, func() bool { return childPID.MatchString(out.String()) })
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":20}`, 200, `"position":0`)
+	if took := time.Since(began); took < 3*time.Second || took > 10*time.Second {
+		t.Errorf("the slot was back after %s", took)
+	}
+	var pid int
+	fmt.Sscan(childPID.FindStringSubmatch(out.String())[1], &pid)
+	if runtime.GOOS == "linux" && syscall.Kill(pid, 0) == nil {
+		t.Errorf("the command goes on without a lease")
 	}
 }

@@ -28,10 +28,10 @@ func serveCommand(env lookupEnv) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
-		Long: "Serve pools over HTTP and NATS, from an embedded NATS server or from one that runs already.\n\n" +
-			"Every flag has an environment twin (--http-addr is KVSLOTS_HTTP_ADDR) and a key in the\n" +
-			"configuration file; flag beats environment beats file. A bare number is seconds.\n" +
-			"SIGTERM drains and exits; a second one, a second or more later, skips the wait.",
+		Long: "Serve pools over HTTP and NATS, from an embedded NATS server or from an existing one.\n\n" +
+			"Every flag can also be given as an environment variable (--http-addr as KVSLOTS_HTTP_ADDR) and as a\n" +
+			"key of the configuration file; flag beats environment beats file. A bare number is seconds.\n" +
+			"SIGTERM drains and exits; a second one, at least a second later, skips the wait.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := applySources(command.Flags(), env); err != nil {
@@ -60,26 +60,26 @@ func serveLogged(ctx context.Context, s settings, log zerolog.Logger) error {
 	defer release()
 	err := serve(stop, hurry, s, log)
 	if errors.Is(err, context.Canceled) && stop.Err() != nil {
-		err = nil // stopped before it had quite started
+		err = nil // stopped during the start
 	}
 	if err != nil {
 		log.Error().Err(err).Msg("failed")
-		return loggedError{err}
+		return exitError{exitFailed, nil}
 	}
 	log.Info().Msg("stopped")
 	return nil
 }
 
-// serve runs everything: the listener, NATS, the store, the gateway. It ends
-// them in the opposite order when stop ends; hurry cuts the drain short.
+// serve runs the listener, NATS, the store and the gateway. It stops them in the
+// opposite order when stop ends; the end of hurry cuts the drain short.
 func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
-	ln, err := net.Listen("tcp", s.httpAddr) // first: the one thing that often fails
+	ln, err := net.Listen("tcp", s.httpAddr) // first: this fails most often
 	if err != nil {
 		return fmt.Errorf("HTTP: %w", err)
 	}
 	defer ln.Close()
-	nats, meanwhile, err := awaitBackend(stop, ln, s, log)
-	defer func() { err = errors.Join(err, meanwhile.stop()) }()
+	nats, standby, err := awaitBackend(stop, ln, s, log)
+	defer func() { err = errors.Join(err, standby.stop()) }()
 	if err != nil {
 		return err
 	}
@@ -88,21 +88,21 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	if err != nil {
 		return err
 	}
-	if err := meanwhile.stop(); err != nil {
-		return errors.Join(err, closeStore(store))
+	if err := standby.stop(); err != nil {
+		return errors.Join(err, closing(store.Close))
 	}
-	defer func() { err = errors.Join(err, closeStore(store)) }()
+	defer func() { err = errors.Join(err, closing(store.Close)) }()
 	common := newShared(nats)
 	functions := newForrst(store, nats, common, s, log)
-	defer func() { err = errors.Join(err, closeForrst(functions)) }()
+	defer func() { err = errors.Join(err, closing(functions.Close)) }()
 	finishers := []gateway.Finisher{functions}
 	if nats.service != nil {
 		service, err := startService(nats, store, functions, common, s, log)
 		if err != nil {
 			return fmt.Errorf("NATS: %w", err)
 		}
-		defer func() { err = errors.Join(err, closeService(service)) }()
-		finishers = []gateway.Finisher{service, functions} // no request comes for functions that take none
+		defer func() { err = errors.Join(err, closing(service.Close)) }()
+		finishers = []gateway.Finisher{service, functions} // the service finishes first: its requests call functions
 	}
 	logListening(log, ln, nats, s)
 	gw := newGateway(store, functions, finishers, common, nats.sync, s, log)
@@ -111,11 +111,11 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	}, stop, hurry)
 }
 
-// shared is what the doors have in common beside the store.
+// shared is what the dialects and the NATS service share beside the store.
 type shared struct {
 	lending *gateway.Lending
 	turns   *gateway.Turns
-	clients func() int // of NATS; nil when their number is not known
+	clients func() int // number of NATS clients; nil when it is not known
 }
 
 func newShared(nats *backend) shared {
@@ -156,18 +156,12 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 	})
 }
 
-// closeStore takes a context of its own: the others have ended by then.
-func closeStore(store *kvslots.Store) error {
+// closing calls the close of a part of serve, whose own contexts have ended by
+// then.
+func closing(close func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return store.Close(ctx)
-}
-
-// closeService comes after the drain: nobody waits for a slot any more.
-func closeService(service *natsapi.Service) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	return service.Close(ctx)
+	return close(ctx)
 }
 
 func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gateway.Finisher, common shared, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
@@ -200,7 +194,7 @@ func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(ln) }()
 	select {
-	case err := <-served: // the listener failed; there is nothing to wait for
+	case err := <-served: // the listener failed: no request can come any more
 		hurried, cancel := context.WithCancel(hurry)
 		cancel()
 		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))
@@ -209,7 +203,7 @@ func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener
 	}
 }
 
-// logListening says where; the message and the field http are a contract.
+// logListening logs the addresses. The message and the field http are a contract.
 func logListening(log zerolog.Logger, ln net.Listener, nats *backend, s settings) {
 	event := log.Info().Str("http", ln.Addr().String()).Str("version", versionName()).Str("sync", nats.sync)
 	if nats.server == nil {

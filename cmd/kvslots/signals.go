@@ -2,22 +2,26 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 )
 
-// signalPause is how long after a signal further ones are ignored. timeout(1)
+// signalPause is how long after a signal serve ignores further ones. timeout(1)
 // sends two at once, one to its child and one to its process group, and so does
 // a supervisor that signals a group and its leader; that is one request to stop.
 const signalPause = time.Second
 
-// stopSignals turns SIGTERM and SIGINT into contexts: the first signal, or the
-// end of ctx, ends stop; the second ends hurry; a third kills the process, as
-// it would by default. A signal within signalPause of the one before that took
+// stopSignals turns SIGTERM and SIGINT into contexts for serve: the first signal,
+// or the end of ctx, ends stop; the second ends hurry; a third kills the process,
+// as it would by default. A signal within signalPause of the one before that took
 // effect is ignored. release blocks until the goroutine behind it has ended.
 func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.Context, release func()) {
 	signals := make(chan os.Signal, 2)
@@ -25,19 +29,19 @@ func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.C
 	stop, stopNow := context.WithCancel(ctx)
 	hurry, hurryNow := context.WithCancel(context.WithoutCancel(ctx))
 
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
+	quit := make(chan struct{})
+	var heeding sync.WaitGroup
+	heeding.Go(func() {
 		heedSignals(signals, quit, log, stopNow, func() {
 			log.Warn().Msg("another signal: the drain is cut short")
 			hurryNow()
 		})
 		signal.Stop(signals) // from here on a signal kills
-	}()
+	})
 	return stop, hurry, func() {
 		signal.Stop(signals)
 		close(quit)
-		<-done
+		heeding.Wait()
 		stopNow()
 		hurryNow()
 	}
@@ -47,10 +51,7 @@ func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.C
 // signalPause after the last step is over, or when quit is closed.
 func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Logger, steps ...func()) {
 	var pause <-chan time.Time // not nil while signals are ignored
-	for {
-		if pause == nil && len(steps) == 0 {
-			return
-		}
+	for pause != nil || len(steps) > 0 {
 		select {
 		case <-quit:
 			return
@@ -66,4 +67,37 @@ func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Log
 			steps = steps[1:]
 		}
 	}
+}
+
+// untilSignal returns a context for a client command that ends with ctx, or when
+// SIGINT or SIGTERM comes. A second signal kills the process, as it would by
+// default. release must be called.
+func untilSignal(ctx context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		select {
+		case sig := <-signals:
+			signal.Stop(signals)
+			cancel(underlease.SignalError{Signal: sig})
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		listening.Wait()
+	}
+}
+
+// interrupted is the error of a command whose context from untilSignal has ended.
+// After a signal the exit code is that of a process that died of it.
+func interrupted(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if sig, ok := errors.AsType[underlease.SignalError](cause); ok {
+		return exitError{sig.ExitCode(), sig}
+	}
+	return cause
 }

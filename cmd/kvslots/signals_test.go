@@ -13,21 +13,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// startProcess runs serve in a process of its own.
-func startProcess(t *testing.T, args ...string) (*exec.Cmd, *program) {
+// serveProcess runs serve in a process of its own.
+func serveProcess(t *testing.T, args ...string) (*exec.Cmd, *program) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &program{logs: newLogs()}
-	process := exec.Command(self, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, args...)...)
-	process.Env = append(os.Environ(), asProgram+"=1")
+	process := newProcess(t, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, args...)...)
 	process.Stderr = p.logs
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { process.Process.Kill() })
+	startProcess(t, process)
 	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
 	return process, p
 }
@@ -69,7 +61,7 @@ func TestSignals(t *testing.T) {
 func drainDespiteTwo(t *testing.T) (*exec.Cmd, *program) {
 	t.Helper()
 	for {
-		process, p := startProcess(t, "--data-dir", t.TempDir(), "--drain-wait", "1h")
+		process, p := serveProcess(t, "--data-dir", t.TempDir(), "--drain-wait", "1h")
 		began := time.Now()
 		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -151,7 +143,7 @@ func TestHeedSignalsEnds(t *testing.T) {
 // is not locked.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
-	process, p := startProcess(t, "--data-dir", dir)
+	process, p := serveProcess(t, "--data-dir", dir)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 200, "")
 	if err := process.Process.Kill(); err != nil {

@@ -38,17 +38,10 @@ func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	process := exec.Command(path, args...)
-	process.Env = append(os.Environ(), asProgram+"=1")
+	process := newProcess(t, args...)
 	process.Stdin, process.Stdout, process.Stderr = theirs, theirs, theirs
 	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	startProcess(t, process)
 	shown, done := newLogs(), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -14,49 +14,45 @@ import (
 
 func watchCommand(env lookupEnv) *cobra.Command {
 	every := time.Second
-	command, a := askCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
-		"Print the state of the pool, and then a line whenever it is seen to have changed, until interrupted. The gateway is\n"+
-			"asked again and again, every --interval: what begins and ends in between is not seen.\n\n"+poolHelp,
+	p := newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
+		"Print the state of the pool, and a line after each change, until interrupted. The gateway is asked every --interval:\n"+
+			"a change that is undone in between is not seen.",
 		cobra.MaximumNArgs(1),
-		func(ctx context.Context, a *asking, command *cobra.Command, args []string) error {
+		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
-			return a.with(command, args, func(from lender, pool uuid.UUID) error {
-				return a.watch(ctx, command, from, pool, every)
-			})
+			return p.with(args, func(from lender, pool uuid.UUID) error { return p.watch(ctx, from, pool, every) })
 		})
-	command.Flags().Var(duration{&every, 50 * time.Millisecond, time.Hour, false}, "interval", "how often to ask")
-	a.addFlags(command)
-	return command
+	p.Flags().Var(duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
+	p.addFlags()
+	return p.Command
 }
 
-// watch ends with the context, which is no failure, or with the pool.
-func (a *asking) watch(ctx context.Context, command *cobra.Command, from lender, pool uuid.UUID, every time.Duration) error {
+// watch returns nil when ctx ends, and an error when the pool has been deleted.
+func (p *poolCommand) watch(ctx context.Context, from lender, pool uuid.UUID, every time.Duration) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	var last *poolAnswer
-	failing := ""
+	printed := "" // the last error
 	for {
 		answer, err := from.inspect(ctx, pool)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, kvslots.ErrNoPool):
-			return reportFailure(command.OutOrStdout(), a.json, err)
-		case err != nil && last == nil:
-			return reportFailure(command.OutOrStdout(), a.json, err)
-		case err != nil: // it has worked before; it may again
-			if failing != err.Error() {
-				failing = err.Error()
-				fmt.Fprintf(command.ErrOrStderr(), "kvslots: %s; still trying\n", failing)
+		case errors.Is(err, kvslots.ErrNoPool), err != nil && last == nil:
+			return p.fail(err)
+		case err != nil: // an earlier request succeeded; a later one may again
+			if printed != err.Error() {
+				printed = err.Error()
+				fmt.Fprintf(p.ErrOrStderr(), "kvslots: %s; still trying\n", printed)
 			}
 		case last == nil || *last != answer:
-			if err := report(command.OutOrStdout(), a.json, answer, answer.String()); err != nil {
+			if err := p.answer(nil, answer); err != nil {
 				return err
 			}
-			last, failing = &answer, ""
+			last, printed = &answer, ""
 		default:
-			failing = ""
+			printed = ""
 		}
 		select {
 		case <-ctx.Done():

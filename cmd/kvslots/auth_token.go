@@ -12,13 +12,13 @@ const (
 	tokenFlag     = "auth-token"
 	tokenFileFlag = "auth-token-file"
 
-	// maxToken is the longest token; a file of maxSecretFile bytes that was
-	// cut off is longer.
+	// maxToken is the longest token in bytes. It is less than maxSecretFile, so
+	// that a file that was cut off is refused.
 	maxToken = 1000
 )
 
-// authToken is the bearer token of HTTP requests: of those that are let in, or
-// of our own. It is a secret: never logged, and in no error.
+// authToken is the bearer token that serve requires of HTTP requests, or that the
+// other commands send. It is a secret: never logged, and in no error.
 type authToken struct {
 	value string
 	file  string
@@ -29,9 +29,9 @@ func (a *authToken) addFlags(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&a.file, tokenFileFlag, "", "file with that token; - is standard input")
 }
 
-// load reads the file, if one was given, and checks the token. A token that
-// was given but is empty is an error: a variable that happens not to be set
-// must not open the door.
+// load reads the file, if one was given, and checks the token. A token that was
+// given but is empty is an error: a shell variable that is not set must not
+// switch off access control.
 func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	switch {
 	case flags.Changed(tokenFileFlag):
@@ -40,7 +40,7 @@ func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 			return exitError{exitFailed, fmt.Errorf("--%s: %w", tokenFileFlag, err)}
 		}
 		a.value = strings.TrimSuffix(strings.TrimSuffix(content, "\n"), "\r")
-		return checkToken("what --"+tokenFileFlag+" names", a.value)
+		return checkToken("the content of --"+tokenFileFlag, a.value)
 	case flags.Changed(tokenFlag):
 		return checkToken("--"+tokenFlag, a.value)
 	}

@@ -69,7 +69,7 @@ func TestDecimal(t *testing.T) {
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			var got float64
-			err := decimal{&got, 0.001, 1e6}.Set(c.text)
+			err := decimal(&got, 0.001, 1e6).Set(c.text)
 			if got != c.want || (err == nil) != c.ok {
 				t.Errorf("got %v, %v; want %v, ok %v", got, err, c.want, c.ok)
 			}
@@ -83,7 +83,7 @@ func TestPort(t *testing.T) {
 		"65536": "", "-1": "", "": "", "http": "", "+1": "", ":80": "",
 	} {
 		got := ""
-		if err := (port{&got}).Set(text); got != want || (err == nil) != (want != "") {
+		if err := port(&got).Set(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
 		}
 	}
@@ -120,12 +120,12 @@ func TestOrigins(t *testing.T) {
 		"https://a.b https://c.d":   false,
 	} {
 		var got string
-		if err := (origins{&got}).Set(text); (err == nil) != ok {
+		if err := origins(&got).Set(text); (err == nil) != ok {
 			t.Errorf("%q: %v, want ok %v", text, err, ok)
 		}
 	}
 	var got string
-	if err := (origins{&got}).Set(" https://a.b ,http://c.d"); err != nil || len(splitList(got)) != 2 || got != "https://a.b,http://c.d" {
+	if err := origins(&got).Set(" https://a.b ,http://c.d"); err != nil || len(splitList(got)) != 2 || got != "https://a.b,http://c.d" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if got := splitList(""); got != nil {
@@ -138,13 +138,13 @@ func TestReplyPrefixes(t *testing.T) {
 		"": "", "app": "app", "app.inbox, _INBOX_x ,b": "app.inbox,_INBOX_x,b",
 	} {
 		var got string
-		if err := (replyPrefixes{&got}).Set(text); err != nil || got != want {
+		if err := replyPrefixes(&got).Set(text); err != nil || got != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{",", "a,", "a,,b", "a.>", "$KV", "a,$JS.API", "kvslots.x", "_GR_", " "} {
 		value := "kept"
-		if err := (replyPrefixes{&value}).Set(text); err == nil || value != "kept" {
+		if err := replyPrefixes(&value).Set(text); err == nil || value != "kept" {
 			t.Errorf("%q: %q, %v", text, value, err)
 		}
 	}

@@ -11,21 +11,21 @@ import (
 	"github.com/spf13/viper"
 )
 
-// configFlag names the flag with the configuration file's path.
+// configFlag is the flag with the path of the configuration file.
 const configFlag = "config"
 
-// alternatives are flags of which one alone can be meant. As with a single
-// flag, the better source decides between them.
+// alternatives are pairs of flags of which one can be given. They count as one
+// flag: the better source decides between them.
 var alternatives = [][2]string{
 	{"http-addr", "http-port"},
 	{tokenFlag, tokenFileFlag},
 	{serverFlag, natsURLFlag},
 }
 
-// applySources gives each flag that was not given on the command line the
-// value of its environment twin, or else that of the configuration file: flag
-// beats environment beats file beats default. What is wrong is a usageError
-// that names the variable or the key.
+// applySources sets each flag that was not given on the command line from its
+// environment variable, or else from the configuration file: flag beats
+// environment beats file beats default. A wrong value is a usageError that names
+// the variable or the key.
 func applySources(flags *pflag.FlagSet, env lookupEnv) error {
 	if err := applyEnvironment(flags, env); err != nil {
 		return err
@@ -37,13 +37,13 @@ func applySources(flags *pflag.FlagSet, env lookupEnv) error {
 	return applyFile(flags, path)
 }
 
-// envName is the environment twin of a flag: KVSLOTS_HTTP_ADDR of http-addr.
+// envName is the environment variable of a flag: KVSLOTS_HTTP_ADDR for http-addr.
 func envName(flag string) string {
 	return "KVSLOTS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// decided are the flags that no further source is asked for: those that were
-// given, and the alternatives to them. It is an error if one source gave both.
+// decided are the flags that no further source can set: those that were given,
+// and their alternatives. It is an error if one source gave both.
 func decided(flags *pflag.FlagSet) (map[string]bool, error) {
 	names := map[string]bool{}
 	flags.VisitAll(func(flag *pflag.Flag) { names[flag.Name] = flag.Changed })
@@ -57,7 +57,7 @@ func decided(flags *pflag.FlagSet) (map[string]bool, error) {
 	return names, nil
 }
 
-// applyEnvironment takes an empty variable for one that is not set.
+// applyEnvironment ignores variables that are empty.
 func applyEnvironment(flags *pflag.FlagSet, env lookupEnv) error {
 	decidedBefore, err := decided(flags)
 	if err != nil {
@@ -82,14 +82,15 @@ func applyEnvironment(flags *pflag.FlagSet, env lookupEnv) error {
 func applyFile(flags *pflag.FlagSet, path string) error {
 	file := viper.New()
 	file.SetConfigFile(path)
-	// viper reads more formats; fewer can be relied upon.
+	// viper reads more formats, which are not promised.
 	if kind := filepath.Ext(path); !slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, kind) {
 		return usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
-	if err := file.ReadInConfig(); err != nil {
-		return usagef("config file %s: %w", path, err)
+	err := file.ReadInConfig()
+	if err == nil {
+		err = applyKeys(flags, file)
 	}
-	if err := applyKeys(flags, file); err != nil {
+	if err != nil {
 		return usagef("config file %s: %w", path, err)
 	}
 	return nil
@@ -129,7 +130,7 @@ func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, r
 	return nil
 }
 
-// scalar writes a value of the file as it would stand on the command line.
+// scalar formats a value of the file as text for the command line.
 func scalar(raw any) (string, error) {
 	switch value := raw.(type) {
 	case string:
@@ -138,13 +139,13 @@ func scalar(raw any) (string, error) {
 		return strconv.FormatBool(value), nil
 	case int, int64, uint64:
 		return fmt.Sprint(value), nil
-	case float64: // what JSON has for any number
+	case float64: // every number of JSON
 		return strconv.FormatFloat(value, 'f', -1, 64), nil
 	}
 	return "", fmt.Errorf("must be a single value")
 }
 
-// set marks the flag as given, so that the next source leaves it alone.
+// set sets a flag and marks it as given, so that the next source does not set it.
 func set(flag *pflag.Flag, value string) error {
 	if err := flag.Value.Set(value); err != nil {
 		return err

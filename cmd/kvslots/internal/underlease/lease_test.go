@@ -1,13 +1,11 @@
-package main
+package underlease
 
 import (
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 )
 
-func TestHeld(t *testing.T) {
+func TestLease(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		name                string
@@ -22,22 +20,22 @@ func TestHeld(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const sent = 1000 * s
-			h := newHeld(uuid.Nil, leaseAnswer{ExpiresIn: int64(c.ttl / s), Waited: c.waited}, sent, sent+c.waited)
-			if got := h.term(c.kill) - sent; got != c.term {
+			l := Lease{Began: sent + c.waited, TTL: c.ttl}
+			if got := l.termAt(c.kill) - sent; got != c.term {
 				t.Errorf("SIGTERM after %s, want %s", got, c.term)
 			}
-			if got := h.kill() - sent; got != c.last {
+			if got := l.killAt() - sent; got != c.last {
 				t.Errorf("SIGKILL after %s, want %s", got, c.last)
 			}
-			if got := h.renewal() - sent; got != c.renewal {
+			if got := l.renewAt() - sent; got != c.renewal {
 				t.Errorf("renewed after %s, want %s", got, c.renewal)
 			}
 			half := sent + c.waited + (c.term-c.waited)/2
-			if !h.useful(half, c.kill) || h.useful(half+1, c.kill) {
-				t.Errorf("not useful up to %s", half-sent)
+			if !l.fresh(half, c.kill) || l.fresh(half+1, c.kill) {
+				t.Errorf("not fresh up to %s", half-sent)
 			}
-			if h.useful(sent, c.ttl) {
-				t.Error("useful without any time for the command")
+			if l.fresh(sent, c.ttl) {
+				t.Error("fresh without any time for the command")
 			}
 		})
 	}
@@ -45,20 +43,8 @@ func TestHeld(t *testing.T) {
 
 func TestDefaultKillAfter(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second, time.Hour} {
-		r := &runner{terms: terms{ttl: ttl}}
-		if err := r.validate(); err != nil {
-			t.Errorf("ttl %s: %v", ttl, err)
-		}
-	}
-}
-
-func TestBootTimeGoesOn(t *testing.T) {
-	for before := bootTime(); ; {
-		switch now := bootTime(); {
-		case now < before:
-			t.Fatal("went back")
-		case now > before:
-			return
+		if DefaultKillAfter(ttl)+Margin(ttl) >= ttl {
+			t.Errorf("a ttl of %s leaves nothing to the command", ttl)
 		}
 	}
 }

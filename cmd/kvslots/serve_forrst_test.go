@@ -193,7 +193,7 @@ func TestLargeAnswerOverNATS(t *testing.T) {
 // over NATS, and the process has stopped as it should.
 func TestDrainCutsFunctionsShort(t *testing.T) {
 	t.Parallel() // it takes the 10 s that functions have
-	process, p := startProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "0s")
+	process, p := serveProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "0s")
 	url := p.logs.waitFor(t, "listening")["nats"].(string)
 	entered := make(chan struct{}, 2)
 	serveFunction(t, url, "a.b", func(*nats.Msg) { entered <- struct{}{} })
@@ -235,7 +235,7 @@ func TestDrainCutsFunctionsShort(t *testing.T) {
 
 // SIGTERM waits for the functions under way, and tells their callers.
 func TestDrainWaitsForFunctions(t *testing.T) {
-	process, p := startProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "10s")
+	process, p := serveProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "10s")
 	url := p.logs.waitFor(t, "listening")["nats"].(string)
 	entered, leave := make(chan struct{}, 1), make(chan struct{})
 	serveFunction(t, url, "a.b", func(m *nats.Msg) {

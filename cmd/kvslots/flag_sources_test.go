@@ -199,25 +199,25 @@ func TestValidate(t *testing.T) {
 		want   string // in the error; none when empty
 	}{
 		{"defaults", func(*settings) {}, ""},
-		{"one URL", func(s *settings) { s.natsURL = "nats://127.0.0.1:4222" }, ""},
-		{"several URLs", func(s *settings) { s.natsURL = "tls://a:4222, b:4222,ws://c" }, ""},
-		{"URL with a password", func(s *settings) { s.natsURL = "nats://u:p@a:4222" }, ""},
-		{"replicas elsewhere", func(s *settings) { s.natsURL = "a"; s.replicas = 3 }, ""},
-		{"user and password", func(s *settings) { s.natsURL = "a"; s.natsUser = "u"; s.natsPassword = "hunter2" }, ""},
-		{"other scheme", func(s *settings) { s.natsURL = "http://hunter2@a" }, "--nats-url must be"},
-		{"not a URL", func(s *settings) { s.natsURL = "nats://u:hunter2@a:b:c" }, "--nats-url must be"},
-		{"empty URL in the list", func(s *settings) { s.natsURL = "a,,b" }, "--nats-url must be"},
-		{"user alone", func(s *settings) { s.natsURL = "a"; s.natsUser = "u" }, "go together"},
-		{"password alone", func(s *settings) { s.natsURL = "a"; s.natsPassword = "hunter2" }, "go together"},
+		{"one URL", func(s *settings) { s.nats.url = "nats://127.0.0.1:4222" }, ""},
+		{"several URLs", func(s *settings) { s.nats.url = "tls://a:4222, b:4222,ws://c" }, ""},
+		{"URL with a password", func(s *settings) { s.nats.url = "nats://u:p@a:4222" }, ""},
+		{"replicas elsewhere", func(s *settings) { s.nats.url = "a"; s.replicas = 3 }, ""},
+		{"user and password", func(s *settings) { s.nats.url = "a"; s.nats.user = "u"; s.nats.password = "hunter2" }, ""},
+		{"other scheme", func(s *settings) { s.nats.url = "http://hunter2@a" }, "--nats-url must be"},
+		{"not a URL", func(s *settings) { s.nats.url = "nats://u:hunter2@a:b:c" }, "--nats-url must be"},
+		{"empty URL in the list", func(s *settings) { s.nats.url = "a,,b" }, "--nats-url must be"},
+		{"user alone", func(s *settings) { s.nats.url = "a"; s.nats.user = "u" }, "go together"},
+		{"password alone", func(s *settings) { s.nats.url = "a"; s.nats.password = "hunter2" }, "go together"},
 		{"creds and user", func(s *settings) {
-			s.natsURL, s.natsCreds, s.natsUser, s.natsPassword = "a", "f", "u", "hunter2"
+			s.nats.url, s.nats.creds, s.nats.user, s.nats.password = "a", "f", "u", "hunter2"
 		}, "exclude each other"},
-		{"reply prefixes", func(s *settings) { s.natsURL = "a"; s.natsReplies = "app.inbox" }, ""},
-		{"reply prefixes over functions", func(s *settings) { s.natsURL = "a"; s.natsReplies = "app.inbox,forrst" }, "--forrst-fn-prefix"},
-		{"reply prefixes among functions", func(s *settings) { s.natsURL = "a"; s.natsReplies = "forrst.fn.x" }, "--forrst-fn-prefix"},
-		{"reply prefixes beside functions", func(s *settings) { s.natsURL = "a"; s.natsReplies = "forrst.fnx" }, ""},
+		{"reply prefixes", func(s *settings) { s.nats.url = "a"; s.natsReplies = "app.inbox" }, ""},
+		{"reply prefixes over functions", func(s *settings) { s.nats.url = "a"; s.natsReplies = "app.inbox,forrst" }, "--forrst-fn-prefix"},
+		{"reply prefixes among functions", func(s *settings) { s.nats.url = "a"; s.natsReplies = "forrst.fn.x" }, "--forrst-fn-prefix"},
+		{"reply prefixes beside functions", func(s *settings) { s.nats.url = "a"; s.natsReplies = "forrst.fnx" }, ""},
 		{"reply prefixes without URL", func(s *settings) { s.natsReplies = "app.inbox" }, "--nats-reply-prefixes needs --nats-url"},
-		{"creds without URL", func(s *settings) { s.natsCreds = "f" }, "need --nats-url"},
+		{"creds without URL", func(s *settings) { s.nats.creds = "f" }, "need --nats-url"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := defaultSettings()

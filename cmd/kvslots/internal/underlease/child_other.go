@@ -1,13 +1,14 @@
 //go:build !unix
 
-package main
+package underlease
 
 import (
 	"io"
 	"os"
 )
 
-// Without process groups and signals: a command is killed, not asked.
+// Without process groups and signals a command cannot be asked to end, only
+// killed.
 
 func sharesTerminal(io.Reader) bool { return true }
 
@@ -15,13 +16,13 @@ func forwarded(bool) []os.Signal { return []os.Signal{os.Interrupt} }
 
 func deadly(os.Signal) bool { return true }
 
-func ending(os.Signal) bool { return true }
+func asksToEnd(os.Signal) bool { return true }
 
 func suspend(os.Signal) {}
 
 func (c *child) arrange() {}
 
-func (c *child) pass(os.Signal) {} // the console has sent it to both
+func (c *child) pass(os.Signal) {} // the console sends it to the command, too
 
 func (c *child) terminate() { c.kill() }
 

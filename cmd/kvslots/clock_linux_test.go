@@ -1,4 +1,0 @@
-package main
-
-// isLinux: a command dies with us.
-const isLinux = true

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+)
+
+// flagValue is the pflag.Value of every flag whose text is checked. Set checks it,
+// so that the error can name the flag, the variable or the key that it came from.
+// Errors do not repeat the text, which may be a secret.
+type flagValue[T any] struct {
+	target *T
+	kind   string // what the help says that the flag takes
+	parse  func(text string) (T, error)
+	format func(T) string
+}
+
+func (f flagValue[T]) Set(text string) error {
+	value, err := f.parse(text)
+	if err == nil {
+		*f.target = value
+	}
+	return err
+}
+
+func (f flagValue[T]) String() string {
+	if f.target == nil { // pflag compares with what the zero value prints
+		return ""
+	}
+	return f.format(*f.target)
+}
+
+func (f flagValue[T]) Type() string { return f.kind }
+
+// duration is a flag such as "30s" or "1h". A bare number is seconds.
+func duration(target *time.Duration, min, max time.Duration) flagValue[time.Duration] {
+	return flagValue[time.Duration]{target, "duration", func(text string) (time.Duration, error) {
+		value, err := parseDuration(text)
+		if err == nil && (value < min || value > max) {
+			err = fmt.Errorf("must be between %s and %s", formatDuration(min), formatDuration(max))
+		}
+		return value, err
+	}, formatDuration}
+}
+
+// seconds is a duration in whole seconds.
+func seconds(target *time.Duration, min, max time.Duration) flagValue[time.Duration] {
+	flag := duration(target, min, max)
+	parse := flag.parse
+	flag.parse = func(text string) (time.Duration, error) {
+		value, err := parse(text)
+		if err == nil && value%time.Second != 0 {
+			err = fmt.Errorf("must be whole seconds")
+		}
+		return value, err
+	}
+	return flag
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
+		text += "s"
+	}
+	value, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf(`must be a duration such as "30s" or "1h", or a number of seconds`)
+	}
+	return value, nil
+}
+
+func formatDuration(value time.Duration) string {
+	switch {
+	case value != 0 && value%time.Hour == 0:
+		return strconv.Itoa(int(value/time.Hour)) + "h"
+	case value%time.Second == 0:
+		return strconv.Itoa(int(value/time.Second)) + "s"
+	}
+	return value.String()
+}
+
+// number is a flag that takes an integer in a range.
+func number(target *int, min, max int) flagValue[int] {
+	return flagValue[int]{target, "int", func(text string) (int, error) {
+		value, err := strconv.Atoi(text)
+		if err != nil || value < min || value > max {
+			return 0, fmt.Errorf("must be an integer between %d and %d", min, max)
+		}
+		return value, nil
+	}, strconv.Itoa}
+}
+
+// decimal is a flag that takes 0 or a number in a range.
+func decimal(target *float64, min, max float64) flagValue[float64] {
+	return flagValue[float64]{target, "number", func(text string) (float64, error) {
+		value, err := strconv.ParseFloat(text, 64)
+		// NaN is in no range.
+		if err != nil || value != 0 && !(value >= min && value <= max) {
+			return 0, fmt.Errorf("must be 0, or a number between %s and %s", formatDecimal(min), formatDecimal(max))
+		}
+		return value, nil
+	}, formatDecimal}
+}
+
+func formatDecimal(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
+
+func asGiven(text string) string { return text }
+
+// checked is a flag that takes a text as it is, if check accepts it.
+func checked(target *string, kind string, check func(text string) error) flagValue[string] {
+	return flagValue[string]{target, kind, func(text string) (string, error) { return text, check(text) }, asGiven}
+}
+
+// choice is a flag that takes one of a few words.
+func choice(target *string, words ...string) flagValue[string] {
+	return checked(target, strings.Join(words, "|"), func(text string) error {
+		if !slices.Contains(words, text) {
+			return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+		}
+		return nil
+	})
+}
+
+// address is a flag that takes a host:port to listen on.
+func address(target *string) flagValue[string] {
+	return checked(target, "host:port", func(text string) error {
+		if _, port, err := net.SplitHostPort(text); err != nil || port == "" {
+			return fmt.Errorf(`must be host:port, such as "127.0.0.1:8080" or ":0"`)
+		}
+		return nil
+	})
+}
+
+// port is a flag that takes the port of an address on this machine. It has no
+// default to show: the flag of the address has.
+func port(address *string) flagValue[string] {
+	return flagValue[string]{address, "port", func(text string) (string, error) {
+		value, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return "", fmt.Errorf("must be a port between 0 and 65535")
+		}
+		return net.JoinHostPort("127.0.0.1", strconv.FormatUint(value, 10)), nil
+	}, func(string) string { return "" }}
+}
+
+var validPrefix = regexp.MustCompile(`^[A-Za-z0-9][\w-]*(\.[\w-]+)*$`)
+
+// subjectPrefix is a flag that takes the first words of NATS subjects.
+func subjectPrefix(target *string) flagValue[string] {
+	return checked(target, "subject", func(text string) error {
+		if first, _, _ := strings.Cut(text, "."); len(text) > 100 || !validPrefix.MatchString(text) || first == subjects.Service {
+			return fmt.Errorf("must be up to 100 characters: words of A-Z, a-z, 0-9, - and _ with dots between them, and must not begin with kvslots or _")
+		}
+		return nil
+	})
+}
+
+// list is a flag that takes entries separated by commas, or nothing.
+func list(target *string, kind string, check func(entry string) error) flagValue[string] {
+	return flagValue[string]{target, kind, func(text string) (string, error) {
+		if text == "" {
+			return "", nil
+		}
+		entries := strings.Split(text, ",")
+		for i := range entries {
+			entries[i] = strings.TrimSpace(entries[i])
+			if err := check(entries[i]); err != nil {
+				return "", err
+			}
+		}
+		return strings.Join(entries, ","), nil
+	}, asGiven}
+}
+
+// splitList returns the entries of a list, without empty ones.
+func splitList(text string) []string {
+	var entries []string
+	for _, entry := range strings.Split(text, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+// replyPrefixes is a flag that takes the first words of reply subjects.
+func replyPrefixes(target *string) flagValue[string] {
+	return list(target, "subjects", natsapi.CheckReplyPrefix)
+}
+
+// origins is a flag that takes the origins of web pages. They are no secret, and
+// the error names the one that is wrong.
+func origins(target *string) flagValue[string] {
+	return list(target, "origins", func(entry string) error {
+		if !isOrigin(entry) {
+			return fmt.Errorf(`%q must be an origin such as "https://example.com" or "http://localhost:3000", or *`, entry)
+		}
+		return nil
+	})
+}
+
+// isOrigin accepts what a browser sends: a scheme and a host, a port if it is not
+// the scheme's default, and no slash at the end.
+func isOrigin(text string) bool {
+	if text == "*" {
+		return true
+	}
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Scheme == "" || parsed.Hostname() == "" || strings.ContainsAny(parsed.Host, "* ") {
+		return false
+	}
+	if port := parsed.Port(); port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+	}
+	return strings.EqualFold(text, parsed.Scheme+"://"+parsed.Host) && !strings.HasSuffix(text, ":")
+}

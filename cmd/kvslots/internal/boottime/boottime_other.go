@@ -1,0 +1,11 @@
+//go:build !linux
+
+package boottime
+
+import "time"
+
+var started = time.Now()
+
+// Now returns the time since the process was started. On some systems this
+// clock stops while the machine is suspended.
+func Now() time.Duration { return time.Since(started) }

@@ -1,0 +1,103 @@
+//go:build unix
+
+package underlease
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sharesTerminal reports whether stdin is a terminal whose foreground process
+// group is that of this process. The command must stay in that group then: the
+// terminal lets no other group read.
+func sharesTerminal(stdin io.Reader) bool {
+	file, ok := stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	group, err := unix.IoctlGetInt(int(file.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// endSignals ask a process to end.
+var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
+
+// forwarded are the signals to catch and pass on. In a shared group Ctrl-Z stops
+// the command and this process without help.
+//
+// A signal that was ignored when this process was started stays ignored, by this
+// process and by the command, which inherits that: so nohup(1) protects both from
+// SIGHUP, and a shell's background job is not interrupted by Ctrl-C.
+func forwarded(shared bool) []os.Signal {
+	forward := append(slices.Clone(endSignals), syscall.SIGUSR1, syscall.SIGUSR2)
+	if !shared {
+		forward = append(forward, syscall.SIGTSTP, syscall.SIGCONT)
+	}
+	return slices.DeleteFunc(forward, signal.Ignored)
+}
+
+// deadly reports whether a forwarded signal ends a process by default.
+func deadly(sig os.Signal) bool { return sig != syscall.SIGTSTP && sig != syscall.SIGCONT }
+
+func asksToEnd(sig os.Signal) bool { return slices.Contains(endSignals, sig) }
+
+// suspend stops this process on SIGTSTP, which would have done so if it were not
+// caught.
+func suspend(sig os.Signal) {
+	if sig == syscall.SIGTSTP {
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	}
+}
+
+// pass passes a signal on.
+func (c *child) pass(sig os.Signal) {
+	switch sig {
+	case syscall.SIGINT, syscall.SIGQUIT:
+		if c.shared {
+			return // the terminal has sent it to both
+		}
+	case syscall.SIGTSTP:
+		c.signal(syscall.SIGTSTP)
+		suspend(sig)
+		return
+	}
+	c.signal(sig.(syscall.Signal))
+}
+
+// terminate asks the command to end. A stopped one must go on to do so.
+func (c *child) terminate() {
+	c.signal(syscall.SIGTERM)
+	c.signal(syscall.SIGCONT)
+}
+
+func (c *child) kill() { c.signal(syscall.SIGKILL) }
+
+// signal sends a signal to the command's process group, or to the command alone if
+// it shares the group of this process.
+func (c *child) signal(sig syscall.Signal) {
+	if c.shared {
+		_ = c.command.Process.Signal(sig)
+		return
+	}
+	_ = unix.Kill(-c.command.Process.Pid, sig)
+}
+
+// leftBehind reports whether processes are left in the command's own group: a
+// shell may end before those that it has started.
+func (c *child) leftBehind() bool {
+	return !c.shared && unix.Kill(-c.command.Process.Pid, 0) == nil
+}
+
+// code is the exit code of a command that has ended.
+func (c *child) code() int {
+	status, ok := c.command.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return SignalError{status.Signal()}.ExitCode()
+	}
+	return c.command.ProcessState.ExitCode()
+}

@@ -1,0 +1,86 @@
+package underlease
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+)
+
+// repeatAfter is how long after the first signal another one counts as a second
+// one. timeout(1) sends a signal to its child and then to its process group, which
+// is one request to end.
+const repeatAfter = time.Second
+
+// SignalError is why a wait has ended: the process got a signal.
+type SignalError struct{ os.Signal }
+
+func (e SignalError) Error() string { return e.String() }
+
+// ExitCode returns what shells report for a process that died of the signal.
+func (e SignalError) ExitCode() int {
+	if number, ok := e.Signal.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return 1
+}
+
+// signals are those that the process gets during Run.
+type signals struct {
+	received chan os.Signal
+	first    time.Duration // boottime of the first one that asks to end; 0 before
+}
+
+func catchSignals(shared bool) *signals {
+	s := &signals{received: make(chan os.Signal, 16)}
+	if caught := forwarded(shared); len(caught) > 0 { // none would mean all
+		signal.Notify(s.received, caught...)
+	}
+	return s
+}
+
+// during calls do while there is no command to pass signals on to. The first
+// signal whose default is to end the process ends stop. A second one that asks to
+// end ends hurry.
+func (s *signals) during(ctx context.Context, do func(stop, hurry context.Context)) {
+	stop, endStop := context.WithCancelCause(ctx)
+	defer endStop(nil)
+	hurry, endHurry := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer endHurry(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(stop, hurry)
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		case sig := <-s.received:
+			if !deadly(sig) {
+				suspend(sig)
+				continue
+			}
+			endStop(SignalError{sig})
+			if s.repeated(sig) {
+				endHurry(SignalError{sig})
+			}
+		}
+	}
+}
+
+// repeated reports whether a signal asks to end for the second time in this Run.
+func (s *signals) repeated(sig os.Signal) bool {
+	now := boottime.Now()
+	switch {
+	case !asksToEnd(sig):
+		return false
+	case s.first == 0:
+		s.first = now
+		return false
+	}
+	return now-s.first >= repeatAfter
+}

@@ -1,0 +1,192 @@
+package underlease
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+)
+
+// supervision is the state of a running command and its lease.
+type supervision struct {
+	*runner
+	lease  Lease
+	child  *child
+	ending bool          // SIGTERM was sent because of the lease
+	killed bool          // SIGKILL was sent
+	killAt time.Duration // when SIGKILL is due, once ending
+
+	renewing  bool
+	renewAt   time.Duration // when to renew next, unless renewing
+	renewals  chan renewal
+	failure   error // of the last renewal; nil if it succeeded
+	noRenewal bool  // the user was told that the gateway cannot renew
+}
+
+// renewal is the outcome of one request.
+type renewal struct {
+	lease Lease
+	err   error
+}
+
+// supervise waits for the command's end. Meanwhile it passes signals on to it,
+// renews its lease, and ends it before the lease ends. It returns the exit code.
+func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &supervision{
+		runner: r, lease: lease, child: child,
+		renewAt: lease.renewAt(), renewals: make(chan renewal, 1),
+	}
+	stopped := ctx.Done()
+	for !child.ended() {
+		s.act(ctx, boottime.Now())
+		select {
+		case <-child.done:
+		case sig := <-r.signals.received:
+			s.pass(ctx, sig)
+		case got := <-s.renewals:
+			s.renewed(got)
+		case <-stopped:
+			stopped = nil
+			child.terminate()
+		case <-time.After(s.pause(boottime.Now())):
+		}
+	}
+	s.endGroup()
+	s.joinRenewal(cancel)
+	if s.ending {
+		return ExitLost
+	}
+	return child.code()
+}
+
+// act does what is due.
+func (s *supervision) act(ctx context.Context, now time.Duration) {
+	switch {
+	case s.killed:
+	case s.ending && now >= s.killDue():
+		s.killed = true
+		s.child.kill()
+	case s.ending:
+	case now >= s.lease.termAt(s.KillAfter):
+		s.end(now, "the lease is about to end"+s.whyNotRenewed())
+		s.act(ctx, now) // after a suspension SIGKILL may be due as well
+	case now >= s.renewAt && !s.renewing:
+		s.renew(ctx)
+	}
+}
+
+// end begins to end the command.
+func (s *supervision) end(now time.Duration, why string) {
+	s.ending, s.killAt = true, now+s.KillAfter
+	s.Printf("%s; ending the command", why)
+	s.child.terminate()
+}
+
+// killDue is when to kill a command that is ending.
+func (s *supervision) killDue() time.Duration { return min(s.killAt, s.lease.killAt()) }
+
+// whyNotRenewed explains why the lease was not renewed, if it can be renewed.
+func (s *supervision) whyNotRenewed() string {
+	switch {
+	case s.noRenewal:
+		return ""
+	case s.failure != nil:
+		return "; it was not renewed: " + s.failure.Error()
+	case s.renewing:
+		return "; it was not renewed: no answer yet"
+	}
+	return ""
+}
+
+// maxPause bounds how late something is done that became due while the machine
+// was suspended, when timers stand still. Every Margin is longer.
+const maxPause = 200 * time.Millisecond
+
+// pause is how long nothing is due, up to maxPause.
+func (s *supervision) pause(now time.Duration) time.Duration {
+	next := s.lease.termAt(s.KillAfter)
+	switch {
+	case s.killed:
+		return time.Hour
+	case s.ending:
+		next = s.killDue()
+	case !s.renewing:
+		next = min(next, s.renewAt)
+	}
+	return min(max(next-now, 0), maxPause)
+}
+
+// endGroup ends the processes that the command has left behind in its group, if
+// the lease ends: they have what is left of the command's time.
+func (s *supervision) endGroup() {
+	for s.ending && s.child.leftBehind() {
+		if boottime.Now() >= s.killDue() {
+			s.child.kill()
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// pass passes a signal on to the command, after what is due: the lease may have
+// ended while this process was stopped.
+func (s *supervision) pass(ctx context.Context, sig os.Signal) {
+	s.act(ctx, boottime.Now())
+	s.signals.repeated(sig) // notes the first one, for a second while the lease is returned
+	s.child.pass(sig)
+}
+
+// renew sends one request in the background. It does not wait for the answer
+// until the lease ends: the next request may reach a gateway that answers.
+func (s *supervision) renew(ctx context.Context) {
+	s.renewing = true
+	timeout := min(s.lease.termAt(s.KillAfter)-boottime.Now(), max(s.lease.TTL/6, time.Second))
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, max(timeout, 0))
+		defer cancel()
+		lease, err := s.Slot.Renew(ctx)
+		s.renewals <- renewal{lease, err}
+	}()
+}
+
+func (s *supervision) renewed(got renewal) {
+	s.renewing, s.failure = false, got.err
+	switch {
+	case s.ending: // too late: the command was told to end
+	case got.err == nil:
+		s.lease, s.renewAt = got.lease, got.lease.renewAt()
+	case errors.Is(got.err, ErrLost):
+		s.end(boottime.Now(), "the lease is lost")
+	default:
+		s.renewAt = boottime.Now() + s.pauseAfter(got.err)
+	}
+}
+
+// pauseAfter is how long to wait after a renewal that failed. A gateway that
+// cannot renew is asked a few times more: during an upgrade the next request may
+// reach a newer one.
+func (s *supervision) pauseAfter(err error) time.Duration {
+	pause := s.lease.TTL / 20
+	if !errors.Is(err, errors.ErrUnsupported) {
+		left := max(s.lease.termAt(s.KillAfter)-boottime.Now(), 0)
+		return max(min(pause, time.Second), min(s.Slot.RetryAfter(err), left/2))
+	}
+	if !s.noRenewal {
+		s.noRenewal = true
+		s.Printf("the gateway cannot renew leases; the command has to end before its lease does")
+	}
+	return max(pause, time.Second)
+}
+
+// joinRenewal ends a renewal that is under way, so that it cannot arrive after the
+// return.
+func (s *supervision) joinRenewal(cancel context.CancelFunc) {
+	cancel()
+	if s.renewing {
+		<-s.renewals
+	}
+}

@@ -1,0 +1,145 @@
+//go:build unix
+
+package underlease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answer is what a fakeSlot answers to Borrow or Renew.
+type answer struct {
+	late time.Duration // the lease began that long ago
+	err  error
+}
+
+// fakeSlot grants leases of a ttl, and notes what is asked of it.
+type fakeSlot struct {
+	ttl       time.Duration
+	answers   []answer // to Borrow and Renew, in turn
+	returnErr error
+
+	calls []string
+}
+
+func (f *fakeSlot) next(call string) (Lease, error) {
+	f.calls = append(f.calls, call)
+	next := f.answers[0]
+	f.answers = f.answers[1:]
+	return Lease{Began: boottime.Now() - next.late, TTL: f.ttl}, next.err
+}
+
+func (f *fakeSlot) Borrow(context.Context) (Lease, error) { return f.next("borrow") }
+
+func (f *fakeSlot) Renew(context.Context) (Lease, error) { return f.next("renew") }
+
+func (f *fakeSlot) RetryAfter(error) time.Duration { return 0 }
+
+func (f *fakeSlot) Return(context.Context) error {
+	f.calls = append(f.calls, "return")
+	return f.returnErr
+}
+
+func (f *fakeSlot) asked() string { return strings.Join(f.calls, " ") }
+
+func TestRun(t *testing.T) {
+	const (
+		ttl     = time.Hour
+		due     = ttl * 2 / 5 // renewed at once, and fresh enough to begin with
+		forever = `while :; do sleep 0.02; done`
+		ended   = "the lease is about to end; ending the command\n"
+	)
+	failed := errors.New("failed")
+	for _, c := range []struct {
+		name   string
+		slot   fakeSlot
+		script string
+		code   int
+		err    string
+		asked  string
+		output string // of the script, and for the user
+	}{
+		{"ends", fakeSlot{ttl: ttl, answers: []answer{{}}}, `echo ran; exit 3`, 3, "", "borrow return", "ran\n"},
+		{"dies of a signal", fakeSlot{ttl: ttl, answers: []answer{{}}}, `kill -9 $$`, 128 + 9, "", "borrow return", ""},
+		{"no lease", fakeSlot{answers: []answer{{err: failed}}}, `echo ran`, 0, "failed", "borrow", ""},
+		{"too short a lease", fakeSlot{ttl: time.Second / 10, answers: []answer{{}}}, `echo ran`, 0,
+			"the gateway lends for 100ms at most", "borrow return", ""},
+		{"a late answer", fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {}}}, `echo ran`, 0, "", "borrow renew return", "ran\n"},
+		{"a late answer and no renewal", fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {err: failed}, {}}}, `echo ran`, 0, "",
+			"borrow renew return borrow return", "ran\n"},
+		{"cannot be returned", fakeSlot{ttl: ttl, answers: []answer{{}}, returnErr: failed}, `exit 3`, 3, "", "borrow return",
+			"the slot was not returned, and is free when its lease ends: failed\n"},
+		{"lost", fakeSlot{ttl: ttl, answers: []answer{{late: due}, {err: fmt.Errorf("%w: gone", ErrLost)}}}, forever, ExitLost, "",
+			"borrow renew return", "the lease is lost; ending the command\n"},
+		{"renewed at the second try, too late", fakeSlot{ttl: ttl, answers: []answer{{late: due}, {err: failed}, {late: ttl}}}, forever, ExitLost, "",
+			"borrow renew renew return", ended},
+		{"cannot be renewed", fakeSlot{ttl: time.Minute, answers: []answer{{late: time.Minute * 2 / 5}, {err: errors.ErrUnsupported}, {late: time.Minute}}},
+			forever, ExitLost, "", "borrow renew renew return", "the gateway cannot renew leases; the command has to end before its lease does\n" + ended},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var output strings.Builder
+			code, err := Run(t.Context(), config(&c.slot, &output, "/bin/sh", "-c", c.script))
+			if code != c.code || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%d, %v; want %d, %s", code, err, c.code, c.err)
+			}
+			if got := c.slot.asked(); got != c.asked {
+				t.Errorf("asked: %s; want %s", got, c.asked)
+			}
+			if output.String() != c.output {
+				t.Errorf("output %q, want %q", output.String(), c.output)
+			}
+		})
+	}
+}
+
+func TestRunWithoutACommand(t *testing.T) {
+	for name, want := range map[string]struct {
+		code  int
+		asked string
+	}{
+		"no-such-command": {127, ""},
+		"/no/such/file":   {127, ""},
+		"/":               {126, ""},
+	} {
+		slot := &fakeSlot{ttl: time.Hour, answers: []answer{{}}}
+		code, err := Run(t.Context(), config(slot, &strings.Builder{}, name))
+		if code != want.code || err == nil || slot.asked() != want.asked {
+			t.Errorf("%s: %d, %v; asked: %s", name, code, err, slot.asked())
+		}
+	}
+}
+
+// A command that cannot be prepared is not started, and its slot is returned.
+func TestRunUnprepared(t *testing.T) {
+	slot, failed := &fakeSlot{ttl: time.Hour, answers: []answer{{}}}, errors.New("failed")
+	var output strings.Builder
+	cfg := config(slot, &output, "/bin/echo", "ran")
+	cfg.Prepare = func() error { return failed }
+	if code, err := Run(t.Context(), cfg); code != 0 || !errors.Is(err, failed) || output.String() != "" || slot.asked() != "borrow return" {
+		t.Errorf("%d, %v; output %q; asked: %s", code, err, output.String(), slot.asked())
+	}
+}
+
+// config runs a command without input. Its output, and what is printed for the
+// user, goes to output.
+func config(slot Slot, output *strings.Builder, args ...string) Config {
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdout = output
+	return Config{
+		Slot: slot, Command: command,
+		Prepare:   func() error { return nil },
+		KillAfter: 200 * time.Millisecond,
+		Printf:    func(format string, v ...any) { fmt.Fprintf(output, format+"\n", v...) },
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+)
+
+// poolCommand is a command that asks a gateway about a pool.
+type poolCommand struct {
+	*cobra.Command
+	connection
+	env  lookupEnv
+	json bool
+}
+
+const gatewayHelp = `The gateway is asked over HTTP, or over NATS if --nats-url is given. Every flag can also be given as an environment
+variable: --nats-url as KVSLOTS_NATS_URL.`
+
+// newPoolCommand makes a command of its name, its help, and what it does. The
+// caller adds the command's own flags, and then calls addFlags.
+func newPoolCommand(env lookupEnv, use, short, long string, args cobra.PositionalArgs,
+	do func(ctx context.Context, p *poolCommand, args []string) error,
+) *poolCommand {
+	p := &poolCommand{env: env}
+	p.Command = &cobra.Command{
+		Use:   use,
+		Short: short,
+		Long:  strings.TrimSpace(long) + "\n\n" + poolHelp + "\n\n" + gatewayHelp,
+		Args:  args,
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := applyEnvironment(p.Flags(), env); err != nil {
+				return err
+			}
+			if err := p.validate(); err != nil {
+				return err
+			}
+			if err := p.token.load(p.Flags(), p.InOrStdin()); err != nil {
+				return err
+			}
+			return do(p.Context(), p, args)
+		},
+	}
+	p.Flags().SortFlags = false
+	return p
+}
+
+// addFlags adds the flags that all these commands have.
+func (p *poolCommand) addFlags() {
+	p.Flags().BoolVar(&p.json, "json", false, "print the body of the REST answer, a line of JSON")
+	p.connection.addFlags(p.Flags())
+}
+
+// pool is the pool that was given in args, or else in the environment.
+func (p *poolCommand) pool(args []string) (uuid.UUID, error) {
+	if len(args) > 0 {
+		return secretArgument(p.Command, "<pool>", args[0])
+	}
+	value, _ := p.env(poolVariable)
+	if value == "" {
+		return uuid.UUID{}, usagef("no <pool>, and no %s", poolVariable)
+	}
+	return parseSecret(poolVariable, value)
+}
+
+// with connects, and calls do with the pool of args.
+func (p *poolCommand) with(args []string, do func(from lender, pool uuid.UUID) error) error {
+	pool, err := p.pool(args)
+	if err != nil {
+		return err
+	}
+	from, err := p.dial()
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	return do(from, pool)
+}
+
+// answer prints a result, or what REST answers to a failure.
+func (p *poolCommand) answer(err error, body fmt.Stringer) error {
+	if err != nil {
+		return p.fail(err)
+	}
+	return report(p.OutOrStdout(), p.json, body, body.String())
+}
+
+func (p *poolCommand) fail(err error) error { return reportFailure(p.OutOrStdout(), p.json, err) }

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// maxDuration is longer than any useful lease or wait, and far from overflow.
+const maxDuration = 365 * 24 * time.Hour
+
+// settings are those of serve, from flags, environment and file.
+type settings struct {
+	httpAddr      string
+	authToken     authToken
+	httpRateLimit float64 // requests a second
+	httpRateBurst int
+	httpOrigins   string // separated by commas
+	httpIdle      time.Duration
+	drainWait     time.Duration
+
+	dataDir string
+	sync    string
+
+	nats        natsConnection // to --nats-url; some of it is for the clients of --nats-addr
+	natsReplies string         // prefixes, separated by commas
+
+	natsAddr     string
+	natsNkeys    string // separated by commas
+	natsInsecure bool
+
+	functions functionSettings
+
+	replicas int
+	maxTTL   time.Duration
+	maxWait  time.Duration
+
+	defaultLeaseTTL  time.Duration
+	maxLocks         int
+	maxWaiters       int
+	maxSessions      int
+	maxSessionsPerIP int
+
+	logLevel  string
+	logFormat string
+}
+
+func defaultSettings() settings {
+	return settings{
+		httpAddr:  "127.0.0.1:8080",
+		drainWait: 2 * time.Second,
+		dataDir:   "./kvslots-data",
+		sync:      "always",
+		replicas:  1,
+		maxTTL:    time.Hour,
+		maxWait:   time.Minute,
+
+		httpIdle:        20 * time.Second,
+		defaultLeaseTTL: 33 * time.Second,
+		maxLocks:        1024,
+
+		functions: defaultFunctionSettings(),
+
+		logLevel:  "info",
+		logFormat: "json",
+	}
+}
+
+// addFlags declares a flag for each setting. The names of the flags and of their
+// environment variables are a contract.
+func (s *settings) addFlags(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.Var(address(&s.httpAddr), "http-addr", "listen for HTTP on this address; port 0 picks a free one")
+	flags.Var(port(&s.httpAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
+	s.authToken.addFlags(flags, "bearer token that HTTP requests must have")
+	flags.Var(decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
+	flags.Var(number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "how many of them may come at once; 0 means as many as in two seconds, rounded up")
+	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests of web pages of these origins (comma-separated; * means any)")
+	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "go on listening for this long after SIGTERM, and answer 503 to borrowers")
+	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
+	flags.Var(choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")
+	flags.Var(address(&s.natsAddr), "nats-addr", "accept NATS clients on this address; without it the embedded server has no listener")
+	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
+	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "accept every NATS client at --nats-addr, also from other machines")
+	flags.StringVar(&s.nats.url, "nats-url", s.nats.url, "use this NATS instead of embedding one (comma-separated URLs)")
+	flags.StringVar(&s.nats.creds, "nats-creds", s.nats.creds, "credentials file for --nats-url")
+	flags.StringVar(&s.nats.nkey, "nats-nkey", s.nats.nkey, "file with an nkey seed for --nats-url")
+	flags.StringVar(&s.nats.user, "nats-user", s.nats.user, "user for --nats-url, or of NATS clients at --nats-addr")
+	flags.StringVar(&s.nats.password, "nats-password", s.nats.password, "the user's password; better given as KVSLOTS_NATS_PASSWORD")
+	flags.StringVar(&s.nats.token, "nats-token", s.nats.token, "token for --nats-url, or of NATS clients at --nats-addr; better given as KVSLOTS_NATS_TOKEN")
+	flags.StringVar(&s.nats.tlsCert, "nats-tls-cert", s.nats.tlsCert, "file with the certificate of this gateway, for --nats-url or --nats-addr")
+	flags.StringVar(&s.nats.tlsKey, "nats-tls-key", s.nats.tlsKey, "file with the certificate's key")
+	flags.StringVar(&s.nats.tlsCA, "nats-tls-ca", s.nats.tlsCA, "file with the certificate authorities to trust for --nats-url; at --nats-addr clients must have a certificate of theirs")
+	flags.Var(replyPrefixes(&s.natsReplies), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
+	flags.Var(number(&s.replicas, 1, 5), "replicas", "replicas of the bucket; more than 1 needs --nats-url")
+	flags.Var(seconds(&s.maxTTL, time.Second, maxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
+	flags.Var(seconds(&s.maxWait, time.Second, maxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
+	flags.Var(seconds(&s.defaultLeaseTTL, time.Second, maxDuration), "default-lease-ttl", "lease of a lock or semaphore if the request has no ttl")
+	flags.Var(seconds(&s.httpIdle, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their session; it ends after twice this time")
+	flags.Var(number(&s.maxLocks, 0, math.MaxInt32), "max-locks", "how many locks and semaphores may be in use at once; 0 means no limit")
+	flags.Var(number(&s.maxWaiters, 0, math.MaxInt32), "max-waiters", "how many requests may wait for each of them; 0 means no limit")
+	flags.Var(number(&s.maxSessions, 0, math.MaxInt32), "max-sessions", "how many sessions may be open at once; 0 means no limit")
+	flags.Var(number(&s.maxSessionsPerIP, 0, math.MaxInt32), "max-sessions-per-ip", "how many of them from each client address over HTTP; 0 means no limit")
+	s.functions.addFlags(flags)
+	flags.Var(choice(&s.logLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
+	flags.Var(choice(&s.logFormat, "json", "console"), "log-format", "json, or lines to read")
+	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
+}
+
+// validate checks the flags against each other. Errors do not repeat a URL, which
+// may hold a password.
+func (s *settings) validate() error {
+	if s.httpRateBurst != 0 && s.httpRateLimit == 0 {
+		return usagef("--http-rate-burst needs --http-rate-limit")
+	}
+	if s.nats.url == "" {
+		return s.validateEmbedded()
+	}
+	if s.natsAddr != "" || s.natsNkeys != "" || s.natsInsecure {
+		return usagef("--nats-addr, --nats-nkeys and --nats-insecure are for the embedded server: they exclude --nats-url")
+	}
+	if s.functions.asksForSecret() {
+		return usagef("--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys are for the embedded server: they exclude --nats-url")
+	}
+	for _, reply := range splitList(s.natsReplies) {
+		if calls := s.functions.prefix + "."; strings.HasPrefix(reply+".", calls) || strings.HasPrefix(calls, reply+".") {
+			return usagef("--nats-reply-prefixes must not overlap with --forrst-fn-prefix: an answer there would call a function")
+		}
+	}
+	return s.nats.validate()
+}
+
+func (s *settings) validateEmbedded() error {
+	if s.dataDir == "" {
+		return usagef("--data-dir must not be empty")
+	}
+	if s.nats.creds != "" || s.nats.nkey != "" {
+		return usagef("--nats-creds and --nats-nkey need --nats-url")
+	}
+	if s.natsAddr == "" && s.nats != (natsConnection{}) {
+		return usagef("--nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr")
+	}
+	if s.natsAddr == "" && (s.natsNkeys != "" || s.natsInsecure) {
+		return usagef("--nats-nkeys and --nats-insecure need --nats-addr")
+	}
+	if s.natsReplies != "" {
+		return usagef("--nats-reply-prefixes needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
+	}
+	if s.natsAddr == "" && s.functions.asksForSecret() {
+		return usagef("--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys need --nats-addr")
+	}
+	if s.replicas != 1 {
+		return usagef("--replicas %d needs --nats-url: there is one embedded server", s.replicas)
+	}
+	err := s.embedded().Validate()
+	if errors.Is(err, natsembed.ErrOpenListener) {
+		return usagef("--nats-addr can be reached from other machines, and would accept every client: give --nats-user and " +
+			"--nats-password, --nats-token, --nats-nkeys, or --nats-tls-ca to require client certificates; or --nats-insecure")
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// embeddedSync makes the server flush in groups, if it can, when every write must
+// be flushed before it is acknowledged.
+func (s *settings) embeddedSync() natsembed.Sync {
+	if s.sync == string(natsembed.SyncAlways) {
+		return natsembed.SyncGroup
+	}
+	return natsembed.Sync(s.sync)
+}
+
+// embedded is the configuration of the embedded server.
+func (s *settings) embedded() natsembed.Config {
+	return natsembed.Config{
+		DataDir: s.dataDir,
+		Sync:    s.embeddedSync(),
+		Addr:    s.natsAddr,
+		User:    s.nats.user, Password: s.nats.password, Token: s.nats.token,
+		Nkeys:     splitList(s.natsNkeys),
+		Functions: s.functions.embedded(),
+		TLSCert:   s.nats.tlsCert, TLSKey: s.nats.tlsKey, TLSCA: s.nats.tlsCA,
+		Insecure: s.natsInsecure,
+	}
+}
+
+// isNATSURL accepts what nats.Connect does, also a host and port without a scheme.
+func isNATSURL(text string) bool {
+	if !strings.Contains(text, "://") {
+		text = "nats://" + text
+	}
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Hostname() == "" {
+		return false
+	}
+	switch parsed.Scheme {
+	case "nats", "tls", "ws", "wss":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const (
+	// returnTimeout bounds one try to return a lease.
+	returnTimeout = 5 * time.Second
+	// minReturnTimeout is the least that a try has when the lease is about to end.
+	minReturnTimeout = time.Second
+)
+
+// slot is the slot of a pool that is borrowed. It implements underlease.Slot.
+type slot struct {
+	*waiting
+	at   *connection
+	pool uuid.UUID
+
+	from   lender        // nil until connected
+	lease  leaseAnswer   // as last granted or renewed
+	latest time.Duration // boottime at which the lease has ended for certain
+}
+
+// slot is a slot of the pool that was given in args, or else in the environment.
+// The caller closes it.
+func (p *poolCommand) slot(t terms, args []string) (*slot, error) {
+	pool, err := p.pool(args)
+	return &slot{waiting: newWaiting(t, p.ErrOrStderr()), at: &p.connection, pool: pool}, err
+}
+
+func (s *slot) close() {
+	if s.from != nil {
+		s.from.close()
+	}
+}
+
+// Borrow waits for --wait in all its calls together.
+func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
+	if s.lease.Lease != uuid.Nil && s.left() == 0 {
+		return underlease.Lease{}, errors.New("the gateway's answers take too long for so short a --ttl")
+	}
+	var err error
+	if s.from == nil {
+		if s.from, err = s.dial(ctx, s.at); err != nil {
+			return underlease.Lease{}, err
+		}
+	}
+	answer, err := s.borrow(ctx, s.from, s.pool)
+	if err != nil {
+		return underlease.Lease{}, err
+	}
+	return s.granted(answer), nil
+}
+
+// Renew also extends latest after an error that does not rule out that the lease
+// was renewed.
+func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
+	sent := boottime.Now()
+	answer, err := s.from.renew(ctx, s.pool, s.lease.Lease, s.ttl)
+	switch {
+	case err == nil:
+		return s.granted(grant{answer, sent}), nil
+	case lost(err):
+		err = fmt.Errorf("%w: %w", underlease.ErrLost, err)
+	case !final(err) && !errors.Is(err, errors.ErrUnsupported):
+		s.latest = max(s.latest, boottime.Now()+s.lease.ttl())
+	}
+	return underlease.Lease{}, err
+}
+
+func (s *slot) RetryAfter(err error) time.Duration { return retryAfter(err) }
+
+func (s *slot) granted(g grant) underlease.Lease {
+	s.lease, s.latest = g.leaseAnswer, boottime.Now()+g.ttl()
+	return underlease.Lease{Began: g.sent + g.Waited, TTL: g.ttl()}
+}
+
+// printShortfall prints a line if the lease is shorter than --ttl.
+func (s *slot) printShortfall() {
+	if s.lease.ttl() < s.ttl {
+		fmt.Fprintf(s.stderr, "kvslots: the lease is for %s, and not for %s: the gateway granted no more\n",
+			formatDuration(s.lease.ttl()), formatDuration(s.ttl))
+	}
+}
+
+// Return tries to return the lease until it has ended.
+func (s *slot) Return(ctx context.Context) error {
+	tries := retry{
+		until:  s.latest,
+		hint:   "trying to return the slot until its lease ends, or a second signal comes",
+		stderr: s.stderr,
+	}
+	for {
+		err := s.returnOnce(ctx)
+		switch {
+		case err == nil || lost(err):
+			return nil
+		case final(err) || !tries.again(ctx, err):
+			return err
+		}
+	}
+}
+
+func (s *slot) returnOnce(ctx context.Context) error {
+	timeout := min(max(s.latest-boottime.Now(), minReturnTimeout), returnTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := s.from.giveBack(ctx, s.pool, s.lease.Lease)
+	return err
+}
+
+// lost reports whether an error means that the lease has ended.
+func lost(err error) bool {
+	return errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrNoPool)
+}

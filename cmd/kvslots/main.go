@@ -25,7 +25,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	started := false
 	root := rootCommand(env)
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // for nil cobra would take os.Args
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

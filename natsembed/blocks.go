@@ -66,13 +66,8 @@ func (s *blocks) flush() error {
 	if err := s.list(); err != nil {
 		return err
 	}
-	for _, b := range s.held {
-		if err := s.flushBlock(b); err != nil {
-			return err
-		}
-	}
-	if !s.renamed {
-		return nil
+	if err := s.flushHeld(); err != nil || !s.renamed {
+		return err
 	}
 	for _, dir := range []string{keepDir, msgsDir, "."} { // a purge replaces msgs
 		if err := s.syncDir(dir); err != nil {
@@ -80,6 +75,16 @@ func (s *blocks) flush() error {
 		}
 	}
 	s.renamed = false
+	return nil
+}
+
+// flushHeld flushes the blocks that were found by then.
+func (s *blocks) flushHeld() error {
+	for _, b := range s.held {
+		if err := s.flushBlock(b); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -42,7 +42,10 @@ type Flusher struct {
 	stop chan struct{}
 	done chan struct{}
 
-	blocks map[string]*blocks // by stream; of the goroutine
+	// The rest is the goroutine's.
+	blocks map[string]*blocks // by stream
+	watch  *watch             // of the directories that a pass lists
+	listed bool               // and the watch has reported no change since
 }
 
 // newFlusher starts a flusher. failed is called once if it cannot go on.
@@ -50,7 +53,7 @@ func newFlusher(dir *dataDir, failed func(error), sync func(*os.File) error) *Fl
 	f := &Flusher{
 		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, sync: sync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		blocks: map[string]*blocks{},
+		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
 	}
 	go f.run()
 	return f
@@ -150,14 +153,44 @@ func (f *Flusher) end(err error) {
 	for _, s := range f.blocks {
 		_ = s.close() // nothing is written through these descriptors
 	}
+	f.watch.close()
 }
 
-// pass flushes every stream.
+// pass flushes every stream. It lists the streams and their blocks only if names have
+// changed: that takes half as long as a flush.
 func (f *Flusher) pass() error {
+	f.listed = !f.watch.changed() && f.listed
+	if f.listed {
+		return f.flushHeld()
+	}
+	watched := f.watch.add(f.streams) // before it is listed, and so below
 	names, err := listStreams(f.streams)
 	if err != nil {
 		return err
 	}
+	for _, name := range names {
+		added := f.watch.add(f.streams, name) && f.watch.add(f.streams, name, msgsDir)
+		watched = watched && added
+	}
+	if err := f.flushAll(names); err != nil {
+		return err
+	}
+	f.listed = watched
+	return nil
+}
+
+// flushHeld flushes the blocks that the last pass has found.
+func (f *Flusher) flushHeld() error {
+	for name, s := range f.blocks {
+		if err := s.flushHeld(); err != nil {
+			return fmt.Errorf("stream %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// flushAll flushes the streams of these names, and forgets others.
+func (f *Flusher) flushAll(names []string) error {
 	found := make(map[string]bool, len(names))
 	for _, name := range names {
 		found[name] = true

@@ -15,12 +15,12 @@ import (
 
 // The limits, as rows name them.
 const (
-	limitRaw     = "raw"       // claim and purge on JetStream, through the same kind of connection, with the same sync
-	limitRawEach = "raw-fsync" // likewise, at a nats-server with sync_always, which flushes each write alone
-	limitHTTP    = "net/http"  // an empty handler with the same bodies
-	limitEcho    = "nats-echo" // a NATS service that answers with the same bodies
-	limitPing    = "nats-ping" // $SRV.PING at the gateway's own service
-	limitDisk    = "fsync"     // 512 bytes appended to a file and flushed, twice
+	limitRaw         = "raw"           // claim and purge on JetStream, on the same server, and flushed like the library's
+	limitLibraryEach = "library-fsync" // the library, on a server that flushes each write alone
+	limitHTTP        = "net/http"      // an empty handler with the same bodies
+	limitEcho        = "nats-echo"     // a NATS service that answers with the same bodies
+	limitPing        = "nats-ping"     // $SRV.PING at the gateway's own service
+	limitDisk        = "fsync"         // 512 bytes appended to a file and flushed, twice
 )
 
 // limits starts what the doors are compared with.
@@ -29,7 +29,7 @@ func (e *Environment) limits(ctx context.Context, fronts []front) (limits []riva
 		if f.rig == nil {
 			continue
 		}
-		raw, err := rawPairs(ctx, f.rig.inner)
+		raw, err := rawPairs(ctx, f.rig.inner, f.rig.durable())
 		if err != nil {
 			return nil, err
 		}
@@ -38,15 +38,16 @@ func (e *Environment) limits(ctx context.Context, fronts []front) (limits []riva
 			limits = append(limits, rival{name: limitPing, pairs: requestPairs(f.rig.outer, "$SRV.PING", "$SRV.PING")})
 		}
 	}
-	server, err := startPlainServer(e.cfg.Dir, true)
+	each, err := startLibrary(ctx, e.cfg.Dir, natsembed.SyncAlways)
+	if err != nil {
+		return nil, err
+	}
+	e.stack.add(each.close)
+	server, err := startPlainServer(e.cfg.Dir, false)
 	if err != nil {
 		return nil, err
 	}
 	e.stack.add(server.close)
-	each, err := rawPairs(ctx, server.inner)
-	if err != nil {
-		return nil, err
-	}
 	echo, err := echoPairs(server)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (e *Environment) limits(ctx context.Context, fronts []front) (limits []riva
 	}
 	disk, err := e.diskPairs()
 	return append(limits,
-		rival{name: limitRawEach, durability: "always", pairs: each}, rival{name: limitEcho, pairs: echo},
+		rival{name: limitLibraryEach, durability: "always", pairs: doorPairs(newLibraryDoor(each.store))},
+		rival{name: limitEcho, pairs: echo},
 		rival{name: limitHTTP, pairs: handler}, rival{name: limitDisk, pairs: disk, once: true}), err
 }
 
@@ -65,8 +67,9 @@ func (e *Environment) limits(ctx context.Context, fronts []front) (limits []riva
 const rawStream = "bench_raw"
 
 // rawPairs does the two writes of a pair, a claim and its purge, on a key of the
-// client's own, and nothing else.
-func rawPairs(ctx context.Context, nc *nats.Conn) (pairer, error) {
+// client's own, and nothing else. A write is done when durable, unless it is nil, has
+// called back.
+func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))) (pairer, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
@@ -83,26 +86,45 @@ func rawPairs(ctx context.Context, nc *nats.Conn) (pairer, error) {
 		for i := range subjects {
 			subjects[i] = fmt.Sprintf("%s.%d", rawStream, i)
 		}
-		return func(ctx context.Context, client int) error { return claimAndPurge(ctx, js, subjects[client]) }, nil, nil
+		return func(ctx context.Context, client int) error { return claimAndPurge(ctx, js, subjects[client], durable) }, nil, nil
 	}, nil
 }
 
 // claimSize is about what the value of a slot takes, in bytes.
 const claimSize = 200
 
-func claimAndPurge(ctx context.Context, js jetstream.JetStream, subject string) error {
+func claimAndPurge(ctx context.Context, js jetstream.JetStream, subject string, durable func(then func(error))) error {
 	claim := nats.NewMsg(subject)
 	claim.Header.Set("Nats-TTL", "630s")
 	claim.Data = make([]byte, claimSize)
-	ack, err := js.PublishMsg(ctx, claim)
+	revision, err := publish(ctx, js, claim, 0, durable)
 	if err != nil {
 		return err
 	}
 	purge := nats.NewMsg(subject)
 	purge.Header.Set("KV-Operation", "PURGE")
 	purge.Header.Set("Nats-TTL", "120s")
-	_, err = js.PublishMsg(ctx, purge, jetstream.WithExpectLastSequencePerSubject(ack.Sequence))
+	_, err = publish(ctx, js, purge, revision, durable)
 	return err
+}
+
+// publish returns when the write is durable; expected is the subject's last revision,
+// 0 for any.
+func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expected uint64, durable func(then func(error))) (revision uint64, err error) {
+	var options []jetstream.PublishOpt
+	if expected > 0 {
+		options = append(options, jetstream.WithExpectLastSequencePerSubject(expected))
+	}
+	ack, err := js.PublishMsg(ctx, m, options...)
+	if err != nil {
+		return 0, err
+	}
+	if durable == nil {
+		return ack.Sequence, nil
+	}
+	flushed := make(chan error, 1)
+	durable(func(err error) { flushed <- err })
+	return ack.Sequence, <-flushed
 }
 
 // diskPairs flushes a file twice, as the two writes of a lone pair have to be.

@@ -69,37 +69,61 @@ func startRig(ctx context.Context, dir string, sync natsembed.Sync, hold holder)
 func (r *rig) close() error { return r.stack.close() }
 
 func (r *rig) start(ctx context.Context, dir string, hold holder) error {
+	flush := r.sync
+	if flush == natsembed.SyncAlways { // as kvslots serve does it
+		flush = natsembed.SyncGroup
+	}
+	if err := r.open(ctx, dir, flush); err != nil {
+		return err
+	}
+	if err := r.connect(); err != nil {
+		return err
+	}
+	return r.serve(hold)
+}
+
+// startLibrary starts what is below the doors only, on a server that flushes as flush
+// says.
+func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*rig, error) {
+	r := &rig{sync: flush}
+	if err := r.open(ctx, dir, flush); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+// open starts the server and the peer.
+func (r *rig) open(ctx context.Context, dir string, flush natsembed.Sync) error {
 	data, err := os.MkdirTemp(dir, "kvslots-bench-")
 	if err != nil {
 		return err
 	}
 	r.stack.add(func() error { return os.RemoveAll(data) })
-	flush := r.sync
-	if flush == natsembed.SyncAlways { // as kvslots serve does it
-		flush = natsembed.SyncGroup
-	}
 	if r.nats, err = natsembed.Start(ctx, natsembed.Config{DataDir: data, Sync: flush, Addr: "127.0.0.1:0"}); err != nil {
 		return err
 	}
 	r.stack.add(r.nats.Close)
-	if err := r.connect(); err != nil {
-		return err
-	}
 	// A peer has a connection of its own, as it has in kvslots serve.
 	peer, err := r.nats.Connect()
 	if err != nil {
 		return err
 	}
 	r.stack.add(func() error { peer.Close(); return nil })
-	cfg := kvslots.Config{MaxWait: longWait, Sole: true}
-	if f := r.nats.Flusher(); f != nil {
-		cfg.Durable = f.Durable
-	}
+	cfg := kvslots.Config{MaxWait: longWait, Sole: true, Durable: r.durable()}
 	if r.store, err = kvslots.Open(ctx, peer, cfg); err != nil {
 		return err
 	}
 	r.stack.add(bounded(r.store.Close))
-	return r.serve(hold)
+	return nil
+}
+
+// durable calls back when what was acknowledged is flushed; nil if the server flushes
+// as often as it ever will before it acknowledges.
+func (r *rig) durable() func(then func(error)) {
+	if f := r.nats.Flusher(); f != nil {
+		return f.Durable
+	}
+	return nil
 }
 
 func (r *rig) connect() (err error) {

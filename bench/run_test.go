@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	wanted = append(wanted, "many-pools library interval",
-		"pairs raw always", "pairs raw interval", "pairs raw-fsync always", "pairs net/http ", "pairs nats-echo ", "pairs nats-ping ", "pairs fsync ")
+		"pairs raw always", "pairs raw interval", "pairs library-fsync always", "pairs net/http ", "pairs nats-echo ", "pairs nats-ping ", "pairs fsync ")
 	for _, want := range wanted {
 		if !has[want] {
 			t.Errorf("%q was not measured", want)

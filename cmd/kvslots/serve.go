@@ -84,6 +84,13 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, nats.close()) }()
+	return nats.orFailure(func(stop, hurry context.Context) error {
+		return serveFrom(nats, meanwhile, ln, stop, hurry, s, log)
+	}, stop, hurry)
+}
+
+// serveFrom opens the store on a backend, and serves it.
+func serveFrom(nats *backend, meanwhile *meanwhile, ln net.Listener, stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
 	store, err := openStore(stop, nats, s, log)
 	if err != nil {
 		return err
@@ -106,9 +113,7 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	}
 	logListening(log, ln, nats, s)
 	gw := newGateway(store, functions, finishers, common, nats.sync, s, log)
-	return nats.orFailure(func(stop, hurry context.Context) error {
-		return serveHTTP(stop, hurry, gw, ln)
-	}, stop, hurry)
+	return serveHTTP(stop, hurry, gw, ln)
 }
 
 // shared is what the dialects and the NATS service share beside the store.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -273,6 +275,31 @@ func TestServeFails(t *testing.T) {
 				t.Errorf("the password is in the logs:\n%s", stderr)
 			}
 		})
+	}
+}
+
+// A flush that fails while the store opens ends the start at once, and not when the
+// time for it is over.
+func TestServeFailsWhenNothingCanBeFlushed(t *testing.T) {
+	dir := t.TempDir()
+	first := startServe(t, noEnv, "--data-dir", dir)
+	first.stop()
+	if code := first.exitCode(t); code != exitDone {
+		t.Fatalf("exit code %d; logs:\n%s", code, first.logs)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "keep"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	if err := errors.Join(os.Remove(kept[0]), os.WriteFile(kept[0], nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	second := runServe(t, noEnv, "--data-dir", dir)
+	if code := second.exitCode(t); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if text := second.logs.String(); !strings.Contains(text, "the write was not flushed to disk") || strings.Contains(text, "deadline") {
+		t.Errorf("logs:\n%s", text)
 	}
 }
 

@@ -35,7 +35,7 @@ check: ## formatting, vet, staticcheck, known vulnerabilities, direction of impo
 	fi
 
 soak: ## the long tests, at their full length, about 2 hours; -p 1 has them print as they go
-	KVSLOTS_SOAK=1 $(GO) test -count=1 -p 1 -timeout 3h -run 'Soak|Fault17|Fault19|NoRebuild|LaggingPeers' -v ./...
+	KVSLOTS_SOAK=1 $(GO) test -count=1 -p 1 -timeout 3h -run 'Soak|PowerCuts|Fault17|Fault19|NoRebuild|LaggingPeers' -v ./...
 
 bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench/plots
 	$(GO) run ./cmd/kvslots bench --peers --plots bench/plots

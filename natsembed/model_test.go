@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -24,7 +23,7 @@ type disk struct {
 	names map[string]map[string]uint64 // by directory: the names that were flushed, and their inodes
 	sizes map[uint64]int64             // of what was flushed of a file
 
-	// A pass that begins when blocks have vanished waits for a cut, if one is wanted:
+	// A pass that begins when blocks were removed or rewritten waits for a cut, if one is wanted:
 	// nothing that superseded them was flushed yet.
 	stream string
 	wanted bool
@@ -39,7 +38,7 @@ func newDisk(t *testing.T) *disk {
 	}
 }
 
-// want has the next pass that begins with vanished blocks wait.
+// want has the next pass that begins with removed or rewritten blocks wait.
 func (d *disk) want(wanted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,14 +53,11 @@ func (d *disk) awaitCut() error {
 	if !wanted {
 		return nil
 	}
-	present, err := listNames(filepath.Join(d.stream, msgsDir))
-	if err != nil {
-		return err
-	}
 	d.mu.Lock()
 	vanished := false
-	for name := range d.names[msgsDir] {
-		vanished = vanished || isBlock(name) && !slices.Contains(present, name)
+	for name, number := range d.names[msgsDir] {
+		info, err := os.Lstat(filepath.Join(d.stream, msgsDir, name))
+		vanished = vanished || isBlock(name) && (err != nil || inode(info) != number)
 	}
 	d.wanted = d.wanted && !vanished
 	d.mu.Unlock()
@@ -125,10 +121,13 @@ func (d *disk) list(dir string) (map[string]uint64, error) {
 
 // cut writes what a power cut could leave into another data directory. The lock is
 // held: nothing is told meanwhile.
-func (d *disk) cut(t *testing.T, known func() facts, random *rand.Rand) (dir string, f facts) {
+func (d *disk) cut(t *testing.T, c *crowd, random *rand.Rand) (dir string, f *facts) {
 	t.Helper()
 	stream := d.stream
-	f = known()
+	f, wrong := c.known()
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
 	dir = t.TempDir()
 	to := filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, filepath.Base(stream))
 	files := map[uint64]string{} // what is there already
@@ -153,7 +152,7 @@ func (d *disk) cut(t *testing.T, known func() facts, random *rand.Rand) (dir str
 			t.Fatal(err)
 		}
 	}
-	f.sent = known().sent // the server went on while its files were read
+	c.addBegun(f) // the server went on while its files were read
 	return dir, f
 }
 
@@ -202,9 +201,9 @@ func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]st
 	files[number] = to
 }
 
-// modelCuts runs clients, and calls then with each of n directories that a power cut
-// could have left, until it returns false.
-func modelCuts(t *testing.T, told func(*Server, func(error)), n int, then func(dir string, f facts) bool) {
+// modelCuts runs clients of a store, and calls then with each of n directories that a
+// power cut could have left, until it returns false.
+func modelCuts(t *testing.T, through durability, n int, then func(dir string, f *facts) bool) {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -215,27 +214,31 @@ func modelCuts(t *testing.T, told func(*Server, func(error)), n int, then func(d
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	likeTheBucket(t, srv)
-	flushed(t, srv)
-	l := newLoad(told)
+	s, err := openSite(t.Context(), srv, through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flushed(t, srv) // once the stream is there, its meta file is
+	c := newCrowd()
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { l.run(ctx, t, srv) })
+	running.Go(func() { c.run(ctx, s) })
 	defer running.Wait()
+	defer s.close()
 	defer stop()
 	defer close(d.resume)
 	goOn := true
 	d.mu.Lock()
-	d.stream = streamPath(srv)
+	d.stream = bucketPath(srv)
 	d.mu.Unlock()
 	for i := range n {
 		if i%4 == 0 {
-			l.await(100 + random.IntN(1000)) // any moment
-			d.atCut(func() { goOn = then(d.cut(t, l.known, random)) })
+			c.await(100 + random.IntN(1000)) // any moment
+			d.atCut(func() { goOn = then(d.cut(t, c, random)) })
 		} else {
 			d.want(true)
 			<-d.moment
-			d.atCut(func() { goOn = then(d.cut(t, l.known, random)) })
+			d.atCut(func() { goOn = then(d.cut(t, c, random)) })
 			d.resume <- struct{}{}
 		}
 		if !goOn {
@@ -251,23 +254,31 @@ func (d *disk) atCut(do func()) {
 	do()
 }
 
-// recovered starts a server on what a power cut has left, and returns what is wrong.
-func recovered(t *testing.T, dir string, f facts) error {
+// recovered starts a site on what a power cut has left, and returns what is wrong.
+func recovered(t *testing.T, dir string, f *facts) error {
 	t.Helper()
 	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
 	if err != nil {
 		return err
 	}
 	defer srv.Close()
-	return f.check(t, srv)
+	s, err := openSite(t.Context(), srv, throughGate)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return f.check(t.Context(), s)
 }
 
+// Clients of a store lend, renew, return, register and hold sessions, while the power
+// is cut in a model of the disk: whatever they were told is there afterwards, and
+// nothing is lent twice.
 func TestModelledPowerCuts(t *testing.T) {
 	cuts := 10
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		cuts = 330
 	}
-	modelCuts(t, throughGate, cuts, func(dir string, f facts) bool {
+	modelCuts(t, throughGate, cuts, func(dir string, f *facts) bool {
 		if err := recovered(t, dir, f); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -278,23 +289,13 @@ func TestModelledPowerCuts(t *testing.T) {
 // The test above has teeth: without the links, and without the gate, it finds losses.
 func TestModelledPowerCutsFindLosses(t *testing.T) {
 	const cuts = 200 // far more than it takes
-	cases := []struct {
-		name   string
-		told   func(*Server, func(error))
-		before func(dir string) error // the start
-	}{
-		{"without links", throughGate, func(dir string) error {
-			return os.RemoveAll(filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, "S", keepDir))
-		}},
-		{"without the gate", withoutGate, func(string) error { return nil }},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
+	for _, w := range weaknesses {
+		t.Run(w.name, func(t *testing.T) {
 			var loss error
 			taken := 0
-			modelCuts(t, c.told, cuts, func(dir string, f facts) bool {
+			modelCuts(t, w.through, cuts, func(dir string, f *facts) bool {
 				taken++
-				if err := c.before(dir); err != nil {
+				if err := w.before(dir); err != nil {
 					t.Fatal(err)
 				}
 				loss = recovered(t, dir, f)
@@ -306,4 +307,16 @@ func TestModelledPowerCutsFindLosses(t *testing.T) {
 			t.Logf("after %d cuts: %v", taken, loss)
 		})
 	}
+}
+
+// weaknesses are what the power cut tests must notice.
+var weaknesses = []struct {
+	name    string
+	through durability
+	before  func(dir string) error // the start
+}{
+	{"without links", throughGate, func(dir string) error {
+		return os.RemoveAll(filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, bucketStream, keepDir))
+	}},
+	{"without the gate", withoutGate, func(string) error { return nil }},
 }

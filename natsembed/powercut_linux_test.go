@@ -14,7 +14,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,24 +21,25 @@ import (
 // cut: what was not flushed is gone, names included.
 type realDisk struct{ image, mount string }
 
-func newRealDisk(t *testing.T) *realDisk {
+// newRealDisk makes one, with the file system that a command like mkfs.ext4 makes.
+func newRealDisk(t *testing.T, mkfs ...string) *realDisk {
 	t.Helper()
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("only root can mount a file system")
+		t.Skip("only root can mount a file system: run make soak as root")
 	}
 	dir := t.TempDir()
 	d := &realDisk{image: filepath.Join(dir, "image"), mount: filepath.Join(dir, "mount")}
-	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 256<<20), os.Mkdir(d.mount, 0o700)); err != nil {
+	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 512<<20), os.Mkdir(d.mount, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("mkfs.ext4", "-q", "-F", d.image).CombinedOutput(); err != nil {
-		t.Skipf("no ext4 here: %v: %s", err, out)
+	if err := run(mkfs[0], append(mkfs[1:], d.image)...); err != nil {
+		t.Skipf("no such file system here: %v", err)
 	}
 	if err := d.up(); err != nil {
-		t.Skipf("no loop device here: %v", err)
+		t.Skipf("it cannot be mounted from a loop device here: %v", err)
 	}
 	t.Cleanup(func() { _ = d.down() })
 	return d
@@ -56,8 +56,8 @@ func run(name string, args ...string) error {
 	return nil
 }
 
-// cut drops everything that is not on the disk: EXT4_IOC_SHUTDOWN without flushing
-// the journal.
+// cut drops everything that is not on the disk: EXT4_IOC_SHUTDOWN, which is
+// XFS_IOC_GOINGDOWN, without flushing the journal.
 func (d *realDisk) cut() error {
 	const shutdown, noFlush = 0x8004587d, 2
 	f, err := os.Open(d.mount)
@@ -73,18 +73,18 @@ func (d *realDisk) cut() error {
 }
 
 // realCuts runs clients through n power cuts, and returns the first loss.
-func realCuts(t *testing.T, told func(*Server, func(error)), n int, before func(dir string) error) (taken int, loss error) {
-	d := newRealDisk(t)
+func realCuts(t *testing.T, d *realDisk, through durability, n int, before func(dir string) error) (taken int, loss error) {
+	t.Helper()
 	dir := filepath.Join(d.mount, "data")
-	var f facts
+	c := newCrowd()
 	for taken = 1; taken <= n; taken++ {
 		if err := before(dir); err != nil {
 			t.Fatal(err)
 		}
 		if taken%20 == 0 {
-			t.Logf("%d cuts", taken)
+			t.Logf("%d cuts, clients were told of %d things", taken, c.told)
 		}
-		if f, loss = oneCut(t, d, dir, told, f); loss != nil {
+		if loss = oneCut(t, d, dir, through, c); loss != nil {
 			return taken, loss
 		}
 		if err := errors.Join(d.down(), d.up()); err != nil {
@@ -94,40 +94,41 @@ func realCuts(t *testing.T, told func(*Server, func(error)), n int, before func(
 	return n, nil
 }
 
-// oneCut starts a server on what the last cut has left, checks that, and cuts again.
-func oneCut(t *testing.T, d *realDisk, dir string, told func(*Server, func(error)), before facts) (facts, error) {
+// oneCut starts a site on what the last cut has left, checks that, and cuts again.
+func oneCut(t *testing.T, d *realDisk, dir string, through durability, c *crowd) error {
 	t.Helper()
 	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
 	if err != nil {
-		return before, err
+		return err
 	}
 	defer srv.Close()
-	if before.highest > 0 {
-		if err := before.check(t, srv); err != nil {
-			return before, err
-		}
-	} else {
-		likeTheBucket(t, srv)
+	s, err := openSite(t.Context(), srv, through)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := c.facts.check(t.Context(), s); err != nil {
+		return err
 	}
 	flushed(t, srv)
-	l := newLoad(told)
-	l.facts = before
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var running sync.WaitGroup
-	running.Go(func() { l.run(ctx, t, srv) })
-	l.await(200 + rand.IntN(1500))
+	running.Go(func() { c.run(ctx, s) })
+	c.await(200 + rand.IntN(1500))
 	// What is told after this counts for nothing: a flush that is under way when the
 	// file system is shut down may succeed without effect, which no real cut does.
-	known := l.known()
+	f, wrong := c.known()
 	err = d.cut()
 	stop()
+	s.close()
 	running.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
-	known.sent = l.known().sent
-	return known, nil
+	c.addBegun(f)
+	c.facts = f
+	return wrong
 }
 
 // cuts is how many there are, unless KVSLOTS_CUTS says another number.
@@ -138,33 +139,31 @@ func cuts(n int) int {
 	return n
 }
 
-// TestSoakPowerCuts cuts the power of a real file system. Whatever was told is there
-// afterwards, and sequence numbers go on above it.
+var fileSystems = map[string][]string{"ext4": {"mkfs.ext4", "-q", "-F"}, "xfs": {"mkfs.xfs", "-q", "-f"}}
+
+// TestSoakPowerCuts cuts the power of a real file system under clients of a store:
+// every lease, return, renewal, registration and session that a client was told of is
+// there afterwards, nothing is lent twice, and fences go on above all that were told.
 func TestSoakPowerCuts(t *testing.T) {
-	began := time.Now()
-	taken, loss := realCuts(t, throughGate, cuts(200), func(string) error { return nil })
-	if loss != nil {
-		t.Errorf("cut %d: %v", taken, loss)
+	for name, mkfs := range fileSystems {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			taken, loss := realCuts(t, newRealDisk(t, mkfs...), throughGate, cuts(200), func(string) error { return nil })
+			if loss != nil {
+				t.Errorf("cut %d: %v", taken, loss)
+			}
+			t.Logf("%d cuts in %v", taken, time.Since(began).Round(time.Second))
+		})
 	}
-	t.Logf("%d cuts in %v", taken, time.Since(began).Round(time.Second))
 }
 
 // Without the gate it finds losses. (Without the links it takes tens of cuts or more
 // on a real disk; the model finds that sooner.)
 func TestSoakPowerCutsFindLosses(t *testing.T) {
-	for name, c := range map[string]struct {
-		told   func(*Server, func(error))
-		before func(string) error
-		must   bool
-	}{
-		"without the gate": {withoutGate, func(string) error { return nil }, true},
-		"without links": {throughGate, func(dir string) error {
-			return os.RemoveAll(filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, "S", keepDir))
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			taken, loss := realCuts(t, c.told, 100, c.before)
-			if loss == nil && c.must {
+	for _, w := range weaknesses {
+		t.Run(w.name, func(t *testing.T) {
+			taken, loss := realCuts(t, newRealDisk(t, fileSystems["ext4"]...), w.through, cuts(100), w.before)
+			if loss == nil && w.name == "without the gate" {
 				t.Error("no loss")
 			}
 			t.Logf("after %d cuts: %v", taken, loss)

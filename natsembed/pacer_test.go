@@ -1,0 +1,37 @@
+package natsembed
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// pacer lets some clients act once for many acts of the others.
+type pacer struct {
+	acts atomic.Int64
+	rare chan struct{}
+}
+
+// each is how many acts of others there are to one.
+const each = 10
+
+func newPacer() *pacer { return &pacer{rare: make(chan struct{}, 1)} }
+
+func (p *pacer) done() {
+	if p.acts.Add(1)%each != 0 {
+		return
+	}
+	select {
+	case p.rare <- struct{}{}:
+	default:
+	}
+}
+
+// turn waits until a rare act is due; it returns false when ctx ends first.
+func (p *pacer) turn(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-p.rare:
+		return true
+	}
+}

@@ -1,0 +1,83 @@
+package natsembed
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// site is a server with a store on it, as kvslots serve has them.
+type site struct {
+	srv     *Server
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	store   *kvslots.Store
+	durable func(then func(error))
+}
+
+// durability is how a site finds out what is durable.
+type durability func(srv *Server) func(then func(error))
+
+func throughGate(srv *Server) func(func(error)) { return srv.Flusher().Durable }
+
+// withoutGate takes for durable what is acknowledged.
+func withoutGate(*Server) func(func(error)) { return func(then func(error)) { then(nil) } }
+
+// bucketStream is the stream of a store's bucket.
+const bucketStream = "KV_" + kvslots.Bucket
+
+func bucketPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), bucketStream) }
+
+// openSite opens a store on a server, which the caller keeps.
+func openSite(ctx context.Context, srv *Server, through durability) (*site, error) {
+	s := &site{srv: srv, durable: through(srv)}
+	var err error
+	if s.nc, err = srv.Connect(); err != nil {
+		return nil, err
+	}
+	if s.js, err = jetstream.New(s.nc); err == nil {
+		s.store, err = kvslots.Open(ctx, s.nc, kvslots.Config{Sole: true, Durable: s.durable})
+	}
+	if err != nil {
+		s.nc.Close()
+		return nil, errors.Join(err, srv.Err())
+	}
+	return s, nil
+}
+
+// close ends the store, whether the server still answers or not.
+func (s *site) close() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.store.Close(ctx)
+	s.nc.Close()
+}
+
+// flushed returns when all that was acknowledged before is durable.
+func (s *site) flushed() error {
+	done := make(chan error, 1)
+	s.durable(func(err error) { done <- err })
+	return <-done
+}
+
+// insist repeats a call for as long as the store is unavailable, which a busy machine
+// makes it now and then, and the server has not failed.
+func insist[T any](s *site, call func() (T, error)) (T, error) {
+	for {
+		answer, err := call()
+		if !errors.Is(err, kvslots.ErrUnavailable) || s.srv.Err() != nil {
+			return answer, err
+		}
+	}
+}
+
+// insistOn is insist for a call without an answer.
+func insistOn(s *site, call func() error) error {
+	_, err := insist(s, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}

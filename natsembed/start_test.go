@@ -1,0 +1,89 @@
+package natsembed
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BenchmarkStart starts a server on 150,000 entries like a lease's: after a clean
+// stop, and after one that was none, when nats-server's index is not believed and each
+// block is read.
+func BenchmarkStart(b *testing.B) {
+	const records = 150_000
+	dir := b.TempDir()
+	fill(b, dir, records)
+	for _, clean := range []bool{true, false} {
+		b.Run(fmt.Sprintf("records=%d/clean=%v", records, clean), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				if !clean {
+					if err := os.Remove(filepath.Join(dir, cleanFile)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.StartTimer()
+				srv, err := Start(b.Context(), Config{DataDir: dir, Sync: SyncGroup})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				if err := srv.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N), "ms/start")
+		})
+	}
+}
+
+// fill writes that many entries, each of its own subject.
+func fill(b *testing.B, dir string, records int) {
+	b.Helper()
+	const batch = 1000 // which divides the number of records
+	srv, err := Start(b.Context(), Config{DataDir: dir, Sync: SyncInterval})
+	if err != nil {
+		b.Fatal(err)
+	}
+	nc, err := srv.Connect()
+	if err != nil {
+		b.Fatal(err)
+	}
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(batch))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{
+		Name: "S", Subjects: []string{"s.>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true, AllowMsgTTL: true,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range records {
+		m := nats.NewMsg(fmt.Sprintf("s.p.%032x.s.%d", i/10, i%10))
+		m.Header.Set(jetstream.MsgTTLHeader, "24h")
+		m.Data = make([]byte, 200)
+		if _, err := js.PublishMsgAsync(m); err != nil {
+			b.Fatal(err)
+		}
+		if (i+1)%batch == 0 {
+			<-js.PublishAsyncComplete()
+		}
+	}
+	stream, err := js.Stream(b.Context(), "S")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Msgs; n != uint64(records) {
+		b.Fatalf("%d records are there", n)
+	}
+	nc.Close()
+	if err := srv.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

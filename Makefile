@@ -14,6 +14,7 @@ build: ## bin/kvslots
 
 test:
 	CGO_ENABLED=0 $(GO) test -timeout 10m ./...
+	CGO_ENABLED=0 $(GO) test -tags peers -run Peers ./bench
 
 race:
 	$(GO) test -race -short -timeout 20m ./...
@@ -21,7 +22,9 @@ race:
 check: ## formatting, vet, staticcheck, known vulnerabilities, direction of imports
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags peers ./bench ./cmd/kvslots
 	$(GO) tool staticcheck ./...
+	$(GO) tool staticcheck -tags peers ./bench ./cmd/kvslots
 	$(GO) test -count=1 -run 'TestImports|TestRulesArePure|TestTopLevel' ./cmd/kvslots
 	@if ! command -v govulncheck >/dev/null; then \
 		echo "govulncheck: skipped, not installed (go install golang.org/x/vuln/cmd/govulncheck@latest)"; \
@@ -38,11 +41,11 @@ soak: ## the long tests, at their full length, about 2 hours; -p 1 has them prin
 	KVSLOTS_SOAK=1 $(GO) test -count=1 -p 1 -timeout 3h -run 'Soak|PowerCuts|Fault17|Fault19|NoRebuild|LaggingPeers' -v ./...
 
 bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench/plots
-	$(GO) run ./cmd/kvslots bench --peers --plots bench/plots
+	$(GO) run -tags peers ./cmd/kvslots bench --peers --plots bench/plots
 
 bench-peers: ## the peers alone, beside the library and HTTP; says which servers are missing
-	@$(GO) run ./cmd/kvslots bench --peer-status
-	$(GO) run ./cmd/kvslots bench --peers --workload pairs --clients 1,64 --door library,http --sync always
+	@$(GO) run -tags peers ./cmd/kvslots bench --peer-status
+	$(GO) run -tags peers ./cmd/kvslots bench --peers --workload pairs --clients 1,64 --door library,http --sync always
 
 benchmarks: ## Go's own benchmarks, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -56,6 +56,19 @@ func TestClosedLoopCountsErrors(t *testing.T) {
 	})
 }
 
+// What is under way when ctx ends is waited for, and nothing begins any more.
+func TestClosedLoopIsInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		s := closedLoop(ctx, 2, time.Hour, lasting(time.Second))
+		if took := time.Since(began); took != 2*time.Second || s.Errors != 0 {
+			t.Errorf("it took %v, with %d errors", took, s.Errors)
+		}
+	})
+}
+
 func TestForEach(t *testing.T) {
 	failure := errors.New("no")
 	begun := make(chan int, 1000)

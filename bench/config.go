@@ -38,7 +38,8 @@ type Config struct {
 	// 1,000.
 	Rate float64
 
-	// Limits and Peers are measured beside the workload pairs.
+	// Limits and Peers are measured beside the workload pairs. Only a build with the
+	// tag peers can measure Peers.
 	Limits, Peers bool
 
 	// Dir is where servers keep their data during the run; "" means the
@@ -89,6 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Workloads, wrong = oneOf("workload", c.Workloads, c.defaultWorkloads(), WorkloadNames(), wrong)
 	c.Doors, wrong = oneOf("door", c.Doors, doorNames, doorNames, wrong)
 	c.Syncs, wrong = oneOf("sync", c.Syncs, syncNames, syncNames, wrong)
+	if c.Peers {
+		wrong = errors.Join(wrong, errNoPeers)
+	}
 	switch {
 	case c.Duration < 10*time.Millisecond:
 		wrong = errors.Join(wrong, errors.New("bench: the duration must be 10ms or more"))

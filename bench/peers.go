@@ -1,3 +1,5 @@
+//go:build peers
+
 package bench
 
 import (
@@ -27,6 +29,9 @@ var peers = []peer{
 	{"nats-server", "nats-server", startKV},
 }
 
+// errNoPeers is nil in a build with the peers.
+var errNoPeers error
+
 // startPeers starts all that are installed, and notes which are not.
 func (e *Environment) startPeers(ctx context.Context) (rivals []rival) {
 	for _, p := range peers {
@@ -45,8 +50,9 @@ func (e *Environment) startPeers(ctx context.Context) (rivals []rival) {
 }
 
 // PeerStatus says of each peer's server, in a line, whether it is installed, and
-// by which package of Debian's it could be.
-func PeerStatus() (lines []string) {
+// by which package of Debian's it could be. The error is that of a build without the
+// peers.
+func PeerStatus() (lines []string, err error) {
 	for _, p := range peers {
 		if program, err := exec.LookPath(p.program); err == nil {
 			lines = append(lines, fmt.Sprintf("%s %s", p.program, versionOf(program)))
@@ -54,7 +60,7 @@ func PeerStatus() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s is missing: apt-get install %s", p.program, p.pkg))
 		}
 	}
-	return lines
+	return lines, nil
 }
 
 var versionForm = regexp.MustCompile(`\d+\.\d+\.\d+`)

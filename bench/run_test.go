@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,14 +134,16 @@ func TestRunRefuses(t *testing.T) {
 
 func TestRunIsInterrupted(t *testing.T) {
 	cfg := small(t)
-	cfg.Workloads, cfg.Duration = []string{"pairs"}, time.Hour
+	cfg.Workloads, cfg.Repetitions = []string{"pairs"}, 100
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	cfg.Progress = writer(func(line []byte) { cancel() })
-	cfg.Peers = true
-	t.Setenv("PATH", t.TempDir()) // so that the first line, which cancels, says that a peer is missing
-	if _, err := Run(ctx, cfg); !errors.Is(err, context.Canceled) {
+	report, err := Run(ctx, cfg)
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+	if report == nil || len(report.Rows) != 1 || len(report.Rows[0].Repetitions) != 1 {
+		t.Errorf("it reports %+v", report)
 	}
 }
 
@@ -151,53 +152,6 @@ type writer func(line []byte)
 func (w writer) Write(line []byte) (int, error) {
 	w(line)
 	return len(line), nil
-}
-
-// The peers that are installed are measured; of the others it is said that they
-// are not.
-func TestPeers(t *testing.T) {
-	t.Parallel()
-	cfg := small(t)
-	cfg.Workloads, cfg.Doors, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
-	report, err := Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := strings.Count(strings.Join(PeerStatus(), "\n"), " is missing: ")
-	left := slices.DeleteFunc(slices.Clone(report.Notes), func(n string) bool { return !strings.Contains(n, "is not installed") })
-	if len(left) != missing {
-		t.Errorf("%d peers are missing, and noted: %v", missing, left)
-	}
-	rows := 1
-	for name, n := range map[string]int{"redis-server": 2, "etcd ": 1, "nats-server": 2} {
-		if !strings.Contains(strings.Join(left, "\n"), name) {
-			rows += n
-		}
-	}
-	if len(report.Rows) != rows {
-		t.Errorf("%d rows, want %d; %v", len(report.Rows), rows, report.Notes)
-	}
-	for _, r := range report.Rows {
-		if r.Errors > 0 {
-			t.Errorf("%v: %d errors, the first: %s", r.Key, r.Errors, r.FirstError)
-		}
-	}
-}
-
-// Without any peer installed the doors are measured all the same.
-func TestPeersAreMissing(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	cfg := small(t)
-	cfg.Workloads, cfg.Doors, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
-	report, err := Run(t.Context(), cfg)
-	if err != nil || len(report.Rows) != 1 || len(report.Notes) != len(peers) {
-		t.Fatalf("%d rows, %v, %v", len(report.Rows), report.Notes, err)
-	}
-	for i, line := range PeerStatus() {
-		if want := peers[i].program + " is missing: apt-get install " + peers[i].pkg; line != want {
-			t.Errorf("got %q, want %q", line, want)
-		}
-	}
 }
 
 // The connections of waiters live in another process, and go with it.

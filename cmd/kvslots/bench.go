@@ -43,8 +43,7 @@ func benchCommand(env lookupEnv) *cobra.Command {
 			}
 			cfg.Token, cfg.Progress = token.value, command.ErrOrStderr()
 			if peerStatus {
-				_, err := fmt.Fprintln(command.OutOrStdout(), strings.Join(bench.PeerStatus(), "\n"))
-				return err
+				return printPeerStatus(command.OutOrStdout())
 			}
 			cfg.Holder = holderCommand()
 			return runBench(command.Context(), cfg, command.OutOrStdout(), asJSON, plots)
@@ -64,13 +63,22 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	flags.Var(number(&cfg.Repetitions, 1, 100), "repetitions", "of each case, in turn with the others")
 	flags.Var(number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools and waiters by this, for a short look")
 	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
-	flags.BoolVar(&cfg.Peers, "peers", false, "measure Redis, etcd and plain KV in turn with the workload pairs, those that are installed")
+	flags.BoolVar(&cfg.Peers, "peers", false, "measure Redis, etcd and plain KV in turn with the workload pairs, those that are installed; in a build by make bench only")
 	flags.BoolVar(&peerStatus, "peer-status", false, "only print which servers of --peers are installed")
 	flags.StringVar(&cfg.Dir, "dir", "", "keep the servers' data in this directory; by default, in that for temporary files")
 	flags.BoolVar(&asJSON, "json", false, "print the report as JSON instead of the table")
 	flags.StringVar(&plots, "plots", "", "write plots as SVG files into this directory")
 	command.AddCommand(holdCommand())
 	return command
+}
+
+func printPeerStatus(stdout io.Writer) error {
+	lines, err := bench.PeerStatus()
+	if err != nil {
+		return usageError{err}
+	}
+	_, err = fmt.Fprintln(stdout, strings.Join(lines, "\n"))
+	return err
 }
 
 // runBench prints what was measured, even when it was interrupted.

@@ -1,0 +1,20 @@
+//go:build !peers
+
+package bench
+
+import (
+	"strings"
+	"testing"
+)
+
+// A build without the peers says how to get one with them.
+func TestPeersAreNotBuilt(t *testing.T) {
+	cfg := small(t)
+	cfg.Peers = true
+	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "make bench") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := PeerStatus(); err == nil || !strings.Contains(err.Error(), "make bench-peers") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -85,12 +85,12 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	}
 	defer func() { err = errors.Join(err, nats.close()) }()
 	return nats.orFailure(func(stop, hurry context.Context) error {
-		return serveFrom(nats, meanwhile, ln, stop, hurry, s, log)
+		return serveFrom(nats, standby, ln, stop, hurry, s, log)
 	}, stop, hurry)
 }
 
 // serveFrom opens the store on a backend, and serves it.
-func serveFrom(nats *backend, meanwhile *meanwhile, ln net.Listener, stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
+func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
 	store, err := openStore(stop, nats, s, log)
 	if err != nil {
 		return err

@@ -19,13 +19,13 @@ test:
 race:
 	$(GO) test -race -short -timeout 20m ./...
 
-check: ## formatting, vet, staticcheck, known vulnerabilities, direction of imports
+check: ## formatting, vet, staticcheck, known vulnerabilities, direction of imports, documents
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags peers ./bench ./cmd/kvslots
 	$(GO) tool staticcheck ./...
 	$(GO) tool staticcheck -tags peers ./bench ./cmd/kvslots
-	$(GO) test -count=1 -run 'TestImports|TestRulesArePure|TestTopLevel' ./cmd/kvslots
+	$(GO) test -count=1 -run 'TestImports|TestRulesArePure|TestTopLevel|TestDocument' ./cmd/kvslots
 	@if ! command -v govulncheck >/dev/null; then \
 		echo "govulncheck: skipped, not installed (go install golang.org/x/vuln/cmd/govulncheck@latest)"; \
 	else \

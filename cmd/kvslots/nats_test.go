@@ -233,11 +233,11 @@ func TestNATSUsage(t *testing.T) {
 	}
 }
 
-// TestReadmeNATS does what the README's NATS session says, with a socket.
-func TestReadmeNATS(t *testing.T) {
-	block := regexp.MustCompile("(?s)```text\n(.*?)```").FindStringSubmatch(readReadme(t))
+// TestManualNATS does what the session in the manual of natsapi says, with a socket.
+func TestManualNATS(t *testing.T) {
+	block := regexp.MustCompile("(?s)```text\n(< .*?)```").FindStringSubmatch(readDocument(t, natsManual))
 	if block == nil {
-		t.Fatal("no session in the README")
+		t.Fatal("no session in the manual")
 	}
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.natsURL(t), "nats://"))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,21 +15,17 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// recommended starts a NATS with the permissions that the README recommends.
+// recommended starts a NATS with the permissions that the manual of natsapi recommends.
 func recommended(t *testing.T) (url string) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)```text\n(users = .*?)```").FindSubmatch(readme)
+	block := regexp.MustCompile("(?s)```text\n(users = .*?)```").FindStringSubmatch(readDocument(t, natsManual))
 	if block == nil {
-		t.Fatal("the README recommends no permissions")
+		t.Fatal("the manual recommends no permissions")
 	}
 	t.Setenv("KVSLOTS", "hunter2")
 	t.Setenv("ANN", "hunter3")
 	t.Setenv("CHARGE", "hunter4")
-	options, err := server.ProcessConfigFile(writeFile(t, "nats.conf", "authorization {\n"+string(block[1])+"}\n"))
+	options, err := server.ProcessConfigFile(writeFile(t, "nats.conf", "authorization {\n"+block[1]+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
-// everySubject is what clients may publish to, under the permissions that the
-// README recommends, with a body that the service answers.
+// everySubject is what clients may publish to, under the permissions that
+// README.md, "On a NATS of your own", recommends, with a body that the service
+// answers.
 func everySubject(t *testing.T, d *door) map[string]string {
 	t.Helper()
 	m, err := d.nc.Request("$SRV.INFO.kvslots", nil, 10*time.Second)

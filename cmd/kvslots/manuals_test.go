@@ -4,29 +4,38 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	natsclient "github.com/nats-io/nats.go"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
-// TestReadmeSession does what the README's console blocks say and compares the
-// answers. It plays the shell and curl itself: tests need Go alone.
-func TestReadmeSession(t *testing.T) {
-	steps := readmeSteps(t)
-	if len(steps) < 10 {
-		t.Fatalf("found only %d commands in the README", len(steps))
+// TestManualSessions does what the console blocks of all documents say and
+// compares the answers. It plays the shell and curl itself: tests need Go alone.
+func TestManualSessions(t *testing.T) {
+	played := 0
+	for _, d := range documents(t) {
+		steps := stepsOf(d.text)
+		if played += len(steps); len(steps) == 0 {
+			continue
+		}
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel() // they wait for seconds
+			playManual(t, d, steps)
+		})
 	}
+	if played < 40 {
+		t.Errorf("found only %d commands in the documents", played)
+	}
+}
+
+func playManual(t *testing.T, d document, steps []step) {
+	t.Helper()
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
-	serveReadmeFunctions(t, p.logs.waitFor(t, "listening")["nats"].(string))
-	_, nats := runNATS(t, jetStreamOptions(t))
-	s := &session{t: t, server: strings.TrimPrefix(p.url, "http://"), nats: nats, vars: map[string]string{}}
+	serveManualFunctions(t, p.natsURL(t), d.text)
+	s := &session{t: t, server: strings.TrimPrefix(p.url, "http://"), vars: map[string]string{}}
 	for _, step := range steps {
 		got, err := s.run(step.command)
 		if err != nil {
@@ -39,86 +48,20 @@ func TestReadmeSession(t *testing.T) {
 	}
 }
 
-// serveReadmeFunctions answers for the README's "nats reply".
-func serveReadmeFunctions(t *testing.T, url string) {
+// serveManualFunctions answers for a document's "nats reply".
+func serveManualFunctions(t *testing.T, url, text string) {
 	t.Helper()
-	replies := regexp.MustCompile(`(?m)^nats reply forrst\.fn\.(\S+) '(.*)'$`).FindAllStringSubmatch(readReadme(t), -1)
-	if len(replies) == 0 {
-		t.Fatal("found no function in the README")
-	}
-	for _, reply := range replies {
+	for _, reply := range regexp.MustCompile(`(?m)^nats reply forrst\.fn\.(\S+) '(.*)'$`).FindAllStringSubmatch(text, -1) {
 		serveFunction(t, url, reply[1], func(m *natsclient.Msg) { _ = m.Respond([]byte(reply[2])) })
 	}
-}
-
-// Every flag of serve is in the README, with its default.
-func TestReadmeFlags(t *testing.T) {
-	readme := readReadme(t)
-	s := defaultSettings()
-	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	s.addFlags(flags)
-	flags.VisitAll(func(flag *pflag.Flag) {
-		row := regexp.MustCompile("(?m)^\\| (?:`--[a-z-]+`, )*`--" + flag.Name + "`.*$").FindString(readme)
-		if row == "" {
-			t.Errorf("--%s is not in the README's table", flag.Name)
-		} else if flag.DefValue != "" && !strings.Contains(row, "| `"+flag.DefValue+"` |") {
-			t.Errorf("the README gives another default of --%s than %s: %s", flag.Name, flag.DefValue, row)
-		}
-	})
-}
-
-// Every command is in the README, and every flag of it but those that all have.
-func TestReadmeCommands(t *testing.T) {
-	readme := readReadme(t)
-	var visit func(command *cobra.Command)
-	visit = func(command *cobra.Command) {
-		if command.Hidden {
-			return
-		}
-		if !strings.Contains(readme, "`"+command.CommandPath()) && !command.HasSubCommands() {
-			t.Errorf("%s is not in the README", command.CommandPath())
-		}
-		command.Flags().VisitAll(func(flag *pflag.Flag) {
-			if !strings.Contains(readme, "--"+flag.Name) {
-				t.Errorf("--%s of %s is not in the README", flag.Name, command.CommandPath())
-			}
-		})
-		for _, sub := range command.Commands() {
-			visit(sub)
-		}
-	}
-	visit(rootCommand(noEnv))
-}
-
-// The targets that the README names are there.
-func TestReadmeTargets(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(moduleRoot, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, match := range regexp.MustCompile(`make ([a-z]+)`).FindAllStringSubmatch(readReadme(t), -1) {
-		if !strings.Contains(string(makefile), "\n"+match[1]+":") {
-			t.Errorf("the Makefile has no target %s", match[1])
-		}
-	}
-}
-
-func readReadme(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(moduleRoot, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // step is a command and what it prints.
 type step struct{ command, output string }
 
-func readmeSteps(t *testing.T) []step {
-	t.Helper()
+func stepsOf(text string) []step {
 	var steps []step
-	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(readReadme(t), -1) {
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(block[1]) {
 			line = strings.TrimSuffix(line, "\n")
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
@@ -135,10 +78,10 @@ func readmeSteps(t *testing.T) []step {
 type session struct {
 	t      *testing.T
 	server string
-	nats   string
-	code   int // of the last command
+	nats   string // the URL of a NATS with JetStream, once it was needed
+	code   int    // of the last command
 	vars   map[string]string
-	leases []string // and sessions and tokens: the README's and ours, in turn, as strings.NewReplacer wants them
+	leases []string // and sessions and tokens: the document's and ours, in turn, as strings.NewReplacer wants them
 }
 
 var assignment = regexp.MustCompile(`^(?:export )?([A-Z_]+)=(\S+)$`)
@@ -161,11 +104,14 @@ func (s *session) run(command string) (string, error) {
 	return "", fmt.Errorf("only curl, kvslots and echo are known here, not %s", words[0])
 }
 
-// kvslots calls the program; the README's addresses are the defaults, so ours
+// kvslots calls the program; the documents' addresses are the defaults, so ours
 // are in the environment.
 func (s *session) kvslots(args []string) string {
 	env := map[string]string{"KVSLOTS_SERVER": "http://" + s.server}
 	if args[0] == "limit" {
+		if s.nats == "" {
+			_, s.nats = runNATS(s.t, jetStreamOptions(s.t))
+		}
 		env = map[string]string{"KVSLOTS_NATS_URL": s.nats}
 	}
 	for name, value := range s.vars {
@@ -232,7 +178,7 @@ func curl(args []string) (string, error) {
 var lease = regexp.MustCompile(`(?:"(?:lease|session_id|token|owner)":"|KVSLOTS_LEASE=)([-0-9a-f]{36}|[0-9a-f]{32}\b)`)
 
 // learn remembers which lease, session, token or owner of ours stands for one of the
-// README's.
+// document's.
 func (s *session) learn(theirs, ours string) {
 	from, to := lease.FindStringSubmatch(theirs), lease.FindStringSubmatch(ours)
 	if from != nil && to != nil {
@@ -240,7 +186,7 @@ func (s *session) learn(theirs, ours string) {
 	}
 }
 
-// translate puts our server and our leases in the place of the README's.
+// translate puts our server and our leases in the place of the document's.
 func (s *session) translate(text string) string {
 	return strings.NewReplacer(append(s.leases, "127.0.0.1:8080", s.server)...).Replace(text)
 }

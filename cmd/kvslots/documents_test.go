@@ -1,0 +1,254 @@
+package main
+
+import (
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"golang.org/x/mod/modfile"
+)
+
+// document is a Markdown file of the module; its name is relative to the module.
+type document struct{ name, text string }
+
+// documents are all Markdown files.
+func documents(t *testing.T) []document {
+	t.Helper()
+	var found []document
+	walkModule(t, func(name string) error {
+		if path.Ext(name) != ".md" {
+			return nil
+		}
+		found = append(found, document{name, readDocument(t, name)})
+		return nil
+	})
+	if len(found) < 8 {
+		t.Fatalf("found only %d documents", len(found))
+	}
+	return found
+}
+
+// walkModule calls visit with the name of each file of the module, relative to it.
+func walkModule(t *testing.T, visit func(name string) error) {
+	t.Helper()
+	err := filepath.WalkDir(moduleRoot, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{".git", "kvslots-data", "bin"}, entry.Name()):
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		relative, err := filepath.Rel(moduleRoot, name)
+		if err != nil {
+			return err
+		}
+		return visit(filepath.ToSlash(relative))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readDocument(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(moduleRoot, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var codeBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+
+// prose is a document without its code blocks.
+func (d document) prose() string { return codeBlock.ReplaceAllString(d.text, "") }
+
+// headings are the titles of a document's sections.
+func (d document) headings() []string {
+	var titles []string
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(d.prose(), -1) {
+		titles = append(titles, strings.ReplaceAll(match[1], "`", ""))
+	}
+	return titles
+}
+
+// anchors are what a link may have behind its "#".
+func (d document) anchors() []string {
+	var anchors []string
+	for _, title := range d.headings() {
+		anchor := anchorOf(title)
+		for n := 1; slices.Contains(anchors, anchor); n++ {
+			anchor = anchorOf(title) + "-" + strconv.Itoa(n)
+		}
+		anchors = append(anchors, anchor)
+	}
+	return anchors
+}
+
+// anchorOf makes an anchor of a title as GitHub does.
+func anchorOf(title string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, title)
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// Each link within the module leads to a file, and to a section of it.
+func TestDocumentLinks(t *testing.T) {
+	all := map[string]document{}
+	for _, d := range documents(t) {
+		all[d.name] = d
+	}
+	for _, d := range all {
+		for _, match := range link.FindAllStringSubmatch(d.prose(), -1) {
+			target, anchor, anchored := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			name := d.name
+			if target != "" {
+				name = path.Join(path.Dir(d.name), target)
+			}
+			if _, err := os.Stat(filepath.Join(moduleRoot, filepath.FromSlash(name))); err != nil {
+				t.Errorf("%s links to %s, which is not there", d.name, match[1])
+			} else if anchored && !slices.Contains(all[name].anchors(), anchor) {
+				t.Errorf("%s links to %s, a section that is not there", d.name, match[1])
+			}
+		}
+	}
+}
+
+// citation is a document's name in a comment, with a section of it: kvslots/DESIGN.md, "The line".
+var citation = regexp.MustCompile(`([\w./-]+\.md), ("[^"]+"(?:(?:,| and|, and) "[^"]+")*)`)
+
+// Each section that a comment cites is there. A document is named by its path from
+// the directory of the file, or else in the module.
+func TestDocumentCitations(t *testing.T) {
+	all := map[string]document{}
+	for _, d := range documents(t) {
+		all[d.name] = d
+	}
+	cited := 0
+	walkModule(t, func(name string) error {
+		if path.Ext(name) != ".go" {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(moduleRoot, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, group := range file.Comments {
+			text := strings.Join(strings.Fields(group.Text()), " ")
+			for _, match := range citation.FindAllStringSubmatch(text, -1) {
+				d, ok := all[path.Join(path.Dir(name), match[1])]
+				if !ok {
+					d, ok = all[match[1]]
+				}
+				if !ok {
+					t.Errorf("%s cites %s, which is not there", name, match[1])
+					continue
+				}
+				for _, section := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(match[2], -1) {
+					if cited++; !slices.Contains(d.headings(), section[1]) {
+						t.Errorf("%s cites %s, %q, a section that is not there", name, d.name, section[1])
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if cited == 0 {
+		t.Error("found no citation")
+	}
+}
+
+// The constants of the design are those of the code.
+func TestDocumentConstants(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)\\.(\\w+)` \\| `([^`]+)` \\|").FindAllStringSubmatch(readDocument(t, "kvslots/DESIGN.md"), -1)
+	if len(rows) < 30 {
+		t.Fatalf("found only %d constants in the design", len(rows))
+	}
+	values := map[string]string{}
+	for _, file := range sources(t) {
+		if !strings.HasPrefix(file.name, "kvslots/internal/") {
+			continue
+		}
+		ast.Inspect(file.tree, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			for i, value := range spec.Values {
+				var text strings.Builder
+				if err := format.Node(&text, token.NewFileSet(), value); err != nil {
+					t.Fatal(err)
+				}
+				values[path.Base(path.Dir(file.name))+"."+spec.Names[i].Name] = text.String()
+			}
+			return true
+		})
+	}
+	for _, row := range rows {
+		if name := row[1] + "." + row[2]; values[name] != row[3] {
+			t.Errorf("%s is %q in the design, and %q in the code", name, row[3], values[name])
+		}
+	}
+}
+
+// Every module that is required directly is in the README, by a link to its
+// documentation, and no other.
+func TestDocumentDependencies(t *testing.T) {
+	_, section, _ := strings.Cut(readDocument(t, "README.md"), "## Dependencies")
+	file, err := modfile.ParseLax("go.mod", []byte(readDocument(t, "go.mod")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := map[string]bool{"honnef.co/go/tools": true} // a tool counts as indirect
+	for _, module := range file.Require {
+		if !module.Indirect {
+			needed[module.Mod.Path] = true
+		}
+	}
+	for module := range needed {
+		if !strings.Contains(section, "(https://pkg.go.dev/"+module+")") {
+			t.Errorf("the README does not say what %s is for", module)
+		}
+	}
+	for _, match := range regexp.MustCompile(`\(https://pkg\.go\.dev/([^)]+)\)`).FindAllStringSubmatch(section, -1) {
+		if !needed[match[1]] {
+			t.Errorf("the README names %s, which go.mod does not require", match[1])
+		}
+	}
+}
+
+// The targets that documents name are there.
+func TestDocumentTargets(t *testing.T) {
+	makefile := readDocument(t, "Makefile")
+	for _, d := range documents(t) {
+		for _, match := range regexp.MustCompile("(?m)(?:^    |`)make ([a-z-]+)").FindAllStringSubmatch(d.text, -1) {
+			if !strings.Contains(makefile, "\n"+match[1]+":") {
+				t.Errorf("%s: the Makefile has no target %s", d.name, match[1])
+			}
+		}
+	}
+}

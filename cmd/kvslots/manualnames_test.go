@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/openapitest"
+)
+
+// The manuals that tests look into by name.
+const (
+	httpManual    = "gateway/README.md"
+	natsManual    = "gateway/natsapi/README.md"
+	commandManual = "cmd/kvslots/README.md"
+	limiterManual = "kvslots/cosmo/README.md"
+	benchManual   = "bench/README.md"
+)
+
+// Every flag of serve is in the manual, with its default.
+func TestDocumentFlags(t *testing.T) {
+	manual := readDocument(t, commandManual)
+	s := defaultSettings()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.addFlags(flags)
+	flags.VisitAll(func(flag *pflag.Flag) {
+		row := regexp.MustCompile("(?m)^\\| (?:`--[a-z-]+`, )*`--" + flag.Name + "`.*$").FindString(manual)
+		if row == "" {
+			t.Errorf("--%s is not in the table of %s", flag.Name, commandManual)
+		} else if flag.DefValue != "" && !strings.Contains(row, "| `"+flag.DefValue+"` |") {
+			t.Errorf("%s gives another default of --%s than %s: %s", commandManual, flag.Name, flag.DefValue, row)
+		}
+	})
+}
+
+// Every command is in the manual of the command line, and every flag of it in its
+// own one. No manual names a flag that no command has.
+func TestDocumentCommands(t *testing.T) {
+	manuals := map[string]string{"limit": readDocument(t, limiterManual), "bench": readDocument(t, benchManual)}
+	general := readDocument(t, commandManual)
+	known := map[string]bool{}
+	var visit func(command *cobra.Command, manual string)
+	visit = func(command *cobra.Command, manual string) {
+		if command.Hidden {
+			return
+		}
+		if !strings.Contains(general, "`"+command.CommandPath()) && !command.HasSubCommands() {
+			t.Errorf("%s is not in %s", command.CommandPath(), commandManual)
+		}
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			known[flag.Name] = true
+			if !strings.Contains(manual, "`--"+flag.Name+"`") && !strings.Contains(general, "`--"+flag.Name+"`") {
+				t.Errorf("--%s of %s is not in its manual", flag.Name, command.CommandPath())
+			}
+		})
+		for _, sub := range command.Commands() {
+			of := manual
+			if own, ok := manuals[sub.Name()]; ok {
+				of = own
+			}
+			visit(sub, of)
+		}
+	}
+	visit(rootCommand(noEnv), general)
+	for _, d := range documents(t) {
+		for _, match := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(d.prose(), -1) {
+			if !known[match[1]] {
+				t.Errorf("%s names --%s, a flag that no command has", d.name, match[1])
+			}
+		}
+	}
+}
+
+// Every route is in the manual of the gateway, and no document names another.
+func TestDocumentRoutes(t *testing.T) {
+	manual := readDocument(t, httpManual)
+	operations := openapitest.Operations(t)
+	for _, operation := range operations {
+		method, route, _ := strings.Cut(operation, " ")
+		row := "`" + operation + "`"
+		if method == http.MethodHead {
+			row = "`GET " + route + "`, `HEAD`"
+		}
+		if !strings.Contains(manual, row) {
+			t.Errorf("%s is not in %s", operation, httpManual)
+		}
+	}
+	for _, d := range documents(t) {
+		for _, match := range regexp.MustCompile("`((?:GET|HEAD|PUT|POST|DELETE) /[^` ]*)`").FindAllStringSubmatch(d.prose(), -1) {
+			if !slices.Contains(operations, match[1]) {
+				t.Errorf("%s names %s, which is not served", d.name, match[1])
+			}
+		}
+	}
+}
+
+// Every code of an error that the OpenAPI document lists is in the manual.
+func TestDocumentCodes(t *testing.T) {
+	manual := readDocument(t, httpManual)
+	var description any
+	if err := json.Unmarshal([]byte(readDocument(t, "gateway/openapi.json")), &description); err != nil {
+		t.Fatal(err)
+	}
+	codes := codesIn(description, "")
+	if len(codes) < 20 {
+		t.Fatalf("found only %d codes", len(codes))
+	}
+	for _, code := range codes {
+		if !strings.Contains(manual, "`"+code+"`") {
+			t.Errorf("%s is not in %s", code, httpManual)
+		}
+	}
+}
+
+// codesIn are the values that the fields named code and error may have; field is
+// the name of the field that node describes.
+func codesIn(node any, field string) (codes []string) {
+	switch node := node.(type) {
+	case map[string]any:
+		if values, ok := node["enum"].([]any); ok && (field == "code" || field == "error") {
+			for _, value := range values {
+				codes = append(codes, value.(string))
+			}
+		}
+		for name, sub := range node {
+			codes = append(codes, codesIn(sub, name)...)
+		}
+	case []any:
+		for _, sub := range node {
+			codes = append(codes, codesIn(sub, "")...)
+		}
+	}
+	return codes
+}
+
+// Every metric of ours is in the manual, and no other.
+func TestDocumentMetrics(t *testing.T) {
+	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}), "always", defaultSettings(), zerolog.Nop())
+	handler, served := gw.Handler(), ""
+	for range 2 { // the first one is counted in the second
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		served = answer.Body.String()
+	}
+	metric := func(pattern, text string) (names []string) {
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			names = append(names, match[1])
+		}
+		slices.Sort(names)
+		return names
+	}
+	is := metric(`(?m)^# TYPE (kvslots_\w+) `, served)
+	said := metric("(?m)^\\| `(kvslots_\\w+)` \\|", readDocument(t, httpManual))
+	if len(is) == 0 || !slices.Equal(is, said) {
+		t.Errorf("the metrics are %q, and %q in %s", is, said, httpManual)
+	}
+}
+
+// Every subject is in the manual of natsapi, and no other.
+func TestDocumentSubjects(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	m, err := connectNATS(t, p.natsURL(t)).Request("$SRV.INFO.kvslots", nil, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info micro.Info
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		t.Fatal(err)
+	}
+	manual := readDocument(t, natsManual)
+	served := map[string]bool{}
+	for _, endpoint := range info.Endpoints {
+		if served[endpoint.Subject] = true; !strings.Contains(manual, "`"+endpoint.Subject+"`") {
+			t.Errorf("%s is not in %s", endpoint.Subject, natsManual)
+		}
+	}
+	for _, match := range regexp.MustCompile("`(kvslots\\.[a-z.]+[a-z])`").FindAllStringSubmatch(manual, -1) {
+		if !served[match[1]] {
+			t.Errorf("%s names %s, which is not served", natsManual, match[1])
+		}
+	}
+}

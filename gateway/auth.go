@@ -24,7 +24,7 @@ func reads(r *http.Request, paths []string) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && slices.Contains(paths, routedPath(r))
 }
 
-// authenticate asks for Config.AuthToken (dflockd, "Authentication").
+// authenticate asks for Config.AuthToken (README.md, "Access").
 func (g *Gateway) authenticate(next http.Handler) http.Handler {
 	if g.cfg.AuthToken == "" {
 		return next

@@ -12,7 +12,7 @@ import (
 const corsMaxAge = 600
 
 // allowOrigins lets pages of Config.CORSOrigins read the answers, refusals
-// included, and answers what their browsers ask before (dflockd, "CORS"). It
+// included, and answers what their browsers ask before (README.md, "Access"). It
 // comes before the token is asked for: browsers send none with that.
 func (g *Gateway) allowOrigins(next http.Handler) http.Handler {
 	if len(g.cfg.CORSOrigins) == 0 { // would mean all of them to cors

@@ -122,7 +122,7 @@ func clientOf(addr netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// limitRate refuses those who ask too often (dflockd, "Error responses"), but
+// limitRate refuses those who ask too often (README.md, "Access"), but
 // never whoever looks after the process.
 func (g *Gateway) limitRate(next http.Handler) http.Handler {
 	if g.limiter == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// contract has a row for each sentence of dflockd's page that says something of
-// its HTTP API, and for each row of its table of errors; then what our issue
-// says beyond that. Each has a gateway and a store of its own.
+// contract has a row for each sentence of dflockd's documentation that says
+// something of its HTTP API, and for each row of its table of errors; then what
+// gateway/README.md, "The dflockd API: /v1", says beyond that. Each has a gateway and a store of its own.
 //
 // One differs: "Server shutdown. All sessions are closed and their state cleaned
 // up." Ours outlive it, see TestSessionsOutliveARestart. That HTTP and other

@@ -1,7 +1,6 @@
-// Package dflockd is the dialect of dflockd's HTTP API: locks and semaphores by
-// name under /v1, held by sessions (dflockd, "Sessions", "Locks", "Semaphores",
-// "Stats", "Error responses"). A session's id is a credential, and so is the
-// token of what it holds; keys are none.
+// Package dflockd serves the HTTP API of dflockd: locks and semaphores by name
+// under /v1, held by sessions (gateway/README.md, "The dflockd API: /v1"). A
+// session's id is a credential, and so is the token of what it holds; keys are none.
 //
 // What dflockd leaves open: bodies are read strictly; one that is too long is a
 // bad_request with status 413, one that is too slow one with 408; a store that
@@ -104,7 +103,7 @@ func (d *Dialect) Mount(r chi.Router) {
 	}
 }
 
-// handle renders errors by dflockd's table.
+// handle renders errors by the table of the dflockd API.
 func (d *Dialect) handle(handler jsonhttp.Handler) http.HandlerFunc {
 	return jsonhttp.HandleAs(wire.CodeOf, d.log, handler)
 }

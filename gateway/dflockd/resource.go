@@ -30,7 +30,7 @@ func pathValue(r *http.Request, name string) string {
 }
 
 // serve answers POST /v1/locks/{key}, /v1/semaphores/{key}, and what is below
-// (dflockd, "Locks", "Semaphores").
+// (gateway/README.md, "The dflockd API: /v1").
 func (d *Dialect) serve(kind kvslots.Kind, op locking.Operation) jsonhttp.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		call, err := d.read(w, r, kind, op)
@@ -80,7 +80,7 @@ func (d *Dialect) hand(w http.ResponseWriter, r *http.Request, call locking.Call
 	}
 }
 
-// stats answers GET /v1/stats (dflockd, "Stats").
+// stats answers GET /v1/stats (gateway/README.md, "Statistics").
 func (d *Dialect) stats(w http.ResponseWriter, r *http.Request) error {
 	stats, err := d.sessions.Stats(r.Context())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// create answers POST /v1/sessions (dflockd, "Sessions").
+// create answers POST /v1/sessions (gateway/README.md, "The dflockd API: /v1").
 func (d *Dialect) create(w http.ResponseWriter, r *http.Request) error {
 	if err := noBody(w, r); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// The codes of errors (Forrst, "Errors" and "Atomic Lock").
+// The codes of errors (gateway/README.md, "Errors of Forrst").
 const (
 	codeParse          = "PARSE_ERROR"
 	codeRequest        = "INVALID_REQUEST"

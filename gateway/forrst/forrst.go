@@ -1,7 +1,7 @@
 // Package forrst is a server of the Forrst protocol: POST /rpc takes an envelope
 // that names a function, calls the function, and answers with an envelope. With
 // the extension urn:forrst:ext:atomicLock the function runs under a lock, which is
-// a lock of kvslots (Forrst, "Atomic Lock").
+// a lock of kvslots (gateway/README.md, "Forrst: /rpc").
 //
 // Functions are those registered with Handle, in this process, and services on
 // NATS: a call of payments.charge is a request to forrst.fn.payments.charge. The

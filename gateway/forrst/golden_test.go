@@ -175,7 +175,7 @@ func TestGoldenStatus(t *testing.T) {
 	d.golden(t, envelope(release, `{"key":"lock:payments.charge:user:123","owner":"uuid-abc-123"}`, ""), 200, result(example(t, "release_result")))
 }
 
-// Several functions share one key (Forrst, "Best Practices").
+// Several functions share one key (Forrst's specification, "Best Practices").
 func TestGoldenOptions(t *testing.T) {
 	d := goldenDoor(t)
 	options := encode(t, example(t, "options").(map[string]any)["options"])

@@ -26,7 +26,7 @@ const (
 	scopeGlobal   = "global"
 )
 
-// lockOptions are those of the extension (Forrst, "Atomic Lock").
+// lockOptions are those of the extension (gateway/README.md, "Forrst: /rpc").
 type lockOptions struct {
 	key         string
 	scope       string

@@ -31,7 +31,7 @@ type call struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// readRequest reads an envelope (Forrst, "Protocol"). What it returns beside an
+// readRequest reads an envelope (gateway/README.md, "Forrst: /rpc"). What it returns beside an
 // error has the id, if that could be read.
 func readRequest(body []byte) (r request, wrong *Error) {
 	if !utf8.Valid(body) || !json.Valid(body) {

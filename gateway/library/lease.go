@@ -11,7 +11,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// borrow answers POST /l/{id}/borrow (Library, "Borrowing").
+// borrow answers POST /l/{id}/borrow (gateway/README.md, "The Library API: /l").
 func (d *Dialect) borrow(w http.ResponseWriter, r *http.Request) error {
 	id, err := poolID(r)
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *Dialect) hand(w http.ResponseWriter, r *http.Request, pool uuid.UUID, l
 	}
 }
 
-// giveBack answers POST /l/{id}/return (Library, "Returning").
+// giveBack answers POST /l/{id}/return (gateway/README.md, "The Library API: /l").
 func (d *Dialect) giveBack(w http.ResponseWriter, r *http.Request) error {
 	id, err := poolID(r)
 	if err != nil {
@@ -80,8 +80,8 @@ func (d *Dialect) giveBack(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// renew answers POST /l/{id}/renew. Library has no renewal; the body is that of
-// a return with a ttl, the answer that of a borrow.
+// renew answers POST /l/{id}/renew. The body is that of a return with a ttl, the
+// answer that of a borrow.
 func (d *Dialect) renew(w http.ResponseWriter, r *http.Request) error {
 	id, err := poolID(r)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package library is the REST dialect of Library: pools of numbered slots
-// under /l, borrowed for a bounded time (Library, "Resources", "Borrowing",
-// "Returning", "Errors"). The pool's UUID in the path is the only credential.
+// Package library serves the Library API over HTTP: pools of numbered slots under
+// /l, borrowed for a bounded time (gateway/README.md, "The Library API: /l"). The
+// pool's UUID in the path is the only credential.
 package library
 
 import (

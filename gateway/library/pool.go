@@ -34,7 +34,7 @@ func poolID(r *http.Request) (uuid.UUID, error) {
 	return wire.ParseID("id", text)
 }
 
-// register answers PUT /l/{id} (Library, "Register a pool").
+// register answers PUT /l/{id} (gateway/README.md, "The Library API: /l").
 func (d *Dialect) register(w http.ResponseWriter, r *http.Request) error {
 	id, err := poolID(r)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *Dialect) register(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// inspect answers GET /l/{id} (Library, "Inspect").
+// inspect answers GET /l/{id} (gateway/README.md, "The Library API: /l").
 func (d *Dialect) inspect(w http.ResponseWriter, r *http.Request) error {
 	id, err := poolID(r)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *Dialect) inspect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// remove answers DELETE /l/{id} (Library, "Delete").
+// remove answers DELETE /l/{id} (gateway/README.md, "The Library API: /l").
 func (d *Dialect) remove(w http.ResponseWriter, r *http.Request) error {
 	id, err := poolID(r)
 	if err != nil {

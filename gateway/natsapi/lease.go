@@ -12,7 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// borrow answers kvslots.borrow (Library, "Borrowing").
+// borrow answers kvslots.borrow (README.md, "Subjects").
 func (s *Service) borrow(r *request) {
 	if r.reply == "" {
 		return // nobody could ever return the lease
@@ -124,7 +124,7 @@ func (s *Service) takeBack(lease granted) {
 	}
 }
 
-// giveBack answers kvslots.return (Library, "Returning").
+// giveBack answers kvslots.return (README.md, "Subjects").
 func (s *Service) giveBack(ctx context.Context, r *request) (any, error) {
 	id, err := wire.ParsePoolID(r.body)
 	if err != nil {
@@ -141,8 +141,8 @@ func (s *Service) giveBack(ctx context.Context, r *request) (any, error) {
 	return wire.Returned{Returned: returned}, nil
 }
 
-// renew answers kvslots.renew. Library has no renewal; the body is that of a
-// return with a ttl, the answer that of a borrow.
+// renew answers kvslots.renew. The body is that of a return with a ttl, the
+// answer that of a borrow.
 func (s *Service) renew(ctx context.Context, r *request) (any, error) {
 	id, err := wire.ParsePoolID(r.body)
 	if err != nil {

@@ -1,21 +1,20 @@
-// Package natsapi is Library's dialect, and dflockd's, over NATS request/reply: a micro
-// service named kvslots with an endpoint for each operation. Bodies are those
-// of the REST dialect with the pool's "id" in them, answers are the same bytes,
-// and an error has the HTTP status in the header Nats-Service-Error-Code. So it
-// is with dflockd's sessions, locks and semaphores, whose bodies have the
-// "session" and the "key" in them; where HTTP has no body the answer is {}.
-// kvslots.rpc takes and answers with the envelopes of Forrst.
+// Package natsapi serves the operations of the gateway over NATS request/reply
+// (README.md, "Subjects"): a micro service named kvslots with an endpoint for each.
+// Bodies are those of HTTP, with the pool's "id", or the "session" and the "key", in
+// them. Answers are the same bytes, {} where HTTP has no body, and an error has the
+// HTTP status in the header Nats-Service-Error-Code. kvslots.rpc takes and answers
+// with the envelopes of Forrst.
 //
 // Gateways on one NATS share a queue group; any of them may answer. Only
 // kvslots.cancel reaches all.
 //
-// An answer that hands out a lease is sent in a way that tells whether anybody
-// was there to hear it; if not, the lease goes back at once. That works within
-// one account only: a reply that passes a service import never reports that
-// nobody listens. So the connection has to be in the account of those who ask.
-// A requester that confirms what it was granted after a wait is not subject to
-// that, and gets its grant without the pause in which the server notices sockets
-// that were closed.
+// An answer that grants a lease is sent in a way that reports whether its reply
+// subject has a subscription; if not, the lease goes back at once. That works within
+// one account only: a reply that passes a service import never reports that it has
+// no receiver. So the connection has to be in the clients' account. A client that
+// confirms what it was granted after a wait does not depend on that, and gets its
+// grant without the pause in which the server notices closed sockets (README.md,
+// "Confirming").
 package natsapi
 
 import (

@@ -6,7 +6,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// register answers kvslots.register (Library, "Register a pool").
+// register answers kvslots.register (README.md, "Subjects").
 func (s *Service) register(ctx context.Context, r *request) (any, error) {
 	id, err := wire.ParsePoolID(r.body)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Service) register(ctx context.Context, r *request) (any, error) {
 	return wire.NewPool(id, state), nil
 }
 
-// inspect answers kvslots.inspect (Library, "Inspect").
+// inspect answers kvslots.inspect (README.md, "Subjects").
 func (s *Service) inspect(ctx context.Context, r *request) (any, error) {
 	id, err := wire.ParsePoolID(r.body)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Service) inspect(ctx context.Context, r *request) (any, error) {
 	return wire.NewPool(id, state), nil
 }
 
-// remove answers kvslots.delete (Library, "Delete").
+// remove answers kvslots.delete (README.md, "Subjects").
 func (s *Service) remove(ctx context.Context, r *request) (any, error) {
 	id, err := wire.ParsePoolID(r.body)
 	if err != nil {

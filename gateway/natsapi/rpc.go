@@ -28,7 +28,7 @@ func (s *Service) rpcEndpoint() endpoint {
 	return endpoint{subjects.RPC, s.borrows, wire.StatusOf, s.rpc}
 }
 
-// rpc answers kvslots.rpc (Forrst, "Protocol"). A cancellation ends the wait for the
+// rpc answers kvslots.rpc (gateway/README.md, "Forrst: /rpc"). A cancellation ends the wait for the
 // lock; a function that was called is waited for all the same.
 func (s *Service) rpc(r *request) {
 	name, err := r.name()

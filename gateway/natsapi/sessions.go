@@ -27,8 +27,8 @@ func (s *Service) sessionEndpoints() []endpoint {
 	return all
 }
 
-// createSession answers kvslots.session.create (dflockd, "Sessions"). Where
-// clients of NATS come from is not known, so no cap counts them by origin.
+// createSession answers kvslots.session.create. Where clients of NATS come from is
+// not known, so no cap counts them by origin.
 func (s *Service) createSession(ctx context.Context, r *request) (any, error) {
 	body, err := wire.ParseStrict(r.body)
 	if err != nil {
@@ -71,8 +71,8 @@ func onlySession(r *request) (string, error) {
 	return session, body.Empty()
 }
 
-// call answers kvslots.lock.acquire and the like (dflockd, "Locks",
-// "Semaphores").
+// call answers kvslots.lock.acquire and the like (README.md,
+// "Subjects").
 func (s *Service) call(kind kvslots.Kind, op locking.Operation) func(r *request) {
 	return func(r *request) {
 		if op.Lends && r.reply == "" {

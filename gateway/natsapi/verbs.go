@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// The verbs that every micro service answers (ADR-32), each to all services, to
+// The verbs that every micro service answers, each to all services, to
 // those of one name, and to one instance. micro.AddService would answer them to
 // any reply subject, with this connection's permissions.
 

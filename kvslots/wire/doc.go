@@ -3,9 +3,8 @@
 // names of headers, and the one table of errors. Package subjects below it has the
 // subjects of NATS.
 //
-// The shapes are those of Library ("Resources", "Borrowing", "Returning",
-// "Errors"), with fence and waiting added; and, read strictly, those of
-// dflockd's HTTP API for sessions, locks and semaphores.
+// The shapes are those of gateway/README.md, "The Library API: /l" and, read
+// strictly, "The dflockd API: /v1".
 //
 // A gateway makes a Status of an error, with StatusOf or CodeOf. A client makes a
 // Refusal of the answer, with NewRefusal, in which errors.Is finds the error again.

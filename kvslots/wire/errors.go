@@ -72,7 +72,7 @@ type row struct {
 	v1Code int
 }
 
-// table is that of Library ("Errors") and of dflockd's HTTP API ("Error responses").
+// table is that of gateway/README.md, "The Library API: /l" and "The dflockd API: /v1".
 // The first row that matches wins. A body that is too long or too slow is a bad
 // request of another status.
 var table = []row{

@@ -44,7 +44,7 @@ func allDigits(text string) bool {
 	return text != ""
 }
 
-// count is the field "count" (Library, "Register a pool").
+// count is the field "count" (gateway/README.md, "The Library API: /l").
 func (o object) count() (int, error) {
 	n, ok := o.integer("count", kvslots.MaxCount)
 	if !ok || n < 0 || n > kvslots.MaxCount {
@@ -53,7 +53,7 @@ func (o object) count() (int, error) {
 	return int(n), nil
 }
 
-// ttl is the field "ttl" (Library, "Borrowing"); it must be there.
+// ttl is the field "ttl" (gateway/README.md, "The Library API: /l"); it must be there.
 func (o object) ttl() (time.Duration, error) {
 	n, ok := o.integer("ttl", maxSeconds)
 	if !ok || n < 1 {
@@ -62,7 +62,7 @@ func (o object) ttl() (time.Duration, error) {
 	return seconds(n), nil
 }
 
-// wait is the field "wait" (Library, "Borrowing"); without it, 0.
+// wait is the field "wait" (gateway/README.md, "The Library API: /l"); without it, 0.
 func (o object) wait() (time.Duration, error) {
 	if _, ok := o["wait"]; !ok {
 		return 0, nil

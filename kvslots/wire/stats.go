@@ -7,7 +7,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Stats is the answer to GET /v1/stats (dflockd, "Stats"), with our additions
+// Stats is the answer to GET /v1/stats (gateway/README.md, "Statistics"), with our additions
 // behind the fields that it has: queue, held, fence, age, dialect and pools.
 type Stats struct {
 	Connections    int              `json:"connections"`

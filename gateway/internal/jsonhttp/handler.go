@@ -16,7 +16,7 @@ import (
 // It must not return an error once it has begun to write.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Handle renders what a Handler returns as Library does (wire.StatusOf).
+// Handle renders what a Handler returns as the Library API does (wire.StatusOf).
 func Handle(log zerolog.Logger, handler Handler) http.HandlerFunc {
 	return HandleAs(wire.StatusOf, log, handler)
 }

@@ -62,7 +62,7 @@ func (d Desk) WithDefaults() *Desk {
 }
 
 // Create creates a session for a client from that origin, as long as slots are
-// lent at all. It ends at twice the idle timeout (dflockd, "Sessions").
+// lent at all. It ends at twice the idle timeout (gateway/README.md, "The dflockd API: /v1").
 func (d *Desk) Create(ctx context.Context, origin string) (wire.Session, error) {
 	ctx, end := d.Lending.Begin(ctx)
 	defer end()

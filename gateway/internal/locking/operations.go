@@ -16,8 +16,8 @@ var Kinds = map[string]kvslots.Kind{
 	subjects.Semaphore: kvslots.KindSemaphore,
 }
 
-// Operation is what can be done with a lock or a semaphore (dflockd, "Locks",
-// "Semaphores").
+// Operation is what can be done with a lock or a semaphore (gateway/README.md,
+// "The dflockd API: /v1").
 type Operation struct {
 	Name  string
 	Lends bool // refused while the gateway drains; may wait, and may grant

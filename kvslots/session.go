@@ -26,8 +26,8 @@ const (
 // that; "" counts for nothing.
 //
 // The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrUnavailable,
-// ErrClosed, a *RangeError, and what ctx ends with. The rules of sessions are
-// those of dflockd, "Sessions".
+// ErrClosed, a *RangeError, and what ctx ends with. How long a session lives is in
+// kvslots/DESIGN.md, "Sessions".
 func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error) {
 	if idle < MinSessionIdle || idle > MaxSessionIdle {
 		return "", &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}

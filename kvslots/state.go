@@ -1,6 +1,6 @@
 package kvslots
 
-// MaxCount is the largest count a pool may have (Library, "Register a pool").
+// MaxCount is the largest count a pool may have (gateway/README.md, "The Library API: /l").
 const MaxCount = 1000
 
 // State is what a pool looks like at one instant.

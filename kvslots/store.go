@@ -95,8 +95,8 @@ func WithLabel(label string) BorrowOption {
 // least a second, wait at least 0; both are clamped to the Config's maxima.
 //
 // The errors are ErrNoSlot, ErrNoPool (the pool was deleted while waiting,
-// perhaps), ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with.
-// The rules are those of Library, "Borrowing".
+// perhaps), ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with. Which
+// slot is taken, and when, is in kvslots/DESIGN.md, "Taking a slot" and "The line".
 func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...BorrowOption) (*Lease, error) {
 	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
@@ -143,8 +143,7 @@ func CheckTimes(ttl, wait time.Duration) error {
 // ctx has ended: see ReturnTimeout.
 //
 // The errors are ErrNoPool, ErrUnavailable and ErrClosed. After ErrUnavailable
-// the lease may or may not have been returned; the call may be repeated. The
-// rules are those of Library, "Returning".
+// the lease may or may not have been returned; the call may be repeated.
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	// The peer bounds it.
 	a, err := s.bucket.Do(context.Background(), peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}})
@@ -181,8 +180,8 @@ func (s *Store) follow(l *Lease) (stop func()) {
 // count is between 0 and MaxCount. The state is that of an instant between the
 // registration and the return.
 //
-// The errors are ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends
-// with. The rules are those of Library, "Register a pool".
+// The errors are ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with
+// (kvslots/DESIGN.md, "Registered pools").
 func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State, error) {
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}

@@ -46,8 +46,8 @@ var direction = []struct {
 	{"kvslots", []string{"kvslots/internal/..."}},
 }
 
-// Imports go one way only, and dialects never import each other (README,
-// "Project structure").
+// Imports go one way only, and the packages of the APIs never import each other
+// (the module's README, "Project structure").
 func TestImports(t *testing.T) {
 	for _, file := range sources(t) {
 		pkg := path.Dir(file.name)

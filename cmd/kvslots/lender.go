@@ -30,7 +30,7 @@ type lender interface {
 	close()
 }
 
-// The answers, as REST gives them (Library, "Resources", "Borrowing"); --json
+// The answers, as HTTP gives them (gateway/README.md, "The Library API: /l"); --json
 // prints them.
 type (
 	poolAnswer     wire.Pool

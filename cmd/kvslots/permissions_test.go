@@ -126,7 +126,7 @@ func prefixed(prefix string, words []string) []string {
 	return all
 }
 
-// callCharge has a client call the function of the README's function service,
+// callCharge has a client call the function of the manual's function service,
 // which may answer, once, and publish nothing else.
 func callCharge(t *testing.T, url string, client *nats.Conn) {
 	t.Helper()

@@ -23,7 +23,7 @@ const (
 	// patience is how long a request is repeated for.
 	patience = 6 * time.Second
 
-	// Error codes of JetStream (ADR-7). codeInFlight says that some write to the
+	// Error codes of JetStream. codeInFlight says that some write to the
 	// key is in flight, codeDuplicate that a message with the same id is.
 	codeConflict  = 10071
 	codeInFlight  = 10164
@@ -167,8 +167,8 @@ func (l *Limiter) acquireMarked(ctx context.Context, taken []Slot, jid string, d
 	return Slot{}, kvslots.ErrNoSlot
 }
 
-// isMarker tells a marker, which says that a key is gone, from a value (ADR-8;
-// ADR-43, "Limit Tombstones").
+// isMarker reports whether the headers are those of a marker, which says that the
+// key is free: a client's, or the server's own.
 func isMarker(h nats.Header) bool {
 	return h.Get(entry.HeaderOperation) != "" || h.Get(entry.HeaderReason) != ""
 }

@@ -174,8 +174,8 @@ func (l *Limiter) Holder(ctx context.Context, slotKey string) (Slot, string, err
 	return Slot{slotKey, slotNumber(slotKey), there.revision}, there.jid, nil
 }
 
-// keyForm is what clients let pass as a KV key (ADR-8, "Keys"): no wildcard, no
-// space, and no empty token, which no subject may have.
+// keyForm is what NATS clients let pass as a KV key: no wildcard, no space, and
+// no empty token, which no subject may have.
 var (
 	keyForm  = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 	slotForm = regexp.MustCompile(`^(.+)/(0|[1-9][0-9]{0,3})$`)

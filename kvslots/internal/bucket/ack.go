@@ -12,7 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Error codes of JetStream (ADR-7). On a replicated stream codeInFlight says
+// Error codes of JetStream. On a replicated stream codeInFlight says
 // that *some* write to the key is in flight, not that the key is taken.
 const (
 	codeConflict = jetstream.JSErrCodeStreamWrongLastSequence

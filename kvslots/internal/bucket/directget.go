@@ -28,7 +28,7 @@ type Stored struct {
 	Data   []byte
 }
 
-// Fetch gets the messages from a sequence on, in order (ADR-31, batched direct
+// Fetch gets the messages from a sequence on, in order (by batched direct
 // gets). Any replica answers, so what comes may be old, but it is never wrong.
 // With an error come the messages before it.
 func Fetch(ctx context.Context, nc *nats.Conn, from uint64, limit int) (found []Stored, err error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The headers that carry the rules. The first five are JetStream's and KV's
-// (ADR-8, ADR-43), the others are ours; but for the last they stand on a slot's purge.
+// The headers that carry the rules (kvslots/DESIGN.md, "The bucket"). The first
+// five are those of JetStream and its KV, the others are ours.
 const (
 	HeaderExpected     = "Nats-Expected-Last-Subject-Sequence"
 	HeaderExpectedLast = "Nats-Expected-Last-Sequence"

@@ -24,8 +24,8 @@ const maxSpans = 1024
 //
 // So it is not enough that nothing is open at or below the sequence that is
 // judged: a key can be overwritten again and again ahead of a slow view, and
-// each time the next link of the chain lies above it. The test named
-// TestChainOfSkips has the shortest such history.
+// each time the next link of the chain lies above it. TestSkippingView draws such
+// histories.
 //
 // The zero Gaps is ready for use.
 type Gaps struct {

@@ -1,7 +1,7 @@
 // Package sim is a deterministic simulation of kvslots: one to five real peers
 // (package peer) on a model of the bucket's stream (package sim/stream), with
-// clients of pools, sessions, locks and semaphores, and with the faults of
-// DESIGN.md's table of traps.
+// clients of pools, sessions, locks and semaphores, and with the faults that
+// were measured (kvslots/DESIGN.md, "Decisions").
 //
 // # A run
 //

@@ -54,8 +54,8 @@ func (s *Stream) LoseConsumers() {
 	s.met[ConsumerLost]++
 }
 
-// DirectGet returns up to limit messages from a sequence on, in order (ADR-31,
-// batched direct gets). behind is by how many sequences the replica that answers
+// DirectGet returns up to limit messages from a sequence on, in order (batched
+// direct gets). behind is by how many sequences the replica that answers
 // is behind; it counts for nothing unless the stream is replicated and the trap
 // StaleGets is on.
 func (s *Stream) DirectGet(from uint64, limit int, behind uint64) []Stored {

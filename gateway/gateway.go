@@ -1,7 +1,19 @@
-// Package gateway serves pools over HTTP: it mounts the dialects, answers for
-// health, readiness and metrics, and drains. A dialect is one language that
-// clients speak, in a package of its own below this one; dialects know
-// nothing of each other.
+// Package gateway serves pools, locks and semaphores over HTTP: it mounts the APIs
+// that clients use, asks for tokens, limits rates, answers for health, readiness and
+// metrics, and drains. README.md beside it is the manual of all that it answers.
+//
+// Each API is a Dialect, in a package of its own below this one: library has /l,
+// dflockd /v1 and forrst /rpc. They know nothing of each other. Package natsapi serves
+// the same operations over NATS; it shares a Lending and Turns with the Gateway.
+//
+//	lending := gateway.NewLending()
+//	gw := gateway.New(gateway.Config{
+//		Store: store, Lending: lending,
+//		Dialects: []gateway.Dialect{library.New(store, lending, log)},
+//	})
+//	go gw.Serve(listener)
+//	...
+//	err := gw.Drain(ctx)
 package gateway
 
 import (
@@ -21,7 +33,7 @@ type Config struct {
 	Store interface{ Ready() error }
 
 	// Sync is what /ready says about durability: "group", "always", "interval", or
-	// "external" when the NATS is somebody else's.
+	// "external" when the NATS is not this process's own.
 	Sync string
 
 	// Dialects are mounted in their order.
@@ -32,7 +44,7 @@ type Config struct {
 	Lending *Lending
 
 	// DrainWait is how long the listener stays open while draining, so that
-	// those who watch /ready can send their clients elsewhere first.
+	// load balancers that watch /ready can send their clients elsewhere first.
 	DrainWait time.Duration
 
 	// Finishers are told, in their order, when the listener closes.

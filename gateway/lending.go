@@ -49,5 +49,5 @@ func (l *Lending) Open() int { return int(l.open.Load()) }
 // Stop ends all open borrows and those to come.
 func (l *Lending) Stop() { l.stop() }
 
-// Stopped tells whether Stop was called.
+// Stopped reports whether Stop was called.
 func (l *Lending) Stopped() bool { return l.stopped.Err() != nil }

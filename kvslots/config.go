@@ -30,7 +30,7 @@ type Config struct {
 	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin int
 
 	// Sole says that no other peer can be alive, as when this process embeds
-	// the server and lets nobody else at the bucket. Open then ends at once
+	// the server and no other process can reach the bucket. Open then ends at once
 	// what earlier peers left: their places in the lines, not their leases.
 	Sole bool
 

@@ -49,5 +49,5 @@ func (l *Lease) keepAlive(ctx context.Context) {
 	}
 }
 
-// isLost tells whether an error says that a lease has ended.
+// isLost reports whether an error says that a lease has ended.
 func isLost(err error) bool { return errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNoPool) }

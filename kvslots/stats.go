@@ -40,7 +40,7 @@ type WaiterStats struct {
 	Waited time.Duration
 }
 
-// IdleName is a lock or semaphore that nobody holds or waits for any more.
+// IdleName is a lock or semaphore that is not held or waited for any more.
 type IdleName struct {
 	Resource
 	Owned bool // as in NameStats

@@ -11,7 +11,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// A token is 16 digits of the fence and 16 that nobody can guess. These are
+// A token is 16 digits of the fence and 16 that cannot be guessed. These are
 // derived from the session's id, which its client sends with every request, and
 // a nonce that stands in the bucket: so any peer that the session asks can hand
 // the token out again, and none has it stored.
@@ -28,7 +28,7 @@ func randomHash() (h entry.Hash) {
 	return h
 }
 
-// secretHalf are the digits that nobody can guess.
+// secretHalf are the digits that cannot be guessed.
 func secretHalf(session string, nonce entry.Hash) string {
 	mac := hmac.New(sha256.New, []byte(session))
 	mac.Write(nonce[:])

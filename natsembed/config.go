@@ -38,7 +38,7 @@ type Config struct {
 	// Sync is SyncAlways when empty.
 	Sync Sync
 
-	// Addr is the host:port on which clients are let in; port 0 picks a free
+	// Addr is the host:port on which clients are accepted; port 0 picks a free
 	// one. Empty means no listener: only connections within the process reach
 	// the server. Clients of the listener live in an account of their own,
 	// without JetStream, and may do nothing there but ask services.
@@ -46,7 +46,7 @@ type Config struct {
 
 	// User and Password, Token, or one of Nkeys (public keys of users) are
 	// asked for at the listener; any one that is set will do. Without any,
-	// everybody is let in.
+	// every client is accepted.
 	User, Password string
 	Token          string
 	Nkeys          []string
@@ -69,7 +69,7 @@ type Config struct {
 }
 
 // ErrOpenListener is returned when the listener could be reached from other
-// machines and would let everybody in.
+// machines and would accept every client.
 var ErrOpenListener = errors.New("a listener that other machines can reach needs authentication")
 
 // Validate reports what is wrong with the configuration, as Start would before
@@ -115,11 +115,11 @@ func (c Config) validateAuth() error {
 	return nil
 }
 
-// asksForSecret tells whether clients have to know something.
+// asksForSecret reports whether clients need a secret.
 func (c Config) asksForSecret() bool { return c.User != "" || c.Token != "" || len(c.Nkeys) > 0 }
 
-// authenticates tells whether clients have to prove who they are. TLS alone
-// hides what they say, but lets them all in.
+// authenticates reports whether clients have to authenticate. TLS alone encrypts, but
+// accepts all of them.
 func (c Config) authenticates() bool { return c.asksForSecret() || c.TLSCA != "" }
 
 func isLoopback(host string) bool {

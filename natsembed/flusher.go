@@ -138,7 +138,7 @@ func (f *Flusher) fail(err error) error {
 	return err
 }
 
-// end answers everybody who waits, and will come, with an error.
+// end answers all callers that wait, or come later, with an error.
 func (f *Flusher) end(err error) {
 	f.mu.Lock()
 	if f.err == nil {

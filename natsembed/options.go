@@ -14,8 +14,8 @@ const (
 	// the data directory, so it must not change.
 	bucketAccount = "KVSLOTS"
 
-	// clientAccount is where those who come in by the listener find
-	// themselves: no JetStream, and no way to the other account.
+	// clientAccount is the account of the listener's clients: no JetStream, and no
+	// way to the other accounts.
 	clientAccount = "CLIENTS"
 
 	// probeAccount owns the stream of probe. nats-server removes the directory of an

@@ -1,9 +1,24 @@
 // Package natsembed runs a nats-server with JetStream inside the process: it
 // configures, starts and stops it, and connects to it without a socket.
 //
-// The server stores under one data directory, which it locks; it listens
-// nowhere unless told to. When Start returns without an error, JetStream has
-// recovered everything that the directory holds and takes requests.
+//	srv, err := natsembed.Start(ctx, natsembed.Config{DataDir: "data"})
+//	nc, err := srv.Connect()
+//	...
+//	nc.Close()
+//	err = srv.Close()
+//
+// The server stores under one data directory, which it locks. When Start returns
+// without an error, JetStream has recovered everything that the directory holds and
+// takes requests.
+//
+// It listens nowhere unless Config.Addr says so. Clients of the listener live in an
+// account of their own, without JetStream; ConnectService connects a service into it
+// that answers them.
+//
+// With SyncGroup the server acknowledges a write before it is on disk, and one flush
+// covers the writes of many callers: a caller relies on a write when Flusher.Durable
+// has called back (kvslots/DESIGN.md, "Durability"). When Server.Failed is closed, the
+// process should end and start again from the disk.
 package natsembed
 
 import (
@@ -59,7 +74,7 @@ type running struct {
 // Start runs a server as cfg says and returns when JetStream is ready, or
 // with the reason why it is not; nothing is left running then. ctx ends the
 // start, not the server. A recovery that has begun is not interrupted: a store
-// that is being read must not be given to anybody else.
+// that is being read must not be given to another server.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return start(ctx, cfg, flushFile)
 }

@@ -75,16 +75,18 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	for _, c := range []struct {
 		name, script, output string
+		killAfter, ttl       string
 	}{
-		{"heeds SIGTERM", `trap 'echo told; exit 3' TERM; while :; do sleep 0.05; done`, "told\n"},
-		{"heeds nothing", `trap '' TERM; while :; do sleep 0.05; done`, ""},
-		{"a child that heeds nothing", `(trap '' TERM; while :; do sleep 0.05; done) & wait`, ""},
-		{"stopped", `kill -STOP $$; sleep 60`, ""},
+		// The shell is given long, since a busy machine may not let it run for a while.
+		{"heeds SIGTERM", `trap 'echo told; exit 3' TERM; while :; do sleep 0.05; done`, "told\n", "4s", "8s"},
+		{"heeds nothing", `trap '' TERM; while :; do sleep 0.05; done`, "", "500ms", "3s"},
+		{"a child that heeds nothing", `(trap '' TERM; while :; do sleep 0.05; done) & wait`, "", "500ms", "3s"},
+		{"stopped", `kill -STOP $$; sleep 60`, "", "500ms", "3s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := wantCall(t, 124, `\{.*\}`+"\n"+c.output,
 				"kvslots: the gateway cannot renew leases; [^\n]*\n(?:.*\n)?kvslots: the lease is about to end; ending the command\n.*",
-				shell([]string{"--server", older}, c.script, "--ttl", "3s", "--kill-after", "500ms", "--json")...)
+				shell([]string{"--server", older}, c.script, "--ttl", c.ttl, "--kill-after", c.killAfter, "--json")...)
 			ended := time.Now()
 			var lease leaseAnswer
 			if err := json.NewDecoder(strings.NewReader(out)).Decode(&lease); err != nil {

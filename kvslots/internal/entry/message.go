@@ -29,15 +29,22 @@ type Message struct {
 	Ticket   uint64        // of a slot's purge: the ticket that was served by it
 	Author   uint64        // a random number, by which its author knows it again
 	Owner    string        // of a slot's purge: the owner who released the lock
+	slot     *SlotValue    // what Data says of a slot; nil: it has to be read
 }
 
 // NewMessage puts a value under a key whose last revision is the given one.
 func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
+	m := Message{Key: key, Revision: revision, TTL: ttl}
+	if slot, ok := value.(SlotValue); ok && slot.plain() {
+		m.Data, m.slot = slot.encode()
+		return m
+	}
 	data, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // our own types: cannot happen
 	}
-	return Message{Key: key, Data: data, Revision: revision, TTL: ttl}
+	m.Data = data
+	return m
 }
 
 // NewPurge frees a key whose last revision is the given one. ttl is the life of
@@ -77,10 +84,33 @@ func (m *Message) Headers(set func(name, value string)) {
 	}
 }
 
+// SlotEntry is what Parse makes of a slot's message that was written at a revision,
+// but for the time, which the writer is not told. ok is false for any other message,
+// and for a value that has to be read to know what is made of it.
+func (m *Message) SlotEntry(revision uint64) (e Entry, ok bool) {
+	if m.Key.Kind != Slot || m.Expect != ExpectRevision || m.slot == nil && !m.Marker {
+		return e, false
+	}
+	e = Entry{
+		Key: m.Key, Revision: revision, Previous: m.Revision, Marker: m.Marker,
+		TTL: wholeSeconds(m.TTL), Outlives: m.Outlives, Author: m.Author,
+	}
+	if !m.Marker {
+		e.Slot = *m.slot
+		return e, true
+	}
+	e.Ticket, e.Owner = m.Ticket, m.Owner
+	return e, len(m.Owner) <= MaxLabel
+}
+
 // FormatTTL is the value of HeaderTTL. It rounds up: NATS cuts a TTL down to whole
 // seconds.
 func FormatTTL(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"
+	return strconv.FormatInt(int64(wholeSeconds(d)/time.Second), 10) + "s"
+}
+
+func wholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
 }
 
 // parseTTL reads what FormatTTL writes, and a plain number of seconds; 0 is

@@ -1,0 +1,96 @@
+package entry
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// randomSlot is a value with any of its fields set or not.
+func randomSlot(r *rand.Rand) SlotValue {
+	hash := func() (h Hash) {
+		for i := range h {
+			h[i] = byte(r.Uint32())
+		}
+		return h
+	}
+	texts := []string{"", "job 7", "~", `"`, "\\", "<a&b>", "é", "\xff", "\n", strings.Repeat("x", MaxLabel), strings.Repeat("x", MaxLabel+1)}
+	v := SlotValue{
+		Lease: hash(), Claimer: hash(), Generation: r.Uint64() >> r.IntN(64), Unseen: r.IntN(2) == 0,
+		TTL: Span(r.Int64N(int64(2*MaxSpan))) >> r.IntN(40), Label: texts[r.IntN(len(texts))], Owner: texts[r.IntN(len(texts))],
+	}
+	if r.IntN(2) == 0 {
+		v.Session, v.Ticket = hash(), r.Uint64()
+	}
+	if r.IntN(2) == 0 {
+		v.Nonce, v.Fence = hash(), r.Uint64()
+	}
+	return v
+}
+
+// A slot's value is written as encoding/json writes it, and SlotEntry says what Parse
+// says.
+func TestSlotEncoding(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	key, plain := ParseKey("p."+idA+".s.3"), 0
+	for range 5000 {
+		v := randomSlot(r)
+		want, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := NewMessage(key, v, r.Uint64N(5), time.Duration(r.Int64N(int64(MaxSpan))))
+		if string(m.Data) != string(want) {
+			t.Fatalf("%+v is written as\n%s, want\n%s", v, m.Data, want)
+		}
+		if wantSlotEntry(t, m) {
+			plain++
+		}
+	}
+	if plain < 500 {
+		t.Errorf("only %d values were plain", plain)
+	}
+}
+
+// wantSlotEntry compares what SlotEntry says with what Parse reads. It reports whether
+// SlotEntry knows.
+func wantSlotEntry(t *testing.T, m Message) bool {
+	t.Helper()
+	header := map[string]string{}
+	m.Headers(func(name, value string) { header[name] = value })
+	want := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return header[name] }, m.Data)
+	got, ok := m.SlotEntry(9)
+	if ok && !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+	return ok
+}
+
+func TestSlotEntryOfAMarker(t *testing.T) {
+	slot := ParseKey("p." + idA + ".s.3")
+	served := NewPurge(slot, 5, 1500*time.Millisecond)
+	served.Ticket, served.Author, served.Owner, served.Outlives = 4, 7, "x", 1795218878144
+	owner := NewPurge(slot, 5, time.Minute)
+	owner.Owner = strings.Repeat("x", MaxLabel+1)
+	for name, c := range map[string]struct {
+		m  Message
+		ok bool
+	}{
+		"plain":                 {NewPurge(slot, 5, time.Minute), true},
+		"absent before":         {NewPurge(slot, 0, time.Minute), true},
+		"of all":                {served, true},
+		"an owner too long":     {owner, false},
+		"not of a slot":         {NewPurge(ParseKey("n."+idA), 5, time.Minute), false},
+		"a configuration":       {NewMessage(ParseKey("p."+idA+".cfg"), ConfigValue{Count: 1, Generation: 1}, 5, 0), false},
+		"a value that was read": {Message{Key: slot, Data: []byte(`{}`), Revision: 5}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := wantSlotEntry(t, c.m); got != c.ok {
+				t.Errorf("known: %t, want %t", got, c.ok)
+			}
+		})
+	}
+}

@@ -324,6 +324,9 @@ func (w *watch) deliver(m *nats.Msg) {
 		}
 	}
 	key := strings.TrimPrefix(m.Subject, SubjectPrefix)
+	if w.applied(d, entry.ParseKey(key)) {
+		return
+	}
 	e := entry.Parse(key, d.stream, d.at, m.Header.Get, m.Data)
 	if e.Corrupt != nil {
 		b.doubt(key, e.Corrupt)
@@ -332,6 +335,17 @@ func (w *watch) deliver(m *nats.Msg) {
 		b.view.reached = max(b.view.reached, e.Revision)
 		p.Apply(w.order.Number, e, now)
 	})
+}
+
+// applied reports whether the peer has applied an entry before its delivery. That
+// saves taking it apart.
+func (w *watch) applied(d delivery, key entry.Key) (applied bool) {
+	w.b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
+		if applied = p.Delivered(w.order.Number, d.stream, key, d.at, now); applied {
+			w.b.view.reached = max(w.b.view.reached, d.stream)
+		}
+	})
+	return applied
 }
 
 // delivery is what the reply subject of a delivered message says.

@@ -36,7 +36,7 @@ type check struct {
 type seen struct {
 	revision uint64
 	key      entry.Key
-	at       time.Time
+	at       time.Time // zero while only its acknowledgement has come: see own
 }
 
 // note remembers an entry.
@@ -45,6 +45,13 @@ func (c *check) note(e *entry.Entry) {
 		c.log = c.log[:copy(c.log, c.log[recent:])]
 	}
 	c.log = append(c.log, seen{e.Revision, e.Key, e.Time})
+}
+
+// stamp notes the time of an entry that was remembered without.
+func (c *check) stamp(revision uint64, at time.Time) {
+	if s := c.find(revision); s != nil {
+		s.at = at
+	}
 }
 
 // oldest is the lowest revision that is remembered; 0 if none is.
@@ -81,7 +88,7 @@ func (w *watch) checkDelivery(e *entry.Entry) bool {
 		return true
 	}
 	s := c.find(e.Revision)
-	if s == nil || s.key != e.Key || !s.at.Equal(e.Time) {
+	if s == nil || s.key != e.Key || !s.at.IsZero() && !s.at.Equal(e.Time) {
 		return false
 	}
 	c.again[e.Revision] = struct{}{}

@@ -50,6 +50,6 @@
 // refusing.go; named pools that open and close: names.go; what a session has
 // enqueued: enqueue.go, await.go; leases that are held: held.go, owned.go; pools:
 // register.go; sessions: session.go. The view: view.go, check.go and
-// contradiction.go, with read.go for its barriers. Writes and their fate: write.go,
+// contradiction.go, with own.go for this peer's own writes and read.go for barriers. Writes and their fate: write.go,
 // fate.go, release.go. What ends by time: cleaning.go.
 package peer

@@ -48,6 +48,7 @@ type Peer struct {
 	timers   queue[Instant]
 	watch    watch
 	reads    reads
+	own      own
 	self     presence
 	calls    calls
 	pools    map[entry.Hash]*poolState

@@ -113,5 +113,5 @@ type StreamInfo struct {
 
 // Counters count what tests and metrics want to know. They only grow.
 type Counters struct {
-	Claims, Voids, Conflicts, Barriers, Skips, Rebuilds, Checks, Writes, Grants, Resent uint64
+	Claims, Voids, Conflicts, Barriers, Skips, Rebuilds, Checks, Writes, Grants, Resent, Early uint64
 }

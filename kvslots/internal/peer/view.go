@@ -66,6 +66,7 @@ func (p *Peer) newWorld() {
 	p.watch.check = check{}
 	p.self.revision = 0
 	p.writes.backlog = nil
+	p.own = own{p: p}
 	clear(p.writes.authored) // some are of purges that were in the backlog
 	p.reads.restart()
 	p.restartBorrows()
@@ -151,7 +152,7 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	if number != p.watch.number || !p.watch.started || p.closing && e.Key != p.self.key() {
 		return
 	}
-	if p.watch.mode != loading && p.watch.lagged(&e) {
+	if p.watch.mode != loading && p.watch.lagged(e.Revision, e.Time) {
 		p.watch.rebuild("the view was behind for too long")
 		return
 	}
@@ -159,11 +160,13 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 		p.watch.rebuild("the stream is not the one that the view was built from")
 		return
 	}
-	if p.watch.mode != loading && e.Revision > p.world.Revision && p.watch.contradicts(&e) {
+	if p.own.stamp(e.Revision, e.Key, e.Time) == foreign ||
+		p.watch.mode != loading && e.Revision > p.world.Revision && p.watch.contradicts(&e) {
 		p.watch.rebuild("the stream went back")
 		return
 	}
-	if e.Revision > p.world.Revision {
+	stood := p.world.Revision
+	if e.Revision > stood {
 		var age time.Duration
 		if p.watch.mode == loading && e.Revision <= p.watch.began { // the others are new
 			age = p.watch.ageOf(&e)
@@ -173,15 +176,18 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	if e.Key == p.self.key() && !e.Marker && e.Revision > p.watch.began && p.watch.mode != live {
 		p.watch.caughtUp()
 	}
+	p.own.passed(stood)
+	p.own.apply()
 	p.follow()
 }
 
-// lagged reports whether a marker may have come and gone before the view got to it:
-// by this machine's clock, or by the leader's, which may have been set forward.
-func (w *watch) lagged(e *entry.Entry) bool {
+// lagged reports whether a marker may have come and gone before the view got to an
+// entry: by this machine's clock, or by the leader's, which may have been set forward.
+func (w *watch) lagged(revision uint64, at time.Time) bool {
 	stood, now := w.p.world.Revision, w.p.now
 	return now.Sub(w.p.self.seen) > lagLimit ||
-		e.Revision > stood && e.Time.Sub(w.p.world.Time) > lagLimit && (e.Revision > stood+1 || now.Sub(w.skipped) < lagLimit)
+		(revision > stood || w.p.own.awaits(revision)) && at.Sub(w.p.world.Time) > lagLimit &&
+			(revision > stood+1 || now.Sub(w.skipped) < lagLimit)
 }
 
 // ageOf is how long ago an entry was written that is loaded.
@@ -198,6 +204,11 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	}
 	before := p.holderBefore(e)
 	p.world.Apply(e, age, p.now)
+	p.noted(e, before)
+}
+
+// noted is what follows when an entry was applied.
+func (p *Peer) noted(e *entry.Entry, before holder) {
 	p.watch.check.note(e)
 	if end, known := p.watch.ends[e.Slot.Lease]; known && e.Key.Kind == entry.Slot {
 		s := p.world.Pool(e.Key.Pool).Slot(e.Key.N)

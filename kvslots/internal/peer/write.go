@@ -162,6 +162,9 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	default:
 		w.settle(a)
 	}
+	if a.Outcome == Written {
+		p.own.acknowledged(w, a.Revision)
+	}
 	p.follow()
 }
 

@@ -56,6 +56,11 @@ func (l *life) extend(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	l.present = now.Add(ttl - age)
 	l.longest = max(l.longest, e.Outlives)
+	l.lengthen(e, ttl)
+}
+
+// lengthen notes when a value ends, which is to live for ttl.
+func (l *life) lengthen(e *entry.Entry, ttl time.Duration) {
 	if e.Marker {
 		return
 	}

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -109,5 +110,61 @@ func TestLivesDoNotAddUp(t *testing.T) {
 	m := slotMessage(w, time.Second, true)
 	if m.TTL != rules.MarkerTTL || m.Outlives != 0 {
 		t.Errorf("when all that is over, a marker lives for %v, and outlives %d", m.TTL, m.Outlives)
+	}
+}
+
+// A world that applies its peer's own entries when they are acknowledged has each key
+// outlive what one has that waits for the deliveries, whether the timestamps have come
+// or not, and whatever becomes of the leader's clock meanwhile.
+func TestOwnLife(t *testing.T) {
+	const late = 2 * time.Second
+	type own struct {
+		entry *entry.Entry
+		sent  rules.Instant
+	}
+	s, early, other := newStream(), rules.New(), rules.New()
+	random := rand.New(rand.NewPCG(3, 4))
+	var unstamped []own
+	applied := 0
+	stamp := func() {
+		applied += len(unstamped)
+		for _, o := range unstamped {
+			acked := *o.entry
+			early.Stamped(&acked, o.entry.Time, o.sent, s.instant())
+		}
+		unstamped = nil
+	}
+	for i := range 2000 {
+		s.now += time.Duration(random.Int64N(int64(late)))
+		if i%5 == 0 {
+			stamp()
+			if i%200 == 0 {
+				s.skew += time.Duration(random.Int64N(int64(time.Minute)))
+			}
+		}
+		sent := s.instant()
+		s.now += time.Duration(random.Int64N(int64(late / 10)))
+		e := s.send(slotMessage(early, time.Duration(1+random.IntN(100))*time.Second, random.IntN(2) == 0))
+		acked, now := *e, s.instant().Add(late/10)
+		early.Sent(e.Revision, sent)
+		if early.ApplyOwn(&acked, now) {
+			unstamped = append(unstamped, own{e, sent})
+		} else { // nothing is known of the leader's clock
+			early.Apply(e, 0, now)
+		}
+		other.Apply(e, 0, now)
+		if random.IntN(2) == 0 {
+			stamp()
+			if early.Time != other.Time {
+				t.Fatalf("entry %d: the view's time is %v, want %v", e.Revision, early.Time, other.Time)
+			}
+			got, want := slotMessage(early, time.Second, true), slotMessage(other, time.Second, true)
+			if got.TTL < want.TTL || got.Outlives < want.Outlives || got.TTL > want.TTL+15*time.Second {
+				t.Fatalf("entry %d: a marker lives for %v and outlives %d, want %v and %d", e.Revision, got.TTL, got.Outlives, want.TTL, want.Outlives)
+			}
+		}
+	}
+	if applied < 1900 {
+		t.Errorf("only %d entries were applied when they were acknowledged", applied)
 	}
 }

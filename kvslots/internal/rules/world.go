@@ -43,6 +43,7 @@ type World struct {
 	pools   map[entry.Hash]*Pool
 	gaps    Gaps
 	sends   sends
+	leader  reading
 	doubted poolSet
 	open    poolSet
 	able    poolSet
@@ -83,6 +84,52 @@ func (w *World) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	if e.Revision <= w.Revision {
 		return
 	}
+	w.Time = e.Time
+	w.apply(e, age, now)
+	w.leader = reading{e.Time, w.sends.passed}
+}
+
+// ApplyOwn brings the world up to a slot's entry that this peer has written, when
+// it is acknowledged at the revision that follows the last one applied: all that is
+// below has been applied, and what was written is known, but for its timestamp.
+// Stamped adds that when the entry is delivered. It returns false, and does nothing,
+// while nothing is known of the leader's clock.
+func (w *World) ApplyOwn(e *entry.Entry, now Instant) bool {
+	if w.leader.after == 0 {
+		return false
+	}
+	e.Time = w.leader.latest(now) // its life ends no later than that says
+	w.apply(e, 0, now)
+	e.Time = time.Time{}
+	return true
+}
+
+// Stamped notes the timestamp of an entry that ApplyOwn has applied, and that was
+// sent at that time.
+func (w *World) Stamped(e *entry.Entry, at time.Time, sent, now Instant) {
+	w.Time, w.leader = at, reading{at, sent}
+	r := w.record(e.Key)
+	if r == nil {
+		return
+	}
+	e.Time = at
+	r.life.lengthen(e, e.TTL) // the leader's clock may have been stepped ahead meanwhile
+	if r.Revision == e.Revision && r.life.short(e) {
+		w.ends.set(&r.due, now.Add(garbageTime))
+	}
+}
+
+// reading is a time that the leader's clock has shown after an instant; 0: none is
+// known.
+type reading struct {
+	at    time.Time
+	after Instant
+}
+
+// latest is what the leader's clock shows now at the latest, unless it was stepped.
+func (r reading) latest(now Instant) time.Time { return r.at.Add(now.Sub(r.after)) }
+
+func (w *World) apply(e *entry.Entry, age time.Duration, now Instant) {
 	if e.Revision > w.Revision+1 {
 		w.gaps.Skip(w.Revision+1, e.Revision-1)
 	}
@@ -91,7 +138,7 @@ func (w *World) Apply(e *entry.Entry, age time.Duration, now Instant) {
 		w.gaps.Explain(e.Previous)
 		w.closeOpen()
 	}
-	w.Revision, w.Time = e.Revision, e.Time
+	w.Revision = e.Revision
 	w.sends.reach(e.Revision)
 	switch e.Key.Kind {
 	case entry.Config:

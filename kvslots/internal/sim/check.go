@@ -220,6 +220,7 @@ func (k *checker) counters(n *node, c peer.Counters) {
 	t.Writes += c.Writes
 	t.Grants += c.Grants
 	t.Resent += c.Resent
+	t.Early += c.Early
 	m := k.s.met
 	m.addN("peer: skips", c.Skips)
 	m.addN("peer: voids", c.Voids)
@@ -228,6 +229,7 @@ func (k *checker) counters(n *node, c peer.Counters) {
 	m.addN("peer: rebuilds", c.Rebuilds)
 	m.addN("peer: checks", c.Checks)
 	m.addN("peer: resent", c.Resent)
+	m.addN("peer: applied at its acknowledgement", c.Early)
 	m.addN("peer: grants", c.Grants)
 	if k.s.plan.Calm() && c.Rebuilds > 0 {
 		k.s.fail("rebuild", "%s has rebuilt its view %d times without a fault", n.name(), c.Rebuilds)

@@ -1,0 +1,102 @@
+package peer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// claimed is a peer whose claim the stream has taken, after below other entries that
+// the peer has not seen. The claim is neither answered nor delivered yet.
+func claimed(t *testing.T, below int) (h *hand, call uint64, claim peer.Write, others []entry.Entry, own entry.Entry) {
+	t.Helper()
+	h = newHand(t)
+	pool := h.newPool(1)
+	h.auto = false
+	call = h.p.Do(h.borrow(pool, 0), h.now)
+	claim = h.take(entry.Slot)
+	for range below {
+		m := entry.NewPurge(rules.SlotKey(h.hash(), 0), 0, rules.MarkerTTL)
+		others = append(others, h.store(&m))
+	}
+	own = h.store(&claim.Message)
+	return h, call, claim, others, own
+}
+
+// A claim is granted when it is acknowledged, if the view has all that is below it.
+func TestOwnWriteIsAppliedWhenAcknowledged(t *testing.T) {
+	h, call, claim, _, own := claimed(t, 0)
+	h.ack(claim.ID, peer.Written, own.Revision)
+	h.settle()
+	if g := h.granted(call).Grant; g.Fence != own.Revision {
+		t.Errorf("granted with fence %d, want %d", g.Fence, own.Revision)
+	}
+	if !h.p.Delivered(h.watch, own.Revision, own.Key, own.Time, h.now) {
+		t.Error("its delivery is something new")
+	}
+	if h.p.Delivered(h.watch, own.Revision, own.Key, own.Time, h.now) {
+		t.Error("it was delivered twice")
+	}
+}
+
+func TestOwnWriteWaitsForWhatIsBelow(t *testing.T) {
+	h, call, claim, others, own := claimed(t, 2)
+	h.ack(claim.ID, peer.Written, own.Revision)
+	for _, e := range others {
+		h.settle()
+		if a, answered := h.answers[call]; answered {
+			t.Fatalf("answered %+v before the view has come to it", a)
+		}
+		if h.p.Delivered(h.watch, e.Revision, e.Key, e.Time, h.now) {
+			t.Fatal("another peer's entry is taken for an own one")
+		}
+		h.apply(e)
+	}
+	h.settle()
+	h.granted(call)
+}
+
+// What the view has skipped it learns from later entries, as ever.
+func TestOwnWriteThatTheViewHasPassed(t *testing.T) {
+	h, call, claim, _, own := claimed(t, 1)
+	h.ack(claim.ID, peer.Written, own.Revision)
+	h.apply(own) // a jump
+	h.settle()
+	if a, answered := h.answers[call]; answered {
+		t.Fatalf("answered %+v in a view that has skipped an entry", a)
+	}
+	h.auto = true
+	h.settle()
+	h.granted(call)
+}
+
+// What is delivered at the revision of an acknowledged write is that write, or the
+// stream is another one.
+func TestOwnWriteContradicted(t *testing.T) {
+	h, _, claim, _, own := claimed(t, 0)
+	h.ack(claim.ID, peer.Written, own.Revision)
+	h.settle()
+	other := own
+	other.Key = rules.SlotKey(h.hash(), 0)
+	if h.p.Delivered(h.watch, other.Revision, other.Key, other.Time, h.now) {
+		t.Error("it is taken for the acknowledged write")
+	}
+	h.apply(other)
+	if n := h.p.Counters().Rebuilds; n != 1 {
+		t.Errorf("the view was built anew %d times, want once", n)
+	}
+}
+
+// A peer that has not seen its own presence for long may have a watch that is dead.
+func TestOwnWriteOfAPeerThatSeesNothing(t *testing.T) {
+	h, call, claim, _, own := claimed(t, 0)
+	h.now = h.now.Add(7 * time.Second)
+	h.ack(claim.ID, peer.Written, own.Revision)
+	h.settle()
+	if a, answered := h.answers[call]; answered {
+		t.Fatalf("answered %+v", a)
+	}
+}

@@ -6,36 +6,78 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// BenchmarkPair is borrow and return, one after the other, by each door. The
-// allocations are those of the client, the gateway and the server together, which
-// all run in this process.
-func BenchmarkPair(b *testing.B) {
-	r, err := startRig(b.Context(), b.TempDir(), natsembed.SyncInterval, holdInProcess)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := r.close(); err != nil {
-			b.Error(err)
-		}
-	})
-	for _, door := range r.doors {
-		b.Run(door.Name(), func(b *testing.B) {
-			pair, closePair, err := doorPairs(door)(b.Context(), 1)
+// BenchmarkPair is borrow and return, one after the other, by each door, and what
+// limits them. The allocations are those of the client, the gateway and the server
+// together, which all run in this process.
+func BenchmarkPair(b *testing.B) { benchmarkPairs(b, 1) }
+
+// BenchmarkPair64 is likewise, with 64 clients.
+func BenchmarkPair64(b *testing.B) { benchmarkPairs(b, 64) }
+
+func benchmarkPairs(b *testing.B, clients int) {
+	for _, sync := range []natsembed.Sync{natsembed.SyncInterval, natsembed.SyncAlways} {
+		b.Run(string(sync), func(b *testing.B) {
+			env := &Environment{cfg: Config{Dir: b.TempDir()}}
+			defer closing(b, env.stack.close)
+			r, err := startRig(b.Context(), b.TempDir(), sync, holdInProcess)
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer func() {
-				if err := bounded(closePair)(); err != nil {
-					b.Error(err)
-				}
-			}()
-			b.ReportAllocs()
+			defer closing(b, r.close)
+			for _, door := range r.doors {
+				benchmarkPair(b, door.Name(), clients, doorPairs(door))
+			}
+			raw, err := rawPairs(b.Context(), r.inner, r.durable())
+			if err != nil {
+				b.Fatal(err)
+			}
+			handler, err := env.handlerPairs()
+			if err != nil {
+				b.Fatal(err)
+			}
+			benchmarkPair(b, limitRaw, clients, raw)
+			benchmarkPair(b, limitHTTP, clients, handler)
+			benchmarkPair(b, limitPing, clients, requestPairs(r.outer, "$SRV.PING", "$SRV.PING"))
+		})
+	}
+}
+
+func benchmarkPair(b *testing.B, name string, clients int, p pairer) {
+	b.Run(name, func(b *testing.B) {
+		pair, closePairs, err := p(b.Context(), clients)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if closePairs != nil {
+			defer closing(b, bounded(closePairs))
+		}
+		b.ReportAllocs()
+		if clients == 1 {
 			for b.Loop() {
 				if err := pair(b.Context(), 0); err != nil {
 					b.Fatal(err)
 				}
 			}
-		})
+			return
+		}
+		idle := make(chan int, clients)
+		for client := range clients {
+			idle <- client
+		}
+		b.ResetTimer()
+		if err := forEach(b.N, func(int) error {
+			client := <-idle
+			defer func() { idle <- client }()
+			return pair(b.Context(), client)
+		}); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+func closing(b *testing.B, f func() error) {
+	b.Helper()
+	if err := f(); err != nil {
+		b.Error(err)
 	}
 }

@@ -64,7 +64,7 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	case Config:
 		e.Config, e.Corrupt = decode(data, validConfig)
 	case Slot:
-		e.Slot, e.Corrupt = decode(data, validSlot)
+		e.Slot, e.Corrupt = decodeSlot(data)
 	case Ticket:
 		e.Wait, e.Corrupt = decode(data, validTicket)
 	case Session:

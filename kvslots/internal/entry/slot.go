@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"bytes"
 	"encoding/hex"
 	"strconv"
 	"time"
@@ -61,4 +62,85 @@ func (v SlotValue) encode() ([]byte, *SlotValue) {
 		b = append(b, `,"unseen":true`...)
 	}
 	return append(b, '}'), &v
+}
+
+// tooLong is more milliseconds than a span may have.
+const tooLong = uint64(MaxSpan/time.Millisecond) + 1
+
+// decodeSlot reads a slot's value: what encode has written, without encoding/json.
+func decodeSlot(data []byte) (SlotValue, error) {
+	s := scanner{rest: data}
+	v := SlotValue{
+		Lease: s.hash(`{"lease":"`), Session: s.hash(`,"session":"`), Claimer: s.hash(`,"claimer":"`),
+		Ticket: s.number(`,"ticket":`), Generation: s.number(`,"gen":`),
+		TTL:   Span(min(s.number(`,"ttl_ms":`), tooLong)) * Span(time.Millisecond),
+		Fence: s.number(`,"fence":`), Label: s.text(`,"label":"`), Owner: s.text(`,"owner":"`),
+		Nonce: s.hash(`,"nonce":"`), Unseen: s.skip(`,"unseen":true`),
+	}
+	if string(s.rest) == "}" && v.plain() {
+		return v, nil
+	}
+	return decode(data, validSlot)
+}
+
+// scanner reads the fields of an object in their order. What is not there as it is
+// expected is left in rest, and zero.
+type scanner struct{ rest []byte }
+
+func (s *scanner) skip(text string) bool {
+	if len(s.rest) < len(text) || string(s.rest[:len(text)]) != text {
+		return false
+	}
+	s.rest = s.rest[len(text):]
+	return true
+}
+
+func (s *scanner) text(name string) string {
+	from := s.rest
+	if !s.skip(name) {
+		return ""
+	}
+	end := bytes.IndexByte(s.rest, '"')
+	if end < 1 {
+		s.rest = from
+		return ""
+	}
+	text := string(s.rest[:end])
+	s.rest = s.rest[end+1:]
+	return text
+}
+
+func (s *scanner) hash(name string) (h Hash) {
+	from := s.rest
+	if !s.skip(name) {
+		return h
+	}
+	const digits = 2 * len(h)
+	if len(s.rest) > digits && s.rest[digits] == '"' {
+		var ok bool
+		if h, ok = parseHash(s.rest[:digits]); ok && !h.IsZero() {
+			s.rest = s.rest[digits+1:]
+			return h
+		}
+	}
+	s.rest = from
+	return Hash{}
+}
+
+// number reads a number of up to 19 digits that is not 0.
+func (s *scanner) number(name string) (n uint64) {
+	from := s.rest
+	if !s.skip(name) {
+		return 0
+	}
+	i := 0
+	for ; i < len(s.rest) && i < 19 && '0' <= s.rest[i] && s.rest[i] <= '9'; i++ {
+		n = n*10 + uint64(s.rest[i]-'0')
+	}
+	if i == 0 || s.rest[0] == '0' || i < len(s.rest) && s.rest[i] >= '0' && s.rest[i] <= '9' {
+		s.rest = from
+		return 0
+	}
+	s.rest = s.rest[i:]
+	return n
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,10 @@ func TestSlotEncoding(t *testing.T) {
 		if wantSlotEntry(t, m) {
 			plain++
 		}
+		wantSlotRead(t, want)
+		for range 3 { // a little wrong
+			wantSlotRead(t, mangled(r, want))
+		}
 	}
 	if plain < 500 {
 		t.Errorf("only %d values were plain", plain)
@@ -92,5 +97,38 @@ func TestSlotEntryOfAMarker(t *testing.T) {
 				t.Errorf("known: %t, want %t", got, c.ok)
 			}
 		})
+	}
+}
+
+// wantSlotRead compares what is read with what encoding/json reads.
+func wantSlotRead(t *testing.T, data []byte) {
+	t.Helper()
+	want, failed := decode(data, validSlot)
+	got, err := decodeSlot(data)
+	if got != want || (err == nil) != (failed == nil) {
+		t.Fatalf("%s is read as %+v, %v; want %+v, %v", data, got, err, want, failed)
+	}
+}
+
+func TestSlotWithATTLThatOverflows(t *testing.T) {
+	v, _ := SlotValue{Lease: HashOf("lease", "x"), Generation: 1, TTL: Span(time.Second)}.encode()
+	for _, ms := range []string{"9223372036854", "9223372036855", "18446744073710", "9999999999999999999", "18446744073709551617"} {
+		wantSlotRead(t, []byte(strings.Replace(string(v), `_ms":1000`, `_ms":`+ms, 1)))
+	}
+}
+
+// mangled is data with a change: a byte is another one, or missing, or there twice.
+func mangled(r *rand.Rand, data []byte) []byte {
+	i := r.IntN(len(data))
+	switch r.IntN(3) {
+	case 0:
+		const bytes = `09af"},: -x`
+		b := slices.Clone(data)
+		b[i] = bytes[r.IntN(len(bytes))]
+		return b
+	case 1:
+		return slices.Concat(data[:i], data[i+1:])
+	default:
+		return slices.Concat(data[:i], data[i:i+1], data[i:])
 	}
 }

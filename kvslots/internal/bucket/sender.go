@@ -21,7 +21,11 @@ type sender struct {
 	prefix string // of the reply subjects
 	refuse func(write uint64, a peer.Ack)
 	wake   chan struct{}
-	msg    nats.Msg // used for each write: publishing copies it
+
+	// These are used for each write, since publishing copies them.
+	subject []byte
+	values  map[string][]string // of the header fields
+	msg     nats.Msg
 
 	mu      sync.Mutex
 	queue   []peer.Write
@@ -31,8 +35,10 @@ type sender struct {
 func newSender(nc *nats.Conn, refuse func(uint64, peer.Ack)) *sender {
 	return &sender{
 		nc: nc, prefix: nc.NewInbox() + ".", refuse: refuse,
-		wake: make(chan struct{}, 1),
-		msg:  nats.Msg{Header: nats.Header{}},
+		wake:    make(chan struct{}, 1),
+		subject: []byte(SubjectPrefix),
+		values:  map[string][]string{},
+		msg:     nats.Msg{Header: nats.Header{}},
 	}
 }
 
@@ -89,10 +95,19 @@ func (s *sender) take(writes []peer.Write, refused []uint64) ([]peer.Write, []ui
 func (s *sender) publish(w *peer.Write) error {
 	clear(s.msg.Header)
 	w.Headers(s.setHeader)
-	s.msg.Subject = SubjectPrefix + w.Key.String()
+	s.subject = w.Key.Append(s.subject[:len(SubjectPrefix)])
+	s.msg.Subject = string(s.subject)
 	s.msg.Reply = s.prefix + strconv.FormatUint(w.ID, 36)
 	s.msg.Data = w.Data
 	return s.nc.PublishMsg(&s.msg)
 }
 
-func (s *sender) setHeader(name, value string) { s.msg.Header[name] = []string{value} }
+func (s *sender) setHeader(name, value string) {
+	values := s.values[name]
+	if values == nil {
+		values = make([]string, 1)
+		s.values[name] = values
+	}
+	values[0] = value
+	s.msg.Header[name] = values
+}

@@ -34,23 +34,27 @@ type Key struct {
 // String is the key as it stands in the bucket.
 func (k Key) String() string {
 	const longest = len("p.") + 2*len(k.Pool) + len(".w.") + 2*len(k.Session) + len(".65535")
-	text := make([]byte, 0, longest)
+	return string(k.Append(make([]byte, 0, longest)))
+}
+
+// Append appends what String returns.
+func (k Key) Append(b []byte) []byte {
 	switch k.Kind {
 	case Config:
-		text = append(hex.AppendEncode(append(text, "p."...), k.Pool[:]), ".cfg"...)
+		b = append(hex.AppendEncode(append(b, "p."...), k.Pool[:]), ".cfg"...)
 	case Slot:
-		text = append(hex.AppendEncode(append(text, "p."...), k.Pool[:]), ".s."...)
-		text = strconv.AppendInt(text, int64(k.N), 10)
+		b = append(hex.AppendEncode(append(b, "p."...), k.Pool[:]), ".s."...)
+		b = strconv.AppendInt(b, int64(k.N), 10)
 	case Ticket:
-		text = append(hex.AppendEncode(append(text, "p."...), k.Pool[:]), ".w."...)
-		text = append(hex.AppendEncode(text, k.Session[:]), '.')
-		text = strconv.AppendInt(text, int64(k.N), 10)
+		b = append(hex.AppendEncode(append(b, "p."...), k.Pool[:]), ".w."...)
+		b = append(hex.AppendEncode(b, k.Session[:]), '.')
+		b = strconv.AppendInt(b, int64(k.N), 10)
 	case Session:
-		text = hex.AppendEncode(append(text, "n."...), k.Session[:])
+		b = hex.AppendEncode(append(b, "n."...), k.Session[:])
 	case Barrier:
-		text = hex.AppendEncode(append(text, "b."...), k.Session[:])
+		b = hex.AppendEncode(append(b, "b."...), k.Session[:])
 	}
-	return string(text)
+	return b
 }
 
 // ParseKey takes a key apart. A key that String would not have written is

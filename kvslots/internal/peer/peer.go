@@ -53,6 +53,7 @@ type Peer struct {
 	calls    calls
 	pools    map[entry.Hash]*poolState
 	dirty    []*poolState
+	advanced []*poolState // memory for the next dirty
 	sessions map[entry.Hash]*sessionState
 	follows  map[entry.Hash][]*follow // by lease
 	names    names
@@ -206,11 +207,13 @@ func (p *Peer) follow() {
 			return
 		}
 		dirty := p.dirty
-		p.dirty = nil
+		p.dirty, p.advanced = p.advanced[:0], nil
 		for _, ps := range dirty {
 			ps.dirty = false
 			ps.advance()
 		}
+		clear(dirty)
+		p.advanced = dirty[:0]
 	}
 }
 

@@ -143,13 +143,13 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			return
 		}
 		count.open.Add(1)
-		go func() {
+		s.workers.run(func() {
 			defer s.tasks.Done()
 			defer func() { <-e.room }()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
 			e.serve(r)
-		}()
+		})
 	}
 }
 

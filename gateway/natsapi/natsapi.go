@@ -134,6 +134,7 @@ type Service struct {
 	counters      counters
 	borrows       chan struct{} // one for each that is open
 	others        chan struct{}
+	workers       *workers
 
 	mu     sync.Mutex // over subs and closed, and over tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
@@ -174,6 +175,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.workers = newWorkers(s.ctx)
 	if err := s.start(); err != nil {
 		s.stop()
 		return nil, err
@@ -251,4 +253,5 @@ func (s *Service) stop() {
 	if s.deliveries != nil {
 		s.deliveries.close()
 	}
+	s.workers.running.Wait()
 }

@@ -29,7 +29,8 @@ type Message struct {
 	Ticket   uint64        // of a slot's purge: the ticket that was served by it
 	Author   uint64        // a random number, by which its author knows it again
 	Owner    string        // of a slot's purge: the owner who released the lock
-	slot     *SlotValue    // what Data says of a slot; nil: it has to be read
+	slot     *SlotValue    // what Parse makes of Data; nil: that is another kind of value, or has to be read
+	wait     *TicketValue  // likewise
 }
 
 // NewMessage puts a value under a key whose last revision is the given one.
@@ -44,6 +45,9 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 		panic(err) // our own types: cannot happen
 	}
 	m.Data = data
+	if wait, ok := value.(TicketValue); ok {
+		m.wait = wait.read()
+	}
 	return m
 }
 
@@ -84,23 +88,29 @@ func (m *Message) Headers(set func(name, value string)) {
 	}
 }
 
-// SlotEntry is what Parse makes of a slot's message that was written at a revision,
-// but for the time, which the writer is not told. ok is false for any other message,
-// and for a value that has to be read to know what is made of it.
-func (m *Message) SlotEntry(revision uint64) (e Entry, ok bool) {
-	if m.Key.Kind != Slot || m.Expect != ExpectRevision || m.slot == nil && !m.Marker {
+// Entry is what Parse makes of a slot's or a ticket's message that was written at a
+// revision, but for the time, which the writer is not told. ok is false for any other
+// message, and for a value that has to be read to know what is made of it.
+func (m *Message) Entry(revision uint64) (e Entry, ok bool) {
+	if m.Expect != ExpectRevision || m.Key.Kind != Slot && m.Key.Kind != Ticket {
 		return e, false
 	}
 	e = Entry{
 		Key: m.Key, Revision: revision, Previous: m.Revision, Marker: m.Marker,
 		TTL: wholeSeconds(m.TTL), Outlives: m.Outlives, Author: m.Author,
 	}
-	if !m.Marker {
+	switch {
+	case m.Marker:
+		e.Ticket, e.Owner = m.Ticket, m.Owner
+		return e, len(m.Owner) <= MaxLabel
+	case m.Key.Kind == Slot && m.slot != nil:
 		e.Slot = *m.slot
-		return e, true
+	case m.Key.Kind == Ticket && m.wait != nil:
+		e.Wait = *m.wait
+	default:
+		return e, false
 	}
-	e.Ticket, e.Owner = m.Ticket, m.Owner
-	return e, len(m.Owner) <= MaxLabel
+	return e, true
 }
 
 // FormatTTL is the value of HeaderTTL. It rounds up: NATS cuts a TTL down to whole

@@ -10,7 +10,7 @@ import (
 // plain reports whether encode may write the value: Parse reads the same value
 // back, and its texts need no escapes.
 func (v *SlotValue) plain() bool {
-	return validSlot(*v) && v.TTL >= Span(time.Millisecond) && v.TTL <= Span(MaxSpan) && plainText(v.Label) && plainText(v.Owner)
+	return validSlot(*v) && v.TTL.inRange() && plainText(v.Label) && plainText(v.Owner)
 }
 
 // plainText reports whether encoding/json writes a text as it is.
@@ -27,7 +27,7 @@ func plainText(text string) bool {
 // encode writes a value as encoding/json does, in a tenth of the time: a slot is
 // written with every borrow. It also returns what Parse makes of that.
 func (v SlotValue) encode() ([]byte, *SlotValue) {
-	v.TTL -= v.TTL % Span(time.Millisecond)
+	v.TTL = v.TTL.written()
 	b := make([]byte, 0, 256+len(v.Label)+len(v.Owner))
 	number := func(name string, n uint64) {
 		b = strconv.AppendUint(append(b, name...), n, 10)

@@ -32,7 +32,7 @@ func randomSlot(r *rand.Rand) SlotValue {
 	return v
 }
 
-// A slot's value is written as encoding/json writes it, and SlotEntry says what Parse
+// A slot's value is written as encoding/json writes it, and Message.Entry says what Parse
 // says.
 func TestSlotEncoding(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -47,7 +47,7 @@ func TestSlotEncoding(t *testing.T) {
 		if string(m.Data) != string(want) {
 			t.Fatalf("%+v is written as\n%s, want\n%s", v, m.Data, want)
 		}
-		if wantSlotEntry(t, m) {
+		if wantOwnEntry(t, m) {
 			plain++
 		}
 		wantSlotRead(t, want)
@@ -60,21 +60,43 @@ func TestSlotEncoding(t *testing.T) {
 	}
 }
 
-// wantSlotEntry compares what SlotEntry says with what Parse reads. It reports whether
-// SlotEntry knows.
-func wantSlotEntry(t *testing.T, m Message) bool {
+// Message.Entry says of a ticket what Parse says.
+func TestTicketEntry(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	key, known := ParseKey("p."+idA+".w."+idB+".3"), 0
+	for range 3000 {
+		slot := randomSlot(r)
+		v := TicketValue{
+			Lease: slot.Lease, Generation: slot.Generation, Wait: slot.TTL, Place: slot.Ticket,
+			Peer: slot.Session, Nonce: slot.Nonce, Spent: slot.Unseen,
+		}
+		if r.IntN(2) == 0 {
+			v.TTL = randomSlot(r).TTL
+		}
+		if wantOwnEntry(t, NewMessage(key, v, r.Uint64N(5), time.Duration(r.Int64N(int64(MaxSpan))))) {
+			known++
+		}
+	}
+	if known < 500 {
+		t.Errorf("only %d tickets were known", known)
+	}
+}
+
+// wantOwnEntry compares what Entry says with what Parse reads. It reports whether
+// Entry knows.
+func wantOwnEntry(t *testing.T, m Message) bool {
 	t.Helper()
 	header := map[string]string{}
 	m.Headers(func(name, value string) { header[name] = value })
 	want := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return header[name] }, m.Data)
-	got, ok := m.SlotEntry(9)
+	got, ok := m.Entry(9)
 	if ok && !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	return ok
 }
 
-func TestSlotEntryOfAMarker(t *testing.T) {
+func TestMessageEntryOfAMarker(t *testing.T) {
 	slot := ParseKey("p." + idA + ".s.3")
 	served := NewPurge(slot, 5, 1500*time.Millisecond)
 	served.Ticket, served.Author, served.Owner, served.Outlives = 4, 7, "x", 1795218878144
@@ -93,7 +115,7 @@ func TestSlotEntryOfAMarker(t *testing.T) {
 		"a value that was read": {Message{Key: slot, Data: []byte(`{}`), Revision: 5}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := wantSlotEntry(t, c.m); got != c.ok {
+			if got := wantOwnEntry(t, c.m); got != c.ok {
 				t.Errorf("known: %t, want %t", got, c.ok)
 			}
 		})

@@ -80,6 +80,15 @@ type TicketValue struct {
 	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: its lease came and went; it stands in no line any more
 }
 
+// read is what Parse makes of the value, as NewMessage has written it; nil: nothing.
+func (v TicketValue) read() *TicketValue {
+	if !v.Wait.inRange() || v.TTL != 0 && !v.TTL.inRange() || !validTicket(v) {
+		return nil
+	}
+	v.Wait, v.TTL = v.Wait.written(), v.TTL.written()
+	return &v
+}
+
 // Enqueued reports whether the ticket is one that any peer may claim for.
 func (v TicketValue) Enqueued() bool { return v.TTL > 0 }
 
@@ -113,6 +122,12 @@ type Span time.Duration
 
 // Duration is the span as a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) }
+
+// written is the span as it is written.
+func (s Span) written() Span { return s - s%Span(time.Millisecond) }
+
+// inRange reports whether UnmarshalJSON reads what MarshalJSON writes.
+func (s Span) inRange() bool { return s >= Span(time.Millisecond) && s <= Span(MaxSpan) }
 
 // MarshalJSON writes the milliseconds.
 func (s Span) MarshalJSON() ([]byte, error) {

@@ -12,7 +12,7 @@ import (
 // is behind.
 const maxOwn = 4096
 
-// own are this peer's writes of slots that were acknowledged.
+// own are this peer's writes of slots and tickets that were acknowledged.
 //
 // When the view stands right below the revision of such a write, nothing is missing in
 // between, and what was written is known. So it is applied at once, and a borrow does
@@ -31,7 +31,7 @@ type ownEntry struct {
 
 // acknowledged notes that a write was written, and applies what can be applied.
 func (o *own) acknowledged(w *write, revision uint64) {
-	if w.msg.Key.Kind != entry.Slot || w.world != o.p.world || revision <= o.p.world.Revision || len(o.ahead) >= maxOwn {
+	if kind := w.msg.Key.Kind; kind != entry.Slot && kind != entry.Ticket || w.world != o.p.world || revision <= o.p.world.Revision || len(o.ahead) >= maxOwn {
 		return
 	}
 	put(&o.ahead, revision, w)
@@ -55,7 +55,7 @@ func (o *own) mayApply() bool {
 }
 
 func (o *own) applyAt(revision uint64, w *write) bool {
-	e, known := w.msg.SlotEntry(revision)
+	e, known := w.msg.Entry(revision)
 	if !known || o.p.watch.contradicts(&e) {
 		return false // the delivery decides
 	}
@@ -114,7 +114,7 @@ func (o *own) stamp(revision uint64, key entry.Key, at time.Time) stamping {
 		if result = foreign; w.msg.Key == key {
 			result = stamped
 			i++
-			e, _ := w.msg.SlotEntry(revision)
+			e, _ := w.msg.Entry(revision)
 			o.p.world.Stamped(&e, at, w.begun, o.p.now)
 			o.p.watch.check.stamp(revision, at)
 		}

@@ -89,7 +89,7 @@ func (w *World) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	w.leader = reading{e.Time, w.sends.passed}
 }
 
-// ApplyOwn brings the world up to a slot's entry that this peer has written, when
+// ApplyOwn brings the world up to a slot's or a ticket's entry that this peer has written, when
 // it is acknowledged at the revision that follows the last one applied: all that is
 // below has been applied, and what was written is known, but for its timestamp.
 // Stamped adds that when the entry is delivered. It returns false, and does nothing,

@@ -111,10 +111,20 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 		return nil, err
 	}
 	lease := uuid.New()
-	a, err := s.bucket.Do(ctx, peer.Borrow{
+	c := s.beginBorrow(pool, lease, ttl, wait, o.Label)
+	c.Wait(ctx) // for long, perhaps, and with many others: see bucket.Begin
+	return s.borrowed(pool, lease, c)
+}
+
+func (s *Store) beginBorrow(pool, lease uuid.UUID, ttl, wait time.Duration, label string) *bucket.Call {
+	return s.bucket.Begin(peer.Borrow{
 		Pool: poolHash(pool), Lease: leaseHash(lease),
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.Label,
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
 	})
+}
+
+func (s *Store) borrowed(pool, lease uuid.UUID, c *bucket.Call) (*Lease, error) {
+	a, err := c.Answer()
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ type Bucket struct {
 // guarded is what the lock guards.
 type guarded struct {
 	peer      *peer.Peer
-	calls     map[uint64]*call
+	calls     map[uint64]*Call
 	watch     order // the latest
 	view      view
 	doubts    map[string]struct{} // keys of foreign entries that were logged
@@ -122,7 +122,7 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 		online: make(chan struct{}, 1),
 	}
 	b.open, b.stop = context.WithCancel(context.Background())
-	b.calls, b.doubts = map[uint64]*call{}, map[string]struct{}{}
+	b.calls, b.doubts = map[uint64]*Call{}, map[string]struct{}{}
 	b.sender = newSender(nc, b.acknowledged)
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:])

@@ -7,35 +7,62 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// call is a request that the peer has not answered yet.
-type call struct {
+// Call is a request that was begun.
+type Call struct {
+	b        *Bucket
+	id       uint64
 	request  peer.Request
-	answered chan peer.Answer
+	answered chan struct{} // gets something once there is an answer
+	answer   peer.Answer
 	ended    func() // of Follow, instead
 }
 
 // calls are used again, so that a call allocates no channel.
-var calls = sync.Pool{New: func() any { return &call{answered: make(chan peer.Answer, 1)} }}
+var calls = sync.Pool{New: func() any { return &Call{answered: make(chan struct{}, 1)} }}
 
 // Do asks the peer and waits for the answer. When ctx ends, the peer is told
 // with context.Cause; Do then returns what the peer makes of that, at once or
 // within the peer's own bound.
 func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
-	c := calls.Get().(*call)
-	defer calls.Put(c)
-	var id uint64
+	c := b.Begin(r)
+	c.Wait(ctx)
+	return c.Answer()
+}
+
+// Begin, Wait and Answer, one after the other, are the parts of Do. While a caller is
+// in Wait its stack holds nothing of the others: there may be very many callers.
+func (b *Bucket) Begin(r peer.Request) *Call {
+	c := calls.Get().(*Call)
 	b.Look(func(p *peer.Peer, now peer.Instant) {
-		id = p.Do(r, now)
-		c.request, b.calls[id] = r, c
+		c.b, c.request, c.id = b, r, p.Do(r, now)
+		b.calls[c.id] = c
 	})
+	return c
+}
+
+// Wait waits until the peer has answered.
+func (c *Call) Wait(ctx context.Context) {
 	select {
-	case a := <-c.answered:
-		return a, a.Err
+	case <-c.answered:
+		return
 	case <-ctx.Done():
 	}
-	b.giveUp(id, context.Cause(ctx))
-	a := <-c.answered
+	c.b.giveUp(c.id, context.Cause(ctx))
+	<-c.answered
+}
+
+// Answer is what the peer has answered. The call must not be used any more.
+func (c *Call) Answer() (peer.Answer, error) {
+	a := c.answer
+	c.request, c.answer = nil, peer.Answer{}
+	calls.Put(c)
 	return a, a.Err
+}
+
+// settle hands an answer to the caller.
+func (c *Call) settle(a *peer.Answer) {
+	c.answer = *a
+	c.answered <- struct{}{}
 }
 
 // Asked reports whether a call is open whose request matches. It is for tests.
@@ -62,7 +89,7 @@ func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
 	var id uint64
 	b.Look(func(p *peer.Peer, now peer.Instant) {
 		id = p.Do(r, now)
-		b.calls[id] = &call{request: r, ended: ended}
+		b.calls[id] = &Call{request: r, ended: ended}
 	})
 	return func() { b.giveUp(id, context.Canceled) }
 }
@@ -78,7 +105,7 @@ func (b *Bucket) answer(answers []peer.Answer) (replies []reply, ended []func())
 		case !open:
 		case c.ended == nil:
 			if b.durable == nil || tellsNothing(a) {
-				c.answered <- a
+				c.settle(&a)
 			} else {
 				replies = append(replies, reply{c, a})
 			}

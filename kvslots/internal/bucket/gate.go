@@ -8,7 +8,7 @@ import (
 
 // reply is an answer of the peer, and the call that it is for.
 type reply struct {
-	call   *call
+	call   *Call
 	answer peer.Answer
 }
 
@@ -30,8 +30,8 @@ func (b *Bucket) tell(answers []reply) {
 				}
 			}
 		})
-		for _, t := range answers {
-			t.call.answered <- t.answer
+		for i := range answers {
+			answers[i].call.settle(&answers[i].answer)
 		}
 	})
 }

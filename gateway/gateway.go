@@ -23,8 +23,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/rs/zerolog"
-
-	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
 // Config says what a gateway serves.
@@ -115,8 +113,7 @@ func New(cfg Config) *Gateway {
 func (g *Gateway) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(
-		g.observe, g.recoverPanic, g.closeWhenDraining, noSniff,
-		jsonhttp.LimitBodyTime(bodyTimeout), // also for requests that are refused
+		g.observe, g.prepare,
 		g.allowOrigins,
 		g.limitRate, // before the token is looked at: guessing is limited, too
 		g.authenticate,

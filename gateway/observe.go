@@ -11,23 +11,28 @@ import (
 
 // observe logs and counts each request under its route: the path itself holds
 // the pool's id, which is all the credential that there is.
+//
+// There are few middlewares, with small frames: with some 300 bytes more, the stack of
+// a borrow that waits takes 16 KiB and not 8.
 func (g *Gateway) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		started := time.Now()
-		recorder := &recorder{ResponseWriter: w}
-		defer func() { // also when a handler gives up the connection
-			took := time.Since(started)
-			method, route := methodName(r.Method), routeName(r)
-			g.metrics.request(method, route, recorder.status(), took)
-			g.log.WithLevel(accessLevel(recorder.status())).
-				Str("method", method).
-				Str("route", route).
-				Int("status", recorder.status()).
-				Dur("duration_ms", took).
-				Msg("request")
-		}()
+		recorder := &recorder{ResponseWriter: w, began: time.Now()}
+		defer g.observed(recorder, r) // also when a handler gives up the connection
+		defer g.recoverPanic(recorder, r)
 		next.ServeHTTP(recorder, r)
 	})
+}
+
+func (g *Gateway) observed(recorder *recorder, r *http.Request) {
+	took := time.Since(recorder.began)
+	method, route := methodName(r.Method), routeName(r)
+	g.metrics.request(method, route, recorder.status(), took)
+	g.log.WithLevel(accessLevel(recorder.status())).
+		Str("method", method).
+		Str("route", route).
+		Int("status", recorder.status()).
+		Dur("duration_ms", took).
+		Msg("request")
 }
 
 func accessLevel(status int) zerolog.Level {
@@ -53,11 +58,12 @@ func methodName(method string) string {
 	return "other"
 }
 
-// recorder remembers the status. It has no Flush of its own, so that an
+// recorder remembers the status, and when the request began. It has no Flush of its own, so that an
 // http.ResponseController finds the server's, which reports errors.
 type recorder struct {
 	http.ResponseWriter
-	code int
+	began time.Time
+	code  int
 }
 
 func (w *recorder) WriteHeader(code int) {

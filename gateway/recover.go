@@ -7,28 +7,24 @@ import (
 	"runtime/debug"
 )
 
-// recoverPanic turns a panic into a 500 and a log line with the stack.
-func (g *Gateway) recoverPanic(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			reason := recover()
-			if reason == nil {
-				return
-			}
-			if reason == http.ErrAbortHandler { // not a mistake: the way to cut a connection
-				panic(reason)
-			}
-			g.log.Error().
-				Str("panic", describePanic(reason)).
-				Bytes("stack", debug.Stack()).
-				Msg("handler panicked")
-			if recorder, ok := w.(*recorder); ok && recorder.status() != 0 {
-				panic(http.ErrAbortHandler) // half an answer is out
-			}
-			g.fail(w, r, failInternal)
-		}()
-		next.ServeHTTP(w, r)
-	})
+// recoverPanic turns a panic into a 500 and a log line with the stack. It is to be
+// deferred.
+func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if reason == http.ErrAbortHandler { // not a mistake: the way to cut a connection
+		panic(reason)
+	}
+	g.log.Error().
+		Str("panic", describePanic(reason)).
+		Bytes("stack", debug.Stack()).
+		Msg("handler panicked")
+	if w.status() != 0 {
+		panic(http.ErrAbortHandler) // half an answer is out
+	}
+	g.fail(w, r, failInternal)
 }
 
 // describePanic names the panic without what a request may have put into it.

@@ -98,24 +98,22 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// closeWhenDraining asks clients that keep connections to leave with their
-// next answer, rather than to find the connection closed under a request.
-func (g *Gateway) closeWhenDraining(next http.Handler) http.Handler {
+// prepare bounds the time of a request's body, also of one that is refused, and sets
+// what each answer has. Clients that keep connections are asked to leave with their
+// next answer while the gateway drains, rather than to find the connection closed
+// under a request; browsers are kept from guessing at what an answer is.
+func (g *Gateway) prepare(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.cfg.Lending.Stopped() {
 			w.Header().Set("Connection", "close")
 		}
+		w.Header()["X-Content-Type-Options"] = noSniff
+		jsonhttp.LimitBodyTime(w, r, bodyTimeout)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// noSniff keeps browsers from guessing at what an answer is.
-func noSniff(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(w, r)
-	})
-}
+var noSniff = []string{"nosniff"}
 
 // errorLog takes what net/http has to say about connections.
 type errorLog struct{ log zerolog.Logger }

@@ -10,18 +10,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// LimitBodyTime makes a middleware that bounds how long a request's body may
-// take to arrive, also for handlers that never read it: net/http then does, to
-// find the next request. The server's own ReadTimeout would not do: it goes on
-// after the body and would end a borrow that waits.
-func LimitBodyTime(limit time.Duration) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Body != http.NoBody {
-				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
-			}
-			next.ServeHTTP(w, r)
-		})
+// LimitBodyTime bounds how long a request's body may take to arrive, also for
+// handlers that never read it: net/http then does, to find the next request. The
+// server's own ReadTimeout would not do: it goes on after the body and would end a
+// borrow that waits.
+func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) {
+	if r.Body != http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
 	}
 }
 

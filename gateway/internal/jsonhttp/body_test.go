@@ -107,7 +107,10 @@ func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) e
 		}
 		return Answer(w, http.StatusOK, map[string]int{"got": len(body)})
 	})
-	srv := httptest.NewServer(LimitBodyTime(limit)(handler))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		LimitBodyTime(w, r, limit)
+		handler(w, r)
+	}))
 	t.Cleanup(srv.Close)
 	return srv.Listener.Addr().String()
 }

@@ -25,21 +25,23 @@ func Handle(log zerolog.Logger, handler Handler) http.HandlerFunc {
 // error that is our fault goes into the log and nowhere else.
 func HandleAs(statusOf wire.Lookup, log zerolog.Logger, handler Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := handler(w, r)
-		if err == nil {
-			return
+		if err := handler(w, r); err != nil {
+			refuse(w, err, statusOf, &log)
 		}
-		status := statusOf(err)
-		if status.Failed() {
-			log.Error().Err(err).Int("status", status.Code).Msg("request failed")
-		}
-		if errors.Is(err, wire.ErrTooSlow) {
-			w.Header().Set("Connection", "close") // the rest of the body may still come
-		}
-		w.Header().Set(wire.ErrorHeader, status.Name)
-		if status.Retry {
-			w.Header().Set(wire.RetryAfterHeader, "1")
-		}
-		_ = Answer(w, status.Code, status.Failure())
 	}
+}
+
+func refuse(w http.ResponseWriter, err error, statusOf wire.Lookup, log *zerolog.Logger) {
+	status := statusOf(err)
+	if status.Failed() {
+		log.Error().Err(err).Int("status", status.Code).Msg("request failed")
+	}
+	if errors.Is(err, wire.ErrTooSlow) {
+		w.Header().Set("Connection", "close") // the rest of the body may still come
+	}
+	w.Header().Set(wire.ErrorHeader, status.Name)
+	if status.Retry {
+		w.Header().Set(wire.RetryAfterHeader, "1")
+	}
+	_ = Answer(w, status.Code, status.Failure())
 }

@@ -22,7 +22,7 @@ func (g *Gateway) allowOrigins(next http.Handler) http.Handler {
 		AllowedOrigins: g.cfg.CORSOrigins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete},
 		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader},
-		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader},
+		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.WaitedHeader},
 		MaxAge:         corsMaxAge,
 	}).Handler(next)
 }

@@ -3,6 +3,7 @@ package library
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -13,6 +14,7 @@ import (
 
 // borrow answers POST /l/{id}/borrow (gateway/README.md, "The Library API: /l").
 func (d *Dialect) borrow(w http.ResponseWriter, r *http.Request) error {
+	arrived := time.Now()
 	id, err := poolID(r)
 	if err != nil {
 		return err
@@ -29,6 +31,7 @@ func (d *Dialect) borrow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.Header().Set(wire.WaitedHeader, wire.Waited(lease, arrived))
 	d.hand(w, r, id, lease)
 	return nil
 }
@@ -83,6 +86,7 @@ func (d *Dialect) giveBack(w http.ResponseWriter, r *http.Request) error {
 // renew answers POST /l/{id}/renew. The body is that of a return with a ttl, the
 // answer that of a borrow.
 func (d *Dialect) renew(w http.ResponseWriter, r *http.Request) error {
+	arrived := time.Now()
 	id, err := poolID(r)
 	if err != nil {
 		return err
@@ -101,6 +105,7 @@ func (d *Dialect) renew(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.Header().Set(wire.WaitedHeader, wire.Waited(lease, arrived))
 	_ = jsonhttp.Answer(w, http.StatusOK, wire.NewLease(lease))
 	return nil
 }

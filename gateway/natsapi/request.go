@@ -61,8 +61,7 @@ func (r *request) readConfirms() error {
 // waited is what wire.WaitedHeader says of a lease: rounded down, so that whoever
 // adds it to the time of sending never hopes for too much.
 func (r *request) waited(lease *kvslots.Lease) string {
-	from := lease.ExpiresAt().Add(-lease.TTL())
-	return strconv.FormatInt(max(0, from.Sub(r.arrived).Milliseconds()), 10)
+	return wire.Waited(lease, r.arrived)
 }
 
 // success is the message with an answer.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,6 +50,12 @@ func NewLease(lease *kvslots.Lease) Lease {
 		ExpiresIn:     int64(lease.TTL() / time.Second),
 		Fence:         lease.Fence(),
 	}
+}
+
+// Waited is what WaitedHeader says of a lease whose request arrived at that time.
+func Waited(lease *kvslots.Lease, arrived time.Time) string {
+	began := lease.ExpiresAt().Add(-lease.TTL())
+	return strconv.FormatInt(max(0, began.Sub(arrived).Milliseconds()), 10)
 }
 
 // Returned is the answer to a return.

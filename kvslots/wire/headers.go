@@ -16,7 +16,7 @@ const (
 	// that request has been answered without an error.
 	ConfirmHeader = "Kvslots-Confirm"
 
-	// WaitedHeader stands on the answer to a borrow and a renewal: the
+	// WaitedHeader stands on the answer to a borrow and a renewal of a pool: the
 	// milliseconds from the request's arrival to the instant that the
 	// lease's time is counted from.
 	WaitedHeader = "Kvslots-Waited"

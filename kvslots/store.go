@@ -184,6 +184,19 @@ func (s *Store) follow(l *Lease) (stop func()) {
 	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, l.end)
 }
 
+// MaxCount is the largest count a pool may have (Library, "Register a pool").
+const MaxCount = 1000
+
+// State is what a pool looks like at one instant.
+type State struct {
+	Count   int // slots in the pool, 0 … MaxCount
+	InUse   int // live leases; may exceed Count after the pool was shrunk
+	Waiting int // borrowers standing in line
+}
+
+// Available is the number of free slots, never below 0.
+func (s State) Available() int { return max(0, s.Count-s.InUse) }
+
 // Register registers a pool of count slots, or changes the count of a pool that
 // is registered already. A higher count wakes those who wait; a lower one
 // recalls no lease and withholds new ones until fewer than count are in use.

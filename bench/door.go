@@ -10,7 +10,7 @@ import (
 // The doors.
 const (
 	doorLibrary = "library" // kvslots.Store, a peer in the measuring process
-	doorNATS    = "nats"    // kvslots.Dial, over a NATS connection
+	doorNATS    = "nats"    // client.New, over a NATS connection
 	doorHTTP    = "http"    // /l
 	doorV1      = "v1"      // /v1
 )

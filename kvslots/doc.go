@@ -20,7 +20,7 @@
 // Every Store is an equal peer: no Store owns a pool, none leads, and there is nothing
 // to fail over. A Store watches the whole bucket, decides from what it sees, and
 // writes; several Stores on one NATS are one semaphore. Services that may not use JetStream
-// ask a gateway, over NATS request/reply: see package client.
+// ask a gateway, over NATS or HTTP: see package client.
 //
 // # What gives safety
 //

@@ -31,7 +31,7 @@ type natsLender struct {
 	nc    *nats.Conn
 }
 
-func newNATSLender(nc *nats.Conn) *natsLender { return &natsLender{client.Dial(nc), nc} }
+func newNATSLender(nc *nats.Conn) *natsLender { return &natsLender{client.New(nc), nc} }
 
 func (n *natsLender) close() { n.nc.Close() }
 

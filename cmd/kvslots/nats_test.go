@@ -50,7 +50,7 @@ func TestServeOverNATS(t *testing.T) {
 		nc.Close()
 		t.Errorf("without a password: %v", err)
 	}
-	c := client.Dial(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")))
+	c := client.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")))
 	id := uuid.MustParse(pool)
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 			c.change(&options)
 			_, url := runNATS(t, options)
 			p := startServe(t, noEnv, append(c.args, "--nats-url", "nats://"+closedPort(t)+", "+url)...)
-			client := client.Dial(connectNATS(t, url, c.let))
+			client := client.New(connectNATS(t, url, c.let))
 			if _, err := client.Register(t.Context(), uuid.MustParse(pool), 3); err != nil {
 				t.Error(err)
 			}
@@ -116,7 +116,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 func TestBorrowerDiesAtTheListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
 	nc := connectNATS(t, p.natsURL(t))
-	c, id := client.Dial(nc), uuid.MustParse(pool)
+	c, id := client.New(nc), uuid.MustParse(pool)
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 		died := make(chan struct{})
 		go func() {
 			defer close(died)
-			_, _ = client.Dial(dying).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
+			_, _ = client.New(dying).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
 		}()
 		p.eventually(t, "/l/"+pool, `"waiting":1`)
 		next := make(chan error, 1)
@@ -162,7 +162,7 @@ func TestServeOverTLS(t *testing.T) {
 	cert, key := selfSigned(t)
 	listening := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0",
 		"--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-token", "t0ken")
-	c := client.Dial(connectNATS(t, listening.natsURL(t), nats.RootCAs(cert), nats.Token("t0ken")))
+	c := client.New(connectNATS(t, listening.natsURL(t), nats.RootCAs(cert), nats.Token("t0ken")))
 	if _, err := c.Register(t.Context(), uuid.MustParse(pool), 1); err != nil {
 		t.Error(err)
 	}

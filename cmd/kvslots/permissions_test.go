@@ -47,7 +47,7 @@ func TestRecommendedPermissions(t *testing.T) {
 			default:
 			}
 		}))
-	client, id := client.Dial(ann), uuid.MustParse(pool)
+	client, id := client.New(ann), uuid.MustParse(pool)
 	if _, err := client.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ type borrower interface {
 	giveBack(ctx context.Context, pool uuid.UUID, lease string) error
 }
 
-// dialled is kvslots.Dial's client.
+// dialled is a client of gateways over NATS.
 type dialled struct{ client *client.Client }
 
 func (d dialled) borrow(ctx context.Context, pool uuid.UUID) (string, error) {
@@ -186,7 +186,7 @@ func BenchmarkHandover(b *testing.B) {
 		took           []time.Duration
 	}{
 		{name: "http", holder: web, waiter: web},
-		{name: "dial", holder: dialled{client.Dial(s.connect(b))}, waiter: dialled{client.Dial(s.connect(b))}},
+		{name: "dial", holder: dialled{client.New(s.connect(b))}, waiter: dialled{client.New(s.connect(b))}},
 		{name: "plain", holder: asking{s.connect(b)}, waiter: asking{s.connect(b)}},
 	}
 	for i := range transports {
@@ -274,9 +274,9 @@ func BenchmarkUncontended(b *testing.B) {
 		wrap func(natsapi.Pools) natsapi.Pools
 		with func(nc *nats.Conn) borrower
 	}{
-		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{client.Dial(nc)} }},
+		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{client.New(nc)} }},
 		{"plain", unchanged, func(nc *nats.Conn) borrower { return asking{nc} }},
-		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{client.Dial(nc)} }},
+		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{client.New(nc)} }},
 		{"plain/no-store", withoutStore, func(nc *nats.Conn) borrower { return asking{nc} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {

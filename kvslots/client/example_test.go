@@ -2,38 +2,40 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// A service asks a gateway over NATS; it sees nothing of JetStream.
+// A program asks the gateways on a NATS; it sees nothing of JetStream.
 func ExampleDial() {
 	ctx := context.Background()
-	url, stop, err := exampleGateway(ctx) // what "kvslots serve --nats-addr" runs
+	at, stop, err := exampleGateway(ctx) // what "kvslots serve --nats-addr" runs
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer stop()
 
-	nc, err := nats.Connect(url)
+	c, err := client.Dial(at.nats, client.Config{NATS: []nats.Option{nats.Name("my service")}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer nc.Close()
-	c := client.Dial(nc)
-
+	defer c.Close()
 	pool := uuid.New() // keep it as you would a password
 	if _, err := c.Register(ctx, pool, 4); err != nil {
 		fmt.Println(err)
@@ -44,6 +46,7 @@ func ExampleDial() {
 		fmt.Println(err)
 		return
 	}
+	defer lease.KeepAlive(ctx)() // for as long as the work takes
 	fmt.Println("slot", lease.Position())
 	fmt.Println(lease.Return(ctx))
 	// Output:
@@ -51,8 +54,71 @@ func ExampleDial() {
 	// true <nil>
 }
 
-// exampleGateway runs an embedded server with a listener, and the service on it.
-func exampleGateway(ctx context.Context) (url string, stop func(), err error) {
+// The same over HTTP. A refusal is an error of package kvslots, over either
+// transport.
+func ExampleDial_http() {
+	ctx := context.Background()
+	at, stop, err := exampleGateway(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+
+	c, err := client.Dial(at.http, client.Config{Token: "what --auth-token-file holds"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	_, err = c.Borrow(ctx, uuid.New(), 30*time.Second, 0)
+	fmt.Println(errors.Is(err, kvslots.ErrNoPool), err)
+	// Output:
+	// true no such pool
+}
+
+// A lock by name, held by a session.
+func ExampleClient_Acquire() {
+	ctx := context.Background()
+	at, stop, err := exampleGateway(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+	nc, err := nats.Connect(at.nats)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer nc.Close()
+
+	c, deploy := client.New(nc), kvslots.Lock("deploy")
+	session, idle, err := c.CreateSession(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.EndSession(ctx, session)
+	fmt.Println("ends when unused for", idle)
+	grant, err := c.Acquire(ctx, session, deploy, 30*time.Second, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("held for", grant.TTL)
+	fmt.Println(c.Release(ctx, session, deploy, grant.Token))
+	// Output:
+	// ends when unused for 20s
+	// held for 30s
+	// <nil>
+}
+
+// urls are where a gateway listens.
+type urls struct{ nats, http string }
+
+// exampleGateway runs an embedded server with a listener, and a gateway.
+func exampleGateway(ctx context.Context) (at urls, stop func(), err error) {
 	var undo []func()
 	stop = func() {
 		for i := len(undo) - 1; i >= 0; i-- {
@@ -66,33 +132,39 @@ func exampleGateway(ctx context.Context) (url string, stop func(), err error) {
 	}()
 	dir, err := os.MkdirTemp("", "kvslots-")
 	if err != nil {
-		return "", nil, err
+		return at, nil, err
 	}
 	undo = append(undo, func() { os.RemoveAll(dir) })
 	srv, err := natsembed.Start(ctx, natsembed.Config{DataDir: dir, Addr: "127.0.0.1:0"})
 	if err != nil {
-		return "", nil, err
+		return at, nil, err
 	}
 	undo = append(undo, func() { srv.Close() })
 	bucket, err := srv.Connect()
 	if err != nil {
-		return "", nil, err
+		return at, nil, err
 	}
 	undo = append(undo, bucket.Close)
 	clients, err := srv.ConnectService(nats.ReconnectBufSize(-1))
 	if err != nil {
-		return "", nil, err
+		return at, nil, err
 	}
 	undo = append(undo, clients.Close)
 	store, err := kvslots.Open(ctx, bucket, kvslots.Config{})
 	if err != nil {
-		return "", nil, err
+		return at, nil, err
 	}
 	undo = append(undo, func() { store.Close(ctx) })
-	service, err := natsapi.Start(clients, natsapi.Config{Pools: store, Lending: gateway.NewLending()})
+	lending, turns := gateway.NewLending(), gateway.NewTurns()
+	service, err := natsapi.Start(clients, natsapi.Config{Pools: store, Sessions: store, Turns: turns, Lending: lending})
 	if err != nil {
-		return "", nil, err
+		return at, nil, err
 	}
 	undo = append(undo, func() { service.Close(ctx) })
-	return srv.ClientURL(), stop, nil
+	web := httptest.NewServer(gateway.New(gateway.Config{
+		Store: store, Lending: lending,
+		Dialects: []gateway.Dialect{library.New(store, lending, zerolog.Nop())},
+	}).Handler())
+	undo = append(undo, web.Close)
+	return urls{srv.ClientURL(), web.URL}, stop, nil
 }

@@ -7,50 +7,31 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // returner is a Store or a Client, with sessions and pools.
 type returner interface {
-	peer
+	poolUser
 	locker
 }
 
-// returners opens a Store, and a Client of a gateway in front of it. session
-// creates a session there.
+// returners opens a Store, and a Client over each transport of a gateway in front of
+// it. session creates a session there.
 func returners(t *testing.T) (all map[string]returner, session func() string) {
 	t.Helper()
-	srv := kvslotstest.Start(t, "")
-	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
-		Pools: store, Sessions: store, Turns: gateway.NewTurns(), Lending: gateway.NewLending(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(service.Close(context.Background()), store.Close(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
+	g := serve(t)
 	session = func() string {
 		t.Helper()
-		id, err := store.CreateSession(t.Context(), time.Minute, "")
+		id, err := g.store.CreateSession(t.Context(), time.Minute, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
-	return map[string]returner{"store": store, "client": client.Dial(srv.Connect())}, session
+	return map[string]returner{"store": g.store, "nats": g.overNATS(t), "http": g.overHTTP(t)}, session
 }
 
 // endedContexts are contexts under which `defer lease.Return(ctx)` runs.
@@ -132,11 +113,12 @@ func TestReleasesWhateverTheContext(t *testing.T) {
 
 // A return that cannot get through says so, and leaves the lease as it was.
 func TestReturnReportsThatNoGatewayIsThere(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
-	c := client.Dial(srv.Connect())
-	for why, ended := range endedContexts(t) {
-		if returned, err := c.Return(ended, uuid.New(), uuid.New()); returned || !errors.Is(err, kvslots.ErrUnavailable) {
-			t.Errorf("%s: %v, %v", why, returned, err)
+	for name, url := range map[string]string{"nats": kvslotstest.Start(t, "").ClientURL(), "http": closedURL(t)} {
+		c := dial(t, url)
+		for why, ended := range endedContexts(t) {
+			if returned, err := c.Return(ended, uuid.New(), uuid.New()); returned || !errors.Is(err, kvslots.ErrUnavailable) {
+				t.Errorf("%s, %s: %v, %v", name, why, returned, err)
+			}
 		}
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -21,8 +19,8 @@ import (
 
 // A client that stood in line confirms what it is granted, and holds it then.
 func TestClientConfirms(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
-	store := serveClients(t, srv)
+	g := serve(t)
+	srv, store := g.srv, g.store
 	for name, opts := range map[string][]nats.Option{
 		"confirms":                    nil,
 		"does not in the other style": {nats.UseOldRequestStyle()},
@@ -33,7 +31,7 @@ func TestClientConfirms(t *testing.T) {
 			if err := errors.Join(err, listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			c, pool, ctx := client.Dial(srv.Connect(opts...)), uuid.New(), t.Context()
+			c, pool, ctx := client.New(srv.Connect(opts...)), uuid.New(), t.Context()
 			if _, err := store.Register(ctx, pool, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -71,26 +69,6 @@ func TestClientConfirms(t *testing.T) {
 			}
 		})
 	}
-}
-
-func serveClients(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
-	t.Helper()
-	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
-		Pools: store, Sessions: store, Turns: gateway.NewTurns(), Lending: gateway.NewLending(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(service.Close(context.Background()), store.Close(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
 }
 
 // What cannot be confirmed is given up: the client cancels it at the gateway that
@@ -160,7 +138,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			if err := errors.Join(replier.Flush(), listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			dialled := client.Dial(nc)
+			dialled := client.New(nc)
 			err := giveUp(func(ctx context.Context) error {
 				_, err := dialled.Borrow(ctx, pool, time.Minute, time.Minute)
 				return err

@@ -7,11 +7,38 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-func TestClientSessions(t *testing.T) {
-	c, _ := dial(t)
-	ctx, r := t.Context(), kvslots.Semaphore("rate", 1)
+// locker is what a Store and a Client have in common for sessions.
+type locker interface {
+	Ping(ctx context.Context, session string) error
+	EndSession(ctx context.Context, session string) error
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
+	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (kvslots.Grant, bool, error)
+	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
+	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
+	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
+}
+
+var _ = []locker{(*kvslots.Store)(nil), (*client.Client)(nil)}
+
+func TestSessions(t *testing.T) {
+	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
+		for _, key := range []string{"rate", "a/b?c=%2F#ü", "..", "%"} {
+			for _, r := range []kvslots.Resource{kvslots.Lock(key), kvslots.Semaphore("s"+key, 1)} {
+				t.Run(r.Key, func(t *testing.T) { testSessions(t, c, r) })
+			}
+		}
+	})
+}
+
+func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
+	ctx := t.Context()
+	other := kvslots.Lock(r.Key)
+	if r.Kind == kvslots.KindLock {
+		other = kvslots.Semaphore(r.Key, 2)
+	}
 	one, idle, err := c.CreateSession(ctx)
 	if err != nil || idle != 20*time.Second {
 		t.Fatal(idle, err)
@@ -29,9 +56,10 @@ func TestClientSessions(t *testing.T) {
 		want error
 	}{
 		"taken":         {func() error { _, err := c.Acquire(ctx, two, r, time.Minute, 0); return err }, kvslots.ErrNoSlot},
-		"other terms":   {func() error { _, err := c.Acquire(ctx, two, kvslots.Lock("rate"), time.Minute, 0); return err }, kvslots.ErrLimitMismatch},
+		"other terms":   {func() error { _, err := c.Acquire(ctx, two, other, time.Minute, 0); return err }, kvslots.ErrLimitMismatch},
 		"not enqueued":  {func() error { _, err := c.Wait(ctx, two, r, 0); return err }, kvslots.ErrNotEnqueued},
 		"unknown token": {func() error { return c.Release(ctx, two, r, "0123456789abcdef0123456789abcdef") }, kvslots.ErrNotHeld},
+		"no session":    {func() error { return c.Ping(ctx, "../sessions") }, kvslots.ErrSessionGone},
 		"gone":          {func() error { return c.Ping(ctx, "0123456789abcdef0123456789abcdef") }, kvslots.ErrSessionGone},
 	} {
 		if err := c.call(); !errors.Is(err, c.want) {
@@ -40,6 +68,9 @@ func TestClientSessions(t *testing.T) {
 	}
 	if _, acquired, err := c.Enqueue(ctx, two, r, time.Minute); err != nil || acquired {
 		t.Fatal(acquired, err)
+	}
+	if _, _, err := c.Enqueue(ctx, two, r, time.Minute); !errors.Is(err, kvslots.ErrAlreadyEnqueued) {
+		t.Fatal(err)
 	}
 	if left, err := c.Extend(ctx, one, r, g.Token, time.Minute); err != nil || left != time.Minute {
 		t.Fatal(left, err)
@@ -52,7 +83,7 @@ func TestClientSessions(t *testing.T) {
 		t.Fatal(next, err)
 	}
 
-	// One who gives up leaves the line.
+	// A session that gives up leaves the line.
 	gone, stop := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer stop()
 	if _, err := c.Acquire(gone, one, r, time.Minute, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
@@ -65,6 +96,9 @@ func TestClientSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.EndSession(ctx, two); !errors.Is(err, kvslots.ErrSessionGone) {
+		t.Fatal(err)
+	}
+	if err := c.Release(ctx, one, r, "no token"); !errors.As(err, new(*kvslots.RangeError)) {
 		t.Fatal(err)
 	}
 }

@@ -24,11 +24,11 @@ const confirmTimeout = 5 * time.Second
 // to see whether this client has died. Until the confirmation is answered, the client
 // has to stay subscribed to its inbox; a connection with nats.UseOldRequestStyle does
 // not.
-func (c *Client) nameGrant(request *nats.Msg) (name string) {
+func (n *overNATS) nameGrant(m *nats.Msg) (name string) {
 	name = uuid.NewString()
-	request.Header = nats.Header{wire.RequestHeader: {name}}
-	if !c.nc.Opts.UseOldRequestStyle {
-		request.Header.Set(wire.ConfirmHeader, "1")
+	m.Header = nats.Header{wire.RequestHeader: {name}}
+	if !n.nc.Opts.UseOldRequestStyle {
+		m.Header.Set(wire.ConfirmHeader, "1")
 	}
 	return name
 }
@@ -36,19 +36,19 @@ func (c *Client) nameGrant(request *nats.Msg) (name string) {
 // confirm confirms a grant, if the gateway asks for it. Only after it has returned nil
 // does this client hold what was granted: the gateway takes back a grant that was not
 // confirmed in time, and then refuses the confirmation. The errors are ErrUnavailable,
-// errNotUnderstood and what ctx ends with; after each the caller has to give up the
+// ErrNotUnderstood and what ctx ends with; after each the caller has to give up the
 // grant.
-func (c *Client) confirm(ctx context.Context, grant *nats.Msg) error {
+func (n *overNATS) confirm(ctx context.Context, grant *nats.Msg) error {
 	if grant.Header.Get(wire.ConfirmHeader) == "" {
 		return nil
 	}
 	if !strings.HasPrefix(grant.Reply, subjects.Confirm) && !strings.HasPrefix(grant.Reply, subjects.Import+".") {
-		return errNotUnderstood
+		return ErrNotUnderstood
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
 		fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable))
 	defer cancel()
-	_, err := c.send(ctx, &nats.Msg{Subject: grant.Reply}, 0)
+	_, err := n.send(ctx, &nats.Msg{Subject: grant.Reply}, request{})
 	if _, refused := errors.AsType[*wire.Refusal](err); refused {
 		return fmt.Errorf("%w: the grant was not confirmed in time", kvslots.ErrUnavailable)
 	}

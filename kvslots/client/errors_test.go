@@ -1,0 +1,154 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// closedURL is where no server listens.
+func closedURL(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	return "http://" + ln.Addr().String()
+}
+
+// An error on the way is retryable, and does not repeat the pool's id.
+func TestUnanswered(t *testing.T) {
+	pool := uuid.New()
+	for name, url := range map[string]string{
+		"nats": kvslotstest.Start(t, "").ClientURL(),
+		"http": closedURL(t),
+	} {
+		_, err := dial(t, url).Borrow(t.Context(), pool, time.Second, time.Second)
+		unanswered, ok := errors.AsType[*client.Unanswered](err)
+		if !ok || !errors.Is(err, kvslots.ErrUnavailable) || strings.Contains(unanswered.Error(), pool.String()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A request that is given up before a gateway has answered returns the cause.
+func TestGivenUp(t *testing.T) {
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errGone)
+	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
+		for name, call := range map[string]func() error{
+			"inspect": func() error { _, err := c.Inspect(ended, uuid.New()); return err },
+			"borrow":  func() error { _, err := c.Borrow(ended, uuid.New(), time.Second, 0); return err },
+			"session": func() error { _, _, err := c.CreateSession(ended); return err },
+		} {
+			if err := call(); !errors.Is(err, errGone) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestDrainingGateway(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		pool := uuid.New()
+		if _, err := c.Register(t.Context(), pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		g.lending.Stop()
+		_, err := c.Borrow(t.Context(), pool, time.Second, time.Second)
+		refused, ok := errors.AsType[*wire.Refusal](err)
+		if !ok || !errors.Is(err, kvslots.ErrUnavailable) || refused.Status != http.StatusServiceUnavailable {
+			t.Errorf("got %v", err)
+		}
+		if refused.RetryAfter != time.Second {
+			t.Errorf("retry after %v", refused.RetryAfter)
+		}
+	})
+}
+
+// What is no gateway is not believed.
+func TestNoGateway(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	var body string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
+	defer web.Close()
+	for name, c := range map[string]*client.Client{"nats": dial(t, srv.ClientURL()), "http": dial(t, web.URL)} {
+		for _, body = range []string{"", "null", "[]", `{"expires_in":5}`, `{"lease":"x"}`, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34","expires_in":-1}`} {
+			nc := srv.Connect()
+			sub, err := nc.Subscribe("kvslots.borrow", func(m *nats.Msg) { _ = m.Respond([]byte(body)) })
+			if err := errors.Join(err, nc.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Borrow(t.Context(), uuid.New(), time.Second, 0)
+			if !errors.Is(err, kvslots.ErrUnavailable) || !errors.Is(err, client.ErrNotUnderstood) {
+				t.Errorf("%s: %s: %v", name, body, err)
+			}
+			if err := sub.Unsubscribe(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// errors.Is finds what a status of HTTP says when the answer has no name in it.
+func TestAnswersOfProxies(t *testing.T) {
+	var status int
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/elsewhere", status)
+	}))
+	defer web.Close()
+	c := dial(t, web.URL)
+	for _, answer := range []struct {
+		status int
+		want   error // nil if none of ours
+	}{
+		{http.StatusFound, nil},
+		{http.StatusTemporaryRedirect, nil},
+		{http.StatusUnauthorized, nil},
+		{http.StatusNotFound, errors.ErrUnsupported},
+		{http.StatusMethodNotAllowed, errors.ErrUnsupported},
+		{http.StatusConflict, kvslots.ErrNoSlot},
+		{http.StatusBadGateway, kvslots.ErrUnavailable},
+	} {
+		status = answer.status
+		_, err := c.Renew(t.Context(), uuid.New(), uuid.New(), time.Second)
+		refused, ok := errors.AsType[*wire.Refusal](err)
+		if !ok || refused.Status != answer.status || !errors.Is(refused.Err, answer.want) {
+			t.Errorf("%d: %v", answer.status, err)
+		}
+	}
+}
+
+func TestDialRefusesURLs(t *testing.T) {
+	if _, err := client.Dial("http:8080", client.Config{}); err == nil || !strings.Contains(err.Error(), "url") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := client.Dial("nats://"+strings.TrimPrefix(closedURL(t), "http://"), client.Config{}); !errors.Is(err, nats.ErrNoServers) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTokenIsAskedFor(t *testing.T) {
+	c, err := client.Dial(serve(t).url+"/", client.Config{HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Inspect(t.Context(), uuid.New())
+	if refused, ok := errors.AsType[*wire.Refusal](err); !ok || refused.Status != http.StatusUnauthorized {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,108 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// gateways is a store with a gateway in front of it, over NATS and over HTTP.
+type gateways struct {
+	srv     *kvslotstest.Server
+	store   *kvslots.Store
+	lending *gateway.Lending
+	url     string // of HTTP
+}
+
+const authToken = "hunter2"
+
+// serve serves until the test ends.
+func serve(t *testing.T) *gateways {
+	t.Helper()
+	srv := kvslotstest.Start(t, "")
+	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lending, turns := gateway.NewLending(), gateway.NewTurns()
+	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
+		Pools: store, Sessions: store, Turns: turns, Lending: lending,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := gateway.New(gateway.Config{
+		Store: store, Lending: lending, AuthToken: authToken, Logger: zerolog.Nop(),
+		Dialects: []gateway.Dialect{
+			library.New(store, lending, zerolog.Nop()),
+			dflockd.New(store, dflockd.Config{Lending: lending, Turns: turns}),
+		},
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx := context.Background()
+		if err := errors.Join(web.Drain(ctx), <-served, service.Close(ctx), store.Close(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	return &gateways{srv: srv, store: store, lending: lending, url: "http://" + ln.Addr().String()}
+}
+
+// overHTTP is a client of the gateway over HTTP.
+func (g *gateways) overHTTP(t *testing.T) *client.Client { return dial(t, g.url) }
+
+func dial(t *testing.T, url string) *client.Client {
+	t.Helper()
+	c, err := client.Dial(url, client.Config{Token: authToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// overNATS is a client of the gateway over NATS.
+func (g *gateways) overNATS(t *testing.T) *client.Client {
+	t.Helper()
+	return dial(t, g.srv.ClientURL())
+}
+
+// overEach runs a test over each transport, against a gateway of its own.
+func overEach(t *testing.T, test func(t *testing.T, g *gateways, c *client.Client)) {
+	for name, transport := range map[string]func(*gateways, *testing.T) *client.Client{
+		"nats": (*gateways).overNATS,
+		"http": (*gateways).overHTTP,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := serve(t)
+			test(t, g, transport(g, t))
+		})
+	}
+}
+
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("never happened")
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+)
+
+// poolUser is what a Store and a Client have in common for pools.
+type poolUser interface {
+	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
+	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
+	Delete(ctx context.Context, pool uuid.UUID) error
+	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
+	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
+}
+
+var _ = []poolUser{(*kvslots.Store)(nil), (*client.Client)(nil)}
+
+func TestPools(t *testing.T) {
+	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
+		ctx, pool := t.Context(), uuid.New()
+		if _, err := c.Inspect(ctx, pool); !errors.Is(err, kvslots.ErrNoPool) {
+			t.Errorf("inspect: %v", err)
+		}
+		state, err := c.Register(ctx, pool, 1)
+		if err != nil || state != (kvslots.State{Count: 1}) {
+			t.Fatalf("register: %+v, %v", state, err)
+		}
+		before := time.Now()
+		lease, err := c.Borrow(ctx, pool, 29500*time.Millisecond, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lease.Position() != 0 || lease.TTL() != 30*time.Second || lease.Fence() == 0 || lease.ID() == uuid.Nil {
+			t.Errorf("borrowed %v for %v, fence %d", lease.Position(), lease.TTL(), lease.Fence())
+		}
+		if ends := lease.ExpiresAt(); ends.Before(before.Add(30*time.Second)) || ends.After(time.Now().Add(30*time.Second)) {
+			t.Errorf("expires at %v", ends)
+		}
+		if _, err := c.Borrow(ctx, pool, time.Second, time.Second); !errors.Is(err, kvslots.ErrNoSlot) {
+			t.Errorf("borrow: %v", err)
+		}
+		renewed, err := c.Renew(ctx, pool, lease.ID(), time.Minute)
+		if err != nil || renewed.TTL() != time.Minute || renewed.Fence() != lease.Fence() {
+			t.Errorf("renew: %+v, %v", renewed, err)
+		}
+		if err := lease.Renew(ctx, 2*time.Minute); err != nil || lease.TTL() != 2*time.Minute {
+			t.Errorf("renew: %v, %v", lease.TTL(), err)
+		}
+		if state, err := c.Inspect(ctx, pool); err != nil || state != (kvslots.State{Count: 1, InUse: 1}) {
+			t.Errorf("inspect: %+v, %v", state, err)
+		}
+		for _, want := range []bool{true, false} {
+			if got, err := c.Return(ctx, pool, lease.ID()); got != want || err != nil {
+				t.Errorf("return: %v, %v", got, err)
+			}
+		}
+		if _, err := c.Renew(ctx, pool, lease.ID(), time.Minute); !errors.Is(err, kvslots.ErrNotHeld) {
+			t.Errorf("renew: %v", err)
+		}
+		if err := errors.Join(c.Delete(ctx, pool), c.Delete(ctx, pool)); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+		if _, err := c.Return(ctx, pool, lease.ID()); !errors.Is(err, kvslots.ErrNoPool) {
+			t.Errorf("return: %v", err)
+		}
+	})
+}
+
+func TestRanges(t *testing.T) {
+	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
+		ctx, pool := t.Context(), uuid.New()
+		for field, call := range map[string]func() error{
+			"count": func() error { _, err := c.Register(ctx, pool, 1001); return err },
+			"ttl":   func() error { _, err := c.Borrow(ctx, pool, 0, 0); return err },
+			"wait":  func() error { _, err := c.Borrow(ctx, pool, time.Second, -1); return err },
+			"label": func() error {
+				_, err := c.Borrow(ctx, pool, time.Second, 0, kvslots.WithLabel(strings.Repeat("x", 10000)))
+				return err
+			},
+		} {
+			wrong, ok := errors.AsType[*kvslots.RangeError](call())
+			if !ok || wrong.Field != field || wrong.Range == "" {
+				t.Errorf("%s: %+v", field, wrong)
+			}
+		}
+	})
+}
+
+// The time of a lease that was waited for starts when it was granted.
+func TestBorrowWaits(t *testing.T) {
+	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
+		ctx, pool := t.Context(), uuid.New()
+		if _, err := c.Register(ctx, pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		short, err := c.Borrow(ctx, pool, time.Second, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := c.Borrow(ctx, pool, 30*time.Second, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := lease.ExpiresAt().Add(-lease.TTL())
+		if granted.Before(short.ExpiresAt().Add(-100*time.Millisecond)) || granted.After(time.Now()) {
+			t.Errorf("counted from %v, but the slot was free at %v and the answer came before %v", granted, short.ExpiresAt(), time.Now())
+		}
+	})
+}
+
+// KeepAlive renews over the transport that the lease came by, until a renewal is
+// refused.
+func TestKeepAlive(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		ctx, pool := t.Context(), uuid.New()
+		if _, err := c.Register(ctx, pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := c.Borrow(ctx, pool, time.Second, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.KeepAlive(ctx)()
+		ends := lease.ExpiresAt()
+		eventually(t, func() bool { return lease.ExpiresAt().After(ends) })
+		if _, err := g.store.Return(ctx, pool, lease.ID()); err != nil {
+			t.Fatal(err)
+		}
+		<-lease.Done()
+	})
+}
+
+var errGone = errors.New("gone")
+
+// inLine waits until so many stand in the line of a pool whose slots are free.
+func (g *gateways) inLine(t *testing.T, pool uuid.UUID, want int) {
+	t.Helper()
+	eventually(t, func() bool {
+		state, err := g.store.Inspect(t.Context(), pool)
+		return err == nil && state.Waiting == want && state.InUse == 0
+	})
+}
+
+// A client that gives up leaves the line, however often.
+func TestBorrowGivesUp(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		pool := uuid.New()
+		if _, err := c.Register(t.Context(), pool, 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			told := make(chan error, 1)
+			go func() {
+				_, err := c.Borrow(ctx, pool, time.Minute, time.Minute)
+				told <- err
+			}()
+			g.inLine(t, pool, 1)
+			cancel(errGone)
+			if err := <-told; !errors.Is(err, errGone) {
+				t.Fatalf("got %v", err)
+			}
+			g.inLine(t, pool, 0)
+		}
+	})
+}
+
+// Over NATS nothing stays held when the answer crosses the cancellation. Over HTTP
+// the gateway cannot know that its answer was not read.
+func TestBorrowGivesUpWhatIsOnItsWay(t *testing.T) {
+	g := serve(t)
+	c, pool := g.overNATS(t), uuid.New()
+	if _, err := c.Register(t.Context(), pool, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i)*50*time.Microsecond, errGone)
+		lease, err := c.Borrow(ctx, pool, 10*time.Minute, time.Minute)
+		cancel()
+		if err == nil {
+			_, err = lease.Return(t.Context())
+		}
+		if err != nil && !errors.Is(err, errGone) {
+			t.Fatal(err)
+		}
+	}
+	g.inLine(t, pool, 0)
+}

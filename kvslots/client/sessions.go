@@ -1,0 +1,155 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+)
+
+// CreateSession creates a session like Store.CreateSession. The gateway says for
+// how long it may be idle: use it, or Ping, well before that is over.
+func (c *Client) CreateSession(ctx context.Context) (id string, idle time.Duration, err error) {
+	var answer wire.Session
+	err = c.ask(ctx, request{operation: sessionCreate}, &answer)
+	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, err
+}
+
+// Ping does what Store.Ping does.
+func (c *Client) Ping(ctx context.Context, session string) error {
+	return c.inSession(ctx, sessionPing, wire.SessionRequest{Session: session}, new(wire.Nothing))
+}
+
+// EndSession does what Store.EndSession does.
+func (c *Client) EndSession(ctx context.Context, session string) error {
+	ctx, cancel := kvslots.Returning(ctx)
+	defer cancel()
+	return c.inSession(ctx, sessionDelete, wire.SessionRequest{Session: session}, new(wire.Nothing))
+}
+
+// inSession sends a request of a session. What cannot be a session's id is not put
+// into a path.
+func (c *Client) inSession(ctx context.Context, op operation, body wire.SessionRequest, into any) error {
+	if !wire.IsSessionID(body.Session) {
+		return kvslots.ErrSessionGone
+	}
+	return c.ask(ctx, request{operation: op, session: body}, into)
+}
+
+// Acquire does what Store.Acquire does. If ctx ends first, the gateway is told: see
+// "Giving up" in the package comment.
+func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error) {
+	body, err := lending(session, r, ttl, wait)
+	if err != nil {
+		return kvslots.Grant{}, err
+	}
+	seconds := wire.Seconds(wait)
+	body.Acquire = &seconds
+	return c.grant(ctx, subjects.Acquire, r, body, wait)
+}
+
+// Enqueue does what Store.Enqueue does. A session whose ctx ends meanwhile may
+// have joined the line.
+func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (g kvslots.Grant, acquired bool, err error) {
+	body, err := lending(session, r, ttl, 0)
+	if err != nil {
+		return kvslots.Grant{}, false, err
+	}
+	g, err = c.grant(ctx, subjects.Enqueue, r, body, 0)
+	return g, g.Token != "", err
+}
+
+// lending is the body of a request for a lock or a semaphore.
+func lending(session string, r kvslots.Resource, ttl, wait time.Duration) (wire.SessionRequest, error) {
+	body := wire.SessionRequest{Session: session, Key: r.Key, TTL: wire.Seconds(ttl)}
+	if r.Kind == kvslots.KindSemaphore {
+		body.Limit = r.Limit
+	}
+	if err := kvslots.CheckTimes(ttl, wait); err != nil {
+		return body, err
+	}
+	return body, r.Check(true)
+}
+
+// Wait does what Store.Wait does. If ctx ends first, the gateway is told: see
+// "Giving up" in the package comment.
+func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error) {
+	if err := kvslots.CheckTimes(time.Second, wait); err != nil {
+		return kvslots.Grant{}, err
+	}
+	if err := r.Check(false); err != nil {
+		return kvslots.Grant{}, err
+	}
+	seconds := wire.Seconds(wait)
+	return c.grant(ctx, subjects.Wait, r, wire.SessionRequest{Session: session, Key: r.Key, Wait: &seconds}, wait)
+}
+
+// Release does what Store.Release does.
+func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource, token string) error {
+	ctx, cancel := kvslots.Returning(ctx)
+	defer cancel()
+	if err := r.Check(false); err != nil {
+		return err
+	}
+	body := wire.SessionRequest{Session: session, Key: r.Key, Token: token}
+	return c.inSession(ctx, named[r.Kind][subjects.Release], body, new(wire.Nothing))
+}
+
+// Extend does what Store.Extend does.
+func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
+	if err := kvslots.CheckTimes(ttl, 0); err != nil {
+		return 0, err
+	}
+	if err := r.Check(false); err != nil {
+		return 0, err
+	}
+	var answer wire.Renewed
+	body := wire.SessionRequest{Session: session, Key: r.Key, Token: token, TTL: wire.Seconds(ttl)}
+	err = c.inSession(ctx, named[r.Kind][subjects.Renew], body, &answer)
+	return time.Duration(answer.Remaining) * time.Second, err
+}
+
+// grant asks for a lock or a semaphore, which may take as long as wait. The grant has
+// no token while the session is queued.
+func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource, body wire.SessionRequest, wait time.Duration) (g kvslots.Grant, err error) {
+	if !wire.IsSessionID(body.Session) {
+		return g, kvslots.ErrSessionGone
+	}
+	err = c.gateways.ask(ctx, request{
+		operation: named[r.Kind][operation], session: body, wait: wait,
+		undo: func() request {
+			given := wire.SessionRequest{Session: body.Session, Key: r.Key, Token: g.Token}
+			return request{operation: named[r.Kind][subjects.Release], session: given}
+		},
+	}, func(a answer) (err error) {
+		g, err = readGrant(a.body)
+		return err
+	})
+	if err != nil {
+		return kvslots.Grant{}, err
+	}
+	return g, nil
+}
+
+// readGrant reads the answer to a request for a grant.
+func readGrant(body []byte) (kvslots.Grant, error) {
+	var answer wire.Grant
+	if json.Unmarshal(body, &answer) != nil {
+		return kvslots.Grant{}, ErrNotUnderstood
+	}
+	switch answer.Status {
+	case wire.GrantTimeout:
+		return kvslots.Grant{}, kvslots.ErrNoSlot
+	case wire.GrantQueued:
+		return kvslots.Grant{}, nil
+	}
+	if !wire.IsToken(answer.Token) {
+		return kvslots.Grant{}, ErrNotUnderstood
+	}
+	fence, err := strconv.ParseUint(answer.Token[:len(answer.Token)/2], 16, 64)
+	return kvslots.Grant{Token: answer.Token, Fence: fence, TTL: time.Duration(answer.LeaseTTL) * time.Second}, err
+}

@@ -292,6 +292,9 @@ func TestConfirmedThroughAServiceImport(t *testing.T) {
 	if !strings.HasPrefix(grant.Reply, "_R_.") {
 		t.Errorf("the reply subject is %s; the test shows nothing", grant.Reply)
 	}
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { // the first probes are sent
+		d.waitFor(t, `"in_use":1`)
+	}
 	if got := waiter.confirm(t, grant); got != isConfirmed {
 		t.Fatalf("confirmed: %s", got)
 	}

@@ -3,6 +3,7 @@ package natsapi
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,13 +91,18 @@ func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 			return c.end(grant.Reply, told)
 		case <-timer.C:
 		}
-		if time.Since(began) >= confirmTimeout || c.deliveries.listens(grant.Subject) == unheard {
+		if time.Since(began) >= confirmTimeout || !usedUp(grant.Subject) && c.deliveries.listens(grant.Subject) == unheard {
 			return c.end(grant.Reply, told)
 		}
 		pause *= 2
 		timer.Reset(min(pause, confirmTimeout-time.Since(began)))
 	}
 }
+
+// usedUp reports whether a reply subject leads to its requester once only: a service
+// import forgets it with the first answer, and a probe that follows would find no
+// subscription though the requester is alive.
+func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import+".") }
 
 // end closes a grant that was not confirmed. A confirmation that came in the same
 // instant counts.

@@ -14,7 +14,7 @@ build: ## bin/kvslots
 
 test:
 	CGO_ENABLED=0 $(GO) test -timeout 10m ./...
-	CGO_ENABLED=0 $(GO) test -tags peers -run Peers ./bench
+	CGO_ENABLED=0 $(GO) test -tags peers -run Peer ./bench ./cmd/kvslots
 
 race:
 	$(GO) test -race -short -timeout 20m ./...

@@ -98,16 +98,6 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
-func TestBenchPeerStatus(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	code, stdout, _ := call(t, noEnv, "bench", "--peer-status")
-	want := "redis-server is missing: apt-get install redis-server\netcd is missing: apt-get install etcd-server\n" +
-		"nats-server is missing: apt-get install nats-server\n"
-	if code != 0 || stdout != want {
-		t.Errorf("exit code %d, %q", code, stdout)
-	}
-}
-
 func TestBenchUsage(t *testing.T) {
 	for _, args := range [][]string{{"--workload", "none"}, {"--door", "window"}, {"--duration", "1ms"}, {"--repetitions", "0"}, {"word"}} {
 		if code, _, stderr := call(t, noEnv, append([]string{"bench"}, args...)...); code != exitUsage {

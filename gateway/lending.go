@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"context"
-	"sync/atomic"
-
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -11,43 +9,16 @@ import (
 // stops lending.
 var ErrDraining = wire.ErrDraining
 
-// Lending is the lending of slots, on every door: which borrows are still
-// unanswered, and whether there may be new ones. It stops once and for all.
-type Lending struct {
-	open    atomic.Int64
-	stopped context.Context
-	stop    context.CancelFunc
-}
+// Lending is the lending of slots over every transport of a gateway. It counts the
+// borrows that are open, and ends them when the gateway drains.
+type Lending = ops.Lending
 
 // NewLending lends until Stop.
-func NewLending() *Lending {
-	l := &Lending{}
-	l.stopped, l.stop = context.WithCancel(context.Background())
-	return l
-}
+func NewLending() *Lending { return ops.NewLending() }
 
-// Begin opens a borrow: it gives the context to borrow under, which ends with
-// cause ErrDraining when lending stops or has stopped. The borrow is over when
-// end is called, once.
-func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()) {
-	borrow, cancel := context.WithCancelCause(ctx)
-	if l.Stopped() { // at once; AfterFunc would take a goroutine's time
-		cancel(ErrDraining)
-	}
-	detach := context.AfterFunc(l.stopped, func() { cancel(ErrDraining) })
-	l.open.Add(1)
-	return borrow, func() {
-		l.open.Add(-1)
-		detach()
-		cancel(nil)
-	}
-}
+// Turns serves the requests of each session one after the other, whichever transport
+// they come over. All transports of a gateway share it.
+type Turns = ops.Turns
 
-// Open is the number of borrows that have begun and not ended.
-func (l *Lending) Open() int { return int(l.open.Load()) }
-
-// Stop ends all open borrows and those to come.
-func (l *Lending) Stop() { l.stop() }
-
-// Stopped reports whether Stop was called.
-func (l *Lending) Stopped() bool { return l.stopped.Err() != nil }
+// NewTurns returns Turns without a session.
+func NewTurns() *Turns { return ops.NewTurns() }

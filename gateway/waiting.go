@@ -19,13 +19,11 @@ func Waiting(reason string) http.Handler {
 		_ = jsonhttp.Answer(w, http.StatusServiceUnavailable, status{Status: "unavailable", Reason: reason})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer := wire.CodeOf(kvslots.ErrUnavailable)
-		w.Header().Set(wire.ErrorHeader, answer.Name)
+		statusOf := wire.StatusOf
 		if isBelow(routedPath(r), "/v1") {
-			_ = jsonhttp.Answer(w, answer.Code, answer.Failure())
-			return
+			statusOf = wire.CodeOf
 		}
-		_ = jsonhttp.Fail(w, answer.Code, answer.Detail)
+		jsonhttp.Refuse(w, statusOf(kvslots.ErrUnavailable))
 	})
 	return mux
 }

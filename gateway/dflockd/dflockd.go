@@ -8,7 +8,6 @@
 package dflockd
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
-	"github.com/kvslots/kvslots/gateway/internal/locking"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
@@ -24,29 +23,12 @@ import (
 
 const prefix = "/v1"
 
-// Sessions is what the dialect does with sessions; *kvslots.Store does it.
-type Sessions interface {
-	locking.Sessions
-	Stats(ctx context.Context) (kvslots.Stats, error)
-}
-
-// Lending opens a request that may be granted something, and says under which
-// context it may wait; *gateway.Lending is one.
-type Lending interface {
-	Begin(ctx context.Context) (borrow context.Context, end func())
-}
-
-// Turns serves the requests of a session one after the other; *gateway.Turns
-// does. The doors of one gateway share it.
-type Turns interface {
-	Take(ctx context.Context, session string) (done func(), err error)
-	End(session string)
-}
-
 // Config says how the dialect works.
 type Config struct {
-	Lending Lending
-	Turns   Turns
+	// Lending and Turns are those that all transports of the gateway share:
+	// *gateway.Lending and *gateway.Turns.
+	Lending *ops.Lending
+	Turns   *ops.Turns
 
 	// DefaultLeaseTTL is how long a lease lasts that is asked for without a
 	// ttl; 0 means 33 s.
@@ -65,47 +47,55 @@ type Config struct {
 }
 
 // Dialect serves /v1.
-type Dialect struct {
-	sessions Sessions
-	desk     *locking.Desk
-	clients  func() int
-	log      zerolog.Logger
-}
+type Dialect struct{ operations jsonhttp.Operations }
 
-// New makes the dialect.
-func New(sessions Sessions, cfg Config) *Dialect {
-	desk := locking.Desk{
-		Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns,
-		DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout,
-	}
-	if cfg.Clients == nil {
-		cfg.Clients = func() int { return 0 }
-	}
-	return &Dialect{sessions: sessions, desk: desk.WithDefaults(), clients: cfg.Clients, log: cfg.Logger}
+// New makes the dialect over sessions, such as a *kvslots.Store.
+func New(sessions ops.Sessions, cfg Config) *Dialect {
+	return &Dialect{jsonhttp.Operations{
+		Service: &ops.Service{
+			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns,
+			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout, Clients: cfg.Clients,
+		},
+		Call: readCall,
+		Log:  cfg.Logger,
+	}}
 }
 
 // Mount adds the routes.
 func (d *Dialect) Mount(r chi.Router) {
-	r.Post(prefix+"/sessions", d.handle(d.create))
-	r.Delete(prefix+"/sessions/{id}", d.handle(d.end))
-	r.Post(prefix+"/sessions/{id}/ping", d.handle(d.ping))
-	r.Get(prefix+"/stats", d.handle(d.stats))
-	r.Head(prefix+"/stats", d.handle(d.stats))
-	for word, kind := range locking.Kinds {
-		path := prefix + "/" + word + "s/{key}"
-		for _, op := range locking.Operations {
-			if op.Name == subjects.Acquire {
-				r.Post(path, d.handle(d.serve(kind, op)))
-			} else {
-				r.Post(path+"/"+op.Name, d.handle(d.serve(kind, op)))
-			}
+	r.Post(prefix+"/sessions", d.operations.Handle(ops.CreateSession))
+	r.Delete(prefix+"/sessions/{id}", d.operations.Handle(ops.EndSession))
+	r.Post(prefix+"/sessions/{id}/ping", d.operations.Handle(ops.PingSession))
+	r.Get(prefix+"/stats", d.operations.Handle(ops.Stats))
+	r.Head(prefix+"/stats", d.operations.Handle(ops.Stats))
+	for _, op := range ops.OfResources {
+		path := prefix + "/" + op.Noun + "s/{key}"
+		if op.Name != subjects.Acquire {
+			path += "/" + op.Name
 		}
+		r.Post(path, d.operations.Handle(op))
 	}
 }
 
-// handle renders errors by the table of the dflockd API.
-func (d *Dialect) handle(handler jsonhttp.Handler) http.HandlerFunc {
-	return jsonhttp.HandleAs(wire.CodeOf, d.log, handler)
+// readCall reads a request: the session is in its path, or, where that has the key, in
+// a header.
+func readCall(w http.ResponseWriter, r *http.Request, op *ops.Operation) (ops.Call, error) {
+	body, err := jsonhttp.ReadFields(w, r, op)
+	if err != nil {
+		return ops.Call{}, err
+	}
+	call := ops.Call{Operation: op, Session: jsonhttp.PathValue(r, "id"), Remote: r.RemoteAddr}
+	if op.Noun != "" {
+		session := r.Header.Values(wire.SessionHeader)
+		if len(session) != 1 || session[0] == "" {
+			return ops.Call{}, &kvslots.RangeError{Field: "header " + wire.SessionHeader, Range: "the id of a session"}
+		}
+		call.Session, call.Resource.Key = session[0], jsonhttp.PathValue(r, "key")
+		if err := wire.CheckKey(call.Resource.Key); err != nil {
+			return ops.Call{}, err
+		}
+	}
+	return call.Read(body)
 }
 
 // Prefix is where the dialect's paths begin.

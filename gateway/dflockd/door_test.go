@@ -18,6 +18,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -89,7 +90,7 @@ type alwaysReady struct{}
 func (alwaysReady) Ready() error { return nil }
 
 // openDoor serves sessions until the test ends.
-func openDoor(t *testing.T, sessions dflockd.Sessions, change ...func(o *options)) *door {
+func openDoor(t *testing.T, sessions ops.Sessions, change ...func(o *options)) *door {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

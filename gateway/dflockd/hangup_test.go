@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
 // lateGrants grants only after the client has hung up.
 type lateGrants struct {
-	dflockd.Sessions
+	ops.Sessions
 	hungUp chan struct{}
 }
 

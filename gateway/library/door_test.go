@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots"
@@ -64,7 +65,7 @@ type alwaysReady struct{}
 func (alwaysReady) Ready() error { return nil }
 
 // openDoor serves pools until the test ends.
-func openDoor(t *testing.T, pools library.Pools) *door {
+func openDoor(t *testing.T, pools ops.Pools) *door {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

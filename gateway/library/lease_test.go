@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -138,7 +138,7 @@ func TestWaiterHangsUp(t *testing.T) {
 
 // lateGrants grants a slot only after its borrower has hung up.
 type lateGrants struct {
-	library.Pools
+	ops.Pools
 	hungUp chan struct{}
 }
 

@@ -4,54 +4,50 @@
 package library
 
 import (
-	"context"
-	"time"
+	"net/http"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Pools is what the dialect does with pools; *kvslots.Store does it.
-type Pools interface {
-	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
-	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
-	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
-	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
-}
-
-// Lending opens a borrow and says under which context it may wait;
-// *gateway.Lending is one. The context ends with the gateway's own reason when
-// no more is lent.
-type Lending interface {
-	Begin(ctx context.Context) (borrow context.Context, end func())
-}
-
 // Dialect serves /l.
-type Dialect struct {
-	pools   Pools
-	lending Lending
-	log     zerolog.Logger
-}
+type Dialect struct{ operations jsonhttp.Operations }
 
-// New makes the dialect. What a request failed of goes to log, never to the
-// client, and no ids with it.
-func New(pools Pools, lending Lending, log zerolog.Logger) *Dialect {
-	return &Dialect{pools: pools, lending: lending, log: log}
+// New makes the dialect over pools, such as a *kvslots.Store. lending is the
+// *gateway.Lending that all transports of the gateway share. What a request failed of
+// goes to log, never to the client, and no ids with it.
+func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
+	return &Dialect{jsonhttp.Operations{
+		Service: &ops.Service{Pools: pools, Lending: lending},
+		Call:    readCall,
+		Log:     log,
+	}}
 }
 
 // Mount adds the routes.
 func (d *Dialect) Mount(r chi.Router) {
-	r.Put("/l/{id}", jsonhttp.Handle(d.log, d.register))
-	r.Get("/l/{id}", jsonhttp.Handle(d.log, d.inspect))
-	r.Head("/l/{id}", jsonhttp.Handle(d.log, d.inspect))
-	r.Delete("/l/{id}", jsonhttp.Handle(d.log, d.remove))
-	r.Post("/l/{id}/borrow", jsonhttp.Handle(d.log, d.borrow))
-	r.Post("/l/{id}/return", jsonhttp.Handle(d.log, d.giveBack))
-	r.Post("/l/{id}/renew", jsonhttp.Handle(d.log, d.renew))
+	r.Put("/l/{id}", d.operations.Handle(ops.Register))
+	r.Get("/l/{id}", d.operations.Handle(ops.Inspect))
+	r.Head("/l/{id}", d.operations.Handle(ops.Inspect))
+	r.Delete("/l/{id}", d.operations.Handle(ops.Delete))
+	r.Post("/l/{id}/borrow", d.operations.Handle(ops.Borrow))
+	r.Post("/l/{id}/return", d.operations.Handle(ops.Return))
+	r.Post("/l/{id}/renew", d.operations.Handle(ops.Renew))
+}
+
+// readCall reads a request, whose pool is in its path.
+func readCall(w http.ResponseWriter, r *http.Request, op *ops.Operation) (ops.Call, error) {
+	id, err := wire.ParseID("id", jsonhttp.PathValue(r, "id"))
+	if err != nil {
+		return ops.Call{}, err
+	}
+	body, err := jsonhttp.ReadFields(w, r, op)
+	if err != nil {
+		return ops.Call{}, err
+	}
+	return ops.Call{Operation: op, Pool: id}.Read(body)
 }

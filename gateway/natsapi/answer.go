@@ -8,31 +8,34 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
-// answer sends an answer, or what the table says of the error. The detail of an
-// error that is our fault goes into the log and nowhere else.
-func (s *Service) answer(r *request, answer any, err error) {
+// answer sends an outcome.
+func (s *Service) answer(r *request, o ops.Outcome) {
+	message, err := r.success(o)
+	if err != nil {
+		s.refuse(r, err)
+		return
+	}
+	r.count.done(r.arrived)
+	s.publish(r, message, nil)
+}
+
+// refuse sends what the table says of an error. The detail of an error that is our
+// fault goes into the log and nowhere else.
+func (s *Service) refuse(r *request, err error) {
 	if r.isCall {
 		s.refuseCall(r, err)
 		return
 	}
 	r.count.done(r.arrived)
-	var message *nats.Msg
-	if err == nil {
-		message, err = r.success(answer)
+	status := r.statusOf(err)
+	r.count.fail(status)
+	if status.Failed() {
+		s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
 	}
-	if err != nil {
-		status := r.statusOf(err)
-		r.count.fail(status)
-		if status.Failed() {
-			s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
-		}
-		message, err = r.failure(status)
-	} else if r.promised != "" {
-		setHeader(message, wire.WaitedHeader, r.promised)
-	}
+	message, err := r.failure(status)
 	s.publish(r, message, err)
 }
 
@@ -62,7 +65,7 @@ func (s *Service) recoverPanic(r *request) {
 		text = err.Error()
 	}
 	s.log.Error().Str("panic", text).Bytes("stack", debug.Stack()).Msg("handler panicked")
-	s.answer(r, nil, errPanicked)
+	s.refuse(r, errPanicked)
 }
 
 var errPanicked = errors.New("handler panicked") // in no table: a 500

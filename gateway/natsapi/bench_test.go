@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -36,7 +37,7 @@ type served struct {
 
 // serveBoth answers over HTTP and over NATS until the benchmark ends. wrap may
 // put something in place of the store behind the NATS service.
-func serveBoth(b *testing.B, wrap func(natsapi.Pools) natsapi.Pools) served {
+func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	b.Helper()
 	ctx := b.Context()
 	fail := func(err error) {
@@ -78,7 +79,7 @@ func serveBoth(b *testing.B, wrap func(natsapi.Pools) natsapi.Pools) served {
 	return served{store, srv.ClientURL(), "http://" + ln.Addr().String()}
 }
 
-func unchanged(pools natsapi.Pools) natsapi.Pools { return pools }
+func unchanged(pools ops.Pools) ops.Pools { return pools }
 
 func (s served) connect(b *testing.B) *nats.Conn {
 	b.Helper()
@@ -250,7 +251,7 @@ func (s served) handOver(b *testing.B, holder, waiter borrower, pool uuid.UUID) 
 // sameLease is a store that takes no time, so that what is measured is the service
 // and the client.
 type sameLease struct {
-	natsapi.Pools
+	ops.Pools
 	lease atomic.Pointer[kvslots.Lease]
 }
 
@@ -271,7 +272,7 @@ func (s *sameLease) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) 
 func BenchmarkUncontended(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		wrap func(natsapi.Pools) natsapi.Pools
+		wrap func(ops.Pools) ops.Pools
 		with func(nc *nats.Conn) borrower
 	}{
 		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{client.New(nc)} }},
@@ -312,7 +313,7 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
-func withoutStore(pools natsapi.Pools) natsapi.Pools { return &sameLease{Pools: pools} }
+func withoutStore(pools ops.Pools) ops.Pools { return &sameLease{Pools: pools} }
 
 // inFlight does something n times, 64 at once.
 func inFlight(b *testing.B, n int, do func() error) time.Duration {

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -250,7 +251,7 @@ func TestReplySubjects(t *testing.T) {
 }
 
 // panicking is a store with a mistake in it.
-type panicking struct{ natsapi.Pools }
+type panicking struct{ ops.Pools }
 
 func (panicking) Inspect(context.Context, uuid.UUID) (kvslots.State, error) { panic("at " + poolA) }
 

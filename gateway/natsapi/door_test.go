@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -61,7 +62,7 @@ func openPeer(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
 }
 
 // openDoor serves pools until the test ends.
-func openDoor(t *testing.T, srv *kvslotstest.Server, pools natsapi.Pools, change ...func(*natsapi.Config)) *door {
+func openDoor(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change ...func(*natsapi.Config)) *door {
 	t.Helper()
 	d := &door{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &logs{}}
 	cfg := natsapi.Config{Pools: pools, Lending: d.lending, Version: "v1.2.3", Logger: zerolog.New(d.logs)}

@@ -1,30 +1,22 @@
 package natsapi
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const (
-	// carryOutTimeout bounds what is done whether or not the requester stays
-	// to hear of it.
-	carryOutTimeout = 30 * time.Second
-
 	// Requests that have arrived and not been looked at. The handlers do not
 	// block, so that is few; the bounds are for a flood.
 	pendingMessages = 16 << 10
 	pendingBytes    = 32 << 20
 )
-
-// operation answers a request.
-type operation func(ctx context.Context, r *request) (any, error)
 
 // endpoint is one subject of the service.
 type endpoint struct {
@@ -48,24 +40,20 @@ func (e endpoint) queue() string {
 
 // endpoints are all, sorted by name.
 func (s *Service) endpoints() []endpoint {
-	all := []endpoint{
-		{subjects.PoolBorrow, s.borrows, wire.StatusOf, s.borrow},
-		{subject: subjects.Cancel}, // served by cancelBorrow
-		{subjects.PoolReturn, s.others, wire.StatusOf, s.carryOutBounded(s.giveBack)},
+	all := []endpoint{{subject: subjects.Cancel}} // served by cancelBorrow
+	served := ops.OfPools
+	if s.ops.Sessions != nil {
+		served = slices.Concat(served, ops.OfSessions, ops.OfResources)
 	}
-	for at, op := range map[string]operation{
-		subjects.PoolRegister: s.register,
-		subjects.PoolInspect:  s.inspect,
-		subjects.PoolDelete:   s.remove,
-		subjects.PoolRenew:    s.renew,
-	} {
-		all = append(all, endpoint{at, s.others, wire.StatusOf, s.carryOut(op)})
+	for _, op := range served {
+		room := s.others
+		if op.Waits() {
+			room = s.borrows
+		}
+		all = append(all, endpoint{op.Subject, room, op.StatusOf, s.perform(op)})
 	}
 	if s.calls != nil {
 		all = append(all, s.rpcEndpoint())
-	}
-	if s.desk != nil {
-		all = append(all, s.sessionEndpoints()...)
 	}
 	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.subject, b.subject) })
 	return all
@@ -97,24 +85,6 @@ func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) erro
 	return sub.SetPendingLimits(pendingMessages, pendingBytes)
 }
 
-// carryOut is for what is either quick or given up.
-func (s *Service) carryOut(op operation) func(r *request) {
-	return func(r *request) {
-		ctx, cancel := context.WithTimeout(s.ctx, carryOutTimeout)
-		defer cancel()
-		answer, err := op(ctx, r)
-		s.answer(r, answer, err)
-	}
-}
-
-// carryOutBounded is for what Pools bounds itself, and saves it a timer.
-func (s *Service) carryOutBounded(op operation) func(r *request) {
-	return func(r *request) {
-		answer, err := op(s.ctx, r)
-		s.answer(r, answer, err)
-	}
-}
-
 // handle runs each request in a goroutine of its own: the handlers of a
 // subscription are called one after another, and a request that waits, be it for
 // the disk only, would hold up all behind it.
@@ -128,18 +98,18 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			return
 		}
 		if len(r.body) > wire.MaxBody { // while it is the only one in memory
-			s.answer(r, nil, wire.ErrTooLarge)
+			s.refuse(r, wire.ErrTooLarge)
 			return
 		}
 		select {
 		case e.room <- struct{}{}:
 		default:
-			s.answer(r, nil, wire.ErrBusy)
+			s.refuse(r, wire.ErrBusy)
 			return
 		}
 		if !s.begin() {
 			<-e.room
-			s.answer(r, nil, wire.ErrDraining)
+			s.refuse(r, wire.ErrDraining)
 			return
 		}
 		count.open.Add(1)

@@ -23,57 +23,29 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/rs/zerolog"
 
-	"github.com/kvslots/kvslots/gateway/internal/locking"
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 const description = "Slots of pools, lent for a bounded time"
 
-// Pools is what the dialect does with pools; *kvslots.Store does it. Return ends
-// within a bounded time, whatever its context.
-type Pools interface {
-	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
-	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
-	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
-	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
-}
-
-// Lending opens a borrow and says under which context it may wait;
-// *gateway.Lending is one. The context ends with the gateway's own reason when
-// no more is lent.
-type Lending interface {
-	Begin(ctx context.Context) (borrow context.Context, end func())
-}
-
-// Sessions is what the dialect does with sessions, locks and semaphores;
-// *kvslots.Store does it.
-type Sessions interface{ locking.Sessions }
-
-// Turns serves the requests of a session one after the other; *gateway.Turns
-// does. The doors of one gateway share it.
-type Turns interface {
-	Take(ctx context.Context, session string) (done func(), err error)
-	End(session string)
-}
-
 // Config says what a Service serves.
 type Config struct {
-	Pools   Pools
-	Lending Lending
+	// Pools is asked by the operations on pools, such as a *kvslots.Store. Lending is
+	// the *gateway.Lending that all transports of the gateway share.
+	Pools   ops.Pools
+	Lending *ops.Lending
 
-	// Sessions serves sessions, locks and semaphores; nil leaves them out.
-	// Turns goes with it, and so do the times that a client is given which
-	// does not say: DefaultLeaseTTL (0 means 33 s), and IdleTimeout (20 s),
+	// Sessions is asked by those on sessions, locks and semaphores, such as a
+	// *kvslots.Store; nil leaves them out. Turns, the *gateway.Turns that all
+	// transports share, goes with it, and so do the times that a client is given
+	// which does not say: DefaultLeaseTTL (0 means 33 s), and IdleTimeout (20 s),
 	// at twice which a session ends.
-	Sessions        Sessions
-	Turns           Turns
+	Sessions        ops.Sessions
+	Turns           *ops.Turns
 	DefaultLeaseTTL time.Duration
 	IdleTimeout     time.Duration
 
@@ -117,12 +89,10 @@ const (
 
 // Service answers requests until Close.
 type Service struct {
-	nc      *nats.Conn
-	pools   Pools
-	lending Lending
-	desk    *locking.Desk // nil without sessions
-	calls   Calls         // nil without functions
-	log     zerolog.Logger
+	nc    *nats.Conn
+	ops   ops.Service
+	calls Calls // nil without functions
+	log   zerolog.Logger
 
 	replies       replies
 	identity      micro.ServiceIdentity
@@ -157,18 +127,15 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		cfg.MaxBorrows = DefaultMaxBorrows
 	}
 	s := &Service{
-		nc: nc, pools: cfg.Pools, lending: cfg.Lending, calls: cfg.Calls, log: cfg.Logger,
+		nc: nc, calls: cfg.Calls, log: cfg.Logger,
+		ops: ops.Service{
+			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns,
+			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout,
+		},
 		replies:  replies{further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
 		borrows:  make(chan struct{}, cfg.MaxBorrows),
 		others:   make(chan struct{}, maxOthers),
-	}
-	if cfg.Sessions != nil {
-		desk := locking.Desk{
-			Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns,
-			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout,
-		}
-		s.desk = desk.WithDefaults()
 	}
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)

@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/library"
-	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
@@ -173,7 +173,7 @@ func natsDoor(d *door) ask {
 }
 
 // httpDoor puts the id into the path.
-func httpDoor(t *testing.T, pools library.Pools) ask {
+func httpDoor(t *testing.T, pools ops.Pools) ask {
 	t.Helper()
 	lending := gateway.NewLending()
 	gw := gateway.New(gateway.Config{
@@ -213,7 +213,7 @@ func (ready) Ready() error { return nil }
 // failing is a store where everything fails in one way.
 type failing struct{ err error }
 
-var _ natsapi.Pools = failing{}
+var _ ops.Pools = failing{}
 
 func (p failing) Register(context.Context, uuid.UUID, int) (kvslots.State, error) {
 	return kvslots.State{}, p.err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
@@ -173,7 +174,7 @@ func fromStore(m *nats.Msg) bool {
 	return strings.HasPrefix(m.Subject, "$KV.") && m.Header.Get("Nats-Expected-Last-Subject-Sequence") != ""
 }
 
-func withSessions(store natsapi.Sessions) func(*natsapi.Config) {
+func withSessions(store ops.Sessions) func(*natsapi.Config) {
 	return func(cfg *natsapi.Config) {
 		cfg.Sessions, cfg.Turns = store, gateway.NewTurns()
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -18,12 +19,10 @@ const maxName = 64 // characters of a wire.RequestHeader
 // request is one request, as it arrived.
 type request struct {
 	body     []byte
-	reply    string // where the answer goes; empty when nobody wants one
+	reply    string // where the answer goes; empty when the requester wants none
 	header   nats.Header
 	arrived  time.Time
-	promised string // what wire.WaitedHeader is to say, if anything
-	confirms bool   // the requester will confirm a grant
-	queued   bool   // the grant was stood in line for
+	confirms bool // the requester will confirm a grant
 	count    *counter
 	statusOf wire.Lookup // the table of errors
 	isCall   bool        // its errors are those of Calls
@@ -58,14 +57,20 @@ func (r *request) readConfirms() error {
 	return nil
 }
 
-// waited is what wire.WaitedHeader says of a lease: rounded down, so that whoever
-// adds it to the time of sending never hopes for too much.
-func (r *request) waited(lease *kvslots.Lease) string {
-	return wire.Waited(lease, r.arrived)
+// success is the message with an outcome.
+func (r *request) success(o ops.Outcome) (*nats.Msg, error) {
+	answer := o.Answer
+	if answer == nil {
+		answer = wire.Nothing{}
+	}
+	m, err := r.message(answer)
+	if err == nil && o.Lease != nil {
+		setHeader(m, wire.WaitedHeader, wire.Waited(o.Lease, r.arrived))
+	}
+	return m, err
 }
 
-// success is the message with an answer.
-func (r *request) success(answer any) (*nats.Msg, error) {
+func (r *request) message(answer any) (*nats.Msg, error) {
 	body, err := wire.Encode(answer)
 	if err != nil {
 		return nil, err
@@ -84,7 +89,7 @@ func setHeader(m *nats.Msg, name, value string) {
 // failure is the message with an error: the same body as over HTTP, and its
 // status where clients of micro services look for it.
 func (r *request) failure(status wire.Status) (*nats.Msg, error) {
-	m, err := r.success(status.Failure())
+	m, err := r.message(status.Failure())
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
@@ -18,11 +19,6 @@ const (
 	memoryTime = 10 * time.Second
 	memorySize = 8192
 )
-
-// granted is something that was handed out, and can be taken back.
-type granted interface {
-	takeBack(ctx context.Context) error
-}
 
 // requests are the borrows that have a name, so that they can be cancelled: those
 // of pools, and of locks and semaphores.
@@ -36,7 +32,7 @@ type requests struct {
 	mu      sync.Mutex
 	open    map[string][]*waiter
 	early   recent[struct{}] // cancelled, and not seen yet
-	granted recent[granted]
+	granted recent[ops.Outcome]
 }
 
 // waiter is one open borrow.
@@ -72,9 +68,9 @@ func (r *requests) begin(ctx context.Context, name string) (_ context.Context, d
 	}
 }
 
-// grant is called with the lease that a borrow got. It returns false when the
-// borrow has been cancelled, in which case the lease has to go back.
-func (r *requests) grant(name string, lease granted) bool {
+// grant is called with what a request was granted. It returns false when the
+// request has been cancelled, in which case the grant has to be taken back.
+func (r *requests) grant(name string, grant ops.Outcome) bool {
 	if name == "" {
 		return true
 	}
@@ -83,24 +79,24 @@ func (r *requests) grant(name string, lease granted) bool {
 	if _, cancelled := r.early.take(name, r.now()); cancelled {
 		return false
 	}
-	r.granted.put(name, lease, r.now())
+	r.granted.put(name, grant, r.now())
 	return true
 }
 
-// cancel ends the borrows of a name. If a lease has gone out already it is
-// returned: the requester does not want it.
-func (r *requests) cancel(name string) (lease granted, out bool) {
+// cancel ends the requests of a name. A grant that has gone out already is
+// returned, to be taken back: the requester does not want it.
+func (r *requests) cancel(name string) (grant ops.Outcome, out bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if lease, out = r.granted.take(name, r.now()); out {
-		return lease, true
+	if grant, out = r.granted.take(name, r.now()); out {
+		return grant, true
 	}
 	for _, w := range r.open[name] {
 		w.cancel()
 	}
 	// A lease may be on its way to the open one all the same.
 	r.early.put(name, struct{}{}, r.now())
-	return nil, false
+	return grant, false
 }
 
 // cancelBorrow takes kvslots.cancel. All gateways do, and one of them may serve
@@ -113,13 +109,13 @@ func (s *Service) cancelBorrow(m *nats.Msg) {
 	if err != nil || name == "" {
 		return
 	}
-	lease, out := s.requests.cancel(name)
+	grant, out := s.requests.cancel(name)
 	if !out || !s.begin() {
 		return
 	}
 	go func() {
 		defer s.tasks.Done()
-		s.takeBack(lease)
+		s.takeBack(grant)
 	}()
 }
 

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 func TestNamesAreForgotten(t *testing.T) {
 	now := time.Now()
 	r := newRequests(func() time.Time { return now })
-	lease := lent{pool: uuid.New(), id: uuid.New()}
+	lease := ops.Outcome{}
 
 	r.cancel("early")
 	now = now.Add(memoryTime)
@@ -53,7 +53,7 @@ func TestNamesAreBounded(t *testing.T) {
 
 func TestCancelledWhileItIsGranted(t *testing.T) {
 	r := newRequests(time.Now)
-	lease := lent{pool: uuid.New(), id: uuid.New()}
+	lease := ops.Outcome{}
 	ctx, done := r.begin(context.Background(), "n")
 	r.cancel("n")
 	if ctx.Err() == nil {

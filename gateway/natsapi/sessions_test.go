@@ -18,6 +18,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -31,12 +32,12 @@ const (
 
 // allSessions is what both doors ask.
 type allSessions interface {
-	natsapi.Sessions
-	dflockd.Sessions
+	ops.Sessions
+	ops.Sessions
 }
 
 // openSessions serves sessions over NATS and over HTTP, as one gateway does.
-func openSessions(t *testing.T, srv *kvslotstest.Server, pools natsapi.Pools, sessions allSessions) (*door, *httptest.Server) {
+func openSessions(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, sessions allSessions) (*door, *httptest.Server) {
 	t.Helper()
 	turns := gateway.NewTurns()
 	d := openDoor(t, srv, pools, func(c *natsapi.Config) { c.Sessions, c.Turns = sessions, turns })

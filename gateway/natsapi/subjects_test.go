@@ -4,13 +4,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kvslots/kvslots/gateway/internal/locking"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // Clients of the embedded server may publish to what is answered, and to nothing else.
 func TestEndpointsAreWhatClientsMayAsk(t *testing.T) {
-	s := &Service{desk: &locking.Desk{}, calls: struct{ Calls }{}}
+	s := &Service{calls: struct{ Calls }{}}
+	s.ops.Sessions = struct{ ops.Sessions }{}
 	asked := []string{subjects.Confirm + "*.*"}
 	for _, e := range s.endpoints() {
 		asked = append(asked, e.subject)

@@ -11,11 +11,11 @@ import (
 func FuzzParseRegister(f *testing.F) {
 	seed(f, `{"count":4}`, `{"count":-1}`, `{"count":1e3}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := ParseRegister(body)
+		got, err := parsed(string(body), (*Fields).Register)
 		if err != nil {
 			checkSafe(t, err, countText)
-		} else if got.Count < 0 || got.Count > kvslots.MaxCount {
-			t.Errorf("count %d", got.Count)
+		} else if got < 0 || got > kvslots.MaxCount {
+			t.Errorf("count %d", got)
 		}
 	})
 }
@@ -23,7 +23,7 @@ func FuzzParseRegister(f *testing.F) {
 func FuzzParseBorrow(f *testing.F) {
 	seed(f, `{"ttl":30,"wait":25}`, `{"ttl":99999999999999999999}`, `{"ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := ParseBorrow(body)
+		got, err := parsed(string(body), (*Fields).Borrow)
 		switch {
 		case err != nil:
 			checkSafe(t, err, ttlText, waitText)
@@ -36,7 +36,7 @@ func FuzzParseBorrow(f *testing.F) {
 func FuzzParseReturn(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`, `{"lease":"urn:uuid:3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := ParseReturn(body); err != nil {
+		if _, err := parsed(string(body), (*Fields).Return); err != nil {
 			checkSafe(t, err, leaseText)
 		}
 	})
@@ -45,12 +45,12 @@ func FuzzParseReturn(f *testing.F) {
 func FuzzParseRenew(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34","ttl":30}`, `{"lease":"x","ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := ParseRenew(body)
+		got, err := parsed(string(body), renewal)
 		switch {
 		case err != nil:
 			checkSafe(t, err, leaseText, ttlText)
-		case got.TTL < time.Second || got.TTL%time.Second != 0:
-			t.Errorf("ttl %v", got.TTL)
+		case got.ttl < time.Second || got.ttl%time.Second != 0:
+			t.Errorf("ttl %v", got.ttl)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func FuzzParseRenew(f *testing.F) {
 func FuzzParsePoolID(f *testing.F) {
 	seed(f, `{"id":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`, `{"id":null}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := ParsePoolID(body); err != nil {
+		if _, err := parsed(string(body), (*Fields).Pool); err != nil {
 			checkSafe(t, err, idText)
 		}
 	})

@@ -6,96 +6,43 @@ import (
 	"github.com/google/uuid"
 )
 
-// RegisterRequest is the body of a registration.
-type RegisterRequest struct {
-	Count int
-}
-
-// ParseRegister reads {"count"}. Like the other parsers it returns
-// ErrMalformed, ErrTooLarge or a *kvslots.RangeError, whose texts hold nothing
-// of the body, and ignores the fields it does not know.
-func ParseRegister(body []byte) (RegisterRequest, error) {
+// ParseLax reads a body that must be one JSON object, as those of pools are read:
+// fields that a request has no use for are ignored, and of a field that is given
+// more than once the last counts. Like ParseStrict and the methods of Fields it
+// returns ErrMalformed, ErrTooLarge or a *kvslots.RangeError, whose texts hold
+// nothing of the body.
+func ParseLax(body []byte) (Fields, error) {
 	fields, err := parseObject(body)
-	if err != nil {
-		return RegisterRequest{}, err
-	}
-	count, err := fields.count()
-	if err != nil {
-		return RegisterRequest{}, err
-	}
-	return RegisterRequest{Count: count}, nil
+	return Fields{object: fields}, err
 }
 
-// BorrowRequest is the body of a borrow. The store clamps both to its maxima.
-type BorrowRequest struct {
-	TTL  time.Duration // whole seconds, at least one
-	Wait time.Duration // whole seconds
+// Pool reads {"id"}, for transports that have no path to put the pool's id in.
+func (f *Fields) Pool() (uuid.UUID, error) { return f.id("id") }
+
+// Register reads {"count"}.
+func (f *Fields) Register() (count int, err error) { return f.count() }
+
+// Borrow reads {"ttl", "wait"}. The TTL is at least a second. The store clamps both
+// to its maxima.
+func (f *Fields) Borrow() (c Claim, err error) {
+	if c.TTL, err = f.ttl(); err != nil {
+		return Claim{}, err
+	}
+	if c.Wait, err = f.wait(); err != nil {
+		return Claim{}, err
+	}
+	return c, nil
 }
 
-// ParseBorrow reads {"ttl", "wait"}.
-func ParseBorrow(body []byte) (BorrowRequest, error) {
-	fields, err := parseObject(body)
-	if err != nil {
-		return BorrowRequest{}, err
-	}
-	ttl, err := fields.ttl()
-	if err != nil {
-		return BorrowRequest{}, err
-	}
-	wait, err := fields.wait()
-	if err != nil {
-		return BorrowRequest{}, err
-	}
-	return BorrowRequest{TTL: ttl, Wait: wait}, nil
-}
+// Return reads {"lease"}.
+func (f *Fields) Return() (lease uuid.UUID, err error) { return f.id("lease") }
 
-// ReturnRequest is the body of a return.
-type ReturnRequest struct {
-	Lease uuid.UUID
-}
-
-// ParseReturn reads {"lease"}.
-func ParseReturn(body []byte) (ReturnRequest, error) {
-	fields, err := parseObject(body)
-	if err != nil {
-		return ReturnRequest{}, err
+// RenewLease reads {"lease", "ttl"}. The ttl is at least a second. The store clamps
+// it to its maximum.
+func (f *Fields) RenewLease() (lease uuid.UUID, ttl time.Duration, err error) {
+	if lease, err = f.id("lease"); err != nil {
+		return lease, 0, err
 	}
-	lease, err := fields.id("lease")
-	if err != nil {
-		return ReturnRequest{}, err
-	}
-	return ReturnRequest{Lease: lease}, nil
-}
-
-// RenewRequest is the body of a renewal. The store clamps TTL to its maximum.
-type RenewRequest struct {
-	Lease uuid.UUID
-	TTL   time.Duration // whole seconds, at least one
-}
-
-// ParseRenew reads {"lease", "ttl"}.
-func ParseRenew(body []byte) (RenewRequest, error) {
-	fields, err := parseObject(body)
-	if err != nil {
-		return RenewRequest{}, err
-	}
-	lease, err := fields.id("lease")
-	if err != nil {
-		return RenewRequest{}, err
-	}
-	ttl, err := fields.ttl()
-	if err != nil {
-		return RenewRequest{}, err
-	}
-	return RenewRequest{Lease: lease, TTL: ttl}, nil
-}
-
-// ParsePoolID reads {"id"}, for doors that have no path to put the pool's id
-// in. The other fields are left to the other parsers.
-func ParsePoolID(body []byte) (uuid.UUID, error) {
-	fields, err := parseObject(body)
-	if err != nil {
-		return uuid.UUID{}, err
-	}
-	return fields.id("id")
+	ttl, err = f.ttl()
+	return lease, ttl, err
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 const (
@@ -37,6 +39,25 @@ var notObjects = []struct{ name, body, want string }{
 	{"too large", `{"count":1,"ttl":1}` + strings.Repeat(" ", MaxBody), tooLarge},
 }
 
+// parsed reads something out of a body.
+func parsed[T any](body string, read func(*Fields) (T, error)) (got T, err error) {
+	fields, err := ParseLax([]byte(body))
+	if err != nil {
+		return got, err
+	}
+	return read(&fields)
+}
+
+type renewed struct {
+	lease uuid.UUID
+	ttl   time.Duration
+}
+
+func renewal(f *Fields) (r renewed, err error) {
+	r.lease, r.ttl, err = f.RenewLease()
+	return r, err
+}
+
 func TestParseRegister(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
@@ -64,16 +85,16 @@ func TestParseRegister(t *testing.T) {
 		{"array", `{"count":[4]}`, 0, countText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := ParseRegister([]byte(c.body))
+			got, err := parsed(c.body, (*Fields).Register)
 			checkText(t, err, c.wantErr)
-			if got.Count != c.want {
-				t.Errorf("count %d, want %d", got.Count, c.want)
+			if got != c.want {
+				t.Errorf("count %d, want %d", got, c.want)
 			}
 		})
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseRegister([]byte(c.body))
+			_, err := parsed(c.body, (*Fields).Register)
 			checkText(t, err, c.want)
 		})
 	}
@@ -110,7 +131,7 @@ func TestParseBorrow(t *testing.T) {
 		{"wait object", `{"ttl":1,"wait":{}}`, 0, 0, waitText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := ParseBorrow([]byte(c.body))
+			got, err := parsed(c.body, (*Fields).Borrow)
 			checkText(t, err, c.wantErr)
 			if got.TTL != c.ttl || got.Wait != c.wait {
 				t.Errorf("ttl %v, wait %v; want %v, %v", got.TTL, got.Wait, c.ttl, c.wait)
@@ -119,7 +140,7 @@ func TestParseBorrow(t *testing.T) {
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseBorrow([]byte(c.body))
+			_, err := parsed(c.body, (*Fields).Borrow)
 			checkText(t, err, c.want)
 		})
 	}
@@ -139,16 +160,16 @@ func TestParseReturn(t *testing.T) {
 		{"empty", `{"lease":""}`, "", leaseText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := ParseReturn([]byte(c.body))
+			got, err := parsed(c.body, (*Fields).Return)
 			checkText(t, err, c.wantErr)
-			if c.wantErr == "" && got.Lease.String() != c.want {
-				t.Errorf("lease %v, want %v", got.Lease, c.want)
+			if c.wantErr == "" && got.String() != c.want {
+				t.Errorf("lease %v, want %v", got, c.want)
 			}
 		})
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseReturn([]byte(c.body))
+			_, err := parsed(c.body, (*Fields).Return)
 			checkText(t, err, c.want)
 		})
 	}
@@ -168,16 +189,16 @@ func TestParseRenew(t *testing.T) {
 		{"ttl in words", `{"lease":"` + id + `","ttl":"30s"}`, 0, ttlText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := ParseRenew([]byte(c.body))
+			got, err := parsed(c.body, renewal)
 			checkText(t, err, c.wantErr)
-			if got.TTL != c.ttl || c.wantErr == "" && got.Lease.String() != id {
+			if got.ttl != c.ttl || c.wantErr == "" && got.lease.String() != id {
 				t.Errorf("got %+v", got)
 			}
 		})
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseRenew([]byte(c.body))
+			_, err := parsed(c.body, renewal)
 			checkText(t, err, c.want)
 		})
 	}
@@ -194,7 +215,7 @@ func TestParsePoolID(t *testing.T) {
 		{"urn", `{"id":"urn:uuid:` + id + `"}`, idText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := ParsePoolID([]byte(c.body))
+			got, err := parsed(c.body, (*Fields).Pool)
 			checkText(t, err, c.wantErr)
 			if c.wantErr == "" && got.String() != id {
 				t.Errorf("id %v", got)
@@ -203,7 +224,7 @@ func TestParsePoolID(t *testing.T) {
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParsePoolID([]byte(c.body))
+			_, err := parsed(c.body, (*Fields).Pool)
 			checkText(t, err, c.want)
 		})
 	}

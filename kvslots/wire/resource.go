@@ -60,11 +60,11 @@ func (f *Fields) Key() (string, error) {
 // Empty wants nothing in the body.
 func (f *Fields) Empty() error { return f.only() }
 
-// Claim is what an acquire or an enqueue asks for.
+// Claim is what a borrow, an acquire or an enqueue asks for.
 type Claim struct {
 	TTL   time.Duration // whole seconds; 0 means the default
 	Wait  time.Duration // whole seconds
-	Limit int           // 1 for a lock
+	Limit int           // 1 for a lock; of no meaning for a borrow
 }
 
 // Acquire reads {"acquire_timeout_s", "lease_ttl_s"}, of a semaphore

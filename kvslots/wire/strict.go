@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fields is a body that is read strictly: what a request has no use for is
-// refused, lest a field that was misspelt be taken for one that was left out.
+// Fields is the body of a request, to be read by the method that is named after the
+// request. Read strictly, a field that the request has no use for is refused, lest
+// one that was misspelt be taken for one that was left out.
 type Fields struct {
 	object
 	absent   bool     // there was no body at all

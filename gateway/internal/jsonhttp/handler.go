@@ -39,6 +39,11 @@ func refuse(w http.ResponseWriter, err error, statusOf wire.Lookup, log *zerolog
 	if errors.Is(err, wire.ErrTooSlow) {
 		w.Header().Set("Connection", "close") // the rest of the body may still come
 	}
+	Refuse(w, status)
+}
+
+// Refuse answers with a status other than success.
+func Refuse(w http.ResponseWriter, status wire.Status) {
 	w.Header().Set(wire.ErrorHeader, status.Name)
 	if status.Retry {
 		w.Header().Set(wire.RetryAfterHeader, "1")

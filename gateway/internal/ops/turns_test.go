@@ -1,4 +1,4 @@
-package gateway
+package ops
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // waiting is how many stand behind the one who is being served; -1 when nobody
@@ -72,8 +73,8 @@ func TestTurnsEndWithTheContext(t *testing.T) {
 			told <- err
 		}()
 		synctest.Wait()
-		cancel(ErrDraining)
-		if err := <-told; !errors.Is(err, ErrDraining) {
+		cancel(wire.ErrDraining)
+		if err := <-told; !errors.Is(err, wire.ErrDraining) {
 			t.Errorf("told %v", err)
 		}
 		if n := turns.waiting("a"); n != 0 {

@@ -1,4 +1,4 @@
-package dflockd
+package ops
 
 import "testing"
 

@@ -1,0 +1,44 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+func TestLending(t *testing.T) {
+	l := NewLending()
+	before, endBefore := l.Begin(t.Context())
+	if before.Err() != nil || l.Open() != 1 || l.Stopped() {
+		t.Fatalf("after Begin: %v, %d open, stopped %v", before.Err(), l.Open(), l.Stopped())
+	}
+	l.Stop()
+	<-before.Done()
+	if cause := context.Cause(before); !errors.Is(cause, wire.ErrDraining) {
+		t.Errorf("cause %v, want ErrDraining", cause)
+	}
+	after, endAfter := l.Begin(t.Context())
+	if cause := context.Cause(after); !errors.Is(cause, wire.ErrDraining) {
+		t.Errorf("a borrow after Stop has cause %v", cause)
+	}
+	endBefore()
+	endAfter()
+	if l.Open() != 0 || !l.Stopped() {
+		t.Errorf("%d open at the end, stopped %v", l.Open(), l.Stopped())
+	}
+}
+
+// The client's own end of a borrow stays its own.
+func TestLendingKeepsTheCallersCause(t *testing.T) {
+	l := NewLending()
+	ctx, cancel := context.WithCancel(t.Context())
+	borrow, end := l.Begin(ctx)
+	defer end()
+	cancel()
+	l.Stop()
+	if cause := context.Cause(borrow); !errors.Is(cause, context.Canceled) {
+		t.Errorf("cause %v", cause)
+	}
+}

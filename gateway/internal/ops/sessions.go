@@ -1,0 +1,105 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+)
+
+// Sessions is what the operations on sessions, locks and semaphores ask;
+// *kvslots.Store is one. Each method ends within a bounded time, beyond the wait that
+// it is asked for, whatever its context.
+type Sessions interface {
+	CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error)
+	Ping(ctx context.Context, session string) error
+	EndSession(ctx context.Context, session string) error
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
+	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (g kvslots.Grant, acquired bool, err error)
+	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
+	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
+	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
+	Stats(ctx context.Context) (kvslots.Stats, error)
+}
+
+// The operations on sessions (gateway/README.md, "The dflockd API: /v1", "Statistics").
+// None waits for its session's turn; the end of a session sends away those that do.
+var (
+	CreateSession = &Operation{Subject: subjects.SessionCreate, family: &ofNothing, opens: true, read: readNothing, do: createSession}
+	PingSession   = &Operation{Subject: subjects.SessionPing, family: &ofSession, quits: true, read: readNothing, do: pingSession}
+	EndSession    = &Operation{Subject: subjects.SessionDelete, family: &ofSession, read: readNothing, do: endSession}
+	Stats         = &Operation{family: &ofNothing, quits: true, do: stats}
+)
+
+// OfSessions are the operations that requests over NATS may ask for, too.
+var OfSessions = []*Operation{CreateSession, PingSession, EndSession}
+
+var (
+	ofNothing = family{StatusOf: wire.CodeOf, Parse: wire.ParseStrict}
+	ofSession = family{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateSession}
+)
+
+func locateSession(call Call, body wire.Fields) (_ Call, err error) {
+	call.Session, err = body.Session()
+	return call, err
+}
+
+func readNothing(call Call, body wire.Fields) (Call, error) { return call, body.Empty() }
+
+// createSession creates a session that ends at twice the idle timeout.
+func createSession(ctx context.Context, s *Service, call Call) (Outcome, error) {
+	idle := cmp.Or(s.IdleTimeout, wire.DefaultIdleTimeout)
+	id, err := s.Sessions.CreateSession(ctx, 2*idle, origin(call.Remote))
+	if err != nil {
+		return Outcome{}, err
+	}
+	call.Session = id
+	return Outcome{Answer: wire.NewSession(id, idle), undo: endSession, call: call}, nil
+}
+
+// origin is what the cap on sessions per address counts: an address of IPv4, or
+// the network of 64 bits that an address of IPv6 is from, since one host may
+// take any address in it.
+func origin(remote string) string {
+	address, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := address.Addr().Unmap().WithZone("")
+	if ip.Is4() {
+		return ip.String()
+	}
+	network, err := ip.Prefix(64)
+	if err != nil {
+		return ip.String()
+	}
+	return network.String()
+}
+
+func pingSession(ctx context.Context, s *Service, call Call) (Outcome, error) {
+	return Outcome{}, s.Sessions.Ping(ctx, call.Session)
+}
+
+func endSession(ctx context.Context, s *Service, call Call) (Outcome, error) {
+	err := s.Sessions.EndSession(ctx, call.Session)
+	if err == nil {
+		s.Turns.End(call.Session)
+	}
+	return Outcome{}, err
+}
+
+func stats(ctx context.Context, s *Service, _ Call) (Outcome, error) {
+	stats, err := s.Sessions.Stats(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	clients := 0
+	if s.Clients != nil {
+		clients = s.Clients()
+	}
+	return Outcome{Answer: wire.NewStats(stats, clients)}, nil
+}

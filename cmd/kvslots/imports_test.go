@@ -30,6 +30,8 @@ var direction = []struct {
 	{"cmd/kvslots/internal/underlease", []string{"cmd/kvslots/internal/boottime"}},
 	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
 	{"bench", []string{"gateway/...", "natsembed", "kvslots/..."}},
+	{"gateway/internal/ops", []string{"kvslots", "kvslots/wire/..."}},
+	{"gateway/internal/jsonhttp", []string{"gateway/internal/ops", "kvslots/wire"}},
 	{"gateway", []string{"gateway/internal/...", "kvslots", "kvslots/wire/..."}},
 	{"natsembed", []string{"kvslots/wire/subjects"}},
 	{"kvslots/internal/entry", nil},

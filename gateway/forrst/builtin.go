@@ -93,20 +93,28 @@ type releasedResult struct {
 	Forced   bool   `json:"forced,omitempty"`
 }
 
-// release answers urn:cline:forrst:ext:atomic-lock:fn:release.
-func (s *Server) release(ctx context.Context, args object, _ caller) (any, *Error) {
+// onLock does something with the lock that the argument "key" names.
+func (s *Server) onLock(args object, do func(key string) (any, error)) (any, *Error) {
 	key, wrong := args.key("key", maxFullKey)
 	if wrong != nil {
 		return nil, wrong
 	}
-	owner, wrong := args.plain("owner", maxOwner)
-	if wrong != nil {
-		return nil, wrong
-	}
-	if err := s.locks.ReleaseOwned(ctx, key, owner); err != nil {
+	result, err := do(key)
+	if err != nil {
 		return nil, s.lockError(err, key)
 	}
-	return releasedResult{Released: true, Key: key}, nil
+	return result, nil
+}
+
+// release answers urn:cline:forrst:ext:atomic-lock:fn:release.
+func (s *Server) release(ctx context.Context, args object, _ caller) (any, *Error) {
+	return s.onLock(args, func(key string) (any, error) {
+		owner, wrong := args.plain("owner", maxOwner)
+		if wrong != nil {
+			return nil, wrong
+		}
+		return releasedResult{Released: true, Key: key}, s.locks.ReleaseOwned(ctx, key, owner)
+	})
 }
 
 // forceRelease answers urn:cline:forrst:ext:atomic-lock:fn:force-release.
@@ -117,14 +125,9 @@ func (s *Server) forceRelease(ctx context.Context, args object, by caller) (any,
 	case !by.admin:
 		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
 	}
-	key, wrong := args.key("key", maxFullKey)
-	if wrong != nil {
-		return nil, wrong
-	}
-	if err := s.locks.ForceRelease(ctx, key); err != nil {
-		return nil, s.lockError(err, key)
-	}
-	return releasedResult{Released: true, Key: key, Forced: true}, nil
+	return s.onLock(args, func(key string) (any, error) {
+		return releasedResult{Released: true, Key: key, Forced: true}, s.locks.ForceRelease(ctx, key)
+	})
 }
 
 // lockErrors are those of locks that are released.
@@ -140,6 +143,9 @@ var lockErrors = []struct {
 }
 
 func (s *Server) lockError(err error, key string) *Error {
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		return wrong
+	}
 	for _, row := range lockErrors {
 		if errors.Is(err, row.err) {
 			return &Error{Code: row.code, Message: row.message, status: row.status, Details: map[string]string{"key": key}}
@@ -162,20 +168,15 @@ type statusResult struct {
 
 // status answers urn:cline:forrst:ext:atomic-lock:fn:status.
 func (s *Server) status(ctx context.Context, args object, _ caller) (any, *Error) {
-	key, wrong := args.key("key", maxFullKey)
-	if wrong != nil {
-		return nil, wrong
-	}
-	status, err := s.locks.OwnedStatus(ctx, key)
-	if err != nil {
-		return nil, s.storeError(err)
-	}
-	if !status.Held {
-		return statusResult{Key: key}, nil
-	}
-	left := int64(status.ExpiresIn / time.Second)
-	return statusResult{
-		Key: key, Locked: true, Owner: status.Owner, Fence: status.Fence,
-		AcquiredAt: timestamp(status.AcquiredAt), ExpiresAt: timestamp(status.ExpiresAt), TTLRemaining: &left,
-	}, nil
+	return s.onLock(args, func(key string) (any, error) {
+		status, err := s.locks.OwnedStatus(ctx, key)
+		if err != nil || !status.Held {
+			return statusResult{Key: key}, err
+		}
+		left := int64(status.ExpiresIn / time.Second)
+		return statusResult{
+			Key: key, Locked: true, Owner: status.Owner, Fence: status.Fence,
+			AcquiredAt: timestamp(status.AcquiredAt), ExpiresAt: timestamp(status.ExpiresAt), TTLRemaining: &left,
+		}, nil
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -159,7 +160,7 @@ func TestWaitIsClamped(t *testing.T) {
 
 // silentStore answers nothing, until the test lets it fail or its caller gives up.
 type silentStore struct {
-	forrst.Locks
+	ops.OwnedLocks
 	fail chan struct{}
 }
 

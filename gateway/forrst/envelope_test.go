@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -167,7 +168,7 @@ func FuzzEnvelope(f *testing.F) {
 }
 
 // freeLocks lends every lock.
-type freeLocks struct{ forrst.Locks }
+type freeLocks struct{ ops.OwnedLocks }
 
 func (freeLocks) LockOwned(_ context.Context, name, owner string, ttl, _ time.Duration) (*kvslots.OwnedLock, error) {
 	return &kvslots.OwnedLock{Name: name, Owner: owner, TTL: ttl}, nil

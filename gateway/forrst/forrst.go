@@ -28,6 +28,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -42,26 +43,10 @@ const (
 	DefaultTimeout = 30 * time.Second
 )
 
-// Locks is what the server does with locks; *kvslots.Store does it.
-type Locks interface {
-	LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*kvslots.OwnedLock, error)
-	UnlockOwned(ctx context.Context, lock *kvslots.OwnedLock) (bool, error)
-	ReleaseOwned(ctx context.Context, name, owner string) error
-	ForceRelease(ctx context.Context, name string) error
-	OwnedStatus(ctx context.Context, name string) (kvslots.OwnedStatus, error)
-	Ready() error
-}
-
-// Lending opens a call that may be granted a lock, and returns the context under
-// which it may wait; *gateway.Lending is one. The context ends with the gateway's
-// own reason when no more is lent.
-type Lending interface {
-	Begin(ctx context.Context) (borrow context.Context, end func())
-}
-
 // Config says what a Server serves.
 type Config struct {
-	Lending Lending
+	// Lending is the *gateway.Lending that all transports of the gateway share.
+	Lending *ops.Lending
 
 	// NATS is the connection on which functions of other processes are called.
 	// It has to be in their account. nil means that there are none.
@@ -77,7 +62,7 @@ type Config struct {
 	// Timeout is how long a function may take. 0 means DefaultTimeout.
 	Timeout time.Duration
 
-	// MaxWait is the longest wait that Locks grants, for what is told of a call
+	// MaxWait is the longest wait that the locks grant, for what is told of a call
 	// that has waited in vain. 0 means kvslots.DefaultMaxWait.
 	MaxWait time.Duration
 
@@ -114,7 +99,7 @@ func (c Config) withDefaults() Config {
 // Server answers calls until Close. Its methods are safe for concurrent use.
 type Server struct {
 	cfg   Config
-	locks Locks
+	locks ops.OwnedLocks
 	log   zerolog.Logger
 	own   map[string]builtin
 
@@ -127,8 +112,8 @@ type Server struct {
 	cancel context.CancelCauseFunc
 }
 
-// New makes a server.
-func New(locks Locks, cfg Config) *Server {
+// New makes a server over locks, such as a *kvslots.Store.
+func New(locks ops.OwnedLocks, cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), locks: locks, log: cfg.Logger}
 	s.own = s.builtins()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

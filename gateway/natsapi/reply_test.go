@@ -180,7 +180,7 @@ func withSessions(store ops.Sessions) func(*natsapi.Config) {
 	}
 }
 
-func withCalls(locks forrst.Locks) func(*natsapi.Config) {
+func withCalls(locks ops.OwnedLocks) func(*natsapi.Config) {
 	return func(cfg *natsapi.Config) {
 		cfg.Calls = forrst.New(locks, forrst.Config{Lending: cfg.Lending, Functions: &forrst.Functions{}})
 	}

@@ -79,7 +79,7 @@ func (f finisher) Mount(r chi.Router) {
 func TestDrainGivesWorkUp(t *testing.T) {
 	f := finisher{make(chan struct{}), make(chan struct{})}
 	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Finishers: []Finisher{f}, Logger: zerolog.Nop()})
-	g.finish = 50 * time.Millisecond
+	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestDrainGivesWorkUp(t *testing.T) {
 func TestDrainNamesWhatItCuts(t *testing.T) {
 	f := finisher{make(chan struct{}), make(chan struct{})}
 	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Logger: zerolog.Nop()})
-	g.finish = 50 * time.Millisecond
+	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

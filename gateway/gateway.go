@@ -45,6 +45,10 @@ type Config struct {
 	// load balancers that watch /ready can send their clients elsewhere first.
 	DrainWait time.Duration
 
+	// ShutdownTimeout is how long the requests that are under way when the listener
+	// has closed may take. No borrow is among them. 0 means 10 s.
+	ShutdownTimeout time.Duration
+
 	// Finishers are told, in their order, when the listener closes.
 	Finishers []Finisher
 
@@ -93,7 +97,6 @@ type Gateway struct {
 	metrics *metrics
 	limiter *rateLimiter // nil when there is no limit
 	server  *http.Server
-	finish  time.Duration // shutdownTimeout, but in tests
 }
 
 // New makes a gateway. It does nothing until Serve is called.
@@ -101,7 +104,10 @@ func New(cfg Config) *Gateway {
 	if cfg.Lending == nil {
 		cfg.Lending = NewLending()
 	}
-	g := &Gateway{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending), finish: shutdownTimeout}
+	if cfg.ShutdownTimeout == 0 {
+		cfg.ShutdownTimeout = shutdownTimeout
+	}
+	g := &Gateway{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending)}
 	if cfg.RateLimit > 0 {
 		g.limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
 	}

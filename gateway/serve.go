@@ -20,9 +20,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 16 << 10 // bytes
 
-	// shutdownTimeout bounds the requests that are under way when the
-	// listener has closed. No borrow is among them any more.
-	shutdownTimeout = 10 * time.Second
+	shutdownTimeout = 10 * time.Second // Config.ShutdownTimeout when it is 0
 
 	// answerGrace is for the answers to what was given up by then.
 	answerGrace = time.Second
@@ -54,14 +52,14 @@ func (g *Gateway) Serve(ln net.Listener) error {
 // answered 503 at once, and /ready says so; all else goes on as usual for
 // Config.DrainWait, or until ctx ends, which only makes haste. Then the
 // listener closes, and Drain returns when the requests under way are answered.
-// They have shutdownTimeout for that; work that Config.Finishers have under way is
+// They have Config.ShutdownTimeout for that; work that Config.Finishers have under way is
 // given up then, and answered as such.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.log.Info().Dur("wait_ms", g.cfg.DrainWait).Msg("draining")
 	g.cfg.Lending.Stop()
 	pause(ctx, g.cfg.DrainWait)
 
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.finish)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.ShutdownTimeout)
 	defer cancel()
 	shut, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -84,7 +82,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case shut.Err() != nil: // err says no more than that
-		err = fmt.Errorf("HTTP: requests were cut short that had not been answered within %s", g.finish)
+		err = fmt.Errorf("HTTP: requests were cut short that had not been answered within %s", g.cfg.ShutdownTimeout)
 	}
 	return errors.Join(err, g.server.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -53,7 +54,7 @@ var contract = []struct {
 	}},
 	{sentence: "an unknown or expired session gets HTTP 410 (session_gone)", change: idle(time.Second), check: func(t *testing.T, d *door) {
 		expired := d.session(t)
-		eventually(t, "the session expires", func() bool { return d.stats(t).Connections == 0 })
+		gatewaytest.Eventually(t, "the session expires", func() bool { return d.stats(t).Connections == 0 })
 		for _, s := range []string{someSession, expired} {
 			for _, r := range requests {
 				if strings.Contains(r.path, "/k") {
@@ -271,7 +272,7 @@ var contract = []struct {
 		d.waiters(t, "k", 1)
 		now()
 		d.waiters(t, "k", 0)
-		eventually(t, "the log says 408", func() bool { return strings.Contains(d.logs.String(), `"status":408`) })
+		gatewaytest.Eventually(t, "the log says 408", func() bool { return strings.Contains(d.Logs.String(), `"status":408`) })
 	}},
 	{sentence: "409 already_enqueued: caller already has an enqueued state for this key", check: func(t *testing.T, d *door) {
 		a, b := d.session(t), d.session(t)
@@ -290,7 +291,7 @@ var contract = []struct {
 		d.want(t, b, "POST", "/v1/locks/k/enqueue", `{"lease_ttl_s":1}`, 200, queued)
 		d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
 		promoted := false
-		eventually(t, "promoted, and over", func() bool {
+		gatewaytest.Eventually(t, "promoted, and over", func() bool {
 			locks := d.stats(t).Locks
 			promoted = promoted || len(locks) == 1 && locks[0].Owner != 0
 			return promoted && len(locks) == 0
@@ -336,7 +337,7 @@ var contract = []struct {
 		waits := d.later(t, b, "POST", "/v1/locks/k/wait", `{"timeout_s":30}`)
 		acquires := d.later(t, c, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 		d.waiters(t, "k", 2)
-		d.lending.Stop()
+		d.Lending.Stop()
 		for _, told := range []<-chan string{waits, acquires} {
 			if got := <-told; !strings.Contains(got, `"draining"`) {
 				t.Errorf("a waiter was told %s", got)
@@ -449,7 +450,7 @@ var contract = []struct {
 		d.want(t, b, "POST", "/v1/locks/k/enqueue", ``, 200, queued)
 		owner := d.stats(t).Locks[0].Owner
 		d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
-		eventually(t, "promoted", func() bool {
+		gatewaytest.Eventually(t, "promoted", func() bool {
 			locks := d.stats(t).Locks
 			return len(locks) == 1 && locks[0].Owner != 0 && locks[0].Owner != owner
 		})

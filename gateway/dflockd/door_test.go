@@ -1,25 +1,18 @@
 package dflockd_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -30,124 +23,51 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // options are what tests change of a door.
 type options struct {
 	dialect dflockd.Config
-	gateway gateway.Config
+	gateway *gateway.Config
 }
 
-// door is a gateway with the dialect on a port of its own, and a client.
-type door struct {
-	addr    string
-	lending *gateway.Lending
-	logs    *logs
-	client  *http.Client
-}
+// door is a gateway with the dflockd API.
+type door struct{ *gatewaytest.Door }
 
 func startServer(t *testing.T, dir string) *natsembed.Server {
 	t.Helper()
-	srv, err := natsembed.Start(t.Context(), natsembed.Config{DataDir: dir, Sync: natsembed.SyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return srv
+	return gatewaytest.StartServer(t, natsembed.Config{DataDir: dir})
 }
 
 // openPeer opens a store on a server; it is closed when the test ends, or by the
 // function that is returned.
 func openPeer(t *testing.T, srv *natsembed.Server, cfg kvslots.Config) (store *kvslots.Store, closeIt func()) {
 	t.Helper()
-	nc, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err = kvslots.Open(t.Context(), nc, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeIt = sync.OnceFunc(func() {
-		if err := store.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		nc.Close()
-	})
-	t.Cleanup(closeIt)
-	return store, closeIt
+	return gatewaytest.OpenStore(t, srv.Connect, cfg)
 }
 
 // openStore opens a store on a server of its own.
 func openStore(t *testing.T, cfg kvslots.Config) *kvslots.Store {
 	t.Helper()
-	store, _ := openPeer(t, startServer(t, t.TempDir()), cfg)
+	store, _ := openPeer(t, startServer(t, ""), cfg)
 	return store
 }
-
-// alwaysReady stands in for a store that /ready asks.
-type alwaysReady struct{}
-
-func (alwaysReady) Ready() error { return nil }
 
 // openDoor serves sessions until the test ends.
 func openDoor(t *testing.T, sessions ops.Sessions, change ...func(o *options)) *door {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &door{addr: ln.Addr().String(), lending: gateway.NewLending(), logs: &logs{}}
-	log := zerolog.New(d.logs)
-	o := options{
-		dialect: dflockd.Config{Lending: d.lending, Turns: gateway.NewTurns(), Logger: log},
-		gateway: gateway.Config{Store: alwaysReady{}, Sync: "interval", Lending: d.lending, Logger: log},
-	}
-	for _, c := range change {
-		c(&o)
-	}
-	o.gateway.Dialects = []gateway.Dialect{dflockd.New(sessions, o.dialect)}
-	gw := gateway.New(o.gateway)
-	served := make(chan error, 1)
-	go func() { served <- gw.Serve(ln) }()
-	d.client = &http.Client{Transport: openapitest.Transport(t, &http.Transport{})}
-	t.Cleanup(func() {
-		d.client.CloseIdleConnections()
-		if err := gw.Drain(context.Background()); err != nil {
-			t.Error(err)
+	return &door{gatewaytest.Open(t, func(cfg *gateway.Config) {
+		o := options{dialect: dflockd.Config{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}, gateway: cfg}
+		for _, c := range change {
+			c(&o)
 		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+		cfg.Dialects = []gateway.Dialect{dflockd.New(sessions, o.dialect)}
+	})}
 }
 
-// do sends a request in the name of a session, or of none, and gives the
-// answer's status, body and header. It may be called from any goroutine.
+// do sends a request in the name of a session, or of none. It may be called from any
+// goroutine.
 func (d *door) do(t *testing.T, session, method, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+d.addr+path, strings.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return 0, "", nil
-	}
 	if session != "" {
-		r.Header.Set(wire.SessionHeader, session)
+		header = append(header, wire.SessionHeader, session)
 	}
-	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	resp, err := d.client.Do(r)
-	if err != nil {
-		t.Error(err)
-		return 0, "", nil
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return resp.StatusCode, string(answer), resp.Header
+	return d.Do(t, method, path, body, header...)
 }
 
 // want sends a request and compares status and body, the latter with a regular
@@ -240,7 +160,7 @@ func (d *door) stats(t *testing.T) (s stats) {
 // waiters waits until so many stand in line for a lock.
 func (d *door) waiters(t *testing.T, key string, n int) {
 	t.Helper()
-	eventually(t, "the line has another length", func() bool {
+	gatewaytest.Eventually(t, "the line has another length", func() bool {
 		for _, lock := range d.stats(t).Locks {
 			if lock.Key == key {
 				return lock.Waiters == n
@@ -253,7 +173,7 @@ func (d *door) waiters(t *testing.T, key string, n int) {
 // free waits until nobody holds or waits for a lock.
 func (d *door) free(t *testing.T, key string) {
 	t.Helper()
-	eventually(t, "the lock is free", func() bool {
+	gatewaytest.Eventually(t, "the lock is free", func() bool {
 		for _, lock := range d.stats(t).Locks {
 			if lock.Key == key {
 				return false
@@ -266,12 +186,8 @@ func (d *door) free(t *testing.T, key string) {
 // hangUp sends a request on a connection of its own, and hangs up when told to.
 func (d *door) hangUp(t *testing.T, session, path, body string) (now func()) {
 	t.Helper()
-	conn, err := net.Dial("tcp", d.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	r, err := http.NewRequest("POST", "http://"+d.addr+path, strings.NewReader(body))
+	conn := d.Dial(t)
+	r, err := http.NewRequest("POST", "http://"+d.Addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,33 +196,4 @@ func (d *door) hangUp(t *testing.T, session, path, body string) (now func()) {
 		t.Fatal(err)
 	}
 	return func() { conn.Close() }
-}
-
-// logs collects lines from several goroutines.
-type logs struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *logs) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never happened: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -16,37 +16,6 @@ const (
 	someSession = "0123456789abcdef0123456789abcdef"
 	someToken   = "00065f1c2e7a5b3d4c8ea1f06d2b9c4e"
 )
-
-// failing is a store where everything fails in one way.
-type failing struct{ err error }
-
-func (f failing) CreateSession(context.Context, time.Duration, string) (string, error) {
-	return "", f.err
-}
-
-func (f failing) Ping(context.Context, string) error { return f.err }
-
-func (f failing) EndSession(context.Context, string) error { return f.err }
-
-func (f failing) Acquire(context.Context, string, kvslots.Resource, time.Duration, time.Duration) (kvslots.Grant, error) {
-	return kvslots.Grant{}, f.err
-}
-
-func (f failing) Enqueue(context.Context, string, kvslots.Resource, time.Duration) (kvslots.Grant, bool, error) {
-	return kvslots.Grant{}, false, f.err
-}
-
-func (f failing) Wait(context.Context, string, kvslots.Resource, time.Duration) (kvslots.Grant, error) {
-	return kvslots.Grant{}, f.err
-}
-
-func (f failing) Release(context.Context, string, kvslots.Resource, string) error { return f.err }
-
-func (f failing) Extend(context.Context, string, kvslots.Resource, string, time.Duration) (time.Duration, error) {
-	return 0, f.err
-}
-
-func (f failing) Stats(context.Context) (kvslots.Stats, error) { return kvslots.Stats{}, f.err }
 
 // requests are one for each route.
 var requests = []struct{ method, path, body string }{
@@ -82,7 +51,7 @@ func TestStoreErrors(t *testing.T) {
 		{"unknown", errors.New("surprise"), 500, "internal_error", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := openDoor(t, failing{fmt.Errorf("%s: %w", detail, c.err)})
+			d := openDoor(t, gatewaytest.Failing{Err: fmt.Errorf("%s: %w", detail, c.err)})
 			for _, r := range requests {
 				if r.path == "/v1/stats" && c.status == 503 {
 					continue // a gateway that drains tells what there is
@@ -93,8 +62,8 @@ func TestStoreErrors(t *testing.T) {
 					t.Errorf("Retry-After %q, want %q", got, want)
 				}
 			}
-			if got := strings.Count(d.logs.String(), detail); (got > 0) != c.logged {
-				t.Errorf("the detail was logged %d times:\n%s", got, d.logs)
+			if got := strings.Count(d.Logs.String(), detail); (got > 0) != c.logged {
+				t.Errorf("the detail was logged %d times:\n%s", got, d.Logs)
 			}
 		})
 	}
@@ -120,7 +89,7 @@ func TestErrorsOfLocks(t *testing.T) {
 		{&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"}, "", 400, "bad_request"},
 	} {
 		t.Run(c.code+c.op, func(t *testing.T) {
-			d := openDoor(t, failing{c.err})
+			d := openDoor(t, gatewaytest.Failing{Err: c.err})
 			for _, r := range requests {
 				if strings.HasSuffix(r.path, "/k"+c.op) {
 					d.want(t, someSession, r.method, r.path, r.body, c.status, refused(c.code))
@@ -132,14 +101,14 @@ func TestErrorsOfLocks(t *testing.T) {
 		err  error
 		code string
 	}{{kvslots.ErrMaxSessions, "max_sessions"}, {kvslots.ErrMaxSessionsPerOrigin, "max_sessions_per_ip"}} {
-		d := openDoor(t, failing{r.err})
+		d := openDoor(t, gatewaytest.Failing{Err: r.err})
 		d.want(t, "", "POST", "/v1/sessions", "", 503, refused(r.code))
 	}
 }
 
 // Running out of time is no error.
 func TestOutOfTime(t *testing.T) {
-	d := openDoor(t, failing{kvslots.ErrNoSlot})
+	d := openDoor(t, gatewaytest.Failing{Err: kvslots.ErrNoSlot})
 	for _, path := range []string{"/v1/locks/k", "/v1/semaphores/k"} {
 		body := `{"acquire_timeout_s":0,"limit":1}`
 		if path == "/v1/locks/k" {
@@ -152,7 +121,7 @@ func TestOutOfTime(t *testing.T) {
 
 // What is wrong with a request is found before the store is asked.
 func TestBadRequests(t *testing.T) {
-	d := openDoor(t, failing{errors.New("the store was asked")})
+	d := openDoor(t, gatewaytest.Failing{Err: errors.New("the store was asked")})
 	long := `{"acquire_timeout_s":1}` + strings.Repeat(" ", 64<<10)
 	upper := strings.ToUpper(someSession)
 	for _, c := range []struct {
@@ -212,10 +181,10 @@ func TestNoSecretLeaks(t *testing.T) {
 		}
 	}
 	_, metrics, _ := d.do(t, "", "GET", "/metrics", "")
-	eventually(t, "every request is logged", func() bool { return strings.Count(d.logs.String(), `"message":"request"`) >= 17 })
+	gatewaytest.Eventually(t, "every request is logged", func() bool { return strings.Count(d.Logs.String(), `"message":"request"`) >= 17 })
 	for _, secret := range []string{session, token} {
-		if strings.Contains(d.logs.String(), secret) {
-			t.Errorf("%s is in the logs:\n%s", secret, d.logs)
+		if strings.Contains(d.Logs.String(), secret) {
+			t.Errorf("%s is in the logs:\n%s", secret, d.Logs)
 		}
 		if strings.Contains(metrics, secret) {
 			t.Errorf("%s is in the metrics", secret)

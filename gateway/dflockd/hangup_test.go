@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -36,7 +37,7 @@ func TestGrantToOneWhoHungUpIsReleased(t *testing.T) {
 	for path, body := range map[string]string{"/v1/locks/k": `{"acquire_timeout_s":0,"lease_ttl_s":600}`, "/v1/locks/k/enqueue": `{"lease_ttl_s":600}`} {
 		s := d.session(t)
 		now := d.hangUp(t, s, path, body)
-		eventually(t, "the lock is held", func() bool { return len(d.stats(t).Locks) == 1 })
+		gatewaytest.Eventually(t, "the lock is held", func() bool { return len(d.stats(t).Locks) == 1 })
 		now()
 		<-sessions.hungUp
 		d.free(t, "k")
@@ -53,7 +54,7 @@ func TestHangUpBeforeItsTurn(t *testing.T) {
 	first := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 	d.waiters(t, "k", 1)
 	d.hangUp(t, b, "/v1/locks/never", `{"acquire_timeout_s":0,"lease_ttl_s":600}`)()
-	eventually(t, "the log says 408", func() bool { return strings.Contains(d.logs.String(), `"status":408`) })
+	gatewaytest.Eventually(t, "the log says 408", func() bool { return strings.Contains(d.Logs.String(), `"status":408`) })
 	d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
 	if got := <-first; !strings.Contains(got, `"status":"ok"`) {
 		t.Errorf("told %s", got)

@@ -137,7 +137,7 @@ func TestRefuse(t *testing.T) {
 	if code, failure, answer := d.server.Refuse(errors.New("hidden")); code != 500 || failure != "INTERNAL_ERROR" || strings.Contains(string(answer), "hidden") {
 		t.Errorf("%d %s %s", code, failure, answer)
 	}
-	resp, err := d.client.Get(d.url)
+	resp, err := d.Client.Get(d.url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 )
 
 const second30 = `"ttl":{"value":30,"unit":"second"}`
@@ -235,7 +236,7 @@ func TestUncallableFunctionIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	lines := &logs{}
+	lines := &gatewaytest.Logs{}
 	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: zerolog.New(lines)})
 	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", nil)
 	if text := lines.String(); code != 503 || !strings.Contains(text, `"function":"r.f","nats_connected":false`) {
@@ -277,7 +278,7 @@ func TestLostLocks(t *testing.T) {
 
 func (d *door) waitExpired(t *testing.T) {
 	t.Helper()
-	eventually(t, "the lock expires", func() bool {
+	gatewaytest.Eventually(t, "the lock expires", func() bool {
 		status, err := d.store.OwnedStatus(t.Context(), "lock:f.f:k")
 		return err == nil && !status.Held
 	})
@@ -313,7 +314,7 @@ func TestHangUp(t *testing.T) {
 	go func() {
 		next <- d.call(t, "f.f", "", `{"key":"k",`+second30+`,"block":{"value":1,"unit":"minute"}}`, 200, "done")
 	}()
-	eventually(t, "another call waits", func() bool { return d.waiters(t) == 1 })
+	gatewaytest.Eventually(t, "another call waits", func() bool { return d.waiters(t) == 1 })
 	if len(h.entered) != 0 {
 		t.Error("the lock was lent twice")
 	}
@@ -333,9 +334,9 @@ func TestHangUpInLine(t *testing.T) {
 	go func() { first <- d.call(t, "f.f", "", `{"key":"k",`+second30+`}`, 200, "done") }()
 	<-h.entered
 	conn := d.send(t, envelope("f.f", "", `{"key":"k",`+second30+`,"block":{"value":1,"unit":"minute"}}`))
-	eventually(t, "another call waits", func() bool { return d.waiters(t) == 1 })
+	gatewaytest.Eventually(t, "another call waits", func() bool { return d.waiters(t) == 1 })
 	conn.Close()
-	eventually(t, "it has left the line", func() bool { return d.waiters(t) == 0 })
+	gatewaytest.Eventually(t, "it has left the line", func() bool { return d.waiters(t) == 0 })
 	h.leave <- struct{}{}
 	<-first
 	if len(h.entered) != 0 {
@@ -346,7 +347,7 @@ func TestHangUpInLine(t *testing.T) {
 // send posts an envelope on a connection of its own.
 func (d *door) send(t *testing.T, body string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", d.addr)
+	conn, err := net.Dial("tcp", d.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

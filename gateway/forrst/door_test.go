@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -20,7 +19,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
-	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -38,19 +37,9 @@ type site struct{ server *natsembed.Server }
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	server, err := natsembed.Start(t.Context(), natsembed.Config{
-		DataDir: t.TempDir(), Sync: natsembed.SyncInterval, Addr: "127.0.0.1:0",
-		Functions: natsembed.Functions{Prefix: forrst.DefaultPrefix},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &site{server}
+	return &site{gatewaytest.StartServer(t, natsembed.Config{
+		Addr: "127.0.0.1:0", Functions: natsembed.Functions{Prefix: forrst.DefaultPrefix},
+	})}
 }
 
 // function serves a function on NATS until the test ends.
@@ -69,13 +58,11 @@ func (s *site) function(t testing.TB, name string, handler nats.MsgHandler) {
 
 // door is a gateway at a site, and a client.
 type door struct {
-	url     string
-	addr    string
-	store   *kvslots.Store
-	server  *forrst.Server
-	lending *gateway.Lending
-	client  *http.Client
-	stop    func()
+	*gatewaytest.Door
+	url    string
+	store  *kvslots.Store
+	server *forrst.Server
+	stop   func()
 }
 
 func (s *site) connect(t testing.TB, connect func(...nats.Option) (*nats.Conn, error), opts ...nats.Option) *nats.Conn {
@@ -91,39 +78,26 @@ func (s *site) connect(t testing.TB, connect func(...nats.Option) (*nats.Conn, e
 // open starts a gateway; it ends with the test.
 func (s *site) open(t testing.TB, cfg forrst.Config) *door {
 	t.Helper()
-	store, err := kvslots.Open(t.Context(), s.connect(t, s.server.Connect), kvslots.Config{MaxWait: cfg.MaxWait})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &door{store: store, lending: gateway.NewLending()}
-	cfg.Lending = d.lending
+	store, closeStore := gatewaytest.OpenStore(t, s.server.Connect, kvslots.Config{MaxWait: cfg.MaxWait})
+	d := &door{store: store}
 	cfg.NATS = s.connect(t, s.server.ConnectService, nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_KVSLOTS_FN"))
 	if cfg.Functions == nil {
 		cfg.Functions = &forrst.Functions{}
 	}
-	d.server = forrst.New(store, cfg)
-	g := gateway.New(gateway.Config{
-		Store: store, Lending: d.lending, Dialects: []gateway.Dialect{d.server}, AuthToken: cfg.AuthToken, Logger: zerolog.Nop(),
+	d.Door = gatewaytest.Open(t, func(g *gateway.Config) {
+		cfg.Lending = g.Lending
+		d.server = forrst.New(store, cfg)
+		g.Store, g.Dialects, g.AuthToken, g.Logger = store, []gateway.Dialect{d.server}, cfg.AuthToken, zerolog.Nop()
 	})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(ln) }()
-	d.addr = ln.Addr().String()
-	d.url = "http://" + d.addr + "/rpc"
-	d.client = &http.Client{Transport: openapitest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64})}
+	d.url = "http://" + d.Addr + "/rpc"
 	d.stop = sync.OnceFunc(func() {
-		hurried, cancel := context.WithCancel(context.Background())
-		cancel()
+		d.Stop()
 		ctx, done := context.WithTimeout(context.Background(), 20*time.Second)
 		defer done()
-		err := errors.Join(g.Drain(hurried), <-served, d.server.Close(ctx), store.Close(ctx))
-		d.client.CloseIdleConnections()
-		if err != nil {
+		if err := d.server.Close(ctx); err != nil {
 			t.Error(err)
 		}
+		closeStore()
 	})
 	t.Cleanup(d.stop)
 	return d
@@ -145,7 +119,7 @@ type answer struct {
 
 // post may be called from any goroutine.
 func (d *door) post(t testing.TB, body string) answer {
-	resp, err := d.client.Post(d.url, "application/json", strings.NewReader(body))
+	resp, err := d.Client.Post(d.url, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return answer{}
@@ -212,15 +186,6 @@ func (d *door) wantFree(t testing.TB, key string) {
 	d.call(t, status, `{"key":"`+key+`"}`, "", 200, `"locked":false`)
 }
 
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // functions are functions of this process, by name.
 func functions(all map[string]forrst.Func) *forrst.Functions {
 	f := &forrst.Functions{}
@@ -228,22 +193,4 @@ func functions(all map[string]forrst.Func) *forrst.Functions {
 		f.Handle(name, function)
 	}
 	return f
-}
-
-// logs collects lines from several goroutines.
-type logs struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *logs) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
 }

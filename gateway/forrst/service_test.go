@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 )
 
 // asService makes the test binary be a process that serves functions at that URL.
@@ -128,7 +129,7 @@ func TestCallersExcludeEachOther(t *testing.T) {
 				t.Errorf("fence %d, but the function was told %d", told, results[i].Fence)
 			}
 		})
-		eventually(t, "caller "+strconv.Itoa(i)+" waits", func() bool {
+		gatewaytest.Eventually(t, "caller "+strconv.Itoa(i)+" waits", func() bool {
 			stats, err := doors[1].store.Stats(t.Context())
 			return err == nil && len(stats.Names) == 1 && len(stats.Names[0].Waiters) == i+1
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 )
 
 // A gateway that stops answers calls that wait, takes none that would, and waits
@@ -21,8 +22,8 @@ func TestDrain(t *testing.T) {
 	go func() {
 		waiting <- d.call(t, "f.f", "", `{"key":"k",`+second30+`,"block":{"value":1,"unit":"minute"}}`, 503, `"code":"UNAVAILABLE"`)
 	}()
-	eventually(t, "a call waits", func() bool { return d.waiters(t) == 1 })
-	d.lending.Stop()
+	gatewaytest.Eventually(t, "a call waits", func() bool { return d.waiters(t) == 1 })
+	d.Lending.Stop()
 	if a := <-waiting; a.header.Get("Retry-After") != "1" || !strings.Contains(string(a.body), `"retryable":true`) {
 		t.Errorf("%v %s", a.header, a.body)
 	}
@@ -63,7 +64,7 @@ func TestClose(t *testing.T) {
 // number.
 func TestFinishCutsCallsShort(t *testing.T) {
 	h := newHeld()
-	lines := &logs{}
+	lines := &gatewaytest.Logs{}
 	d := newSite(t).open(t, forrst.Config{Functions: functions(map[string]forrst.Func{"f.f": h.call}), Logger: zerolog.New(lines)})
 	done := make(chan answer)
 	for key, release := range map[string]string{"a": "true", "b": "false"} {

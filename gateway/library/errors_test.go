@@ -1,40 +1,14 @@
 package library_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
 )
-
-// failing is a store where everything fails in one way.
-type failing struct{ err error }
-
-func (p failing) Register(context.Context, uuid.UUID, int) (kvslots.State, error) {
-	return kvslots.State{}, p.err
-}
-
-func (p failing) Inspect(context.Context, uuid.UUID) (kvslots.State, error) {
-	return kvslots.State{}, p.err
-}
-
-func (p failing) Delete(context.Context, uuid.UUID) error { return p.err }
-
-func (p failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.BorrowOption) (*kvslots.Lease, error) {
-	return nil, p.err
-}
-
-func (p failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, p.err }
-
-func (p failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*kvslots.Lease, error) {
-	return nil, p.err
-}
 
 func TestStoreErrors(t *testing.T) {
 	const detail = "nats: timeout at 10.0.0.7"
@@ -51,7 +25,7 @@ func TestStoreErrors(t *testing.T) {
 		{"unknown", errors.New("surprise"), 500, `{"error":"internal error"}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := openDoor(t, failing{fmt.Errorf("%s: %w", detail, c.err)})
+			d := openDoor(t, gatewaytest.Failing{Err: fmt.Errorf("%s: %w", detail, c.err)})
 			d.want(t, "GET", "/l/"+poolA, "", c.code, c.answer)
 			if c.err != kvslots.ErrNoPool { // which these need not
 				d.want(t, "PUT", "/l/"+poolA, `{"count":1}`, c.code, c.answer)
@@ -60,10 +34,10 @@ func TestStoreErrors(t *testing.T) {
 			d.want(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":1}`, c.code, c.answer)
 			d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+unknownLease+`"}`, c.code, c.answer)
 			d.want(t, "POST", "/l/"+poolA+"/renew", `{"lease":"`+unknownLease+`","ttl":1}`, c.code, c.answer)
-			if got := strings.Count(d.logs.String(), detail); (got > 0) != c.logged {
-				t.Errorf("the detail was logged %d times:\n%s", got, d.logs)
+			if got := strings.Count(d.Logs.String(), detail); (got > 0) != c.logged {
+				t.Errorf("the detail was logged %d times:\n%s", got, d.Logs)
 			}
-			_, _, header := d.do(t, "GET", "/l/"+poolA, "")
+			_, _, header := d.Do(t, "GET", "/l/"+poolA, "")
 			if got, want := header.Get("Retry-After"), map[bool]string{true: "1"}[c.code == 503]; got != want {
 				t.Errorf("Retry-After %q, want %q", got, want)
 			}
@@ -91,22 +65,22 @@ func TestNoSecretLeaks(t *testing.T) {
 		{"POST", "/l/" + poolA + "/return", `{"lease":"` + lease + `"}`},
 		{"DELETE", "/l/" + poolA, ""},
 	} {
-		code, body, _ := d.do(t, r.method, r.path, r.body)
+		code, body, _ := d.Do(t, r.method, r.path, r.body)
 		if code >= 400 && (strings.Contains(body, poolA) || strings.Contains(body, lease)) {
 			t.Errorf("%s %s: the error quotes the request: %s", r.method, r.path, body)
 		}
 	}
-	_, metrics, _ := d.do(t, "GET", "/metrics", "")
-	eventually(t, "every request is logged", func() bool { return strings.Count(d.logs.String(), `"message":"request"`) >= 16 })
+	_, metrics, _ := d.Do(t, "GET", "/metrics", "")
+	gatewaytest.Eventually(t, "every request is logged", func() bool { return strings.Count(d.Logs.String(), `"message":"request"`) >= 16 })
 	for _, secret := range []string{poolA, poolB, lease} {
-		if strings.Contains(d.logs.String(), secret) {
-			t.Errorf("%s is in the logs:\n%s", secret, d.logs)
+		if strings.Contains(d.Logs.String(), secret) {
+			t.Errorf("%s is in the logs:\n%s", secret, d.Logs)
 		}
 		if strings.Contains(metrics, secret) {
 			t.Errorf("%s is in the metrics", secret)
 		}
 	}
-	if !strings.Contains(d.logs.String(), `"route":"/l/{id}/borrow"`) {
-		t.Errorf("no route in the logs:\n%s", d.logs)
+	if !strings.Contains(d.Logs.String(), `"route":"/l/{id}/borrow"`) {
+		t.Errorf("no route in the logs:\n%s", d.Logs)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -59,7 +59,7 @@ func TestRenew(t *testing.T) {
 	held := d.borrow(t, poolA, `{"ttl":2}`)
 	renew := func(lease, ttl string, code int) (again wire.Lease) {
 		t.Helper()
-		got, answer, _ := d.do(t, "POST", "/l/"+poolA+"/renew", `{"lease":"`+lease+`","ttl":`+ttl+`}`)
+		got, answer, _ := d.Do(t, "POST", "/l/"+poolA+"/renew", `{"lease":"`+lease+`","ttl":`+ttl+`}`)
 		if got != code || code == 200 && json.Unmarshal([]byte(answer), &again) != nil {
 			t.Errorf("renew: %d %s, want %d", got, answer, code)
 		}
@@ -111,7 +111,7 @@ func TestWaiterOfADeletedPool(t *testing.T) {
 	d.register(t, poolA, 0)
 	answer := make(chan string, 1)
 	go func() {
-		code, body, _ := d.do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
+		code, body, _ := d.Do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
 		answer <- fmt.Sprint(code, body)
 	}()
 	d.waitFor(t, poolA, `"waiting":1`)
@@ -127,7 +127,7 @@ func TestWaiterHangsUp(t *testing.T) {
 	d.register(t, poolA, 1)
 	held := d.borrow(t, poolA, `{"ttl":30}`)
 
-	conn := d.dial(t)
+	conn := d.Dial(t)
 	io.WriteString(conn, rawBorrow(poolA, `{"ttl":30,"wait":30}`))
 	d.waitFor(t, poolA, `"waiting":1`)
 	conn.Close()
@@ -154,7 +154,7 @@ func TestGrantToOneWhoHungUpIsReturned(t *testing.T) {
 	d := openDoor(t, pools)
 	d.register(t, poolA, 1)
 
-	conn := d.dial(t)
+	conn := d.Dial(t)
 	io.WriteString(conn, rawBorrow(poolA, `{"ttl":30}`))
 	d.waitFor(t, poolA, `"in_use":1`)
 	conn.Close()
@@ -168,12 +168,12 @@ func TestDraining(t *testing.T) {
 	held := d.borrow(t, poolA, `{"ttl":30}`)
 	told := make(chan string, 1)
 	borrow := func() {
-		code, body, header := d.do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
+		code, body, header := d.Do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
 		told <- fmt.Sprint(code, body, header.Get("Retry-After"))
 	}
 	go borrow()
 	d.waitFor(t, poolA, `"waiting":1`)
-	d.lending.Stop()
+	d.Lending.Stop()
 	const draining = `503{"error":"draining"}1`
 	if got := <-told; got != draining {
 		t.Errorf("the waiter was told %s", got)
@@ -190,7 +190,7 @@ func TestDraining(t *testing.T) {
 func TestPipelinedAndChunked(t *testing.T) {
 	d := openDoor(t, openStore(t))
 	d.register(t, poolA, 2)
-	conn := d.dial(t)
+	conn := d.Dial(t)
 	io.WriteString(conn, rawBorrow(poolA, `{"ttl":30}`)+
 		"POST /l/"+poolA+"/borrow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{\"tt\r\n6\r\nl\":30}\r\n0\r\n\r\n"+
 		"GET /l/"+poolA+" HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -214,19 +214,9 @@ func rawBorrow(pool, body string) string {
 	return fmt.Sprintf("POST /l/%s/borrow HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", pool, len(body), body)
 }
 
-func (d *door) dial(t *testing.T) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", d.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
 func (d *door) register(t *testing.T, pool string, count int) {
 	t.Helper()
-	if code, body, _ := d.do(t, "PUT", "/l/"+pool, fmt.Sprintf(`{"count":%d}`, count)); code != 200 {
+	if code, body, _ := d.Do(t, "PUT", "/l/"+pool, fmt.Sprintf(`{"count":%d}`, count)); code != 200 {
 		t.Fatalf("register: %d %s", code, body)
 	}
 }
@@ -234,7 +224,7 @@ func (d *door) register(t *testing.T, pool string, count int) {
 // borrow must succeed.
 func (d *door) borrow(t *testing.T, pool, body string) (lease wire.Lease) {
 	t.Helper()
-	code, answer, _ := d.do(t, "POST", "/l/"+pool+"/borrow", body)
+	code, answer, _ := d.Do(t, "POST", "/l/"+pool+"/borrow", body)
 	if err := json.Unmarshal([]byte(answer), &lease); err != nil || code != 200 {
 		t.Errorf("borrow: %d %s", code, answer)
 	}
@@ -244,8 +234,8 @@ func (d *door) borrow(t *testing.T, pool, body string) (lease wire.Lease) {
 // waitFor waits until an inspection contains a text.
 func (d *door) waitFor(t *testing.T, pool, text string) {
 	t.Helper()
-	eventually(t, text, func() bool {
-		_, state, _ := d.do(t, "GET", "/l/"+pool, "")
+	gatewaytest.Eventually(t, text, func() bool {
+		_, state, _ := d.Do(t, "GET", "/l/"+pool, "")
 		return strings.Contains(state, text)
 	})
 }

@@ -32,8 +32,8 @@ func TestPoolSession(t *testing.T) {
 func TestHead(t *testing.T) {
 	d := openDoor(t, openStore(t))
 	d.register(t, poolA, 4)
-	_, _, got := d.do(t, "GET", "/l/"+poolA, "")
-	code, body, header := d.do(t, "HEAD", "/l/"+poolA, "")
+	_, _, got := d.Do(t, "GET", "/l/"+poolA, "")
+	code, body, header := d.Do(t, "HEAD", "/l/"+poolA, "")
 	if code != 200 || body != "" || header.Get("Content-Length") != got.Get("Content-Length") {
 		t.Errorf("HEAD: %d %q, header %v", code, body, header)
 	}
@@ -110,7 +110,7 @@ func TestAllow(t *testing.T) {
 		"/l/" + poolA + "/return": "POST",
 		"/l/" + poolA + "/renew":  "POST",
 	} {
-		code, _, header := d.do(t, "OPTIONS", path, "")
+		code, _, header := d.Do(t, "OPTIONS", path, "")
 		if got := header.Get("Allow"); code != http.StatusMethodNotAllowed || got != want {
 			t.Errorf("OPTIONS %s: %d, Allow %q, want %q", path, code, got, want)
 		}

@@ -12,7 +12,7 @@ func TestHangUpMeetsGrant(t *testing.T) {
 	d.register(t, poolA, 1)
 	for range 200 {
 		held := d.borrow(t, poolA, `{"ttl":30}`)
-		conn := d.dial(t)
+		conn := d.Dial(t)
 		io.WriteString(conn, rawBorrow(poolA, `{"ttl":30,"wait":30}`))
 		d.waitFor(t, poolA, `"waiting":1`)
 		conn.Close()

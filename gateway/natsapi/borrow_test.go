@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -51,7 +52,7 @@ func TestRequesterKilledWhileWaiting(t *testing.T) {
 		d.waitFor(t, `"waiting":2`)
 		clients := srv.NumClients()
 		dead.kill()
-		eventually(t, "the server knows", func() bool { return srv.NumClients() < clients })
+		gatewaytest.Eventually(t, "the server knows", func() bool { return srv.NumClients() < clients })
 		d.giveBack(t, held)
 		returned := time.Now()
 		lease := next.lease(t)
@@ -125,7 +126,7 @@ func TestCancelCrosses(t *testing.T) {
 	d.waitFor(t, `"in_use":0`)
 
 	cancel(t, d.nc, "early")
-	eventually(t, "a borrow that was cancelled before is refused", func() bool {
+	gatewaytest.Eventually(t, "a borrow that was cancelled before is refused", func() bool {
 		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":600}`, wire.RequestHeader, "early")
 		if code == "200" { // it came first after all
 			cancel(t, d.nc, "early")

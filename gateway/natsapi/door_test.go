@@ -1,13 +1,11 @@
 package natsapi_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -37,7 +36,7 @@ type door struct {
 	nc      *nats.Conn // the client's
 	lending *gateway.Lending
 	service *natsapi.Service
-	logs    *logs
+	logs    *gatewaytest.Logs
 }
 
 // openStore opens a store on a server of its own; both end with the test.
@@ -64,7 +63,7 @@ func openPeer(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
 // openDoor serves pools until the test ends.
 func openDoor(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change ...func(*natsapi.Config)) *door {
 	t.Helper()
-	d := &door{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &logs{}}
+	d := &door{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &gatewaytest.Logs{}}
 	cfg := natsapi.Config{Pools: pools, Lending: d.lending, Version: "v1.2.3", Logger: zerolog.New(d.logs)}
 	for _, c := range change {
 		c(&cfg)
@@ -140,21 +139,10 @@ func (d *door) giveBack(t *testing.T, lease wire.Lease) {
 // waitFor waits until an inspection contains a text.
 func (d *door) waitFor(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, text, func() bool {
+	gatewaytest.Eventually(t, text, func() bool {
 		_, state := d.ask(t, "inspect", `{"id":"`+poolA+`"}`)
 		return strings.Contains(state, text)
 	})
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never happened: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // requester is a client of its own that has sent a borrow and waits.
@@ -204,22 +192,4 @@ func (r *requester) lease(t *testing.T) (lease wire.Lease) {
 		t.Fatalf("got %s %s", status(m), m.Data)
 	}
 	return lease
-}
-
-// logs collects lines from several goroutines.
-type logs struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *logs) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
 }

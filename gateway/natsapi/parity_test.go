@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
@@ -113,7 +113,7 @@ func TestParityOfFailures(t *testing.T) {
 		context.DeadlineExceeded, gateway.ErrDraining, errors.New("hunter2"),
 	} {
 		t.Run(err.Error(), func(t *testing.T) {
-			pools := failing{fmt.Errorf("hunter2: %w", err)}
+			pools := gatewaytest.Failing{Err: fmt.Errorf("hunter2: %w", err)}
 			// A server each: one service's queue group must not answer for the next.
 			overNATS, overHTTP := natsDoor(openDoor(t, kvslotstest.Start(t, ""), pools)), httpDoor(t, pools)
 			for op, body := range map[string]string{
@@ -177,7 +177,7 @@ func httpDoor(t *testing.T, pools ops.Pools) ask {
 	t.Helper()
 	lending := gateway.NewLending()
 	gw := gateway.New(gateway.Config{
-		Store:    ready{},
+		Store:    gatewaytest.Ready{},
 		Lending:  lending,
 		Dialects: []gateway.Dialect{library.New(pools, lending, zerolog.Nop())},
 	})
@@ -204,33 +204,4 @@ func httpDoor(t *testing.T, pools ops.Pools) ask {
 		}
 		return fmt.Sprintf("%d %s", resp.StatusCode, answer)
 	}
-}
-
-type ready struct{}
-
-func (ready) Ready() error { return nil }
-
-// failing is a store where everything fails in one way.
-type failing struct{ err error }
-
-var _ ops.Pools = failing{}
-
-func (p failing) Register(context.Context, uuid.UUID, int) (kvslots.State, error) {
-	return kvslots.State{}, p.err
-}
-
-func (p failing) Inspect(context.Context, uuid.UUID) (kvslots.State, error) {
-	return kvslots.State{}, p.err
-}
-
-func (p failing) Delete(context.Context, uuid.UUID) error { return p.err }
-
-func (p failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.BorrowOption) (*kvslots.Lease, error) {
-	return nil, p.err
-}
-
-func (p failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, p.err }
-
-func (p failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*kvslots.Lease, error) {
-	return nil, p.err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
@@ -84,7 +85,7 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 	t.Run("another cluster", func(t *testing.T) {
 		a := gatewayServer(t, "a", nil)
 		b := gatewayServer(t, "b", a)
-		eventually(t, "the clusters know each other", func() bool {
+		gatewaytest.Eventually(t, "the clusters know each other", func() bool {
 			return a.NumOutboundGateways() == 1 && b.NumOutboundGateways() == 1
 		})
 		nc := a.Connect()
@@ -95,7 +96,7 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 		answerOnly(t, nc)
 		client := b.Connect()
 		for _, subject := range bothKinds { // the servers tell each other of each
-			eventually(t, "the other cluster answers "+subject, func() bool {
+			gatewaytest.Eventually(t, "the other cluster answers "+subject, func() bool {
 				_, err := client.Request(subject, []byte("{}"), 100*time.Millisecond)
 				return err == nil
 			})

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
@@ -37,7 +38,7 @@ func TestDeadCallerInLine(t *testing.T) {
 	}
 	waiters := func(n int) {
 		t.Helper()
-		eventually(t, "so many wait", func() bool {
+		gatewaytest.Eventually(t, "so many wait", func() bool {
 			stats, err := store.Stats(t.Context())
 			return err == nil && len(stats.Names) == 1 && len(stats.Names[0].Waiters) == n
 		})

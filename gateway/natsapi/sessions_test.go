@@ -18,6 +18,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -30,19 +31,13 @@ const (
 	someToken   = "00065f1c2e7a5b3d4c8ea1f06d2b9c4e"
 )
 
-// allSessions is what both doors ask.
-type allSessions interface {
-	ops.Sessions
-	ops.Sessions
-}
-
 // openSessions serves sessions over NATS and over HTTP, as one gateway does.
-func openSessions(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, sessions allSessions) (*door, *httptest.Server) {
+func openSessions(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, sessions ops.Sessions) (*door, *httptest.Server) {
 	t.Helper()
 	turns := gateway.NewTurns()
 	d := openDoor(t, srv, pools, func(c *natsapi.Config) { c.Sessions, c.Turns = sessions, turns })
 	gw := gateway.New(gateway.Config{
-		Store:   ready{},
+		Store:   gatewaytest.Ready{},
 		Lending: d.lending,
 		Dialects: []gateway.Dialect{dflockd.New(sessions, dflockd.Config{
 			Lending: d.lending, Turns: turns, Logger: zerolog.New(d.logs),
@@ -231,41 +226,6 @@ func TestParityOfSessions(t *testing.T) {
 	}
 }
 
-// failingSessions is a store where everything fails in one way.
-type failingSessions struct{ failing }
-
-func (p failingSessions) CreateSession(context.Context, time.Duration, string) (string, error) {
-	return "", p.err
-}
-
-func (p failingSessions) Ping(context.Context, string) error { return p.err }
-
-func (p failingSessions) EndSession(context.Context, string) error { return p.err }
-
-func (p failingSessions) Acquire(context.Context, string, kvslots.Resource, time.Duration, time.Duration) (kvslots.Grant, error) {
-	return kvslots.Grant{}, p.err
-}
-
-func (p failingSessions) Enqueue(context.Context, string, kvslots.Resource, time.Duration) (kvslots.Grant, bool, error) {
-	return kvslots.Grant{}, false, p.err
-}
-
-func (p failingSessions) Wait(context.Context, string, kvslots.Resource, time.Duration) (kvslots.Grant, error) {
-	return kvslots.Grant{}, p.err
-}
-
-func (p failingSessions) Release(context.Context, string, kvslots.Resource, string) error {
-	return p.err
-}
-
-func (p failingSessions) Extend(context.Context, string, kvslots.Resource, string, time.Duration) (time.Duration, error) {
-	return 0, p.err
-}
-
-func (p failingSessions) Stats(context.Context) (kvslots.Stats, error) {
-	return kvslots.Stats{}, p.err
-}
-
 // Whatever the store fails of, both doors say it in the same way.
 func TestParityOfSessionFailures(t *testing.T) {
 	for _, err := range []error{
@@ -275,7 +235,7 @@ func TestParityOfSessionFailures(t *testing.T) {
 		&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"}, errors.New("hunter2"),
 	} {
 		t.Run(err.Error(), func(t *testing.T) {
-			store := failingSessions{failing{fmt.Errorf("hunter2: %w", err)}}
+			store := gatewaytest.Failing{Err: fmt.Errorf("hunter2: %w", err)}
 			d, web := openSessions(t, kvslotstest.Start(t, ""), store, store)
 			overNATS, overHTTP := sessionsOverNATS(d), sessionsOverHTTP(web)
 			for _, c := range []struct{ op, body string }{
@@ -355,7 +315,7 @@ func TestOneLine(t *testing.T) {
 // waitForLine waits until so many stand in line.
 func (d *door) waitForLine(t *testing.T, store *kvslots.Store, key string, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d wait for %s", n, key), func() bool {
+	gatewaytest.Eventually(t, fmt.Sprintf("%d wait for %s", n, key), func() bool {
 		stats, err := store.Stats(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -372,7 +332,7 @@ func (d *door) waitForLine(t *testing.T, store *kvslots.Store, key string, n int
 // free waits until nobody holds or waits for a key.
 func (d *door) free(t *testing.T, store *kvslots.Store, key string) {
 	t.Helper()
-	eventually(t, key+" is free", func() bool {
+	gatewaytest.Eventually(t, key+" is free", func() bool {
 		stats, err := store.Stats(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -456,7 +416,7 @@ func TestSessionsRequesterKilled(t *testing.T) {
 				d.waitForLine(t, store, "k", 2)
 				clients := srv.NumClients()
 				dead.kill()
-				eventually(t, "the server knows", func() bool { return srv.NumClients() < clients })
+				gatewaytest.Eventually(t, "the server knows", func() bool { return srv.NumClients() < clients })
 				ask(t, "lock.release", a, "k", `{"token":"`+held[1]+`"}`)
 				m, err := next.answers.NextMsg(10 * time.Second)
 				if err != nil {

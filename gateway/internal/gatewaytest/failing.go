@@ -1,0 +1,67 @@
+package gatewaytest
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// Failing is a store on which every call fails in one way.
+type Failing struct{ Err error }
+
+var _ interface {
+	ops.Pools
+	ops.Sessions
+} = Failing{}
+
+func (f Failing) Register(context.Context, uuid.UUID, int) (kvslots.State, error) {
+	return kvslots.State{}, f.Err
+}
+
+func (f Failing) Inspect(context.Context, uuid.UUID) (kvslots.State, error) {
+	return kvslots.State{}, f.Err
+}
+
+func (f Failing) Delete(context.Context, uuid.UUID) error { return f.Err }
+
+func (f Failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+	return nil, f.Err
+}
+
+func (f Failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, f.Err }
+
+func (f Failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*kvslots.Lease, error) {
+	return nil, f.Err
+}
+
+func (f Failing) CreateSession(context.Context, time.Duration, string) (string, error) {
+	return "", f.Err
+}
+
+func (f Failing) Ping(context.Context, string) error { return f.Err }
+
+func (f Failing) EndSession(context.Context, string) error { return f.Err }
+
+func (f Failing) Acquire(context.Context, string, kvslots.Resource, time.Duration, time.Duration) (kvslots.Grant, error) {
+	return kvslots.Grant{}, f.Err
+}
+
+func (f Failing) Enqueue(context.Context, string, kvslots.Resource, time.Duration) (kvslots.Grant, bool, error) {
+	return kvslots.Grant{}, false, f.Err
+}
+
+func (f Failing) Wait(context.Context, string, kvslots.Resource, time.Duration) (kvslots.Grant, error) {
+	return kvslots.Grant{}, f.Err
+}
+
+func (f Failing) Release(context.Context, string, kvslots.Resource, string) error { return f.Err }
+
+func (f Failing) Extend(context.Context, string, kvslots.Resource, string, time.Duration) (time.Duration, error) {
+	return 0, f.Err
+}
+
+func (f Failing) Stats(context.Context) (kvslots.Stats, error) { return kvslots.Stats{}, f.Err }

@@ -1,0 +1,108 @@
+package natsapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// HTTP and NATS clients contending on the same key are ordered together in a
+// single line.
+func TestOneLine(t *testing.T) {
+	srv, store := openStore(t)
+	d, web := openSessions(t, srv, store, store)
+	doors := []over{sessionsOverNATS(d), sessionsOverHTTP(web)}
+	holder := createSession(t, doors[0])
+	answer := doors[0](t, "lock.acquire", holder, "k", `{"acquire_timeout_s":0}`)
+	told := make(chan string, 10)
+	var sessions []string
+	for i := range 10 {
+		s := createSession(t, doors[i%2])
+		sessions = append(sessions, s)
+		go func() {
+			answer := doors[i%2](t, "lock.acquire", s, "k", `{"acquire_timeout_s":60}`)
+			told <- fmt.Sprint(i, " ", answer)
+		}()
+		d.waitForLine(t, store, "k", i+1)
+	}
+	for i := range 10 {
+		token := newToken.FindStringSubmatch(answer)
+		if token == nil {
+			t.Fatalf("the one before %d was told %s", i, answer)
+		}
+		if got := doors[i%2](t, "lock.release", holder, "k", `{"token":"`+token[1]+`"}`); got != "200 {}" {
+			t.Fatalf("release: %s", got)
+		}
+		answer = <-told
+		if !strings.HasPrefix(answer, fmt.Sprint(i, " 200")) {
+			t.Fatalf("instead of %d the lock has: %s", i, answer)
+		}
+		holder = sessions[i]
+	}
+}
+
+// waitForLine waits until so many stand in line.
+func (d *door) waitForLine(t *testing.T, store *kvslots.Store, key string, n int) {
+	t.Helper()
+	gatewaytest.Eventually(t, fmt.Sprintf("%d wait for %s", n, key), func() bool {
+		stats, err := store.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range stats.Names {
+			if name.Key == key {
+				return len(name.Waiters) == n
+			}
+		}
+		return n == 0
+	})
+}
+
+// free waits until nobody holds or waits for a key.
+func (d *door) free(t *testing.T, store *kvslots.Store, key string) {
+	t.Helper()
+	gatewaytest.Eventually(t, key+" is free", func() bool {
+		stats, err := store.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range stats.Names {
+			if name.Key == key {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A request over HTTP and one over NATS of the same session are served one after
+// the other.
+func TestTurnsAcrossDoors(t *testing.T) {
+	srv, store := openStore(t)
+	d, web := openSessions(t, srv, store, store)
+	overNATS, overHTTP := sessionsOverNATS(d), sessionsOverHTTP(web)
+	a, b := createSession(t, overNATS), createSession(t, overHTTP)
+	held := newToken.FindStringSubmatch(overNATS(t, "lock.acquire", a, "k", `{"acquire_timeout_s":0}`))
+	first, second := make(chan string, 1), make(chan string, 1)
+	go func() { first <- overHTTP(t, "lock.acquire", b, "k", `{"acquire_timeout_s":60}`) }()
+	d.waitForLine(t, store, "k", 1)
+	go func() { second <- overNATS(t, "lock.acquire", b, "free", `{"acquire_timeout_s":0}`) }()
+	if got := overNATS(t, "session.ping", b, "", ""); got != "200 {}" {
+		t.Errorf("ping: %s", got)
+	}
+	select {
+	case got := <-second:
+		t.Fatalf("the second overtook the first: %s", got)
+	case <-time.After(50 * time.Millisecond):
+	}
+	overNATS(t, "lock.release", a, "k", `{"token":"`+held[1]+`"}`)
+	for _, told := range []chan string{first, second} {
+		if got := <-told; !strings.HasPrefix(got, `200 {"status":"ok"`) {
+			t.Errorf("told %s", got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -389,23 +391,24 @@ func jetStreamOptions(t *testing.T) server.Options {
 	return server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()}
 }
 
-// What the client of NATS returns is told as REST would.
-func TestRefusalOf(t *testing.T) {
+// What the client returns is told to people.
+func TestExplain(t *testing.T) {
 	for _, c := range []struct {
-		err    error
-		status int // 0 if nobody answered
-		text   string
+		err       error
+		text      string
+		temporary bool
 	}{
-		{wire.NewRefusal(409, "no_slot", []byte(`{"error":"no\u001b slot"}`)), 409, "no? slot"},
-		{fmt.Errorf("%w: no gateway is there", kvslots.ErrUnavailable), 0, "NATS: no gateway is there"},
-		{context.DeadlineExceeded, 0, "NATS: no gateway answered in time"},
+		{wire.NewRefusal(409, "no_slot", []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
+		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
+		{errLate, "no gateway answered in time", true},
+		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
+		{client.ErrNotUnderstood, "the answer is not kvslots': is --server a kvslots gateway?", false},
 	} {
-		err := refusalOf(c.err)
-		refused, ok := errors.AsType[*wire.Refusal](err)
-		if err.Error() != c.text || ok != (c.status != 0) || ok && refused.Status != c.status {
+		err := new(gateways).explain(c.err)
+		if err.Error() != c.text || temporary(err) != c.temporary {
 			t.Errorf("%v is told as %#v", c.err, err)
 		}
-		if ok && !errors.Is(err, kvslots.ErrNoSlot) {
+		if errors.Is(c.err, kvslots.ErrNoSlot) && !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("%v is not known any more", c.err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
@@ -109,7 +110,8 @@ func (c *natsConnection) validate() error {
 // dial connects to whatever answers. The caller closes it.
 func (c *connection) dial() (lender, error) {
 	if c.nats.url == "" {
-		return newHTTPLender(c.server, c.token.value), nil
+		over, err := client.Dial(c.server, client.Config{Token: c.token.value})
+		return &gateways{client: over, timeout: httpTimeout}, err
 	}
 	if err := c.nats.ownInbox(); err != nil {
 		return nil, err
@@ -118,7 +120,7 @@ func (c *connection) dial() (lender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newNATSLender(nc), nil
+	return &gateways{client: client.New(nc), nats: nc, timeout: requestTimeout}, nil
 }
 
 // ownInbox has answers come where only the holder of the nkey may listen. Other
@@ -146,7 +148,7 @@ func (c *natsConnection) dial() (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(c.url, options...)
 	if err != nil && unreachable(err) {
-		return nil, unanswered{fmt.Errorf("NATS: %w", err)}
+		return nil, &client.Unanswered{Err: fmt.Errorf("NATS: %w", err)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("NATS: %w", err)

@@ -2,20 +2,22 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// lender is what the commands ask for slots: a gateway over HTTP, or any of
-// them over NATS.
+// lender is what the commands ask for slots. Its errors are fit to be printed.
 type lender interface {
 	register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error)
 	inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error)
@@ -30,46 +32,156 @@ type lender interface {
 	close()
 }
 
-// The answers, as HTTP gives them (gateway/README.md, "The Library API: /l"); --json
-// prints them.
-type (
-	poolAnswer     wire.Pool
-	leaseAnswer    wire.Lease
-	deletedAnswer  wire.Deleted
-	returnedAnswer wire.Returned
+// gateways is a lender that asks gateways through a client.
+type gateways struct {
+	client *client.Client
+	nats   *nats.Conn // nil over HTTP
+
+	// timeout bounds what does not wait for a slot, and a borrow beyond its wait.
+	timeout time.Duration
+}
+
+// httpTimeout is the timeout over HTTP. A gateway carries out what it has begun for
+// up to 30 s.
+const httpTimeout = 35 * time.Second
+
+func (g *gateways) close() {
+	g.client.Close()
+	if g.nats != nil {
+		g.nats.Close()
+	}
+}
+
+func (g *gateways) register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error) {
+	return ask(ctx, g, 0, func(ctx context.Context) (poolAnswer, error) {
+		state, err := g.client.Register(ctx, pool, count)
+		return poolAnswer(wire.NewPool(pool, state)), err
+	})
+}
+
+func (g *gateways) inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error) {
+	return ask(ctx, g, 0, func(ctx context.Context) (poolAnswer, error) {
+		state, err := g.client.Inspect(ctx, pool)
+		return poolAnswer(wire.NewPool(pool, state)), err
+	})
+}
+
+func (g *gateways) remove(ctx context.Context, pool uuid.UUID) error {
+	_, err := ask(ctx, g, 0, func(ctx context.Context) (deletedAnswer, error) {
+		return deletedAnswer{}, g.client.Delete(ctx, pool)
+	})
+	return err
+}
+
+func (g *gateways) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
+	return ask(ctx, g, wait, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
+		return g.client.Borrow(ctx, pool, ttl, wait)
+	}))
+}
+
+func (g *gateways) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
+	return ask(ctx, g, 0, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
+		return g.client.Renew(ctx, pool, lease, ttl)
+	}))
+}
+
+func (g *gateways) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
+	return ask(ctx, g, 0, func(ctx context.Context) (bool, error) { return g.client.TryReturn(ctx, pool, lease) })
+}
+
+// leaseFrom is call with its lease as an answer. The time from the call to the
+// lease's beginning is known from the client, which has it from the gateway.
+func leaseFrom(call func(context.Context) (*kvslots.Lease, error)) func(context.Context) (leaseAnswer, error) {
+	return func(ctx context.Context) (leaseAnswer, error) {
+		sent := time.Now()
+		lease, err := call(ctx)
+		if err != nil {
+			return leaseAnswer{}, err
+		}
+		answer := leaseAnswer(wire.NewLease(lease))
+		answer.Waited = max(lease.ExpiresAt().Add(-lease.TTL()).Sub(sent), 0)
+		return answer, nil
+	}
+}
+
+// ask makes a call that may wait at the gateway.
+func ask[T any](ctx context.Context, g *gateways, wait time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+g.timeout, errLate)
+	defer cancel()
+	if g.nats != nil {
+		var stop func()
+		ctx, stop = whileConnected(ctx, g.nats)
+		defer stop()
+	}
+	answer, err := call(ctx)
+	return answer, g.explain(err)
+}
+
+var (
+	errLate = &client.Unanswered{Err: errors.New("no gateway answered in time")}
+
+	// errDisconnected is the cause when the connection to NATS is gone, and with it
+	// the answer.
+	errDisconnected = &client.Unanswered{Err: errors.New("NATS: not connected")}
 )
 
-func (p poolAnswer) String() string {
-	return fmt.Sprintf("count %d, in use %d, available %d, waiting %d", p.Count, p.InUse, p.Available, p.Waiting)
-}
-
-func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
-
-// report prints a result: for people, or the REST body.
-func report(w io.Writer, asJSON bool, body any, text string) error {
-	if !asJSON {
-		_, err := fmt.Fprintln(w, text)
-		return err
+// whileConnected is a context that ends when the connection is gone: a gateway that
+// goes away with its NATS never answers. Without a connection it has ended already,
+// since what is sent then would arrive much later.
+func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, stop func()) {
+	ctx, disconnect := context.WithCancelCause(ctx)
+	changes := nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	if !nc.IsConnected() {
+		disconnect(errDisconnected)
 	}
-	line, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", line)
-	return err
-}
-
-// reportFailure prints the REST body of a refusal, if that is what was asked
-// for, and gives the error the exit code that scripts depend on.
-func reportFailure(w io.Writer, asJSON bool, err error) error {
-	refused, ok := errors.AsType[*wire.Refusal](err)
-	if ok && asJSON {
-		if err := report(w, true, wire.Failure{Error: refused.Error()}, ""); err != nil {
-			return err
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-changes:
+			disconnect(errDisconnected)
+		case <-ctx.Done():
 		}
+	}()
+	return ctx, func() {
+		disconnect(nil)
+		<-watched
+		nc.RemoveStatusListener(changes)
 	}
-	if errors.Is(err, kvslots.ErrNoSlot) {
-		return exitError{exitNoSlot, err}
+}
+
+// explain makes an error fit to be printed, with a hint where --server may be wrong.
+func (g *gateways) explain(err error) error {
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
+		if refused.Text = printable(refused.Text); refused.Text == "" && refused.Status < http.StatusBadRequest {
+			refused.Text = refused.Error() + ", a redirect; is --server right?"
+		}
+		return refused
+	}
+	switch unanswered, ok := errors.AsType[*client.Unanswered](err); {
+	case errors.Is(err, client.ErrNotUnderstood) && g.nats == nil:
+		return errors.New("the answer is not kvslots': is --server a kvslots gateway?")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &client.Unanswered{Err: errors.New("the server closed the connection without an answer; is --server right?")}
+	case ok:
+		return &client.Unanswered{Err: errors.New(printable(unanswered.Error()))}
 	}
 	return err
+}
+
+// maxText is the longest text of an answer that is shown, in characters.
+const maxText = 200
+
+// printable keeps a server from writing to the terminal what it likes.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > maxText {
+		text = string(runes[:maxText]) + "…"
+	}
+	return text
 }

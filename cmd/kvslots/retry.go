@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -21,12 +22,6 @@ const (
 	maxRetryPause = 2 * time.Second
 )
 
-// unanswered is an error before any gateway has answered. A later request may
-// reach one that does.
-type unanswered struct{ error }
-
-func (e unanswered) Unwrap() error { return e.error }
-
 // temporary reports whether the same request may succeed later. After none of
 // these errors is a slot taken for longer than its ttl.
 func temporary(err error) bool {
@@ -34,7 +29,7 @@ func temporary(err error) bool {
 		return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
 			http.StatusGatewayTimeout, wire.StatusClientGone}, refused.Status)
 	}
-	_, ok := errors.AsType[unanswered](err)
+	_, ok := errors.AsType[*client.Unanswered](err)
 	return ok
 }
 

@@ -113,7 +113,7 @@ func (s *slot) Return(ctx context.Context) error {
 
 func (s *slot) returnOnce(ctx context.Context) error {
 	timeout := min(max(s.latest-boottime.Now(), minReturnTimeout), returnTimeout)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errLate)
 	defer cancel()
 	_, err := s.from.giveBack(ctx, s.pool, s.lease.Lease)
 	return err

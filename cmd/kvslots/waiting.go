@@ -72,7 +72,7 @@ const answerGrace = 5 * time.Second
 func (w *waiting) request(ctx context.Context, from lender, pool uuid.UUID, wait time.Duration) (leaseAnswer, error) {
 	if w.wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(w.until-boottime.Now(), 0)+answerGrace)
+		ctx, cancel = context.WithTimeoutCause(ctx, max(w.until-boottime.Now(), 0)+answerGrace, errLate)
 		defer cancel()
 	}
 	return from.borrow(ctx, pool, w.ttl, wait)

@@ -49,7 +49,7 @@ func (h *overHTTP) ask(ctx context.Context, r request, read func(answer) error) 
 	defer cancel()
 	message, err := h.message(ctx, r)
 	if err != nil {
-		return err
+		return withoutURL(err)
 	}
 	response, err := h.client.Do(message)
 	if err != nil {
@@ -117,20 +117,25 @@ func unlessUnknown(refused *wire.Refusal) error {
 	return refused
 }
 
-// failure is an error of net/http, without the URL, which has the pool's id in it. A
-// server that cannot be trusted stays so; after every other error the request may be
-// answered later.
+// failure is the error of a request that got no answer. A server that cannot be
+// trusted stays so; after every other error the request may be answered later.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err
-	}
+	err = withoutURL(err)
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	if certificate || noTLS {
 		return err
 	}
 	return &Unanswered{err}
+}
+
+// withoutURL drops the URL from an error: it has the pool's id in it.
+func withoutURL(err error) error {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		return outer.Err
+	}
+	return err
 }

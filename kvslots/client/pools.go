@@ -37,6 +37,11 @@ func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
 func (c *Client) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
+	return c.TryReturn(ctx, pool, lease)
+}
+
+// TryReturn does what Return does, for no longer than ctx lasts.
+func (c *Client) TryReturn(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	var answer wire.Returned
 	err := c.ask(ctx, returnOf(pool, lease), &answer)
 	return answer.Returned, err

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// The answers, as HTTP gives them (gateway/README.md, "The Library API: /l"); --json
+// prints them.
+type (
+	poolAnswer     wire.Pool
+	leaseAnswer    wire.Lease
+	deletedAnswer  wire.Deleted
+	returnedAnswer wire.Returned
+)
+
+func (p poolAnswer) String() string {
+	return fmt.Sprintf("count %d, in use %d, available %d, waiting %d", p.Count, p.InUse, p.Available, p.Waiting)
+}
+
+func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
+
+// report prints a result: for people, or the REST body.
+func report(w io.Writer, asJSON bool, body any, text string) error {
+	if !asJSON {
+		_, err := fmt.Fprintln(w, text)
+		return err
+	}
+	line, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", line)
+	return err
+}
+
+// reportFailure prints the REST body of a refusal, if that is what was asked
+// for, and gives the error the exit code that scripts depend on.
+func reportFailure(w io.Writer, asJSON bool, err error) error {
+	refused, ok := errors.AsType[*wire.Refusal](err)
+	if ok && asJSON {
+		if err := report(w, true, wire.Failure{Error: refused.Error()}, ""); err != nil {
+			return err
+		}
+	}
+	if errors.Is(err, kvslots.ErrNoSlot) {
+		return exitError{exitNoSlot, err}
+	}
+	return err
+}

@@ -39,8 +39,8 @@ func newLibraryDoor(store *kvslots.Store) Door {
 	}}
 }
 
-func newNATSDoor(c *client.Client) Door {
-	return clientDoor{doorNATS, c, func(ctx context.Context) (string, error) {
+func newGatewayDoor(name string, c *client.Client) clientDoor {
+	return clientDoor{name, c, func(ctx context.Context) (string, error) {
 		session, _, err := c.CreateSession(ctx)
 		return session, err
 	}}
@@ -49,6 +49,10 @@ func newNATSDoor(c *client.Client) Door {
 func (d clientDoor) Name() string { return d.name }
 
 func (d clientDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
+	return d.pools(ctx, pools, slots, clients)
+}
+
+func (d clientDoor) pools(ctx context.Context, pools, slots, clients int) (*clientPools, error) {
 	p := &clientPools{api: d.api, ids: make([]uuid.UUID, pools), clients: clients}
 	err := forEach(pools, func(i int) error {
 		p.ids[i] = uuid.New()
@@ -59,6 +63,10 @@ func (d clientDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools
 }
 
 func (d clientDoor) Named(ctx context.Context, slots, clients int) (Pools, error) {
+	return d.names(ctx, slots, clients)
+}
+
+func (d clientDoor) names(ctx context.Context, slots, clients int) (*clientNames, error) {
 	n := &clientNames{api: d.api, base: uuid.NewString(), slots: slots, sessions: make([]string, clients)}
 	err := forEach(clients, func(i int) (err error) {
 		n.sessions[i], err = d.create(ctx)
@@ -130,7 +138,7 @@ type clientNames struct {
 }
 
 func (n *clientNames) resource(pool int) kvslots.Resource {
-	key := fmt.Sprintf("bench/%s/%d", n.base, pool)
+	key := fmt.Sprintf("bench:%s:%d", n.base, pool)
 	if n.slots == 1 {
 		return kvslots.Lock(key)
 	}

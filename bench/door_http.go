@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// httpDoor is /l of a gateway.
+// httpDoor is /l of a gateway. Requests that are measured go over raw connections.
 type httpDoor struct {
 	to   endpoint
 	hold holder
@@ -19,14 +22,12 @@ type httpDoor struct {
 func (d httpDoor) Name() string { return doorHTTP }
 
 func (d httpDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
-	p := &httpPools{httpClients: newHTTPClients(d.to, clients), hold: d.hold, ids: make([]uuid.UUID, pools)}
-	body := fmt.Appendf(nil, `{"count": %d}`, slots)
-	err := p.inTurns(pools, func(conn *httpConn, i int) error {
-		p.ids[i] = uuid.New()
-		_, err := conn.do(ctx, d.to.request("PUT", p.path(i, ""), "", body))
-		return err
-	})
-	return p, err
+	c, err := newHTTPClients(d.to, d.hold, clients)
+	if err != nil {
+		return nil, err
+	}
+	made, err := newGatewayDoor(doorHTTP, c.api).pools(ctx, pools, slots, clients)
+	return &httpPools{c, made}, err
 }
 
 func (d httpDoor) Named(context.Context, int, int) (Pools, error) { return nil, errors.ErrUnsupported }
@@ -34,38 +35,36 @@ func (d httpDoor) Named(context.Context, int, int) (Pools, error) { return nil, 
 // httpClients are the connections of a measurement's clients.
 type httpClients struct {
 	to    endpoint
-	conns []httpConn // by client
+	hold  holder
+	api   *client.Client // for what is not measured
+	conns []httpConn     // by client
 }
 
-func newHTTPClients(to endpoint, clients int) httpClients {
-	c := httpClients{to: to, conns: make([]httpConn, clients)}
+func newHTTPClients(to endpoint, hold holder, clients int) (httpClients, error) {
+	api, err := client.Dial(to.url(), client.Config{Token: to.token})
+	c := httpClients{to: to, hold: hold, api: api, conns: make([]httpConn, clients)}
 	for i := range c.conns {
 		c.conns[i].to = to
 	}
-	return c
+	return c, err
 }
 
-// inTurns does something n times, on up to 64 connections at once of its own.
-func (c httpClients) inTurns(n int, do func(conn *httpConn, i int) error) error {
-	idle := make(chan *httpConn, 64)
-	for range cap(idle) {
-		idle <- &httpConn{to: c.to}
-	}
-	err := forEach(n, func(i int) error {
-		conn := <-idle
-		defer func() { idle <- conn }()
-		return do(conn, i)
-	})
-	for range cap(idle) {
-		(<-idle).close()
-	}
-	return err
-}
-
-func (c httpClients) close() {
+// closeAfter closes the connections after made is closed.
+func (c httpClients) closeAfter(ctx context.Context, made Pools) error {
+	defer c.api.Close()
 	for i := range c.conns {
 		c.conns[i].close()
 	}
+	return made.Close(ctx)
+}
+
+// queue sends a request of each client, on connections that are not read.
+func (c httpClients) queue(ctx context.Context, request func(client int) []byte) (leave func(), err error) {
+	requests := make([][]byte, len(c.conns))
+	for client := range requests {
+		requests[client] = request(client)
+	}
+	return c.hold(ctx, c.to, requests)
 }
 
 // ask sends a client's request and reads the answer into answer, unless that is
@@ -81,8 +80,7 @@ func (c httpClients) ask(ctx context.Context, client int, request []byte, answer
 // httpPools are registered pools.
 type httpPools struct {
 	httpClients
-	hold holder
-	ids  []uuid.UUID
+	*clientPools
 }
 
 func (p *httpPools) path(pool int, operation string) string {
@@ -106,9 +104,7 @@ func (p *httpPools) Take(ctx context.Context, client, pool int, ttl, wait time.D
 }
 
 func (p *httpPools) Give(ctx context.Context, client, pool int, held Held) error {
-	var answer struct {
-		Returned bool `json:"returned"`
-	}
+	var answer wire.Returned
 	body := []byte(`{"lease": "` + held.lease.String() + `"}`)
 	err := p.ask(ctx, client, p.to.request("POST", p.path(pool, "/return"), "", body), &answer)
 	if err == nil && !answer.Returned {
@@ -117,26 +113,8 @@ func (p *httpPools) Give(ctx context.Context, client, pool int, held Held) error
 	return err
 }
 
-func (p *httpPools) Waiting(ctx context.Context, pool int) (int, error) {
-	var state struct {
-		Waiting int `json:"waiting"`
-	}
-	err := p.ask(ctx, 0, p.to.request("GET", p.path(pool, ""), "", nil), &state)
-	return state.Waiting, err
-}
-
 func (p *httpPools) Queue(ctx context.Context, pool int) (leave func(), err error) {
-	requests := make([][]byte, len(p.conns))
-	for i := range requests {
-		requests[i] = p.borrow(pool, longTTL, longWait)
-	}
-	return p.hold(ctx, p.to, requests)
+	return p.queue(ctx, func(int) []byte { return p.borrow(pool, longTTL, longWait) })
 }
 
-func (p *httpPools) Close(ctx context.Context) error {
-	p.close()
-	return p.inTurns(len(p.ids), func(conn *httpConn, i int) error {
-		_, err := conn.do(ctx, p.to.request("DELETE", p.path(i, ""), "", nil))
-		return err
-	})
-}
+func (p *httpPools) Close(ctx context.Context) error { return p.closeAfter(ctx, p.clientPools) }

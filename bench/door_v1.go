@@ -2,13 +2,9 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -27,36 +23,19 @@ func (d v1Door) Pools(ctx context.Context, _, slots, clients int) (Pools, error)
 }
 
 func (d v1Door) Named(ctx context.Context, slots, clients int) (Pools, error) {
-	n := &v1Names{
-		httpClients: newHTTPClients(d.to, clients), hold: d.hold,
-		base: uuid.NewString(), slots: slots, sessions: make([]string, clients),
+	c, err := newHTTPClients(d.to, d.hold, clients)
+	if err != nil {
+		return nil, err
 	}
-	create := d.to.request("POST", "/v1/sessions", "", []byte{})
-	err := n.inTurns(clients, func(conn *httpConn, i int) error {
-		body, err := conn.do(ctx, create)
-		if err != nil {
-			return err
-		}
-		var session struct {
-			ID string `json:"session_id"`
-		}
-		err = json.Unmarshal(body, &session)
-		n.sessions[i] = session.ID
-		return err
-	})
-	return n, err
+	made, err := newGatewayDoor(doorV1, c.api).names(ctx, slots, clients)
+	return &v1Names{c, made}, err
 }
 
 // v1Names are locks, or semaphores of one limit.
 type v1Names struct {
 	httpClients
-	hold     holder
-	base     string // of the keys, of this measurement alone
-	slots    int
-	sessions []string // by client
+	*clientNames
 }
-
-func (n *v1Names) key(pool int) string { return fmt.Sprintf("bench:%s:%d", n.base, pool) }
 
 // request is a client's.
 func (n *v1Names) request(client, pool int, operation string, body []byte) []byte {
@@ -65,7 +44,7 @@ func (n *v1Names) request(client, pool int, operation string, body []byte) []byt
 		kind = "locks"
 	}
 	header := wire.SessionHeader + ": " + n.sessions[client] + "\r\n"
-	return n.to.request("POST", "/v1/"+kind+"/"+n.key(pool)+operation, header, body)
+	return n.to.request("POST", "/v1/"+kind+"/"+n.resource(pool).Key+operation, header, body)
 }
 
 func (n *v1Names) acquire(client, pool int, ttl, wait time.Duration) []byte {
@@ -79,18 +58,14 @@ func (n *v1Names) acquire(client, pool int, ttl, wait time.Duration) []byte {
 var errTimeout = errors.New("bench: not granted in time")
 
 func (n *v1Names) Take(ctx context.Context, client, pool int, ttl, wait time.Duration) (Held, error) {
-	var grant struct {
-		Status string `json:"status"`
-		Token  string `json:"token"`
-		TTL    int64  `json:"lease_ttl_s"`
-	}
+	var grant wire.Grant
 	if err := n.ask(ctx, client, n.acquire(client, pool, ttl, wait), &grant); err != nil {
 		return Held{}, err
 	}
 	if grant.Status != wire.GrantOK {
 		return Held{}, errTimeout
 	}
-	return Held{token: grant.Token, Ends: time.Now().Add(time.Duration(grant.TTL) * time.Second)}, nil
+	return Held{token: grant.Token, Ends: time.Now().Add(time.Duration(grant.LeaseTTL) * time.Second)}, nil
 }
 
 func (n *v1Names) Give(ctx context.Context, client, pool int, held Held) error {
@@ -111,7 +86,7 @@ func (n *v1Names) Waiting(ctx context.Context, pool int) (int, error) {
 		return 0, err
 	}
 	for _, l := range append(stats.Locks, stats.Semaphores...) {
-		if l.Key == n.key(pool) {
+		if l.Key == n.resource(pool).Key {
 			return l.Waiters, nil
 		}
 	}
@@ -119,20 +94,7 @@ func (n *v1Names) Waiting(ctx context.Context, pool int) (int, error) {
 }
 
 func (n *v1Names) Queue(ctx context.Context, pool int) (leave func(), err error) {
-	requests := make([][]byte, len(n.conns))
-	for client := range requests {
-		requests[client] = n.acquire(client, pool, longTTL, longWait)
-	}
-	return n.hold(ctx, n.to, requests)
+	return n.queue(ctx, func(client int) []byte { return n.acquire(client, pool, longTTL, longWait) })
 }
 
-func (n *v1Names) Close(ctx context.Context) error {
-	n.close()
-	return n.inTurns(len(n.sessions), func(conn *httpConn, i int) error {
-		_, err := conn.do(ctx, n.to.request("DELETE", "/v1/sessions/"+n.sessions[i], "", nil))
-		if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusGone { // it was ended before
-			return nil
-		}
-		return err
-	})
-}
+func (n *v1Names) Close(ctx context.Context) error { return n.closeAfter(ctx, n.clientNames) }

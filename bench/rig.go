@@ -172,7 +172,7 @@ func (r *rig) serve(hold holder) error {
 	r.stack.add(func() error { return errors.Join(bounded(g.Drain)(), <-served) })
 	r.http = endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
 	r.doors = []Door{
-		newLibraryDoor(r.store), newNATSDoor(client.New(r.outer)),
+		newLibraryDoor(r.store), newGatewayDoor(doorNATS, client.New(r.outer)),
 		httpDoor{r.http, hold}, v1Door{r.http, hold},
 	}
 	return nil

@@ -90,7 +90,8 @@ func (p *Peer) Delivered(number, revision uint64, key entry.Key, at time.Time, n
 	if number != p.watch.number || p.watch.mode != live || p.watch.lagged(revision, at) {
 		return false
 	}
-	return p.own.stamp(revision, key, at) == stamped
+	e := entry.Entry{Key: key, Revision: revision, Time: at}
+	return p.own.stamp(&e, func(own *entry.Entry) bool { return own.Key == key }) == stamped
 }
 
 // stamping is what comes of a delivery.
@@ -99,26 +100,36 @@ type stamping uint8
 const (
 	notOwn  stamping = iota // it is none that was applied before
 	stamped                 // it was applied before; now it has its timestamp
-	foreign                 // an own write was acknowledged at its revision, under another key
+	foreign                 // an own write was acknowledged at its revision, which this is not
 )
 
-// stamp gives an entry that was applied before it was delivered its timestamp.
-func (o *own) stamp(revision uint64, key entry.Key, at time.Time) stamping {
+// stamp gives an entry that was applied before it was delivered its timestamp. is
+// reports whether the delivery is what was written.
+func (o *own) stamp(e *entry.Entry, is func(own *entry.Entry) bool) stamping {
 	i := 0
-	for i < len(o.unstamped) && o.unstamped[i].revision < revision { // overwritten before the watch came to it
+	for i < len(o.unstamped) && o.unstamped[i].revision < e.Revision { // overwritten before the watch came to it
 		i++
 	}
 	result := notOwn
-	if i < len(o.unstamped) && o.unstamped[i].revision == revision {
+	if i < len(o.unstamped) && o.unstamped[i].revision == e.Revision {
 		w := o.unstamped[i].write
-		if result = foreign; w.msg.Key == key {
+		own, _ := w.msg.Entry(e.Revision)
+		if result = foreign; is(&own) {
 			result = stamped
 			i++
-			e, _ := w.msg.Entry(revision)
-			o.p.world.Stamped(&e, at, w.begun, o.p.now)
-			o.p.watch.check.stamp(revision, at)
+			o.p.world.Stamped(&own, e.Time, w.begun, o.p.now)
+			o.p.watch.check.stamp(e.Revision, e.Time)
 		}
 	}
 	o.unstamped = slices.Delete(o.unstamped, 0, i)
 	return result
+}
+
+// sameAs compares what this peer has written with an entry that was delivered. After
+// a lost tail another peer's may stand at the same revision, under the same key.
+func sameAs(e *entry.Entry) func(own *entry.Entry) bool {
+	return func(own *entry.Entry) bool {
+		return own.Key == e.Key && own.Marker == e.Marker && own.Previous == e.Previous && own.Author == e.Author &&
+			own.Slot == e.Slot && own.Wait == e.Wait
+	}
 }

@@ -76,17 +76,26 @@ func TestOwnWriteThatTheViewHasPassed(t *testing.T) {
 // What is delivered at the revision of an acknowledged write is that write, or the
 // stream is another one.
 func TestOwnWriteContradicted(t *testing.T) {
-	h, _, claim, _, own := claimed(t, 0)
-	h.ack(claim.ID, peer.Written, own.Revision)
-	h.settle()
-	other := own
-	other.Key = rules.SlotKey(h.hash(), 0)
-	if h.p.Delivered(h.watch, other.Revision, other.Key, other.Time, h.now) {
-		t.Error("it is taken for the acknowledged write")
-	}
-	h.apply(other)
-	if n := h.p.Counters().Rebuilds; n != 1 {
-		t.Errorf("the view was built anew %d times, want once", n)
+	for name, change := range map[string]func(h *hand, e *entry.Entry){
+		"another key":    func(h *hand, e *entry.Entry) { e.Key = rules.SlotKey(h.hash(), 0) },
+		"another lease":  func(h *hand, e *entry.Entry) { e.Slot.Lease = h.hash() },
+		"over something": func(_ *hand, e *entry.Entry) { e.Previous++ },
+		"a marker":       func(_ *hand, e *entry.Entry) { e.Marker, e.Slot = true, entry.SlotValue{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _, claim, _, own := claimed(t, 0)
+			h.ack(claim.ID, peer.Written, own.Revision)
+			h.settle()
+			other := own
+			change(h, &other)
+			if other.Key != own.Key && h.p.Delivered(h.watch, other.Revision, other.Key, other.Time, h.now) {
+				t.Error("it is taken for the acknowledged write")
+			}
+			h.apply(other)
+			if n := h.p.Counters().Rebuilds; n != 1 {
+				t.Errorf("the view was built anew %d times, want once", n)
+			}
+		})
 	}
 }
 

@@ -160,7 +160,7 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 		p.watch.rebuild("the stream is not the one that the view was built from")
 		return
 	}
-	if p.own.stamp(e.Revision, e.Key, e.Time) == foreign ||
+	if p.own.stamp(&e, sameAs(&e)) == foreign ||
 		p.watch.mode != loading && e.Revision > p.world.Revision && p.watch.contradicts(&e) {
 		p.watch.rebuild("the stream went back")
 		return

@@ -88,6 +88,9 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 	if l.position >= claimed.count {
 		k.s.fail("over-issue", "call %d was granted position %d of %d", c.id, l.position, claimed.count)
 	}
+	if !claimed.stood {
+		k.s.fail("ticket", "call %d was granted a claim for a ticket that stood in no line", c.id)
+	}
 	// A claim that was made at once, and void, may have been told by its peer as far as
 	// another peer knows: after a second it stands, and a wait there is told of it.
 	_, awaits := c.request.(peer.Await)

@@ -55,8 +55,12 @@ func (x *told) claim(position int, lease entry.Hash) (fence uint64) {
 	return x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Generation: 7, TTL: entry.Span(time.Minute), Claimer: hashOf(9)})
 }
 
+func (x *told) ticketKey(n int) entry.Key {
+	return entry.Key{Kind: entry.Ticket, Pool: x.pool, Session: hashOf(9), N: n}
+}
+
 func (x *told) ticket(n int, lease entry.Hash) uint64 {
-	return x.write(entry.Key{Kind: entry.Ticket, Pool: x.pool, Session: hashOf(9), N: n}, entry.TicketValue{Lease: lease, Generation: 7, Wait: entry.Span(time.Minute)})
+	return x.write(x.ticketKey(n), entry.TicketValue{Lease: lease, Generation: 7, Wait: entry.Span(time.Minute)})
 }
 
 func (x *told) ask(r peer.Request) *call { return x.Simulation.ask("client", x.nodes[0], r, nil) }
@@ -75,6 +79,13 @@ func (x *told) borrow(lease entry.Hash, position int) uint64 {
 	fence := x.claim(position, lease)
 	c.finish(x.grant(position, fence))
 	return fence
+}
+
+// served is a call that is granted the highest position, for a ticket.
+func (x *told) served(lease entry.Hash, ticket uint64) {
+	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
+	position := x.server.truth.pool(x.pool).count() - 1
+	c.finish(x.grant(position, x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Ticket: ticket, Generation: 7, TTL: entry.Span(time.Minute)})))
 }
 
 func (x *told) held(lease entry.Hash) peer.Held { return peer.Held{Pool: x.pool, Lease: lease} }
@@ -241,6 +252,13 @@ func TestChecks(t *testing.T) {
 			id := x.session()
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.await(id, peer.ErrLeaseExpired)
+		}},
+		"ticket":         {"in no line", func(x *told) { x.config(1); x.served(a, 99) }},
+		"rightly served": {"", func(x *told) { x.config(1); x.served(a, x.ticket(0, a)) }},
+		"served twice": {"in no line", func(x *told) {
+			x.config(2)
+			x.write(x.slotKey(0), entry.SlotValue{Lease: a, Ticket: x.ticket(0, a), Generation: 7, TTL: entry.Span(time.Minute)})
+			x.served(a, x.last[x.ticketKey(0)])
 		}},
 		"order":         {"order of the line", func(x *told) { x.past(a, b, c) }},
 		"not the owner": {"held the lock", func(x *told) { x.owned(a); x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "b"}, peer.Answer{}) }},

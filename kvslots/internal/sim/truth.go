@@ -25,6 +25,7 @@ type claim struct {
 	position int
 	lease    entry.Hash
 	ticket   uint64      // that it names; 0 for none
+	stood    bool        // that ticket stood in the line, if it names one
 	count    int         // slots in force
 	below    int         // free positions below
 	ahead    int         // tickets that stood before it in the line, its own not counted
@@ -279,7 +280,7 @@ func (p *poolTruth) serve(place uint64) {
 
 // claim describes the pool at the moment at which a slot is taken.
 func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
-	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count()}
+	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), stood: e.Slot.Ticket == 0}
 	for i := range e.Key.N {
 		if _, taken := p.slots[i]; !taken {
 			c.below++
@@ -290,6 +291,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 		place = e.Revision
 	}
 	for _, t := range p.tickets {
+		c.stood = c.stood || t.place == place && p.stands(t)
 		if t.place < place && p.stands(t) && t.Wait.Lease != e.Slot.Lease {
 			c.ahead++
 			if s.calm.by(t.at) && (s.check.keeps(t) || !t.again && s.check.waiting(p, t.Wait.Lease)) {

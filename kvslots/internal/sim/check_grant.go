@@ -136,7 +136,7 @@ func (k *checker) checkOverlap(c *call, l, o *lease) {
 
 // checkOrder demands that no permit is taken past a ticket that has waited in
 // peace. A ticket is passed over if its peer could have claimed for 1 s and did
-// not, which no peer lets happen without a fault.
+// not, which no peer lets happen without a fault, unless its view is late.
 func (k *checker) checkOrder(c *call, claimed claim, live int) {
 	free := claimed.count - live
 	if claimed.ahead == 0 || claimed.healthy < free || k.s.slowest() > 400*time.Millisecond {

@@ -1,6 +1,11 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
 
 // presenceGone is for how long a peer must have watched in peace for the tickets of
 // those that were dead before to have left the lines. Without such a peer they stay.
@@ -64,6 +69,32 @@ func (k *checker) checkPassedOver(c *call) {
 func (k *checker) keeps(t *ticketTruth) bool {
 	s := k.sessions[t.Key.Session]
 	return t.Wait.Enqueued() && s != nil && k.s.now < s.sure
+}
+
+// mayBePassed reports whether the peers may have passed over a ticket though there was
+// no fault. They pass over all tickets of a peer that lets a turn pass for 1 s. A peer
+// whose view is late can do so: it loses its claims to others, and a claim of which it
+// cannot know whether it is good is in doubt for as long as that.
+func (k *checker) mayBePassed(t *ticketTruth) bool {
+	if k.s.plan.Net.Lag == 0 {
+		return false
+	}
+	for _, p := range k.s.server.truth.pools {
+		for _, o := range p.tickets {
+			if o.server() == t.server() && k.s.now.Sub(o.at) >= rules.StallTime {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// server is the presence of the peer that claims for a ticket.
+func (t *ticketTruth) server() entry.Hash {
+	if t.Wait.Peer.IsZero() {
+		return t.Key.Session
+	}
+	return t.Wait.Peer
 }
 
 // checkQueued demands that "queued" was told of a ticket whose generation was in

@@ -11,7 +11,7 @@
 // virtual, events are ordered by their time and then by the order in which they
 // were queued, and no goroutine is started.
 //
-// Half of the seeds are put into a situation that a rule is for (situations.go).
+// Most of the seeds are put into a situation that a rule is for (situations.go).
 // testdata/mutations.txt lists single lines of rules and peer whose loss must be
 // found, with the number of seeds that it takes.
 //

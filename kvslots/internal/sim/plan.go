@@ -86,6 +86,8 @@ func Draw(seed uint64) Plan {
 	}
 	if r.IntN(2) == 0 {
 		situations[r.IntN(len(situations))](r, &p)
+	} else if r.IntN(5) == 4 {
+		latenesses[r.IntN(len(latenesses))](r, &p)
 	}
 	return p
 }

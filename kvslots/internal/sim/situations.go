@@ -11,6 +11,10 @@ var situations = []func(*rand.Rand, *Plan){
 	administered, together, underOtherTerms, viewsLate, deadInLine, leaderless, tailsLost, waitedOut,
 }
 
+// latenesses are situations of views that are behind. A tenth of the seeds are put into
+// one of them.
+var latenesses = []func(*rand.Rand, *Plan){configurationsSkipped, linesUnseen}
+
 // crowd is many clients of one kind, who are in a hurry.
 func crowd(r *rand.Rand, p *Plan) {
 	p.Nodes, p.Sole, p.Caps = 2+r.IntN(4), false, CapPlan{}
@@ -81,6 +85,34 @@ func viewsLate(r *rand.Rand, p *Plan) {
 	c.Administer, c.Think = 0.5+r.Float64()/2, between(r, 100*time.Millisecond, 500*time.Millisecond)
 	near(p)
 	only(p, 6+6*r.Float64(), slowWatch)
+}
+
+// configurationsSkipped is a pool that is deleted and registered again so often that a
+// late view skips the configuration under which it sees a slot taken.
+func configurationsSkipped(r *rand.Rand, p *Plan) {
+	crowd(r, p)
+	c := &p.Clients
+	c.Pool, c.Count, c.Administer = 6+r.IntN(5), 3+r.IntN(3), 0.9
+	c.Think = between(r, 50*time.Millisecond, 200*time.Millisecond)
+	near(p)
+	p.Net.Lag = between(r, 100*time.Millisecond, 400*time.Millisecond)
+	only(p, 4+6*r.Float64(), slowWatch)
+}
+
+// linesUnseen is a pool with as many slots as are asked for, while views are some time
+// behind: a peer that sees a slot free may not see yet who has come to stand in line
+// for it at a peer that sees it taken.
+func linesUnseen(r *rand.Rand, p *Plan) {
+	crowd(r, p)
+	p.Nodes, p.Length = 5, between(r, 2*time.Minute, 4*time.Minute)
+	c := &p.Clients
+	c.Count = 6 + r.IntN(3)
+	c.Pool = c.Count + 2 + r.IntN(3)
+	c.Wait = between(r, 3*time.Second, 8*time.Second)
+	c.Think = between(r, 150*time.Millisecond, 400*time.Millisecond)
+	near(p)
+	p.Net.Lag = between(r, 200*time.Millisecond, 390*time.Millisecond)
+	only(p, 0)
 }
 
 // deadInLine is peers that die, or stand still, while what they wait for comes

@@ -294,7 +294,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 		c.stood = c.stood || t.place == place && p.stands(t)
 		if t.place < place && p.stands(t) && t.Wait.Lease != e.Slot.Lease {
 			c.ahead++
-			if s.calm.by(t.at) && (s.check.keeps(t) || !t.again && s.check.waiting(p, t.Wait.Lease)) {
+			if s.calm.by(t.at) && (s.check.keeps(t) || !t.again && s.check.waiting(p, t.Wait.Lease)) && !s.check.mayBePassed(t) {
 				if c.healthy++; c.healthy == 1 || t.place < c.first.place {
 					c.first = *t
 				}

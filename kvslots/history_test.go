@@ -35,21 +35,12 @@ type history struct {
 	pools  []uuid.UUID
 	hashes map[entry.Hash]int
 
-	mu       sync.Mutex
-	ops      []porcupine.Operation
-	leases   []*recorded
-	phantoms []phantom
-	number   int
-	lagging  bool
-}
-
-// phantom is a borrow whose claims may have been withdrawn though others had
-// taken them for good: for a moment they count one more. No client was told.
-type phantom struct {
-	pool       int
-	lease      entry.Hash
-	granted    bool
-	begin, end time.Time
+	mu      sync.Mutex
+	ops     []porcupine.Operation
+	leases  []*recorded
+	borrows []attempt
+	number  int
+	lagging bool
 }
 
 // recorded is a lease that a client was given.
@@ -74,7 +65,6 @@ func (h *history) at(t time.Time) int64 { return t.Sub(h.start).Nanoseconds() }
 func (h *history) add(client int, call, end time.Time, in input, out output) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	in.lagging = h.lagging
 	h.ops = append(h.ops, porcupine.Operation{
 		ClientId: client, Input: in, Call: h.at(call), Output: out, Return: h.at(end),
 	})
@@ -186,7 +176,7 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	c.add(c.id, call, end, in, out)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.phantoms = append(c.phantoms, phantom{pool, leaseHash(id), err == nil, call, end})
+	c.borrows = append(c.borrows, attempt{pool, leaseHash(id), err == nil, call, end})
 }
 
 func (c *client) pick() *recorded {
@@ -252,24 +242,7 @@ func (h *history) expiries(observed *observer, end time.Time) {
 		}
 		h.add(-r.number, r.ends, by, input{kind: opExpire, pool: r.pool, lease: r.number}, output{})
 	}
-	for _, p := range h.phantoms {
-		if h.lagging {
-			break // the model allows for them
-		}
-		claims, by := observed.claims[p.lease], p.end
-		if p.granted {
-			claims-- // the one that was good
-		} else if ended, ok := observed.ended[p.lease]; ok {
-			by = ended
-		} else {
-			by = p.end.Add(2 * time.Second)
-		}
-		for range claims {
-			h.number++
-			h.add(-h.number, p.begin, by, input{kind: opTake, pool: p.pool, lease: h.number}, output{})
-			h.add(-1<<20-h.number, p.begin, by, input{kind: opPhantom, pool: p.pool, lease: h.number}, output{})
-		}
-	}
+	h.withdrawals(observed)
 }
 
 // observer watches the bucket on its own. It counts the claims of each lease that
@@ -408,6 +381,7 @@ func runHistory(t *testing.T, set setting) {
 	for i, s := range stores {
 		t.Logf("peer %d: %+v", i, counters(s))
 	}
+	tightenPools(h.ops)
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(modelOfPools, h.ops, *checkTime)
 	t.Logf("checked in %s: %s", time.Since(began).Round(time.Millisecond), result)

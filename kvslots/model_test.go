@@ -2,7 +2,6 @@ package kvslots
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -24,9 +23,7 @@ const (
 	opBorrow
 	opReturn
 	opRenew
-	opExpire  // a lease ended by time
-	opTake    // a claim that was withdrawn may have been seen
-	opPhantom // … until now at the latest
+	opExpire // a lease ended by time
 )
 
 type input struct {
@@ -34,10 +31,10 @@ type input struct {
 	pool  int
 	count int
 	lease int // a number of the test's own; of a borrower that gave up, too
-	// Views skip entries, or the leader changes. A peer that cannot know whether its claim was good
-	// withdraws it, and until then others count it. So there may seem to be one
-	// slot less than there is; never one more.
-	lagging bool
+	// A peer withdraws a claim that is void, or of which it cannot know whether it is
+	// good, and until then others count it. So there may seem to be so many slots less
+	// than there are; never one more.
+	withdrawn int
 }
 
 type outcome int
@@ -63,18 +60,12 @@ type poolModel struct {
 	count      int
 	holder     [modelSlots]int    // 0: free
 	fence      [modelSlots]uint64 // the highest that was ever given out
-	phantoms   [4]int             // claims that will be withdrawn and are counted, the first ones not 0
 }
 
 func (p poolModel) inUse() int {
 	n := 0
 	for _, h := range p.holder {
 		if h != 0 {
-			n++
-		}
-	}
-	for _, lease := range p.phantoms {
-		if lease != 0 {
 			n++
 		}
 	}
@@ -85,13 +76,6 @@ func (p poolModel) without(lease int) (poolModel, bool) {
 	for i, h := range p.holder {
 		if h == lease {
 			p.holder[i] = 0
-			return p, true
-		}
-	}
-	for i, other := range p.phantoms {
-		if other == lease {
-			copy(p.phantoms[i:], p.phantoms[i+1:])
-			p.phantoms[len(p.phantoms)-1] = 0
 			return p, true
 		}
 	}
@@ -110,8 +94,7 @@ func (p poolModel) step(in input, out output) []poolModel {
 		return nil
 	}
 	agrees := func(q poolModel) bool {
-		return out.state.Count == q.count &&
-			(out.state.InUse == q.inUse() || (in.lagging && out.state.InUse > q.inUse()))
+		return out.state.Count == q.count && out.state.InUse >= q.inUse() && out.state.InUse <= q.inUse()+in.withdrawn
 	}
 	without, held := p.without(in.lease)
 	if out.outcome == unknown {
@@ -144,9 +127,7 @@ func (p poolModel) step(in input, out output) []poolModel {
 			return may(p.registered && held, p)
 		}
 		return may(p.registered && held, without)
-	case opTake:
-		return p.take(in.lease)
-	case opExpire, opPhantom:
+	case opExpire:
 		return may(true, without)
 	}
 	return nil
@@ -163,7 +144,7 @@ func (p poolModel) borrow(in input, out output) []poolModel {
 			return []poolModel{p}
 		}
 	case noSlot:
-		if p.registered && (p.inUse() >= p.count || in.lagging) {
+		if p.registered && p.inUse()+in.withdrawn >= p.count {
 			return []poolModel{p}
 		}
 	case done:
@@ -189,16 +170,6 @@ func (p poolModel) either(in input, without poolModel) []poolModel {
 		after = without
 	}
 	return []poolModel{p, after}
-}
-
-// take is a claim that nobody was told of; it may have been seen or not.
-func (p poolModel) take(lease int) []poolModel {
-	after := []poolModel{p}
-	if i := slices.Index(p.phantoms[:], 0); i >= 0 && p.canBorrow() {
-		p.phantoms[i] = lease
-		after = append(after, p)
-	}
-	return after
 }
 
 var modelOfPools = func() porcupine.Model {
@@ -230,7 +201,7 @@ var modelOfPools = func() porcupine.Model {
 }()
 
 func describe(in input, out output) string {
-	kinds := [...]string{"register", "inspect", "delete", "borrow", "return", "renew", "expire", "take", "phantom"}
+	kinds := [...]string{"register", "inspect", "delete", "borrow", "return", "renew", "expire"}
 	outcomes := [...]string{"done", "no pool", "no slot", "not held", "gave up", "unknown"}
 	return fmt.Sprintf("%s(count %d, lease %d) %s count=%d in_use=%d position=%d fence=%d",
 		kinds[in.kind], in.count, in.lease, outcomes[out.outcome], out.state.Count, out.state.InUse, out.position, out.fence%1e9)

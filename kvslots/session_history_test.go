@@ -23,6 +23,7 @@ import (
 const (
 	historyKeys     = 24
 	historySessions = 60
+	sessionActs     = 200 // a session does fewer things than that
 )
 
 // keyHistory records what sessions did and what came of it.
@@ -161,7 +162,7 @@ func (u *user) run(until time.Time) {
 		} else {
 			close(ended)
 		}
-		for range u.rand.IntN(200) {
+		for n := u.rand.IntN(sessionActs); n > 0 && time.Now().Before(until); n-- {
 			u.act()
 		}
 		<-ended
@@ -318,6 +319,7 @@ func runKeyHistory(t *testing.T, connect func(peer int) *nats.Conn, replicas int
 	for i, s := range h.stores {
 		t.Logf("peer %d: %+v", i, counters(s))
 	}
+	tightenKeys(h.ops)
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(modelOfKeys, h.ops, *checkTime)
 	if result == porcupine.Illegal {

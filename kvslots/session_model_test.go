@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/anishathalye/porcupine"
@@ -106,8 +107,37 @@ func (s keyState) settled() keyState {
 	slices.SortFunc(s.holders, func(a, b keyHolder) int {
 		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.token, b.token))
 	})
-	s.text = fmt.Sprint(s.lock, s.limit, s.holders, s.line, s.ended, s.vain)
+	s.text = s.describe()
 	return s
+}
+
+// describe tells states apart. The check of a history asks for little else, so it is
+// written without fmt.
+func (s keyState) describe() string {
+	text := make([]byte, 0, 256)
+	number := func(n int) { text = append(strconv.AppendInt(text, int64(n), 10), ' ') }
+	if number(s.limit); s.lock {
+		text = append(text, "lock "...)
+	}
+	for _, h := range s.holders {
+		number(h.session)
+		if text = append(append(text, h.token...), ' '); h.unseen {
+			text = append(text, "unseen "...)
+		}
+	}
+	text = append(text, "line "...)
+	for _, session := range s.line {
+		number(session)
+	}
+	text = append(text, "ended "...)
+	for _, session := range s.ended {
+		number(session)
+	}
+	text = append(text, "vain "...)
+	for _, in := range s.vain {
+		text = append(append(text, in.token...), ' ')
+	}
+	return string(text)
 }
 
 // taken is the state after somebody got a slot.

@@ -1,0 +1,84 @@
+package kvslots
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The check of a history tries each operation as early as it can. One that may have
+// taken effect long before its answer is tried there first, in vain for each order of
+// the others. So operations are given shorter times here, as far as the models demand
+// that anyway: what is found does not change, but how long it takes.
+
+// tightenKeys has a session that ended at an unknown time end no earlier than its last
+// use of the key began.
+func tightenKeys(ops []porcupine.Operation) {
+	type use struct{ session, key int }
+	used := map[use]int64{}
+	for _, op := range ops {
+		in, out := op.Input.(keyInput), op.Output.(keyOutput)
+		if out.err != ErrSessionGone && in.op != opEnd && in.op != opRelease && in.op != opExtend {
+			of := use{in.session, in.key}
+			used[of] = max(used[of], op.Call)
+		}
+	}
+	for i := range ops {
+		op := &ops[i]
+		if in := op.Input.(keyInput); in.op == opEnd && op.Output.(keyOutput).err == errEither {
+			op.Call = min(max(op.Call, used[use{in.session, in.key}]), op.Return)
+		}
+	}
+}
+
+// tightenPools puts the leases of a position in the order of their fences: each begins
+// when the one before has been returned.
+func tightenPools(ops []porcupine.Operation) {
+	type position struct{ pool, number int }
+	granted := map[position][]*porcupine.Operation{}
+	returned := map[int]*porcupine.Operation{} // by lease
+	for i := range ops {
+		op := &ops[i]
+		in, out := op.Input.(input), op.Output.(output)
+		switch {
+		case out.outcome != done:
+		case in.kind == opBorrow:
+			at := position{in.pool, out.position}
+			granted[at] = append(granted[at], op)
+		case in.kind == opReturn:
+			returned[in.lease] = op
+		}
+	}
+	fence := func(op *porcupine.Operation) uint64 { return op.Output.(output).fence }
+	for _, list := range granted {
+		slices.SortFunc(list, func(a, b *porcupine.Operation) int { return cmp.Compare(fence(a), fence(b)) })
+		var order []*porcupine.Operation // of what happens to the position
+		for _, op := range list {
+			order = append(order, op)
+			if r := returned[op.Input.(input).lease]; r != nil {
+				order = append(order, r)
+			}
+		}
+		inOrder(order)
+	}
+}
+
+// inOrder shortens the times of operations that take effect in that order. What has no
+// time left is an error of the history, which is left to the check.
+func inOrder(order []*porcupine.Operation) {
+	calls, returns := make([]int64, len(order)), make([]int64, len(order))
+	for i, op := range order {
+		if calls[i] = op.Call; i > 0 {
+			calls[i] = max(calls[i], calls[i-1])
+		}
+	}
+	for i := len(order) - 1; i >= 0; i-- {
+		if returns[i] = order[i].Return; i+1 < len(order) {
+			returns[i] = min(returns[i], returns[i+1])
+		}
+		if calls[i] <= returns[i] {
+			order[i].Call, order[i].Return = calls[i], returns[i]
+		}
+	}
+}

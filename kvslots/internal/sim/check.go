@@ -39,15 +39,19 @@ type checker struct {
 	pools    map[entry.Hash]*pool
 	sessions map[entry.Hash]*session
 	totals   peer.Counters
-	lostAt   Instant   // when the stream last lost something; 0: never
-	waits    []*call   // that may wait for a slot
-	losing   bool      // the stream is about to lose something
-	troubles []Instant // when peers died, stood still and went on
-	tended   Instant   // of those that died before, no ticket is left in a line
+	lostAt   Instant                // when the stream last lost something; 0: never
+	waits    []*call                // that may wait for a slot
+	losing   bool                   // the stream is about to lose something
+	overdue  map[entry.Hash]Instant // when a ticket last ended, by its peer, that had stood for StallTime
+	troubles []Instant              // when peers died, stood still and went on
+	tended   Instant                // of those that died before, no ticket is left in a line
 }
 
 func newChecker(s *Simulation) *checker {
-	return &checker{s: s, opened: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}}
+	return &checker{
+		s: s, opened: map[uint64]*call{}, pools: map[entry.Hash]*pool{},
+		sessions: map[entry.Hash]*session{}, overdue: map[entry.Hash]Instant{},
+	}
 }
 
 // open is the number of calls under way, but for those that may last for ever.

@@ -14,6 +14,10 @@ const presenceGone = 12 * time.Second
 // rebuilt is when all peers have built their views anew that do so after a loss.
 const rebuilt = 15 * time.Second
 
+// quietTime is for how long a peer may write nothing that other peers take for a sign
+// of life: it refreshes its presence every 3 s.
+const quietTime = 3 * time.Second
+
 // troubled notes that a peer has died, stands still or goes on again: its tickets
 // may have to be passed over.
 func (k *checker) troubled() { k.troubles = append(k.troubles, k.s.now) }
@@ -72,12 +76,16 @@ func (k *checker) keeps(t *ticketTruth) bool {
 }
 
 // mayBePassed reports whether the peers may have passed over a ticket though there was
-// no fault. They pass over all tickets of a peer that lets a turn pass for 1 s. A peer
-// whose view is late can do so: it loses its claims to others, and a claim of which it
-// cannot know whether it is good is in doubt for as long as that.
+// no fault. They pass over all tickets of a peer that lets a turn pass for 1 s, until
+// they see an entry of that peer. A peer whose view is late can do so: it loses its
+// claims to others, and a claim of which it cannot know whether it is good is in doubt
+// for as long as that.
 func (k *checker) mayBePassed(t *ticketTruth) bool {
 	if k.s.plan.Net.Lag == 0 {
 		return false
+	}
+	if at, ok := k.overdue[t.server()]; ok && k.s.now.Sub(at) < quietTime+k.s.slowest() {
+		return true
 	}
 	for _, p := range k.s.server.truth.pools {
 		for _, o := range p.tickets {
@@ -87,6 +95,13 @@ func (k *checker) mayBePassed(t *ticketTruth) bool {
 		}
 	}
 	return false
+}
+
+// ticketEnded notes when a ticket ends whose turn may have been let pass.
+func (k *checker) ticketEnded(t *ticketTruth) {
+	if t != nil && k.s.now.Sub(t.at) >= rules.StallTime {
+		k.overdue[t.server()] = k.s.now
+	}
 }
 
 // server is the presence of the peer that claims for a ticket.

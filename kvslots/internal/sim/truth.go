@@ -178,6 +178,7 @@ func (t *truth) apply(e *entry.Entry) {
 		t.slot(p, e)
 	case entry.Ticket:
 		if e.Marker {
+			t.s.check.ticketEnded(p.tickets[e.Key])
 			p.dropTicket(e.Key)
 		} else {
 			p.setTicket(e, t.s.now)

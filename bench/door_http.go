@@ -27,7 +27,7 @@ func (d httpDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, 
 		return nil, err
 	}
 	made, err := newGatewayDoor(doorHTTP, c.api).pools(ctx, pools, slots, clients)
-	return &httpPools{c, made}, err
+	return &httpPools{c, made}, withStatus(err)
 }
 
 func (d httpDoor) Named(context.Context, int, int) (Pools, error) { return nil, errors.ErrUnsupported }

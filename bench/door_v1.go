@@ -28,7 +28,7 @@ func (d v1Door) Named(ctx context.Context, slots, clients int) (Pools, error) {
 		return nil, err
 	}
 	made, err := newGatewayDoor(doorV1, c.api).names(ctx, slots, clients)
-	return &v1Names{c, made}, err
+	return &v1Names{c, made}, withStatus(err)
 }
 
 // v1Names are locks, or semaphores of one limit.

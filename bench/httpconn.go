@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // endpoint is an HTTP server that is measured.
@@ -87,6 +89,14 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("bench: status %d: %s", e.status, e.body) }
+
+// withStatus makes a *statusError of what a client of gateways was refused.
+func withStatus(err error) error {
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
+		return &statusError{refused.Status, refused.Error()}
+	}
+	return err
+}
 
 // do sends a request and returns the body of the answer, which is a *statusError
 // if its status is not 2xx. When ctx ends, the connection is closed, which is how

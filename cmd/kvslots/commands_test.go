@@ -404,7 +404,7 @@ func TestExplain(t *testing.T) {
 		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
 		{client.ErrNotUnderstood, "the answer is not kvslots': is --server a kvslots gateway?", false},
 	} {
-		err := new(gateways).explain(c.err)
+		err := new(lender).explain(c.err)
 		if err.Error() != c.text || temporary(err) != c.temporary {
 			t.Errorf("%v is told as %#v", c.err, err)
 		}

@@ -108,10 +108,10 @@ func (c *natsConnection) validate() error {
 }
 
 // dial connects to whatever answers. The caller closes it.
-func (c *connection) dial() (lender, error) {
+func (c *connection) dial() (*lender, error) {
 	if c.nats.url == "" {
 		over, err := client.Dial(c.server, client.Config{Token: c.token.value})
-		return &gateways{client: over, timeout: httpTimeout}, err
+		return &lender{client: over, timeout: httpTimeout}, err
 	}
 	if err := c.nats.ownInbox(); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (c *connection) dial() (lender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gateways{client: client.New(nc), nats: nc, timeout: requestTimeout}, nil
+	return &lender{client: client.New(nc), nats: nc, timeout: requestTimeout}, nil
 }
 
 // ownInbox has answers come where only the holder of the nkey may listen. Other

@@ -12,7 +12,7 @@ func deleteCommand(env lookupEnv) *cobra.Command {
 		"Delete the pool. All its leases end at once. Deleting a pool that does not exist is not an error.",
 		cobra.MaximumNArgs(1),
 		func(ctx context.Context, p *poolCommand, args []string) error {
-			return p.with(args, func(from lender, pool uuid.UUID) error {
+			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				return p.answer(from.remove(ctx, pool), deletedAnswer{true})
 			})
 		})

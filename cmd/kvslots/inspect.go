@@ -12,7 +12,7 @@ func inspectCommand(env lookupEnv) *cobra.Command {
 		"Print how many slots the pool has, how many are in use and available, and how many borrowers wait.",
 		cobra.MaximumNArgs(1),
 		func(ctx context.Context, p *poolCommand, args []string) error {
-			return p.with(args, func(from lender, pool uuid.UUID) error {
+			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.inspect(ctx, pool)
 				return p.answer(err, answer)
 			})

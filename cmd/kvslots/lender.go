@@ -17,23 +17,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// lender is what the commands ask for slots. Its errors are fit to be printed.
-type lender interface {
-	register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error)
-	inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error)
-	remove(ctx context.Context, pool uuid.UUID) error
-	borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error)
-	giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-
-	// renew fails with errors.ErrUnsupported at a gateway that cannot renew:
-	// those before it was added to /l.
-	renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error)
-
-	close()
-}
-
-// gateways is a lender that asks gateways through a client.
-type gateways struct {
+// lender asks gateways through a client. Its errors are fit to be printed.
+type lender struct {
 	client *client.Client
 	nats   *nats.Conn // nil over HTTP
 
@@ -45,48 +30,49 @@ type gateways struct {
 // up to 30 s.
 const httpTimeout = 35 * time.Second
 
-func (g *gateways) close() {
-	g.client.Close()
-	if g.nats != nil {
-		g.nats.Close()
+func (l *lender) close() {
+	l.client.Close()
+	if l.nats != nil {
+		l.nats.Close()
 	}
 }
 
-func (g *gateways) register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error) {
-	return ask(ctx, g, 0, func(ctx context.Context) (poolAnswer, error) {
-		state, err := g.client.Register(ctx, pool, count)
+func (l *lender) register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error) {
+	return ask(ctx, l, 0, func(ctx context.Context) (poolAnswer, error) {
+		state, err := l.client.Register(ctx, pool, count)
 		return poolAnswer(wire.NewPool(pool, state)), err
 	})
 }
 
-func (g *gateways) inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error) {
-	return ask(ctx, g, 0, func(ctx context.Context) (poolAnswer, error) {
-		state, err := g.client.Inspect(ctx, pool)
+func (l *lender) inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error) {
+	return ask(ctx, l, 0, func(ctx context.Context) (poolAnswer, error) {
+		state, err := l.client.Inspect(ctx, pool)
 		return poolAnswer(wire.NewPool(pool, state)), err
 	})
 }
 
-func (g *gateways) remove(ctx context.Context, pool uuid.UUID) error {
-	_, err := ask(ctx, g, 0, func(ctx context.Context) (deletedAnswer, error) {
-		return deletedAnswer{}, g.client.Delete(ctx, pool)
+func (l *lender) remove(ctx context.Context, pool uuid.UUID) error {
+	_, err := ask(ctx, l, 0, func(ctx context.Context) (deletedAnswer, error) {
+		return deletedAnswer{}, l.client.Delete(ctx, pool)
 	})
 	return err
 }
 
-func (g *gateways) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
-	return ask(ctx, g, wait, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
-		return g.client.Borrow(ctx, pool, ttl, wait)
+func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
+	return ask(ctx, l, wait, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
+		return l.client.Borrow(ctx, pool, ttl, wait)
 	}))
 }
 
-func (g *gateways) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
-	return ask(ctx, g, 0, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
-		return g.client.Renew(ctx, pool, lease, ttl)
+// renew fails with errors.ErrUnsupported at a gateway that has no renewals.
+func (l *lender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
+	return ask(ctx, l, 0, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
+		return l.client.Renew(ctx, pool, lease, ttl)
 	}))
 }
 
-func (g *gateways) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
-	return ask(ctx, g, 0, func(ctx context.Context) (bool, error) { return g.client.TryReturn(ctx, pool, lease) })
+func (l *lender) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
+	return ask(ctx, l, 0, func(ctx context.Context) (bool, error) { return l.client.TryReturn(ctx, pool, lease) })
 }
 
 // leaseFrom is call with its lease as an answer. The time from the call to the
@@ -105,16 +91,16 @@ func leaseFrom(call func(context.Context) (*kvslots.Lease, error)) func(context.
 }
 
 // ask makes a call that may wait at the gateway.
-func ask[T any](ctx context.Context, g *gateways, wait time.Duration, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait+g.timeout, errLate)
+func ask[T any](ctx context.Context, l *lender, wait time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+l.timeout, errLate)
 	defer cancel()
-	if g.nats != nil {
+	if l.nats != nil {
 		var stop func()
-		ctx, stop = whileConnected(ctx, g.nats)
+		ctx, stop = whileConnected(ctx, l.nats)
 		defer stop()
 	}
 	answer, err := call(ctx)
-	return answer, g.explain(err)
+	return answer, l.explain(err)
 }
 
 var (
@@ -151,7 +137,7 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 }
 
 // explain makes an error fit to be printed, with a hint where --server may be wrong.
-func (g *gateways) explain(err error) error {
+func (l *lender) explain(err error) error {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		if refused.Text = printable(refused.Text); refused.Text == "" && refused.Status < http.StatusBadRequest {
 			refused.Text = refused.Error() + ", a redirect; is --server right?"
@@ -159,7 +145,7 @@ func (g *gateways) explain(err error) error {
 		return refused
 	}
 	switch unanswered, ok := errors.AsType[*client.Unanswered](err); {
-	case errors.Is(err, client.ErrNotUnderstood) && g.nats == nil:
+	case errors.Is(err, client.ErrNotUnderstood) && l.nats == nil:
 		return errors.New("the answer is not kvslots': is --server a kvslots gateway?")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &client.Unanswered{Err: errors.New("the server closed the connection without an answer; is --server right?")}

@@ -67,7 +67,7 @@ func (p *poolCommand) pool(args []string) (uuid.UUID, error) {
 }
 
 // with connects, and calls do with the pool of args.
-func (p *poolCommand) with(args []string, do func(from lender, pool uuid.UUID) error) error {
+func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) error) error {
 	pool, err := p.pool(args)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func registerCommand(env lookupEnv) *cobra.Command {
 			if !p.Flags().Changed("count") {
 				return usagef("--count is missing")
 			}
-			return p.with(args, func(from lender, pool uuid.UUID) error {
+			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.register(ctx, pool, count)
 				return p.answer(err, answer)
 			})

@@ -18,7 +18,7 @@ func returnCommand(env lookupEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.with(args[:last], func(from lender, pool uuid.UUID) error {
+			return p.with(args[:last], func(from *lender, pool uuid.UUID) error {
 				returned, err := from.giveBack(ctx, pool, lease)
 				return p.answer(err, returnedAnswer{returned})
 			})

@@ -26,7 +26,7 @@ type slot struct {
 	at   *connection
 	pool uuid.UUID
 
-	from   lender        // nil until connected
+	from   *lender       // nil until connected
 	lease  leaseAnswer   // as last granted or renewed
 	latest time.Duration // boottime at which the lease has ended for certain
 }

@@ -34,7 +34,7 @@ func (w *waiting) left() time.Duration {
 }
 
 // dial connects to a gateway, or to a NATS.
-func (w *waiting) dial(ctx context.Context, to *connection) (lender, error) {
+func (w *waiting) dial(ctx context.Context, to *connection) (*lender, error) {
 	for {
 		from, err := to.dial()
 		if err == nil || !w.tryAgain(ctx, err) {
@@ -49,8 +49,13 @@ type grant struct {
 	sent time.Duration // boottime at which the request was sent
 }
 
+// borrower lends slots: a *lender.
+type borrower interface {
+	borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error)
+}
+
 // borrow borrows a slot.
-func (w *waiting) borrow(ctx context.Context, from lender, pool uuid.UUID) (grant, error) {
+func (w *waiting) borrow(ctx context.Context, from borrower, pool uuid.UUID) (grant, error) {
 	for {
 		wait, sent := w.left(), boottime.Now()
 		w.tried = true
@@ -69,7 +74,7 @@ const answerGrace = 5 * time.Second
 
 // request sends one request. With a wait it ends by answerGrace after the wait,
 // even if the server never answers.
-func (w *waiting) request(ctx context.Context, from lender, pool uuid.UUID, wait time.Duration) (leaseAnswer, error) {
+func (w *waiting) request(ctx context.Context, from borrower, pool uuid.UUID, wait time.Duration) (leaseAnswer, error) {
 	if w.wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, max(w.until-boottime.Now(), 0)+answerGrace, errLate)

@@ -21,7 +21,7 @@ func watchCommand(env lookupEnv) *cobra.Command {
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
-			return p.with(args, func(from lender, pool uuid.UUID) error { return p.watch(ctx, from, pool, every) })
+			return p.with(args, func(from *lender, pool uuid.UUID) error { return p.watch(ctx, from, pool, every) })
 		})
 	p.Flags().Var(duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
 	p.addFlags()
@@ -29,7 +29,7 @@ func watchCommand(env lookupEnv) *cobra.Command {
 }
 
 // watch returns nil when ctx ends, and an error when the pool has been deleted.
-func (p *poolCommand) watch(ctx context.Context, from lender, pool uuid.UUID, every time.Duration) error {
+func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, every time.Duration) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	var last *poolAnswer

@@ -72,8 +72,8 @@ func Dial(at string, cfg Config) (*Client, error) {
 	return &Client{&overNATS{nc: nc, dialled: true}}, nil
 }
 
-// Close closes the connections that Dial has made. It does not close a connection
-// given to New, and returns no lease.
+// Close closes the connection to NATS that Dial has made, or the idle connections of
+// HTTP. It does not close a connection given to New, and returns no lease.
 func (c *Client) Close() { c.gateways.close() }
 
 // ask sends a request and decodes its answer.

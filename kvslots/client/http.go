@@ -21,7 +21,6 @@ type overHTTP struct {
 	base   string // the URL, without a slash at the end
 	token  string // a secret; "" if there is none
 	client http.Client
-	own    bool // the client's Transport
 }
 
 func newOverHTTP(at string, cfg Config) *overHTTP {
@@ -31,18 +30,14 @@ func newOverHTTP(at string, cfg Config) *overHTTP {
 	} else {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.MaxIdleConnsPerHost = own.MaxIdleConns // there is one host
-		h.client.Transport, h.own = own, true
+		h.client.Transport = own
 	}
 	// To follow would show the pool's id and the token to another server.
 	h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return h
 }
 
-func (h *overHTTP) close() {
-	if h.own {
-		h.client.CloseIdleConnections()
-	}
-}
+func (h *overHTTP) close() { h.client.CloseIdleConnections() }
 
 func (h *overHTTP) ask(ctx context.Context, r request, read func(answer) error) error {
 	ctx, cancel := bound(ctx, r.wait)

@@ -26,18 +26,16 @@ func (n *overNATS) close() {
 }
 
 func (n *overNATS) ask(ctx context.Context, r request, read func(answer) error) error {
-	m := r.message()
-	if r.undo == nil {
-		reply, err := n.send(ctx, m, r)
-		if err != nil {
-			return err
-		}
-		return read(answer{reply.Data, reply.Header})
+	m, name := r.message(), ""
+	if r.undo != nil {
+		name = n.nameGrant(m)
 	}
-	name := n.nameGrant(m)
 	reply, err := n.send(ctx, m, r)
 	if err == nil {
 		err = read(answer{reply.Data, reply.Header})
+	}
+	if r.undo == nil {
+		return err
 	}
 	if reply == nil || errors.Is(err, ErrNotUnderstood) {
 		n.cancel(name) // something may be granted to us yet, or have been

@@ -49,10 +49,6 @@ func newGatewayDoor(name string, c *client.Client) clientDoor {
 func (d clientDoor) Name() string { return d.name }
 
 func (d clientDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
-	return d.pools(ctx, pools, slots, clients)
-}
-
-func (d clientDoor) pools(ctx context.Context, pools, slots, clients int) (*clientPools, error) {
 	p := &clientPools{api: d.api, ids: make([]uuid.UUID, pools), clients: clients}
 	err := forEach(pools, func(i int) error {
 		p.ids[i] = uuid.New()
@@ -63,10 +59,6 @@ func (d clientDoor) pools(ctx context.Context, pools, slots, clients int) (*clie
 }
 
 func (d clientDoor) Named(ctx context.Context, slots, clients int) (Pools, error) {
-	return d.names(ctx, slots, clients)
-}
-
-func (d clientDoor) names(ctx context.Context, slots, clients int) (*clientNames, error) {
 	n := &clientNames{api: d.api, base: uuid.NewString(), slots: slots, sessions: make([]string, clients)}
 	err := forEach(clients, func(i int) (err error) {
 		n.sessions[i], err = d.create(ctx)

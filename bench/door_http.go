@@ -26,8 +26,8 @@ func (d httpDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, 
 	if err != nil {
 		return nil, err
 	}
-	made, err := newGatewayDoor(doorHTTP, c.api).pools(ctx, pools, slots, clients)
-	return &httpPools{c, made}, withStatus(err)
+	made, err := newGatewayDoor(doorHTTP, c.api).Pools(ctx, pools, slots, clients)
+	return &httpPools{c, made.(*clientPools)}, withStatus(err)
 }
 
 func (d httpDoor) Named(context.Context, int, int) (Pools, error) { return nil, errors.ErrUnsupported }

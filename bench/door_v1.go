@@ -27,8 +27,8 @@ func (d v1Door) Named(ctx context.Context, slots, clients int) (Pools, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := newGatewayDoor(doorV1, c.api).names(ctx, slots, clients)
-	return &v1Names{c, made}, withStatus(err)
+	made, err := newGatewayDoor(doorV1, c.api).Named(ctx, slots, clients)
+	return &v1Names{c, made.(*clientNames)}, withStatus(err)
 }
 
 // v1Names are locks, or semaphores of one limit.

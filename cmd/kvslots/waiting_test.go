@@ -14,10 +14,7 @@ import (
 )
 
 // askedLender notes how long a borrow may take.
-type askedLender struct {
-	lender
-	within time.Duration
-}
+type askedLender struct{ within time.Duration }
 
 func (l *askedLender) borrow(ctx context.Context, _ uuid.UUID, _, _ time.Duration) (leaseAnswer, error) {
 	if deadline, ok := ctx.Deadline(); ok {

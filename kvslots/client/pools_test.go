@@ -122,11 +122,12 @@ func TestBorrowWaits(t *testing.T) {
 // refused.
 func TestKeepAlive(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		t.Parallel()
 		ctx, pool := t.Context(), uuid.New()
 		if _, err := c.Register(ctx, pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := c.Borrow(ctx, pool, time.Second, 0)
+		lease, err := c.Borrow(ctx, pool, 6*time.Second, 0) // renewed at a third of it
 		if err != nil {
 			t.Fatal(err)
 		}

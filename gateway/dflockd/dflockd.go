@@ -56,7 +56,7 @@ func New(sessions ops.Sessions, cfg Config) *Dialect {
 			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns,
 			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout, Clients: cfg.Clients,
 		},
-		Call: readCall,
+		Read: readCall,
 		Log:  cfg.Logger,
 	}}
 }
@@ -79,20 +79,20 @@ func (d *Dialect) Mount(r chi.Router) {
 
 // readCall reads a request: the session is in its path, or, where that has the key, in
 // a header.
-func readCall(w http.ResponseWriter, r *http.Request, op *ops.Operation) (ops.Call, error) {
-	body, err := jsonhttp.ReadFields(w, r, op)
+func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
+	body, err := jsonhttp.ReadFields(w, r, call.Operation)
 	if err != nil {
-		return ops.Call{}, err
+		return err
 	}
-	call := ops.Call{Operation: op, Session: jsonhttp.PathValue(r, "id"), Remote: r.RemoteAddr}
-	if op.Noun != "" {
+	call.Session, call.Remote = jsonhttp.PathValue(r, "id"), r.RemoteAddr
+	if call.Noun != "" {
 		session := r.Header.Values(wire.SessionHeader)
 		if len(session) != 1 || session[0] == "" {
-			return ops.Call{}, &kvslots.RangeError{Field: "header " + wire.SessionHeader, Range: "the id of a session"}
+			return &kvslots.RangeError{Field: "header " + wire.SessionHeader, Range: "the id of a session"}
 		}
 		call.Session, call.Resource.Key = session[0], jsonhttp.PathValue(r, "key")
 		if err := wire.CheckKey(call.Resource.Key); err != nil {
-			return ops.Call{}, err
+			return err
 		}
 	}
 	return call.Read(body)

@@ -23,7 +23,7 @@ type Dialect struct{ operations jsonhttp.Operations }
 func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
 	return &Dialect{jsonhttp.Operations{
 		Service: &ops.Service{Pools: pools, Lending: lending},
-		Call:    readCall,
+		Read:    readCall,
 		Log:     log,
 	}}
 }
@@ -40,14 +40,13 @@ func (d *Dialect) Mount(r chi.Router) {
 }
 
 // readCall reads a request, whose pool is in its path.
-func readCall(w http.ResponseWriter, r *http.Request, op *ops.Operation) (ops.Call, error) {
-	id, err := wire.ParseID("id", jsonhttp.PathValue(r, "id"))
-	if err != nil {
-		return ops.Call{}, err
+func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) (err error) {
+	if call.Pool, err = wire.ParseID("id", jsonhttp.PathValue(r, "id")); err != nil {
+		return err
 	}
-	body, err := jsonhttp.ReadFields(w, r, op)
+	body, err := jsonhttp.ReadFields(w, r, call.Operation)
 	if err != nil {
-		return ops.Call{}, err
+		return err
 	}
-	return ops.Call{Operation: op, Pool: id}.Read(body)
+	return call.Read(body)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
-// answer sends an outcome.
-func (s *Service) answer(r *request, o ops.Outcome) {
-	message, err := r.success(o)
+// answer sends what a call came to.
+func (s *Service) answer(r *request, call *ops.Call) {
+	message, err := r.success(call)
 	if err != nil {
 		s.refuse(r, err)
 		return

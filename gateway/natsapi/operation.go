@@ -15,7 +15,8 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 		if op.Grants && r.reply == "" {
 			return // what is granted could never be given back
 		}
-		call, name, err := readCall(r, op)
+		call := &ops.Call{Operation: op}
+		name, err := readCall(r, call)
 		if err != nil {
 			s.refuse(r, err)
 			return
@@ -23,11 +24,11 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 		r.drop()
 		ctx, done := s.requests.begin(s.ctx, name)
 		defer done()
-		err = s.ops.Do(ctx, s.ctx, call, func(o ops.Outcome) {
-			if op.Grants && o.Granted() {
-				s.deliverGrant(r, name, o)
+		err = s.ops.Do(ctx, s.ctx, call, func() {
+			if op.Grants && call.Granted() {
+				s.deliverGrant(r, name, call)
 			} else {
-				s.answer(r, o)
+				s.answer(r, call)
 			}
 		})
 		if err != nil {
@@ -37,20 +38,20 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 }
 
 // readCall reads a request. name is what it can be cancelled by; empty without one.
-func readCall(r *request, op *ops.Operation) (call ops.Call, name string, err error) {
-	if call, err = op.ReadCall(r.body); err != nil || !op.Grants {
-		return call, "", err
+func readCall(r *request, call *ops.Call) (name string, err error) {
+	if err = call.ReadAll(r.body); err != nil || !call.Grants {
+		return "", err
 	}
 	if name, err = r.name(); err != nil {
-		return call, "", err
+		return "", err
 	}
-	return call, name, r.readConfirms()
+	return name, r.readConfirms()
 }
 
 // deliverGrant sends a grant. When its requester has gone, or has cancelled the request
 // meanwhile, no client knows what was granted, so it is taken back at once, for the
 // next in line.
-func (s *Service) deliverGrant(r *request, name string, grant ops.Outcome) {
+func (s *Service) deliverGrant(r *request, name string, grant *ops.Call) {
 	if !s.requests.grant(name, grant) {
 		s.takeBack(grant)
 		s.refuse(r, context.Canceled)
@@ -93,7 +94,7 @@ func (s *Service) send(r *request, grant *nats.Msg, queued bool) outcome {
 }
 
 // takeBack takes back what its requester was not told of, or has cancelled.
-func (s *Service) takeBack(grant ops.Outcome) {
+func (s *Service) takeBack(grant *ops.Call) {
 	if err := s.ops.TakeBack(context.WithoutCancel(s.ctx), grant); err != nil {
 		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")
 	}

@@ -57,15 +57,15 @@ func (r *request) readConfirms() error {
 	return nil
 }
 
-// success is the message with an outcome.
-func (r *request) success(o ops.Outcome) (*nats.Msg, error) {
-	answer := o.Answer
+// success is the message with what a call came to.
+func (r *request) success(call *ops.Call) (*nats.Msg, error) {
+	answer := call.Answer
 	if answer == nil {
 		answer = wire.Nothing{}
 	}
 	m, err := r.message(answer)
-	if err == nil && o.Lease != nil {
-		setHeader(m, wire.WaitedHeader, wire.Waited(o.Lease, r.arrived))
+	if err == nil && call.Lease != nil {
+		setHeader(m, wire.WaitedHeader, wire.Waited(call.Lease, r.arrived))
 	}
 	return m, err
 }

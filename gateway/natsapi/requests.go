@@ -32,7 +32,7 @@ type requests struct {
 	mu      sync.Mutex
 	open    map[string][]*waiter
 	early   recent[struct{}] // cancelled, and not seen yet
-	granted recent[ops.Outcome]
+	granted recent[*ops.Call]
 }
 
 // waiter is one open borrow.
@@ -70,7 +70,7 @@ func (r *requests) begin(ctx context.Context, name string) (_ context.Context, d
 
 // grant is called with what a request was granted. It returns false when the
 // request has been cancelled, in which case the grant has to be taken back.
-func (r *requests) grant(name string, grant ops.Outcome) bool {
+func (r *requests) grant(name string, grant *ops.Call) bool {
 	if name == "" {
 		return true
 	}
@@ -85,7 +85,7 @@ func (r *requests) grant(name string, grant ops.Outcome) bool {
 
 // cancel ends the requests of a name. A grant that has gone out already is
 // returned, to be taken back: the requester does not want it.
-func (r *requests) cancel(name string) (grant ops.Outcome, out bool) {
+func (r *requests) cancel(name string) (grant *ops.Call, out bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if grant, out = r.granted.take(name, r.now()); out {
@@ -96,7 +96,7 @@ func (r *requests) cancel(name string) (grant ops.Outcome, out bool) {
 	}
 	// A lease may be on its way to the open one all the same.
 	r.early.put(name, struct{}{}, r.now())
-	return grant, false
+	return nil, false
 }
 
 // cancelBorrow takes kvslots.cancel. All gateways do, and one of them may serve

@@ -12,7 +12,7 @@ import (
 func TestNamesAreForgotten(t *testing.T) {
 	now := time.Now()
 	r := newRequests(func() time.Time { return now })
-	lease := ops.Outcome{}
+	lease := &ops.Call{}
 
 	r.cancel("early")
 	now = now.Add(memoryTime)
@@ -53,7 +53,7 @@ func TestNamesAreBounded(t *testing.T) {
 
 func TestCancelledWhileItIsGranted(t *testing.T) {
 	r := newRequests(time.Now)
-	lease := ops.Outcome{}
+	lease := &ops.Call{}
 	ctx, done := r.begin(context.Background(), "n")
 	r.cancel("n")
 	if ctx.Err() == nil {

@@ -12,6 +12,12 @@ import (
 // answers are small, so only one that has stopped reading gets near it.
 const writeTimeout = 10 * time.Second
 
+// Values of headers, made once.
+var (
+	typeJSON = []string{"application/json"}
+	noStore  = []string{"no-store"}
+)
+
 // Answer writes v as the JSON body and hands it to the network. An error
 // means that the client will not see the answer, or not all of it.
 func Answer(w http.ResponseWriter, code int, v any) error {
@@ -20,7 +26,7 @@ func Answer(w http.ResponseWriter, code int, v any) error {
 		return err
 	}
 	header := w.Header()
-	header.Set("Content-Type", "application/json")
+	header["Content-Type"] = typeJSON
 	// Without a length the flush would make it a chunked answer, whose end only
 	// comes after it.
 	header.Set("Content-Length", strconv.Itoa(len(body)))
@@ -31,7 +37,7 @@ func Answer(w http.ResponseWriter, code int, v any) error {
 func Done(w http.ResponseWriter) error { return send(w, http.StatusNoContent, nil) }
 
 func send(w http.ResponseWriter, code int, body []byte) error {
-	w.Header().Set("Cache-Control", "no-store")
+	w.Header()["Cache-Control"] = noStore
 	control := http.NewResponseController(w)
 	// Not every writer has a deadline to set; those of a server do.
 	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))

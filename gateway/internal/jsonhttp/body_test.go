@@ -95,7 +95,7 @@ func TestAnswerTellsWhenNobodyReads(t *testing.T) {
 // serveBodies answers with the length of the body, after the call to then.
 func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) error) (addr string) {
 	t.Helper()
-	handler := Handle(zerolog.Nop(), func(w http.ResponseWriter, r *http.Request) error {
+	handler := func(w http.ResponseWriter, r *http.Request) error {
 		body, err := ReadBody(w, r)
 		if err != nil {
 			return err
@@ -106,10 +106,13 @@ func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) e
 			}
 		}
 		return Answer(w, http.StatusOK, map[string]int{"got": len(body)})
-	})
+	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		LimitBodyTime(w, r, limit)
-		handler(w, r)
+		if err := handler(w, r); err != nil {
+			log := zerolog.Nop()
+			refuse(w, err, wire.StatusOf, &log)
+		}
 	}))
 	t.Cleanup(srv.Close)
 	return srv.Listener.Addr().String()

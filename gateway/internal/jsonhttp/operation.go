@@ -17,52 +17,65 @@ import (
 type Operations struct {
 	Service *ops.Service
 
-	// Call reads a request for an operation.
-	Call func(w http.ResponseWriter, r *http.Request, op *ops.Operation) (ops.Call, error)
+	// Read reads a request into a call.
+	Read func(w http.ResponseWriter, r *http.Request, call *ops.Call) error
 
 	// Log takes what a request failed of, and no secrets with it.
 	Log zerolog.Logger
 }
 
-// Handle performs an operation for each request.
+// Handle performs an operation for each request. The frames of what a request that waits
+// is in are kept small: a gateway has as many stacks as clients that wait.
 func (o *Operations) Handle(op *ops.Operation) http.HandlerFunc {
-	return HandleAs(op.StatusOf, o.Log, func(w http.ResponseWriter, r *http.Request) error {
-		arrived := time.Now()
-		call, err := o.Call(w, r, op)
-		if err != nil {
-			return err
+	return func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{Operations: o, w: w, r: r, arrived: time.Now(), call: ops.Call{Operation: op}}
+		if err := x.perform(); err != nil {
+			refuse(w, err, op.StatusOf, &o.Log)
 		}
-		// What goes on though the client hangs up is bounded by itself.
-		return o.Service.Do(r.Context(), context.Background(), call, func(outcome ops.Outcome) {
-			o.deliver(w, r, op, outcome, arrived)
-		})
-	})
+	}
 }
 
-// deliver answers with an outcome. What was granted to a client that has hung up goes
-// back at once: nothing else knows its id or its token.
-func (o *Operations) deliver(w http.ResponseWriter, r *http.Request, op *ops.Operation, outcome ops.Outcome, arrived time.Time) {
-	gone := outcome.Granted() && HungUp(r)
-	if outcome.Lease != nil && !gone {
-		w.Header().Set(wire.WaitedHeader, wire.Waited(outcome.Lease, arrived))
+// exchange is one request.
+type exchange struct {
+	*Operations
+	w       http.ResponseWriter
+	r       *http.Request
+	arrived time.Time
+	call    ops.Call
+}
+
+func (x *exchange) perform() error {
+	if err := x.Read(x.w, x.r, &x.call); err != nil {
+		return err
 	}
-	if !gone && answer(w, outcome.Answer) == nil || !outcome.Granted() {
+	// What goes on though the client hangs up is bounded by itself.
+	return x.Service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
+}
+
+// deliver answers what the call came to. What was granted to a client that has hung up
+// goes back at once: nothing else knows its id or its token.
+func (x *exchange) deliver() {
+	gone := x.call.Granted() && HungUp(x.r)
+	if !gone && x.answer() == nil || !x.call.Granted() {
 		return
 	}
-	if err := o.Service.TakeBack(context.Background(), outcome); err != nil {
-		o.Log.Warn().Err(err).Msg("what was granted to a client that hung up could not be taken back; it ends by itself")
+	if err := x.Service.TakeBack(context.Background(), &x.call); err != nil {
+		x.Log.Warn().Err(err).Msg("what was granted to a client that hung up could not be taken back; it ends by itself")
 	}
 	if gone { // for the log and the metrics: the client does not read it
-		Refuse(w, op.StatusOf(context.Canceled))
+		Refuse(x.w, x.call.StatusOf(context.Canceled))
 	}
 }
 
 // answer answers 200, or 204 when there is nothing to say.
-func answer(w http.ResponseWriter, body any) error {
-	if body == nil {
-		return Done(w)
+func (x *exchange) answer() error {
+	if x.call.Answer == nil {
+		return Done(x.w)
 	}
-	return Answer(w, http.StatusOK, body)
+	if x.call.Lease != nil {
+		x.w.Header().Set(wire.WaitedHeader, wire.Waited(x.call.Lease, x.arrived))
+	}
+	return Answer(x.w, http.StatusOK, x.call.Answer)
 }
 
 // ReadFields reads the body of a request for an operation.

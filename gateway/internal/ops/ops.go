@@ -50,7 +50,7 @@ type Operation struct {
 	opens  bool // refused while the gateway drains, though nothing has to be taken back
 	quits  bool // has no reason to go on when its client is gone
 	leaves bool // when it is given up, its session still has to leave the line
-	read   func(Call, wire.Fields) (Call, error)
+	read   func(call *Call, body wire.Fields) error
 	do     step
 }
 
@@ -62,12 +62,12 @@ type family struct {
 	// Parse reads a body as far as that is the same for all.
 	Parse func(body []byte) (wire.Fields, error)
 
-	locate func(Call, wire.Fields) (Call, error) // takes what a call is about out of its body
-	inTurn bool                                  // calls of one session are served one after the other
+	locate func(call *Call, body wire.Fields) error // takes what a call is about out of its body
+	inTurn bool                                     // calls of one session are served one after the other
 }
 
-// step asks the store.
-type step func(ctx context.Context, s *Service, call Call) (Outcome, error)
+// step asks the store, and notes in the call what it came to.
+type step func(ctx context.Context, s *Service, call *Call) error
 
 // HasBody reports whether requests have a body although they say elsewhere what they
 // are about.
@@ -76,7 +76,7 @@ func (o *Operation) HasBody() bool { return o.read != nil }
 // Waits reports whether calls may wait: in a line, or for another call of their session.
 func (o *Operation) Waits() bool { return o.Grants || o.inTurn }
 
-// Call is a request for an operation.
+// Call is a request for an operation, and what it came to. It is used once.
 type Call struct {
 	*Operation
 
@@ -93,64 +93,60 @@ type Call struct {
 	lease     uuid.UUID
 	token     string
 	ttl, wait time.Duration
+
+	// What it came to.
+	Answer any            // the body; nil when there is nothing to say
+	Queued bool           // what was granted was stood in line for
+	Lease  *kvslots.Lease // of a pool, which was granted or renewed; nil for anything else
+	undo   step           // takes back what was granted; nil: nothing was
 }
 
-// Read is the call with what its body says, beside what the call is about.
-func (c Call) Read(body wire.Fields) (Call, error) {
+// Read reads what the body says beside what the call is about.
+func (c *Call) Read(body wire.Fields) error {
 	if c.read == nil {
-		return c, nil
+		return nil
 	}
 	c.Resource.Kind, c.Resource.Limit = c.kind, 1
 	return c.read(c, body)
 }
 
-// ReadCall reads a body that says what the call is about, too.
-func (o *Operation) ReadCall(body []byte) (Call, error) {
-	fields, err := o.Parse(body)
+// ReadAll reads a body that says what the call is about, too.
+func (c *Call) ReadAll(body []byte) error {
+	fields, err := c.Parse(body)
 	if err != nil {
-		return Call{}, err
+		return err
 	}
-	call := Call{Operation: o}
-	if o.locate != nil {
-		if call, err = o.locate(call, fields); err != nil {
-			return Call{}, err
+	if c.locate != nil {
+		if err := c.locate(c, fields); err != nil {
+			return err
 		}
 	}
-	return call.Read(fields)
-}
-
-// Outcome is what a call came to.
-type Outcome struct {
-	Answer any            // the body; nil when there is nothing to say
-	Queued bool           // what was granted was stood in line for
-	Lease  *kvslots.Lease // of a pool, which was granted or renewed; nil for anything else
-
-	undo step // takes back what was granted, by undone; nil: nothing was
-	call Call
+	return c.Read(fields)
 }
 
 // Granted reports whether there is something to take back if the client does not learn
 // of it: otherwise it stays taken until its time is over.
-func (o Outcome) Granted() bool { return o.undo != nil }
+func (c *Call) Granted() bool { return c.undo != nil }
 
 // TakeBack takes back what was granted, if it has not ended by itself since. The store
 // bounds how long that takes.
-func (s *Service) TakeBack(ctx context.Context, o Outcome) error {
-	_, err := o.undo(ctx, s, o.call)
+func (s *Service) TakeBack(ctx context.Context, call *Call) error {
+	back := *call // which its carrier may still be answering
+	err := call.undo(ctx, s, &back)
 	if errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone) {
 		return nil
 	}
 	return err
 }
 
-// Do performs a call, in the turn of its session, and calls deliver with the outcome
-// while that turn lasts, so that no other call of the session is served in between.
+// Do performs a call, in the turn of its session, and calls deliver while that turn
+// lasts, so that no other call of the session is served in between.
 //
 // ctx ends when the client does not wait for the answer any more, and with it the wait
 // for the turn and for what may be granted. An operation that has no reason to stop
 // half-way because of that, such as a return, goes on under lasting. The store bounds
 // how long.
-func (s *Service) Do(ctx, lasting context.Context, call Call, deliver func(Outcome)) error {
+func (s *Service) Do(ctx, lasting context.Context, call *Call, deliver func()) error {
 	if call.Session != "" && !wire.IsSessionID(call.Session) {
 		return kvslots.ErrSessionGone
 	}
@@ -171,17 +167,16 @@ func (s *Service) Do(ctx, lasting context.Context, call Call, deliver func(Outco
 		}
 		defer done()
 	}
-	outcome, err := call.do(ctx, s, call)
-	if err != nil {
+	if err := call.do(ctx, s, call); err != nil {
 		return err
 	}
-	deliver(outcome)
+	deliver()
 	return nil
 }
 
 // turn waits for the turn of the call's session. A call that gives up its wait before
 // its turn has come waits on, if it is to leave the line.
-func (s *Service) turn(ctx, lasting context.Context, call Call) (done func(), err error) {
+func (s *Service) turn(ctx, lasting context.Context, call *Call) (done func(), err error) {
 	if call.Grants {
 		done, err = s.Turns.Take(ctx, call.Session)
 		if err == nil || !call.leaves || errors.Is(err, kvslots.ErrSessionGone) || errors.Is(err, kvslots.ErrPlaceKept) {

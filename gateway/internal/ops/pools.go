@@ -38,78 +38,75 @@ var OfPools = []*Operation{Register, Inspect, Delete, Borrow, Return, Renew}
 var ofPool = family{
 	StatusOf: wire.StatusOf,
 	Parse:    wire.ParseLax,
-	locate: func(call Call, body wire.Fields) (_ Call, err error) {
+	locate: func(call *Call, body wire.Fields) (err error) {
 		call.Pool, err = body.Pool()
-		return call, err
+		return err
 	},
 }
 
-func readRegister(call Call, body wire.Fields) (_ Call, err error) {
+func readRegister(call *Call, body wire.Fields) (err error) {
 	call.count, err = body.Register()
-	return call, err
+	return err
 }
 
-func register(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func register(ctx context.Context, s *Service, call *Call) error {
 	state, err := s.Pools.Register(ctx, call.Pool, call.count)
-	return described(call, state, err)
+	call.Answer = wire.NewPool(call.Pool, state)
+	return err
 }
 
-func inspect(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func inspect(ctx context.Context, s *Service, call *Call) error {
 	state, err := s.Pools.Inspect(ctx, call.Pool)
-	return described(call, state, err)
+	call.Answer = wire.NewPool(call.Pool, state)
+	return err
 }
 
-func described(call Call, state kvslots.State, err error) (Outcome, error) {
-	if err != nil {
-		return Outcome{}, err
-	}
-	return Outcome{Answer: wire.NewPool(call.Pool, state)}, nil
+func remove(ctx context.Context, s *Service, call *Call) error {
+	call.Answer = wire.Deleted{Deleted: true}
+	return s.Pools.Delete(ctx, call.Pool)
 }
 
-func remove(ctx context.Context, s *Service, call Call) (Outcome, error) {
-	return Outcome{Answer: wire.Deleted{Deleted: true}}, s.Pools.Delete(ctx, call.Pool)
-}
-
-func readBorrow(call Call, body wire.Fields) (Call, error) {
+func readBorrow(call *Call, body wire.Fields) error {
 	claim, err := body.Borrow()
 	call.ttl, call.wait = claim.TTL, claim.Wait
-	return call, err
+	return err
 }
 
-func borrow(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func borrow(ctx context.Context, s *Service, call *Call) error {
 	lease, err := s.Pools.Borrow(ctx, call.Pool, call.ttl, call.wait)
-	if err != nil {
-		return Outcome{}, err
+	if err == nil {
+		call.lent(lease)
 	}
-	outcome := leased(lease)
-	call.lease = lease.ID()
-	outcome.Queued, outcome.undo, outcome.call = lease.Queued(), giveBack, call
-	return outcome, nil
+	return err
 }
 
-func leased(lease *kvslots.Lease) Outcome {
-	return Outcome{Answer: wire.NewLease(lease), Lease: lease}
+func (c *Call) lent(lease *kvslots.Lease) {
+	c.leased(lease)
+	c.lease, c.Queued, c.undo = lease.ID(), lease.Queued(), giveBack
 }
 
-func readReturn(call Call, body wire.Fields) (_ Call, err error) {
+func (c *Call) leased(lease *kvslots.Lease) { c.Answer, c.Lease = wire.NewLease(lease), lease }
+
+func readReturn(call *Call, body wire.Fields) (err error) {
 	call.lease, err = body.Return()
-	return call, err
+	return err
 }
 
-func giveBack(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func giveBack(ctx context.Context, s *Service, call *Call) error {
 	returned, err := s.Pools.Return(ctx, call.Pool, call.lease)
-	return Outcome{Answer: wire.Returned{Returned: returned}}, err
+	call.Answer = wire.Returned{Returned: returned}
+	return err
 }
 
-func readRenew(call Call, body wire.Fields) (_ Call, err error) {
+func readRenew(call *Call, body wire.Fields) (err error) {
 	call.lease, call.ttl, err = body.RenewLease()
-	return call, err
+	return err
 }
 
-func renew(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func renew(ctx context.Context, s *Service, call *Call) error {
 	lease, err := s.Pools.Renew(ctx, call.Pool, call.lease, call.ttl)
-	if err != nil {
-		return Outcome{}, err
+	if err == nil {
+		call.leased(lease)
 	}
-	return leased(lease), nil
+	return err
 }

@@ -31,92 +31,92 @@ func ofKind(kind kvslots.Kind, noun string) []*Operation {
 
 var ofResource = family{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateResource, inTurn: true}
 
-func locateResource(call Call, body wire.Fields) (Call, error) {
-	call, err := locateSession(call, body)
-	if err != nil {
-		return call, err
+func locateResource(call *Call, body wire.Fields) (err error) {
+	if err = locateSession(call, body); err != nil {
+		return err
 	}
 	call.Resource.Key, err = body.Key()
-	return call, err
+	return err
 }
 
-func readAcquire(call Call, body wire.Fields) (Call, error) {
+func readAcquire(call *Call, body wire.Fields) error {
 	claim, err := body.Acquire(call.kind)
 	call.ttl, call.wait, call.Resource.Limit = claim.TTL, claim.Wait, claim.Limit
-	return call, err
+	return err
 }
 
-func acquire(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func acquire(ctx context.Context, s *Service, call *Call) error {
 	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource, s.leaseTTL(call), call.wait)
-	return waited(call, grant, err)
+	return call.waited(grant, err)
 }
 
-func (s *Service) leaseTTL(call Call) time.Duration {
+func (s *Service) leaseTTL(call *Call) time.Duration {
 	return cmp.Or(call.ttl, s.DefaultLeaseTTL, wire.DefaultLeaseTTL)
 }
 
 // waited makes an answer of the lack of a slot: running out of time is no error.
-func waited(call Call, grant kvslots.Grant, err error) (Outcome, error) {
+func (c *Call) waited(grant kvslots.Grant, err error) error {
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot):
-		return Outcome{Answer: wire.Standing{Status: wire.GrantTimeout}}, nil
+		c.Answer = wire.Standing{Status: wire.GrantTimeout}
 	case err != nil:
-		return Outcome{}, err
+		return err
+	default:
+		c.granted(wire.GrantOK, grant)
 	}
-	return granted(call, wire.GrantOK, grant), nil
+	return nil
 }
 
-func granted(call Call, status string, grant kvslots.Grant) Outcome {
-	call.token = grant.Token
-	return Outcome{Answer: wire.NewGrant(status, grant), Queued: grant.Queued, undo: release, call: call}
+func (c *Call) granted(status string, grant kvslots.Grant) {
+	c.Answer, c.token, c.Queued, c.undo = wire.NewGrant(status, grant), grant.Token, grant.Queued, release
 }
 
-func readEnqueue(call Call, body wire.Fields) (Call, error) {
+func readEnqueue(call *Call, body wire.Fields) error {
 	claim, err := body.Enqueue(call.kind)
 	call.ttl, call.Resource.Limit = claim.TTL, claim.Limit
-	return call, err
+	return err
 }
 
-func enqueue(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func enqueue(ctx context.Context, s *Service, call *Call) error {
 	grant, acquired, err := s.Sessions.Enqueue(ctx, call.Session, call.Resource, s.leaseTTL(call))
 	switch {
 	case err != nil:
-		return Outcome{}, err
-	case !acquired:
-		return Outcome{Answer: wire.Standing{Status: wire.GrantQueued}}, nil
+		return err
+	case acquired:
+		call.granted(wire.GrantAcquired, grant)
+	default:
+		call.Answer = wire.Standing{Status: wire.GrantQueued}
 	}
-	return granted(call, wire.GrantAcquired, grant), nil
+	return nil
 }
 
-func readWait(call Call, body wire.Fields) (_ Call, err error) {
+func readWait(call *Call, body wire.Fields) (err error) {
 	call.wait, err = body.Wait()
-	return call, err
+	return err
 }
 
-func wait(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func wait(ctx context.Context, s *Service, call *Call) error {
 	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource, call.wait)
 	grant.Queued = true // by enqueue, if not by this call
-	return waited(call, grant, err)
+	return call.waited(grant, err)
 }
 
-func readRelease(call Call, body wire.Fields) (_ Call, err error) {
+func readRelease(call *Call, body wire.Fields) (err error) {
 	call.token, err = body.Release()
-	return call, err
+	return err
 }
 
-func release(ctx context.Context, s *Service, call Call) (Outcome, error) {
-	return Outcome{}, s.Sessions.Release(ctx, call.Session, call.Resource, call.token)
+func release(ctx context.Context, s *Service, call *Call) error {
+	return s.Sessions.Release(ctx, call.Session, call.Resource, call.token)
 }
 
-func readExtend(call Call, body wire.Fields) (_ Call, err error) {
+func readExtend(call *Call, body wire.Fields) (err error) {
 	call.token, call.ttl, err = body.Renew()
-	return call, err
+	return err
 }
 
-func extend(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func extend(ctx context.Context, s *Service, call *Call) error {
 	left, err := s.Sessions.Extend(ctx, call.Session, call.Resource, call.token, s.leaseTTL(call))
-	if err != nil {
-		return Outcome{}, err
-	}
-	return Outcome{Answer: wire.NewRenewed(left)}, nil
+	call.Answer = wire.NewRenewed(left)
+	return err
 }

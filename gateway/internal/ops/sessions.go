@@ -43,22 +43,21 @@ var (
 	ofSession = family{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateSession}
 )
 
-func locateSession(call Call, body wire.Fields) (_ Call, err error) {
+func locateSession(call *Call, body wire.Fields) (err error) {
 	call.Session, err = body.Session()
-	return call, err
+	return err
 }
 
-func readNothing(call Call, body wire.Fields) (Call, error) { return call, body.Empty() }
+func readNothing(_ *Call, body wire.Fields) error { return body.Empty() }
 
 // createSession creates a session that ends at twice the idle timeout.
-func createSession(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	idle := cmp.Or(s.IdleTimeout, wire.DefaultIdleTimeout)
-	id, err := s.Sessions.CreateSession(ctx, 2*idle, origin(call.Remote))
-	if err != nil {
-		return Outcome{}, err
+	if call.Session, err = s.Sessions.CreateSession(ctx, 2*idle, origin(call.Remote)); err != nil {
+		return err
 	}
-	call.Session = id
-	return Outcome{Answer: wire.NewSession(id, idle), undo: endSession, call: call}, nil
+	call.Answer, call.undo = wire.NewSession(call.Session, idle), endSession
+	return nil
 }
 
 // origin is what the cap on sessions per address counts: an address of IPv4, or
@@ -80,26 +79,27 @@ func origin(remote string) string {
 	return network.String()
 }
 
-func pingSession(ctx context.Context, s *Service, call Call) (Outcome, error) {
-	return Outcome{}, s.Sessions.Ping(ctx, call.Session)
+func pingSession(ctx context.Context, s *Service, call *Call) error {
+	return s.Sessions.Ping(ctx, call.Session)
 }
 
-func endSession(ctx context.Context, s *Service, call Call) (Outcome, error) {
+func endSession(ctx context.Context, s *Service, call *Call) error {
 	err := s.Sessions.EndSession(ctx, call.Session)
 	if err == nil {
 		s.Turns.End(call.Session)
 	}
-	return Outcome{}, err
+	return err
 }
 
-func stats(ctx context.Context, s *Service, _ Call) (Outcome, error) {
+func stats(ctx context.Context, s *Service, call *Call) error {
 	stats, err := s.Sessions.Stats(ctx)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
 	clients := 0
 	if s.Clients != nil {
 		clients = s.Clients()
 	}
-	return Outcome{Answer: wire.NewStats(stats, clients)}, nil
+	call.Answer = wire.NewStats(stats, clients)
+	return nil
 }

@@ -12,25 +12,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Handler answers a request, or returns the error that is to be the answer.
-// It must not return an error once it has begun to write.
-type Handler func(w http.ResponseWriter, r *http.Request) error
-
-// Handle renders what a Handler returns as the Library API does (wire.StatusOf).
-func Handle(log zerolog.Logger, handler Handler) http.HandlerFunc {
-	return HandleAs(wire.StatusOf, log, handler)
-}
-
-// HandleAs renders what a Handler returns as the table has it. The detail of an
-// error that is our fault goes into the log and nowhere else.
-func HandleAs(statusOf wire.Lookup, log zerolog.Logger, handler Handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := handler(w, r); err != nil {
-			refuse(w, err, statusOf, &log)
-		}
-	}
-}
-
+// refuse renders an error as the table has it. The detail of an error that is our fault
+// goes into the log and nowhere else.
 func refuse(w http.ResponseWriter, err error, statusOf wire.Lookup, log *zerolog.Logger) {
 	status := statusOf(err)
 	if status.Failed() {

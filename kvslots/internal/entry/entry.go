@@ -1,6 +1,6 @@
-// Package entry is what stands in the bucket: the keys, the values, and one
-// message of the stream taken apart. It does no I/O; what cannot be read is
-// said to be corrupt and never panics.
+// Package entry encodes and decodes what the bucket holds: keys, values and
+// the headers of messages. It does no I/O. A value that cannot be decoded makes
+// its Entry corrupt; no input causes a panic.
 package entry
 
 import (
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// The headers that carry the rules (kvslots/DESIGN.md, "The bucket"). The first
-// five are those of JetStream and its KV, the others are ours.
+// The headers of a message (kvslots/DESIGN.md, "The bucket"). JetStream and its
+// KV define the first five, kvslots the others.
 const (
 	HeaderExpected     = "Nats-Expected-Last-Subject-Sequence"
 	HeaderExpectedLast = "Nats-Expected-Last-Sequence"
 	HeaderTTL          = "Nats-TTL"
 	HeaderOperation    = "KV-Operation"
 	HeaderReason       = "Nats-Marker-Reason" // on the server's own markers
-	HeaderTicket       = "Kvslots-Ticket"     // the ticket that was served by the slot
-	HeaderAuthor       = "Kvslots-Author"     // on any entry: by which its author knows it again
-	HeaderOwner        = "Kvslots-Owner"      // a hash of the owner that released the lock
+	HeaderTicket       = "Kvslots-Ticket"     // on a slot's purge: the ticket that the slot served
+	HeaderAuthor       = "Kvslots-Author"     // on any entry: a random number that identifies the write
+	HeaderOwner        = "Kvslots-Owner"      // on a slot's purge: a hash of the owner that released the lock
 	HeaderOutlives     = "Kvslots-Outlives"   // on any entry: see Entry.Outlives
 )
 
@@ -27,14 +27,14 @@ type Entry struct {
 	Key      Key
 	Revision uint64
 	Time     time.Time     // the stream leader's clock
-	Previous uint64        // the revision that this entry overwrote, where it says so
+	Previous uint64        // the revision that this entry overwrote; 0: none, or not stated
 	Marker   bool          // the key is free: purged, deleted or expired
 	TTL      time.Duration // how long it stays in the bucket, counted from Time; 0: for ever
 	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: this is the last
-	Ticket   uint64        // of a slot's purge: the ticket that was served by it
+	Ticket   uint64        // see HeaderTicket
 	Author   uint64        // see HeaderAuthor
-	Owner    string        // of a slot's purge: see HeaderOwner
-	Corrupt  error         // the value could not be read; the value is then zero
+	Owner    string        // see HeaderOwner
+	Corrupt  error         // why the value could not be decoded; the value is then zero
 
 	Config  ConfigValue
 	Slot    SlotValue
@@ -42,11 +42,10 @@ type Entry struct {
 	Session SessionValue
 }
 
-// Header looks up one header field; it returns "" for one that is absent.
+// Header returns the value of a header field, or "" if it is absent.
 type Header func(name string) string
 
-// Parse takes one message apart. key is the subject without the bucket's
-// prefix.
+// Parse decodes one message. key is the subject without the bucket's prefix.
 func Parse(key string, revision uint64, at time.Time, header Header, data []byte) Entry {
 	e := Entry{Key: ParseKey(key), Revision: revision, Time: at}
 	e.Previous = parseRevision(header(HeaderExpected))
@@ -79,10 +78,10 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	return e
 }
 
-// parseRevision reads a stream sequence; anything else is 0, "none".
+// parseRevision parses a stream sequence. It returns 0, "none", for anything else.
 func parseRevision(text string) uint64 {
 	if text == "" {
-		return 0 // without an error to allocate: most headers are absent
+		return 0 // most headers are absent: do not allocate an error for each
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -46,8 +46,8 @@ func TestParseMarker(t *testing.T) {
 	}
 }
 
-// The mark of a purge on something that is none means nothing.
-func TestParseValueWithMarkOfAPurge(t *testing.T) {
+// The headers of a purge are ignored on a value.
+func TestParseValueWithHeadersOfPurge(t *testing.T) {
 	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderExpected, "1"), []byte(`{"count":2,"gen":9}`))
 	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Generation: 9}}
 	if !reflect.DeepEqual(e, want) {
@@ -77,7 +77,7 @@ func TestParsePrevious(t *testing.T) {
 	}
 }
 
-// A barrier expects nothing of its key, so its value names the one before.
+// A barrier has no expected revision, so its value names the previous barrier.
 func TestParseBarrier(t *testing.T) {
 	for data, want := range map[string]uint64{`{}`: 0, `{"prev":5}`: 5, `{"prev":-5}`: 0, `x`: 0, ``: 0} {
 		e := Parse("b."+idA, 9, time.Time{}, headers(HeaderExpected, "3"), []byte(data))
@@ -86,12 +86,11 @@ func TestParseBarrier(t *testing.T) {
 		}
 	}
 	if e := Parse("b."+idA, 9, time.Time{}, none, []byte(`x`)); e.Corrupt == nil {
-		t.Error("x is taken for a barrier")
+		t.Error("the value x was accepted")
 	}
 }
 
-// A slot's marker names the owner that released it, and its author, if there are
-// such.
+// A slot's marker may name the owner that released it, and the write's author.
 func TestParseOwnerAndAuthor(t *testing.T) {
 	get := headers(HeaderOperation, "PURGE", HeaderOwner, "x", HeaderAuthor, "7")
 	if e := Parse("p."+idB+".s.0", 9, time.Time{}, get, nil); e.Owner != "x" || e.Author != 7 {
@@ -103,7 +102,7 @@ func TestParseOwnerAndAuthor(t *testing.T) {
 	}
 }
 
-// How long an entry lives, and what it outlives, is read from its headers.
+// The headers say how long an entry lives, and what it outlives.
 func TestParseLife(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"": 0, "1s": time.Second, "610s": 610 * time.Second, "90": 90 * time.Second, "never": 0, "-1s": 0, "99999999999999s": 0,
@@ -115,7 +114,7 @@ func TestParseLife(t *testing.T) {
 	}
 }
 
-// What a message says of itself is what Parse reads.
+// Parse reads back the headers that Message.Headers sets.
 func TestMessageHeaders(t *testing.T) {
 	m := Message{Key: ParseKey("p." + idA + ".s.3"), Marker: true, Revision: 5, TTL: 1500 * time.Millisecond, Outlives: 8, Ticket: 6, Author: 7, Owner: "x"}
 	h := map[string]string{}
@@ -161,19 +160,19 @@ func FuzzParse(f *testing.F) {
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
-			t.Fatal("a marker is not told from a value")
+			t.Fatal("a marker was parsed as a value, or a value as a marker")
 		}
 		if e.Marker || e.Corrupt != nil {
 			wantNoValue(t, e)
 		}
 		if e.Marker && e.Corrupt != nil {
-			t.Fatal("a marker cannot be corrupt")
+			t.Fatal("a marker is corrupt")
 		}
 		if !e.Marker && (e.Ticket != 0 || e.Owner != "") {
-			t.Fatal("something that frees no key names a ticket that it served, or an owner that released it")
+			t.Fatal("an entry that is no marker has a ticket that was served, or an owner that released it")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
-			t.Fatal("a foreign entry was read")
+			t.Fatal("a foreign entry is not corrupt")
 		}
 		if e.TTL < 0 || e.TTL%time.Second != 0 {
 			t.Fatalf("lives for %v", e.TTL)

@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// Hash stands for a name or a credential in the bucket: the first 128 bits of
-// SHA-256 over a domain and the text. The zero Hash means "none".
+// Hash replaces a name or a credential in the bucket. It is the first 128 bits
+// of SHA-256 over a domain and the text. The zero Hash means "none".
 type Hash [16]byte
 
 // HashOf hashes text under a domain ("library", "lease", …), so that the same
@@ -17,17 +17,16 @@ func HashOf(domain, text string) Hash {
 	return Hash(sum[:16])
 }
 
-// IsZero reports whether the hash stands for nothing. encoding/json asks it for
-// omitzero.
+// IsZero reports whether the hash is "none". encoding/json calls it for omitzero.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
-// String is the hash in 32 lowercase hexadecimal digits.
+// String returns the hash as 32 lowercase hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// MarshalText writes what String does.
+// MarshalText returns what String returns.
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 
-// UnmarshalText reads what MarshalText writes, and nothing else.
+// UnmarshalText accepts what MarshalText returns, and nothing else.
 func (h *Hash) UnmarshalText(text []byte) error {
 	parsed, ok := parseHash(text)
 	if !ok {
@@ -37,7 +36,7 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// parseHash takes the one spelling that String gives.
+// parseHash accepts only the spelling that String returns.
 func parseHash[T string | []byte](text T) (h Hash, ok bool) {
 	if len(text) != 2*len(h) {
 		return Hash{}, false

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-func TestHashOfTellsDomainsApart(t *testing.T) {
+func TestHashOfDependsOnDomain(t *testing.T) {
 	if HashOf("lease", "x") == HashOf("session", "x") {
-		t.Error("one text in two roles has one hash")
+		t.Error("one text has one hash in two domains")
 	}
 	if HashOf("", "").IsZero() {
-		t.Error("the hash of nothing is the zero hash")
+		t.Error("the hash of an empty text is the zero hash")
 	}
 }
 
@@ -33,7 +33,7 @@ func TestHashText(t *testing.T) {
 	}
 	for _, bad := range []string{`""`, `"0"`, `"` + h.String() + `0"`, `"0123456789ABCDEF0123456789abcdef"`} {
 		if err := json.Unmarshal([]byte(bad), &got); err == nil {
-			t.Errorf("%s was taken for a hash", bad)
+			t.Errorf("%s was accepted as a hash", bad)
 		}
 	}
 }

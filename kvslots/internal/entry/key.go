@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// MaxPosition is the highest position that a slot's key may carry.
+// MaxPosition is the highest position in a slot's key.
 const MaxPosition = math.MaxUint16
 
-// Kind says what a key of the bucket is for.
+// Kind is the kind of a key.
 type Kind uint8
 
-// The kinds of keys; Foreign is any key that is not one of ours.
+// The kinds of keys. Foreign is any key that kvslots does not write.
 const (
 	Foreign Kind = iota
 	Config       // p.<pool>.cfg
@@ -23,7 +23,7 @@ const (
 	Barrier      // b.<session>
 )
 
-// Key is a key of the bucket, taken apart. It is comparable.
+// Key is a decoded key of the bucket. It is comparable.
 type Key struct {
 	Kind    Kind
 	Pool    Hash // Config, Slot, Ticket
@@ -31,13 +31,13 @@ type Key struct {
 	N       int  // a slot's position, a ticket's number
 }
 
-// String is the key as it stands in the bucket.
+// String returns the key as text, or "" for a Foreign one.
 func (k Key) String() string {
 	const longest = len("p.") + 2*len(k.Pool) + len(".w.") + 2*len(k.Session) + len(".65535")
 	return string(k.Append(make([]byte, 0, longest)))
 }
 
-// Append appends what String returns.
+// Append appends what String returns to b.
 func (k Key) Append(b []byte) []byte {
 	switch k.Kind {
 	case Config:
@@ -57,8 +57,7 @@ func (k Key) Append(b []byte) []byte {
 	return b
 }
 
-// ParseKey takes a key apart. A key that String would not have written is
-// Foreign.
+// ParseKey decodes a key. A text that String never returns is Foreign.
 func ParseKey(text string) Key {
 	kind, rest, _ := strings.Cut(text, ".")
 	id, rest, more := strings.Cut(rest, ".")
@@ -77,7 +76,7 @@ func ParseKey(text string) Key {
 	return Key{}
 }
 
-// parseNumbered reads what follows the pool in the key of a slot or a ticket.
+// parseNumbered decodes what follows the pool in the key of a slot or a ticket.
 func parseNumbered(pool Hash, text string) Key {
 	kind, rest, _ := strings.Cut(text, ".")
 	key, ok := Key{Kind: Slot, Pool: pool}, kind == "s"

@@ -17,7 +17,7 @@ func hash(t testing.TB, text string) Hash {
 	t.Helper()
 	h, ok := parseHash(text)
 	if !ok {
-		t.Fatalf("%q is no hash", text)
+		t.Fatalf("%q is not a hash", text)
 	}
 	return h
 }
@@ -47,8 +47,8 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// Two spellings of one slot would be two slots, each lent on its own.
-func TestParseKeyTakesOneSpellingOnly(t *testing.T) {
+// With two spellings, one slot would have two keys, and could be lent twice.
+func TestParseKeyAcceptsOneSpelling(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":               "",
 		"one token":           "p",
@@ -84,13 +84,13 @@ func TestParseKeyTakesOneSpellingOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ParseKey(text); got != (Key{}) {
-				t.Errorf("%q was taken for %+v", text, got)
+				t.Errorf("%q was parsed as %+v, want Foreign", text, got)
 			}
 		})
 	}
 }
 
-func TestForeignKeyIsWrittenAsNothing(t *testing.T) {
+func TestForeignKeyIsEmptyText(t *testing.T) {
 	if got := (Key{}).String(); got != "" {
 		t.Errorf("got %q", got)
 	}
@@ -129,7 +129,7 @@ func FuzzParseKey(f *testing.F) {
 		k := ParseKey(text)
 		if k.Kind == Foreign {
 			if k != (Key{}) {
-				t.Fatalf("%q is foreign, and yet %+v", text, k)
+				t.Fatalf("%q is foreign, but has fields: %+v", text, k)
 			}
 			return
 		}

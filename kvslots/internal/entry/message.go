@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Expect says what the stream has to check before it takes a message.
+// Expect is the condition that the stream checks before it stores a message.
 type Expect int8
 
-// What is checked.
+// The conditions.
 const (
 	ExpectRevision Expect = iota // the key's last revision is Message.Revision; 0: the key is absent
-	ExpectNothing                // nothing: a barrier on a replicated stream
-	ExpectStream                 // the stream's last sequence is Message.Revision, which it never is: a barrier on one node
+	ExpectNothing                // none: a barrier on a replicated stream
+	ExpectStream                 // the stream's last sequence is Message.Revision, which is never true: a barrier on one node
 )
 
 // Message is one write to the bucket, before it is sent.
@@ -26,14 +26,15 @@ type Message struct {
 	Revision uint64
 	TTL      time.Duration // how long the message stays in the bucket; 0: for ever
 	Outlives int64         // see Entry.Outlives
-	Ticket   uint64        // of a slot's purge: the ticket that was served by it
-	Author   uint64        // a random number, by which its author knows it again
-	Owner    string        // of a slot's purge: the owner who released the lock
-	slot     *SlotValue    // what Parse makes of Data; nil: that is another kind of value, or has to be read
+	Ticket   uint64        // see HeaderTicket
+	Author   uint64        // see HeaderAuthor
+	Owner    string        // see HeaderOwner
+	slot     *SlotValue    // what Parse decodes from Data; nil: another kind of value, or not known
 	wait     *TicketValue  // likewise
 }
 
-// NewMessage puts a value under a key whose last revision is the given one.
+// NewMessage returns the message that writes a value to a key whose last
+// revision is revision.
 func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
 	m := Message{Key: key, Revision: revision, TTL: ttl}
 	if slot, ok := value.(SlotValue); ok && slot.plain() {
@@ -42,7 +43,7 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // our own types: cannot happen
+		panic(err) // cannot happen with the types of this package
 	}
 	m.Data = data
 	if wait, ok := value.(TicketValue); ok {
@@ -51,11 +52,9 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 	return m
 }
 
-// NewPurge frees a key whose last revision is the given one. ttl is the life of
-// the marker.
-//
-// kv.Delete would leave a marker for ever, and kv.Purge would need another round
-// trip; so a purge is written by hand, like every entry.
+// NewPurge returns the message that frees a key whose last revision is revision.
+// The marker expires after ttl. jetstream's kv.Delete would leave a marker for
+// ever, and kv.Purge would need another round trip.
 func NewPurge(key Key, revision uint64, ttl time.Duration) Message {
 	return Message{Key: key, Marker: true, Revision: revision, TTL: ttl}
 }
@@ -88,9 +87,9 @@ func (m *Message) Headers(set func(name, value string)) {
 	}
 }
 
-// Entry is what Parse makes of a slot's or a ticket's message that was written at a
-// revision, but for the time, which the writer is not told. ok is false for any other
-// message, and for a value that has to be read to know what is made of it.
+// Entry returns what Parse returns for the message of a slot or a ticket that was
+// written at revision. Only Time is missing: no ack contains it. ok is false for
+// the other kinds, and if only decoding Data would show what Parse returns.
 func (m *Message) Entry(revision uint64) (e Entry, ok bool) {
 	if m.Expect != ExpectRevision || m.Key.Kind != Slot && m.Key.Kind != Ticket {
 		return e, false
@@ -113,8 +112,8 @@ func (m *Message) Entry(revision uint64) (e Entry, ok bool) {
 	return e, true
 }
 
-// FormatTTL is the value of HeaderTTL. It rounds up: NATS cuts a TTL down to whole
-// seconds.
+// FormatTTL returns the value of HeaderTTL. It rounds up to whole seconds, since
+// NATS rounds down.
 func FormatTTL(d time.Duration) string {
 	return strconv.FormatInt(int64(wholeSeconds(d)/time.Second), 10) + "s"
 }
@@ -123,8 +122,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// parseTTL reads what FormatTTL writes, and a plain number of seconds; 0 is
-// for anything else.
+// parseTTL parses what FormatTTL returns, or a plain number of seconds. It returns
+// 0 for anything else.
 func parseTTL(text string) time.Duration {
 	seconds := parseRevision(strings.TrimSuffix(text, "s"))
 	if seconds > uint64(200*MaxSpan/time.Second) {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// plain reports whether encode may write the value: Parse reads the same value
-// back, and its texts need no escapes.
+// plain reports whether encode can encode the value: Parse accepts the value, and
+// its texts need no escapes.
 func (v *SlotValue) plain() bool {
 	return validSlot(*v) && v.TTL.inRange() && plainText(v.Label) && plainText(v.Owner)
 }
 
-// plainText reports whether encoding/json writes a text as it is.
+// plainText reports whether encoding/json writes a text without escapes.
 func plainText(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -24,8 +24,8 @@ func plainText(text string) bool {
 	return true
 }
 
-// encode writes a value as encoding/json does, in a tenth of the time: a slot is
-// written with every borrow. It also returns what Parse makes of that.
+// encode returns the value as encoding/json encodes it, in a tenth of the time:
+// every borrow writes a slot. It also returns what Parse decodes from that.
 func (v SlotValue) encode() ([]byte, *SlotValue) {
 	v.TTL = v.TTL.written()
 	b := make([]byte, 0, 256+len(v.Label)+len(v.Owner))
@@ -64,10 +64,11 @@ func (v SlotValue) encode() ([]byte, *SlotValue) {
 	return append(b, '}'), &v
 }
 
-// tooLong is more milliseconds than a span may have.
+// tooLong is a number of milliseconds above the maximum of a Span.
 const tooLong = uint64(MaxSpan/time.Millisecond) + 1
 
-// decodeSlot reads a slot's value: what encode has written, without encoding/json.
+// decodeSlot decodes a slot's value. It uses encoding/json only for what encode
+// does not return.
 func decodeSlot(data []byte) (SlotValue, error) {
 	s := scanner{rest: data}
 	v := SlotValue{
@@ -83,8 +84,8 @@ func decodeSlot(data []byte) (SlotValue, error) {
 	return decode(data, validSlot)
 }
 
-// scanner reads the fields of an object in their order. What is not there as it is
-// expected is left in rest, and zero.
+// scanner reads the fields of a JSON object in the order in which encode writes
+// them. For a field that is not next, it returns zero and leaves rest unchanged.
 type scanner struct{ rest []byte }
 
 func (s *scanner) skip(text string) bool {
@@ -127,7 +128,7 @@ func (s *scanner) hash(name string) (h Hash) {
 	return Hash{}
 }
 
-// number reads a number of up to 19 digits that is not 0.
+// number reads a number of up to 19 digits without a leading 0.
 func (s *scanner) number(name string) (n uint64) {
 	from := s.rest
 	if !s.skip(name) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// randomSlot is a value with any of its fields set or not.
+// randomSlot returns a value in which each optional field may be set.
 func randomSlot(r *rand.Rand) SlotValue {
 	hash := func() (h Hash) {
 		for i := range h {
@@ -32,8 +32,8 @@ func randomSlot(r *rand.Rand) SlotValue {
 	return v
 }
 
-// A slot's value is written as encoding/json writes it, and Message.Entry says what Parse
-// says.
+// A slot's value is encoded as encoding/json encodes it, and Message.Entry returns what
+// Parse returns.
 func TestSlotEncoding(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	key, plain := ParseKey("p."+idA+".s.3"), 0
@@ -60,7 +60,7 @@ func TestSlotEncoding(t *testing.T) {
 	}
 }
 
-// Message.Entry says of a ticket what Parse says.
+// Message.Entry returns what Parse returns for a ticket.
 func TestTicketEntry(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	key, known := ParseKey("p."+idA+".w."+idB+".3"), 0
@@ -78,12 +78,12 @@ func TestTicketEntry(t *testing.T) {
 		}
 	}
 	if known < 500 {
-		t.Errorf("only %d tickets were known", known)
+		t.Errorf("Entry was ok for %d tickets only", known)
 	}
 }
 
-// wantOwnEntry compares what Entry says with what Parse reads. It reports whether
-// Entry knows.
+// wantOwnEntry compares what Message.Entry and Parse return. It reports whether
+// Message.Entry was ok.
 func wantOwnEntry(t *testing.T, m Message) bool {
 	t.Helper()
 	header := map[string]string{}
@@ -96,7 +96,7 @@ func wantOwnEntry(t *testing.T, m Message) bool {
 	return ok
 }
 
-func TestMessageEntryOfAMarker(t *testing.T) {
+func TestMessageEntryOfMarker(t *testing.T) {
 	slot := ParseKey("p." + idA + ".s.3")
 	served := NewPurge(slot, 5, 1500*time.Millisecond)
 	served.Ticket, served.Author, served.Owner, served.Outlives = 4, 7, "x", 1795218878144
@@ -106,23 +106,23 @@ func TestMessageEntryOfAMarker(t *testing.T) {
 		m  Message
 		ok bool
 	}{
-		"plain":                 {NewPurge(slot, 5, time.Minute), true},
-		"absent before":         {NewPurge(slot, 0, time.Minute), true},
-		"of all":                {served, true},
-		"an owner too long":     {owner, false},
-		"not of a slot":         {NewPurge(ParseKey("n."+idA), 5, time.Minute), false},
-		"a configuration":       {NewMessage(ParseKey("p."+idA+".cfg"), ConfigValue{Count: 1, Generation: 1}, 5, 0), false},
-		"a value that was read": {Message{Key: slot, Data: []byte(`{}`), Revision: 5}, false},
+		"plain":               {NewPurge(slot, 5, time.Minute), true},
+		"absent before":       {NewPurge(slot, 0, time.Minute), true},
+		"every header":        {served, true},
+		"owner too long":      {owner, false},
+		"not of a slot":       {NewPurge(ParseKey("n."+idA), 5, time.Minute), false},
+		"a configuration":     {NewMessage(ParseKey("p."+idA+".cfg"), ConfigValue{Count: 1, Generation: 1}, 5, 0), false},
+		"a value not decoded": {Message{Key: slot, Data: []byte(`{}`), Revision: 5}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := wantOwnEntry(t, c.m); got != c.ok {
-				t.Errorf("known: %t, want %t", got, c.ok)
+				t.Errorf("ok %t, want %t", got, c.ok)
 			}
 		})
 	}
 }
 
-// wantSlotRead compares what is read with what encoding/json reads.
+// wantSlotRead compares what decodeSlot and encoding/json return.
 func wantSlotRead(t *testing.T, data []byte) {
 	t.Helper()
 	want, failed := decode(data, validSlot)
@@ -139,7 +139,7 @@ func TestSlotWithATTLThatOverflows(t *testing.T) {
 	}
 }
 
-// mangled is data with a change: a byte is another one, or missing, or there twice.
+// mangled returns data with one byte changed, removed or doubled.
 func mangled(r *rand.Rand, data []byte) []byte {
 	i := r.IntN(len(data))
 	switch r.IntN(3) {

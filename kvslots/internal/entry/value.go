@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits of what a value may carry. A value outside them is corrupt.
+// The limits of values. A value outside them is corrupt.
 const (
 	MaxCount = 1000                 // slots of a registered pool
 	MaxSpan  = 366 * 24 * time.Hour // a lease's ttl, a session's idle time
@@ -19,26 +19,27 @@ const (
 
 // ConfigValue is the value of a pool's configuration.
 type ConfigValue struct {
-	Count      int    `json:"count"`             // slots in force; 0 for a named pool that is being closed
-	Generation uint64 `json:"gen"`               // random; of one registration
-	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted; the entry keeps earlier ones from coming back
+	Count      int    `json:"count"`             // number of slots; 0 for a named pool that is being closed
+	Generation uint64 `json:"gen"`               // random, drawn at the registration
+	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted; the entry outlives earlier configurations
 	Terms
 
-	// Before are the last generations before this one, for peers that skip entries.
+	// Before lists the generations before this one, for peers that skipped entries.
 	Before []Ended `json:"before,omitempty"`
 }
 
-// Ended is a generation of a pool that was.
+// Ended is an earlier generation of a pool.
 type Ended struct {
 	Generation uint64 `json:"gen"`
 	Until      uint64 `json:"until,omitempty"` // the revision that ended it; 0: that of the entry itself
 }
 
-// Terms are what a named pool was opened with: the zero Terms for another.
+// Terms are the name, kind and limit of a named pool. A registered pool has the
+// zero Terms.
 type Terms struct {
 	Name    string `json:"name,omitempty"`    // of the lock or semaphore, 1 … MaxName bytes
 	Dialect string `json:"dialect,omitempty"` // the namespace of the name
-	Lock    bool   `json:"lock,omitempty"`    // a lock and not a semaphore; its limit is 1
+	Lock    bool   `json:"lock,omitempty"`    // true for a lock, whose limit is 1; false for a semaphore
 	Limit   int    `json:"limit,omitempty"`   // 1 … MaxLimit
 }
 
@@ -52,23 +53,23 @@ func (t Terms) valid() bool {
 	return len(t.Name) <= MaxName && len(t.Dialect) <= MaxName && t.Limit >= 1 && t.Limit <= MaxLimit && (!t.Lock || t.Limit == 1)
 }
 
-// SlotValue is the value of a slot that is taken.
+// SlotValue is the value of a taken slot.
 type SlotValue struct {
 	Lease      Hash   `json:"lease"`
 	Session    Hash   `json:"session,omitzero"` // the client session that holds the lease
 	Claimer    Hash   `json:"claimer"`          // the presence of the peer that wrote the claim
-	Ticket     uint64 `json:"ticket,omitempty"` // the place of the ticket that is served by this
+	Ticket     uint64 `json:"ticket,omitempty"` // the place of the ticket that the claim serves
 	Generation uint64 `json:"gen"`
 	TTL        Span   `json:"ttl_ms"`
 	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, whose revision is the fence
 	Label      string `json:"label,omitempty"`
 	Owner      string `json:"owner,omitempty"`  // of a lock that no session holds
-	Nonce      Hash   `json:"nonce,omitzero"`   // what the token is derived from, with the session's id
-	Unseen     bool   `json:"unseen,omitempty"` // its session enqueued for it, and has not waited since
+	Nonce      Hash   `json:"nonce,omitzero"`   // the token is derived from it and the session's id
+	Unseen     bool   `json:"unseen,omitempty"` // the session enqueued for it, and has not called Await since
 }
 
-// TicketValue is the value of a place in the waiting line. Its author, whose end
-// is the ticket's end, is in the key: a peer's presence, or a client session.
+// TicketValue is the value of a ticket. The key names the ticket's author: a peer's
+// presence or a client session. The ticket ends with its author.
 type TicketValue struct {
 	Lease      Hash   `json:"lease"`
 	Generation uint64 `json:"gen"`
@@ -77,10 +78,10 @@ type TicketValue struct {
 	Peer       Hash   `json:"peer,omitzero"`    // of a client session's ticket: the presence of the peer that claims for it
 	TTL        Span   `json:"ttl_ms,omitempty"` // of an enqueued ticket: of the lease to come
 	Nonce      Hash   `json:"nonce,omitzero"`   // of an enqueued ticket: of the lease to come
-	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: its lease came and went; it stands in no line any more
+	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: its lease has ended; it is out of the line
 }
 
-// read is what Parse makes of the value, as NewMessage has written it; nil: nothing.
+// read returns what Parse decodes from the encoded value, or nil if that is corrupt.
 func (v TicketValue) read() *TicketValue {
 	if !v.Wait.inRange() || v.TTL != 0 && !v.TTL.inRange() || !validTicket(v) {
 		return nil
@@ -89,52 +90,53 @@ func (v TicketValue) read() *TicketValue {
 	return &v
 }
 
-// Enqueued reports whether the ticket is one that any peer may claim for.
+// Enqueued reports whether a session's Enqueue wrote the ticket: any peer may
+// claim for it.
 func (v TicketValue) Enqueued() bool { return v.TTL > 0 }
 
-// SessionValue is the value of a session, which is alive as long as its key is
-// refreshed.
+// SessionValue is the value of a session. A session lives for as long as a peer
+// refreshes its key.
 type SessionValue struct {
 	Kind   string `json:"kind"` // SessionPeer or SessionClient
 	Idle   Span   `json:"idle_ms"`
-	Idled  Span   `json:"idled_ms,omitempty"` // how much of that was over when this was written
-	Origin Hash   `json:"origin,omitzero"`    // where a client comes from
+	Idled  Span   `json:"idled_ms,omitempty"` // how much of Idle had passed when this was written
+	Origin Hash   `json:"origin,omitzero"`    // the client's origin, for the cap per origin
 }
 
-// Left is how long the session lives unless it is refreshed.
+// Left returns how long the session lives from the write on unless it is refreshed.
 func (v SessionValue) Left() time.Duration { return time.Duration(v.Idle - v.Idled) }
 
-// The kinds of sessions: a peer's own presence, which owns tickets only, and a
-// client's, which may own leases.
+// The kinds of sessions: a peer's presence, which owns only tickets, and a client
+// session, which may also own leases.
 const (
 	SessionPeer   = "peer"
 	SessionClient = "client"
 )
 
-// BarrierValue is the value of a barrier. Barriers carry no expected revision,
-// so the value names the one before.
+// BarrierValue is the value of a barrier. A barrier has no expected revision, so
+// its value names the peer's previous barrier.
 type BarrierValue struct {
 	Previous uint64 `json:"prev,omitempty"`
 }
 
-// Span is a duration, written as whole milliseconds.
+// Span is a duration that is encoded as whole milliseconds.
 type Span time.Duration
 
-// Duration is the span as a time.Duration.
+// Duration returns the span as a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) }
 
-// written is the span as it is written.
+// written returns the span cut to whole milliseconds, as MarshalJSON encodes it.
 func (s Span) written() Span { return s - s%Span(time.Millisecond) }
 
-// inRange reports whether UnmarshalJSON reads what MarshalJSON writes.
+// inRange reports whether UnmarshalJSON accepts what MarshalJSON returns.
 func (s Span) inRange() bool { return s >= Span(time.Millisecond) && s <= Span(MaxSpan) }
 
-// MarshalJSON writes the milliseconds.
+// MarshalJSON encodes the span in milliseconds.
 func (s Span) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, time.Duration(s).Milliseconds(), 10), nil
 }
 
-// UnmarshalJSON reads milliseconds from 1 to MaxSpan.
+// UnmarshalJSON decodes milliseconds from 1 to MaxSpan.
 func (s *Span) UnmarshalJSON(text []byte) error {
 	ms, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil {
@@ -152,8 +154,8 @@ var (
 	errForeign = errors.New("foreign key")
 )
 
-// decode reads a value and checks what its type alone cannot say. With an error it
-// returns the zero value.
+// decode decodes a value and checks that it is valid. With an error it returns the
+// zero value.
 func decode[V any](data []byte, valid func(V) bool) (v V, err error) {
 	var none V
 	if err := json.Unmarshal(data, &v); err != nil {

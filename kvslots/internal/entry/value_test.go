@@ -38,7 +38,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// valueCase is a value of the bucket with what Parse is to make of it.
+// valueCase is an encoded value; valid is false if it is corrupt.
 type valueCase struct {
 	name, data string
 	valid      bool
@@ -67,7 +67,7 @@ func none(string) string { return "" }
 func wantNoValue(t testing.TB, e Entry) {
 	t.Helper()
 	if !reflect.DeepEqual(e.Config, ConfigValue{}) || e.Slot != (SlotValue{}) || e.Wait != (TicketValue{}) || e.Session != (SessionValue{}) {
-		t.Errorf("there is a value: %+v", e)
+		t.Errorf("a corrupt entry has a value: %+v", e)
 	}
 }
 
@@ -207,28 +207,28 @@ func TestValuesRoundTrip(t *testing.T) {
 	}
 }
 
-// A zero session must not be written, for it would be sixteen zero bytes of
-// every slot in the bucket.
-func TestSlotValueLeavesOutWhatIsNot(t *testing.T) {
+// The encoding omits zero fields: a zero session would be sixteen zero bytes in
+// every slot of the bucket.
+func TestSlotValueOmitsZeroFields(t *testing.T) {
 	data, err := json.Marshal(SlotValue{Lease: hash(t, idA), Generation: 1, TTL: Span(time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"session", "ticket", "fence", "label", "owner", "nonce", "unseen"} {
 		if strings.Contains(string(data), field) {
-			t.Errorf("%s stands in %s", field, data)
+			t.Errorf("%s is in %s", field, data)
 		}
 	}
 }
 
-func TestTicketValueLeavesOutWhatIsNot(t *testing.T) {
+func TestTicketValueOmitsZeroFields(t *testing.T) {
 	data, err := json.Marshal(TicketValue{Lease: hash(t, idA), Generation: 1, Wait: Span(time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"ttl_ms", "peer", "spent", "place", "nonce"} {
 		if strings.Contains(string(data), field) {
-			t.Errorf("%s stands in %s", field, data)
+			t.Errorf("%s is in %s", field, data)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestTicketValueLeavesOutWhatIsNot(t *testing.T) {
 func TestSessionLeft(t *testing.T) {
 	v := SessionValue{Idle: Span(15 * time.Second)}
 	if v.Left() != 15*time.Second {
-		t.Errorf("anew: %v", v.Left())
+		t.Errorf("new: %v", v.Left())
 	}
 	if v.Idled = Span(14 * time.Second); v.Left() != time.Second {
 		t.Errorf("after 14 s: %v", v.Left())

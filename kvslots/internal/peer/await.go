@@ -91,14 +91,14 @@ func (a *await) step() {
 	if a.busy || !a.call.isOpen() || a.p.watch.mode != live {
 		return
 	}
-	pool := a.p.world.Pool(a.pool.id)
+	pool := a.p.view.Pool(a.pool.id)
 	e := a.p.enqueuedIn(pool, a.session)
 	if pool.Registered() && pool.Terms().Lock != a.lock && e.status != spent { // that may have been under other terms
 		e = enqueued{}
 	}
-	alive := a.p.world.Alive(a.session)
+	alive := a.p.view.Alive(a.session)
 	switch {
-	case !a.p.world.Exact() && (!alive || e.status != queued && e.status != served):
+	case !a.p.view.Exact() && (!alive || e.status != queued && e.status != served):
 		a.p.whenExact(func() { a.step() })
 	case !alive:
 		a.end(Answer{Err: ErrSessionGone})
@@ -143,7 +143,7 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
 	a.put(m, func(f fate) {
-		e := a.p.enqueuedIn(a.p.world.Pool(a.pool.id), a.session)
+		e := a.p.enqueuedIn(a.p.view.Pool(a.pool.id), a.session)
 		if f.result == written || f.unsure && e.ticket == nil && e.slot == nil { // an earlier copy did it
 			then()
 		}
@@ -212,7 +212,7 @@ func (a *await) see(e enqueued) {
 // back: a view that skipped its purge would take the ticket for one that stands
 // again. Then the lease is told.
 func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
-	s := a.p.world.Pool(key.Pool).Slot(key.N)
+	s := a.p.view.Pool(key.Pool).Slot(key.N)
 	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
 		a.look()
 		return
@@ -226,7 +226,7 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	a.put(a.p.purge(t.Key, t.Revision), func(f fate) {
 		if f.learnt { // another peer has made the ticket its own meanwhile
 			a.known(key, value, sent)
-		} else if s := a.p.world.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
+		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
 			a.look()
 		} else {
 			a.tell(s, sent)

@@ -164,7 +164,7 @@ func (b *borrow) finish(a Answer) {
 func (b *borrow) requeue() {
 	var t *rules.Ticket
 	if b.ticket.stands() {
-		t = b.p.world.Pool(b.pool.id).Ticket(b.ticket.place)
+		t = b.p.view.Pool(b.pool.id).Ticket(b.ticket.place)
 	}
 	switch {
 	case b.phase == done:
@@ -299,7 +299,7 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 // named one, because it is open under other terms.
 func (b *borrow) obstacle(pool *rules.Pool) error {
 	switch {
-	case !b.session.IsZero() && !b.p.world.Alive(b.session):
+	case !b.session.IsZero() && !b.p.view.Alive(b.session):
 		return ErrSessionGone
 	case b.named():
 		if pool.Registered() {

@@ -76,7 +76,7 @@ func (w *watch) beginCheck() (from uint64) {
 	w.mode = checking
 	w.p.counters.Checks++
 	c.from = max(c.oldest(), c.presence)
-	c.rounds, c.until, c.again = 0, w.p.world.Revision, map[uint64]struct{}{}
+	c.rounds, c.until, c.again = 0, w.p.view.Revision, map[uint64]struct{}{}
 	return c.from
 }
 
@@ -92,7 +92,7 @@ func (w *watch) checkDelivery(e *entry.Entry) bool {
 		return false
 	}
 	c.again[e.Revision] = struct{}{}
-	stands, _ := w.p.world.Stands(e.Key)
+	stands, _ := w.p.view.Stands(e.Key)
 	return stands == e.Revision || !tracked(e.Key)
 }
 
@@ -109,8 +109,8 @@ func (w *watch) endCheck() bool {
 		if _, again := c.again[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
 			continue
 		}
-		stands, taken := w.p.world.Stands(s.key)
-		if stands == s.revision && (taken || !w.p.world.MarkerOld(s.key, w.p.now)) {
+		stands, taken := w.p.view.Stands(s.key)
+		if stands == s.revision && (taken || !w.p.view.MarkerOld(s.key, w.p.now)) {
 			return false
 		}
 	}

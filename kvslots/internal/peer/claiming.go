@@ -29,7 +29,7 @@ func (b *borrow) take(pool *rules.Pool, position int) bool {
 // clearDoubt does what can be done about the claims below a position that are in
 // doubt: it makes the view exact, or purges what an exact view knows for garbage.
 func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
-	if !ps.p.world.Exact() {
+	if !ps.p.view.Exact() {
 		ps.wantExact()
 		return
 	}
@@ -43,7 +43,7 @@ func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
 // sweep purges what holds no slot at a position that is wanted. Only an exact view
 // knows it for what it is.
 func (ps *poolState) sweep(s *rules.Slot) {
-	if !ps.p.world.Exact() {
+	if !ps.p.view.Exact() {
 		ps.wantExact()
 		return
 	}
@@ -91,7 +91,7 @@ func (b *borrow) claimAnswered(w *write, a Ack) {
 	case !b.claims(w):
 		w.undo(a, b.claimedBy())
 	case a.Outcome == Written:
-		if b.claim.acked = a.Revision; b.claim.revision == 0 && b.p.world.Revision > a.Revision { // the view has skipped it
+		if b.claim.acked = a.Revision; b.claim.revision == 0 && b.p.view.Revision > a.Revision { // the view has skipped it
 			b.pool.changed = append(b.pool.changed, b.claim.position)
 			b.pool.mark()
 		}
@@ -111,7 +111,7 @@ func (b *borrow) claims(w *write) bool { return b.phase == claiming && b.claim.w
 func (b *borrow) claimedBy() func(entry.Key) bool {
 	claimer := b.claim.claimer
 	return func(key entry.Key) bool {
-		s := b.p.world.Pool(key.Pool).Slot(key.N)
+		s := b.p.view.Pool(key.Pool).Slot(key.N)
 		if b.phase == claiming && b.claim.position == key.N {
 			return false // it may be the present claim
 		}
@@ -130,14 +130,14 @@ func (b *borrow) beaten(w *write, actual uint64) {
 			return
 		}
 		key := w.msg.Key
-		if s := b.p.world.Pool(ps.id).Slot(key.N); s != nil && b.claimed(s) {
+		if s := b.p.view.Pool(ps.id).Slot(key.N); s != nil && b.claimed(s) {
 			ps.changed = append(ps.changed, key.N) // an earlier copy was written
 			ps.mark()
 			return
 		}
-		if stands, _ := b.p.world.Stands(key); stands == b.claim.stood { // the view did not know, and does not now
+		if stands, _ := b.p.view.Stands(key); stands == b.claim.stood { // the view did not know, and does not now
 			if actual == 0 {
-				b.p.world.Absent(key)
+				b.p.view.Absent(key)
 			}
 			ps.pause(failurePause)
 		}
@@ -264,7 +264,7 @@ func (b *borrow) withdraw() {
 			again()
 		}
 		p.whenReached(a.Revision, func() {
-			t := p.world.Pool(b.pool.id).Ticket(b.ticket.place)
+			t := p.view.Pool(b.pool.id).Ticket(b.ticket.place)
 			if t != nil && (a.Outcome == Written || sent.shown != 0) {
 				t.Unsure = false // this purge names no ticket
 			}
@@ -311,7 +311,7 @@ func (p *Peer) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant,
 	if left < time.Second {
 		return Grant{}, false
 	}
-	p.world.EndAt(s, s.Revision, p.now.Add(left))
+	p.view.EndAt(s, s.Revision, p.now.Add(left))
 	rests := granted{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, ttl: ttl, sent: sent}
 	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now, Nonce: s.Value.Nonce, rests: rests}, true
 }

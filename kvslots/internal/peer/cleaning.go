@@ -14,13 +14,13 @@ func (p *Peer) cleanUp() {
 	if p.watch.mode != live || p.closing {
 		return
 	}
-	p.world.Forget(p.now)
-	p.due = p.world.Due(dueRetry, dueBatch, p.due[:0], p.now)
+	p.view.Forget(p.now)
+	p.due = p.view.Due(dueRetry, dueBatch, p.due[:0], p.now)
 	for _, d := range p.due {
 		switch {
 		case d.Marker:
 			p.release(d.Key, d.Revision, nil)
-		case d.Garbage && !p.world.Exact():
+		case d.Garbage && !p.view.Exact():
 			p.whenExact(func() {})
 		case d.Refresh:
 			p.adopt(d.Ticket, func() {})
@@ -32,10 +32,10 @@ func (p *Peer) cleanUp() {
 			p.release(d.Key, d.Revision, nil)
 		}
 	}
-	if p.world.Waits() {
-		p.world.PassOver(p.now)
-		p.world.Settle(p.now)
-		p.world.EachAble(func(pool *rules.Pool) { p.touched(pool) })
+	if p.view.Waits() {
+		p.view.PassOver(p.now)
+		p.view.Settle(p.now)
+		p.view.EachAble(func(pool *rules.Pool) { p.touched(pool) })
 	}
 	p.names.plan()
 }
@@ -43,7 +43,7 @@ func (p *Peer) cleanUp() {
 // endSlot purges a slot whose lease has lasted its time. One whose session enqueued
 // for it, and may yet ask what became of it, leaves word in the ticket first: once
 // the slot has gone, nothing else says that the ticket has been served.
-func (p *Peer) endSlot(d rules.Due) {
+func (p *Peer) endSlot(d rules.DueKey) {
 	s := d.Slot
 	m := p.purge(d.Key, d.Revision)
 	if !d.Garbage {
@@ -69,12 +69,12 @@ func (p *Peer) endSlot(d rules.Due) {
 // endSessionAt ends a session whose time is over: when the stream's leader has been
 // heard after that, and the session has not been refreshed for a while since. Time
 // without a leader ends no session.
-func (p *Peer) endSessionAt(d rules.Due) {
+func (p *Peer) endSessionAt(d rules.DueKey) {
 	if d.Key == p.self.key() {
 		return
 	}
 	purge := func() {
-		if s := p.world.Session(d.Key.Session); !s.Alive() || s.Revision != d.Revision || s.Ends > p.now {
+		if s := p.view.Session(d.Key.Session); !s.Alive() || s.Revision != d.Revision || s.Ends > p.now {
 			return
 		}
 		p.release(d.Key, d.Revision, func(a Ack) {
@@ -101,14 +101,14 @@ func (p *Peer) afterLoad() {
 			c.reload()
 		}
 	}
-	p.purgeStrays()
+	p.purgeOrphans()
 	p.cleanUp()
 }
 
-// purgeStrays purges this peer's tickets whose borrows have ended. They were purged
+// purgeOrphans purges this peer's tickets whose borrows have ended. They were purged
 // before, but the stream may have lost that.
-func (p *Peer) purgeStrays() {
-	s := p.world.Session(p.self.id)
+func (p *Peer) purgeOrphans() {
+	s := p.view.Session(p.self.id)
 	if s == nil {
 		return
 	}

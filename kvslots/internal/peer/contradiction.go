@@ -21,7 +21,7 @@ const (
 // nor anything about a view that is not exact: that learns nothing from it. The
 // answers and the watch are two subscriptions, so that either may be ahead.
 func (w *write) examine(a Ack) {
-	if w.world != w.p.world || w.p.watch.mode == loading {
+	if w.view != w.p.view || w.p.watch.mode == loading {
 		return // it was sent before the view was built anew
 	}
 	switch w.judgeAnswer(a) {
@@ -59,18 +59,18 @@ func (w *write) judgeAnswer(a Ack) finding {
 // in the stream of which the view is. Where a marker has gone it names 0, and the
 // server's own markers name nothing.
 func (w *watch) contradicts(e *entry.Entry) bool {
-	stands, taken := w.p.world.Stands(e.Key)
+	stands, taken := w.p.view.Stands(e.Key)
 	return e.Previous < stands && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
 }
 
 // judgeRefusal looks at a refusal that names a revision which the view has
 // reached: an exact view must hold the key at it, or above.
 func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {
-	holds, _ := p.world.Stands(key)
+	holds, _ := p.view.Stands(key)
 	switch {
-	case revision > p.world.Revision || !p.world.Exact() || holds >= revision:
+	case revision > p.view.Revision || !p.view.Exact() || holds >= revision:
 		return consistent
-	case holds == 0 && revision <= p.world.Forgotten:
+	case holds == 0 && revision <= p.view.Forgotten:
 		return consistent
 	}
 	return suspicion

@@ -41,7 +41,7 @@ func enqueuedKey(pool, session entry.Hash) entry.Key {
 // spent are guesses.
 func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	var e enqueued
-	s := p.world.Session(session)
+	s := p.view.Session(session)
 	if pool == nil || s == nil {
 		return e
 	}
@@ -77,9 +77,9 @@ func (r Enqueue) begin(p *Peer, c *call) {
 // may be its own.
 func (r Enqueue) enqueue(c *call, twice bool) {
 	c.p.ask(c, func() {
-		e := c.p.enqueuedIn(c.p.world.Pool(r.Pool), r.Session)
+		e := c.p.enqueuedIn(c.p.view.Pool(r.Pool), r.Session)
 		switch again := func() { r.enqueue(c, twice) }; {
-		case !c.p.world.Alive(r.Session):
+		case !c.p.view.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
 		case e.status == doubtful, twice && e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
 			c.after(failurePause, again)
@@ -101,7 +101,7 @@ func (r Enqueue) enqueue(c *call, twice bool) {
 // adopt makes a session's ticket one that this peer is to claim for: what its
 // author undoes later is then not the ticket that a caller was told of here.
 func (p *Peer) adopt(t *rules.Ticket, then func()) {
-	if p.self.revision == 0 || p.world.Expiring(t.Key, p.now) {
+	if p.self.revision == 0 || p.view.Expiring(t.Key, p.now) {
 		p.after(failurePause, then)
 		return
 	}
@@ -175,7 +175,7 @@ func (p *Peer) promotes(t *rules.Ticket) bool {
 		return true
 	}
 	before := 0 // peers that come before this one
-	p.world.Peers(func(s *rules.Session) bool {
+	p.view.Peers(func(s *rules.Session) bool {
 		if s.ID == author || slices.Compare(s.ID[:], self[:]) < 0 {
 			before++
 		}

@@ -43,14 +43,14 @@ func (w *write) follow(a Ack) {
 	}
 	w.p.whenReached(a.Revision, func() {
 		delete(w.p.writes.authored, w.msg.Author)
-		switch stands, _ := w.p.world.Stands(w.msg.Key); {
+		switch stands, _ := w.p.view.Stands(w.msg.Key); {
 		case a.Outcome == Written:
 			w.told(fate{result: written, revision: a.Revision})
 		case w.shown != 0:
 			w.told(fate{result: written, revision: w.shown})
 		default:
 			if a.Revision == 0 && stands == w.msg.Revision {
-				w.p.world.Absent(w.msg.Key)
+				w.p.view.Absent(w.msg.Key)
 			}
 			w.told(fate{result: refused, revision: a.Revision, learnt: stands != w.msg.Revision, unsure: w.mayHaveLanded()})
 		}

@@ -39,7 +39,7 @@ func (f *follow) look() {
 	})
 }
 
-func (f *follow) over() bool { return f.call.p.world.Pool(f.pool).Lease(f.lease) == nil }
+func (f *follow) over() bool { return f.call.p.view.Pool(f.pool).Lease(f.lease) == nil }
 
 // holder is a lease that an entry may end, and the session that holds it.
 type holder struct{ lease, session entry.Hash }
@@ -47,7 +47,7 @@ type holder struct{ lease, session entry.Hash }
 // holderBefore is what held a slot before an entry of it.
 func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 	if e.Key.Kind == entry.Slot {
-		if s := p.world.Pool(e.Key.Pool).Slot(e.Key.N); s != nil && s.Taken {
+		if s := p.view.Pool(e.Key.Pool).Slot(e.Key.N); s != nil && s.Taken {
 			h = holder{s.Value.Lease, s.Value.Session}
 		}
 	}

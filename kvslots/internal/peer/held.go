@@ -7,9 +7,9 @@ import (
 
 // find is the live slot of a lease in the view, or why there is none.
 func (p *Peer) find(h *Held) (*rules.Slot, error) {
-	pool := p.world.Pool(h.Pool)
+	pool := p.view.Pool(h.Pool)
 	switch {
-	case !h.Session.IsZero() && !p.world.Alive(h.Session):
+	case !h.Session.IsZero() && !p.view.Alive(h.Session):
 		return nil, ErrSessionGone
 	case !pool.Registered():
 		return nil, ErrNoPool
@@ -82,9 +82,9 @@ func (h *Held) giveBack(c *call) {
 }
 
 func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
-	pool := c.p.world.Pool(h.Pool)
+	pool := c.p.view.Pool(h.Pool)
 	had, known := false, true
-	if pool != nil && !c.p.world.EndedBefore(value.Session, revision) {
+	if pool != nil && !c.p.view.EndedBefore(value.Session, revision) {
 		had, known = pool.Had(value.Generation, revision)
 	}
 	if had {
@@ -121,12 +121,12 @@ func (r *Renew) renew(c *call) {
 
 // renewed answers a renewal once the view has reached it.
 func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
-	s := c.p.world.Pool(key.Pool).Slot(key.N)
+	s := c.p.view.Pool(key.Pool).Slot(key.N)
 	if s == nil || s.Revision != revision { // ended, or renewed again
 		r.renew(c)
 		return
 	}
-	if s.Stale() { // its pool was deleted
+	if s.Orphaned() { // its pool was deleted
 		c.p.release(key, revision, func(Ack) { r.renew(c) })
 		return
 	}

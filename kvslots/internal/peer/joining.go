@@ -27,9 +27,9 @@ func (b *borrow) join() bool {
 		author, value.Peer = b.session, b.p.self.id
 	}
 	key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: b.ticketNumber(author)}
-	revision, taken := b.p.world.Stands(key)
+	revision, taken := b.p.view.Stands(key)
 	if taken && b.kind == forEnqueue {
-		if t := b.p.world.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
+		if t := b.p.view.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
 			c := b.call // it looks again when that is certain
 			c.borrow, c.quit = nil, nil
 			b.finish(Answer{})
@@ -63,7 +63,7 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 	}
 	for ; ; n++ {
 		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
-		if _, taken := b.p.world.Stands(key); !taken && ps.tickets[key] == nil {
+		if _, taken := b.p.view.Stands(key); !taken && ps.tickets[key] == nil {
 			break
 		}
 	}
@@ -100,7 +100,7 @@ func (b *borrow) joins(key entry.Key) bool {
 func (b *borrow) joinedBy(key entry.Key) func(entry.Key) bool {
 	self := b.p.self.id
 	return func(entry.Key) bool {
-		t := b.p.world.Pool(key.Pool).TicketAt(key)
+		t := b.p.view.Pool(key.Pool).TicketAt(key)
 		return t != nil && t.Value.Lease == b.lease && (t.Value.Peer == self || key.Session == self) && !t.Value.Spent &&
 			!(b.phase != done && b.ticket.key == key && b.ticket.revision == t.Revision)
 	}
@@ -161,8 +161,8 @@ func (b *borrow) seated() {
 	if b.phase != waiting {
 		return
 	}
-	pool := b.p.world.Pool(b.pool.id)
-	exact := b.p.world.Exact()
+	pool := b.p.view.Pool(b.pool.id)
+	exact := b.p.view.Exact()
 	inForce := pool.Generation() == b.generation && (!b.named() || pool.Count() > 0)
 	switch {
 	case exact && inForce:
@@ -208,7 +208,7 @@ func (b *borrow) leaveLine() {
 	b.ticket = ticket{}
 	if !t.stands() {
 		b.pool.flight.Joining--
-	} else if revision, taken := b.p.world.Stands(t.key); taken && revision == t.revision {
+	} else if revision, taken := b.p.view.Stands(t.key); taken && revision == t.revision {
 		b.p.release(t.key, revision, nil)
 	}
 	b.pool.mark()
@@ -222,7 +222,7 @@ func (ps *poolState) noteGeneration(pool *rules.Pool) {
 	if generation == ps.generation {
 		return
 	}
-	if generation == 0 && !ps.p.world.Exact() {
+	if generation == 0 && !ps.p.view.Exact() {
 		ps.wantExact()
 		return
 	}

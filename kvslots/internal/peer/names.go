@@ -40,8 +40,8 @@ type names struct {
 // name that is not used, or a closing that any peer finishes.
 func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 	key := entry.Key{Kind: entry.Config, Pool: ps.id}
-	revision, _ := ps.p.world.Stands(key)
-	value.Before = ps.p.world.Pool(ps.id).Before(value.Generation)
+	revision, _ := ps.p.view.Stands(key)
+	value.Before = ps.p.view.Pool(ps.id).Before(value.Generation)
 	m := entry.NewMessage(key, value, revision, 0)
 	if purge {
 		// The configuration has no TTL to outlive: if it comes back, the name is not
@@ -70,7 +70,7 @@ func (b *borrow) open(pool *rules.Pool) bool {
 		return false
 	}
 	if pool.Registered() { // it is being closed
-		if !b.p.world.Exact() {
+		if !b.p.view.Exact() {
 			ps.wantExact()
 			return false
 		}
@@ -96,7 +96,7 @@ func (b *borrow) open(pool *rules.Pool) bool {
 // overLocks reports whether the cap on names in use forbids to use another.
 func (ps *poolState) overLocks() bool {
 	most := ps.p.cfg.MaxLocks
-	return most > 0 && !ps.coming && ps.p.world.Named+ps.p.names.coming >= most
+	return most > 0 && !ps.coming && ps.p.view.Named+ps.p.names.coming >= most
 }
 
 // noteComing keeps account of the names that are not in use as far as the view
@@ -104,7 +104,7 @@ func (ps *poolState) overLocks() bool {
 func (ps *poolState) noteComing() {
 	coming := ps.named && len(ps.flight.Claims) > 0 && ps.p.pools[ps.id] == ps
 	if coming {
-		pool := ps.p.world.Pool(ps.id)
+		pool := ps.p.view.Pool(ps.id)
 		coming = pool == nil || !pool.InUseOrWaited()
 	}
 	if coming == ps.coming {
@@ -123,7 +123,7 @@ func (ps *poolState) noteComing() {
 // have had no answer.
 func (b *borrow) reviewTerms(pool *rules.Pool) {
 	ps := b.pool
-	stands, _ := b.p.world.Stands(configKey(ps.id))
+	stands, _ := b.p.view.Stands(configKey(ps.id))
 	switch {
 	case ps.config != nil:
 	case pool.InDoubt(b.p.now) && b.p.now < b.refuseBy:
@@ -171,10 +171,10 @@ func (ns *names) keep() {
 	if ns.p.watch.mode != live || ns.p.closing || ns.p.self.revision == 0 {
 		return
 	}
-	if ns.p.world.Exact() {
+	if ns.p.view.Exact() {
 		ns.finishClosings()
 		ns.closeIdle()
-	} else if len(ns.p.world.Closings()) > 0 || ns.idleDue() {
+	} else if len(ns.p.view.Closings()) > 0 || ns.idleDue() {
 		ns.p.whenExact(func() {})
 	}
 	ns.plan()
@@ -186,8 +186,8 @@ func (ns *names) plan() {
 		return
 	}
 	var at Instant
-	switch pool, since := ns.p.world.Idlest(); {
-	case len(ns.p.world.Closings()) > 0, ns.p.world.IdleNames() > maxIdleNames:
+	switch pool, since := ns.p.view.Idlest(); {
+	case len(ns.p.view.Closings()) > 0, ns.p.view.IdleNames() > maxIdleNames:
 		at = ns.p.now.Add(finisherGrace / 4)
 	case pool != nil:
 		at = max(since.Add(idleTime), ns.p.now.Add(finisherGrace))
@@ -199,14 +199,14 @@ func (ns *names) plan() {
 }
 
 func (ns *names) idleDue() bool {
-	pool, since := ns.p.world.Idlest()
-	return pool != nil && (ns.p.now.Sub(since) >= idleTime || ns.p.world.IdleNames() > maxIdleNames)
+	pool, since := ns.p.view.Idlest()
+	return pool != nil && (ns.p.now.Sub(since) >= idleTime || ns.p.view.IdleNames() > maxIdleNames)
 }
 
 // finishClosings finishes the closings that this peer began, and those whose peer
 // has not.
 func (ns *names) finishClosings() {
-	for _, pool := range ns.p.world.Closings() {
+	for _, pool := range ns.p.view.Closings() {
 		_, mine := ns.mine[pool.ID]
 		if !mine && ns.p.now.Sub(pool.ConfigSeen) < finisherGrace {
 			continue
@@ -229,12 +229,12 @@ func (ns *names) finishClosings() {
 // are alive, the one with the highest hash of pool and presence; the others only if
 // that takes long.
 func (ns *names) closeIdle() {
-	for n := len(ns.p.world.Closings()); n < maxClosings && ns.idleDue(); n++ {
-		pool, _ := ns.p.world.Idlest()
+	for n := len(ns.p.view.Closings()); n < maxClosings && ns.idleDue(); n++ {
+		pool, _ := ns.p.view.Idlest()
 		since, _ := pool.IdleSince()
 		if !ns.closes(pool.ID) && ns.p.now.Sub(since) < idleTime+closerGrace {
-			ns.p.world.Defer(pool, since.Add(closerGrace))
-			if ns.p.world.IdleNames() > maxIdleNames {
+			ns.p.view.Defer(pool, since.Add(closerGrace))
+			if ns.p.view.IdleNames() > maxIdleNames {
 				return
 			}
 			continue
@@ -242,7 +242,7 @@ func (ns *names) closeIdle() {
 		if ns.p.pools[pool.ID] == nil {
 			ns.p.pool(pool.ID).beginClosing(pool)
 		}
-		ns.p.world.Defer(pool, ns.p.now)
+		ns.p.view.Defer(pool, ns.p.now)
 	}
 }
 
@@ -250,7 +250,7 @@ func (ns *names) closeIdle() {
 func (ns *names) closes(pool entry.Hash) bool {
 	mine := rank(pool, ns.p.self.id)
 	first := true
-	ns.p.world.Peers(func(s *rules.Session) bool {
+	ns.p.view.Peers(func(s *rules.Session) bool {
 		first = s.ID == ns.p.self.id || rank(pool, s.ID) < mine
 		return first
 	})

@@ -31,7 +31,7 @@ type ownEntry struct {
 
 // acknowledged notes that a write was written, and applies what can be applied.
 func (o *own) acknowledged(w *write, revision uint64) {
-	if kind := w.msg.Key.Kind; kind != entry.Slot && kind != entry.Ticket || w.world != o.p.world || revision <= o.p.world.Revision || len(o.ahead) >= maxOwn {
+	if kind := w.msg.Key.Kind; kind != entry.Slot && kind != entry.Ticket || w.view != o.p.view || revision <= o.p.view.Revision || len(o.ahead) >= maxOwn {
 		return
 	}
 	put(&o.ahead, revision, w)
@@ -41,7 +41,7 @@ func (o *own) acknowledged(w *write, revision uint64) {
 // apply applies the writes that follow on the view.
 func (o *own) apply() {
 	for len(o.ahead) > 0 && o.mayApply() {
-		revision := o.p.world.Revision + 1
+		revision := o.p.view.Revision + 1
 		w := o.ahead[revision]
 		if w == nil || !o.applyAt(revision, w) {
 			return
@@ -60,7 +60,7 @@ func (o *own) applyAt(revision uint64, w *write) bool {
 		return false // the delivery decides
 	}
 	before := o.p.holderBefore(&e)
-	if !o.p.world.ApplyOwn(&e, o.p.now) {
+	if !o.p.view.ApplyOwn(&e, o.p.now) {
 		return false
 	}
 	o.p.counters.Early++
@@ -71,7 +71,7 @@ func (o *own) applyAt(revision uint64, w *write) bool {
 
 // passed forgets the writes that the view has passed, which stood at from before.
 func (o *own) passed(from uint64) {
-	view := o.p.world.Revision
+	view := o.p.view.Revision
 	if delete(o.ahead, view); view > from+1 {
 		maps.DeleteFunc(o.ahead, func(revision uint64, _ *write) bool { return revision < view })
 	}
@@ -117,7 +117,7 @@ func (o *own) stamp(e *entry.Entry, is func(own *entry.Entry) bool) stamping {
 		if result = foreign; is(&own) {
 			result = stamped
 			i++
-			o.p.world.Stamped(&own, e.Time, w.begun, o.p.now)
+			o.p.view.Stamped(&own, e.Time, w.begun, o.p.now)
 			o.p.watch.check.stamp(e.Revision, e.Time)
 		}
 	}

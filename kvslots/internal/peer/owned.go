@@ -15,7 +15,7 @@ func (r ReleaseOwned) begin(p *Peer, c *call) {
 
 // releaseOwned judges in an exact view as new as the call.
 func (r ReleaseOwned) releaseOwned(c *call) {
-	pool := c.p.world.Pool(r.Pool)
+	pool := c.p.view.Pool(r.Pool)
 	s, certain := c.p.ownedSlot(pool)
 	owns := s != nil && (r.Force || s.Value.Owner == r.Owner)
 	switch {
@@ -52,7 +52,7 @@ func (p *Peer) ownedSlot(pool *rules.Pool) (s *rules.Slot, certain bool) {
 	if s == nil || !s.Live() {
 		return nil, true
 	}
-	return s, p.world.Exact() && !s.InDoubt(p.now)
+	return s, p.view.Exact() && !s.InDoubt(p.now)
 }
 
 // againSoon does something again for a call in an exact view, after a pause.
@@ -65,7 +65,7 @@ func (r InspectOwned) begin(p *Peer, c *call) {
 }
 
 func (c *call) inspectOwned(id entry.Hash) {
-	s, certain := c.p.ownedSlot(c.p.world.Pool(id))
+	s, certain := c.p.ownedSlot(c.p.view.Pool(id))
 	switch {
 	case !certain:
 		c.againSoon(func() { c.inspectOwned(id) })

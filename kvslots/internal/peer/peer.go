@@ -41,7 +41,7 @@ type Peer struct {
 	cfg    Config
 	random *rand.Rand
 	now    Instant // of the input that is being handled
-	world  *rules.World
+	view   *rules.View
 
 	out      outbox
 	writes   writes
@@ -57,7 +57,7 @@ type Peer struct {
 	sessions map[entry.Hash]*sessionState
 	follows  map[entry.Hash][]*follow // by lease
 	names    names
-	due      []rules.Due // memory for cleaning up
+	due      []rules.DueKey // memory for cleaning up
 	closing  bool
 	counters Counters
 	steps    [phases][phases]uint64 // of borrows, from phase to phase
@@ -82,7 +82,7 @@ func New(cfg Config, now Instant) *Peer {
 	p.writes.authored = map[uint64]*write{}
 	p.calls.open = map[uint64]*call{}
 	p.writes.pending = map[uint64]*write{}
-	p.newWorld()
+	p.newView()
 	p.watch.order(0)
 	return p
 }
@@ -181,10 +181,10 @@ func (p *Peer) wakeAt() Instant {
 		at = p.timers.events[0].at
 	}
 	if p.watch.mode == live {
-		if due, ok := p.world.NextDue(); ok {
+		if due, ok := p.view.NextDue(); ok {
 			at = min(at, due)
 		}
-		if p.world.Waits() {
+		if p.view.Waits() {
 			at = min(at, p.now.Add(tick))
 		}
 	}
@@ -197,7 +197,7 @@ func (p *Peer) wakeAt() Instant {
 // follow takes everything along to where the view now stands.
 func (p *Peer) follow() {
 	for {
-		for _, pool := range p.world.Touched() {
+		for _, pool := range p.view.Touched() {
 			p.touched(pool)
 		}
 		if p.watch.mode == live {

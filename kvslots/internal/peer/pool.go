@@ -103,7 +103,7 @@ func (ps *poolState) advance() {
 	if ps.p.watch.mode != live {
 		return
 	}
-	pool := ps.p.world.Pool(ps.id)
+	pool := ps.p.view.Pool(ps.id)
 	ps.notePurges(pool)
 	ps.noteGeneration(pool)
 	ps.noteClaims(pool)
@@ -119,7 +119,7 @@ func (ps *poolState) advance() {
 
 // mayChoose reports whether a position may be chosen in the pool now.
 func (ps *poolState) mayChoose() bool {
-	return ps.p.world.Revision >= ps.heldUntil && ps.p.now >= ps.pausedTill && !ps.p.closing
+	return ps.p.view.Revision >= ps.heldUntil && ps.p.now >= ps.pausedTill && !ps.p.closing
 }
 
 // pause keeps a pool from writing claims for a while.
@@ -150,7 +150,7 @@ func (ps *poolState) want(wait func(do func())) {
 	wait(func() {
 		ps.wantsExact, ps.allChanged = false, true
 		ps.mark()
-		if pool := ps.p.world.Pool(ps.id); pool != nil {
+		if pool := ps.p.view.Pool(ps.id); pool != nil {
 			ps.p.promote(pool)
 		}
 	})
@@ -168,7 +168,7 @@ func (p *Peer) trackPurge(m entry.Message) {
 // it was refused for will be, if the view is behind that: until then another purge
 // would be refused as well.
 func (p *Peer) untrackPurge(m entry.Message, a Ack) {
-	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > p.world.Revision {
+	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > p.view.Revision {
 		return
 	}
 	if ps := p.pools[m.Key.Pool]; ps != nil && ps.flight.Purges[m.Key.N] == m.Revision {

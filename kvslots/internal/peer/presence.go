@@ -44,8 +44,8 @@ func (s *presence) refresh() {
 		s.id = s.p.randomHash()
 	}
 	id := s.id
-	revision, taken := s.p.world.Stands(s.key())
-	if taken && s.p.world.Expiring(s.key(), s.p.now) || !taken && revision != 0 {
+	revision, taken := s.p.view.Stands(s.key())
+	if taken && s.p.view.Expiring(s.key(), s.p.now) || !taken && revision != 0 {
 		s.forget()
 		return
 	}
@@ -149,7 +149,7 @@ func (s *presence) forget() {
 // end of their calls.
 func (s *presence) leave() {
 	s.p.timers.stop(&s.timer)
-	if revision, taken := s.p.world.Stands(s.key()); taken {
+	if revision, taken := s.p.view.Stands(s.key()); taken {
 		s.leaving = true
 		s.p.release(s.key(), revision, func(Ack) { s.leaving = false })
 	}

@@ -60,16 +60,16 @@ func (p *Peer) whenExact(do func()) { p.askFrom(nil, 0, do) }
 
 // wantExact sends a barrier unless the view is exact, or has yet to reach one.
 func (q *reads) wantExact() {
-	if !q.p.world.Exact() && q.coming == 0 {
+	if !q.p.view.Exact() && q.coming == 0 {
 		q.sendBarrier()
 	}
 }
 
 // answer calls those whose time has come. They may ask again.
 func (q *reads) answer() {
-	q.loose.run(q.p.world.Revision)
-	if q.p.world.Exact() {
-		q.exact.run(q.p.world.Revision)
+	q.loose.run(q.p.view.Revision)
+	if q.p.view.Exact() {
+		q.exact.run(q.p.view.Revision)
 	} else if q.exact.Len() > 0 {
 		q.wantExact()
 	}
@@ -80,17 +80,17 @@ func (q *reads) sendBarrier() {
 	if q.barrier != nil || q.p.closing || q.p.watch.mode != live {
 		return
 	}
-	b := &barrier{stood: q.p.world.Revision, sent: q.p.now, serves: q.asked}
+	b := &barrier{stood: q.p.view.Revision, sent: q.p.now, serves: q.asked}
 	q.barrier, q.asked = b, nil
 	q.p.counters.Barriers++
-	world := q.p.world
+	view := q.p.view
 	q.p.send(q.barrierMessage(), func(a Ack) {
 		q.barrier = nil
 		switch {
-		case q.p.world == world && a.Outcome == Written:
+		case q.p.view == view && a.Outcome == Written:
 			q.previous = a.Revision
 			q.serve(b, a.Revision)
-		case q.p.world == world && a.Outcome == Conflict && !q.p.cfg.Replicated && a.Revision != 0:
+		case q.p.view == view && a.Outcome == Conflict && !q.p.cfg.Replicated && a.Revision != 0:
 			q.serve(b, a.Revision)
 		default:
 			q.asked = append(b.serves, q.asked...)
@@ -101,13 +101,13 @@ func (q *reads) sendBarrier() {
 
 // serve notes that a barrier stands at a revision.
 func (q *reads) serve(b *barrier, revision uint64) {
-	world := q.p.world
+	view := q.p.view
 	q.coming++
-	world.Sent(revision+1, b.sent) // on one node the revision was there before
+	view.Sent(revision+1, b.sent) // on one node the revision was there before
 	q.p.whenReached(revision, func() {
-		if q.p.world == world {
+		if q.p.view == view {
 			q.coming--
-			world.Reached(b.stood, q.p.now)
+			view.Reached(b.stood, q.p.now)
 		}
 	})
 	for _, r := range b.serves {

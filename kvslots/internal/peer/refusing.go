@@ -42,7 +42,7 @@ func (ps *poolState) reviewRefusals() {
 		case b.takeAfterAll():
 		case !b.current:
 			stay = append(stay, b)
-		case !ps.p.world.Exact():
+		case !ps.p.view.Exact():
 			stay = append(stay, b)
 			ps.wantExact()
 		default:
@@ -58,7 +58,7 @@ func (ps *poolState) reviewRefusals() {
 // review decides about one, at an instant at which the view is exact and as new as
 // the borrow.
 func (b *borrow) review() {
-	pool := b.p.world.Pool(b.pool.id)
+	pool := b.p.view.Pool(b.pool.id)
 	switch err := b.obstacle(pool); {
 	case err == ErrLimitMismatch:
 		b.reviewTerms(pool)
@@ -88,7 +88,7 @@ func (b *borrow) review() {
 
 // takeAfterAll claims a slot that has become free. It returns false if there is none.
 func (b *borrow) takeAfterAll() bool {
-	pool := b.p.world.Pool(b.pool.id)
+	pool := b.p.view.Pool(b.pool.id)
 	if !b.pool.mayChoose() || b.p.self.revision == 0 || b.obstacle(pool) != nil || pool.Count() == 0 {
 		return false
 	}

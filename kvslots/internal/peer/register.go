@@ -17,9 +17,9 @@ func (r Inspect) begin(p *Peer, c *call) {
 // the answer if it is not registered. A claim that its peer may be about to withdraw
 // is waited for.
 func (c *call) inspect(id entry.Hash, gone Answer) {
-	pool := c.p.world.Pool(id)
+	pool := c.p.view.Pool(id)
 	switch {
-	case !c.p.world.Exact():
+	case !c.p.view.Exact():
 		c.p.whenExact(func() { c.inspect(id, gone) })
 	case !pool.Registered():
 		c.answer(gone)
@@ -41,13 +41,13 @@ func (r Register) register(c *call) {
 		c.p.ask(c, func() { r.register(c) })
 		return
 	}
-	pool, value := c.p.world.Pool(r.Pool), entry.ConfigValue{}
+	pool, value := c.p.view.Pool(r.Pool), entry.ConfigValue{}
 	if pool.Registered() {
 		value = pool.Config
 	}
 	if value.Generation != 0 && value.Count == r.Count {
 		c.p.ask(c, func() {
-			if pool := c.p.world.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
+			if pool := c.p.view.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
 				c.inspect(r.Pool, Answer{})
 				return
 			}
@@ -71,8 +71,8 @@ func (r Register) register(c *call) {
 // call is answered so.
 func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
 	key := configKey(id)
-	expected, _ := c.p.world.Stands(key)
-	value.Before = c.p.world.Pool(id).Before(value.Generation)
+	expected, _ := c.p.view.Stands(key)
+	value.Before = c.p.view.Pool(id).Before(value.Generation)
 	c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
 		if c.unsure {
 			c.answer(Answer{Err: ErrUnavailable})
@@ -90,8 +90,8 @@ func (r Delete) begin(p *Peer, c *call) {
 // its generation never comes back. The mark stays for long, for the configuration
 // has no TTL that a marker could outlive.
 func (r Delete) remove(c *call) {
-	c.when(func() bool { return c.p.world.Pool(r.Pool).Registered() }, func() {
-		value := c.p.world.Pool(r.Pool).Config
+	c.when(func() bool { return c.p.view.Pool(r.Pool).Registered() }, func() {
+		value := c.p.view.Pool(r.Pool).Config
 		value.Deleted = true
 		c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {
 			c.p.clear(r.Pool, value.Generation)
@@ -102,12 +102,12 @@ func (r Delete) remove(c *call) {
 
 // clear purges the slots and tickets of a generation that is no more.
 func (p *Peer) clear(id entry.Hash, generation uint64) {
-	pool := p.world.Pool(id)
+	pool := p.view.Pool(id)
 	if pool == nil {
 		return
 	}
 	pool.Slots(func(s *rules.Slot) bool {
-		if s.Value.Generation == generation && s.Stale() {
+		if s.Value.Generation == generation && s.Orphaned() {
 			p.release(rules.SlotKey(id, s.Position), s.Revision, nil)
 		}
 		return true

@@ -29,10 +29,10 @@ func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
 		return
 	}
 	p.writes.releasing++
-	world := p.world
+	view := p.view
 	p.send(m, func(a Ack) {
 		p.writes.releasing--
-		if a.Outcome == Unknown && p.world == world {
+		if a.Outcome == Unknown && p.view == view {
 			p.releaseAs(m, done)
 		} else if done != nil {
 			done(a)
@@ -54,7 +54,7 @@ func (ws *writes) releaseNext() {
 // of the key.
 func (p *Peer) purge(key entry.Key, revision uint64) entry.Message {
 	m := entry.NewPurge(key, revision, rules.MarkerTTL)
-	p.world.Outlive(&m)
+	p.view.Outlive(&m)
 	return m
 }
 
@@ -63,7 +63,7 @@ func (p *Peer) purge(key entry.Key, revision uint64) entry.Message {
 func (p *Peer) purgeOf(w *entry.Message, revision uint64) entry.Message {
 	m := p.purge(w.Key, revision)
 	m.TTL = max(m.TTL, w.TTL+unseenLife)
-	m.Outlives = max(m.Outlives, p.world.Time.Add(w.TTL+unseenLife).UnixMilli())
+	m.Outlives = max(m.Outlives, p.view.Time.Add(w.TTL+unseenLife).UnixMilli())
 	return m
 }
 
@@ -71,7 +71,7 @@ func (p *Peer) purgeOf(w *entry.Message, revision uint64) entry.Message {
 // value of the key. ttl is how long the value means anything.
 func (p *Peer) value(key entry.Key, v any, revision uint64, ttl time.Duration) entry.Message {
 	m := entry.NewMessage(key, v, revision, ttl+rules.Guard)
-	p.world.Outlive(&m)
+	p.view.Outlive(&m)
 	return m
 }
 
@@ -85,7 +85,7 @@ func (p *Peer) value(key entry.Key, v any, revision uint64, ttl time.Duration) e
 func (w *write) undo(a Ack, mine func(entry.Key) bool) {
 	key := w.msg.Key
 	switch {
-	case w.world != w.p.world:
+	case w.view != w.p.view:
 		w.p.disownAt(0, key, mine)
 	case a.Outcome == Written, a.Outcome == Conflict:
 		w.p.disownAt(a.Revision, key, mine)
@@ -105,7 +105,7 @@ func (p *Peer) disownAt(revision uint64, key entry.Key, mine func(entry.Key) boo
 
 // disown purges what stands under a key if it is this peer's own.
 func (p *Peer) disown(key entry.Key, mine func(entry.Key) bool) {
-	if revision, taken := p.world.Stands(key); taken && mine(key) {
+	if revision, taken := p.view.Stands(key); taken && mine(key) {
 		p.release(key, revision, nil)
 	}
 }

@@ -66,7 +66,7 @@ func (c *call) leaveSession() {
 // park keeps an answer back until the bucket promises that the session lives for
 // long enough. It returns false when it does, or when the session is gone.
 func (c *call) park(a Answer) bool {
-	ss, s := c.p.sessions[c.session], c.p.world.Session(c.session)
+	ss, s := c.p.sessions[c.session], c.p.view.Session(c.session)
 	if ss == nil || !s.Alive() || c.p.closing {
 		return false
 	}
@@ -92,7 +92,7 @@ func (ss *sessionState) parked() []*call {
 // attend refreshes the session if it is time, answers what was parked if it may be,
 // and sees to it that it is called again.
 func (ss *sessionState) attend() {
-	s := ss.p.world.Session(ss.id)
+	s := ss.p.view.Session(ss.id)
 	if !s.Alive() {
 		ss.forget()
 		return
@@ -146,7 +146,7 @@ func (ss *sessionState) forget() {
 // and then judged again.
 func (ss *sessionState) refresh(s *rules.Session) {
 	key := rules.SessionKey(ss.id)
-	if ss.p.world.Expiring(key, ss.p.now) {
+	if ss.p.view.Expiring(key, ss.p.now) {
 		return
 	}
 	value := s.Value
@@ -209,7 +209,7 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 func (r Ping) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
 	p.ask(c, func() {
-		if !p.world.Alive(r.Session) {
+		if !p.view.Alive(r.Session) {
 			c.answer(Answer{Err: ErrSessionGone})
 			return
 		}
@@ -228,22 +228,22 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	sentAt := p.now
 	p.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: it is refused for an earlier copy
 		delete(p.calls.creating, r.Session)
-		if f.result == unknown || !p.world.Alive(r.Session) { // the view took so long that it has ended meanwhile
+		if f.result == unknown || !p.view.Alive(r.Session) { // the view took so long that it has ended meanwhile
 			c.answer(Answer{Err: ErrUnavailable})
 			return
 		}
-		p.world.Session(r.Session).Promise(sentAt.Add(r.Idle))
+		p.view.Session(r.Session).Promise(sentAt.Add(r.Idle))
 		c.useSession(r.Session)
 		c.answer(Answer{})
 	})
 }
 
 func (cs *calls) cap(origin entry.Hash) error {
-	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.world.Clients+len(cs.creating) >= most {
+	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.view.Clients+len(cs.creating) >= most {
 		return ErrMaxSessions
 	}
 	if most := cs.p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
-		n := cs.p.world.ClientsFrom(origin)
+		n := cs.p.view.ClientsFrom(origin)
 		for _, from := range cs.creating {
 			if from == origin {
 				n++
@@ -257,8 +257,8 @@ func (cs *calls) cap(origin entry.Hash) error {
 }
 
 func (r EndSession) begin(p *Peer, c *call) {
-	c.when(func() bool { return p.world.Alive(r.Session) }, func() {
-		c.putOnce(p.purge(rules.SessionKey(r.Session), p.world.Session(r.Session).Revision), func(uint64) {
+	c.when(func() bool { return p.view.Alive(r.Session) }, func() {
+		c.putOnce(p.purge(rules.SessionKey(r.Session), p.view.Session(r.Session).Revision), func(uint64) {
 			p.clearSession(r.Session)
 			c.answer(Answer{})
 		}, func() { r.begin(p, c) })
@@ -268,7 +268,7 @@ func (r EndSession) begin(p *Peer, c *call) {
 // clearSession purges what a session that has ended leaves. What it held is free
 // by then, and it stands in no line; the keys are all that is left.
 func (p *Peer) clearSession(session entry.Hash) {
-	s := p.world.Session(session)
+	s := p.view.Session(session)
 	if s == nil || s.Alive() {
 		return
 	}

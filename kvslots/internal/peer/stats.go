@@ -53,11 +53,11 @@ type PoolStats struct {
 }
 
 func (r ReadStats) begin(p *Peer, c *call) {
-	p.ask(c, func() { c.answer(Answer{Stats: readStats(p.world, p.now)}) })
+	p.ask(c, func() { c.answer(Answer{Stats: readStats(p.view, p.now)}) })
 }
 
 // readStats takes the stats from the view.
-func readStats(w *rules.World, now Instant) *Stats {
+func readStats(w *rules.View, now Instant) *Stats {
 	stats := &Stats{Sessions: w.Clients}
 	w.EachPool(func(pool *rules.Pool) bool {
 		terms := pool.Terms()

@@ -29,8 +29,8 @@ func (p *Peer) Told(a *Answer, now Instant) {
 		p.Untold(a, ErrUnavailable, now)
 		return
 	}
-	if s := p.world.Pool(g.key.Pool).Slot(g.key.N); s != nil && s.Taken && s.Revision == g.revision {
-		p.world.EndAt(s, g.revision, now.Add(ttl))
+	if s := p.view.Pool(g.key.Pool).Slot(g.key.N); s != nil && s.Taken && s.Revision == g.revision {
+		p.view.EndAt(s, g.revision, now.Add(ttl))
 	} else { // it has ended, or the view is built anew: no other end is known
 		ttl = a.Grant.TTL - now.Sub(a.Grant.At)
 	}

@@ -58,10 +58,10 @@ type watch struct {
 	suspect   entry.Key // of the suspicion that the check is about
 }
 
-// newWorld begins a view that knows nothing. The presence stays: its tickets, and so
+// newView begins a view that knows nothing. The presence stays: its tickets, and so
 // the places of this peer's borrows in the lines, are what the load will show.
-func (p *Peer) newWorld() {
-	p.world = rules.New()
+func (p *Peer) newView() {
+	p.view = rules.New()
 	p.watch.mode = loading
 	p.watch.check = check{}
 	p.self.revision = 0
@@ -80,7 +80,7 @@ func (w *watch) order(from uint64) {
 	w.started = false
 	// What is acknowledged from now on may be above what the server says of the
 	// stream, which it may have said before.
-	w.floor = max(w.p.world.Revision, w.p.writes.acked)
+	w.floor = max(w.p.view.Revision, w.p.writes.acked)
 	w.p.out.watch = Watch{Number: w.number, From: from}
 	w.p.out.ready.Watch = &w.p.out.watch
 }
@@ -100,8 +100,8 @@ func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 	default:
 		p.watch.created = s.Created
 		p.watch.started, p.watch.began, p.watch.now, p.watch.at = true, s.Last, s.Now, now
-		p.world.Postpone(now) // no session could be refreshed meanwhile
-		p.self.refresh()      // its delivery says that all before has been delivered
+		p.view.Postpone(now) // no session could be refreshed meanwhile
+		p.self.refresh()     // its delivery says that all before has been delivered
 	}
 	p.follow()
 }
@@ -122,8 +122,8 @@ func (w *watch) replace(at bool) {
 	from := uint64(0)
 	if w.mode != loading {
 		from = w.beginCheck()
-	} else if w.p.world.Revision > 0 {
-		w.p.newWorld() // half of a view is of no use
+	} else if w.p.view.Revision > 0 {
+		w.p.newView() // half of a view is of no use
 	}
 	if at {
 		w.order(from)
@@ -139,7 +139,7 @@ func (w *watch) replace(at bool) {
 // older than the view.
 func (p *Peer) Fetched(number uint64, e entry.Entry, now Instant) {
 	p.now = now
-	if number != p.watch.number || p.watch.mode == loading || e.Revision <= p.world.Revision {
+	if number != p.watch.number || p.watch.mode == loading || e.Revision <= p.view.Revision {
 		return
 	}
 	p.applied(&e, 0)
@@ -161,11 +161,11 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 		return
 	}
 	if p.own.stamp(&e, sameAs(&e)) == foreign ||
-		p.watch.mode != loading && e.Revision > p.world.Revision && p.watch.contradicts(&e) {
+		p.watch.mode != loading && e.Revision > p.view.Revision && p.watch.contradicts(&e) {
 		p.watch.rebuild("the stream went back")
 		return
 	}
-	stood := p.world.Revision
+	stood := p.view.Revision
 	if e.Revision > stood {
 		var age time.Duration
 		if p.watch.mode == loading && e.Revision <= p.watch.began { // the others are new
@@ -184,9 +184,9 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 // lagged reports whether a marker may have come and gone before the view got to an
 // entry: by this machine's clock, or by the leader's, which may have been set forward.
 func (w *watch) lagged(revision uint64, at time.Time) bool {
-	stood, now := w.p.world.Revision, w.p.now
+	stood, now := w.p.view.Revision, w.p.now
 	return now.Sub(w.p.self.seen) > lagLimit ||
-		(revision > stood || w.p.own.awaits(revision)) && at.Sub(w.p.world.Time) > lagLimit &&
+		(revision > stood || w.p.own.awaits(revision)) && at.Sub(w.p.view.Time) > lagLimit &&
 			(revision > stood+1 || now.Sub(w.skipped) < lagLimit)
 }
 
@@ -198,12 +198,12 @@ func (w *watch) ageOf(e *entry.Entry) time.Duration {
 // applied brings the view up to one entry, and notes what it says of this peer's
 // own affairs.
 func (p *Peer) applied(e *entry.Entry, age time.Duration) {
-	if e.Revision > p.world.Revision+1 && p.watch.mode != loading {
+	if e.Revision > p.view.Revision+1 && p.watch.mode != loading {
 		p.counters.Skips++
 		p.watch.skipped = p.now
 	}
 	before := p.holderBefore(e)
-	p.world.Apply(e, age, p.now)
+	p.view.Apply(e, age, p.now)
 	p.noted(e, before)
 }
 
@@ -211,8 +211,8 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 func (p *Peer) noted(e *entry.Entry, before holder) {
 	p.watch.check.note(e)
 	if end, known := p.watch.ends[e.Slot.Lease]; known && e.Key.Kind == entry.Slot {
-		s := p.world.Pool(e.Key.Pool).Slot(e.Key.N)
-		p.world.EndAt(s, e.Revision, max(s.Ends, end))
+		s := p.view.Pool(e.Key.Pool).Slot(e.Key.N)
+		p.view.EndAt(s, e.Revision, max(s.Ends, end))
 	}
 	if e.Key.Kind == entry.Session {
 		p.self.applied(e)
@@ -234,7 +234,7 @@ func (w *watch) caughtUp() {
 		// What is missing may have been overwritten by an entry that comes behind
 		// this peer's own: another one of its own says so.
 		if w.check.rounds++; w.check.rounds < checkRounds {
-			w.began = w.p.world.Revision
+			w.began = w.p.view.Revision
 			w.p.self.refresh()
 			return
 		}
@@ -250,16 +250,16 @@ func (w *watch) caughtUp() {
 // loaded makes a view that was loaded one that decides.
 func (w *watch) loaded() {
 	w.ends = nil
-	w.p.world.Postpone(w.p.now)
+	w.p.view.Postpone(w.p.now)
 	if w.p.cfg.Sole && w.rebuilt == 0 {
-		w.p.world.EndOthers(w.p.self.id, w.p.now)
+		w.p.view.EndOthers(w.p.self.id, w.p.now)
 	} else {
 		w.witnessed = w.p.now.Add(witnessTime)
 		slack := time.Duration(0)
 		if w.p.cfg.Replicated {
 			slack = skew
 		}
-		w.p.world.HoldBack(w.witnessed, slack)
+		w.p.view.HoldBack(w.witnessed, slack)
 	}
 	w.p.log(Debug, "view loaded", "")
 }
@@ -279,7 +279,7 @@ func (w *watch) rebuild(why string) {
 	w.p.log(Warn, "view built anew", why)
 	w.p.watch.keepEnds()
 	w.p.writes.acked = 0
-	w.p.newWorld()
+	w.p.newView()
 	w.order(0)
 }
 
@@ -291,11 +291,11 @@ func (w *watch) heardOther(e *entry.Entry) {
 		return
 	}
 	w.witnessed = 0
-	w.p.world.CountAnew(w.began, w.p.now)
+	w.p.view.CountAnew(w.began, w.p.now)
 }
 
 func (w *watch) keepEnds() {
-	w.p.world.EachPool(func(pool *rules.Pool) bool {
+	w.p.view.EachPool(func(pool *rules.Pool) bool {
 		pool.Slots(func(s *rules.Slot) bool {
 			if s.Value.TTL > 0 {
 				put(&w.ends, s.Value.Lease, max(w.ends[s.Value.Lease], s.Ends))

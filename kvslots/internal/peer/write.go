@@ -30,11 +30,11 @@ type write struct {
 	ids     []uint64 // under which it was sent, but for those that were certainly not written
 	first   [1]uint64
 	msg     entry.Message
-	world   *rules.World // the view from which it was decided
-	floor   uint64       // the highest sequence that was applied or acknowledged when it was sent
-	known   uint64       // the highest revision of the key that was known then
-	skips   uint64       // how many times the view had skipped entries then
-	held    bool         // the key had a value then, or a young marker
+	view    *rules.View // the view from which it was decided
+	floor   uint64      // the highest sequence that was applied or acknowledged when it was sent
+	known   uint64      // the highest revision of the key that was known then
+	skips   uint64      // how many times the view had skipped entries then
+	held    bool        // the key had a value then, or a young marker
 	begun   Instant
 	timer   timer         // when it is sent again
 	every   time.Duration // how long it may go unanswered before that
@@ -64,12 +64,12 @@ type writes struct {
 // A Conflict may have been caused by an earlier copy of the same message. So what
 // stands there has to be looked at, when the view has reached it.
 func (p *Peer) send(m entry.Message, done func(Ack)) *write {
-	w := &write{p: p, msg: m, world: p.world, begun: p.now, every: resendAfter, done: done}
+	w := &write{p: p, msg: m, view: p.view, begun: p.now, every: resendAfter, done: done}
 	w.ids, w.timer.fire = w.first[:0], w.repeat
-	stands, taken := p.world.Stands(m.Key)
+	stands, taken := p.view.Stands(m.Key)
 	w.skips = p.counters.Skips
-	w.floor, w.known = max(p.world.Revision, p.writes.acked), max(stands, m.Revision)
-	w.held = taken || stands != 0 && !p.world.MarkerOld(m.Key, p.now)
+	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(stands, m.Revision)
+	w.held = taken || stands != 0 && !p.view.MarkerOld(m.Key, p.now)
 	p.trackPurge(m)
 	w.transmit()
 	return w
@@ -78,7 +78,7 @@ func (p *Peer) send(m entry.Message, done func(Ack)) *write {
 // mayHaveLanded reports whether a copy of a write that was refused may have been
 // written without the view's having shown it.
 func (w *write) mayHaveLanded() bool {
-	return len(w.ids) > 1 && (w.p.counters.Skips != w.skips || w.world != w.p.world)
+	return len(w.ids) > 1 && (w.p.counters.Skips != w.skips || w.view != w.p.view)
 }
 
 // transmit sends a message once more. Nothing but the presence is written from a
@@ -111,7 +111,7 @@ func (w *write) transmit() {
 func (w *write) repeat() {
 	switch {
 	case w.over:
-	case w.world != w.p.world, w.p.now.Sub(w.begun) >= giveUpAfter:
+	case w.view != w.p.view, w.p.now.Sub(w.begun) >= giveUpAfter:
 		w.settle(Ack{Outcome: Unknown})
 	default:
 		w.transmit()
@@ -151,7 +151,7 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	}
 	if a.Outcome == Written {
 		p.writes.acked = max(p.writes.acked, a.Revision)
-		w.world.Sent(a.Revision, w.begun)
+		w.view.Sent(a.Revision, w.begun)
 	}
 	w.examine(a)
 	switch a.Outcome {

@@ -6,17 +6,17 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
-	p := w.pool(e.Key.Pool)
+func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
+	p := v.pool(e.Key.Pool)
 	before, held := p.Generation(), p.cfg.Revision
-	w.note(&p.cfg, e, now, age)
+	v.note(&p.cfg, e, now, age)
 	switch {
 	case !e.Marker:
 		p.past = pastOf(e)
 	case before != 0 && e.Previous == held:
 		p.past = append(p.past, entry.Ended{Generation: before, Until: e.Revision})
 	}
-	p.Config, p.ConfigSeen = e.Config, now // zero for a marker and for a corrupt value
+	p.Config, p.ConfigSeen = e.Config, now // e.Config is zero if e is a marker or corrupt
 	if after := p.Generation(); after != before {
 		for _, s := range p.slots {
 			if s != nil {
@@ -24,14 +24,14 @@ func (w *World) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 			}
 		}
 		for _, t := range p.line.tickets {
-			w.garbage(t, now)
+			v.garbage(t, now)
 		}
 	}
-	w.touch(p)
+	v.touch(p)
 }
 
-func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
-	p := w.pool(e.Key.Pool)
+func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
+	p := v.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
 	held := s.Value
 	if e.Previous > s.Revision {
@@ -43,7 +43,7 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	if p.leases != nil && s.Taken && p.leases[held.Lease] == s {
 		delete(p.leases, held.Lease)
 	}
-	w.note(&s.record, e, now, age)
+	v.note(&s.record, e, now, age)
 	s.Replaced, s.seen = e.Previous, now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
 		s.Granted = s.seen
@@ -52,53 +52,53 @@ func (w *World) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
 		s.Fence = e.Revision
 	}
-	s.stray = false
-	w.own(s, e.Slot.Session)
+	s.sweepDue = false
+	v.own(s, e.Slot.Session)
 	if e.Marker {
-		w.slotFreed(s, e, now)
+		v.slotFreed(s, e, now)
 	} else {
-		w.slotTaken(s, e, now, age)
+		v.slotTaken(s, e, now, age)
 	}
 	if t := p.Ticket(held.Ticket); t != nil && held.Ticket != s.Value.Ticket && t.claim == s {
-		t.claim = p.claimNaming(t.Place) // without one, the claim was void and its ticket stands again
+		t.claim = p.claimNaming(t.Place) // nil: the claim was void, and its ticket stands again
 	}
 	p.reindex(s)
 	if s.Taken && e.Slot.Fence == 0 && e.Corrupt == nil {
-		p.claimed(s, w.Exact())
-		w.open.put(p, len(p.open) > 0)
+		p.claimed(s, v.Exact())
+		v.open.put(p, len(p.open) > 0)
 	}
-	w.touch(p)
+	v.touch(p)
 }
 
-func (w *World) slotFreed(s *Slot, e *entry.Entry, now Instant) {
+func (v *View) slotFreed(s *Slot, e *entry.Entry, now Instant) {
 	if t := s.Pool.Ticket(e.Ticket); t != nil && !t.Value.Spent {
-		w.removeTicket(t)
-		w.ends.set(&t.due, now.Add(garbageTime))
+		v.removeTicket(t)
+		v.ends.set(&t.due, now.Add(garbageTime))
 	}
 	if e.Owner != "" {
 		s.Pool.noteRelease(e.Owner, s.seen, now)
 	}
 }
 
-func (w *World) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration) {
+func (v *View) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration) {
 	p := s.Pool
 	p.index(s)
 	if e.Corrupt != nil {
-		w.ends.drop(&s.due)
+		v.ends.drop(&s.due)
 		return
 	}
 	s.Ends = now.Add(time.Duration(e.Slot.TTL) + Slack - age)
-	w.ends.set(&s.due, s.Ends)
-	if e.Slot.Fence == 0 { // a renewal may be by another peer than the claimer
-		w.heard(e.Slot.Claimer)
+	v.ends.set(&s.due, s.Ends)
+	if e.Slot.Fence == 0 { // another peer than the claimer may have written a renewal
+		v.heard(e.Slot.Claimer)
 	}
 	if t := p.Ticket(s.Value.Ticket); t != nil && !t.Claimed() {
 		t.claim = s
 	}
 }
 
-func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
-	p := w.pool(e.Key.Pool)
+func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
+	p := v.pool(e.Key.Pool)
 	t := &Ticket{Pool: p, Key: e.Key, Value: e.Wait, Seen: now.Add(-age)}
 	t.due.of, t.mark.of = t, t
 	if t.Place = e.Wait.Place; t.Place == 0 {
@@ -110,41 +110,41 @@ func (w *World) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 		if was.lined && was.Place == t.Place {
 			t.Seen, t.doubted, t.doubtedAt = was.Seen, was.doubted, was.doubtedAt
 		}
-		w.removeTicket(was)
-		w.ends.drop(&was.due)
-		w.marks.drop(&was.mark)
+		v.removeTicket(was)
+		v.ends.drop(&was.due)
+		v.marks.drop(&was.mark)
 	}
-	w.note(&t.record, e, now, age)
+	v.note(&t.record, e, now, age)
 	if p.line.byKey == nil {
 		p.line.byKey = map[entry.Key]*Ticket{}
 	}
 	p.line.byKey[e.Key] = t
 	if t.Taken && e.Corrupt == nil {
-		w.lineUp(t, now)
+		v.lineUp(t, now)
 	}
-	w.touch(p)
+	v.touch(p)
 }
 
-// lineUp puts a ticket into the line.
-func (w *World) lineUp(t *Ticket, now Instant) {
-	t.author = w.session(t.Key.Session)
+// lineUp adds a ticket to the line.
+func (v *View) lineUp(t *Ticket, now Instant) {
+	t.author = v.session(t.Key.Session)
 	t.server = t.author
 	t.author.Tickets = append(t.author.Tickets, t)
 	if peer := t.Value.Peer; !peer.IsZero() && peer != t.Key.Session {
-		t.server = w.session(peer)
+		t.server = v.session(peer)
 		t.server.Tickets = append(t.server.Tickets, t)
 	}
-	if t.Place != t.Revision { // otherwise no claim can have named it yet
+	if t.Place != t.Revision { // in its first write no claim can name it yet
 		t.claim = t.Pool.claimNaming(t.Place)
 	}
 	t.Pool.line.add(t)
-	w.heard(t.server.ID)
-	w.garbage(t, now)
+	v.heard(t.server.ID)
+	v.garbage(t, now)
 }
 
-// claimNaming is a slot that names a ticket of that place, a live one if there is
-// any, or nil. One that is not live may become so: a view that loads the bucket can
-// see the slot and the ticket before the session that holds both.
+// claimNaming returns a taken slot that names the ticket of a place, or nil. It
+// prefers a live slot. One that is not live may become so: a view that loads the
+// bucket may see the slot and the ticket before the session that holds both.
 func (p *Pool) claimNaming(place uint64) *Slot {
 	var found *Slot
 	for _, s := range p.slots {
@@ -158,15 +158,15 @@ func (p *Pool) claimNaming(place uint64) *Slot {
 	return found
 }
 
-// removeTicket takes a ticket out of the line for good.
-func (w *World) removeTicket(t *Ticket) {
+// removeTicket removes a ticket from the line for good.
+func (v *View) removeTicket(t *Ticket) {
 	if !t.lined {
 		return
 	}
 	t.Pool.line.remove(t)
-	w.ends.drop(&t.due)
+	v.ends.drop(&t.due)
 	for _, s := range [2]*Session{t.author, t.server} {
 		s.Tickets = without(s.Tickets, t)
-		w.left(s)
+		v.left(s)
 	}
 }

@@ -2,23 +2,22 @@ package rules
 
 import "math"
 
-// InFlight is what a peer has written to one pool and not seen in its view yet.
+// InFlight holds a peer's writes to one pool that its view does not show yet.
 type InFlight struct {
-	Claims  map[int]uint64 // claims by position, with the place of the ticket each one names, or 0
-	Joining int            // tickets
-	Purges  map[int]uint64 // purges of slots by position, with the revision each one ends
+	Claims  map[int]uint64 // for each position claimed, the place of the claim's ticket, or 0
+	Joining int            // the number of tickets
+	Purges  map[int]uint64 // for each position purged, the revision that the purge expects
 }
 
-// Full reports whether there is no permit left at all.
+// Full reports whether no permit is left.
 func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 
-// Choose says which position a borrower may claim. The k-th ticket of the line,
-// counted from 0, may claim when more than k permits are free, and takes the
-// (k+1)-th lowest free position: so one claim is made for one grant, and no ticket
-// waits for another's claim. t is the borrower's ticket; nil stands for one that
-// has just come, behind everybody in the line. What the peer has in flight counts
-// as if it had happened, so that one peer can serve several in a row without
-// waiting for each.
+// Choose returns the position that a borrow may claim. The k-th ticket of the line,
+// counted from 0, may claim when more than k permits are free, and claims the
+// (k+1)-th lowest free position: so each grant takes one claim, and no ticket waits
+// for the claim of another. t is the borrow's ticket; with nil, the borrow stands
+// behind the whole line. The peer's writes in flight count as written, so that a
+// peer can serve several borrows without waiting for each.
 func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	free := p.Count() - p.InUse()
 	for i := range own.Claims {
@@ -49,7 +48,7 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	return 0, false
 }
 
-// claims reports whether the peer has claimed for the ticket of that place.
+// claims reports whether a claim in flight names the ticket of that place.
 func (f *InFlight) claims(place uint64) bool {
 	for _, t := range f.Claims {
 		if t == place {
@@ -59,8 +58,8 @@ func (f *InFlight) claims(place uint64) bool {
 	return false
 }
 
-// PurgesBelow reports whether the peer is purging a position lower than the given
-// one. A claim sent now would find that position free, and so not be the lowest.
+// PurgesBelow reports whether a purge of a lower position is in flight. A claim of
+// position sent now would be void: by then a lower position is free.
 func (f *InFlight) PurgesBelow(position int) bool {
 	for i := range f.Purges {
 		if i < position {

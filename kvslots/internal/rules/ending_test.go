@@ -8,33 +8,33 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// lent is a world with one pool, of which the given leases of ten seconds are out.
-func lent(t *testing.T, leases int) (*stream, *rules.World, *rules.Pool) {
+// lent returns a view with one pool and as many leases of ten seconds as given.
+func lent(t *testing.T, leases int) (*stream, *rules.View, *rules.Pool) {
 	t.Helper()
-	s, w := newStream(), rules.New()
-	feed(s, w, config(poolID(1), 4, 1))
+	s, v := newStream(), rules.New()
+	feed(s, v, config(poolID(1), 4, 1))
 	for i := range leases {
-		feed(s, w, claim(i, entry.SlotValue{Lease: leaseID(i)}))
+		feed(s, v, claim(i, entry.SlotValue{Lease: leaseID(i)}))
 	}
-	return s, w, w.Pool(poolID(1))
+	return s, v, v.Pool(poolID(1))
 }
 
-func wantDue(t *testing.T, w *rules.World, want rules.Instant) {
+func wantDue(t *testing.T, v *rules.View, want rules.Instant) {
 	t.Helper()
-	if at, ok := w.NextDue(); !ok || at != want {
+	if at, ok := v.NextDue(); !ok || at != want {
 		t.Errorf("due at %v, %v; want %v", time.Duration(at), ok, time.Duration(want))
 	}
 }
 
 func TestDueIsInOrderAndComesUpAgain(t *testing.T) {
-	s, w, p := lent(t, 3)
+	s, v, p := lent(t, 3)
 	start := s.instant()
 	for i, after := range []time.Duration{7, 5, 6} {
-		w.EndAt(p.Slot(i), p.Slot(i).Revision, start.Add(after*time.Second))
+		v.EndAt(p.Slot(i), p.Slot(i).Revision, start.Add(after*time.Second))
 	}
 	now := start.Add(10 * time.Second)
 	for _, want := range [][]int{{1, 2}, {0}, {}} { // two at a time
-		due := w.Due(time.Second, 2, nil, now)
+		due := v.Due(time.Second, 2, nil, now)
 		if len(due) != len(want) {
 			t.Fatalf("%d are due, want %d", len(due), len(want))
 		}
@@ -44,19 +44,19 @@ func TestDueIsInOrderAndComesUpAgain(t *testing.T) {
 			}
 		}
 	}
-	wantDue(t, w, now.Add(time.Second))
-	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
-	if due := w.Due(time.Second, 9, nil, now.Add(time.Second)); len(due) != 2 {
+	wantDue(t, v, now.Add(time.Second))
+	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
+	if due := v.Due(time.Second, 9, nil, now.Add(time.Second)); len(due) != 2 {
 		t.Errorf("due again: %+v, want the two that are not purged", due)
 	}
 }
 
 func TestEndAt(t *testing.T) {
-	s, w, p := lent(t, 1)
+	s, v, p := lent(t, 1)
 	slot, start := p.Slot(0), s.instant()
-	wantDue(t, w, start.Add(10*time.Second+rules.Slack))
-	w.EndAt(slot, slot.Revision, start.Add(9*time.Second))
-	wantDue(t, w, start.Add(9*time.Second))
+	wantDue(t, v, start.Add(10*time.Second+rules.Slack))
+	v.EndAt(slot, slot.Revision, start.Add(9*time.Second))
+	wantDue(t, v, start.Add(9*time.Second))
 	if slot.Ended(start.Add(9*time.Second-1)) || !slot.Ended(start.Add(9*time.Second)) || slot.Ends != start.Add(9*time.Second) {
 		t.Error("it does not end when it was set to")
 	}
@@ -64,21 +64,21 @@ func TestEndAt(t *testing.T) {
 	s.now += 8 * time.Second
 	first, renewed := slot.Revision, slot.Value
 	renewed.Fence = slot.Fence
-	feed(s, w, claim(0, renewed))
-	w.EndAt(slot, first, start) // of a lease that was renewed since: of no account
-	wantDue(t, w, start.Add(18*time.Second+rules.Slack))
+	feed(s, v, claim(0, renewed))
+	v.EndAt(slot, first, start) // ignored: the lease was renewed since
+	wantDue(t, v, start.Add(18*time.Second+rules.Slack))
 	if slot.Fence != first || slot.Granted != start {
 		t.Errorf("renewed, it has fence %d and began at %v", slot.Fence, slot.Granted)
 	}
-	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
-	w.EndAt(slot, slot.Revision, start)
-	if due := w.Due(time.Second, 9, nil, start.Add(time.Minute)); len(due) != 0 {
+	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
+	v.EndAt(slot, slot.Revision, start)
+	if due := v.Due(time.Second, 9, nil, start.Add(time.Minute)); len(due) != 0 {
 		t.Errorf("a free slot is due: %+v", due)
 	}
 }
 
 func TestHoldBackAndCountAnew(t *testing.T) {
-	s, w, p := lent(t, 3)
+	s, v, p := lent(t, 3)
 	start := s.instant()
 	ends := func(want ...time.Duration) {
 		t.Helper()
@@ -88,111 +88,112 @@ func TestHoldBackAndCountAnew(t *testing.T) {
 			}
 		}
 	}
-	w.EndAt(p.Slot(0), p.Slot(0).Revision, start.Add(2*time.Second))
-	w.HoldBack(start.Add(5*time.Second), 100*time.Millisecond)
+	v.EndAt(p.Slot(0), p.Slot(0).Revision, start.Add(2*time.Second))
+	v.HoldBack(start.Add(5*time.Second), 100*time.Millisecond)
 	ends(5*time.Second, 11100*time.Millisecond, 11100*time.Millisecond)
 
-	w.CountAnew(p.Slot(1).Revision, start.Add(time.Second))
+	v.CountAnew(p.Slot(1).Revision, start.Add(time.Second))
 	ends(12*time.Second, 12*time.Second, 11100*time.Millisecond)
-	w.CountAnew(p.Slot(2).Revision, start.Add(-time.Minute)) // ends none earlier
+	v.CountAnew(p.Slot(2).Revision, start.Add(-time.Minute)) // ends none earlier
 	ends(12*time.Second, 12*time.Second, 11100*time.Millisecond)
-	wantDue(t, w, start.Add(11100*time.Millisecond))
+	wantDue(t, v, start.Add(11100*time.Millisecond))
 
-	feed(s, w, config(p.ID, 4, 2)) // what holds no slot is swept regardless
-	w.HoldBack(start.Add(time.Hour), 0)
-	wantDue(t, w, start.Add(time.Second))
+	feed(s, v, config(p.ID, 4, 2)) // HoldBack does not postpone the sweeping of orphaned slots
+	v.HoldBack(start.Add(time.Hour), 0)
+	wantDue(t, v, start.Add(time.Second))
 }
 
-// Time without a leader is no idle time, but a lease ends by the clock.
+// Time without a leader does not count as idle time of a session, but a lease ends by
+// the clock.
 func TestPostpone(t *testing.T) {
-	s, w, p := lent(t, 1)
+	s, v, p := lent(t, 1)
 	start := s.instant()
-	feed(s, w, alive(sessionID(1)))
-	feed(s, w, client(sessionID(2)))
-	feed(s, w, client(sessionID(3)))
-	feed(s, w, marker(rules.SessionKey(sessionID(3))))
-	w.Postpone(start.Add(time.Hour))
+	feed(s, v, alive(sessionID(1)))
+	feed(s, v, client(sessionID(2)))
+	feed(s, v, client(sessionID(3)))
+	feed(s, v, marker(rules.SessionKey(sessionID(3))))
+	v.Postpone(start.Add(time.Hour))
 	for i := range 2 {
-		if got := w.Session(sessionID(i + 1)).Ends; got != start.Add(time.Hour+15*time.Second) {
+		if got := v.Session(sessionID(i + 1)).Ends; got != start.Add(time.Hour+15*time.Second) {
 			t.Errorf("session %d ends at %v", i+1, got)
 		}
 	}
-	w.Postpone(start)
-	if got := w.Session(sessionID(1)).Ends; got != start.Add(time.Hour+15*time.Second) {
+	v.Postpone(start)
+	if got := v.Session(sessionID(1)).Ends; got != start.Add(time.Hour+15*time.Second) {
 		t.Errorf("postponed to an earlier instant: %v", got)
 	}
-	wantDue(t, w, p.Slot(0).Ends)
-	due := w.Due(time.Second, 9, nil, start.Add(time.Hour+15*time.Second))
+	wantDue(t, v, p.Slot(0).Ends)
+	due := v.Due(time.Second, 9, nil, start.Add(time.Hour+15*time.Second))
 	if len(due) != 3 || due[0].Slot == nil || due[1].Session == nil || due[2].Session == nil {
 		t.Errorf("due: %+v; want the lease and two sessions", due)
 	}
-	w.EndOthers(sessionID(9), start)
-	if got := w.Session(sessionID(1)).Ends; got != start {
+	v.EndOthers(sessionID(9), start)
+	if got := v.Session(sessionID(1)).Ends; got != start {
 		t.Errorf("another peer's presence ends at %v", got)
 	}
-	if got := w.Session(sessionID(2)).Ends; got == start {
+	if got := v.Session(sessionID(2)).Ends; got == start {
 		t.Error("a client's session ends with the other peers")
 	}
 }
 
-// A marker that is too short is due only for as long as it is there.
+// A marker that is too short is not due any more once it is forgotten.
 func TestForgottenMarkerIsNotDue(t *testing.T) {
-	s, w, p := lent(t, 1)
-	feed(s, w, alive(sessionID(1)))
-	feed(s, w, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
+	s, v, p := lent(t, 1)
+	feed(s, v, alive(sessionID(1)))
+	feed(s, v, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
 	for key := range s.last {
 		if m := marker(key); key.Kind != entry.Config {
 			m.TTL = rules.MarkerTTL
-			feed(s, w, m)
+			feed(s, v, m)
 		}
 	}
 	s.now += 2 * time.Second
-	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 3 || !due[0].Marker || !due[1].Marker || !due[2].Marker {
+	if due := v.Due(time.Second, 9, nil, s.instant()); len(due) != 3 || !due[0].Marker || !due[1].Marker || !due[2].Marker {
 		t.Fatalf("due: %+v; want three markers", due)
 	}
 	s.now += rules.MarkerTTL + 10*time.Second
-	w.Forget(s.instant())
-	if due := w.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || w.Forgotten != s.sequence {
-		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, w.Forgotten, s.sequence)
+	v.Forget(s.instant())
+	if due := v.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || v.Forgotten != s.sequence {
+		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, v.Forgotten, s.sequence)
 	}
 }
 
-// The server knows better than the view which keys are absent, and only free ones.
+// The view believes the server that a free key is absent, but not that a taken one is.
 func TestAbsent(t *testing.T) {
-	s, w, p := lent(t, 1)
-	feed(s, w, alive(sessionID(1)))
-	feed(s, w, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
+	s, v, p := lent(t, 1)
+	feed(s, v, alive(sessionID(1)))
+	feed(s, v, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
 	keys := []entry.Key{rules.SlotKey(p.ID, 0), ticketKey(p.ID, sessionID(1), 0), configKey(p.ID)}
 	for _, key := range keys {
-		w.Absent(key)
-		if revision, taken := w.Stands(key); !taken || revision != s.last[key].Revision || w.MarkerOld(key, s.instant()) {
-			t.Errorf("%s is taken, and was held for absent", key)
+		v.Absent(key)
+		if revision, taken := v.Stands(key); !taken || revision != s.last[key].Revision || v.MarkerOld(key, s.instant()) {
+			t.Errorf("%s is taken, and was treated as absent", key)
 		}
-		feed(s, w, marker(key))
-		if revision, taken := w.Stands(key); taken || revision != s.sequence || w.MarkerOld(key, s.instant()) {
+		feed(s, v, marker(key))
+		if revision, taken := v.Stands(key); taken || revision != s.sequence || v.MarkerOld(key, s.instant()) {
 			t.Errorf("%s has a marker at %d, and stands at %d", key, s.sequence, revision)
 		}
-		w.Absent(key)
-		if revision, _ := w.Stands(key); revision != 0 || !w.MarkerOld(key, s.instant()) {
+		v.Absent(key)
+		if revision, _ := v.Stands(key); revision != 0 || !v.MarkerOld(key, s.instant()) {
 			t.Errorf("the marker of %s was not forgotten", key)
 		}
 	}
-	if w.Pool(p.ID) != nil || w.Pools() != 0 {
-		t.Error("a pool without a key is a pool")
+	if v.Pool(p.ID) != nil || v.Pools() != 0 {
+		t.Error("a pool without a key is not forgotten")
 	}
-	w.Absent(keys[0])
+	v.Absent(keys[0])
 }
 
 func TestExpiring(t *testing.T) {
-	s, w, p := lent(t, 1)
+	s, v, p := lent(t, 1)
 	end := s.instant().Add(10*time.Second + rules.Guard - 2*time.Second)
 	for at, want := range map[rules.Instant]bool{end - 1: false, end: true} {
-		if p.Slot(0).Expiring(at) != want || w.Expiring(rules.SlotKey(p.ID, 0), at) != want || w.Expiring(configKey(p.ID), at) {
+		if p.Slot(0).Expiring(at) != want || v.Expiring(rules.SlotKey(p.ID, 0), at) != want || v.Expiring(configKey(p.ID), at) {
 			t.Errorf("%v before its physical end: want %v", end.Add(2*time.Second).Sub(at), want)
 		}
 	}
-	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
-	if w.Expiring(rules.SlotKey(p.ID, 0), end+rules.Instant(time.Hour)) {
+	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
+	if v.Expiring(rules.SlotKey(p.ID, 0), end+rules.Instant(time.Hour)) {
 		t.Error("a free key may be written to at any time")
 	}
 }

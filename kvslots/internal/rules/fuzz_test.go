@@ -8,11 +8,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// decoder makes entries of bytes: any entry whatsoever, in any order, with any
-// jump. The world holds together whatever other programs write.
+// decoder turns bytes into entries: any entry, in any order, with any gap. The view
+// stays consistent whatever other programs write.
 type decoder struct {
 	bytes []byte
-	world *rules.World
+	view  *rules.View
 	now   rules.Instant
 	at    time.Time
 }
@@ -42,11 +42,11 @@ func (d *decoder) key() entry.Key {
 
 func (d *decoder) entry() entry.Entry {
 	d.at = d.at.Add(d.passes() - time.Second)
-	e := entry.Entry{Key: d.key(), Time: d.at, Revision: d.world.Revision + 1, TTL: time.Duration(d.below(4)) * time.Minute}
+	e := entry.Entry{Key: d.key(), Time: d.at, Revision: d.view.Revision + 1, TTL: time.Duration(d.below(4)) * time.Minute}
 	if jump := d.byte(); jump > 200 {
 		e.Revision += uint64(jump - 200)
 	}
-	e.Previous, _ = d.world.Stands(e.Key)
+	e.Previous, _ = d.view.Stands(e.Key)
 	if d.below(3) == 0 {
 		e.Previous = e.Revision - min(e.Revision, uint64(d.byte()))
 	}
@@ -97,7 +97,7 @@ func (d *decoder) value(e *entry.Entry, before uint64) {
 
 func (d *decoder) step() {
 	d.now = d.now.Add(d.passes())
-	w := d.world
+	w := d.view
 	switch d.below(16) {
 	case 0:
 		w.PassOver(d.now)
@@ -126,7 +126,7 @@ func (d *decoder) step() {
 	}
 }
 
-func FuzzWorld(f *testing.F) {
+func FuzzView(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a pool with a count and leases, and what comes of it when no peer keeps to the rules"))
 	for seed := range byte(16) {
@@ -137,16 +137,16 @@ func FuzzWorld(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		d := &decoder{bytes: text[:min(len(text), 4000)], world: rules.New(), at: time.Unix(1_000_000, 0)}
+		d := &decoder{bytes: text[:min(len(text), 4000)], view: rules.New(), at: time.Unix(1_000_000, 0)}
 		for len(d.bytes) > 0 {
 			d.step()
-			wantWorld(t, d.world, d.now)
+			wantView(t, d.view, d.now)
 		}
 	})
 }
 
-// wantWorld holds what is derived against what it is derived from.
-func wantWorld(t *testing.T, w *rules.World, now rules.Instant) {
+// wantView compares what the view derives with what it derives that from.
+func wantView(t *testing.T, w *rules.View, now rules.Instant) {
 	t.Helper()
 	pools, named, clients, from := 0, 0, 0, 0
 	for i := range 2 {
@@ -166,11 +166,11 @@ func wantWorld(t *testing.T, w *rules.World, now rules.Instant) {
 		}
 	}
 	if w.Clients != clients || from != clients || w.Named != named || w.Pools() != pools {
-		t.Fatalf("%d clients, %d by where they come from, %d names, %d pools; there are %d, %d, %d", w.Clients, from, w.Named, w.Pools(), clients, named, pools)
+		t.Fatalf("%d clients, %d by origin, %d names, %d pools; there are %d, %d, %d", w.Clients, from, w.Named, w.Pools(), clients, named, pools)
 	}
 }
 
-func wantSlots(t *testing.T, w *rules.World, p *rules.Pool, now rules.Instant) {
+func wantSlots(t *testing.T, w *rules.View, p *rules.Pool, now rules.Instant) {
 	t.Helper()
 	live := map[int]bool{}
 	p.Slots(func(s *rules.Slot) bool {
@@ -183,7 +183,7 @@ func wantSlots(t *testing.T, w *rules.World, p *rules.Pool, now rules.Instant) {
 		if v := s.Verdict(); v < rules.Open || v > rules.Lost || v == rules.Open && w.Exact() {
 			t.Fatalf("slot %d: verdict %d, exact: %v", s.Position, v, w.Exact())
 		}
-		if s.Live() == s.Stale() || s.Revision > w.Revision || p.Slot(s.Position) != s {
+		if s.Live() == s.Orphaned() || s.Revision > w.Revision || p.Slot(s.Position) != s {
 			t.Fatalf("slot %d: %+v", s.Position, s)
 		}
 		return true

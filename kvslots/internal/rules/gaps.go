@@ -5,50 +5,49 @@ import (
 	"sort"
 )
 
-// maxSpans bounds what Gaps keeps; beyond it, single gaps are forgotten and
-// everything up to the highest counts as one.
+// maxSpans is how many gaps Gaps keeps apart. When there are more, all sequences
+// up to the highest count as one gap.
 const maxSpans = 1024
 
-// Gaps knows which sequences of the stream the view skipped and cannot yet
-// account for.
+// Gaps holds the sequences of the stream that the view skipped and that are not
+// accounted for yet.
 //
 // A bucket with history 1 never delivers an entry that was overwritten before
-// its turn. A skipped entry is accounted for when an entry that overwrote it
-// arrives and names it. An entry that overwrote it may have been skipped as
-// well, and then no entry ever names it; that is what barriers are for. When a
-// barrier is sent, whatever overwrote the entries skipped so far is already in
-// the stream, below the barrier. So once the view has reached the barrier, they
-// need not be accounted for any more: each chain of overwriting entries goes on
-// with one that was delivered, or with one that was skipped later, and that one
-// has to be accounted for in its turn.
+// its turn. A skipped entry is accounted for when the entry that overwrote it
+// arrives and names it. If that entry was skipped as well, no entry ever names the
+// first one. Barriers solve this: when a peer sends a barrier, the entries that
+// overwrote those skipped so far are already in the stream, below the barrier. Once
+// the view has reached the barrier, the skipped entries are accounted for: each was
+// overwritten by an entry that was delivered, or by one that was skipped later and
+// is still to be accounted for.
 //
-// So it is not enough that nothing is open at or below the sequence that is
-// judged: a key can be overwritten again and again ahead of a slow view, and
-// each time the next link of the chain lies above it. TestSkippingView draws such
-// histories.
+// A claim can only be judged when no gap is left at all, above its sequence or
+// below: a key can be overwritten again and again ahead of a slow view, and each
+// overwriting entry is above the one before. TestSkippingView draws such histories.
 //
 // The zero Gaps is ready for use.
 type Gaps struct {
 	spans []span // disjoint, ascending
-	floor uint64 // all up to here may have been skipped
-	// What only a barrier accounted for, since the view was last exact before.
+	floor uint64 // all sequences up to floor may have been skipped; 0: spans says all
+
+	// unnamed are the gaps that a barrier accounted for, and no entry named, since
+	// the view was last exact.
 	unnamed []span
 }
 
 type span struct{ low, high uint64 } // both included
 
-// Exact reports whether everything that was skipped is accounted for: each key
-// is at least as new in the view as the stream's last applied sequence.
+// Exact reports whether all skipped entries are accounted for: then the view knows
+// of every key what the stream held at the last applied sequence, or later.
 func (g *Gaps) Exact() bool { return g.floor == 0 && len(g.spans) == 0 }
 
-// Unnamed reports whether anything between low and high, both included, was
-// skipped and never named, since the view was last exact: what it was, only the
-// barrier knows.
+// Unnamed reports whether an entry from low to high was skipped since the view was
+// last exact, and no later entry named it: its key is not known.
 func (g *Gaps) Unnamed(low, high uint64) bool {
 	return slices.ContainsFunc(g.unnamed, func(s span) bool { return s.low <= high && low <= s.high })
 }
 
-// Skip notes that the view jumped over low … high.
+// Skip records that the view skipped low … high.
 func (g *Gaps) Skip(low, high uint64) {
 	if g.Exact() {
 		g.unnamed = nil
@@ -60,7 +59,7 @@ func (g *Gaps) Skip(low, high uint64) {
 	g.spans = append(g.spans, span{low, high})
 }
 
-// Explain notes that an entry arrived that had overwritten the given sequence.
+// Explain records that an entry arrived which overwrote the given sequence.
 func (g *Gaps) Explain(sequence uint64) {
 	if len(g.spans) == 0 || sequence == 0 {
 		return
@@ -82,8 +81,8 @@ func (g *Gaps) Explain(sequence uint64) {
 	}
 }
 
-// Reached notes that a barrier was reached that had been sent while the view
-// stood at sent.
+// Reached records that the view has reached a barrier, which was sent when the
+// view's revision was sent.
 func (g *Gaps) Reached(sent uint64) {
 	if g.floor > sent {
 		return
@@ -97,7 +96,7 @@ func (g *Gaps) Reached(sent uint64) {
 	g.floor = 0
 }
 
-// search finds the first span that ends at or after the sequence.
+// search returns the index of the first span that ends at or after the sequence.
 func (g *Gaps) search(sequence uint64) int {
 	return sort.Search(len(g.spans), func(i int) bool { return g.spans[i].high >= sequence })
 }

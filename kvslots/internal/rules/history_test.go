@@ -12,12 +12,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// history draws a stream that could have happened, one step at a time, and shows
-// it to a world and to a naive model.
+// history draws a possible stream, one step at a time, and applies it to a view and
+// to a naive model.
 type history struct {
 	t      *rapid.T
 	stream *stream
-	world  *rules.World
+	view   *rules.View
 	naive  *naive
 	next   int // for ids that are used once
 	peers  []entry.Hash
@@ -30,7 +30,7 @@ const (
 )
 
 func newHistory(t *rapid.T) *history {
-	return &history{t: t, stream: newStream(), world: rules.New(), naive: newNaive()}
+	return &history{t: t, stream: newStream(), view: rules.New(), naive: newNaive()}
 }
 
 // step is something that may happen.
@@ -40,8 +40,8 @@ type step struct {
 	do     func()
 }
 
-// writes are the steps of peers that keep to the rules, and of peers that do not
-// know the latest.
+// writes returns the steps of peers that keep to the rules, though their views may be
+// behind.
 func (h *history) writes() []step {
 	return []step{
 		{"register", 4, h.register},
@@ -82,15 +82,15 @@ func (h *history) applied(e *entry.Entry) {
 	h.t.Log(text(e))
 	now := h.stream.instant()
 	age := rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Millisecond, 300 * time.Millisecond}).Draw(h.t, "age")
-	h.world.Settle(now)
-	h.world.Apply(e, age, now)
+	h.view.Settle(now)
+	h.view.Apply(e, age, now)
 	h.naive.apply(*e, age, now)
-	if e.Key.Kind == entry.Slot && !slices.ContainsFunc(h.world.Touched(), func(p *rules.Pool) bool { return p.ID == e.Key.Pool }) {
-		h.t.Error("a pool has changed, and is not said to be touched")
+	if e.Key.Kind == entry.Slot && !slices.ContainsFunc(h.view.Touched(), func(p *rules.Pool) bool { return p.ID == e.Key.Pool }) {
+		h.t.Error("a pool has changed, but Touched does not return it")
 	}
 }
 
-// text is an entry for the log of a failure.
+// text formats an entry for the log of a failure.
 func text(e *entry.Entry) string {
 	what := fmt.Sprintf("%d over %d at %s: %s ", e.Revision, e.Previous, e.Time.Format("05.000"), e.Key)
 	switch {
@@ -155,7 +155,7 @@ func (h *history) endSession() {
 	}
 }
 
-// anySession is one that is alive, mostly; it may be zero.
+// anySession draws a session from list, mostly one that is alive, or none.
 func (h *history) anySession(list []entry.Hash) entry.Hash {
 	if len(list) == 0 || h.chance(12) {
 		return sessionID(rapid.IntRange(1, h.next+1).Draw(h.t, "id"))
@@ -170,7 +170,8 @@ func (h *history) generation(pool entry.Hash) uint64 {
 	return max(1, h.naive.config(pool).Generation)
 }
 
-// ticket is a peer's, a client session's that its peer claims for, or an enqueued one.
+// ticket writes a peer's ticket, a client session's that its peer serves, or an
+// enqueued one.
 func (h *history) ticket() {
 	pool := h.pool()
 	e := ticket(ticketKey(pool, h.anySession(h.peers), rapid.IntRange(0, 1).Draw(h.t, "n")), leaseID(h.fresh()), h.generation(pool))
@@ -185,8 +186,8 @@ func (h *history) ticket() {
 	}
 }
 
-// ticketAgain writes an enqueued ticket again: it keeps its place, is another
-// peer's perhaps, or is spent.
+// ticketAgain writes an enqueued ticket again: it keeps its place, and may get another
+// peer or become spent.
 func (h *history) ticketAgain() {
 	if e, ok := h.any(entry.Ticket, func(e entry.Entry) bool { return e.Wait.Enqueued() }); ok {
 		e.Wait.Place, e.Wait.Peer, e.Wait.Spent = place(e), h.anySession(h.peers), e.Wait.Spent || h.chance(4)
@@ -200,7 +201,7 @@ func (h *history) endTicket() {
 	}
 }
 
-// any draws one of the keys that have a value.
+// any draws an entry of the keys that have a value.
 func (h *history) any(kind entry.Kind, is func(entry.Entry) bool) (entry.Entry, bool) {
 	var found []entry.Entry
 	for _, e := range h.stream.last {
@@ -215,15 +216,15 @@ func (h *history) any(kind entry.Kind, is func(entry.Entry) bool) (entry.Entry, 
 	return rapid.SampledFrom(found).Draw(h.t, "of"), true
 }
 
-// claim claims the right position more often than not, for a ticket of the line or
-// for none.
+// claim writes a claim, mostly of the right position, with a ticket of the line or
+// without.
 func (h *history) claim() {
 	pool := h.pool()
 	v := entry.SlotValue{
 		Lease: leaseID(h.fresh()), Generation: h.generation(pool), Claimer: h.anySession(h.peers),
 		TTL: entry.Span(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(h.t, "ttl")),
 	}
-	// The peer of a ticket that was served knows that: it was the one that claimed for it.
+	// The peer that claimed for a ticket knows that the ticket was served.
 	line := h.naive.of(pool, entry.Ticket, func(e entry.Entry) bool { return valid(e) && !h.naive.dropped[e.Revision] })
 	if able := h.naive.able(pool); len(able) > 0 && !h.chance(6) {
 		line = able
@@ -254,8 +255,8 @@ func (h *history) renew() {
 	}
 }
 
-// purge ends a lease, or takes a claim back. An enqueued ticket that was served is
-// taken out of the line, or spent, before that.
+// purge ends a lease or withdraws a claim. An enqueued ticket that was served is
+// purged or marked as spent before that.
 func (h *history) purge() {
 	e, ok := h.any(entry.Slot, func(entry.Entry) bool { return true })
 	if !ok {

@@ -5,57 +5,57 @@ import (
 	"slices"
 )
 
-// A claim is judged by the world as it stood when the stream took it: at its
-// own revision. So its verdict is a function of the stream alone, and all peers
-// come to the same one, whenever they get to see what.
+// A claim is judged by the state of its pool at the claim's own revision. So its
+// verdict is a function of the stream alone, and all peers come to the same one,
+// whatever each of them had seen when the claim arrived.
 //
-// A view that skips entries may not have known all there was to know at that
-// instant. Then the judgement is kept open, with what was known, until the view
-// is exact again. If nothing turns out to have been skipped in that pool, it
-// was all there was to know. If something has, the verdict cannot be known: the
-// claim's own peer purges it then, the others wait and see.
+// A view that skipped entries may lack part of that state. Then the claim stays
+// open, with a snapshot of what the view held, until the view is exact again. If
+// it turns out that no entry of that pool was skipped, the snapshot was complete.
+// Otherwise the verdict is lost: the claim's own peer purges the claim, and the
+// other peers wait for that.
 
-// Verdict is what the rules say of a claim.
+// Verdict is the judgement of a claim.
 type Verdict int
 
 // The verdicts.
 const (
-	Open Verdict = iota // not known yet, for the view is not exact
+	Open Verdict = iota // not known yet, because the view is not exact
 	Good                // the lease may be granted
-	Void                // it must be purged; its caller was told nothing
-	Lost                // it cannot be known: its own peer purges it, the others wait and see
+	Void                // the claim must be purged; its caller has no answer
+	Lost                // never known: the claim's own peer purges it, the other peers wait
 )
 
 // claim is a claim that is not known to be good.
 type claim struct {
 	position int
 	verdict  Verdict
-	world    *snapshot // what it is to be judged by; nil when it has been judged
-	excluded bool      // the generation, or the ticket that it names, is not its own: any peer may purge it
+	state    *snapshot // the state that judges it; nil when it has been judged
+	excluded bool      // see Excluded
 }
 
 // Excluded reports whether an exact view judged the slot's claim void by count,
-// generation or ticket. Unlike "a ticket stood before it", which depends on what
-// was passed over, that is a function of the stream: any peer may purge it.
+// generation or ticket. That is a function of the stream, so any peer may purge the
+// claim. "A ticket stood before it" is not, since it depends on who was passed over.
 func (s *Slot) Excluded() bool {
 	return s.Taken && s.claim != nil && s.claim.verdict == Void && s.claim.excluded
 }
 
-// snapshot is what is known of a pool at one instant.
+// snapshot is the state of a pool at one revision, as far as the view knew it.
 type snapshot struct {
-	revision uint64    // the instant
+	revision uint64
 	live     positions // the slots that were lent
 	void     positions // those of them that were held by void claims
-	open     []*claim  // those of them that were held by claims not judged yet, or lost
-	ahead    int       // tickets that waited before that place
-	doubtful int       // so many of them may have been served
-	count    int       // of slots; 0 when the pool was not registered, or was another
-	hidden   uint64    // if not 0: something from this revision on may have happened that no entry names
-	lost     bool      // it is not known what was
+	open     []*claim  // those of them that were held by open or lost claims
+	ahead    int       // the number of tickets that waited before the claim's place
+	doubtful int       // how many of these may have been served
+	count    int       // of slots; 0 if the pool was not registered, or had another generation
+	hidden   uint64    // if not 0: a skipped entry from this revision on, which no entry names, may have changed the state
+	lost     bool      // a skipped entry has changed the state
 }
 
-// snapshot takes down what is known now. It shares the positions with the pool
-// unless they are to be kept.
+// snapshot returns the pool's state as the view has it now. Unless keep is set, it
+// shares the positions with the pool.
 func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 	s := snapshot{revision: revision, live: p.live, count: p.Count()}
 	if keep {
@@ -74,12 +74,11 @@ func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 	return s
 }
 
-// judge judges a claim on a position by the world that it is part of.
+// judge judges the claim of a position. The state includes that claim.
 //
-// Good means: all live slots fit in the count; of the tickets that waited before it
-// in the line, none could have had the permit instead; and below the position no
-// more were free than there were such tickets, while the others were held by
-// leases.
+// The claim is good if all live slots fit in the count, if no ticket before it in
+// the line could have had the permit instead, if no more lower positions were free
+// than tickets waited before it, and if leases held the other lower positions.
 func (s *snapshot) judge(position int) Verdict {
 	for _, c := range s.open {
 		switch {
@@ -107,24 +106,24 @@ func (s *snapshot) judge(position int) Verdict {
 
 // claimed judges a claim that has just been applied.
 func (p *Pool) claimed(s *Slot, exact bool) {
-	world := p.snapshot(s.Revision, !exact)
-	world.ahead = p.ahead(s.place(), world.count+1)
-	world.doubtful = p.doubtfulAhead(s.place(), s.seen)
+	state := p.snapshot(s.Revision, !exact)
+	state.ahead = p.ahead(s.place(), state.count+1)
+	state.doubtful = p.doubtfulAhead(s.place(), s.seen)
 	excluded := !s.Live() || p.servedElsewhere(s)
 	if excluded {
-		world.count = 0
+		state.count = 0
 	}
-	excluded = excluded || s.Position >= world.count
+	excluded = excluded || s.Position >= state.count
 	verdict := Open
 	if exact {
-		if verdict = world.judge(s.Position); verdict == Good {
-			return // by far the most
+		if verdict = state.judge(s.Position); verdict == Good {
+			return // the usual case
 		}
 	}
 	c := &claim{position: s.Position, verdict: verdict, excluded: excluded}
 	if !exact {
-		kept := world
-		c.world = &kept
+		kept := state
+		c.state = &kept
 		p.open = append(p.open, c)
 	}
 	s.claim = c
@@ -133,14 +132,14 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	}
 }
 
-// doubtfulAhead counts the tickets that wait before that place and may have been
+// doubtfulAhead counts the tickets that wait before a place and may have been
 // served.
 func (p *Pool) doubtfulAhead(place uint64, now Instant) int {
 	return p.line.count(place, math.MaxInt, func(t *Ticket) bool { return t.Doubtful(now) && t.waits() })
 }
 
-// servedElsewhere reports whether a claim names a ticket that has left the line:
-// it was taken out, or another claim has served it.
+// servedElsewhere reports whether a claim names a ticket that has left the line,
+// or that another claim has served.
 func (p *Pool) servedElsewhere(s *Slot) bool {
 	if s.Value.Ticket == 0 {
 		return false
@@ -149,7 +148,7 @@ func (p *Pool) servedElsewhere(s *Slot) bool {
 	return t == nil || t.Value.Spent || t.claim != s || t.Value.Generation != s.Value.Generation
 }
 
-// place is where the claim stands in the line.
+// place returns the claim's place in the line.
 func (s *Slot) place() uint64 {
 	if s.Value.Ticket != 0 {
 		return s.Value.Ticket
@@ -157,13 +156,13 @@ func (s *Slot) place() uint64 {
 	return s.Fence
 }
 
-// close judges what was left open, for the view is exact now. What a barrier
-// alone accounted for may have happened to a key of which that is possible.
+// close judges the open claims when the view is exact. unnamed is Gaps.Unnamed: an
+// entry that no other entry named may have been one of this pool.
 func (p *Pool) close(unnamed func(low, high uint64) bool) {
-	for _, c := range p.open { // in their order, for each may depend on those before it
-		s := c.world
+	for _, c := range p.open { // in their order, since a verdict may depend on earlier ones
+		s := c.state
 		s.lost = s.lost || (s.hidden != 0 && unnamed(s.hidden, s.revision))
-		c.verdict, c.world = s.judge(c.position), nil
+		c.verdict, c.state = s.judge(c.position), nil
 	}
 	p.open = nil
 	for _, s := range p.doubted {
@@ -173,15 +172,15 @@ func (p *Pool) close(unnamed func(low, high uint64) bool) {
 	}
 }
 
-// skipped notes that entries of a key were skipped: the view held it at one
-// revision, and learns from the next entry that it was at another before. What
-// was taken down in between did not know of that.
+// skipped records that entries of a key were skipped: the view had the key at
+// revision held, and the next entry overwrote revision previous. The snapshots
+// taken in between lack these entries.
 func (p *Pool) skipped(held, previous uint64) {
 	if previous <= held {
 		return
 	}
 	for _, c := range p.open {
-		switch s := c.world; {
+		switch s := c.state; {
 		case s.revision < held:
 		case s.revision >= previous:
 			s.lost = true

@@ -11,7 +11,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// send takes a message of a view's peer to the stream, as the wire does.
+// send stores a message in the stream.
 func (s *stream) send(m entry.Message) *entry.Entry {
 	headers := map[string]string{}
 	m.Headers(func(name, value string) { headers[name] = value })
@@ -19,27 +19,27 @@ func (s *stream) send(m entry.Message) *entry.Entry {
 	return s.put(e)
 }
 
-// slotMessage is what a peer sends: a claim or a purge of a slot.
-func slotMessage(w *rules.World, ttl time.Duration, free bool) entry.Message {
+// slotMessage returns a claim or a purge of a slot.
+func slotMessage(v *rules.View, ttl time.Duration, free bool) entry.Message {
 	key := rules.SlotKey(poolID(1), 0)
-	revision, _ := w.Stands(key)
+	revision, _ := v.Stands(key)
 	m := entry.NewPurge(key, revision, rules.MarkerTTL)
 	if !free {
 		m = entry.NewMessage(key, entry.SlotValue{Lease: leaseID(1), Generation: 1, TTL: entry.Span(ttl)}, revision, ttl+rules.Guard)
 	}
-	w.Outlive(&m)
+	v.Outlive(&m)
 	return m
 }
 
 // After an unclean stop the server may read any earlier value of a key as current
-// when nothing newer is left. So by the leader's clock no entry of a key goes before
-// an earlier value of it, whichever peers wrote them, and however far they were
-// behind; but for a marker that was on its way while the clock was set back, which
-// is due to be written again.
+// if nothing newer is left. So by the leader's clock no entry of a key expires before
+// an earlier value, whichever peers wrote them, however far their views were behind.
+// The exception is a marker that was in flight while the clock was set back: it is due
+// to be written again.
 func TestEntriesOutliveEarlierValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStream()
-		peers := []*rules.World{rules.New(), rules.New()}
+		peers := []*rules.View{rules.New(), rules.New()}
 		seen := []int{0, 0}
 		follow := func(i int) {
 			for _, e := range s.log[seen[i]:] {
@@ -81,41 +81,41 @@ func TestEntriesOutliveEarlierValues(t *testing.T) {
 }
 
 // remarked reports whether the key's marker is due to be written again.
-func remarked(w *rules.World, s *stream) bool {
-	for _, d := range w.Due(0, 1, nil, s.instant().Add(time.Second)) {
+func remarked(v *rules.View, s *stream) bool {
+	for _, d := range v.Due(0, 1, nil, s.instant().Add(time.Second)) {
 		return d.Marker
 	}
 	return false
 }
 
-// Lives do not add up on a key that is always busy: each entry ends with the last of
-// the values, not later than that by every writer's rounding.
+// Lives do not add up on a busy key: each entry ends with the last of the values, and
+// not later by the rounding of every write.
 func TestLivesDoNotAddUp(t *testing.T) {
-	s, w := newStream(), rules.New()
-	long := s.send(slotMessage(w, time.Hour, false))
-	w.Apply(long, 0, s.instant())
+	s, v := newStream(), rules.New()
+	long := s.send(slotMessage(v, time.Hour, false))
+	v.Apply(long, 0, s.instant())
 	last := long.Time.Add(long.TTL)
 	for i := range 600 {
 		s.now += 1100 * time.Millisecond
-		m := slotMessage(w, time.Second, i%2 == 0)
+		m := slotMessage(v, time.Second, i%2 == 0)
 		s.now += 400 * time.Millisecond // on its way
 		e := s.send(m)
-		w.Apply(e, 0, s.instant())
+		v.Apply(e, 0, s.instant())
 		if end := e.Time.Add(e.TTL); end.Before(last) || end.After(last.Add(15*time.Second)) {
 			t.Fatalf("entry %d ends %v after the last value", e.Revision, end.Sub(last))
 		}
 	}
 	s.now += 2 * time.Hour
-	feed(s, w, entry.Entry{Key: barrierKey(sessionID(1))}) // the view's time goes by its entries
-	m := slotMessage(w, time.Second, true)
+	feed(s, v, entry.Entry{Key: barrierKey(sessionID(1))}) // the view's time goes by its entries
+	m := slotMessage(v, time.Second, true)
 	if m.TTL != rules.MarkerTTL || m.Outlives != 0 {
 		t.Errorf("when all that is over, a marker lives for %v, and outlives %d", m.TTL, m.Outlives)
 	}
 }
 
-// A world that applies its peer's own entries when they are acknowledged has each key
-// outlive what one has that waits for the deliveries, whether the timestamps have come
-// or not, and whatever becomes of the leader's clock meanwhile.
+// A view that applies its peer's own entries when they are acknowledged computes lives
+// no shorter than a view that waits for the deliveries, with the timestamps or without,
+// and however the leader's clock is stepped meanwhile.
 func TestOwnLife(t *testing.T) {
 	const late = 2 * time.Second
 	type own struct {
@@ -149,7 +149,7 @@ func TestOwnLife(t *testing.T) {
 		early.Sent(e.Revision, sent)
 		if early.ApplyOwn(&acked, now) {
 			unstamped = append(unstamped, own{e, sent})
-		} else { // nothing is known of the leader's clock
+		} else { // the leader's clock was never read
 			early.Apply(e, 0, now)
 		}
 		other.Apply(e, 0, now)

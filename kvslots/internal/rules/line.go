@@ -8,38 +8,38 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Ticket is a place in a pool's waiting line, or what is left of one: a ticket
-// that was served and is still to be purged, or the marker of one that was.
+// Ticket is a place in a pool's waiting line, a ticket that was served and is still
+// to be purged, or the marker of a purged one.
 type Ticket struct {
 	Pool *Pool
 	Key  entry.Key
 	record
-	Place  uint64 // the revision of its first write, by which the line is ordered
+	Place  uint64 // the revision of its first write, which orders the line
 	Value  entry.TicketValue
 	Seen   Instant // when it came
-	Unsure bool    // the view skipped what ended a claim that named it: to others it may be out of the line
+	Unsure bool    // the view skipped the end of a claim that named it: in other views it may be out of the line
 
-	author     *Session // whose end is the ticket's end
-	server     *Session // the peer that claims for it: the author, but for a client session's ticket
-	claim      *Slot    // the live slot that names it
-	doubted    Instant  // when it was learnt that an entry was skipped that may have served it; 0: never
-	doubtedAt  uint64   // where the view stood then
+	author     *Session // the ticket ends with this session
+	server     *Session // the peer that claims for it; of a peer's own ticket, the author
+	claim      *Slot    // the slot that names it
+	doubted    Instant  // when the view last learnt that it skipped an entry that may have served the ticket; 0: never
+	doubtedAt  uint64   // the revision that taught it
 	couldSince Instant  // since when it has been its turn; 0 while it is not
 	able       bool     // there is a permit for it
-	passed     bool     // an enqueued ticket that let its turn pass
-	lined      bool     // it is in the line
+	passed     bool     // an enqueued ticket that is passed over
+	lined      bool     // it is in line.tickets
 }
 
-// Stands reports whether the ticket is in the line: it can be read and was not
-// served, its author and its peer are alive, its pool is the one it was drawn for,
+// Stands reports whether the ticket waits in the line: its value is readable, it
+// was not served, its author and its peer are alive, its generation is the pool's,
 // and no live slot names it.
 func (t *Ticket) Stands() bool {
 	return t.lined && t.author.Alive() && (t.Value.Enqueued() || t.server.Alive()) &&
 		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.Claimed()
 }
 
-// CouldSince is since when it has been the ticket's turn; ok is false while it
-// is not.
+// CouldSince returns since when it has been the ticket's turn; ok is false while
+// it is not.
 func (t *Ticket) CouldSince() (at Instant, ok bool) { return t.couldSince, t.couldSince != 0 }
 
 // Claimed reports whether a live slot names the ticket.
@@ -47,8 +47,8 @@ func (t *Ticket) Claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
 
-// stalled reports whether the ticket is passed over: on its own account if any peer
-// may claim for it, and else with all the others of its peer.
+// stalled reports whether the ticket is passed over. An enqueued ticket, which any
+// peer may serve, is passed over alone; others together with all of their peer.
 func (t *Ticket) stalled() bool {
 	if t.Value.Enqueued() {
 		return t.passed
@@ -59,19 +59,20 @@ func (t *Ticket) stalled() bool {
 // waits reports whether the ticket stands and is not passed over.
 func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 
-// doubtTickets notes that entries of a slot were skipped, the last of them at
-// that revision: a claim and the purge of its lease, perhaps. A ticket of the
-// line may have been served. If so, its own peer takes it out of the line soon.
-func (p *Pool) doubtTickets(revision, stands uint64, now Instant) {
-	for _, t := range p.line.tickets[:p.line.search(revision)] {
-		t.doubted, t.doubtedAt = max(now, 1), stands
+// doubtTickets records that entries of a slot up to revision skipped were skipped,
+// and that the entry at revision taught says so. A claim and its purge may have been
+// among them, so each ticket before may have been served. If it was, its own peer
+// purges it soon.
+func (p *Pool) doubtTickets(skipped, taught uint64, now Instant) {
+	for _, t := range p.line.tickets[:p.line.search(skipped)] {
+		t.doubted, t.doubtedAt = max(now, 1), taught
 	}
 }
 
-// clearDoubts ends the doubt about the enqueued tickets, for the view is exact up
-// to a barrier that was sent while it stood at sent. Such a ticket is taken out
-// of the line, or marked as spent, before the slot that it was served by is
-// purged: so if it still stands it was not served.
+// clearDoubts ends the doubt about the enqueued tickets when the view is exact and
+// has reached a barrier that was sent at revision sent. A peer purges such a ticket,
+// or marks it as spent, before it purges the slot that served the ticket: so a
+// ticket that still stands was not served.
 func (p *Pool) clearDoubts(sent uint64) {
 	for _, t := range p.line.tickets {
 		if t.doubted != 0 && t.Value.Enqueued() && t.doubtedAt <= sent {
@@ -86,18 +87,18 @@ func (t *Ticket) Doubtful(now Instant) bool { return t.doubted != 0 && now-t.dou
 // line is the waiting line of a pool.
 type line struct {
 	tickets []*Ticket             // in order of place
-	byKey   map[entry.Key]*Ticket // all that is known, lined up or not
-	able    []*Ticket             // those for which there is a permit
+	byKey   map[entry.Key]*Ticket // every ticket and marker, in the line or not
+	able    []*Ticket             // the tickets for which there is a permit
 	spare   []*Ticket             // memory for able
 }
 
-// search is the index of the first ticket at that place or behind it.
+// search returns the index of the first ticket at a place or behind it.
 func (l *line) search(place uint64) int {
 	i, _ := slices.BinarySearchFunc(l.tickets, place, func(t *Ticket, place uint64) int { return cmp.Compare(t.Place, place) })
 	return i
 }
 
-// add lines up a ticket. One that was written again keeps its place.
+// add adds a ticket to the line. A ticket that was written again keeps its place.
 func (l *line) add(t *Ticket) {
 	t.lined = true
 	l.tickets = slices.Insert(l.tickets, l.search(t.Place+1), t)
@@ -107,14 +108,14 @@ func (l *line) remove(t *Ticket) {
 	t.lined = false
 	i := l.search(t.Place)
 	i += slices.Index(l.tickets[i:], t)
-	if i == 0 { // the usual case: the others need not move
+	if i == 0 { // the usual case: do not move the others
 		l.tickets[0], l.tickets = nil, l.tickets[1:]
 	} else {
 		l.tickets = slices.Delete(l.tickets, i, i+1)
 	}
 }
 
-// count counts the tickets before a place of which that is true, but not beyond most.
+// count counts the tickets before a place for which is returns true. It stops at most.
 func (l *line) count(before uint64, most int, is func(*Ticket) bool) int {
 	n := 0
 	for _, t := range l.tickets {
@@ -128,20 +129,20 @@ func (l *line) count(before uint64, most int, is func(*Ticket) bool) int {
 	return n
 }
 
-// ahead counts the tickets that wait before the given place, up to most.
+// ahead counts the tickets that wait before a place. It stops at most.
 func (p *Pool) ahead(place uint64, most int) int {
 	return p.line.count(place, most, (*Ticket).waits)
 }
 
-// Waiting is the number of tickets that stand in the line.
+// Waiting returns the number of tickets that stand in the line.
 func (p *Pool) Waiting() int { return p.WaitingUpTo(math.MaxInt) }
 
-// WaitingUpTo counts them, but not beyond most.
+// WaitingUpTo returns what Waiting returns, or most if that is less.
 func (p *Pool) WaitingUpTo(most int) int {
 	return p.line.count(math.MaxUint64, most, (*Ticket).Stands)
 }
 
-// Ticket is the ticket of that place, or nil when it has left the line.
+// Ticket returns the ticket of a place, or nil if it has left the line.
 func (p *Pool) Ticket(place uint64) *Ticket {
 	if p == nil {
 		return nil
@@ -152,7 +153,7 @@ func (p *Pool) Ticket(place uint64) *Ticket {
 	return nil
 }
 
-// TicketAt is the ticket under a key, served or not, or nil where the key is free.
+// TicketAt returns the ticket of a key, served or not, or nil if the key is free.
 func (p *Pool) TicketAt(key entry.Key) *Ticket {
 	if p == nil {
 		return nil
@@ -163,16 +164,15 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 	return nil
 }
 
-// Tickets calls yield for every ticket of the line, in order of place, until it
+// Tickets calls yield for every ticket of the line, in order of place, until yield
 // returns false.
 func (p *Pool) Tickets(yield func(*Ticket) bool) { slices.Values(p.line.tickets)(yield) }
 
-// Able are the tickets for which there is a permit, those passed over included.
-// The slice is good until the next change of the world.
+// Able returns the tickets for which there is a permit, including those that are
+// passed over. The slice is valid until the next change of the view.
 func (p *Pool) Able() []*Ticket { return p.line.able }
 
-// refreshAble finds the tickets for which there is a permit. A ticket that is
-// passed over uses up none.
+// refreshAble computes Able. A ticket that is passed over takes no permit.
 func (p *Pool) refreshAble(now Instant) {
 	if len(p.line.tickets) == 0 && len(p.line.able) == 0 {
 		return

@@ -14,10 +14,10 @@ func enqueued(n int, place uint64) entry.Entry {
 	return e
 }
 
-// A view that loads the bucket sees a ticket that was written again behind the slot
-// that serves it, and their session last. The ticket has been served all the same.
+// A view that loads the bucket may apply a slot, then the ticket that it serves, which
+// was written again, and their session last. The ticket counts as served.
 func TestLoadedTicketIsClaimed(t *testing.T) {
-	s, w := newStream(), rules.New()
+	s, v := newStream(), rules.New()
 	for _, e := range []entry.Entry{
 		config(poolID(1), 2, 1), client(sessionID(1)), enqueued(1, 0),
 		claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: 3}), enqueued(1, 3), client(sessionID(1)),
@@ -26,64 +26,64 @@ func TestLoadedTicketIsClaimed(t *testing.T) {
 	}
 	for _, e := range s.log {
 		if s.last[e.Key].Revision == e.Revision {
-			w.Apply(&e, 0, s.instant())
+			v.Apply(&e, 0, s.instant())
 		}
 	}
-	p := w.Pool(poolID(1))
+	p := v.Pool(poolID(1))
 	if k := p.Ticket(3); k.Stands() || k.Claim() != p.Slot(0) || len(p.Able()) != 0 {
-		t.Errorf("it stands: %v, claimed by %v, for %d there is a permit", k.Stands(), k.Claim(), len(p.Able()))
+		t.Errorf("stands: %v, claimed by %v, %d tickets are able", k.Stands(), k.Claim(), len(p.Able()))
 	}
 }
 
 // A ticket whose claim was withdrawn does not stand while another slot names it.
 func TestTicketNamedTwice(t *testing.T) {
-	s, w, p := lent(t, 0)
-	feed(s, w, alive(sessionID(1)))
-	place := feed(s, w, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(1), 1))
-	feed(s, w, claim(0, entry.SlotValue{Lease: leaseID(1), Ticket: place}))
-	feed(s, w, claim(1, entry.SlotValue{Lease: leaseID(1), Ticket: place}))
+	s, v, p := lent(t, 0)
+	feed(s, v, alive(sessionID(1)))
+	place := feed(s, v, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(1), 1))
+	feed(s, v, claim(0, entry.SlotValue{Lease: leaseID(1), Ticket: place}))
+	feed(s, v, claim(1, entry.SlotValue{Lease: leaseID(1), Ticket: place}))
 	if !p.Slot(1).Excluded() || p.Slot(0).Excluded() {
-		t.Error("the second claim for a ticket is not void, or the first one is")
+		t.Error("the second claim for the ticket is not void, or the first one is")
 	}
-	feed(s, w, marker(rules.SlotKey(p.ID, 0)))
+	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
 	if k := p.Ticket(place); k.Stands() || k.Claim() != p.Slot(1) || p.Waiting() != 0 {
-		t.Error("it stands")
+		t.Error("the ticket stands while a slot names it")
 	}
-	if feed(s, w, marker(rules.SlotKey(p.ID, 1))); p.Waiting() != 1 {
-		t.Error("it does not stand again")
+	if feed(s, v, marker(rules.SlotKey(p.ID, 1))); p.Waiting() != 1 {
+		t.Error("the ticket does not stand again")
 	}
 }
 
-// What cannot be read, and what was served, stands in no line.
+// A corrupt ticket, and one that was served, are not in the line.
 func TestTicketOutOfLine(t *testing.T) {
-	s, w, p := lent(t, 0)
-	feed(s, w, client(sessionID(1)))
+	s, v, p := lent(t, 0)
+	feed(s, v, client(sessionID(1)))
 	key := ticketKey(p.ID, sessionID(1), 0)
-	feed(s, w, corrupt(key))
+	feed(s, v, corrupt(key))
 	if k := p.TicketAt(key); k == nil || k.Stands() || k.Claim() != nil {
 		t.Errorf("a corrupt ticket: %+v", k)
 	}
-	place := feed(s, w, enqueued(1, 0))
-	feed(s, w, claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: place}))
+	place := feed(s, v, enqueued(1, 0))
+	feed(s, v, claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: place}))
 	m := marker(rules.SlotKey(p.ID, 0))
 	m.Ticket = place
-	feed(s, w, m)
+	feed(s, v, m)
 	if k := p.TicketAt(key); k == nil || k.Stands() || !k.Served() || !k.Garbage() || p.Ticket(place) != nil {
 		t.Errorf("a ticket that was served: %+v", k)
 	}
 }
 
-// The purge of a slot names the ticket that its lease was for. A view that skips it
-// does not know whether that ticket stands; it settles that by a barrier.
+// The purge of a slot names the ticket that the slot served. A view that skips the
+// purge does not know whether that ticket stands, until it has reached a barrier.
 func TestSkippedPurge(t *testing.T) {
 	for name, skipped := range map[string]map[uint64]bool{
 		"nothing skipped": {}, "the purge skipped": {8: true}, "the claim and the purge skipped": {6: true, 8: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, w := newStream(), rules.New()
+			s, v := newStream(), rules.New()
 			write := func(e entry.Entry) uint64 {
 				if written := s.write(e); !skipped[written.Revision] {
-					w.Apply(written, 0, s.instant())
+					v.Apply(written, 0, s.instant())
 				}
 				return s.sequence
 			}
@@ -100,18 +100,18 @@ func TestSkippedPurge(t *testing.T) {
 			write(purge) // 8
 			last := write(claim(0, entry.SlotValue{Lease: leaseID(2), Session: sessionID(2), Ticket: two}))
 			write(entry.Entry{Key: barrierKey(sessionID(0))})
-			w.Reached(last, s.instant())
-			slot := w.Pool(poolID(1)).Slot(0)
-			if slot.Revision != last || !slot.Live() || slot.Verdict() == rules.Void || len(w.Pool(poolID(1)).Able()) != 0 {
-				t.Errorf("live %v, verdict %v, exact %v", slot.Live(), slot.Verdict(), w.Exact())
+			v.Reached(last, s.instant())
+			slot := v.Pool(poolID(1)).Slot(0)
+			if slot.Revision != last || !slot.Live() || slot.Verdict() == rules.Void || len(v.Pool(poolID(1)).Able()) != 0 {
+				t.Errorf("live %v, verdict %v, exact %v", slot.Live(), slot.Verdict(), v.Exact())
 			}
 		})
 	}
 }
 
-// A ticket that may have been served is no reason to pass over a free position.
+// A ticket that may have been served does not justify a claim above a free position.
 func TestDoubtfulTicketAndLowestFree(t *testing.T) {
-	s, w := newStream(), rules.New()
+	s, v := newStream(), rules.New()
 	purge := marker(rules.SlotKey(poolID(1), 0))
 	purge.Ticket = 3
 	for i, e := range []entry.Entry{
@@ -120,18 +120,18 @@ func TestDoubtfulTicketAndLowestFree(t *testing.T) {
 		claim(0, entry.SlotValue{Lease: leaseID(2)}), {Key: barrierKey(sessionID(1))},
 	} {
 		if written := s.write(e); i != 3 && i != 4 {
-			w.Apply(written, 0, s.instant())
+			v.Apply(written, 0, s.instant())
 		}
 	}
-	w.Reached(s.sequence, s.instant())
-	feed(s, w, claim(2, entry.SlotValue{Lease: leaseID(3)}))
-	if got := w.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Lost {
+	v.Reached(s.sequence, s.instant())
+	feed(s, v, claim(2, entry.SlotValue{Lease: leaseID(3)}))
+	if got := v.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Lost {
 		t.Errorf("judged %d; it is void to a view that saw the ticket served", got)
 	}
-	s.now += time.Second // its peer has not taken it out of the line: it stands
-	feed(s, w, marker(rules.SlotKey(poolID(1), 2)))
-	feed(s, w, claim(2, entry.SlotValue{Lease: leaseID(3)}))
-	if got := w.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Good {
+	s.now += time.Second // its peer has not purged the ticket by now: it was not served
+	feed(s, v, marker(rules.SlotKey(poolID(1), 2)))
+	feed(s, v, claim(2, entry.SlotValue{Lease: leaseID(3)}))
+	if got := v.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Good {
 		t.Errorf("judged %d", got)
 	}
 }

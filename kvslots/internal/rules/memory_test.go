@@ -12,14 +12,14 @@ import (
 // and every pool.
 func TestFault15ViewForgetsWhatIsGone(t *testing.T) {
 	const pools, slots = 100, 1000
-	w, now := New(), Instant(time.Hour)
+	v, now := New(), Instant(time.Hour)
 	at := time.Unix(1_790_000_000, 0)
 	apply := func(key entry.Key, change func(e *entry.Entry)) {
-		e := entry.Entry{Key: key, Revision: w.Revision + 1, Time: at}
-		e.Previous, _ = w.Stands(key)
+		e := entry.Entry{Key: key, Revision: v.Revision + 1, Time: at}
+		e.Previous, _ = v.Stands(key)
 		change(&e)
-		w.Apply(&e, 0, now)
-		w.Touched()
+		v.Apply(&e, 0, now)
+		v.Touched()
 	}
 	before := inUse()
 	for n := range pools {
@@ -37,14 +37,14 @@ func TestFault15ViewForgetsWhatIsGone(t *testing.T) {
 			apply(SlotKey(pool, i), func(e *entry.Entry) { e.Marker, e.TTL = true, time.Minute+Guard+expiryLate })
 		}
 	}
-	if kept := keptSlots(w); kept != pools*slots {
-		t.Fatalf("%d slots are known", kept)
+	if kept := keptSlots(v); kept != pools*slots {
+		t.Fatalf("the view knows %d slots", kept)
 	}
 	used := inUse() - before
 	now = now.Add(time.Minute + Guard + 2*expiryLate)
-	w.Forget(now)
-	if kept := keptSlots(w); kept != 0 {
-		t.Errorf("%d slots are still known", kept)
+	v.Forget(now)
+	if kept := keptSlots(v); kept != 0 {
+		t.Errorf("the view still knows %d slots", kept)
 	}
 	if left := inUse() - before; left > used/20 {
 		t.Errorf("%d bytes are left of %d", left, used)
@@ -52,22 +52,22 @@ func TestFault15ViewForgetsWhatIsGone(t *testing.T) {
 	for n := range pools {
 		apply(entry.Key{Kind: entry.Config, Pool: entry.Hash{byte(n), byte(n >> 8), 1}}, func(e *entry.Entry) { e.Marker, e.TTL = true, MarkerTTL })
 	}
-	w.Forget(now.Add(MarkerTTL + 2*expiryLate))
-	if kept := w.Pools(); kept != 0 {
-		t.Errorf("%d pools are still known", kept)
+	v.Forget(now.Add(MarkerTTL + 2*expiryLate))
+	if kept := v.Pools(); kept != 0 {
+		t.Errorf("the view still knows %d pools", kept)
 	}
-	runtime.KeepAlive(w)
+	runtime.KeepAlive(v)
 }
 
-// keptSlots is how many slots the view has memory for.
-func keptSlots(w *World) (n int) {
-	for _, p := range w.pools {
+// keptSlots returns for how many slots the view has memory.
+func keptSlots(v *View) (n int) {
+	for _, p := range v.pools {
 		n += len(p.slots)
 	}
 	return n
 }
 
-// inUse is how many bytes are in use.
+// inUse returns how many bytes of the heap are in use.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -9,8 +9,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// naive is what the rules say, said as dumbly as possible: the last entry of
-// each key, and every question answered by looking at all of them.
+// naive is the simplest implementation of the rules: it keeps the last entry of each
+// key, and looks at all of them for every answer.
 type naive struct {
 	last     map[entry.Key]entry.Entry
 	seen     map[entry.Key]rules.Instant
@@ -53,7 +53,7 @@ func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 	n.turns(now)
 }
 
-// heard is a sign of life of a session.
+// heard records a sign of life of a session.
 func (n *naive) heard(id entry.Hash) {
 	if !n.stalled[id] {
 		return
@@ -75,7 +75,7 @@ func (n *naive) config(pool entry.Hash) entry.ConfigValue {
 
 func (n *naive) alive(id entry.Hash) bool { return valid(n.last[rules.SessionKey(id)]) }
 
-// of are a pool's entries of one kind that a condition holds for, in order of
+// of returns a pool's entries of one kind for which is returns true, in order of
 // place or position.
 func (n *naive) of(pool entry.Hash, kind entry.Kind, is func(entry.Entry) bool) []entry.Entry {
 	var found []entry.Entry
@@ -90,7 +90,7 @@ func (n *naive) of(pool entry.Hash, kind entry.Kind, is func(entry.Entry) bool) 
 	return found
 }
 
-// place is where a ticket stands in its line; 0 for what is no ticket.
+// place returns a ticket's place in the line, or 0 for other entries.
 func place(e entry.Entry) uint64 {
 	if e.Key.Kind != entry.Ticket {
 		return 0
@@ -105,7 +105,7 @@ func (n *naive) lives(e entry.Entry) bool {
 
 func (n *naive) live(pool entry.Hash) []entry.Entry { return n.of(pool, entry.Slot, n.lives) }
 
-// ticketAt is the ticket in the line of that place.
+// ticketAt returns the ticket of a place in the line.
 func (n *naive) ticketAt(pool entry.Hash, at uint64) (entry.Entry, bool) {
 	found := n.of(pool, entry.Ticket, func(e entry.Entry) bool { return valid(e) && place(e) == at && !n.dropped[e.Revision] })
 	if len(found) == 0 {
@@ -114,7 +114,7 @@ func (n *naive) ticketAt(pool entry.Hash, at uint64) (entry.Entry, bool) {
 	return found[0], true
 }
 
-// named reports whether a live slot names the ticket of that place, apart from one.
+// named reports whether a live slot other than but names the ticket of a place.
 func (n *naive) named(pool entry.Hash, at uint64, but entry.Key) bool {
 	return slices.ContainsFunc(n.live(pool), func(e entry.Entry) bool { return e.Slot.Ticket == at && e.Key != but })
 }
@@ -134,12 +134,12 @@ func (n *naive) isStalled(e entry.Entry) bool {
 	return n.stalled[cmp.Or(e.Wait.Peer, e.Key.Session)]
 }
 
-// waiting are the tickets in the line that are not passed over.
+// waiting returns the tickets in the line that are not passed over.
 func (n *naive) waiting(pool entry.Hash) []entry.Entry {
 	return slices.DeleteFunc(n.standing(pool), n.isStalled)
 }
 
-// judge looks at the whole world at the revision of a claim.
+// judge judges a claim by all entries at its revision.
 func (n *naive) judge(e entry.Entry, now rules.Instant) {
 	count, live := n.config(e.Key.Pool).Count, n.live(e.Key.Pool)
 	n.excluded[e.Revision] = !n.lives(e) || e.Key.N >= count
@@ -169,7 +169,7 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) {
 	}
 }
 
-// verdictOf is what was said of the claim that a slot stands on.
+// verdictOf returns the verdict on a slot's claim.
 func (n *naive) verdictOf(e entry.Entry) rules.Verdict {
 	if e.Marker {
 		return rules.Void
@@ -184,8 +184,8 @@ func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
 	return n.lives(e) && n.verdictOf(e) != rules.Good && now-n.seen[e.Key] < rules.Instant(time.Second)
 }
 
-// able are the tickets for which there is a permit; one that is passed over
-// uses up none.
+// able returns the tickets for which there is a permit; one that is passed over
+// takes none.
 func (n *naive) able(pool entry.Hash) []entry.Entry {
 	free := n.config(pool).Count - len(n.live(pool))
 	var found []entry.Entry
@@ -201,7 +201,7 @@ func (n *naive) able(pool entry.Hash) []entry.Entry {
 	return found
 }
 
-// turns notes since when it has been each ticket's turn.
+// turns records since when it has been each ticket's turn.
 func (n *naive) turns(now rules.Instant) {
 	turn := map[uint64]rules.Instant{}
 	for i := range historyPools {
@@ -228,8 +228,8 @@ func (n *naive) passOver(now rules.Instant) {
 	n.turns(now)
 }
 
-// choose is the lowest free position that is left when every borrower before this
-// one has taken one; what the peer has in flight counts as done.
+// choose returns the lowest free position that is left when every borrow before this
+// one has taken one. The peer's writes in flight count as written.
 func (n *naive) choose(pool entry.Hash, at uint64, own *rules.InFlight) (position int, ok bool) {
 	busy, served := map[int]bool{}, map[uint64]bool{}
 	for _, e := range n.live(pool) {

@@ -6,46 +6,45 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Pool is what the view knows of one pool. A nil *Pool is one of which nothing is
-// known.
+// Pool is one pool in the view. A nil *Pool is a pool that the view does not know.
 type Pool struct {
 	ID entry.Hash
 	configuration
 	usage
 
-	slots    []*Slot              // by position; nil where the key is absent
-	leases   map[entry.Hash]*Slot // an index of slots: the taken ones; nil for a small pool
-	doubles  bool                 // two slots have named one lease: the index has one of them
-	live     positions            // an index of slots: the lent ones
-	doubted  []*Slot              // slots with claims that are not known to be good
-	open     []*claim             // claims of instants at which the view was not exact, in their order: not judged yet
-	line     line
-	strays   []*Slot // slots that may hold nothing any more, since the last settle
-	released []release
-	touched  bool
-	member   [sets]int // places in the world's sets, from 1
+	slots     []*Slot              // by position; nil where the key is absent
+	leases    map[entry.Hash]*Slot // the taken slots by lease; nil for a small pool
+	doubles   bool                 // two slots have named one lease; leases has one of them
+	live      positions            // the positions of the live slots
+	doubted   []*Slot              // slots with claims that are not known to be good
+	open      []*claim             // claims that are not judged yet, in order of revision
+	line      line
+	unsettled []*Slot // taken slots that sweepOrphans has to look at
+	released  []release
+	touched   bool
+	member    [sets]int // places in the view's sets, from 1
 }
 
-// configuration is what a pool's configuration says, and how it stands.
+// configuration is the configuration of a pool.
 type configuration struct {
-	ConfigSeen Instant           // when the last entry was seen
-	Config     entry.ConfigValue // zero where the key has no value, or a corrupt one
+	ConfigSeen Instant           // when the view applied the last entry
+	Config     entry.ConfigValue // zero if the key has no value, or a corrupt one
 	cfg        record
-	past       []entry.Ended // the last generations before
+	past       []entry.Ended // earlier generations, the oldest first
 }
 
 // usage is whether a named pool is in use.
 type usage struct {
-	used      bool    // it is held or waited for
-	idle      due     // it is not used: since when it counts as that
-	idleSince Instant // since when it has not been used
+	used      bool     // a slot is live, or a ticket stands
+	idle      deadline // while it is not in use: see Idlest
+	idleSince Instant  // since when it has not been in use
 }
 
-// maxPast bounds the generations that are remembered: long enough for a caller
-// that still waits to hear about one.
+// maxPast is how many earlier generations are remembered: enough for a call that
+// still waits for the outcome of a write under one.
 const maxPast = 8
 
-// pastOf are the generations before, as a configuration tells them.
+// pastOf returns the earlier generations that a configuration's entry names.
 func pastOf(e *entry.Entry) []entry.Ended {
 	list := slices.Clone(e.Config.Before[max(0, len(e.Config.Before)-maxPast):])
 	for i := range list {
@@ -59,7 +58,8 @@ func pastOf(e *entry.Entry) []entry.Ended {
 	return list
 }
 
-// Before is what the next configuration has to tell, if it is of that generation.
+// Before returns ConfigValue.Before for a configuration of the given generation
+// that is written next.
 func (p *Pool) Before(generation uint64) []entry.Ended {
 	if p == nil {
 		return nil
@@ -74,7 +74,7 @@ func (p *Pool) Before(generation uint64) []entry.Ended {
 // Registered reports whether the pool exists.
 func (p *Pool) Registered() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
 
-// inForce is the configuration of a registered pool, and zero for another.
+// inForce returns the configuration of a registered pool, or a zero one.
 func (p *Pool) inForce() *entry.ConfigValue {
 	if !p.Registered() {
 		return &unregistered
@@ -84,18 +84,17 @@ func (p *Pool) inForce() *entry.ConfigValue {
 
 var unregistered entry.ConfigValue
 
-// Generation is 0 where no pool is registered.
+// Generation returns the pool's generation, or 0 if it is not registered.
 func (p *Pool) Generation() uint64 { return p.inForce().Generation }
 
-// Count is the number of slots in force; 0 where no pool is registered.
+// Count returns the number of slots, or 0 if the pool is not registered.
 func (p *Pool) Count() int { return p.inForce().Count }
 
-// Terms are what a named pool was opened with; zero for another.
+// Terms returns the terms of a named pool, or zero Terms.
 func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }
 
-// Had reports whether the pool was registered under that generation when the
-// stream stood at the given revision, which the view has reached. That is not known
-// of a generation that is long past.
+// Had reports whether the pool had a generation at a revision that the view has
+// reached. known is false for a generation that the view does not remember.
 func (p *Pool) Had(generation, revision uint64) (had, known bool) {
 	for _, past := range p.past {
 		if past.Generation == generation {
@@ -106,7 +105,7 @@ func (p *Pool) Had(generation, revision uint64) (had, known bool) {
 	return had, had
 }
 
-// InUse is the number of live slots. It may exceed Count.
+// InUse returns the number of live slots. It may exceed Count.
 func (p *Pool) InUse() int {
 	if p == nil {
 		return 0
@@ -114,7 +113,7 @@ func (p *Pool) InUse() int {
 	return p.live.len()
 }
 
-// Slot is the slot at a position, or nil where its key is absent.
+// Slot returns the slot at a position, or nil if its key is absent.
 func (p *Pool) Slot(position int) *Slot {
 	if p == nil || position >= len(p.slots) {
 		return nil
@@ -122,8 +121,8 @@ func (p *Pool) Slot(position int) *Slot {
 	return p.slots[position]
 }
 
-// Slots calls yield for every slot whose key is taken, in order of position,
-// until it returns false.
+// Slots calls yield for every taken slot, in order of position, until yield returns
+// false.
 func (p *Pool) Slots(yield func(*Slot) bool) {
 	for _, s := range p.slots {
 		if s != nil && s.Taken && !yield(s) {
@@ -132,19 +131,19 @@ func (p *Pool) Slots(yield func(*Slot) bool) {
 	}
 }
 
-// InDoubt reports whether there is a claim that its own peer may be about to
-// withdraw.
+// InDoubt reports whether the pool has a claim that its own peer may withdraw: see
+// Slot.InDoubt.
 func (p *Pool) InDoubt(now Instant) bool { return p != nil && p.DoubtBelow(len(p.slots), now) }
 
-// DoubtBelow reports whether there is such a claim on a position below that.
+// DoubtBelow reports whether there is such a claim below a position.
 func (p *Pool) DoubtBelow(position int, now Instant) bool {
 	return slices.ContainsFunc(p.doubted, func(s *Slot) bool { return s.Position < position && s.InDoubt(now) })
 }
 
-// indexed is from how many positions on a pool keeps an index by lease.
+// indexed is above how many positions a pool keeps an index by lease.
 const indexed = 16
 
-// Lease is the live slot of a lease, or nil.
+// Lease returns the live slot of a lease, or nil.
 func (p *Pool) Lease(lease entry.Hash) *Slot {
 	if p == nil {
 		return nil
@@ -158,14 +157,14 @@ func (p *Pool) Lease(lease entry.Hash) *Slot {
 		}
 	}
 	for _, s := range p.slots {
-		if s != nil && s.Live() && s.Value.Lease == lease { // hashes: how long this takes tells nothing
+		if s != nil && s.Live() && s.Value.Lease == lease { // hashes: comparison time reveals no id
 			return s
 		}
 	}
 	return nil
 }
 
-// slotAt is the slot at a position, made if need be.
+// slotAt returns the slot at a position. It creates one if there is none.
 func (p *Pool) slotAt(position int) *Slot {
 	for position >= len(p.slots) {
 		p.slots = append(p.slots, nil)
@@ -186,8 +185,8 @@ func (p *Pool) slotAt(position int) *Slot {
 	return p.slots[position]
 }
 
-// index finds the slot by its lease from now on. Two peers may claim for one ticket, and
-// so for one lease; either claim may be the one that stays.
+// index adds a slot to the index by lease. Two peers may claim for one enqueued ticket,
+// and so for one lease; either claim may be the one that stays.
 func (p *Pool) index(s *Slot) {
 	if p.leases == nil {
 		return
@@ -198,7 +197,7 @@ func (p *Pool) index(s *Slot) {
 	p.leases[s.Value.Lease] = s
 }
 
-// dropSlot forgets a position whose key is absent.
+// dropSlot drops the slot of a key that is absent.
 func (p *Pool) dropSlot(s *Slot) {
 	p.slots[s.Position] = nil
 	n := len(p.slots)
@@ -211,7 +210,7 @@ func (p *Pool) dropSlot(s *Slot) {
 	}
 }
 
-// reindex brings the index of live slots up to date with one slot.
+// reindex updates the set of live slots for one slot.
 func (p *Pool) reindex(s *Slot) {
 	if s.Live() {
 		p.live.put(s.Position)
@@ -219,11 +218,11 @@ func (p *Pool) reindex(s *Slot) {
 		p.live.drop(s.Position)
 	}
 	if s.Taken {
-		p.strays = append(p.strays, s)
+		p.unsettled = append(p.unsettled, s)
 	}
 }
 
-// settle forgets the doubts that have been cleared up.
+// settle drops the claims that are not in doubt any more.
 func (p *Pool) settle(now Instant) {
 	p.doubted = slices.DeleteFunc(p.doubted, func(s *Slot) bool { return !s.doubtful(now) })
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Had is asked about what was so when a lease was given back. A view that has skipped
-// what ended a generation learns it from the next configuration. (A return that was
-// written between a closing that was skipped and the opening under other terms was
-// answered "not returned"; and one after a deletion that was skipped, "returned".)
+// A return asks Had whether its pool existed when it was written. A view that skipped
+// the end of a generation learns of it from the next configuration. (It did not: after
+// a skipped closing and before the opening under other terms, a return was answered
+// "not returned"; after a skipped deletion, "returned".)
 func TestHad(t *testing.T) {
 	for name, seen := range map[string]bool{"deletion seen": true, "deletion skipped": false} {
 		t.Run(name, func(t *testing.T) {
-			s, peer, w := newStream(), rules.New(), rules.New()
+			s, peer, v := newStream(), rules.New(), rules.New()
 			feed := func(e entry.Entry, seen bool) {
 				written := s.write(e)
 				if peer.Apply(written, 0, s.instant()); seen {
-					w.Apply(written, 0, s.instant())
+					v.Apply(written, 0, s.instant())
 				}
 			}
 			next := func(count int, generation uint64) entry.Entry {
@@ -37,7 +37,7 @@ func TestHad(t *testing.T) {
 			feed(next(1, 2), seen)
 			feed(next(2, 3), seen)
 			feed(next(3, 3), true)
-			p := w.Pool(poolID(1))
+			p := v.Pool(poolID(1))
 			for _, c := range []struct {
 				generation, revision uint64
 				had                  bool
@@ -56,8 +56,8 @@ func TestHad(t *testing.T) {
 }
 
 func TestDoubtBelow(t *testing.T) {
-	s, w, p := lent(t, 0)
-	feed(s, w, claim(2, entry.SlotValue{Lease: leaseID(1)}))
+	s, v, p := lent(t, 0)
+	feed(s, v, claim(2, entry.SlotValue{Lease: leaseID(1)}))
 	now := s.instant()
 	for position, want := range []bool{false, false, false, true} {
 		if p.DoubtBelow(position, now) != want {
@@ -65,7 +65,7 @@ func TestDoubtBelow(t *testing.T) {
 		}
 	}
 	if !p.InDoubt(now.Add(time.Second-1)) || p.InDoubt(now.Add(time.Second)) {
-		t.Error("it is in doubt for a second")
+		t.Error("the claim is still in doubt after a second")
 	}
 }
 
@@ -78,21 +78,21 @@ func TestPurgesBelow(t *testing.T) {
 	}
 }
 
-// A view applies every entry of the bucket: those of a lease cost no memory.
+// A view applies every entry of the bucket, so the entries of a lease must not allocate.
 func TestApplyAllocatesNothing(t *testing.T) {
-	s, w, p := lent(t, 2)
-	revision := w.Revision
+	s, v, p := lent(t, 2)
+	revision := v.Revision
 	write := func(e entry.Entry) {
 		revision++
 		e.Revision, e.Previous, e.Time, e.TTL = revision, p.Slot(1).Revision, s.time(), time.Hour
-		w.Apply(&e, 0, s.instant())
-		w.Touched()
+		v.Apply(&e, 0, s.instant())
+		v.Touched()
 	}
 	taken, free := claim(1, entry.SlotValue{Lease: leaseID(1)}), marker(rules.SlotKey(p.ID, 1))
 	renewed := taken
 	renewed.Slot.Fence = 1
 	cycle := func() { write(free); write(taken); write(renewed) }
-	for range 100 { // the slices have grown
+	for range 100 { // let the slices grow
 		cycle()
 	}
 	if n := testing.AllocsPerRun(1000, cycle); n != 0 {
@@ -103,13 +103,13 @@ func TestApplyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Two peers claim for one enqueued ticket, and the second claim is withdrawn: the
-// first one's lease is still found, in a large pool as in a small one.
+// Two peers claim for one enqueued ticket, and the second withdraws its claim: Lease
+// still finds the first claim, in a large pool as in a small one.
 func TestLeaseClaimedTwice(t *testing.T) {
 	for _, second := range []int{1, 20} {
-		s, w, p := lent(t, 1)
-		feed(s, w, claim(second, entry.SlotValue{Lease: leaseID(0)}))
-		feed(s, w, marker(rules.SlotKey(p.ID, second)))
+		s, v, p := lent(t, 1)
+		feed(s, v, claim(second, entry.SlotValue{Lease: leaseID(0)}))
+		feed(s, v, marker(rules.SlotKey(p.ID, second)))
 		if p.Lease(leaseID(0)) != p.Slot(0) || p.Lease(leaseID(9)) != nil {
 			t.Errorf("the lease is not found when slot %d is purged", second)
 		}

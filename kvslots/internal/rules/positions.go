@@ -43,7 +43,7 @@ func (p positions) below(i int) int {
 	return n
 }
 
-// nextFree is the lowest position from i on that is not a member.
+// nextFree returns the lowest position from i on that is not a member.
 func (p positions) nextFree(i int) int {
 	for i>>6 < len(p) {
 		if free := ^p[i>>6] >> (i & 63); free != 0 {

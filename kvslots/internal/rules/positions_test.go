@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naivePositions is a set of positions as one would write it without a care.
+// naivePositions is the simplest set of positions.
 type naivePositions map[int]bool
 
 func (p naivePositions) below(i int) int {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// ReleaseMemory is how long it is remembered by which owner a lock was released.
+// ReleaseMemory is how long an owner's release of a lock is remembered.
 const ReleaseMemory = time.Minute
 
-// maxReleased bounds what is remembered for one lock.
+// maxReleased is how many releases of one lock are remembered.
 const maxReleased = 64
 
-// release is the end of a lock by its owner.
+// release is the release of a lock by its owner.
 type release struct {
 	owner string
 	at    Instant
 }
 
-// noteRelease remembers that an owner released the pool's lock.
+// noteRelease records that an owner released the pool's lock.
 func (p *Pool) noteRelease(owner string, at, now Instant) {
 	p.released = slices.DeleteFunc(p.released, func(r release) bool { return now.Sub(r.at) >= ReleaseMemory })
 	if len(p.released) >= maxReleased {
@@ -26,7 +26,7 @@ func (p *Pool) noteRelease(owner string, at, now Instant) {
 	p.released = append(p.released, release{owner, at})
 }
 
-// ReleasedBy reports whether that owner released the lock within the last
+// ReleasedBy reports whether an owner released the lock within the last
 // ReleaseMemory.
 func (p *Pool) ReleasedBy(owner string, now Instant) bool {
 	return p != nil && slices.ContainsFunc(p.released, func(r release) bool {

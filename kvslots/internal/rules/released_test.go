@@ -9,12 +9,12 @@ import (
 )
 
 func TestReleased(t *testing.T) {
-	s, w, p := lent(t, 2)
+	s, v, p := lent(t, 2)
 	start := s.instant()
 	release := func(owner string) {
 		e := marker(rules.SlotKey(p.ID, 0))
 		e.Owner = owner
-		feed(s, w, e)
+		feed(s, v, e)
 	}
 	want := func(owner string, after time.Duration, want bool) {
 		t.Helper()
@@ -34,9 +34,9 @@ func TestReleased(t *testing.T) {
 	want("ann", 40*time.Second+rules.ReleaseMemory, false)
 
 	if (*rules.Pool)(nil).ReleasedBy("ann", start) {
-		t.Error("a pool of which nothing is known was released")
+		t.Error("a nil pool was released")
 	}
-	for i := range 64 { // what is remembered is bounded; the latest is kept
+	for i := range 64 { // the memory is bounded, and keeps the latest
 		release(fmt.Sprint(i))
 	}
 	want("ann", 41*time.Second, false)
@@ -44,13 +44,13 @@ func TestReleased(t *testing.T) {
 	want("63", 41*time.Second, true)
 }
 
-// An entry that arrives late was a release when it was written.
+// A release counts from when its entry was written, even if that arrives late.
 func TestReleasedLate(t *testing.T) {
-	s, w, p := lent(t, 1)
+	s, v, p := lent(t, 1)
 	e := marker(rules.SlotKey(p.ID, 0))
 	e.Owner = "ann"
-	w.Apply(s.write(e), 50*time.Second, s.instant())
+	v.Apply(s.write(e), 50*time.Second, s.instant())
 	if now := s.instant(); !p.ReleasedBy("ann", now.Add(10*time.Second-1)) || p.ReleasedBy("ann", now.Add(10*time.Second)) {
-		t.Error("it is not remembered for a minute from when it was written")
+		t.Error("the release is not remembered for a minute from when it was written")
 	}
 }

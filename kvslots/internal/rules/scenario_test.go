@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios in testdata come to")
 
-// TestScenarios plays the scenarios in testdata. A scenario is text: paragraphs
-// of commands, each followed by ---- and what came of it. With -update it is
-// written anew, to be read as a diff.
+// TestScenarios plays the scenarios in testdata. A scenario is a text of paragraphs:
+// commands, followed by ---- and their output. With -update the test rewrites the
+// output, to be reviewed as a diff.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -36,15 +36,15 @@ func TestScenarios(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else if got != string(data) {
-				t.Errorf("%s has come to something else; run with -update and read the diff:\n%s", file, got)
+				t.Errorf("the output of %s has changed; run with -update and review the diff:\n%s", file, got)
 			}
 		})
 	}
 }
 
-// play returns the scenario with what comes of it.
+// play returns the scenario with the output of its commands.
 func play(t *testing.T, text string) string {
-	s := &scenario{t: t, stream: newStream(), world: rules.New(), names: map[entry.Hash]string{}}
+	s := &scenario{t: t, stream: newStream(), view: rules.New(), names: map[entry.Hash]string{}}
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		commands, _, isPlay := strings.Cut(paragraph, "\n----")
@@ -60,7 +60,7 @@ func play(t *testing.T, text string) string {
 type scenario struct {
 	t      *testing.T
 	stream *stream
-	world  *rules.World
+	view   *rules.View
 	names  map[entry.Hash]string
 	out    strings.Builder
 }
@@ -77,33 +77,33 @@ func (s *scenario) run(commands string) string {
 
 func (s *scenario) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
 
-// command is what one line says: a word, perhaps a name or a position, and
-// options. An entry that is unseen has been overwritten before its turn.
+// command runs one line: a word, perhaps a name or a position, and options. The view
+// skips an entry that is unseen.
 func (s *scenario) command(line string) {
 	seen := !strings.HasPrefix(line, "unseen ")
 	words := strings.Fields(strings.TrimPrefix(line, "unseen "))
 	o := options{t: s.t, line: line, values: map[string]string{}}
-	for _, w := range words[1:] {
-		if key, value, is := strings.Cut(w, "="); is {
+	for _, v := range words[1:] {
+		if key, value, is := strings.Cut(v, "="); is {
 			o.values[key] = value
 		} else {
-			o.of = w
+			o.of = v
 		}
 	}
 	now := s.stream.instant()
 	switch words[0] {
 	case "time":
 		s.stream.now += o.duration(o.of)
-		s.world.Settle(s.stream.instant())
-		s.world.Forget(s.stream.instant())
+		s.view.Settle(s.stream.instant())
+		s.view.Forget(s.stream.instant())
 	case "clock":
 		s.stream.skew += o.duration(o.of)
 	case "pass-over":
-		s.world.PassOver(now)
+		s.view.PassOver(now)
 	case "reached":
-		s.world.Reached(o.number("sent", 0), now)
+		s.view.Reached(o.number("sent", 0), now)
 	case "choose":
-		p := s.world.Pool(poolID(1))
+		p := s.view.Pool(poolID(1))
 		if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}); ok {
 			s.printf("position %d\n", position)
 		} else {
@@ -123,7 +123,7 @@ func (s *scenario) command(line string) {
 func (s *scenario) write(e entry.Entry, seen bool) {
 	written := s.stream.write(e)
 	if seen {
-		s.world.Apply(written, 0, s.stream.instant())
+		s.view.Apply(written, 0, s.stream.instant())
 		s.printf("%d\n", written.Revision)
 	} else {
 		s.printf("%d, unseen\n", written.Revision)
@@ -139,8 +139,8 @@ func (s *scenario) hash(name string) entry.Hash {
 	return h
 }
 
-// entry is what a word writes. Its life is as long as a peer would make it, unless
-// an option says otherwise.
+// entry returns the entry that a word writes. It lives as long as a peer would let it,
+// unless an option says otherwise.
 func (s *scenario) entry(word string, o options) entry.Entry {
 	e := s.value(word, o)
 	if life, is := o.values["life"]; is {
@@ -208,7 +208,7 @@ func (s *scenario) slotValue(word string, key entry.Key, o options) entry.Entry 
 }
 
 func (s *scenario) due(now rules.Instant) {
-	for _, d := range s.world.Due(time.Second, 100, nil, now) {
+	for _, d := range s.view.Due(time.Second, 100, nil, now) {
 		what := "to be purged"
 		switch {
 		case d.Marker:
@@ -232,14 +232,14 @@ func (s *scenario) key(k entry.Key) string {
 	return fmt.Sprintf("slot %d", k.N)
 }
 
-// outlive shows how long a message to a slot would live: a purge, or a value that
-// is to live for that long itself.
+// outlive prints how long a message to a slot would live: a purge, or a value with a
+// life of its own.
 func (s *scenario) outlive(o options) {
 	m := entry.NewPurge(rules.SlotKey(poolID(1), o.position()), 0, rules.MarkerTTL)
 	if life, is := o.values["life"]; is {
 		m.Marker, m.TTL = false, o.duration(life)
 	}
-	s.world.Outlive(&m)
+	s.view.Outlive(&m)
 	s.printf("lives for %v", m.TTL)
 	m.Headers(func(name, value string) {
 		if name == entry.HeaderOutlives {
@@ -250,8 +250,8 @@ func (s *scenario) outlive(o options) {
 }
 
 func (s *scenario) show() {
-	s.printf("at %d, exact: %v\n", s.world.Revision, s.world.Exact())
-	p := s.world.Pool(poolID(1))
+	s.printf("at %d, exact: %v\n", s.view.Revision, s.view.Exact())
+	p := s.view.Pool(poolID(1))
 	if p == nil {
 		s.printf("no pool\n")
 		return
@@ -272,13 +272,13 @@ func (s *scenario) show() {
 	}
 }
 
-// use is what is said of a named pool besides.
+// use formats what is specific to a named pool.
 func (s *scenario) use(p *rules.Pool) string {
 	if !p.Terms().Named() {
 		return ""
 	}
 	_, idle := p.IdleSince()
-	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.world.Named, idle, len(s.world.Closings()))
+	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.view.Named, idle, len(s.view.Closings()))
 }
 
 func (s *scenario) slot(slot *rules.Slot) string {
@@ -289,7 +289,7 @@ func (s *scenario) slot(slot *rules.Slot) string {
 	switch {
 	case !slot.Taken:
 		return fmt.Sprintf("marker %d", slot.Revision)
-	case slot.Stale():
+	case slot.Orphaned():
 		return fmt.Sprintf("stale at %d, %s", slot.Revision, verdict)
 	case !slot.Value.Session.IsZero():
 		verdict = "of " + s.names[slot.Value.Session] + ", " + verdict
@@ -297,7 +297,7 @@ func (s *scenario) slot(slot *rules.Slot) string {
 	return fmt.Sprintf("lease %s at %d, fence %d, ticket %d, %s", s.names[slot.Value.Lease], slot.Revision, slot.Fence, slot.Value.Ticket, verdict)
 }
 
-// aside is why a ticket does not stand in the line.
+// aside returns why a ticket does not stand in the line.
 func aside(k *rules.Ticket) string {
 	switch {
 	case k.Stands():
@@ -310,7 +310,7 @@ func aside(k *rules.Ticket) string {
 	return ", does not stand"
 }
 
-// options are what a command says besides its word.
+// options are the rest of a command after its word.
 type options struct {
 	t      *testing.T
 	line   string

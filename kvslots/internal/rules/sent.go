@@ -1,26 +1,26 @@
 package rules
 
-// sent is when this peer sent something, and a revision: entries from that one on
-// were written later.
+// sent is when this peer sent a message. Entries from revision on were written
+// later.
 type sent struct {
 	revision uint64
 	at       Instant
 }
 
-// sends tell how long ago an entry was written, at most: later than what this peer
-// had sent, and what the stream has before it. No clock but this machine's counts.
-// The timestamps would do as long as the leader's clock is never stepped; but a step
-// ahead looks the same as a view that is behind.
+// sends bounds the age of an entry by this machine's clock alone: the entry was
+// written after this peer sent whatever stands below it in the stream. The entry's
+// timestamp does not do: if the leader's clock was stepped ahead, the view would
+// seem to be behind.
 type sends struct {
-	passed Instant // when the last was sent that the view has passed; 0: none yet
-	coming [2]sent // those that it has not: the first that came, and the last
+	passed Instant // when this peer sent the last message that the view has reached; 0: none
+	coming [2]sent // messages that it has not reached: the first and the last
 }
 
-// Sent notes that this peer sent something, at that time, before the stream had that
-// revision.
-func (w *World) Sent(revision uint64, at Instant) {
-	switch s := &w.sends; {
-	case revision <= w.Revision:
+// Sent records that this peer sent a message at an instant, before the stream had
+// the given revision.
+func (v *View) Sent(revision uint64, at Instant) {
+	switch s := &v.sends; {
+	case revision <= v.Revision:
 		s.passed = max(s.passed, at)
 	case s.coming[0].revision == 0:
 		s.coming[0] = sent{revision, at}
@@ -29,7 +29,7 @@ func (w *World) Sent(revision uint64, at Instant) {
 	}
 }
 
-// reach notes that the view has an entry of that revision.
+// reach records that the view has reached a revision.
 func (s *sends) reach(revision uint64) {
 	for s.coming[0].revision != 0 && s.coming[0].revision <= revision {
 		s.passed = max(s.passed, s.coming[0].at)

@@ -8,7 +8,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A session is promised from when this peer sent what the stream has before the
+// Promised counts from when this peer sent a message that the stream has before the
 // session's last refresh, whatever the timestamps say.
 func TestPromisedFromWhatWasSent(t *testing.T) {
 	const s = time.Second
@@ -30,48 +30,48 @@ func TestPromisedFromWhatWasSent(t *testing.T) {
 		"two after, and one seen since": {[]sent{{6, 40 * s}, {9, 60 * s}, {1, 30 * s}}, 30 * s},
 	} {
 		t.Run(name, func(t *testing.T) {
-			st, w := newStream(), rules.New()
-			feed(st, w, config(poolID(0), 2, 1))
+			st, v := newStream(), rules.New()
+			feed(st, v, config(poolID(0), 2, 1))
 			for _, m := range c.sent {
-				w.Sent(m.revision, rules.Instant(m.at))
+				v.Sent(m.revision, rules.Instant(m.at))
 			}
-			for w.Revision < 4 {
-				feed(st, w, config(poolID(0), 2, 1))
+			for v.Revision < 4 {
+				feed(st, v, config(poolID(0), 2, 1))
 			}
 			e := client(sessionID(1))
 			e.Session.Idle = entry.Span(10 * s)
-			feed(st, w, e)
+			feed(st, v, e)
 			want := rules.Instant(0)
 			if c.from != 0 {
 				want = rules.Instant(c.from + 10*s)
 			}
-			if got := w.Session(sessionID(1)).Promised; got != want {
+			if got := v.Session(sessionID(1)).Promised; got != want {
 				t.Errorf("promised until %v, want %v", time.Duration(got), time.Duration(want))
 			}
 		})
 	}
 }
 
-// What was sent is passed later too, and a promise is never taken back.
+// Later messages and refreshes never move Promised back.
 func TestPromiseOnlyGrows(t *testing.T) {
-	st, w := newStream(), rules.New()
+	st, v := newStream(), rules.New()
 	refresh := func(idled, want time.Duration) {
 		t.Helper()
 		e := client(sessionID(1))
 		e.Session.Idle, e.Session.Idled = entry.Span(time.Minute), entry.Span(idled)
-		feed(st, w, e)
-		if got := time.Duration(w.Session(sessionID(1)).Promised); got != want {
+		feed(st, v, e)
+		if got := time.Duration(v.Session(sessionID(1)).Promised); got != want {
 			t.Errorf("promised until %v, want %v", got, want)
 		}
 	}
 	const s = time.Second
-	w.Sent(2, rules.Instant(10*s))
-	w.Sent(4, rules.Instant(20*s))
+	v.Sent(2, rules.Instant(10*s))
+	v.Sent(4, rules.Instant(20*s))
 	refresh(0, 0)
 	refresh(0, 70*s)
 	refresh(0, 70*s)
 	refresh(0, 80*s)
 	refresh(30*s, 80*s)
-	w.Session(sessionID(1)).Promise(rules.Instant(90 * s))
+	v.Session(sessionID(1)).Promise(rules.Instant(90 * s))
 	refresh(0, 90*s)
 }

@@ -8,48 +8,48 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Session is a peer's presence or a client's session: it is alive as long as its
-// key is refreshed.
+// Session is a peer's presence or a client session. It lives for as long as a peer
+// refreshes its key.
 type Session struct {
 	ID entry.Hash
 	record
 	Value    entry.SessionValue
 	Ends     Instant // when this peer ends it unless it is refreshed
-	Promised Instant // when the first peer may end it, at the earliest; 0: that is not known
+	Promised Instant // no peer ends it before; 0: not known
 
-	// These change with the world.
-	Tickets []*Ticket // those of which it is the author and, of a peer, those that it claims for
+	// These change with the view.
+	Tickets []*Ticket // the tickets of which it is the author; a peer's presence also has those that it claims for
 	Slots   []*Slot   // the taken slots of a client session
 
-	stalled bool // a peer that let its turn in a line pass, and has not been heard of since
+	stalled bool // a presence: its peer let a turn in a line pass, and has given no sign of life since
 }
 
-// sessions are those that are alive, and those of which something is still there.
+// sessions holds the sessions that are alive or have left slots, tickets or a marker.
 type sessions struct {
 	byID    map[entry.Hash]*Session
-	peers   map[*Session]struct{}
-	Clients int                // client sessions that are alive
-	origins map[entry.Hash]int // the same, by where they come from
-	endings []ending           // the sessions that ended lately
+	peers   map[*Session]struct{} // the presences that are alive
+	Clients int                   // the number of client sessions that are alive
+	origins map[entry.Hash]int    // the same for each origin
+	endings []ending              // of the last MarkerTTL
 }
 
-// ending is a session that ended lately.
+// ending is the end of a session.
 type ending struct {
 	session  entry.Hash
 	revision uint64
-	until    Instant // the marker's end
+	until    Instant // when it is forgotten
 }
 
-// Alive reports whether the session is there: it is no more than a note of what it
-// left when its key has no value. A nil *Session is not alive.
+// Alive reports whether the session is alive: its key has a value. A nil *Session
+// is not alive.
 func (s *Session) Alive() bool { return s != nil && s.Taken }
 
-// Promise notes that no peer ends the session before that time. It is never taken back:
-// a refresh moves the end of a session forward.
+// Promise records that no peer ends the session before end. An earlier end than the
+// one recorded has no effect: a refresh only moves the end forward.
 func (s *Session) Promise(end Instant) { s.Promised = max(s.Promised, end) }
 
-// EndedBefore reports whether a session had ended when the stream stood at that
-// revision, which the view has reached not long ago.
+// EndedBefore reports whether a session ended before a revision. It only knows ends
+// of the last MarkerTTL.
 func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
 	for _, e := range slices.Backward(ss.endings) {
 		if e.session == session {
@@ -59,29 +59,29 @@ func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
 	return false
 }
 
-// Session is a session that is alive, or of which something is still there; or
-// nil.
+// Session returns a session that is alive or has left slots, tickets or a marker,
+// or nil.
 func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 
-// Alive reports whether the view has the session.
+// Alive reports whether a session is alive.
 func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 
-// Peers calls yield for the presences of the peers that are alive, in no order,
-// until it returns false. What is done with them must not depend on the order.
+// Peers calls yield for the presences that are alive, until yield returns false. What
+// yield does must not depend on their order.
 func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
 
-// own notes which client session holds a slot.
-func (w *World) own(s *Slot, session entry.Hash) {
+// own records which client session holds a slot.
+func (v *View) own(s *Slot, session entry.Hash) {
 	if s.session != nil && s.session.ID == session {
 		return
 	}
 	if s.session != nil {
 		s.session.Slots = without(s.session.Slots, s)
-		w.left(s.session)
+		v.left(s.session)
 		s.session = nil
 	}
 	if !session.IsZero() {
-		s.session = w.session(session)
+		s.session = v.session(session)
 		s.session.Slots = append(s.session.Slots, s)
 	}
 }
@@ -93,11 +93,11 @@ func without[T comparable](list []T, x T) []T {
 	return list
 }
 
-// learnOf notes that a session had been there before the view came to know it:
-// what it has was taken for nothing meanwhile. One that was known to be alive has
-// been alive all the time, for an id is used once.
-func (w *World) learnOf(e *entry.Entry) {
-	s := w.byID[e.Key.Session]
+// learnOf handles the entry of a session that was alive before the view knew it:
+// until now its slots and tickets did not count. A session that the view knew to be
+// alive has been alive all the time, since an id is used once.
+func (v *View) learnOf(e *entry.Entry) {
+	s := v.byID[e.Key.Session]
 	if s == nil || s.Taken {
 		return
 	}
@@ -109,47 +109,47 @@ func (w *World) learnOf(e *entry.Entry) {
 	}
 }
 
-func (w *World) applySession(e *entry.Entry, now Instant, age time.Duration) {
-	s := w.session(e.Key.Session)
+func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
+	s := v.session(e.Key.Session)
 	was := s.Taken
-	w.count(s, -1)
-	w.note(&s.record, e, now, age)
+	v.count(s, -1)
+	v.note(&s.record, e, now, age)
 	s.Taken, s.Value = s.Taken && e.Corrupt == nil, e.Session
-	w.count(s, 1)
+	v.count(s, 1)
 	if s.Taken {
 		s.Ends = now.Add(e.Session.Left() - age)
-		if w.sends.passed != 0 {
-			s.Promise(w.sends.passed.Add(e.Session.Left()))
+		if v.sends.passed != 0 {
+			s.Promise(v.sends.passed.Add(e.Session.Left()))
 		}
-		w.ends.set(&s.due, s.Ends)
+		v.ends.set(&s.due, s.Ends)
 	} else if e.Corrupt != nil {
-		w.ends.drop(&s.due)
+		v.ends.drop(&s.due)
 	}
-	w.heard(s.ID)
+	v.heard(s.ID)
 	if was != s.Taken {
-		w.presenceChanged(s)
+		v.presenceChanged(s)
 	}
 	if !e.Marker {
 		return
 	}
-	w.endings = append(w.endings, ending{s.ID, e.Revision, now.Add(MarkerTTL)})
-	for _, t := range s.Tickets { // gone for good, since an id is used once; their keys are left to be purged
-		w.garbage(t, now)
+	v.endings = append(v.endings, ending{s.ID, e.Revision, now.Add(MarkerTTL)})
+	for _, t := range s.Tickets { // they never stand again, since an id is used once
+		v.garbage(t, now)
 	}
 }
 
-// presenceChanged brings up to date what depends on a session's being alive.
-func (w *World) presenceChanged(s *Session) {
+// presenceChanged updates the pools of a session that came to life or ended.
+func (v *View) presenceChanged(s *Session) {
 	for _, slot := range s.Slots {
 		slot.Pool.reindex(slot)
-		w.touch(slot.Pool)
+		v.touch(slot.Pool)
 	}
 	for _, t := range s.Tickets {
-		w.touch(t.Pool)
+		v.touch(t.Pool)
 	}
 }
 
-// count counts a session that is alive, or no more.
+// count adds n to the counts of the sessions that are alive, if s is.
 func (ss *sessions) count(s *Session, n int) {
 	switch origin := s.Value.Origin; {
 	case !s.Taken:
@@ -165,24 +165,24 @@ func (ss *sessions) count(s *Session, n int) {
 	}
 }
 
-// ClientsFrom is the number of those that come from one origin.
+// ClientsFrom returns the number of client sessions of one origin.
 func (ss *sessions) ClientsFrom(origin entry.Hash) int { return ss.origins[origin] }
 
-// heard notes a sign of life of a peer that had let a turn pass.
-func (w *World) heard(id entry.Hash) {
-	s := w.byID[id]
+// heard records a sign of life of a peer, which is then not passed over any more.
+func (v *View) heard(id entry.Hash) {
+	s := v.byID[id]
 	if s == nil || !s.stalled {
 		return
 	}
 	s.stalled = false
 	for _, t := range s.Tickets {
 		t.couldSince = 0
-		w.touch(t.Pool)
+		v.touch(t.Pool)
 	}
 }
 
-// session is the session of that id, made if need be: a ticket may be seen
-// before its session when the session's first entry was skipped.
+// session returns the session of an id. It creates one if there is none: the view
+// may apply a ticket before its session, if it skipped the session's first entry.
 func (ss *sessions) session(id entry.Hash) *Session {
 	s := ss.byID[id]
 	if s == nil {
@@ -193,9 +193,9 @@ func (ss *sessions) session(id entry.Hash) *Session {
 	return s
 }
 
-// left forgets a session of which nothing is known any more.
-func (w *World) left(s *Session) {
-	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && w.byID[s.ID] == s {
-		delete(w.byID, s.ID)
+// left drops a session that has ended and has no slots, tickets and marker left.
+func (v *View) left(s *Session) {
+	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && v.byID[s.ID] == s {
+		delete(v.byID, s.ID)
 	}
 }

@@ -1,15 +1,15 @@
 package rules
 
-// The sets of pools that the world keeps.
+// The sets of pools that the view keeps.
 const (
 	inDoubt   = iota // pools with claims in doubt
-	leftOpen         // pools with judgements that are left open
-	hasAble          // pools with tickets that could claim
+	leftOpen         // pools with open claims
+	hasAble          // pools with tickets for which there is a permit
 	isClosing        // named pools that are being closed
 	sets
 )
 
-// poolSet is a set of pools. Its order is a function of what was done to it.
+// poolSet is a set of pools. Its order is a function of the calls of put.
 type poolSet struct {
 	kind int
 	list []*Pool

@@ -9,34 +9,34 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// lagging is a view that is behind. With history 1 it never gets to see what was
-// overwritten before it came to it.
+// lagging is a view that is behind. With history 1 it skips what was overwritten before
+// its turn.
 type lagging struct {
-	world   *rules.World
+	view    *rules.View
 	at      int                      // how much of the log it has passed
-	sent    uint64                   // where it stood when its barrier was sent
+	sent    uint64                   // its revision when its barrier was sent
 	barrier uint64                   // the barrier's revision; 0: none is under way
 	claims  map[uint64]*rules.Slot   // claims that are not judged yet
 	verdict map[uint64]rules.Verdict // of claims, by revision
 }
 
 func newLagging() *lagging {
-	return &lagging{world: rules.New(), claims: map[uint64]*rules.Slot{}, verdict: map[uint64]rules.Verdict{}}
+	return &lagging{view: rules.New(), claims: map[uint64]*rules.Slot{}, verdict: map[uint64]rules.Verdict{}}
 }
 
-// advance shows the view the next entry that is still in the bucket.
+// advance applies the next entry that is still in the bucket.
 func (l *lagging) advance(s *stream) {
 	for l.at < len(s.log) {
 		e := &s.log[l.at]
 		if l.at++; s.last[e.Key].Revision != e.Revision {
 			continue
 		}
-		l.world.Apply(e, 0, s.instant())
+		l.view.Apply(e, 0, s.instant())
 		if e.Key.Kind == entry.Slot && !e.Marker && e.Corrupt == nil && e.Slot.Fence == 0 {
-			l.claims[e.Revision] = l.world.Pool(e.Key.Pool).Slot(e.Key.N)
+			l.claims[e.Revision] = l.view.Pool(e.Key.Pool).Slot(e.Key.N)
 		}
-		if l.barrier != 0 && l.world.Revision >= l.barrier {
-			l.world.Reached(l.sent, s.instant())
+		if l.barrier != 0 && l.view.Revision >= l.barrier {
+			l.view.Reached(l.sent, s.instant())
 			l.barrier = 0
 		}
 		break
@@ -51,9 +51,9 @@ func (l *lagging) advance(s *stream) {
 	}
 }
 
-// TestSkippingView holds that a view which skips entries never judges a claim good
-// that is void to a view which sees all, nor the other way round. What it cannot
-// know stays open, or is lost.
+// TestSkippingView checks that a view which skips entries never judges a claim good
+// that a view which sees all judges void, nor the other way round. Where it cannot
+// know, the verdict stays open, or is lost.
 func TestSkippingView(t *testing.T) {
 	judged := map[rules.Verdict]int{}
 	check := func(t *rapid.T) {
@@ -61,7 +61,7 @@ func TestSkippingView(t *testing.T) {
 		l := newLagging()
 		steps := append(h.writes(), step{"advance", 30, func() { l.advance(h.stream) }}, step{"send a barrier", 3, func() {
 			if l.barrier == 0 {
-				l.sent = l.world.Revision
+				l.sent = l.view.Revision
 				h.write(entry.Entry{Key: barrierKey(sessionID(0))})
 				l.barrier = h.stream.sequence
 			}
@@ -75,7 +75,7 @@ func TestSkippingView(t *testing.T) {
 		for revision, v := range l.verdict {
 			judged[v]++
 			if want := h.naive.verdict[revision]; v != want && v != rules.Lost {
-				t.Fatalf("the claim at %d is judged %d, to a view that sees all it is %d", revision, v, want)
+				t.Fatalf("the claim at %d is judged %d; a view that sees all judges it %d", revision, v, want)
 			}
 		}
 	}

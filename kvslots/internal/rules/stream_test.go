@@ -11,7 +11,7 @@ import (
 
 var errUnreadable = errors.New("unreadable")
 
-// stream is the bucket as its leader has it: dense sequences, history 1, and a
+// stream is a model of the bucket's stream: dense sequences, history 1, and a
 // compare-and-swap on each key's last revision.
 type stream struct {
 	sequence uint64
@@ -26,13 +26,13 @@ func newStream() *stream {
 	return &stream{last: map[entry.Key]entry.Entry{}, ends: map[entry.Key]time.Time{}}
 }
 
-// time is the leader's clock.
+// time reads the leader's clock.
 func (s *stream) time() time.Time { return time.Unix(1_000_000, 0).Add(s.now + s.skew) }
 
-// instant is the reading of every peer's monotonic clock.
+// instant reads the monotonic clock, the same for every peer.
 func (s *stream) instant() rules.Instant { return rules.Instant(time.Hour + s.now) }
 
-// revision is a key's last revision; a marker goes at the end of its life, silently.
+// revision returns a key's last revision, or 0 if its marker has expired.
 func (s *stream) revision(key entry.Key) uint64 {
 	e := s.last[key]
 	if e.Marker && s.time().Sub(e.Time) > e.TTL {
@@ -47,13 +47,13 @@ func (s *stream) taken(key entry.Key) bool {
 	return known && !e.Marker
 }
 
-// write is a peer's write over whatever is there.
+// write writes an entry over the key's last revision.
 func (s *stream) write(e entry.Entry) *entry.Entry {
 	e.Previous = s.revision(e.Key)
 	return s.put(e)
 }
 
-// put is a write that expects nothing: a barrier, or the server's own marker.
+// put writes an entry without an expected revision: a barrier, or the server's marker.
 func (s *stream) put(e entry.Entry) *entry.Entry {
 	s.sequence++
 	e.Revision, e.Time = s.sequence, s.time()
@@ -68,7 +68,7 @@ func (s *stream) put(e entry.Entry) *entry.Entry {
 	return &s.log[len(s.log)-1]
 }
 
-// life is how long a peer lets an entry live: a marker, longer than every earlier
+// life returns how long a peer would let an entry live. A marker outlives every earlier
 // value of its key.
 func (s *stream) life(e *entry.Entry) time.Duration {
 	switch {
@@ -82,8 +82,8 @@ func (s *stream) life(e *entry.Entry) time.Duration {
 	return e.Slot.TTL.Duration() + e.Wait.Wait.Duration() + e.Session.Idle.Duration() + rules.Guard
 }
 
-// feed writes an entry over what is there, and shows it to the world.
-func feed(s *stream, w *rules.World, e entry.Entry) uint64 {
+// feed writes an entry over the key's last revision, and applies it to the view.
+func feed(s *stream, w *rules.View, e entry.Entry) uint64 {
 	written := s.write(e)
 	w.Apply(written, 0, s.instant())
 	return written.Revision
@@ -119,7 +119,7 @@ func ticket(key entry.Key, lease entry.Hash, generation uint64) entry.Entry {
 	return entry.Entry{Key: key, Wait: entry.TicketValue{Lease: lease, Generation: generation, Wait: entry.Span(time.Minute)}}
 }
 
-// claim takes a slot of pool 1 under generation 1 for ten seconds, unless v says otherwise.
+// claim returns a claim of pool 1, generation 1, for ten seconds, unless v says otherwise.
 func claim(position int, v entry.SlotValue) entry.Entry {
 	if v.TTL == 0 {
 		v.TTL = entry.Span(10 * time.Second)

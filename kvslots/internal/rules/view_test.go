@@ -12,7 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-func TestWorldAgainstNaive(t *testing.T) {
+func TestViewAgainstNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
 		steps := append(h.writes(),
@@ -28,7 +28,7 @@ func TestWorldAgainstNaive(t *testing.T) {
 	})
 }
 
-// serverMarker is of something that has outlived its TTL.
+// serverMarker writes the server's marker of a value whose TTL is over.
 func (h *history) serverMarker() {
 	kind := rapid.SampledFrom([]entry.Kind{entry.Slot, entry.Ticket}).Draw(h.t, "kind")
 	if e, ok := h.any(kind, func(e entry.Entry) bool { return true }); ok {
@@ -36,7 +36,7 @@ func (h *history) serverMarker() {
 	}
 }
 
-// corrupt is written by another program.
+// corrupt writes a corrupt value, as another program might.
 func (h *history) corrupt() {
 	pool, id := h.pool(), h.anySession(h.peers)
 	h.write(corrupt(rapid.SampledFrom([]entry.Key{
@@ -48,18 +48,18 @@ func (h *history) time() {
 	h.stream.now += rapid.SampledFrom([]time.Duration{
 		time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond, rules.StallTime, time.Minute, rules.MarkerTTL + 11*time.Second, time.Hour,
 	}).Draw(h.t, "passes")
-	h.world.Settle(h.stream.instant())
-	h.world.Forget(h.stream.instant())
+	h.view.Settle(h.stream.instant())
+	h.view.Forget(h.stream.instant())
 }
 
 func (h *history) passOver() {
-	h.world.PassOver(h.stream.instant())
+	h.view.PassOver(h.stream.instant())
 	h.naive.passOver(h.stream.instant())
 }
 
 func (h *history) check() {
-	if !h.world.Exact() || h.world.Revision != h.stream.sequence {
-		h.t.Fatalf("exact: %v, revision %d of %d", h.world.Exact(), h.world.Revision, h.stream.sequence)
+	if !h.view.Exact() || h.view.Revision != h.stream.sequence {
+		h.t.Fatalf("exact: %v, revision %d of %d", h.view.Exact(), h.view.Revision, h.stream.sequence)
 	}
 	for key := range h.stream.last {
 		h.checkKey(key)
@@ -73,16 +73,16 @@ func (h *history) check() {
 	for i := range historyPools {
 		used += h.checkPool(poolID(i))
 	}
-	if h.world.Clients != clients || h.world.Named != used {
-		h.t.Fatalf("%d clients, %d names in use; want %d, %d", h.world.Clients, h.world.Named, clients, used)
+	if h.view.Clients != clients || h.view.Named != used {
+		h.t.Fatalf("%d clients, %d names in use; want %d, %d", h.view.Clients, h.view.Named, clients, used)
 	}
 }
 
-// checkKey holds that a key's revision is known: that of a marker for as long as it
-// is in the bucket, however long that is, and not for ever.
+// checkKey checks that the view knows a key's revision: that of a marker for as long as
+// the marker is in the bucket, but not for ever.
 func (h *history) checkKey(key entry.Key) {
 	e := h.stream.last[key]
-	revision, taken := h.world.Stands(key)
+	revision, taken := h.view.Stands(key)
 	if key.Kind == entry.Foreign || key.Kind == entry.Barrier || key.Kind == entry.Session && e.Corrupt != nil {
 		return
 	}
@@ -97,10 +97,10 @@ func (h *history) checkKey(key entry.Key) {
 
 // checkPool returns 1 for a named pool in use.
 func (h *history) checkPool(id entry.Hash) int {
-	p, c, live := h.world.Pool(id), h.naive.config(id), h.naive.live(id)
+	p, c, live := h.view.Pool(id), h.naive.config(id), h.naive.live(id)
 	if p == nil {
 		if c.Generation != 0 || len(h.naive.of(id, entry.Slot, valid))+len(h.naive.of(id, entry.Ticket, valid)) > 0 {
-			h.t.Fatal("a pool is forgotten while something of it is there")
+			h.t.Fatal("the view forgot a pool that has keys")
 		}
 		return 0
 	}
@@ -120,7 +120,7 @@ func (h *history) checkPool(id entry.Hash) int {
 
 func (h *history) checkUse(p *rules.Pool, named, used bool) int {
 	closing := named && p.Count() == 0
-	if _, idle := p.IdleSince(); idle != (named && !used && !closing) || slices.Contains(h.world.Closings(), p) != closing {
+	if _, idle := p.IdleSince(); idle != (named && !used && !closing) || slices.Contains(h.view.Closings(), p) != closing {
 		h.t.Fatalf("named %v, in use %v, closing %v, but idle: %v", named, used, closing, idle)
 	}
 	if used {
@@ -132,7 +132,7 @@ func (h *history) checkUse(p *rules.Pool, named, used bool) int {
 func (h *history) checkSlots(p *rules.Pool) {
 	p.Slots(func(s *rules.Slot) bool {
 		e := h.naive.last[rules.SlotKey(p.ID, s.Position)]
-		if s.Value != e.Slot || s.Live() != h.naive.lives(e) || s.Stale() == s.Live() {
+		if s.Value != e.Slot || s.Live() != h.naive.lives(e) || s.Orphaned() == s.Live() {
 			h.t.Fatalf("slot %d: %+v; want %+v", s.Position, s, e)
 		}
 		want, excluded := h.naive.verdictOf(e), h.naive.excluded[e.Revision]

@@ -1,0 +1,64 @@
+package rules
+
+import (
+	"container/heap"
+	"time"
+)
+
+// Instant is a reading of this machine's monotonic clock, from an origin that the
+// caller chooses. It is always an argument: the rules read no clock.
+type Instant time.Duration
+
+// Add returns the instant d later.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+
+// Sub returns the duration since an earlier instant.
+func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
+
+// deadline is an element of a deadlineQueue.
+type deadline struct {
+	at    Instant
+	index int // in the queue, from 1; 0: not in it
+	of    any // *Slot, *Session or *Pool
+}
+
+// deadlineQueue is a deadline queue, earliest first.
+type deadlineQueue []*deadline
+
+func (q deadlineQueue) Len() int           { return len(q) }
+func (q deadlineQueue) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q deadlineQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i+1, j+1
+}
+
+func (q *deadlineQueue) Push(x any) {
+	d := x.(*deadline)
+	*q = append(*q, d)
+	d.index = len(*q)
+}
+
+func (q *deadlineQueue) Pop() any {
+	old := *q
+	d := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	d.index = 0
+	return d
+}
+
+func (q *deadlineQueue) set(d *deadline, at Instant) {
+	if d.index == 0 {
+		d.at = at
+		heap.Push(q, d)
+	} else if d.at != at {
+		d.at = at
+		heap.Fix(q, d.index-1)
+	}
+}
+
+func (q *deadlineQueue) drop(d *deadline) {
+	if d.index != 0 {
+		heap.Remove(q, d.index-1)
+	}
+}

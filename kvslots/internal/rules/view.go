@@ -1,0 +1,276 @@
+// Package rules decides which slot is lent, which ticket is next in the line,
+// whether a claim is good, and which keys have to be purged. It is a state machine
+// whose input is the entries of the bucket's stream, in order. It does no I/O,
+// starts no goroutine and reads no clock: the time is an argument, effects are
+// returned values.
+package rules
+
+import (
+	"maps"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+const (
+	// StallTime is how long it may be a ticket's turn without a claim, before the
+	// ticket and all others of its peer are passed over.
+	StallTime = time.Second
+
+	// Slack is how much later than the granting peer the other peers end a lease:
+	// that peer counts from its answer, the others from the claim's arrival.
+	Slack = time.Second
+
+	// doubtTime is how long a claim may be in doubt. Its peer withdraws it
+	// much sooner or not at all.
+	doubtTime = Instant(time.Second)
+
+	// garbageTime is how long the other peers leave it to an entry's author to
+	// purge the entry when it has no meaning any more.
+	garbageTime = time.Second
+)
+
+// View is one peer's copy of the bucket, with what follows from it. New returns one;
+// the zero View is not usable.
+type View struct {
+	Revision uint64    // the highest sequence applied
+	Time     time.Time // its timestamp, by the stream leader's clock
+
+	sessions
+	deadlines
+	uses
+	pools   map[entry.Hash]*Pool
+	gaps    Gaps
+	sends   sends
+	leader  reading
+	doubted poolSet
+	open    poolSet
+	able    poolSet
+	touched []*Pool
+	handed  []*Pool // the slice that Touched returned last
+}
+
+// New returns an empty view.
+func New() *View {
+	return &View{
+		sessions: sessions{
+			byID:    map[entry.Hash]*Session{},
+			peers:   map[*Session]struct{}{},
+			origins: map[entry.Hash]int{},
+		},
+		uses:    uses{closing: poolSet{kind: isClosing}},
+		pools:   map[entry.Hash]*Pool{},
+		doubted: poolSet{kind: inDoubt},
+		open:    poolSet{kind: leftOpen},
+		able:    poolSet{kind: hasAble},
+	}
+}
+
+// Pool returns a pool, or nil if the view knows nothing of it.
+func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
+
+// EachPool calls yield for every pool that the view knows, in no particular order,
+// until yield returns false.
+func (v *View) EachPool(yield func(*Pool) bool) { maps.Values(v.pools)(yield) }
+
+// Exact reports whether the view is exact: see Gaps.Exact.
+func (v *View) Exact() bool { return v.gaps.Exact() }
+
+// Apply applies one entry. It ignores entries at or below Revision. age is how long
+// ago the entry was written, as far as the caller knows.
+func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
+	if e.Revision <= v.Revision {
+		return
+	}
+	v.Time = e.Time
+	v.apply(e, age, now)
+	v.leader = reading{e.Time, v.sends.passed}
+}
+
+// ApplyOwn applies a slot's or a ticket's entry that this peer wrote, when its ack
+// names the revision right after the last one applied: then the view lacks only the
+// entry's timestamp, which Stamped adds when the watch delivers the entry. ApplyOwn
+// does nothing, and returns false, if the leader's clock was never read.
+func (v *View) ApplyOwn(e *entry.Entry, now Instant) bool {
+	if v.leader.after == 0 {
+		return false
+	}
+	e.Time = v.leader.latest(now) // an upper bound, so that the computed life is not too short
+	v.apply(e, 0, now)
+	e.Time = time.Time{}
+	return true
+}
+
+// Stamped adds the timestamp at to an entry that ApplyOwn applied, and that this
+// peer sent at sent.
+func (v *View) Stamped(e *entry.Entry, at time.Time, sent, now Instant) {
+	v.Time, v.leader = at, reading{at, sent}
+	r := v.record(e.Key)
+	if r == nil {
+		return
+	}
+	e.Time = at
+	r.life.lengthen(e, e.TTL) // the leader's clock may have been stepped ahead meanwhile
+	if r.Revision == e.Revision && r.life.short(e) {
+		v.ends.set(&r.due, now.Add(garbageTime))
+	}
+}
+
+// reading is a time that the leader's clock showed at some instant after `after`. If
+// that is 0, no time is known.
+type reading struct {
+	at    time.Time
+	after Instant
+}
+
+// latest returns the latest time that the leader's clock may show now, unless it was
+// stepped.
+func (r reading) latest(now Instant) time.Time { return r.at.Add(now.Sub(r.after)) }
+
+func (v *View) apply(e *entry.Entry, age time.Duration, now Instant) {
+	if e.Revision > v.Revision+1 {
+		v.gaps.Skip(v.Revision+1, e.Revision-1)
+	}
+	if !v.Exact() {
+		v.learn(e)
+		v.gaps.Explain(e.Previous)
+		v.closeOpen()
+	}
+	v.Revision = e.Revision
+	v.sends.reach(e.Revision)
+	switch e.Key.Kind {
+	case entry.Config:
+		v.applyConfig(e, now, age)
+	case entry.Slot:
+		v.applySlot(e, now, age)
+	case entry.Ticket:
+		v.applyTicket(e, now, age)
+	case entry.Session:
+		v.applySession(e, now, age)
+	case entry.Barrier:
+		v.heard(e.Key.Session)
+	}
+	v.settle(now)
+}
+
+// learn handles what an entry says of a skipped entry that it overwrote.
+func (v *View) learn(e *entry.Entry) {
+	if e.Key.Kind == entry.Session {
+		v.learnOf(e)
+		return
+	}
+	p := v.pools[e.Key.Pool]
+	if p == nil || len(p.open) == 0 {
+		return
+	}
+	held, _ := v.Stands(e.Key)
+	p.skipped(held, e.Previous)
+}
+
+// closeOpen judges the open claims if the view is exact.
+func (v *View) closeOpen() {
+	if !v.Exact() {
+		return
+	}
+	for len(v.open.list) > 0 {
+		p := v.open.list[0]
+		p.close(v.gaps.Unnamed)
+		p.unsettled = append(p.unsettled, p.doubted...)
+		v.touch(p)
+		v.open.put(p, false)
+	}
+}
+
+// PassOver passes over the peers and the enqueued tickets that have not claimed
+// within StallTime of their turn.
+func (v *View) PassOver(now Instant) {
+	for _, p := range v.able.list {
+		for _, t := range p.line.able {
+			if t.couldSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
+				continue
+			}
+			if t.Value.Enqueued() {
+				t.passed = true
+				v.touch(p)
+				continue
+			}
+			t.server.stalled = true
+			for _, other := range t.server.Tickets {
+				v.touch(other.Pool)
+			}
+		}
+	}
+	v.settle(now)
+}
+
+// Waits reports whether PassOver and Settle have to be called as time passes.
+func (v *View) Waits() bool { return len(v.able.list) > 0 || len(v.doubted.list) > 0 }
+
+// EachAble calls yield for every pool with a ticket for which there is a permit.
+func (v *View) EachAble(yield func(*Pool)) {
+	for _, p := range v.able.list {
+		yield(p)
+	}
+}
+
+// Settle drops the doubts that have lasted for doubtTime.
+func (v *View) Settle(now Instant) {
+	for _, p := range v.doubted.list {
+		v.touch(p)
+	}
+	v.settle(now)
+}
+
+// Reached records that the view has reached a barrier, which was sent when the
+// view's revision was sent.
+func (v *View) Reached(sent uint64, now Instant) {
+	v.gaps.Reached(sent)
+	v.closeOpen()
+	if v.Exact() {
+		for _, p := range v.able.list {
+			p.clearDoubts(sent)
+		}
+	}
+	v.settle(now)
+}
+
+// settle recomputes what is derived from the entries, for the touched pools.
+func (v *View) settle(now Instant) {
+	for i := 0; i < len(v.touched); i++ {
+		p := v.touched[i]
+		v.sweepOrphans(p, now)
+		p.settle(now)
+		v.settleUse(p, now)
+		p.refreshAble(now)
+		v.doubted.put(p, len(p.doubted) > 0)
+		v.able.put(p, len(p.line.able) > 0)
+	}
+}
+
+// Touched returns the pools that may have changed since the last call. The slice is
+// valid until the next call.
+func (v *View) Touched() []*Pool {
+	t := v.touched
+	for _, p := range t {
+		p.touched = false
+	}
+	v.touched, v.handed = v.handed[:0], t
+	return t
+}
+
+func (v *View) touch(p *Pool) {
+	if !p.touched {
+		p.touched = true
+		v.touched = append(v.touched, p)
+	}
+}
+
+func (v *View) pool(id entry.Hash) *Pool {
+	p := v.pools[id]
+	if p == nil {
+		p = &Pool{ID: id}
+		p.idle.of, p.cfg.mark.of = p, p
+		v.pools[id] = p
+	}
+	return p
+}

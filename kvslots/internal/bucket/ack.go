@@ -12,14 +12,14 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Error codes of JetStream. On a replicated stream codeInFlight says
-// that *some* write to the key is in flight, not that the key is taken.
+// Error codes of JetStream. On a replicated stream, codeInFlight means that some
+// write to the key is in flight. It does not mean that the key is taken.
 const (
 	codeConflict = jetstream.JSErrCodeStreamWrongLastSequence
 	codeInFlight = 10164
 )
 
-// answered takes the answer to a write.
+// answered handles the server's answer to a write.
 func (b *Bucket) answered(m *nats.Msg) {
 	id, err := strconv.ParseUint(m.Subject[len(b.sender.prefix):], 36, 64)
 	if err == nil {
@@ -30,7 +30,7 @@ func (b *Bucket) answered(m *nats.Msg) {
 func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
 	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
 		if a.Outcome == peer.Written {
-			b.view.written(a.Revision, now)
+			b.progress.written(a.Revision, now)
 		}
 		p.Acked(write, a, now)
 	})
@@ -58,7 +58,7 @@ func parseAck(m *nats.Msg) peer.Ack {
 	return peer.Ack{Outcome: peer.Written, Revision: answer.Revision}
 }
 
-// refusal translates the server's errors. All of them say that the message was not
+// refusal translates an error of the server. With each of them the message was not
 // written.
 func refusal(r jetstream.APIError) peer.Ack {
 	switch {
@@ -72,19 +72,18 @@ func refusal(r jetstream.APIError) peer.Ack {
 	return peer.Ack{Outcome: peer.Never, Reason: r.Description}
 }
 
-// conflict reads "wrong last sequence: 7".
+// conflict parses "wrong last sequence: 7".
 func conflict(description string) peer.Ack {
 	_, text, _ := strings.Cut(description, ": ")
 	actual, err := strconv.ParseUint(text, 10, 64)
-	if err != nil { // it does not say what stands there
+	if err != nil { // without a revision, the refusal teaches nothing
 		return peer.Ack{Outcome: peer.InFlight}
 	}
 	return peer.Ack{Outcome: peer.Conflict, Revision: actual}
 }
 
-// scanAck reads the two answers that come most often as the server writes them,
-// in a tenth of the time and without allocating. It reports with ok whether it
-// could.
+// scanAck parses the two most frequent answers in the server's exact spelling, in a
+// tenth of encoding/json's time and without allocating. ok is false for others.
 func scanAck(data []byte) (a peer.Ack, ok bool) {
 	if rest, is := bytes.CutPrefix(data, ackPrefix); is {
 		revision, rest, ok := scanNumber(rest)

@@ -46,7 +46,7 @@ func refused(status, code int, description string) string {
 	return `{"error":{"code":` + strconv.Itoa(status) + `,"err_code":` + strconv.Itoa(code) + `,"description":"` + description + `"},"stream":"KV_kvslots","seq":0}`
 }
 
-// What a server answers is read without falling back on encoding/json.
+// scanAck parses the answers of a real server, without encoding/json.
 func TestScanAckReadsTheServer(t *testing.T) {
 	nc := kvslotstest.Start(t, "").Connect()
 	js, err := jetstream.New(nc)

@@ -1,18 +1,18 @@
 // Package bucket runs a peer on a JetStream key-value bucket. It is the only
 // package of the core that does I/O: it opens the stream, watches it, publishes,
-// and keeps a timer. Every decision is the peer's (package peer).
+// and keeps a timer. Package peer makes every decision.
 //
-// One lock guards the peer, and input alone takes it. Whatever happens is fed to the
-// peer under it; then settle hands on what the peer wants done:
+// One lock guards the peer, and only the method input takes it. Every event calls
+// input, which feeds the peer; then settle carries out the peer's Ready:
 //
 //	a caller asks or gives up    Do, Follow
 //	an acknowledgement comes     acknowledged
-//	the watch delivers an entry  deliver, fetch
+//	the watch delivers an entry  deliver, catchUp
 //	the watch begins or ends     startWatch, watchLost
 //	the connection is back       connectionChanged
 //	time has passed              tick
 //
-// No I/O is done under the lock. Writes go into a queue, in the order in which
+// No I/O happens under the lock. Writes go into a queue, in the order in which
 // the peer decided them, and one goroutine publishes them.
 package bucket
 
@@ -34,20 +34,20 @@ import (
 )
 
 const (
-	closeTimeout = 5 * time.Second       // for what the peer has under way at Close
-	loadRetry    = 10 * time.Millisecond // before Open asks again whether the view is loaded
-	leastSleep   = 100 * time.Microsecond
+	closeTimeout = 5 * time.Second       // for the peer's pending writes at Close
+	loadRetry    = 10 * time.Millisecond // between two requests of load
+	minSleep     = 100 * time.Microsecond
 )
 
-// Config says how a Bucket works.
+// Config configures a Bucket.
 type Config struct {
 	Replicas int         // of the stream, when Open has to create it
-	Peer     peer.Config // but for Replicated and Random, which Open sets
+	Peer     peer.Config // Open sets Replicated and Random
 	Logger   zerolog.Logger
-	Hook     Hook // for tests; nil for none
+	Hook     Hook // for tests; may be nil
 
-	// Durable calls back once what was acknowledged before is durable; nil: it is so
-	// when it is acknowledged.
+	// Durable calls then once every write acknowledged before is durable, or with an
+	// error. If it is nil, a write is durable when it is acknowledged.
 	Durable func(then func(error))
 }
 
@@ -65,7 +65,7 @@ type Bucket struct {
 	sender   *sender
 	orders   chan order      // for keepWatch; the latest one only
 	online   chan struct{}   // for keepWatch: the connection is back
-	open     context.Context // ends when nothing is fed to the peer any more
+	open     context.Context // ends when the Bucket stops feeding the peer
 	stop     context.CancelFunc
 	tasks    sync.WaitGroup
 
@@ -73,24 +73,24 @@ type Bucket struct {
 	guarded
 }
 
-// guarded is what the lock guards.
+// guarded holds the fields that the lock guards.
 type guarded struct {
 	peer      *peer.Peer
 	calls     map[uint64]*Call
 	watch     order // the latest
-	view      view
-	doubts    map[string]struct{} // keys of foreign entries that were logged
+	progress  progress
+	ignored   map[string]struct{} // keys of foreign entries that were logged
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool
-	idle      context.CancelFunc // set by Close: called when there is nothing to wait for
+	idle      context.CancelFunc // set by Close, called when the peer is idle
 }
 
-// Open opens the bucket, which it creates if need be, and starts a peer on it.
-// It returns when the peer's view is loaded; only ctx bounds that.
+// Open opens the bucket, or creates it, and starts a peer on it. It returns when
+// the peer's view is loaded. Only ctx limits how long that takes.
 //
-// The errors are ErrServerTooOld, ErrWrongBucket, and peer.ErrUnavailable
-// wrapped together with what ctx ends with.
+// It returns ErrServerTooOld, ErrWrongBucket, or peer.ErrUnavailable wrapped
+// together with the cause of ctx's end.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 	if err := CheckServer(nc); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 		online: make(chan struct{}, 1),
 	}
 	b.open, b.stop = context.WithCancel(context.Background())
-	b.calls, b.doubts = map[uint64]*Call{}, map[string]struct{}{}
+	b.calls, b.ignored = map[uint64]*Call{}, map[string]struct{}{}
 	b.sender = newSender(nc, b.acknowledged)
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:])
@@ -135,7 +135,7 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 
 func (b *Bucket) replicated() bool { return b.replicas > 1 }
 
-// start begins to serve the peer.
+// start subscribes to the acknowledgements and starts the goroutines.
 func (b *Bucket) start() (err error) {
 	if b.acks, err = b.nc.Subscribe(b.sender.prefix+"*", b.answered); err != nil {
 		return err
@@ -151,9 +151,9 @@ func (b *Bucket) start() (err error) {
 	return nil
 }
 
-// load waits until the view is loaded: then the peer can say for certain that it
-// knows nothing of a pool that does not exist. Each such question has a bound of
-// its own, so it is asked again until ctx ends.
+// load blocks until the view is loaded: only then does the peer answer ErrNoPool
+// for a pool that does not exist. Each request has a timeout of its own, so load
+// repeats it until ctx ends.
 func (b *Bucket) load(ctx context.Context) error {
 	for {
 		_, err := b.Do(ctx, peer.Inspect{})
@@ -169,7 +169,7 @@ func (b *Bucket) load(ctx context.Context) error {
 	}
 }
 
-// pause sleeps for d; it returns false as soon as ctx ends.
+// pause sleeps for d and returns true; it returns false as soon as ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -184,10 +184,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 // now reads the monotonic clock.
 func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) }
 
-// Time is an Instant as a time.Time with a monotonic reading.
+// Time returns an Instant as a time.Time with a monotonic reading.
 func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Duration(at)) }
 
-// Status returns nil when borrowers may be sent here, and otherwise why not.
+// Status returns nil if the peer can serve callers, and otherwise why it cannot.
 func (b *Bucket) Status() (err error) {
 	b.Look(func(p *peer.Peer, now peer.Instant) { err = p.Status(now) })
 	return err
@@ -196,7 +196,7 @@ func (b *Bucket) Status() (err error) {
 // Look calls f with the peer, under the lock.
 func (b *Bucket) Look(f func(p *peer.Peer, now peer.Instant)) { b.input(context.Background(), f) }
 
-// input feeds the peer, unless ctx has ended, and carries out what it wants done then.
+// input feeds the peer, unless ctx has ended, and then carries out its Ready.
 func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Instant)) {
 	b.mu.Lock()
 	if ctx.Err() == nil {
@@ -204,7 +204,7 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	}
 	after := b.settle()
 	b.mu.Unlock()
-	b.tell(after.replies)
+	b.flush(after.replies)
 	for _, tell := range after.ended {
 		tell()
 	}
@@ -213,14 +213,14 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	}
 }
 
-// effects are what is carried out without the lock.
+// effects is the part of a Ready that is carried out without the lock.
 type effects struct {
 	replies []reply  // answers that wait for a flush
-	ended   []func() // of the leases that have ended: see Follow
+	ended   []func() // the callbacks of Follow whose leases have ended
 	logs    []peer.Log
 }
 
-// settle carries out what the peer wants done after an input, but for what it returns.
+// settle carries out the peer's Ready after an input, except for what it returns.
 func (b *Bucket) settle() effects {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
@@ -237,14 +237,14 @@ func (b *Bucket) settle() effects {
 	return effects{replies, ended, slices.Clone(r.Logs)}
 }
 
-// sleepUntil sees to it that the peer is told the time at an instant. A timer
-// that fires too early does no harm, so it is only ever set forward.
+// sleepUntil makes the timer call tick at an instant, or earlier. A call that is too
+// early does no harm, so the timer is never moved to a later time.
 func (b *Bucket) sleepUntil(at peer.Instant) {
 	if at == 0 || b.open.Err() != nil || (b.wakesAt != 0 && b.wakesAt <= at) {
 		return
 	}
 	b.wakesAt = at
-	b.timer.Reset(max(leastSleep, time.Duration(at-b.now())))
+	b.timer.Reset(max(minSleep, time.Duration(at-b.now())))
 }
 
 func (b *Bucket) tick() {
@@ -254,7 +254,7 @@ func (b *Bucket) tick() {
 	})
 }
 
-// write logs what the peer wants an operator to know.
+// write writes one of the peer's logs.
 func (b *Bucket) write(l peer.Log) {
 	event := b.log.Debug()
 	if l.Level == peer.Warn {
@@ -269,9 +269,9 @@ func (b *Bucket) write(l peer.Log) {
 	event.Msg(l.Message)
 }
 
-// Close ends every call with peer.ErrClosed, waits until what is under way is
-// done, and joins the goroutines. It takes a few seconds at most, less if ctx
-// ends or the connection is lost.
+// Close ends every call with peer.ErrClosed, waits until the peer is idle, and joins
+// the goroutines. It waits for closeTimeout at most, and less if ctx ends or the
+// connection is lost.
 func (b *Bucket) Close(ctx context.Context) {
 	ctx, idle := context.WithTimeout(ctx, closeTimeout)
 	defer idle()

@@ -7,30 +7,30 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Call is a request that was begun.
+// Call is a pending request.
 type Call struct {
 	b        *Bucket
 	id       uint64
 	request  peer.Request
-	answered chan struct{} // gets something once there is an answer
+	answered chan struct{} // receives one value when answer is set
 	answer   peer.Answer
-	ended    func() // of Follow, instead
+	ended    func() // set for Follow, which has no answer
 }
 
-// calls are used again, so that a call allocates no channel.
+// calls reuses Calls, so that a request allocates no channel.
 var calls = sync.Pool{New: func() any { return &Call{answered: make(chan struct{}, 1)} }}
 
-// Do asks the peer and waits for the answer. When ctx ends, the peer is told
-// with context.Cause; Do then returns what the peer makes of that, at once or
-// within the peer's own bound.
+// Do sends a request to the peer and waits for the answer. When ctx ends, Do gives
+// the request up with context.Cause(ctx), and returns what the peer answers then: at
+// once, or within the peer's own timeout.
 func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 	c := b.Begin(r)
 	c.Wait(ctx)
 	return c.Answer()
 }
 
-// Begin, Wait and Answer, one after the other, are the parts of Do. While a caller is
-// in Wait its stack holds nothing of the others: there may be very many callers.
+// Begin sends a request to the peer. Begin, Wait and Answer together do what Do does,
+// but a caller that blocks in Wait needs less stack: there may be very many callers.
 func (b *Bucket) Begin(r peer.Request) *Call {
 	c := calls.Get().(*Call)
 	b.Look(func(p *peer.Peer, now peer.Instant) {
@@ -40,7 +40,7 @@ func (b *Bucket) Begin(r peer.Request) *Call {
 	return c
 }
 
-// Wait waits until the peer has answered.
+// Wait blocks until the peer has answered. When ctx ends, it gives the request up.
 func (c *Call) Wait(ctx context.Context) {
 	select {
 	case <-c.answered:
@@ -51,7 +51,7 @@ func (c *Call) Wait(ctx context.Context) {
 	<-c.answered
 }
 
-// Answer is what the peer has answered. The call must not be used any more.
+// Answer returns the peer's answer. The Call must not be used any more.
 func (c *Call) Answer() (peer.Answer, error) {
 	a := c.answer
 	c.request, c.answer = nil, peer.Answer{}
@@ -59,13 +59,14 @@ func (c *Call) Answer() (peer.Answer, error) {
 	return a, a.Err
 }
 
-// settle hands an answer to the caller.
+// settle delivers an answer to the caller.
 func (c *Call) settle(a *peer.Answer) {
 	c.answer = *a
 	c.answered <- struct{}{}
 }
 
-// Asked reports whether a call is open whose request matches. It is for tests.
+// Asked reports whether a request is pending for which match returns true. It is for
+// tests.
 func (b *Bucket) Asked(match func(peer.Request) bool) (asked bool) {
 	b.Look(func(*peer.Peer, peer.Instant) {
 		for _, c := range b.calls {
@@ -83,8 +84,8 @@ func (b *Bucket) giveUp(id uint64, why error) {
 	})
 }
 
-// Follow calls ended once, without a lock, when the view shows that a lease has
-// ended. It does not call it when the Bucket is closed, nor after stop.
+// Follow calls ended once, without holding the lock, when the view shows that a lease
+// has ended. It does not call ended when the Bucket is closed, nor after stop.
 func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
 	var id uint64
 	b.Look(func(p *peer.Peer, now peer.Instant) {
@@ -94,9 +95,9 @@ func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
 	return func() { b.giveUp(id, context.Canceled) }
 }
 
-// answer hands the peer's answers to their callers, or returns those that have to
-// wait for a flush. It also returns what is to be called without the lock: that a
-// lease has ended waits for nothing, since its holder had better stop.
+// answer delivers the peer's answers to their callers, or returns those that have to
+// wait for a flush. It also returns the callbacks of Follow, which never wait: the
+// holder of a lease that has ended should stop at once.
 func (b *Bucket) answer(answers []peer.Answer) (replies []reply, ended []func()) {
 	for _, a := range answers {
 		c, open := b.calls[a.Call]
@@ -104,7 +105,7 @@ func (b *Bucket) answer(answers []peer.Answer) (replies []reply, ended []func())
 		switch {
 		case !open:
 		case c.ended == nil:
-			if b.durable == nil || tellsNothing(a) {
+			if b.durable == nil || needsNoFlush(a) {
 				c.settle(&a)
 			} else {
 				replies = append(replies, reply{c, a})

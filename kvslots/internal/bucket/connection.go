@@ -6,7 +6,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// keepConnection follows the connection's status.
+// keepConnection passes changes of the connection's status to the peer.
 func (b *Bucket) keepConnection(statuses chan nats.Status) {
 	defer b.nc.RemoveStatusListener(statuses)
 	for {
@@ -23,9 +23,9 @@ func (b *Bucket) keepConnection(statuses chan nats.Status) {
 	}
 }
 
-// connectionChanged tells the peer. What was delivered while the connection was
-// away is lost, and a server that was restarted has lost its consumers without
-// saying so; so the watch is taken for lost at once, rather than after a silence.
+// connectionChanged tells the peer that the connection is back, or that the watch is
+// lost. The deliveries of a lost connection are lost, and a restarted server has
+// forgotten its consumers; so there is no point in waiting for a silence.
 func (b *Bucket) connectionChanged(status nats.Status) {
 	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
 		b.connected = status == nats.CONNECTED
@@ -39,7 +39,7 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 	})
 }
 
-// wake wakes the goroutine that sleeps on c, now or when it comes to sleep.
+// wake wakes the goroutine that receives from c, now or when it next does.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -9,27 +9,27 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// maxQueued is how many writes may wait to be published. It is far above what
-// the peer has in flight unless the connection is stuck.
+// maxQueued is how many writes may wait to be published. The peer has far fewer in
+// flight, unless the connection is stuck.
 const maxQueued = 1 << 15
 
-// sender publishes writes in the order in which they were put. One goroutine
-// does it, so that two writes of one key cannot change places; it holds no lock
-// while it publishes, since that may block.
+// sender publishes writes in the order of the calls of put. One goroutine publishes,
+// so that two writes of one key cannot change places. It holds no lock meanwhile,
+// since publishing may block.
 type sender struct {
 	nc     *nats.Conn
 	prefix string // of the reply subjects
 	refuse func(write uint64, a peer.Ack)
 	wake   chan struct{}
 
-	// These are used for each write, since publishing copies them.
+	// publish reuses these for each write, since PublishMsg copies them.
 	subject []byte
 	values  map[string][]string // of the header fields
 	msg     nats.Msg
 
 	mu      sync.Mutex
 	queue   []peer.Write
-	refused []uint64 // writes that found the queue full
+	refused []uint64 // the IDs of writes that found the queue full
 }
 
 func newSender(nc *nats.Conn, refuse func(uint64, peer.Ack)) *sender {
@@ -42,8 +42,8 @@ func newSender(nc *nats.Conn, refuse func(uint64, peer.Ack)) *sender {
 	}
 }
 
-// put queues writes. Those that find the queue full are refused, but not by put:
-// its caller holds the lock.
+// put queues writes. Those that find the queue full are refused later, by run: the
+// caller of put holds the lock that refuse takes.
 func (s *sender) put(writes []peer.Write) {
 	s.mu.Lock()
 	for _, w := range writes {
@@ -70,8 +70,8 @@ func (s *sender) run(stop <-chan struct{}) {
 		writes, refused = s.take(writes[:0], refused[:0])
 		connected := s.nc.IsConnected()
 		for i := range writes {
-			// What is published while the connection is away would be sent when
-			// it is back, at a time when the peer has long decided otherwise.
+			// The client would buffer a write while the connection is lost, and send
+			// it long after the peer has given the write up.
 			if !connected || s.publish(&writes[i]) != nil {
 				s.refuse(writes[i].ID, peer.Ack{Outcome: peer.NotNow})
 			}
@@ -83,7 +83,7 @@ func (s *sender) run(stop <-chan struct{}) {
 	}
 }
 
-// take takes everything that is queued, and leaves the given slices in its place.
+// take returns everything that is queued. The given slices become the new queues.
 func (s *sender) take(writes []peer.Write, refused []uint64) ([]peer.Write, []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,13 +24,13 @@ const (
 const (
 	openRetry = 50 * time.Millisecond
 
-	// leastAsk is how long an answer is waited for at first: a server that does
-	// not know the leader yet drops requests. The next time it is twice as long.
-	leastAsk = 500 * time.Millisecond
-	mostAsk  = 8 * time.Second
+	// minRequest is the timeout of the first request, doubled for each further one up
+	// to maxRequest: a server that does not know the leader yet drops requests.
+	minRequest = 500 * time.Millisecond
+	maxRequest = 8 * time.Second
 
-	// minMarkerTTL is the shortest life of a marker that a foreign bucket may
-	// give.
+	// minMarkerTTL is the shortest life of limit markers that kvslots accepts in a
+	// bucket that another tool created.
 	minMarkerTTL = time.Minute
 )
 
@@ -45,11 +45,11 @@ const (
 	codeNotForming jetstream.ErrorCode = 10008
 )
 
-// openStream finds the bucket's stream, or creates it, and tries again until ctx
-// ends while the cluster is not ready. It never updates a stream: an update that
-// raises the first sequence makes the next start of the server purge the stream.
+// openStream looks up the bucket's stream, or creates it. While the cluster is not
+// ready it tries again, until ctx ends. It never updates a stream: an update that
+// raises the first sequence makes the server purge the stream at its next start.
 func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {
-	for limit := leastAsk; ; limit = min(2*limit, mostAsk) {
+	for limit := minRequest; ; limit = min(2*limit, maxRequest) {
 		stream, err := findOrCreate(ctx, js, replicas, limit)
 		switch {
 		case err == nil:
@@ -70,9 +70,8 @@ func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, lim
 	return stream, err
 }
 
-// isTransient reports whether it makes sense to try again at once. "In use" says
-// that another peer is creating the stream just now: on a cluster the stream may
-// then not be found for a while.
+// isTransient reports whether to try again. "Name in use" means that another peer is
+// creating the stream: on a cluster it may then not be found for a while.
 func isTransient(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {
@@ -94,7 +93,7 @@ func notOpened(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: bucket %s: %w", peer.ErrUnavailable, Name, err)
 }
 
-// StreamConfig is how the stream is created.
+// StreamConfig returns the configuration with which Open creates the stream.
 func StreamConfig(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:                   StreamName,
@@ -109,8 +108,8 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 		AllowDirect:            true,
 		AllowMsgTTL:            true,
 		SubjectDeleteMarkerTTL: rules.MarkerTTL,
-		// A fence is a revision. A bucket made anew must go on above the old
-		// one, so revisions start at the microseconds since 1970.
+		// A fence is a revision. The fences of a new bucket must be above those of an
+		// earlier one, so revisions start at the microseconds since 1970.
 		FirstSeq: uint64(time.Now().UnixMicro()),
 	}
 }
@@ -122,7 +121,7 @@ func checkSettings(stream jetstream.Stream) error {
 	return nil
 }
 
-// wrongSettings names each setting that kvslots cannot work with.
+// wrongSettings describes each setting that kvslots cannot work with.
 func wrongSettings(c jetstream.StreamConfig) []string {
 	var wrong []string
 	check := func(ok bool, format string, args ...any) {

@@ -15,9 +15,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// Peers that start together on a fresh cluster all open the one stream. The one
-// that creates it is faster than the news of it: the others may hear that its
-// name is in use, and then that it is not found.
+// Peers that start together on a fresh cluster all open the same stream. While one
+// creates it, the others may be told that the name is in use, and then that the
+// stream is not found.
 func TestOpenTogether(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
 	const peers, rounds = 12, 4
@@ -70,7 +70,7 @@ func remove(t *testing.T, sides []jetstream.JetStream) {
 	}
 }
 
-// An account without JetStream is said to have none, at once.
+// Open reports at once that an account has no JetStream.
 func TestOpenWithoutJetStream(t *testing.T) {
 	nc := kvslotstest.Start(t, "", func(o *server.Options) { o.JetStream = false }).Connect()
 	js, err := jetstream.New(nc)

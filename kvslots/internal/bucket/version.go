@@ -9,26 +9,26 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// leastVersion is the first nats-server that has per-message TTLs and limit markers.
-const leastVersion = "2.11"
+// minVersion is the first nats-server that has per-message TTLs and limit markers.
+const minVersion = "2.11"
 
 // ErrServerTooOld is returned by Open when the NATS server has no per-message
 // TTLs or limit markers; the error's text names the server and its version.
 var ErrServerTooOld = errors.New("NATS server is too old")
 
-// CheckServer refuses a server that is too old. A version that cannot be read is
-// somebody's own build; what it lacks will show when the bucket is opened.
+// CheckServer returns ErrServerTooOld if the connected server is too old. It accepts
+// a version that cannot be parsed: if that server is too old, Open fails later.
 func CheckServer(nc *nats.Conn) error {
 	version := nc.ConnectedServerVersion()
 	if isTooOld(version) {
 		return fmt.Errorf("%w: %q has version %s, and kvslots needs %s or later",
-			ErrServerTooOld, nc.ConnectedServerName(), version, leastVersion)
+			ErrServerTooOld, nc.ConnectedServerName(), version, minVersion)
 	}
 	return nil
 }
 
-// isTooOld looks at the major and minor version only: "2.11.4-beta.1" is 2.11.
+// isTooOld compares major and minor version only: "2.11.4-beta.1" is 2.11.
 func isTooOld(version string) bool {
 	short := semver.MajorMinor("v" + strings.TrimPrefix(version, "v"))
-	return short != "" && semver.Compare(short, "v"+leastVersion) < 0
+	return short != "" && semver.Compare(short, "v"+minVersion) < 0
 }

@@ -23,8 +23,7 @@ func TestIsTooOld(t *testing.T) {
 	}
 }
 
-// An old server is refused by its name and version, before anything is asked of
-// it.
+// CheckServer names the old server and its version, and sends it no request.
 func TestOldServerIsRefused(t *testing.T) {
 	nc, err := nats.Connect(oldServer(t, "2.10.29"), nats.NoReconnect())
 	if err != nil {
@@ -37,7 +36,8 @@ func TestOldServerIsRefused(t *testing.T) {
 	}
 }
 
-// oldServer says hello like a server of that version, and nothing else.
+// oldServer starts a listener that sends the greeting of a server of that version,
+// and nothing else.
 func oldServer(t *testing.T, version string) (url string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,40 +18,39 @@ import (
 )
 
 const (
-	heartbeat = time.Second
-	silence   = 2500 * time.Millisecond // after which a watch is taken for dead
-	lookAfter = 100 * time.Millisecond  // how often a watch is looked at
-	overdue   = 300 * time.Millisecond  // after which an acknowledged write should have been delivered
-	answers   = 500 * time.Millisecond  // within which the server of a consumer answers
+	heartbeat     = time.Second
+	silence       = 2500 * time.Millisecond // after which a watch counts as lost
+	checkEvery    = 100 * time.Millisecond  // between two checks of a watch
+	overdue       = 300 * time.Millisecond  // until the delivery of an acknowledged write is overdue
+	answerTimeout = 500 * time.Millisecond  // of a request for the consumer's state
 
-	// leastSetup is how long the creation of a watch may take at first. A
-	// request to a leader that has just died is lost; so the next one waits
-	// twice as long, and not the first one.
-	leastSetup = time.Second
-	mostSetup  = 8 * time.Second
+	// minSetup is the timeout of the first attempt to create a watch, doubled after
+	// each failure up to maxSetup. It is short because a request to a leader that has
+	// just died is lost.
+	minSetup = time.Second
+	maxSetup = 8 * time.Second
 )
 
-// Hook stands between the watch and the peer, in tests. It may hold a message
-// back, and leave it out if the server could have skipped it; what it lets
-// through it gives to next, in order, from one goroutine at a time.
+// Hook intercepts the messages of a watch, in tests. It may delay a message, or drop
+// one that the server could have skipped. It passes the others to next, in order,
+// from one goroutine at a time.
 type Hook func(m *nats.Msg, next func(*nats.Msg))
 
-// order is the peer's wish for a watch. ctx ends when another one takes its
-// place.
+// order is the peer's order of a watch. ctx ends when a later order replaces it.
 type order struct {
 	peer.Watch
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// view is how far the watch has come.
-type view struct {
+// progress is how far the deliveries have come.
+type progress struct {
 	reached uint64       // the highest revision that was delivered
 	acked   uint64       // the highest revision of an acknowledged write
-	overdue peer.Instant // when that should have been delivered
+	overdue peer.Instant // when the delivery of acked becomes overdue
 }
 
-// order replaces the watch that there is.
+// order replaces the watch by another one.
 func (b *Bucket) order(w peer.Watch) {
 	if b.watch.cancel != nil {
 		b.watch.cancel()
@@ -59,7 +58,7 @@ func (b *Bucket) order(w peer.Watch) {
 	ctx, cancel := context.WithCancel(b.open)
 	b.watch = order{w, ctx, cancel}
 	if w.From == 0 {
-		b.view = view{}
+		b.progress = progress{}
 	}
 	select {
 	case <-b.orders: // not begun yet
@@ -68,27 +67,27 @@ func (b *Bucket) order(w peer.Watch) {
 	b.orders <- b.watch
 }
 
-// written notes that a write was acknowledged, which the watch has to deliver.
-func (v *view) written(revision uint64, now peer.Instant) {
-	if revision <= v.reached || revision <= v.acked {
+// written records that a write was acknowledged, which the watch has to deliver.
+func (p *progress) written(revision uint64, now peer.Instant) {
+	if revision <= p.reached || revision <= p.acked {
 		return
 	}
-	if v.acked <= v.reached {
-		v.overdue = now.Add(overdue)
+	if p.acked <= p.reached {
+		p.overdue = now.Add(overdue)
 	}
-	v.acked = revision
+	p.acked = revision
 }
 
-func (v *view) isOverdue(now peer.Instant) bool { return v.acked > v.reached && now > v.overdue }
+func (p *progress) isOverdue(now peer.Instant) bool { return p.acked > p.reached && now > p.overdue }
 
-// keepWatch serves the peer's orders.
+// keepWatch carries out the peer's orders.
 func (b *Bucket) keepWatch() {
 	for failures := 0; ; {
 		select {
 		case <-b.open.Done():
 			return
 		case o := <-b.orders:
-			if b.serveWatch(o, min(mostSetup, leastSetup<<min(failures, 8)), failures == 0) {
+			if b.serveWatch(o, min(maxSetup, minSetup<<min(failures, 8)), failures == 0) {
 				failures = 0
 			} else {
 				failures++
@@ -97,8 +96,8 @@ func (b *Bucket) keepWatch() {
 	}
 }
 
-// serveWatch creates a watch and looks after it until it is lost or another one
-// is ordered. It returns false if the watch could not be created.
+// serveWatch creates a watch and monitors it until it is lost or replaced. It returns
+// false if the watch could not be created.
 func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	for !b.nc.IsConnected() {
 		select {
@@ -119,14 +118,14 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 		}
 		return false
 	}
-	w.lookAfter()
+	w.monitor()
 	_ = w.sub.Unsubscribe()
 	b.tasks.Go(w.remove)
 	return true
 }
 
-// createWatch creates a watch. Meanwhile a replicated stream's entries are got
-// directly, which any replica answers.
+// createWatch creates a watch. Meanwhile it gets the entries of a replicated stream
+// directly, since any replica answers that.
 func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
 	meanwhile, stop := context.WithCancel(o.ctx)
 	fetching := make(chan struct{})
@@ -157,20 +156,20 @@ func (b *Bucket) watchLost(o order) {
 	})
 }
 
-// watch is one push consumer on the whole bucket. (The KV watcher hides the
-// headers, and was seen to take 20 s to notice a dead server.)
+// watch is a push consumer on the whole bucket. (jetstream's KV watcher hides the
+// headers, and took 20 s to notice a dead server.)
 type watch struct {
 	b        *Bucket
 	order    order
 	sub      *nats.Subscription
 	consumer string
-	begun    chan struct{} // closed when the peer knows of the watch, or never will
-	sequence uint64        // the consumer's last delivery
-	heard    atomic.Int64  // when there was the last sign of life
+	begun    chan struct{} // closed when startWatch returns
+	sequence uint64        // of the consumer's last delivery
+	heard    atomic.Int64  // when the last message came
 }
 
-// startWatch creates the consumer and tells the peer, before anything that the
-// consumer delivers.
+// startWatch creates the consumer, and calls WatchStarted before the first delivery
+// is fed to the peer.
 func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	ctx, cancel := context.WithTimeout(o.ctx, limit)
 	defer cancel()
@@ -197,7 +196,7 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	return w, nil
 }
 
-// streamInfo asks for the stream, which it creates again if it was deleted.
+// streamInfo returns the stream's state. It creates a stream that was deleted again.
 func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.stream.Info(ctx)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -233,28 +232,28 @@ func (w *watch) config(inbox string) jetstream.ConsumerConfig {
 
 func (w *watch) hear() { w.heard.Store(int64(w.b.now())) }
 
-// lookAfter returns when the watch is lost, or another one is ordered.
-func (w *watch) lookAfter() {
-	for pause(w.order.ctx, lookAfter) {
-		if why := w.ailment(); why != "" {
-			w.lose(why)
+// monitor checks the watch until it is lost or replaced.
+func (w *watch) monitor() {
+	for pause(w.order.ctx, checkEvery) {
+		if why := w.failure(); why != "" {
+			w.lost(why)
 		}
 	}
 }
 
-// ailment is why the watch must be taken for lost, or "".
-func (w *watch) ailment() string {
+// failure returns why the watch is lost, or "".
+func (w *watch) failure() string {
 	if w.b.now().Sub(peer.Instant(w.heard.Load())) > silence {
 		return "no heartbeat"
 	}
 	var late bool
-	w.b.Look(func(_ *peer.Peer, now peer.Instant) { late = w.b.view.isOverdue(now) })
+	w.b.Look(func(_ *peer.Peer, now peer.Instant) { late = w.b.progress.isOverdue(now) })
 	if !late {
 		return ""
 	}
-	// A server that was restarted, or died, took the consumer with it: ask,
-	// rather than wait for silence.
-	ctx, cancel := context.WithTimeout(w.order.ctx, answers)
+	// The consumer is lost if its server died or was restarted: ask, rather than wait
+	// for silence.
+	ctx, cancel := context.WithTimeout(w.order.ctx, answerTimeout)
 	defer cancel()
 	switch _, err := w.b.stream.PushConsumer(ctx, w.consumer); {
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
@@ -265,14 +264,14 @@ func (w *watch) ailment() string {
 	return ""
 }
 
-func (w *watch) lose(why string) {
+func (w *watch) lost(why string) {
 	if w.order.ctx.Err() == nil {
 		w.b.log.Warn().Str("reason", why).Msg("watch broken")
 	}
 	w.b.watchLost(w.order)
 }
 
-// remove deletes the consumer, which would go by itself some time later.
+// remove deletes the consumer; otherwise the server does so when it is inactive.
 func (w *watch) remove() {
 	if !w.b.nc.IsConnected() {
 		return
@@ -282,7 +281,7 @@ func (w *watch) remove() {
 	_ = w.b.js.DeleteConsumer(ctx, StreamName, w.consumer)
 }
 
-// received takes one message of the watch.
+// received handles one message of the watch.
 func (w *watch) received(m *nats.Msg) {
 	<-w.begun
 	w.hear()
@@ -296,7 +295,7 @@ func (w *watch) received(m *nats.Msg) {
 	}
 }
 
-// control takes a heartbeat or a request of the flow control.
+// control handles a heartbeat or a flow control request.
 func (w *watch) control(m *nats.Msg) {
 	if m.Reply != "" {
 		_ = m.Respond(nil)
@@ -305,21 +304,21 @@ func (w *watch) control(m *nats.Msg) {
 	}
 	last := m.Header.Get("Nats-Last-Consumer")
 	if last != "" && w.b.hook == nil && last != strconv.FormatUint(w.sequence, 10) {
-		w.lose(fmt.Sprintf("delivery %s is missing", last))
+		w.lost(fmt.Sprintf("delivery %s is missing", last))
 	}
 }
 
-// deliver feeds one entry to the peer.
+// deliver feeds one delivered entry to the peer.
 func (w *watch) deliver(m *nats.Msg) {
 	b := w.b
 	d, ok := parseDelivery(m.Reply)
 	if !ok {
-		w.lose("a delivery without its number")
+		w.lost("a delivery without its number")
 		return
 	}
 	if b.hook == nil {
 		if w.sequence++; d.consumer != w.sequence {
-			w.lose(fmt.Sprintf("delivery %d came after %d", d.consumer, w.sequence-1))
+			w.lost(fmt.Sprintf("delivery %d came after %d", d.consumer, w.sequence-1))
 			return
 		}
 	}
@@ -329,35 +328,35 @@ func (w *watch) deliver(m *nats.Msg) {
 	}
 	e := entry.Parse(key, d.stream, d.at, m.Header.Get, m.Data)
 	if e.Corrupt != nil {
-		b.doubt(key, e.Corrupt)
+		b.logIgnored(key, e.Corrupt)
 	}
 	b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
-		b.view.reached = max(b.view.reached, e.Revision)
+		b.progress.reached = max(b.progress.reached, e.Revision)
 		p.Apply(w.order.Number, e, now)
 	})
 }
 
-// applied reports whether the peer has applied an entry before its delivery. That
-// saves taking it apart.
+// applied reports whether the peer applied an entry before its delivery. Then the
+// message need not be parsed.
 func (w *watch) applied(d delivery, key entry.Key) (applied bool) {
 	w.b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
 		if applied = p.Delivered(w.order.Number, d.stream, key, d.at, now); applied {
-			w.b.view.reached = max(w.b.view.reached, d.stream)
+			w.b.progress.reached = max(w.b.progress.reached, d.stream)
 		}
 	})
 	return applied
 }
 
-// delivery is what the reply subject of a delivered message says.
+// delivery is the metadata in the reply subject of a delivered message.
 type delivery struct {
 	stream, consumer uint64 // sequences
 	at               time.Time
 }
 
-// parseDelivery reads "$JS.ACK.<stream>.<consumer>.<deliveries>.<stream
+// parseDelivery parses "$JS.ACK.<stream>.<consumer>.<deliveries>.<stream
 // sequence>.<consumer sequence>.<nanoseconds>.<pending>", and the longer form
-// with a domain and an account before the stream. It does what Msg.Metadata
-// does, without allocating.
+// with a domain and an account before the stream. Unlike Msg.Metadata it does not
+// allocate.
 func parseDelivery(reply string) (d delivery, ok bool) {
 	const prefix, dots = "$JS.ACK.", 6 // of the short form
 	rest, ok := strings.CutPrefix(reply, prefix)

@@ -13,8 +13,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// While a watch could not be created, direct gets began after 5 s only. Here the
-// watch delivers nothing, and what another peer writes reaches the view all the same.
+// While a watch could not be created, direct gets only began after 5 s. Here the watch
+// delivers nothing, and another peer's writes still reach the view.
 func TestFault21DirectGets(t *testing.T) {
 	t.Parallel()
 	cluster := kvslotstest.StartCluster(t)
@@ -26,7 +26,7 @@ func TestFault21DirectGets(t *testing.T) {
 		t.Cleanup(func() { b.Close(context.Background()) })
 		return b
 	}
-	held := make(chan struct{}) // until then the watch delivers nothing more
+	held := make(chan struct{}) // closed at the end: until then the watch delivers nothing more
 	loaded := make(chan struct{})
 	behind := open(func(m *nats.Msg, next func(*nats.Msg)) {
 		select {
@@ -45,7 +45,7 @@ func TestFault21DirectGets(t *testing.T) {
 	}
 	behind.mu.Lock()
 	o := order{Watch: behind.watch.Watch, ctx: t.Context(), cancel: func() {}}
-	o.From = behind.view.reached
+	o.From = behind.progress.reached
 	behind.mu.Unlock()
 	meanwhile, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -56,11 +56,11 @@ func TestFault21DirectGets(t *testing.T) {
 	reached := func() uint64 {
 		other.mu.Lock()
 		defer other.mu.Unlock()
-		return other.view.reached
+		return other.progress.reached
 	}()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		behind.mu.Lock()
-		now := behind.view.reached
+		now := behind.progress.reached
 		behind.mu.Unlock()
 		if now >= reached {
 			break

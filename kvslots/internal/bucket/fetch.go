@@ -20,7 +20,7 @@ const (
 	fetchBatch   = 1000
 )
 
-// Stored is one message of the stream, got directly.
+// Stored is one message of the stream, as a direct get returns it.
 type Stored struct {
 	Key    string
 	Entry  entry.Entry
@@ -28,9 +28,9 @@ type Stored struct {
 	Data   []byte
 }
 
-// Fetch gets the messages from a sequence on, in order (by batched direct
-// gets). Any replica answers, so what comes may be old, but it is never wrong.
-// With an error come the messages before it.
+// Fetch returns up to limit messages from a sequence on, in order, by a batched
+// direct get. Any replica may answer, so the latest messages may be missing. If it
+// fails, Fetch returns the error and the messages received before.
 func Fetch(ctx context.Context, nc *nats.Conn, from uint64, limit int) (found []Stored, err error) {
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
@@ -84,13 +84,13 @@ func stored(m *nats.Msg) (Stored, error) {
 	return Stored{key, entry.Parse(key, revision, at, m.Header.Get, m.Data), m.Header, m.Data}, nil
 }
 
-// catchUp feeds the peer by direct gets while a watch is being created, until ctx
-// ends. A stale replica does no harm: a view never goes back.
+// catchUp feeds the peer with direct gets until ctx ends, while a watch is being
+// created. A replica that is behind does no harm: a view never goes back.
 func (b *Bucket) catchUp(ctx context.Context, o order) {
 	for pause(ctx, fetchPause) {
 		for {
 			var from uint64
-			b.Look(func(*peer.Peer, peer.Instant) { from = max(o.From, b.view.reached+1) })
+			b.Look(func(*peer.Peer, peer.Instant) { from = max(o.From, b.progress.reached+1) })
 			found, err := Fetch(ctx, b.nc, from, fetchBatch)
 			if err != nil && ctx.Err() == nil {
 				b.log.Debug().Err(err).Msg("direct get failed")
@@ -98,7 +98,7 @@ func (b *Bucket) catchUp(ctx context.Context, o order) {
 			for i := range found {
 				e := found[i].Entry
 				b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
-					b.view.reached = max(b.view.reached, e.Revision)
+					b.progress.reached = max(b.progress.reached, e.Revision)
 					p.Fetched(o.Number, e, now)
 				})
 			}

@@ -5,16 +5,16 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// maxDoubts is how many foreign entries are logged.
-const maxDoubts = 1000
+// maxIgnored is how many foreign or corrupt entries are logged at most.
+const maxIgnored = 1000
 
-// doubt logs an entry that is not kvslots's, each key once.
-func (b *Bucket) doubt(key string, why error) {
+// logIgnored logs a foreign or corrupt entry, once for each key.
+func (b *Bucket) logIgnored(key string, why error) {
 	first := false
 	b.Look(func(*peer.Peer, peer.Instant) {
-		_, known := b.doubts[key]
-		if first = !known && len(b.doubts) < maxDoubts; first {
-			b.doubts[key] = struct{}{}
+		_, known := b.ignored[key]
+		if first = !known && len(b.ignored) < maxIgnored; first {
+			b.ignored[key] = struct{}{}
 		}
 	})
 	if first {

@@ -7,7 +7,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// await waits for what a session has enqueued for.
+// await is a call of Await: it waits for the slot that a session has enqueued for.
 type await struct {
 	p       *Peer
 	call    *call
@@ -15,9 +15,9 @@ type await struct {
 	session entry.Hash
 	lock    bool
 	certain bool  // the view was as new as the call, when it was exact
-	why     error // why it waits no more
-	left    bool  // it was this very call that left the line
-	seeing  bool  // it has written that the session knows of its slot, and may have ended the ticket by that
+	why     error // why the call ends without a slot; nil while it waits
+	hasLeft bool  // this call has left the line
+	marked  bool  // this call has written, or is writing, that the session knows of its slot
 	busy    bool  // a write is under way
 	expiry  timer
 }
@@ -33,14 +33,14 @@ func (r Await) begin(p *Peer, c *call) {
 	a.look()
 }
 
-// stop notes that an await is over, and why. It leaves the line before it is
-// answered, unless its place is to be kept.
+// stop ends an await. It first takes the session's ticket out of the line, unless
+// why says that the place is to be kept.
 func (a *await) stop(why error) {
 	switch {
 	case errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
 		a.end(Answer{Err: why})
-	case a.why != nil: // it is leaving the line: its caller gets the outcome that came first
-	case errors.Is(why, ErrPlaceKept) && a.busy && a.seeing: // the slot is about to be told
+	case a.why != nil: // it is leaving the line already, with the first reason
+	case errors.Is(why, ErrPlaceKept) && a.busy && a.marked: // the slot is about to be answered
 	case errors.Is(why, ErrPlaceKept):
 		a.end(Answer{Err: why})
 	default:
@@ -52,7 +52,8 @@ func (a *await) stop(why error) {
 	}
 }
 
-// gaveUp reports whether its caller is gone, and not only its time over.
+// gaveUp reports whether the await ended for another reason than its time: then the
+// caller is gone.
 func (a *await) gaveUp() bool { return a.why != nil && !errors.Is(a.why, ErrNoSlot) }
 
 func (a *await) end(answer Answer) {
@@ -67,17 +68,17 @@ func (a *await) end(answer Answer) {
 	ps.mark()
 }
 
-// look has a view that is exact, and as new as now, say what has become of it.
+// look calls step when the view is exact and as new as now.
 func (a *await) look() {
 	a.certain = false
-	a.p.ask(a.call, func() {
+	a.p.whenCurrent(a.call, func() {
 		a.certain = true
 		a.step()
 	})
 }
 
-// enqueuedChanged is called when something has changed about what a session has
-// enqueued in a pool.
+// enqueuedChanged schedules the awaits of a session in a pool, because its ticket or
+// its slot there has changed.
 func (ps *poolState) enqueuedChanged(session entry.Hash) {
 	for _, a := range ps.awaits[session] {
 		if a.certain && !a.busy {
@@ -86,14 +87,14 @@ func (ps *poolState) enqueuedChanged(session entry.Hash) {
 	}
 }
 
-// step does what is to be done where the view now stands.
+// step does what the status of the session's ticket or slot in the view calls for.
 func (a *await) step() {
 	if a.busy || !a.call.isOpen() || a.p.watch.mode != live {
 		return
 	}
 	pool := a.p.view.Pool(a.pool.id)
 	e := a.p.enqueuedIn(pool, a.session)
-	if pool.Registered() && pool.Terms().Lock != a.lock && e.status != spent { // that may have been under other terms
+	if pool.Registered() && pool.Terms().Lock != a.lock && e.status != spent { // a session may have enqueued under other terms
 		e = enqueued{}
 	}
 	alive := a.p.view.Alive(a.session)
@@ -104,26 +105,26 @@ func (a *await) step() {
 		a.end(Answer{Err: ErrSessionGone})
 	case e.status == doubtful:
 		a.p.after(failurePause, func() { a.step() })
-	case e.status == void: // no caller was told, and the ticket stands again
+	case e.status == void: // no caller was answered, and the ticket stands again
 		a.busy = true
 		a.p.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
 			a.busy = false
 			a.look()
 		})
-	case e.status == absent && a.left:
+	case e.status == absent && a.hasLeft:
 		a.end(Answer{Err: a.why})
-	case e.status == absent && a.seeing: // it was granted, and over before it could be told
+	case e.status == absent && a.marked: // the lease was granted, and ended before the answer
 		a.end(Answer{Err: ErrLeaseExpired})
 	case e.status == absent:
 		a.end(Answer{Err: ErrNotEnqueued})
 	case e.status == spent:
-		a.consume(e.ticket, func() { a.seeing = true }) // that is told next, unless the session has ended
+		a.consume(e.ticket, func() { a.marked = true }) // step answers ErrLeaseExpired next, unless the session has ended
 	case e.status == served && a.gaveUp():
 		a.decline(e.slot, e.ticket)
 	case e.status == served:
-		a.see(e)
+		a.markSeen(e)
 	case a.why != nil:
-		a.consume(e.ticket, func() { a.left = true })
+		a.consume(e.ticket, func() { a.hasLeft = true })
 	case e.ticket != nil && e.ticket.Value.Peer != a.p.self.id && e.ticket.Stands():
 		a.busy = true
 		a.p.adopt(e.ticket, func() {
@@ -133,8 +134,8 @@ func (a *await) step() {
 	}
 }
 
-// consume purges the session's ticket, calls then if that was done, and looks
-// again.
+// consume purges the session's ticket, calls then if the purge was written, and calls
+// look.
 func (a *await) consume(t *rules.Ticket, then func()) {
 	if t == nil {
 		a.look()
@@ -144,14 +145,14 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 	m.Author = a.p.randomNumber()
 	a.put(m, func(f fate) {
 		e := a.p.enqueuedIn(a.p.view.Pool(a.pool.id), a.session)
-		if f.result == written || f.unsure && e.ticket == nil && e.slot == nil { // an earlier copy did it
+		if f.result == written || f.unsure && e.ticket == nil && e.slot == nil { // an earlier copy was written
 			then()
 		}
 		a.look()
 	})
 }
 
-// put sends a message for an await, which does nothing else meanwhile.
+// put sends a message for an await, which is busy until the outcome is known.
 func (a *await) put(m entry.Message, then func(fate)) {
 	a.busy = true
 	a.p.put(m, func(f fate) {
@@ -164,53 +165,53 @@ func (a *await) put(m entry.Message, then func(fate)) {
 	})
 }
 
-// decline gives back a slot that came when its caller had gone. A slot whose
-// token the session was told when it enqueued stays.
+// decline returns a slot that was granted after the caller had gone. It keeps a slot
+// whose token was the answer to the session's Enqueue.
 func (a *await) decline(s *rules.Slot, t *rules.Ticket) {
 	if s.Value.Ticket == 0 {
 		a.end(Answer{Err: a.why})
 		return
 	}
-	// The slot may be another's by the time its ticket has gone.
+	// Read the slot now: it may have another lease by the time the ticket is purged.
 	m := a.p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
 	m.Ticket = s.Value.Ticket
 	decline := func() {
 		a.busy = true
-		a.p.releaseAs(m, func(k Ack) { // else the session could come back and have it
+		a.p.releaseAs(m, func(k Ack) { // answer after the purge: the session could get the slot with another Await
 			a.p.whenReached(k.Revision, func() { a.end(Answer{Err: a.why}) })
 		})
 	}
-	if t == nil { // it was taken out of the line before
+	if t == nil { // the ticket is purged already
 		decline()
 		return
 	}
 	a.consume(t, decline)
 }
 
-// see makes the session's slot one that it knows of: its lease starts again.
-// The peer that claimed it for the session cannot withdraw it any more.
-func (a *await) see(e enqueued) {
+// markSeen clears Unseen in the session's slot, which restarts the lease's ttl. From
+// then on the peer that claimed the slot cannot withdraw its claim.
+func (a *await) markSeen(e enqueued) {
 	s := e.slot
 	if s.Ended(a.p.now) || s.Expiring(a.p.now) {
-		return // it is about to be purged, which is then seen
+		return // the slot is about to be purged, which calls step again
 	}
 	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
 	value.Unseen, value.Fence = false, s.Fence
 	ttl := value.TTL.Duration()
-	a.seeing = value.Ticket != 0
+	a.marked = value.Ticket != 0
 	a.put(a.p.value(key, value, s.Revision, ttl), func(f fate) {
-		// Only an exact view is sure to show what was written, or what came after it.
+		// Only an exact view shows for certain what was written, or what replaced it.
 		a.busy = true
-		a.p.askFrom(a.call, f.revision, func() {
+		a.p.whenExactAt(a.call, f.revision, func() {
 			a.busy = false
 			a.known(key, value, sent)
 		})
 	})
 }
 
-// known takes the session's ticket out of the line, before the slot can be given
-// back: a view that skipped its purge would take the ticket for one that stands
-// again. Then the lease is told.
+// known purges the session's ticket and then answers with the lease. The ticket must
+// be gone before the session can return the slot: in a view that skipped the slot's
+// purge, the ticket would stand again.
 func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	s := a.p.view.Pool(key.Pool).Slot(key.N)
 	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
@@ -224,7 +225,7 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	}
 	revision := s.Revision
 	a.put(a.p.purge(t.Key, t.Revision), func(f fate) {
-		if f.learnt { // another peer has made the ticket its own meanwhile
+		if f.learnt { // another peer has adopted the ticket meanwhile
 			a.known(key, value, sent)
 		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
 			a.look()
@@ -244,7 +245,7 @@ func (a *await) tell(s *rules.Slot, sent Instant) {
 		a.end(Answer{Err: ErrUnavailable})
 		return
 	}
-	grant.rests.renewal = s.Value.Ticket == 0 // its token was told when it enqueued
+	grant.basis.renewal = s.Value.Ticket == 0 // the answer to Enqueue had the token
 	a.p.counters.Grants++
 	a.end(Answer{Grant: grant})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// borrow is a lease in the making: for a call, or for an enqueued ticket.
+// borrow is the work to grant one lease, for a call or for an enqueued ticket.
 type borrow struct {
 	p     *Peer
 	call  *call // nil for an enqueued ticket's
@@ -18,24 +18,24 @@ type borrow struct {
 	phase phase
 	wish
 
-	generation uint64 // of the pool that it came for, once known
-	confirmed  bool   // the pool had it at an instant after the borrow came
-	current    bool   // the view was as new as the borrow, when it was exact
-	sawFull    bool   // there was an instant, since it came, without a free slot
-	waits      bool   // it stands in line if it has to
-	queued     bool   // it has stood in line
-	voids      int    // claims that came to nothing
-	closed     uint64 // the revision of the configuration when it began to close the name, or found it closed
-	refuseBy   Instant
+	generation uint64  // of the pool; 0: not known yet
+	confirmed  bool    // the pool had this generation at an instant after the borrow came
+	current    bool    // the view has been exact and as new as the borrow
+	sawFull    bool    // the pool was full at an instant after the borrow came
+	waits      bool    // it joins the line if there is no permit
+	queued     bool    // it has stood in the line
+	voids      int     // the number of its claims that were not granted
+	closed     uint64  // the revision of the configuration when it began to close the name, or found it closed
+	refuseBy   Instant // see refuseGrace
 	expiry     timer
 	waitEnds   Instant
-	again      func() // forEnqueue: has the call begin again
+	again      func() // of forEnqueue: starts the call again
 
 	ticket ticket
 	claim  claim
 }
 
-// wish is the lease that is asked for.
+// wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
 	ttl                   time.Duration
@@ -43,34 +43,34 @@ type wish struct {
 	terms                 entry.Terms // of a named pool
 }
 
-// kind is what a borrow does when there is nothing for it.
+// kind is what a borrow is made for.
 type kind uint8
 
 // The kinds.
 const (
-	forCall    kind = iota // it stands in line for as long as its caller waits
-	forEnqueue             // it leaves its session's ticket in the line, and is done
-	forTicket              // it is an enqueued ticket's, which any peer may claim for
+	forCall    kind = iota // for a call that waits in the line until its time is over
+	forEnqueue             // for a call that leaves its session's ticket in the line, and is answered
+	forTicket              // for an enqueued ticket, which any peer may claim for
 )
 
 // ticket is a borrow's place in the line.
 type ticket struct {
 	key      entry.Key
 	server   entry.Hash // the presence of the peer that claims for it
-	revision uint64     // once seen
-	place    uint64     // once seen
+	revision uint64     // 0 until the view shows it
+	place    uint64     // 0 until the view shows it
 }
 
 func (t *ticket) stands() bool { return t.place != 0 }
 
-// claim is a borrow's latest attempt at a slot.
+// claim is a borrow's latest claim.
 type claim struct {
 	position int
-	claimer  entry.Hash // the presence of this peer that it was written under
-	stood    uint64     // the revision that it is written over
-	revision uint64     // once seen
-	acked    uint64     // the same, once acknowledged
-	unsure   bool       // it went unanswered for so long that others may try the same position
+	claimer  entry.Hash // the presence of this peer when it sent the claim
+	stood    uint64     // the revision that the claim expects
+	revision uint64     // 0 until the view shows it
+	acked    uint64     // the same revision; 0 until it is acknowledged
+	unsure   bool       // unanswered for so long that other borrows may claim the position
 	write    *write
 }
 
@@ -96,7 +96,7 @@ func (r *Resource) terms() entry.Terms {
 	return t
 }
 
-// start takes up a borrow.
+// start puts a new borrow into its pool's queue.
 func (p *Peer) start(b *borrow, wait time.Duration) {
 	b.call.borrow = b
 	b.call.quit = func(why error) { b.finish(Answer{Err: why}) }
@@ -113,9 +113,8 @@ func (p *Peer) start(b *borrow, wait time.Duration) {
 
 func (b *borrow) named() bool { return b.terms.Named() }
 
-// expire ends the wait of a borrow that stands in line: it is refused, at once
-// when there has been an instant without a free slot. A claim under way may still
-// come to something.
+// expire ends the wait of a borrow. One that stands in the line is refused, at once
+// if its pool has been full since it came. A claim in flight may still be granted.
 func (b *borrow) expire() {
 	b.waits = false
 	switch b.phase {
@@ -130,7 +129,8 @@ func (b *borrow) expire() {
 	}
 }
 
-// finish ends a borrow, and lets go of all that it had but its lease.
+// finish ends a borrow with an answer. It drops the borrow's ticket, and its claim
+// unless that is granted.
 func (b *borrow) finish(a Answer) {
 	if b.phase == done {
 		return
@@ -145,8 +145,8 @@ func (b *borrow) finish(a Answer) {
 	switch {
 	case b.kind == forTicket:
 		delete(b.pool.promoting, b.ticket.place)
-	case was == joining: // its ticket is purged when it is seen
-	case b.kind == forEnqueue && a.Err == nil: // its ticket stays
+	case was == joining: // noteTicket purges its ticket
+	case b.kind == forEnqueue && a.Err == nil: // its ticket stays in the line
 		delete(b.pool.tickets, b.ticket.key)
 	default:
 		b.leaveLine()
@@ -158,9 +158,8 @@ func (b *borrow) finish(a Answer) {
 	b.pool.mark()
 }
 
-// requeue puts a borrow whose attempt failed back in line, or in the queue if it has
-// no ticket, or one that was served by a claim which was ended before its caller
-// could be told, or may have been.
+// requeue puts a borrow whose claim failed back in line. It goes back to the queue if
+// it has no ticket, or if its ticket was, or may have been, used up by that claim.
 func (b *borrow) requeue() {
 	var t *rules.Ticket
 	if b.ticket.stands() {
@@ -178,32 +177,31 @@ func (b *borrow) requeue() {
 		b.pool.mark()
 	default:
 		b.leaveLine()
-		b.comeAgain()
+		b.backToQueue()
 	}
 }
 
-// comeAgain sends a borrow back to the queue.
-func (b *borrow) comeAgain() {
+// backToQueue puts a borrow back into its pool's queue.
+func (b *borrow) backToQueue() {
 	b.to(arrived)
 	b.pool.queue = byArrival(b.pool.queue, b)
 	b.pool.mark()
 }
 
-// byArrival puts a borrow into a list, in the order in which they came.
+// byArrival inserts a borrow into a list that is sorted by arrival.
 func byArrival(list []*borrow, b *borrow) []*borrow {
 	i, _ := slices.BinarySearchFunc(list, b, func(x, y *borrow) int { return cmp.Compare(x.call.id, y.call.id) })
 	return slices.Insert(list, i, b)
 }
 
-// anew takes a borrow back to where it came in: what it knew of its pool is no
-// more.
-func (b *borrow) anew() {
+// restart makes a borrow start again, because its pool has another generation now.
+func (b *borrow) restart() {
 	b.leaveLine()
 	b.generation, b.confirmed = 0, false
-	b.comeAgain()
+	b.backToQueue()
 }
 
-// serveLine lets the borrows claim whose turn it is.
+// serveLine claims for the borrows whose tickets' turn it is.
 func (ps *poolState) serveLine(pool *rules.Pool) {
 	if pool == nil || len(ps.tickets)+len(ps.promoting) == 0 {
 		return
@@ -214,13 +212,13 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 			continue
 		}
 		position, ok := pool.Choose(t, &ps.flight)
-		if !ok || !b.take(pool, position) {
+		if !ok || !b.tryClaim(pool, position) {
 			return
 		}
 	}
 }
 
-// borrowOf is the borrow that is to claim for a ticket, or nil.
+// borrowOf returns the borrow that claims for a ticket, or nil.
 func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
 	if b := ps.promoting[t.Place]; b != nil {
 		return b
@@ -231,7 +229,7 @@ func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
 	return nil
 }
 
-// serveQueue decides about the borrows that have just come, in their order.
+// serveQueue serves the borrows in the queue, in order of arrival.
 func (ps *poolState) serveQueue(pool *rules.Pool) {
 	if len(ps.queue) == 0 {
 		return
@@ -247,15 +245,15 @@ func (ps *poolState) serveQueue(pool *rules.Pool) {
 			stay = append(stay, b)
 		}
 	}
-	came := ps.queue // they have come again
+	came := ps.queue // borrows that serve has put back
 	ps.queue = stay
 	for _, b := range came {
 		ps.queue = byArrival(ps.queue, b)
 	}
 }
 
-// serve decides about a borrow that has just come. It returns false when that has
-// to wait; blocked is set when those behind it have to wait as well.
+// serve decides what to do with a borrow of the queue. It returns false if the borrow
+// has to stay there, and sets blocked if those behind it have to stay as well.
 func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
 	if b.obstacle(pool) != nil {
 		b.refuseLater()
@@ -276,27 +274,28 @@ func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
 	}
 	switch {
 	case ok:
-		taken := b.take(pool, position)
+		taken := b.tryClaim(pool, position)
 		*blocked = !taken
 		return taken
 	case !b.waits && b.kind == forCall:
 		b.refuseLater()
 		return true
 	case len(b.pool.flight.Purges) > 0 || b.p.self.revision == 0:
-		return false // a slot is being freed; or there is no presence to hold a ticket
+		return false // a slot is being freed, or this peer has no presence to hold a ticket
 	}
-	return b.join()
+	b.join()
+	return true
 }
 
-// overWaiters reports whether the cap on waiters forbids a borrow to join.
+// overWaiters reports whether the cap on waiters forbids the borrow to join.
 func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	most := b.p.cfg.MaxWaiters
 	return most > 0 && b.named() && pool.WaitingUpTo(most)+b.pool.flight.Joining >= most
 }
 
-// obstacle is why a borrow cannot have the pool as the view has it: because it is
-// not registered, or another than the one that the borrow came for; or, if it is a
-// named one, because it is open under other terms.
+// obstacle returns why a borrow cannot be served, according to the view: its session
+// is gone, its pool is not registered or has another generation, or its name is open
+// under other terms. It returns nil if there is no obstacle.
 func (b *borrow) obstacle(pool *rules.Pool) error {
 	switch {
 	case !b.session.IsZero() && !b.p.view.Alive(b.session):

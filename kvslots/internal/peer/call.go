@@ -7,26 +7,26 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// call is a request of a caller that is not answered yet.
+// call is a caller's request that is not answered yet.
 type call struct {
 	p       *Peer
 	id      uint64
-	session entry.Hash      // the client session that asks, if any: see sessionState
-	quit    func(why error) // ends what is under way for it, and has it answered in the end; nil: there is nothing to end
+	session entry.Hash      // the calling client session, if any: see sessionState
+	quit    func(why error) // ends the pending work of the call and answers it; nil: there is none
 	reload  func()          // called when the view has become live again; may be nil
-	borrow  *borrow         // that it asked for, if any
+	borrow  *borrow         // of a call that borrows
 	limit   timer           // when it is answered ErrUnavailable
-	effect  bool            // it may have its effect although its session ends: its outcome is told
-	unsure  bool            // a purge for it may have been written without its knowing
-	parked  *Answer         // waits for the session's refresh; nil: none
+	effect  bool            // it may take effect although its session ends: its caller gets the outcome
+	unsure  bool            // an earlier copy of its write may have been written unseen
+	parked  *Answer         // an answer that waits for the session's refresh; nil: none
 }
 
-// calls are the open calls.
+// calls holds the open calls.
 type calls struct {
 	p        *Peer
 	last     uint64
 	open     map[uint64]*call
-	creating map[entry.Hash]entry.Hash // origins of the client sessions that are being created
+	creating map[entry.Hash]entry.Hash // the origin of each client session that is being created
 }
 
 func (p *Peer) newCall() *call {
@@ -36,7 +36,7 @@ func (p *Peer) newCall() *call {
 	return c
 }
 
-// all are the open calls, in their order.
+// all returns the open calls in order of arrival.
 func (s *calls) all() []*call {
 	list := make([]*call, 0, len(s.open))
 	for _, c := range s.open {
@@ -46,7 +46,7 @@ func (s *calls) all() []*call {
 	return list
 }
 
-// bound has a call answered ErrUnavailable at that time.
+// bound sets when the call is answered ErrUnavailable.
 func (c *call) bound(at Instant) {
 	c.limit.fire = func() { c.end(ErrUnavailable) }
 	c.p.timers.start(&c.limit, at)
@@ -55,7 +55,7 @@ func (c *call) bound(at Instant) {
 // isOpen reports whether the call is not answered yet.
 func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
 
-// end ends a call that is not answered yet.
+// end ends a call before it has an outcome.
 func (c *call) end(why error) {
 	switch {
 	case c.parked != nil:
@@ -68,8 +68,8 @@ func (c *call) end(why error) {
 	}
 }
 
-// answer answers a call. The answer to a session's call waits until the bucket
-// promises that the session lives on for long enough.
+// answer answers a call. If the call is a session's, the answer may have to wait for
+// the session's refresh: see park.
 func (c *call) answer(a Answer) {
 	if !c.isOpen() || c.parked != nil {
 		return
@@ -80,7 +80,7 @@ func (c *call) answer(a Answer) {
 	c.deliver(a)
 }
 
-// promises reports whether an answer tells a session's client that its session is
+// promises reports whether an answer with that error implies that the session is
 // alive.
 func promises(err error) bool {
 	switch err {

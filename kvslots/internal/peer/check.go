@@ -8,38 +8,36 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// recent is how many of the entries applied last are remembered for the check, at
-// least.
+// recent is how many of the last entries are at least remembered for the check.
 const recent = 4096
 
-// checkRounds is how often this peer's presence is awaited before what is missing
-// counts as lost.
+// checkRounds is how many refreshes of this peer's presence the check awaits before
+// an entry that is missing counts as lost.
 const checkRounds = 4
 
-// check holds the view against the stream, at each new watch: the stream may not
-// be the one that the view was built from. A power cut may have taken its tail,
-// or it was purged, deleted or created anew.
+// check compares the view with the stream, at each new watch: the stream may have
+// lost its tail in a power cut, or may have been purged, deleted or created anew.
 //
-// The new watch begins at this peer's last presence. What it delivers at or below
-// the view must be what the view holds; and what the view holds from there on must
-// be delivered again, or be overwritten.
+// The new watch begins at this peer's last presence. Each entry that it delivers at
+// or below the view's revision must be one that the view holds; and each entry that
+// the view holds from there on must be delivered again, or be overwritten.
 type check struct {
-	log      []seen              // of the entries applied last
-	presence uint64              // this peer's last presence in the view
-	from     uint64              // where the check began
-	until    uint64              // where the view stood then
-	rounds   int                 // how often it had to go on
-	again    map[uint64]struct{} // what was delivered again
+	log      []seen              // the last entries applied
+	presence uint64              // the revision of this peer's presence in the view
+	from     uint64              // the first revision checked
+	until    uint64              // the last revision checked: the view's when the check began
+	rounds   int                 // how many refreshes of the presence it has awaited
+	again    map[uint64]struct{} // the revisions that were delivered again
 }
 
-// seen is an entry that was applied.
+// seen is an applied entry.
 type seen struct {
 	revision uint64
 	key      entry.Key
-	at       time.Time // zero while only its acknowledgement has come: see own
+	at       time.Time // zero until it is delivered: see own
 }
 
-// note remembers an entry.
+// note adds an entry to the log.
 func (c *check) note(e *entry.Entry) {
 	if len(c.log) == 2*recent {
 		c.log = c.log[:copy(c.log, c.log[recent:])]
@@ -47,14 +45,14 @@ func (c *check) note(e *entry.Entry) {
 	c.log = append(c.log, seen{e.Revision, e.Key, e.Time})
 }
 
-// stamp notes the time of an entry that was remembered without.
+// stamp adds the timestamp of an entry in the log.
 func (c *check) stamp(revision uint64, at time.Time) {
 	if s := c.find(revision); s != nil {
 		s.at = at
 	}
 }
 
-// oldest is the lowest revision that is remembered; 0 if none is.
+// oldest returns the lowest revision in the log, or 0 if the log is empty.
 func (c *check) oldest() uint64 {
 	if len(c.log) == 0 {
 		return 0
@@ -70,7 +68,8 @@ func (c *check) find(revision uint64) *seen {
 	return &c.log[i]
 }
 
-// beginCheck stops granting, and returns where the new watch has to begin.
+// beginCheck stops granting, and returns the first revision that the new watch has to
+// deliver.
 func (w *watch) beginCheck() (from uint64) {
 	c := &w.check
 	w.mode = checking
@@ -80,8 +79,8 @@ func (w *watch) beginCheck() (from uint64) {
 	return c.from
 }
 
-// checkDelivery reports whether an entry at or below the view is what the view
-// holds: the same entry, and the last of its key.
+// checkDelivery reports whether the view holds a delivered entry at or below its
+// revision: the same entry, and as the last of its key.
 func (w *watch) checkDelivery(e *entry.Entry) bool {
 	c := &w.check
 	if e.Revision > c.until || e.Revision < c.from {
@@ -96,12 +95,11 @@ func (w *watch) checkDelivery(e *entry.Entry) bool {
 	return stands == e.Revision || !tracked(e.Key)
 }
 
-// tracked reports whether the view knows at which revision a key stands.
+// tracked reports whether the view keeps the revision of a key.
 func tracked(key entry.Key) bool { return key.Kind != entry.Barrier && key.Kind != entry.Foreign }
 
-// endCheck reports whether all that the view held from the beginning of the check
-// on was delivered again, or has been overwritten, or is a marker whose time is
-// over.
+// endCheck reports whether each entry that the check covers was delivered again, has
+// been overwritten, or is a marker that may have expired.
 func (w *watch) endCheck() bool {
 	c := &w.check
 	for i := range c.log {

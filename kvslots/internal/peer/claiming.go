@@ -8,13 +8,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// failurePause follows a refusal that taught nothing.
+// failurePause is the pause after a refusal that taught the view nothing.
 const failurePause = 50 * time.Millisecond
 
-// take sends a claim for a position that a borrow may have. It returns false when
-// that has to wait: for a lower position that is being freed, for a claim on one
-// that may be withdrawn, or for the purge of garbage at the position.
-func (b *borrow) take(pool *rules.Pool, position int) bool {
+// tryClaim claims a position for a borrow. It returns false if the claim has to wait:
+// a lower position is being freed, the claim of a lower position may be withdrawn, or
+// this position has to be swept.
+func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
 	ps := b.pool
 	if ps.flight.PurgesBelow(position + 1) {
 		return false
@@ -26,8 +26,8 @@ func (b *borrow) take(pool *rules.Pool, position int) bool {
 	return b.sendClaim(pool.Slot(position), position, b.generation)
 }
 
-// clearDoubt does what can be done about the claims below a position that are in
-// doubt: it makes the view exact, or purges what an exact view knows for garbage.
+// clearDoubt resolves doubts about claims below a position: it makes the view exact,
+// or purges the claims that an exact view excludes.
 func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
 	if !ps.p.view.Exact() {
 		ps.wantExact()
@@ -40,8 +40,8 @@ func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
 	}
 }
 
-// sweep purges what holds no slot at a position that is wanted. Only an exact view
-// knows it for what it is.
+// sweep purges a value that holds no slot. It makes the view exact before that, since
+// only an exact view is certain about it.
 func (ps *poolState) sweep(s *rules.Slot) {
 	if !ps.p.view.Exact() {
 		ps.wantExact()
@@ -52,8 +52,8 @@ func (ps *poolState) sweep(s *rules.Slot) {
 	}
 }
 
-// sendClaim claims a position, unless garbage has to be purged there before: then it
-// returns false. s is its slot, or nil.
+// sendClaim claims a position. It returns false if the position has to be swept
+// before. s is the position's slot, or nil.
 func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool {
 	ps := b.pool
 	var stood uint64
@@ -66,7 +66,7 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	}
 	put(&ps.flight.Claims, position, b.ticket.place)
 	ps.named = b.named()
-	ps.noteComing()
+	ps.noteOpening()
 	b.to(claiming)
 	b.generation = generation
 	b.claim = claim{position: position, stood: stood, claimer: b.p.self.id}
@@ -83,8 +83,8 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	return true
 }
 
-// claimAnswered deals with the answer to a claim. What the view shows decides, so
-// there is only failure to deal with.
+// claimAnswered handles the answer to a claim. It only has to handle failures, since
+// a claim is granted when the view shows it.
 func (b *borrow) claimAnswered(w *write, a Ack) {
 	switch {
 	case a.Outcome == Written && b.claim.revision == a.Revision: // the view was ahead
@@ -103,25 +103,25 @@ func (b *borrow) claimAnswered(w *write, a Ack) {
 	}
 }
 
-// claims reports whether a write is the borrow's present claim.
+// claims reports whether a write is the borrow's current claim.
 func (b *borrow) claims(w *write) bool { return b.phase == claiming && b.claim.write == w }
 
-// claimedBy reports whether what stands under a slot's key is a claim of the
-// borrow that it does not want: none that became its lease.
+// claimedBy returns a function that reports whether a slot is taken by a claim of
+// the borrow that is not granted, nor its current one.
 func (b *borrow) claimedBy() func(entry.Key) bool {
 	claimer := b.claim.claimer
 	return func(key entry.Key) bool {
 		s := b.p.view.Pool(key.Pool).Slot(key.N)
 		if b.phase == claiming && b.claim.position == key.N {
-			return false // it may be the present claim
+			return false // it may be the current claim
 		}
 		granted := b.claim.revision != 0 && (b.phase == done || b.phase == claiming)
 		return s != nil && s.Taken && s.Value.Lease == b.lease && s.Value.Claimer == claimer && s.Value.Fence == 0 && !(granted && s.Revision == b.claim.revision)
 	}
 }
 
-// beaten learns from a refused claim, when the view has caught up with what is
-// there: it was an earlier copy of the claim, or it was another's.
+// beaten handles the refusal of a claim, when the view has reached the revision that
+// took the position: an earlier copy of this claim, or another claim.
 func (b *borrow) beaten(w *write, actual uint64) {
 	ps := b.pool
 	ps.heldUntil = max(ps.heldUntil, actual)
@@ -135,7 +135,7 @@ func (b *borrow) beaten(w *write, actual uint64) {
 			ps.mark()
 			return
 		}
-		if stands, _ := b.p.view.Stands(key); stands == b.claim.stood { // the view did not know, and does not now
+		if stands, _ := b.p.view.Stands(key); stands == b.claim.stood { // the refusal taught the view nothing
 			if actual == 0 {
 				b.p.view.Absent(key)
 			}
@@ -146,8 +146,8 @@ func (b *borrow) beaten(w *write, actual uint64) {
 	})
 }
 
-// noteClaims finds the claims that the view has reached, among those at positions
-// that have changed, and decides about them.
+// noteClaims updates the claims at positions that have changed, and decides about
+// those that the view shows.
 func (ps *poolState) noteClaims(pool *rules.Pool) {
 	if len(ps.claims) == 0 {
 		ps.changed, ps.allChanged = ps.changed[:0], false
@@ -179,7 +179,7 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 		c.revision = s.Revision
 		b.landed()
 	case c.revision == 0 && s.Revision > c.stood && s.Replaced != c.stood && !c.write.over:
-		// It may have been written, and ended, which the view has skipped: the answer tells.
+		// The view may have skipped the claim and its end: wait for the answer.
 	case c.revision == 0 && s.Revision > c.stood:
 		if t := s.Pool.Ticket(b.ticket.place); t != nil && s.Replaced != c.stood {
 			t.Unsure = t.Unsure || c.acked != 0 || len(c.write.ids) > 1
@@ -187,20 +187,20 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 		b.dropClaim() // lost
 		b.requeue()
 	case c.revision != 0 && (s == nil || s.Revision != c.revision):
-		b.dropClaim() // purged or superseded: its caller was told nothing
+		b.dropClaim() // purged or superseded before its caller had an answer
 		c.revision = 0
 		b.requeue()
 	}
 }
 
-// claimed reports whether a slot is taken by the borrow's claim. Other peers may
-// claim for the same enqueued ticket, and so for the same lease.
+// claimed reports whether a slot is taken by the borrow's claim. It compares the
+// claimer too: other peers may claim for the same enqueued ticket and lease.
 func (b *borrow) claimed(s *rules.Slot) bool {
 	return s.Taken && s.Value.Lease == b.lease && s.Value.Claimer == b.claim.claimer
 }
 
-// doubtClaim lets other borrows try a position for which a claim has gone
-// unanswered: the compare-and-swap decides between them.
+// doubtClaim allows other borrows to claim the position of an unanswered claim: the
+// compare-and-swap decides between them.
 func (b *borrow) doubtClaim(w *write) {
 	if b.claims(w) && b.claim.revision == 0 {
 		b.claim.unsure = true
@@ -209,7 +209,7 @@ func (b *borrow) doubtClaim(w *write) {
 	}
 }
 
-// landed notes that a claim is not in flight any more.
+// landed records that a claim is not in flight any more.
 func (b *borrow) landed() {
 	ps, i := b.pool, b.claim.position
 	for _, o := range ps.claims[i] {
@@ -220,7 +220,7 @@ func (b *borrow) landed() {
 	delete(ps.flight.Claims, i)
 }
 
-// dropClaim takes a borrow out of the claims.
+// dropClaim removes a borrow from the pool's claims.
 func (b *borrow) dropClaim() {
 	drop(b.pool.claims, b.claim.position, b)
 	b.landed()
@@ -238,13 +238,13 @@ func (b *borrow) decide(s *rules.Slot) {
 		}
 	}
 	b.p.counters.Voids++
-	// What made it void may take a while to be seen, and other peers try again as well.
+	// The cause may take a while to reach the view, and other peers try again as well.
 	b.pool.pause(time.Duration(b.p.random.Int64N(int64(2 * inFlightPause << min(b.voids, 3)))))
 	b.voids++
 	b.withdraw()
 }
 
-// withdraw purges a claim that came to nothing; then the borrow goes on.
+// withdraw purges a claim that is void or came too late, and then requeues the borrow.
 func (b *borrow) withdraw() {
 	p := b.p
 	m := p.purge(rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision)
@@ -274,8 +274,8 @@ func (b *borrow) withdraw() {
 	})
 }
 
-// abandonClaim takes back the claim of a borrow that has ended. One that is neither
-// seen nor acknowledged yet is purged when it is answered.
+// abandonClaim purges the claim of a borrow that has ended, once the claim is seen or
+// answered.
 func (b *borrow) abandonClaim() {
 	w, revision := b.claim.write, max(b.claim.revision, b.claim.acked)
 	b.dropClaim()
@@ -285,8 +285,7 @@ func (b *borrow) abandonClaim() {
 	}
 }
 
-// grant makes the lease. It promises the whole ttl from now on, unless the answer
-// comes so late that the other peers would end it sooner.
+// grant answers the borrow with its lease. It returns false if it is too late to.
 func (b *borrow) grant(s *rules.Slot) bool {
 	if b.kind == forTicket {
 		b.dropClaim()
@@ -304,19 +303,19 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	return true
 }
 
-// grantOf is what is told of a lease that was written at sent for a ttl, and has the
-// lease end when that says so. ok is false when it is too late to tell.
+// grantOf returns the grant of a lease that was sent at sent with a ttl, and sets the
+// lease's end accordingly. ok is false if less than a second of the ttl is left.
 func (p *Peer) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
 	left := remainingTTL(ttl, p.now.Sub(sent))
 	if left < time.Second {
 		return Grant{}, false
 	}
 	p.view.EndAt(s, s.Revision, p.now.Add(left))
-	rests := granted{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, ttl: ttl, sent: sent}
-	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now, Nonce: s.Value.Nonce, rests: rests}, true
+	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, ttl: ttl, sent: sent}
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now, Nonce: s.Value.Nonce, basis: basis}, true
 }
 
-// remainingTTL is how much of ttl may still be promised when the answer is late by
-// d. The other peers end the lease rules.Slack later than its ttl says, so an
-// answer within it promises all.
+// remainingTTL returns how much of ttl an answer may still promise when it is late by
+// late. The other peers end the lease rules.Slack after its ttl, so an answer within
+// rules.Slack promises all.
 func remainingTTL(ttl, late time.Duration) time.Duration { return ttl - max(0, late-rules.Slack) }

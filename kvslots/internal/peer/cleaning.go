@@ -8,8 +8,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// cleanUp ends what has lasted long enough. The clock only decides when this peer
-// writes: a lease is live until its purge is in the stream.
+// cleanUp purges the keys that are due. The clock only decides when this peer writes:
+// a lease is live until its purge is in the stream.
 func (p *Peer) cleanUp() {
 	if p.watch.mode != live || p.closing {
 		return
@@ -40,9 +40,9 @@ func (p *Peer) cleanUp() {
 	p.names.plan()
 }
 
-// endSlot purges a slot whose lease has lasted its time. One whose session enqueued
-// for it, and may yet ask what became of it, leaves word in the ticket first: once
-// the slot has gone, nothing else says that the ticket has been served.
+// endSlot purges a slot whose lease is over. If the session enqueued for the slot and
+// has not called Await since, endSlot first marks the ticket as spent: once the slot
+// is purged, only the ticket says that it was served.
 func (p *Peer) endSlot(d rules.DueKey) {
 	s := d.Slot
 	m := p.purge(d.Key, d.Revision)
@@ -59,16 +59,16 @@ func (p *Peer) endSlot(d rules.DueKey) {
 		p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
 			if f.result == written {
 				p.releaseAs(m, nil)
-			} // else it comes up again
+			} // otherwise cleanUp tries again
 		})
 		return
 	}
 	p.releaseAs(m, nil)
 }
 
-// endSessionAt ends a session whose time is over: when the stream's leader has been
-// heard after that, and the session has not been refreshed for a while since. Time
-// without a leader ends no session.
+// endSessionAt ends a session whose idle time is over. It first sends a barrier, and
+// then waits for endingPause whether the session is refreshed: time without a leader
+// must not end a session.
 func (p *Peer) endSessionAt(d rules.DueKey) {
 	if d.Key == p.self.key() {
 		return
@@ -87,7 +87,7 @@ func (p *Peer) endSessionAt(d rules.DueKey) {
 		purge()
 		return
 	}
-	p.ask(nil, func() { p.after(endingPause, purge) })
+	p.whenCurrent(nil, func() { p.after(endingPause, purge) })
 }
 
 // afterLoad is called when the view has become live.
@@ -105,8 +105,8 @@ func (p *Peer) afterLoad() {
 	p.cleanUp()
 }
 
-// purgeOrphans purges this peer's tickets whose borrows have ended. They were purged
-// before, but the stream may have lost that.
+// purgeOrphans purges this peer's tickets whose borrows have ended. The peer has purged
+// them before, but the stream may have lost the purge.
 func (p *Peer) purgeOrphans() {
 	s := p.view.Session(p.self.id)
 	if s == nil {
@@ -119,9 +119,9 @@ func (p *Peer) purgeOrphans() {
 	}
 }
 
-// restartBorrows is for a view that is built anew: the claims that were on their way
-// mean nothing in it, and their borrows are answered as unavailable. Those that wait
-// keep their places if the load shows their tickets, and else come again.
+// restartBorrows prepares the borrows for a new view. Claims in flight mean nothing in
+// it, so it answers their borrows with ErrUnavailable. Waiting borrows keep their places
+// if the new view shows their tickets, and otherwise go back to the queue.
 func (p *Peer) restartBorrows() {
 	for _, ss := range p.sessions {
 		ss.stands = 0
@@ -148,13 +148,14 @@ func (p *Peer) restartBorrows() {
 		case joining, waiting:
 			b.expectTicket()
 		default:
-			b.ticket = ticket{} // it is purged when the load shows it
+			b.ticket = ticket{} // noteTicket purges it when the new view shows it
 			b.finish(Answer{Err: ErrUnavailable})
 		}
 	}
 }
 
-// expectTicket has a ticket looked for by the load.
+// expectTicket makes a borrow join again with the ticket that it has sent: the new view
+// either shows the ticket, or calls ticketMissing.
 func (b *borrow) expectTicket() {
 	key := b.ticket.key
 	put(&b.pool.tickets, key, b)

@@ -4,25 +4,24 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// finding is what the answer to a write says of the view.
+// finding is the result of comparing the answer to a write with the view.
 type finding uint8
 
 const (
 	consistent    finding = iota
-	suspicion             // the view may be of a stream that is no more: it has to be checked
-	contradiction         // it is
+	suspicion             // the stream may not be the one that the view was built from: check the view
+	contradiction         // it is not
 )
 
-// examine looks whether the answer to a write contradicts the view. It is the one
-// place where that is decided, for every kind of key; a contradiction is never
-// explained away.
+// examine compares the answer to a write with the view, and checks the view or builds
+// it anew if they do not agree. Every kind of key is examined here and nowhere else.
 //
-// A late acknowledgement is no contradiction, nor is a refusal without a revision,
-// nor anything about a view that is not exact: that learns nothing from it. The
-// answers and the watch are two subscriptions, so that either may be ahead.
+// The answers and the watch are two subscriptions, and either may be ahead. So a late
+// acknowledgement is consistent, and so is a refusal without a revision, or any refusal
+// of a write to a key that a view which is not exact may not know.
 func (w *write) examine(a Ack) {
 	if w.view != w.p.view || w.p.watch.mode == loading {
-		return // it was sent before the view was built anew
+		return // the write was sent under an earlier view
 	}
 	switch w.judgeAnswer(a) {
 	case contradiction:
@@ -54,17 +53,17 @@ func (w *write) judgeAnswer(a Ack) finding {
 	return w.p.judgeRefusal(w.msg.Key, a.Revision)
 }
 
-// contradicts reports whether an entry was written over an earlier revision of its
-// key than the one that the view holds. The compare-and-swap says that it was not,
-// in the stream of which the view is. Where a marker has gone it names 0, and the
+// contradicts reports whether an entry overwrote an earlier revision of its key than
+// the view holds. The compare-and-swap makes that impossible in the stream that the
+// view was built from. An entry names 0 if a marker has expired before, and the
 // server's own markers name nothing.
 func (w *watch) contradicts(e *entry.Entry) bool {
 	stands, taken := w.p.view.Stands(e.Key)
 	return e.Previous < stands && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
 }
 
-// judgeRefusal looks at a refusal that names a revision which the view has
-// reached: an exact view must hold the key at it, or above.
+// judgeRefusal examines a refusal that names a revision. An exact view that has reached
+// the revision must hold the key at that revision, or above.
 func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {
 	holds, _ := p.view.Stands(key)
 	switch {
@@ -76,8 +75,8 @@ func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {
 	return suspicion
 }
 
-// suspectKey stops granting, and checks the view. If the key is refused so once
-// more after the check has passed, the view is built anew.
+// suspectKey stops granting, and checks the view. If the same key is suspected again
+// within rebuildPause, suspectKey builds the view anew.
 func (w *watch) suspectKey(key entry.Key) {
 	if w.mode == checking && key != w.p.self.key() {
 		return

@@ -8,37 +8,37 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// promoteGrace is how long a peer leaves an enqueued ticket to another one that
-// comes before it.
+// promoteGrace is how long a peer waits for each peer that comes before it to claim
+// for an enqueued ticket.
 const promoteGrace = 300 * time.Millisecond
 
-// status is what has become of what a session enqueued for.
+// status is the status of a session that may have enqueued in a pool.
 type status uint8
 
 // The statuses.
 const (
-	absent   status = iota // it has not enqueued, or knows the outcome
-	queued                 // it stands in line
-	served                 // it holds a slot, and has not asked
-	spent                  // it held a slot and did not ask in time
-	doubtful               // a claim for it may yet be withdrawn
-	void                   // a claim for it came to nothing, and its peer has not withdrawn it
+	absent   status = iota // it has not enqueued, or it has had the outcome
+	queued                 // its ticket stands in the line
+	served                 // it holds a slot, and has not called Await since
+	spent                  // its lease has ended before it called Await
+	doubtful               // a claim for its ticket may still be withdrawn
+	void                   // a claim for its ticket is void, and its peer has not withdrawn it
 )
 
-// enqueued is that, with what stands in the bucket.
+// enqueued is a status, with the session's ticket and slot.
 type enqueued struct {
 	status status
-	ticket *rules.Ticket // nil where there is none
-	slot   *rules.Slot   // nil where it has none
+	ticket *rules.Ticket // may be nil
+	slot   *rules.Slot   // may be nil
 }
 
-// enqueuedKey is the key of what a session has enqueued in a pool.
+// enqueuedKey returns the key of the ticket that a session has enqueued in a pool.
 func enqueuedKey(pool, session entry.Hash) entry.Key {
 	return entry.Key{Kind: entry.Ticket, Pool: pool, Session: session}
 }
 
-// enqueuedIn reads the status from the view. Unless the view is exact, absent and
-// spent are guesses.
+// enqueuedIn reads the status from the view. absent and spent are only certain if the
+// view is exact.
 func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	var e enqueued
 	s := p.view.Session(session)
@@ -54,7 +54,7 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	switch t, s := e.ticket, e.slot; {
 	case s != nil && s.Verdict() != rules.Good && s.InDoubt(p.now):
 		e.status = doubtful
-	case s != nil && s.Verdict() != rules.Good && s.Value.Ticket != 0: // else its caller may have been told
+	case s != nil && s.Verdict() != rules.Good && s.Value.Ticket != 0: // without a ticket, the caller may have been answered
 		e.status = void
 	case s != nil:
 		e.status = served
@@ -72,18 +72,18 @@ func (r Enqueue) begin(p *Peer, c *call) {
 	r.enqueue(c, false)
 }
 
-// enqueue takes up an Enqueue when it is certain that the session has not enqueued
-// before. twice says that a ticket was found when the call came to write one, which
-// may be its own.
+// enqueue starts the borrow of an Enqueue, once it is certain that the session has not
+// enqueued before. twice is set if the call has found a ticket, maybe its own, where it
+// was about to write one.
 func (r Enqueue) enqueue(c *call, twice bool) {
-	c.p.ask(c, func() {
+	c.p.whenCurrent(c, func() {
 		e := c.p.enqueuedIn(c.p.view.Pool(r.Pool), r.Session)
 		switch again := func() { r.enqueue(c, twice) }; {
 		case !c.p.view.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.status == doubtful, twice && e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own one is being purged
+		case e.status == doubtful, twice && e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own ticket is being purged
 			c.after(failurePause, again)
-		case e.status == void: // no caller was told
+		case e.status == void: // no caller was answered
 			c.p.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
 		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
 			c.p.adopt(e.ticket, again)
@@ -98,8 +98,8 @@ func (r Enqueue) enqueue(c *call, twice bool) {
 	})
 }
 
-// adopt makes a session's ticket one that this peer is to claim for: what its
-// author undoes later is then not the ticket that a caller was told of here.
+// adopt writes a session's ticket again, with this peer as the one that claims for it.
+// A peer that undoes its write of the ticket later does not purge an adopted ticket.
 func (p *Peer) adopt(t *rules.Ticket, then func()) {
 	if p.self.revision == 0 || p.view.Expiring(t.Key, p.now) {
 		p.after(failurePause, then)
@@ -116,9 +116,9 @@ func (p *Peer) adopt(t *rules.Ticket, then func()) {
 	})
 }
 
-// promote takes up a borrow for each enqueued ticket whose turn it is. Any peer may
-// claim for it. One does: its own; if that has gone, the one with the lowest name;
-// and if that does not, the next.
+// promote starts a borrow for each enqueued ticket whose turn it is, if it is this
+// peer's part to claim for it. First comes the ticket's own peer, then the live peers
+// by the order of their presences.
 func (p *Peer) promote(pool *rules.Pool) {
 	if p.watch.mode != live || p.closing || p.self.revision == 0 {
 		return
@@ -131,10 +131,10 @@ func (p *Peer) promote(pool *rules.Pool) {
 			continue
 		}
 		if t.Doubtful(p.now) {
-			// When the view has reached a barrier, and the tickets of the line still
-			// stand, they were not served. That the view is exact does not do, for what
-			// was skipped may have been named since without saying so.
-			p.pool(pool.ID).want(func(do func()) { p.ask(nil, do) })
+			// A ticket that still stands when the view has reached a barrier was not
+			// served. An exact view is not enough: the entry that named the skipped
+			// one need not say which ticket that served.
+			p.pool(pool.ID).want(func(do func()) { p.whenCurrent(nil, do) })
 			continue
 		}
 		ps := p.pool(pool.ID)
@@ -154,7 +154,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 	}
 }
 
-// dropPromotions ends the borrows of tickets that do not stand any more.
+// dropPromotions ends the borrows of enqueued tickets that do not stand any more.
 func (ps *poolState) dropPromotions(pool *rules.Pool) {
 	var gone []*borrow
 	for place, b := range ps.promoting {
@@ -168,7 +168,7 @@ func (ps *poolState) dropPromotions(pool *rules.Pool) {
 	}
 }
 
-// promotes reports whether it is for this peer to claim for a ticket.
+// promotes reports whether this peer has to claim for a ticket now.
 func (p *Peer) promotes(t *rules.Ticket) bool {
 	self, author := p.self.id, t.Value.Peer
 	if author == self {

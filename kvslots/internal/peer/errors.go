@@ -2,7 +2,7 @@ package peer
 
 import "errors"
 
-// The errors of answers. The face of the library documents them.
+// The errors of answers. Package kvslots documents them.
 var (
 	ErrNoPool               = errors.New("no such pool")
 	ErrNoSlot               = errors.New("no resource available")

@@ -2,29 +2,29 @@ package peer
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// fate is what has become of a message, in a view that has reached it.
+// fate is the outcome of a message, as a view that has reached it shows it.
 type fate struct {
 	result   result
-	revision uint64 // where it was written, or what stands under its key
-	learnt   bool   // refused, and the view shows what stands there
+	revision uint64 // of the written entry, or of the entry that it was refused for
+	learnt   bool   // refused, and the view has learnt of another entry of the key
 	unsure   bool   // refused, and an earlier copy may have been written unseen
 }
 
-// result is the essence of a fate.
+// result is the kind of a fate.
 type result uint8
 
 // The results.
 const (
-	unknown result = iota // there is no answer, or none that can be believed
-	written               // this very message was written: an earlier copy of it, perhaps
-	refused               // something else stands under its key
+	unknown result = iota // there was no answer in time
+	written               // the message, or an earlier copy of it, was written
+	refused               // the key has another revision
 )
 
-// put sends a message, and calls done when its fate is known and the view has
+// put sends a message, and calls done when the answer is there and the view has
 // reached it.
 //
-// A refusal may be caused by an earlier copy of the same message. The view tells,
-// since every entry names the number that its author has drawn for it.
+// An earlier copy of the same message may have caused a refusal. The view shows that
+// if the message has an Author, which is in the entry too.
 func (p *Peer) put(m entry.Message, done func(fate)) *write {
 	w := p.send(m, nil)
 	w.told = done
@@ -34,8 +34,8 @@ func (p *Peer) put(m entry.Message, done func(fate)) *write {
 	return w
 }
 
-// follow waits until the view has reached what a write was answered.
-func (w *write) follow(a Ack) {
+// resolve calls told with the write's fate when the view has reached its revision.
+func (w *write) resolve(a Ack) {
 	if a.Outcome != Written && a.Outcome != Conflict {
 		delete(w.p.writes.authored, w.msg.Author)
 		w.told(fate{})
@@ -57,16 +57,16 @@ func (w *write) follow(a Ack) {
 	})
 }
 
-// putOnce is put for a message that is to have its effect once: with the number by
-// which the view tells that an earlier copy was written.
+// putOnce is put for a message that must take effect only once. It sets Author, so that
+// the view shows whether an earlier copy was written.
 func (c *call) putOnce(m entry.Message, then func(revision uint64), again func()) {
 	m.Author = c.p.randomNumber()
 	c.put(m, then, again)
 }
 
-// put sends a message for a call. then is called, with the revision, when it was
-// written; else again, when the view has learnt what stands there instead, or after
-// a pause. Without an answer to the message the call is answered ErrUnavailable.
+// put sends a message for a call. It calls then with the revision if the message was
+// written. If it was refused, put calls again when the view shows why, or after a
+// pause. Without an answer to the message, the call is answered ErrUnavailable.
 func (c *call) put(m entry.Message, then func(revision uint64), again func()) {
 	c.p.put(m, func(f fate) {
 		switch f.result {

@@ -11,21 +11,21 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A refusal that came late hid an entry that the view had skipped, and a claim was
-// judged good without it: three slots of a pool of two were lent. A refusal names
-// what stands, and says nothing of what the view has not applied.
+// A late refusal hid an entry that the view had skipped, and a claim was judged good
+// without it: three slots of a pool of two were lent. A refusal only names the key's
+// revision; it does not account for skipped entries.
 func TestFault7LateRefusalHidesSkip(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		t.Run(fmt.Sprintf("early %t", early), func(t *testing.T) {
-			h := newHand(t)
+			h := newHarness(t)
 			pool := h.newPool(2)
 			first := h.borrow(pool, 0)
 			h.must(first)
 			h.auto = false
 
-			// This peer changes the count and claims slot 1. Before that another
-			// peer has lowered the count to 1, which this one is never shown, for a
-			// third write of the same key comes right after the claim.
+			// This peer changes the count and claims slot 1. Another peer has lowered
+			// the count to 1 before, which this peer's view skips, since a third write
+			// of the same key comes right after the claim.
 			register := h.p.Do(peer.Register{Pool: pool, Count: 3}, h.now)
 			change := h.take(entry.Config)
 			call := h.p.Do(h.borrow(pool, 0), h.now)
@@ -63,33 +63,33 @@ func TestFault7LateRefusalHidesSkip(t *testing.T) {
 	}
 }
 
-// configOf is a configuration like the one that a write has, with another count.
-func configOf(h *hand, w *peer.Write, count int) entry.ConfigValue {
+// configOf returns the configuration of a write, with another count.
+func configOf(h *harness, w *peer.Write, count int) entry.ConfigValue {
 	e := h.entry(&w.Message, 1)
 	value := e.Config
 	value.Count = count
 	return value
 }
 
-// growth is what an operation costs among many, at most, beyond what it costs among
-// few. (It is counted in allocations, for no test may depend on a machine's speed.)
+// growth is how many more allocations an operation may take among many than among
+// few. (Tests count allocations, since they must not depend on the machine's speed.)
 const growth = 8
 
-// constant demands that an operation costs as much among many as among few. prepare
-// returns the operation for a peer that has that many of something.
-func constant(t *testing.T, few, many int, prepare func(h *hand, n int) func()) {
+// constant checks that an operation takes no more allocations among many than among
+// few. prepare returns the operation for a peer with n of something.
+func constant(t *testing.T, few, many int, prepare func(h *harness, n int) func()) {
 	t.Helper()
-	cost := func(n int) float64 { return testing.AllocsPerRun(50, prepare(newHand(t), n)) }
+	cost := func(n int) float64 { return testing.AllocsPerRun(50, prepare(newHarness(t), n)) }
 	small, large := cost(few), cost(many)
 	t.Logf("%v allocations among %d, %v among %d", small, few, large, many)
 	if large > small+growth {
-		t.Errorf("it costs %v allocations among %d, and %v among %d", small, few, large, many)
+		t.Errorf("%v allocations among %d, and %v among %d", small, few, large, many)
 	}
 }
 
-// A hand-over cost 4.9 ms with 4,000 waiting: each event looked at all of them.
+// A hand-over took 4.9 ms with 4,000 waiters: each event looked at all of them.
 func TestFault12HandOverInLongLine(t *testing.T) {
-	constant(t, 200, 4000, func(h *hand, n int) func() {
+	constant(t, 200, 4000, func(h *harness, n int) func() {
 		pool := h.newPool(1)
 		held := h.borrow(pool, 0)
 		h.must(held)
@@ -107,10 +107,9 @@ func TestFault12HandOverInLongLine(t *testing.T) {
 	})
 }
 
-// Each event looked at every session that waited for what it had enqueued, of
-// whatever lock.
+// Each event looked at every await, whatever its lock.
 func TestFault12EventsAmongManyAwaits(t *testing.T) {
-	constant(t, 50, 1500, func(h *hand, n int) func() {
+	constant(t, 50, 1500, func(h *harness, n int) func() {
 		holder := h.hash()
 		h.must(peer.CreateSession{Session: holder, Idle: 10 * time.Hour})
 		for i := range n {
@@ -130,11 +129,11 @@ func TestFault12EventsAmongManyAwaits(t *testing.T) {
 	})
 }
 
-// 8,000 that came to wait together took 3.6 s: each looked at all before it.
+// 8,000 borrows that joined together took 3.6 s: each looked at all before it.
 func TestFault12ManyJoin(t *testing.T) {
 	cost := func(n int) float64 {
 		return testing.AllocsPerRun(1, func() {
-			h := newHand(t)
+			h := newHarness(t)
 			pool := h.newPool(1)
 			h.must(h.borrow(pool, 0))
 			h.auto = false
@@ -148,14 +147,14 @@ func TestFault12ManyJoin(t *testing.T) {
 	small, large := cost(100), cost(8000)
 	t.Logf("%v allocations each when 100 join, %v when 8000 do", small, large)
 	if large > small+growth {
-		t.Errorf("to join costs %v allocations each when 100 do, and %v when 8000 do", small, large)
+		t.Errorf("joining takes %v allocations each for 100 borrows, and %v for 8000", small, large)
 	}
 }
 
 // Each wake-up walked all pools that had been used: 297 ms in one Apply at 32,000
 // pools.
 func TestFault12ManyIdlePools(t *testing.T) {
-	constant(t, 100, 4000, func(h *hand, n int) func() {
+	constant(t, 100, 4000, func(h *harness, n int) func() {
 		for range n {
 			b := h.borrow(h.newPool(1), 0)
 			h.must(b)
@@ -171,11 +170,10 @@ func TestFault12ManyIdlePools(t *testing.T) {
 	})
 }
 
-// A renewal cost 10 ms with 1,000 leases that are kept alive in one pool, for each
-// event looked up every lease that is watched; so 60 of 1,000 leases of ten seconds
-// were lost.
+// A renewal took 10 ms with 1,000 followed leases in one pool, since each event looked
+// up every followed lease; so 60 of 1,000 leases of ten seconds were lost.
 func TestFault4RenewalAmongManyFollowed(t *testing.T) {
-	constant(t, 10, 1000, func(h *hand, n int) func() {
+	constant(t, 10, 1000, func(h *harness, n int) func() {
 		pool := h.newPool(1000)
 		var lease peer.Borrow
 		for range n {
@@ -187,10 +185,9 @@ func TestFault4RenewalAmongManyFollowed(t *testing.T) {
 	})
 }
 
-// An event of a pool in which this peer has nothing to do, and a Ready in which
-// there is nothing to do, do not allocate.
+// An entry of a pool without pending work, and an empty Ready, do not allocate.
 func TestFault12ApplyDoesNotAllocate(t *testing.T) {
-	h := newHand(t)
+	h := newHarness(t)
 	pool := h.newPool(4)
 	config, _ := h.stands[entry.Key{Kind: entry.Config, Pool: pool}]
 	if config == 0 {
@@ -223,11 +220,11 @@ func TestFault12ApplyDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// While one purge went unanswered every refusal was held up, so that wait: 0 was
-// answered after up to 2.35 s. (TestFault16RefusedAtOnceInBusyPool of package sim
-// has the load.)
+// While a purge was unanswered, every refusal had to wait, so that a borrow without a
+// wait was answered after up to 2.35 s. (TestFault16RefusedAtOnceInBusyPool of package
+// sim tests it under load.)
 func TestFault16PurgeInFlightHoldsUpRefusal(t *testing.T) {
-	h := newHand(t)
+	h := newHarness(t)
 	pool := h.newPool(2)
 	first, second := h.borrow(pool, 0), h.borrow(pool, 0)
 	h.must(first)

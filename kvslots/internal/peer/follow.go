@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// follow is a call that is answered when a lease has ended.
+// follow is a call of Follow: it is answered when its lease has ended.
 type follow struct {
 	call        *call
 	pool, lease entry.Hash
@@ -29,10 +29,10 @@ func (r Follow) begin(p *Peer, c *call) {
 	}
 }
 
-// look has the view say whether the lease has ended. One that is followed was in the
-// view, and one that is gone does not come back.
+// look answers the call if the lease has ended, in an exact view that is as new as
+// now. The lease was in the view once, and a lease that has ended does not come back.
 func (f *follow) look() {
-	f.call.p.ask(f.call, func() {
+	f.call.p.whenCurrent(f.call, func() {
 		if f.over() {
 			f.call.end(nil)
 		}
@@ -41,10 +41,10 @@ func (f *follow) look() {
 
 func (f *follow) over() bool { return f.call.p.view.Pool(f.pool).Lease(f.lease) == nil }
 
-// holder is a lease that an entry may end, and the session that holds it.
+// holder is a lease and the session that holds it.
 type holder struct{ lease, session entry.Hash }
 
-// holderBefore is what held a slot before an entry of it.
+// holderBefore returns the holder of a slot before an entry of the slot is applied.
 func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 	if e.Key.Kind == entry.Slot {
 		if s := p.view.Pool(e.Key.Pool).Slot(e.Key.N); s != nil && s.Taken {
@@ -54,8 +54,8 @@ func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 	return h
 }
 
-// holderSeen takes note of what has become of leases with an entry.
-func (p *Peer) holderSeen(e *entry.Entry, before holder) {
+// noteHolder handles what an applied entry changes for the calls about leases.
+func (p *Peer) noteHolder(e *entry.Entry, before holder) {
 	if w := p.writes.authored[e.Author]; w != nil {
 		w.shown = e.Revision
 	}
@@ -83,8 +83,8 @@ func (p *Peer) holderSeen(e *entry.Entry, before holder) {
 	}
 }
 
-// tellFollows answers those of some lists whose leases are over, of one pool or of
-// all, in the order of their calls.
+// tellFollows answers the follows whose leases have ended, in the order of their calls.
+// A zero pool means all pools.
 func (p *Peer) tellFollows(lists iter.Seq[[]*follow], pool entry.Hash) {
 	if p.watch.mode != live {
 		return

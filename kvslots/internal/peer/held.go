@@ -5,7 +5,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// find is the live slot of a lease in the view, or why there is none.
+// find returns the live slot of a lease in the view, or why there is none.
 func (p *Peer) find(h *Held) (*rules.Slot, error) {
 	pool := p.view.Pool(h.Pool)
 	switch {
@@ -21,14 +21,15 @@ func (p *Peer) find(h *Held) (*rules.Slot, error) {
 	return s, nil
 }
 
-// withLease calls do with the slot of a lease. If it seems not to be there, the
-// view is asked when it is exact and new enough; then gone is called with why.
+// withLease calls do with the slot of a lease. If the view does not show the lease,
+// withLease looks again when the view is exact and as new as the call, and may then
+// call gone.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	if s, err := c.p.find(h); err == nil && c.p.watch.mode == live {
 		do(s)
 		return
 	}
-	c.p.ask(c, func() {
+	c.p.whenCurrent(c, func() {
 		if s, err := c.p.find(h); err == nil {
 			do(s)
 		} else {
@@ -37,14 +38,14 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	})
 }
 
-// when calls do if the view shows something, now or when it is exact and as new as
-// now; else it calls not.
+// when calls do if shown returns true, now or when the view is exact and as new as
+// now; otherwise it calls not.
 func (c *call) when(shown func() bool, do, not func()) {
 	if c.p.watch.mode == live && shown() {
 		do()
 		return
 	}
-	c.p.ask(c, func() {
+	c.p.whenCurrent(c, func() {
 		if shown() {
 			do()
 		} else {
@@ -59,21 +60,21 @@ func (r Return) begin(p *Peer, c *call) {
 	r.Held.giveBack(c)
 }
 
-// giveBack purges the slot of a lease. That the purge was written proves only that
-// the slot had not changed; whether its pool had been deleted before, or its
-// session had ended, the view tells.
+// giveBack purges the slot of a lease. If the purge is written, the slot had not
+// changed, but its pool may have been deleted before, or its session may have ended:
+// givenBack checks that when the view has reached the purge.
 func (h *Held) giveBack(c *call) {
 	h.withLease(c, func(s *rules.Slot) {
 		value := s.Value
 		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
 		m.Ticket, m.Owner = value.Ticket, ownerMark(value.Owner)
 		c.putOnce(m, func(revision uint64) {
-			c.p.askFrom(c, revision, func() { h.givenBack(c, value, revision) })
+			c.p.whenExactAt(c, revision, func() { h.givenBack(c, value, revision) })
 		}, func() { h.giveBack(c) })
 	}, func(err error) {
 		switch {
 		case c.unsure && (err == ErrNotHeld || err == ErrNoPool):
-			err = ErrUnavailable // it may have been this call that returned it
+			err = ErrUnavailable // an earlier purge of this call may have returned it
 		case err == ErrNotHeld:
 			err = nil
 		}
@@ -101,9 +102,9 @@ func (r Renew) begin(p *Peer, c *call) {
 	r.renew(c)
 }
 
-// renew writes the lease again under its slot. A renewal and a purge meet on one
-// revision, and exactly one of them wins. A lease that has lasted its time is ended
-// before the renewal is refused, so that no caller sees it as live afterwards.
+// renew writes the slot of a lease again. A renewal and a purge expect the same
+// revision, so only one of them is written. If the lease is over, renew purges the
+// slot before it answers, so that no caller sees the lease as live afterwards.
 func (r *Renew) renew(c *call) {
 	r.Held.withLease(c, func(s *rules.Slot) {
 		key, sent := rules.SlotKey(r.Pool, s.Position), c.p.now
@@ -114,7 +115,7 @@ func (r *Renew) renew(c *call) {
 		value := s.Value
 		value.TTL, value.Fence = entry.Span(r.TTL), s.Fence
 		c.put(c.p.value(key, value, s.Revision, r.TTL), func(revision uint64) {
-			c.p.askFrom(c, revision, func() { r.renewed(c, key, revision, sent) })
+			c.p.whenExactAt(c, revision, func() { r.renewed(c, key, revision, sent) })
 		}, func() { r.renew(c) })
 	}, func(err error) { c.answer(Answer{Err: err}) })
 }
@@ -122,7 +123,7 @@ func (r *Renew) renew(c *call) {
 // renewed answers a renewal once the view has reached it.
 func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 	s := c.p.view.Pool(key.Pool).Slot(key.N)
-	if s == nil || s.Revision != revision { // ended, or renewed again
+	if s == nil || s.Revision != revision { // purged, or renewed again
 		r.renew(c)
 		return
 	}
@@ -131,14 +132,14 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 		return
 	}
 	if grant, ok := c.p.grantOf(s, r.TTL, sent); ok {
-		grant.rests.renewal = true
+		grant.basis.renewal = true
 		c.answer(Answer{Grant: grant})
 	} else {
 		c.answer(Answer{Err: ErrUnavailable})
 	}
 }
 
-// endLease purges a lease that has lasted its time, and answers that it is over.
+// endLease purges the slot of a lease that is over, and answers ErrNotHeld.
 func (r *Renew) endLease(c *call, s *rules.Slot, key entry.Key) {
 	m := c.p.purge(key, s.Revision)
 	m.Ticket = s.Value.Ticket

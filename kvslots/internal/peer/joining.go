@@ -9,13 +9,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// join sends a ticket for a borrow that has to wait. It returns false when that
-// has to wait itself.
+// join sends a ticket for a borrow that has to wait.
 //
-// A peer's own tickets stand under its presence, those of a client session under
-// the session's name: number 0 is what it has enqueued, which survives this peer,
-// and each Acquire has another number.
-func (b *borrow) join() bool {
+// The author of a ticket is this peer's presence, or the client session. Number 0 is
+// for the ticket that a session has enqueued, which survives this peer; each Acquire
+// has another number.
+func (b *borrow) join() {
 	ps := b.pool
 	author, value := b.p.self.id, entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(b.waitEnds.Sub(b.p.now), time.Millisecond))}
 	ttl := b.waitEnds.Sub(b.p.now)
@@ -30,24 +29,23 @@ func (b *borrow) join() bool {
 	revision, taken := b.p.view.Stands(key)
 	if taken && b.kind == forEnqueue {
 		if t := b.p.view.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
-			c := b.call // it looks again when that is certain
+			c := b.call // enqueue decides again, in an exact view
 			c.borrow, c.quit = nil, nil
 			b.finish(Answer{})
 			b.again()
-			return true
+			return
 		}
 	}
 	b.ticket = ticket{key: key, server: b.p.self.id}
 	b.to(joining)
 	put(&ps.tickets, key, b)
 	ps.flight.Joining++
-	mine := b.joinedBy(key)
+	isOwn := b.joinedBy(key)
 	w := b.p.put(b.p.value(key, value, revision, ttl), nil)
-	w.told = func(f fate) { b.joinAnswered(w, f, mine) }
-	return true
+	w.told = func(f fate) { b.joinAnswered(w, f, isOwn) }
 }
 
-// ticketNumber is the lowest number that is free under an author.
+// ticketNumber returns a number for which the author has no ticket in the pool.
 func (b *borrow) ticketNumber(author entry.Hash) int {
 	ps := b.pool
 	if b.kind == forEnqueue {
@@ -73,30 +71,32 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 	return n
 }
 
-// joinAnswered deals with the fate of a ticket. Success is what the view has shown.
-func (b *borrow) joinAnswered(w *write, f fate, mine func(entry.Key) bool) {
+// joinAnswered handles the fate of a ticket that was not written, or was written too
+// late. noteTicket handles success, when the view shows the ticket.
+func (b *borrow) joinAnswered(w *write, f fate, isOwn func(entry.Key) bool) {
 	key := w.msg.Key
 	switch {
 	case !b.joins(key):
 		if f.result == written && b.phase != done {
-			b.p.disown(key, mine)
+			b.p.purgeOwn(key, isOwn)
 		}
 	case f.result == unknown:
-		w.undo(Ack{Outcome: Unknown}, mine)
+		w.undo(Ack{Outcome: Unknown}, isOwn)
 		b.leaveLine()
 		b.finish(Answer{Err: ErrUnavailable})
-	default: // another's stands there, or it was purged
+	default: // the key has another ticket, or the ticket was purged
 		b.ticketMissing(key)
 	}
 }
 
-// joins reports whether a borrow's ticket was sent under a key, and not seen yet.
+// joins reports whether the borrow's ticket was sent under a key and is not shown by
+// the view yet.
 func (b *borrow) joins(key entry.Key) bool {
 	return b.ticket.key == key && !b.ticket.stands() && b.pool.tickets[key] == b
 }
 
-// joinedBy reports whether what stands under a ticket's key is the borrow's, and not
-// the ticket that it has.
+// joinedBy returns a function that reports whether a key has a ticket of the borrow
+// other than its current one.
 func (b *borrow) joinedBy(key entry.Key) func(entry.Key) bool {
 	self := b.p.self.id
 	return func(entry.Key) bool {
@@ -106,8 +106,8 @@ func (b *borrow) joinedBy(key entry.Key) func(entry.Key) bool {
 	}
 }
 
-// ticketMissing is for a borrow whose ticket the view should show by now, and does
-// not: it was purged, or never written.
+// ticketMissing requeues a borrow whose ticket was purged or never written: the view
+// would show it by now.
 func (b *borrow) ticketMissing(key entry.Key) {
 	if !b.joins(key) {
 		return
@@ -118,8 +118,8 @@ func (b *borrow) ticketMissing(key entry.Key) {
 	}
 }
 
-// ticketSeen takes note of a ticket's entry.
-func (p *Peer) ticketSeen(e *entry.Entry) {
+// noteTicket handles the applied entry of a ticket.
+func (p *Peer) noteTicket(e *entry.Entry) {
 	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Wait.Peer == p.self.id)
 	var b *borrow
 	ps := p.pools[e.Key.Pool]
@@ -134,7 +134,7 @@ func (p *Peer) ticketSeen(e *entry.Entry) {
 		ps.freeNames = append(ps.freeNames, e.Key.N)
 	case b == nil:
 	case !e.Marker && e.Corrupt == nil && e.Wait.Lease == b.lease && !b.ticket.stands():
-		b.seat(e)
+		b.admit(e)
 	case !e.Marker && b.ticket.stands() && e.Wait.Lease == b.lease:
 		b.ticket.revision = e.Revision
 	case b.ticket.stands():
@@ -142,8 +142,8 @@ func (p *Peer) ticketSeen(e *entry.Entry) {
 	}
 }
 
-// seat notes that a borrow's ticket stands in the bucket.
-func (b *borrow) seat(e *entry.Entry) {
+// admit admits a borrow to the line when the view shows its ticket.
+func (b *borrow) admit(e *entry.Entry) {
 	b.pool.flight.Joining--
 	b.ticket.revision, b.ticket.place = e.Revision, e.Revision
 	if b.phase == done {
@@ -152,12 +152,12 @@ func (b *borrow) seat(e *entry.Entry) {
 	}
 	b.queued = true
 	b.to(waiting)
-	b.seated()
+	b.admitted()
 }
 
-// seated decides about a borrow whose ticket has come to stand: whether it is one
-// for the pool as it is.
-func (b *borrow) seated() {
+// admitted checks that the ticket of a borrow that was just admitted is of the pool's
+// present generation.
+func (b *borrow) admitted() {
 	if b.phase != waiting {
 		return
 	}
@@ -169,13 +169,13 @@ func (b *borrow) seated() {
 		b.confirmed = true
 		b.sawFull = b.sawFull || pool.Full() && !pool.InDoubt(b.p.now)
 	case exact && pool.Generation() != b.generation:
-		b.anew()
+		b.restart()
 		return
-	case exact: // the name is being closed, and will not be
-		b.p.after(failurePause, func() { b.seated() })
+	case exact: // the name is being closed: the ticket makes a peer restore it
+		b.p.after(failurePause, func() { b.admitted() })
 		return
 	case b.kind == forEnqueue || !inForce:
-		b.p.whenExact(func() { b.seated() })
+		b.p.whenExact(func() { b.admitted() })
 		return
 	}
 	switch {
@@ -187,18 +187,19 @@ func (b *borrow) seated() {
 	b.pool.mark()
 }
 
-// loseTicket is for a borrow whose ticket is gone: with its peer's presence, say.
+// loseTicket puts a borrow whose ticket is gone back to the queue. The ticket may have
+// ended with this peer's presence.
 func (b *borrow) loseTicket() {
 	if b.phase == done || b.kind == forTicket {
 		return
 	}
 	b.leaveLine()
 	if b.phase == joining || b.phase == waiting || b.phase == refusing {
-		b.comeAgain()
+		b.backToQueue()
 	}
 }
 
-// leaveLine takes a borrow's ticket out of the line, or takes back that it was sent.
+// leaveLine purges a borrow's ticket, or forgets one that the view does not show yet.
 func (b *borrow) leaveLine() {
 	t := b.ticket
 	if b.pool.tickets[t.key] != b {
@@ -214,9 +215,8 @@ func (b *borrow) leaveLine() {
 	b.pool.mark()
 }
 
-// noteGeneration ends, or begins anew, the borrows that came for another
-// generation of the pool than the one in force. That a pool is not there at all is
-// believed of an exact view only.
+// noteGeneration ends or restarts the borrows that came for another generation than
+// the pool has now. Only an exact view is certain that a pool is not registered.
 func (ps *poolState) noteGeneration(pool *rules.Pool) {
 	generation := pool.Generation()
 	if generation == ps.generation {
@@ -227,19 +227,19 @@ func (ps *poolState) noteGeneration(pool *rules.Pool) {
 		return
 	}
 	ps.generation, ps.allChanged = generation, true
-	for _, b := range ps.settled() {
+	for _, b := range ps.inLine() {
 		switch {
 		case b.phase == done || b.generation == 0 || b.generation == generation || b.kind == forTicket:
 		case b.confirmed && !b.named():
 			b.finish(Answer{Err: ErrNoPool})
 		case b.phase == waiting:
-			b.anew()
+			b.restart()
 		}
 	}
 }
 
-// settled are the borrows of a pool that stand in its line, by place.
-func (ps *poolState) settled() []*borrow {
+// inLine returns the borrows that stand in the pool's line, in order of place.
+func (ps *poolState) inLine() []*borrow {
 	var list []*borrow
 	for _, b := range ps.tickets {
 		if b.ticket.stands() {

@@ -7,45 +7,46 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A named pool registers itself: its first user writes the configuration, with a
-// new random generation, and sends the claim for slot 0 right behind it. If the
-// configuration loses, the claim is void, for its generation is in force nowhere.
+// Named pools are opened by their first borrow: it writes the configuration, with a
+// new random generation, and sends the claim of slot 0 right behind. If another
+// configuration is written first, the claim is void, since no pool has its generation.
 //
-// A name that is not used any more is closed in two steps. First its count is set
-// to 0, which ends no lease and lends nothing. In an exact view of that revision
-// a slot that is live, or a ticket that stands, has the count restored; else the
-// configuration is purged, or written with other terms. A claim below the closing
-// is seen, and one above it is void: so "empty" stays true until the configuration
-// changes, and all who change it meet on one revision.
+// Peers close an idle name in two steps. First a peer sets the count to 0: that ends
+// no lease, but allows no new one. Then a peer whose exact view has reached that
+// revision restores the count if a slot is live or a ticket stands; otherwise it purges
+// the configuration, or writes other terms. The view shows every claim before the
+// closing, and every claim after it is void: so "idle" stays true until the next
+// configuration, and all peers that write one expect the same revision.
 
 const (
-	idleTime      = time.Minute      // after which an unused name is closed
+	idleTime      = time.Minute      // after which an idle name is closed
 	maxIdleNames  = 1000             // beyond which it is closed sooner
 	closerGrace   = 10 * time.Second // until other peers close a name
 	finisherGrace = time.Second      // until other peers finish a closing
 	maxClosings   = 32               // closings under way
 )
 
-// names is what a peer does about names that are not used any more.
+// names closes the names that are idle.
 type names struct {
-	p      *Peer
-	coming int // names that will be in use when the view shows this peer's claims
-	timer  timer
-	mine   map[entry.Hash]struct{} // closings that this peer began
+	p       *Peer
+	opening int // names that are not in use in the view, and in which this peer is claiming
+	timer   timer
+	mine    map[entry.Hash]struct{} // closings that this peer began
 }
 
-// writeConfig writes the configuration of a named pool. One is under way at a
-// time; when it is answered, and the view has reached it, what waits in the pool
-// is looked at again. An unanswered one is never undone: what turns up later is a
-// name that is not used, or a closing that any peer finishes.
+// writeConfig writes or purges the configuration of a named pool. One such write is
+// pending at a time. When its fate is known, the pool is advanced. A write with unknown
+// outcome is not undone: if it takes effect later, it leaves an idle name, or a closing
+// that any peer finishes.
 func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 	key := entry.Key{Kind: entry.Config, Pool: ps.id}
 	revision, _ := ps.p.view.Stands(key)
 	value.Before = ps.p.view.Pool(ps.id).Before(value.Generation)
 	m := entry.NewMessage(key, value, revision, 0)
 	if purge {
-		// The configuration has no TTL to outlive: if it comes back, the name is not
-		// used. But the marker must not go while a view is behind, by whatever clock.
+		// The marker need not outlive the configuration, which has no TTL: if that
+		// came back, it would be of an idle name. But the marker must not expire while
+		// a view is behind.
 		m = entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL)
 	}
 	w := ps.p.put(m, nil)
@@ -62,8 +63,8 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 	}
 }
 
-// open opens the name that a borrow came for, and claims slot 0 in the same round
-// trip. It returns false when that has to wait.
+// open opens a borrow's name, and claims slot 0 in the same round trip. It returns
+// false if the borrow has to wait.
 func (b *borrow) open(pool *rules.Pool) bool {
 	ps := b.pool
 	if ps.config != nil {
@@ -93,34 +94,32 @@ func (b *borrow) open(pool *rules.Pool) bool {
 	return b.sendClaim(s, 0, generation)
 }
 
-// overLocks reports whether the cap on names in use forbids to use another.
+// overLocks reports whether the cap on names in use forbids another one.
 func (ps *poolState) overLocks() bool {
 	most := ps.p.cfg.MaxLocks
-	return most > 0 && !ps.coming && ps.p.view.Named+ps.p.names.coming >= most
+	return most > 0 && !ps.opening && ps.p.view.Named+ps.p.names.opening >= most
 }
 
-// noteComing keeps account of the names that are not in use as far as the view
-// shows, while this peer claims in them.
-func (ps *poolState) noteComing() {
-	coming := ps.named && len(ps.flight.Claims) > 0 && ps.p.pools[ps.id] == ps
-	if coming {
+// noteOpening updates names.opening for one pool.
+func (ps *poolState) noteOpening() {
+	opening := ps.named && len(ps.flight.Claims) > 0 && ps.p.pools[ps.id] == ps
+	if opening {
 		pool := ps.p.view.Pool(ps.id)
-		coming = pool == nil || !pool.InUseOrWaited()
+		opening = pool == nil || !pool.InUseOrWaited()
 	}
-	if coming == ps.coming {
+	if opening == ps.opening {
 		return
 	}
-	if ps.coming = coming; coming {
-		ps.p.names.coming++
+	if ps.opening = opening; opening {
+		ps.p.names.opening++
 	} else {
-		ps.p.names.coming--
+		ps.p.names.opening--
 	}
 }
 
 // reviewTerms decides about a borrow whose name is open under other terms, in an
-// exact view as new as the borrow. A name that is not used is closed for it, once: that
-// is tried again only while the configuration stands as it did, for the closing may
-// have had no answer.
+// exact view as new as the borrow. It closes an idle name once: it tries again only
+// while the configuration is unchanged, since the closing may have had no answer.
 func (b *borrow) reviewTerms(pool *rules.Pool) {
 	ps := b.pool
 	stands, _ := b.p.view.Stands(configKey(ps.id))
@@ -145,13 +144,13 @@ func (b *borrow) reviewTerms(pool *rules.Pool) {
 	}
 }
 
-// beginClosing sets the count of a name that is not used to 0.
+// beginClosing sets the count of an idle name to 0.
 func (ps *poolState) beginClosing(pool *rules.Pool) {
 	put(&ps.p.names.mine, ps.id, struct{}{})
 	ps.setCount(pool, 0)
 }
 
-// restore sets the count of a name that is used after all to what it was.
+// restore ends a closing: it sets the count to the limit again.
 func (ps *poolState) restore(pool *rules.Pool) {
 	if ps.config == nil {
 		delete(ps.p.names.mine, ps.id)
@@ -165,8 +164,7 @@ func (ps *poolState) setCount(pool *rules.Pool, count int) {
 	ps.writeConfig(value, false)
 }
 
-// keep closes the names that are not used any more, and finishes closings.
-// It is done after everything that a caller waits for.
+// keep finishes closings and begins to close idle names.
 func (ns *names) keep() {
 	if ns.p.watch.mode != live || ns.p.closing || ns.p.self.revision == 0 {
 		return
@@ -180,7 +178,7 @@ func (ns *names) keep() {
 	ns.plan()
 }
 
-// plan sets the time when keepNames is to be called.
+// plan sets the timer that calls keep.
 func (ns *names) plan() {
 	if ns.timer.index != 0 || ns.p.watch.mode != live {
 		return
@@ -203,8 +201,8 @@ func (ns *names) idleDue() bool {
 	return pool != nil && (ns.p.now.Sub(since) >= idleTime || ns.p.view.IdleNames() > maxIdleNames)
 }
 
-// finishClosings finishes the closings that this peer began, and those whose peer
-// has not.
+// finishClosings finishes this peer's closings, and after finisherGrace those of other
+// peers.
 func (ns *names) finishClosings() {
 	for _, pool := range ns.p.view.Closings() {
 		_, mine := ns.mine[pool.ID]
@@ -213,7 +211,7 @@ func (ns *names) finishClosings() {
 		}
 		ps := ns.p.pools[pool.ID]
 		if ps != nil && (ps.config != nil || len(ps.queue)+len(ps.refusing) > 0) {
-			continue // a borrow is at it
+			continue // a borrow is deciding about the name
 		}
 		ps = ns.p.pool(pool.ID)
 		if pool.InUseOrWaited() {
@@ -225,9 +223,8 @@ func (ns *names) finishClosings() {
 	}
 }
 
-// closeIdle begins to close names that are not used. One peer does: of those that
-// are alive, the one with the highest hash of pool and presence; the others only if
-// that takes long.
+// closeIdle begins to close idle names. Of the live peers, the one with the highest
+// rank for the name closes it; the others do so only after closerGrace.
 func (ns *names) closeIdle() {
 	for n := len(ns.p.view.Closings()); n < maxClosings && ns.idleDue(); n++ {
 		pool, _ := ns.p.view.Idlest()
@@ -246,7 +243,7 @@ func (ns *names) closeIdle() {
 	}
 }
 
-// closes reports whether it is for this peer to close a name.
+// closes reports whether this peer has the highest rank for a name.
 func (ns *names) closes(pool entry.Hash) bool {
 	mine := rank(pool, ns.p.self.id)
 	first := true
@@ -257,7 +254,8 @@ func (ns *names) closes(pool entry.Hash) bool {
 	return first
 }
 
-// rank spreads the names over the peers.
+// rank returns a peer's rank for a name: a hash of both, which spreads the names over
+// the peers.
 func rank(pool, peer entry.Hash) uint64 {
 	x := uint64(14695981039346656037)
 	for i := range pool {

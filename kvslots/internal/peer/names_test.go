@@ -9,10 +9,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A name that is not used any more is for one peer to close. If that does not, the
-// others do 10 s later.
+// One peer closes an idle name. If it does not, the other peers do so 10 s later.
 func TestIdleNameIsClosedByAnother(t *testing.T) {
-	h := newHand(t)
+	h := newHarness(t)
 	for range 16 { // peers that are alive and do nothing: one of them comes first
 		alive := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(time.Hour)}
 		m := entry.NewMessage(rules.SessionKey(h.hash()), alive, 0, time.Hour)
@@ -28,10 +27,10 @@ func TestIdleNameIsClosedByAnother(t *testing.T) {
 	h.must(peer.ReleaseOwned{Pool: pool, Owner: "o"})
 	h.pass(69 * time.Second)
 	if h.stands[config] != opened {
-		t.Error("it was closed by a peer that does not come first")
+		t.Error("a peer that does not come first closed the name")
 	}
 	h.pass(3 * time.Second)
 	if h.stands[config] == opened {
-		t.Error("it was not closed")
+		t.Error("the name was not closed")
 	}
 }

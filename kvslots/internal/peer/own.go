@@ -8,19 +8,20 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// maxOwn bounds the own writes that the watch has yet to deliver: beyond it, the watch
-// is behind.
+// maxOwn is how many own writes may wait for their delivery. When there are more, the
+// watch is behind.
 const maxOwn = 4096
 
-// own are this peer's writes of slots and tickets that were acknowledged.
+// own applies this peer's acknowledged writes of slots and tickets before the watch
+// delivers them.
 //
-// When the view stands right below the revision of such a write, nothing is missing in
-// between, and what was written is known. So it is applied at once, and a borrow does
-// not wait for the watch. The watch delivers it a little later, with its timestamp.
+// If the view's revision is right below that of the write, no entry is missing between
+// them, and the peer knows what it wrote. So it applies the write at once, and a borrow
+// need not wait for the watch. The watch delivers the entry later, with its timestamp.
 type own struct {
 	p         *Peer
-	ahead     map[uint64]*write // by revision: those for which the view lacks something below
-	unstamped []ownEntry        // those that were applied and not delivered yet, in their order
+	ahead     map[uint64]*write // by revision: writes that wait for the entries below
+	unstamped []ownEntry        // writes that were applied and not delivered yet, in order
 }
 
 // ownEntry is a write that was applied before it was delivered.
@@ -29,7 +30,7 @@ type ownEntry struct {
 	write    *write
 }
 
-// acknowledged notes that a write was written, and applies what can be applied.
+// acknowledged records that a write was written, and applies it if possible.
 func (o *own) acknowledged(w *write, revision uint64) {
 	if kind := w.msg.Key.Kind; kind != entry.Slot && kind != entry.Ticket || w.view != o.p.view || revision <= o.p.view.Revision || len(o.ahead) >= maxOwn {
 		return
@@ -38,7 +39,7 @@ func (o *own) acknowledged(w *write, revision uint64) {
 	o.apply()
 }
 
-// apply applies the writes that follow on the view.
+// apply applies the writes whose revisions follow the view's.
 func (o *own) apply() {
 	for len(o.ahead) > 0 && o.mayApply() {
 		revision := o.p.view.Revision + 1
@@ -57,7 +58,7 @@ func (o *own) mayApply() bool {
 func (o *own) applyAt(revision uint64, w *write) bool {
 	e, known := w.msg.Entry(revision)
 	if !known || o.p.watch.contradicts(&e) {
-		return false // the delivery decides
+		return false // wait for the delivery
 	}
 	before := o.p.holderBefore(&e)
 	if !o.p.view.ApplyOwn(&e, o.p.now) {
@@ -69,7 +70,7 @@ func (o *own) applyAt(revision uint64, w *write) bool {
 	return true
 }
 
-// passed forgets the writes that the view has passed, which stood at from before.
+// passed drops the writes that the view has reached since its revision was from.
 func (o *own) passed(from uint64) {
 	view := o.p.view.Revision
 	if delete(o.ahead, view); view > from+1 {
@@ -77,14 +78,14 @@ func (o *own) passed(from uint64) {
 	}
 }
 
-// awaits reports whether an entry was not delivered before, although the view is above
-// it.
+// awaits reports whether the entry at a revision may have been applied before its
+// delivery, which is still to come.
 func (o *own) awaits(revision uint64) bool {
 	return len(o.unstamped) > 0 && revision >= o.unstamped[0].revision
 }
 
-// Delivered notes that a watch delivers an entry, and reports whether that was applied
-// before: then it need not be handed to Apply.
+// Delivered records the delivery of an entry, and reports whether the peer applied the
+// entry before. If it returns false, the caller must call Apply.
 func (p *Peer) Delivered(number, revision uint64, key entry.Key, at time.Time, now Instant) bool {
 	p.now = now
 	if number != p.watch.number || p.watch.mode != live || p.watch.lagged(revision, at) {
@@ -94,17 +95,17 @@ func (p *Peer) Delivered(number, revision uint64, key entry.Key, at time.Time, n
 	return p.own.stamp(&e, func(own *entry.Entry) bool { return own.Key == key }) == stamped
 }
 
-// stamping is what comes of a delivery.
+// stamping is the result of stamp.
 type stamping uint8
 
 const (
-	notOwn  stamping = iota // it is none that was applied before
-	stamped                 // it was applied before; now it has its timestamp
-	foreign                 // an own write was acknowledged at its revision, which this is not
+	notOwn  stamping = iota // the entry was not applied before
+	stamped                 // the entry was applied before, and has its timestamp now
+	foreign                 // another write was acknowledged at this revision
 )
 
-// stamp gives an entry that was applied before it was delivered its timestamp. is
-// reports whether the delivery is what was written.
+// stamp adds the timestamp to an entry that was applied before its delivery. is reports
+// whether the delivered entry is the one that was written.
 func (o *own) stamp(e *entry.Entry, is func(own *entry.Entry) bool) stamping {
 	i := 0
 	for i < len(o.unstamped) && o.unstamped[i].revision < e.Revision { // overwritten before the watch came to it
@@ -125,8 +126,8 @@ func (o *own) stamp(e *entry.Entry, is func(own *entry.Entry) bool) stamping {
 	return result
 }
 
-// sameAs compares what this peer has written with an entry that was delivered. After
-// a lost tail another peer's may stand at the same revision, under the same key.
+// sameAs returns a function that reports whether a written entry is the delivered one.
+// After a lost tail, another peer's entry may have the same revision and key.
 func sameAs(e *entry.Entry) func(own *entry.Entry) bool {
 	return func(own *entry.Entry) bool {
 		return own.Key == e.Key && own.Marker == e.Marker && own.Previous == e.Previous && own.Author == e.Author &&

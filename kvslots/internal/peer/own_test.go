@@ -9,11 +9,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// claimed is a peer whose claim the stream has taken, after below other entries that
-// the peer has not seen. The claim is neither answered nor delivered yet.
-func claimed(t *testing.T, below int) (h *hand, call uint64, claim peer.Write, others []entry.Entry, own entry.Entry) {
+// claimed returns a peer whose claim is in the stream, above other entries that the
+// peer has not seen, as many as below says. The claim is not answered or delivered yet.
+func claimed(t *testing.T, below int) (h *harness, call uint64, claim peer.Write, others []entry.Entry, own entry.Entry) {
 	t.Helper()
-	h = newHand(t)
+	h = newHarness(t)
 	pool := h.newPool(1)
 	h.auto = false
 	call = h.p.Do(h.borrow(pool, 0), h.now)
@@ -26,7 +26,7 @@ func claimed(t *testing.T, below int) (h *hand, call uint64, claim peer.Write, o
 	return h, call, claim, others, own
 }
 
-// A claim is granted when it is acknowledged, if the view has all that is below it.
+// A claim is granted when it is acknowledged, if the view has all entries below it.
 func TestOwnWriteIsAppliedWhenAcknowledged(t *testing.T) {
 	h, call, claim, _, own := claimed(t, 0)
 	h.ack(claim.ID, peer.Written, own.Revision)
@@ -35,10 +35,10 @@ func TestOwnWriteIsAppliedWhenAcknowledged(t *testing.T) {
 		t.Errorf("granted with fence %d, want %d", g.Fence, own.Revision)
 	}
 	if !h.p.Delivered(h.watch, own.Revision, own.Key, own.Time, h.now) {
-		t.Error("its delivery is something new")
+		t.Error("Delivered does not know the entry")
 	}
 	if h.p.Delivered(h.watch, own.Revision, own.Key, own.Time, h.now) {
-		t.Error("it was delivered twice")
+		t.Error("Delivered knows the entry twice")
 	}
 }
 
@@ -48,10 +48,10 @@ func TestOwnWriteWaitsForWhatIsBelow(t *testing.T) {
 	for _, e := range others {
 		h.settle()
 		if a, answered := h.answers[call]; answered {
-			t.Fatalf("answered %+v before the view has come to it", a)
+			t.Fatalf("answered %+v before the view has reached the claim", a)
 		}
 		if h.p.Delivered(h.watch, e.Revision, e.Key, e.Time, h.now) {
-			t.Fatal("another peer's entry is taken for an own one")
+			t.Fatal("Delivered knows another peer's entry")
 		}
 		h.apply(e)
 	}
@@ -59,7 +59,7 @@ func TestOwnWriteWaitsForWhatIsBelow(t *testing.T) {
 	h.granted(call)
 }
 
-// What the view has skipped it learns from later entries, as ever.
+// The view still accounts for skipped entries by later ones.
 func TestOwnWriteThatTheViewHasPassed(t *testing.T) {
 	h, call, claim, _, own := claimed(t, 1)
 	h.ack(claim.ID, peer.Written, own.Revision)
@@ -73,14 +73,14 @@ func TestOwnWriteThatTheViewHasPassed(t *testing.T) {
 	h.granted(call)
 }
 
-// What is delivered at the revision of an acknowledged write is that write, or the
-// stream is another one.
+// If another entry is delivered at the revision of an acknowledged write, the stream is
+// another one.
 func TestOwnWriteContradicted(t *testing.T) {
-	for name, change := range map[string]func(h *hand, e *entry.Entry){
-		"another key":    func(h *hand, e *entry.Entry) { e.Key = rules.SlotKey(h.hash(), 0) },
-		"another lease":  func(h *hand, e *entry.Entry) { e.Slot.Lease = h.hash() },
-		"over something": func(_ *hand, e *entry.Entry) { e.Previous++ },
-		"a marker":       func(_ *hand, e *entry.Entry) { e.Marker, e.Slot = true, entry.SlotValue{} },
+	for name, change := range map[string]func(h *harness, e *entry.Entry){
+		"another key":    func(h *harness, e *entry.Entry) { e.Key = rules.SlotKey(h.hash(), 0) },
+		"another lease":  func(h *harness, e *entry.Entry) { e.Slot.Lease = h.hash() },
+		"over something": func(_ *harness, e *entry.Entry) { e.Previous++ },
+		"a marker":       func(_ *harness, e *entry.Entry) { e.Marker, e.Slot = true, entry.SlotValue{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _, claim, _, own := claimed(t, 0)
@@ -89,7 +89,7 @@ func TestOwnWriteContradicted(t *testing.T) {
 			other := own
 			change(h, &other)
 			if other.Key != own.Key && h.p.Delivered(h.watch, other.Revision, other.Key, other.Time, h.now) {
-				t.Error("it is taken for the acknowledged write")
+				t.Error("Delivered takes the entry for the acknowledged write")
 			}
 			h.apply(other)
 			if n := h.p.Counters().Rebuilds; n != 1 {
@@ -99,7 +99,8 @@ func TestOwnWriteContradicted(t *testing.T) {
 	}
 }
 
-// A peer that has not seen its own presence for long may have a watch that is dead.
+// A peer that has not seen its own presence for long does not apply its own writes: its
+// watch may be dead.
 func TestOwnWriteOfAPeerThatSeesNothing(t *testing.T) {
 	h, call, claim, _, own := claimed(t, 0)
 	h.now = h.now.Add(7 * time.Second)

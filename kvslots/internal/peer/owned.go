@@ -5,15 +5,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A lock that no session holds is released by its owner, whose name stands in the
-// slot as it is. The purge of its slot names the owner as well, so that every peer
-// can tell for a while that this owner has released it.
+// The owner of a lock without a session releases it. The slot has the owner's name as
+// it is. The slot's purge has a hash of the name, so that every peer knows for a while
+// that this owner has released the lock.
 
 func (r ReleaseOwned) begin(p *Peer, c *call) {
-	p.ask(c, func() { r.releaseOwned(c) })
+	p.whenCurrent(c, func() { r.releaseOwned(c) })
 }
 
-// releaseOwned judges in an exact view as new as the call.
+// releaseOwned decides about the call, in an exact view as new as the call.
 func (r ReleaseOwned) releaseOwned(c *call) {
 	pool := c.p.view.Pool(r.Pool)
 	s, certain := c.p.ownedSlot(pool)
@@ -22,7 +22,7 @@ func (r ReleaseOwned) releaseOwned(c *call) {
 	case !certain:
 		c.againSoon(func() { r.releaseOwned(c) })
 		return
-	case !owns && c.unsure: // it may have been this call that released it
+	case !owns && c.unsure: // an earlier purge of this call may have released it
 		c.answer(Answer{Err: ErrUnavailable})
 		return
 	case !owns && !r.Force && pool.ReleasedBy(ownerMark(r.Owner), c.p.now):
@@ -41,12 +41,12 @@ func (r ReleaseOwned) releaseOwned(c *call) {
 		m.Owner = ownerMark(r.Owner)
 	}
 	c.putOnce(m, func(uint64) { c.answer(Answer{Returned: true}) }, func() {
-		c.p.ask(c, func() { r.releaseOwned(c) })
+		c.p.whenCurrent(c, func() { r.releaseOwned(c) })
 	})
 }
 
-// ownedSlot is the slot of a lock's lease, or nil. While its claim may yet be
-// withdrawn that is not certain.
+// ownedSlot returns the slot of a lock's lease, or nil. certain is false while the
+// claim may still be withdrawn.
 func (p *Peer) ownedSlot(pool *rules.Pool) (s *rules.Slot, certain bool) {
 	s = pool.Slot(0)
 	if s == nil || !s.Live() {
@@ -55,13 +55,13 @@ func (p *Peer) ownedSlot(pool *rules.Pool) (s *rules.Slot, certain bool) {
 	return s, p.view.Exact() && !s.InDoubt(p.now)
 }
 
-// againSoon does something again for a call in an exact view, after a pause.
+// againSoon calls do after a pause, when the view is exact.
 func (c *call) againSoon(do func()) {
 	c.after(inFlightPause, func() { c.p.whenExact(do) })
 }
 
 func (r InspectOwned) begin(p *Peer, c *call) {
-	p.ask(c, func() { c.inspectOwned(r.Pool) })
+	p.whenCurrent(c, func() { c.inspectOwned(r.Pool) })
 }
 
 func (c *call) inspectOwned(id entry.Hash) {
@@ -79,8 +79,8 @@ func (c *call) inspectOwned(id entry.Hash) {
 	}
 }
 
-// ownerMark stands for an owner in a header, where not every text can stand; "" for
-// none.
+// ownerMark returns a hash of an owner for a header, which cannot hold every text; ""
+// for no owner.
 func ownerMark(owner string) string {
 	if owner == "" {
 		return ""

@@ -9,12 +9,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Config says how a Peer works.
+// Config configures a Peer.
 type Config struct {
-	// Replicated says that the stream has replicas: a barrier must be a write.
+	// Replicated is set if the stream has replicas: then a barrier must be a write.
 	Replicated bool
-	// Sole says that no other peer can be alive: what earlier peers left in the
-	// lines is ended when the view is loaded.
+	// Sole is set if no other peer can be alive: when the view is loaded, the
+	// presences of earlier peers end, and with them their tickets.
 	Sole bool
 	// The caps on named pools in use, waiters in each, client sessions, and
 	// client sessions of one origin; 0 means any number.
@@ -24,15 +24,15 @@ type Config struct {
 }
 
 const (
-	// patience is how long a call may stay without an answer beyond the time for
-	// which it waits: then the store is unavailable.
+	// patience is how long a call may take beyond its wait. After that it is
+	// answered ErrUnavailable.
 	patience = 5 * time.Second
 
-	// tick is how often what depends on time is looked at while there is a
-	// turn that may be passed over, or a claim in doubt.
+	// tick is how often Tick is called while there is a ticket whose turn may be
+	// passed over, or a claim in doubt.
 	tick = 100 * time.Millisecond
 
-	dueRetry = time.Second // until a purge that had no effect is sent again
+	dueRetry = time.Second // until a key that is still due is purged again
 	dueBatch = 256
 )
 
@@ -40,7 +40,7 @@ const (
 type Peer struct {
 	cfg    Config
 	random *rand.Rand
-	now    Instant // of the input that is being handled
+	now    Instant // of the current input
 	view   *rules.View
 
 	out      outbox
@@ -63,15 +63,15 @@ type Peer struct {
 	steps    [phases][phases]uint64 // of borrows, from phase to phase
 }
 
-// outbox is what the next Ready hands out. Two sets of slices take turns, so that
-// one stays good until the next input.
+// outbox is what Ready returns next. Two sets of slices take turns, so that the
+// returned ones stay valid until the next input.
 type outbox struct {
 	ready Ready
 	spare Ready
 	watch Watch
 }
 
-// New is a peer that knows nothing yet. Its first Ready asks for a watch.
+// New returns a peer with an empty view. Its first Ready orders a watch.
 func New(cfg Config, now Instant) *Peer {
 	p := &Peer{
 		cfg: cfg, random: rand.New(cfg.Random), now: now,
@@ -87,8 +87,8 @@ func New(cfg Config, now Instant) *Peer {
 	return p
 }
 
-// Do takes a request of a caller, and returns the number by which it is answered
-// and given up.
+// Do begins a request of a caller. It returns the call's id, which Answer.Call and
+// GiveUp use.
 func (p *Peer) Do(r Request, now Instant) uint64 {
 	p.now = now
 	c := p.newCall()
@@ -98,26 +98,26 @@ func (p *Peer) Do(r Request, now Instant) uint64 {
 	} else {
 		r.begin(p, c)
 	}
-	p.follow()
+	p.advance()
 	return c.id
 }
 
-// GiveUp notes that a caller is gone, and why. Its call is still answered: with
+// GiveUp records that a caller is gone, and why. The call is still answered: with
 // why, unless it has an outcome already.
 func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 	p.now = now
 	if c := p.calls.open[id]; c != nil {
 		c.end(why)
 	}
-	p.follow()
+	p.advance()
 }
 
-// Tick notes that time has passed.
+// Tick records that time has passed.
 func (p *Peer) Tick(now Instant) {
 	p.now = now
 	p.timers.run(now)
 	p.cleanUp()
-	p.follow()
+	p.advance()
 }
 
 // Close ends every call with ErrClosed, and purges the peer's tickets and its
@@ -130,7 +130,7 @@ func (p *Peer) Close(now Instant) {
 	for _, c := range p.calls.all() {
 		c.end(ErrClosed)
 	}
-	p.follow()
+	p.advance()
 	p.closing = true
 	for _, c := range p.calls.all() {
 		c.answer(Answer{Err: ErrClosed})
@@ -138,12 +138,12 @@ func (p *Peer) Close(now Instant) {
 	p.self.leave()
 }
 
-// Idle reports whether nothing is under way that Close has to wait for.
+// Idle reports whether no purge is pending that the caller of Close has to wait for.
 func (p *Peer) Idle() bool {
 	return p.writes.releasing == 0 && len(p.writes.backlog) == 0 && !p.self.leaving
 }
 
-// Status is nil while borrowers may be sent to this peer, and says else why not.
+// Status returns nil if the peer can serve callers, and otherwise why it cannot.
 func (p *Peer) Status(now Instant) error {
 	switch {
 	case p.closing:
@@ -160,10 +160,11 @@ func (p *Peer) Status(now Instant) error {
 	return nil
 }
 
-// Counters are the counts so far.
+// Counters returns the counts so far.
 func (p *Peer) Counters() Counters { return p.counters }
 
-// Ready takes what is to be done. The slices are good until the next input.
+// Ready returns what the caller has to do after an input. The slices are valid until
+// the next input.
 func (p *Peer) Ready() Ready {
 	r := p.out.ready
 	r.WakeAt = p.wakeAt()
@@ -173,7 +174,7 @@ func (p *Peer) Ready() Ready {
 	return r
 }
 
-// wakeAt is when Tick is wanted at the latest.
+// wakeAt returns when Tick must be called at the latest, or 0.
 func (p *Peer) wakeAt() Instant {
 	const never = Instant(1<<63 - 1)
 	at := never
@@ -194,8 +195,8 @@ func (p *Peer) wakeAt() Instant {
 	return max(at, p.now)
 }
 
-// follow takes everything along to where the view now stands.
-func (p *Peer) follow() {
+// advance advances every pool and read as far as the view allows.
+func (p *Peer) advance() {
 	for {
 		for _, pool := range p.view.Touched() {
 			p.touched(pool)
@@ -225,7 +226,7 @@ func (p *Peer) touched(pool *rules.Pool) {
 	}
 }
 
-// mark has a pool advanced before the input is over.
+// mark schedules the pool for the next round of Peer.advance.
 func (ps *poolState) mark() {
 	if !ps.dirty {
 		ps.dirty = true
@@ -233,7 +234,7 @@ func (ps *poolState) mark() {
 	}
 }
 
-// randomHash is an id that cannot be guessed if the source of randomness is good.
+// randomHash returns an id as random as Config.Random.
 func (p *Peer) randomHash() (h entry.Hash) {
 	for i := 0; i < len(h); i += 8 {
 		n := p.random.Uint64()
@@ -244,7 +245,7 @@ func (p *Peer) randomHash() (h entry.Hash) {
 	return h
 }
 
-// randomNumber is never 0, and fits in the 53 bits of a JSON number.
+// randomNumber returns a number that is not 0 and fits in the 53 bits of a JSON number.
 func (p *Peer) randomNumber() uint64 { return p.random.Uint64()>>11 | 1 }
 
 func (p *Peer) log(level LogLevel, message, reason string) {

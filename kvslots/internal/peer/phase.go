@@ -1,16 +1,16 @@
 package peer
 
-// phase is how far a borrow has come.
+// phase is the phase of a borrow.
 type phase uint8
 
 // The phases; the package comment draws what leads from one to another.
 const (
-	arrived     phase = iota // in its pool's queue: nothing was decided yet
+	arrived     phase = iota // in its pool's queue: not decided yet
 	joining                  // its ticket is sent
 	waiting                  // its ticket stands in the line
 	claiming                 // its claim is sent, and not judged yet
-	withdrawing              // its claim came to nothing, and is being purged
-	refusing                 // there seems to be nothing for it: a read barrier will tell
+	withdrawing              // its claim is void, and is being purged
+	refusing                 // there seems to be no slot for it: waits for a read barrier
 	done                     // it has its outcome
 	phases
 )
@@ -33,7 +33,7 @@ var transitions = [phases][]phase{
 // Transition is a step of a borrow from one phase to another.
 type Transition struct{ From, To string }
 
-// Transitions are all those that may occur.
+// Transitions returns all transitions that may occur.
 func Transitions() []Transition {
 	var all []Transition
 	for from, to := range transitions {
@@ -44,8 +44,8 @@ func Transitions() []Transition {
 	return all
 }
 
-// Taken are the transitions that this peer's borrows took so far, with how often.
-// Those that no table allows are among them.
+// Taken returns how often this peer's borrows took each transition so far, including
+// transitions that are not allowed.
 func (p *Peer) Taken() map[Transition]uint64 {
 	taken := map[Transition]uint64{}
 	for from := range p.steps {
@@ -58,7 +58,7 @@ func (p *Peer) Taken() map[Transition]uint64 {
 	return taken
 }
 
-// to takes a borrow to another phase.
+// to moves a borrow to another phase.
 func (b *borrow) to(f phase) {
 	b.p.steps[b.phase][f]++
 	b.phase = f

@@ -24,21 +24,21 @@ type poolState struct {
 	tickets    map[entry.Key]*borrow
 	refusing   []*borrow
 	promoting  map[uint64]*borrow      // by the place of the enqueued ticket
-	awaits     map[entry.Hash][]*await // by session: for what it has enqueued for
-	config     *write                  // the write of the configuration that is under way
+	awaits     map[entry.Hash][]*await // by session
+	config     *write                  // the pending write of the configuration, if any
 	generation uint64                  // of the pool, when its borrows were last looked at
 	gate
 	ticketNames
 	named      bool // it is a named pool
-	coming     bool // see noteComing
+	opening    bool // see noteOpening
 	dirty      bool
 	later      timer // see markLater
-	wantsExact bool  // something here waits for an exact view
+	wantsExact bool  // see want
 }
 
-// gate is what has to be awaited before a position is chosen.
+// gate is what the pool has to wait for before it chooses a position.
 type gate struct {
-	heldUntil  uint64 // the view must reach this
+	heldUntil  uint64 // the view must reach this revision
 	pausedTill Instant
 }
 
@@ -48,7 +48,7 @@ type ticketNames struct {
 	freeNames []int // lower ones that are free
 }
 
-// changes are the positions whose slots have changed since the last advance.
+// changes holds the positions whose slots have changed since the last advance.
 type changes struct {
 	changed    []int
 	allChanged bool
@@ -68,10 +68,10 @@ func (ps *poolState) tidy() {
 	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.pools[ps.id] == ps {
 		delete(ps.p.pools, ps.id)
 	}
-	ps.noteComing()
+	ps.noteOpening()
 }
 
-// put makes an entry in a map that may not be there yet.
+// put sets m[k] to v, and makes the map if it is nil.
 func put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}
@@ -79,7 +79,7 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// drop takes something out of a list in a map, and an empty list out of the map.
+// drop removes x from the list of k, and an empty list from the map.
 func drop[K, T comparable](lists map[K][]T, k K, x T) {
 	if left := without(lists[k], x); len(left) > 0 {
 		lists[k] = left
@@ -88,7 +88,7 @@ func drop[K, T comparable](lists map[K][]T, k K, x T) {
 	}
 }
 
-// without is a new list that lacks something.
+// without returns a new list without x.
 func without[T comparable](list []T, x T) []T {
 	for i, y := range list {
 		if y == x {
@@ -98,7 +98,7 @@ func without[T comparable](list []T, x T) []T {
 	return list
 }
 
-// advance takes everything in a pool as far as the view allows.
+// advance advances everything in a pool as far as the view allows.
 func (ps *poolState) advance() {
 	if ps.p.watch.mode != live {
 		return
@@ -110,7 +110,7 @@ func (ps *poolState) advance() {
 	if ps.mayChoose() {
 		ps.serveLine(pool)
 	}
-	ps.reviewRefusals() // they came before those in the queue
+	ps.reviewRefusals() // these borrows came before those in the queue
 	if ps.mayChoose() {
 		ps.serveQueue(pool)
 	}
@@ -128,8 +128,7 @@ func (ps *poolState) pause(d time.Duration) {
 	ps.p.after(d, func() { ps.mark() })
 }
 
-// markLater has a pool advanced after a while, for something may have to be tried
-// again.
+// markLater schedules the pool after failurePause, to try something again.
 func (ps *poolState) markLater() {
 	if ps.later.index == 0 {
 		ps.later.fire = ps.mark
@@ -137,11 +136,11 @@ func (ps *poolState) markLater() {
 	}
 }
 
-// wantExact has a barrier sent unless the view is exact, and the pool advanced
-// when it is.
+// wantExact schedules the pool for when the view is exact.
 func (ps *poolState) wantExact() { ps.want(ps.p.whenExact) }
 
-// want has a pool advanced when something that is waited for has come.
+// want schedules the pool for when wait calls its argument. One wait is pending at a
+// time.
 func (ps *poolState) want(wait func(do func())) {
 	if ps.wantsExact {
 		return
@@ -156,17 +155,17 @@ func (ps *poolState) want(wait func(do func())) {
 	})
 }
 
-// trackPurge notes that a slot's purge is under way: no higher position is claimed
-// before it is seen.
+// trackPurge records that a slot's purge is in flight: the pool claims no higher
+// position before the view shows the purge.
 func (p *Peer) trackPurge(m entry.Message) {
 	if m.Marker && m.Key.Kind == entry.Slot {
 		put(&p.pool(m.Key.Pool).flight.Purges, m.Key.N, m.Revision)
 	}
 }
 
-// untrackPurge notes the answer: a purge that was not written will not be seen. What
-// it was refused for will be, if the view is behind that: until then another purge
-// would be refused as well.
+// untrackPurge ends that for a purge that was not written. If the purge was refused
+// for a revision above the view's, notePurges ends it when the view gets there: before,
+// another purge would be refused as well.
 func (p *Peer) untrackPurge(m entry.Message, a Ack) {
 	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > p.view.Revision {
 		return
@@ -177,7 +176,7 @@ func (p *Peer) untrackPurge(m entry.Message, a Ack) {
 	}
 }
 
-// notePurges drops the purges that the view has reached.
+// notePurges drops the purges that the view shows.
 func (ps *poolState) notePurges(pool *rules.Pool) {
 	for position, revision := range ps.flight.Purges {
 		if s := pool.Slot(position); s == nil || s.Revision > revision {

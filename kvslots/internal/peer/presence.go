@@ -13,25 +13,25 @@ const (
 	presenceRefresh = presenceIdle / 3
 )
 
-// presence is this peer's own session: its tickets stand as long as it is
-// refreshed. It owns no lease, so that a lease outlives the peer that granted
+// presence is this peer's own session: the peer's tickets stand for as long as the
+// peer refreshes it. It owns no lease, so that a lease outlives the peer that granted
 // it.
 type presence struct {
 	p        *Peer
 	id       entry.Hash
-	revision uint64  // in the view; 0 while it does not stand there
-	seen     Instant // when the view last showed it
+	revision uint64  // in the view; 0 while the view does not show it
+	seen     Instant // when the view last showed a refresh
 	writing  bool
-	again    bool // it is to be written once more
+	again    bool // refresh it again after the present write
 	leaving  bool
 	timer    timer
 }
 
 func (s *presence) key() entry.Key { return rules.SessionKey(s.id) }
 
-// refresh writes the presence, a new one if there is none. It is refreshed
-// by compare-and-swap and never re-created: when it is gone, another one takes its
-// place.
+// refresh writes the presence, a new one if there is none. It refreshes by
+// compare-and-swap and never re-creates a presence: one that is gone is replaced by
+// another one, with another id.
 func (s *presence) refresh() {
 	if s.p.closing || !s.p.watch.started {
 		return
@@ -67,8 +67,8 @@ func (s *presence) written(a Ack) {
 			return
 		}
 		s.in(presenceRefresh)
-	case Conflict: // by an earlier copy of the write, perhaps: the view will tell
-		if s.p.watch.mode != live && s.revision == a.Revision { // which was delivered meanwhile
+	case Conflict: // an earlier copy may have been written: wait for the view
+		if s.p.watch.mode != live && s.revision == a.Revision { // delivered meanwhile
 			s.in(notNowPause)
 			return
 		}
@@ -89,7 +89,7 @@ func (s *presence) written(a Ack) {
 	}
 }
 
-// in has the presence refreshed after a while.
+// in schedules the next refresh.
 func (s *presence) in(d time.Duration) {
 	s.timer.fire = func() {
 		if s.p.watch.mode == live && s.p.now.Sub(s.seen) > unseenLimit {
@@ -100,21 +100,21 @@ func (s *presence) in(d time.Duration) {
 	s.p.timers.start(&s.timer, s.p.now.Add(d))
 }
 
-// applied keeps the presence's revision up to date with the view, and notices
-// that another peer has taken this one for dead.
+// applied handles the applied entry of a session. If it is the marker of this peer's
+// presence, another peer has taken this one for dead.
 func (s *presence) applied(e *entry.Entry) {
 	if e.Key != s.key() || s.id.IsZero() {
 		return
 	}
 	if !e.Marker {
-		if s.revision == 0 { // there may be borrows that wait to join
+		if s.revision == 0 { // borrows may have waited for it to join
 			for _, ps := range s.p.allPools() {
 				ps.mark()
 			}
 		}
 		s.revision, s.seen, s.p.watch.check.presence = e.Revision, s.p.now, e.Revision
 		if s.again && s.p.watch.mode != live && e.Revision <= s.p.watch.began {
-			s.refresh() // what waits for this one was written before the watch began
+			s.refresh() // caughtUp needs a refresh that was written after the watch began
 		}
 		return
 	}
@@ -127,8 +127,8 @@ func (s *presence) applied(e *entry.Entry) {
 	s.refresh()
 }
 
-// forget makes way for another presence. The borrows whose tickets go with
-// the old one come again, in their order.
+// forget drops the presence, so that refresh creates another one. The borrows whose
+// tickets end with it go back to their queues, in order of arrival.
 func (s *presence) forget() {
 	old := s.id
 	*s = presence{p: s.p, seen: s.seen, timer: s.timer}
@@ -145,8 +145,8 @@ func (s *presence) forget() {
 	}
 }
 
-// leave purges the presence when the peer closes; its tickets are purged by the
-// end of their calls.
+// leave purges the presence when the peer closes. The ends of the calls purge its
+// tickets.
 func (s *presence) leave() {
 	s.p.timers.stop(&s.timer)
 	if revision, taken := s.p.view.Stands(s.key()); taken {
@@ -155,8 +155,8 @@ func (s *presence) leave() {
 	}
 }
 
-// allPools are the pools for which something is pending, in an order that is a
-// function of what was done.
+// allPools returns the pools with pending work, in an order that does not depend on a
+// map.
 func (p *Peer) allPools() []*poolState {
 	list := make([]*poolState, 0, len(p.pools))
 	for _, ps := range p.pools {

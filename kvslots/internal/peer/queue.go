@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// event is something to be done at a rank: at an instant, or when the view has
-// reached a revision. The zero event is in no queue.
+// event is a function to be called at an instant, or when the view has reached a
+// revision. The zero event is in no queue.
 type event[R cmp.Ordered] struct {
 	at    R
-	order uint64 // of those of one rank
+	order uint64 // orders events with the same at
 	index int    // in the queue, from 1; 0: not in it
-	call  *call  // for which it is, if any: with the call, the event is void
+	call  *call  // may be nil; when the call is answered, the event is void
 	fire  func()
 }
 
 func (e *event[R]) void() bool { return e.call != nil && !e.call.isOpen() }
 
-// queue is events, those of the lowest rank first.
+// queue is a queue of events, the one with the lowest at first.
 type queue[R cmp.Ordered] struct {
 	events []*event[R]
 	last   uint64
@@ -49,7 +49,7 @@ func (q *queue[R]) Pop() any {
 	return e
 }
 
-// start puts an event in the queue, or moves it.
+// start adds an event to the queue, or moves it.
 func (q *queue[R]) start(e *event[R], at R) {
 	q.last++
 	e.at, e.order = at, q.last
@@ -66,7 +66,7 @@ func (q *queue[R]) stop(e *event[R]) {
 	}
 }
 
-// run fires the events up to a rank.
+// run fires the events up to upTo.
 func (q *queue[R]) run(upTo R) {
 	for len(q.events) > 0 && q.events[0].at <= upTo {
 		if e := heap.Pop(q).(*event[R]); !e.void() {
@@ -75,7 +75,7 @@ func (q *queue[R]) run(upTo R) {
 	}
 }
 
-// drain takes out all events, in their order.
+// drain removes all events and returns them in order.
 func (q *queue[R]) drain() []*event[R] {
 	var list []*event[R]
 	for len(q.events) > 0 {

@@ -7,45 +7,44 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// read is an event for which the view must have reached a revision.
+// read is an event that fires when the view has reached a revision.
 type read = event[uint64]
 
-// barrier is something that the stream's leader orders after the moment at which
+// barrier is a message that the stream's leader orders after the moment at which
 // it was sent.
 type barrier struct {
-	stood  uint64 // where the view stood when it was sent
+	stood  uint64 // the view's revision when it was sent
 	sent   Instant
 	serves []*read
 }
 
-// reads are those that wait.
+// reads holds the pending reads.
 type reads struct {
-	p        *Peer
-	asked    []*read       // for which no barrier was sent yet
-	exact    queue[uint64] // for which the view must be exact
-	loose    queue[uint64] // for which it need not
-	barrier  *barrier      // that is under way
-	coming   int           // barriers that were answered, and that the view has not reached
-	previous uint64        // the revision of this peer's last barrier
+	p         *Peer
+	unsent    []*read       // reads for which no barrier was sent yet
+	exact     queue[uint64] // reads for which the view must be exact
+	loose     queue[uint64] // reads for which it need not
+	barrier   *barrier      // the unanswered one, if any
+	unreached int           // the number of answered barriers that the view has not reached
+	previous  uint64        // the revision of this peer's last barrier
 }
 
-// manyReads is from how many reads without a barrier on those are dropped whose
-// callers have their answer.
+// manyReads is from how many unsent reads on whenCurrent drops the void ones.
 const manyReads = 1024
 
-// ask calls try when the view is exact and contains all that had happened when
-// ask was called. A read whose call is answered before that is dropped.
-func (p *Peer) ask(c *call, try func()) {
-	p.reads.asked = append(p.reads.asked, &read{call: c, fire: try})
-	if len(p.reads.asked) >= manyReads && len(p.reads.asked)&(len(p.reads.asked)-1) == 0 {
-		p.reads.asked = slices.DeleteFunc(p.reads.asked, (*read).void)
+// whenCurrent calls try when the view is exact and as new as the call of whenCurrent.
+// If c is answered before, it does not call try.
+func (p *Peer) whenCurrent(c *call, try func()) {
+	p.reads.unsent = append(p.reads.unsent, &read{call: c, fire: try})
+	if len(p.reads.unsent) >= manyReads && len(p.reads.unsent)&(len(p.reads.unsent)-1) == 0 {
+		p.reads.unsent = slices.DeleteFunc(p.reads.unsent, (*read).void)
 	}
 	p.reads.sendBarrier()
 }
 
-// askFrom is like ask, for a revision that the peer was told of: it needs no
-// barrier.
-func (p *Peer) askFrom(c *call, revision uint64, try func()) {
+// whenExactAt calls try when the view is exact and has reached a revision, unless c is
+// answered before.
+func (p *Peer) whenExactAt(c *call, revision uint64, try func()) {
 	p.reads.exact.start(&read{call: c, fire: try}, revision)
 	p.reads.wantExact()
 }
@@ -56,16 +55,16 @@ func (p *Peer) whenReached(revision uint64, do func()) {
 }
 
 // whenExact calls do when the view is exact.
-func (p *Peer) whenExact(do func()) { p.askFrom(nil, 0, do) }
+func (p *Peer) whenExact(do func()) { p.whenExactAt(nil, 0, do) }
 
-// wantExact sends a barrier unless the view is exact, or has yet to reach one.
+// wantExact sends a barrier unless the view is exact, or is about to reach one.
 func (q *reads) wantExact() {
-	if !q.p.view.Exact() && q.coming == 0 {
+	if !q.p.view.Exact() && q.unreached == 0 {
 		q.sendBarrier()
 	}
 }
 
-// answer calls those whose time has come. They may ask again.
+// answer fires the reads for which the view is ready. They may add others.
 func (q *reads) answer() {
 	q.loose.run(q.p.view.Revision)
 	if q.p.view.Exact() {
@@ -75,13 +74,13 @@ func (q *reads) answer() {
 	}
 }
 
-// sendBarrier sends a barrier unless one is under way.
+// sendBarrier sends a barrier unless one is unanswered.
 func (q *reads) sendBarrier() {
 	if q.barrier != nil || q.p.closing || q.p.watch.mode != live {
 		return
 	}
-	b := &barrier{stood: q.p.view.Revision, sent: q.p.now, serves: q.asked}
-	q.barrier, q.asked = b, nil
+	b := &barrier{stood: q.p.view.Revision, sent: q.p.now, serves: q.unsent}
+	q.barrier, q.unsent = b, nil
 	q.p.counters.Barriers++
 	view := q.p.view
 	q.p.send(q.barrierMessage(), func(a Ack) {
@@ -93,20 +92,20 @@ func (q *reads) sendBarrier() {
 		case q.p.view == view && a.Outcome == Conflict && !q.p.cfg.Replicated && a.Revision != 0:
 			q.serve(b, a.Revision)
 		default:
-			q.asked = append(b.serves, q.asked...)
+			q.unsent = append(b.serves, q.unsent...)
 			q.p.after(notNowPause, q.revive)
 		}
 	})
 }
 
-// serve notes that a barrier stands at a revision.
+// serve records the revision of a barrier, which its reads wait for.
 func (q *reads) serve(b *barrier, revision uint64) {
 	view := q.p.view
-	q.coming++
-	view.Sent(revision+1, b.sent) // on one node the revision was there before
+	q.unreached++
+	view.Sent(revision+1, b.sent) // on one node the barrier is no entry: revision is the last one before it
 	q.p.whenReached(revision, func() {
 		if q.p.view == view {
-			q.coming--
+			q.unreached--
 			view.Reached(b.stood, q.p.now)
 		}
 	})
@@ -116,18 +115,18 @@ func (q *reads) serve(b *barrier, revision uint64) {
 	q.revive()
 }
 
-// revive sends another barrier if one is wanted.
+// revive sends another barrier if reads need one.
 func (q *reads) revive() {
-	if len(q.asked) > 0 {
+	if len(q.unsent) > 0 {
 		q.sendBarrier()
 	} else if q.exact.Len() > 0 {
 		q.wantExact()
 	}
 }
 
-// barrierMessage is something that the stream's leader puts in order with
-// everything else. On one node an impossible expectation will do, for its
-// refusal names the last sequence; a replicated stream needs a write.
+// barrierMessage returns a message that the stream's leader orders with all others.
+// On one node it is a write with an impossible condition, whose refusal names the
+// last sequence; a replicated stream needs a real write.
 func (q *reads) barrierMessage() entry.Message {
 	key := entry.Key{Kind: entry.Barrier, Session: q.p.self.id}
 	if !q.p.cfg.Replicated {
@@ -138,12 +137,12 @@ func (q *reads) barrierMessage() entry.Message {
 	return m
 }
 
-// restart is for a view that is built anew: revisions that were told before
+// restart makes all reads wait for a new view. The revisions that they waited for
 // mean nothing in it.
 func (q *reads) restart() {
-	q.asked = append(q.asked, q.exact.drain()...)
+	q.unsent = append(q.unsent, q.exact.drain()...)
 	for _, r := range q.loose.drain() {
 		q.loose.start(r, 0)
 	}
-	q.previous, q.coming = 0, 0
+	q.previous, q.unreached = 0, 0
 }

@@ -10,30 +10,30 @@ import (
 // Instant is a reading of this machine's monotonic clock.
 type Instant = rules.Instant
 
-// Ready is what the peer wants done. The slices are good until the peer's next
-// input.
+// Ready is what the caller of the peer has to do. The slices are valid until the
+// peer's next input.
 type Ready struct {
 	Writes  []Write  // to be sent in this order, and after those of earlier Readys
 	Answers []Answer // for callers
-	Watch   *Watch   // replaces the watch that there is
+	Watch   *Watch   // replaces the present watch; may be nil
 	Logs    []Log
-	WakeAt  Instant // when Tick is wanted at the latest; 0: not at all
+	WakeAt  Instant // when to call Tick at the latest; 0: never
 }
 
-// Write is a message to be published. Its outcome is told by Acked, whenever it
-// comes; the peer may send the same message again under another ID.
+// Write is a message to be published. Call Acked with its answer, however late. The
+// peer may send the same message again under another ID.
 type Write struct {
 	ID uint64
 	entry.Message
 }
 
-// Watch asks for the bucket's entries, in the order of the stream.
+// Watch is an order for the bucket's entries, in the order of the stream.
 type Watch struct {
-	Number uint64 // Apply and the other inputs name it; what older ones deliver is dropped
-	From   uint64 // the first sequence wanted; 0: everything that there is
+	Number uint64 // the argument of Apply and the other inputs, which ignore older numbers
+	From   uint64 // the first sequence to deliver; 0: the whole stream
 }
 
-// Answer ends a call.
+// Answer is the answer to a call.
 type Answer struct {
 	Call     uint64
 	Err      error
@@ -49,17 +49,17 @@ type Answer struct {
 type Grant struct {
 	Position int
 	Fence    uint64
-	TTL      time.Duration // what is promised, from At on
+	TTL      time.Duration // how long the lease lives from At on
 	At       Instant
-	Nonce    entry.Hash // of a named one
-	Queued   bool       // a borrow or an acquire has stood in line for it
-	rests    granted
+	Nonce    entry.Hash // of a lease of a named pool
+	Queued   bool       // the borrow has stood in the line
+	basis    grantBasis
 }
 
-// State is a pool at one instant.
+// State is the state of a pool at one instant.
 type State struct{ Count, InUse, Waiting int }
 
-// OwnedState is a lock that no session holds, at one instant.
+// OwnedState is the state of a lock without a session, at one instant.
 type OwnedState struct {
 	Owner  string
 	Fence  uint64
@@ -67,15 +67,15 @@ type OwnedState struct {
 	EndsIn time.Duration // at least 0
 }
 
-// Log is something that an operator should know. It carries no secret.
+// Log is a message for the operator. It contains no secret.
 type Log struct {
 	Level   LogLevel
 	Message string
 	Reason  string
-	Key     entry.Hash // of the key that it is about, if any
+	Key     entry.Hash // a hash of the key that it is about; may be zero
 }
 
-// LogLevel is how important a Log is.
+// LogLevel is the level of a Log.
 type LogLevel int8
 
 // The levels.
@@ -84,16 +84,16 @@ const (
 	Warn
 )
 
-// Outcome is what is known of a write.
+// Outcome is the outcome of a write.
 type Outcome int8
 
-// The outcomes. A refusal says certainly that the message was not written.
+// The outcomes. With a refusal, it is certain that the message was not written.
 const (
 	Written  Outcome = iota // at Ack.Revision
 	Conflict                // refused: the key (or for a barrier the stream) stands at Ack.Revision
 	InFlight                // refused: some write to the key is in flight (10164)
-	NotNow                  // surely not written: no leader, the queue is full, too many requests
-	Never                   // refused with another code: to try again is of no use
+	NotNow                  // certainly not written: no leader, the queue is full, too many requests
+	Never                   // refused with another code: trying again is useless
 	Unknown                 // the connection is gone: written, not written, or still to be
 )
 
@@ -104,14 +104,14 @@ type Ack struct {
 	Reason   string // of Never, for the log
 }
 
-// StreamInfo is what the server says of the stream when a watch begins.
+// StreamInfo is the state of the stream when a watch begins.
 type StreamInfo struct {
 	Created time.Time
 	Now     time.Time // by the stream leader's clock
 	Last    uint64    // its last sequence
 }
 
-// Counters count what tests and metrics want to know. They only grow.
+// Counters are counts for tests and metrics. They only grow.
 type Counters struct {
 	Claims, Voids, Conflicts, Barriers, Skips, Rebuilds, Checks, Writes, Grants, Resent, Early uint64
 }

@@ -6,29 +6,29 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// refuseGrace is how long a borrow that will not wait may yet be kept, while a free
-// permit belongs to a ticket whose peer is slow.
+// refuseGrace is how long the refusal of a borrow may wait, while a free permit
+// belongs to a ticket whose peer is slow.
 const refuseGrace = 1500 * time.Millisecond
 
-// refuseLater refuses a borrow as soon as it is certain that there is nothing for
-// it: in a view that is exact, and as new as the borrow.
+// refuseLater moves a borrow to phase refusing. reviewRefusals decides about it when
+// the view is exact and as new as the borrow.
 func (b *borrow) refuseLater() {
 	b.to(refusing)
 	if b.refuseBy == 0 {
 		b.refuseBy = b.p.now.Add(refuseGrace)
 	}
-	b.pool.refusing = byArrival(b.pool.refusing, b) // the first to come is the first to have what there is after all
+	b.pool.refusing = byArrival(b.pool.refusing, b) // the first to come gets a freed slot first
 	if b.current {
 		b.pool.mark()
 		return
 	}
-	b.p.ask(b.call, func() {
+	b.p.whenCurrent(b.call, func() {
 		b.current = true
 		b.pool.mark()
 	})
 }
 
-// reviewRefusals decides about the borrows that are to be refused, and can be.
+// reviewRefusals decides about the borrows in phase refusing.
 func (ps *poolState) reviewRefusals() {
 	if len(ps.refusing) == 0 {
 		return
@@ -39,7 +39,7 @@ func (ps *poolState) reviewRefusals() {
 	for _, b := range list {
 		switch {
 		case b.phase != refusing:
-		case b.takeAfterAll():
+		case b.claimFreed():
 		case !b.current:
 			stay = append(stay, b)
 		case !ps.p.view.Exact():
@@ -55,8 +55,7 @@ func (ps *poolState) reviewRefusals() {
 	ps.refusing = append(stay, ps.refusing...)
 }
 
-// review decides about one, at an instant at which the view is exact and as new as
-// the borrow.
+// review decides about one borrow, in a view that is exact and as new as the borrow.
 func (b *borrow) review() {
 	pool := b.p.view.Pool(b.pool.id)
 	switch err := b.obstacle(pool); {
@@ -67,18 +66,18 @@ func (b *borrow) review() {
 		b.finish(Answer{Err: err})
 		return
 	case b.named() && (!pool.Registered() || pool.Count() == 0):
-		b.comeAgain()
+		b.backToQueue()
 		return
 	}
 	b.confirmed = true
 	if b.pool.mayChoose() && b.p.self.revision != 0 {
 		if _, ok := b.choose(pool); ok {
-			return // it waits for what is to be purged there
+			return // there is a position, which has to be swept first
 		}
 	}
 	switch {
-	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // it came before the pool was known here
-		b.comeAgain()
+	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // the borrow came before the view showed the pool
+		b.backToQueue()
 	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose():
 		b.finish(Answer{Err: ErrNoSlot})
 	default:
@@ -86,17 +85,17 @@ func (b *borrow) review() {
 	}
 }
 
-// takeAfterAll claims a slot that has become free. It returns false if there is none.
-func (b *borrow) takeAfterAll() bool {
+// claimFreed claims a slot that has become free. It returns false if there is none.
+func (b *borrow) claimFreed() bool {
 	pool := b.p.view.Pool(b.pool.id)
 	if !b.pool.mayChoose() || b.p.self.revision == 0 || b.obstacle(pool) != nil || pool.Count() == 0 {
 		return false
 	}
 	position, ok := b.choose(pool)
-	return ok && b.take(pool, position)
+	return ok && b.tryClaim(pool, position)
 }
 
-// choose is the position that the borrow may claim.
+// choose returns the position that the borrow may claim.
 func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
 	var t *rules.Ticket
 	if b.ticket.stands() {

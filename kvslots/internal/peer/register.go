@@ -10,12 +10,11 @@ import (
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
-	p.ask(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
+	p.whenCurrent(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
 }
 
-// inspect answers with a pool's state, in an exact view that is new enough; gone is
-// the answer if it is not registered. A claim that its peer may be about to withdraw
-// is waited for.
+// inspect answers with a pool's state, or with gone if the pool is not registered. It
+// waits for an exact view, and while a claim may still be withdrawn.
 func (c *call) inspect(id entry.Hash, gone Answer) {
 	pool := c.p.view.Pool(id)
 	switch {
@@ -34,11 +33,11 @@ func (r Register) begin(p *Peer, c *call) {
 	r.register(c)
 }
 
-// register writes a pool's configuration, unless it is what it should be. The
-// answer is the state as inspected after the write.
+// register writes a pool's configuration, unless the count is right already. The
+// answer is the state after the write.
 func (r Register) register(c *call) {
 	if c.p.watch.mode != live {
-		c.p.ask(c, func() { r.register(c) })
+		c.p.whenCurrent(c, func() { r.register(c) })
 		return
 	}
 	pool, value := c.p.view.Pool(r.Pool), entry.ConfigValue{}
@@ -46,7 +45,7 @@ func (r Register) register(c *call) {
 		value = pool.Config
 	}
 	if value.Generation != 0 && value.Count == r.Count {
-		c.p.ask(c, func() {
+		c.p.whenCurrent(c, func() {
 			if pool := c.p.view.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
 				c.inspect(r.Pool, Answer{})
 				return
@@ -60,15 +59,14 @@ func (r Register) register(c *call) {
 		value.Generation = c.p.randomNumber()
 	}
 	c.writePool(r.Pool, value, 0, func(revision uint64) {
-		gone := Answer{State: State{Count: r.Count}} // deleted since: that is a pool without leases
-		c.p.askFrom(c, revision, func() { c.inspect(r.Pool, gone) })
+		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
+		c.p.whenExactAt(c, revision, func() { c.inspect(r.Pool, gone) })
 	}, func() { r.register(c) })
 }
 
-// writePool writes the configuration of a pool: then is called when that was done
-// and the view has reached it, else again when it has to be tried again. A call has
-// its effect once: when it cannot be known whether a copy of the write had it, the
-// call is answered so.
+// writePool writes the configuration of a pool. It calls then when the view has reached
+// the write, or again if the write was refused. If an earlier copy of the write may have
+// been written unseen, the call is answered ErrUnavailable, so that it takes effect once.
 func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
 	key := configKey(id)
 	expected, _ := c.p.view.Stands(key)
@@ -86,9 +84,9 @@ func (r Delete) begin(p *Peer, c *call) {
 	r.remove(c)
 }
 
-// remove marks a pool as deleted, which ends its leases, and purges what it leaves:
-// its generation never comes back. The mark stays for long, for the configuration
-// has no TTL that a marker could outlive.
+// remove marks a pool as deleted, which ends its leases and its generation, and purges
+// its slots and tickets. The mark lives for DeletionTTL, since the configuration has no
+// TTL that a marker could outlive.
 func (r Delete) remove(c *call) {
 	c.when(func() bool { return c.p.view.Pool(r.Pool).Registered() }, func() {
 		value := c.p.view.Pool(r.Pool).Config
@@ -100,7 +98,7 @@ func (r Delete) remove(c *call) {
 	}, func() { c.answer(Answer{}) })
 }
 
-// clear purges the slots and tickets of a generation that is no more.
+// clear purges the slots and tickets of a generation that has ended.
 func (p *Peer) clear(id entry.Hash, generation uint64) {
 	pool := p.view.Pool(id)
 	if pool == nil {

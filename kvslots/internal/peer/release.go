@@ -7,15 +7,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// unseenLife is how much later than the view's time a message may have been written
-// at most that the view has not seen.
+// unseenLife is how much later than the view's time the peer may have written a message
+// that the view does not show yet.
 const unseenLife = 20 * time.Second
 
-// release is a purge that no caller waits for. It is repeated until the key is
-// known to be purged or to have changed.
+// release is a purge that no caller waits for. The peer repeats it until the key is
+// purged or has changed.
 type release struct {
 	msg  entry.Message
-	done func(Ack) // nil: nothing is to be done then
+	done func(Ack) // may be nil
 }
 
 // release purges a key at a revision.
@@ -50,7 +50,7 @@ func (ws *writes) releaseNext() {
 	}
 }
 
-// purge is the message that frees a key. Its marker outlives every earlier value
+// purge returns the message that frees a key. Its marker outlives every earlier value
 // of the key.
 func (p *Peer) purge(key entry.Key, revision uint64) entry.Message {
 	m := entry.NewPurge(key, revision, rules.MarkerTTL)
@@ -58,8 +58,8 @@ func (p *Peer) purge(key entry.Key, revision uint64) entry.Message {
 	return m
 }
 
-// purgeOf is the message that frees a key on which this peer has put a message that
-// the view need not have seen: its marker outlives that as well.
+// purgeOf returns the message that frees the key of w, a message of this peer that the
+// view need not show yet. The marker outlives w as well.
 func (p *Peer) purgeOf(w *entry.Message, revision uint64) entry.Message {
 	m := p.purge(w.Key, revision)
 	m.TTL = max(m.TTL, w.TTL+unseenLife)
@@ -67,45 +67,45 @@ func (p *Peer) purgeOf(w *entry.Message, revision uint64) entry.Message {
 	return m
 }
 
-// value is the message that puts a value under a key. It outlives every earlier
-// value of the key. ttl is how long the value means anything.
+// value returns the message that writes a value to a key. It outlives every earlier
+// value of the key. ttl is how long the value has a meaning.
 func (p *Peer) value(key entry.Key, v any, revision uint64, ttl time.Duration) entry.Message {
 	m := entry.NewMessage(key, v, revision, ttl+rules.Guard)
 	p.view.Outlive(&m)
 	return m
 }
 
-// undo sees to it that a write which was answered so has no effect. What it has
-// written is purged, if it is mine: this peer's own, and not wanted.
+// undo makes sure that an answered write has no effect. It purges the key if isOwn
+// reports that the key holds this write, and that the peer does not want it.
 //
-// A write with unknown outcome could take effect later. So its key is purged at the
-// same expected revision. Either the purge wins the compare-and-swap, or the conflict
-// says what did. If the view is another one than the write was decided from, its
-// revision means nothing any more, and only what stands there is looked at.
-func (w *write) undo(a Ack, mine func(entry.Key) bool) {
+// A write with unknown outcome could take effect later. So undo purges its key at the
+// same expected revision: either the purge wins the compare-and-swap, or the conflict
+// says what did. If the view was built anew since the write was sent, the revision
+// means nothing any more, and undo only examines what the new view shows.
+func (w *write) undo(a Ack, isOwn func(entry.Key) bool) {
 	key := w.msg.Key
 	switch {
 	case w.view != w.p.view:
-		w.p.disownAt(0, key, mine)
+		w.p.purgeOwnAt(0, key, isOwn)
 	case a.Outcome == Written, a.Outcome == Conflict:
-		w.p.disownAt(a.Revision, key, mine)
+		w.p.purgeOwnAt(a.Revision, key, isOwn)
 	case a.Outcome == Unknown:
 		w.p.releaseAs(w.p.purgeOf(&w.msg, w.msg.Revision), func(a Ack) {
 			if a.Outcome == Conflict {
-				w.p.disownAt(a.Revision, key, mine)
+				w.p.purgeOwnAt(a.Revision, key, isOwn)
 			}
 		})
 	}
 }
 
-// disownAt disowns a key when the view is live and has reached a revision.
-func (p *Peer) disownAt(revision uint64, key entry.Key, mine func(entry.Key) bool) {
-	p.whenReached(revision, func() { p.disown(key, mine) })
+// purgeOwnAt calls purgeOwn when the view is live and has reached a revision.
+func (p *Peer) purgeOwnAt(revision uint64, key entry.Key, isOwn func(entry.Key) bool) {
+	p.whenReached(revision, func() { p.purgeOwn(key, isOwn) })
 }
 
-// disown purges what stands under a key if it is this peer's own.
-func (p *Peer) disown(key entry.Key, mine func(entry.Key) bool) {
-	if revision, taken := p.view.Stands(key); taken && mine(key) {
+// purgeOwn purges a key if isOwn reports true.
+func (p *Peer) purgeOwn(key entry.Key, isOwn func(entry.Key) bool) {
+	if revision, taken := p.view.Stands(key); taken && isOwn(key) {
 		p.release(key, revision, nil)
 	}
 }

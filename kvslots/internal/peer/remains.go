@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Remains says what is pending: calls that are not answered, but for Follow; pools
-// in which there is something to do; sessions that are used; purges. It is "" for
-// a peer at rest.
+// Remains describes the pending work: unanswered calls other than Follow, pools and
+// sessions in use, and purges. It returns "" if there is none.
 func (p *Peer) Remains() string {
 	followed := 0
 	for _, list := range p.follows {

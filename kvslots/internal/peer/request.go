@@ -6,18 +6,17 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Request is what a caller asks of the peer: one of the types of this file. The
-// peer sees hashes only: the face of the library computes them from ids, tokens
-// and session ids. Durations are at least what each comment says; the face has
-// checked and clamped them.
+// Request is a caller's request: one of the types of this file. It contains only
+// hashes of ids and tokens. Package kvslots computes these, and checks and clamps
+// counts and durations.
 type Request interface{ begin(p *Peer, c *call) }
 
-// Resource is a lock or a semaphore by name. Its pool registers itself.
+// Resource is a lock or a semaphore by name. The first borrow opens its pool.
 type Resource struct {
 	Pool    entry.Hash // of the dialect and the name
 	Dialect string     // the namespace of the name, "" for the dflockd one
 	Name    string     // 1 … entry.MaxName bytes; no secret
-	Lock    bool       // a lock, whose limit is 1, and not a semaphore
+	Lock    bool       // true for a lock, whose limit is 1; false for a semaphore
 	Limit   int        // 1 … entry.MaxLimit
 }
 
@@ -42,9 +41,9 @@ type Acquire struct {
 	Wait         time.Duration
 }
 
-// Enqueue asks for it if it is free, and else for a place in the line that any
-// peer may serve. Answer.Grant, or Answer.Queued; the errors of Acquire but for
-// ErrNoSlot, and ErrAlreadyEnqueued.
+// Enqueue asks for a lock or a slot of a semaphore if one is free, and otherwise for a
+// place in the line, which any peer may serve. Answer.Grant or Answer.Queued; the
+// errors of Acquire except ErrNoSlot, and ErrAlreadyEnqueued.
 type Enqueue struct {
 	Resource
 	Session      entry.Hash
@@ -52,8 +51,8 @@ type Enqueue struct {
 	TTL          time.Duration
 }
 
-// Await waits for what a session has enqueued for. Its lease starts again.
-// Answer.Grant with the Nonce; ErrNoSlot, ErrNotEnqueued, ErrLeaseExpired,
+// Await waits for the slot that a session has enqueued for, and restarts the lease's
+// ttl. Answer.Grant with the Nonce; ErrNoSlot, ErrNotEnqueued, ErrLeaseExpired,
 // ErrSessionGone, ErrUnavailable.
 type Await struct {
 	Pool, Session entry.Hash
@@ -61,16 +60,16 @@ type Await struct {
 	Wait          time.Duration
 }
 
-// Held names a lease: by its hash, and for locks and semaphores by more.
+// Held identifies a lease.
 type Held struct {
 	Pool, Lease entry.Hash
-	Session     entry.Hash // the session that asks, which must be alive; zero: none is looked at
+	Session     entry.Hash // the calling session, which must be alive; zero: no session
 	Named       bool       // a lock or a semaphore: Lock and Fence must be the lease's
 	Lock        bool
 	Fence       uint64
 }
 
-// Return gives a lease back. Answer.Returned; ErrNoPool, ErrSessionGone,
+// Return returns a lease. Answer.Returned; ErrNoPool, ErrSessionGone,
 // ErrUnavailable.
 type Return struct{ Held }
 
@@ -81,13 +80,13 @@ type Renew struct {
 	TTL time.Duration
 }
 
-// ReleaseOwned releases a lock that no session holds, by its owner.
+// ReleaseOwned releases an owner's lock that no session holds.
 // ErrNotHeld, ErrNotOwner, ErrAlreadyReleased (by this owner, within the last
 // minute), ErrUnavailable.
 type ReleaseOwned struct {
 	Pool  entry.Hash
 	Owner string
-	Force bool // whichever owner has it
+	Force bool // release the lock of any owner
 }
 
 // InspectOwned reads the state of a lock that no session holds.
@@ -107,13 +106,12 @@ type Inspect struct{ Pool entry.Hash }
 // Delete deletes a pool. ErrUnavailable.
 type Delete struct{ Pool entry.Hash }
 
-// CreateSession creates a client session, whose id is used once. It ends when it
-// has been idle for Idle. ErrMaxSessions, ErrMaxSessionsPerOrigin,
-// ErrUnavailable.
+// CreateSession creates a client session, which ends when it has been idle for Idle.
+// An id must be used once. ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrUnavailable.
 type CreateSession struct {
 	Session entry.Hash
 	Idle    time.Duration // twice the idle timeout that its client is told
-	Origin  entry.Hash    // zero: counts for no origin
+	Origin  entry.Hash    // for the cap per origin; zero: no cap
 }
 
 // Ping keeps a session alive. ErrSessionGone, ErrUnavailable.
@@ -122,9 +120,9 @@ type Ping struct{ Session entry.Hash }
 // EndSession ends a session. ErrSessionGone, ErrUnavailable.
 type EndSession struct{ Session entry.Hash }
 
-// ReadStats reads everything, at an instant between the call and its answer.
+// ReadStats reads Stats, as of an instant between the call and its answer.
 // Answer.Stats; ErrUnavailable.
 type ReadStats struct{}
 
-// Follow is answered when the lease has ended, at once if it is not live.
+// Follow is answered when a lease has ended; at once if it is not live.
 type Follow struct{ Pool, Lease entry.Hash }

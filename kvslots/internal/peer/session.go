@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// endingPause is how long a session is left to be refreshed after its time
-	// was over and the stream's leader was heard.
+	// endingPause is how long a session whose time is over may still be refreshed
+	// after the stream's leader has answered a barrier.
 	endingPause = 500 * time.Millisecond
 
 	// refreshMost is how long a refresh may go unanswered at most before it is
@@ -17,14 +17,14 @@ const (
 	refreshMost = 250 * time.Millisecond
 )
 
-// sessionState is what this peer has to do with one client session. It exists for
-// as long as the session is used here.
+// sessionState is this peer's pending work for one client session. It exists for as
+// long as clients use the session at this peer.
 //
-// With τ for half of the session's idle time, which is what its client is told: a
-// session lives for 2τ from its last use. E is the end that the bucket promises. A
-// request is answered, and a waiting call kept, only while E is at least τ away;
-// so an answer promises τ more even if this peer dies now. A use that E does not
-// cover is written no later than τ/2 before E.
+// Let τ be half of the session's idle time, which is the idle timeout that its client
+// knows. A session lives for 2τ from its last use. Let E be the end that the bucket
+// promises. The peer answers a request, and keeps a call waiting, only while E is at
+// least τ away: so an answer promises τ more even if this peer dies now. A use that E
+// does not cover is written no later than τ/2 before E.
 type sessionState struct {
 	p       *Peer
 	id      entry.Hash
@@ -35,7 +35,7 @@ type sessionState struct {
 	timer   timer
 }
 
-// useSession notes that a call is one of a session's.
+// useSession records that a call is one of a session's calls.
 func (c *call) useSession(session entry.Hash) {
 	if session.IsZero() || !c.isOpen() {
 		return
@@ -52,7 +52,7 @@ func (c *call) useSession(session entry.Hash) {
 	ss.attend()
 }
 
-// leaveSession notes that a call of a session is answered, which uses the session.
+// leaveSession records that a call of a session was answered, which uses the session.
 func (c *call) leaveSession() {
 	ss := c.p.sessions[c.session]
 	if ss == nil {
@@ -63,8 +63,8 @@ func (c *call) leaveSession() {
 	ss.attend()
 }
 
-// park keeps an answer back until the bucket promises that the session lives for
-// long enough. It returns false when it does, or when the session is gone.
+// park keeps an answer until the bucket promises that the session lives for τ more. It
+// returns false if the answer need not wait, or if the session is gone.
 func (c *call) park(a Answer) bool {
 	ss, s := c.p.sessions[c.session], c.p.view.Session(c.session)
 	if ss == nil || !s.Alive() || c.p.closing {
@@ -78,7 +78,7 @@ func (c *call) park(a Answer) bool {
 	return true
 }
 
-// parked are the calls with answers that wait for a refresh.
+// parked returns the calls whose answers wait for a refresh.
 func (ss *sessionState) parked() []*call {
 	var list []*call
 	for _, c := range ss.calls {
@@ -89,8 +89,8 @@ func (ss *sessionState) parked() []*call {
 	return list
 }
 
-// attend refreshes the session if it is time, answers what was parked if it may be,
-// and sees to it that it is called again.
+// attend delivers the parked answers if E allows, refreshes the session if it is time,
+// and sets the timer that calls attend again.
 func (ss *sessionState) attend() {
 	s := ss.p.view.Session(ss.id)
 	if !s.Alive() {
@@ -102,7 +102,7 @@ func (ss *sessionState) attend() {
 	parked := ss.parked()
 	if end >= ss.p.now.Add(tau) {
 		for _, c := range parked {
-			if c.parked != nil { // the answer to one may be that to all
+			if c.parked != nil { // delivering one answer may deliver the others
 				c.deliver(*c.parked)
 			}
 		}
@@ -133,7 +133,7 @@ func (ss *sessionState) attend() {
 	ss.refresh(s)
 }
 
-// forget drops the state of a session that is not used here.
+// forget drops the state of a session without pending work.
 func (ss *sessionState) forget() {
 	if len(ss.calls) == 0 && !ss.writing && ss.p.sessions[ss.id] == ss {
 		ss.p.timers.stop(&ss.timer)
@@ -141,9 +141,9 @@ func (ss *sessionState) forget() {
 	}
 }
 
-// refresh writes the session with the time it has been idle, by compare-and-swap.
-// It is never re-created. After a lost compare-and-swap the view is waited for,
-// and then judged again.
+// refresh writes the session, with the time that it has been idle, by compare-and-swap.
+// It never re-creates a session. If the compare-and-swap fails, it waits for the view
+// and calls attend.
 func (ss *sessionState) refresh(s *rules.Session) {
 	key := rules.SessionKey(ss.id)
 	if ss.p.view.Expiring(key, ss.p.now) {
@@ -151,11 +151,11 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	}
 	value := s.Value
 	idle := value.Idle.Duration()
-	// The end that others see may be later than what is promised. It is not moved back.
+	// The end in the view may be later than the promised one. Do not move it back.
 	ends := min(max(ss.used.Add(idle), s.Ends), ss.p.now.Add(idle))
 	value.Idled = entry.Span(min(idle-ends.Sub(ss.p.now), idle-time.Millisecond).Truncate(time.Millisecond))
 	if ss.p.now.Add(value.Left()) <= s.Promised {
-		ss.p.timers.start(&ss.timer, ss.p.now.Add(idle/16)) // it would not move forward
+		ss.p.timers.start(&ss.timer, ss.p.now.Add(idle/16)) // the end would not move forward
 		return
 	}
 	ss.writing = true
@@ -180,9 +180,9 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	}
 }
 
-// sessionSeen ends the calls of a session that has ended, and lets those go on that
-// waited for it to be there.
-func (p *Peer) sessionSeen(e *entry.Entry) {
+// noteSession handles the applied entry of a session: it ends the calls of a session
+// that has ended, and otherwise calls attend.
+func (p *Peer) noteSession(e *entry.Entry) {
 	delete(p.calls.creating, e.Key.Session)
 	ss := p.sessions[e.Key.Session]
 	if ss == nil {
@@ -199,7 +199,7 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 		case !c.effect:
 			c.parked = nil
 			c.end(ErrSessionGone)
-		case c.parked != nil: // it has been done: that is what is told
+		case c.parked != nil: // it has taken effect: deliver that outcome
 			c.deliver(*c.parked)
 		}
 	}
@@ -208,7 +208,7 @@ func (p *Peer) sessionSeen(e *entry.Entry) {
 
 func (r Ping) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	p.ask(c, func() {
+	p.whenCurrent(c, func() {
 		if !p.view.Alive(r.Session) {
 			c.answer(Answer{Err: ErrSessionGone})
 			return
@@ -226,9 +226,9 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
-	p.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: it is refused for an earlier copy
+	p.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: only an earlier copy can cause a refusal
 		delete(p.calls.creating, r.Session)
-		if f.result == unknown || !p.view.Alive(r.Session) { // the view took so long that it has ended meanwhile
+		if f.result == unknown || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
 			return
 		}
@@ -265,8 +265,8 @@ func (r EndSession) begin(p *Peer, c *call) {
 	}, func() { c.answer(Answer{Err: ErrSessionGone}) })
 }
 
-// clearSession purges what a session that has ended leaves. What it held is free
-// by then, and it stands in no line; the keys are all that is left.
+// clearSession purges the keys of a session that has ended. Its slots are free and its
+// tickets out of the line already.
 func (p *Peer) clearSession(session entry.Hash) {
 	s := p.view.Session(session)
 	if s == nil || s.Alive() {
@@ -276,7 +276,7 @@ func (p *Peer) clearSession(session entry.Hash) {
 		p.release(rules.SlotKey(slot.Pool.ID, slot.Position), slot.Revision, nil)
 	}
 	for _, t := range s.Tickets {
-		if t.Garbage() { // a peer's are also those that it was to claim for
+		if t.Garbage() { // a peer may have adopted tickets that still stand
 			p.release(t.Key, t.Revision, nil)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Stats is what there is, at one instant.
+// Stats describes the whole bucket at one instant.
 type Stats struct {
 	Sessions int // client sessions that are alive
 	Names    []NameStats
@@ -17,14 +17,14 @@ type Stats struct {
 	Pools    []PoolStats
 }
 
-// NameStats is a named pool that is in use.
+// NameStats describes a named pool that is in use.
 type NameStats struct {
 	Terms   entry.Terms
 	Holders []HolderStats // by position
 	Waiters []WaiterStats // in the order of the line
 }
 
-// HolderStats is a lease of a named pool.
+// HolderStats describes a lease of a named pool.
 type HolderStats struct {
 	Session     entry.Hash // zero for a lock that no session holds
 	Owner       string
@@ -33,19 +33,19 @@ type HolderStats struct {
 	Age, EndsIn time.Duration
 }
 
-// WaiterStats is a ticket of a named pool.
+// WaiterStats describes a ticket of a named pool.
 type WaiterStats struct {
 	Session entry.Hash // zero for a lock that no session waits for
 	Waited  time.Duration
 }
 
-// IdleStats is a named pool that is not in use any more.
+// IdleStats describes a named pool that is idle.
 type IdleStats struct {
 	Terms entry.Terms
 	Idle  time.Duration
 }
 
-// PoolStats is a registered pool.
+// PoolStats describes a registered pool.
 type PoolStats struct {
 	Pool       entry.Hash
 	State      State
@@ -53,10 +53,10 @@ type PoolStats struct {
 }
 
 func (r ReadStats) begin(p *Peer, c *call) {
-	p.ask(c, func() { c.answer(Answer{Stats: readStats(p.view, p.now)}) })
+	p.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(p.view, p.now)}) })
 }
 
-// readStats takes the stats from the view.
+// readStats reads the stats from the view.
 func readStats(w *rules.View, now Instant) *Stats {
 	stats := &Stats{Sessions: w.Clients}
 	w.EachPool(func(pool *rules.Pool) bool {

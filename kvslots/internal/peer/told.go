@@ -6,21 +6,21 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// granted is what a Grant rests on.
-type granted struct {
+// grantBasis is the write that a Grant depends on.
+type grantBasis struct {
 	key      entry.Key
 	revision uint64
-	ttl      time.Duration // as asked for
-	sent     Instant       // when the revision was written, at the earliest
+	ttl      time.Duration // as requested
+	sent     Instant       // the write was sent, so it was written later
 	renewal  bool          // the caller knows of the lease already
 }
 
-// Told notes that the answer to a call reaches its caller only now, and not when it
-// was taken from a Ready. The time of a lease starts anew, as far as the other
-// peers let it live.
+// Told records that the answer to a call reaches its caller only now, later than Ready
+// returned it. It restarts the lease's ttl, as far as the other peers let the lease
+// live.
 func (p *Peer) Told(a *Answer, now Instant) {
 	p.now = now
-	g := a.Grant.rests
+	g := a.Grant.basis
 	if a.Err != nil || g.revision == 0 {
 		return
 	}
@@ -31,24 +31,23 @@ func (p *Peer) Told(a *Answer, now Instant) {
 	}
 	if s := p.view.Pool(g.key.Pool).Slot(g.key.N); s != nil && s.Taken && s.Revision == g.revision {
 		p.view.EndAt(s, g.revision, now.Add(ttl))
-	} else { // it has ended, or the view is built anew: no other end is known
+	} else { // the lease has ended, or the view is built anew: keep the end
 		ttl = a.Grant.TTL - now.Sub(a.Grant.At)
 	}
 	a.Grant.TTL, a.Grant.At = ttl, now
 }
 
-// Untold notes that a caller will not learn the answer to its call, but why. A lease
-// that was granted is given back: no caller knows of it.
+// Untold records that a caller will get the error why in place of the answer. It purges
+// a granted lease, since no caller knows of it.
 func (p *Peer) Untold(a *Answer, why error, now Instant) {
 	p.now = now
 	p.takeBack(a)
 	*a = Answer{Call: a.Call, Err: why}
 }
 
-// takeBack purges the lease that an answer grants, and that its caller has not
-// learnt of.
+// takeBack purges the lease of an answer that its caller does not get.
 func (p *Peer) takeBack(a *Answer) {
-	if g := a.Grant.rests; a.Err == nil && g.revision != 0 && !g.renewal {
+	if g := a.Grant.basis; a.Err == nil && g.revision != 0 && !g.renewal {
 		p.release(g.key, g.revision, nil)
 	}
 }

@@ -8,37 +8,36 @@ import (
 )
 
 const (
-	// lagLimit is how long a view may go without one of its own writes before a
-	// marker may have come and gone unseen: then it is built anew. It is also by how
-	// much the leader's clock may go forward where the view has skipped entries.
+	// lagLimit is how long a view may go without showing a refresh of this peer's
+	// presence. After that, markers may have expired unseen, and the view is built
+	// anew. It is also how far the timestamps may jump where the view skips entries.
 	lagLimit = rules.MarkerTTL - 20*time.Second
 
-	// unseenLimit is how long it may go without one before its watch is replaced.
+	// unseenLimit is the same time until the watch is replaced.
 	unseenLimit = 6 * time.Second
 
 	watchRetry   = 250 * time.Millisecond
 	rebuildPause = 10 * time.Second
 
 	// witnessTime is how long a peer that has loaded its view waits for a sign of
-	// life of another one, before it ends leases by the leader's clock.
+	// life of another peer, before it ends leases by the leader's clock.
 	witnessTime = presenceRefresh + time.Second
 
-	// skew is how much later the leases end that were found when a view was loaded
-	// from a replicated stream: they may have been written by another leader's
-	// clock.
+	// skew is how much later leases end that were loaded from a replicated stream:
+	// their timestamps may be of another leader's clock.
 	skew = 5 * time.Second
 )
 
-// mode is what the view is good for.
+// mode is the mode of the view.
 type mode uint8
 
 const (
-	loading  mode = iota // it does not have all that there was when its watch began
-	checking             // it may be of a stream that is no more: nothing is granted
+	loading  mode = iota // the view lacks entries from before its watch began
+	checking             // the stream may not be the one that the view was built from: grant nothing
 	live
 )
 
-// watch is the delivery of the bucket's entries to this peer.
+// watch is the delivery of the bucket's entries to this peer, and the view's mode.
 type watch struct {
 	p         *Peer
 	number    uint64
@@ -47,19 +46,19 @@ type watch struct {
 	floor     uint64    // the highest sequence that was applied or acknowledged when the watch was ordered
 	began     uint64    // the stream's last sequence when the watch was created
 	now       time.Time // the leader's clock then
-	at        Instant   // when that was
+	at        Instant   // this machine's clock then
 	started   bool
 	check     check
 	rebuilt   Instant                // when the view was last built anew
 	skipped   Instant                // when it last skipped entries
-	ends      map[entry.Hash]Instant // of the leases of the view before
+	ends      map[entry.Hash]Instant // when leases of the previous view end
 	retry     timer
-	witnessed Instant   // until when another peer's sign of life tells that it knows more
-	suspect   entry.Key // of the suspicion that the check is about
+	witnessed Instant   // until when heardOther acts on another peer's sign of life
+	suspect   entry.Key // see suspectKey
 }
 
-// newView begins a view that knows nothing. The presence stays: its tickets, and so
-// the places of this peer's borrows in the lines, are what the load will show.
+// newView begins an empty view. The presence stays: loading shows its tickets, and so
+// the places of this peer's borrows in the lines.
 func (p *Peer) newView() {
 	p.view = rules.New()
 	p.watch.mode = loading
@@ -67,25 +66,25 @@ func (p *Peer) newView() {
 	p.self.revision = 0
 	p.writes.backlog = nil
 	p.own = own{p: p}
-	clear(p.writes.authored) // some are of purges that were in the backlog
+	clear(p.writes.authored) // some belong to purges of the backlog
 	p.reads.restart()
 	p.restartBorrows()
-	p.writes.sendAgain() // gives up what was decided from the view before
+	p.writes.sendAgain() // ends the writes that were sent under the previous view
 }
 
-// order asks for another watch.
+// order orders another watch.
 func (w *watch) order(from uint64) {
 	w.p.timers.stop(&w.retry)
 	w.number++
 	w.started = false
-	// What is acknowledged from now on may be above what the server says of the
-	// stream, which it may have said before.
+	// Later acknowledgements do not count: they may be above the stream's last
+	// sequence as the server reports it for this watch.
 	w.floor = max(w.p.view.Revision, w.p.writes.acked)
 	w.p.out.watch = Watch{Number: w.number, From: from}
 	w.p.out.ready.Watch = &w.p.out.watch
 }
 
-// WatchStarted notes that a watch was created. Nothing of it was applied before.
+// WatchStarted records that a watch was created. Call it before Apply for that watch.
 func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 	p.now = now
 	if number != p.watch.number || p.closing {
@@ -101,52 +100,52 @@ func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 		p.watch.created = s.Created
 		p.watch.started, p.watch.began, p.watch.now, p.watch.at = true, s.Last, s.Now, now
 		p.view.Postpone(now) // no session could be refreshed meanwhile
-		p.self.refresh()     // its delivery says that all before has been delivered
+		p.self.refresh()     // its delivery shows that all entries before it were delivered
 	}
-	p.follow()
+	p.advance()
 }
 
-// WatchLost notes that a watch delivers no more, or could not be created.
+// WatchLost records that a watch delivers no more, or could not be created.
 func (p *Peer) WatchLost(number uint64, now Instant) {
 	p.now = now
 	if number != p.watch.number || p.closing {
 		return
 	}
 	p.watch.replace(p.watch.started)
-	p.follow()
+	p.advance()
 }
 
-// replace asks for another watch, which begins with the check. If the last
-// one could not be created, that has to wait a little.
+// replace orders another watch, which begins with the check: now if at is set, and
+// otherwise after watchRetry.
 func (w *watch) replace(at bool) {
 	from := uint64(0)
 	if w.mode != loading {
 		from = w.beginCheck()
 	} else if w.p.view.Revision > 0 {
-		w.p.newView() // half of a view is of no use
+		w.p.newView() // a partly loaded view is useless
 	}
 	if at {
 		w.order(from)
 		return
 	}
-	w.number++ // what the old one still delivers is dropped
+	w.number++ // ignore the old watch
 	w.retry.fire = func() { w.order(from) }
 	w.p.timers.start(&w.retry, w.p.now.Add(watchRetry))
 }
 
-// Fetched takes an entry that was got directly, while no watch could be created.
-// The replica that it came from may be behind, so it says nothing of what is
-// older than the view.
+// Fetched applies an entry that was got directly, while no watch could be created.
+// The replica that returned it may be behind, so Fetched ignores entries at or below
+// the view's revision.
 func (p *Peer) Fetched(number uint64, e entry.Entry, now Instant) {
 	p.now = now
 	if number != p.watch.number || p.watch.mode == loading || e.Revision <= p.view.Revision {
 		return
 	}
 	p.applied(&e, 0)
-	p.follow()
+	p.advance()
 }
 
-// Apply takes an entry that a watch delivered.
+// Apply applies an entry that a watch delivered.
 func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	p.now = now
 	if number != p.watch.number || !p.watch.started || p.closing && e.Key != p.self.key() {
@@ -178,10 +177,10 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	}
 	p.own.passed(stood)
 	p.own.apply()
-	p.follow()
+	p.advance()
 }
 
-// lagged reports whether a marker may have come and gone before the view got to an
+// lagged reports whether a marker may have expired unseen before the view reached an
 // entry: by this machine's clock, or by the leader's, which may have been set forward.
 func (w *watch) lagged(revision uint64, at time.Time) bool {
 	stood, now := w.p.view.Revision, w.p.now
@@ -190,13 +189,12 @@ func (w *watch) lagged(revision uint64, at time.Time) bool {
 			(revision > stood+1 || now.Sub(w.skipped) < lagLimit)
 }
 
-// ageOf is how long ago an entry was written that is loaded.
+// ageOf returns how long ago a loaded entry was written.
 func (w *watch) ageOf(e *entry.Entry) time.Duration {
 	return max(0, w.now.Sub(e.Time)) + w.p.now.Sub(w.at)
 }
 
-// applied brings the view up to one entry, and notes what it says of this peer's
-// own affairs.
+// applied applies one entry to the view, and then calls noted.
 func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	if e.Revision > p.view.Revision+1 && p.watch.mode != loading {
 		p.counters.Skips++
@@ -207,7 +205,7 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	p.noted(e, before)
 }
 
-// noted is what follows when an entry was applied.
+// noted updates this peer's pending work for an entry that was applied.
 func (p *Peer) noted(e *entry.Entry, before holder) {
 	p.watch.check.note(e)
 	if end, known := p.watch.ends[e.Slot.Lease]; known && e.Key.Kind == entry.Slot {
@@ -217,22 +215,23 @@ func (p *Peer) noted(e *entry.Entry, before holder) {
 	if e.Key.Kind == entry.Session {
 		p.self.applied(e)
 		p.watch.heardOther(e)
-		p.sessionSeen(e)
+		p.noteSession(e)
 	}
 	if e.Key.Kind == entry.Ticket {
-		p.ticketSeen(e)
+		p.noteTicket(e)
 	}
-	p.holderSeen(e, before)
+	p.noteHolder(e, before)
 }
 
-// caughtUp is called when the view has all that there was when its watch began.
+// caughtUp ends loading or checking: the view has all entries from before its watch
+// began.
 func (w *watch) caughtUp() {
 	switch {
 	case w.mode == loading:
 		w.p.watch.loaded()
 	case !w.p.watch.endCheck():
-		// What is missing may have been overwritten by an entry that comes behind
-		// this peer's own: another one of its own says so.
+		// A missing entry may have been overwritten by one that comes after this peer's
+		// refresh: await another refresh.
 		if w.check.rounds++; w.check.rounds < checkRounds {
 			w.began = w.p.view.Revision
 			w.p.self.refresh()
@@ -247,7 +246,7 @@ func (w *watch) caughtUp() {
 	w.p.afterLoad()
 }
 
-// loaded makes a view that was loaded one that decides.
+// loaded sets the ends of sessions and leases when the view is loaded.
 func (w *watch) loaded() {
 	w.ends = nil
 	w.p.view.Postpone(w.p.now)
@@ -264,8 +263,8 @@ func (w *watch) loaded() {
 	w.p.log(Debug, "view loaded", "")
 }
 
-// rebuild throws the view away and builds it anew, but not more often than once
-// in rebuildPause. What this process knows better is kept: when leases end.
+// rebuild drops the view and builds it anew, at most once in rebuildPause. It keeps the
+// ends of leases, which this peer knows better than the stream.
 func (w *watch) rebuild(why string) {
 	if next := w.rebuilt.Add(rebuildPause); w.rebuilt != 0 && w.p.now < next {
 		w.number++
@@ -283,9 +282,9 @@ func (w *watch) rebuild(why string) {
 	w.order(0)
 }
 
-// heardOther notes that another peer is alive. If this one has just loaded its view
-// it leaves the leases that it found to the peers that know better when they end: the
-// leader's clock may have been stepped since they were written.
+// heardOther handles a sign of life of another peer. If this peer has just loaded its
+// view, it restarts the ttl of the loaded leases: the leader's clock may have been stepped
+// since they were written, and the other peer knows better when they end.
 func (w *watch) heardOther(e *entry.Entry) {
 	if w.mode != live || w.p.now >= w.witnessed || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == w.p.self.key() {
 		return

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// resendAfter is how long a write may go unanswered before the same message
-	// is sent again. At most one of the two is written: both expect the same
+	// resendAfter is how long a write may go unanswered before the peer sends the
+	// same message again. At most one of the two is written: both expect the same
 	// revision.
 	resendAfter = 500 * time.Millisecond
 
@@ -20,17 +20,17 @@ const (
 	giveUpAfter = 5 * time.Second
 
 	inFlightPause = 5 * time.Millisecond  // after "some write is in flight"
-	notNowPause   = 50 * time.Millisecond // after a refusal that says nothing of the key
-	maxReleasing  = 256                   // purges under way that no caller waits for
+	notNowPause   = 50 * time.Millisecond // after NotNow
+	maxReleasing  = 256                   // purges in flight that no caller waits for
 )
 
 // write is a message whose outcome is not known yet.
 type write struct {
 	p       *Peer
-	ids     []uint64 // under which it was sent, but for those that were certainly not written
+	ids     []uint64 // of its copies, except those that were certainly not written
 	first   [1]uint64
 	msg     entry.Message
-	view    *rules.View // the view from which it was decided
+	view    *rules.View // the view when it was sent
 	floor   uint64      // the highest sequence that was applied or acknowledged when it was sent
 	known   uint64      // the highest revision of the key that was known then
 	skips   uint64      // how many times the view had skipped entries then
@@ -38,31 +38,31 @@ type write struct {
 	begun   Instant
 	timer   timer         // when it is sent again
 	every   time.Duration // how long it may go unanswered before that
-	pausing bool          // it is to be sent again, and not under way now
-	over    bool
-	shown   uint64     // the revision at which the view has shown it; of an authored one only
-	done    func(Ack)  // called with the answer, or
-	told    func(fate) // with what has become of it
-	again   func()     // called when it is sent again; may be nil
+	pausing bool          // it waits to be sent again
+	over    bool          // done or told was called
+	shown   uint64        // the revision at which the view has shown it; of an authored one only
+	done    func(Ack)     // called with the answer, or
+	told    func(fate)    // with what has become of it
+	again   func()        // called when it is sent again; may be nil
 }
 
-// writes are those under way.
+// writes holds the pending writes.
 type writes struct {
 	p         *Peer
 	last      uint64
 	pending   map[uint64]*write
-	held      []*write // decided while the view is not live: sent when it is
+	held      []*write // to be sent when the view is live
 	acked     uint64   // the highest revision that was acknowledged
 	releasing int
-	authored  map[uint64]*write // those of put, by their authors' numbers
+	authored  map[uint64]*write // writes by Message.Author, for noteHolder
 	backlog   []release
 }
 
-// send sends a message, and again while it is not answered. done is called once:
-// with Written, Conflict or Never, or with Unknown when that took too long.
+// send sends a message, and again while it is not answered. It calls done once: with
+// Written, Conflict or Never, or with Unknown after giveUpAfter.
 //
-// A Conflict may have been caused by an earlier copy of the same message. So what
-// stands there has to be looked at, when the view has reached it.
+// An earlier copy of the same message may have caused a Conflict. So done has to look
+// at the key when the view has reached the revision that the Conflict names.
 func (p *Peer) send(m entry.Message, done func(Ack)) *write {
 	w := &write{p: p, msg: m, view: p.view, begun: p.now, every: resendAfter, done: done}
 	w.ids, w.timer.fire = w.first[:0], w.repeat
@@ -75,15 +75,15 @@ func (p *Peer) send(m entry.Message, done func(Ack)) *write {
 	return w
 }
 
-// mayHaveLanded reports whether a copy of a write that was refused may have been
-// written without the view's having shown it.
+// mayHaveLanded reports whether an earlier copy of a refused write may have been
+// written without the view having shown it.
 func (w *write) mayHaveLanded() bool {
 	return len(w.ids) > 1 && (w.p.counters.Skips != w.skips || w.view != w.p.view)
 }
 
-// transmit sends a message once more. Nothing but the presence is written from a
-// view that is not live: after a lost tail a revision may be another entry's, for
-// which a compare-and-swap is no protection.
+// transmit sends a copy of the message. While the view is not live, the peer only
+// writes its presence: if the stream has lost its tail, another entry may have the
+// expected revision, and the compare-and-swap would not protect it.
 func (w *write) transmit() {
 	if w.p.watch.mode != live && w.msg.Key != w.p.self.key() {
 		w.pausing = true
@@ -95,7 +95,7 @@ func (w *write) transmit() {
 	w.ids = append(w.ids, id)
 	w.p.writes.pending[id] = w
 	w.p.counters.Writes++
-	if len(w.ids) > 1 { // the others may have been written
+	if len(w.ids) > 1 { // the earlier copies may have been written
 		w.p.counters.Resent++
 		if w.again != nil {
 			w.again()
@@ -106,8 +106,8 @@ func (w *write) transmit() {
 	w.p.out.ready.Writes = append(w.p.out.ready.Writes, Write{ID: id, Message: w.msg})
 }
 
-// repeat sends a write once more, or gives it up: after too long, or when the view
-// that it was decided from is no more.
+// repeat sends a write again, or gives it up: after giveUpAfter, or if the view was
+// built anew.
 func (w *write) repeat() {
 	switch {
 	case w.over:
@@ -118,14 +118,15 @@ func (w *write) repeat() {
 	}
 }
 
-// Connected notes that the connection is back: what is unanswered is sent again.
+// Connected records that the connection is back: the peer sends its unanswered writes
+// again.
 func (p *Peer) Connected(now Instant) {
 	p.now = now
 	p.writes.sendAgain()
-	p.follow()
+	p.advance()
 }
 
-// sendAgain sends again what is unanswered, and what was held.
+// sendAgain sends the unanswered and the held writes again.
 func (ws *writes) sendAgain() {
 	held := ws.held
 	ws.held = nil
@@ -139,7 +140,7 @@ func (ws *writes) sendAgain() {
 	}
 }
 
-// Acked notes the answer to a write, whenever it comes.
+// Acked handles the answer to a write, however late.
 func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	p.now = now
 	w := p.writes.pending[id]
@@ -165,7 +166,7 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	if a.Outcome == Written {
 		p.own.acknowledged(w, a.Revision)
 	}
-	p.follow()
+	p.advance()
 }
 
 // retry sends a write again after a pause.
@@ -189,7 +190,7 @@ func (w *write) settle(a Ack) {
 	w.over = true
 	w.p.timers.stop(&w.timer)
 	if a.Outcome == Unknown {
-		w.p.after(time.Minute, w.forget) // a late answer may yet tell something of the stream
+		w.p.after(time.Minute, w.forget) // a late answer may still contradict the view
 	} else {
 		w.forget()
 	}
@@ -198,7 +199,7 @@ func (w *write) settle(a Ack) {
 	}
 	w.p.untrackPurge(w.msg, a)
 	if w.told != nil {
-		w.follow(a)
+		w.resolve(a)
 	} else {
 		w.done(a)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// hand drives one peer by hand. The stream is a single server's that is never late:
-// with auto set each write is answered and delivered at once, and otherwise it
-// waits in sent for the test.
-type hand struct {
+// harness drives one peer, on the stream of a single server that is never late. With
+// auto set, each write is answered and delivered at once; otherwise it waits in sent
+// for the test.
+type harness struct {
 	t       testing.TB
 	p       *peer.Peer
 	now     peer.Instant
@@ -27,10 +27,10 @@ type hand struct {
 
 const firstSequence = 1_000_000
 
-// newHand is a peer whose view is loaded, on an empty stream.
-func newHand(t testing.TB) *hand {
+// newHarness returns a harness with a loaded view of an empty stream.
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	h := &hand{
+	h := &harness{
 		t: t, now: peer.Instant(time.Hour), auto: true, last: firstSequence,
 		stands: map[entry.Key]uint64{}, answers: map[uint64]peer.Answer{},
 	}
@@ -42,8 +42,8 @@ func newHand(t testing.TB) *hand {
 	return h
 }
 
-// settle does what the peer wants done.
-func (h *hand) settle() {
+// settle carries out the peer's Ready.
+func (h *harness) settle() {
 	for {
 		r := h.p.Ready()
 		for _, a := range r.Answers {
@@ -64,11 +64,11 @@ func (h *hand) settle() {
 	}
 }
 
-// wall is the time by the stream's clock.
-func (h *hand) wall(at peer.Instant) time.Time { return time.Unix(1_790_000_000, 0).Add(at.Sub(0)) }
+// wall returns the time by the stream's clock.
+func (h *harness) wall(at peer.Instant) time.Time { return time.Unix(1_790_000_000, 0).Add(at.Sub(0)) }
 
-// publish has the stream take a write, or refuse it.
-func (h *hand) publish(w *peer.Write) {
+// publish stores a write in the stream, or refuses it.
+func (h *harness) publish(w *peer.Write) {
 	switch {
 	case w.Expect == entry.ExpectStream:
 		h.ack(w.ID, peer.Conflict, h.last)
@@ -81,27 +81,27 @@ func (h *hand) publish(w *peer.Write) {
 	}
 }
 
-// store puts a message into the stream.
-func (h *hand) store(m *entry.Message) entry.Entry {
+// store stores a message in the stream.
+func (h *harness) store(m *entry.Message) entry.Entry {
 	h.last++
 	h.stands[m.Key] = h.last
 	return h.entry(m, h.last)
 }
 
-func (h *hand) entry(m *entry.Message, revision uint64) entry.Entry {
+func (h *harness) entry(m *entry.Message, revision uint64) entry.Entry {
 	header := map[string]string{}
 	m.Headers(func(name, value string) { header[name] = value })
 	return entry.Parse(m.Key.String(), revision, h.wall(h.now), func(name string) string { return header[name] }, m.Data)
 }
 
-func (h *hand) ack(id uint64, o peer.Outcome, revision uint64) {
+func (h *harness) ack(id uint64, o peer.Outcome, revision uint64) {
 	h.p.Acked(id, peer.Ack{Outcome: o, Revision: revision}, h.now)
 }
 
-func (h *hand) apply(e entry.Entry) { h.p.Apply(h.watch, e, h.now) }
+func (h *harness) apply(e entry.Entry) { h.p.Apply(h.watch, e, h.now) }
 
-// take takes the one write of a kind of key out of sent.
-func (h *hand) take(kind entry.Kind) peer.Write {
+// take removes the write to a key of a kind from sent and returns it.
+func (h *harness) take(kind entry.Kind) peer.Write {
 	h.t.Helper()
 	h.settle()
 	for i, w := range h.sent {
@@ -115,7 +115,7 @@ func (h *hand) take(kind entry.Kind) peer.Write {
 }
 
 // pass lets time pass, in steps as small as the peer asks for.
-func (h *hand) pass(d time.Duration) {
+func (h *harness) pass(d time.Duration) {
 	end := h.now.Add(d)
 	for h.now < end {
 		next := end
@@ -128,19 +128,19 @@ func (h *hand) pass(d time.Duration) {
 	}
 }
 
-func (h *hand) begin(r peer.Request) uint64 {
+func (h *harness) begin(r peer.Request) uint64 {
 	id := h.p.Do(r, h.now)
 	h.settle()
 	return id
 }
 
-// must asks, and demands that the answer is there at once and is no error.
-func (h *hand) must(r peer.Request) peer.Answer {
+// must begins a request, and fails the test unless it is answered at once, without error.
+func (h *harness) must(r peer.Request) peer.Answer {
 	h.t.Helper()
 	return h.granted(h.begin(r))
 }
 
-func (h *hand) granted(id uint64) peer.Answer {
+func (h *harness) granted(id uint64) peer.Answer {
 	h.t.Helper()
 	a, ok := h.answers[id]
 	if !ok || a.Err != nil {
@@ -150,8 +150,8 @@ func (h *hand) granted(id uint64) peer.Answer {
 	return a
 }
 
-// hash is another one each time.
-func (h *hand) hash() (id entry.Hash) {
+// hash returns another hash with each call.
+func (h *harness) hash() (id entry.Hash) {
 	h.names++
 	n := h.names * 0x9e3779b97f4a7c15
 	for i := range 8 {
@@ -160,14 +160,14 @@ func (h *hand) hash() (id entry.Hash) {
 	return id
 }
 
-func (h *hand) newPool(count int) entry.Hash {
+func (h *harness) newPool(count int) entry.Hash {
 	h.t.Helper()
 	id := h.hash()
 	h.must(peer.Register{Pool: id, Count: count})
 	return id
 }
 
-func (h *hand) borrow(pool entry.Hash, wait time.Duration) peer.Borrow {
+func (h *harness) borrow(pool entry.Hash, wait time.Duration) peer.Borrow {
 	return peer.Borrow{Pool: pool, Lease: h.hash(), TTL: time.Hour, Wait: wait}
 }
 

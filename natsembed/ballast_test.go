@@ -14,22 +14,21 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// ballast is clients that write entries of their own into the bucket, one write after
-// the other. The store ignores them. They are so large that a block is full after a
-// few hundred, so that blocks are rewritten around the few live entries that they
-// still hold, and removed. (A limit of the stream's size would make the blocks
-// smaller, but the store does not accept one.)
+// ballasts is the number of clients that write entries, which the store ignores, into
+// the bucket. The entries are so large that a few hundred fill a block: nats-server
+// rewrites blocks with few live entries, and removes blocks without any. (A limit of
+// the stream's size would make the blocks smaller, but the store does not accept one.)
 const (
 	ballasts     = 16
 	rareBallasts = 4
 	maxBallast   = 40 << 10
 )
 
-// ballastFacts are what the ballast's clients know. Each numbers its writes from 1.
+// ballastFacts are the facts of these clients. Each client numbers its writes from 1.
 type ballastFacts struct {
-	sent, told [ballasts]uint64
-	revisions  [ballasts]uint64 // of the latest write that was acknowledged
-	highest    uint64           // revision that was told
+	sent, acked [ballasts]uint64
+	revisions   [ballasts]uint64 // of the latest write that was acknowledged
+	highest     uint64           // reported revision
 }
 
 func ballastSubject(client int) string {
@@ -59,7 +58,7 @@ func (c *crowd) writeBallast(ctx context.Context, s *site, client int) error {
 	m := nats.NewMsg(ballastSubject(client))
 	m.Data = make([]byte, 8+number*7919%maxBallast)
 	binary.BigEndian.PutUint64(m.Data, number)
-	// Each write names its predecessor, as those of peers do.
+	// Each write expects its predecessor's revision, as a peer's writes do.
 	m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(expected, 10))
 	ack, err := s.js.PublishMsg(ctx, m)
 	if err != nil {
@@ -68,15 +67,15 @@ func (c *crowd) writeBallast(ctx context.Context, s *site, client int) error {
 	if err := s.flushed(); err != nil {
 		return err
 	}
-	c.tell(func(f *facts) {
-		f.ballast.told[client], f.ballast.revisions[client] = number, ack.Sequence
+	c.report(func(f *facts) {
+		f.ballast.acked[client], f.ballast.revisions[client] = number, ack.Sequence
 		f.ballast.highest = max(f.ballast.highest, ack.Sequence)
 	})
 	return nil
 }
 
-// check returns what a recovered server has lost of the ballast, or has too much, and
-// brings the facts to what is there.
+// check returns which ballast a recovered server has lost or was never sent, and
+// adjusts the facts to what exists.
 func (f *ballastFacts) check(ctx context.Context, s *site) error {
 	stream, err := s.js.Stream(ctx, bucketStream)
 	if err != nil {
@@ -93,13 +92,13 @@ func (f *ballastFacts) check(ctx context.Context, s *site) error {
 		default:
 			number, revision = binary.BigEndian.Uint64(m.Data), m.Sequence
 		}
-		if number < f.told[c] || number > f.sent[c] {
-			wrong = append(wrong, fmt.Errorf("ballast %d: %d is there, %d was told, %d sent", c, number, f.told[c], f.sent[c]))
+		if number < f.acked[c] || number > f.sent[c] {
+			wrong = append(wrong, fmt.Errorf("ballast %d: found %d, %d was acknowledged, %d sent", c, number, f.acked[c], f.sent[c]))
 		}
-		f.told[c], f.sent[c], f.revisions[c] = number, number, revision
+		f.acked[c], f.sent[c], f.revisions[c] = number, number, revision
 	}
 	if last := stream.CachedInfo().State.LastSeq; last < f.highest {
-		wrong = append(wrong, fmt.Errorf("the last revision is %d, %d was told", last, f.highest))
+		wrong = append(wrong, fmt.Errorf("the last revision is %d, %d was reported", last, f.highest))
 	}
 	return errors.Join(wrong...)
 }

@@ -11,44 +11,44 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// maxListings is far above what the server can change while it is looked at.
+// maxListings bounds how often list repeats a listing because files changed.
 const maxListings = 1000
 
-// errChanged is returned when files changed while they were looked at.
-var errChanged = errors.New("the blocks changed meanwhile")
+// errChanged is returned when files changed during a listing.
+var errChanged = errors.New("the blocks changed during a listing")
 
 // blocks are the block files of one stream, as they were last flushed.
 type blocks struct {
-	dir   string // the stream's
-	top   string // flushed, with everything between, when the stream was created or changed
-	meta  stamp  // of the stream's meta file, as flushed
-	held  map[uint64]*block
-	order uint64 // of the next link
+	dir   string            // the stream's directory
+	top   string            // directories are flushed up to here after the stream was created or changed
+	meta  stamp             // of the stream's meta file, as flushed
+	open  map[uint64]*block // by inode
+	order uint64            // of the next link
 
-	// renamed: names were added to keep or msgs, or removed from msgs, since these
-	// two were last flushed.
+	// renamed is set when names were added to keep or msgs, or removed from msgs,
+	// since both directories were last flushed.
 	renamed bool
 
 	sync func(*os.File) error // flushes a block or a directory
 }
 
-// block is one block file. Its descriptor stays open for as long as the file is
-// kept: inode numbers are used again, and an error of writing back reaches only the
-// descriptors that were open by then.
+// block is one block file. Its descriptor stays open for as long as its link is
+// kept: the kernel reuses the inode numbers of closed files, and reports a writeback
+// error only to descriptors that were open when the error occurred.
 type block struct {
 	link    link
 	file    *os.File
 	flushed stamp
-	listed  bool // in msgs, by the latest listing
+	listed  bool // whether the latest listing found it in msgs
 }
 
 func newBlocks(dir, top string, sync func(*os.File) error) *blocks {
-	return &blocks{dir: dir, top: top, sync: sync, held: map[uint64]*block{}}
+	return &blocks{dir: dir, top: top, sync: sync, open: map[uint64]*block{}}
 }
 
 func (s *blocks) path(of string) string { return filepath.Join(s.dir, of) }
 
-// exists reports whether the stream has been created, and not been deleted.
+// exists reports whether the stream has a meta file: it is created, and not deleted.
 func (s *blocks) exists() (bool, error) {
 	_, err := os.Lstat(s.path(server.JetStreamMetaFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,8 +57,8 @@ func (s *blocks) exists() (bool, error) {
 	return err == nil, err
 }
 
-// flush makes everything durable that the server had written before the call. It
-// returns fs.ErrNotExist when the stream is gone.
+// flush makes durable everything that the server wrote before the call. It returns
+// fs.ErrNotExist when the stream is gone.
 func (s *blocks) flush() error {
 	if err := s.flushMeta(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *blocks) flush() error {
 	if err := s.list(); err != nil {
 		return err
 	}
-	if err := s.flushHeld(); err != nil || !s.renamed {
+	if err := s.flushOpen(); err != nil || !s.renamed {
 		return err
 	}
 	for _, dir := range []string{keepDir, msgsDir, "."} { // a purge replaces msgs
@@ -78,9 +78,9 @@ func (s *blocks) flush() error {
 	return nil
 }
 
-// flushHeld flushes the blocks that were found by then.
-func (s *blocks) flushHeld() error {
-	for _, b := range s.held {
+// flushOpen flushes the blocks that earlier listings found.
+func (s *blocks) flushOpen() error {
+	for _, b := range s.open {
 		if err := s.flushBlock(b); err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (s *blocks) flushHeld() error {
 	return nil
 }
 
-// flushMeta flushes the whole stream, and the directories above it, if the stream
-// was created or changed: an empty meta file would make it vanish.
+// flushMeta flushes the whole stream and the directories above it if the stream was
+// created or changed: nats-server does not recover a stream with an empty meta file.
 func (s *blocks) flushMeta() error {
 	info, err := os.Lstat(s.path(server.JetStreamMetaFile))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *blocks) flushMeta() error {
 		return err
 	}
 	if err := os.Mkdir(s.path(keepDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return notMade(err)
+		return createError(err)
 	}
 	if err := s.syncDir("."); err != nil {
 		return err
@@ -117,8 +117,8 @@ func (s *blocks) flushMeta() error {
 	return nil
 }
 
-// checkMeta refuses a stream whose writes the flusher cannot see in its blocks, or
-// not before they are acknowledged.
+// checkMeta returns an error for a stream whose writes are not all in its block files
+// by the time nats-server acknowledges them.
 func checkMeta(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -145,9 +145,9 @@ func checkStream(c server.StreamConfig) error {
 	return nil
 }
 
-// list opens and links the blocks that are new. When a block has vanished, it lists
-// again: the block whose records superseded the vanished one's may have come too
-// late for the first listing.
+// list opens and links new blocks. When a block has vanished, list repeats the
+// listing: the block that superseded the vanished one may have been created after
+// the first listing read its place in the directory.
 func (s *blocks) list() error {
 	for range maxListings {
 		vanished, err := s.listOnce()
@@ -158,10 +158,10 @@ func (s *blocks) list() error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s: %w at each of %d looks", s.dir, errChanged, maxListings)
+	return fmt.Errorf("%s: %w, %d times in a row", s.dir, errChanged, maxListings)
 }
 
-// listOnce returns errChanged when a file changed between two looks at it.
+// listOnce returns errChanged when the server removed or replaced a file meanwhile.
 func (s *blocks) listOnce() (vanished bool, err error) {
 	names, err := listNames(s.path(msgsDir))
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *blocks) listOnce() (vanished bool, err error) {
 		}
 		listed[b.flushed.inode] = true
 	}
-	for number, b := range s.held {
+	for number, b := range s.open {
 		if b.listed && !listed[number] {
 			vanished, s.renamed = true, true
 		}
@@ -187,13 +187,13 @@ func (s *blocks) listOnce() (vanished bool, err error) {
 	return vanished, nil
 }
 
-// find returns the block of that name, which it opens and links if it is new.
+// find returns the block with the given name. It opens and links a new one.
 func (s *blocks) find(name string) (*block, error) {
 	info, err := os.Lstat(s.path(filepath.Join(msgsDir, name)))
 	if err != nil {
 		return nil, changed(err)
 	}
-	if b := s.held[inode(info)]; b != nil {
+	if b := s.open[inode(info)]; b != nil {
 		return b, nil
 	}
 	file, err := os.Open(s.path(filepath.Join(msgsDir, name)))
@@ -204,12 +204,12 @@ func (s *blocks) find(name string) (*block, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	s.held[b.flushed.inode] = b
+	s.open[b.flushed.inode] = b
 	s.renamed = true
 	return b, nil
 }
 
-// link makes a link to an open block.
+// link creates a link in keepDir to an open block.
 func (s *blocks) link(name string, file *os.File) (*block, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -220,19 +220,19 @@ func (s *blocks) link(name string, file *os.File) (*block, error) {
 	s.order++
 	to := s.path(filepath.Join(keepDir, b.link.String()))
 	if err := os.Link(s.path(filepath.Join(msgsDir, name)), to); err != nil {
-		return nil, notMade(changed(err))
+		return nil, createError(changed(err))
 	}
 	linked, err := os.Lstat(to)
 	if err != nil {
 		return nil, err
 	}
-	if !os.SameFile(info, linked) { // the server has put another file in its place
+	if !os.SameFile(info, linked) { // the server has replaced the block
 		return nil, errors.Join(errChanged, os.Remove(to))
 	}
 	return b, nil
 }
 
-// changed is errChanged for a file that is gone.
+// changed returns errChanged if err says that a file is gone, and else err.
 func changed(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errChanged
@@ -240,8 +240,8 @@ func changed(err error) error {
 	return err
 }
 
-// flushBlock flushes a block that was written to. One that is gone from msgs is
-// flushed, too: its link may be put back.
+// flushBlock flushes a block that was written to. A block that is gone from msgs is
+// flushed, too: putBack may restore it from its link.
 func (s *blocks) flushBlock(b *block) error {
 	info, err := b.file.Stat()
 	if err != nil {
@@ -253,7 +253,7 @@ func (s *blocks) flushBlock(b *block) error {
 	if err := s.sync(b.file); err != nil {
 		return err
 	}
-	b.flushed = stampOf(info) // as it was before: what came meanwhile is for the next flush
+	b.flushed = stampOf(info) // taken before the flush: later writes are for the next one
 	return nil
 }
 
@@ -266,11 +266,11 @@ func (s *blocks) syncDir(name string) (err error) {
 	return s.sync(f)
 }
 
-// drop removes the links of blocks that the server has removed. It comes after a
-// flush: what supersedes their records is durable then.
+// drop removes the links of blocks that the server has removed. It must be called
+// after a flush, which made the records durable that supersede theirs.
 func (s *blocks) drop() error {
 	dropped := false
-	for number, b := range s.held {
+	for number, b := range s.open {
 		if b.listed {
 			continue
 		}
@@ -278,7 +278,7 @@ func (s *blocks) drop() error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		delete(s.held, number)
+		delete(s.open, number)
 		if err := b.file.Close(); err != nil {
 			return err
 		}
@@ -290,12 +290,12 @@ func (s *blocks) drop() error {
 	return s.syncDir(keepDir)
 }
 
-// close closes the descriptors.
+// close closes the blocks' descriptors.
 func (s *blocks) close() error {
 	var errs []error
-	for _, b := range s.held {
+	for _, b := range s.open {
 		errs = append(errs, b.file.Close())
 	}
-	clear(s.held)
+	clear(s.open)
 	return errors.Join(errs...)
 }

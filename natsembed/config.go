@@ -14,66 +14,66 @@ import (
 type Sync string
 
 const (
-	// SyncAlways flushes every write before it is acknowledged: what was
-	// acknowledged survives a power cut.
+	// SyncAlways flushes each write before the server acknowledges it. Acknowledged
+	// writes survive a power cut.
 	SyncAlways Sync = "always"
 
-	// SyncGroup flushes many writes at once, and acknowledges before it does: what
-	// was acknowledged survives a power cut once Flusher.Durable has called back.
-	// Where that is not possible the server runs with SyncAlways: see Server.Sync.
+	// SyncGroup flushes many writes at once, after the server has acknowledged them.
+	// A write survives a power cut once Flusher.Durable has called back. Where group
+	// flushing is not possible, the server runs with SyncAlways: see Server.Sync.
 	SyncGroup Sync = "group"
 
-	// SyncInterval flushes once a second: a power cut may take the last
-	// second's acknowledged writes with it. A killed process loses nothing.
+	// SyncInterval flushes once a second. A power cut may lose the acknowledged
+	// writes of the last second. A killed process loses nothing.
 	SyncInterval Sync = "interval"
 )
 
-// Config says how to run the embedded server.
+// Config configures the embedded server.
 type Config struct {
-	// DataDir holds the JetStream storage and the lock file; it is created
-	// when it does not exist. A relative path is taken from the working
-	// directory. One process at a time may use it.
+	// DataDir is the directory of the JetStream storage and the lock file. Start
+	// creates it if it does not exist. A relative path starts at the working
+	// directory. Only one process at a time can use a data directory.
 	DataDir string
 
 	// Sync is SyncAlways when empty.
 	Sync Sync
 
-	// Addr is the host:port on which clients are accepted; port 0 picks a free
-	// one. Empty means no listener: only connections within the process reach
-	// the server. Clients of the listener live in an account of their own,
-	// without JetStream, and may do nothing there but ask services.
+	// Addr is the host:port on which the server accepts clients; port 0 picks a
+	// free one. "" means no listener: only connections within the process reach
+	// the server. Clients of the listener share an account without JetStream, in
+	// which they may only send requests to services.
 	Addr string
 
-	// User and Password, Token, or one of Nkeys (public keys of users) are
-	// asked for at the listener; any one that is set will do. Without any,
-	// every client is accepted.
+	// User and Password, Token, and Nkeys (public keys of users) are credentials
+	// for the listener. A client needs one of those that are set. If none is set,
+	// the listener accepts every client.
 	User, Password string
 	Token          string
 	Nkeys          []string
 
-	// Functions are the clients that serve functions.
+	// Functions configures the clients that serve functions.
 	Functions Functions
 
-	// TLSCert and TLSKey are PEM files; with them the listener speaks TLS
-	// only. TLSCA is one with the authorities whose client certificates are
-	// then asked for.
+	// TLSCert and TLSKey name PEM files; if they are set, the listener accepts TLS
+	// only. TLSCA names a PEM file of certificate authorities; if it is set,
+	// clients need a certificate from one of them.
 	TLSCert, TLSKey, TLSCA string
 
-	// Insecure allows a listener that other machines can reach and that asks
-	// for nothing.
+	// Insecure allows a listener that other machines can reach and that accepts
+	// clients without credentials.
 	Insecure bool
 
-	// Logger takes nats-server's log lines. Its notices come out at debug
-	// level. The zero value logs nothing.
+	// Logger receives nats-server's log lines. Notices are logged at debug level.
+	// The zero value logs nothing.
 	Logger zerolog.Logger
 }
 
-// ErrOpenListener is returned when the listener could be reached from other
-// machines and would accept every client.
+// ErrOpenListener is returned when other machines could reach the listener and the
+// listener would accept every client.
 var ErrOpenListener = errors.New("a listener that other machines can reach needs authentication")
 
-// Validate reports what is wrong with the configuration, as Start would before
-// it does anything. No error repeats a password or a token.
+// Validate returns an error if the configuration is invalid. Start calls it first.
+// Errors contain no password and no token.
 func (c Config) Validate() error {
 	if c.DataDir == "" {
 		return errors.New("no data directory given")
@@ -105,7 +105,7 @@ func (c Config) validateAuth() error {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("NATS TLS certificate and key go together")
 	case c.TLSCA != "" && c.TLSCert == "":
-		return errors.New("NATS client certificates need TLS, that is, a certificate and a key")
+		return errors.New("NATS client certificates need TLS: give a certificate and a key")
 	}
 	for _, key := range c.Nkeys {
 		if !nkeys.IsValidPublicUserKey(key) {
@@ -115,11 +115,11 @@ func (c Config) validateAuth() error {
 	return nil
 }
 
-// asksForSecret reports whether clients need a secret.
+// asksForSecret reports whether clients need a password, a token or an nkey.
 func (c Config) asksForSecret() bool { return c.User != "" || c.Token != "" || len(c.Nkeys) > 0 }
 
-// authenticates reports whether clients have to authenticate. TLS alone encrypts, but
-// accepts all of them.
+// authenticates reports whether clients must authenticate. TLS without client
+// certificates encrypts, and accepts every client.
 func (c Config) authenticates() bool { return c.asksForSecret() || c.TLSCA != "" }
 
 func isLoopback(host string) bool {
@@ -127,8 +127,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// listen splits Addr in the way nats-server wants it: -1 is its word for a
-// port that the kernel picks, and 0 would mean 4222.
+// listen splits Addr for nats-server's options, in which port -1 means a port that
+// the kernel picks, and 0 means 4222.
 func (c Config) listen() (host string, port int, err error) {
 	if c.Addr == "" {
 		return "", 0, nil

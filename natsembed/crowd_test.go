@@ -12,17 +12,17 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// crowd is clients of a store. What they were told outlives their site.
+// crowd is a set of clients of a store. Its facts outlive a site.
 type crowd struct {
 	pacer *pacer
 	pools [lentPools]uuid.UUID // to lend from
 
-	mu    sync.Mutex
-	facts *facts
-	begun []func(*facts) // since known was called
-	told  int            // how often a client was told of something
-	wrong error          // of what was told
-	more  chan struct{}  // gets a value whenever a client was told of something
+	mu      sync.Mutex
+	facts   *facts
+	begun   []func(*facts) // since known was called
+	reports int            // number of results that were reported to clients
+	wrong   error          // contradictions between reports
+	more    chan struct{}  // gets a value with each report
 }
 
 const (
@@ -42,7 +42,8 @@ func newCrowd() *crowd {
 	return &crowd{pacer: newPacer(), facts: newFacts(), more: make(chan struct{}, 1)}
 }
 
-// begin notes that something is begun; mark is called again for a copy of the facts.
+// begin records that a client begins a request. addBegun calls mark again for a copy of
+// the facts.
 func (c *crowd) begin(mark func(*facts)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,14 +51,16 @@ func (c *crowd) begin(mark func(*facts)) {
 	c.begun = append(c.begun, mark)
 }
 
-// tell notes that a client was told of something.
-func (c *crowd) tell(note func(*facts)) { c.tellOf(func(f *facts) error { note(f); return nil }) }
+// report records that a result was reported to a client.
+func (c *crowd) report(note func(*facts)) {
+	c.reportChecked(func(f *facts) error { note(f); return nil })
+}
 
-func (c *crowd) tellOf(note func(*facts) error) {
+func (c *crowd) reportChecked(note func(*facts) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wrong = errors.Join(c.wrong, note(c.facts))
-	c.told++
+	c.reports++
 	select {
 	case c.more <- struct{}{}:
 	default:
@@ -70,15 +73,15 @@ func (c *crowd) look(at func(*facts)) {
 	at(c.facts)
 }
 
-// await waits until clients were told of n more things.
+// await waits for n more reports.
 func (c *crowd) await(n int) {
 	c.mu.Lock()
-	until := c.told + n
+	until := c.reports + n
 	c.mu.Unlock()
 	for {
 		<-c.more
 		c.mu.Lock()
-		enough := c.told >= until
+		enough := c.reports >= until
 		c.mu.Unlock()
 		if enough {
 			return
@@ -86,7 +89,7 @@ func (c *crowd) await(n int) {
 	}
 }
 
-// known is what clients know now, and what is wrong with it already.
+// known returns a copy of the facts, and contradictions between reports so far.
 func (c *crowd) known() (*facts, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +97,7 @@ func (c *crowd) known() (*facts, error) {
 	return c.facts.clone(), c.wrong
 }
 
-// addBegun adds to what known has returned what clients have begun since.
+// addBegun adds to the facts that known returned what clients have begun since.
 func (c *crowd) addBegun(f *facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,9 +106,9 @@ func (c *crowd) addBegun(f *facts) {
 	}
 }
 
-// run has the clients at work until ctx ends. They go on with what they hold. Those of
-// the last pool, and some sessions, act rarely: their entries are old, and alone in old
-// blocks.
+// run runs the clients until ctx ends. They keep what earlier runs acquired. Clients of
+// the last pool, and some sessions, act rarely: their entries are old, and the only
+// live ones in old blocks.
 func (c *crowd) run(ctx context.Context, s *site) {
 	var running sync.WaitGroup
 	running.Go(func() { c.loadBallast(ctx, s) })
@@ -123,7 +126,7 @@ func (c *crowd) run(ctx context.Context, s *site) {
 	running.Wait()
 }
 
-// repeat does steps until ctx ends. A step may fail, for want of a slot above all.
+// repeat does steps until ctx ends. A step may fail, mostly because no slot is free.
 func (c *crowd) repeat(ctx context.Context, rarely bool, step func(ctx context.Context)) {
 	for !rarely || c.pacer.turn(ctx) {
 		if ctx.Err() != nil {
@@ -134,7 +137,7 @@ func (c *crowd) repeat(ctx context.Context, rarely bool, step func(ctx context.C
 	}
 }
 
-// borrowers are those of a pool. If it is gone, they register another one.
+// borrowers returns the borrowers of a pool. If the pool is gone, they register another.
 func (c *crowd) borrowers(s *site, pool int) (all [borrowersEach]*borrower) {
 	c.look(func(f *facts) {
 		p := f.pools[c.pools[pool]]
@@ -155,7 +158,7 @@ func (c *crowd) borrowers(s *site, pool int) (all [borrowersEach]*borrower) {
 	return all
 }
 
-// holders are as many as there were.
+// holders returns the holders, with the sessions that earlier runs created.
 func (c *crowd) holders(s *site) (all [holders]*holder) {
 	c.look(func(f *facts) {
 		i := 0
@@ -176,7 +179,7 @@ func (c *crowd) holders(s *site) (all [holders]*holder) {
 	return all
 }
 
-// borrower borrows, renews and returns, one thing a step.
+// borrower borrows, renews or returns in each step.
 type borrower struct {
 	c     *crowd
 	s     *site
@@ -209,7 +212,7 @@ func (b *borrower) borrow(ctx context.Context) {
 	lease, err := b.s.store.Borrow(ctx, b.pool, poolTTL, time.Minute)
 	if err == nil {
 		b.lease = lease.ID()
-		b.c.tellOf(func(f *facts) error { return f.grant(b.pool, lease, fence) })
+		b.c.reportChecked(func(f *facts) error { return f.grant(b.pool, lease, fence) })
 	}
 }
 
@@ -217,9 +220,9 @@ func (b *borrower) renew(ctx context.Context) {
 	_, err := b.s.store.Renew(ctx, b.pool, b.lease, poolTTL)
 	switch {
 	case errors.Is(err, kvslots.ErrNotHeld):
-		b.c.tellOf(func(*facts) error { return errors.New("a lease was gone before its renewal") })
+		b.c.reportChecked(func(*facts) error { return errors.New("a lease was gone before its renewal") })
 	case err == nil:
-		b.c.tell(func(*facts) {})
+		b.c.report(func(*facts) {})
 	}
 }
 
@@ -231,7 +234,7 @@ func (b *borrower) giveBack(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	b.c.tellOf(func(f *facts) error {
+	b.c.reportChecked(func(f *facts) error {
 		ofLease(b.pool, lease, func(l *leaseFacts) { l.returned = true })(f)
 		if !returned {
 			return errors.New("a lease was gone before its return")
@@ -249,11 +252,11 @@ func registerPool(ctx context.Context, c *crowd, s *site, pool uuid.UUID, count 
 		f.pools[pool].doubt = true
 	})
 	if _, err := s.store.Register(ctx, pool, count); err == nil {
-		c.tell(func(f *facts) { f.pools[pool].count, f.pools[pool].doubt = count, false })
+		c.report(func(f *facts) { f.pools[pool].count, f.pools[pool].doubt = count, false })
 	}
 }
 
-// registrar registers a pool, changes its count and deletes it, one thing a step.
+// registrar registers a pool, changes its count or deletes it in each step.
 type registrar struct {
 	c    *crowd
 	s    *site
@@ -276,18 +279,18 @@ func (r *registrar) unregister(ctx context.Context) {
 	r.pool = uuid.Nil
 	r.c.begin(ofPool(pool, func(p *poolFacts) { p.doubt = true }))
 	if r.s.store.Delete(ctx, pool) == nil {
-		r.c.tell(ofPool(pool, func(p *poolFacts) { p.deleted = true }))
+		r.c.report(ofPool(pool, func(p *poolFacts) { p.deleted = true }))
 	}
 }
 
-// holder creates a session, acquires, extends, releases, and ends the session, one
-// thing a step.
+// holder creates a session, acquires, extends, releases, or ends the session in each
+// step.
 type holder struct {
 	c       *crowd
 	s       *site
 	session string
 	of      kvslots.Resource
-	grant   kvslots.Grant // of the zero token: nothing is held
+	grant   kvslots.Grant // a zero token means that nothing is held
 	ttl     time.Duration
 }
 
@@ -309,7 +312,7 @@ func (h *holder) step(ctx context.Context) {
 func (h *holder) create(ctx context.Context) {
 	if id, err := h.s.store.CreateSession(ctx, sessionIdle, ""); err == nil {
 		h.session = id
-		h.c.tell(func(f *facts) { f.sessions[id] = &sessionFacts{} })
+		h.c.report(func(f *facts) { f.sessions[id] = &sessionFacts{} })
 	}
 }
 
@@ -318,7 +321,7 @@ func (h *holder) end(ctx context.Context) {
 	h.session = ""
 	h.c.begin(ofSession(id, func(s *sessionFacts) { s.ending = true }))
 	if h.s.store.EndSession(ctx, id) == nil {
-		h.c.tell(ofSession(id, func(s *sessionFacts) { s.ended = true }))
+		h.c.report(ofSession(id, func(s *sessionFacts) { s.ended = true }))
 	}
 }
 
@@ -337,7 +340,7 @@ func (h *holder) acquire(ctx context.Context) {
 		return
 	}
 	h.grant = grant
-	h.c.tellOf(func(f *facts) error {
+	h.c.reportChecked(func(f *facts) error {
 		f.fence = max(f.fence, grant.Fence)
 		ofSession(id, func(s *sessionFacts) {
 			s.acquiring, s.held = false, &heldFacts{of: of, grant: grant, ends: ends}
@@ -346,12 +349,12 @@ func (h *holder) acquire(ctx context.Context) {
 	})
 }
 
-// extend adds so much that an extension that is lost is noticed.
+// extend extends the lease by so much that check notices a lost extension.
 func (h *holder) extend(ctx context.Context) {
 	h.ttl = min(h.ttl+time.Minute, time.Hour)
 	id, ends := h.session, time.Now().Add(h.ttl)
 	if _, err := h.s.store.Extend(ctx, id, h.of, h.grant.Token, h.ttl); err == nil {
-		h.c.tell(ofGrant(id, h.grant.Token, func(held *heldFacts) { held.ends = ends }))
+		h.c.report(ofGrant(id, h.grant.Token, func(held *heldFacts) { held.ends = ends }))
 	}
 }
 
@@ -360,6 +363,6 @@ func (h *holder) release(ctx context.Context) {
 	h.grant = kvslots.Grant{}
 	h.c.begin(ofGrant(id, token, func(held *heldFacts) { held.releasing = true }))
 	if h.s.store.Release(ctx, id, h.of, token) == nil {
-		h.c.tell(ofGrant(id, token, func(held *heldFacts) { held.released = true }))
+		h.c.report(ofGrant(id, token, func(held *heldFacts) { held.released = true }))
 	}
 }

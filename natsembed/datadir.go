@@ -11,14 +11,14 @@ import (
 
 const lockFile = "kvslots.lock"
 
-// dataDir is a data directory that this process holds the lock of.
+// dataDir is a data directory that this process has locked.
 type dataDir struct {
 	path string // absolute
 	lock *flock.Flock
 }
 
-// openDataDir creates the directory if need be, readable by its owner only,
-// and locks it: two servers on one JetStream store would destroy it.
+// openDataDir locks a data directory: two servers would destroy the JetStream store.
+// If the directory does not exist, openDataDir creates it, with access for its owner only.
 func openDataDir(path string) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -29,16 +29,16 @@ func openDataDir(path string) (*dataDir, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	lock := flock.New(filepath.Join(path, lockFile))
-	held, err := lock.TryLock()
+	locked, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if !held {
+	if !locked {
 		return nil, fmt.Errorf("data directory %s is in use by another kvslots process", path)
 	}
 	return &dataDir{path: path, lock: lock}, nil
 }
 
-// close gives the lock back. The lock file stays: removing it would let two
-// processes hold locks on two files of the same name.
+// close unlocks the directory. The lock file stays: if it were removed, two processes
+// could lock two files with the same name.
 func (d *dataDir) close() error { return d.lock.Unlock() }

@@ -16,56 +16,56 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// facts are what clients were told, and what they have begun without having been told
-// of its outcome.
+// facts are the results that were reported to clients, and the requests that clients
+// have begun without a reported result.
 type facts struct {
 	pools    map[uuid.UUID]*poolFacts
 	sessions map[string]*sessionFacts
-	fence    uint64 // the highest that was told
+	fence    uint64 // the highest that was reported
 	ballast  ballastFacts
 }
 
 // poolFacts are about a registered pool.
 type poolFacts struct {
-	count   int  // that was told; 0 if none was
-	deleted bool // that was told
+	count   int  // as reported; 0 if none was
+	deleted bool // the deletion was reported
 	doubt   bool // a registration or the deletion was begun
-	borrows int  // that were begun
+	borrows int  // number of borrows that were begun
 	slots   map[int]*leaseFacts
 }
 
-// leaseFacts are about the last lease of a position that was told.
+// leaseFacts are about the last reported lease of a position.
 type leaseFacts struct {
 	id        uuid.UUID
 	fence     uint64
 	returning bool // its return was begun
-	returned  bool // that was told
+	returned  bool // its return was reported
 }
 
 // sessionFacts are about a session.
 type sessionFacts struct {
-	ending, ended bool // its end was begun, and told
+	ending, ended bool // its end was begun, and reported
 	held          *heldFacts
 	acquiring     bool // another acquisition was begun
 }
 
-// heldFacts are about what a session has acquired last.
+// heldFacts are about the latest acquisition of a session.
 type heldFacts struct {
 	of        kvslots.Resource
 	grant     kvslots.Grant
-	ends      time.Time // no earlier, as was told
+	ends      time.Time // the earliest end, as reported
 	releasing bool
 	released  bool
 }
 
-// uncertain reports whether it may be held, and may not.
+// uncertain reports whether it is unknown if the resource is held.
 func (h *heldFacts) uncertain() bool { return h != nil && h.releasing && !h.released }
 
 func newFacts() *facts {
 	return &facts{pools: map[uuid.UUID]*poolFacts{}, sessions: map[string]*sessionFacts{}}
 }
 
-// clone copies everything.
+// clone returns a deep copy.
 func (f *facts) clone() *facts {
 	c := newFacts()
 	c.fence, c.ballast = f.fence, f.ballast
@@ -87,8 +87,8 @@ func (f *facts) clone() *facts {
 	return c
 }
 
-// check returns what a recovered site has lost of what was told, and what it has
-// doubled. Then it makes the facts certain: what was begun is undone or ended.
+// check returns which reported results a recovered site has lost, and what it has
+// granted twice. Then it makes the facts certain: it undoes or ends what was begun.
 func (f *facts) check(ctx context.Context, s *site) error {
 	wrong := f.ballast.check(ctx, s)
 	stats, err := insist(s, func() (kvslots.Stats, error) { return s.store.Stats(ctx) })
@@ -128,7 +128,7 @@ func (f *facts) check(ctx context.Context, s *site) error {
 	return errors.Join(wrong, f.checkFence(ctx, s))
 }
 
-// checkFence borrows, which must give a higher fence than all that were told.
+// checkFence borrows a slot, which must have a higher fence than all reported ones.
 func (f *facts) checkFence(ctx context.Context, s *site) error {
 	pool := uuid.New()
 	if _, err := insist(s, func() (kvslots.State, error) { return s.store.Register(ctx, pool, 1) }); err != nil {
@@ -157,7 +157,7 @@ func (p *poolFacts) check(ctx context.Context, s *site, id uuid.UUID) error {
 	case p.deleted:
 		return fmt.Errorf("a deleted pool is back: %+v", state)
 	case !p.doubt && state.Count != p.count:
-		return fmt.Errorf("a pool has %d slots, %d was told", state.Count, p.count)
+		return fmt.Errorf("a pool has %d slots, %d were reported", state.Count, p.count)
 	}
 	var wrong []error
 	least, most := 0, p.borrows
@@ -178,7 +178,7 @@ func (p *poolFacts) check(ctx context.Context, s *site, id uuid.UUID) error {
 	return errors.Join(append(wrong, p.settle(ctx, s, id))...)
 }
 
-// settle makes an end of what was begun in a pool that is there.
+// settle ends what was begun in an existing pool.
 func (p *poolFacts) settle(ctx context.Context, s *site, id uuid.UUID) error {
 	if p.doubt {
 		return insistOn(s, func() error { return s.store.Delete(ctx, id) })
@@ -196,14 +196,14 @@ func (p *poolFacts) settle(ctx context.Context, s *site, id uuid.UUID) error {
 		return err
 	}
 	p.borrows = 0
-	if state.InUse > p.held() { // a lease of which no client was told
+	if state.InUse > p.held() { // a lease that was not reported to a client
 		p.deleted = true
 		return insistOn(s, func() error { return s.store.Delete(ctx, id) })
 	}
 	return nil
 }
 
-// held is how many leases were told and not returned.
+// held returns the number of leases that were reported and not returned.
 func (p *poolFacts) held() (n int) {
 	for _, l := range p.slots {
 		if !l.returned {
@@ -213,7 +213,8 @@ func (p *poolFacts) held() (n int) {
 	return n
 }
 
-// check renews the lease, which leaves no old entry. So some are left to be counted.
+// check renews the lease. A renewal replaces the old entry, so some leases are counted
+// instead.
 func (l *leaseFacts) check(ctx context.Context, s *site, pool uuid.UUID, position int) error {
 	if !l.returned && !l.returning && rand.IntN(2) == 0 {
 		return nil
@@ -253,7 +254,7 @@ func (of *sessionFacts) check(ctx context.Context, s *site, id string, holders m
 	}
 	if of.ending || of.acquiring || of.held.uncertain() {
 		ended := insistOn(s, func() error { return s.store.EndSession(ctx, id) })
-		if !errors.Is(ended, kvslots.ErrSessionGone) { // which it is when the call was repeated
+		if !errors.Is(ended, kvslots.ErrSessionGone) { // ErrSessionGone is the result of a repeated call
 			err = errors.Join(err, ended)
 		}
 	}
@@ -268,12 +269,12 @@ func (h *heldFacts) check(holders []kvslots.HolderStats) error {
 	case at >= 0 && h.released:
 		return fmt.Errorf("%s is held after its release, fence %d", h.of.Key, h.grant.Fence)
 	case at >= 0 && holders[at].ExpiresIn < time.Until(h.ends)-time.Second:
-		return fmt.Errorf("%s ends in %v, %v was told", h.of.Key, holders[at].ExpiresIn, time.Until(h.ends))
+		return fmt.Errorf("%s ends in %v, %v was reported", h.of.Key, holders[at].ExpiresIn, time.Until(h.ends))
 	}
 	return nil
 }
 
-// grant notes a lease that was told.
+// grant records a reported lease.
 func (f *facts) grant(pool uuid.UUID, l *kvslots.Lease, before uint64) error {
 	p := f.pools[pool]
 	p.borrows--
@@ -286,7 +287,7 @@ func (f *facts) grant(pool uuid.UUID, l *kvslots.Lease, before uint64) error {
 	return fenceAbove(l.Fence(), before)
 }
 
-// fenceAbove fails unless a fence is above one that was told before it was asked for.
+// fenceAbove fails unless a fence is above one reported before the request for it.
 func fenceAbove(fence, before uint64) error {
 	if cmp.Compare(fence, before) <= 0 {
 		return fmt.Errorf("fence %d follows %d", fence, before)
@@ -294,7 +295,7 @@ func fenceAbove(fence, before uint64) error {
 	return nil
 }
 
-// ofPool marks what is known of a pool, if anything is.
+// ofPool marks the facts about a pool, if there are any.
 func ofPool(id uuid.UUID, mark func(*poolFacts)) func(*facts) {
 	return func(f *facts) {
 		if p := f.pools[id]; p != nil {
@@ -303,7 +304,7 @@ func ofPool(id uuid.UUID, mark func(*poolFacts)) func(*facts) {
 	}
 }
 
-// ofLease marks what is known of a lease, if anything is.
+// ofLease marks the facts about a lease, if there are any.
 func ofLease(pool, lease uuid.UUID, mark func(*leaseFacts)) func(*facts) {
 	return ofPool(pool, func(p *poolFacts) {
 		for _, l := range p.slots {
@@ -314,7 +315,7 @@ func ofLease(pool, lease uuid.UUID, mark func(*leaseFacts)) func(*facts) {
 	})
 }
 
-// ofSession marks what is known of a session, if anything is.
+// ofSession marks the facts about a session, if there are any.
 func ofSession(id string, mark func(*sessionFacts)) func(*facts) {
 	return func(f *facts) {
 		if s := f.sessions[id]; s != nil {
@@ -323,7 +324,7 @@ func ofSession(id string, mark func(*sessionFacts)) func(*facts) {
 	}
 }
 
-// ofGrant marks what is known of what a session has acquired, if anything is.
+// ofGrant marks the facts about a session's acquisition, if there are any.
 func ofGrant(session, token string, mark func(*heldFacts)) func(*facts) {
 	return ofSession(session, func(s *sessionFacts) {
 		if s.held != nil && s.held.grant.Token == token {

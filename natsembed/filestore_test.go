@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// What the Flusher relies on in nats-server, beyond its documentation. After an
-// upgrade that changes one of these lines, read the function again, and run the
-// power cut test with make soak, before this test is changed.
-func TestFilestoreIsAsTheFlusherNeedsIt(t *testing.T) {
+// The Flusher relies on undocumented behaviour of nats-server, which these lines show.
+// If an upgrade changes a line, read the function again, and run the power cut test
+// with make soak before changing this test.
+func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 	pins := []struct{ why, in, text string }{
 		{"a write is in the block file when it is acknowledged",
 			"func (mb *msgBlock) writeMsgRecordLocked(", "mb.flushPendingMsgsLocked()"},
@@ -42,7 +42,7 @@ func TestFilestoreIsAsTheFlusherNeedsIt(t *testing.T) {
 	source := serverSource(t, "filestore.go")
 	for _, pin := range pins {
 		if !strings.Contains(functions(source, pin.in), pin.text) {
-			t.Errorf("nats-server %s: %q has no line %q any more, but needed is that %s", server.VERSION, pin.in, pin.text, pin.why)
+			t.Errorf("nats-server %s: %q no longer contains %q; the Flusher requires: %s", server.VERSION, pin.in, pin.text, pin.why)
 		}
 	}
 	for name, text := range map[string]string{
@@ -54,7 +54,7 @@ func TestFilestoreIsAsTheFlusherNeedsIt(t *testing.T) {
 		}
 	}
 	if !strings.Contains(serverSource(t, "monitor.go"), "write error: %v") {
-		t.Errorf("nats-server %s: its health does not tell of write errors any more", server.VERSION)
+		t.Errorf("nats-server %s: the health check no longer reports write errors", server.VERSION)
 	}
 }
 

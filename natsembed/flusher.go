@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// idlePass is how often the blocks are flushed when no caller waits for it.
+// idlePass is how often the blocks are flushed when no caller waits.
 const idlePass = time.Second
 
-// ErrNotDurable is returned when it is not known whether a write survives a power
-// cut: it could not be flushed, or the server is about to stop.
+// ErrNotDurable is returned when a write may not survive a power cut: the flush
+// failed, or the server is stopping.
 var ErrNotDurable = errors.New("natsembed: the write was not flushed to disk")
 
-// Flusher flushes what the server has acknowledged, in groups: one flush covers
-// every write before it, of however many callers.
+// Flusher flushes acknowledged writes in groups: one flush covers every write before
+// it, of any number of callers.
 //
-// The server runs without its own flush of each write. A caller whose write was
-// acknowledged must not rely on it, and must tell no other of it, before Durable
-// has called back. That holds for what was read, too: entries can be read before
-// they are flushed.
+// With a Flusher, nats-server itself does not flush each write. A caller must not
+// rely on an acknowledged write, nor answer a client on the strength of it, before
+// Durable has called back. The same holds for entries that a caller has read: an entry
+// can be read before it is flushed.
 //
-// One goroutine makes one pass after the other over the block files of the bucket
-// account's streams. A pass serves the callers that came before it began; those
-// that come meanwhile are served by the next one. No pass waits for more callers.
+// One goroutine makes passes over the block files of the streams in the bucket's
+// account, one pass after the other. A pass serves the callers that came before it
+// began; the next pass serves later ones. No pass waits for more callers.
 type Flusher struct {
 	streams string // the directory of the streams
 	top     string // directories are flushed up to here
@@ -35,20 +35,20 @@ type Flusher struct {
 	sync    func(*os.File) error // flushes a block or a directory
 
 	mu    sync.Mutex
-	batch []func(error)
-	err   error // set once: nothing is flushed any more
+	batch []func(error) // callers of the next pass
+	err   error         // set once; nothing is flushed afterwards
 
 	wake chan struct{}
 	stop chan struct{}
 	done chan struct{}
 
-	// The rest is the goroutine's.
+	// Only the goroutine uses these.
 	blocks map[string]*blocks // by stream
 	watch  *watch             // of the directories that a pass lists
-	listed bool               // and the watch has reported no change since
+	listed bool               // whether the last listing is up to date unless watch reports a change
 }
 
-// newFlusher starts a flusher. failed is called once if it cannot go on.
+// newFlusher starts a flusher, which calls failed once if a flush fails.
 func newFlusher(dir *dataDir, failed func(error), sync func(*os.File) error) *Flusher {
 	f := &Flusher{
 		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, sync: sync,
@@ -59,10 +59,10 @@ func newFlusher(dir *dataDir, failed func(error), sync func(*os.File) error) *Fl
 	return f
 }
 
-// Durable calls then once everything that the server acknowledged before the call
-// survives a power cut. It does not block. then is called once, possibly before
-// Durable returns, and must not block; its error, which wraps ErrNotDurable, says
-// that this is not known, nor ever will be. Durable may be called concurrently.
+// Durable calls then(nil) once everything that the server acknowledged before the
+// call survives a power cut, or then with an error that wraps ErrNotDurable if that
+// will never be known. Durable does not block. It calls then exactly once, possibly
+// before it returns; then must not block. Durable is safe for concurrent use.
 func (f *Flusher) Durable(then func(error)) {
 	f.mu.Lock()
 	if err := f.err; err != nil {
@@ -115,7 +115,7 @@ func (f *Flusher) run() {
 	}
 }
 
-// take closes the batch: who comes now is for the next pass.
+// take removes and returns the batch. Later callers join the batch of the next pass.
 func (f *Flusher) take(spare []func(error)) []func(error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,8 +124,8 @@ func (f *Flusher) take(spare []func(error)) []func(error) {
 	return batch
 }
 
-// fail notes the error that ends everything. What could not be flushed is never
-// flushed again: the kernel may have dropped it, and would report success.
+// fail records the error after which nothing is flushed. A failed flush is not
+// repeated: the kernel may have dropped the data, and would report success.
 func (f *Flusher) fail(err error) error {
 	if errors.Is(err, ErrNotDurable) {
 		return err
@@ -138,7 +138,7 @@ func (f *Flusher) fail(err error) error {
 	return err
 }
 
-// end answers all callers that wait, or come later, with an error.
+// end calls back all waiting and later callers with an error, and releases files.
 func (f *Flusher) end(err error) {
 	f.mu.Lock()
 	if f.err == nil {
@@ -157,13 +157,13 @@ func (f *Flusher) end(err error) {
 }
 
 // pass flushes every stream. It lists the streams and their blocks only if names have
-// changed: that takes half as long as a flush.
+// changed: a listing takes half as long as a flush.
 func (f *Flusher) pass() error {
 	f.listed = !f.watch.changed() && f.listed
 	if f.listed {
-		return f.flushHeld()
+		return f.flushOpen()
 	}
-	watched := f.watch.add(f.streams) // before it is listed, and so below
+	watched := f.watch.add(f.streams) // each directory is watched before it is listed
 	names, err := listStreams(f.streams)
 	if err != nil {
 		return err
@@ -179,17 +179,17 @@ func (f *Flusher) pass() error {
 	return nil
 }
 
-// flushHeld flushes the blocks that the last pass has found.
-func (f *Flusher) flushHeld() error {
+// flushOpen flushes the blocks that the last listing found.
+func (f *Flusher) flushOpen() error {
 	for name, s := range f.blocks {
-		if err := s.flushHeld(); err != nil {
+		if err := s.flushOpen(); err != nil {
 			return fmt.Errorf("stream %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// flushAll flushes the streams of these names, and forgets others.
+// flushAll flushes the named streams, and forgets all others.
 func (f *Flusher) flushAll(names []string) error {
 	found := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -209,8 +209,8 @@ func (f *Flusher) flushAll(names []string) error {
 	return nil
 }
 
-// flush flushes one stream. A stream without a meta file is being created, and
-// nothing in it was acknowledged; or it is being deleted.
+// flush flushes one stream. A stream without a meta file has no acknowledged writes to
+// flush: nats-server is still creating it, or is deleting it.
 func (f *Flusher) flush(name string) error {
 	s := f.blocks[name]
 	if s == nil {
@@ -228,7 +228,7 @@ func (f *Flusher) flush(name string) error {
 	return s.close()
 }
 
-// drop removes the links that the pass has made superfluous.
+// drop removes links that are superfluous after a pass.
 func (f *Flusher) drop() error {
 	for _, s := range f.blocks {
 		if err := s.drop(); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +238,7 @@ func (f *Flusher) drop() error {
 	return nil
 }
 
-// close ends the flusher. Callers that still wait get ErrNotDurable.
+// close stops the flusher. Callers that still wait get ErrNotDurable.
 func (f *Flusher) close() {
 	close(f.stop)
 	<-f.done

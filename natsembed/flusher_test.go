@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// flushed waits until everything written before is durable.
+// flushed waits until every earlier write is durable.
 func flushed(t *testing.T, srv *Server) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -22,7 +22,7 @@ func flushed(t *testing.T, srv *Server) {
 	}
 }
 
-// likeTheBucket creates stream S, with one record a subject.
+// likeTheBucket creates stream S, which keeps one record per subject.
 func likeTheBucket(t *testing.T, srv *Server) jetstream.JetStream {
 	t.Helper()
 	js := connect(t, srv)
@@ -37,7 +37,7 @@ func likeTheBucket(t *testing.T, srv *Server) jetstream.JetStream {
 
 func streamPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), "S") }
 
-func TestGroupFallsBackToNothingElse(t *testing.T) {
+func TestGroupSyncDoesNotFallBack(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	if srv.Sync() != SyncGroup || srv.Flusher() == nil {
 		t.Fatalf("sync is %q", srv.Sync())
@@ -50,8 +50,7 @@ func TestGroupFallsBackToNothingElse(t *testing.T) {
 	flushed(t, srv)
 }
 
-// Every block has a link once it was flushed, and no link outlasts a flush that
-// found its block gone.
+// Every flushed block has a link, and a flush removes the links of removed blocks.
 func TestLinksFollowTheBlocks(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	js := likeTheBucket(t, srv)
@@ -62,7 +61,7 @@ func TestLinksFollowTheBlocks(t *testing.T) {
 			}
 		}
 		flushed(t, srv)
-		flushed(t, srv) // links are dropped after the callers were answered
+		flushed(t, srv) // the first flush drops links after it has called back
 		want := map[uint64]string{}
 		msgs := filepath.Join(streamPath(srv), msgsDir)
 		names, err := listNames(msgs)
@@ -130,7 +129,7 @@ func TestDurableAfterCloseFails(t *testing.T) {
 	}
 }
 
-// An error ends everything: no caller is told that a write is durable afterwards.
+// After a failed flush no write is reported as durable.
 func TestFlushErrorIsFinal(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	put(t, srv, "one")
@@ -180,7 +179,7 @@ func onlyLink(t *testing.T, srv *Server) link {
 	return links[0]
 }
 
-// BenchmarkFlush is claim and purge, as the library writes them.
+// BenchmarkFlush measures a claim and its purge, as the library writes them.
 func BenchmarkFlush(b *testing.B) {
 	for _, mode := range []Sync{SyncAlways, SyncGroup, SyncInterval} {
 		for _, clients := range []int{1, 8, 64, 512} {

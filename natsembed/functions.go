@@ -13,44 +13,44 @@ import (
 )
 
 // Functions says which clients of the listener may serve functions: subscribe to
-// the subjects below a prefix, answer what arrives there, and nothing else.
+// the subjects below a prefix and answer the requests that arrive there.
 //
-// With User and Password, or Nkeys (public keys of users), they are those that
-// connect with one of these; they are no ordinary clients then. Without any, every
-// client may serve functions, if the listener asks for no credentials at all;
-// otherwise no client may.
+// If User and Password, or Nkeys (public keys of users), are set, clients that
+// connect with one of them may serve functions, and nothing else. If none is set,
+// every client may serve functions at a listener without any authentication, and no
+// client at any other listener.
 type Functions struct {
-	Prefix         string // of the subjects, without the dot at its end; "" for no functions
+	Prefix         string // of the subjects, without the final dot; "" means no functions
 	User, Password string
 	Nkeys          []string
 
-	// ReplyTime is how long a function may take to answer. 0 means 2 minutes.
+	// ReplyTime is how long a function may take to answer; 0 means 2 minutes.
 	ReplyTime time.Duration
 }
 
-// validateFunctions reports what is wrong. No error repeats a password.
+// validateFunctions validates c.Functions. Errors contain no password.
 func (c Config) validateFunctions() error {
 	f := c.Functions
 	switch {
 	case f.Prefix == "" && (f.User != "" || f.Password != "" || len(f.Nkeys) > 0):
-		return errors.New("credentials of functions need a prefix of their subjects")
+		return errors.New("credentials of functions need a subject prefix")
 	case f.Prefix == "":
 		return nil
 	case !isPrefix(f.Prefix):
-		return errors.New("the prefix of functions must be words of A-Z, a-z, 0-9, - and _ with dots between them, and not begin with kvslots or an inbox")
+		return errors.New("the prefix of functions must be words of A-Z, a-z, 0-9, - and _ with dots between them, and must not begin with kvslots or _")
 	case c.Addr == "" && f.asksForSecret():
 		return errors.New("credentials of functions need a listener")
 	case (f.User == "") != (f.Password == ""):
 		return errors.New("user and password of functions go together")
 	case f.User != "" && f.User == c.User:
-		return errors.New("functions need another user than clients")
+		return errors.New("functions and clients must have different users")
 	}
 	for _, key := range f.Nkeys {
 		if !nkeys.IsValidPublicUserKey(key) {
 			return errors.New("nkeys of functions must be public keys of users, which begin with U")
 		}
 		if slices.Contains(c.Nkeys, key) {
-			return errors.New("functions need other nkeys than clients")
+			return errors.New("functions and clients must have different nkeys")
 		}
 	}
 	return nil
@@ -58,8 +58,8 @@ func (c Config) validateFunctions() error {
 
 func (f Functions) asksForSecret() bool { return f.User != "" || len(f.Nkeys) > 0 }
 
-// isPrefix accepts what is a subject of the functions' own: it leads neither to
-// requests of other clients nor to their inboxes.
+// isPrefix reports whether text can be the prefix of functions: subjects below it are
+// neither subjects of the gateways' service nor inboxes.
 func isPrefix(text string) bool {
 	words := strings.Split(text, ".")
 	for _, word := range words {
@@ -74,14 +74,14 @@ func notInWord(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// function is the user of a client that said it serves functions; ok reports
-// whether the name it said is a function's. A wrong password does not make an
-// ordinary client of it.
-func (d *door) function(said *server.ClientOpts, key string) (user *server.User, ok bool) {
-	f := d.cfg.Functions
+// function returns the user of a client that serves functions. ok reports whether
+// the client gave the user name or an nkey of functions. With a wrong password user
+// is nil: such a client must not be accepted as an ordinary one.
+func (a *authenticator) function(given *server.ClientOpts, key string) (user *server.User, ok bool) {
+	f := a.cfg.Functions
 	switch {
-	case f.User != "" && equal(said.Username, f.User):
-		if !equal(said.Password, f.Password) {
+	case f.User != "" && equal(given.Username, f.User):
+		if !equal(given.Password, f.Password) {
 			return nil, true
 		}
 	case key != "" && slices.Contains(f.Nkeys, key):
@@ -92,10 +92,10 @@ func (d *door) function(said *server.ClientOpts, key string) (user *server.User,
 		Publish:   &server.SubjectPermission{Allow: []string{}},
 		Subscribe: &server.SubjectPermission{},
 	}
-	return &server.User{Account: d.clients, Permissions: f.allow(nothing)}, true
+	return &server.User{Account: a.clients, Permissions: f.allow(nothing)}, true
 }
 
-// allow adds to permissions that functions are served.
+// allow adds the permissions to serve functions to p.
 func (f Functions) allow(p *server.Permissions) *server.Permissions {
 	p.Subscribe.Allow = append(p.Subscribe.Allow, f.Prefix+".>")
 	expires := f.ReplyTime

@@ -11,7 +11,7 @@ import (
 
 const functionSubject = "forrst.fn.payments.charge"
 
-// serveFunction answers a function's requests until the test ends.
+// serveFunction answers calls of a function until the test ends.
 func serveFunction(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, <-chan error) {
 	t.Helper()
 	nc, complaints := client(t, srv, opts...)
@@ -37,7 +37,7 @@ func wantDenied(t *testing.T, nc *nats.Conn, complaints <-chan error, do func() 
 	}
 }
 
-// ask calls the function as the gateway does.
+// ask calls the function as a gateway does.
 func ask(t *testing.T, srv *Server) {
 	t.Helper()
 	gateway, err := srv.ConnectService(nats.CustomInboxPrefix("_KVSLOTS_FN"))
@@ -96,8 +96,8 @@ func TestFunctionsHaveCredentials(t *testing.T) {
 	}
 }
 
-// A listener that asks for credentials, and has none for functions, has no
-// functions; nor is one open to others that has credentials for functions alone.
+// With credentials for clients alone, no client may serve functions. With credentials
+// for functions alone, other clients are accepted, and may not serve functions.
 func TestFunctionsNeedCredentials(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg    Config
@@ -122,17 +122,17 @@ func TestFunctionsNeedCredentials(t *testing.T) {
 func TestFunctionsAreValidated(t *testing.T) {
 	key, _ := newUser(t)
 	for want, c := range map[string]Config{
-		"need a prefix":     {Addr: "127.0.0.1:0", Functions: Functions{User: "fn", Password: "hidden"}},
-		"need a listener":   {Functions: Functions{Prefix: "fn", User: "fn", Password: "hidden"}},
-		"go together":       {Addr: "127.0.0.1:0", Functions: Functions{Prefix: "fn", User: "hidden"}},
-		"another user":      {Addr: "127.0.0.1:0", User: "a", Password: "b", Functions: Functions{Prefix: "fn", User: "a", Password: "hidden"}},
-		"begin with U":      {Addr: "127.0.0.1:0", Functions: Functions{Prefix: "fn", Nkeys: []string{"hidden"}}},
-		"other nkeys than":  {Addr: "127.0.0.1:0", Nkeys: []string{key}, Functions: Functions{Prefix: "fn", Nkeys: []string{key}}},
-		"not begin with kv": {Functions: Functions{Prefix: "kvslots.fn"}},
-		"with dots between": {Functions: Functions{Prefix: "fn."}},
-		"of A-Z, a-z, 0-9":  {Functions: Functions{Prefix: "fn.*"}},
-		"or an inbox":       {Functions: Functions{Prefix: "_INBOX"}},
-		"must be words":     {Functions: Functions{Prefix: "$JS"}},
+		"need a subject prefix": {Addr: "127.0.0.1:0", Functions: Functions{User: "fn", Password: "hidden"}},
+		"need a listener":       {Functions: Functions{Prefix: "fn", User: "fn", Password: "hidden"}},
+		"go together":           {Addr: "127.0.0.1:0", Functions: Functions{Prefix: "fn", User: "hidden"}},
+		"different users":       {Addr: "127.0.0.1:0", User: "a", Password: "b", Functions: Functions{Prefix: "fn", User: "a", Password: "hidden"}},
+		"begin with U":          {Addr: "127.0.0.1:0", Functions: Functions{Prefix: "fn", Nkeys: []string{"hidden"}}},
+		"different nkeys":       {Addr: "127.0.0.1:0", Nkeys: []string{key}, Functions: Functions{Prefix: "fn", Nkeys: []string{key}}},
+		"not begin with kv":     {Functions: Functions{Prefix: "kvslots.fn"}},
+		"with dots between":     {Functions: Functions{Prefix: "fn."}},
+		"of A-Z, a-z, 0-9":      {Functions: Functions{Prefix: "fn.*"}},
+		"with kvslots or _":     {Functions: Functions{Prefix: "_INBOX"}},
+		"must be words":         {Functions: Functions{Prefix: "$JS"}},
 	} {
 		c.DataDir = t.TempDir()
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {

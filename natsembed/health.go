@@ -13,21 +13,21 @@ import (
 const (
 	healthEvery = time.Second
 
-	// maxMute is how many times in a row the server may leave the question after its
-	// health open. It is stuck then, as when the disk does not answer.
-	maxMute = 10
+	// maxUnanswered is how many ticks of healthEvery one health check may take. After
+	// that the server counts as stuck, as it is when the disk does not respond.
+	maxUnanswered = 10
 )
 
-// keepHealthy looks after the server until stop is closed. A server that could not
-// write stays so until it is started again. That is done once there is space on the
-// disk; any other error is the end.
+// keepHealthy checks the server until s.stopping or s.failed is closed. After a write
+// error nats-server does not write until it is restarted. If the disk was full,
+// keepHealthy restarts it once there is space; after any other error the server fails.
 func (s *Server) keepHealthy() {
 	ticker := time.NewTicker(healthEvery)
 	defer ticker.Stop()
 	var answer chan error
-	for mute := 0; ; {
+	for unanswered := 0; ; {
 		if answer == nil {
-			answer, mute = s.askHealth(), 0
+			answer, unanswered = s.checkHealth(), 0
 		}
 		select {
 		case <-s.stopping:
@@ -44,22 +44,23 @@ func (s *Server) keepHealthy() {
 			case !isNoSpace(err):
 				s.fail(err)
 			default:
-				s.cfg.Logger.Error().Err(err).Msg("the disk is full; nats-server is started again when there is space")
+				s.cfg.Logger.Error().Err(err).Msg("the disk is full; nats-server restarts when there is space")
 				if err := s.restart(); err != nil {
 					s.fail(err)
 				}
 			}
 		default:
-			if mute++; mute >= maxMute {
+			if unanswered++; unanswered >= maxUnanswered {
 				s.fail(errors.New("nats-server does not answer"))
 			}
 		}
 	}
 }
 
-// askHealth asks the server which of its streams it could not write to.
-func (s *Server) askHealth() chan error {
-	answer := make(chan error, 1) // so that an answer that comes too late blocks no goroutine
+// checkHealth starts a health check. The channel receives the error of a stream that
+// the server could not write to, or nil.
+func (s *Server) checkHealth() chan error {
+	answer := make(chan error, 1) // buffered: keepHealthy may have returned by then
 	nats := s.nats()
 	go func() { answer <- writeError(nats) }()
 	return answer
@@ -75,8 +76,8 @@ func writeError(nats *server.Server) error {
 	return nil
 }
 
-// restart starts the server again as soon as there is space. Connections within the
-// process find the new one by themselves.
+// restart stops nats-server and starts a new one as soon as there is disk space.
+// Connections within the process reconnect by themselves.
 func (s *Server) restart() error {
 	s.shutDown()
 	for {
@@ -110,13 +111,13 @@ func (s *Server) startAgain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryCheckTimeout)
 	defer cancel()
 	if err := s.launch(ctx); err != nil {
-		return fmt.Errorf("start again: %w", err)
+		return fmt.Errorf("restart: %w", err)
 	}
-	s.cfg.Logger.Info().Msg("nats-server was started again")
+	s.cfg.Logger.Info().Msg("nats-server restarted")
 	return nil
 }
 
-// pause waits for d; it returns false when the server is being closed.
+// pause waits for d. It returns false if the server is closed meanwhile.
 func (s *Server) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// What nats-server calls its directories and files.
+// Names of nats-server's directories.
 const (
 	streamsDir = "streams"
 	msgsDir    = "msgs"
@@ -20,7 +20,7 @@ func (d *dataDir) streamsPath() string {
 	return filepath.Join(d.path, server.JetStreamStoreDir, bucketAccount, streamsDir)
 }
 
-// listStreams returns the streams in a directory of streams; there may be none yet.
+// listStreams returns the names of the streams in dir, which need not exist.
 func listStreams(dir string) ([]string, error) {
 	names, err := listNames(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,15 +28,15 @@ func listStreams(dir string) ([]string, error) {
 	}
 	streams := names[:0]
 	for _, name := range names {
-		if name[0] != '.' { // a dot marks one half deleted
+		if name[0] != '.' { // a dot marks a stream that is being deleted
 			streams = append(streams, name)
 		}
 	}
 	return streams, err
 }
 
-// syncTree flushes every file and directory below a directory, and itself. What is
-// removed meanwhile is left out.
+// syncTree flushes a directory and every file and directory below it, except those
+// that are removed meanwhile.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && (entry.IsDir() || entry.Type().IsRegular()) {
@@ -49,7 +49,7 @@ func syncTree(dir string) error {
 	})
 }
 
-// syncUp flushes the directories from one up to another that contains it.
+// syncUp flushes dir and its parents up to top.
 func syncUp(dir, top string) error {
 	for {
 		if err := syncPath(dir); err != nil {
@@ -62,7 +62,8 @@ func syncUp(dir, top string) error {
 	}
 }
 
-// writeDurably writes a file that is there as a whole after a power cut, or not.
+// writeDurably writes a file and flushes it. After a power cut during the call the
+// file has its old content or all of the new one.
 func writeDurably(path string, data []byte) (err error) {
 	const mode = 0o600
 	temporary := path + ".tmp"

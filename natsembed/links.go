@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// keepDir stands beside a stream's msgs directory. It holds hard links to the
-// stream's blocks.
+// keepDir is a directory beside a stream's msgs directory. It contains hard links to
+// the stream's blocks.
 //
-// nats-server removes or rewrites a block as soon as the records that supersede
-// its own are written, not when they are on disk, and the removal may reach the
-// disk first. A link keeps the old block until what supersedes it was flushed.
+// nats-server removes or rewrites a block as soon as the records that supersede the
+// block's own are written. The removal may reach the disk before these records do.
+// A link keeps the old block until the records that supersede it are flushed.
 const keepDir = "keep"
 
 const blockSuffix = ".blk"
 
-// link is the name of a block in keepDir: "<block>.<order>.<inode>". Of two links
-// of one block, the one with the lower order was made earlier.
+// link is the name of a block in keepDir: "<block>.<order>.<inode>". Of two links of
+// one block, the one with the lower order is the earlier one.
 type link struct {
 	block string // its name in msgs, "7.blk"
 	order uint64
@@ -34,7 +34,7 @@ func (l link) String() string {
 	return fmt.Sprintf("%s.%d.%d", l.block, l.order, l.inode)
 }
 
-// parseLink reads the name of a link; ok is false if it is none.
+// parseLink parses the name of a link. ok is false for any other name.
 func parseLink(name string) (l link, ok bool) {
 	number, rest, ok := strings.Cut(name, blockSuffix+".")
 	if !ok || !isNumber(number) {
@@ -81,12 +81,11 @@ func listLinks(dir string) ([]link, error) {
 	return links, nil
 }
 
-// putBack gives each block of a stream the content that it had when it was last
-// flushed as a whole. It is called after an unclean stop, while no server runs, and
-// may be interrupted and called again.
+// putBack restores each block of a stream from its earliest link. It is called after
+// an unclean stop, while no server runs, and may be interrupted and called again.
 //
-// Of the links of a block, the earliest holds everything that was told: a link is
-// removed only when all that supersedes its block was flushed.
+// The earliest link of a block contains every record that was reported as durable: a
+// link is removed only after everything that supersedes its block was flushed.
 func putBack(dir string) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +103,8 @@ func putBack(dir string) error {
 			return err
 		}
 	}
-	// Else a later link could outlast the renaming, and be put back by the next call.
+	// Otherwise, after a power cut, a removed link could reappear without the earliest
+	// one, and the next call would restore from it.
 	if err := syncPath(keep); err != nil {
 		return err
 	}
@@ -127,12 +127,12 @@ func putBackOne(kept, block string) error {
 	case err != nil:
 		return err
 	case os.SameFile(from, to):
-		return os.Remove(kept) // to rename one name of a file over another does nothing
+		return os.Remove(kept) // renaming a file onto another name of the same file does nothing
 	}
 	return os.Rename(kept, block)
 }
 
-// dropLinks removes all links of a stream whose blocks were flushed.
+// dropLinks removes all links of a stream. Its blocks must have been flushed.
 func dropLinks(dir string) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +150,7 @@ func dropLinks(dir string) error {
 	return syncPath(keep)
 }
 
-// listNames returns what a directory holds, in any order.
+// listNames returns the names in a directory, in any order.
 func listNames(dir string) (names []string, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -160,7 +160,7 @@ func listNames(dir string) (names []string, err error) {
 	return f.Readdirnames(-1)
 }
 
-// syncPath flushes a file, or the names in a directory.
+// syncPath flushes a file's content, or a directory's names.
 func syncPath(path string) (err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// putBack chooses for each block the earliest link, which is the only one that
-// surely holds everything that was told.
+// putBack restores each block from its earliest link, the only one that is sure to
+// contain every record that was reported as durable.
 func TestPutBack(t *testing.T) {
 	cases := []struct {
 		name  string

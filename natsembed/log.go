@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// natsLog hands nats-server's log lines to zerolog. A fatal line, after which
-// nats-server's own binary would exit, is kept as an error instead.
+// natsLog passes nats-server's log lines to zerolog. It also keeps the first fatal
+// line, after which the nats-server program would exit, as an error.
 type natsLog struct {
 	log zerolog.Logger
 
@@ -35,7 +35,7 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 	}
 }
 
-// err is the first fatal line, if there was one.
+// err returns the first fatal line as an error, or nil.
 func (l *natsLog) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,8 +48,8 @@ func (l *natsLog) line(event *zerolog.Event, format string, v []any) {
 	}
 }
 
-// printable escapes what a terminal would act upon: some lines quote what a
-// client has sent, and zerolog's console writer prints messages as they are.
+// printable escapes characters that a terminal would interpret: some lines quote text
+// from clients, and zerolog's console writer does not escape messages.
 func printable(text string) string {
 	if strings.IndexFunc(text, unprintable) < 0 {
 		return text

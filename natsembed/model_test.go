@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// disk is a model of what a power cut leaves of a stream: what was flushed, and of
-// what was not, any part. It stands between the Flusher and the real files.
+// disk is a model of what a power cut leaves of a stream: everything that was flushed,
+// and any part of the rest. It is between the Flusher and the real files.
 type disk struct {
 	shadow string // keeps a name of every file that may be left
 
@@ -23,8 +23,8 @@ type disk struct {
 	names map[string]map[string]uint64 // by directory: the names that were flushed, and their inodes
 	sizes map[uint64]int64             // of what was flushed of a file
 
-	// A pass that begins when blocks were removed or rewritten waits for a cut, if one is wanted:
-	// nothing that superseded them was flushed yet.
+	// If a cut is wanted, the next pass that finds removed or rewritten blocks waits for
+	// it: the records that superseded those of the blocks are not flushed yet.
 	stream string
 	wanted bool
 	moment chan struct{}
@@ -38,14 +38,14 @@ func newDisk(t *testing.T) *disk {
 	}
 }
 
-// want has the next pass that begins with removed or rewritten blocks wait.
+// want sets whether the next pass that finds removed or rewritten blocks waits for a cut.
 func (d *disk) want(wanted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wanted = wanted
 }
 
-// awaitCut waits for the cut, if this is a moment for one.
+// awaitCut waits for a cut if one is wanted and blocks were removed or rewritten.
 func (d *disk) awaitCut() error {
 	d.mu.Lock()
 	wanted := d.wanted && d.stream != ""
@@ -68,7 +68,7 @@ func (d *disk) awaitCut() error {
 	return nil
 }
 
-// sync is the Flusher's: it notes what is flushed.
+// sync is called by the Flusher. It records what is flushed.
 func (d *disk) sync(f *os.File) error {
 	if err := d.awaitCut(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (d *disk) sync(f *os.File) error {
 	return nil
 }
 
-// list returns the names in a directory, and makes sure that the files stay.
+// list returns the names in a directory, and links the files so that they stay.
 func (d *disk) list(dir string) (map[string]uint64, error) {
 	names, err := listNames(dir)
 	if err != nil {
@@ -119,8 +119,8 @@ func (d *disk) list(dir string) (map[string]uint64, error) {
 	return found, nil
 }
 
-// cut writes what a power cut could leave into another data directory. The lock is
-// held: nothing is told meanwhile.
+// cut writes what a power cut could leave into another data directory. It holds the
+// lock, so that nothing is flushed meanwhile.
 func (d *disk) cut(t *testing.T, c *crowd, random *rand.Rand) (dir string, f *facts) {
 	t.Helper()
 	stream := d.stream
@@ -130,7 +130,7 @@ func (d *disk) cut(t *testing.T, c *crowd, random *rand.Rand) (dir string, f *fa
 	}
 	dir = t.TempDir()
 	to := filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, filepath.Base(stream))
-	files := map[uint64]string{} // what is there already
+	files := map[uint64]string{} // those that were written already
 	for _, part := range []string{msgsDir, keepDir} {
 		if err := os.MkdirAll(filepath.Join(to, part), 0o700); err != nil {
 			t.Fatal(err)
@@ -152,11 +152,11 @@ func (d *disk) cut(t *testing.T, c *crowd, random *rand.Rand) (dir string, f *fa
 			t.Fatal(err)
 		}
 	}
-	c.addBegun(f) // the server went on while its files were read
+	c.addBegun(f) // the server wrote while its files were read
 	return dir, f
 }
 
-// left chooses for each name whether its last changes have reached the disk.
+// left chooses at random which changes of names have reached the disk.
 func left(flushed, present map[string]uint64, random *rand.Rand) map[string]uint64 {
 	names := map[string]uint64{}
 	for _, from := range []map[string]uint64{flushed, present} {
@@ -174,7 +174,7 @@ func left(flushed, present map[string]uint64, random *rand.Rand) map[string]uint
 	return names
 }
 
-// leave writes one file: all that was flushed of it, and some of the rest.
+// leave writes one file: its flushed part, and some of the rest.
 func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]string, random *rand.Rand) {
 	t.Helper()
 	if other, ok := files[number]; ok {
@@ -190,7 +190,7 @@ func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]st
 	if isBlock(filepath.Base(to)) || filepath.Base(filepath.Dir(to)) == keepDir {
 		flushed := min(d.sizes[number], int64(len(data)))
 		data = data[:flushed+random.Int64N(int64(len(data))-flushed+1)]
-		if random.IntN(3) == 0 { // the size came, and the end of the data did not
+		if random.IntN(3) == 0 { // the size reached the disk, the end of the data did not
 			from := flushed + random.Int64N(int64(len(data))-flushed+1)
 			clear(data[from:])
 		}
@@ -202,7 +202,7 @@ func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]st
 }
 
 // modelCuts runs clients of a store, and calls then with each of n directories that a
-// power cut could have left, until it returns false.
+// power cut could have left, until then returns false.
 func modelCuts(t *testing.T, through durability, n int, then func(dir string, f *facts) bool) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -218,7 +218,7 @@ func modelCuts(t *testing.T, through durability, n int, then func(dir string, f 
 	if err != nil {
 		t.Fatal(err)
 	}
-	flushed(t, srv) // once the stream is there, its meta file is
+	flushed(t, srv) // includes the meta file of the stream
 	c := newCrowd()
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -233,7 +233,7 @@ func modelCuts(t *testing.T, through durability, n int, then func(dir string, f 
 	d.mu.Unlock()
 	for i := range n {
 		if i%4 == 0 {
-			c.await(100 + random.IntN(1000)) // any moment
+			c.await(100 + random.IntN(1000)) // at a random moment
 			d.atCut(func() { goOn = then(d.cut(t, c, random)) })
 		} else {
 			d.want(true)
@@ -247,14 +247,14 @@ func modelCuts(t *testing.T, through durability, n int, then func(dir string, f 
 	}
 }
 
-// atCut calls do while nothing is flushed.
+// atCut calls do while no flush is running.
 func (d *disk) atCut(do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	do()
 }
 
-// recovered starts a site on what a power cut has left, and returns what is wrong.
+// recovered starts a site on what a power cut left, and returns what it lost.
 func recovered(t *testing.T, dir string, f *facts) error {
 	t.Helper()
 	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
@@ -262,7 +262,7 @@ func recovered(t *testing.T, dir string, f *facts) error {
 		return err
 	}
 	defer srv.Close()
-	s, err := openSite(t.Context(), srv, throughGate)
+	s, err := openSite(t.Context(), srv, onFlush)
 	if err != nil {
 		return err
 	}
@@ -270,15 +270,15 @@ func recovered(t *testing.T, dir string, f *facts) error {
 	return f.check(t.Context(), s)
 }
 
-// Clients of a store lend, renew, return, register and hold sessions, while the power
-// is cut in a model of the disk: whatever they were told is there afterwards, and
-// nothing is lent twice.
+// Clients borrow, renew, return, register and hold sessions while the power is cut in a
+// model of the disk. Everything that was reported to them survives, and no slot is lent
+// twice.
 func TestModelledPowerCuts(t *testing.T) {
 	cuts := 10
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		cuts = 330
 	}
-	modelCuts(t, throughGate, cuts, func(dir string, f *facts) bool {
+	modelCuts(t, onFlush, cuts, func(dir string, f *facts) bool {
 		if err := recovered(t, dir, f); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -286,9 +286,10 @@ func TestModelledPowerCuts(t *testing.T) {
 	})
 }
 
-// The test above has teeth: without the links, and without the gate, it finds losses.
+// The test above can fail: without the links, or without waiting for the flush, it
+// finds losses.
 func TestModelledPowerCutsFindLosses(t *testing.T) {
-	const cuts = 200 // far more than it takes
+	const cuts = 200 // far more than a loss needs
 	for _, w := range weaknesses {
 		t.Run(w.name, func(t *testing.T) {
 			var loss error
@@ -309,14 +310,14 @@ func TestModelledPowerCutsFindLosses(t *testing.T) {
 	}
 }
 
-// weaknesses are what the power cut tests must notice.
+// weaknesses are defects that the power cut tests must find.
 var weaknesses = []struct {
 	name    string
 	through durability
-	before  func(dir string) error // the start
+	before  func(dir string) error // called before the start
 }{
-	{"without links", throughGate, func(dir string) error {
+	{"without links", onFlush, func(dir string) error {
 		return os.RemoveAll(filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, bucketStream, keepDir))
 	}},
-	{"without the gate", withoutGate, func(string) error { return nil }},
+	{"without waiting for the flush", onAcknowledge, func(string) error { return nil }},
 }

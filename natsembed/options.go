@@ -14,23 +14,23 @@ const (
 	// the data directory, so it must not change.
 	bucketAccount = "KVSLOTS"
 
-	// clientAccount is the account of the listener's clients: no JetStream, and no
-	// way to the other accounts.
+	// clientAccount is the account of the listener's clients. It has no JetStream,
+	// and neither imports nor exports.
 	clientAccount = "CLIENTS"
 
 	// probeAccount owns the stream of probe. nats-server removes the directory of an
-	// account whose last stream was deleted, and does so late: in the bucket's
-	// account it could meet the bucket's creation.
+	// account some time after its last stream was deleted: in the bucket's account
+	// that could happen while the bucket is being created.
 	probeAccount = "PROBE"
 )
 
-// maxSubscriptions bounds what one client can make the server remember. A
-// client needs one for all its requests, or one for each that is open.
+// maxSubscriptions bounds the subscriptions of one client. A client needs one for all
+// its requests, or one for each open request.
 const maxSubscriptions = 1024
 
-// options builds nats-server's. The accounts go through its configuration
-// language, which alone can enable JetStream for an account before recovery.
-func (c Config) options(dir string, door *door) (*server.Options, error) {
+// options returns nats-server's options. The accounts are given in its configuration
+// language: only so can JetStream be enabled for an account before recovery.
+func (c Config) options(dir string, auth *authenticator) (*server.Options, error) {
 	host, port, err := c.listen()
 	if err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func (c Config) options(dir string, door *door) (*server.Options, error) {
 		Port:       port,
 		MaxSubs:    maxSubscriptions,
 
-		CustomClientAuthentication: door,
-		AlwaysEnableNonce:          true, // nkeys are checked by door, unknown to the server
+		CustomClientAuthentication: auth,
+		AlwaysEnableNonce:          true, // auth checks nkeys; the server's options have none
 
 		JetStream:  true,
 		StoreDir:   dir,

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// pacer lets some clients act once for many acts of the others.
+// pacer makes some clients act rarely: once for each many acts of the other clients.
 type pacer struct {
 	acts atomic.Int64
 	rare chan struct{}
 }
 
-// each is how many acts of others there are to one.
+// each is the number of other acts for each rare act.
 const each = 10
 
 func newPacer() *pacer { return &pacer{rare: make(chan struct{}, 1)} }

@@ -4,11 +4,11 @@ package natsembed
 
 import "os"
 
-// groupSyncPossible is true where files have inode numbers.
+// groupSyncPossible reports whether files have inode numbers.
 const groupSyncPossible = false
 
-// inode returns the number that a file keeps under all its names.
+// inode returns the inode number of a file, which all its names share.
 func inode(os.FileInfo) uint64 { return 0 }
 
-// flushFile does nothing where directories cannot be flushed.
+// flushFile does nothing: not every system can flush directories.
 func flushFile(*os.File) error { return nil }

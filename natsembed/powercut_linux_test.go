@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realDisk is a file system in a file, on a loop device, from which the power can be
-// cut: what was not flushed is gone, names included.
+// realDisk is a file system in a file, on a loop device. A power cut of it loses data
+// and names that were not flushed.
 type realDisk struct{ image, mount string }
 
-// newRealDisk makes one, with the file system that a command like mkfs.ext4 makes.
+// newRealDisk creates a realDisk with the given command, such as mkfs.ext4.
 func newRealDisk(t *testing.T, mkfs ...string) *realDisk {
 	t.Helper()
 	if os.Getenv("KVSLOTS_SOAK") == "" {
@@ -56,8 +56,8 @@ func run(name string, args ...string) error {
 	return nil
 }
 
-// cut drops everything that is not on the disk: EXT4_IOC_SHUTDOWN, which is
-// XFS_IOC_GOINGDOWN, without flushing the journal.
+// cut discards everything that is not on the disk, by EXT4_IOC_SHUTDOWN without
+// flushing the journal. XFS_IOC_GOINGDOWN is the same request.
 func (d *realDisk) cut() error {
 	const shutdown, noFlush = 0x8004587d, 2
 	f, err := os.Open(d.mount)
@@ -82,7 +82,7 @@ func realCuts(t *testing.T, d *realDisk, through durability, n int, before func(
 			t.Fatal(err)
 		}
 		if taken%20 == 0 {
-			t.Logf("%d cuts, clients were told of %d things", taken, c.told)
+			t.Logf("%d cuts, %d reports to clients", taken, c.reports)
 		}
 		if loss = oneCut(t, d, dir, through, c); loss != nil {
 			return taken, loss
@@ -94,7 +94,7 @@ func realCuts(t *testing.T, d *realDisk, through durability, n int, before func(
 	return n, nil
 }
 
-// oneCut starts a site on what the last cut has left, checks that, and cuts again.
+// oneCut starts a site on what the last cut left, checks it, and cuts the power again.
 func oneCut(t *testing.T, d *realDisk, dir string, through durability, c *crowd) error {
 	t.Helper()
 	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
@@ -116,8 +116,8 @@ func oneCut(t *testing.T, d *realDisk, dir string, through durability, c *crowd)
 	var running sync.WaitGroup
 	running.Go(func() { c.run(ctx, s) })
 	c.await(200 + rand.IntN(1500))
-	// What is told after this counts for nothing: a flush that is under way when the
-	// file system is shut down may succeed without effect, which no real cut does.
+	// Later reports do not count: a flush during the shutdown of the file system may
+	// succeed without effect, which does not happen at a real power cut.
 	f, wrong := c.known()
 	err = d.cut()
 	stop()
@@ -131,7 +131,7 @@ func oneCut(t *testing.T, d *realDisk, dir string, through durability, c *crowd)
 	return wrong
 }
 
-// cuts is how many there are, unless KVSLOTS_CUTS says another number.
+// cuts is the number of power cuts, which KVSLOTS_CUTS overrides.
 func cuts(n int) int {
 	if number, err := strconv.Atoi(os.Getenv("KVSLOTS_CUTS")); err == nil {
 		return number
@@ -142,13 +142,13 @@ func cuts(n int) int {
 var fileSystems = map[string][]string{"ext4": {"mkfs.ext4", "-q", "-F"}, "xfs": {"mkfs.xfs", "-q", "-f"}}
 
 // TestSoakPowerCuts cuts the power of a real file system under clients of a store:
-// every lease, return, renewal, registration and session that a client was told of is
-// there afterwards, nothing is lent twice, and fences go on above all that were told.
+// every lease, return, renewal, registration and session that was reported to a client
+// survives, no slot is lent twice, and new fences are above all reported ones.
 func TestSoakPowerCuts(t *testing.T) {
 	for name, mkfs := range fileSystems {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			taken, loss := realCuts(t, newRealDisk(t, mkfs...), throughGate, cuts(200), func(string) error { return nil })
+			taken, loss := realCuts(t, newRealDisk(t, mkfs...), onFlush, cuts(200), func(string) error { return nil })
 			if loss != nil {
 				t.Errorf("cut %d: %v", taken, loss)
 			}
@@ -157,8 +157,8 @@ func TestSoakPowerCuts(t *testing.T) {
 	}
 }
 
-// Without the gate it finds losses. (Without the links it takes tens of cuts or more
-// on a real disk; the model finds that sooner.)
+// If clients do not wait for the flush, the test finds losses. (Without the links it
+// needs tens of cuts or more on a real disk; the model finds that loss sooner.)
 func TestSoakPowerCutsFindLosses(t *testing.T) {
 	for _, w := range weaknesses {
 		t.Run(w.name, func(t *testing.T) {

@@ -21,12 +21,12 @@ const (
 	probeTimeout = 10 * time.Second
 )
 
-// errUngroupable wraps why writes cannot be flushed in groups. nats-server has to
-// flush each one then.
+// errUngroupable wraps the reason why writes cannot be flushed in groups. nats-server
+// must then flush each write itself.
 var errUngroupable = errors.New("writes cannot be flushed in groups")
 
-// probe checks what the Flusher rests on: that a write is in a block file by the
-// time it is acknowledged, as it was written.
+// probe checks what the Flusher relies on: when nats-server acknowledges a write, a
+// block file contains the written bytes.
 func (s *Server) probe(ctx context.Context) error {
 	if !groupSyncPossible {
 		return fmt.Errorf("%w: the system has no inode numbers", errUngroupable)
@@ -37,7 +37,7 @@ func (s *Server) probe(ctx context.Context) error {
 	if err := s.checkStreams(); err != nil {
 		return err
 	}
-	nc, err := s.connect(s.keys.prober, nil)
+	nc, err := s.connect(s.keys.probe, nil)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) probe(ctx context.Context) error {
 	return errors.Join(err, js.DeleteStream(ctx, stream.CachedInfo().Config.Name))
 }
 
-// checkStreams looks at how the streams that there are were configured.
+// checkStreams checks the configuration of the existing streams.
 func (s *Server) checkStreams() error {
 	names, err := listStreams(s.dir.streamsPath())
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Server) publishProbes(ctx context.Context, js jetstream.JetStream) erro
 	return nil
 }
 
-// inBlocks reports whether a text is in one of the block files of a directory.
+// inBlocks reports whether a block file in a directory contains text.
 func inBlocks(msgs string, text []byte) (bool, error) {
 	names, err := listNames(msgs)
 	if err != nil {
@@ -112,12 +112,12 @@ func inBlocks(msgs string, text []byte) (bool, error) {
 	return false, nil
 }
 
-// probePath is the directory of the account of the probe.
+// probePath is the directory of probeAccount.
 func (d *dataDir) probePath() string {
 	return filepath.Join(d.path, server.JetStreamStoreDir, probeAccount)
 }
 
-// forgetProbe removes what a start that did not come to its end has left.
-func (d *dataDir) forgetProbe() error {
+// removeProbe removes the probe's stream, which an interrupted start may have left.
+func (d *dataDir) removeProbe() error {
 	return os.RemoveAll(d.probePath())
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A stream whose blocks cannot be read as they were written is flushed by the server.
+// With a stream whose blocks do not contain the written bytes, nats-server flushes
+// each write itself.
 func TestUngroupableStreamFallsBack(t *testing.T) {
 	dir := t.TempDir()
 	srv := startServer(t, Config{DataDir: dir})
@@ -50,9 +51,9 @@ func TestCheckStream(t *testing.T) {
 	}
 }
 
-// A power cut may come before the stream was first flushed. Nothing was told of it
-// then, and it must not stop the start.
-func TestStillbornStreamIsSetAside(t *testing.T) {
+// A power cut may come before the first flush of a stream. No write to the stream was
+// reported as durable then, and the stream must not prevent the start.
+func TestNeverFlushedStreamIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	put(t, srv, "one")
@@ -73,7 +74,7 @@ func TestStillbornStreamIsSetAside(t *testing.T) {
 	}
 }
 
-// An error of a flush is final, and is not tried again.
+// A failed flush is final, and is not repeated.
 func TestFailedFlushEndsEverything(t *testing.T) {
 	broken := errors.New("broken")
 	flushes := 0

@@ -17,26 +17,26 @@ import (
 const recoveryCheckTimeout = 30 * time.Second
 
 const (
-	// cleanFile stands in the data directory after a full stop and a full flush.
+	// cleanFile is in the data directory after a clean stop, with everything flushed.
 	cleanFile = "clean"
 
-	// syncFile holds the Sync of the latest run.
+	// syncFile contains the Sync of the latest run.
 	syncFile = "sync"
 
-	// failedFile stands there after a write to the disk has failed.
+	// failedFile is in the data directory after a write to the disk has failed.
 	failedFile = "failed"
 
-	// lostDir takes streams that never came to be.
+	// lostDir contains streams that were never flushed and cannot be recovered.
 	lostDir = "lost"
 )
 
 // derived are the files that nats-server writes beside the blocks to start faster.
-// They are not flushed with the blocks. A wheel of expiry times that is newer than
-// the blocks was seen to delete live entries.
+// The Flusher does not flush them. A file of expiry times (thw.db) newer than the
+// blocks made nats-server delete live entries.
 var derived = []string{"index.db", "thw.db"}
 
-// recover makes the directory fit for a start: after an unclean stop it undoes
-// what reached the disk too early. No server may run.
+// recover prepares the directory for a start. After an unclean stop it undoes changes
+// that reached the disk too early. No server may be running.
 func (d *dataDir) recover() error {
 	clean := filepath.Join(d.path, cleanFile)
 	err := os.Remove(clean)
@@ -61,9 +61,8 @@ func (d *dataDir) recover() error {
 	return nil
 }
 
-// readFromDisk has everything read from the disk again after a write to it has
-// failed. The kernel still has in memory what it could not write, and holds it for
-// written.
+// readFromDisk drops the kernel's cache of the streams after a write to the disk has
+// failed. The kernel keeps pages that it could not write, and marks them as written.
 func (d *dataDir) readFromDisk() error {
 	failed := filepath.Join(d.path, failedFile)
 	if _, err := os.Lstat(failed); errors.Is(err, fs.ErrNotExist) {
@@ -81,19 +80,19 @@ func (d *dataDir) readFromDisk() error {
 	return os.Remove(failed)
 }
 
-// noteFailure has the next start read from the disk. It need not reach the disk
-// itself: after a power cut there is nothing else to read from.
+// noteFailure makes the next start call dropCache. The file that it writes need not
+// reach the disk: a power cut empties the cache anyway.
 func (d *dataDir) noteFailure() {
 	_ = os.WriteFile(filepath.Join(d.path, failedFile), nil, 0o600)
 }
 
 func (d *dataDir) recoverStream(name string) error {
 	dir := filepath.Join(d.streamsPath(), name)
-	stillborn, err := d.stillborn(dir)
+	never, err := d.neverFlushed(dir)
 	if err != nil {
 		return err
 	}
-	if stillborn {
+	if never {
 		return d.setAside(dir)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, msgsDir)); errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +101,8 @@ func (d *dataDir) recoverStream(name string) error {
 	return errors.Join(d.dropDerived(name), putBack(dir))
 }
 
-// dropDerived has a stream recovered from its blocks alone.
+// dropDerived removes the derived files, so that nats-server recovers the stream from
+// its blocks alone.
 func (d *dataDir) dropDerived(stream string) error {
 	msgs := filepath.Join(d.streamsPath(), stream, msgsDir)
 	for _, name := range derived {
@@ -117,14 +117,14 @@ func (d *dataDir) dropDerived(stream string) error {
 	return err
 }
 
-// stillborn reports whether a power cut came before the stream was first flushed:
-// nothing in it was ever told. nats-server cannot recover it.
-func (d *dataDir) stillborn(dir string) (bool, error) {
+// neverFlushed reports whether a power cut came before the first flush of the stream.
+// No write to it was reported as durable, and nats-server cannot recover it.
+func (d *dataDir) neverFlushed(dir string) (bool, error) {
 	sync, err := readIfThere(filepath.Join(d.path, syncFile))
 	if err != nil || Sync(sync) != SyncGroup {
 		return false, err
 	}
-	_, err = os.Lstat(filepath.Join(dir, keepDir)) // made when the rest was flushed
+	_, err = os.Lstat(filepath.Join(dir, keepDir)) // created after the first flush
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
@@ -136,7 +136,7 @@ func (d *dataDir) stillborn(dir string) (bool, error) {
 	return !json.Valid(meta) || len(sum) == 0, err
 }
 
-// readIfThere returns the content of a file, none if there is no such file.
+// readIfThere returns the content of a file, or nil if the file does not exist.
 func readIfThere(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +145,7 @@ func readIfThere(path string) ([]byte, error) {
 	return data, err
 }
 
-// setAside moves a stream to where nats-server does not look.
+// setAside moves a stream into lostDir, where nats-server does not look.
 func (d *dataDir) setAside(dir string) error {
 	lost := filepath.Join(d.path, lostDir)
 	if err := os.MkdirAll(lost, 0o700); err != nil {
@@ -158,8 +158,8 @@ func (d *dataDir) setAside(dir string) error {
 	return errors.Join(syncPath(filepath.Dir(dir)), syncPath(lost), syncPath(d.path))
 }
 
-// seal notes that the server has stopped and that everything is on disk.
-func (d *dataDir) seal() error {
+// markClean flushes everything after the server has stopped, and writes cleanFile.
+func (d *dataDir) markClean() error {
 	if err := syncTree(filepath.Join(d.path, server.JetStreamStoreDir)); err != nil {
 		return err
 	}
@@ -175,9 +175,9 @@ func (d *dataDir) seal() error {
 	return writeDurably(filepath.Join(d.path, cleanFile), nil)
 }
 
-// checkRecovery fails when a stream that is on disk did not come back.
-// nats-server logs a warning about a damaged stream and goes on without it;
-// the bucket would be created anew, empty, over leases that are still held.
+// checkRecovery returns an error if nats-server has not recovered a stream that is on
+// disk. nats-server only logs a warning about a damaged stream and runs without it; a
+// store would create an empty bucket while clients still hold leases of the old one.
 func (s *Server) checkRecovery(ctx context.Context) error {
 	names, err := listStreams(s.dir.streamsPath())
 	if err != nil || len(names) == 0 {

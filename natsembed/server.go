@@ -7,18 +7,17 @@
 //	nc.Close()
 //	err = srv.Close()
 //
-// The server stores under one data directory, which it locks. When Start returns
-// without an error, JetStream has recovered everything that the directory holds and
-// takes requests.
+// The server keeps its data in one directory, which it locks. When Start returns
+// without an error, JetStream has recovered all data and accepts requests.
 //
-// It listens nowhere unless Config.Addr says so. Clients of the listener live in an
-// account of their own, without JetStream; ConnectService connects a service into it
-// that answers them.
+// The server has no listener unless Config.Addr is set. Clients of the listener share
+// an account without JetStream. A service that answers them connects to that account
+// with ConnectService.
 //
 // With SyncGroup the server acknowledges a write before it is on disk, and one flush
-// covers the writes of many callers: a caller relies on a write when Flusher.Durable
-// has called back (kvslots/DESIGN.md, "Durability"). When Server.Failed is closed, the
-// process should end and start again from the disk.
+// covers the writes of many callers. A caller must not rely on a write before
+// Flusher.Durable has called back (kvslots/DESIGN.md, "Durability"). When the channel
+// Server.Failed is closed, the process should end and start again from the disk.
 package natsembed
 
 import (
@@ -38,14 +37,14 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// readyTimeout bounds what is left to do once nats-server's own start, with
-// its recovery of any length, has come to its end.
+// readyTimeout bounds the wait for readiness after nats-server's own start, which
+// includes recovery and takes as long as it needs.
 const readyTimeout = 10 * time.Second
 
-// closeTimeout bounds the stop of a server that has failed: its disk may not answer.
+// closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
 
-// Server is a running nats-server. Its methods may be called concurrently.
+// Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {
 	cfg     Config
 	dir     *dataDir
@@ -54,10 +53,10 @@ type Server struct {
 	flusher *Flusher // nil unless Sync is SyncGroup
 
 	mu       sync.Mutex
-	services []*nats.Conn // in the clients' account, and no clients
+	services []*nats.Conn // in the clients' account; NumClients does not count them
 	failure  error
 
-	failed   chan struct{} // closed when there is a failure
+	failed   chan struct{} // closed when failure is set
 	stopping chan struct{} // closed by Close
 	tasks    sync.WaitGroup
 
@@ -65,16 +64,16 @@ type Server struct {
 	closeErr  error
 }
 
-// running is the nats-server of the moment.
+// running is one nats-server. A restart replaces it.
 type running struct {
 	nats *server.Server
-	door *door
+	auth *authenticator
 }
 
-// Start runs a server as cfg says and returns when JetStream is ready, or
-// with the reason why it is not; nothing is left running then. ctx ends the
-// start, not the server. A recovery that has begun is not interrupted: a store
-// that is being read must not be given to another server.
+// Start starts a server and returns when JetStream is ready. If Start returns an
+// error, nothing is left running. The end of ctx ends the start, not the server.
+// Recovery, once begun, is not interrupted: no other server may open the store while
+// it is being read.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return start(ctx, cfg, flushFile)
 }
@@ -108,9 +107,9 @@ func newServer(cfg Config, dir *dataDir) (*Server, error) {
 	return &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}, nil
 }
 
-// open makes the directory fit, and starts everything. After an error nothing runs.
+// open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
-	if err := errors.Join(s.dir.forgetProbe(), s.dir.recover()); err != nil {
+	if err := errors.Join(s.dir.removeProbe(), s.dir.recover()); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err := s.launch(ctx); err != nil {
@@ -127,8 +126,8 @@ func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
 	return nil
 }
 
-// settleSync finds out whether writes can be flushed in groups. If not, the server
-// is started again to flush each one.
+// settleSync checks whether writes can be flushed in groups. If not, it restarts the
+// server with SyncAlways.
 func (s *Server) settleSync(ctx context.Context) error {
 	if s.cfg.Sync == SyncGroup {
 		err := s.probe(ctx)
@@ -136,7 +135,7 @@ func (s *Server) settleSync(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			s.cfg.Logger.Warn().Err(err).Msg("each write is flushed by itself")
+			s.cfg.Logger.Warn().Err(err).Msg("each write is flushed separately")
 			s.shutDown()
 			s.cfg.Sync = SyncAlways
 			if err := s.launch(ctx); err != nil {
@@ -147,7 +146,7 @@ func (s *Server) settleSync(ctx context.Context) error {
 	return writeDurably(filepath.Join(s.dir.path, syncFile), []byte(s.cfg.Sync))
 }
 
-// launch starts a nats-server. After an error it does not run.
+// launch starts a nats-server. After an error no nats-server runs.
 func (s *Server) launch(ctx context.Context) error {
 	r, log, err := s.prepare()
 	if err != nil {
@@ -160,14 +159,14 @@ func (s *Server) launch(ctx context.Context) error {
 		return err
 	}
 	if addr := r.nats.Addr(); addr != nil {
-		s.cfg.Addr = addr.String() // the same port when it is started again
+		s.cfg.Addr = addr.String() // a restart takes the same port
 	}
 	return nil
 }
 
 func (s *Server) prepare() (*running, *natsLog, error) {
-	door := &door{cfg: s.cfg, keys: s.keys}
-	options, err := s.cfg.options(s.dir.path, door)
+	auth := &authenticator{cfg: s.cfg, keys: s.keys}
+	options, err := s.cfg.options(s.dir.path, auth)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,15 +174,15 @@ func (s *Server) prepare() (*running, *natsLog, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := door.findAccounts(nats); err != nil {
+	if err := auth.findAccounts(nats); err != nil {
 		return nil, nil, err
 	}
 	log := &natsLog{log: s.cfg.Logger}
 	nats.SetLoggerV2(log, false, false, false)
-	return &running{nats, door}, log, nil
+	return &running{nats, auth}, log, nil
 }
 
-// ready is nil when the server can be used.
+// ready waits until the server accepts requests, and checks what it recovered.
 func (s *Server) ready(ctx context.Context, log *natsLog) error {
 	if err := log.err(); err != nil {
 		return fmt.Errorf("nats-server: %w", err)
@@ -199,19 +198,19 @@ func (s *Server) ready(ctx context.Context, log *natsLog) error {
 
 func (s *Server) nats() *server.Server { return s.now.Load().nats }
 
-// Sync is how writes reach the disk: as configured, or SyncAlways if SyncGroup was
-// asked for and is not possible.
+// Sync returns how writes reach the disk: Config.Sync, or SyncAlways if Config.Sync is
+// SyncGroup and group flushing is not possible.
 func (s *Server) Sync() Sync { return s.cfg.Sync }
 
-// Flusher flushes writes in groups. It is nil unless Sync is SyncGroup.
+// Flusher returns the Flusher of the server, or nil unless Sync is SyncGroup.
 func (s *Server) Flusher() *Flusher { return s.flusher }
 
-// Failed is closed when the server cannot go on: what it holds in memory may differ
-// from what is on disk. The process should end, and start again from the disk. Err
-// says why.
+// Failed returns a channel that is closed when the server cannot go on: its data in
+// memory may differ from its data on disk. The process should end, and start again
+// from the disk. Err returns the reason.
 func (s *Server) Failed() <-chan struct{} { return s.failed }
 
-// Err is why the server has failed, or nil.
+// Err returns the reason why the server has failed, or nil.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,15 +228,15 @@ func (s *Server) fail(err error) {
 	close(s.failed)
 }
 
-// Connect opens a connection within the process, into the account that owns
-// the bucket; it reconnects for ever. The caller closes it.
+// Connect opens a connection within the process to the account that owns the bucket.
+// The connection reconnects for ever. The caller must close it.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
-	return s.connect(s.keys.insider, opts)
+	return s.connect(s.keys.bucket, opts)
 }
 
-// ConnectService opens a connection within the process, into the account of the
-// listener's clients, for a service that answers them; it may subscribe to and
-// publish anything there. The caller closes it.
+// ConnectService opens a connection within the process to the account of the
+// listener's clients, for a service that answers them. The connection may publish and
+// subscribe to all subjects of that account. The caller must close it.
 func (s *Server) ConnectService(opts ...nats.Option) (*nats.Conn, error) {
 	nc, err := s.connect(s.keys.service, opts)
 	if err != nil {
@@ -264,9 +263,9 @@ func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, er
 	return nats.Connect("", append(ours, opts...)...)
 }
 
-// NumClients is how many clients of the listener are connected.
+// NumClients returns the number of connected clients of the listener.
 func (s *Server) NumClients() int {
-	clients := s.now.Load().door.clients.NumLocalConnections()
+	clients := s.now.Load().auth.clients.NumLocalConnections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, nc := range s.services {
@@ -277,7 +276,7 @@ func (s *Server) NumClients() int {
 	return max(0, clients)
 }
 
-// ClientURL is where the listener can be reached; empty without one.
+// ClientURL returns the URL of the listener, or "" if there is none.
 func (s *Server) ClientURL() string {
 	nats := s.nats()
 	if nats.Addr() == nil {
@@ -286,17 +285,17 @@ func (s *Server) ClientURL() string {
 	return nats.ClientURL()
 }
 
-// inProcess connects to the nats-server of the moment.
+// inProcess connects to the nats-server that is running at the time of the call.
 type inProcess struct{ s *Server }
 
 func (p inProcess) InProcessConn() (net.Conn, error) { return p.s.nats().InProcessConn() }
 
-// Close stops the server, waits until its storage is written, and unlocks the
-// data directory. Connections to it should be closed before. A second call
-// does nothing and returns what the first did.
+// Close stops the server, waits until its storage is written, and unlocks the data
+// directory. The caller should close connections first. Further calls return the
+// result of the first.
 //
-// After a failure it takes 5 s at most, and the data directory may stay locked until
-// the process ends.
+// After a failure Close takes at most 5 seconds, and the data directory may stay
+// locked until the process ends.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -327,8 +326,8 @@ func (s *Server) close() error {
 			return errors.New("nats-server does not stop")
 		}
 	}
-	// Without space for the seal, the next start takes the stop for an unclean one.
-	return errors.Join(unlessNoSpace(s.dir.seal()), s.dir.close())
+	// Without space for cleanFile, the next start treats this stop as an unclean one.
+	return errors.Join(unlessNoSpace(s.dir.markClean()), s.dir.close())
 }
 
 func (s *Server) shutDown() {

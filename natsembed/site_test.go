@@ -20,20 +20,20 @@ type site struct {
 	durable func(then func(error))
 }
 
-// durability is how a site finds out what is durable.
+// durability returns the function that tells a store when its writes are durable.
 type durability func(srv *Server) func(then func(error))
 
-func throughGate(srv *Server) func(func(error)) { return srv.Flusher().Durable }
+func onFlush(srv *Server) func(func(error)) { return srv.Flusher().Durable }
 
-// withoutGate takes for durable what is acknowledged.
-func withoutGate(*Server) func(func(error)) { return func(then func(error)) { then(nil) } }
+// onAcknowledge treats acknowledged writes as durable, which is wrong.
+func onAcknowledge(*Server) func(func(error)) { return func(then func(error)) { then(nil) } }
 
 // bucketStream is the stream of a store's bucket.
 const bucketStream = "KV_" + kvslots.Bucket
 
 func bucketPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), bucketStream) }
 
-// openSite opens a store on a server, which the caller keeps.
+// openSite opens a store on a server. The caller closes the server.
 func openSite(ctx context.Context, srv *Server, through durability) (*site, error) {
 	s := &site{srv: srv, durable: through(srv)}
 	var err error
@@ -50,7 +50,7 @@ func openSite(ctx context.Context, srv *Server, through durability) (*site, erro
 	return s, nil
 }
 
-// close ends the store, whether the server still answers or not.
+// close closes the store without waiting for the server, which may have failed.
 func (s *site) close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -58,15 +58,15 @@ func (s *site) close() {
 	s.nc.Close()
 }
 
-// flushed returns when all that was acknowledged before is durable.
+// flushed waits until every acknowledged write is durable.
 func (s *site) flushed() error {
 	done := make(chan error, 1)
 	s.durable(func(err error) { done <- err })
 	return <-done
 }
 
-// insist repeats a call for as long as the store is unavailable, which a busy machine
-// makes it now and then, and the server has not failed.
+// insist repeats a call while the store is unavailable, as it can be on a busy machine,
+// and the server has not failed.
 func insist[T any](s *site, call func() (T, error)) (T, error) {
 	for {
 		answer, err := call()
@@ -76,7 +76,7 @@ func insist[T any](s *site, call func() (T, error)) (T, error) {
 	}
 }
 
-// insistOn is insist for a call without an answer.
+// insistOn is insist for a call without a result.
 func insistOn(s *site, call func() error) error {
 	_, err := insist(s, func() (struct{}, error) { return struct{}{}, call() })
 	return err

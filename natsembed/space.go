@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// errFull wraps that a name could not be made for want of space. Nothing was lost:
-// the next pass tries again. A flush that fails for want of space is another thing.
+// errFull is returned when a name could not be created because the disk is full.
+// Nothing is lost: the next pass tries again. A failed flush is never errFull.
 var errFull = errors.New("the disk is full")
 
-// notMade is the error of a name that could not be made.
-func notMade(err error) error {
+// createError wraps the error of a name that could not be created.
+func createError(err error) error {
 	if isNoSpace(err) {
 		return fmt.Errorf("%w: %w: %w", ErrNotDurable, errFull, err)
 	}
@@ -22,8 +22,8 @@ func notMade(err error) error {
 
 func isFull(err error) bool { return errors.Is(err, errFull) }
 
-// isNoSpace reports whether an error is for want of space. nats-server hands out
-// texts only.
+// isNoSpace reports whether an error says that the disk is full. nats-server's health
+// check returns only the text of an error.
 func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || isNoSpaceText(fmt.Sprint(err))
 }
@@ -32,11 +32,11 @@ func isNoSpaceText(text string) bool {
 	return strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, syscall.EDQUOT.Error())
 }
 
-// leastRoom is what must be free for the server to start again: it writes a record
-// or two for each lease.
+// leastRoom is the free space in bytes that a restart needs: the server writes a
+// record or two for each lease.
 const leastRoom = 1 << 20
 
-// hasRoom reports whether that much can be written.
+// hasRoom reports whether leastRoom bytes can be written.
 func (d *dataDir) hasRoom() (ok bool, err error) {
 	f, err := os.CreateTemp(d.path, "room-*")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A server whose disk was full serves again, with everything that it has
-// acknowledged, once there is space.
+// A server whose disk was full restarts once there is space, with all acknowledged
+// writes.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a small file system")

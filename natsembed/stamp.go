@@ -2,8 +2,8 @@ package natsembed
 
 import "os"
 
-// stamp tells one state of a file from another: each append changes the size, and
-// nats-server changes a block in no other way.
+// stamp identifies one state of a file. nats-server changes a block only by appending,
+// which changes its size.
 type stamp struct {
 	inode uint64
 	size  int64

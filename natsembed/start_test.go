@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkStart starts a server on 150,000 entries like a lease's: after a clean
-// stop, and after one that was none, when nats-server's index is not believed and each
-// block is read.
+// BenchmarkStart starts a server on 150,000 entries of the size of a lease: after a
+// clean stop, and after an unclean stop, when nats-server's index is dropped and the
+// server reads each block.
 func BenchmarkStart(b *testing.B) {
 	const records = 150_000
 	dir := b.TempDir()
@@ -42,10 +42,10 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// fill writes that many entries, each of its own subject.
+// fill writes the entries, each with its own subject.
 func fill(b *testing.B, dir string, records int) {
 	b.Helper()
-	const batch = 1000 // which divides the number of records
+	const batch = 1000 // divides the number of records
 	srv, err := Start(b.Context(), Config{DataDir: dir, Sync: SyncInterval})
 	if err != nil {
 		b.Fatal(err)

@@ -91,11 +91,11 @@ func TestTLS(t *testing.T) {
 		}
 		if nc, err := nats.Connect(srv.ClientURL(), trust); err == nil {
 			nc.Close()
-			t.Error("TLS did for the token")
+			t.Error("a client without the token is accepted")
 		}
 		if nc, err := nats.Connect(srv.ClientURL(), nats.Token("t")); err == nil {
 			nc.Close()
-			t.Error("an authority that is not known was trusted")
+			t.Error("the client trusts an unknown authority")
 		}
 	})
 	t.Run("client certificates", func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestTLS(t *testing.T) {
 		}
 		if nc, err := nats.Connect(srv.ClientURL(), trust); err == nil {
 			nc.Close()
-			t.Error("let in without a certificate")
+			t.Error("a client without a certificate is accepted")
 		}
 		put(t, srv, "the bucket's own connection needs no certificate")
 	})

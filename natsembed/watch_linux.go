@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch reports whether names in directories have changed since it was last asked.
-// The kernel notes a change before the system call that makes it returns, so what
-// this process did is always seen. Asking costs one system call, and listing the
-// directories tens of them.
+// watch reports whether names in directories have changed since the last call of
+// changed. The kernel records a change before the system call that makes it returns,
+// so changed sees all earlier changes by this process. It costs one system call;
+// listing the directories costs tens of them.
 //
-// Without a watch, nil, the names may always have changed.
+// A nil watch always reports a change.
 type watch struct {
 	fd     int
 	events [4096]byte
@@ -22,8 +22,8 @@ type watch struct {
 const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// newWatch returns nil if the system has no watch to give, or one that does not
-// work. It makes and removes a file in a directory to see whether it works.
+// newWatch returns nil if inotify is not available or does not work. It creates and
+// removes a file in dir to check that.
 func newWatch(dir string) *watch {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -55,8 +55,7 @@ func (w *watch) works(dir string) bool {
 	return made && removed && err == nil && w.changed() && !w.changed()
 }
 
-// add watches a directory and returns whether that was possible. What changes in it
-// after the call is noted.
+// add watches a directory from now on, and reports whether that was possible.
 func (w *watch) add(path ...string) bool {
 	if w == nil {
 		return false

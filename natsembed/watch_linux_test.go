@@ -58,7 +58,7 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// More events than the kernel keeps are reported as well.
+// A watch reports a change when the kernel's event queue has overflowed.
 func TestWatchReportsAnOverflow(t *testing.T) {
 	dir := t.TempDir()
 	w := newWatch(dir)
@@ -81,8 +81,8 @@ func TestWatchReportsAnOverflow(t *testing.T) {
 	}
 }
 
-// A pass that lists nothing still covers all that was acknowledged, whatever became
-// of the streams' files since the last listing.
+// A pass without a listing still covers all acknowledged writes, whatever changes the
+// server made to the streams' files since the last listing.
 func TestPassCoversChangedNames(t *testing.T) {
 	var mu sync.Mutex
 	sizes := map[uint64]int64{}
@@ -137,7 +137,7 @@ func TestPassCoversChangedNames(t *testing.T) {
 	}
 }
 
-// checkCovered fails unless each block was flushed as it is, and has a link.
+// checkCovered fails unless each block is flushed completely and has a link.
 func checkCovered(t *testing.T, srv *Server, sizes map[uint64]int64) {
 	t.Helper()
 	streams, err := listStreams(srv.dir.streamsPath())

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// client connects to the listener and gives what the server complains of.
+// client connects to the listener. The channel receives the server's error messages.
 func client(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, <-chan error) {
 	t.Helper()
 	complaints := make(chan error, 16)
@@ -71,7 +71,7 @@ func TestClientsAreDenied(t *testing.T) {
 	}
 }
 
-func TestClientsAskServices(t *testing.T) {
+func TestClientsReachServices(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
 	service := serve(t, srv)
 	defer service.Close()
@@ -87,7 +87,7 @@ func TestClientsAskServices(t *testing.T) {
 	if len(complaints) > 0 {
 		t.Errorf("complains of %v", <-complaints)
 	}
-	// The other account does not hear it.
+	// Requests do not reach the bucket's account.
 	bucket, err := srv.Connect()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestClientsAskServices(t *testing.T) {
 	}
 }
 
-// serve answers everything in the clients' account.
+// serve answers every request in the clients' account.
 func serve(t *testing.T, srv *Server) *nats.Conn {
 	t.Helper()
 	nc, err := srv.ConnectService()
@@ -133,7 +133,7 @@ func TestAuthentication(t *testing.T) {
 	key, signer := newUser(t)
 	_, stranger := newUser(t)
 	_, forger := newUser(t)
-	forged := func(o *nats.Options) error { // the right name, somebody else's signature
+	forged := func(o *nats.Options) error { // the key of one user, the signature of another
 		if err := forger(o); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func TestAuthentication(t *testing.T) {
 				nc, err := nats.Connect(srv.ClientURL(), option)
 				if err == nil {
 					nc.Close()
-					t.Errorf("%d was let in", i)
+					t.Errorf("option %d is accepted", i)
 				} else if !errors.Is(err, nats.ErrAuthorization) {
 					t.Errorf("%d: %v", i, err)
 				}
@@ -179,8 +179,8 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// Whoever has an nkey has inboxes that nobody else can listen to.
-func TestInboxesOfTheirOwn(t *testing.T) {
+// A client with an nkey has inboxes to which no other client can subscribe.
+func TestPrivateInboxes(t *testing.T) {
 	alice, aliceKey := newUser(t)
 	bob, bobKey := newUser(t)
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Nkeys: []string{alice, bob}})

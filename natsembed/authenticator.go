@@ -1,0 +1,135 @@
+package natsembed
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"slices"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+)
+
+// authenticator decides which clients the server accepts, into which account, and
+// with which permissions. nats-server's own configuration cannot assign clients with
+// a token to an account.
+type authenticator struct {
+	*keys
+	cfg Config
+
+	buckets, clients, probes *server.Account
+}
+
+// keys are the nkeys of the connections within the process. They are generated in
+// each process and never leave it.
+type keys struct {
+	bucket, service, probe nkeys.KeyPair
+
+	bucketKey, serviceKey, probeKey string // public
+}
+
+func newKeys() (k *keys, err error) {
+	k = &keys{}
+	for _, created := range []struct {
+		pair *nkeys.KeyPair
+		key  *string
+	}{{&k.bucket, &k.bucketKey}, {&k.service, &k.serviceKey}, {&k.probe, &k.probeKey}} {
+		if *created.pair, err = nkeys.CreateUser(); err != nil {
+			return nil, err
+		}
+		if *created.key, err = (*created.pair).PublicKey(); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// findAccounts looks up the accounts. It is called before the server starts.
+func (a *authenticator) findAccounts(srv *server.Server) (err error) {
+	if a.buckets, err = srv.LookupAccount(bucketAccount); err != nil {
+		return err
+	}
+	if a.probes, err = srv.LookupAccount(probeAccount); err != nil {
+		return err
+	}
+	a.clients, err = srv.LookupAccount(clientAccount)
+	return err
+}
+
+// Check reports whether the server accepts a client. The server calls it for each
+// CONNECT.
+func (a *authenticator) Check(client server.ClientAuthentication) bool {
+	user := a.user(client)
+	if user == nil {
+		return false
+	}
+	client.RegisterUser(user)
+	return true
+}
+
+// user returns the user that a client connects as, or nil for a client that the
+// server does not accept.
+func (a *authenticator) user(client server.ClientAuthentication) *server.User {
+	given := client.GetOpts()
+	key := ""
+	if given.Nkey != "" && signed(given.Nkey, given.Sig, client.GetNonce()) {
+		key = given.Nkey
+	}
+	if function, ok := a.function(given, key); ok {
+		return function
+	}
+	switch {
+	case key == a.bucketKey:
+		return &server.User{Account: a.buckets}
+	case key == a.probeKey:
+		return &server.User{Account: a.probes}
+	case key == a.serviceKey:
+		return &server.User{Account: a.clients}
+	case key != "" && slices.Contains(a.cfg.Nkeys, key):
+		return &server.User{Account: a.clients, Permissions: permissions(subjects.Inbox, subjects.Inbox+"_"+key)}
+	case a.cfg.User != "" && equal(given.Username, a.cfg.User) && equal(given.Password, a.cfg.Password),
+		a.cfg.Token != "" && equal(given.Token, a.cfg.Token),
+		!a.cfg.asksForSecret(): // the TLS handshake has checked any client certificate
+		allowed := permissions(subjects.Inbox)
+		if a.cfg.functionsAreOpen() {
+			allowed = a.cfg.Functions.allow(allowed)
+		}
+		return &server.User{Account: a.clients, Permissions: allowed}
+	}
+	return nil
+}
+
+// permissions let a client send requests to services and receive answers in its
+// inboxes, and nothing else: the client cannot read the requests of other clients,
+// answer them, or reach JetStream.
+func permissions(inboxes ...string) *server.Permissions {
+	p := &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: subjects.Requests()},
+		Subscribe: &server.SubjectPermission{},
+	}
+	for _, prefix := range inboxes {
+		p.Subscribe.Allow = append(p.Subscribe.Allow, prefix+".>")
+	}
+	return p
+}
+
+// signed reports whether signature is that of the nonce by the private half of key.
+func signed(key, signature string, nonce []byte) bool {
+	public, err := nkeys.FromPublicKey(key)
+	if err != nil || !nkeys.IsValidPublicUserKey(key) {
+		return false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil {
+		raw, err = base64.StdEncoding.DecodeString(signature)
+	}
+	return err == nil && len(nonce) > 0 && public.Verify(nonce, raw) == nil
+}
+
+// equal compares secrets of any length in constant time.
+func equal(given, secret string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}

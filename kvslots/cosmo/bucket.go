@@ -12,7 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// DefaultBucket is the bucket of a Limiter unless its config names another.
+// DefaultBucket is the KV bucket of a Limiter whose Config.Bucket is "".
 const DefaultBucket = "cosmo_jobs_limits"
 
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -33,10 +33,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// bucketConfig is what Cosmo sends when its bucket is missing: a bare
-// STREAM.CREATE, since the Ruby client's own way to create a bucket drops
-// allow_msg_ttl. All that is not named here is the server's default; above all
-// there are no limit markers, which would keep a slot from being taken again.
+// bucketConfig is the configuration with which Cosmo creates a missing bucket. Cosmo
+// sends STREAM.CREATE itself, since the Ruby client's function for that drops
+// allow_msg_ttl. All other settings are the server's defaults. In particular there
+// are no limit markers: a marker would prevent a slot from being taken again.
 func bucketConfig(cfg Config) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              "KV_" + cfg.Bucket,
@@ -56,7 +56,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = js.CreateStream(ctx, bucketConfig(cfg))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			stream, err = js.Stream(ctx, name) // another worker was faster
+			stream, err = js.Stream(ctx, name) // another worker has created it
 		}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -71,8 +71,8 @@ func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 	return nil
 }
 
-// wrongSettings names what no slot could be taken or released with. Any other
-// setting is the owner's business.
+// wrongSettings describes the settings with which no slot could be taken or released.
+// All other settings of an existing bucket are accepted.
 func wrongSettings(c jetstream.StreamConfig, cfg Config) []string {
 	var wrong []string
 	if want := "$KV." + cfg.Bucket + ".>"; len(c.Subjects) != 1 || c.Subjects[0] != want {

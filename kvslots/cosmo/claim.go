@@ -17,34 +17,35 @@ import (
 )
 
 const (
-	// answerTimeout is how long one request may go unanswered.
+	// answerTimeout bounds the wait for the answer to one request.
 	answerTimeout = 2 * time.Second
 
-	// patience is how long a request is repeated for.
-	patience = 6 * time.Second
+	// retryTimeout bounds the time for which a request is repeated.
+	retryTimeout = 6 * time.Second
 
-	// Error codes of JetStream. codeInFlight says that some write to the
-	// key is in flight, codeDuplicate that a message with the same id is.
+	// Error codes of JetStream. codeInFlight means that another write to the key
+	// is in flight, codeDuplicate that a message with the same id is in flight.
 	codeConflict  = 10071
 	codeInFlight  = 10164
 	codeDuplicate = 10158
 )
 
-// What can become of a write that was not acknowledged.
+// Outcomes of a write that was not acknowledged. Only after errUnknown may the entry
+// have been written, or be written later.
 var (
-	errConflict = errors.New("another revision is there")      // certainly not written
-	errInFlight = errors.New("another write is in flight")     // certainly not written
-	errNotSent  = errors.New("no server took the write")       // certainly not written
-	errRefused  = errors.New("the stream refused")             // certainly not written
-	errUnknown  = errors.New("the write was not acknowledged") // written, not written, or still to be written
+	errConflict = errors.New("the key has another revision")
+	errInFlight = errors.New("another write is in flight")
+	errNotSent  = errors.New("no server accepted the write")
+	errRefused  = errors.New("the stream refused the request")
+	errUnknown  = errors.New("the write was not acknowledged")
 )
 
-// claim writes a slot where nothing is. When something is there, it returns
-// errConflict and that entry's revision.
+// claim writes an entry for a slot if its key has none. If the key has an entry, claim
+// returns errConflict and the revision of that entry.
 //
-// The write carries an id of its own. So when it went unanswered it is sent
-// again, and the answer to that tells what became of it: the server knows the
-// id, or the entry in the way bears it.
+// Each write has a unique message id. When a write is not answered, claim sends it
+// again. The answer shows what happened to the first one: the server recognizes the
+// id, or the conflicting entry has it.
 func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Duration) (uint64, error) {
 	m := nats.NewMsg(l.prefix + slot)
 	m.Data = []byte(jid)
@@ -63,7 +64,7 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 		switch {
 		case err == nil && time.Since(began) < duration:
 			return revision, nil
-		case err == nil: // too late: it is about to end, or has
+		case err == nil: // too late: the slot's duration is over
 			_, _ = l.remove(ctx, slot, revision)
 			return 0, fmt.Errorf("%w: no answer within %s", kvslots.ErrUnavailable, duration)
 		case errors.Is(err, errConflict) && !unsure:
@@ -77,7 +78,7 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 		case errors.Is(err, errRefused):
 			return 0, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
-		if time.Since(began) > min(patience, duration) {
+		if time.Since(began) > min(retryTimeout, duration) {
 			l.withdraw(ctx, m, unsure)
 			return 0, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
@@ -85,8 +86,8 @@ func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Dur
 	}
 }
 
-// write sends a claim once. It waits for the answer even when ctx ends: what
-// nobody waits for may have been written.
+// write sends a claim once. It waits for the answer even if ctx ends, since the outcome
+// of a write without an answer is unknown.
 func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
@@ -107,49 +108,49 @@ func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
 		revision, _ := strconv.ParseUint(text, 10, 64)
 		return revision, errConflict
 	case refusal.ErrorCode == codeInFlight, refusal.ErrorCode == codeDuplicate, refusal.Code == 503:
-		// Not "taken": on a replicated stream somebody's write, perhaps a
-		// refused one, is under way.
+		// The slot may be free: on a replicated stream some worker's write is in
+		// flight, and may still be refused.
 		return 0, fmt.Errorf("%w: %w", errInFlight, err)
 	}
 	return 0, fmt.Errorf("%w: %w", errRefused, err)
 }
 
-// isOurs tells whether the entry at a revision is what an earlier, unanswered
-// sending of m wrote.
+// isOurs reports whether an earlier, unanswered attempt to send m wrote the entry at
+// revision. known is false if that could not be found out.
 func (l *Limiter) isOurs(ctx context.Context, m *nats.Msg, revision uint64) (ours, known bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	there, err := l.read(ctx, readRequest{Sequence: revision})
+	found, err := l.read(ctx, readRequest{Sequence: revision})
 	if err != nil {
 		return false, false
 	}
-	return there.header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr), true
+	return found.header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr), true
 }
 
-// withdraw removes a claim that may have been written and that nobody will be
-// told of. It tries once; what it cannot do, the TTL does.
+// withdraw removes a claim with unknown outcome whose caller gets an error. It tries
+// once. If that fails, the TTL removes the claim.
 func (l *Limiter) withdraw(ctx context.Context, m *nats.Msg, unsure bool) {
 	if !unsure {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	there, err := l.read(ctx, readRequest{LastBySubject: m.Subject})
-	if err == nil && there.header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr) {
-		_, _ = l.purgeUpTo(ctx, m.Subject, there.revision)
+	found, err := l.read(ctx, readRequest{LastBySubject: m.Subject})
+	if err == nil && found.header.Get(nats.MsgIdHdr) == m.Header.Get(nats.MsgIdHdr) {
+		_, _ = l.purgeUpTo(ctx, m.Subject, found.revision)
 	}
 }
 
-// acquireMarked is the second look, when all slots seem taken: behind some there
-// may be a mere marker. Cosmo's earlier versions released by writing one, for
-// ever; a bucket with limit markers leaves them too.
+// acquireMarked tries all slots again when each has an entry: some of the entries may
+// be markers, which mean that the slot is free. Earlier versions of Cosmo released
+// slots by writing permanent markers. A bucket with limit markers has them, too.
 func (l *Limiter) acquireMarked(ctx context.Context, taken []Slot, jid string, duration time.Duration) (Slot, error) {
 	for _, slot := range taken {
 		if err := context.Cause(ctx); err != nil {
 			return Slot{}, err
 		}
-		there, err := l.read(ctx, readRequest{Sequence: slot.Revision})
-		if err != nil || there.subject != l.prefix+slot.Key || !isMarker(there.header) {
+		found, err := l.read(ctx, readRequest{Sequence: slot.Revision})
+		if err != nil || found.subject != l.prefix+slot.Key || !isMarker(found.header) {
 			continue
 		}
 		if _, err := l.remove(ctx, slot.Key, slot.Revision); err != nil {
@@ -167,8 +168,8 @@ func (l *Limiter) acquireMarked(ctx context.Context, taken []Slot, jid string, d
 	return Slot{}, kvslots.ErrNoSlot
 }
 
-// isMarker reports whether the headers are those of a marker, which says that the
-// key is free: a client's, or the server's own.
+// isMarker reports whether the headers are those of a marker, written by a client or
+// by the server.
 func isMarker(h nats.Header) bool {
 	return h.Get(entry.HeaderOperation) != "" || h.Get(entry.HeaderReason) != ""
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// sendMail is a job of which two may run at once, Ruby's included.
+// sendMail is a job of which two may run at once, counting those of Ruby workers.
 func sendMail(ctx context.Context, nc *nats.Conn, jid string) error {
 	limiter, err := cosmo.New(ctx, nc, cosmo.Config{})
 	if err != nil {
@@ -28,7 +28,7 @@ func sendMail(ctx context.Context, nc *nats.Conn, jid string) error {
 	if err != nil {
 		return err
 	}
-	defer limiter.Release(ctx, slot) // best effort: the duration ends it, too
+	defer limiter.Release(ctx, slot) // an error may be ignored: the duration frees the slot, too
 	// … at most 30 seconds of work …
 	fmt.Println(jid, "runs in", slot.Key)
 	return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// The stream's leader dies: what was under way ends with an error or is found
-// again, nobody gets a slot twice, and it goes on with the next leader.
-func TestLimiterOutlivesALeader(t *testing.T) {
+// When the stream's leader dies, running requests succeed or return an error, no slot
+// is acquired twice, and workers go on with the next leader.
+func TestLimiterSurvivesLeaderDeath(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
 	l, err := New(t.Context(), cluster.Connect(), Config{Replicas: 3})
 	if err != nil {
@@ -31,7 +31,7 @@ func TestLimiterOutlivesALeader(t *testing.T) {
 			switch {
 			case err == nil:
 				if n := holders.Add(1); n > 1 {
-					t.Errorf("%d hold", n)
+					t.Errorf("%d jobs run at once", n)
 				}
 				pauseFor(ctx, time.Millisecond)
 				holders.Add(-1)

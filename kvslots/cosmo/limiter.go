@@ -1,6 +1,6 @@
-// Package cosmo caps how many jobs with the same key run at once, in the way of
-// Cosmo's Cosmo::Job::Limit, and together with its Ruby workers: both count in the
-// same NATS bucket. It needs JetStream, and no gateway.
+// Package cosmo limits how many jobs with the same key run at once. It is compatible
+// with Cosmo::Job::Limit of the Ruby framework Cosmo: Go and Ruby workers share limits
+// in the same NATS KV bucket. It needs JetStream, and no gateway.
 package cosmo
 
 import (
@@ -18,71 +18,69 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// What Acquire takes.
+// Bounds of the arguments of Acquire.
 const (
 	// MaxLimit is the highest limit.
 	MaxLimit = 1000
 
-	// MaxKey is the longest key, in bytes.
+	// MaxKey is the maximal length of a key in bytes.
 	MaxKey = 200
 
-	// MaxJobID is the longest jid, in bytes.
+	// MaxJobID is the maximal length of a jid in bytes.
 	MaxJobID = 256
 
-	// MaxDuration is the longest time for which a slot is taken.
+	// MaxDuration is the longest duration of a slot.
 	MaxDuration = 365 * 24 * time.Hour
 )
 
-// Limiter takes and releases the slots of limits. It is simpler than a
+// Limiter acquires and releases the slots of limits. It is simpler than a
 // kvslots.Store, and promises less: no line, no fence, no renewal.
 //
-// Slot n of a limit is the KV key "<key>/<n>". It is taken by writing it where
-// nothing is (a compare-and-swap on revision 0) with a TTL, and freed by
-// removing it from the stream without a trace, or by its TTL. So at most limit
-// entries are ever there, and a worker that does nothing but such writes takes a
-// slot the moment it was released.
+// Slot n of a limit is the KV key "<key>/<n>". A worker acquires it by a
+// compare-and-swap on revision 0, which writes an entry with a TTL. The slot is free
+// when a worker removes the entry from the stream, without leaving a marker, or when
+// the TTL ends. So a limit has at most limit entries, and a worker that only does
+// such writes can acquire a slot as soon as it was released.
 //
-// What is promised: as long as every worker ends its job within its duration,
-// no more than limit of them run at once. The duration is timed by NATS, which
-// ends it no earlier than the duration after Acquire began, short of a change of
-// the stream's leader between servers whose clocks differ. What is not: that a
-// slot is free the moment its duration ends (NATS takes up to a second, and some
-// seconds more after a leader's death); and order, who asks next may be first.
+// Safety: as long as each worker ends its job within the job's duration, at most limit
+// jobs run at once. NATS measures the duration, and ends it no earlier than the
+// duration after Acquire began, unless the stream's leader changes between servers
+// whose clocks differ. Not promised: that a slot is free the moment its duration ends
+// (NATS takes up to a second, and some seconds more after the death of a leader), and
+// any order among waiting workers.
 //
-// A Limiter has no state but its connection; its methods may be called from
-// several goroutines at once, and nothing needs to be closed.
+// A Limiter has no state but its connection. Its methods are safe for concurrent use,
+// and it needs no Close.
 type Limiter struct {
 	js     jetstream.JetStream
 	stream string
 	prefix string // of the subjects
 }
 
-// Config says where a Limiter counts. The zero Config is ready
-// for use.
+// Config configures a Limiter. The zero Config is valid.
 type Config struct {
-	// Bucket is the KV bucket; "" means DefaultBucket. Everybody who shares a
-	// limit must use the same. Cosmo itself changed its name once.
+	// Bucket is the KV bucket; "" means DefaultBucket. All workers that share a
+	// limit must use the same bucket. Cosmo has renamed its bucket once.
 	Bucket string
 
-	// Replicas of the bucket when New has to create it, 1 … 5; 0 means
-	// 1, which is what Cosmo takes.
+	// Replicas is the number of replicas if New creates the bucket, 1 … 5; 0 means
+	// 1, as in Cosmo.
 	Replicas int
 }
 
-// Slot is a slot that was taken. It may be handed to another process,
-// which can release it.
+// Slot is an acquired slot. A process may pass it to another one, which can release it.
 type Slot struct {
-	Key      string // "<key>/<number>", what Cosmo calls the slot key
+	Key      string // "<key>/<number>"; Cosmo calls it the slot key
 	Number   int    // 0 … limit−1
-	Revision uint64 // tells this taking of the slot from earlier and later ones
+	Revision uint64 // of the slot's entry; unique to this acquisition
 }
 
-// New finds the bucket, or creates it as Cosmo does. An existing bucket
-// is used as it is. The connection stays the caller's; it must outlive the
-// Limiter.
+// New returns a Limiter on the bucket of cfg. If the bucket does not exist, New creates
+// it as Cosmo does. New does not change an existing bucket. The caller keeps the
+// connection, and must not close it before the last use of the Limiter.
 //
-// The errors, of package kvslots, are ErrWrongBucket when the bucket could not work
-// at all, ErrUnavailable, a *RangeError for the Config, and what ctx ends with.
+// The errors, of package kvslots, are ErrWrongBucket if no slot could be acquired or
+// released in the bucket, ErrUnavailable, a *RangeError for cfg, and the cause of ctx.
 func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Limiter, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -98,20 +96,18 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Limiter, error) {
 	return &Limiter{js: js, stream: "KV_" + cfg.Bucket, prefix: "$KV." + cfg.Bucket + "."}, nil
 }
 
-// Acquire takes the first of the slots 0 … limit−1 of key that it finds free,
-// for at most duration. It does not wait. jid stands in the bucket for people
-// to read; it needs not be unique.
+// Acquire takes the first free slot of the slots 0 … limit−1 of key, for at most
+// duration. It does not wait for a free slot. It writes jid into the slot's entry for
+// people to read; jid need not be unique.
 //
-// key has the characters of KV keys (letters, digits and - / _ = .) and at most
-// MaxKey of them; limit is 1 … MaxLimit; jid is UTF-8 of 1 … MaxJobID
-// bytes; duration is a second … MaxDuration, and rounded up to whole
-// seconds, which is what NATS can time.
+// key is 1 … MaxKey characters of KV keys (letters, digits and - / _ = .), limit is
+// 1 … MaxLimit, jid is 1 … MaxJobID bytes of UTF-8, and duration is 1 second …
+// MaxDuration, rounded up to whole seconds.
 //
-// The errors are kvslots.ErrNoSlot when all slots are taken, ErrUnavailable, a
-// *RangeError, and what ctx ends with. After an error nothing is held on the
-// caller's behalf; if NATS did not answer, one slot may stay taken by nobody
-// until duration is over. A write that is under way is waited for, ctx or not,
-// since it could not be recalled: for 2 seconds at most.
+// The errors are kvslots.ErrNoSlot if all slots are taken, ErrUnavailable, a
+// *RangeError, and the cause of ctx. After an error the caller holds no slot. If NATS
+// did not answer, one slot may stay taken until duration is over. If ctx ends during
+// a write, Acquire still waits up to 2 seconds for the outcome of the write.
 func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (Slot, error) {
 	if err := checkArguments(key, jid, limit, duration); err != nil {
 		return Slot{}, err
@@ -132,15 +128,15 @@ func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, durat
 	return l.acquireMarked(ctx, taken, jid, duration)
 }
 
-// Release frees a slot before its time. It returns false when the slot was not
-// held any more: its duration was over, or it was released already. A slot that
-// somebody else has taken since is left alone. (Cosmo's own release is not so
-// careful: a Ruby worker that runs beyond its duration frees whoever follows.)
-// The slot is released even when ctx has ended: see kvslots.ReturnTimeout.
+// Release frees a slot before its duration ends. It returns false if this acquisition
+// of the slot has already ended or been released. Release never frees a later
+// acquisition of the slot by another worker. (Cosmo's own release does: a Ruby worker
+// that runs beyond its duration frees the slot of the next holder.) Release works even
+// if ctx has ended: see kvslots.ReturnTimeout.
 //
-// The errors are kvslots.ErrUnavailable and a *RangeError. After ErrUnavailable the slot
-// may or may not have been released; the call may be repeated, or left to the
-// slot's duration.
+// The errors are kvslots.ErrUnavailable and a *RangeError. After ErrUnavailable it is
+// unknown whether the slot was released. The caller may repeat the call, or let the
+// slot's duration end.
 func (l *Limiter) Release(ctx context.Context, slot Slot) (bool, error) {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
@@ -153,29 +149,29 @@ func (l *Limiter) Release(ctx context.Context, slot Slot) (bool, error) {
 	return l.remove(ctx, slot.Key, slot.Revision)
 }
 
-// Holder says who holds a slot: the Slot that would release it, and the
-// jid. It is meant for people and for tools; what it says may be over already.
+// Holder returns the current acquisition of a slot, which can be released, and its jid.
+// The acquisition may end at any time, even before Holder returns.
 //
-// The errors are kvslots.ErrNotHeld when nobody does, ErrUnavailable, a *RangeError, and
-// what ctx ends with.
+// The errors are kvslots.ErrNotHeld if the slot is free, ErrUnavailable, a *RangeError,
+// and the cause of ctx.
 func (l *Limiter) Holder(ctx context.Context, slotKey string) (Slot, string, error) {
 	if err := checkSlotKey(slotKey); err != nil {
 		return Slot{}, "", err
 	}
-	there, err := l.read(ctx, readRequest{LastBySubject: l.prefix + slotKey})
+	found, err := l.read(ctx, readRequest{LastBySubject: l.prefix + slotKey})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Slot{}, "", context.Cause(ctx)
-	case errors.Is(err, kvslots.ErrNotHeld) || err == nil && isMarker(there.header):
+	case errors.Is(err, kvslots.ErrNotHeld) || err == nil && isMarker(found.header):
 		return Slot{}, "", kvslots.ErrNotHeld
 	case err != nil:
 		return Slot{}, "", fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 	}
-	return Slot{slotKey, slotNumber(slotKey), there.revision}, there.jid, nil
+	return Slot{slotKey, slotNumber(slotKey), found.revision}, found.jid, nil
 }
 
-// keyForm is what NATS clients let pass as a KV key: no wildcard, no space, and
-// no empty token, which no subject may have.
+// keyForm matches the KV keys that NATS clients accept: without wildcards, spaces and
+// empty tokens. slotForm matches a key and a slot number.
 var (
 	keyForm  = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 	slotForm = regexp.MustCompile(`^(.+)/(0|[1-9][0-9]{0,3})$`)
@@ -203,7 +199,7 @@ func checkSlotKey(key string) error {
 	return nil
 }
 
-// slotNumber is the number in a slot key that was checked.
+// slotNumber returns the number in a slot key that checkSlotKey has accepted.
 func slotNumber(key string) int {
 	n, _ := strconv.Atoi(slotForm.FindStringSubmatch(key)[2])
 	return n

@@ -94,7 +94,7 @@ func TestLimiterArguments(t *testing.T) {
 		name, key, jid string
 		limit          int
 		duration       time.Duration
-		field          string // "" if it is fine
+		field          string // "" if there is no error
 	}{
 		{"shortest", "k", "j", 1, time.Second, ""},
 		{"longest", strings.Repeat("k", MaxKey), strings.Repeat("j", MaxJobID), MaxLimit, MaxDuration, ""},
@@ -137,8 +137,7 @@ func TestLimiterArguments(t *testing.T) {
 	}
 }
 
-// The TTL frees a slot, and a holder that is too late does not free the next
-// one's.
+// The TTL frees a slot, and a late release does not free the slot of the next holder.
 func TestLimiterExpiry(t *testing.T) {
 	l := newTestLimiter(t, kvslotstest.Start(t, "").Connect())
 	began := time.Now()
@@ -155,7 +154,7 @@ func TestLimiterExpiry(t *testing.T) {
 	}
 }
 
-// acquireSoon tries until there is a slot.
+// acquireSoon repeats Acquire until it succeeds.
 func acquireSoon(t *testing.T, l *Limiter, key, jid string, limit int) Slot {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -171,8 +170,8 @@ func acquireSoon(t *testing.T, l *Limiter, key, jid string, limit int) Slot {
 	return Slot{}
 }
 
-// What Cosmo sends to create its bucket; ours must come out the same.
-func TestLimiterBucketIsCosmos(t *testing.T) {
+// New must create the bucket with the configuration that Cosmo sends.
+func TestLimiterCreatesCosmosBucket(t *testing.T) {
 	cosmos := kvslotstest.Start(t, "").Connect()
 	reply, err := cosmos.Request("$JS.API.STREAM.CREATE.KV_cosmo_jobs_limits", []byte(`{"name":"KV_cosmo_jobs_limits",
 		"subjects":["$KV.cosmo_jobs_limits.>"],"storage":"file","allow_direct":true,"allow_msg_ttl":true,
@@ -189,10 +188,10 @@ func TestLimiterBucketIsCosmos(t *testing.T) {
 	if got, want := streamConfigOf(t, info), streamConfigOf(t, reply); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	newTestLimiter(t, cosmos) // takes Cosmo's as it is
+	newTestLimiter(t, cosmos) // accepts Cosmo's bucket
 }
 
-// streamConfigOf is the configuration in an answer, its keys in order.
+// streamConfigOf returns the configuration in an answer, with sorted keys.
 func streamConfigOf(t *testing.T, m *nats.Msg) string {
 	t.Helper()
 	var answer struct {
@@ -209,7 +208,7 @@ func streamConfigOf(t *testing.T, m *nats.Msg) string {
 	return string(text)
 }
 
-func TestLimiterBucketThatCannotWork(t *testing.T) {
+func TestLimiterRefusesUnusableBuckets(t *testing.T) {
 	js, err := jetstream.New(kvslotstest.Start(t, "").Connect())
 	if err != nil {
 		t.Fatal(err)
@@ -242,9 +241,9 @@ func TestLimiterBucketThatCannotWork(t *testing.T) {
 	}
 }
 
-// Cosmo's earlier versions released with a delete marker, which keeps every
-// CAS on revision 0 out.
-func TestLimiterSeesThroughMarkers(t *testing.T) {
+// Earlier versions of Cosmo released slots with a delete marker, with which every
+// compare-and-swap on revision 0 fails.
+func TestLimiterIgnoresMarkers(t *testing.T) {
 	nc := kvslotstest.Start(t, "").Connect()
 	l := newTestLimiter(t, nc)
 	js, err := jetstream.New(nc)
@@ -267,7 +266,7 @@ func TestLimiterSeesThroughMarkers(t *testing.T) {
 	wantNoSlot(t, l, "mail", 3)
 }
 
-// A limit marker is no holder either.
+// A limit marker does not hold a slot, either.
 func TestLimiterOnABucketWithLimitMarkers(t *testing.T) {
 	js, err := jetstream.New(kvslotstest.Start(t, "").Connect())
 	if err != nil {
@@ -284,10 +283,10 @@ func TestLimiterOnABucketWithLimitMarkers(t *testing.T) {
 	wantNoSlot(t, l, "mail", 1)
 }
 
-// lossy is a connection that can lose what the server answers.
+// lossy is a connection that can lose the server's answers.
 type lossy struct {
 	net.Conn
-	deaf chan struct{} // a token: lose the next answer
+	deaf chan struct{} // a value in it makes the connection lose the next answer
 	lost chan struct{}
 }
 
@@ -319,8 +318,8 @@ func (l *lossy) Read(b []byte) (int, error) {
 	}
 }
 
-// A write that was stored but never acknowledged is found again, and is not
-// taken for somebody else's; whether or not the server still remembers its id.
+// A claim that was written but not acknowledged is recognized as the Limiter's own,
+// whether or not the server still remembers its message id.
 func TestLimiterUnknownOutcome(t *testing.T) {
 	for _, window := range []time.Duration{2 * time.Minute, 100 * time.Millisecond} {
 		t.Run(window.String(), func(t *testing.T) {
@@ -344,7 +343,7 @@ func TestLimiterUnknownOutcome(t *testing.T) {
 	}
 }
 
-// Who gives up while nobody knows what became of a write leaves nothing behind.
+// Acquire withdraws a claim with unknown outcome if its context ends.
 func TestLimiterWithdraws(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	nc, conn := dialLossy(t, srv)
@@ -364,7 +363,7 @@ func TestLimiterWithdraws(t *testing.T) {
 	}
 }
 
-func TestLimiterHidesNoFailure(t *testing.T) {
+func TestLimiterReportsFailures(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	l := newTestLimiter(t, srv.Connect())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -384,7 +383,7 @@ func TestLimiterHidesNoFailure(t *testing.T) {
 	}
 }
 
-// Several workers may start at once.
+// Several workers may call New at once.
 func TestLimiterBucketIsCreatedOnce(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	var workers sync.WaitGroup
@@ -403,8 +402,8 @@ func TestLimiterBucketIsCreatedOnce(t *testing.T) {
 	workers.Wait()
 }
 
-// Release goes through when `defer limiter.Release(ctx, slot)` runs.
-func TestLimiterReleasesWhateverTheContext(t *testing.T) {
+// Release succeeds even if the context has ended, as in a deferred call.
+func TestLimiterReleasesWithAnyContext(t *testing.T) {
 	l := newTestLimiter(t, kvslotstest.Start(t, "").Connect())
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -39,8 +39,8 @@ func TestLimiterSharedOnAClusterSoak(t *testing.T) {
 	shareLimit(t, func() *nats.Conn { return cluster.Connect() }, 3)
 }
 
-// shareLimit lets sixteen of ours and sixteen workers that know nothing but a
-// CAS on 0 with a TTL share a limit.
+// shareLimit makes sixteen Limiters share a limit with sixteen workers that only do a
+// compare-and-swap on revision 0 with a TTL.
 func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 	const each, limit = 16, 3
 	if _, err := New(t.Context(), connect(), Config{Replicas: replicas}); err != nil {
@@ -81,13 +81,13 @@ func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 	}
 }
 
-// limitWorker is a Limiter, or what a worker in another language does.
+// limitWorker is a Limiter, or a worker like those in other languages.
 type limitWorker interface {
 	Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (Slot, error)
 	Release(ctx context.Context, slot Slot) (bool, error)
 }
 
-// shared counts who holds.
+// shared counts the holders of slots.
 type shared struct {
 	t       *testing.T
 	limit   int64
@@ -120,7 +120,7 @@ func (s *shared) work(ctx context.Context, n int, w limitWorker) {
 	}
 }
 
-// shows tells whether all did something, and the limit was reached.
+// shows reports whether each worker ran a job, and the limit was reached.
 func (s *shared) shows() bool {
 	for n := range s.jobs {
 		if s.jobs[n].Load() == 0 {
@@ -133,7 +133,7 @@ func (s *shared) shows() bool {
 func (s *shared) hold() {
 	now := s.holders.Add(1)
 	if now > s.limit {
-		s.t.Errorf("%d hold", now)
+		s.t.Errorf("%d workers hold a slot", now)
 	}
 	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
 	}

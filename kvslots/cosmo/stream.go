@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// slotEntry is what stands under a slot's key.
+// slotEntry is the entry under a slot's key.
 type slotEntry struct {
 	subject  string
 	revision uint64
@@ -21,15 +21,15 @@ type slotEntry struct {
 	jid      string
 }
 
-// readRequest asks for one entry, by either.
+// readRequest asks for one entry, by one of its fields.
 type readRequest struct {
 	Sequence      uint64 `json:"seq,omitempty"`
 	LastBySubject string `json:"last_by_subj,omitempty"`
 }
 
-// read asks the stream's leader. A direct get, which the client library would
-// send, may be answered by a replica that lags. It returns kvslots.ErrNotHeld where
-// there is no entry.
+// read reads an entry from the stream's leader, or returns kvslots.ErrNotHeld if there
+// is none. It does not use a direct get, as the client library would: a replica that
+// lags may answer that.
 func (l *Limiter) read(ctx context.Context, what readRequest) (slotEntry, error) {
 	var answer struct {
 		Message struct {
@@ -58,8 +58,8 @@ func (l *Limiter) read(ctx context.Context, what readRequest) (slotEntry, error)
 	return e, err
 }
 
-// remove takes an entry out of the stream, leaving no marker: a marker would
-// keep those out who know nothing but "revision 0".
+// remove removes an entry from the stream without leaving a marker: a marker would
+// make every compare-and-swap on revision 0 fail.
 func (l *Limiter) remove(ctx context.Context, slot string, revision uint64) (bool, error) {
 	began := time.Now()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
@@ -70,16 +70,16 @@ func (l *Limiter) remove(ctx context.Context, slot string, revision uint64) (boo
 		if err == nil {
 			return removed, nil
 		}
-		if time.Since(began) > patience || errors.Is(err, errRefused) {
+		if time.Since(began) > retryTimeout || errors.Is(err, errRefused) {
 			return false, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
 		pauseFor(ctx, pause)
 	}
 }
 
-// purgeUpTo removes what a subject holds at a revision or before. With history
-// 1 that is one entry at most; and because of the bound, whoever has taken the
-// slot since keeps it. (The client library's Purge does not say what was removed.)
+// purgeUpTo removes the entry of a subject if its revision is at most the given one, so
+// that it never removes a later acquisition. It reports whether it removed an entry,
+// which the client library's Purge does not.
 func (l *Limiter) purgeUpTo(ctx context.Context, subject string, revision uint64) (bool, error) {
 	var answer struct {
 		Purged uint64              `json:"purged"`
@@ -98,7 +98,7 @@ func (l *Limiter) purgeUpTo(ctx context.Context, subject string, revision uint64
 	return answer.Purged > 0, nil
 }
 
-// request asks the stream's leader something, once.
+// request sends one request to the stream's leader.
 func (l *Limiter) request(ctx context.Context, verb string, what, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

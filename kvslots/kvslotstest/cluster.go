@@ -15,19 +15,19 @@ import (
 const (
 	clusterSize = 3
 
-	// clusterPatience is for servers that start and elect on a busy machine.
-	clusterPatience = 60 * time.Second
+	// clusterTimeout bounds the start of the servers and each election of a leader.
+	clusterTimeout = 60 * time.Second
 )
 
-// Cluster is three nats-servers with JetStream, enough for streams with three
-// replicas, that run for as long as the test.
+// Cluster is a cluster of three nats-servers with JetStream, enough for streams with
+// three replicas. It stops at the end of the test.
 type Cluster struct {
 	Servers []*Server
 	t       testing.TB
 }
 
-// StartCluster starts a cluster and waits until JetStream has a leader and
-// knows all its members. change may change each server's options.
+// StartCluster starts a cluster and waits until JetStream has a leader that knows all
+// members. The change functions may modify each server's options.
 func StartCluster(t testing.TB, change ...func(*server.Options)) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
@@ -45,9 +45,9 @@ func StartCluster(t testing.TB, change ...func(*server.Options)) *Cluster {
 	return c
 }
 
-// holdPorts takes a port for each server's routes. JetStream wants the routes of
-// all of them in advance, so the kernel is asked for ports first, and each is
-// held until its server takes it over.
+// holdPorts opens a listener for each server's routes. JetStream needs the routes of
+// all servers in advance. So the kernel picks the ports first, and each listener
+// keeps its port until shortly before its server starts.
 func holdPorts(t testing.TB) (held []net.Listener, routes []*url.URL) {
 	t.Helper()
 	for range clusterSize {
@@ -64,13 +64,13 @@ func holdPorts(t testing.TB) (held []net.Listener, routes []*url.URL) {
 
 func (c *Cluster) waitReady() {
 	c.t.Helper()
-	deadline := time.Now().Add(clusterPatience)
+	deadline := time.Now().Add(clusterTimeout)
 	for {
 		if leader := c.metaLeader(); leader != nil && len(leader.JetStreamClusterPeers()) == len(c.Servers) {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatal("the cluster did not get ready")
+			c.t.Fatal("the cluster did not become ready")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -85,11 +85,11 @@ func (c *Cluster) metaLeader() *Server {
 	return nil
 }
 
-// StreamLeader is the server that leads a stream of the global account; it
-// waits until there is one.
+// StreamLeader returns the server that leads a stream of the global account. It waits
+// until the stream has a leader.
 func (c *Cluster) StreamLeader(stream string) *Server {
 	c.t.Helper()
-	deadline := time.Now().Add(clusterPatience)
+	deadline := time.Now().Add(clusterTimeout)
 	for time.Now().Before(deadline) {
 		for _, s := range c.Servers {
 			if s.Running() && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
@@ -102,7 +102,7 @@ func (c *Cluster) StreamLeader(stream string) *Server {
 	return nil
 }
 
-// URL names all servers, for a client that survives any of them.
+// URL returns the URLs of all servers, separated by commas.
 func (c *Cluster) URL() string {
 	var urls string
 	for n, s := range c.Servers {
@@ -115,8 +115,8 @@ func (c *Cluster) URL() string {
 	return urls
 }
 
-// Connect connects over TCP to any of the servers; the connection ends with the
-// test.
+// Connect connects to one of the servers over TCP. The connection is closed at the end
+// of the test.
 func (c *Cluster) Connect(opts ...nats.Option) *nats.Conn {
 	c.t.Helper()
 	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, opts...)

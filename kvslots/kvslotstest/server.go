@@ -1,5 +1,5 @@
-// Package kvslotstest helps with tests that need a real JetStream: servers in
-// the test's own process, on loopback, on ports that the kernel picks.
+// Package kvslotstest starts nats-servers with JetStream for tests: in the test's own
+// process, on loopback, on ports that the kernel picks.
 package kvslotstest
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Server is a nats-server with JetStream that runs for as long as the test.
+// Server is a nats-server with JetStream. It stops at the end of the test.
 type Server struct {
 	*server.Server
 	t    testing.TB
 	opts server.Options
 }
 
-// Start starts a server that keeps its data in the given directory; "" stands
-// for one of the test's own. change may change the options.
+// Start starts a server that keeps its data in dir, or in a new temporary directory if
+// dir is "". The change functions may modify the server's options.
 func Start(t testing.TB, dir string, change ...func(*server.Options)) *Server {
 	t.Helper()
 	if dir == "" {
@@ -45,12 +45,12 @@ func (s *Server) start() {
 	}
 	srv.Start()
 	if !srv.ReadyForConnections(10 * time.Second) {
-		s.t.Fatal("nats-server did not get ready")
+		s.t.Fatal("nats-server did not become ready")
 	}
 	s.Server = srv
 }
 
-// Stop stops the server and waits until it is gone.
+// Stop stops the server and waits until it has stopped.
 func (s *Server) Stop() {
 	s.Shutdown()
 	s.WaitForShutdown()
@@ -64,7 +64,8 @@ func (s *Server) Restart() {
 	s.start()
 }
 
-// Connect connects to the server; the connection ends with the test.
+// Connect connects to the server in process. The connection is closed at the end of the
+// test.
 func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	opts = append([]nats.Option{nats.InProcessServer(s.Server)}, opts...)

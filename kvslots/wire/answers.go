@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Pool is the answer to a registration and an inspection.
+// Pool is the answer to a registration or an inspection of a pool.
 type Pool struct {
 	ID        uuid.UUID `json:"id"`
 	Count     int       `json:"count"`
@@ -18,7 +18,7 @@ type Pool struct {
 	Waiting   int       `json:"waiting"`
 }
 
-// NewPool describes the pool id in the given state.
+// NewPool returns the answer for the pool id in the given state.
 func NewPool(id uuid.UUID, state kvslots.State) Pool {
 	return Pool{
 		ID:        id,
@@ -29,7 +29,7 @@ func NewPool(id uuid.UUID, state kvslots.State) Pool {
 	}
 }
 
-// Lease is the answer to a borrow, and to a renewal.
+// Lease is the answer to a borrow or a renewal.
 type Lease struct {
 	Lease         uuid.UUID `json:"lease"`
 	Position      int       `json:"position"`
@@ -37,11 +37,11 @@ type Lease struct {
 	ExpiresIn     int64     `json:"expires_in"` // seconds
 	Fence         uint64    `json:"fence"`
 
-	// Waited is what a client reads in WaitedHeader; 0 if it is not there.
+	// Waited is the value of WaitedHeader, as a client reads it; 0 without the header.
 	Waited time.Duration `json:"-"`
 }
 
-// NewLease describes a lease that was just granted or renewed.
+// NewLease returns the answer for a lease that was just granted or renewed.
 func NewLease(lease *kvslots.Lease) Lease {
 	return Lease{
 		Lease:         lease.ID(),
@@ -52,7 +52,8 @@ func NewLease(lease *kvslots.Lease) Lease {
 	}
 }
 
-// Waited is what WaitedHeader says of a lease whose request arrived at that time.
+// Waited returns the value of WaitedHeader for a lease whose request arrived at the
+// given time.
 func Waited(lease *kvslots.Lease, arrived time.Time) string {
 	began := lease.ExpiresAt().Add(-lease.TTL())
 	return strconv.FormatInt(max(0, began.Sub(arrived).Milliseconds()), 10)
@@ -68,7 +69,7 @@ type Deleted struct {
 	Deleted bool `json:"deleted"`
 }
 
-// Failure is the answer to whatever failed.
+// Failure is the answer to a request that failed.
 type Failure struct {
 	Error  string `json:"error"`
 	Detail string `json:"detail,omitempty"`

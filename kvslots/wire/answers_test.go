@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Scripts depend on the names, and on their order when they grep.
+// Scripts depend on the names of fields, and those that grep on their order.
 func TestAnswers(t *testing.T) {
 	id := uuid.MustParse("9F1C2E7A-5B3D-4C8E-A1F0-6D2B9C4E7A01")
 	for _, c := range []struct {

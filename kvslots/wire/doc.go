@@ -1,11 +1,10 @@
-// Package wire is what gateways and their clients have to agree on, over HTTP and
-// over NATS: the bodies of requests and answers, how strictly they are read, the
-// names of headers, and the one table of errors. Package subjects below it has the
-// subjects of NATS.
+// Package wire defines what gateways and their clients exchange over HTTP and NATS: the
+// bodies of requests and answers, the names of headers, and the table of errors. The
+// package subjects below it defines the NATS subjects.
 //
-// The shapes are those of gateway/README.md, "The Library API: /l" and, read
-// strictly, "The dflockd API: /v1".
+// The formats are those of gateway/README.md, "The Library API: /l" and, with strict
+// parsing, "The dflockd API: /v1".
 //
-// A gateway makes a Status of an error, with StatusOf or CodeOf. A client makes a
-// Refusal of the answer, with NewRefusal, in which errors.Is finds the error again.
+// A gateway translates an error to a Status with StatusOf or CodeOf. A client
+// translates the answer to a Refusal with NewRefusal; errors.Is finds the error in it.
 package wire

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Encode writes an answer; every door sends these bytes. The answers of the hot path
-// are written without reflection.
+// Encode returns the JSON of an answer, the same for every transport. It encodes the
+// most frequent answers without reflection.
 func Encode(answer any) ([]byte, error) {
 	switch answer := answer.(type) {
 	case Lease:
@@ -22,7 +22,7 @@ func Encode(answer any) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// maxLease is about the length of the longest encoded Lease.
+// maxLease is about the length in bytes of the longest encoded Lease.
 const maxLease = 192
 
 func (l Lease) encode() []byte {

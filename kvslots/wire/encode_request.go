@@ -8,17 +8,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// PoolRequest is the body of any request about a pool, as a client writes it. What
-// is nil, and a TTL or a Wait of 0, is left out.
+// PoolRequest is the body of any request about a pool, as a client writes it. Fields
+// that are nil or 0 are left out.
 type PoolRequest struct {
-	ID    *uuid.UUID // for doors that have no path to put it in
+	ID    *uuid.UUID // over NATS; over HTTP the path contains the id
 	Count *int
 	Lease *uuid.UUID
 	TTL   int64 // seconds
 	Wait  int64 // seconds
 }
 
-// Encode writes the body without reflection.
+// Encode returns the JSON of the body.
 func (r PoolRequest) Encode() []byte {
 	b := append(make([]byte, 0, 128), '{')
 	if r.ID != nil {
@@ -51,7 +51,7 @@ func appendInt(b []byte, field string, n int64) []byte {
 }
 
 // SessionRequest is the body of any request about a session, as a client writes it
-// over NATS. What is nil or zero is left out.
+// over NATS. Fields that are nil or zero are left out.
 type SessionRequest struct {
 	Session string `json:"session,omitempty"`
 	Key     string `json:"key,omitempty"`
@@ -62,11 +62,11 @@ type SessionRequest struct {
 	Wait    *int64 `json:"timeout_s,omitempty"`         // seconds
 }
 
-// Encode writes the body.
+// Encode returns the JSON of the body.
 func (r SessionRequest) Encode() []byte {
-	body, _ := json.Marshal(r) // strings and numbers always can be
+	body, _ := json.Marshal(r) // cannot fail for strings and numbers
 	return body
 }
 
-// Seconds is a duration as requests have it: rounded up.
+// Seconds returns a duration in whole seconds, rounded up, as requests contain it.
 func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -18,16 +18,16 @@ var (
 	// ErrTooSlow is returned when a body did not arrive in time.
 	ErrTooSlow = errors.New("body did not arrive in time")
 
-	// ErrAnswerTooLarge is returned when an answer is larger than what carries
-	// it can take.
+	// ErrAnswerTooLarge is returned when an answer is larger than the NATS server's
+	// maximal payload.
 	ErrAnswerTooLarge = errors.New("the answer is larger than a NATS message may be")
 
-	// ErrBusy is returned when a door has as many requests open as it takes.
+	// ErrBusy is returned when a transport has reached its maximum of open requests.
 	ErrBusy = errors.New("too many requests at once")
 
-	// ErrDraining is the cause with which a borrow's context ends when the
-	// gateway stops lending. It is a kvslots.ErrPlaceKept: whoever has
-	// enqueued may wait at another gateway, at the place that it has.
+	// ErrDraining is the cause with which the context of a borrow ends when the
+	// gateway stops lending. It wraps kvslots.ErrPlaceKept: a session that has
+	// enqueued keeps its place, and may wait at another gateway.
 	ErrDraining error = drainingError{}
 )
 
@@ -37,34 +37,34 @@ func (drainingError) Error() string { return "draining" }
 
 func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 
-// Status is what a client is told about an error.
+// Status describes an error in an answer to a client.
 type Status struct {
-	Code   int    // of HTTP, on every door
+	Code   int    // HTTP status, on every transport
 	Name   string // for programs: the value of ErrorHeader
-	Text   string // holds nothing that the client sent, and nothing of ours
+	Text   string // contains nothing from the request, and no inner error
 	Detail string // likewise; only where Text is Name
-	Retry  bool   // whether to say in how many seconds to try again
-	Capped bool   // a cap that the operator set refused it, which is no failure
+	Retry  bool   // whether the answer has RetryAfterHeader
+	Capped bool   // a limit that the operator has set refused the request
 }
 
-// Failed tells whether it is our fault, and for the log.
+// Failed reports whether this is a server error, which is logged.
 func (s Status) Failed() bool {
 	return s.Code >= http.StatusInternalServerError && !s.Retry && !s.Capped
 }
 
-// Failure is the body that says so.
+// Failure returns the body of the answer.
 func (s Status) Failure() Failure { return Failure{Error: s.Text, Detail: s.Detail} }
 
-// Lookup says what a client is told about an error; one for each language.
+// Lookup returns the Status of an error in one dialect: StatusOf or CodeOf.
 type Lookup func(error) Status
 
 const badRequest = "bad_request"
 
-// Internal is the Status of an error that the table does not know.
+// Internal is the Status of an error that is not in the table.
 var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_error", Text: "internal error"}
 
-// row is an error and its Status in /l, whose Text is the error's own unless it is
-// given. What /v1 says instead follows, where it is not the same.
+// row is an error and its Status in /l, whose Text is the error's own text if it is "".
+// v1Text and v1Code are those of /v1, if they differ.
 type row struct {
 	err error
 	Status
@@ -72,9 +72,9 @@ type row struct {
 	v1Code int
 }
 
-// table is that of gateway/README.md, "The Library API: /l" and "The dflockd API: /v1".
-// The first row that matches wins. A body that is too long or too slow is a bad
-// request of another status.
+// table is the table of errors in gateway/README.md, "The Library API: /l" and "The
+// dflockd API: /v1". The first row that matches applies. A body that is too long or
+// too slow has the name of a bad request and a status of its own.
 var table = []row{
 	{err: ErrMalformed, Status: Status{Code: http.StatusBadRequest, Name: badRequest}},
 	{err: ErrTooLarge, Status: Status{Code: http.StatusRequestEntityTooLarge, Name: badRequest}},
@@ -89,11 +89,11 @@ var table = []row{
 	{err: kvslots.ErrLimitMismatch, Status: Status{Code: http.StatusConflict, Name: "limit_mismatch"}, v1Text: "the key is in use with another limit, or as another kind"},
 	{err: kvslots.ErrAlreadyEnqueued, Status: Status{Code: http.StatusConflict, Name: "already_enqueued"}, v1Text: "the session has enqueued for the key already"},
 	{err: kvslots.ErrNotEnqueued, Status: Status{Code: http.StatusConflict, Name: "not_enqueued"}, v1Text: "the session has not enqueued for the key, or has left its line"},
-	{err: kvslots.ErrLeaseExpired, Status: Status{Code: http.StatusConflict, Name: "lease_expired"}, v1Text: "the lease was granted, and ended before anybody came to wait"},
-	{err: kvslots.ErrMaxLocks, Status: capped("max_locks"), v1Text: "as many keys are in use as there may be"},
-	{err: kvslots.ErrMaxWaiters, Status: capped("max_waiters"), v1Text: "as many wait for the key as may"},
-	{err: kvslots.ErrMaxSessions, Status: capped("max_sessions"), v1Text: "there are as many sessions as there may be"},
-	{err: kvslots.ErrMaxSessionsPerOrigin, Status: capped("max_sessions_per_ip"), v1Text: "the address has as many sessions as it may"},
+	{err: kvslots.ErrLeaseExpired, Status: Status{Code: http.StatusConflict, Name: "lease_expired"}, v1Text: "the lease was granted, and ended before the session called wait"},
+	{err: kvslots.ErrMaxLocks, Status: capped("max_locks"), v1Text: "the maximum number of keys is in use"},
+	{err: kvslots.ErrMaxWaiters, Status: capped("max_waiters"), v1Text: "the maximum number of requests wait for the key"},
+	{err: kvslots.ErrMaxSessions, Status: capped("max_sessions"), v1Text: "the maximum number of sessions is open"},
+	{err: kvslots.ErrMaxSessionsPerOrigin, Status: capped("max_sessions_per_ip"), v1Text: "the address has the maximum number of sessions"},
 	{err: kvslots.ErrUnavailable, Status: silent},
 	{err: context.DeadlineExceeded, Status: silent},
 	{err: context.Canceled, Status: Status{Code: StatusClientGone, Name: "client_canceled", Text: "the client went away"}, v1Code: http.StatusRequestTimeout},
@@ -101,8 +101,8 @@ var table = []row{
 
 const aboutToStop = "the gateway is about to stop"
 
-// StatusClientGone is what a client's own disappearance is counted as; 499 is what
-// nginx made customary. A client reads it if its gateway gave up the request.
+// StatusClientGone is the status of a request whose client has disconnected, as in
+// nginx. A client receives it only if the gateway canceled the request by itself.
 const StatusClientGone = 499
 
 var (
@@ -114,7 +114,7 @@ func capped(name string) Status {
 	return Status{Code: http.StatusServiceUnavailable, Name: name, Capped: true}
 }
 
-// find is the row of an error, with its text.
+// find returns the row of an error, with Text set.
 func find(err error) row {
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 		return row{Status: Status{Code: http.StatusBadRequest, Name: badRequest, Text: wrong.Error()}}
@@ -131,12 +131,12 @@ func find(err error) row {
 	return row{Status: Internal}
 }
 
-// StatusOf looks an error up as /l tells it. What the table does not know is a 500,
-// whose text says nothing; the error itself is for the log.
+// StatusOf returns the Status of an error in /l. An error that is not in the table is
+// Internal, whose text does not describe the error.
 func StatusOf(err error) Status { return find(err).Status }
 
-// CodeOf looks an error up as /v1 tells it to clients of sessions, locks and
-// semaphores: the name is in Text.
+// CodeOf returns the Status of an error in /v1, and over NATS for sessions, locks and
+// semaphores: Text is the name, and Detail is the text.
 func CodeOf(err error) Status {
 	r := find(err)
 	if r.Detail = r.v1Text; r.Detail == "" {

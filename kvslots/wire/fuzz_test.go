@@ -64,7 +64,7 @@ func FuzzParsePoolID(f *testing.F) {
 	})
 }
 
-// FuzzStrict reads a body as everything that it could be.
+// FuzzStrict parses a body with every strict parser.
 func FuzzStrict(f *testing.F) {
 	seed(f, `{"acquire_timeout_s":1,"lease_ttl_s":0}`, `{"acquire_timeout_s":1,"limit":3}`, `{"timeout_s":-1}`,
 		`{"token":"`+testToken+`"}`, `{"token":"`+testToken+`","lease_ttl_s":99999999999999999999}`,
@@ -141,14 +141,14 @@ func seed(f *testing.F, bodies ...string) {
 		f.Add([]byte(body))
 	}
 	for _, c := range notObjects {
-		if len(c.body) < 1000 { // large ones only slow the search down
+		if len(c.body) < 1000 { // larger bodies only slow the fuzzer down
 			f.Add([]byte(c.body))
 		}
 	}
 }
 
-// checkSafe wants one of the few texts that there are, so that nothing of the
-// body can be in it, and a status that blames the client.
+// checkSafe fails unless the error has one of the known texts, which contain nothing of
+// the body, and the status of a client's error.
 func checkSafe(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	texts = append(texts, malformed, tooLarge)

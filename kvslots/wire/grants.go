@@ -12,13 +12,13 @@ type Session struct {
 	IdleTimeout int64  `json:"idle_timeout_s"`
 }
 
-// NewSession describes a session, with the idle timeout that its client is
-// told.
+// NewSession returns the answer for a new session. idle is how often its client must
+// ping the session.
 func NewSession(id string, idle time.Duration) Session {
 	return Session{ID: id, IdleTimeout: int64(idle / time.Second)}
 }
 
-// What Grant.Status and Standing.Status say.
+// Values of Grant.Status and Standing.Status.
 const (
 	GrantOK       = "ok"
 	GrantAcquired = "acquired" // by an enqueue
@@ -26,19 +26,20 @@ const (
 	GrantTimeout  = "timeout"
 )
 
-// Grant is the answer to who got what it asked for.
+// Grant is the answer to a request that was granted a lock or a semaphore slot.
 type Grant struct {
 	Status   string `json:"status"`
 	Token    string `json:"token"`
 	LeaseTTL int64  `json:"lease_ttl_s"`
 }
 
-// NewGrant describes a grant. The promise is rounded down, as a Lease's is.
+// NewGrant returns the answer for a grant, with the lease's time in whole seconds,
+// rounded down, as in a Lease.
 func NewGrant(status string, grant kvslots.Grant) Grant {
 	return Grant{Status: status, Token: grant.Token, LeaseTTL: int64(grant.TTL / time.Second)}
 }
 
-// Standing is the answer to who did not.
+// Standing is the answer to a request that was not granted, or not yet.
 type Standing struct {
 	Status string `json:"status"`
 }
@@ -48,9 +49,8 @@ type Renewed struct {
 	Remaining int64 `json:"remaining_s"`
 }
 
-// NewRenewed describes what is left after a renewal, rounded down.
+// NewRenewed returns the answer for a lease with the given time left, rounded down.
 func NewRenewed(left time.Duration) Renewed { return Renewed{Remaining: int64(left / time.Second)} }
 
-// Nothing is the answer where there is nothing to say and the door cannot be
-// silent.
+// Nothing is the answer without content, for transports that need a body.
 type Nothing struct{}

@@ -1,31 +1,29 @@
 package wire
 
-// The names of headers that requests and answers may have beside those of HTTP and
-// of micro services. Over NATS the headers Authorization and Retry-After mean what
-// they mean over HTTP.
+// Names of headers. Over NATS, Authorization and Retry-After have the same meaning as
+// over HTTP.
 const (
-	// RequestHeader names a borrow, or what may be granted a lock or a
-	// semaphore, so that kvslots.cancel can end it: 1 to 64 characters that
-	// nobody else can guess, used once.
+	// RequestHeader on a borrow, or on a request for a lock or a semaphore, is an
+	// id with which kvslots.cancel can end the request: 1 to 64 characters that
+	// other clients cannot guess. A client uses each id once.
 	RequestHeader = "Kvslots-Request"
 
-	// ConfirmHeader on a borrow, or on what may be granted a lock or a
-	// semaphore, has the value 1: the requester will confirm. On an answer it
-	// says that this one has to be confirmed, and within how many milliseconds:
-	// by an empty request to the answer's reply subject. The grant is held when
-	// that request has been answered without an error.
+	// ConfirmHeader on a borrow, or on a request for a lock or a semaphore, has the
+	// value 1: the client will confirm the grant. On an answer it is the number of
+	// milliseconds within which the client must confirm the grant, by an empty
+	// request to the answer's reply subject. The client holds the grant once that
+	// request is answered without an error.
 	ConfirmHeader = "Kvslots-Confirm"
 
-	// WaitedHeader stands on the answer to a borrow and a renewal of a pool: the
-	// milliseconds from the request's arrival to the instant that the
-	// lease's time is counted from.
+	// WaitedHeader on the answer to a borrow or a renewal is the time from the
+	// arrival of the request to the beginning of the lease's time, in
+	// milliseconds.
 	WaitedHeader = "Kvslots-Waited"
 
-	// ErrorHeader stands on every refusal, and has its Status.Name.
+	// ErrorHeader on a refusal is its Status.Name.
 	ErrorHeader = "Kvslots-Error"
 
-	// SessionHeader carries the session's id on requests of /v1 for locks and
-	// semaphores.
+	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.
 	SessionHeader = "X-Dflockd-Session"
 
 	AuthorizationHeader = "Authorization"

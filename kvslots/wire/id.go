@@ -2,7 +2,7 @@ package wire
 
 import "github.com/google/uuid"
 
-// ParseID reads a UUID in its canonical form of 36 characters, in either
+// ParseID parses a UUID in its canonical form of 36 characters, in upper or lower
 // case. The error is a *kvslots.RangeError that names the field.
 func ParseID(field, text string) (uuid.UUID, error) {
 	// uuid.Parse would also take a urn, braces, and 32 digits without dashes.

@@ -8,14 +8,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// maxSeconds is what any larger number of seconds is taken for: 68 years, far
-// above every maximum that could be configured, and no overflow as a
-// time.Duration.
+// maxSeconds is the bound to which larger numbers of seconds are reduced: 68 years, far
+// above every maximum that can be configured, and within the range of time.Duration.
 const maxSeconds = math.MaxInt32
 
-// integer reads a field that must be a JSON number without fraction and
-// exponent, of any length. Beyond limit it is limit+1: out of range, or about
-// to be clamped. Negative numbers come out as -1.
+// integer returns the value of a field that must be a JSON number without fraction and
+// exponent, of any length. It returns limit+1 for a larger number, and -1 for a
+// negative one.
 func (o object) integer(field string, limit int64) (int64, bool) {
 	digits := string(o[field])
 	negative := len(digits) > 1 && digits[0] == '-'
@@ -44,7 +43,7 @@ func allDigits(text string) bool {
 	return text != ""
 }
 
-// count is the field "count" (gateway/README.md, "The Library API: /l").
+// count returns the field "count" (gateway/README.md, "The Library API: /l").
 func (o object) count() (int, error) {
 	n, ok := o.integer("count", kvslots.MaxCount)
 	if !ok || n < 0 || n > kvslots.MaxCount {
@@ -53,7 +52,7 @@ func (o object) count() (int, error) {
 	return int(n), nil
 }
 
-// ttl is the field "ttl" (gateway/README.md, "The Library API: /l"); it must be there.
+// ttl returns the field "ttl" (gateway/README.md, "The Library API: /l"), which is required.
 func (o object) ttl() (time.Duration, error) {
 	n, ok := o.integer("ttl", maxSeconds)
 	if !ok || n < 1 {
@@ -62,7 +61,7 @@ func (o object) ttl() (time.Duration, error) {
 	return seconds(n), nil
 }
 
-// wait is the field "wait" (gateway/README.md, "The Library API: /l"); without it, 0.
+// wait returns the field "wait" (gateway/README.md, "The Library API: /l"), or 0 without it.
 func (o object) wait() (time.Duration, error) {
 	if _, ok := o["wait"]; !ok {
 		return 0, nil

@@ -8,15 +8,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// MaxBody is the largest request body that is read, in bytes.
+// MaxBody is the maximal length of a request body in bytes.
 const MaxBody = 64 << 10
 
-// object is a JSON object whose fields are still text. A map rather than a
-// struct: encoding/json matches the fields of a struct whatever their case,
-// and takes null for "leave it as it is".
+// object is a JSON object whose values are not decoded. It is not a struct, because
+// encoding/json ignores the case of a struct's field names, and leaves a field
+// unchanged if its value is null.
 type object map[string]json.RawMessage
 
-// parseObject reads a body that must be one JSON object and nothing else.
+// parseObject parses a body that must be one JSON object and nothing else.
 func parseObject(body []byte) (object, error) {
 	if len(body) > MaxBody {
 		return nil, ErrTooLarge
@@ -26,7 +26,7 @@ func parseObject(body []byte) (object, error) {
 	}
 	var fields object
 	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, ErrMalformed // not err's own text: it quotes the body
+		return nil, ErrMalformed // does not wrap err, whose text quotes the body
 	}
 	if fields == nil { // a bare null
 		return nil, ErrMalformed
@@ -34,8 +34,8 @@ func parseObject(body []byte) (object, error) {
 	return fields, nil
 }
 
-// text is the string in a field.
-func (o object) text(field string) (string, bool) {
+// text returns the string in a field. ok is false if the field has no string.
+func (o object) text(field string) (value string, ok bool) {
 	raw, ok := o[field]
 	if !ok || len(raw) == 0 || raw[0] != '"' {
 		return "", false
@@ -48,13 +48,13 @@ func (o object) text(field string) (string, bool) {
 	return text, err == nil
 }
 
-// id is the UUID in a field; it must be there.
+// id returns the UUID in a field, which is required.
 func (o object) id(field string) (uuid.UUID, error) {
 	text, _ := o.text(field)
 	return ParseID(field, text)
 }
 
-// outside reports a field that is missing, of another type or out of range.
+// outside returns the error for a field that is missing, of another type or out of range.
 func outside(field, allowed string) error {
 	return &kvslots.RangeError{Field: field, Range: allowed}
 }

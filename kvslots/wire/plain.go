@@ -1,10 +1,9 @@
 package wire
 
-// parsePlain reads the bodies that nearly all clients send, without the cost of
-// encoding/json: one object whose values are integers and strings, all of printable
-// ASCII without escapes, and in which no field is repeated. It returns nil for any
-// other body, well-formed or not, which is then left to encoding/json. The values
-// are parts of the body.
+// parsePlain parses the bodies that nearly all clients send, faster than encoding/json:
+// one object, without repeated fields, whose values are integers and strings, all in
+// printable ASCII without escapes. It returns nil for any other body, well-formed or
+// not, which the caller passes to encoding/json. The values are slices of the body.
 func parsePlain(body []byte) object {
 	s := plainScanner{rest: body}
 	if !s.skip('{') {
@@ -37,13 +36,13 @@ func parsePlain(body []byte) object {
 	}
 }
 
-// plainFields is how many fields most requests have at most.
+// plainFields is the largest number of fields in most requests.
 const plainFields = 4
 
-// plainScanner is what is left of a body.
+// plainScanner scans a body. rest is the part that is not scanned yet.
 type plainScanner struct{ rest []byte }
 
-// skip passes white space and then the character c, or returns false.
+// skip skips white space and the character c. It returns false if c does not follow.
 func (s *plainScanner) skip(c byte) bool {
 	s.blanks()
 	if len(s.rest) == 0 || s.rest[0] != c {
@@ -59,7 +58,7 @@ func (s *plainScanner) blanks() {
 	}
 }
 
-// end is the object, if nothing follows it.
+// end returns the object if only white space follows it, or nil.
 func (s *plainScanner) end(fields object) object {
 	s.blanks()
 	if len(s.rest) > 0 {
@@ -68,7 +67,7 @@ func (s *plainScanner) end(fields object) object {
 	return fields
 }
 
-// value takes a string or an integer; nil means neither.
+// value scans a string or an integer. It returns nil if neither follows.
 func (s *plainScanner) value() []byte {
 	if text := s.text(); text != nil {
 		return text
@@ -84,11 +83,11 @@ func (s *plainScanner) value() []byte {
 	if n == first || s.rest[first] == '0' && n > first+1 {
 		return nil
 	}
-	return s.cut(n) // a fraction or an exponent is neither ',' nor '}'
+	return s.cut(n) // the caller rejects a fraction or an exponent, which is neither ',' nor '}'
 }
 
-// text takes a string with its quotation marks; nil means that there is none, or one
-// that is not plain.
+// text scans a string, and returns it with its quotation marks. It returns nil if no
+// string follows, or one that is not plain.
 func (s *plainScanner) text() []byte {
 	s.blanks()
 	if len(s.rest) == 0 || s.rest[0] != '"' {
@@ -111,7 +110,7 @@ func (s *plainScanner) cut(n int) []byte {
 	return taken
 }
 
-// isPlain reports whether a byte of a JSON string stands for itself.
+// isPlain reports whether a byte of a JSON string is a character without an escape.
 func isPlain(c byte) bool { return ' ' <= c && c <= '~' && c != '"' && c != '\\' }
 
 func allPlain(text []byte) bool {
@@ -123,7 +122,7 @@ func allPlain(text []byte) bool {
 	return true
 }
 
-// fieldName saves the memory for the names that requests have.
+// fieldName returns the name as a string, without allocation for the usual names.
 func fieldName(name []byte) string {
 	switch string(name) {
 	case "id":

@@ -50,7 +50,7 @@ func TestParsePlain(t *testing.T) {
 	}
 }
 
-// FuzzParsePlain wants encoding/json's opinion of every body that is plain.
+// FuzzParsePlain compares parsePlain with encoding/json for every plain body.
 func FuzzParsePlain(f *testing.F) {
 	for _, c := range plainBodies {
 		f.Add([]byte(c.body))

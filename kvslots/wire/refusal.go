@@ -10,16 +10,17 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Refusal is an answer that is no success, as a client returns it. errors.Is finds
-// what it stands for.
+// Refusal is the error that a client returns for an answer that is no success. It
+// wraps Err.
 type Refusal struct {
-	Status     int           // of HTTP, whatever carried it
-	Text       string        // for people; "" if the answer is not of a gateway's form
-	RetryAfter time.Duration // when to send the request again; 0 if the answer does not say
-	Err        error         // the error that it stands for; nil if that is not known
+	Status     int           // HTTP status, on every transport
+	Text       string        // for people; "" if a gateway did not write the answer
+	RetryAfter time.Duration // from RetryAfterHeader; 0 without it
+	Err        error         // the error that the gateway has reported; nil if unknown
 }
 
-// NewRefusal reads an answer: its status, its ErrorHeader and its body.
+// NewRefusal returns the Refusal of an answer with the given status, ErrorHeader and
+// body.
 func NewRefusal(status int, name string, body []byte) *Refusal {
 	r := &Refusal{Status: status}
 	var failure Failure
@@ -42,10 +43,9 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// meaning is the error that a name stands for, as far as it is the caller's business:
-// a client that is told of a failure of the gateway's holds nothing, and may try
-// again. Of an answer without a name, which a proxy may have given, the status says
-// what there is to know.
+// meaning returns the error for a value of ErrorHeader. All failures of a gateway are
+// kvslots.ErrUnavailable: the client holds nothing, and may try again. An answer
+// without ErrorHeader may come from a proxy; its error depends on the status alone.
 func (r *Refusal) meaning(name string) error {
 	if field, allowed, ok := strings.Cut(r.Text, " must be "); ok && name == badRequest {
 		return &kvslots.RangeError{Field: field, Range: allowed}
@@ -64,7 +64,7 @@ func (r *Refusal) meaning(name string) error {
 	return kvslots.ErrUnavailable
 }
 
-// definite reports whether the request was understood, and refused for what it asks.
+// definite reports whether the store has refused a request that the gateway understood.
 func (s Status) definite() bool {
 	return s.Capped || s.Code < StatusClientGone && s.Name != badRequest
 }

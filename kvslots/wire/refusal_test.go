@@ -8,11 +8,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// What a gateway tells of an error, its clients understand.
+// A client finds the error that the gateway has reported.
 func TestRefusal(t *testing.T) {
 	for _, c := range []struct {
 		err  error
-		want error // nil: no more than that it was refused
+		want error // nil if the answer says only that the request was refused
 	}{
 		{kvslots.ErrNoPool, kvslots.ErrNoPool},
 		{kvslots.ErrNoSlot, kvslots.ErrNoSlot},
@@ -66,7 +66,7 @@ func TestRefusalOfAnArgument(t *testing.T) {
 	}
 }
 
-// Proxies answer, too.
+// An answer without ErrorHeader may come from a proxy.
 func TestRefusalWithoutAName(t *testing.T) {
 	for status, want := range map[int]error{
 		302: nil, 400: nil, 401: nil, 404: nil, 409: kvslots.ErrNoSlot, 429: nil,

@@ -230,7 +230,7 @@ func TestParsePoolID(t *testing.T) {
 	}
 }
 
-// checkText wants an error with exactly this text, or none when it is empty.
+// checkText fails unless err has exactly the text want, or is nil if want is "".
 func checkText(t *testing.T, err error, want string) {
 	t.Helper()
 	got := ""

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// DefaultLeaseTTL is how long a lock is held when the request does not say.
+	// DefaultLeaseTTL is the lease of a lock or semaphore if the request has no ttl.
 	DefaultLeaseTTL = 33 * time.Second
 
-	// DefaultIdleTimeout is the idle timeout that clients are told; a session
-	// ends at twice that.
+	// DefaultIdleTimeout is the idle timeout in answers to clients. A session ends
+	// after twice that time.
 	DefaultIdleTimeout = 20 * time.Second
 
 	// idDigits is the length of session ids and of tokens.
 	idDigits = 32
 )
 
-// IsSessionID reports whether a text has the form of a session id; one that has
-// not is that of no session.
+// IsSessionID reports whether a text has the form of a session id, which is that of a
+// token.
 func IsSessionID(text string) bool { return IsToken(text) }
 
 // IsToken reports whether a text has the form of a token: 32 lowercase hexadecimal
@@ -37,8 +37,8 @@ func IsToken(text string) bool {
 // CheckKey checks the name of a lock or a semaphore.
 func CheckKey(key string) error { return kvslots.Lock(key).Check(false) }
 
-// Session takes the field "session" out of a body, for doors that have no
-// header to put it in.
+// Session removes and returns the field "session" of a request over NATS. Over HTTP
+// SessionHeader has its value.
 func (f *Fields) Session() (string, error) {
 	session, err := f.take("session")
 	if err == nil && session == "" {
@@ -47,8 +47,8 @@ func (f *Fields) Session() (string, error) {
 	return session, err
 }
 
-// Key takes the field "key" out of a body, for doors that have no path to put
-// it in.
+// Key removes and returns the field "key" of a request over NATS. Over HTTP the path
+// contains its value.
 func (f *Fields) Key() (string, error) {
 	key, err := f.take("key")
 	if err != nil {
@@ -57,17 +57,17 @@ func (f *Fields) Key() (string, error) {
 	return key, CheckKey(key)
 }
 
-// Empty wants nothing in the body.
+// Empty returns an error if the body has any field.
 func (f *Fields) Empty() error { return f.only() }
 
-// Claim is what a borrow, an acquire or an enqueue asks for.
+// Claim contains the parameters of a borrow, an acquire or an enqueue.
 type Claim struct {
 	TTL   time.Duration // whole seconds; 0 means the default
 	Wait  time.Duration // whole seconds
-	Limit int           // 1 for a lock; of no meaning for a borrow
+	Limit int           // 1 for a lock; 0 for a borrow
 }
 
-// Acquire reads {"acquire_timeout_s", "lease_ttl_s"}, of a semaphore
+// Acquire parses {"acquire_timeout_s", "lease_ttl_s"}, and for a semaphore
 // {"acquire_timeout_s", "limit", "lease_ttl_s"}.
 func (f *Fields) Acquire(kind kvslots.Kind) (c Claim, err error) {
 	if c, err = f.claim(kind, "acquire_timeout_s"); err == nil {
@@ -76,8 +76,8 @@ func (f *Fields) Acquire(kind kvslots.Kind) (c Claim, err error) {
 	return c, err
 }
 
-// Enqueue reads {"lease_ttl_s"}, of a semaphore {"limit", "lease_ttl_s"}. That
-// of a lock may be absent.
+// Enqueue parses {"lease_ttl_s"}, and for a semaphore {"limit", "lease_ttl_s"}. For a
+// lock the body may be absent.
 func (f *Fields) Enqueue(kind kvslots.Kind) (Claim, error) {
 	if f.absent && kind == kvslots.KindLock {
 		return Claim{Limit: 1}, nil
@@ -99,7 +99,7 @@ func (f *Fields) claim(kind kvslots.Kind, others ...string) (c Claim, err error)
 	return c, err
 }
 
-// Wait reads {"timeout_s"}.
+// Wait parses {"timeout_s"}.
 func (f *Fields) Wait() (time.Duration, error) {
 	if err := f.present("timeout_s"); err != nil {
 		return 0, err
@@ -107,7 +107,7 @@ func (f *Fields) Wait() (time.Duration, error) {
 	return f.seconds("timeout_s")
 }
 
-// Release reads {"token"}.
+// Release parses {"token"}.
 func (f *Fields) Release() (token string, err error) {
 	if err := f.present("token"); err != nil {
 		return "", err
@@ -115,7 +115,7 @@ func (f *Fields) Release() (token string, err error) {
 	return f.token()
 }
 
-// Renew reads {"token", "lease_ttl_s"}. A ttl of 0 means the default.
+// Renew parses {"token", "lease_ttl_s"}. A ttl of 0 means the default.
 func (f *Fields) Renew() (token string, ttl time.Duration, err error) {
 	if err := f.present("token", "lease_ttl_s"); err != nil {
 		return "", 0, err
@@ -127,7 +127,7 @@ func (f *Fields) Renew() (token string, ttl time.Duration, err error) {
 	return token, ttl, err
 }
 
-// present wants a body, with these fields at most.
+// present returns an error if the body is absent, or has other fields than these.
 func (f *Fields) present(names ...string) error {
 	if f.absent {
 		return ErrMalformed
@@ -161,8 +161,8 @@ func (f *Fields) leaseTTL() (time.Duration, error) {
 	return f.seconds("lease_ttl_s")
 }
 
-// seconds is a field that must be there. What is huge is cut, and clamped by
-// the store.
+// seconds returns a required field, at most maxSeconds. The store clamps it to its
+// maximum.
 func (f *Fields) seconds(name string) (time.Duration, error) {
 	n, ok := f.integer(name, maxSeconds)
 	if !ok || n < 0 {

@@ -20,7 +20,7 @@ const (
 	onlyText    = "body must be an object with no fields but "
 )
 
-// parse reads a body strictly, then what is asked for.
+// parse parses a body strictly and applies a parser to its fields.
 func parse[V any](body string, read func(f *Fields) (V, error)) (value V, err error) {
 	fields, err := ParseStrict([]byte(body))
 	if err != nil {
@@ -33,7 +33,7 @@ func parse[V any](body string, read func(f *Fields) (V, error)) (value V, err er
 var strictBodies = append([]struct{ name, body, want string }{
 	{"invalid UTF-8", "{\"\xff\":1}", malformed},
 	{"invalid UTF-8 in a text", "{\"token\":\"\xff\"}", malformed},
-}, notObjects[1:]...) // an empty one may do
+}, notObjects[1:]...) // an empty body may be valid
 
 func TestStrictBodies(t *testing.T) {
 	for _, c := range strictBodies {

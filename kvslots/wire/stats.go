@@ -7,8 +7,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Stats is the answer to GET /v1/stats (gateway/README.md, "Statistics"), with our additions
-// behind the fields that it has: queue, held, fence, age, dialect and pools.
+// Stats is the answer to GET /v1/stats (gateway/README.md, "Statistics"). queue, held,
+// fence, age, dialect and pools are additions to the fields of dflockd.
 type Stats struct {
 	Connections    int              `json:"connections"`
 	Locks          []LockStats      `json:"locks"`
@@ -18,8 +18,7 @@ type Stats struct {
 	Pools          []PoolStats      `json:"pools"`
 }
 
-// LockStats is a lock that is held or waited for; the owner of one that nobody
-// holds is 0.
+// LockStats is a lock that is held or has waiters. Owner is 0 if the lock is not held.
 type LockStats struct {
 	Key            string         `json:"key"`
 	Dialect        string         `json:"dialect,omitempty"`
@@ -31,7 +30,7 @@ type LockStats struct {
 	Queue          []WaitingStats `json:"queue"`
 }
 
-// SemaphoreStats is a semaphore that is held or waited for.
+// SemaphoreStats is a semaphore that has holders or waiters.
 type SemaphoreStats struct {
 	Key     string         `json:"key"`
 	Limit   int            `json:"limit"`
@@ -41,7 +40,7 @@ type SemaphoreStats struct {
 	Queue   []WaitingStats `json:"queue"`
 }
 
-// HeldStats is one slot of a semaphore that is held.
+// HeldStats is one held slot of a semaphore.
 type HeldStats struct {
 	Position       int     `json:"position"`
 	Owner          uint64  `json:"owner_conn_id"`
@@ -50,21 +49,21 @@ type HeldStats struct {
 	LeaseExpiresIn float64 `json:"lease_expires_in_s"`
 }
 
-// WaitingStats is a place in a line, counted from 1.
+// WaitingStats is a waiter in a line. Positions count from 1.
 type WaitingStats struct {
 	Position int     `json:"position"`
 	Waited   float64 `json:"waited_s"`
 	Owner    uint64  `json:"owner_conn_id"`
 }
 
-// IdleStats is a name that was used a moment ago.
+// IdleStats is a lock or semaphore that was in use a short time ago.
 type IdleStats struct {
 	Key     string  `json:"key"`
 	Dialect string  `json:"dialect,omitempty"`
 	Idle    float64 `json:"idle_s"`
 }
 
-// PoolStats is a pool, by the hash of its id.
+// PoolStats is a pool. Pool is the hash of the pool's id.
 type PoolStats struct {
 	Pool       string  `json:"pool"`
 	Count      int     `json:"count"`
@@ -74,7 +73,7 @@ type PoolStats struct {
 	OldestWait float64 `json:"oldest_wait_s"`
 }
 
-// NewStats describes what there is, beside so many clients that are connected
+// NewStats returns the answer for stats. clients is the number of connected clients
 // without a session.
 func NewStats(stats kvslots.Stats, clients int) Stats {
 	s := Stats{
@@ -116,8 +115,8 @@ func newLockStats(name kvslots.NameStats) LockStats {
 	return lock
 }
 
-// dialect tells the locks of Forrst's calls, which may have the same names as those
-// of sessions.
+// dialect marks the locks of Forrst's calls, which may have the same names as locks of
+// sessions.
 func dialect(owned bool) string {
 	if owned {
 		return "forrst"
@@ -152,5 +151,5 @@ func newQueue(waiters []kvslots.WaiterStats) []WaitingStats {
 	return queue
 }
 
-// millis are seconds, to the millisecond.
+// millis returns a duration in seconds, rounded to milliseconds.
 func millis(d time.Duration) float64 { return math.Round(max(0, d.Seconds())*1000) / 1000 }

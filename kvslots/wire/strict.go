@@ -8,19 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Fields is the body of a request, to be read by the method that is named after the
-// request. Read strictly, a field that the request has no use for is refused, lest
-// one that was misspelt be taken for one that was left out.
+// Fields is the body of a request. The method named after the request parses it. If the
+// body was parsed strictly, unknown and repeated fields are errors, so that a misspelt
+// field is not mistaken for a missing one.
 type Fields struct {
 	object
-	absent   bool     // there was no body at all
-	repeated []string // what was given more than once
+	absent   bool     // the body is empty
+	repeated []string // names of fields that the body contains more than once
 }
 
-// ParseStrict reads a body that must be one JSON object in valid UTF-8 and
-// nothing else, or be absent altogether. Like its methods it returns
-// ErrMalformed, ErrTooLarge or a *kvslots.RangeError, whose texts hold nothing
-// of the body.
+// ParseStrict parses a body that must be one JSON object in valid UTF-8 and nothing
+// else, or be empty. Like the methods of Fields it returns ErrMalformed, ErrTooLarge
+// or a *kvslots.RangeError, whose texts contain nothing of the body.
 func ParseStrict(body []byte) (Fields, error) {
 	switch {
 	case len(body) == 0:
@@ -52,7 +51,7 @@ func (f *Fields) next(decoder *json.Decoder) error {
 	if err != nil {
 		return err
 	}
-	name, _ := token.(string) // what else could it be
+	name, _ := token.(string) // a field's name is always a string
 	if _, known := f.object[name]; known {
 		f.repeated = append(f.repeated, name)
 	}
@@ -64,7 +63,7 @@ func (f *Fields) next(decoder *json.Decoder) error {
 	return nil
 }
 
-// take gives the text in a field, which is then no longer in the body.
+// take removes a field and returns its string, or "" if it has none.
 func (f *Fields) take(name string) (text string, err error) {
 	if slices.Contains(f.repeated, name) {
 		return "", outside(name, "given once")
@@ -77,9 +76,9 @@ func (f *Fields) take(name string) (text string, err error) {
 	return text, nil
 }
 
-// plainText is the string in a field. Half of a surrogate pair is no text:
-// encoding/json would make the same replacement character of them all, so that
-// two names would become one.
+// plainText returns the string in a field. It refuses a lone half of a surrogate pair:
+// encoding/json replaces each by the same character, and different names would become
+// equal.
 func (f *Fields) plainText(name string) (string, bool) {
 	text, ok := f.text(name)
 	if strings.ContainsRune(text, utf8.RuneError) && bytes.Contains(bytes.ToLower(f.object[name]), []byte(`\ud`)) {
@@ -88,7 +87,7 @@ func (f *Fields) plainText(name string) (string, bool) {
 	return text, ok
 }
 
-// only refuses fields other than these, and any of these that is given twice.
+// only returns an error for a field that is not named, or is given twice.
 func (f *Fields) only(names ...string) error {
 	for name := range f.object {
 		if !slices.Contains(names, name) {
@@ -103,8 +102,8 @@ func (f *Fields) only(names ...string) error {
 	return nil
 }
 
-// unknownField names the fields that there are, not the one that there is not:
-// it may be a secret that went astray.
+// unknownField returns an error that names the allowed fields. It does not name the
+// unknown one, which may be a misplaced secret.
 func unknownField(known []string) error {
 	if len(known) == 0 {
 		return outside("body", "empty, or an object without fields")

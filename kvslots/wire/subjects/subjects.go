@@ -1,5 +1,6 @@
-// Package subjects names the NATS subjects at which gateways take requests. It
-// imports nothing, so that the embedded server can make its permissions of them.
+// Package subjects defines the NATS subjects on which gateways receive requests. It
+// depends on no other package of kvslots, so that natsembed can derive permissions
+// from it.
 package subjects
 
 import "strings"
@@ -8,8 +9,8 @@ import "strings"
 // first word of their subjects.
 const Service = "kvslots"
 
-// The subjects of pools, and of calls of functions. Every gateway gets what is
-// published to Cancel; one of them gets each other request.
+// The subjects of pools, and of calls of functions. Every gateway receives each message
+// to Cancel; one gateway receives each other request.
 const (
 	PoolRegister = Service + ".register"
 	PoolInspect  = Service + ".inspect"
@@ -28,8 +29,8 @@ const (
 	SessionDelete = Service + ".session.delete"
 )
 
-// The words for the two kinds of resources with a name, and for what a session does
-// with one; the paths of /v1 have them, too.
+// The words for the two kinds of named resources and for the operations on them, in
+// subjects and in the paths of /v1.
 const (
 	Lock      = "lock"
 	Semaphore = "semaphore"
@@ -41,29 +42,30 @@ const (
 	Renew   = "renew"
 )
 
-// Of is the subject of one of these operations on one of these kinds.
+// Of returns the subject of an operation on a kind of resource.
 func Of(kind, operation string) string { return Service + "." + kind + "." + operation }
 
-// Confirm begins the subjects at which grants are confirmed. A word for the gateway
-// and one for the grant follow. Clients may publish below it, and not subscribe.
+// Confirm is the prefix of the subjects on which clients confirm grants. One token for
+// the gateway and one for the grant follow. Clients may publish there, and not
+// subscribe.
 const Confirm = Service + ".confirm."
 
-// The beginnings of reply subjects, without the dot behind them.
+// The prefixes of reply subjects, without the final dot.
 const (
-	// Inbox is that of NATS clients. Inbox + "_" with something behind it is the
-	// usual custom prefix: _INBOX_<public key>.
+	// Inbox is the default prefix of NATS clients. The usual custom prefix is
+	// Inbox + "_" and a public key: _INBOX_<public key>.
 	Inbox = "_INBOX"
 
-	// Import is what a server puts in place of a reply subject on the way from
-	// another account, through a service import.
+	// Import is the prefix that a server gives to the reply subject of a request
+	// from another account, through a service import.
 	Import = "_R_"
 )
 
-// Requests are the subjects to which a client of gateways publishes, one by one: a
-// pattern would let its own wildcard through as a literal. Confirmations have a
-// pattern, since each grant has a subject of its own that only its requester knows;
-// what is published to the pattern itself reaches no gateway, whose subscriptions
-// begin with their names. The last are the verbs of micro services (ADR-32).
+// Requests returns the subjects to which clients of gateways may publish. They are
+// listed one by one, since a permission with a wildcard also allows the wildcard itself
+// as a literal subject. Only confirmations have a pattern: each grant has its own
+// subject, and no gateway subscribes to the literal pattern. The last subjects are the
+// verbs of micro services (ADR-32).
 func Requests() []string {
 	all := []string{
 		PoolRegister, PoolInspect, PoolDelete, PoolBorrow, PoolReturn, PoolRenew, Cancel, RPC,
@@ -81,8 +83,8 @@ func Requests() []string {
 	return all
 }
 
-// Name is what INFO and STATS call the endpoint at a subject: dashes stand for the
-// dots.
+// Name returns the name of the endpoint at a subject in INFO and STATS, with dashes in
+// place of dots.
 func Name(subject string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(subject, Service+"."), ".", "-")
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// cycle is what a client repeats. It returns the latency to record. No two
-// cycles of one client run at the same time.
+// cycle is an operation that a client repeats. It returns the latency to record. Cycles
+// of one client never run concurrently.
 type cycle func(ctx context.Context, client int) (time.Duration, error)
 
-// timed makes a cycle of which all counts as latency.
+// timed returns a cycle whose latency is the whole duration of do.
 func timed(do func(ctx context.Context, client int) error) cycle {
 	return func(ctx context.Context, client int) (time.Duration, error) {
 		began := time.Now()
@@ -20,9 +20,8 @@ func timed(do func(ctx context.Context, client int) error) cycle {
 	}
 }
 
-// closedLoop has a number of clients repeat a cycle, each beginning the next one
-// when the last has ended, for the time of a window. When ctx ends first, the
-// cycles under way are counted as they end.
+// closedLoop runs clients that repeat a cycle, each client one cycle after the other,
+// until the window closes. If ctx ends first, the cycles in flight are still counted.
 func closedLoop(ctx context.Context, clients int, d time.Duration, do cycle) Sample {
 	w := newWindow(clients, d)
 	var t tally
@@ -57,7 +56,7 @@ type tally struct {
 	first      error
 }
 
-// add counts an operation. A failure because ctx has ended is not the server's.
+// add counts an operation. It ignores failures after the end of ctx.
 func (t *tally) add(ctx context.Context, client int, latency time.Duration, err error) {
 	if err == nil {
 		t.operations.Add(1)
@@ -70,7 +69,7 @@ func (t *tally) add(ctx context.Context, client int, latency time.Duration, err 
 	}
 }
 
-// sample is called when no client runs any more.
+// sample returns the counts. It must be called after all clients have ended.
 func (t *tally) sample(elapsed time.Duration) Sample {
 	return Sample{
 		Operations: t.operations.Load(), Errors: t.errors.Load(), FirstError: t.first,
@@ -88,8 +87,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// forEach does something for 0 … n−1, at most 64 at once, and returns the first
-// failure. After that it begins nothing more.
+// forEach calls do for 0 … n−1, at most 64 calls at once. After the first error it
+// starts no more calls, and returns that error.
 func forEach(n int, do func(i int) error) error {
 	var next, failed atomic.Int64
 	var once sync.Once

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lasting is a cycle that takes d of virtual time.
+// lasting returns a cycle that takes d of virtual time.
 func lasting(d time.Duration) cycle {
 	return timed(func(context.Context, int) error {
 		time.Sleep(d)
@@ -56,7 +56,7 @@ func TestClosedLoopCountsErrors(t *testing.T) {
 	})
 }
 
-// What is under way when ctx ends is waited for, and nothing begins any more.
+// When ctx ends, closedLoop waits for the cycles in flight and starts no more.
 func TestClosedLoopIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)

@@ -8,50 +8,49 @@ import (
 	"time"
 )
 
-// Config says what Run measures.
+// Config configures a Run.
 type Config struct {
-	// Server is the URL of a gateway to measure, http://host:port, with Token as
-	// its bearer token if it asks for one. It is reached by the doors http and v1.
-	// "" means gateways of our own, started for the run.
+	// Server is the URL of a gateway to measure, http://host:port, over the
+	// transports http and v1. Token is its bearer token, if it needs one. "" means
+	// gateways that Run starts in this process.
 	Server string
 	Token  string
 
-	// Workloads, Doors and Syncs are what is measured; empty means all. With
-	// Server, Syncs does not matter.
-	Workloads, Doors, Syncs []string
+	// Workloads, Transports and Syncs select what is measured; empty means all.
+	// With Server, Syncs is ignored.
+	Workloads, Transports, Syncs []string
 
-	// Duration is how long each repetition of a case is measured, 10 ms or more,
-	// after a warm-up of a fifth of that; 0 means 400 ms. Repetitions is how many
-	// there are, 1 … 100; 0 means 3.
+	// Duration is the time for which each repetition of a case is measured, at
+	// least 10 ms, after a warm-up of a fifth of it; 0 means 400 ms. Repetitions is
+	// the number of repetitions, 1 … 100; 0 means 3.
 	Duration    time.Duration
 	Repetitions int
 
 	// Clients are the numbers of operations in flight of the workload pairs,
-	// each 1 … 4096; empty means 1, 8, 64 and 512. Scale is what the other
-	// workloads' numbers (clients, pools, waiters, slots) are divided by, for a
-	// short look; 0 means 1. With another Scale than 1 no target is judged that
-	// depends on them.
+	// each 1 … 4096; empty means 1, 8, 64 and 512. Scale divides the numbers of
+	// clients, pools, waiters and slots of the other workloads, for a short run; 0
+	// means 1. If Scale is not 1, targets that depend on these numbers are not
+	// judged.
 	Clients []int
 	Scale   int
 
-	// Rate is the number of arrivals a second of the workload arrivals; 0 means
-	// 1,000.
+	// Rate is the number of arrivals per second of the workload arrivals, at least
+	// 1; 0 means 1,000.
 	Rate float64
 
-	// Limits and Peers are measured beside the workload pairs. Only a build with the
-	// tag peers can measure Peers.
+	// Limits and Peers select whether limits and peers are measured in turn with
+	// the workload pairs. Peers needs a build with the tag peers.
 	Limits, Peers bool
 
-	// Dir is where servers keep their data during the run; "" means the
-	// directory for temporary files. It should be on the disk that is used in
-	// production.
+	// Dir is the directory of the servers' data during the run; "" means the
+	// directory for temporary files. It should be on the disk that production uses.
 	Dir string
 
-	// Holder is the command that runs HoldConnections; empty means that
-	// connections are held in this process, whose memory then includes them.
+	// Holder is a command that runs HoldConnections. If it is empty, this process
+	// holds the connections of waiters, and its memory includes them.
 	Holder []string
 
-	// Progress takes a line for each repetition; nil means none.
+	// Progress receives a line for each repetition; nil means none.
 	Progress io.Writer
 }
 
@@ -67,7 +66,7 @@ var (
 	defaultClients = []int{1, 8, 64, 512}
 )
 
-// SyncNames are the names that Config.Syncs may have.
+// SyncNames returns the valid values of Config.Syncs.
 func SyncNames() []string { return slices.Clone(syncNames) }
 
 func (c Config) withDefaults() (Config, error) {
@@ -88,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	var wrong error
 	c.Workloads, wrong = oneOf("workload", c.Workloads, c.defaultWorkloads(), WorkloadNames(), wrong)
-	c.Doors, wrong = oneOf("door", c.Doors, doorNames, doorNames, wrong)
+	c.Transports, wrong = oneOf("transport", c.Transports, transportNames, transportNames, wrong)
 	c.Syncs, wrong = oneOf("sync", c.Syncs, syncNames, syncNames, wrong)
 	if c.Peers {
 		wrong = errors.Join(wrong, errNoPeers)
@@ -108,8 +107,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, wrong
 }
 
-// defaultWorkloads spares a server that is in use those that leave very many
-// markers in its bucket.
+// defaultWorkloads returns all workloads, and for Config.Server only those that do not
+// leave very many markers in its bucket.
 func (c Config) defaultWorkloads() []string {
 	if c.Server == "" {
 		return WorkloadNames()
@@ -139,10 +138,10 @@ func (c Config) progress(format string, v ...any) {
 
 func (c Config) measures(workload string) bool { return slices.Contains(c.Workloads, workload) }
 
-// clients is the number of a workload's clients divided by Scale, at least 8.
+// clients returns n divided by Scale, at least 8.
 func (c Config) clients(n int) int { return max(8, n/c.Scale) }
 
-// scaled are the numbers divided by Scale, at least 1, each once. They ascend.
+// scaled returns ascending numbers divided by Scale, at least 1, without repetitions.
 func (c Config) scaled(numbers []int) []int {
 	var small []int
 	for _, n := range numbers {

@@ -10,13 +10,13 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// Environment is what workloads measure: gateways, limits and peers. They are
-// started when they are first asked for, and end with the run.
+// Environment contains what workloads measure: gateways, limits and peers. It starts
+// them when a workload first needs them, and stops them at the end of the run.
 type Environment struct {
 	cfg   Config
 	rigs  map[natsembed.Sync]*rig
 	stack closers
-	brief closers  // what lasts for one workload
+	brief closers  // closed at the end of a workload
 	notes []string // what was left out, and why
 }
 
@@ -26,7 +26,7 @@ func newEnvironment(cfg Config) *Environment {
 
 func (e *Environment) close() error { return errors.Join(e.brief.close(), e.stack.close()) }
 
-// note says once that something is left out.
+// note adds a note to the report, once.
 func (e *Environment) note(format string, v ...any) {
 	if text := fmt.Sprintf(format, v...); !slices.Contains(e.notes, text) {
 		e.notes = append(e.notes, text)
@@ -34,16 +34,15 @@ func (e *Environment) note(format string, v ...any) {
 	}
 }
 
-// front is a gateway's doors with the sync mode in force behind them.
+// front is the selected transports of a gateway, with its sync mode.
 type front struct {
-	sync  string
-	doors []Door
-	rig   *rig // nil if the gateway is not our own
+	sync       string
+	transports []Transport
+	rig        *rig // nil for the gateway of Config.Server
 }
 
-// fronts returns the gateways to measure: one for each sync mode of ours that
-// the configuration asks for and that is one of syncs, or else the one that the
-// configuration names. Only its doors that are asked for are there.
+// fronts returns the gateways to measure: the one of Config.Server, or a rig for each
+// sync mode that is both in Config.Syncs and in syncs.
 func (e *Environment) fronts(ctx context.Context, syncs ...natsembed.Sync) ([]front, error) {
 	if e.cfg.Server != "" {
 		f, err := e.remoteFront(ctx)
@@ -58,12 +57,12 @@ func (e *Environment) fronts(ctx context.Context, syncs ...natsembed.Sync) ([]fr
 		if err != nil {
 			return nil, err
 		}
-		fronts = append(fronts, front{string(sync), e.chosen(r.doors), r})
+		fronts = append(fronts, front{string(sync), e.chosen(r.transports), r})
 	}
 	return fronts, nil
 }
 
-// rig returns our gateway of a sync mode.
+// rig returns the rig with a sync mode, which it starts at the first call.
 func (e *Environment) rig(ctx context.Context, sync natsembed.Sync) (*rig, error) {
 	if r := e.rigs[sync]; r != nil {
 		return r, nil
@@ -77,8 +76,8 @@ func (e *Environment) rig(ctx context.Context, sync natsembed.Sync) (*rig, error
 	return r, nil
 }
 
-// freshFront is a gateway without pools, which ends with the workload, or the one
-// that the configuration names.
+// freshFront starts a rig that stops at the end of the workload, or returns the gateway
+// of Config.Server.
 func (e *Environment) freshFront(ctx context.Context) (front, error) {
 	if e.cfg.Server != "" {
 		return e.remoteFront(ctx)
@@ -88,7 +87,7 @@ func (e *Environment) freshFront(ctx context.Context) (front, error) {
 		return front{}, err
 	}
 	e.brief.add(r.close)
-	return front{string(natsembed.SyncInterval), e.chosen(r.doors), r}, nil
+	return front{string(natsembed.SyncInterval), e.chosen(r.transports), r}, nil
 }
 
 func (e *Environment) holder() holder {
@@ -98,12 +97,12 @@ func (e *Environment) holder() holder {
 	return holdInProcess
 }
 
-// chosen are the doors that the configuration asks for.
-func (e *Environment) chosen(doors []Door) []Door {
-	return slices.DeleteFunc(slices.Clone(doors), func(d Door) bool { return !slices.Contains(e.cfg.Doors, d.Name()) })
+// chosen returns the transports that are in Config.Transports.
+func (e *Environment) chosen(transports []Transport) []Transport {
+	return slices.DeleteFunc(slices.Clone(transports), func(d Transport) bool { return !slices.Contains(e.cfg.Transports, d.Name()) })
 }
 
-// remoteFront is the gateway of Config.Server.
+// remoteFront returns the gateway of Config.Server.
 func (e *Environment) remoteFront(ctx context.Context) (front, error) {
 	to, err := parseEndpoint(e.cfg.Server, e.cfg.Token)
 	if err != nil {
@@ -119,10 +118,10 @@ func (e *Environment) remoteFront(ctx context.Context) (front, error) {
 		Sync string `json:"sync"`
 	}
 	if json.Unmarshal(body, &ready) != nil {
-		return front{}, errors.New("bench: the server is no kvslots gateway")
+		return front{}, errors.New("bench: the server is not a kvslots gateway")
 	}
-	if ready.Sync == string(natsembed.SyncGroup) { // how serve keeps the promise of always
+	if ready.Sync == string(natsembed.SyncGroup) { // serve implements always by group
 		ready.Sync = string(natsembed.SyncAlways)
 	}
-	return front{ready.Sync, e.chosen([]Door{httpDoor{to, e.holder()}, v1Door{to, e.holder()}}), nil}, nil
+	return front{ready.Sync, e.chosen([]Transport{httpTransport{to, e.holder()}, v1Transport{to, e.holder()}}), nil}, nil
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// expiry is 200 locks whose leases of a second are not returned: the latency is
-// from a lease's end to the instant at which the next in line has its answer.
-// They end at times that are spread over the second.
+// expiry measures 200 locks whose leases of a second are not returned. The latency is
+// from the end of a lease to the arrival of the next waiter's answer. The ends of the
+// leases are spread evenly over the second.
 type expiry struct{}
 
 func (expiry) Name() string { return "expiry" }
@@ -17,14 +17,14 @@ const (
 	expiryLocks = 200
 	expiryTTL   = time.Second
 
-	// expiryTime is how long it is measured at least: an expiry takes a second.
+	// expiryTime is the minimal duration of a measurement.
 	expiryTime = 2 * time.Second
 )
 
 func (w expiry) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	locks := max(1, expiryLocks/env.cfg.Scale)
-	return doorCases(ctx, env, interval, func(f front, d Door) []Case {
-		key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: locks}
+	return transportCases(ctx, env, interval, func(f front, d Transport) []Case {
+		key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Size: locks}
 		return []Case{{Key: key, Measure: withPools(d, locks, 1, locks, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 			return checked(measureExpiry(ctx, pools, locks, max(d, expiryTime/time.Duration(env.cfg.Scale))))
 		})}}
@@ -40,7 +40,7 @@ func measureExpiry(ctx context.Context, pools Pools, locks int, d time.Duration)
 		wg.Go(func() {
 			pause(ctx, expiryTTL*time.Duration(i)/time.Duration(locks))
 			held, err := pools.Take(ctx, i, i, expiryTTL, time.Minute)
-			// At least one expiry is waited for, however short d is.
+			// Wait for one expiry at least, even if d is shorter.
 			for more := true; err == nil && more; more = time.Now().Before(ends) {
 				ended := held.Ends
 				held, err = pools.Take(ctx, i, i, expiryTTL, time.Minute)

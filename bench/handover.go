@@ -11,10 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// handover is one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
-// beginning of the return to the instant at which the next in line has its
-// answer. It counts, at a gateway of ours, the claims that are written for each
-// grant.
+// handover measures one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
+// beginning of the return to the arrival of the next waiter's answer. At a rig it also
+// counts the claims that are written for each grant.
 type handover struct{}
 
 func (handover) Name() string { return "handover" }
@@ -22,9 +21,9 @@ func (handover) Name() string { return "handover" }
 var lineLengths = []int{1, 10, 100, 1000}
 
 func (w handover) Cases(ctx context.Context, env *Environment) ([]Case, error) {
-	return doorCases(ctx, env, interval, func(f front, d Door) (cases []Case) {
+	return transportCases(ctx, env, interval, func(f front, d Transport) (cases []Case) {
 		for _, waiters := range env.cfg.scaled(lineLengths) {
-			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: waiters}
+			key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Size: waiters}
 			cases = append(cases, Case{Key: key, Measure: withPools(d, 1, 1, waiters+1, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 				return measureHandover(ctx, pools, f.rig, waiters, d)
 			})})
@@ -33,14 +32,14 @@ func (w handover) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	})
 }
 
-// turn is a grant, as the waiter has seen it.
+// turn is a grant and the time at which the waiter received it.
 type turn struct {
 	held Held
 	at   time.Time
 }
 
-// measureHandover returns the lock again and again on behalf of the waiters, who
-// go back into the line as soon as they have been granted it.
+// measureHandover returns the lock repeatedly on behalf of the waiters. Each waiter
+// joins the line again as soon as it was granted the lock.
 func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d time.Duration) (Sample, error) {
 	held, err := pools.Take(ctx, 0, 0, longTTL, 0)
 	if err != nil {
@@ -65,7 +64,7 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 	defer claims.stop()
 	w := newWindow(1, d)
 	for ctx.Err() == nil && w.open() {
-		if waiters == 1 { // the one that was granted it last must be back
+		if waiters == 1 { // the waiter must have joined the line again
 			if err := awaitLine(ctx, pools, 1); err != nil {
 				return Sample{}, err
 			}
@@ -85,7 +84,7 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 	return s, err
 }
 
-// passOn returns what is held, and waits until the next in line has it.
+// passOn returns the lock, and waits until the next waiter holds it.
 func passOn(ctx context.Context, pools Pools, held *Held, turns <-chan turn) (time.Duration, error) {
 	began := time.Now()
 	if err := pools.Give(ctx, 0, 0, *held); err != nil {
@@ -102,8 +101,7 @@ func passOn(ctx context.Context, pools Pools, held *Held, turns <-chan turn) (ti
 	}
 }
 
-// standInLine waits for the lock, hands it over to be passed on, and waits
-// again.
+// standInLine waits for the lock repeatedly, and sends each grant to turns.
 func standInLine(ctx context.Context, pools Pools, client int, turns chan<- turn, t *tally) {
 	for ctx.Err() == nil {
 		held, err := pools.Take(ctx, client, 0, longTTL, longWait)
@@ -116,8 +114,8 @@ func standInLine(ctx context.Context, pools Pools, client int, turns chan<- turn
 	}
 }
 
-// awaitLine waits until so many stand in line, for a minute at most. A gateway
-// that does not say for the moment is asked again.
+// awaitLine waits for at most a minute until the line has n waiters. It repeats requests
+// that fail.
 func awaitLine(ctx context.Context, pools Pools, n int) error {
 	limit, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -127,24 +125,24 @@ func awaitLine(ctx context.Context, pools Pools, n int) error {
 		if err == nil && waiting >= n {
 			return nil
 		}
-		// Rarely enough that the asking, which /v1 answers with the whole line,
-		// does not become the load.
+		// Pause long enough that these requests, which /v1 answers with the whole
+		// line, are not a load of their own.
 		pause(limit, max(200*time.Microsecond, time.Since(began)/8))
 		if limit.Err() != nil {
-			return fmt.Errorf("bench: %d stood in line instead of %d: %w", waiting, n, errors.Join(context.Cause(limit), err))
+			return fmt.Errorf("bench: the line has %d waiters instead of %d: %w", waiting, n, errors.Join(context.Cause(limit), err))
 		}
 	}
 }
 
 // claimCounter counts the claims of slots that peers publish.
 type claimCounter struct {
-	subscription *nats.Subscription // nil if they cannot be seen
+	subscription *nats.Subscription // nil for the gateway of Config.Server
 	conn         *nats.Conn
 	claims       atomic.Int64
 	grants       int64
 }
 
-// slotSubjects are where slots are written (kvslots/DESIGN.md, "The bucket").
+// slotSubjects matches the subjects of slots (kvslots/DESIGN.md, "The bucket").
 const slotSubjects = "$KV.kvslots.p.*.s.*"
 
 func countClaims(r *rig) (*claimCounter, error) {
@@ -155,7 +153,7 @@ func countClaims(r *rig) (*claimCounter, error) {
 	var err error
 	c.conn = r.inner
 	c.subscription, err = r.inner.Subscribe(slotSubjects, func(m *nats.Msg) {
-		if m.Header.Get("KV-Operation") == "" { // else it is a return's marker
+		if m.Header.Get("KV-Operation") == "" { // otherwise it is the marker of a return
 			c.claims.Add(1)
 		}
 	})
@@ -171,7 +169,7 @@ func (c *claimCounter) stop() {
 	}
 }
 
-// awaitCounted waits until what has arrived is counted, but for a second at most.
+// awaitCounted waits for at most a second until all claims that have arrived are counted.
 func (c *claimCounter) awaitCounted() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -183,7 +181,7 @@ func (c *claimCounter) awaitCounted() {
 	}
 }
 
-// perGrant is of all grants since the counter was made.
+// perGrant returns the claims per grant since the counter was created.
 func (c *claimCounter) perGrant() map[string]float64 {
 	if c.subscription == nil || c.grants == 0 || c.conn.Flush() != nil {
 		return nil

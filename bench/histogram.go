@@ -14,9 +14,9 @@ const (
 	latencyDigits   = 3
 )
 
-// Histogram counts latencies of 100 ns to 10 minutes with three significant
-// digits; what is beyond that range is counted at its end. The zero Histogram is
-// ready for use. It is not safe for concurrent use.
+// Histogram counts latencies of 100 ns to 10 minutes with three significant digits.
+// Latencies outside that range count as its nearest end. The zero Histogram is ready
+// for use. A Histogram is not safe for concurrent use.
 type Histogram struct{ counts *hdrhistogram.Histogram }
 
 func (h *Histogram) init() {
@@ -28,10 +28,10 @@ func (h *Histogram) init() {
 // Record counts one latency.
 func (h *Histogram) Record(d time.Duration) {
 	h.init()
-	_ = h.counts.RecordValue(int64(min(max(d, 0), longestLatency))) // in range by then
+	_ = h.counts.RecordValue(int64(min(max(d, 0), longestLatency))) // cannot fail within the range
 }
 
-// Merge adds what another histogram has counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(from *Histogram) {
 	if from == nil || from.counts == nil {
 		return
@@ -40,7 +40,7 @@ func (h *Histogram) Merge(from *Histogram) {
 	h.counts.Merge(from.counts)
 }
 
-// Count returns how many latencies were recorded.
+// Count returns the number of recorded latencies.
 func (h *Histogram) Count() int64 {
 	if h == nil || h.counts == nil {
 		return 0
@@ -48,8 +48,8 @@ func (h *Histogram) Count() int64 {
 	return h.counts.TotalCount()
 }
 
-// Percentile returns the latency that p percent of all do not exceed, 0 … 100.
-// It is 0 when nothing was recorded.
+// Percentile returns the latency that p percent of all latencies do not exceed, for p
+// of 0 … 100, or 0 if the histogram is empty.
 func (h *Histogram) Percentile(p float64) time.Duration {
 	if h.Count() == 0 {
 		return 0
@@ -57,7 +57,7 @@ func (h *Histogram) Percentile(p float64) time.Duration {
 	return time.Duration(h.counts.ValueAtPercentile(p))
 }
 
-// Max returns the longest latency, or 0 when nothing was recorded.
+// Max returns the longest latency, or 0 if the histogram is empty.
 func (h *Histogram) Max() time.Duration {
 	if h.Count() == 0 {
 		return 0
@@ -71,7 +71,7 @@ type Point struct {
 	Share   float64 // of the latencies that do not exceed it, 0 … 1
 }
 
-// Distribution returns the cumulative distribution, by latency.
+// Distribution returns the cumulative distribution in ascending order of latency.
 func (h *Histogram) Distribution() []Point {
 	if h.Count() == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (h *Histogram) Distribution() []Point {
 	return points
 }
 
-// recorderShards keeps clients that record at the same time apart.
+// recorderShards is the number of histograms over which concurrent clients are spread.
 const recorderShards = 16
 
 // recorder collects the latencies of several clients.
@@ -106,7 +106,7 @@ func (r *recorder) record(client int, d time.Duration) {
 	s.latencies.Record(d)
 }
 
-// histogram returns what was recorded up to now.
+// histogram returns the latencies recorded so far.
 func (r *recorder) histogram() *Histogram {
 	all := &Histogram{}
 	for i := range r.shards {

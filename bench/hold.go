@@ -40,21 +40,21 @@ func holdInProcess(ctx context.Context, to endpoint, requests [][]byte) (leave f
 	return leave, nil
 }
 
-// heldRequests is what the process that holds connections is told, as JSON.
+// heldRequests is the input, in JSON, of the process that holds connections.
 type heldRequests struct {
 	Server   string   `json:"server"` // http://… or https://…
 	Requests [][]byte `json:"requests"`
 }
 
-// HoldConnections is the main function of the process that Config.Holder starts:
-// it sends the requests that it reads from in, each on a connection of its own,
-// writes a line to out when all are sent, and keeps the connections until in
-// ends. So their memory, and their file descriptors, are not the server's.
+// HoldConnections is the main function of the process that Config.Holder starts. It
+// reads requests from in, sends each on a new connection, writes a line to out when all
+// are sent, and keeps the connections open until in ends. So the memory and the file
+// descriptors of the clients' ends are not in the process of the gateway.
 func HoldConnections(ctx context.Context, in io.Reader, out io.Writer) error {
 	decoder := json.NewDecoder(in)
 	var work heldRequests
 	if err := decoder.Decode(&work); err != nil {
-		return fmt.Errorf("bench: what to hold was not understood: %w", err)
+		return fmt.Errorf("bench: requests to hold: %w", err)
 	}
 	to, err := parseEndpoint(work.Server, "")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// endpoint is an HTTP server that is measured.
+// endpoint is the address of a measured HTTP server.
 type endpoint struct {
 	addr  string // host:port
 	host  string // for the header
@@ -24,11 +24,11 @@ type endpoint struct {
 	token string // bearer token; "" sends none
 }
 
-// parseEndpoint takes the URL of a gateway, http or https, without a path.
+// parseEndpoint parses the URL of a gateway, http or https, without a path.
 func parseEndpoint(text, token string) (endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" {
-		return endpoint{}, errors.New("bench: the server must be given as http://host:port or https://host:port")
+		return endpoint{}, errors.New("bench: the server must be http://host:port or https://host:port")
 	}
 	t := endpoint{addr: u.Host, host: u.Host, token: token}
 	port := "80"
@@ -42,7 +42,7 @@ func parseEndpoint(text, token string) (endpoint, error) {
 	return t, nil
 }
 
-// url is what parseEndpoint makes the endpoint of.
+// url returns the URL from which parseEndpoint makes the same endpoint.
 func (e endpoint) url() string {
 	if e.tls != nil {
 		return "https://" + e.host
@@ -73,12 +73,11 @@ func (e endpoint) request(method, path, header string, body []byte) []byte {
 	return b.Bytes()
 }
 
-// httpConn is one client's connection. It sends one request at a time. The
-// client of net/http takes more of the processor than the gateway does, and would
-// measure itself.
+// httpConn is one client's connection. It sends one request at a time. The benchmark
+// does not use the client of net/http, which needs more processor time than the gateway.
 type httpConn struct {
 	to     endpoint
-	conn   net.Conn // nil when there is none
+	conn   net.Conn // nil while not connected
 	reader *bufio.Reader
 }
 
@@ -90,7 +89,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("bench: status %d: %s", e.status, e.body) }
 
-// withStatus makes a *statusError of what a client of gateways was refused.
+// withStatus returns a *statusError for a refusal by a gateway, and else err.
 func withStatus(err error) error {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		return &statusError{refused.Status, refused.Error()}
@@ -98,9 +97,9 @@ func withStatus(err error) error {
 	return err
 }
 
-// do sends a request and returns the body of the answer, which is a *statusError
-// if its status is not 2xx. When ctx ends, the connection is closed, which is how
-// a client hangs up; the next request opens another one.
+// do sends a request and returns the body of the answer, or a *statusError if its
+// status is not 2xx. If ctx ends, do closes the connection, as a client that gives up
+// would; the next call opens a new one.
 func (c *httpConn) do(ctx context.Context, request []byte) ([]byte, error) {
 	if c.conn == nil {
 		conn, err := c.to.dial(ctx)

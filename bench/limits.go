@@ -13,9 +13,9 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// The limits, as rows name them.
+// Names of the limits in rows.
 const (
-	limitRaw         = "raw"           // claim and purge on JetStream, on the same server, and flushed like the library's
+	limitRaw         = "raw"           // claim and purge on JetStream, on the same server, flushed like the library's writes
 	limitLibraryEach = "library-fsync" // the library, on a server that flushes each write alone
 	limitHTTP        = "net/http"      // an empty handler with the same bodies
 	limitEcho        = "nats-echo"     // a NATS service that answers with the same bodies
@@ -23,7 +23,7 @@ const (
 	limitDisk        = "fsync"         // 512 bytes appended to a file and flushed, twice
 )
 
-// limits starts what the doors are compared with.
+// limits starts the limits with which the transports are compared.
 func (e *Environment) limits(ctx context.Context, fronts []front) (limits []rival, err error) {
 	for _, f := range fronts {
 		if f.rig == nil {
@@ -58,7 +58,7 @@ func (e *Environment) limits(ctx context.Context, fronts []front) (limits []riva
 	}
 	disk, err := e.diskPairs()
 	return append(limits,
-		rival{name: limitLibraryEach, durability: "always", pairs: doorPairs(newLibraryDoor(each.store))},
+		rival{name: limitLibraryEach, durability: "always", pairs: transportPairs(newLibraryTransport(each.store))},
 		rival{name: limitEcho, pairs: echo},
 		rival{name: limitHTTP, pairs: handler}, rival{name: limitDisk, pairs: disk, once: true}), err
 }
@@ -66,9 +66,9 @@ func (e *Environment) limits(ctx context.Context, fronts []front) (limits []riva
 // rawStream is the stream of the raw limit.
 const rawStream = "bench_raw"
 
-// rawPairs does the two writes of a pair, a claim and its purge, on a key of the
-// client's own, and nothing else. A write is done when durable, unless it is nil, has
-// called back.
+// rawPairs does only the two writes of a pair, a claim and its purge, on a key of each
+// client. A write is done when it is acknowledged, and durable, if not nil, has called
+// back.
 func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))) (pairer, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -90,7 +90,7 @@ func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))
 	}, nil
 }
 
-// claimSize is about what the value of a slot takes, in bytes.
+// claimSize is about the size of a slot's value in bytes.
 const claimSize = 200
 
 func claimAndPurge(ctx context.Context, js jetstream.JetStream, subject string, durable func(then func(error))) error {
@@ -108,8 +108,8 @@ func claimAndPurge(ctx context.Context, js jetstream.JetStream, subject string, 
 	return err
 }
 
-// publish returns when the write is durable; expected is the subject's last revision,
-// 0 for any.
+// publish writes m and returns when the write is durable. expected is the subject's last
+// revision; 0 means any.
 func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expected uint64, durable func(then func(error))) (revision uint64, err error) {
 	var options []jetstream.PublishOpt
 	if expected > 0 {
@@ -127,7 +127,7 @@ func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expected 
 	return ack.Sequence, <-flushed
 }
 
-// diskPairs flushes a file twice, as the two writes of a lone pair have to be.
+// diskPairs flushes a file twice, as a single client's two writes of a pair require.
 func (e *Environment) diskPairs() (pairer, error) {
 	dir, err := os.MkdirTemp(e.cfg.Dir, "kvslots-bench-disk-")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The bodies of the limits' requests and answers, of the length of ours.
+// Bodies of requests and answers of the limits, as long as those of kvslots.
 const (
 	borrowBody   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","ttl":600,"wait":60}`
 	returnBody   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","lease":"82b230f8-9734-4503-a28b-c72da7736e82"}`
@@ -36,8 +36,8 @@ func requestPairs(nc *nats.Conn, first, second string) pairer {
 	}
 }
 
-// echoPairs is the NATS door with nothing behind it: a service in the server's
-// process that answers at once, and a client over TCP.
+// echoPairs measures a NATS service in this process that answers at once, and a client
+// over TCP.
 func echoPairs(server *plainServer) (pairer, error) {
 	for subject, answer := range map[string]string{"bench.borrow": leaseAnswer, "bench.return": returnAnswer} {
 		_, err := server.inner.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
@@ -53,8 +53,7 @@ func echoPairs(server *plainServer) (pairer, error) {
 	return requestPairs(client, "bench.borrow", "bench.return"), server.inner.Flush()
 }
 
-// handlerPairs is the door http with an empty handler behind it, asked by the
-// same client.
+// handlerPairs measures an empty HTTP handler with the client of the transport http.
 func (e *Environment) handlerPairs() (pairer, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,7 +70,7 @@ func (e *Environment) handlerPairs() (pairer, error) {
 		return err
 	})
 	to := endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
-	return doorPairs(httpDoor{to: to, hold: holdInProcess}), nil
+	return transportPairs(httpTransport{to: to, hold: holdInProcess}), nil
 }
 
 func answerAtOnce(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// holdVariable makes the test binary the process that holds connections.
+// holdVariable makes the test program run HoldConnections.
 const holdVariable = "KVSLOTS_BENCH_HOLD"
 
 func TestMain(m *testing.M) {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// manyWaiters is 1,000 and 10,000 borrowers in the line of one lock: how
-// long it takes until they stand there, what each of them takes of this process's
-// memory, and what they take of the processor while nothing happens. Over HTTP
-// the memory is the gateway's alone if Config.Holder is given, but that of the
-// kernel is not counted.
+// manyWaiters measures 1,000 and 10,000 borrowers in the line of one lock: the time
+// until all have joined it, the memory of this process per waiter, and the processor
+// time while nothing happens. Over HTTP with Config.Holder the memory is that of the
+// gateway alone. The memory of the kernel is not counted.
 type manyWaiters struct{}
 
 func (manyWaiters) Name() string { return "many-waiters" }
@@ -22,32 +21,32 @@ var waiterNumbers = []int{1000, 10_000}
 func (w manyWaiters) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	f, err := env.freshFront(ctx)
 	if err == nil {
-		err = env.brief.close() // only its doors and its sync mode were of interest
+		err = env.brief.close() // only its transports and its sync mode are needed here
 	}
 	if err != nil {
 		return nil, err
 	}
 	var cases []Case
-	for _, d := range f.doors {
+	for _, d := range f.transports {
 		for _, n := range env.cfg.scaled(waiterNumbers) {
-			key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Size: n}
+			key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Size: n}
 			cases = append(cases, Case{Key: key, Once: true, Measure: w.measure(env, d.Name(), n)})
 		}
 	}
 	return cases, nil
 }
 
-// measure takes a gateway of its own each time, since what earlier waiters have
-// left to be freed would be measured with it.
-func (manyWaiters) measure(env *Environment, door string, n int) func(ctx context.Context, d time.Duration) (Sample, error) {
+// measure starts a new gateway each time: memory of earlier waiters that is not freed
+// yet would change the result.
+func (manyWaiters) measure(env *Environment, transport string, n int) func(ctx context.Context, d time.Duration) (Sample, error) {
 	return func(ctx context.Context, d time.Duration) (s Sample, err error) {
 		f, err := env.freshFront(ctx)
 		if err != nil {
 			return Sample{}, err
 		}
 		defer func() { err = errors.Join(err, env.brief.close()) }()
-		i := slices.IndexFunc(f.doors, func(d Door) bool { return d.Name() == door })
-		return withPools(f.doors[i], 1, 1, n, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
+		i := slices.IndexFunc(f.transports, func(d Transport) bool { return d.Name() == transport })
+		return withPools(f.transports[i], 1, 1, n, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
 			return measureWaiters(ctx, pools, n, d)
 		})(ctx, d)
 	}
@@ -82,10 +81,10 @@ func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration) (S
 	return s, nil
 }
 
-// memoryInUse is what the heap and the stacks take after a collection, in bytes.
+// memoryInUse returns the size of heap and stacks after a collection, in bytes.
 func memoryInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // frees what finalizers have let go of
+	runtime.GC() // frees objects that finalizers have released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// namedOnce is 64 sessions that acquire and release locks, each of a name that is
-// used once.
+// namedOnce measures 64 sessions that acquire and release locks, each with a new name.
 type namedOnce struct{}
 
 func (namedOnce) Name() string { return "named-once" }
@@ -21,8 +20,8 @@ func (w namedOnce) Cases(ctx context.Context, env *Environment) ([]Case, error) 
 	})
 }
 
-// namedHot is 64 sessions that acquire and release the same lock, and stand in
-// its line.
+// namedHot measures 64 sessions that acquire and release the same lock, and wait in its
+// line.
 type namedHot struct{}
 
 func (namedHot) Name() string { return "named-hot" }
@@ -31,15 +30,15 @@ func (w namedHot) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	return namedCases(ctx, env, w.Name(), func() func() int { return func() int { return 0 } })
 }
 
-// namedCases are those of the doors that have names. naming gives, for each
-// measurement, what numbers the names.
+// namedCases returns the cases of the transports that have names. naming returns, for
+// each measurement, a function that numbers the names.
 func namedCases(ctx context.Context, env *Environment, workload string, naming func() (next func() int)) ([]Case, error) {
-	return doorCases(ctx, env, both, func(f front, d Door) []Case {
-		if d.Name() == doorHTTP { // /l has no names
+	return transportCases(ctx, env, both, func(f front, d Transport) []Case {
+		if d.Name() == transportHTTP { // /l has no names
 			return nil
 		}
 		clients := env.cfg.clients(namedClients)
-		key := Key{Workload: workload, Door: d.Name(), Sync: f.sync, Clients: clients}
+		key := Key{Workload: workload, Transport: d.Name(), Sync: f.sync, Clients: clients}
 		return []Case{{Key: key, Measure: withNames(d, 1, clients, func(ctx context.Context, names Pools, d time.Duration) (Sample, error) {
 			next := naming()
 			return checked(closedLoop(ctx, clients, d, timed(func(ctx context.Context, client int) error {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// arrivalTimes are the times, from the start, at which requests arrive within d
-// at a mean rate a second, as a Poisson process has them: independent of how the
-// server does. One seed gives one schedule, which has one arrival at least.
+// arrivalTimes returns the times within d, from the start, at which requests of a
+// Poisson process arrive, with a mean rate per second. The schedule depends only on the
+// arguments, and has at least one arrival.
 func arrivalTimes(rate float64, d time.Duration, seed uint64) []time.Duration {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var times []time.Duration
@@ -22,14 +22,14 @@ func arrivalTimes(rate float64, d time.Duration, seed uint64) []time.Duration {
 	}
 }
 
-// openLoop begins an operation at each of these times after the start, whether
-// the earlier ones have ended or not. Up to clients operations run at once; an
-// arrival that finds no idle client waits for one.
+// openLoop begins an operation at each of the times after the start, whether or not
+// earlier ones have ended. At most clients operations run at once; an arrival without
+// an idle client waits for one.
 //
-// The latency of an operation counts from the time at which it was to arrive. So
-// a server that stands still is charged with all arrivals of that time, and not
-// with the few that were under way (coordinated omission). Service, in Extra,
-// counts from when the operation was really sent.
+// The latency of an operation counts from its scheduled arrival. So a stall of the
+// server delays all arrivals during the stall, and not only the few operations in
+// flight (coordinated omission). The service times in Extra count from the time when
+// the operation was sent.
 func openLoop(ctx context.Context, clients int, times []time.Duration, do func(ctx context.Context, client int) error) Sample {
 	var response tally
 	var service recorder

@@ -35,9 +35,8 @@ func TestArrivalTimes(t *testing.T) {
 	}
 }
 
-// A server stands still for half a second. The two operations that are under way
-// then are what a closed loop would have seen; all 50 arrivals of that time have
-// to be charged to it.
+// A server stalls for half a second. A closed loop would see only the two operations in
+// flight. The latencies of all 50 arrivals during the stall must include it.
 func TestOpenLoopChargesArrivalsToAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var times []time.Duration
@@ -78,7 +77,7 @@ func TestOpenLoopEndsWithItsContext(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		if s.Operations != 0 || s.Errors != 0 { // what its end cuts short is no failure of the server
+		if s.Operations != 0 || s.Errors != 0 { // operations that the end of ctx interrupts are no errors
 			t.Errorf("%d operations, %d errors", s.Operations, s.Errors)
 		}
 	})

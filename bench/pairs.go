@@ -8,15 +8,14 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// pairs is borrow and return, each client in a pool of its own that no other
-// client uses. The latency is that of both. The limits and the peers are measured in
-// turn with it.
+// pairs measures borrow and return, each client in its own pool. The latency is that of
+// both. The limits and the peers are measured in turn with it.
 type pairs struct{}
 
 func (pairs) Name() string { return "pairs" }
 
-// pairer does pairs: a door, a limit or a peer. It returns what client does, and
-// close, which frees what that took.
+// pairer prepares pairs over a transport, a limit or a peer. It returns pair, which does
+// one borrow and return of a client, and close, which may be nil.
 type pairer func(ctx context.Context, clients int) (pair func(ctx context.Context, client int) error, close func(ctx context.Context) error, err error)
 
 func (w pairs) Cases(ctx context.Context, env *Environment) ([]Case, error) {
@@ -38,13 +37,13 @@ func (w pairs) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	var cases []Case
 	for _, clients := range env.cfg.Clients {
 		for _, f := range fronts {
-			for _, d := range f.doors {
-				key := Key{Workload: w.Name(), Door: d.Name(), Sync: f.sync, Clients: clients}
-				cases = append(cases, pairsCase(key, doorPairs(d)))
+			for _, d := range f.transports {
+				key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Clients: clients}
+				cases = append(cases, pairsCase(key, transportPairs(d)))
 			}
 		}
 		for _, r := range rivals {
-			key := Key{Workload: w.Name(), Door: r.name, Sync: r.durability, Clients: clients}
+			key := Key{Workload: w.Name(), Transport: r.name, Sync: r.durability, Clients: clients}
 			if r.once {
 				if clients != env.cfg.Clients[0] {
 					continue
@@ -57,11 +56,11 @@ func (w pairs) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	return cases, nil
 }
 
-// rival is what doors are compared with: a limit or a peer.
+// rival is a limit or a peer, with which transports are compared.
 type rival struct {
 	name       string
 	durability string // in its own words
-	once       bool   // there is one operation in flight at most
+	once       bool   // measured with one operation in flight only
 	pairs      pairer
 }
 
@@ -78,7 +77,7 @@ func pairsCase(key Key, p pairer) Case {
 	}}
 }
 
-// checked makes a failure of a sample without any operation.
+// checked returns an error for a sample without any operation.
 func checked(s Sample) (Sample, error) {
 	if s.Operations == 0 {
 		return s, errors.Join(errNothingMeasured, s.FirstError)
@@ -88,8 +87,8 @@ func checked(s Sample) (Sample, error) {
 
 var errNothingMeasured = errors.New("bench: no operation ended within the duration")
 
-// doorPairs gives each client a pool of its own.
-func doorPairs(d Door) pairer {
+// transportPairs gives each client a pool of its own.
+func transportPairs(d Transport) pairer {
 	return func(ctx context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
 		pools, err := d.Pools(ctx, clients, 1, clients)
 		if err != nil {
@@ -99,7 +98,8 @@ func doorPairs(d Door) pairer {
 	}
 }
 
-// closeOf returns the close of pools that were made in part, if at all.
+// closeOf returns pools.Close, or nil if pools is nil. Registration may have failed
+// halfway.
 func closeOf(pools Pools) func(ctx context.Context) error {
 	if pools == nil {
 		return nil

@@ -6,12 +6,12 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// BenchmarkPair is borrow and return, one after the other, by each door, and what
-// limits them. The allocations are those of the client, the gateway and the server
-// together, which all run in this process.
+// BenchmarkPair measures borrow and return over each transport, and the limits. The
+// allocations are those of client, gateway and server together, which all run in this
+// process.
 func BenchmarkPair(b *testing.B) { benchmarkPairs(b, 1) }
 
-// BenchmarkPair64 is likewise, with 64 clients.
+// BenchmarkPair64 is BenchmarkPair with 64 clients.
 func BenchmarkPair64(b *testing.B) { benchmarkPairs(b, 64) }
 
 func benchmarkPairs(b *testing.B, clients int) {
@@ -24,8 +24,8 @@ func benchmarkPairs(b *testing.B, clients int) {
 				b.Fatal(err)
 			}
 			defer closing(b, r.close)
-			for _, door := range r.doors {
-				benchmarkPair(b, door.Name(), clients, doorPairs(door))
+			for _, transport := range r.transports {
+				benchmarkPair(b, transport.Name(), clients, transportPairs(transport))
 			}
 			raw, err := rawPairs(b.Context(), r.inner, r.durable())
 			if err != nil {

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// A peer is what people would use instead of kvslots: the server as the
-// operating system has it, in a process of its own, on loopback, asked as its
-// users ask it.
+// A peer is another lock server that could replace kvslots: the operating system's
+// package of it, in a process of its own, on loopback, used in its usual way.
 type peer struct {
 	program string // the server's
 	pkg     string // Debian's package of it
@@ -29,10 +28,10 @@ var peers = []peer{
 	{"nats-server", "nats-server", startKV},
 }
 
-// errNoPeers is nil in a build with the peers.
+// errNoPeers is nil in a build with the tag peers.
 var errNoPeers error
 
-// startPeers starts all that are installed, and notes which are not.
+// startPeers starts all installed peers, and notes the missing ones.
 func (e *Environment) startPeers(ctx context.Context) (rivals []rival) {
 	for _, p := range peers {
 		program, err := exec.LookPath(p.program)
@@ -49,9 +48,8 @@ func (e *Environment) startPeers(ctx context.Context) (rivals []rival) {
 	return rivals
 }
 
-// PeerStatus says of each peer's server, in a line, whether it is installed, and
-// by which package of Debian's it could be. The error is that of a build without the
-// peers.
+// PeerStatus returns a line for each peer's server: its version, or the Debian package
+// that contains it. It returns an error in a build without the tag peers.
 func PeerStatus() (lines []string, err error) {
 	for _, p := range peers {
 		if program, err := exec.LookPath(p.program); err == nil {
@@ -65,7 +63,7 @@ func PeerStatus() (lines []string, err error) {
 
 var versionForm = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// versionOf asks a program, which may fail.
+// versionOf returns the version that a program prints.
 func versionOf(program string) string {
 	out, err := exec.Command(program, "--version").Output()
 	if err != nil {
@@ -77,11 +75,11 @@ func versionOf(program string) string {
 // child is a server in a process of its own.
 type child struct {
 	command *exec.Cmd
-	output  strings.Builder // read when the process has ended
+	output  strings.Builder // must be read only after the process has ended
 	ended   chan struct{}
 }
 
-// startChild starts a program in a directory of its own below dir.
+// startChild starts a program in a new directory below Config.Dir.
 func (e *Environment) startChild(program string, args func(dir string) []string) (*child, error) {
 	dir, err := os.MkdirTemp(e.cfg.Dir, "kvslots-bench-")
 	if err != nil {
@@ -95,7 +93,7 @@ func (e *Environment) startChild(program string, args func(dir string) []string)
 	}
 	go func() {
 		defer close(c.ended)
-		_ = c.command.Wait() // it is killed
+		_ = c.command.Wait() // an error is expected: the process is killed
 	}()
 	e.stack.add(func() error {
 		_ = c.command.Process.Kill() // fails if it has ended
@@ -105,7 +103,7 @@ func (e *Environment) startChild(program string, args func(dir string) []string)
 	return c, nil
 }
 
-// startTimeout is how long a peer may take to answer.
+// startTimeout bounds the time from a peer's start to its first answer.
 const startTimeout = 30 * time.Second
 
 // await calls ready until it succeeds or the process has ended.
@@ -119,12 +117,12 @@ func (c *child) await(ctx context.Context, ready func(ctx context.Context) error
 		}
 		select {
 		case <-c.ended:
-			return fmt.Errorf("it ended: %s", lastLine(c.output.String()))
+			return fmt.Errorf("the server ended: %s", lastLine(c.output.String()))
 		default:
 		}
 		pause(ctx, 20*time.Millisecond)
 		if ctx.Err() != nil {
-			return fmt.Errorf("it does not answer: %w", err)
+			return fmt.Errorf("the server does not answer: %w", err)
 		}
 	}
 }
@@ -134,8 +132,8 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// freePort is one that the kernel picks, for servers that cannot be told to take
-// any. Another process may take it first; then the server ends, and is left out.
+// freePort returns a port that the kernel has picked, for servers that cannot listen on
+// port 0. If another process takes the port first, the server ends and is left out.
 func freePort() (int, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

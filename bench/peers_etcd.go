@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// startEtcd starts a single server. It flushes its log before it answers, in
-// groups.
+// startEtcd starts a single etcd server, which flushes its log in groups before it
+// answers.
 func startEtcd(ctx context.Context, e *Environment, program string) ([]rival, error) {
 	ports := [2]int{} // for clients, and for other servers
 	for i := range ports {
@@ -51,7 +51,7 @@ func startEtcd(ctx context.Context, e *Environment, program string) ([]rival, er
 	return []rival{{name: "etcd mutex", durability: "fsync", pairs: etcdPairs(client)}}, nil
 }
 
-// etcdPairs gives each client a session and a mutex of its own.
+// etcdPairs creates a session and a mutex for each client.
 func etcdPairs(client *clientv3.Client) pairer {
 	return func(ctx context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
 		sessions := make([]*concurrency.Session, clients)

@@ -17,18 +17,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
-// ttlVersion is the first nats-server that can end an entry by a time of its own.
+// ttlVersion is the first version of nats-server with a TTL for each entry.
 const ttlVersion = "v2.11.0"
 
-// startKV starts NATS servers for plain KV, create-if-absent with a TTL, as
-// Cosmo::Job::Limit does it: one that flushes each write, and one as it comes,
-// which flushes every two minutes. An installed server that is too old is
-// replaced by the one that kvslots embeds, within this process.
+// startKV starts NATS servers for plain KV, create-if-absent with a TTL, as in
+// Cosmo::Job::Limit: one that flushes each write, and one with default settings, which
+// flushes every two minutes. If the installed server is too old, startKV uses the
+// embedded server's version, within this process.
 func startKV(ctx context.Context, e *Environment, program string) (rivals []rival, err error) {
 	version := versionOf(program)
 	old := semver.Compare("v"+version, ttlVersion) < 0
 	if old {
-		e.note("nats-server %s has no TTL of single entries (%s has): plain KV runs on the embedded server's version, in process", version, ttlVersion)
+		e.note("nats-server %s has no TTL for each entry (%s has): plain KV runs on the embedded server's version, in this process", version, ttlVersion)
 	}
 	for _, always := range []bool{true, false} {
 		nc, err := e.connectKV(ctx, program, old, always)

@@ -7,11 +7,11 @@ import (
 	"errors"
 )
 
-// errNoPeers is returned where peers are asked for. The clients of etcd and Redis would
-// be more than a third of a program that mostly serves.
+// errNoPeers is returned by a build without the tag peers. The clients of etcd and Redis
+// would be more than a third of the program.
 var errNoPeers = errors.New("bench: this kvslots was built without the clients of the peers; use make bench or make bench-peers, or build with -tags peers")
 
-// PeerStatus returns the error of a build without the peers.
+// PeerStatus returns the error of a build without the tag peers.
 func PeerStatus() ([]string, error) { return nil, errNoPeers }
 
 func (e *Environment) startPeers(context.Context) []rival { return nil }

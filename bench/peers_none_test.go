@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A build without the peers says how to get one with them.
+// The error of a build without the tag peers says how to build with it.
 func TestPeersAreNotBuilt(t *testing.T) {
 	cfg := small(t)
 	cfg.Peers = true

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The semaphore is the usual one: a sorted set of the holders by the time when
-// their leases end. It has no line, no positions and no fences.
+// The semaphore is the usual one: a sorted set of holders by the ends of their leases.
+// It has no line, no positions and no fences.
 var (
 	redisAcquire = redis.NewScript(`
 		local now = redis.call('TIME')
@@ -27,8 +27,8 @@ var (
 	redisRelease = redis.NewScript(`return redis.call('ZREM', KEYS[1], ARGV[1])`)
 )
 
-// startRedis starts a server that flushes its log before it answers, and one
-// that flushes it once a second.
+// startRedis starts two Redis servers: one flushes its log before it answers, the other
+// once a second.
 func startRedis(ctx context.Context, e *Environment, program string) (rivals []rival, err error) {
 	for _, appendfsync := range []string{"always", "everysec"} {
 		port, err := freePort()

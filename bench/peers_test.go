@@ -8,12 +8,11 @@ import (
 	"testing"
 )
 
-// The peers that are installed are measured; of the others it is said that they
-// are not.
+// Installed peers are measured; missing peers are noted.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	cfg := small(t)
-	cfg.Workloads, cfg.Doors, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
+	cfg.Workloads, cfg.Transports, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
 	report, err := Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -43,11 +42,11 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// Without any peer installed the doors are measured all the same.
+// If no peer is installed, the transports are measured nevertheless.
 func TestPeersAreMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	cfg := small(t)
-	cfg.Workloads, cfg.Doors, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
+	cfg.Workloads, cfg.Transports, cfg.Syncs, cfg.Peers = []string{"pairs"}, []string{"library"}, []string{"interval"}, true
 	report, err := Run(t.Context(), cfg)
 	if err != nil || len(report.Rows) != 1 || len(report.Notes) != len(peers) {
 		t.Fatalf("%d rows, %v, %v", len(report.Rows), report.Notes, err)

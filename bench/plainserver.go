@@ -9,16 +9,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// plainServer is a nats-server with JetStream as anybody would start it, within
-// this process, with a listener on loopback.
+// plainServer is a nats-server with JetStream and default settings, in this process,
+// with a listener on loopback.
 type plainServer struct {
 	nats  *server.Server
 	inner *nats.Conn // without a socket
 	stack closers
 }
 
-// startPlainServer keeps its data below dir. With syncAlways it flushes each
-// write before it acknowledges it, one after the other.
+// startPlainServer starts a server with its data below dir. With syncAlways the server
+// flushes each write before it acknowledges the write.
 func startPlainServer(dir string, syncAlways bool) (*plainServer, error) {
 	s := &plainServer{}
 	if err := s.start(dir, syncAlways); err != nil {
@@ -46,7 +46,7 @@ func (s *plainServer) start(dir string, syncAlways bool) error {
 	})
 	s.nats.Start()
 	if !s.nats.ReadyForConnections(10 * time.Second) {
-		return errors.New("bench: nats-server did not get ready")
+		return errors.New("bench: nats-server did not become ready")
 	}
 	if s.inner, err = nats.Connect("", nats.InProcessServer(s.nats)); err != nil {
 		return err

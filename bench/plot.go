@@ -23,22 +23,21 @@ type series struct {
 	points plotter.XYs
 }
 
-// chart is a plot before it is drawn.
+// chart is the data of a plot.
 type chart struct {
 	file    string
 	title   string
 	x, y    string // with units
 	logX    bool
 	logY    bool
-	topLeft bool // where the legend is
+	topLeft bool // position of the legend
 	series  []series
 }
 
-// WritePlots writes the report's plots as SVG files into a directory, which it
-// makes, and returns their names: latency.svg, the share of pairs by their
-// latency; throughput.svg, pairs over operations in flight; pools.svg and
-// waiters.svg, the cost over the number of pools and of waiters. A plot of which
-// nothing was measured is not written.
+// WritePlots writes the report's plots as SVG files into a directory, which it creates,
+// and returns their names: latency.svg, the share of pairs by latency; throughput.svg,
+// pairs over operations in flight; pools.svg and waiters.svg, the cost over the number
+// of pools and of waiters. It does not write plots without data.
 func (r *Report) WritePlots(dir string) (files []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -87,15 +86,15 @@ func (c chart) write(file string) error {
 	return p.Save(plotWidth, plotHeight, file)
 }
 
-// label is what a plot calls a row's line.
+// label returns the name of a row in a plot's legend.
 func (k Key) label() string {
 	if k.Sync == "" {
-		return k.Door
+		return k.Transport
 	}
-	return k.Door + ", " + k.Sync
+	return k.Transport + ", " + k.Sync
 }
 
-// plottedClients is the number in flight of which the latencies are drawn.
+// plottedClients is the number of operations in flight of the latency plot.
 const plottedClients = 64
 
 func (r *Report) latencyChart() chart {
@@ -112,7 +111,7 @@ func (r *Report) latencyChart() chart {
 	return c
 }
 
-// cumulative thins a distribution out to what can be seen.
+// cumulative reduces a distribution to points that differ visibly.
 func cumulative(h *Histogram) (points plotter.XYs) {
 	const step = 1.0 / 250
 	last := -1.0
@@ -122,7 +121,7 @@ func cumulative(h *Histogram) (points plotter.XYs) {
 		}
 		last = p.Share
 		points = append(points, plotter.XY{X: microseconds(p.Latency), Y: p.Share})
-		if p.Share > 0.999 { // the last thousandth would squeeze the others
+		if p.Share > 0.999 { // the last thousandth would compress the rest of the plot
 			break
 		}
 	}
@@ -156,8 +155,8 @@ func (r *Report) waitersChart() chart {
 	return c
 }
 
-// lines are a workload's, of a figure over what x takes from the keys, of those
-// rows that differ in nothing else. A line has at least two points.
+// lines returns the lines of a workload: a figure over x, with one line for all rows
+// whose keys differ only in x. Lines with fewer than two points are left out.
 func (r *Report) lines(workload, name string, x func(Key) int) (all []series) {
 	at := map[string]int{}
 	for _, row := range r.Rows {

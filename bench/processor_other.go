@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// processorTime is 0: it is not known here.
+// processorTime returns 0: the processor time of this process is not known.
 func processorTime() time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used of the processor, or 0 if that is
+// processorTime returns the processor time that this process has used, or 0 if it is
 // not known.
 func processorTime() time.Duration {
 	var r syscall.Rusage

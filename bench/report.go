@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Report is what a run has measured.
+// Report is the result of a Run.
 type Report struct {
 	Machine     Machine   `json:"machine"`
 	Begun       time.Time `json:"begun"`
 	Duration    float64   `json:"duration_s"` // of a repetition
 	Repetitions int       `json:"repetitions"`
 	Rows        []*Row    `json:"rows"`
-	Notes       []string  `json:"notes"` // what was left out, and why
+	Notes       []string  `json:"notes"` // what was not measured, and why
 	Targets     []Target  `json:"targets"`
 }
 
-// Machine says where it was measured.
+// Machine describes the machine and the program of a Report.
 type Machine struct {
 	OS         string `json:"os"`
 	Arch       string `json:"arch"`
@@ -33,17 +33,17 @@ type Machine struct {
 	Version    string `json:"version"` // of kvslots
 }
 
-// Row is what a case has measured over all repetitions.
+// Row is the result of a case over all repetitions.
 type Row struct {
 	Key
 	Values      map[string]Stat      `json:"values"`      // by the name of a figure: see Sample.Values
-	Repetitions []map[string]float64 `json:"repetitions"` // the figures of each; none of one that failed
+	Repetitions []map[string]float64 `json:"repetitions"` // the figures of each repetition that succeeded
 	Errors      int64                `json:"errors"`
 	FirstError  string               `json:"first_error,omitempty"`
 	Latency     *Histogram           `json:"-"` // of all repetitions
 }
 
-// Stat is a figure over the repetitions.
+// Stat is the distribution of a figure over the repetitions.
 type Stat struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -68,7 +68,7 @@ func thisMachine() Machine {
 	return m
 }
 
-// processorName is what Linux calls it, or "".
+// processorName returns the name of the processor on Linux, or "".
 func processorName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -82,7 +82,7 @@ func processorName() string {
 	return ""
 }
 
-// add takes a repetition's sample, or why it failed.
+// add adds the sample of a repetition, or its error.
 func (r *Row) add(s Sample, failure error) {
 	r.Errors += s.Errors
 	if r.FirstError == "" && s.FirstError != nil {
@@ -96,7 +96,7 @@ func (r *Row) add(s Sample, failure error) {
 	r.Latency.Merge(s.Latency)
 }
 
-// finish computes the statistics, and reports whether there are any.
+// finish computes the statistics. It reports whether any repetition succeeded.
 func (r *Row) finish() bool {
 	values := map[string][]float64{}
 	for _, repetition := range r.Repetitions {
@@ -111,15 +111,15 @@ func (r *Row) finish() bool {
 	return len(values) > 0
 }
 
-// statOf wants at least one value. The median of an even number is the mean of
-// the two in the middle.
+// statOf returns the Stat of at least one value. The median of an even number of values
+// is the mean of the two in the middle.
 func statOf(values []float64) Stat {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return Stat{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1]}
 }
 
-// Row returns the row of a key, or nil.
+// Row returns the row with a key, or nil.
 func (r *Report) Row(key Key) *Row {
 	for _, row := range r.Rows {
 		if row.Key == key {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// sampleOf has a rate a second, all of one latency.
+// sampleOf returns a sample with a rate per second, in which all latencies are equal.
 func sampleOf(perSecond int64, latency time.Duration) Sample {
 	s := Sample{Operations: perSecond, Elapsed: time.Second, Latency: &Histogram{}}
 	s.Latency.Record(latency)
 	return s
 }
 
-// rowOf has a repetition for each rate.
+// rowOf returns a row with a repetition for each rate.
 func rowOf(t *testing.T, key Key, rates ...int64) *Row {
 	t.Helper()
 	r := &Row{Key: key, Latency: &Histogram{}}
@@ -74,8 +74,8 @@ func TestRow(t *testing.T) {
 
 func TestReportTable(t *testing.T) {
 	r := reportOf(
-		rowOf(t, Key{Workload: "pairs", Door: "library", Sync: "always", Clients: 64}, 1000, 3000, 2000),
-		rowOf(t, Key{Workload: "pairs", Door: "net/http", Clients: 64}, 5),
+		rowOf(t, Key{Workload: "pairs", Transport: "library", Sync: "always", Clients: 64}, 1000, 3000, 2000),
+		rowOf(t, Key{Workload: "pairs", Transport: "net/http", Clients: 64}, 5),
 	)
 	r.Rows[0].add(Sample{Extra: map[string]float64{"claims_per_grant": 1.234}}, nil)
 	r.Rows[0].finish()
@@ -96,22 +96,22 @@ func TestReportTable(t *testing.T) {
 }
 
 func TestReportJSON(t *testing.T) {
-	r := reportOf(rowOf(t, Key{Workload: "pairs", Door: "http", Sync: "always", Clients: 1}, 10))
+	r := reportOf(rowOf(t, Key{Workload: "pairs", Transport: "http", Sync: "always", Clients: 1}, 10))
 	var out bytes.Buffer
 	if err := r.WriteJSON(&out); err != nil {
 		t.Fatal(err)
 	}
 	var read struct {
 		Rows []struct {
-			Workload string
-			Door     string
-			Values   map[string]struct{ Median float64 }
+			Workload  string
+			Transport string `json:"door"`
+			Values    map[string]struct{ Median float64 }
 		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &read); err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Rows) != 1 || read.Rows[0].Door != "http" || read.Rows[0].Values["per_second"].Median != 10 {
+	if len(read.Rows) != 1 || read.Rows[0].Transport != "http" || read.Rows[0].Values["per_second"].Median != 10 {
 		t.Errorf("%+v", read)
 	}
 }
@@ -120,10 +120,10 @@ func TestPlots(t *testing.T) {
 	var rows []*Row
 	for _, n := range []int{1, 64} {
 		rows = append(rows,
-			rowOf(t, Key{Workload: "pairs", Door: "library", Sync: "always", Clients: n}, 1000, 2000),
-			rowOf(t, Key{Workload: "pairs", Door: "redis", Sync: "appendfsync always", Clients: n}, 1500),
-			rowOf(t, Key{Workload: "many-pools", Door: "library", Sync: "interval", Clients: 64, Size: n}, 1000),
-			rowOf(t, Key{Workload: "handover", Door: "http", Sync: "interval", Size: n}, 1000))
+			rowOf(t, Key{Workload: "pairs", Transport: "library", Sync: "always", Clients: n}, 1000, 2000),
+			rowOf(t, Key{Workload: "pairs", Transport: "redis", Sync: "appendfsync always", Clients: n}, 1500),
+			rowOf(t, Key{Workload: "many-pools", Transport: "library", Sync: "interval", Clients: 64, Size: n}, 1000),
+			rowOf(t, Key{Workload: "handover", Transport: "http", Sync: "interval", Size: n}, 1000))
 	}
 	dir := filepath.Join(t.TempDir(), "plots")
 	files, err := reportOf(rows...).WritePlots(dir)
@@ -139,7 +139,7 @@ func TestPlots(t *testing.T) {
 	}
 }
 
-// wantSVG wants well-formed XML with a root element svg.
+// wantSVG fails unless a file is well-formed XML with a root element svg.
 func wantSVG(t *testing.T, name string) {
 	t.Helper()
 	file, err := os.Open(name)

@@ -19,20 +19,20 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// rig is a gateway of our own with everything below it: an embedded server on an
-// empty directory, one peer, and all doors, on loopback.
+// rig is a gateway in this process: an embedded server on an empty directory, one peer
+// of the library, and all transports, on loopback.
 type rig struct {
-	sync  natsembed.Sync
-	nats  *natsembed.Server
-	inner *nats.Conn // to the bucket's account; limits and counts use it
-	outer *nats.Conn // a client of the listener
-	store *kvslots.Store
-	http  endpoint
-	doors []Door
-	stack closers
+	sync       natsembed.Sync
+	nats       *natsembed.Server
+	inner      *nats.Conn // to the bucket's account; limits and counts use it
+	outer      *nats.Conn // a client of the listener
+	store      *kvslots.Store
+	http       endpoint
+	transports []Transport
+	stack      closers
 }
 
-// closers are closed in the opposite order.
+// closers are functions that close calls in the opposite order.
 type closers []func() error
 
 func (c *closers) add(f func() error) { *c = append(*c, f) }
@@ -45,10 +45,10 @@ func (c *closers) close() (err error) {
 	return err
 }
 
-// closeTimeout bounds the end of each part of a rig.
+// closeTimeout bounds the closing of each part of a rig.
 const closeTimeout = 20 * time.Second
 
-// bounded calls something that ends with a context.
+// bounded returns a function that calls close with closeTimeout.
 func bounded(f func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -57,7 +57,7 @@ func bounded(f func(ctx context.Context) error) func() error {
 	}
 }
 
-// startRig starts a rig that keeps its data below dir.
+// startRig starts a rig with its data below dir.
 func startRig(ctx context.Context, dir string, sync natsembed.Sync, hold holder) (*rig, error) {
 	r := &rig{sync: sync}
 	if err := r.start(ctx, dir, hold); err != nil {
@@ -70,7 +70,7 @@ func (r *rig) close() error { return r.stack.close() }
 
 func (r *rig) start(ctx context.Context, dir string, hold holder) error {
 	flush := r.sync
-	if flush == natsembed.SyncAlways { // as kvslots serve does it
+	if flush == natsembed.SyncAlways { // as in kvslots serve
 		flush = natsembed.SyncGroup
 	}
 	if err := r.open(ctx, dir, flush); err != nil {
@@ -82,8 +82,8 @@ func (r *rig) start(ctx context.Context, dir string, hold holder) error {
 	return r.serve(hold)
 }
 
-// startLibrary starts what is below the doors only, on a server that flushes as flush
-// says.
+// startLibrary starts a rig without gateway and transports, on a server with the given
+// sync mode.
 func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*rig, error) {
 	r := &rig{sync: flush}
 	if err := r.open(ctx, dir, flush); err != nil {
@@ -103,7 +103,7 @@ func (r *rig) open(ctx context.Context, dir string, flush natsembed.Sync) error 
 		return err
 	}
 	r.stack.add(r.nats.Close)
-	// A peer has a connection of its own, as it has in kvslots serve.
+	// The peer has its own connection, as in kvslots serve.
 	peer, err := r.nats.Connect()
 	if err != nil {
 		return err
@@ -117,8 +117,7 @@ func (r *rig) open(ctx context.Context, dir string, flush natsembed.Sync) error 
 	return nil
 }
 
-// durable calls back when what was acknowledged is flushed; nil if the server flushes
-// as often as it ever will before it acknowledges.
+// durable returns Flusher.Durable, or nil if the server has no Flusher.
 func (r *rig) durable() func(then func(error)) {
 	if f := r.nats.Flusher(); f != nil {
 		return f.Durable
@@ -138,10 +137,10 @@ func (r *rig) connect() (err error) {
 	return nil
 }
 
-// sessionIdle is long enough for sessions that are measured now and then.
+// sessionIdle is longer than any session waits for its next repetition.
 const sessionIdle = time.Hour
 
-// serve opens the doors.
+// serve starts the gateway and connects the transports.
 func (r *rig) serve(hold holder) error {
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
 	service, err := r.nats.ConnectService()
@@ -171,9 +170,9 @@ func (r *rig) serve(hold holder) error {
 	go func() { served <- g.Serve(ln) }()
 	r.stack.add(func() error { return errors.Join(bounded(g.Drain)(), <-served) })
 	r.http = endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
-	r.doors = []Door{
-		newLibraryDoor(r.store), newGatewayDoor(doorNATS, client.New(r.outer)),
-		httpDoor{r.http, hold}, v1Door{r.http, hold},
+	r.transports = []Transport{
+		newLibraryTransport(r.store), newGatewayTransport(transportNATS, client.New(r.outer)),
+		httpTransport{r.http, hold}, v1Transport{r.http, hold},
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// small is a run that is as short as can be.
+// small returns the configuration of the shortest possible run.
 func small(t *testing.T) Config {
 	return Config{
 		Duration: 10 * time.Millisecond, Repetitions: 1, Scale: 1000, Clients: []int{2}, Rate: 500,
@@ -18,7 +18,7 @@ func small(t *testing.T) Config {
 	}
 }
 
-// testLog shows the progress of a test that failed.
+// testLog logs the progress of a run, which go test prints if the test fails.
 type testLog struct{ t *testing.T }
 
 func (l testLog) Write(line []byte) (int, error) {
@@ -26,7 +26,7 @@ func (l testLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Every workload by every door: something is measured, and nothing fails.
+// Every workload is measured over every transport, without errors.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	cfg := small(t)
@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 	}
 	has := map[string]bool{}
 	for _, r := range report.Rows {
-		has[r.Workload+" "+r.Door+" "+r.Sync] = true
+		has[r.Workload+" "+r.Transport+" "+r.Sync] = true
 		if r.Errors > 0 || len(r.Values) == 0 {
 			t.Errorf("%v: %d errors, the first: %s", r.Key, r.Errors, r.FirstError)
 		}
@@ -46,15 +46,15 @@ func TestRun(t *testing.T) {
 		t.Error(note)
 	}
 	var wanted []string
-	for _, door := range doorNames {
+	for _, transport := range transportNames {
 		for _, workload := range []string{"pairs", "shared-pool", "arrivals"} {
-			wanted = append(wanted, workload+" "+door+" always", workload+" "+door+" interval")
+			wanted = append(wanted, workload+" "+transport+" always", workload+" "+transport+" interval")
 		}
 		for _, workload := range []string{"last-slot", "handover", "many-waiters", "expiry"} {
-			wanted = append(wanted, workload+" "+door+" interval")
+			wanted = append(wanted, workload+" "+transport+" interval")
 		}
-		if door != doorHTTP {
-			wanted = append(wanted, "named-once "+door+" always", "named-hot "+door+" interval")
+		if transport != transportHTTP {
+			wanted = append(wanted, "named-once "+transport+" always", "named-hot "+transport+" interval")
 		}
 	}
 	wanted = append(wanted, "many-pools library interval",
@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A rig of ours is measured as a server that is there. Nothing is left on it.
+// A rig is measured as Config.Server. The run leaves nothing on it.
 func TestRunServer(t *testing.T) {
 	t.Parallel()
 	r, err := startRig(t.Context(), t.TempDir(), "interval", holdInProcess)
@@ -84,15 +84,15 @@ func TestRunServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doors := map[string]bool{}
+	transports := map[string]bool{}
 	for _, row := range report.Rows {
-		doors[row.Door] = true
+		transports[row.Transport] = true
 		if row.Sync != "interval" || row.Errors > 0 {
 			t.Errorf("%v: %d errors", row.Key, row.Errors)
 		}
 	}
-	if len(doors) != 2 || !doors["http"] || !doors["v1"] {
-		t.Errorf("measured by %v", doors)
+	if len(transports) != 2 || !transports["http"] || !transports["v1"] {
+		t.Errorf("measured by %v", transports)
 	}
 	stats, err := r.store.Stats(t.Context())
 	if err != nil || len(stats.Pools) != 0 || stats.Sessions != 0 {
@@ -100,8 +100,8 @@ func TestRunServer(t *testing.T) {
 	}
 }
 
-// A server that is in use is spared what leaves very many markers, unless that is
-// asked for.
+// Workloads that leave very many markers run on Config.Server only if
+// Config.Workloads names them.
 func TestWorkloadsOfAServer(t *testing.T) {
 	cfg, err := Config{Server: "http://127.0.0.1:8080"}.withDefaults()
 	if err != nil || len(cfg.Workloads) != len(workloads())-2 || cfg.measures("many-pools") || cfg.measures("many-waiters") {
@@ -116,7 +116,7 @@ func TestRunRefuses(t *testing.T) {
 		want   string
 	}{
 		{"a workload", func(c *Config) { c.Workloads = []string{"none"} }, `no workload "none"`},
-		{"a door", func(c *Config) { c.Doors = []string{"window"} }, `no door "window"`},
+		{"a transport", func(c *Config) { c.Transports = []string{"window"} }, `no transport "window"`},
 		{"a sync mode", func(c *Config) { c.Syncs = []string{"never"} }, `no sync "never"`},
 		{"a duration", func(c *Config) { c.Duration = time.Millisecond }, "10ms or more"},
 		{"repetitions", func(c *Config) { c.Repetitions = 101 }, "1 to 100"},
@@ -154,7 +154,7 @@ func (w writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// The connections of waiters live in another process, and go with it.
+// Another process holds the connections of waiters, which end with that process.
 func TestHoldElsewhere(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -163,7 +163,7 @@ func TestHoldElsewhere(t *testing.T) {
 	t.Setenv(holdVariable, "1")
 	cfg := small(t)
 	cfg.Holder = []string{program}
-	cfg.Workloads, cfg.Doors = []string{"many-waiters"}, []string{"http", "v1"}
+	cfg.Workloads, cfg.Transports = []string{"many-waiters"}, []string{"http", "v1"}
 	report, err := Run(t.Context(), cfg)
 	if err != nil || len(report.Rows) != 4 || len(report.Notes) != 0 {
 		t.Fatalf("%d rows, %v, %v", len(report.Rows), report.Notes, err)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Run measures what the configuration says and returns the report. When ctx
-// ends, Run returns what it has measured by then together with the context's
-// error. Everything it has started has ended when it returns.
+// Run measures what cfg selects and returns the report. If ctx ends, Run returns the
+// report so far together with the cause of ctx. An invalid cfg is an error without a
+// report. Everything that Run has started has stopped when it returns.
 func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -45,8 +45,8 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	return report, nil
 }
 
-// measureInTurns measures each case once, then each for the second time, and so
-// on. A repetition that fails is left out; so is a case of which all do.
+// measureInTurns measures each case once, then each case for the second time, and so
+// on. It leaves out repetitions that fail, and cases of which all repetitions fail.
 func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row {
 	rows := make([]*Row, len(cases))
 	for i, c := range cases {
@@ -57,7 +57,7 @@ func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row 
 			if ctx.Err() != nil || c.Once && repetition > 0 {
 				continue
 			}
-			runtime.GC() // so that no case pays for the one before it
+			runtime.GC() // so that no case collects the garbage of an earlier one
 			sample, err := c.Measure(ctx, env.cfg.Duration)
 			rows[i].add(sample, err)
 			text := summary(sample)
@@ -72,7 +72,7 @@ func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row 
 	return slices.DeleteFunc(rows, func(r *Row) bool { return !r.finish() })
 }
 
-// summary is a sample in a few words.
+// summary returns a short text about a sample.
 func summary(s Sample) string {
 	text := fmt.Sprintf("%.0f/s, p50 %v, p99 %v", s.PerSecond(), round(s.Latency.Percentile(50)), round(s.Latency.Percentile(99)))
 	if s.Operations == 0 {
@@ -87,7 +87,7 @@ func summary(s Sample) string {
 	return text
 }
 
-// round leaves three digits or so, for people.
+// round rounds to about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d > time.Second:
@@ -100,7 +100,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// number writes a figure with three digits or more.
+// number formats a figure with at least three digits.
 func number(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)

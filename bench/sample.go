@@ -2,17 +2,17 @@ package bench
 
 import "time"
 
-// Sample is what one repetition of a case has measured.
+// Sample is the result of one repetition of a case.
 type Sample struct {
-	Operations int64 // that succeeded
-	Errors     int64 // operations that failed
-	FirstError error // of those, for people; nil if there is none
+	Operations int64 // number of operations that succeeded
+	Errors     int64 // number of operations that failed
+	FirstError error // of the first operation that failed, or nil
 	Elapsed    time.Duration
-	Latency    *Histogram         // of the operations that succeeded; nil if the workload has none
-	Extra      map[string]float64 // what else the workload measures, by a name with its unit
+	Latency    *Histogram         // of the operations that succeeded; nil if the workload measures none
+	Extra      map[string]float64 // other figures of the workload, by name, with the unit in the name
 }
 
-// PerSecond is the rate of the operations, or 0 if there is none.
+// PerSecond returns the number of operations per second.
 func (s Sample) PerSecond() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -20,8 +20,8 @@ func (s Sample) PerSecond() float64 {
 	return float64(s.Operations) / s.Elapsed.Seconds()
 }
 
-// Values are the sample's figures by name: per_second, the percentiles in
-// microseconds, and what the workload adds.
+// Values returns the sample's figures by name: per_second, the percentiles in
+// microseconds, and Extra.
 func (s Sample) Values() map[string]float64 {
 	values := map[string]float64{}
 	if s.Operations > 0 {

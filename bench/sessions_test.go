@@ -20,7 +20,7 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// usage is what the process has used up to now.
+// usage is the processor time and memory that the process has used up to a time.
 type usage struct {
 	at   time.Time
 	cpu  time.Duration
@@ -30,7 +30,7 @@ type usage struct {
 func used(tb testing.TB) usage {
 	tb.Helper()
 	runtime.GC()
-	runtime.GC() // what finalizers let go of
+	runtime.GC() // frees objects that finalizers have released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	var r syscall.Rusage
@@ -40,7 +40,7 @@ func used(tb testing.TB) usage {
 	return usage{time.Now(), time.Duration(r.Utime.Nano() + r.Stime.Nano()), m.HeapInuse + m.StackInuse}
 }
 
-// report tells what was used since, by n of something.
+// report logs the usage since u, in total and for each of n sessions.
 func (u usage) report(tb testing.TB, what string, n int) usage {
 	tb.Helper()
 	now := used(tb)
@@ -51,8 +51,8 @@ func (u usage) report(tb testing.TB, what string, n int) usage {
 	return now
 }
 
-// TestSoakSessions has 10,000 sessions ping, and 10,000 wait in 100 lines, and
-// tells what that takes; and that nothing remains when they have left.
+// TestSoakSessions runs 10,000 sessions that ping, and 10,000 that wait in 100 lines. It
+// logs their usage, and checks that nothing remains after the sessions have ended.
 func TestSoakSessions(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
@@ -60,7 +60,7 @@ func TestSoakSessions(t *testing.T) {
 	soakSessions(t, 10_000, 100, 10*time.Second)
 }
 
-// TestSessions is that in small.
+// TestSessions is TestSoakSessions with fewer sessions.
 func TestSessions(t *testing.T) { soakSessions(t, 200, 10, 200*time.Millisecond) }
 
 func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
@@ -103,7 +103,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	})
 	now = used(t)
 
-	// Half of them wait in Acquire, half enqueue and wait then.
+	// Half of the sessions wait in Acquire, half in Wait after Enqueue.
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
@@ -125,7 +125,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	each(t, n, func(i int) error { return store.EndSession(ctx, sessions[i]) })
 	each(t, keys, func(i int) error { return store.EndSession(ctx, holders[i]) })
 	now.report(t, "all have left", n)
-	start.report(t, "remains, with the markers", n) // which live for as long as what they replace would have
+	start.report(t, "remains, with the markers", n) // a marker lives as long as the entry that it replaces would have
 
 	stats, err := store.Stats(ctx)
 	if err != nil || stats.Sessions != 0 || len(stats.Names) != 0 {
@@ -133,12 +133,12 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	}
 	live, markers := entries(t, srv)
 	t.Logf("%d entries and %d markers in the bucket", live, markers)
-	if live > 1+len(stats.Idle) { // the peer's own presence, and the names, which are closed after a minute
+	if live > 1+len(stats.Idle) { // the peer's presence, and the names, which a peer closes after a minute
 		t.Errorf("%d entries are left in the bucket", live)
 	}
 }
 
-// pinging has every session ping once in that time, evenly spread.
+// pinging pings every session once, spread evenly over cadence.
 func pinging(t *testing.T, store *kvslots.Store, sessions []string, cadence time.Duration) {
 	t.Helper()
 	var took recorder
@@ -159,7 +159,7 @@ func pinging(t *testing.T, store *kvslots.Store, sessions []string, cadence time
 	t.Logf("%.0f pings a second: p50 %v, p99 %v", float64(len(sessions))/time.Since(began).Seconds(), all.Percentile(50), all.Percentile(99))
 }
 
-// waitAndPass waits for a lock, by one way or the other, and passes it on.
+// waitAndPass waits for a lock, in Acquire or in Wait, and releases it.
 func waitAndPass(ctx context.Context, store *kvslots.Store, session string, r kvslots.Resource, acquires bool) error {
 	const ttl, wait = time.Hour, time.Hour
 	var g kvslots.Grant
@@ -169,7 +169,7 @@ func waitAndPass(ctx context.Context, store *kvslots.Store, session string, r kv
 	} else {
 		var acquired bool
 		if _, acquired, err = store.Enqueue(ctx, session, r, ttl); err == nil && acquired {
-			err = errors.New("acquired what another one holds")
+			err = errors.New("acquired a lock that another session holds")
 		}
 		if err == nil {
 			g, err = store.Wait(ctx, session, r, wait)
@@ -193,7 +193,7 @@ func waitersOf(t *testing.T, store *kvslots.Store) (n int) {
 	return n
 }
 
-// each does something n times, a hundred at once.
+// each calls a function n times, a hundred calls at once.
 func each(t *testing.T, n int, do func(i int) error) {
 	t.Helper()
 	var next atomic.Int64
@@ -210,7 +210,7 @@ func each(t *testing.T, n int, do func(i int) error) {
 	wg.Wait()
 }
 
-// entries counts what is in the bucket.
+// entries counts the entries in the bucket.
 func entries(t *testing.T, srv *natsembed.Server) (live, markers int) {
 	t.Helper()
 	nc, err := srv.Connect()

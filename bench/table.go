@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteTable writes the report for people: a table for each workload, what was
-// left out, and a line for each target.
+// WriteTable writes the report as text: a table for each workload, the notes, and a line
+// for each target.
 func (r *Report) WriteTable(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n%s\n", r.Machine, r.settings())
@@ -52,7 +52,7 @@ func (r *Report) writeWorkload(w io.Writer, workload string) {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(columns, "%s\tsync\tin flight\tsize\tper second\t(spread)\tp50\tp99\tp99.9\terrors\tbesides\t\n", workload)
 	for _, row := range rows {
-		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t\n", row.Door, row.Sync, count(row.Clients), count(row.Size),
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t\n", row.Transport, row.Sync, count(row.Clients), count(row.Size),
 			row.rate(), row.latency("p50_us"), row.latency("p99_us"), row.latency("p999_us"), row.Errors, row.besides())
 	}
 	_ = columns.Flush() // fails only if w does
@@ -65,7 +65,7 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// rate fills two columns.
+// rate returns the contents of two columns.
 func (r *Row) rate() string {
 	s, ok := r.Values["per_second"]
 	if !ok {
@@ -82,7 +82,7 @@ func (r *Row) latency(name string) string {
 	return round(time.Duration(s.Median * float64(time.Microsecond))).String()
 }
 
-// besides are the figures that have no column.
+// besides returns the figures without a column.
 func (r *Row) besides() string {
 	var parts []string
 	for _, name := range sortedKeys(r.Values) {

@@ -2,18 +2,18 @@ package bench
 
 import "fmt"
 
-// Target is a figure that is wanted, and what came of it.
+// Target is a bound for a figure, and the measured figure.
 type Target struct {
 	Name    string  `json:"name"`
 	Bound   float64 `json:"bound"`
-	AtMost  bool    `json:"at_most"` // else it is wanted to be at least the bound
+	AtMost  bool    `json:"at_most"` // false means at least the bound
 	Unit    string  `json:"unit,omitempty"`
-	Value   Stat    `json:"value"` // of the repetitions
-	Met     bool    `json:"met"`   // by the median
+	Value   Stat    `json:"value"` // over the repetitions
+	Met     bool    `json:"met"`   // whether the median meets the bound
 	LeftOut string  `json:"left_out,omitempty"`
 }
 
-// String is a line that begins with "met " or "missed ", or with "left out ".
+// String returns a line that begins with "met ", "missed " or "left out ".
 func (t Target) String() string {
 	if t.LeftOut != "" {
 		return fmt.Sprintf("left out %s: %s", t.Name, t.LeftOut)
@@ -33,25 +33,24 @@ func (t Target) String() string {
 	return line
 }
 
-// figure is one row's figure.
+// figure identifies a figure of a row.
 type figure struct {
 	key  Key
 	name string
 }
 
-// rule is a target before anything was measured: a figure, or its ratio to
-// another one.
+// rule defines a target: a bound for a figure, or for its ratio to another figure.
 type rule struct {
 	name   string
 	bound  float64
 	atMost bool
 	unit   string
-	scale  float64 // of the figure to the unit; 0 means 1
+	scale  float64 // converts the figure to the unit; 0 means 1
 	of     figure
-	to     figure // its zero value means none
+	to     figure // the divisor; the zero figure means none
 }
 
-// peerEtcd and peerRedis are the durable rows of the peers.
+// peerEtcd and peerRedis return the rates of the durable rows of the peers.
 func peerEtcd(clients int) figure {
 	return figure{Key{pairs{}.Name(), "etcd mutex", "fsync", clients, 0}, "per_second"}
 }
@@ -60,72 +59,72 @@ func peerRedis(clients int) figure {
 	return figure{Key{pairs{}.Name(), "redis", "appendfsync always", clients, 0}, "per_second"}
 }
 
-func pairRate(door, sync string, clients int) figure {
-	return figure{Key{pairs{}.Name(), door, sync, clients, 0}, "per_second"}
+func pairRate(transport, sync string, clients int) figure {
+	return figure{Key{pairs{}.Name(), transport, sync, clients, 0}, "per_second"}
 }
 
-func pairP50(door, sync string, clients int) figure {
-	return figure{Key{pairs{}.Name(), door, sync, clients, 0}, "p50_us"}
+func pairP50(transport, sync string, clients int) figure {
+	return figure{Key{pairs{}.Name(), transport, sync, clients, 0}, "p50_us"}
 }
 
-func handoverOf(door string, waiters int, name string) figure {
-	return figure{Key{handover{}.Name(), door, "interval", 0, waiters}, name}
+func handoverOf(transport string, waiters int, name string) figure {
+	return figure{Key{handover{}.Name(), transport, "interval", 0, waiters}, name}
 }
 
-func sized(workload, door string, clients, size int, name string) figure {
-	return figure{Key{workload, door, "interval", clients, size}, name}
+func sized(workload, transport string, clients, size int, name string) figure {
+	return figure{Key{workload, transport, "interval", clients, size}, name}
 }
 
-// rules are all targets. They are explained in README.md beside this file.
+// rules returns all targets, which bench/README.md explains.
 func rules() []rule {
 	return []rule{
 		{name: "library, sync always ÷ library with an fsync each, p50, 1 in flight", bound: 1.15, atMost: true,
-			of: pairP50(doorLibrary, "always", 1), to: pairP50(limitLibraryEach, "always", 1)},
+			of: pairP50(transportLibrary, "always", 1), to: pairP50(limitLibraryEach, "always", 1)},
 		{name: "library, sync always ÷ library with an fsync each, 64 in flight", bound: 5,
-			of: pairRate(doorLibrary, "always", 64), to: pairRate(limitLibraryEach, "always", 64)},
+			of: pairRate(transportLibrary, "always", 64), to: pairRate(limitLibraryEach, "always", 64)},
 		{name: "library, sync always ÷ library with an fsync each, 512 in flight", bound: 9,
-			of: pairRate(doorLibrary, "always", 512), to: pairRate(limitLibraryEach, "always", 512)},
+			of: pairRate(transportLibrary, "always", 512), to: pairRate(limitLibraryEach, "always", 512)},
 		{name: "NATS ÷ HTTP, hand-over p50, 1 waiter", bound: 1.5, atMost: true,
-			of: handoverOf(doorNATS, 1, "p50_us"), to: handoverOf(doorHTTP, 1, "p50_us")},
+			of: handoverOf(transportNATS, 1, "p50_us"), to: handoverOf(transportHTTP, 1, "p50_us")},
 		{name: "NATS ÷ $SRV.PING, requests, sync interval, 64 in flight", bound: 0.45,
-			of: pairRate(doorNATS, "interval", 64), to: pairRate(limitPing, "", 64)},
+			of: pairRate(transportNATS, "interval", 64), to: pairRate(limitPing, "", 64)},
 		{name: "library ÷ raw, sync interval, 64 in flight", bound: 0.80,
-			of: pairRate(doorLibrary, "interval", 64), to: pairRate(limitRaw, "interval", 64)},
+			of: pairRate(transportLibrary, "interval", 64), to: pairRate(limitRaw, "interval", 64)},
 		{name: "library ÷ raw, sync interval, 1 in flight", bound: 0.65,
-			of: pairRate(doorLibrary, "interval", 1), to: pairRate(limitRaw, "interval", 1)},
+			of: pairRate(transportLibrary, "interval", 1), to: pairRate(limitRaw, "interval", 1)},
 		{name: "HTTP ÷ empty handler, requests, sync interval, 64 in flight", bound: 0.42,
-			of: pairRate(doorHTTP, "interval", 64), to: pairRate(limitHTTP, "", 64)},
+			of: pairRate(transportHTTP, "interval", 64), to: pairRate(limitHTTP, "", 64)},
 		{name: "HTTP ÷ empty handler, requests, sync always, 64 in flight", bound: 0.30,
-			of: pairRate(doorHTTP, "always", 64), to: pairRate(limitHTTP, "", 64)},
+			of: pairRate(transportHTTP, "always", 64), to: pairRate(limitHTTP, "", 64)},
 		{name: "borrow in a pool of 1,000 with 999 lent ÷ in a pool of 1, library, p50", bound: 1.2, atMost: true,
-			of: sized(lastSlot{}.Name(), doorLibrary, 1, bigPool, "p50_us"), to: sized(lastSlot{}.Name(), doorLibrary, 1, 1, "p50_us")},
+			of: sized(lastSlot{}.Name(), transportLibrary, 1, bigPool, "p50_us"), to: sized(lastSlot{}.Name(), transportLibrary, 1, 1, "p50_us")},
 		{name: "throughput with 100,000 pools ÷ with 1, library", bound: 0.8,
-			of: sized(manyPools{}.Name(), doorLibrary, sharedClients, 100_000, "per_second"),
-			to: sized(manyPools{}.Name(), doorLibrary, sharedClients, 1, "per_second")},
+			of: sized(manyPools{}.Name(), transportLibrary, sharedClients, 100_000, "per_second"),
+			to: sized(manyPools{}.Name(), transportLibrary, sharedClients, 1, "per_second")},
 		{name: "hand-over p50 with 1,000 waiters ÷ with 1, library", bound: 1.3, atMost: true,
-			of: handoverOf(doorLibrary, 1000, "p50_us"), to: handoverOf(doorLibrary, 1, "p50_us")},
+			of: handoverOf(transportLibrary, 1000, "p50_us"), to: handoverOf(transportLibrary, 1, "p50_us")},
 		{name: "hand-over p50 with 1,000 waiters ÷ with 1, HTTP", bound: 1.3, atMost: true,
-			of: handoverOf(doorHTTP, 1000, "p50_us"), to: handoverOf(doorHTTP, 1, "p50_us")},
+			of: handoverOf(transportHTTP, 1000, "p50_us"), to: handoverOf(transportHTTP, 1, "p50_us")},
 		{name: "claims per grant with 1,000 waiters, library", bound: 1.05, atMost: true,
-			of: handoverOf(doorLibrary, 1000, "claims_per_grant")},
+			of: handoverOf(transportLibrary, 1000, "claims_per_grant")},
 		{name: "memory of each of 10,000 HTTP waiters", bound: 32, atMost: true, unit: " KiB",
-			of: sized(manyWaiters{}.Name(), doorHTTP, 0, 10_000, "kib_per_waiter")},
+			of: sized(manyWaiters{}.Name(), transportHTTP, 0, 10_000, "kib_per_waiter")},
 		{name: "expiry to the next grant, library, p99", bound: 20, atMost: true, unit: " ms", scale: 1e-3,
-			of: sized(expiry{}.Name(), doorLibrary, 0, expiryLocks, "p99_us")},
+			of: sized(expiry{}.Name(), transportLibrary, 0, expiryLocks, "p99_us")},
 		{name: "durable pairs, library ÷ etcd's mutex, 64 in flight", bound: 3,
-			of: pairRate(doorLibrary, "always", 64), to: peerEtcd(64)},
+			of: pairRate(transportLibrary, "always", 64), to: peerEtcd(64)},
 		{name: "durable pairs, HTTP ÷ etcd's mutex, 64 in flight", bound: 1.5,
-			of: pairRate(doorHTTP, "always", 64), to: peerEtcd(64)},
+			of: pairRate(transportHTTP, "always", 64), to: peerEtcd(64)},
 		{name: "durable pairs, library ÷ Redis with appendfsync always, 64 in flight", bound: 0.5,
-			of: pairRate(doorLibrary, "always", 64), to: peerRedis(64)},
+			of: pairRate(transportLibrary, "always", 64), to: peerRedis(64)},
 		{name: "durable pairs, library ÷ Redis with appendfsync always, 1 in flight", bound: 0.8,
-			of: pairRate(doorLibrary, "always", 1), to: peerRedis(1)},
+			of: pairRate(transportLibrary, "always", 1), to: peerRedis(1)},
 	}
 }
 
-// judge compares what was measured with what is wanted. A target of which a row
-// is missing is left out: with the reason if all workloads were to be measured,
-// else without a word.
+// judge compares the report with the rules. If a row for a target is missing and all
+// workloads were to be measured, the target has the reason in LeftOut; in a run of some
+// workloads, judge omits the target.
 func judge(r *Report, cfg Config) []Target {
 	targets := []Target{}
 	for _, rule := range rules() {
@@ -147,7 +146,7 @@ func (r rule) judge(report *Report) Target {
 	}
 	values := r.values(report)
 	if len(values) == 0 {
-		t.LeftOut = "no repetition has measured both"
+		t.LeftOut = "no repetition has measured both figures"
 		return t
 	}
 	t.Value = statOf(values)
@@ -158,7 +157,7 @@ func (r rule) judge(report *Report) Target {
 	return t
 }
 
-// figures are what the rule needs.
+// figures returns the figures that the rule needs.
 func (r rule) figures() []figure {
 	if r.to == (figure{}) {
 		return []figure{r.of}
@@ -166,8 +165,8 @@ func (r rule) figures() []figure {
 	return []figure{r.of, r.to}
 }
 
-// values are those of the repetitions: each ratio is of two figures of the same
-// repetition, which were measured one shortly after the other.
+// values returns a value for each repetition. A ratio is of two figures of the same
+// repetition, which were measured shortly after each other.
 func (r rule) values(report *Report) (values []float64) {
 	of := report.Row(r.of.key)
 	for i, repetition := range of.Repetitions {

@@ -7,8 +7,8 @@ import (
 )
 
 func TestRuleJudges(t *testing.T) {
-	key := Key{Workload: "pairs", Door: "library"}
-	other := Key{Workload: "pairs", Door: "raw"}
+	key := Key{Workload: "pairs", Transport: "library"}
+	other := Key{Workload: "pairs", Transport: "raw"}
 	fast, slow := []int64{400, 100, 300}, []int64{200, 200, 200}
 	rate, against := figure{key, "per_second"}, figure{other, "per_second"}
 	for _, c := range []struct {
@@ -21,7 +21,7 @@ func TestRuleJudges(t *testing.T) {
 		{"at most", rule{name: "a", bound: 1.6, atMost: true, of: rate, to: against}, "met    a: 1.5 (0.5 … 2), wanted at most 1.6"},
 		{"a figure with a unit", rule{name: "a", bound: 0.1, atMost: true, unit: " s", scale: 1e-3, of: rate},
 			"missed a: 0.3 (0.1 … 0.4) s, wanted at most 0.1 s, ratio 3.00"},
-		{"a row that is missing", rule{name: "a", bound: 1, of: rate, to: figure{Key{Workload: "pairs", Door: "redis", Clients: 64}, "per_second"}},
+		{"a row that is missing", rule{name: "a", bound: 1, of: rate, to: figure{Key{Workload: "pairs", Transport: "redis", Clients: 64}, "per_second"}},
 			"left out a: not measured: pairs, redis, 64 in flight"},
 		{"a figure that is missing", rule{name: "a", bound: 1, of: figure{key, "kib_per_waiter"}}, "left out a: not measured: pairs, library"},
 	} {
@@ -34,10 +34,10 @@ func TestRuleJudges(t *testing.T) {
 	}
 }
 
-// A ratio is formed within a repetition, so one that failed is no divisor for
-// another's.
+// A ratio is calculated within a repetition: one that failed is no divisor for the
+// figure of another repetition.
 func TestRuleKeepsRepetitionsApart(t *testing.T) {
-	key, other := Key{Workload: "pairs", Door: "library"}, Key{Workload: "pairs", Door: "raw"}
+	key, other := Key{Workload: "pairs", Transport: "library"}, Key{Workload: "pairs", Transport: "raw"}
 	a := rowOf(t, key, 100, 1000)
 	b := &Row{Key: other, Latency: &Histogram{}}
 	b.add(Sample{}, errNothingMeasured)
@@ -49,9 +49,8 @@ func TestRuleKeepsRepetitionsApart(t *testing.T) {
 	}
 }
 
-// Every target is of rows that the workloads make, so that none is left out in
-// a run of all.
-func TestRulesNameRowsThatThereAre(t *testing.T) {
+// Every target refers to rows of the workloads, so that a full run leaves out none.
+func TestRulesNameExistingRows(t *testing.T) {
 	names := map[string]bool{}
 	for _, r := range rules() {
 		if names[r.name] {
@@ -66,7 +65,7 @@ func TestRulesNameRowsThatThereAre(t *testing.T) {
 	}
 }
 
-func TestJudgeLeavesOutSilentlyWhatWasNotAskedFor(t *testing.T) {
+func TestJudgeOmitsTargetsOfOtherWorkloads(t *testing.T) {
 	if got := judge(reportOf(), Config{Workloads: []string{"pairs"}}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}

@@ -7,51 +7,51 @@ import (
 	"github.com/google/uuid"
 )
 
-// The doors.
+// Names of the transports.
 const (
-	doorLibrary = "library" // kvslots.Store, a peer in the measuring process
-	doorNATS    = "nats"    // client.New, over a NATS connection
-	doorHTTP    = "http"    // /l
-	doorV1      = "v1"      // /v1
+	transportLibrary = "library" // kvslots.Store, a peer in the measuring process
+	transportNATS    = "nats"    // client.New, over a NATS connection
+	transportHTTP    = "http"    // /l
+	transportV1      = "v1"      // /v1
 )
 
-var doorNames = []string{doorLibrary, doorNATS, doorHTTP, doorV1}
+var transportNames = []string{transportLibrary, transportNATS, transportHTTP, transportV1}
 
-// Door is a transport by which clients reach kvslots.
-type Door interface {
-	// Name is one of DoorNames.
+// Transport is a transport by which clients reach kvslots.
+type Transport interface {
+	// Name is one of TransportNames.
 	Name() string
 
-	// Pools makes so many pools of so many slots, for clients 0 … clients−1.
+	// Pools registers a number of pools with slots each, for clients 0 … clients−1.
 	Pools(ctx context.Context, pools, slots, clients int) (Pools, error)
 
-	// Named gives access to locks (slots is 1) or semaphores that are made by
-	// their first use, each client with a session of its own; pools are told
-	// apart by any number. It returns errors.ErrUnsupported if the door has
-	// none.
+	// Named returns locks (slots is 1) or semaphores as Pools of which any number
+	// is valid; the first use of a number creates the lock or semaphore. Each
+	// client has its own session. Named returns errors.ErrUnsupported if the
+	// transport has no locks and semaphores.
 	Named(ctx context.Context, slots, clients int) (Pools, error)
 }
 
-// Pools are pools, or locks and semaphores, as a door's clients use them. A
-// client does one thing at a time. Each may fail with what the door fails with,
-// or with what ctx ends with.
+// Pools are pools, or locks and semaphores, as a transport's clients use them. Calls of
+// one client must not be concurrent. Errors are those of the transport and the cause of
+// ctx.
 type Pools interface {
 	// Take borrows a slot of a pool for ttl, and waits for it for up to wait;
 	// both are whole seconds.
 	Take(ctx context.Context, client, pool int, ttl, wait time.Duration) (Held, error)
 
-	// Give returns a slot that any client has taken.
+	// Give returns a slot that a client, not necessarily the same, has taken.
 	Give(ctx context.Context, client, pool int, held Held) error
 
 	// Waiting returns the number of borrowers in a pool's line.
 	Waiting(ctx context.Context, pool int) (int, error)
 
-	// Queue puts each client in a pool's line, to wait there for an hour at
-	// most, with as little as possible of the measuring process's memory. It
-	// returns when each request is sent. leave ends the requests.
+	// Queue sends a request of each client that waits in a pool's line for at most
+	// an hour, with as little memory in this process as possible. It returns when
+	// all requests are sent. leave ends the requests.
 	Queue(ctx context.Context, pool int) (leave func(), err error)
 
-	// Close deletes the pools, or ends the sessions, and whatever is held.
+	// Close deletes the pools or ends the sessions, and thereby all leases.
 	Close(ctx context.Context) error
 }
 
@@ -60,12 +60,12 @@ type Held struct {
 	lease uuid.UUID // of a pool
 	token string    // of a lock or a semaphore
 
-	// Ends is when the lease ends, by this process's monotonic clock. Over HTTP
-	// it is counted from the answer's arrival, later by the answer's way.
+	// Ends is the end of the lease by this process's monotonic clock. Over HTTP it
+	// is calculated at the arrival of the answer, and so too late by its transit time.
 	Ends time.Time
 }
 
-// The times that workloads ask for unless they measure them.
+// The ttl and the wait of requests in workloads that do not measure expiry.
 const (
 	longTTL  = 10 * time.Minute
 	longWait = time.Hour

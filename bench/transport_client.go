@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// api is what *kvslots.Store and *client.Client have in common.
+// api are the methods that *kvslots.Store and *client.Client have in common.
 type api interface {
 	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
@@ -25,30 +25,30 @@ type api interface {
 	EndSession(ctx context.Context, session string) error
 }
 
-// clientDoor is a door that Go programs have: the library's peer, or its client
-// over NATS.
-type clientDoor struct {
+// clientTransport is a transport for Go programs: a peer of the library in this process,
+// or its client.
+type clientTransport struct {
 	name   string
 	api    api
 	create func(ctx context.Context) (session string, err error)
 }
 
-func newLibraryDoor(store *kvslots.Store) Door {
-	return clientDoor{doorLibrary, store, func(ctx context.Context) (string, error) {
+func newLibraryTransport(store *kvslots.Store) Transport {
+	return clientTransport{transportLibrary, store, func(ctx context.Context) (string, error) {
 		return store.CreateSession(ctx, time.Hour, "")
 	}}
 }
 
-func newGatewayDoor(name string, c *client.Client) clientDoor {
-	return clientDoor{name, c, func(ctx context.Context) (string, error) {
+func newGatewayTransport(name string, c *client.Client) clientTransport {
+	return clientTransport{name, c, func(ctx context.Context) (string, error) {
 		session, _, err := c.CreateSession(ctx)
 		return session, err
 	}}
 }
 
-func (d clientDoor) Name() string { return d.name }
+func (d clientTransport) Name() string { return d.name }
 
-func (d clientDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
+func (d clientTransport) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
 	p := &clientPools{api: d.api, ids: make([]uuid.UUID, pools), clients: clients}
 	err := forEach(pools, func(i int) error {
 		p.ids[i] = uuid.New()
@@ -58,7 +58,7 @@ func (d clientDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools
 	return p, err
 }
 
-func (d clientDoor) Named(ctx context.Context, slots, clients int) (Pools, error) {
+func (d clientTransport) Named(ctx context.Context, slots, clients int) (Pools, error) {
 	n := &clientNames{api: d.api, base: uuid.NewString(), slots: slots, sessions: make([]string, clients)}
 	err := forEach(clients, func(i int) (err error) {
 		n.sessions[i], err = d.create(ctx)
@@ -103,8 +103,8 @@ func (p *clientPools) Queue(ctx context.Context, pool int) (leave func(), err er
 	}), nil
 }
 
-// queueInProcess has a goroutine for each client, since these doors have no
-// request without a caller.
+// queueInProcess starts a goroutine for each client: requests of these transports block
+// their callers.
 func queueInProcess(ctx context.Context, clients int, wait func(ctx context.Context, client int)) (leave func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -124,7 +124,7 @@ func (p *clientPools) Close(ctx context.Context) error {
 // clientNames are locks or semaphores.
 type clientNames struct {
 	api      api
-	base     string // of the keys, of this measurement alone
+	base     string // prefix of the keys, unique to this measurement
 	slots    int
 	sessions []string // by client
 }
@@ -157,7 +157,7 @@ func (n *clientNames) Queue(ctx context.Context, pool int) (leave func(), err er
 func (n *clientNames) Close(ctx context.Context) error {
 	return forEach(len(n.sessions), func(i int) error {
 		err := n.api.EndSession(ctx, n.sessions[i])
-		if errors.Is(err, kvslots.ErrSessionGone) { // it was ended before
+		if errors.Is(err, kvslots.ErrSessionGone) { // an earlier call has ended it
 			return nil
 		}
 		return err

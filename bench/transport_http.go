@@ -13,30 +13,32 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// httpDoor is /l of a gateway. Requests that are measured go over raw connections.
-type httpDoor struct {
+// httpTransport is the API /l of a gateway. Measured requests use raw connections.
+type httpTransport struct {
 	to   endpoint
 	hold holder
 }
 
-func (d httpDoor) Name() string { return doorHTTP }
+func (d httpTransport) Name() string { return transportHTTP }
 
-func (d httpDoor) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
+func (d httpTransport) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
 	c, err := newHTTPClients(d.to, d.hold, clients)
 	if err != nil {
 		return nil, err
 	}
-	made, err := newGatewayDoor(doorHTTP, c.api).Pools(ctx, pools, slots, clients)
+	made, err := newGatewayTransport(transportHTTP, c.api).Pools(ctx, pools, slots, clients)
 	return &httpPools{c, made.(*clientPools)}, withStatus(err)
 }
 
-func (d httpDoor) Named(context.Context, int, int) (Pools, error) { return nil, errors.ErrUnsupported }
+func (d httpTransport) Named(context.Context, int, int) (Pools, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // httpClients are the connections of a measurement's clients.
 type httpClients struct {
 	to    endpoint
 	hold  holder
-	api   *client.Client // for what is not measured
+	api   *client.Client // for requests that are not measured
 	conns []httpConn     // by client
 }
 
@@ -49,8 +51,8 @@ func newHTTPClients(to endpoint, hold holder, clients int) (httpClients, error) 
 	return c, err
 }
 
-// closeAfter closes the connections after made is closed.
-func (c httpClients) closeAfter(ctx context.Context, made Pools) error {
+// closeAll closes the connections, then made, then the client.
+func (c httpClients) closeAll(ctx context.Context, made Pools) error {
 	defer c.api.Close()
 	for i := range c.conns {
 		c.conns[i].close()
@@ -58,7 +60,7 @@ func (c httpClients) closeAfter(ctx context.Context, made Pools) error {
 	return made.Close(ctx)
 }
 
-// queue sends a request of each client, on connections that are not read.
+// queue sends a request of each client, on connections whose answers are not read.
 func (c httpClients) queue(ctx context.Context, request func(client int) []byte) (leave func(), err error) {
 	requests := make([][]byte, len(c.conns))
 	for client := range requests {
@@ -67,7 +69,7 @@ func (c httpClients) queue(ctx context.Context, request func(client int) []byte)
 	return c.hold(ctx, c.to, requests)
 }
 
-// ask sends a client's request and reads the answer into answer, unless that is
+// ask sends a client's request and decodes the answer into answer, unless answer is
 // nil.
 func (c httpClients) ask(ctx context.Context, client int, request []byte, answer any) error {
 	body, err := c.conns[client].do(ctx, request)
@@ -117,4 +119,4 @@ func (p *httpPools) Queue(ctx context.Context, pool int) (leave func(), err erro
 	return p.queue(ctx, func(int) []byte { return p.borrow(pool, longTTL, longWait) })
 }
 
-func (p *httpPools) Close(ctx context.Context) error { return p.closeAfter(ctx, p.clientPools) }
+func (p *httpPools) Close(ctx context.Context) error { return p.closeAll(ctx, p.clientPools) }

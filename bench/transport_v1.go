@@ -9,35 +9,35 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// v1Door is /v1 of a gateway: locks and semaphores by name, held by sessions.
-// Its pools are semaphores of names that were never used before.
-type v1Door struct {
+// v1Transport is the API /v1 of a gateway: named locks and semaphores of sessions. Its
+// pools are semaphores with new names.
+type v1Transport struct {
 	to   endpoint
 	hold holder
 }
 
-func (d v1Door) Name() string { return doorV1 }
+func (d v1Transport) Name() string { return transportV1 }
 
-func (d v1Door) Pools(ctx context.Context, _, slots, clients int) (Pools, error) {
+func (d v1Transport) Pools(ctx context.Context, _, slots, clients int) (Pools, error) {
 	return d.Named(ctx, slots, clients)
 }
 
-func (d v1Door) Named(ctx context.Context, slots, clients int) (Pools, error) {
+func (d v1Transport) Named(ctx context.Context, slots, clients int) (Pools, error) {
 	c, err := newHTTPClients(d.to, d.hold, clients)
 	if err != nil {
 		return nil, err
 	}
-	made, err := newGatewayDoor(doorV1, c.api).Named(ctx, slots, clients)
+	made, err := newGatewayTransport(transportV1, c.api).Named(ctx, slots, clients)
 	return &v1Names{c, made.(*clientNames)}, withStatus(err)
 }
 
-// v1Names are locks, or semaphores of one limit.
+// v1Names are locks, or semaphores with the same limit.
 type v1Names struct {
 	httpClients
 	*clientNames
 }
 
-// request is a client's.
+// request formats a client's request about a name.
 func (n *v1Names) request(client, pool int, operation string, body []byte) []byte {
 	kind := "semaphores"
 	if n.slots == 1 {
@@ -72,7 +72,7 @@ func (n *v1Names) Give(ctx context.Context, client, pool int, held Held) error {
 	return n.ask(ctx, client, n.request(client, pool, "/release", []byte(`{"token": "`+held.token+`"}`)), nil)
 }
 
-// Waiting reads all statistics, since a name has none of its own.
+// Waiting reads all statistics, since /v1 has no statistics of a single name.
 func (n *v1Names) Waiting(ctx context.Context, pool int) (int, error) {
 	type line struct {
 		Key     string `json:"key"`
@@ -97,4 +97,4 @@ func (n *v1Names) Queue(ctx context.Context, pool int) (leave func(), err error)
 	return n.queue(ctx, func(client int) []byte { return n.acquire(client, pool, longTTL, longWait) })
 }
 
-func (n *v1Names) Close(ctx context.Context) error { return n.closeAfter(ctx, n.clientNames) }
+func (n *v1Names) Close(ctx context.Context) error { return n.closeAll(ctx, n.clientNames) }

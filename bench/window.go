@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// window decides when measuring begins and ends. The warm-up lasts for a fifth of
-// d, and until each client has had the time for one operation: clients that have
-// begun together come in waves at first. Measuring lasts for d, and until each
-// client has had the time for three: operations that end together, as those of a
-// group commit do, must not make much of a difference. Servers that are too slow
-// for that are measured after 5 d of warm-up, and for 5 d. Measuring begins and
-// ends with the end of an operation, so the rate has no part of one.
+// window decides when measuring begins and ends. The warm-up lasts for at least a fifth
+// of d and one operation per client: clients that start together first come in waves.
+// Measuring lasts for at least d and three operations per client: operations that end
+// together, as in a group commit, must not distort the rate. With a slow server warm-up
+// and measuring last for at most 5 d each. Measuring begins and ends with the end of an
+// operation, so that it includes no partial operation.
 type window struct {
 	clients int
 	d       time.Duration
@@ -20,22 +19,22 @@ type window struct {
 	mu           sync.Mutex
 	warm         int // operations that ended in the warm-up
 	counted      int
-	begins, ends time.Time // zero until they are known
+	begins, ends time.Time // zero before measuring begins and ends
 }
 
 func newWindow(clients int, d time.Duration) *window {
 	return &window{clients: clients, d: d, started: time.Now()}
 }
 
-// open reports whether another operation is to begin.
+// open reports whether a client should begin another operation.
 func (w *window) open() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ends.IsZero()
 }
 
-// succeeded reports whether an operation that has ended at the time now is
-// counted.
+// succeeded records that an operation has succeeded at the time now. It reports whether
+// the operation is counted.
 func (w *window) succeeded(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +55,8 @@ func (w *window) succeeded(now time.Time) bool {
 	return true
 }
 
-// failed ends a measurement of which nothing comes.
+// failed records that an operation has failed at the time now. It closes the window if
+// no operation has succeeded within d, or after 10 d.
 func (w *window) failed(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,13 +66,13 @@ func (w *window) failed(now time.Time) {
 	}
 }
 
-// elapsed is how long it was measured; it is called when all operations have
-// ended.
+// elapsed returns the duration of measuring. It must be called after all operations
+// have ended.
 func (w *window) elapsed() time.Duration {
 	switch {
 	case w.begins.IsZero():
 		return 0
-	case w.ends.IsZero(): // it was interrupted
+	case w.ends.IsZero(): // interrupted
 		return time.Since(w.begins)
 	}
 	return w.ends.Sub(w.begins)

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Key tells rows apart.
+// Key identifies a row.
 type Key struct {
-	Workload string `json:"workload"`
-	Door     string `json:"door"`              // or the limit, or the peer
-	Sync     string `json:"sync,omitempty"`    // always, interval; of a peer, its durability in its own words
-	Clients  int    `json:"clients,omitempty"` // how many operations are in flight at once
-	Size     int    `json:"size,omitempty"`    // of what the workload varies: pools, waiters, slots
+	Workload  string `json:"workload"`
+	Transport string `json:"door"`              // or the name of a limit or a peer
+	Sync      string `json:"sync,omitempty"`    // always or interval; for a peer, its own term for its durability
+	Clients   int    `json:"clients,omitempty"` // number of operations in flight
+	Size      int    `json:"size,omitempty"`    // number of pools, waiters, slots or whatever the workload varies
 }
 
 func (k Key) String() string {
-	parts := []string{k.Workload, k.Door}
+	parts := []string{k.Workload, k.Transport}
 	if k.Sync != "" {
 		parts = append(parts, k.Sync)
 	}
@@ -31,30 +31,30 @@ func (k Key) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Case is what becomes one row.
+// Case is a measurement that becomes one row.
 type Case struct {
 	Key Key
 
-	// Once marks a case that is measured once, since it takes long and hardly
-	// varies.
+	// Once means that the case is measured only once, since it takes long and
+	// hardly varies.
 	Once bool
 
-	// Measure sets up, measures for about d, and leaves nothing behind but
-	// markers. It fails when nothing could be measured.
+	// Measure measures for about d, and cleans up everything but markers. It
+	// returns an error if nothing could be measured.
 	Measure func(ctx context.Context, d time.Duration) (Sample, error)
 }
 
 // Workload is a kind of load.
 type Workload interface {
-	// Name is what --workload and the rows call it.
+	// Name is the name in --workload and in rows.
 	Name() string
 
-	// Cases returns what is to be measured in turn. Servers that they need are
-	// started here.
+	// Cases returns the cases to measure in turn. It starts the servers that they
+	// need.
 	Cases(ctx context.Context, env *Environment) ([]Case, error)
 }
 
-// workloads are all, in the order in which they run.
+// workloads returns all workloads in the order in which they run.
 func workloads() []Workload {
 	return []Workload{
 		pairs{}, sharedPool{}, lastSlot{}, handover{}, arrivals{}, namedOnce{}, namedHot{},
@@ -62,7 +62,7 @@ func workloads() []Workload {
 	}
 }
 
-// WorkloadNames are the names that Config.Workloads may have.
+// WorkloadNames returns the valid values of Config.Workloads.
 func WorkloadNames() []string {
 	var names []string
 	for _, w := range workloads() {
@@ -71,5 +71,5 @@ func WorkloadNames() []string {
 	return names
 }
 
-// DoorNames are the names that Config.Doors may have.
-func DoorNames() []string { return slices.Clone(doorNames) }
+// TransportNames returns the valid values of Config.Transports.
+func TransportNames() []string { return slices.Clone(transportNames) }

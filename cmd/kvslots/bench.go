@@ -15,14 +15,14 @@ import (
 )
 
 const benchHelp = `
-Measure borrow and return by every door, beside the limits of this machine, as ratios that hold on a noisy one. Without
---server it starts gateways of its own, in this process and on empty directories, and removes them at the end.
+Measure borrow and return over every transport, and their ratios to the limits of this machine, which hold on a busy one.
+Without --server it starts gateways in this process, on empty directories, and removes them at the end.
 With --server it measures that gateway, over HTTP: it registers pools and deletes them again, which leaves small markers
 in its bucket.
 
 Progress goes to standard error, the table to standard output. A line for each target begins with "met" or "missed".`
 
-// benchCommand measures; bench/README.md is its manual.
+// benchCommand is described in bench/README.md.
 func benchCommand(env lookupEnv) *cobra.Command {
 	var cfg bench.Config
 	var asJSON, peerStatus bool
@@ -51,21 +51,21 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&cfg.Server, serverFlag, "", "measure the gateway at this URL, by the doors http and v1")
-	token.addFlags(flags, "the bearer token that --server asks for")
-	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "only these: "+strings.Join(bench.WorkloadNames(), ", "))
-	flags.StringSliceVar(&cfg.Doors, "door", nil, "only these: "+strings.Join(bench.DoorNames(), ", "))
-	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "only these: "+strings.Join(bench.SyncNames(), ", "))
-	flags.IntSliceVar(&cfg.Clients, "clients", nil, "operations in flight of the workload pairs (default 1,8,64,512)")
-	flags.Var(decimal(&cfg.Rate, 1, 1e6), "rate", "arrivals a second of the workload arrivals; 0 means 1000")
+	flags.StringVar(&cfg.Server, serverFlag, "", "measure the gateway at this URL, over the transports http and v1")
+	token.addFlags(flags, "bearer token of the gateway at --server")
+	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
+	flags.StringSliceVar(&cfg.Transports, "door", nil, "only these transports: "+strings.Join(bench.TransportNames(), ", "))
+	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
+	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
+	flags.Var(decimal(&cfg.Rate, 1, 1e6), "rate", "arrivals per second of the workload arrivals; 0 means 1000")
 	cfg.Duration, cfg.Repetitions, cfg.Scale = bench.DefaultDuration, bench.DefaultRepetitions, 1
-	flags.Var(duration(&cfg.Duration, 10*time.Millisecond, time.Hour), "duration", "of each repetition")
-	flags.Var(number(&cfg.Repetitions, 1, 100), "repetitions", "of each case, in turn with the others")
-	flags.Var(number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools and waiters by this, for a short look")
+	flags.Var(duration(&cfg.Duration, 10*time.Millisecond, time.Hour), "duration", "duration of each repetition")
+	flags.Var(number(&cfg.Repetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
+	flags.Var(number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools and waiters by this, for a short run")
 	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
-	flags.BoolVar(&cfg.Peers, "peers", false, "measure Redis, etcd and plain KV in turn with the workload pairs, those that are installed; in a build by make bench only")
-	flags.BoolVar(&peerStatus, "peer-status", false, "only print which servers of --peers are installed")
-	flags.StringVar(&cfg.Dir, "dir", "", "keep the servers' data in this directory; by default, in that for temporary files")
+	flags.BoolVar(&cfg.Peers, "peers", false, "measure Redis, etcd and plain KV, if installed, in turn with the workload pairs; only in a build by make bench")
+	flags.BoolVar(&peerStatus, "peer-status", false, "print which servers of --peers are installed, and exit")
+	flags.StringVar(&cfg.Dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
 	flags.BoolVar(&asJSON, "json", false, "print the report as JSON instead of the table")
 	flags.StringVar(&plots, "plots", "", "write plots as SVG files into this directory")
 	command.AddCommand(holdCommand())
@@ -81,7 +81,7 @@ func printPeerStatus(stdout io.Writer) error {
 	return err
 }
 
-// runBench prints what was measured, even when it was interrupted.
+// runBench measures and prints the report, even after an interruption.
 func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bool, plots string) error {
 	ctx, release := untilSignal(ctx)
 	defer release()
@@ -103,11 +103,11 @@ func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bo
 	return err
 }
 
-// holdName is the hidden command that holds the connections of waiters.
+// holdName is the name of the hidden command that holds the connections of waiters.
 const holdName = "hold-connections"
 
-// holderCommand starts this program anew. Without its path, or in a test, where
-// the program is another one, the connections are held in this process.
+// holderCommand returns the command that runs this program to hold connections, or nil
+// if the path of the program is unknown or names a test program.
 func holderCommand() []string {
 	program, err := os.Executable()
 	if err != nil || strings.HasSuffix(program, ".test") {

@@ -9,19 +9,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// poolVariable is the environment variable of a pool that is not given as an
-// argument.
+// poolVariable is the environment variable of the pool, used if there is no argument.
 const poolVariable = "KVSLOTS_POOL"
 
 // poolHelp is part of the help of every command that takes a pool.
 const poolHelp = `The pool's UUID is its only credential, and other users of the machine can see command lines. So <pool> may also be
-@FILE, a file that holds the UUID (@- is standard input), or be left out: then it is taken from KVSLOTS_POOL.`
+@FILE, a file that contains the UUID (@- is standard input). Without <pool> the command takes it from KVSLOTS_POOL.`
 
-// maxSecretFile is the most that is read of a file, in bytes.
+// maxSecretFile bounds how much is read of a file, in bytes.
 const maxSecretFile = 1024
 
-// secretArgument reads an argument that is a UUID, or @ and the name of a file
-// that holds one.
+// secretArgument parses an argument that is a UUID, or @ and the name of a file that
+// contains a UUID.
 func secretArgument(command *cobra.Command, name, text string) (uuid.UUID, error) {
 	path, isFile := strings.CutPrefix(text, "@")
 	if !isFile {
@@ -48,7 +47,7 @@ func readSecret(stdin io.Reader, path string) (string, error) {
 	return string(content), err
 }
 
-// parseSecret reads a UUID. Its error does not repeat it.
+// parseSecret parses a UUID. Its error does not contain text.
 func parseSecret(name, text string) (uuid.UUID, error) {
 	// uuid.Parse also accepts a urn, braces, and 32 digits without dashes.
 	if len(text) == 36 {

@@ -12,13 +12,13 @@ const (
 	tokenFlag     = "auth-token"
 	tokenFileFlag = "auth-token-file"
 
-	// maxToken is the longest token in bytes. It is less than maxSecretFile, so
-	// that a file that was cut off is refused.
+	// maxToken is the maximal length of a token in bytes. It is less than
+	// maxSecretFile, so that a longer file is refused, and not cut off.
 	maxToken = 1000
 )
 
-// authToken is the bearer token that serve requires of HTTP requests, or that the
-// other commands send. It is a secret: never logged, and in no error.
+// authToken is the bearer token that serve requires of HTTP requests, or that other
+// commands send. It is a secret: no log line and no error contains it.
 type authToken struct {
 	value string
 	file  string
@@ -26,12 +26,11 @@ type authToken struct {
 
 func (a *authToken) addFlags(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&a.value, tokenFlag, "", usage+"; better given as "+envName(tokenFlag)+", or in a file")
-	flags.StringVar(&a.file, tokenFileFlag, "", "file with that token; - is standard input")
+	flags.StringVar(&a.file, tokenFileFlag, "", "file with the bearer token; - is standard input")
 }
 
-// load reads the file, if one was given, and checks the token. A token that was
-// given but is empty is an error: a shell variable that is not set must not
-// switch off access control.
+// load reads the file, if one was given, and checks the token. An empty token is an
+// error if it was given: an unset shell variable must not disable access control.
 func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	switch {
 	case flags.Changed(tokenFileFlag):
@@ -47,8 +46,8 @@ func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	return nil
 }
 
-// checkToken accepts what a header can carry as one word. Its error does not
-// repeat the token.
+// checkToken returns an error unless the token can be one word of a header. The error
+// does not contain the token.
 func checkToken(name, token string) error {
 	odd := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 	if token == "" || len(token) > maxToken || odd {

@@ -11,8 +11,8 @@ import (
 
 const secretToken = "hunter2/+=~and-more"
 
-// A token comes from a flag, a variable or a file, and nothing repeats it.
-func TestWhereTheTokenComesFrom(t *testing.T) {
+// The token comes from a flag, a variable or a file, and no output contains it.
+func TestTokenSources(t *testing.T) {
 	file := func(content string) string { return writeFile(t, "token", content) }
 	missing := filepath.Join(t.TempDir(), "none")
 	for _, c := range []struct {
@@ -21,7 +21,7 @@ func TestWhereTheTokenComesFrom(t *testing.T) {
 		env   map[string]string
 		stdin string
 		code  int
-		want  string // in the error, or else what the gateway was sent
+		want  string // in the error, or else the token that the gateway received
 	}{
 		{"none", nil, nil, "", 0, ""},
 		{"flag", []string{"--auth-token", secretToken}, nil, "", 0, secretToken},
@@ -114,8 +114,8 @@ func TestServeWithAToken(t *testing.T) {
 	}
 }
 
-// Help tells about defaults, not about the environment.
-func TestHelpKeepsTheToken(t *testing.T) {
+// The help shows defaults, and no values of the environment.
+func TestHelpDoesNotShowTheToken(t *testing.T) {
 	env := envOf(map[string]string{"KVSLOTS_AUTH_TOKEN": secretToken})
 	for _, command := range []string{"serve", "inspect"} {
 		code, stdout, stderr := call(t, env, command, "--help")
@@ -125,7 +125,7 @@ func TestHelpKeepsTheToken(t *testing.T) {
 	}
 }
 
-// listen answers as an empty pool would, and shows each request.
+// listen answers as a gateway with an empty pool, and sends each request to a channel.
 func listen(t *testing.T, show func(r *http.Request)) (url string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,16 +12,16 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// backend is the NATS that holds the pools: the embedded one, or an external one.
+// backend is the embedded or external NATS server that has the bucket.
 type backend struct {
 	nc      *nats.Conn        // for the bucket
 	service *nats.Conn        // in the account of the clients; nil without a listener
 	server  *natsembed.Server // nil when external
-	sync    string            // what /ready says: group, always, interval or external
+	sync    string            // for /ready: group, always, interval or external
 
-	// functions is for calls of functions, in the same account as service: a call
-	// from another account does not learn that no service of that name exists, and
-	// times out. It is nil without a listener.
+	// functions is for calls of functions, in the same account as service: NATS does
+	// not report to other accounts that a function has no service, and their calls
+	// would time out. functions is nil without a listener.
 	functions *nats.Conn
 }
 
@@ -52,19 +52,19 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if b.service, err = server.ConnectService(append(logConnection(log), noBuffer)...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	// Clients can read below _INBOX, and must not see the answers of functions.
+	// Clients may subscribe below _INBOX, and must not receive answers of functions.
 	if b.functions, err = server.ConnectService(append(logConnection(log), noBuffer, nats.CustomInboxPrefix(functionInbox))...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
-// functionInbox is the prefix of the reply subjects of functions in the embedded
+// functionInbox is the prefix of reply subjects in calls of functions by the embedded
 // server.
 const functionInbox = "_KVSLOTS_FN"
 
-// noBuffer makes publishing without a connection fail. An answer with a lease that
-// is sent later would promise time that is over by then.
+// noBuffer makes publishing fail while disconnected. An answer that is sent after a
+// reconnect would promise time of its lease that is already over.
 var noBuffer = nats.ReconnectBufSize(-1)
 
 func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
@@ -79,8 +79,8 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 		options []nats.Option
 	}{
 		{&b.nc, options},
-		// Connections of their own, so that a flood of requests does not hold up the
-		// bucket's stream.
+		// Separate connections, so that a flood of requests does not delay the bucket's
+		// stream.
 		{&b.service, append(options, noBuffer)},
 		{&b.functions, append(options, noBuffer)},
 	} {
@@ -91,11 +91,12 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 	return b, nil
 }
 
-// logConnection logs the state of a connection. URLs are logged without passwords.
+// logConnection returns options that log changes of a connection's state, and URLs
+// without passwords.
 func logConnection(log zerolog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil: closed by us
+			if err != nil { // nil means that this process has closed it
 				log.Warn().Err(err).Msg("NATS disconnected")
 			}
 		}),
@@ -108,8 +109,9 @@ func logConnection(log zerolog.Logger) []nats.Option {
 	}
 }
 
-// durable reports to the store when its writes were flushed. It is nil when every
-// acknowledged write is flushed, or none is waited for.
+// durable returns the function that calls back when the store's writes are flushed. It
+// returns nil if the store must not wait: the server flushes before it acknowledges,
+// or clients do not wait for the flush.
 func (b *backend) durable() func(then func(error)) {
 	if b.server == nil || b.server.Flusher() == nil {
 		return nil
@@ -117,7 +119,8 @@ func (b *backend) durable() func(then func(error)) {
 	return b.server.Flusher().Durable
 }
 
-// failed is closed when the embedded server has failed; nil without one.
+// failed returns a channel that is closed when the embedded server fails, or nil
+// without an embedded server.
 func (b *backend) failed() <-chan struct{} {
 	if b.server == nil {
 		return nil
@@ -138,9 +141,9 @@ func (b *backend) close() error {
 	return b.server.Close()
 }
 
-// orFailure serves until stop ends, or until the embedded server fails, which is an
-// error: the disk may differ from what the server has in memory, and clients get no
-// more answers.
+// orFailure calls serve, and ends stop and hurry if the embedded server fails. It then
+// returns an error: the server's data in memory may differ from its data on disk, and
+// clients must get no more answers.
 func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop, hurry context.Context) error {
 	stop, endStop := context.WithCancel(stop)
 	defer endStop()

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// shortBench is the least that bench measures.
+// shortBench are the arguments of the shortest possible run.
 var shortBench = []string{"bench", "--duration", "10ms", "--repetitions", "1", "--scale", "1000", "--clients", "1,2"}
 
-// benchReport is what scripts read of --json.
+// benchReport is the part of --json that scripts read.
 type benchReport struct {
 	Machine struct{ Processors int }
 	Rows    []struct {
@@ -54,7 +54,7 @@ func TestBench(t *testing.T) {
 		}
 	}
 	if rows["library"] != 2 || rows["http"] != 2 || rows["raw"] != 2 || rows["nats"] != 0 {
-		t.Errorf("rows by door: %v", rows)
+		t.Errorf("rows by transport: %v", rows)
 	}
 	judged := false
 	for _, target := range report.Targets {
@@ -68,12 +68,12 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// A gateway that is there is measured, with its token.
+// A running gateway is measured, with its token.
 func TestBenchServer(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token", "secret")
 	report := callBench(t, "--server", p.url, "--auth-token", "secret", "--workload", "pairs", "--limits=false")
 	if len(report.Rows) != 4 {
-		t.Errorf("%d rows, want those of two doors with 1 and 2 clients", len(report.Rows))
+		t.Errorf("%d rows, want those of two transports with 1 and 2 clients", len(report.Rows))
 	}
 	for _, r := range report.Rows {
 		if r.Door != "http" && r.Door != "v1" || r.Sync != "always" || r.Errors != 0 {

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// between starts a proxy before a gateway, which answers itself what answer
-// returns true for.
+// between starts a proxy in front of a gateway. The proxy does not forward requests for
+// which answer returns true.
 func between(t *testing.T, p *program, answer func(w http.ResponseWriter, r *http.Request) bool) (server string) {
 	t.Helper()
 	target, err := url.Parse(p.url)
@@ -37,7 +37,7 @@ func between(t *testing.T, p *program, answer func(w http.ResponseWriter, r *htt
 	return srv.URL
 }
 
-// withoutRenewal is a gateway as it was before there was a renewal over HTTP.
+// withoutRenewal answers as a gateway of an old version, without renewal over HTTP.
 func withoutRenewal(t *testing.T, p *program) (server string) {
 	return between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/renew") {
@@ -49,8 +49,8 @@ func withoutRenewal(t *testing.T, p *program) (server string) {
 	})
 }
 
-// relay is an address that leads to a server, or to none: then connections are
-// refused until it is opened for the first time, and dropped later on.
+// relay forwards connections to a server. It refuses connections before the first open,
+// and drops them after cut.
 type relay struct {
 	addr string
 
@@ -62,7 +62,7 @@ type relay struct {
 	all    sync.WaitGroup
 }
 
-// newRelay takes a port, and does not listen on it.
+// newRelay picks a port, and does not listen on it yet.
 func newRelay(t *testing.T) *relay {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -82,7 +82,7 @@ func newRelay(t *testing.T) *relay {
 	return r
 }
 
-// open leads to a server from now on.
+// open forwards connections to a server from now on.
 func (r *relay) open(t *testing.T, target string) {
 	t.Helper()
 	r.mu.Lock()
@@ -104,7 +104,7 @@ func (r *relay) open(t *testing.T, target string) {
 	r.all.Go(r.accept)
 }
 
-// cut drops every connection, also those to come.
+// cut drops every connection from now on.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

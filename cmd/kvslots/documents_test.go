@@ -19,10 +19,10 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// document is a Markdown file of the module; its name is relative to the module.
+// document is a Markdown file of the module. Its name is relative to the module.
 type document struct{ name, text string }
 
-// documents are all Markdown files.
+// documents returns all Markdown files of the module.
 func documents(t *testing.T) []document {
 	t.Helper()
 	var found []document
@@ -73,10 +73,10 @@ func readDocument(t *testing.T, name string) string {
 
 var codeBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 
-// prose is a document without its code blocks.
+// prose returns a document's text without code blocks.
 func (d document) prose() string { return codeBlock.ReplaceAllString(d.text, "") }
 
-// headings are the titles of a document's sections.
+// headings returns the titles of a document's sections.
 func (d document) headings() []string {
 	var titles []string
 	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(d.prose(), -1) {
@@ -85,7 +85,7 @@ func (d document) headings() []string {
 	return titles
 }
 
-// anchors are what a link may have behind its "#".
+// anchors returns the valid fragments of links to a document.
 func (d document) anchors() []string {
 	var anchors []string
 	for _, title := range d.headings() {
@@ -98,7 +98,7 @@ func (d document) anchors() []string {
 	return anchors
 }
 
-// anchorOf makes an anchor of a title as GitHub does.
+// anchorOf returns the anchor that GitHub makes for a title.
 func anchorOf(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -113,7 +113,7 @@ func anchorOf(title string) string {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// Each link within the module leads to a file, and to a section of it.
+// Each link within the module names an existing file and section.
 func TestDocumentLinks(t *testing.T) {
 	all := map[string]document{}
 	for _, d := range documents(t) {
@@ -138,11 +138,11 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// citation is a document's name in a comment, with a section of it: kvslots/DESIGN.md, "The line".
+// citation matches the name and a section of a document in a comment: kvslots/DESIGN.md, "The line".
 var citation = regexp.MustCompile(`([\w./-]+\.md), ("[^"]+"(?:(?:,| and|, and) "[^"]+")*)`)
 
-// Each section that a comment cites is there. A document is named by its path from
-// the directory of the file, or else in the module.
+// Each section that a comment cites exists. A comment names a document by its path,
+// relative to the directory of the file or to the module.
 func TestDocumentCitations(t *testing.T) {
 	all := map[string]document{}
 	for _, d := range documents(t) {
@@ -182,7 +182,7 @@ func TestDocumentCitations(t *testing.T) {
 	}
 }
 
-// The constants of the design are those of the code.
+// The constants in DESIGN.md are those of the code.
 func TestDocumentConstants(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `(\\w+)\\.(\\w+)` \\| `([^`]+)` \\|").FindAllStringSubmatch(readDocument(t, "kvslots/DESIGN.md"), -1)
 	if len(rows) < 30 {
@@ -215,15 +215,15 @@ func TestDocumentConstants(t *testing.T) {
 	}
 }
 
-// Every module that is required directly is in the README, by a link to its
-// documentation, and no other.
+// The README links to the documentation of each direct dependency, and of no other
+// module.
 func TestDocumentDependencies(t *testing.T) {
 	_, section, _ := strings.Cut(readDocument(t, "README.md"), "## Dependencies")
 	file, err := modfile.ParseLax("go.mod", []byte(readDocument(t, "go.mod")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	needed := map[string]bool{"honnef.co/go/tools": true} // a tool counts as indirect
+	needed := map[string]bool{"honnef.co/go/tools": true} // go.mod lists a tool as indirect
 	for _, module := range file.Require {
 		if !module.Indirect {
 			needed[module.Mod.Path] = true
@@ -241,7 +241,7 @@ func TestDocumentDependencies(t *testing.T) {
 	}
 }
 
-// The targets that documents name are there.
+// The make targets that documents name exist.
 func TestDocumentTargets(t *testing.T) {
 	makefile := readDocument(t, "Makefile")
 	for _, d := range documents(t) {

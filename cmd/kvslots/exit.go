@@ -11,20 +11,20 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	exitNoSlot = 75                  // no slot in time; EX_TEMPFAIL of sysexits.h: try again later
+	exitNoSlot = 75                  // no slot was free in time; EX_TEMPFAIL of sysexits.h
 	exitLost   = underlease.ExitLost // 124: run ended the command because its lease was ending
 )
 
-// usageError is a mistake in how the program was called: exit code 2.
+// usageError is an error in the arguments or settings: exit code 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usagef makes a usageError.
+// usagef returns a usageError.
 func usagef(format string, v ...any) error { return usageError{fmt.Errorf(format, v...)} }
 
-// exitError ends the program with a code of its own. Nothing is printed if there is
-// no error inside: it was logged, or the exit code says it all.
+// exitError ends the program with an exit code. The program prints error unless it is
+// nil, as it is if the error was logged or the exit code is enough.
 type exitError struct {
 	code int
 	error
@@ -32,7 +32,7 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Error is also safe to call without an error inside.
+// Error returns the text of the error, or the exit code if the error is nil.
 func (e exitError) Error() string {
 	if e.error == nil {
 		return fmt.Sprintf("exit code %d", e.code)

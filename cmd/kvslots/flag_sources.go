@@ -14,8 +14,8 @@ import (
 // configFlag is the flag with the path of the configuration file.
 const configFlag = "config"
 
-// alternatives are pairs of flags of which one can be given. They count as one
-// flag: the better source decides between them.
+// alternatives are pairs of flags that exclude each other. A pair counts as one flag:
+// the source with the higher precedence decides.
 var alternatives = [][2]string{
 	{"http-addr", "http-port"},
 	{tokenFlag, tokenFileFlag},
@@ -23,9 +23,9 @@ var alternatives = [][2]string{
 }
 
 // applySources sets each flag that was not given on the command line from its
-// environment variable, or else from the configuration file: flag beats
-// environment beats file beats default. A wrong value is a usageError that names
-// the variable or the key.
+// environment variable, or else from the configuration file: flag beats environment
+// beats file beats default. An invalid value is a usageError that names the variable
+// or the key.
 func applySources(flags *pflag.FlagSet, env lookupEnv) error {
 	if err := applyEnvironment(flags, env); err != nil {
 		return err
@@ -37,13 +37,13 @@ func applySources(flags *pflag.FlagSet, env lookupEnv) error {
 	return applyFile(flags, path)
 }
 
-// envName is the environment variable of a flag: KVSLOTS_HTTP_ADDR for http-addr.
+// envName returns the environment variable of a flag: KVSLOTS_HTTP_ADDR for http-addr.
 func envName(flag string) string {
 	return "KVSLOTS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// decided are the flags that no further source can set: those that were given,
-// and their alternatives. It is an error if one source gave both.
+// decided returns the flags that a source of lower precedence must not set: given flags
+// and their alternatives. It returns an error if both flags of a pair were given.
 func decided(flags *pflag.FlagSet) (map[string]bool, error) {
 	names := map[string]bool{}
 	flags.VisitAll(func(flag *pflag.Flag) { names[flag.Name] = flag.Changed })
@@ -57,7 +57,7 @@ func decided(flags *pflag.FlagSet) (map[string]bool, error) {
 	return names, nil
 }
 
-// applyEnvironment ignores variables that are empty.
+// applyEnvironment sets flags from environment variables. It ignores empty ones.
 func applyEnvironment(flags *pflag.FlagSet, env lookupEnv) error {
 	decidedBefore, err := decided(flags)
 	if err != nil {
@@ -82,7 +82,7 @@ func applyEnvironment(flags *pflag.FlagSet, env lookupEnv) error {
 func applyFile(flags *pflag.FlagSet, path string) error {
 	file := viper.New()
 	file.SetConfigFile(path)
-	// viper reads more formats, which are not promised.
+	// viper supports more formats, which are not part of the contract.
 	if kind := filepath.Ext(path); !slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, kind) {
 		return usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
@@ -139,13 +139,13 @@ func scalar(raw any) (string, error) {
 		return strconv.FormatBool(value), nil
 	case int, int64, uint64:
 		return fmt.Sprint(value), nil
-	case float64: // every number of JSON
+	case float64: // any number in JSON
 		return strconv.FormatFloat(value, 'f', -1, 64), nil
 	}
 	return "", fmt.Errorf("must be a single value")
 }
 
-// set sets a flag and marks it as given, so that the next source does not set it.
+// set sets a flag and marks it as given, so that no further source sets it.
 func set(flag *pflag.Flag, value string) error {
 	if err := flag.Value.Set(value); err != nil {
 		return err

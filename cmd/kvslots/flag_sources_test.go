@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// load reads settings as serve does.
+// load loads settings as serve does.
 func load(t *testing.T, args []string, env map[string]string) (settings, error) {
 	t.Helper()
 	s := defaultSettings()
@@ -41,7 +41,7 @@ func TestPrecedence(t *testing.T) {
 			"KVSLOTS_CONFIG":   file,
 			"KVSLOTS_MAX_TTL":  "20",
 			"KVSLOTS_MAX_WAIT": "20",
-			"KVSLOTS_DATA_DIR": "", // as if it were not set
+			"KVSLOTS_DATA_DIR": "", // an empty variable is ignored
 			"KVSLOTS_UNKNOWN":  "x",
 		})
 	if err != nil {
@@ -57,14 +57,14 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Flags that say the same in two ways are one to the sources.
+// A source that sets one flag of a pair overrides lower sources that set the other.
 func TestAlternatives(t *testing.T) {
 	file := func(content string) []string { return []string{"--config", writeFile(t, "kvslots.yaml", content)} }
 	for _, c := range []struct {
 		name string
 		args []string
 		env  map[string]string
-		addr string // or else an error
+		addr string // "" means an error
 	}{
 		{"neither", nil, nil, "127.0.0.1:8080"},
 		{"port", []string{"--http-port", "1"}, nil, "127.0.0.1:1"},

@@ -14,12 +14,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// flagValue is the pflag.Value of every flag whose text is checked. Set checks it,
-// so that the error can name the flag, the variable or the key that it came from.
-// Errors do not repeat the text, which may be a secret.
+// flagValue is the pflag.Value of every flag whose text is checked. Set checks the text,
+// so that its caller can add the name of the flag, variable or key to the error. Errors
+// do not contain the text, which may be a secret, unless the flag says otherwise.
 type flagValue[T any] struct {
 	target *T
-	kind   string // what the help says that the flag takes
+	kind   string // name of the type in the help
 	parse  func(text string) (T, error)
 	format func(T) string
 }
@@ -33,7 +33,7 @@ func (f flagValue[T]) Set(text string) error {
 }
 
 func (f flagValue[T]) String() string {
-	if f.target == nil { // pflag compares with what the zero value prints
+	if f.target == nil { // pflag calls String on a zero value
 		return ""
 	}
 	return f.format(*f.target)
@@ -114,7 +114,7 @@ func formatDecimal(value float64) string { return strconv.FormatFloat(value, 'f'
 
 func asGiven(text string) string { return text }
 
-// checked is a flag that takes a text as it is, if check accepts it.
+// checked is a flag that takes a text for which check returns nil.
 func checked(target *string, kind string, check func(text string) error) flagValue[string] {
 	return flagValue[string]{target, kind, func(text string) (string, error) { return text, check(text) }, asGiven}
 }
@@ -139,8 +139,8 @@ func address(target *string) flagValue[string] {
 	})
 }
 
-// port is a flag that takes the port of an address on this machine. It has no
-// default to show: the flag of the address has.
+// port is a flag that takes a port of 127.0.0.1 and sets an address. It shows no default,
+// which the flag of the address shows.
 func port(address *string) flagValue[string] {
 	return flagValue[string]{address, "port", func(text string) (string, error) {
 		value, err := strconv.ParseUint(text, 10, 16)
@@ -153,7 +153,7 @@ func port(address *string) flagValue[string] {
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9][\w-]*(\.[\w-]+)*$`)
 
-// subjectPrefix is a flag that takes the first words of NATS subjects.
+// subjectPrefix is a flag that takes a prefix of NATS subjects.
 func subjectPrefix(target *string) flagValue[string] {
 	return checked(target, "subject", func(text string) error {
 		if first, _, _ := strings.Cut(text, "."); len(text) > 100 || !validPrefix.MatchString(text) || first == subjects.Service {
@@ -191,13 +191,13 @@ func splitList(text string) []string {
 	return entries
 }
 
-// replyPrefixes is a flag that takes the first words of reply subjects.
+// replyPrefixes is a flag that takes prefixes of reply subjects.
 func replyPrefixes(target *string) flagValue[string] {
 	return list(target, "subjects", natsapi.CheckReplyPrefix)
 }
 
-// origins is a flag that takes the origins of web pages. They are no secret, and
-// the error names the one that is wrong.
+// origins is a flag that takes origins of web pages. Its error contains the invalid
+// origin, which is no secret.
 func origins(target *string) flagValue[string] {
 	return list(target, "origins", func(entry string) error {
 		if !isOrigin(entry) {
@@ -207,8 +207,8 @@ func origins(target *string) flagValue[string] {
 	})
 }
 
-// isOrigin accepts what a browser sends: a scheme and a host, a port if it is not
-// the scheme's default, and no slash at the end.
+// isOrigin reports whether text is an origin as browsers send it, without a final
+// slash: a scheme, a host, and a port if it is not the scheme's default.
 func isOrigin(text string) bool {
 	if text == "*" {
 		return true

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// kill -9 while a hundred clients borrow: afterwards no acknowledged lease is
-// missing, none is doubled, and the tickets of the dead do not block the line.
+// After kill -9 while a hundred clients borrow, no acknowledged lease is missing, no
+// slot is lent twice, and tickets of killed requests do not block the line.
 func TestKilledUnderLoad(t *testing.T) {
 	const clients, slots, acknowledged = 100, 20, 300
 	dir := t.TempDir()
@@ -51,14 +51,14 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// crowd is many clients, and what they know.
+// crowd is a set of clients and the leases that they know.
 type crowd struct {
 	url  string
 	http *http.Client
 
 	mu           sync.Mutex
 	acknowledged int
-	held         map[string]int // lease to position; not those being returned
+	held         map[string]int // position by lease, without leases that are being returned
 	more         chan struct{}
 }
 
@@ -71,7 +71,7 @@ func newCrowd(url string) *crowd {
 	}
 }
 
-// client borrows, and returns most of it, until the server is gone.
+// client borrows, and returns most leases, until the server is gone.
 func (c *crowd) client() {
 	for {
 		var lease struct {
@@ -115,14 +115,14 @@ func (c *crowd) grant(lease string, position int) {
 	}
 }
 
-// drop is called before the return is sent: whether it arrives is not known.
+// drop forgets a lease. It is called before the return, whose outcome may stay unknown.
 func (c *crowd) drop(lease string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, lease)
 }
 
-// waitFor waits for that many acknowledged leases.
+// waitFor waits for n acknowledged leases.
 func (c *crowd) waitFor(t *testing.T, n int) {
 	t.Helper()
 	timeout := time.After(time.Minute)

@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
-// limiting is what the two limit commands have in common.
+// limiting contains the common settings of the limit commands.
 type limiting struct {
 	nats   natsConnection
 	bucket string
@@ -35,7 +35,7 @@ func limitCommand(env lookupEnv) *cobra.Command {
 	return command
 }
 
-// limitCommandOf makes one of the two.
+// limitCommandOf returns the command limit acquire or limit release.
 func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
 	do func(ctx context.Context, l *cosmo.Limiter, command *cobra.Command, args []string) error,
 ) (*cobra.Command, *limiting) {
@@ -68,7 +68,7 @@ func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
 
 func (s *limiting) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&s.bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it is not there")
+	flags.StringVar(&s.bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
 	flags.BoolVar(&s.json, "json", false, "print a line of JSON")
 	s.nats.addFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)")
 }
@@ -88,7 +88,7 @@ func (s *limiting) with(ctx context.Context, do func(l *cosmo.Limiter) error) er
 	return do(l)
 }
 
-// limitAnswer is a slot that was taken.
+// limitAnswer is the JSON of an acquired slot.
 type limitAnswer struct {
 	Slot     string `json:"slot"`
 	Number   int    `json:"number"`
@@ -119,9 +119,9 @@ func limitAcquireCommand(env lookupEnv) *cobra.Command {
 			return report(command.OutOrStdout(), s.json, limitAnswer{slot.Key, slot.Number, slot.Revision}, slot.Key)
 		})
 	flags := command.Flags()
-	flags.StringVar(&jid, "jid", "", "who takes it: a job's id, which stands in the bucket for people to read, and releases the slot")
-	flags.Var(number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; all who share a limit must agree")
-	flags.Var(duration(&hold, time.Second, cosmo.MaxDuration), "duration", "when the slot is free again by itself")
+	flags.StringVar(&jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket, and needed to release the slot")
+	flags.Var(number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
+	flags.Var(duration(&hold, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
 	s.addFlags(command)
 	return command
 }
@@ -131,8 +131,8 @@ func limitReleaseCommand(env lookupEnv) *cobra.Command {
 	var force bool
 	var s *limiting
 	command, s := limitCommandOf(env, "release <slot> --jid ID", "Release a slot of a limit",
-		"Release a slot, such as \"mail/0\", if the job that took it has it still. A slot that is not held, or by another\n"+
-			"job, is left alone and reported as \"not held\", which is no error.",
+		"Release a slot, such as \"mail/0\", if the job --jid still holds it. If the slot is free, or another job holds it,\n"+
+			"the command does nothing and prints \"not held\", which is no error.",
 		func() error {
 			if (jid == "") == !force {
 				return errors.New("either --jid or --force is needed")
@@ -152,22 +152,22 @@ func limitReleaseCommand(env lookupEnv) *cobra.Command {
 			}
 			return report(command.OutOrStdout(), s.json, map[string]bool{"released": released}, text)
 		})
-	command.Flags().StringVar(&jid, "jid", "", "the --jid that it was taken with")
-	command.Flags().BoolVar(&force, "force", false, "whoever has it")
+	command.Flags().StringVar(&jid, "jid", "", "the --jid with which the slot was acquired")
+	command.Flags().BoolVar(&force, "force", false, "release the slot whichever job holds it")
 	s.addFlags(command)
 	return command
 }
 
-// releaseOf releases a slot that a job holds, or anybody.
-func releaseOf(ctx context.Context, l *cosmo.Limiter, slotKey, jid string, anybody bool) (bool, error) {
+// releaseOf releases a slot if the job jid holds it, or, with force, any job.
+func releaseOf(ctx context.Context, l *cosmo.Limiter, slotKey, jid string, force bool) (bool, error) {
 	slot, holder, err := l.Holder(ctx, slotKey)
 	if errors.Is(err, kvslots.ErrNotHeld) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot tell who holds the slot: %w", err)
+		return false, fmt.Errorf("cannot read the slot's holder: %w", err)
 	}
-	if holder != jid && !anybody {
+	if holder != jid && !force {
 		return false, nil
 	}
 	return l.Release(ctx, slot)

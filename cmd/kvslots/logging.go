@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// newLogger returns a logger that writes JSON, or lines to read, to w.
+// newLogger returns a logger that writes to w, in the format json or console.
 func newLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
 	parsed, err := zerolog.ParseLevel(level)
 	if err != nil {
@@ -20,8 +20,8 @@ func newLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
 	return zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}), nil
 }
 
-// timestamp adds the time in milliseconds; zerolog's own takes its format from
-// a global variable.
+// timestamp adds the time to log lines, in milliseconds. The format of zerolog's own
+// timestamps is a global variable.
 type timestamp struct{}
 
 func (timestamp) Run(e *zerolog.Event, _ zerolog.Level, _ string) {

@@ -1,5 +1,5 @@
-// Command kvslots lends numbered slots: "kvslots serve" runs the gateway, the
-// other commands ask one.
+// Command kvslots lends numbered slots. "kvslots serve" runs a gateway; most other
+// commands are clients of a gateway.
 package main
 
 import (
@@ -19,13 +19,13 @@ func main() {
 // lookupEnv is os.LookupEnv, or the environment of a test.
 type lookupEnv func(name string) (value string, ok bool)
 
-// run is the whole program: it takes args without the program's name, and
-// returns the exit code. Results go to stdout, logs and errors to stderr.
+// run is the program: args does not include the program's name, and the result is the
+// exit code. Results are written to stdout, logs and errors to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env lookupEnv) int {
 	started := false
 	root := rootCommand(env)
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	root.SetArgs(append([]string{}, args...)) // for nil cobra would take os.Args
+	root.SetArgs(append([]string{}, args...)) // not nil, for which cobra uses os.Args
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
-	// An error from before a command has started is cobra's, about the arguments.
+	// Before a command has started, an error is cobra's and about the arguments.
 	if _, usage := errors.AsType[usageError](err); usage || !started {
 		fmt.Fprintf(stderr, "kvslots: %v\nRun '%s --help' for usage.\n", err, command.CommandPath())
 		return exitUsage
@@ -56,7 +56,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		Long:          "kvslots lends the numbered slots of pools for a limited time, over HTTP and NATS, from NATS JetStream.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// completion.go has our own.
+		// completion.go replaces cobra's.
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.AddCommand(

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asProgram makes the test binary be the program itself, for the tests that
-// need a process of its own to send signals to.
+// asProgram makes the test program run as kvslots, for tests that send signals to a
+// process.
 const asProgram = "KVSLOTS_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// newProcess is this program in a process of its own; startProcess starts it.
+// newProcess returns the command of kvslots in a process of its own, for startProcess.
 func newProcess(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := os.Executable()
@@ -34,11 +34,11 @@ func newProcess(t *testing.T, args ...string) *exec.Cmd {
 	return process
 }
 
-// startProcess starts a process that ignores no signal, even if these tests do, as
-// under nohup(1), and kills it with the test, if it has not ended before.
+// startProcess starts a process that ignores no signal, even if this process does, as
+// under nohup(1). It kills the process at the end of the test.
 func startProcess(t *testing.T, process *exec.Cmd) {
 	t.Helper()
-	caught := make(chan os.Signal, 1) // a caught signal has its default in a child
+	caught := make(chan os.Signal, 1) // a child starts with the default of a caught signal
 	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	defer signal.Stop(caught)
 	if err := process.Start(); err != nil {
@@ -50,7 +50,7 @@ func startProcess(t *testing.T, process *exec.Cmd) {
 // noEnv is an empty environment.
 func noEnv(string) (string, bool) { return "", false }
 
-// envOf is an environment of exactly these variables.
+// envOf returns an environment with exactly these variables.
 func envOf(vars map[string]string) lookupEnv {
 	return func(name string) (string, bool) {
 		value, ok := vars[name]
@@ -58,10 +58,10 @@ func envOf(vars map[string]string) lookupEnv {
 	}
 }
 
-// call runs the program to its end.
+// call runs the program and waits for its end.
 func call(t *testing.T, env lookupEnv, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	out, errs := newLogs(), newLogs() // a command that is run writes, too
+	out, errs := newLogs(), newLogs() // the child of run writes concurrently
 	code = run(t.Context(), args, strings.NewReader(""), out, errs, env)
 	return code, out.String(), errs.String()
 }
@@ -71,7 +71,7 @@ func TestRun(t *testing.T) {
 		name           string
 		args           []string
 		code           int
-		stdout, stderr string // what they contain
+		stdout, stderr string // texts that they must contain
 	}{
 		{"version", []string{"version"}, 0, "kvslots ", ""},
 		{"help", []string{"--help"}, 0, "serve", ""},

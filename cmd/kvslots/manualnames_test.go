@@ -19,7 +19,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
-// The manuals that tests look into by name.
+// Names of the manuals.
 const (
 	httpManual    = "gateway/README.md"
 	natsManual    = "gateway/natsapi/README.md"
@@ -28,7 +28,7 @@ const (
 	benchManual   = "bench/README.md"
 )
 
-// Every flag of serve is in the manual, with its default.
+// The manual contains every flag of serve, with its default.
 func TestDocumentFlags(t *testing.T) {
 	manual := readDocument(t, commandManual)
 	s := defaultSettings()
@@ -44,8 +44,8 @@ func TestDocumentFlags(t *testing.T) {
 	})
 }
 
-// Every command is in the manual of the command line, and every flag of it in its
-// own one. No manual names a flag that no command has.
+// The manual of the command line contains every command, and each command's manual its
+// flags. No manual names a flag that no command has.
 func TestDocumentCommands(t *testing.T) {
 	manuals := map[string]string{"limit": readDocument(t, limiterManual), "bench": readDocument(t, benchManual)}
 	general := readDocument(t, commandManual)
@@ -82,7 +82,7 @@ func TestDocumentCommands(t *testing.T) {
 	}
 }
 
-// Every route is in the manual of the gateway, and no document names another.
+// The manual of the gateway contains every route, and no document names any other.
 func TestDocumentRoutes(t *testing.T) {
 	manual := readDocument(t, httpManual)
 	operations := openapitest.Operations(t)
@@ -105,7 +105,7 @@ func TestDocumentRoutes(t *testing.T) {
 	}
 }
 
-// Every code of an error that the OpenAPI document lists is in the manual.
+// The manual contains every error code in the OpenAPI document.
 func TestDocumentCodes(t *testing.T) {
 	manual := readDocument(t, httpManual)
 	var description any
@@ -123,8 +123,8 @@ func TestDocumentCodes(t *testing.T) {
 	}
 }
 
-// codesIn are the values that the fields named code and error may have; field is
-// the name of the field that node describes.
+// codesIn returns the possible values of the fields code and error. field is the name of
+// the field that node describes.
 func codesIn(node any, field string) (codes []string) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -144,11 +144,11 @@ func codesIn(node any, field string) (codes []string) {
 	return codes
 }
 
-// Every metric of ours is in the manual, and no other.
+// The manual contains exactly the metrics of kvslots.
 func TestDocumentMetrics(t *testing.T) {
 	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}), "always", defaultSettings(), zerolog.Nop())
 	handler, served := gw.Handler(), ""
-	for range 2 { // the first one is counted in the second
+	for range 2 { // the second answer counts the first request
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		served = answer.Body.String()
@@ -167,7 +167,7 @@ func TestDocumentMetrics(t *testing.T) {
 	}
 }
 
-// Every subject is in the manual of natsapi, and no other.
+// The manual of natsapi contains exactly the subjects of the service.
 func TestDocumentSubjects(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	m, err := connectNATS(t, p.natsURL(t)).Request("$SRV.INFO.kvslots", nil, 10*time.Second)

@@ -12,8 +12,8 @@ import (
 	natsclient "github.com/nats-io/nats.go"
 )
 
-// TestManualSessions does what the console blocks of all documents say and
-// compares the answers. It plays the shell and curl itself: tests need Go alone.
+// TestManualSessions runs the console blocks of all documents and compares the output.
+// It emulates the shell and curl, so that tests need Go alone.
 func TestManualSessions(t *testing.T) {
 	played := 0
 	for _, d := range documents(t) {
@@ -22,7 +22,7 @@ func TestManualSessions(t *testing.T) {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {
-			t.Parallel() // they wait for seconds
+			t.Parallel() // sessions wait for seconds
 			playManual(t, d, steps)
 		})
 	}
@@ -48,7 +48,7 @@ func playManual(t *testing.T, d document, steps []step) {
 	}
 }
 
-// serveManualFunctions answers for a document's "nats reply".
+// serveManualFunctions answers in place of "nats reply" in a document.
 func serveManualFunctions(t *testing.T, url, text string) {
 	t.Helper()
 	for _, reply := range regexp.MustCompile(`(?m)^nats reply forrst\.fn\.(\S+) '(.*)'$`).FindAllStringSubmatch(text, -1) {
@@ -56,7 +56,7 @@ func serveManualFunctions(t *testing.T, url, text string) {
 	}
 }
 
-// step is a command and what it prints.
+// step is a command and its output.
 type step struct{ command, output string }
 
 func stepsOf(text string) []step {
@@ -74,14 +74,14 @@ func stepsOf(text string) []step {
 	return steps
 }
 
-// session is a shell that knows variables, curl and kvslots.
+// session emulates a shell with variables, curl and kvslots.
 type session struct {
 	t      *testing.T
 	server string
-	nats   string // the URL of a NATS with JetStream, once it was needed
+	nats   string // the URL of a NATS server with JetStream, started on demand
 	code   int    // of the last command
 	vars   map[string]string
-	leases []string // and sessions and tokens: the document's and ours, in turn, as strings.NewReplacer wants them
+	leases []string // leases, sessions and tokens: pairs of the document's and the real one, for strings.NewReplacer
 }
 
 var assignment = regexp.MustCompile(`^(?:export )?([A-Z_]+)=(\S+)$`)
@@ -104,8 +104,8 @@ func (s *session) run(command string) (string, error) {
 	return "", fmt.Errorf("only curl, kvslots and echo are known here, not %s", words[0])
 }
 
-// kvslots calls the program; the documents' addresses are the defaults, so ours
-// are in the environment.
+// kvslots runs the program. The documents use the default addresses, so the environment
+// has the real ones.
 func (s *session) kvslots(args []string) string {
 	env := map[string]string{"KVSLOTS_SERVER": "http://" + s.server}
 	if args[0] == "limit" {
@@ -122,7 +122,7 @@ func (s *session) kvslots(args []string) string {
 	return strings.ReplaceAll(terminal.String(), "\n", "")
 }
 
-// words splits as a shell would: single quotes, and variables.
+// words splits a command as a shell would, with single quotes and variables.
 func (s *session) words(command string) []string {
 	var words []string
 	for _, match := range regexp.MustCompile(`'([^']*)'|(\S+)`).FindAllStringSubmatch(command, -1) {
@@ -135,7 +135,7 @@ func (s *session) words(command string) []string {
 	return words
 }
 
-// curl knows the options -sw, -X, -H and -d.
+// curl emulates curl with the options -sw, -X, -H and -d.
 func curl(args []string) (string, error) {
 	method, url, body := http.MethodGet, "", ""
 	header := http.Header{}
@@ -177,7 +177,7 @@ func curl(args []string) (string, error) {
 
 var lease = regexp.MustCompile(`(?:"(?:lease|session_id|token|owner)":"|KVSLOTS_LEASE=)([-0-9a-f]{36}|[0-9a-f]{32}\b)`)
 
-// learn remembers which lease, session, token or owner of ours stands for one of the
+// learn remembers which real lease, session, token or owner corresponds to one of the
 // document's.
 func (s *session) learn(theirs, ours string) {
 	from, to := lease.FindStringSubmatch(theirs), lease.FindStringSubmatch(ours)
@@ -186,12 +186,12 @@ func (s *session) learn(theirs, ours string) {
 	}
 }
 
-// translate puts our server and our leases in the place of the document's.
+// translate replaces the document's server and leases by the real ones.
 func (s *session) translate(text string) string {
 	return strings.NewReplacer(append(s.leases, "127.0.0.1:8080", s.server)...).Replace(text)
 }
 
-// anyTime blanks what differs from run to run.
+// anyTime replaces values that differ between runs.
 func anyTime(answer string) string {
 	answer = regexp.MustCompile(`"expires_at":"[-0-9]+T[:0-9]+Z"`).ReplaceAllString(answer, `"expires_at":"…"`)
 	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)

@@ -26,7 +26,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// natsURL is where the listener of a serve is.
+// natsURL returns the URL of serve's NATS listener.
 func (p *program) natsURL(t *testing.T) string {
 	t.Helper()
 	return p.logs.waitFor(t, "listening")["nats"].(string)
@@ -42,7 +42,7 @@ func connectNATS(t *testing.T, url string, opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// Both doors lead to the same pools.
+// HTTP and NATS clients share the same pools.
 func TestServeOverNATS(t *testing.T) {
 	p := startServe(t, envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}),
 		"--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-user", "u", "--log-level", "debug")
@@ -80,7 +80,7 @@ func TestServeOverNATS(t *testing.T) {
 	}
 }
 
-// A gateway on somebody else's NATS answers there, too, however it is let in.
+// A gateway on an external NATS server answers its clients, with any credentials.
 func TestServeOverAnExistingNATS(t *testing.T) {
 	pair, public, seedFile := newNkey(t)
 	for _, c := range []struct {
@@ -111,8 +111,8 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 	}
 }
 
-// Through the embedded server's listener, too, a borrower that dies while it
-// waits holds nobody up.
+// A borrower that dies while waiting does not block the line, at the embedded server's
+// listener either.
 func TestBorrowerDiesAtTheListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
 	nc := connectNATS(t, p.natsURL(t))
@@ -143,7 +143,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 		p.eventually(t, "/l/"+pool, `"waiting":2`)
 		dying.Close()
 		<-died
-		for range 10 { // until the server has surely seen it
+		for range 10 { // long enough for the server to notice the death
 			if _, err := nc.RTT(); err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 	}
 }
 
-// TLS at the listener, and to a NATS that speaks it.
+// TLS at the listener, and to an external NATS server.
 func TestServeOverTLS(t *testing.T) {
 	cert, key := selfSigned(t)
 	listening := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0",
@@ -233,7 +233,7 @@ func TestNATSUsage(t *testing.T) {
 	}
 }
 
-// TestManualNATS does what the session in the manual of natsapi says, with a socket.
+// TestManualNATS runs the session in the manual of natsapi over a socket.
 func TestManualNATS(t *testing.T) {
 	block := regexp.MustCompile("(?s)```text\n(< .*?)```").FindStringSubmatch(readDocument(t, natsManual))
 	if block == nil {
@@ -268,8 +268,8 @@ func TestManualNATS(t *testing.T) {
 	}
 }
 
-// natsLines are what comes over a socket, with the fields of each header sorted:
-// they come in any order.
+// natsLines reads lines from a socket, with the fields of each header sorted, since their
+// order varies.
 type natsLines struct {
 	socket *bufio.Scanner
 	header []string
@@ -295,12 +295,12 @@ func (l *natsLines) next() (string, bool) {
 	return "NATS/1.0", true
 }
 
-// onlyOurs blanks what differs from run to run: ids, times, and the server's
+// onlyOurs replaces text that differs between runs: ids, times, and the server's
 // description of itself.
 func onlyOurs(line string) string {
 	line = regexp.MustCompile(`^INFO .*`).ReplaceAllString(line, "INFO …")
 	line = regexp.MustCompile(`_INBOX\.[0-9a-f]{32}\.[0-9a-f]{32}`).ReplaceAllString(line, "_INBOX.…")
-	line = regexp.MustCompile(`^HMSG (.*) \d+ \d+$`).ReplaceAllString(line, "HMSG $1") // a header has a number in it
+	line = regexp.MustCompile(`^HMSG (.*) \d+ \d+$`).ReplaceAllString(line, "HMSG $1") // a header's line contains lengths
 	line = regexp.MustCompile(`Kvslots-Waited: \d+`).ReplaceAllString(line, "Kvslots-Waited: …")
 	return strings.TrimSpace(anyTime(line))
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
-// The routes that are served by default are those of the OpenAPI document, no
-// more and no less.
+// The OpenAPI document contains exactly the routes that a gateway serves by default.
 func TestRoutesAreDescribed(t *testing.T) {
 	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}), "always", defaultSettings(), zerolog.Nop())
 	var served []string

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// NATS goes away and comes back: meanwhile requests are refused as retryable
-// within bounds, and afterwards all is as it was.
+// While NATS is down, requests are refused within bounds, as retryable. Afterwards all
+// leases are as before.
 func TestOutageOfNATS(t *testing.T) {
 	_, text, err := net.SplitHostPort(closedPort(t))
 	if err != nil {
@@ -45,13 +45,13 @@ func TestOutageOfNATS(t *testing.T) {
 	p.eventually(t, "/ready", `"status":"ready"`)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":1`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 409, "")
-	p.stop() // while there is a NATS to take leave of
+	p.stop() // while NATS is running
 	if code := p.exitCode(t); code != exitDone {
 		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
 	}
 }
 
-// A gateway that is started before its NATS waits for it, and says so once.
+// A gateway that is started before its NATS server waits for it, and logs that once.
 func TestServeWaitsForNATS(t *testing.T) {
 	address := closedPort(t)
 	_, text, err := net.SplitHostPort(address)
@@ -66,7 +66,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 	p.url = "http://" + p.logs.waitFor(t, "waiting for NATS")["http"].(string)
 	for range 3 {
 		p.want(t, "GET", "/health", "", 200, `"ok"`)
-		p.want(t, "GET", "/ready", "", 503, `"reason":"NATS is not there yet"`)
+		p.want(t, "GET", "/ready", "", 503, `"reason":"NATS does not answer yet"`)
 		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 502, "safe to retry")
 		p.want(t, "POST", "/v1/sessions", "{}", 502, `"error":"unavailable"`)
 	}
@@ -83,7 +83,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 	}
 }
 
-// One that is stopped before its NATS came ends as if it had been there.
+// A gateway that is stopped while it waits for NATS ends normally.
 func TestStoppedWhileWaitingForNATS(t *testing.T) {
 	p := runServe(t, noEnv, "--nats-url", "nats://"+closedPort(t))
 	p.logs.waitFor(t, "waiting for NATS")

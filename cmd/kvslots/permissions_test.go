@@ -15,7 +15,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// recommended starts a NATS with the permissions that the manual of natsapi recommends.
+// recommended starts a NATS server with the permissions in the manual of natsapi.
 func recommended(t *testing.T) (url string) {
 	t.Helper()
 	block := regexp.MustCompile("(?s)```text\n(users = .*?)```").FindStringSubmatch(readDocument(t, natsManual))
@@ -34,8 +34,8 @@ func recommended(t *testing.T) (url string) {
 	return url
 }
 
-// With these permissions a client can do all that clients do, and cannot have
-// the gateway erase a lease, destroy a pool or delete the bucket.
+// With these permissions a client can send all requests, and cannot make the gateway
+// erase a lease, destroy a pool or delete the bucket.
 func TestRecommendedPermissions(t *testing.T) {
 	url := recommended(t)
 	p := startServe(t, envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}), "--nats-url", url, "--nats-user", "kvslots")
@@ -89,8 +89,8 @@ func TestRecommendedPermissions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// A subscription takes its requests in order: those are dealt with when
-		// this one is.
+		// A subscription delivers its requests in order: when this one is answered,
+		// the earlier ones are, too.
 		if _, err := ann.Request(verb, nil, 10*time.Second); err != nil {
 			t.Errorf("%s: %v", verb, err)
 		}
@@ -126,8 +126,8 @@ func prefixed(prefix string, words []string) []string {
 	return all
 }
 
-// callCharge has a client call the function of the manual's function service,
-// which may answer, once, and publish nothing else.
+// callCharge calls the function of the manual's function service as a client. The
+// service may answer once, and publish nothing else.
 func callCharge(t *testing.T, url string, client *nats.Conn) {
 	t.Helper()
 	denied := make(chan error, 10)

@@ -11,9 +11,9 @@ import (
 
 const otherPool = "11111111-2222-4333-8444-555555555555"
 
-// What was returned, released, ended and deleted before kill -9 stays so, even
-// after the time that a marker lives at least. (entry.MarkerTTL says what the
-// server does; the tests of kvslots hold the same by the records' TTLs.)
+// Leases, locks, sessions and pools that ended before kill -9 do not come back, even
+// after the minimal lifetime of a marker. (entry.MarkerTTL describes the server's
+// behaviour; the tests of kvslots check the same by the TTLs of the records.)
 func TestSoakNothingComesBackAfterKill(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
@@ -35,7 +35,7 @@ func TestSoakNothingComesBackAfterKill(t *testing.T) {
 	p.want(t, "DELETE", "/v1/sessions/"+ended.Get("X-Dflockd-Session"), "", 204, "")
 	p.want(t, "DELETE", "/l/"+otherPool, "", 200, "")
 
-	time.Sleep(140 * time.Second) // nothing but time makes markers go
+	time.Sleep(140 * time.Second) // markers go only with time
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

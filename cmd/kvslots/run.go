@@ -13,10 +13,10 @@ import (
 )
 
 const runHelp = `Borrow a slot, run the command, return the slot when the command ends, and exit with the command's exit code, or 128+n
-if it died of signal n. The command finds KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment.
+if signal n killed it. The command has KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment.
 
-Exit codes of kvslots itself: 75, no slot was free in time, nothing was run; 124, the command was ended because its lease
-was lost or about to end; 126 and 127, the command cannot be executed or found, nothing was run.
+Exit codes of kvslots itself: 75, no slot was free in time, the command did not run; 124, kvslots ended the command because
+its lease was lost or about to end; 126 and 127, the command cannot be executed or found.
 
 The lease is renewed for as long as the command runs. If no gateway can be reached, the lease ends --ttl after it was last
 renewed. Before it ends, the command gets SIGTERM, and SIGKILL after --kill-after: early enough for the command to end
@@ -25,12 +25,12 @@ Linux kills the command as well; on other systems the command goes on without a 
 
 Signals are passed on to the command. It runs in a process group of its own, and the whole group is ended. If standard
 input is the terminal, the command stays in the group of kvslots, as with flock(1): it gets Ctrl-C and Ctrl-Z from the
-terminal, and when the lease ends, only the command is signalled, not the processes that it has started. A signal that
-was ignored when kvslots was started, such as SIGHUP under nohup(1), stays ignored, by the command as well.
+terminal, and when the lease ends, kvslots signals only the command, not the processes that the command has started. If a
+signal is ignored when kvslots starts, as SIGHUP is under nohup(1), kvslots and the command ignore it.
 
 While no gateway can be reached, or gateways answer 429, 502, 503 or 504, kvslots tries again until --wait is over. When
-the command has ended, kvslots tries to return the slot until its lease ends, or a second signal comes. If the gateway
-grants a shorter lease than --ttl, standard error says so.
+the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal. If the
+gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
 With --json the lease is printed to standard output before the command starts.`
 
@@ -45,7 +45,7 @@ func runCommand(env lookupEnv) *cobra.Command {
 				return usagef("the command is missing: put it after --")
 			}
 			if dash > 1 {
-				return usagef("only the pool, and flags, come before --")
+				return usagef("only the pool and flags may come before --")
 			}
 			if killAfter == 0 {
 				killAfter = underlease.DefaultKillAfter(t.ttl)

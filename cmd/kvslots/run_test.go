@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// shell is "kvslots run" of a shell script.
+// shell returns the arguments of "kvslots run" for a shell script.
 func shell(door []string, script string, flags ...string) []string {
 	args := append(append([]string{"run", pool}, flags...), door...)
 	return append(args, "--", "/bin/sh", "-c", script)
@@ -67,8 +67,8 @@ func TestRunCommandReadsStdin(t *testing.T) {
 	}
 }
 
-// At a gateway that cannot renew, the TTL is the limit; the command is over before the lease is,
-// by the server's own record, whether it heeds SIGTERM or not.
+// At a gateway without renewal the command ends before its lease, by the server's record,
+// whether or not it handles SIGTERM.
 func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	older := withoutRenewal(t, p)
@@ -77,7 +77,7 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 		name, script, output string
 		killAfter, ttl       string
 	}{
-		// The shell is given long, since a busy machine may not let it run for a while.
+		// The times are long, since a busy machine may delay the shell.
 		{"heeds SIGTERM", `trap 'echo told; exit 3' TERM; while :; do sleep 0.05; done`, "told\n", "4s", "8s"},
 		{"heeds nothing", `trap '' TERM; while :; do sleep 0.05; done`, "", "500ms", "3s"},
 		{"a child that heeds nothing", `(trap '' TERM; while :; do sleep 0.05; done) & wait`, "", "500ms", "3s"},
@@ -92,7 +92,7 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 			if err := json.NewDecoder(strings.NewReader(out)).Decode(&lease); err != nil {
 				t.Fatal(err)
 			}
-			// expires_at_unix is cut to whole seconds, so this is strict.
+			// expires_at_unix is rounded down to whole seconds, so this check is strict.
 			if end := time.Unix(lease.ExpiresAtUnix+1, 0); !ended.Before(end) {
 				t.Errorf("ended at %s, its lease at %s", ended, end)
 			}
@@ -101,8 +101,8 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 	}
 }
 
-// The time that the wait has taken is not the command's; a lease of which it
-// has left too little is exchanged.
+// The wait does not shorten the command's time: a lease with too little time left is
+// exchanged for a new one.
 func TestRunCommandAfterALongWait(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -141,14 +141,14 @@ func testRunCommandRenews(t *testing.T, p *program, door []string) {
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":60}`, 200, "")
 	select {
 	case <-done:
-	case <-time.After(2 * time.Second): // it was returned, so it must be about to end
+	case <-time.After(2 * time.Second): // the slot was returned, so run must be ending
 		t.Error("somebody else had the slot while the command ran")
 	}
 	<-done
 }
 
-// No gateway can be reached to renew at: the command is over before the lease
-// is, by the record of the server.
+// If no gateway can be reached for a renewal, the command ends before its lease, by the
+// server's record.
 func TestRunCommandLosesTheGateways(t *testing.T) {
 	p, url := startNATSDoor(t)
 	url, cut := throughWire(t, url)
@@ -174,7 +174,7 @@ func TestRunCommandLosesTheGateways(t *testing.T) {
 	}
 }
 
-// throughWire leads to a NATS by a wire that can be cut.
+// throughWire forwards connections to a NATS server until they are cut.
 func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -212,7 +212,7 @@ func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
 	return "nats://" + ln.Addr().String(), cut
 }
 
-// A lease that was ended elsewhere ends the command.
+// The command ends when another client has returned its lease.
 func TestRunCommandLosesItsLease(t *testing.T) {
 	overDoors(t, func(t *testing.T, p *program, door []string) {
 		for _, end := range []func(lease string){
@@ -233,7 +233,7 @@ func TestRunCommandLosesItsLease(t *testing.T) {
 	})
 }
 
-// self runs this program in a process of its own.
+// self returns kvslots as a command in a process of its own.
 func self(t *testing.T, out *logs, args ...string) *exec.Cmd {
 	t.Helper()
 	process := newProcess(t, args...)
@@ -245,7 +245,7 @@ func self(t *testing.T, out *logs, args ...string) *exec.Cmd {
 
 var childPID = regexp.MustCompile(`pid ([0-9]+)`)
 
-// Signals reach the command, and its exit code comes back.
+// run passes signals to the command, and exits with the command's exit code.
 func TestRunCommandPassesSignals(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -269,9 +269,9 @@ func TestRunCommandPassesSignals(t *testing.T) {
 	}
 }
 
-// What was ignored when kvslots was started, as SIGHUP is under nohup(1), stays
+// A signal that is ignored when kvslots starts, as SIGHUP is under nohup(1), stays
 // ignored: while kvslots waits, while the command runs, and by the command.
-func TestRunCommandIgnoresWhatWasIgnored(t *testing.T) {
+func TestRunCommandIgnoresIgnoredSignals(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestRunCommandIgnoresWhatWasIgnored(t *testing.T) {
 	}
 }
 
-// A signal while it waits ends it, and leaves no slot taken.
+// A signal during the wait ends kvslots, and no slot stays taken.
 func TestRunCommandSignalledWhileWaiting(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
@@ -333,7 +333,7 @@ func (p *program) waitForState(t *testing.T, want string) {
 	})
 }
 
-// kill -9: the command dies with it on Linux, and the slot is back after the TTL.
+// kill -9 of kvslots also kills the command on Linux. The slot is free after the TTL.
 func TestRunCommandKilled(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")

@@ -70,10 +70,10 @@ func serveLogged(ctx context.Context, s settings, log zerolog.Logger) error {
 	return nil
 }
 
-// serve runs the listener, NATS, the store and the gateway. It stops them in the
-// opposite order when stop ends; the end of hurry cuts the drain short.
+// serve starts the listener, NATS, the store and the gateway. When stop ends, it stops
+// them in the opposite order; when hurry ends, it stops without draining further.
 func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
-	ln, err := net.Listen("tcp", s.httpAddr) // first: this fails most often
+	ln, err := net.Listen("tcp", s.httpAddr) // first, since it fails most often
 	if err != nil {
 		return fmt.Errorf("HTTP: %w", err)
 	}
@@ -89,7 +89,7 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 	}, stop, hurry)
 }
 
-// serveFrom opens the store on a backend, and serves it.
+// serveFrom opens the store on a backend, and serves its pools until stop ends.
 func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
 	store, err := openStore(stop, nats, s, log)
 	if err != nil {
@@ -109,18 +109,18 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry con
 			return fmt.Errorf("NATS: %w", err)
 		}
 		defer func() { err = errors.Join(err, closing(service.Close)) }()
-		finishers = []gateway.Finisher{service, functions} // the service finishes first: its requests call functions
+		finishers = []gateway.Finisher{service, functions} // the service first, since its requests call functions
 	}
 	logListening(log, ln, nats, s)
 	gw := newGateway(store, functions, finishers, common, nats.sync, s, log)
 	return serveHTTP(stop, hurry, gw, ln)
 }
 
-// shared is what the dialects and the NATS service share beside the store.
+// shared is state that the dialects and the NATS service share, except the store.
 type shared struct {
 	lending *gateway.Lending
 	turns   *gateway.Turns
-	clients func() int // number of NATS clients; nil when it is not known
+	clients func() int // number of NATS clients; nil if unknown
 }
 
 func newShared(nats *backend) shared {
@@ -161,8 +161,8 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 	})
 }
 
-// closing calls the close of a part of serve, whose own contexts have ended by
-// then.
+// closing calls the Close of a part of serve with a new context, since those of serve
+// have ended.
 func closing(close func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -194,12 +194,12 @@ func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Log
 	})
 }
 
-// serveHTTP answers until stop ends, then drains.
+// serveHTTP serves HTTP until stop ends, then drains until hurry ends.
 func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener) error {
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(ln) }()
 	select {
-	case err := <-served: // the listener failed: no request can come any more
+	case err := <-served: // the listener failed: the gateway gets no more requests
 		hurried, cancel := context.WithCancel(hurry)
 		cancel()
 		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))

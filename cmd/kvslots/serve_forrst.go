@@ -16,7 +16,7 @@ type functionSettings struct {
 	prefix       string
 	timeout      time.Duration
 	user         string
-	password     string // a secret: never logged
+	password     string // a secret, never logged
 	nkeys        string // separated by commas
 	forceRelease bool
 }
@@ -38,7 +38,7 @@ func (f *functionSettings) asksForSecret() bool {
 	return f.user != "" || f.password != "" || f.nkeys != ""
 }
 
-// embedded are the settings for the listener of the embedded server.
+// embedded returns the settings for the listener of the embedded server.
 func (f *functionSettings) embedded() natsembed.Functions {
 	return natsembed.Functions{
 		Prefix: f.prefix, User: f.user, Password: f.password, Nkeys: splitList(f.nkeys),
@@ -46,7 +46,7 @@ func (f *functionSettings) embedded() natsembed.Functions {
 	}
 }
 
-// newForrst makes the server that calls functions.
+// newForrst returns the server that calls functions.
 func newForrst(store *kvslots.Store, nats *backend, common shared, s settings, log zerolog.Logger) *forrst.Server {
 	return forrst.New(store, forrst.Config{
 		Lending:        common.lending,

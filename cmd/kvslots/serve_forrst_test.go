@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// rpc is an envelope that calls a function; options are of the lock.
+// rpc returns an envelope that calls a function with the options of a lock.
 func rpc(function, arguments, options string) string {
 	text := `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"r","call":{"function":"` + function + `","arguments":` + arguments + `}`
 	if options != "" {
@@ -27,7 +27,7 @@ func rpc(function, arguments, options string) string {
 
 const lockStatus = "urn:cline:forrst:ext:atomic-lock:fn:status"
 
-// serveFunction answers a function's requests until the test ends.
+// serveFunction answers calls of a function until the test ends.
 func serveFunction(t *testing.T, url, name string, handler nats.MsgHandler, opts ...nats.Option) {
 	t.Helper()
 	nc, err := nats.Connect(url, opts...)
@@ -45,8 +45,8 @@ func done(m *nats.Msg) { _ = m.Respond([]byte(`"done"`)) }
 
 const lock30 = `{"key":"k","ttl":{"value":30,"unit":"second"}}`
 
-// Function services connect at the listener, with credentials of their own or, if
-// it asks for none, without.
+// Function services connect to the listener, with their own credentials, or without any
+// if the listener needs none.
 func TestFunctionsConnect(t *testing.T) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -81,15 +81,15 @@ func TestFunctionsConnect(t *testing.T) {
 	}
 }
 
-// Without a listener there are no functions of other processes.
+// Without a listener no other process can serve functions.
 func TestNoFunctionsWithoutAListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "POST", "/rpc", rpc("a.b", `{}`, lock30), 404, `"FUNCTION_NOT_FOUND"`)
 	p.want(t, "POST", "/rpc", rpc("urn:cline:forrst:fn:health", `{}`, ""), 200, `"status":"healthy"`)
 }
 
-// Locks that one gateway takes for a call are seen at another, by status and in the
-// statistics; and kvslots.rpc answers as /rpc does.
+// The locks of a call at one gateway are visible at another gateway, in the status of a
+// lock and in statistics. kvslots.rpc answers like /rpc.
 func TestGatewaysShareFunctionsLocks(t *testing.T) {
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	one := startServe(t, noEnv, "--nats-url", url, "--auth-token", "hunter2")
@@ -161,7 +161,7 @@ func wantCancelled(t *testing.T, nc *nats.Conn, p *program) {
 	if reply := <-answered; reply != nil && reply.Header.Get("Nats-Service-Error-Code") != "499" {
 		t.Errorf("%+v", reply)
 	}
-	for stats := ""; !strings.Contains(stats, `"waiters":0`); { // its ticket goes after the answer
+	for stats := ""; !strings.Contains(stats, `"waiters":0`); { // the ticket is removed after the answer
 		_, stats = p.ask(t, "GET", "/v1/stats", "")
 	}
 	m.Header.Set("Kvslots-Request", strings.Repeat("x", 65))
@@ -170,7 +170,7 @@ func wantCancelled(t *testing.T, nc *nats.Conn, p *program) {
 	}
 }
 
-// An answer that fits no message is told of, and not just lost.
+// A client gets an error if the answer is larger than a NATS message may be.
 func TestLargeAnswerOverNATS(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	url := p.logs.waitFor(t, "listening")["nats"].(string)
@@ -189,10 +189,10 @@ func TestLargeAnswerOverNATS(t *testing.T) {
 	}
 }
 
-// SIGTERM does not wait for ever for functions: their callers are told, over HTTP and
-// over NATS, and the process has stopped as it should.
+// After SIGTERM serve waits for functions for a bounded time. Then callers over HTTP and
+// NATS get an error, and the process stops normally.
 func TestDrainCutsFunctionsShort(t *testing.T) {
-	t.Parallel() // it takes the 10 s that functions have
+	t.Parallel() // takes the 10 s that functions have
 	process, p := serveProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "0s")
 	url := p.logs.waitFor(t, "listening")["nats"].(string)
 	entered := make(chan struct{}, 2)
@@ -233,7 +233,7 @@ func TestDrainCutsFunctionsShort(t *testing.T) {
 	}
 }
 
-// SIGTERM waits for the functions under way, and tells their callers.
+// After SIGTERM serve waits for running functions, and answers their callers.
 func TestDrainWaitsForFunctions(t *testing.T) {
 	process, p := serveProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "10s")
 	url := p.logs.waitFor(t, "listening")["nats"].(string)

@@ -13,10 +13,10 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// maxDuration is longer than any useful lease or wait, and far from overflow.
+// maxDuration is longer than any useful lease or wait, and does not overflow.
 const maxDuration = 365 * 24 * time.Hour
 
-// settings are those of serve, from flags, environment and file.
+// settings are the settings of serve, from flags, environment and file.
 type settings struct {
 	httpAddr      string
 	authToken     authToken
@@ -29,7 +29,7 @@ type settings struct {
 	dataDir string
 	sync    string
 
-	nats        natsConnection // to --nats-url; some of it is for the clients of --nats-addr
+	nats        natsConnection // to --nats-url; some fields also apply to --nats-addr
 	natsReplies string         // prefixes, separated by commas
 
 	natsAddr     string
@@ -81,8 +81,8 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(port(&s.httpAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
 	s.authToken.addFlags(flags, "bearer token that HTTP requests must have")
 	flags.Var(decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
-	flags.Var(number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "how many of them may come at once; 0 means as many as in two seconds, rounded up")
-	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests of web pages of these origins (comma-separated; * means any)")
+	flags.Var(number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means those of two seconds, rounded up")
+	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
 	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "go on listening for this long after SIGTERM, and answer 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
 	flags.Var(choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")
@@ -97,25 +97,25 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.nats.token, "nats-token", s.nats.token, "token for --nats-url, or of NATS clients at --nats-addr; better given as KVSLOTS_NATS_TOKEN")
 	flags.StringVar(&s.nats.tlsCert, "nats-tls-cert", s.nats.tlsCert, "file with the certificate of this gateway, for --nats-url or --nats-addr")
 	flags.StringVar(&s.nats.tlsKey, "nats-tls-key", s.nats.tlsKey, "file with the certificate's key")
-	flags.StringVar(&s.nats.tlsCA, "nats-tls-ca", s.nats.tlsCA, "file with the certificate authorities to trust for --nats-url; at --nats-addr clients must have a certificate of theirs")
+	flags.StringVar(&s.nats.tlsCA, "nats-tls-ca", s.nats.tlsCA, "file with certificate authorities: those to trust for --nats-url, or those that must have issued the certificates of clients at --nats-addr")
 	flags.Var(replyPrefixes(&s.natsReplies), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
 	flags.Var(number(&s.replicas, 1, 5), "replicas", "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(seconds(&s.maxTTL, time.Second, maxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(seconds(&s.maxWait, time.Second, maxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
-	flags.Var(seconds(&s.defaultLeaseTTL, time.Second, maxDuration), "default-lease-ttl", "lease of a lock or semaphore if the request has no ttl")
-	flags.Var(seconds(&s.httpIdle, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their session; it ends after twice this time")
-	flags.Var(number(&s.maxLocks, 0, math.MaxInt32), "max-locks", "how many locks and semaphores may be in use at once; 0 means no limit")
-	flags.Var(number(&s.maxWaiters, 0, math.MaxInt32), "max-waiters", "how many requests may wait for each of them; 0 means no limit")
-	flags.Var(number(&s.maxSessions, 0, math.MaxInt32), "max-sessions", "how many sessions may be open at once; 0 means no limit")
-	flags.Var(number(&s.maxSessionsPerIP, 0, math.MaxInt32), "max-sessions-per-ip", "how many of them from each client address over HTTP; 0 means no limit")
+	flags.Var(seconds(&s.defaultLeaseTTL, time.Second, maxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
+	flags.Var(seconds(&s.httpIdle, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
+	flags.Var(number(&s.maxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
+	flags.Var(number(&s.maxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
+	flags.Var(number(&s.maxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
+	flags.Var(number(&s.maxSessionsPerIP, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions from each client address over HTTP; 0 means no limit")
 	s.functions.addFlags(flags)
 	flags.Var(choice(&s.logLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
-	flags.Var(choice(&s.logFormat, "json", "console"), "log-format", "json, or lines to read")
+	flags.Var(choice(&s.logFormat, "json", "console"), "log-format", "format of log lines: json, or console for people")
 	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
 }
 
-// validate checks the flags against each other. Errors do not repeat a URL, which
-// may hold a password.
+// validate checks combinations of flags. Errors do not contain a URL, which may contain
+// a password.
 func (s *settings) validate() error {
 	if s.httpRateBurst != 0 && s.httpRateLimit == 0 {
 		return usagef("--http-rate-burst needs --http-rate-limit")
@@ -170,8 +170,8 @@ func (s *settings) validateEmbedded() error {
 	return nil
 }
 
-// embeddedSync makes the server flush in groups, if it can, when every write must
-// be flushed before it is acknowledged.
+// embeddedSync returns the sync mode of the embedded server. For always it is SyncGroup,
+// which has the same durability for clients.
 func (s *settings) embeddedSync() natsembed.Sync {
 	if s.sync == string(natsembed.SyncAlways) {
 		return natsembed.SyncGroup
@@ -179,7 +179,7 @@ func (s *settings) embeddedSync() natsembed.Sync {
 	return natsembed.Sync(s.sync)
 }
 
-// embedded is the configuration of the embedded server.
+// embedded returns the configuration of the embedded server.
 func (s *settings) embedded() natsembed.Config {
 	return natsembed.Config{
 		DataDir: s.dataDir,
@@ -193,7 +193,8 @@ func (s *settings) embedded() natsembed.Config {
 	}
 }
 
-// isNATSURL accepts what nats.Connect does, also a host and port without a scheme.
+// isNATSURL reports whether nats.Connect accepts text: a URL, or a host and port
+// without a scheme.
 func isNATSURL(text string) bool {
 	if !strings.Contains(text, "://") {
 		text = "nats://" + text

@@ -14,8 +14,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 )
 
-// natsRetry is the pause between attempts to connect to a NATS that does not
-// answer yet.
+// natsRetry is the pause between attempts to connect to an external NATS server.
 const natsRetry = 250 * time.Millisecond
 
 // awaitBackend opens the backend. While an external NATS does not answer, it
@@ -40,13 +39,14 @@ func awaitBackend(ctx context.Context, ln net.Listener, s settings, log zerolog.
 	}
 }
 
-// isAbsent reports whether no NATS has answered. One that refuses is not absent.
+// isAbsent reports whether no NATS server has answered. A server that refuses the
+// connection of a client is not absent.
 func isAbsent(err error) bool {
 	var failed *net.OpError // a DNSError is wrapped in one
 	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &failed)
 }
 
-// standby serves a listener until the gateway can.
+// standby serves HTTP on a listener until the gateway is ready.
 type standby struct {
 	server *http.Server
 	ln     *lentListener
@@ -55,7 +55,7 @@ type standby struct {
 
 func startStandby(ln net.Listener) *standby {
 	s := &standby{
-		server: &http.Server{Handler: gateway.Waiting("NATS is not there yet"), ReadHeaderTimeout: 10 * time.Second},
+		server: &http.Server{Handler: gateway.Waiting("NATS does not answer yet"), ReadHeaderTimeout: 10 * time.Second},
 		ln:     &lentListener{TCPListener: ln.(*net.TCPListener)},
 		served: make(chan error, 1),
 	}
@@ -63,8 +63,8 @@ func startStandby(ln net.Listener) *standby {
 	return s
 }
 
-// stop answers the requests that are under way, and leaves the listener open. It
-// may be called more than once, and on nil.
+// stop waits for the requests in progress, and leaves the listener open. It may be
+// called more than once, and on nil.
 func (s *standby) stop() error {
 	if s == nil || s.ln.closed.Load() {
 		return nil
@@ -76,8 +76,8 @@ func (s *standby) stop() error {
 	return errors.Join(err, s.ln.TCPListener.SetDeadline(time.Time{}))
 }
 
-// lentListener is a listener whose Close ends Accept, but leaves the TCP listener
-// open for the next server.
+// lentListener is a listener whose Close ends Accept but leaves the TCP listener open
+// for the next server.
 type lentListener struct {
 	*net.TCPListener
 	closed atomic.Bool

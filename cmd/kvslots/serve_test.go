@@ -24,16 +24,16 @@ import (
 
 const pool = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
 
-// program is a serve that runs within the test.
+// program is "kvslots serve" within the test's process.
 type program struct {
 	url  string
 	logs *logs
-	stop context.CancelFunc // what SIGTERM does
+	stop context.CancelFunc // has the effect of SIGTERM
 	code chan int
 }
 
-// startServe runs serve and waits until it listens; it is stopped with the
-// test, if not before.
+// startServe runs serve and waits until it listens. serve stops at the end of the test
+// at the latest.
 func startServe(t *testing.T, env lookupEnv, args ...string) *program {
 	t.Helper()
 	p := runServe(t, env, args...)
@@ -41,7 +41,7 @@ func startServe(t *testing.T, env lookupEnv, args ...string) *program {
 	return p
 }
 
-// runServe runs serve, which is stopped with the test, if not before.
+// runServe runs serve. It stops at the end of the test at the latest.
 func runServe(t *testing.T, env lookupEnv, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,12 +55,12 @@ func runServe(t *testing.T, env lookupEnv, args ...string) *program {
 	return p
 }
 
-// exitCode waits for the end.
+// exitCode waits for the end of the program and returns its exit code.
 func (p *program) exitCode(t *testing.T) int {
 	t.Helper()
 	select {
 	case code := <-p.code:
-		p.code <- code // for the next who asks
+		p.code <- code // for the next call
 		return code
 	case <-time.After(30 * time.Second):
 		t.Fatalf("does not end; its logs:\n%s", p.logs)
@@ -68,7 +68,7 @@ func (p *program) exitCode(t *testing.T) int {
 	}
 }
 
-// ask sends a request on a connection of its own.
+// ask sends a request on a new connection.
 func (p *program) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	code, _, answer := p.askWith(t, nil, method, path, body)
@@ -98,7 +98,7 @@ func (p *program) askWith(t *testing.T, header http.Header, method, path, body s
 	return resp.StatusCode, resp.Header, string(answer)
 }
 
-// want is ask with an expectation.
+// want sends a request and checks the answer.
 func (p *program) want(t *testing.T, method, path, body string, code int, answer string) {
 	t.Helper()
 	if gotCode, got := p.ask(t, method, path, body); gotCode != code || !strings.Contains(got, answer) {
@@ -106,7 +106,7 @@ func (p *program) want(t *testing.T, method, path, body string, code int, answer
 	}
 }
 
-// logs are JSON lines that can be waited for.
+// logs collects JSON lines for which a test can wait.
 type logs struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -129,7 +129,7 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// waitFor gives the line with a message.
+// waitFor waits for the line with a message, and returns it.
 func (l *logs) waitFor(t *testing.T, message string) (line map[string]any) {
 	t.Helper()
 	l.await(t, func(text string) bool {
@@ -145,7 +145,7 @@ func (l *logs) waitFor(t *testing.T, message string) (line map[string]any) {
 	return line
 }
 
-// await gives the logs as soon as they are as wanted.
+// await waits until the logs satisfy a condition, and returns them.
 func (l *logs) await(t *testing.T, wanted func(text string) bool) string {
 	t.Helper()
 	timeout := time.After(30 * time.Second)
@@ -278,8 +278,7 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-// A flush that fails while the store opens ends the start at once, and not when the
-// time for it is over.
+// A flush that fails while the store opens ends the start at once, before openTimeout.
 func TestServeFailsWhenNothingCanBeFlushed(t *testing.T) {
 	dir := t.TempDir()
 	first := startServe(t, noEnv, "--data-dir", dir)
@@ -303,7 +302,7 @@ func TestServeFailsWhenNothingCanBeFlushed(t *testing.T) {
 	}
 }
 
-// closedPort is an address on which nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -341,7 +340,7 @@ func TestServeOnAnExistingNATS(t *testing.T) {
 	}
 }
 
-// runNATS runs a server that is not ours, and gives its URL.
+// runNATS runs an external NATS server, and returns its URL.
 func runNATS(t *testing.T, options server.Options) (*server.Server, string) {
 	t.Helper()
 	options.NoLog, options.NoSigs = true, true
@@ -360,7 +359,7 @@ func runNATS(t *testing.T, options server.Options) (*server.Server, string) {
 	return srv, srv.ClientURL()
 }
 
-// Neither the pool's id nor a lease's is in any line, whatever the level.
+// No log line of any level contains the id of a pool or a lease.
 func TestServeLogsNoSecrets(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--log-level", "debug")
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -384,5 +383,5 @@ func TestServeLogsNoSecrets(t *testing.T) {
 			}
 		}
 	}
-	p.logs.waitFor(t, "request") // the debug lines were on
+	p.logs.waitFor(t, "request") // debug lines were logged
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The flags reach /v1.
+// The flags apply to /v1.
 func TestServeSessions(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval", "--nats-addr", "127.0.0.1:0",
 		"--default-lease-ttl", "17s", "--http-session-idle-timeout", "5s", "--max-locks", "1", "--max-waiters", "1", "--max-sessions-per-ip", "3")

@@ -14,15 +14,15 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 )
 
-// signalPause is how long after a signal serve ignores further ones. timeout(1)
-// sends two at once, one to its child and one to its process group, and so does
-// a supervisor that signals a group and its leader; that is one request to stop.
+// signalPause is the time after a signal during which serve ignores further signals.
+// timeout(1) sends two signals at once, to its child and to its process group, as does
+// a supervisor that signals a group and its leader. Both are one request to stop.
 const signalPause = time.Second
 
-// stopSignals turns SIGTERM and SIGINT into contexts for serve: the first signal,
-// or the end of ctx, ends stop; the second ends hurry; a third kills the process,
-// as it would by default. A signal within signalPause of the one before that took
-// effect is ignored. release blocks until the goroutine behind it has ended.
+// stopSignals translates SIGTERM and SIGINT into contexts for serve: the first signal,
+// or the end of ctx, ends stop; the second ends hurry; a third kills the process, which
+// is its default. A signal within signalPause of the last one that had an effect is
+// ignored. release releases all resources, and must be called.
 func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.Context, release func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -36,7 +36,7 @@ func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.C
 			log.Warn().Msg("another signal: the drain is cut short")
 			hurryNow()
 		})
-		signal.Stop(signals) // from here on a signal kills
+		signal.Stop(signals) // the next signal kills the process
 	})
 	return stop, hurry, func() {
 		signal.Stop(signals)
@@ -47,8 +47,8 @@ func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.C
 	}
 }
 
-// heedSignals calls one step for each signal that takes effect. It returns when
-// signalPause after the last step is over, or when quit is closed.
+// heedSignals calls one step for each signal that is not ignored. It returns at the end
+// of signalPause after the last step, or when quit is closed.
 func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Logger, steps ...func()) {
 	var pause <-chan time.Time // not nil while signals are ignored
 	for pause != nil || len(steps) > 0 {
@@ -59,7 +59,7 @@ func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Log
 			pause = nil
 		case s := <-signals:
 			if pause != nil {
-				log.Warn().Stringer("signal", s).Stringer("pause", signalPause).Msg("signal ignored: it came too soon after the one before")
+				log.Warn().Stringer("signal", s).Stringer("pause", signalPause).Msg("signal ignored: it came too soon after the last one")
 				continue
 			}
 			pause = time.After(signalPause)
@@ -69,9 +69,9 @@ func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Log
 	}
 }
 
-// untilSignal returns a context for a client command that ends with ctx, or when
-// SIGINT or SIGTERM comes. A second signal kills the process, as it would by
-// default. release must be called.
+// untilSignal returns a context for a client command, which ends with ctx or at SIGINT
+// or SIGTERM. A second signal kills the process, which is its default. release must be
+// called.
 func untilSignal(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -92,8 +92,8 @@ func untilSignal(ctx context.Context) (_ context.Context, release func()) {
 	}
 }
 
-// interrupted is the error of a command whose context from untilSignal has ended.
-// After a signal the exit code is that of a process that died of it.
+// interrupted returns the error of a command whose context from untilSignal has ended.
+// After a signal the exit code is that of a process that the signal has killed.
 func interrupted(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if sig, ok := errors.AsType[underlease.SignalError](cause); ok {

@@ -24,11 +24,11 @@ func serveProcess(t *testing.T, args ...string) (*exec.Cmd, *program) {
 	return process, p
 }
 
-// timeout(1) sends SIGTERM twice. The second one does not cut the drain short; a
+// timeout(1) sends SIGTERM twice. The second signal does not cut the drain short; a
 // later one does.
 func TestSignals(t *testing.T) {
 	process, p := drainDespiteTwo(t)
-	for draining := false; !draining; { // it is logged a little before
+	for draining := false; !draining; { // the log line comes shortly before
 		_, answer := p.ask(t, "GET", "/ready", "")
 		draining = answer == `{"status":"draining"}`
 	}
@@ -40,8 +40,8 @@ func TestSignals(t *testing.T) {
 		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		// The process logs each signal before the next is sent, so it never gets
-		// one more than those that it handles.
+		// The test sends the next signal only after the process has logged this one,
+		// so the process never gets a signal that it does not handle.
 		p.logs.await(t, func(text string) bool {
 			return strings.Count(text, "signal ignored") == sent || strings.Contains(text, taken)
 		})
@@ -55,9 +55,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// drainDespiteTwo runs serve with a long drain and sends it two signals, one
-// right after the other. On a machine so slow that they arrive a second apart it
-// tries again.
+// drainDespiteTwo runs serve with a long drain and sends it two signals in quick
+// succession. If the machine is so slow that they arrive a second apart, it tries again.
 func drainDespiteTwo(t *testing.T) (*exec.Cmd, *program) {
 	t.Helper()
 	for {
@@ -66,7 +65,7 @@ func drainDespiteTwo(t *testing.T) (*exec.Cmd, *program) {
 		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		p.logs.waitFor(t, "draining") // or the kernel would merge the two
+		p.logs.waitFor(t, "draining") // otherwise the kernel could merge the signals
 		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +87,7 @@ func TestHeedSignals(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		at   []time.Duration // when signals come
-		want []time.Duration // when steps are taken
+		want []time.Duration // when steps are called
 	}{
 		{"one", []time.Duration{0}, []time.Duration{0}},
 		{"two at once", []time.Duration{0, 0}, []time.Duration{0}},
@@ -139,8 +138,7 @@ func TestHeedSignalsEnds(t *testing.T) {
 	})
 }
 
-// What was acknowledged before kill -9 is there afterwards, and the directory
-// is not locked.
+// Acknowledged writes survive kill -9, and the directory is not locked afterwards.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	process, p := serveProcess(t, "--data-dir", dir)

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pseudo-terminal: what a person types goes in, what is shown
-// comes out.
+// terminal is a pseudo-terminal: input of the user goes in, output of programs comes
+// out.
 type terminal struct {
 	person *os.File
 	shown  *logs
 }
 
-// onTerminal runs this program as the foreground of a terminal.
+// onTerminal runs kvslots in the foreground of a terminal.
 func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -55,7 +55,7 @@ func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 	return process, &terminal{person, shown}
 }
 
-// At a terminal the command can read from it, and gets Ctrl-C from it, once.
+// The command can read from the terminal of kvslots, and gets Ctrl-C from it once.
 func TestRunCommandAtATerminal(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -77,8 +77,7 @@ func TestRunCommandAtATerminal(t *testing.T) {
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 }
 
-// Ctrl-Z, where it reaches only us: the command stops with us, and goes on with
-// us.
+// If Ctrl-Z reaches only kvslots, the command stops and continues with kvslots.
 func TestRunCommandStops(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -108,7 +107,7 @@ func TestRunCommandStops(t *testing.T) {
 	}
 }
 
-// isStopped reads a process's state.
+// isStopped reports whether a process is stopped.
 func isStopped(t *testing.T, pid int) bool {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

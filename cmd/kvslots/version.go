@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker for releases.
+// version is the release. The linker sets it.
 var version = ""
 
 func versionCommand() *cobra.Command {
@@ -25,7 +25,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionName is the release, or what the module was built as.
+// versionName returns the release, or the version in the build information.
 func versionName() string {
 	if version != "" {
 		return version

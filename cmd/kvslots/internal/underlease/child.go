@@ -9,21 +9,21 @@ import (
 // child is a running command.
 type child struct {
 	command *exec.Cmd
-	shared  bool          // it is in the process group of this process
+	shared  bool          // whether it is in the process group of this process
 	done    chan struct{} // closed when it has ended
 }
 
-// startChild starts a command. shared leaves it in the process group of this
-// process.
+// startChild starts a command, in the process group of this process if shared is true,
+// or else in a new one.
 func startChild(command *exec.Cmd, shared bool) (*child, error) {
 	c := &child{command: command, shared: shared, done: make(chan struct{})}
 	c.arrange()
-	// Processes that it leaves behind may hold its output open.
+	// Processes that the command leaves behind may keep its output open.
 	command.WaitDelay = time.Second
 	started := make(chan error)
 	go func() {
-		// Linux kills the child when the thread that started it ends, not when
-		// the process does; see arrange.
+		// Linux kills the child at the end of the thread that started it, not of
+		// the process; see arrange.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := command.Start()

@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// Without process groups and signals a command cannot be asked to end, only
-// killed.
+// Without process groups and signals this process can only kill the command.
 
 func sharesTerminal(io.Reader) bool { return true }
 
@@ -22,7 +21,7 @@ func suspend(os.Signal) {}
 
 func (c *child) arrange() {}
 
-func (c *child) pass(os.Signal) {} // the console sends it to the command, too
+func (c *child) pass(os.Signal) {} // the console sends the signal to the command, too
 
 func (c *child) terminate() { c.kill() }
 

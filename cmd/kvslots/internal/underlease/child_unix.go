@@ -13,8 +13,8 @@ import (
 )
 
 // sharesTerminal reports whether stdin is a terminal whose foreground process
-// group is that of this process. The command must stay in that group then: the
-// terminal lets no other group read.
+// group is that of this process. The command must then stay in that group: no other
+// group can read from the terminal.
 func sharesTerminal(stdin io.Reader) bool {
 	file, ok := stdin.(*os.File)
 	if !ok {
@@ -24,15 +24,15 @@ func sharesTerminal(stdin io.Reader) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// endSignals ask a process to end.
+// endSignals are the signals that ask a process to end.
 var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 
-// forwarded are the signals to catch and pass on. In a shared group Ctrl-Z stops
-// the command and this process without help.
+// forwarded returns the signals to catch and pass on. In a shared group the terminal
+// sends Ctrl-Z to the command and to this process.
 //
-// A signal that was ignored when this process was started stays ignored, by this
-// process and by the command, which inherits that: so nohup(1) protects both from
-// SIGHUP, and a shell's background job is not interrupted by Ctrl-C.
+// A signal that is ignored when this process starts stays ignored, by this process and
+// by the command, which inherits that. So nohup(1) protects both from SIGHUP, and Ctrl-C
+// does not interrupt a shell's background job.
 func forwarded(shared bool) []os.Signal {
 	forward := append(slices.Clone(endSignals), syscall.SIGUSR1, syscall.SIGUSR2)
 	if !shared {
@@ -46,20 +46,19 @@ func deadly(sig os.Signal) bool { return sig != syscall.SIGTSTP && sig != syscal
 
 func asksToEnd(sig os.Signal) bool { return slices.Contains(endSignals, sig) }
 
-// suspend stops this process on SIGTSTP, which would have done so if it were not
-// caught.
+// suspend stops this process on SIGTSTP, which is the signal's default.
 func suspend(sig os.Signal) {
 	if sig == syscall.SIGTSTP {
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 	}
 }
 
-// pass passes a signal on.
+// pass sends a caught signal to the command.
 func (c *child) pass(sig os.Signal) {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGQUIT:
 		if c.shared {
-			return // the terminal has sent it to both
+			return // the terminal has sent the signal to both
 		}
 	case syscall.SIGTSTP:
 		c.signal(syscall.SIGTSTP)
@@ -69,7 +68,7 @@ func (c *child) pass(sig os.Signal) {
 	c.signal(sig.(syscall.Signal))
 }
 
-// terminate asks the command to end. A stopped one must go on to do so.
+// terminate asks the command to end, and continues it if it is stopped.
 func (c *child) terminate() {
 	c.signal(syscall.SIGTERM)
 	c.signal(syscall.SIGCONT)
@@ -87,13 +86,13 @@ func (c *child) signal(sig syscall.Signal) {
 	_ = unix.Kill(-c.command.Process.Pid, sig)
 }
 
-// leftBehind reports whether processes are left in the command's own group: a
-// shell may end before those that it has started.
+// leftBehind reports whether processes are left in the command's own group: a shell may
+// end before the processes that it has started.
 func (c *child) leftBehind() bool {
 	return !c.shared && unix.Kill(-c.command.Process.Pid, 0) == nil
 }
 
-// code is the exit code of a command that has ended.
+// code returns the exit code of a command that has ended.
 func (c *child) code() int {
 	status, ok := c.command.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {

@@ -6,57 +6,57 @@ import (
 	"time"
 )
 
-// Slot is what a lease is for. Run never calls two methods at the same time.
+// Slot borrows, renews and returns leases of a slot. Run never calls its methods
+// concurrently.
 type Slot interface {
-	// Borrow blocks until a lease is granted, or ctx ends. Run calls it again
-	// when it has returned a lease of which too little was left.
+	// Borrow blocks until a lease is granted or ctx ends. Run calls it again if the
+	// lease had too little time left.
 	Borrow(ctx context.Context) (Lease, error)
 
-	// Renew extends the lease that Borrow returned last. It returns ErrLost when
-	// that lease has ended, and errors.ErrUnsupported when the server cannot
-	// renew leases. After these and other errors Run tries again while there is
-	// time, except after ErrLost.
+	// Renew extends the lease that Borrow returned last. It returns ErrLost if that
+	// lease has ended, and errors.ErrUnsupported if the server cannot renew leases.
+	// After any error but ErrLost, Run tries again while there is time.
 	Renew(ctx context.Context) (Lease, error)
 
-	// RetryAfter is how long to wait after an error of Renew, if the server has
-	// asked for that; otherwise 0.
+	// RetryAfter returns the pause that the server has asked for in an error of
+	// Renew, or 0.
 	RetryAfter(err error) time.Duration
 
-	// Return returns the lease, with as many tries as that takes until ctx ends
-	// or the lease does.
+	// Return returns the lease. It tries until it succeeds, ctx ends, or the lease
+	// ends.
 	Return(ctx context.Context) error
 }
 
 // ErrLost is returned by Slot.Renew when the lease has ended.
 var ErrLost = errors.New("the lease has ended")
 
-// Lease is a lease as it was granted or renewed.
+// Lease is a granted or renewed lease.
 type Lease struct {
-	Began time.Duration // when it began, or earlier, as boottime.Now has it
+	Began time.Duration // its beginning or earlier, on the clock of boottime.Now
 	TTL   time.Duration
 }
 
-// Margin is how long before the end of a lease nothing may run under it any more.
-// It makes up for signals that are delivered late, and for clocks that differ.
+// Margin returns the time between the latest end of the command and the end of a lease.
+// It allows for late delivery of signals, and for clocks of different speed.
 func Margin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 250*time.Millisecond), 2*time.Second)
 }
 
-// DefaultKillAfter is a Config.KillAfter that leaves most of a lease to the command.
+// DefaultKillAfter returns a Config.KillAfter that leaves most of a lease to the command.
 func DefaultKillAfter(ttl time.Duration) time.Duration {
 	return min(ttl/3, 10*time.Second)
 }
 
-// killAt is when the command must be killed.
+// killAt returns the time at which the command must be killed.
 func (l Lease) killAt() time.Duration { return l.Began + l.TTL - Margin(l.TTL) }
 
-// termAt is when the command must be sent SIGTERM, if it may take killAfter to end.
+// termAt returns the time for SIGTERM, if the command may take killAfter to end.
 func (l Lease) termAt(killAfter time.Duration) time.Duration { return l.killAt() - killAfter }
 
-// renewAt is when to renew the lease.
+// renewAt returns the time at which to renew the lease.
 func (l Lease) renewAt() time.Duration { return l.Began + l.TTL/3 }
 
-// fresh reports whether the command has half of its time left, or more.
+// fresh reports whether at least half of the command's time under the lease is left.
 func (l Lease) fresh(now, killAfter time.Duration) bool {
 	whole := l.TTL - Margin(l.TTL) - killAfter
 	return whole > 0 && l.termAt(killAfter)-now >= whole/2

@@ -10,17 +10,17 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 )
 
-// repeatAfter is how long after the first signal another one counts as a second
-// one. timeout(1) sends a signal to its child and then to its process group, which
+// repeatAfter is the time after the first signal from which another one counts as the
+// second. timeout(1) sends a signal to its child and to its process group at once, which
 // is one request to end.
 const repeatAfter = time.Second
 
-// SignalError is why a wait has ended: the process got a signal.
+// SignalError is the error of a wait that a signal has ended.
 type SignalError struct{ os.Signal }
 
 func (e SignalError) Error() string { return e.String() }
 
-// ExitCode returns what shells report for a process that died of the signal.
+// ExitCode returns the exit code that shells report for a process killed by the signal.
 func (e SignalError) ExitCode() int {
 	if number, ok := e.Signal.(syscall.Signal); ok {
 		return 128 + int(number)
@@ -28,23 +28,22 @@ func (e SignalError) ExitCode() int {
 	return 1
 }
 
-// signals are those that the process gets during Run.
+// signals receives the signals to this process during Run.
 type signals struct {
 	received chan os.Signal
-	first    time.Duration // boottime of the first one that asks to end; 0 before
+	first    time.Duration // boottime of the first signal that asks to end; 0 before
 }
 
 func catchSignals(shared bool) *signals {
 	s := &signals{received: make(chan os.Signal, 16)}
-	if caught := forwarded(shared); len(caught) > 0 { // none would mean all
+	if caught := forwarded(shared); len(caught) > 0 { // Notify without signals would catch all
 		signal.Notify(s.received, caught...)
 	}
 	return s
 }
 
-// during calls do while there is no command to pass signals on to. The first
-// signal whose default is to end the process ends stop. A second one that asks to
-// end ends hurry.
+// during calls do while no command is running. The first signal whose default is to end
+// the process ends stop. A second signal that asks to end ends hurry.
 func (s *signals) during(ctx context.Context, do func(stop, hurry context.Context)) {
 	stop, endStop := context.WithCancelCause(ctx)
 	defer endStop(nil)

@@ -16,23 +16,23 @@ type supervision struct {
 	child  *child
 	ending bool          // SIGTERM was sent because of the lease
 	killed bool          // SIGKILL was sent
-	killAt time.Duration // when SIGKILL is due, once ending
+	killAt time.Duration // when KillAfter is over, once ending
 
 	renewing  bool
 	renewAt   time.Duration // when to renew next, unless renewing
 	renewals  chan renewal
 	failure   error // of the last renewal; nil if it succeeded
-	noRenewal bool  // the user was told that the gateway cannot renew
+	noRenewal bool  // the gateway cannot renew, and a line was printed about it
 }
 
-// renewal is the outcome of one request.
+// renewal is the result of one request.
 type renewal struct {
 	lease Lease
 	err   error
 }
 
-// supervise waits for the command's end. Meanwhile it passes signals on to it,
-// renews its lease, and ends it before the lease ends. It returns the exit code.
+// supervise waits for the command's end and returns the exit code. Meanwhile it passes
+// signals to the command, renews the lease, and ends the command before the lease ends.
 func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,7 +63,7 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 	return child.code()
 }
 
-// act does what is due.
+// act kills the command, ends it or starts a renewal, if the time for that has come.
 func (s *supervision) act(ctx context.Context, now time.Duration) {
 	switch {
 	case s.killed:
@@ -79,17 +79,18 @@ func (s *supervision) act(ctx context.Context, now time.Duration) {
 	}
 }
 
-// end begins to end the command.
+// end sends SIGTERM to the command. act kills it later.
 func (s *supervision) end(now time.Duration, why string) {
 	s.ending, s.killAt = true, now+s.KillAfter
 	s.Printf("%s; ending the command", why)
 	s.child.terminate()
 }
 
-// killDue is when to kill a command that is ending.
+// killDue returns the time at which to kill a command that is ending.
 func (s *supervision) killDue() time.Duration { return min(s.killAt, s.lease.killAt()) }
 
-// whyNotRenewed explains why the lease was not renewed, if it can be renewed.
+// whyNotRenewed returns text for the user about why the lease was not renewed, or "" if
+// leases cannot be renewed.
 func (s *supervision) whyNotRenewed() string {
 	switch {
 	case s.noRenewal:
@@ -102,11 +103,11 @@ func (s *supervision) whyNotRenewed() string {
 	return ""
 }
 
-// maxPause bounds how late something is done that became due while the machine
-// was suspended, when timers stand still. Every Margin is longer.
+// maxPause bounds the delay of act after the machine was suspended, since timers stop
+// meanwhile. Every Margin is longer.
 const maxPause = 200 * time.Millisecond
 
-// pause is how long nothing is due, up to maxPause.
+// pause returns the time until act has something to do, at most maxPause.
 func (s *supervision) pause(now time.Duration) time.Duration {
 	next := s.lease.termAt(s.KillAfter)
 	switch {
@@ -120,8 +121,8 @@ func (s *supervision) pause(now time.Duration) time.Duration {
 	return min(max(next-now, 0), maxPause)
 }
 
-// endGroup ends the processes that the command has left behind in its group, if
-// the lease ends: they have what is left of the command's time.
+// endGroup waits for the processes that the command has left behind in its group, if the
+// lease is ending, and kills them when the command would have been killed.
 func (s *supervision) endGroup() {
 	for s.ending && s.child.leftBehind() {
 		if boottime.Now() >= s.killDue() {
@@ -132,16 +133,16 @@ func (s *supervision) endGroup() {
 	}
 }
 
-// pass passes a signal on to the command, after what is due: the lease may have
-// ended while this process was stopped.
+// pass passes a signal to the command. It calls act first: the lease may have ended while
+// this process was stopped.
 func (s *supervision) pass(ctx context.Context, sig os.Signal) {
 	s.act(ctx, boottime.Now())
-	s.signals.repeated(sig) // notes the first one, for a second while the lease is returned
+	s.signals.repeated(sig) // records the first, so that a later one ends the return of the lease
 	s.child.pass(sig)
 }
 
-// renew sends one request in the background. It does not wait for the answer
-// until the lease ends: the next request may reach a gateway that answers.
+// renew sends one request in the background. Its timeout is much shorter than the lease:
+// the next request may reach a gateway that answers.
 func (s *supervision) renew(ctx context.Context) {
 	s.renewing = true
 	timeout := min(s.lease.termAt(s.KillAfter)-boottime.Now(), max(s.lease.TTL/6, time.Second))
@@ -156,7 +157,7 @@ func (s *supervision) renew(ctx context.Context) {
 func (s *supervision) renewed(got renewal) {
 	s.renewing, s.failure = false, got.err
 	switch {
-	case s.ending: // too late: the command was told to end
+	case s.ending: // too late: the command has got SIGTERM
 	case got.err == nil:
 		s.lease, s.renewAt = got.lease, got.lease.renewAt()
 	case errors.Is(got.err, ErrLost):
@@ -166,9 +167,9 @@ func (s *supervision) renewed(got renewal) {
 	}
 }
 
-// pauseAfter is how long to wait after a renewal that failed. A gateway that
-// cannot renew is asked a few times more: during an upgrade the next request may
-// reach a newer one.
+// pauseAfter returns the pause after a renewal that failed. Renewals go on, less often,
+// after a gateway that cannot renew: during an upgrade the next request may reach a
+// newer gateway.
 func (s *supervision) pauseAfter(err error) time.Duration {
 	pause := s.lease.TTL / 20
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -182,7 +183,7 @@ func (s *supervision) pauseAfter(err error) time.Duration {
 	return max(pause, time.Second)
 }
 
-// joinRenewal ends a renewal that is under way, so that it cannot arrive after the
+// joinRenewal cancels and waits for a renewal in progress, so that it cannot follow the
 // return.
 func (s *supervision) joinRenewal(cancel context.CancelFunc) {
 	cancel()

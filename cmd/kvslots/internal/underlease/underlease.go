@@ -1,19 +1,18 @@
 // Package underlease runs a command under a lease.
 //
 // [Run] borrows a lease, starts the command, renews the lease for as long as the
-// command runs, and returns it when the command has ended. When the lease cannot
-// be renewed, or has ended elsewhere, Run ends the command: with SIGTERM, and
-// with SIGKILL when [Config.KillAfter] is over. Both are early enough for the
-// lease to outlive the command by [Margin].
+// command runs, and returns it when the command has ended. If the lease cannot be
+// renewed, or another client has returned it, Run ends the command: with SIGTERM, and
+// with SIGKILL after [Config.KillAfter], early enough that a lease that cannot be
+// renewed outlives the command by [Margin].
 //
-// All times are counted on the clock of package boottime from the moment at which
-// a request for the lease was sent, or later if the server says so, so that the
-// real lease never ends before the one that Run counts. If the machine was
-// suspended until after the lease's end, the command is killed within maxPause of
-// the resumption.
+// Run measures a lease on the clock of package boottime, from the time at which the
+// request for the lease was sent, or later if the server says so. So the real lease
+// never ends before the measured one. If the machine is suspended until after the end
+// of the lease, Run kills the command within maxPause after the resumption.
 //
-// The promise needs this process. If it is killed, Linux kills the command, too;
-// on other systems the command goes on without a lease. If it is stopped
+// All this needs a running process. If the process is killed, Linux kills the command,
+// too; on other systems the command goes on without a lease. If the process is stopped
 // (SIGSTOP), nothing ends the command in time.
 package underlease
 
@@ -29,30 +28,29 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 )
 
-// The exit codes of Run that are not the command's own. The last two are those of
-// shells.
+// Exit codes of Run itself. The last two have the same meaning in shells.
 const (
-	ExitLost          = 124 // the command was ended because its lease was; timeout(1) has the same
+	ExitLost          = 124 // Run ended the command because its lease was ending; the code of timeout(1)
 	exitNotExecutable = 126
 	exitNotFound      = 127
 )
 
-// Config says what to run under which lease.
+// Config is the configuration of Run.
 type Config struct {
 	// Slot grants the lease.
 	Slot Slot
 
-	// Command is what to run. Run sets its SysProcAttr and WaitDelay. The command
-	// gets a process group of its own, unless its Stdin is the terminal of this
-	// process: only the terminal's foreground group can read from it.
+	// Command is the command to run. Run sets its SysProcAttr and WaitDelay. The
+	// command gets its own process group, unless its Stdin is the terminal of this
+	// process: only the foreground group of a terminal can read from it.
 	Command *exec.Cmd
 
-	// Prepare completes Command when the lease is granted, before the start. If
-	// it fails, Command is not started.
+	// Prepare completes Command after the lease is granted. If Prepare returns an
+	// error, Run does not start Command.
 	Prepare func() error
 
-	// KillAfter is the time that Command has between SIGTERM and SIGKILL. It and
-	// Margin must leave some of each lease.
+	// KillAfter is the time between SIGTERM and SIGKILL. The sum of KillAfter and
+	// Margin must be less than the ttl of each lease.
 	KillAfter time.Duration
 
 	// Printf prints a line for the user.
@@ -65,16 +63,16 @@ type Config struct {
 // for the lease, or the error of Slot.Borrow, of Prepare, or of the start. Then
 // code is the exit code that shells have for this, or 0 if they have none.
 //
-// Run passes the signals that this process gets on to the command; see forwarded.
-// While there is no command, the first one that asks to end ends the wait, and a
-// second one ends the tries to return the lease.
+// Run passes signals to this process on to the command. While no command is running, the
+// first signal that asks to end ends the wait for a lease, and a second one ends the
+// attempts to return the lease.
 func Run(ctx context.Context, cfg Config) (code int, err error) {
-	// A command that does not exist borrows nothing.
+	// If the command does not exist, do not borrow.
 	if _, err := exec.LookPath(cfg.Command.Args[0]); err != nil {
 		return startCode(err), err
 	}
 	r := &runner{Config: cfg, shared: sharesTerminal(cfg.Command.Stdin)}
-	// Signals are caught before there is a lease: none may leave one behind.
+	// Catch signals before the lease is granted: a signal must not leave a lease behind.
 	r.signals = catchSignals(r.shared)
 	defer signal.Stop(r.signals.received)
 
@@ -93,12 +91,12 @@ func Run(ctx context.Context, cfg Config) (code int, err error) {
 // runner is one call of Run.
 type runner struct {
 	Config
-	shared  bool // the command is in the process group of this process
+	shared  bool // whether the command is in the process group of this process
 	signals *signals
 }
 
-// obtain borrows a lease. If a signal that asks to end comes meanwhile, a lease
-// that was granted in that moment is returned.
+// obtain borrows a lease. If a signal ends the wait, obtain returns a SignalError, and
+// gives back a lease that was granted at the same time.
 func (r *runner) obtain(ctx context.Context) (lease Lease, err error) {
 	r.signals.during(ctx, func(stop, hurry context.Context) {
 		lease, err = r.borrow(stop, hurry)
@@ -113,8 +111,7 @@ func (r *runner) obtain(ctx context.Context) (lease Lease, err error) {
 	return lease, err
 }
 
-// borrow borrows until enough is left of the lease: the answer may have taken
-// long.
+// borrow borrows until a lease has enough time left: an answer may have been slow.
 func (r *runner) borrow(stop, hurry context.Context) (Lease, error) {
 	for {
 		lease, err := r.Slot.Borrow(stop)
@@ -136,7 +133,7 @@ func (r *runner) borrow(stop, hurry context.Context) (Lease, error) {
 	}
 }
 
-// giveBack returns the lease. If that fails, the exit code stays what it is.
+// giveBack returns the lease. An error does not change the exit code.
 func (r *runner) giveBack(ctx context.Context) {
 	if err := r.Slot.Return(ctx); err != nil {
 		r.Printf("the slot was not returned, and is free when its lease ends: %v", err)
@@ -155,7 +152,7 @@ func (r *runner) use(ctx context.Context, lease Lease) (code int, err error) {
 	return r.supervise(ctx, lease, child), nil
 }
 
-// startCode is the exit code that shells have for a command that cannot be started.
+// startCode returns the exit code in shells for a command that cannot be started.
 func startCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return exitNotFound

@@ -18,13 +18,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answer is what a fakeSlot answers to Borrow or Renew.
+// answer is the result of Borrow or Renew of a fakeSlot.
 type answer struct {
 	late time.Duration // the lease began that long ago
 	err  error
 }
 
-// fakeSlot grants leases of a ttl, and notes what is asked of it.
+// fakeSlot grants leases of a ttl, and records its calls.
 type fakeSlot struct {
 	ttl       time.Duration
 	answers   []answer // to Borrow and Renew, in turn

@@ -185,10 +185,13 @@ func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 700 * time.Millisecond} {
 		s := newScript(t, 2)
 		pool := s.newPool(1)
-		s.nodes[0].watch.polling = true // its view lags, so its answer is late
+		// Neither its view nor an acknowledgement shows it the claim, so its answer is late.
+		s.nodes[0].watch.polling = true
+		s.plan.Net.Ack = 3 * late
 		b := s.borrow(pool, 10*time.Second, 0)
 		asked := s.begin(0, b)
 		s.pass(late)
+		s.plan.Net.Ack = 0
 		s.nodes[0].watch.polling = false
 		s.nodes[0].watch.wake()
 		grant := s.answer(asked).Grant

@@ -47,10 +47,10 @@
 // # The files
 //
 // A call begins in request.go. Borrows: borrow.go, claiming.go, joining.go,
-// refusing.go; named pools that open and close: names.go; what a session has
+// refusing.go; named pools that open and close: namedpools.go; what a session has
 // enqueued: enqueue.go, await.go; leases that are held: held.go, owned.go; pools:
 // register.go; sessions: session.go. The view: view.go, check.go and
-// contradiction.go, with own.go for this peer's own writes and read.go for barriers.
+// contradiction.go, with own.go for this peer's own writes and barrier.go for read barriers.
 // Writes and their outcome: write.go, fate.go, release.go. What ends by time:
 // cleaning.go.
 package peer

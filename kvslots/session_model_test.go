@@ -204,10 +204,12 @@ func (s keyState) step(in keyInput, out keyOutput) []keyState {
 		return s.wait(in, out)
 	}
 	i := s.holderOf(in)
-	if out.err == ErrNotHeld {
+	switch {
+	case out.err == ErrUnavailable && i >= 0: // it cannot be known whether this call has released it
+		return []keyState{s, s.without(i)}
+	case out.err == ErrNotHeld || out.err == ErrUnavailable:
 		return when(i < 0, s)
-	}
-	if i < 0 {
+	case i < 0:
 		return nil
 	}
 	if in.op == opExtend {

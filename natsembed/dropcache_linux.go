@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropCache has the kernel forget what it holds of a file in memory, but for what is
-// still to be written.
+// dropCache drops the kernel's cache of a file, except data that is still to be written.
 func dropCache(path string) (err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package natsembed
 
-// dropCache does nothing where the kernel cannot be told to forget a file.
+// dropCache does nothing: not every system can drop a file from its cache.
 func dropCache(string) error { return nil }

@@ -20,7 +20,7 @@ type site struct {
 	durable func(then func(error))
 }
 
-// durability returns the function that tells a store when its writes are durable.
+// durability returns the function with which a store waits for its writes to be durable.
 type durability func(srv *Server) func(then func(error))
 
 func onFlush(srv *Server) func(func(error)) { return srv.Flusher().Durable }

@@ -93,13 +93,13 @@ func TestServeWithAToken(t *testing.T) {
 			p.want(t, "GET", "/metrics", "", 401, `{"error":"unauthorized"}`)
 			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 401, `{"error":"unauthorized"}`)
 
-			door := []string{"--server", p.url}
-			wantCall(t, 1, "", "kvslots: unauthorized\n", append([]string{"inspect", pool}, door...)...)
-			wantCall(t, 1, "", "kvslots: unauthorized\n", append([]string{"inspect", pool, "--auth-token", "another"}, door...)...)
-			door = append(door, "--auth-token-file", file)
-			wantCall(t, 0, "count 1, .*", "", append([]string{"register", pool, "--count", "1"}, door...)...)
-			wantCall(t, 0, ".*POSITION=0\n.*", "", append([]string{"borrow", pool}, door...)...)
-			wantCall(t, 0, "deleted\n", "", append([]string{"delete", pool}, door...)...)
+			transport := []string{"--server", p.url}
+			wantCall(t, 1, "", "kvslots: unauthorized\n", append([]string{"inspect", pool}, transport...)...)
+			wantCall(t, 1, "", "kvslots: unauthorized\n", append([]string{"inspect", pool, "--auth-token", "another"}, transport...)...)
+			transport = append(transport, "--auth-token-file", file)
+			wantCall(t, 0, "count 1, .*", "", append([]string{"register", pool, "--count", "1"}, transport...)...)
+			wantCall(t, 0, ".*POSITION=0\n.*", "", append([]string{"borrow", pool}, transport...)...)
+			wantCall(t, 0, "deleted\n", "", append([]string{"delete", pool}, transport...)...)
 
 			_, _, metrics := p.askWith(t, http.Header{"Authorization": {"Bearer " + secretToken}}, "GET", "/metrics", "")
 			if !strings.Contains(metrics, `route="none",status="401"`) || strings.Contains(metrics, "hunter2") {

@@ -24,8 +24,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// doors are the ways to a gateway; each gives the flags that choose it.
-var doors = []struct {
+// transports are the transports to a gateway, with the flags that choose each.
+var transports = []struct {
 	name string
 	open func(t *testing.T) (p *program, flags []string)
 }{
@@ -34,21 +34,21 @@ var doors = []struct {
 		return p, []string{"--server", p.url}
 	}},
 	{"nats", func(t *testing.T) (*program, []string) {
-		p, url := startNATSDoor(t)
+		p, url := startNATSTransport(t)
 		return p, []string{"--nats-url", url}
 	}},
 }
 
-// startNATSDoor runs a serve with both doors.
-func startNATSDoor(t *testing.T) (p *program, url string) {
+// startNATSTransport runs serve with a listener for HTTP and one for NATS.
+func startNATSTransport(t *testing.T) (p *program, url string) {
 	t.Helper()
 	p = startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	return p, p.natsURL(t)
 }
 
-// overDoors runs a test over each door.
-func overDoors(t *testing.T, test func(t *testing.T, p *program, door []string)) {
-	for _, d := range doors {
+// overTransports runs a test over each transport.
+func overTransports(t *testing.T, test func(t *testing.T, p *program, transport []string)) {
+	for _, d := range transports {
 		t.Run(d.name, func(t *testing.T) {
 			p, flags := d.open(t)
 			test(t, p, flags)
@@ -73,9 +73,9 @@ func matches(expression, text string) bool {
 }
 
 func TestCommands(t *testing.T) {
-	overDoors(t, func(t *testing.T, p *program, door []string) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		ask := func(command string, args ...string) []string {
-			return append(append([]string{command, pool}, args...), door...)
+			return append(append([]string{command, pool}, args...), transport...)
 		}
 		wantCall(t, 1, "", "kvslots: no such pool\n", ask("inspect")...)
 		wantCall(t, 1, "", "kvslots: no such pool\n", ask("borrow")...)
@@ -95,10 +95,10 @@ func TestCommands(t *testing.T) {
 
 // --json prints what REST answers, byte for byte.
 func TestCommandsInJSON(t *testing.T) {
-	overDoors(t, func(t *testing.T, p *program, door []string) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		ask := func(code int, command string, args ...string) string {
 			t.Helper()
-			got, out, _ := call(t, noEnv, append(append([]string{command, pool, "--json"}, args...), door...)...)
+			got, out, _ := call(t, noEnv, append(append([]string{command, pool, "--json"}, args...), transport...)...)
 			if got != code {
 				t.Errorf("%s: exit code %d, want %d", command, got, code)
 			}
@@ -143,7 +143,7 @@ func TestCommandsUsage(t *testing.T) {
 		{"ttl 0", []string{"borrow", pool, "--ttl", "0"}, "must be between 1s and"},
 		{"fraction of ttl", []string{"borrow", pool, "--ttl", "1500ms"}, "whole seconds"},
 		{"negative wait", []string{"borrow", pool, "--wait", "-1s"}, "must be between 0s and"},
-		{"two doors", []string{"inspect", pool, "--server", "http://h", "--nats-url", "nats://h"}, "exclude each other"},
+		{"two transports", []string{"inspect", pool, "--server", "http://h", "--nats-url", "nats://h"}, "exclude each other"},
 		{"server no URL", []string{"inspect", pool, "--server", "hunter2"}, "--server must be a URL"},
 		{"server of another kind", []string{"inspect", pool, "--server", "ftp://hunter2"}, "--server must be a URL"},
 		{"NATS no URL", []string{"inspect", pool, "--nats-url", "http://hunter2"}, "--nats-url must be URLs"},
@@ -211,8 +211,8 @@ func TestWhereThePoolComesFrom(t *testing.T) {
 	}
 }
 
-// A flag beats the environment, whichever door it is for.
-func TestWhichDoor(t *testing.T) {
+// A flag for one transport beats the environment for the other.
+func TestWhichTransport(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":3}`, 200, "")
 	dead := "nats://" + closedPort(t)
@@ -299,12 +299,12 @@ func TestCommandsMeetAStranger(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	overDoors(t, func(t *testing.T, p *program, door []string) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()
 		out, code := newLogs(), make(chan int, 1)
-		args := append([]string{"watch", pool, "--json", "--interval", "50ms"}, door...)
+		args := append([]string{"watch", pool, "--json", "--interval", "50ms"}, transport...)
 		go func() { code <- run(ctx, args, strings.NewReader(""), out, out, noEnv) }()
 		waitFor(t, func() bool { return strings.Contains(out.String(), `"in_use":0`) })
 		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, "")
@@ -391,7 +391,7 @@ func jetStreamOptions(t *testing.T) server.Options {
 	return server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()}
 }
 
-// What the client returns is told to people.
+// Errors of the client are printed for people.
 func TestExplain(t *testing.T) {
 	for _, c := range []struct {
 		err       error
@@ -406,7 +406,7 @@ func TestExplain(t *testing.T) {
 	} {
 		err := new(lender).explain(c.err)
 		if err.Error() != c.text || temporary(err) != c.temporary {
-			t.Errorf("%v is told as %#v", c.err, err)
+			t.Errorf("%v is printed as %#v", c.err, err)
 		}
 		if errors.Is(c.err, kvslots.ErrNoSlot) && !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("%v is not known any more", c.err)

@@ -30,8 +30,8 @@ func newNkey(t *testing.T) (pair nkeys.KeyPair, public, file string) {
 	return pair, public, file
 }
 
-// The answers to a command have leases in them: with an nkey they come where
-// nobody else may listen.
+// Answers contain leases. A client with an nkey receives them in an inbox to which no
+// other client may subscribe.
 func TestOwnInbox(t *testing.T) {
 	_, public, file := newNkey(t)
 	for _, c := range []struct {

@@ -68,7 +68,7 @@ func TestServeOverNATS(t *testing.T) {
 	p.eventually(t, "/l/"+pool, `"waiting":1`)
 	p.stop()
 	if err := <-waited; !errors.Is(err, kvslots.ErrUnavailable) || !strings.Contains(err.Error(), "draining") {
-		t.Errorf("the waiter was told %v", err)
+		t.Errorf("the waiter got %v", err)
 	}
 	if code := p.exitCode(t); code != exitDone {
 		t.Errorf("exit code %d; logs:\n%s", code, p.logs)

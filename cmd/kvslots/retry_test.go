@@ -26,9 +26,9 @@ func start(t *testing.T, args ...string) (out *logs, code chan int) {
 	return out, code
 }
 
-// relayDoors are the doors to a gateway that is started by serve, through a
+// relayTransports are the transports to a gateway of serve, through a
 // relay.
-var relayDoors = []struct {
+var relayTransports = []struct {
 	name, flag, scheme string
 	target             func(t *testing.T, p *program) string
 }{
@@ -39,13 +39,13 @@ var relayDoors = []struct {
 // The gateway is being restarted when the command ends: the slot is returned as
 // soon as there is a gateway again.
 func TestRunCommandReturnsAfterARestart(t *testing.T) {
-	for _, door := range relayDoors {
-		t.Run(door.name, func(t *testing.T) {
+	for _, transport := range relayTransports {
+		t.Run(transport.name, func(t *testing.T) {
 			dir, way, end := t.TempDir(), newRelay(t), t.TempDir()
 			p := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
-			way.open(t, door.target(t, p))
+			way.open(t, transport.target(t, p))
 			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-			out, code := start(t, shell([]string{door.flag, door.scheme + way.addr},
+			out, code := start(t, shell([]string{transport.flag, transport.scheme + way.addr},
 				`echo runs; while [ -e `+end+` ]; do sleep 0.02; done; exit 3`, "--ttl", "10m")...)
 			waitFor(t, func() bool { return strings.Contains(out.String(), "runs") })
 			way.cut()
@@ -58,7 +58,7 @@ func TestRunCommandReturnsAfterARestart(t *testing.T) {
 
 			again := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
 			again.want(t, "GET", "/l/"+pool, "", 200, `"in_use":1`)
-			way.open(t, door.target(t, again))
+			way.open(t, transport.target(t, again))
 			if got := <-code; got != 3 {
 				t.Errorf("exit code %d:\n%s", got, out)
 			}
@@ -158,25 +158,25 @@ func TestRunCommandSecondSignalWhileReturning(t *testing.T) {
 }
 
 // waiters are the commands that wait for a slot.
-func waiters(door []string, flags ...string) map[string][]string {
+func waiters(transport []string, flags ...string) map[string][]string {
 	return map[string][]string{
-		"run":    shell(door, `echo ran`, flags...),
-		"borrow": append(append([]string{"borrow", pool}, flags...), door...),
+		"run":    shell(transport, `echo ran`, flags...),
+		"borrow": append(append([]string{"borrow", pool}, flags...), transport...),
 	}
 }
 
 // A gateway that cannot be connected to yet.
 func TestWaitThroughRefusedConnections(t *testing.T) {
-	for _, door := range relayDoors {
+	for _, transport := range relayTransports {
 		p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 		p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
 		for _, command := range []string{"run", "borrow"} {
-			t.Run(command+" "+door.name, func(t *testing.T) {
+			t.Run(command+" "+transport.name, func(t *testing.T) {
 				way := newRelay(t)
-				args := waiters([]string{door.flag, door.scheme + way.addr}, "--wait", "5m")[command]
+				args := waiters([]string{transport.flag, transport.scheme + way.addr}, "--wait", "5m")[command]
 				out, code := start(t, args...)
 				waitFor(t, func() bool { return strings.Contains(out.String(), "trying again") })
-				way.open(t, door.target(t, p))
+				way.open(t, transport.target(t, p))
 				if got := <-code; got != 0 || !strings.Contains(out.String(), "ran") && !strings.Contains(out.String(), "KVSLOTS_LEASE=") {
 					t.Errorf("exit code %d:\n%s", got, out)
 				}
@@ -187,20 +187,20 @@ func TestWaitThroughRefusedConnections(t *testing.T) {
 
 // A wait whose gateway dies goes on at the next one.
 func TestWaitThroughARestart(t *testing.T) {
-	for _, door := range relayDoors {
-		t.Run(door.name, func(t *testing.T) {
+	for _, transport := range relayTransports {
+		t.Run(transport.name, func(t *testing.T) {
 			dir, way := t.TempDir(), newRelay(t)
 			p := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
-			way.open(t, door.target(t, p))
+			way.open(t, transport.target(t, p))
 			p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
-			out, code := start(t, shell([]string{door.flag, door.scheme + way.addr}, `echo ran`, "--wait", "5m")...)
+			out, code := start(t, shell([]string{transport.flag, transport.scheme + way.addr}, `echo ran`, "--wait", "5m")...)
 			p.waitForState(t, `"waiting":1`)
 			way.cut()
 			p.stop()
 			p.exitCode(t)
 			waitFor(t, func() bool { return strings.Contains(out.String(), "trying again") })
 			again := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
-			way.open(t, door.target(t, again))
+			way.open(t, transport.target(t, again))
 			again.waitForState(t, `"waiting":1`)
 			again.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 			if got := <-code; got != 0 || !strings.Contains(out.String(), "ran") {

@@ -21,39 +21,39 @@ import (
 )
 
 // shell returns the arguments of "kvslots run" for a shell script.
-func shell(door []string, script string, flags ...string) []string {
-	args := append(append([]string{"run", pool}, flags...), door...)
+func shell(transport []string, script string, flags ...string) []string {
+	args := append(append([]string{"run", pool}, flags...), transport...)
 	return append(args, "--", "/bin/sh", "-c", script)
 }
 
 func TestRunCommand(t *testing.T) {
-	overDoors(t, func(t *testing.T, p *program, door []string) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 		idle := func() {
 			t.Helper()
 			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 		}
-		wantCall(t, 0, "0 [-0-9a-f]{36} [0-9]{16}\n", "", shell(door, `echo $KVSLOTS_POSITION $KVSLOTS_LEASE $KVSLOTS_FENCE`)...)
+		wantCall(t, 0, "0 [-0-9a-f]{36} [0-9]{16}\n", "", shell(transport, `echo $KVSLOTS_POSITION $KVSLOTS_LEASE $KVSLOTS_FENCE`)...)
 		idle()
-		wantCall(t, 7, "", "oops\n", shell(door, `echo oops >&2; exit 7`)...)
+		wantCall(t, 7, "", "oops\n", shell(transport, `echo oops >&2; exit 7`)...)
 		idle()
-		wantCall(t, 128+9, "", "", shell(door, `kill -9 $$`)...)
+		wantCall(t, 128+9, "", "", shell(transport, `kill -9 $$`)...)
 		idle()
 		wantCall(t, 0, `\{"lease":"[-0-9a-f]{36}","position":0,"expires_at_unix":[0-9]+,"expires_in":30,"fence":[0-9]+\}`+"\nhi\n", "",
-			shell(door, `echo hi`, "--json")...)
-		wantCall(t, 127, "", `kvslots: .*no-such-command.*not found.*\n`, append(append([]string{"run", pool}, door...), "--", "no-such-command")...)
+			shell(transport, `echo hi`, "--json")...)
+		wantCall(t, 127, "", `kvslots: .*no-such-command.*not found.*\n`, append(append([]string{"run", pool}, transport...), "--", "no-such-command")...)
 		file := filepath.Join(t.TempDir(), "data")
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		wantCall(t, 126, "", `kvslots: .*permission denied\n`, append(append([]string{"run", pool}, door...), "--", file)...)
+		wantCall(t, 126, "", `kvslots: .*permission denied\n`, append(append([]string{"run", pool}, transport...), "--", file)...)
 		idle()
 
 		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":60}`, 200, "")
-		wantCall(t, 75, "", "kvslots: no resource available\n", shell(door, `echo ran`)...)
-		wantCall(t, 75, `\{"error":"no resource available"\}`+"\n", "kvslots: no resource available\n", shell(door, `echo ran`, "--json", "--wait", "1")...)
+		wantCall(t, 75, "", "kvslots: no resource available\n", shell(transport, `echo ran`)...)
+		wantCall(t, 75, `\{"error":"no resource available"\}`+"\n", "kvslots: no resource available\n", shell(transport, `echo ran`, "--json", "--wait", "1")...)
 		p.want(t, "DELETE", "/l/"+pool, "", 200, "")
-		wantCall(t, 1, "", "kvslots: no such pool\n", shell(door, `echo ran`)...)
+		wantCall(t, 1, "", "kvslots: no such pool\n", shell(transport, `echo ran`)...)
 	})
 }
 
@@ -116,33 +116,33 @@ func TestRunCommandAfterALongWait(t *testing.T) {
 func TestRunCommandWithMoreThanIsLent(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "2s")
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	door := []string{"--server", p.url}
+	transport := []string{"--server", p.url}
 	const short = "kvslots: the lease is for 2s, and not for 30s: the gateway granted no more\n"
-	wantCall(t, 1, "", "kvslots: the gateway lends for 2s at most, .*\n", shell(door, `echo ran`, "--kill-after", "10s")...)
+	wantCall(t, 1, "", "kvslots: the gateway lends for 2s at most, .*\n", shell(transport, `echo ran`, "--kill-after", "10s")...)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
-	wantCall(t, 0, "ran\n", short, shell(door, `sleep 3; echo ran`, "--kill-after", "500ms")...)
-	wantCall(t, 0, ".*EXPIRES_IN=2\n", short, append([]string{"borrow", pool}, door...)...)
-	wantCall(t, 0, ".*EXPIRES_IN=2\n", "", append([]string{"borrow", pool, "--ttl", "2s", "--wait", "20s"}, door...)...)
+	wantCall(t, 0, "ran\n", short, shell(transport, `sleep 3; echo ran`, "--kill-after", "500ms")...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\n", short, append([]string{"borrow", pool}, transport...)...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\n", "", append([]string{"borrow", pool, "--ttl", "2s", "--wait", "20s"}, transport...)...)
 }
 
 // The lease is renewed for as long as the command runs.
 func TestRunCommandRenews(t *testing.T) {
-	overDoors(t, testRunCommandRenews)
+	overTransports(t, testRunCommandRenews)
 }
 
-func testRunCommandRenews(t *testing.T, p *program, door []string) {
+func testRunCommandRenews(t *testing.T, p *program, transport []string) {
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		wantCall(t, 5, "", "", shell(door, `sleep 5; exit 5`, "--ttl", "2s")...)
+		wantCall(t, 5, "", "", shell(transport, `sleep 5; exit 5`, "--ttl", "2s")...)
 	}()
 	p.waitForState(t, `"in_use":1`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":60}`, 200, "")
 	select {
 	case <-done:
 	case <-time.After(2 * time.Second): // the slot was returned, so run must be ending
-		t.Error("somebody else had the slot while the command ran")
+		t.Error("another client held the slot while the command ran")
 	}
 	<-done
 }
@@ -150,7 +150,7 @@ func testRunCommandRenews(t *testing.T, p *program, door []string) {
 // If no gateway can be reached for a renewal, the command ends before its lease, by the
 // server's record.
 func TestRunCommandLosesTheGateways(t *testing.T) {
-	p, url := startNATSDoor(t)
+	p, url := startNATSTransport(t)
 	url, cut := throughWire(t, url)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	out, code := newLogs(), make(chan int, 1)
@@ -164,7 +164,7 @@ func TestRunCommandLosesTheGateways(t *testing.T) {
 		t.Errorf("exit code %d, then %s", got, answer)
 	}
 	if text := out.String(); !strings.Contains(text, "kvslots: the lease is about to end; it was not renewed: NATS: ") {
-		t.Errorf("why the lease ended is not told:\n%s", regexp.MustCompile(`alive[0-9]+\n`).ReplaceAllString(text, ""))
+		t.Errorf("no reason for the end of the lease:\n%s", regexp.MustCompile(`alive[0-9]+\n`).ReplaceAllString(text, ""))
 	}
 	signs := regexp.MustCompile(`alive([0-9]+)`).FindAllStringSubmatch(out.String(), -1)
 	var last int64
@@ -214,14 +214,14 @@ func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
 
 // The command ends when another client has returned its lease.
 func TestRunCommandLosesItsLease(t *testing.T) {
-	overDoors(t, func(t *testing.T, p *program, door []string) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		for _, end := range []func(lease string){
 			func(lease string) { p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease+`"}`, 200, "true") },
 			func(string) { p.want(t, "DELETE", "/l/"+pool, "", 200, "") },
 		} {
 			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 			out, code := newLogs(), make(chan int, 1)
-			args := shell(door, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")
+			args := shell(transport, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")
 			go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
 			lease := regexp.MustCompile(`runs (\S+)\.`)
 			waitFor(t, func() bool { return lease.MatchString(out.String()) })

@@ -257,11 +257,11 @@ func TestDrainWaitsForFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := <-waiting; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, `"UNAVAILABLE"`) {
-		t.Errorf("the waiter was told %s", got)
+		t.Errorf("the waiter got %s", got)
 	}
 	close(leave)
 	if got := <-running; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"done"`) {
-		t.Errorf("the caller was told %s", got)
+		t.Errorf("the caller got %s", got)
 	}
 }
 

@@ -228,7 +228,7 @@ func TestServeDrains(t *testing.T) {
 	}
 	p.stop()
 	if got := <-answer; got != `503 {"error":"draining"}` {
-		t.Errorf("the waiter was told %s", got)
+		t.Errorf("the waiter got %s", got)
 	}
 	if code := p.exitCode(t); code != exitDone {
 		t.Errorf("exit code %d; logs:\n%s", code, p.logs)

@@ -37,6 +37,6 @@ func TestServeSessions(t *testing.T) {
 		}
 	}
 	if _, body := p.ask(t, "GET", "/v1/stats", ""); !strings.Contains(body, `"connections":3,`) {
-		t.Errorf("our own connection is no client: %s", body)
+		t.Errorf("the gateway counts its own connection as a client: %s", body)
 	}
 }

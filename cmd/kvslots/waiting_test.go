@@ -34,7 +34,7 @@ func TestWaitBoundsItsTries(t *testing.T) {
 	}
 }
 
-// What is no gateway is told of as such.
+// The error says that the server is not a gateway.
 func TestHintsAtTheServer(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"closed": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },

@@ -75,7 +75,7 @@ func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 			theirs += done
 		}
 	}
-	t.Logf("%d jobs of ours, %d of plain workers, at most %d at once", ours, theirs, shared.most.Load())
+	t.Logf("%d jobs of Limiters, %d of plain workers, at most %d at once", ours, theirs, shared.most.Load())
 	if shared.most.Load() != limit {
 		t.Errorf("at most %d at once: the test shows nothing", shared.most.Load())
 	}

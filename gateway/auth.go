@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// probes are for those who look after the process.
+	// probes are for the operator of the process.
 	probes = []string{"/health", "/ready"}
 
 	// tokenless is for those, too, and for who wants to know how to send a
@@ -19,7 +19,7 @@ var (
 	tokenless = append([]string{"/v1/openapi.json"}, probes...)
 )
 
-// reads tells whether a request is for one of the paths and changes nothing.
+// reads reports whether a request is for one of the paths and changes nothing.
 func reads(r *http.Request, paths []string) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && slices.Contains(paths, routedPath(r))
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxClients is how many clients' rates are kept, about 20 MB. Beyond it
-	// those who have not asked for longest are forgotten, and may begin anew.
+	// the clients that have not asked for longest are forgotten, and may begin anew.
 	maxClients = 1 << 16
 
 	// ipv6Client is how much of an IPv6 address tells clients apart: a single
@@ -30,7 +30,7 @@ const (
 
 // rateLimiter gives each client a bucket of tokens. It forgets a client once
 // its bucket is full again, as a new one would be, and so needs no goroutine:
-// whoever asks sweeps up after others.
+// each request sweeps up after other clients.
 type rateLimiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -122,8 +122,8 @@ func clientOf(addr netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// limitRate refuses those who ask too often (README.md, "Access"), but
-// never whoever looks after the process.
+// limitRate refuses clients that ask too often (README.md, "Access"), but
+// never the probes of the operator.
 func (g *Gateway) limitRate(next http.Handler) http.Handler {
 	if g.limiter == nil {
 		return next

@@ -39,6 +39,6 @@ var semaphoreContract = []clause{
 		d.want(t, b, "POST", "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":4}`, 409, refused("limit_mismatch"))
 		d.want(t, b, "POST", "/v1/semaphores/s/enqueue", `{"limit":2}`, 409, refused("limit_mismatch"))
 		d.want(t, a, "POST", "/v1/semaphores/s/release", `{"token":"`+g.Token+`"}`, 204, "")
-		d.grant(t, b, "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":4}`) // nobody holds it to the old one
+		d.grant(t, b, "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":4}`) // no lease holds it to the old one
 	}},
 }

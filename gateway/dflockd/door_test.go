@@ -170,7 +170,7 @@ func (d *door) waiters(t *testing.T, key string, n int) {
 	})
 }
 
-// free waits until nobody holds or waits for a lock.
+// free waits until no session holds or waits for a lock.
 func (d *door) free(t *testing.T, key string) {
 	t.Helper()
 	gatewaytest.Eventually(t, "the lock is free", func() bool {

@@ -39,7 +39,7 @@ func (s *Service) refuse(r *request, err error) {
 	s.publish(r, message, err)
 }
 
-// publish sends an answer, if there is one and somebody wants it.
+// publish sends an answer, if there is one and the request named a reply subject.
 func (s *Service) publish(r *request, message *nats.Msg, err error) {
 	if err == nil && r.reply != "" {
 		err = s.nc.PublishMsg(message)

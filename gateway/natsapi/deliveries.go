@@ -31,13 +31,13 @@ type outcome int
 
 const (
 	unknown outcome = iota // the connection broke before the server could tell
-	heard                  // somebody was subscribed to the reply subject
-	unheard                // nobody was, or nothing was sent
+	heard                  // a requester was subscribed to the reply subject
+	unheard                // no requester was, or nothing was sent
 )
 
 // deliveries sends answers and learns whether anybody heard them.
 //
-// A message with a reply subject of ours, to a subject that nobody listens to,
+// A message with a reply subject of ours, to a subject without a subscription,
 // makes the server send us a status 503 there. That is all it ever says, so a
 // message of our own, a marker, follows: the server handles both in order, and if
 // the marker comes back first there was no 503. Answers that are sent while a

@@ -62,7 +62,7 @@ func (d *door) waitForLine(t *testing.T, store *kvslots.Store, key string, n int
 	})
 }
 
-// free waits until nobody holds or waits for a key.
+// free waits until no session holds or waits for a key.
 func (d *door) free(t *testing.T, store *kvslots.Store, key string) {
 	t.Helper()
 	gatewaytest.Eventually(t, key+" is free", func() bool {

@@ -14,7 +14,7 @@ func WithConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// HungUp tells whether the client has closed its end by now. The request's
+// HungUp reports whether the client has closed its end by now. The request's
 // context ends with the connection, too, but only when the goroutine that
 // watches it gets to run, and not at all when the client had sent its next
 // request already; an answer written in between would be lost without an

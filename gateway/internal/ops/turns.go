@@ -13,14 +13,14 @@ import (
 // no request under way take no memory.
 type Turns struct {
 	mu    sync.Mutex
-	lines map[string]*turnLine // of those who have a request under way
+	lines map[string]*turnLine // of the sessions that have a request under way
 }
 
 // turnLine are the requests behind the one that is being served; each is told
 // once, by nil that it is its turn.
 type turnLine struct{ waiting []chan error }
 
-// NewTurns has nobody in any line.
+// NewTurns returns turns in which no request waits.
 func NewTurns() *Turns { return &Turns{lines: map[string]*turnLine{}} }
 
 // Take waits for the turn of a session's request; done, called once, ends it.
@@ -89,7 +89,7 @@ func (t *Turns) pass(session string) {
 	line.waiting = slices.Delete(line.waiting, 0, 1)
 }
 
-// End sends away those who wait: their session has ended. The request that is
+// End refuses the requests that wait: their session has ended. The request that is
 // being served finds out by itself.
 func (t *Turns) End(session string) {
 	t.mu.Lock()

@@ -13,18 +13,23 @@ import (
 // natsLog passes nats-server's log lines to zerolog. It also keeps the first fatal
 // line, after which the nats-server program would exit, as an error.
 type natsLog struct {
-	log zerolog.Logger
+	log     zerolog.Logger
+	clients *clientLines
 
 	mu    sync.Mutex
 	fatal error
 }
 
+func newNatsLog(log zerolog.Logger) *natsLog {
+	return &natsLog{log: log, clients: newClientLines()}
+}
+
 func (l *natsLog) Debugf(string, ...any) {}
 func (l *natsLog) Tracef(string, ...any) {}
 
-func (l *natsLog) Noticef(format string, v ...any) { l.line(l.log.Debug(), format, v) }
-func (l *natsLog) Warnf(format string, v ...any)   { l.line(l.log.Warn(), format, v) }
-func (l *natsLog) Errorf(format string, v ...any)  { l.line(l.log.Error(), format, v) }
+func (l *natsLog) Noticef(format string, v ...any) { l.line(zerolog.DebugLevel, format, v) }
+func (l *natsLog) Warnf(format string, v ...any)   { l.line(zerolog.WarnLevel, format, v) }
+func (l *natsLog) Errorf(format string, v ...any)  { l.line(zerolog.ErrorLevel, format, v) }
 
 func (l *natsLog) Fatalf(format string, v ...any) {
 	l.Errorf(format, v...)
@@ -42,9 +47,17 @@ func (l *natsLog) err() error {
 	return l.fatal
 }
 
-func (l *natsLog) line(event *zerolog.Event, format string, v []any) {
-	if event.Enabled() {
-		event.Msg(printable(strings.TrimSpace(fmt.Sprintf(format, v...))))
+func (l *natsLog) line(level zerolog.Level, format string, v []any) {
+	if l.log.GetLevel() > level {
+		return
+	}
+	client, kind, ok := aboutClient(format, v)
+	if !ok {
+		l.log.WithLevel(level).Msg(printable(strings.TrimSpace(fmt.Sprintf(format, v...))))
+		return
+	}
+	if lines, due := l.clients.count(kind); due {
+		l.log.WithLevel(level).Uint64("client", client).Int("lines", lines).Msg(kind)
 	}
 }
 

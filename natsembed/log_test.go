@@ -25,7 +25,7 @@ func TestNatsLogLevels(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			c.call(&natsLog{log: zerolog.New(&out)})
+			c.call(newNatsLog(zerolog.New(&out)))
 			if got := strings.TrimSpace(out.String()); got != c.want {
 				t.Errorf("logged %s, want %s", got, c.want)
 			}
@@ -34,7 +34,7 @@ func TestNatsLogLevels(t *testing.T) {
 }
 
 func TestFatalLineIsKept(t *testing.T) {
-	log := &natsLog{log: zerolog.Nop()}
+	log := newNatsLog(zerolog.Nop())
 	if log.err() != nil {
 		t.Fatalf("an error before any line: %v", log.err())
 	}

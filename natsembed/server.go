@@ -177,7 +177,7 @@ func (s *Server) prepare() (*running, *natsLog, error) {
 	if err := auth.findAccounts(nats); err != nil {
 		return nil, nil, err
 	}
-	log := &natsLog{log: s.cfg.Logger}
+	log := newNatsLog(s.cfg.Logger)
 	nats.SetLoggerV2(log, false, false, false)
 	return &running{nats, auth}, log, nil
 }

@@ -1,0 +1,95 @@
+package natsembed
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// clientLine matches the format of a line about a client: its address, its number, and
+// the name and the version that it has given, which are quoted.
+var clientLine = regexp.MustCompile(`(?s)^\S+ - cid:(\d+)(?: - "(?:[^"\\]|\\.)*")* - (.*)$`)
+
+// lineKind matches what such a line begins with. nats-server's own words come first,
+// and text of the client follows a verb, a quote or a punctuation mark.
+var lineKind = regexp.MustCompile(`^[A-Za-z]+(?:[ -]+[A-Za-z]+)*`)
+
+// aboutClient parses a line about a client. The rest of the line, which may quote
+// subjects, ids of pools and credentials, is not logged.
+func aboutClient(format string, v []any) (number uint64, kind string, ok bool) {
+	found := clientLine.FindStringSubmatch(format)
+	if found == nil {
+		return 0, "", false
+	}
+	number, _ = strconv.ParseUint(found[1], 10, 64) // digits; 0 if there are too many
+	text, _, _ := strings.Cut(found[2], "%")
+	if text == "" && len(v) > 0 {
+		text = ownError(fmt.Sprint(v[0]))
+	}
+	return number, cmp.Or(lineKind.FindString(text), otherKinds), true
+}
+
+// ownError returns text if it is one of the errors with which nats-server begins a line.
+func ownError(text string) string {
+	for _, err := range []error{server.ErrAuthentication, server.ErrMaxPayload} {
+		if text == err.Error() {
+			return text
+		}
+	}
+	return ""
+}
+
+const (
+	// clientLinesEvery is how often a line about clients is logged for each kind.
+	clientLinesEvery = 10 * time.Second
+
+	// maxLineKinds bounds the kinds that are told apart: nats-server has fewer.
+	maxLineKinds = 100
+	otherKinds   = "client error"
+)
+
+// clientLines limits the lines about clients, which any client can cause.
+type clientLines struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	kinds map[string]*kindLines
+}
+
+// kindLines are the lines of one kind.
+type kindLines struct {
+	held   int // since the last one that was logged
+	logged time.Time
+}
+
+func newClientLines() *clientLines {
+	return &clientLines{now: time.Now, kinds: map[string]*kindLines{}}
+}
+
+// count counts a line. It reports whether to log it, and returns the number of lines of
+// its kind since the last one that was logged.
+func (c *clientLines) count(kind string) (lines int, due bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kinds[kind] == nil && len(c.kinds) >= maxLineKinds {
+		kind = otherKinds
+	}
+	of := c.kinds[kind]
+	if of == nil {
+		of = &kindLines{}
+		c.kinds[kind] = of
+	}
+	of.held++
+	now := c.now()
+	if !of.logged.IsZero() && now.Sub(of.logged) < clientLinesEvery {
+		return 0, false
+	}
+	lines, of.held, of.logged = of.held, 0, now
+	return lines, true
+}

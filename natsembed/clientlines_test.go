@@ -1,0 +1,135 @@
+package natsembed
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/rs/zerolog"
+)
+
+const quoted = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
+
+func TestLinesAboutClients(t *testing.T) {
+	const of = `127.0.0.1:4711 - cid:7 - `
+	for _, c := range []struct {
+		format string
+		v      []any
+		kind   string // "" for a line that is not about a client
+	}{
+		{of + "Publish Violation - Subject %q", []any{quoted}, "Publish Violation - Subject"},
+		{of + `Subscription Violation - Subject "` + quoted + `", SID 1`, nil, "Subscription Violation - Subject"},
+		{of + `Client parser ERROR, state=0, i=0: proto='"` + quoted + `"...'`, nil, "Client parser ERROR"},
+		{of + `processPub Parse Error: "` + quoted + `"`, nil, "processPub Parse Error"},
+		{of + "Client Error %s", []any{"abc " + quoted}, "Client Error"},
+		{of + "%v - %s", []any{server.ErrAuthentication, `User "` + quoted + `"`}, "authentication error"},
+		{of + "%s: %d vs %d", []any{server.ErrMaxPayload.Error(), 7, 6}, "maximum payload exceeded"},
+		{of + "%s", []any{quoted}, "client error"},
+		{`127.0.0.1:4711 - cid:7 - "v1:go:` + quoted + ` \" - %s" - "user - x" - Publish Violation - Reply %q`, []any{quoted}, "Publish Violation - Reply"},
+		{"pipe - cid:7 - Slow Consumer Detected: MaxPending of %d Exceeded", []any{7}, "Slow Consumer Detected"},
+		{"Server Exiting..", nil, ""},
+		{"JetStream: cid:7 - of a stream", nil, ""},
+	} {
+		number, kind, ok := aboutClient(c.format, c.v)
+		if ok != (c.kind != "") || kind != c.kind || ok && number != 7 {
+			t.Errorf("%s: client %d, %q, %v; want %q", c.format, number, kind, ok, c.kind)
+		}
+	}
+}
+
+func TestLinesAboutClientsAreLimited(t *testing.T) {
+	var out bytes.Buffer
+	log := newNatsLog(zerolog.New(&out))
+	now := time.Now()
+	log.clients.now = func() time.Time { return now }
+	line := func(kind string) string {
+		out.Reset()
+		log.Errorf("127.0.0.1:1 - cid:7 - "+kind+" %q", quoted)
+		return strings.TrimSpace(out.String())
+	}
+	want := func(got string, lines int) {
+		t.Helper()
+		if want := fmt.Sprintf(`{"level":"error","client":7,"lines":%d,"message":"Violation"}`, lines); got != want {
+			t.Errorf("logged %s, want %s", got, want)
+		}
+	}
+	want(line("Violation"), 1)
+	for range 100 {
+		if got := line("Violation"); got != "" {
+			t.Errorf("logged %s", got)
+		}
+	}
+	if line("Other") == "" {
+		t.Error("one kind hides another one")
+	}
+	now = now.Add(clientLinesEvery)
+	want(line("Violation"), 101)
+	for i := range 2 * maxLineKinds {
+		line("Kind" + strings.Repeat("x", i))
+	}
+	if n := len(log.clients.kinds); n > maxLineKinds+1 {
+		t.Errorf("%d kinds are told apart", n)
+	}
+}
+
+// What a client sends does not get into the log, and does not fill it.
+func TestClientsAreNotQuoted(t *testing.T) {
+	logged := &lockedBuffer{}
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Logger: zerolog.New(logged)})
+	connect := `CONNECT {"verbose":false,"name":"` + quoted + `"}` + "\r\n"
+	for _, sent := range []string{
+		quoted + "\r\n",
+		connect + "PUB kvslots.inspect 36\r\n" + quoted + quoted + "\r\n",
+		connect + "PUB " + quoted + " x\r\n",
+		connect + "-ERR " + quoted + "\r\n",
+		connect + "SUB " + strings.Repeat(quoted, 100) + " 1\r\n",
+		connect + strings.Repeat("PUB "+quoted+" 0\r\n\r\nSUB "+quoted+" 1\r\n", 1000) + "bye\r\n",
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := make(chan struct{})
+		go func() {
+			defer close(answers)
+			_, _ = io.Copy(io.Discard, conn) // until the server hangs up
+		}()
+		_, _ = io.WriteString(conn, sent)
+		<-answers
+		conn.Close()
+	}
+	text := logged.String()
+	for i := range len(quoted) - 8 {
+		if part := quoted[i : i+8]; strings.Contains(text, part) {
+			t.Fatalf("%q is in the log:\n%.2000s", part, text)
+		}
+	}
+	for _, kind := range []string{"Client parser ERROR", "Publish Violation - Subject", "Subscription Violation - Subject", "maximum control line exceeded"} {
+		if n := strings.Count(text, `"message":"`+kind+`"`); n < 1 || n > 10 {
+			t.Errorf("%d lines of the kind %s:\n%.2000s", n, kind, text)
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.String()
+}

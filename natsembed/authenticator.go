@@ -19,7 +19,7 @@ type authenticator struct {
 	*keys
 	cfg Config
 
-	buckets, clients, probes *server.Account
+	buckets, clients, full, probes *server.Account
 }
 
 // keys are the nkeys of the connections within the process. They are generated in
@@ -54,6 +54,9 @@ func (a *authenticator) findAccounts(srv *server.Server) (err error) {
 	if a.probes, err = srv.LookupAccount(probeAccount); err != nil {
 		return err
 	}
+	if a.full, err = srv.LookupAccount(fullAccount); err != nil {
+		return err
+	}
 	a.clients, err = srv.LookupAccount(clientAccount)
 	return err
 }
@@ -64,6 +67,9 @@ func (a *authenticator) Check(client server.ClientAuthentication) bool {
 	user := a.user(client)
 	if user == nil {
 		return false
+	}
+	if user.Permissions != nil && a.isFull() {
+		user = &server.User{Account: a.full}
 	}
 	client.RegisterUser(user)
 	return true
@@ -88,7 +94,7 @@ func (a *authenticator) user(client server.ClientAuthentication) *server.User {
 	case key == a.serviceKey:
 		return &server.User{Account: a.clients}
 	case key != "" && slices.Contains(a.cfg.Nkeys, key):
-		return &server.User{Account: a.clients, Permissions: permissions(subjects.Inbox, subjects.Inbox+"_"+key)}
+		return &server.User{Account: a.clients, Permissions: permissions(subjects.Inbox + "_" + key)}
 	case a.cfg.User != "" && equal(given.Username, a.cfg.User) && equal(given.Password, a.cfg.Password),
 		a.cfg.Token != "" && equal(given.Token, a.cfg.Token),
 		!a.cfg.asksForSecret(): // the TLS handshake has checked any client certificate
@@ -101,18 +107,14 @@ func (a *authenticator) user(client server.ClientAuthentication) *server.User {
 	return nil
 }
 
-// permissions let a client send requests to services and receive answers in its
-// inboxes, and nothing else: the client cannot read the requests of other clients,
-// answer them, or reach JetStream.
-func permissions(inboxes ...string) *server.Permissions {
-	p := &server.Permissions{
+// permissions let a client send requests to services and receive answers below its
+// inbox, and nothing else: the client cannot read the requests of other clients, answer
+// them, or reach JetStream.
+func permissions(inbox string) *server.Permissions {
+	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: subjects.Requests()},
-		Subscribe: &server.SubjectPermission{},
+		Subscribe: &server.SubjectPermission{Allow: []string{inbox + ".>"}},
 	}
-	for _, prefix := range inboxes {
-		p.Subscribe.Allow = append(p.Subscribe.Allow, prefix+".>")
-	}
-	return p
 }
 
 // signed reports whether signature is that of the nonce by the private half of key.

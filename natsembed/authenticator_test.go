@@ -2,6 +2,7 @@ package natsembed
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestClientsAreDenied(t *testing.T) {
 		"kvslots.confirm.>", "kvslots.confirm.*.*", "kvslots.confirm.gateway.*", "kvslots.confirm.gateway.grant",
 		"$KV.>", "$KV.kvslots.>", "$KV.kvslots.p.x.cfg", "$*.>",
 		"$JS.API.>", "$JS.>", "$JS.API.STREAM.MSG.GET.KV_kvslots", "$JS.EVENT.>",
-		"$SYS.>", "$SRV.>", "$SRV.PING", "$SRV.PING.kvslots", "_INBOX", "*.*.*",
+		"$SYS.>", "$SRV.>", "$SRV.PING", "$SRV.PING.kvslots", "_INBOX", "*.*.*", "_KVSLOTS.>",
 	} {
 		t.Run("subscribe "+subject, func(t *testing.T) {
 			denied(t, func(nc *nats.Conn) error {
@@ -116,6 +117,8 @@ func serve(t *testing.T, srv *Server) *nats.Conn {
 	return nc
 }
 
+// newUser returns a new nkey's public half, and an option that connects with it and
+// receives answers in its inbox.
 func newUser(t *testing.T) (public string, option nats.Option) {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
@@ -126,7 +129,9 @@ func newUser(t *testing.T) (public string, option nats.Option) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return public, nats.Nkey(public, pair.Sign)
+	return public, func(o *nats.Options) error {
+		return errors.Join(nats.Nkey(public, pair.Sign)(o), nats.CustomInboxPrefix("_INBOX_"+public)(o))
+	}
 }
 
 func TestAuthentication(t *testing.T) {
@@ -179,22 +184,25 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// A client with an nkey has inboxes to which no other client can subscribe.
+// A client with an nkey has inboxes to which no other client can subscribe, and can
+// subscribe to no others.
 func TestPrivateInboxes(t *testing.T) {
 	alice, aliceKey := newUser(t)
 	bob, bobKey := newUser(t)
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Nkeys: []string{alice, bob}})
 	defer serve(t, srv).Close()
-	nc, complaints := client(t, srv, aliceKey, nats.CustomInboxPrefix("_INBOX_"+alice))
+	nc, complaints := client(t, srv, aliceKey)
 	if _, err := nc.Request("kvslots.borrow", nil, 10*time.Second); err != nil {
 		t.Errorf("%v (%d complaints)", err, len(complaints))
 	}
 	spy, complaints := client(t, srv, bobKey)
-	if _, err := spy.SubscribeSync("_INBOX_" + alice + ".>"); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) {
-		t.Errorf("complains of %v", err)
+	for _, subject := range []string{"_INBOX_" + alice + ".>", "_INBOX.>", "_KVSLOTS.>"} {
+		if _, err := spy.SubscribeSync(subject); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("%s: complains of %v", subject, err)
+		}
 	}
 }
 
@@ -249,13 +257,7 @@ func TestNumClients(t *testing.T) {
 	defer inside.Close()
 	want := func(n int) {
 		t.Helper()
-		deadline := time.Now().Add(10 * time.Second)
-		for srv.NumClients() != n && time.Now().Before(deadline) {
-			time.Sleep(time.Millisecond)
-		}
-		if got := srv.NumClients(); got != n {
-			t.Errorf("%d clients, want %d", got, n)
-		}
+		eventually(t, fmt.Sprintf("%d clients", n), func() bool { return srv.NumClients() == n })
 	}
 	want(0)
 	first, _ := client(t, srv)

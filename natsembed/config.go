@@ -51,6 +51,10 @@ type Config struct {
 	Token          string
 	Nkeys          []string
 
+	// MaxConnections bounds the connections of clients and services to the listener's
+	// account. 0 means DefaultMaxConnections.
+	MaxConnections int
+
 	// Functions configures the clients that serve functions.
 	Functions Functions
 
@@ -87,7 +91,7 @@ func (c Config) Validate() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.validateAuth(), c.validateFunctions()); err != nil {
+	if err := errors.Join(c.validateAuth(), c.validateFunctions(), c.validateLimits()); err != nil {
 		return err
 	}
 	if c.Addr != "" && !isLoopback(host) && !c.authenticates() && !c.Insecure {

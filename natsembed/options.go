@@ -18,15 +18,15 @@ const (
 	// and neither imports nor exports.
 	clientAccount = "CLIENTS"
 
+	// fullAccount accepts no connection. A client that is one too many is assigned to
+	// it, so that the server tells the client the reason.
+	fullAccount = "FULL"
+
 	// probeAccount owns the stream of probe. nats-server removes the directory of an
 	// account some time after its last stream was deleted: in the bucket's account
 	// that could happen while the bucket is being created.
 	probeAccount = "PROBE"
 )
-
-// maxSubscriptions bounds the subscriptions of one client. A client needs one for all
-// its requests, or one for each open request.
-const maxSubscriptions = 1024
 
 // options returns nats-server's options. The accounts are given in its configuration
 // language: only so can JetStream be enabled for an account before recovery.
@@ -40,7 +40,6 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 		DontListen: c.Addr == "",
 		Host:       host,
 		Port:       port,
-		MaxSubs:    maxSubscriptions,
 
 		CustomClientAuthentication: auth,
 		AlwaysEnableNonce:          true, // auth checks nkeys; the server's options have none
@@ -52,6 +51,7 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,
 	}
+	c.setLimits(options)
 	if c.Sync == SyncInterval {
 		options.SyncInterval = time.Second
 	}
@@ -84,6 +84,7 @@ const accountsConfig = `
 	accounts {
 		` + bucketAccount + ` { jetstream: enabled }
 		` + clientAccount + ` { }
+		` + fullAccount + ` { limits { max_connections: 0 } }
 		` + probeAccount + ` { jetstream: enabled }
 	}
 `

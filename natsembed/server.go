@@ -123,6 +123,9 @@ func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
 		s.flusher = newFlusher(s.dir, s.fail, sync)
 	}
 	s.tasks.Go(s.keepHealthy)
+	if s.cfg.Addr != "" {
+		s.tasks.Go(s.limitPending)
+	}
 	return nil
 }
 

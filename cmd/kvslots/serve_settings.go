@@ -35,6 +35,7 @@ type settings struct {
 	natsAddr     string
 	natsNkeys    string // separated by commas
 	natsInsecure bool
+	natsMaxConns int
 
 	functions functionSettings
 
@@ -66,6 +67,8 @@ func defaultSettings() settings {
 		defaultLeaseTTL: 33 * time.Second,
 		maxLocks:        1024,
 
+		natsMaxConns: natsembed.DefaultMaxConnections,
+
 		functions: defaultFunctionSettings(),
 
 		logLevel:  "info",
@@ -89,6 +92,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(address(&s.natsAddr), "nats-addr", "accept NATS clients on this address; without it the embedded server has no listener")
 	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
 	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "accept every NATS client at --nats-addr, also from other machines")
+	flags.Var(number(&s.natsMaxConns, 1, 1e6), "nats-max-connections", "maximum of NATS clients at --nats-addr")
 	flags.StringVar(&s.nats.url, "nats-url", s.nats.url, "use this NATS instead of embedding one (comma-separated URLs)")
 	flags.StringVar(&s.nats.creds, "nats-creds", s.nats.creds, "credentials file for --nats-url")
 	flags.StringVar(&s.nats.nkey, "nats-nkey", s.nats.nkey, "file with an nkey seed for --nats-url")
@@ -179,6 +183,10 @@ func (s *settings) embeddedSync() natsembed.Sync {
 	return natsembed.Sync(s.sync)
 }
 
+// ownConnections are the connections of backend among the listener's clients: service
+// and functions.
+const ownConnections = 2
+
 // embedded returns the configuration of the embedded server.
 func (s *settings) embedded() natsembed.Config {
 	return natsembed.Config{
@@ -189,7 +197,7 @@ func (s *settings) embedded() natsembed.Config {
 		Nkeys:     splitList(s.natsNkeys),
 		Functions: s.functions.embedded(),
 		TLSCert:   s.nats.tlsCert, TLSKey: s.nats.tlsKey, TLSCA: s.nats.tlsCA,
-		Insecure: s.natsInsecure,
+		Insecure: s.natsInsecure, MaxConnections: s.natsMaxConns + ownConnections,
 	}
 }
 

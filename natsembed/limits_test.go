@@ -1,0 +1,112 @@
+package natsembed
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// silent connects a client that subscribes to _INBOX.> and never reads again.
+func silent(t *testing.T, srv *Server) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	clients := srv.NumClients()
+	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB _INBOX.> 1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a client more", func() bool { return srv.NumClients() > clients })
+	return conn
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ticks := time.NewTicker(time.Millisecond)
+	defer ticks.Stop()
+	for deadline := time.Now().Add(time.Minute); !done(); <-ticks.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not reached: %s", what)
+		}
+	}
+}
+
+// pending returns how many bytes the server keeps for clients.
+func pending(t *testing.T, srv *Server) (bytes int) {
+	t.Helper()
+	open, err := srv.nats().Connz(&server.ConnzOptions{Account: clientAccount})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range open.Conns {
+		bytes += client.Pending
+	}
+	return bytes
+}
+
+// A client that does not read what it is sent is disconnected when 1 MiB is waiting for
+// it, not at the 64 MiB of nats-server's own limit.
+func TestClientsThatDoNotReadAreDisconnected(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	service := serve(t, srv)
+	defer service.Close()
+	reader, _ := client(t, srv)
+	for range 3 {
+		silent(t, srv)
+	}
+	answer := make([]byte, 64<<10)
+	for sent := 0; srv.NumClients() > 1; sent += len(answer) {
+		if sent > 48<<20 {
+			t.Fatalf("%d bytes are kept for clients", pending(t, srv))
+		}
+		if err := errors.Join(service.Publish("_INBOX.x", answer), service.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		srv.disconnectSlow()
+	}
+	if _, err := reader.Request("kvslots.inspect", nil, 10*time.Second); err != nil {
+		t.Errorf("a client that reads: %v", err)
+	}
+}
+
+func TestMaxConnections(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", MaxConnections: 4})
+	defer serve(t, srv).Close()
+	for range 3 {
+		client(t, srv)
+	}
+	if nc, err := nats.Connect(srv.ClientURL()); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
+		nc.Close()
+		t.Errorf("one too many: %v", err)
+	}
+	defer serve(t, srv).Close() // a service is not refused
+	put(t, srv, "the bucket's own connection is not refused")
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	nc, _ := client(t, srv)
+	if nc.MaxPayload() != maxPayload {
+		t.Errorf("messages may have %d bytes", nc.MaxPayload())
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "CONNECT {}\r\nSUB _INBOX."+strings.Repeat("x", maxControlLine)+" 1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, _ := io.ReadAll(conn) // an error is that of a connection that the server has reset
+	if !strings.Contains(string(answer), "maximum control line exceeded") {
+		t.Errorf("a long line is answered %q", answer)
+	}
+}

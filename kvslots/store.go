@@ -33,6 +33,10 @@ type Store struct {
 // returns when the peer's view is complete, however long that takes while ctx
 // lasts. The connection stays the caller's; it must outlive the Store.
 //
+// Clients that can subscribe to the connection's inboxes see the hashes in the bucket, and
+// can disturb the peer. On a NATS with other clients, give the connection a prefix that
+// they may not subscribe to, such as nats.CustomInboxPrefix("_KVSLOTS." + rand.Text()).
+//
 // The errors are ErrServerTooOld, ErrWrongBucket, ErrUnavailable, a *RangeError
 // for the Config, and what ctx ends with.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {

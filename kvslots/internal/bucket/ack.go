@@ -21,8 +21,7 @@ const (
 
 // answered handles the server's answer to a write.
 func (b *Bucket) answered(m *nats.Msg) {
-	id, err := strconv.ParseUint(m.Subject[len(b.sender.prefix):], 36, 64)
-	if err == nil {
+	if id, ok := b.sender.tokens.write(m.Subject[len(b.sender.prefix):]); ok {
 		b.acknowledged(id, parseAck(m))
 	}
 }

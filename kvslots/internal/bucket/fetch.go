@@ -32,7 +32,7 @@ type Stored struct {
 // direct get. Any replica may answer, so the latest messages may be missing. If it
 // fails, Fetch returns the error and the messages received before.
 func Fetch(ctx context.Context, nc *nats.Conn, from uint64, limit int) (found []Stored, err error) {
-	inbox := nc.NewInbox()
+	inbox := newInbox(nc)
 	sub, err := nc.SubscribeSync(inbox)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package bucket
 
 import (
-	"strconv"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -19,11 +18,13 @@ const maxQueued = 1 << 15
 type sender struct {
 	nc     *nats.Conn
 	prefix string // of the reply subjects
+	tokens ackTokens
 	refuse func(write uint64, a peer.Ack)
 	wake   chan struct{}
 
 	// publish reuses these for each write, since PublishMsg copies them.
 	subject []byte
+	reply   []byte
 	values  map[string][]string // of the header fields
 	msg     nats.Msg
 
@@ -34,7 +35,7 @@ type sender struct {
 
 func newSender(nc *nats.Conn, refuse func(uint64, peer.Ack)) *sender {
 	return &sender{
-		nc: nc, prefix: nc.NewInbox() + ".", refuse: refuse,
+		nc: nc, prefix: newInbox(nc) + ".", tokens: newAckTokens(), refuse: refuse,
 		wake:    make(chan struct{}, 1),
 		subject: []byte(SubjectPrefix),
 		values:  map[string][]string{},
@@ -97,7 +98,8 @@ func (s *sender) publish(w *peer.Write) error {
 	w.Headers(s.setHeader)
 	s.subject = w.Key.Append(s.subject[:len(SubjectPrefix)])
 	s.msg.Subject = string(s.subject)
-	s.msg.Reply = s.prefix + strconv.FormatUint(w.ID, 36)
+	s.reply = s.tokens.append(append(s.reply[:0], s.prefix...), w.ID)
+	s.msg.Reply = string(s.reply)
 	s.msg.Data = w.Data
 	return s.nc.PublishMsg(&s.msg)
 }

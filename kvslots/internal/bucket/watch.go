@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -179,8 +180,8 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	}
 	w := &watch{b: b, order: o, begun: make(chan struct{})}
 	defer close(w.begun)
-	w.consumer = strings.ReplaceAll(b.nc.NewInbox(), ".", "_")
-	inbox := b.nc.NewInbox()
+	w.consumer = rand.Text() // not the inbox: the consumer's name is in public advisories
+	inbox := newInbox(b.nc)
 	if w.sub, err = b.nc.Subscribe(inbox, w.received); err != nil {
 		return nil, err
 	}

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -49,19 +52,21 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if s.natsAddr == "" {
 		return b, nil
 	}
-	if b.service, err = server.ConnectService(append(logConnection(log), noBuffer)...); err != nil {
+	if b.service, err = server.ConnectService(append(logConnection(log), noBuffer, ownInboxes())...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	// Clients may subscribe below _INBOX, and must not receive answers of functions.
-	if b.functions, err = server.ConnectService(append(logConnection(log), noBuffer, nats.CustomInboxPrefix(functionInbox))...); err != nil {
+	if b.functions, err = server.ConnectService(append(logConnection(log), noBuffer, ownInboxes())...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
-// functionInbox is the prefix of reply subjects in calls of functions by the embedded
-// server.
-const functionInbox = "_KVSLOTS_FN"
+// ownInboxes gives a connection inboxes that clients cannot subscribe to, and cannot
+// guess: on a NATS where they may subscribe below _INBOX, they would read what JetStream,
+// functions and the server answer to the gateway, and could answer in their place.
+func ownInboxes() nats.Option {
+	return nats.CustomInboxPrefix(subjects.Gateway + "." + rand.Text())
+}
 
 // noBuffer makes publishing fail while disconnected. An answer that is sent after a
 // reconnect would promise time of its lease that is already over.
@@ -78,13 +83,14 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 		of      **nats.Conn
 		options []nats.Option
 	}{
-		{&b.nc, options},
+		{&b.nc, nil},
 		// Separate connections, so that a flood of requests does not delay the bucket's
 		// stream.
-		{&b.service, append(options, noBuffer)},
-		{&b.functions, append(options, noBuffer)},
+		{&b.service, []nats.Option{noBuffer}},
+		{&b.functions, []nats.Option{noBuffer}},
 	} {
-		if *connection.of, err = nats.Connect(s.nats.url, connection.options...); err != nil {
+		all := slices.Concat(options, connection.options, []nats.Option{ownInboxes()})
+		if *connection.of, err = nats.Connect(s.nats.url, all...); err != nil {
 			return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
 		}
 	}

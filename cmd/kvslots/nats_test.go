@@ -299,7 +299,7 @@ func (l *natsLines) next() (string, bool) {
 // description of itself.
 func onlyOurs(line string) string {
 	line = regexp.MustCompile(`^INFO .*`).ReplaceAllString(line, "INFO …")
-	line = regexp.MustCompile(`_INBOX\.[0-9a-f]{32}\.[0-9a-f]{32}`).ReplaceAllString(line, "_INBOX.…")
+	line = regexp.MustCompile(`_KVSLOTS\.\w+\.\w+\.\w+`).ReplaceAllString(line, "_KVSLOTS.…")
 	line = regexp.MustCompile(`^HMSG (.*) \d+ \d+$`).ReplaceAllString(line, "HMSG $1") // a header's line contains lengths
 	line = regexp.MustCompile(`Kvslots-Waited: \d+`).ReplaceAllString(line, "Kvslots-Waited: …")
 	return strings.TrimSpace(anyTime(line))

@@ -15,7 +15,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// recommended starts a NATS server with the permissions in the manual of natsapi.
+// recommended starts a NATS server with the permissions in the manual of natsapi, and an
+// admin without any.
 func recommended(t *testing.T) (url string) {
 	t.Helper()
 	block := regexp.MustCompile("(?s)```text\n(users = .*?)```").FindStringSubmatch(readDocument(t, natsManual))
@@ -25,7 +26,8 @@ func recommended(t *testing.T) (url string) {
 	t.Setenv("KVSLOTS", "hunter2")
 	t.Setenv("ANN", "hunter3")
 	t.Setenv("CHARGE", "hunter4")
-	options, err := server.ProcessConfigFile(writeFile(t, "nats.conf", "authorization {\n"+block[1]+"}\n"))
+	users := strings.Replace(block[1], "users = [", "users = [{user: admin, password: hunter5}", 1)
+	options, err := server.ProcessConfigFile(writeFile(t, "nats.conf", "authorization {\n"+users+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestRecommendedPermissions(t *testing.T) {
 	}
 	callCharge(t, url, ann)
 
-	admin := connectNATS(t, url, nats.UserInfo("kvslots", "hunter2"))
+	admin := connectNATS(t, url, nats.UserInfo("admin", "hunter5"))
 	js, err := admin.JetStream()
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +113,9 @@ func TestRecommendedPermissions(t *testing.T) {
 		t.Errorf("the server complains of %v", err)
 	default:
 	}
+	if logged := p.logs.String(); strings.Contains(logged, "ermissions ") {
+		t.Errorf("the gateway's permissions do not suffice:\n%s", logged)
+	}
 	for _, secret := range []string{"hunter", keys[0], pool} {
 		if strings.Contains(p.logs.String(), secret) {
 			t.Errorf("%s is in the logs:\n%s", secret, p.logs)
@@ -154,5 +159,39 @@ func callCharge(t *testing.T, url string, client *nats.Conn) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("the function may publish elsewhere")
 		}
+	}
+}
+
+// A client that may subscribe below _INBOX sees nothing of what JetStream sends to the
+// gateway on an external NATS, nor of what the gateway asks about its answers.
+func TestGatewayInboxesAreItsOwn(t *testing.T) {
+	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	spy := connectNATS(t, url)
+	seen, err := spy.SubscribeSync("_INBOX.>")
+	if err == nil {
+		err = spy.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startServe(t, noEnv, "--nats-url", url)
+	ann := client.New(connectNATS(t, url, nats.CustomInboxPrefix("_INBOX_ann")))
+	id := uuid.MustParse(pool)
+	if _, err := ann.Register(t.Context(), id, 1); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := ann.Borrow(t.Context(), id, time.Hour, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lease.Return(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.want(t, "GET", "/l/"+pool, "", 200, `"count":1,"in_use":0`)
+	if err := spy.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := seen.NextMsg(time.Millisecond); err == nil {
+		t.Errorf("the gateway is sent %q at %s %v", m.Data, m.Subject, m.Header)
 	}
 }

@@ -80,7 +80,7 @@ func (s *site) open(t testing.TB, cfg forrst.Config) *door {
 	t.Helper()
 	store, closeStore := gatewaytest.OpenStore(t, s.server.Connect, kvslots.Config{MaxWait: cfg.MaxWait})
 	d := &door{store: store}
-	cfg.NATS = s.connect(t, s.server.ConnectService, nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_KVSLOTS_FN"))
+	cfg.NATS = s.connect(t, s.server.ConnectService, nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_KVSLOTS.x"))
 	if cfg.Functions == nil {
 		cfg.Functions = &forrst.Functions{}
 	}

@@ -53,7 +53,7 @@ type confirmations struct {
 func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmations, err error) {
 	c = &confirmations{
 		nc: nc, deliveries: d, replies: r,
-		prefix: subjects.Confirm + randomWord() + ".",
+		prefix: subjects.Confirm + randomToken() + ".",
 		open:   map[string]chan outcome{},
 	}
 	answer := &request{}

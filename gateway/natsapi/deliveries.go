@@ -10,91 +10,91 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// deliveryTimeout bounds the wait for the server's word on an answer, which
-// takes a round trip.
+// deliveryTimeout bounds the wait for the outcome of an answer, which takes one round
+// trip to the server.
 const deliveryTimeout = 5 * time.Second
 
-// deathNotice is about what the server needs to find out that a client's socket
-// was closed. Measured: a slot that was handed to a waiter within 0.2 ms of the
-// waiter's death was lost until its TTL in 58 % of the cases, because the server
-// still had the subscription; after 1 ms in none, on a machine that is not
-// overloaded.
+// deathNotice is about how long the server takes to notice that a client's socket was
+// closed. Measured on a machine that is not overloaded: a slot that was granted to a
+// waiter within 0.2 ms of the waiter's death was lost until its TTL in 58 % of the cases,
+// because the server still had the subscription; after 1 ms in none.
 const deathNotice = 3 * time.Millisecond
 
-// quickGrant is how long a request that did not stand in line may have waited for
-// something else, such as another request of its session, before it is treated like
-// one that did. It is beyond what a busy machine takes.
+// quickGrant is how long a request that did not wait in line may have waited for
+// something else, such as another request of its session, before it is treated like a
+// request that did. It is longer than a busy machine takes.
 const quickGrant = time.Second
 
-// outcome is what became of an answer.
+// outcome is the outcome of sending an answer.
 type outcome int
 
 const (
-	unknown outcome = iota // the connection broke before the server could tell
-	heard                  // a requester was subscribed to the reply subject
-	unheard                // no requester was, or nothing was sent
+	unknown outcome = iota // the connection broke before the server reported it
+	heard                  // a client was subscribed to the reply subject
+	unheard                // no client was subscribed, or nothing was sent
 )
 
-// deliveries sends answers and learns whether anybody heard them.
+// deliveries sends answers and learns whether a client was subscribed to their subjects.
 //
-// A message with a reply subject of ours, to a subject without a subscription,
-// makes the server send us a status 503 there. That is all it ever says, so a
-// message of our own, a marker, follows: the server handles both in order, and if
-// the marker comes back first there was no 503. Answers that are sent while a
-// marker is under way share the next one.
+// When a message with a reply subject goes to a subject without a subscription, the
+// server sends a status 503 to the reply subject. It sends nothing otherwise. So a
+// message to this connection's own inbox follows the answer, a marker: the server
+// handles both in order, and if the marker arrives first, there was no 503. Answers that
+// are sent while a marker is under way share the next one.
 type deliveries struct {
 	nc    *nats.Conn
 	inbox string // ends in a dot
 	sub   *nats.Subscription
 
 	mu     sync.Mutex
-	open   map[string]chan outcome   // answers, by the reply subject that they name
+	open   map[string]chan outcome   // by the reply subject of the answer
 	probes map[string]chan *nats.Msg // by subject
 	sent   []string                  // the open answers that no marker follows yet
 	marker *marker                   // the one that is under way, if any
 }
 
-// marker is a message that comes back to us behind the answers that it follows.
+// marker is a message to this connection's own inbox that follows answers.
 type marker struct {
 	subject string
-	follows []string // answers, by subject
+	follows []string // the reply subjects of the answers
 	timeout *time.Timer
 }
 
 func newDeliveries(nc *nats.Conn) (d *deliveries, err error) {
-	d = &deliveries{nc: nc, inbox: newInbox(nc) + ".", open: map[string]chan outcome{}, probes: map[string]chan *nats.Msg{}}
-	d.sub, err = nc.Subscribe(d.inbox+"*", d.hear)
+	d = &deliveries{
+		nc: nc, inbox: randomBelow(inboxPrefix(nc)+".") + ".",
+		open: map[string]chan outcome{}, probes: map[string]chan *nats.Msg{},
+	}
+	d.sub, err = nc.Subscribe(d.inbox+"*", d.receive)
 	return d, err
 }
 
-// newInbox gives an inbox that says nothing of this process's others. nats.go
-// makes the last word of all inboxes from one random prefix and a counter; a
-// requester, which sees this one, could guess those where the store takes its
-// acknowledgements, and name them as its reply subject.
-func newInbox(nc *nats.Conn) string {
-	whole := nc.NewInbox()
-	return randomBelow(whole[:strings.LastIndexByte(whole, '.')+1])
+// inboxPrefix returns the prefix of a connection's inboxes. nats.go appends to it a
+// random text and a counter, which are the same for all connections of a process. The
+// service never shows them to clients, which could guess the store's inboxes from them.
+func inboxPrefix(nc *nats.Conn) string {
+	inbox := nc.NewInbox()
+	return inbox[:strings.LastIndexByte(inbox, '.')]
 }
 
-// randomWord is a word of a subject that cannot be guessed.
-func randomWord() string { return randomBelow("") }
+// randomToken returns a token of a subject that cannot be guessed.
+func randomToken() string { return randomBelow("") }
 
-// randomBelow puts such a word behind a prefix.
+// randomBelow returns prefix followed by such a token.
 func randomBelow(prefix string) string {
-	var word [16]byte
-	_, _ = rand.Read(word[:]) // it never fails
-	return string(hex.AppendEncode(append(make([]byte, 0, len(prefix)+2*len(word)), prefix...), word[:]))
+	var token [16]byte
+	_, _ = rand.Read(token[:]) // it never fails
+	return string(hex.AppendEncode(append(make([]byte, 0, len(prefix)+2*len(token)), prefix...), token[:]))
 }
 
-// send publishes an answer and returns when it is known what became of it.
+// send publishes an answer and returns its outcome when that is known.
 func (d *deliveries) send(answer *nats.Msg) outcome {
-	// The requester sees this subject; it must not lead to others' answers.
-	answer.Reply = randomBelow(d.inbox)
+	answer.Reply = randomBelow(d.inbox) // the client sees it, and must not guess those of other answers
 	told := make(chan outcome, 1)
 	d.mu.Lock()
 	d.open[answer.Reply] = told
 	if d.nc.PublishMsg(answer) != nil {
-		d.tell(answer.Reply, unheard)
+		d.end(answer.Reply, unheard)
 	} else {
 		d.sent = append(d.sent, answer.Reply)
 		d.mark()
@@ -103,9 +103,9 @@ func (d *deliveries) send(answer *nats.Msg) outcome {
 	return <-told
 }
 
-// mark sends a marker behind what has been sent, unless one is under way. The caller
-// holds the lock, as the one who publishes an answer does: otherwise a marker could
-// overtake an answer that it is to follow.
+// mark sends a marker behind the answers in d.sent, unless a marker is under way. The
+// caller holds the lock, as send does while it publishes: otherwise a marker could
+// overtake an answer that it has to follow.
 func (d *deliveries) mark() {
 	if d.marker != nil || len(d.sent) == 0 {
 		return
@@ -123,8 +123,8 @@ func (d *deliveries) mark() {
 	})
 }
 
-// passed ends the marker that is under way: what it follows and has not been told
-// otherwise has that outcome. The caller holds the lock.
+// passed ends the marker that is under way. The answers that it follows, and that are
+// still open, have the given outcome. The caller holds the lock.
 func (d *deliveries) passed(m *marker, what outcome) {
 	if d.marker != m {
 		return
@@ -133,41 +133,41 @@ func (d *deliveries) passed(m *marker, what outcome) {
 		m.timeout.Stop()
 	}
 	for _, answer := range m.follows {
-		d.tell(answer, what)
+		d.end(answer, what)
 	}
 	d.marker = nil
 	d.mark()
 }
 
-// tell ends the wait for an answer's outcome. The caller holds the lock.
-func (d *deliveries) tell(answer string, what outcome) {
+// end ends the wait for an answer's outcome. The caller holds the lock.
+func (d *deliveries) end(answer string, what outcome) {
 	if told := d.open[answer]; told != nil {
 		delete(d.open, answer)
 		told <- what
 	}
 }
 
-// isNoResponders reports whether this is the server's word that nothing is subscribed
-// to where a message was sent.
+// isNoResponders reports whether m is the server's status that nothing is subscribed to
+// the subject of an earlier message.
 func isNoResponders(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
 
-// settle lets the server find out who is dead. A waiter may have died at any
-// time since it asked, so its last moments are worth the while; the round trips
-// make it last longer where the server is slow to get round to things.
+// settle gives the server time to notice which clients are dead. A waiting client may
+// have died just now, so this is worth its time. The round trips make it longer where
+// the server is slow.
 func (d *deliveries) settle() {
 	const rounds = 3
 	for range rounds {
 		time.Sleep(deathNotice / rounds)
 		if d.nc.FlushTimeout(deliveryTimeout) != nil {
-			return // send will say what is wrong
+			return // send will report what is wrong
 		}
 	}
 }
 
-// hear takes markers, what the server says of answers, and of probes.
-func (d *deliveries) hear(m *nats.Msg) {
+// receive handles markers, and what the server sends about answers and probes.
+func (d *deliveries) receive(m *nats.Msg) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.marker != nil && d.marker.subject == m.Subject {
@@ -175,7 +175,7 @@ func (d *deliveries) hear(m *nats.Msg) {
 		return
 	}
 	if isNoResponders(m) {
-		d.tell(m.Subject, unheard)
+		d.end(m.Subject, unheard)
 	}
 	if told := d.probes[m.Subject]; told != nil {
 		delete(d.probes, m.Subject)

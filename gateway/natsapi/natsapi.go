@@ -132,7 +132,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns,
 			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout,
 		},
-		replies:  replies{further: cfg.ReplyPrefixes, log: cfg.Logger},
+		replies:  replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
 		borrows:  make(chan struct{}, cfg.MaxBorrows),
 		others:   make(chan struct{}, maxOthers),

@@ -16,21 +16,22 @@ const refusalsEvery = time.Minute
 
 // replies decides to which reply subjects the service answers.
 //
-// A server asks nobody's permission for a reply subject, so a requester could
-// have the service write where only the service may: to the bucket, to JetStream
-// and to other services, when all are in one account. A list of what is
-// forbidden could not be complete. So this is the list of what is allowed.
+// A server does not check whether a client may publish to the reply subject that the
+// client names. When all are in one account, a client could thus make the service
+// publish where only the service may: to the bucket, to JetStream and to other services.
+// A list of forbidden subjects could not be complete, so this is a list of allowed ones.
 type replies struct {
-	further []string // prefixes, beside those of every client
+	own     string   // the inbox prefix of the service's connection, which is not allowed
+	further []string // allowed prefixes, beside those of every client
 	log     zerolog.Logger
 
 	mu     sync.Mutex
-	count  int // of refused ones since the last was logged
+	count  int // of refused requests since the last log line
 	logged time.Time
 }
 
-// mayGoTo reports whether a request with this reply subject is served. Without
-// one there is no answer, and no harm.
+// mayGoTo reports whether a request with this reply subject is served. A request without
+// one gets no answer, and is allowed.
 func (r *replies) mayGoTo(reply string) bool {
 	if reply == "" || r.allowed(reply) {
 		return true
@@ -40,37 +41,56 @@ func (r *replies) mayGoTo(reply string) bool {
 }
 
 func (r *replies) allowed(reply string) bool {
-	if !literal(reply) {
+	if !literal(reply) || below(reply, subjects.Gateway) || r.own != subjects.Inbox && below(reply, r.own) {
 		return false
 	}
 	first, _, more := strings.Cut(reply, ".")
 	if !more {
 		return false
 	}
-	if first == subjects.Inbox || strings.HasPrefix(first, subjects.Inbox+"_") || first == subjects.Import {
+	if first == subjects.Inbox || isNamedInbox(first) || first == subjects.Import {
 		return true
 	}
 	for _, prefix := range r.further {
-		if strings.HasPrefix(reply, prefix+".") {
+		if below(reply, prefix) {
 			return true
 		}
 	}
 	return false
 }
 
-// literal reports whether a subject can be published to: words that are not
-// empty, without wildcards and white space.
+// isNamedInbox reports whether the first token of a subject is _INBOX_<anything>, the
+// usual prefix of a client with inboxes of its own.
+func isNamedInbox(first string) bool { return strings.HasPrefix(first, subjects.Inbox+"_") }
+
+func below(subject, prefix string) bool {
+	rest, ok := strings.CutPrefix(subject, prefix)
+	return ok && strings.HasPrefix(rest, ".")
+}
+
+// literal reports whether a subject can be published to: its tokens are not empty, and
+// have no wildcards and no white space.
 func literal(subject string) bool {
-	for word := range strings.SplitSeq(subject, ".") {
-		if word == "" || strings.ContainsAny(word, "*> \t\r\n") {
+	for token := range strings.SplitSeq(subject, ".") {
+		if token == "" || strings.ContainsAny(token, "*> \t\r\n") {
 			return false
 		}
 	}
 	return true
 }
 
-// refused logs, since a client with an inbox prefix of its own would otherwise
-// wait for answers in vain. The subject is the requester's, and stays out.
+// clientOf returns what the room of a client is counted by: the inbox in which it takes
+// its answers. That is the whole first token of a named inbox; otherwise it is everything
+// but the last token, which differs from request to request.
+func clientOf(reply string) string {
+	if first, _, _ := strings.Cut(reply, "."); isNamedInbox(first) {
+		return strings.Clone(first)
+	}
+	return strings.Clone(reply[:max(0, strings.LastIndexByte(reply, '.'))])
+}
+
+// refused logs refused requests, since a client with another inbox prefix waits for
+// answers in vain. The log line does not have the subject, which the client chose.
 func (r *replies) refused(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,15 +103,15 @@ func (r *replies) refused(now time.Time) {
 	r.count, r.logged = 0, now
 }
 
-// CheckReplyPrefix reports what is wrong with a prefix of Config.ReplyPrefixes:
-// it must be a subject without wildcards, in which neither servers nor this
-// service give the first word a meaning.
+// CheckReplyPrefix returns an error if prefix cannot be one of Config.ReplyPrefixes: it
+// must be a subject without wildcards, and its first token must not have a meaning for
+// servers or for gateways.
 func CheckReplyPrefix(prefix string) error {
 	first, _, _ := strings.Cut(prefix, ".")
 	switch {
 	case !literal(prefix):
-		return fmt.Errorf("%q must be words separated by dots, without wildcards and white space", prefix)
-	case strings.HasPrefix(first, "$"), first == "_GR_", first == subjects.Import, first == subjects.Service:
+		return fmt.Errorf("%q must be tokens separated by dots, without wildcards and white space", prefix)
+	case strings.HasPrefix(first, "$"), first == "_GR_", first == subjects.Import, first == subjects.Service, first == subjects.Gateway:
 		return fmt.Errorf("%q must not begin with %s: answers there would do harm", prefix, first)
 	}
 	return nil

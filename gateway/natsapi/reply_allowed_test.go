@@ -10,7 +10,7 @@ import (
 )
 
 func TestAllowedReplies(t *testing.T) {
-	r := &replies{further: []string{"app.inbox", "answers"}}
+	r := &replies{own: "_INBOX_gateway.x", further: []string{"app.inbox", "answers", "_KVSLOTS"}}
 	for reply, want := range map[string]bool{
 		"_INBOX.x":                         true,
 		"_INBOX.x.y":                       true,
@@ -18,6 +18,9 @@ func TestAllowedReplies(t *testing.T) {
 		"_R_.Xa7Gh2.b9":                    true,
 		"app.inbox.x":                      true,
 		"answers.x.y":                      true,
+		"_INBOX_gateway.y.z":               true,
+		"_INBOX_gateway.x.y":               false, // the service's own
+		"_KVSLOTS.x.y":                     false, // a gateway's
 		"_INBOX":                           false,
 		"_INBOX.":                          false,
 		"_INBOX..x":                        false,
@@ -53,6 +56,23 @@ func TestAllowedReplies(t *testing.T) {
 	}
 }
 
+// One client's requests have the same inbox, whatever its library appends for each.
+func TestClientOf(t *testing.T) {
+	for reply, want := range map[string]string{
+		"_INBOX.abc.1":    "_INBOX.abc",
+		"_INBOX.abc":      "_INBOX",
+		"_INBOX_UA.abc.1": "_INBOX_UA",
+		"_INBOX_UA.def":   "_INBOX_UA",
+		"app.inbox.abc.1": "app.inbox.abc",
+		"_R_.abc.def":     "_R_.abc",
+		"":                "",
+	} {
+		if got := clientOf(reply); got != want {
+			t.Errorf("%q is of the client %q, want %q", reply, got, want)
+		}
+	}
+}
+
 func TestCheckReplyPrefix(t *testing.T) {
 	for _, prefix := range []string{"answers", "app.inbox", "_INBOX", "_INBOX_UABC", "inbox-1.a_b", "kvslots-clients"} {
 		if err := CheckReplyPrefix(prefix); err != nil {
@@ -61,7 +81,7 @@ func TestCheckReplyPrefix(t *testing.T) {
 	}
 	for _, prefix := range []string{
 		"", ".", "a.", ".a", "a..b", "a.*", ">", "a b", "a\tb", "$", "$KV", "$KV.kvslots", "$JS.API", "$SRV", "$x",
-		"kvslots", "kvslots.x", "_R_", "_GR_", "_GR_.abcdef.ghijkl",
+		"kvslots", "kvslots.x", "_R_", "_GR_", "_GR_.abcdef.ghijkl", "_KVSLOTS", "_KVSLOTS.x",
 	} {
 		if err := CheckReplyPrefix(prefix); err == nil {
 			t.Errorf("%q passes", prefix)
@@ -76,7 +96,7 @@ func TestCheckReplyPrefix(t *testing.T) {
 // for is in none.
 func TestRefusedRepliesAreLogged(t *testing.T) {
 	var logged bytes.Buffer
-	r := &replies{log: zerolog.New(&logged)}
+	r := &replies{own: "_INBOX", log: zerolog.New(&logged)}
 	now := time.Now()
 	for _, c := range []struct {
 		after time.Duration
@@ -91,7 +111,7 @@ func TestRefusedRepliesAreLogged(t *testing.T) {
 		}
 	}
 	logged.Reset()
-	if (&replies{log: zerolog.New(&logged)}).mayGoTo("$KV.secret") || strings.Contains(logged.String(), "secret") {
+	if (&replies{own: "_INBOX", log: zerolog.New(&logged)}).mayGoTo("$KV.secret") || strings.Contains(logged.String(), "secret") {
 		t.Errorf("logged %s", logged.String())
 	}
 }

@@ -16,7 +16,7 @@ import (
 func newIdentity(version string) micro.ServiceIdentity {
 	return micro.ServiceIdentity{
 		Name:     subjects.Service,
-		ID:       randomWord(),
+		ID:       randomToken(),
 		Version:  semantic(version),
 		Metadata: map[string]string{}, // {}, not null
 	}

@@ -56,6 +56,10 @@ const (
 	// Inbox + "_" and a public key: _INBOX_<public key>.
 	Inbox = "_INBOX"
 
+	// Gateway is the prefix of the inboxes of gateways. Clients must not be allowed to
+	// subscribe there; nothing is sent there on their behalf.
+	Gateway = "_KVSLOTS"
+
 	// Import is the prefix that a server gives to the reply subject of a request
 	// from another account, through a service import.
 	Import = "_R_"

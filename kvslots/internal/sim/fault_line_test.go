@@ -44,7 +44,7 @@ func TestFault14VoidClaimOfDeadPeer(t *testing.T) {
 func (s *script) writeVoidClaim(on peer.Resource, expected uint64) {
 	s.t.Helper()
 	value := entry.SlotValue{
-		Lease: s.hash(), Claimer: s.hash(), Session: s.hash(), Nonce: s.hash(), Generation: 4711, TTL: entry.Span(20 * time.Second),
+		Lease: s.newHash(), Claimer: s.newHash(), Session: s.newHash(), Nonce: s.newHash(), Generation: 4711, TTL: entry.Span(20 * time.Second),
 	}
 	m := entry.NewMessage(rules.SlotKey(on.Pool, 0), value, expected, 20*time.Second+rules.Guard)
 	if a, _ := s.server.publish(&peer.Write{Message: m}); a.Outcome != peer.Written {
@@ -59,7 +59,7 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 	s.pass(10 * time.Second)
 	over := s.fault()
 	s.server.stream.BeginGap(s.server.wall())
-	s.server.silent()
+	s.server.silenceWatches()
 	for i := range s.nodes {
 		s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(i) != nil })
 	}
@@ -70,7 +70,7 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 		}
 	}
 	s.server.stream.EndGap(s.server.wall())
-	s.server.back()
+	s.server.resumeWatches()
 	for i := range s.nodes {
 		s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(i) == nil })
 	}
@@ -88,7 +88,7 @@ func TestFault10ReadyBehindTheStream(t *testing.T) {
 	s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(0) != nil })
 	s.until("the peer has asked for another watch", 5*time.Second, func() bool { return watch.number != number })
 	watch.polling = false
-	watch.wake()
+	watch.schedulePoll()
 	s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(0) == nil })
 	over()
 	s.lendsAfresh()
@@ -101,7 +101,7 @@ func TestFault11SlowAcknowledgements(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
 		s := newScript(t, 2, change)
 		s.plan.Net.Ack = 600 * time.Millisecond
-		s.calm.settle = 8*time.Second + 6*s.slowest()
+		s.faultState.settleTime = 8*time.Second + 6*s.maxLatency()
 		pool := s.newPool(1)
 		for i := range s.nodes {
 			b := s.borrow(pool, time.Minute, 0)
@@ -110,8 +110,8 @@ func TestFault11SlowAcknowledgements(t *testing.T) {
 			if state := s.must(i, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 1, InUse: 1}) {
 				t.Errorf("state %+v", state)
 			}
-			s.want(i, peer.Inspect{Pool: s.hash()}, peer.ErrNoPool)
-			s.want(i, peer.Ping{Session: s.hash()}, peer.ErrSessionGone)
+			s.want(i, peer.Inspect{Pool: s.newHash()}, peer.ErrNoPool)
+			s.want(i, peer.Ping{Session: s.newHash()}, peer.ErrSessionGone)
 			if a := s.must(i, giveBack(b)); !a.Returned {
 				t.Error("not returned")
 			}
@@ -320,7 +320,7 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 			v.changed()
 			began := s.now
 			for i, n := range s.nodes {
-				n.link.join()
+				n.link.reconnect()
 				s.must(i, s.borrow(pool, time.Minute, time.Second))
 				if took := s.now.Sub(began); took > time.Second {
 					t.Errorf("after %v: peer %d lends again after %v", outage, i, took)

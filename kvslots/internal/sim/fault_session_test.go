@@ -101,7 +101,7 @@ func TestFault5QueuedIsPurgedElsewhere(t *testing.T) {
 			over := s.fault()
 			r := s.enqueue(on, session, 5*time.Minute)
 			asked := s.begin(0, r) // its barrier is on its way
-			s.nodes[0].link.stalled = s.now.Add(stall)
+			s.nodes[0].link.stalledUntil = s.now.Add(stall)
 			first := s.answer(asked)
 			s.pass(pause)
 			second := s.do(1, r)
@@ -140,12 +140,12 @@ func TestFault23NotEnqueuedAfterQueued(t *testing.T) {
 			s.pass(time.Second)
 			over := s.fault()
 			s.server.stream.BeginGap(s.server.wall())
-			s.server.silent()
+			s.server.silenceWatches()
 			s.pass(gap / 2)
 			waits.giveUp(peer.ErrPlaceKept)
 			s.pass(gap / 2)
 			s.server.stream.EndGap(s.server.wall())
-			s.server.back()
+			s.server.resumeWatches()
 			s.pass(10 * time.Second)
 			over()
 			if waits.end == 0 {
@@ -193,7 +193,7 @@ func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 		s.pass(late)
 		s.plan.Net.Ack = 0
 		s.nodes[0].watch.polling = false
-		s.nodes[0].watch.wake()
+		s.nodes[0].watch.schedulePoll()
 		grant := s.answer(asked).Grant
 		s.pass(grant.TTL - 500*time.Millisecond)
 		renewed := s.must(1, peer.Renew{Held: giveBack(b).Held, TTL: 10 * time.Second})
@@ -222,7 +222,7 @@ func TestPromiseAfterClockStep(t *testing.T) {
 			s.must(0, peer.Ping{Session: session}) // writes a refresh
 			s.pass(1500 * time.Millisecond)
 			watch.polling = false
-			watch.wake()
+			watch.schedulePoll()
 			s.pass(100 * time.Millisecond)
 			s.must(1, peer.Ping{Session: session}) // promises another second
 			s.pass(990 * time.Millisecond)

@@ -18,7 +18,7 @@ func (s *script) loseTailNow(n uint64) {
 		n.link.cut(false)
 	}
 	s.pass(100 * time.Millisecond)
-	s.lose(func() { v.stream.LoseTail(n, v.wall()) })
+	s.loseData(func() { v.stream.LoseTail(n, v.wall()) })
 	v.stream.EndGap(v.wall())
 	v.down = false
 	v.changed()
@@ -39,14 +39,14 @@ func TestFault2TwoHoldersAfterLostTail(t *testing.T) {
 			}
 			over := s.fault()
 			s.loseTailNow(lost)
-			s.nodes[0].link.join()
+			s.nodes[0].link.reconnect()
 			held := s.borrow(pool, 5*time.Minute, 10*time.Second)
 			for s.do(0, held).Err != nil {
 				held = s.borrow(pool, 5*time.Minute, 10*time.Second)
 				s.do(0, peer.Register{Pool: pool, Count: 1})
 			}
 			s.pass(late)
-			s.nodes[1].link.join()
+			s.nodes[1].link.reconnect()
 			for range 40 { // a call that gets the slot as well fails a check
 				if a := s.do(1, s.borrow(pool, time.Minute, 0)); a.Err == nil {
 					t.Fatalf("%d writes lost: lent twice, the second time at fence %d\n%s", lost, a.Grant.Fence, s.events())
@@ -256,7 +256,7 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 		s.server.stream.Kill(s.server.wall())
 		s.nodes[0].kill()
 		s.server.changed()
-		s.nodes[0].begin()
+		s.nodes[0].start()
 		s.until("the peer is ready", 10*time.Second, func() bool { return s.status(0) == nil })
 		over()
 		if state := s.must(0, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 2}) {
@@ -287,7 +287,7 @@ func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
 		s.must(0, other)
 		s.setClock(3*time.Minute + 30*time.Second)
 		late.polling = false
-		late.wake()
+		late.schedulePoll()
 		if exact {
 			s.must(1, giveBack(s.borrow(pool, time.Minute, 0)))
 		}

@@ -26,12 +26,12 @@ func newScript(t *testing.T, nodes int, change ...func(*Plan)) *script {
 	for _, c := range change {
 		c(&p)
 	}
-	s := &script{newSimulation(p, Options{Trace: true, Keep: 100}), t}
+	s := &script{newSimulation(p, Options{Trace: true, KeepLines: 100}), t}
 	for _, n := range s.nodes {
-		n.watch.slow = false
-		n.begin()
+		n.watch.lags = false
+		n.start()
 	}
-	s.after(checkEvery, s.check.look)
+	s.after(checkEvery, s.check.checkProgress)
 	s.until("all peers are ready", 10*time.Second, func() bool {
 		for i := range s.nodes {
 			if s.status(i) != nil {
@@ -127,8 +127,8 @@ func (s *script) want(node int, r peer.Request, err error) {
 // fault does something for which the checks must not demand progress, until the
 // end of fault's caller calls the function that it returns.
 func (s *script) fault() (over func()) {
-	s.calm.begin()
-	return func() { s.calm.end(s.now) }
+	s.faultState.begin()
+	return func() { s.faultState.end(s.now) }
 }
 
 func (s *script) status(node int) error {
@@ -141,14 +141,14 @@ func (s *script) counters(node int) peer.Counters { return s.nodes[node].peer.Co
 // newPool registers a pool.
 func (s *script) newPool(count int) entry.Hash {
 	s.t.Helper()
-	id := s.hash()
+	id := s.newHash()
 	s.must(0, peer.Register{Pool: id, Count: count})
 	return id
 }
 
 // borrow is a request for a slot of a pool.
 func (s *script) borrow(pool entry.Hash, ttl, wait time.Duration) peer.Borrow {
-	return peer.Borrow{Pool: pool, Lease: s.hash(), TTL: ttl, Wait: wait}
+	return peer.Borrow{Pool: pool, Lease: s.newHash(), TTL: ttl, Wait: wait}
 }
 
 // giveBack is the request that returns what another one has borrowed.
@@ -159,7 +159,7 @@ func giveBack(b peer.Borrow) peer.Return {
 // newSession creates a session whose client is told the given idle timeout.
 func (s *script) newSession(node int, timeout time.Duration) entry.Hash {
 	s.t.Helper()
-	id := s.hash()
+	id := s.newHash()
 	s.must(node, peer.CreateSession{Session: id, Idle: 2 * timeout})
 	return id
 }
@@ -169,12 +169,12 @@ func named(name string, limit int, lock bool) peer.Resource {
 }
 
 func (s *script) acquire(on peer.Resource, session entry.Hash, ttl, wait time.Duration) peer.Acquire {
-	nonce := s.hash()
+	nonce := s.newHash()
 	return peer.Acquire{Resource: on, Session: session, Lease: leaseOf(session, nonce), Nonce: nonce, TTL: ttl, Wait: wait}
 }
 
 func (s *script) enqueue(on peer.Resource, session entry.Hash, ttl time.Duration) peer.Enqueue {
-	nonce := s.hash()
+	nonce := s.newHash()
 	return peer.Enqueue{Resource: on, Session: session, Lease: leaseOf(session, nonce), Nonce: nonce, TTL: ttl}
 }
 

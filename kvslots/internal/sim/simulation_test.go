@@ -44,7 +44,7 @@ func fails(t *testing.T, p Plan, f *Failure) {
 	if *keepFlag != "" {
 		p = Shrink(p, f.Check, 2000)
 	}
-	r := Run(p, Options{Trace: true, Keep: max(*traceFlag, 0)})
+	r := Run(p, Options{Trace: true, KeepLines: max(*traceFlag, 0)})
 	text := "not the same again: the run is no function of its seed"
 	if r.Failure != nil {
 		text = r.Failure.String()
@@ -101,8 +101,8 @@ func TestScenarios(t *testing.T) {
 func TestSimulationIsDeterministic(t *testing.T) {
 	for seed := range uint64(12) {
 		other := make(chan Result)
-		go func() { other <- Run(Draw(seed), Options{Trace: true, Keep: 1}) }()
-		a := Run(Draw(seed), Options{Trace: true, Keep: 1})
+		go func() { other <- Run(Draw(seed), Options{Trace: true, KeepLines: 1}) }()
+		a := Run(Draw(seed), Options{Trace: true, KeepLines: 1})
 		b := <-other
 		if a.Trace.hash != b.Trace.hash || a.Inputs != b.Inputs {
 			t.Errorf("seed %d: %d inputs with trace hash %x, then %d with %x", seed, a.Inputs, a.Trace.hash, b.Inputs, b.Trace.hash)

@@ -92,7 +92,7 @@ func (c *call) finish(a peer.Answer) {
 	c.answer, c.end = a, s.now
 	delete(c.node.requests, c.id)
 	if s.trace != nil {
-		s.tracef(c.client, "is answered call %d: %s", c.id, describeAnswer(&a))
+		s.tracef(c.client, "has the answer to call %d: %s", c.id, describeAnswer(&a))
 	}
 	s.met.add("answer: " + answerName(c))
 	s.check.answered(c)

@@ -121,7 +121,7 @@ func (k *checker) expectAnswer(c *call, at Instant) {
 			k.expectAnswer(c, later)
 			return
 		}
-		k.s.fail("answers", "call %d of %s to %s, asked %v ago, has no answer: %s", c.id, c.client, c.node.name(), k.s.now.Sub(c.start), describeRequest(c.request))
+		k.s.fail("answers", "call %d of %s to %s, sent %v ago, has no answer: %s", c.id, c.client, c.node.name(), k.s.now.Sub(c.start), describeRequest(c.request))
 	})
 }
 
@@ -163,11 +163,11 @@ func (k *checker) answeredError(c *call) {
 		k.checkNoSlot(c)
 	case isAny(err, peer.ErrLimitMismatch):
 		if !w.otherTerms {
-			k.wrong(c, "it was in use under no other terms")
+			k.wrong(c, "the name was in use under no other terms")
 		}
 	case isAny(err, peer.ErrMaxLocks) && caps.Locks == 0, isAny(err, peer.ErrMaxWaiters) && caps.Waiters == 0,
 		isAny(err, peer.ErrMaxSessions) && caps.Sessions == 0, isAny(err, peer.ErrMaxSessionsPerOrigin) && caps.SessionsPerOrigin == 0:
-		k.wrong(c, "there is no such cap")
+		k.wrong(c, "no such cap is configured")
 	}
 }
 
@@ -183,16 +183,16 @@ func (k *checker) checkNoSlot(c *call) {
 		k.wrong(c, fmt.Sprintf("%d slots were free and unclaimed all the time", w.minFree))
 	}
 	if t := &c.target; t.named && w.taken.max == 0 && w.waiting.max == 0 && w.maxRivals == 0 {
-		k.wrong(c, "no slot was taken, and none was waited for")
+		k.wrong(c, "no slot was taken, and no ticket was in line")
 	}
 	if took := c.end.Sub(c.start); took < c.wait()-time.Millisecond && c.gaveUp == 0 {
-		k.wrong(c, fmt.Sprintf("it was refused after %v of its wait of %v", took, c.wait()))
+		k.wrong(c, fmt.Sprintf("the call was refused after %v of its wait of %v", took, c.wait()))
 	}
 }
 
 // wrong fails the run because of an answer.
 func (k *checker) wrong(c *call, why string) {
-	k.s.fail("wrong answer", "call %d of %s to %s, asked %v before: %s: %s; but %s",
+	k.s.fail("wrong answer", "call %d of %s to %s, sent %v before: %s: %s; but %s",
 		c.id, c.client, c.node.name(), c.end.Sub(c.start), describeRequest(c.request), describeAnswer(&c.answer), why)
 }
 
@@ -236,6 +236,6 @@ func (k *checker) addCounters(n *node, c peer.Counters) {
 	m.addN("peer: applied at its acknowledgement", c.Early)
 	m.addN("peer: grants", c.Grants)
 	if k.s.plan.FaultFree() && c.Rebuilds > 0 {
-		k.s.fail("rebuild", "%s has rebuilt its view %d times without a fault", n.name(), c.Rebuilds)
+		k.s.fail("rebuild", "%s rebuilt its view %d times without a fault", n.name(), c.Rebuilds)
 	}
 }

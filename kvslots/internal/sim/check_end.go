@@ -19,15 +19,15 @@ func (k *checker) checkEnd() {
 		switch e.Key.Kind {
 		case entry.Config:
 			if e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
-				k.s.fail("left over", "an idle name is not closed: %s", describeEntry(&e))
+				k.s.fail("left over", "the configuration of an unused name remains: %s", describeEntry(&e))
 			}
 		case entry.Session:
 			if e.Session.Kind != entry.SessionPeer {
-				k.s.fail("left over", "%s", describeEntry(&e))
+				k.s.fail("left over", "an entry remains: %s", describeEntry(&e))
 			}
 		case entry.Barrier:
 		default:
-			k.s.fail("left over", "%s", describeEntry(&e))
+			k.s.fail("left over", "an entry remains: %s", describeEntry(&e))
 		}
 	}
 	for _, n := range k.s.nodes {
@@ -121,13 +121,13 @@ func (k *checker) onReread() {
 			}
 			e := now.leaseAt(l.hash)
 			if e != nil && k.outlivesMoment(e) && e.Slot.Generation == now.config.Config.Generation && now.registered() {
-				k.s.fail("revived", "a lease that was over, fence %d, stands again: %s", l.fence, describeEntry(e))
+				k.s.fail("revived", "a lease that had ended, fence %d, is in the stream again: %s", l.fence, describeEntry(e))
 			}
 		}
 	}
 	for hash, s := range k.sessions {
 		if e, ok := t.sessions[hash]; ok && k.outlivesMoment(e) && s.goneSince < k.s.now && k.lastLoss == 0 {
-			k.s.fail("revived", "a session that was over stands again: %s", describeEntry(e))
+			k.s.fail("revived", "a session that had ended is in the stream again: %s", describeEntry(e))
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 		k.wrong(c, "the lease has another fence or position")
 	}
 	if l.overSince < c.start {
-		k.wrong(c, "the lease was over before")
+		k.wrong(c, "the lease had ended before")
 	}
 	l.promisedUntil = c.node.simTime(g.At).Add(g.TTL)
 }
@@ -88,7 +88,7 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 		k.s.fail("over-issue", "call %d was granted position %d of %d", c.id, l.position, claimed.count)
 	}
 	if !claimed.ticketStood {
-		k.s.fail("ticket", "call %d was granted a claim for a ticket that stood in no line", c.id)
+		k.s.fail("ticket", "call %d was granted a claim for a ticket that was not in line", c.id)
 	}
 	// A peer may grant a void claim that another peer made without a ticket: after a
 	// second the claim counts as valid, and a wait at another peer reports it.
@@ -100,7 +100,7 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 	live, before := 1, 0
 	for _, o := range l.pool.leases {
 		if o.grantedAt < l.claimedAt && o.fence >= l.fence && !o.uncertain {
-			k.s.fail("fences", "fence %d was told before the claim of fence %d", o.fence, l.fence)
+			k.s.fail("fences", "fence %d was granted before fence %d was claimed", o.fence, l.fence)
 		}
 		if !o.certainlyLive(l.claimedAt) {
 			k.checkOverlap(c, l, o)
@@ -113,7 +113,7 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 		k.checkOverlap(c, l, o)
 	}
 	if live > claimed.count {
-		k.s.fail("over-issue", "call %d makes it %d live leases of %d slots", c.id, live, claimed.count)
+		k.s.fail("over-issue", "with the grant of call %d, %d leases are live, of %d slots", c.id, live, claimed.count)
 	}
 	k.checkOrder(c, claimed, before)
 }
@@ -142,7 +142,7 @@ func (k *checker) checkOrder(c *call, claimed claim, live int) {
 	if claimed.ticketsAhead == 0 || claimed.undisturbed < free || k.s.maxLatency() > 400*time.Millisecond {
 		return
 	}
-	k.s.fail("order of the line", "call %d has taken position %d at fence %d past %d waiting tickets, of which %d waited in peace, the first of them %s, with at most %d permits free",
+	k.s.fail("order of the line", "call %d has taken position %d at fence %d ahead of %d tickets, of which %d were undisturbed, the first of them %s, with at most %d permits free",
 		c.id, claimed.position, c.answer.Grant.Fence, claimed.ticketsAhead, claimed.undisturbed,
 		describeEntry(claimed.firstUndisturbed.Entry), free)
 }
@@ -160,7 +160,7 @@ func (k *checker) checkStands(c *call, l *lease) {
 		return
 	}
 	if e == nil || e.Slot.Generation != p.config.Config.Generation || !p.registered() {
-		k.s.fail("lease ended early", "call %d was told a lease, fence %d, that does not stand in the stream, to last for %v more",
+		k.s.fail("lease ended early", "call %d was granted a lease, fence %d, for %v more, which is not in the stream",
 			c.id, l.fence, l.promisedUntil.Sub(k.s.now))
 	}
 }

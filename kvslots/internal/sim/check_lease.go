@@ -166,7 +166,7 @@ func (k *checker) returned(c *call) {
 	switch {
 	case l == nil || c.answer.Err != nil || k.mayReflectLoss(c):
 	case c.answer.Returned && c.facts.over && !l.uncertain: // a lost lease may have come back
-		k.wrong(c, "the lease was over before")
+		k.wrong(c, "the lease had ended before")
 	case c.answer.Returned:
 		if l.returned {
 			k.wrong(c, "another call has returned it")
@@ -191,7 +191,7 @@ func (k *checker) renewed(c *call, r peer.Renew) {
 	case k.mayReflectLoss(c) || c.start < c.node.suspendedUntil:
 		l.uncertain = true
 	case c.answer.Err == nil && c.facts.over:
-		k.wrong(c, "the lease was over before")
+		k.wrong(c, "the lease had ended before")
 	case c.answer.Err == nil && (g.Fence != l.fence || g.Position != l.position):
 		k.wrong(c, "the lease has another fence or position")
 	case c.answer.Err == nil:
@@ -208,7 +208,7 @@ func (k *checker) renewed(c *call, r peer.Renew) {
 // promised checks the time that a grant promises.
 func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
 	if at := c.node.simTime(g.At); at > c.end || g.TTL > ttl || g.TTL <= 0 {
-		k.wrong(c, "the promise is of another time than was asked for")
+		k.wrong(c, "the grant promises another time than the call asked for")
 	}
 }
 
@@ -224,7 +224,7 @@ func (k *checker) slotEnded(p *poolTruth, before, after *entry.Entry) {
 		l.uncertain = true
 	}
 	if l != nil && l.certainlyLive(k.s.now) {
-		k.s.fail("lease ended early", "lease %s at position %d, fence %d, was to last for %v more, but %s",
+		k.s.fail("lease ended early", "lease %s at position %d, fence %d, was promised for %v more, but the stream has %s",
 			short(l.hash), l.position, l.fence, l.promisedUntil.Sub(k.s.now), describeEntry(after))
 	}
 }
@@ -236,7 +236,7 @@ func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 	}
 	for _, l := range k.pool(p.id).leases {
 		if l.certainlyLive(k.s.now) {
-			k.s.fail("lease ended early", "lease %s at position %d, fence %d, was to last for %v more, but %s",
+			k.s.fail("lease ended early", "lease %s at position %d, fence %d, was promised for %v more, but the stream has %s",
 				short(l.hash), l.position, l.fence, l.promisedUntil.Sub(k.s.now), describeEntry(after))
 		}
 	}

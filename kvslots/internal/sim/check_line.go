@@ -62,7 +62,7 @@ func (k *checker) checkPassedOver(c *call) {
 	}
 	bound := 2*time.Second + 8*s.maxLatency() + time.Duration(turns)*1200*time.Millisecond
 	if since.Add(bound) <= s.now {
-		s.fail("passed over", "call %d of %s to %s has waited for %v, and a slot has been free for %v: no peer but %d others can have let its turn pass",
+		s.fail("passed over", "call %d of %s to %s has waited for %v, and a slot has been free for %v: at most %d turns can have been missed",
 			c.id, c.client, n.name(), s.now.Sub(c.start), s.now.Sub(p.freeSince), turns)
 	}
 }
@@ -117,7 +117,7 @@ func (k *checker) checkQueued(c *call) {
 	p := k.s.server.truth.pool(c.facts.pool.id)
 	for _, t := range p.tickets {
 		if t.Wait.Lease == c.target.lease && !t.wasInForce {
-			k.wrong(c, "its ticket was never one of a generation in force")
+			k.wrong(c, "its ticket was never in a generation in force")
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestPromises(t *testing.T) {
 			x.standsStill(2500 * time.Millisecond)
 		}},
 		"queued":                        {"", func(x *checkerTest) { x.queued(7) }},
-		"queued for another generation": {"never one of a generation in force", func(x *checkerTest) { x.queued(8) }},
+		"queued for another generation": {"never in a generation in force", func(x *checkerTest) { x.queued(8) }},
 		"ended in time": {"", func(x *checkerTest) {
 			id := x.session()
 			x.sleep(20 * time.Second)

@@ -73,9 +73,9 @@ func (k *checker) answeredSession(c *call) {
 	switch {
 	case k.mayReflectLoss(c):
 	case gone && ends && !s.uncertain && c.facts.certain && s.endCalls == 1 && c.end < c.facts.promisedUntil:
-		k.wrong(c, "the session was alive, and no other call ends it")
+		k.wrong(c, "the session was alive, and no other call was ending it")
 	case gone && c.end < s.aliveUntil:
-		k.wrong(c, fmt.Sprintf("the session certainly lives for %v more", s.aliveUntil.Sub(c.end)))
+		k.wrong(c, fmt.Sprintf("the session is certainly alive for %v more", s.aliveUntil.Sub(c.end)))
 	case gone:
 		s.goneSince = min(s.goneSince, c.end)
 	case s.goneSince < c.start && c.answer.Err == nil:
@@ -117,7 +117,7 @@ func (k *checker) sessionEnded(e *entry.Entry) {
 		s.aliveUntil, s.uncertain = 0, true
 	}
 	if s != nil && k.s.now < s.aliveUntil {
-		k.s.fail("session ended early", "session %s, idle timeout %v, certainly lives for %v more", short(hash), s.idleTimeout, s.aliveUntil.Sub(k.s.now))
+		k.s.fail("session ended early", "session %s, idle timeout %v, is certainly alive for %v more", short(hash), s.idleTimeout, s.aliveUntil.Sub(k.s.now))
 	}
 	if s != nil {
 		k.checkRefreshed(s, e)
@@ -209,12 +209,12 @@ func (k *checker) awaited(c *call) {
 		*p = before // it may have enqueued as the other kind
 		return
 	case isAny(c.answer.Err, peer.ErrNotEnqueued) && before.state == placeQueued:
-		k.wrong(c, "the session was told that it stands in line")
+		k.wrong(c, "the session was told that it is in the line")
 	case isAny(c.answer.Err, peer.ErrLeaseExpired):
 		if before.state == placeNone {
 			k.wrong(c, "the session has not enqueued")
 		} else if before.state == placeQueued && c.end < before.since.Add(before.ttl) && !k.s.server.mayMisjudgeAge(before.since) {
-			k.wrong(c, "no lease of it can have expired yet")
+			k.wrong(c, "its lease cannot have expired yet")
 		}
 	case isAny(c.answer.Err, peer.ErrSessionGone):
 		return

@@ -129,7 +129,7 @@ func TestChecks(t *testing.T) {
 			x.borrow(b, 0)
 		}},
 		"two holders": {"lease ended early", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.borrow(b, 0) }},
-		"over-issue": {"makes it 2 live", func(x *checkerTest) {
+		"over-issue": {"2 leases are live", func(x *checkerTest) {
 			x.config(2)
 			x.borrow(a, 0)
 			x.borrow(b, 1)
@@ -155,13 +155,13 @@ func TestChecks(t *testing.T) {
 			x.borrow(a, 0)
 			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 8})
 		}},
-		"told too late": {"does not stand", func(x *checkerTest) { x.toldTooLate(a) }},
+		"told too late": {"not in the stream", func(x *checkerTest) { x.toldTooLate(a) }},
 		"wrong false": {"live all the time", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{})
 		}},
-		"returned twice": {"over before", func(x *checkerTest) {
+		"returned twice": {"had ended before", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.giveBack(a, 0)
@@ -178,7 +178,7 @@ func TestChecks(t *testing.T) {
 			x.borrow(a, 0)
 			x.answer(peer.Renew{Held: x.held(a), TTL: time.Second}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
-		"renewed when over": {"over before", func(x *checkerTest) {
+		"renewed when over": {"had ended before", func(x *checkerTest) {
 			x.config(1)
 			f := x.borrow(a, 0)
 			x.giveBack(a, 0)
@@ -233,7 +233,7 @@ func TestChecks(t *testing.T) {
 		"cap": {"no such cap", func(x *checkerTest) {
 			x.answer(peer.Acquire{Resource: x.resource(), Lease: a}, peer.Answer{Err: peer.ErrMaxLocks})
 		}},
-		"session gone": {"certainly lives", func(x *checkerTest) {
+		"session gone": {"certainly alive", func(x *checkerTest) {
 			id := x.session()
 			x.sleep(4 * time.Second)
 			x.answer(peer.Ping{Session: id}, peer.Answer{Err: peer.ErrSessionGone})
@@ -254,7 +254,7 @@ func TestChecks(t *testing.T) {
 			x.endSession(id)
 			x.answer(peer.EndSession{Session: id}, peer.Answer{Err: peer.ErrSessionGone})
 		}},
-		"not enqueued": {"told that it stands", func(x *checkerTest) {
+		"not enqueued": {"told that it is", func(x *checkerTest) {
 			id := x.session()
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.await(id, peer.ErrNotEnqueued)
@@ -266,14 +266,14 @@ func TestChecks(t *testing.T) {
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.enqueue(id, peer.Answer{Queued: true})
 		}},
-		"expired too early": {"can have expired", func(x *checkerTest) {
+		"expired too early": {"cannot have expired", func(x *checkerTest) {
 			id := x.session()
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.await(id, peer.ErrLeaseExpired)
 		}},
-		"ticket":         {"in no line", func(x *checkerTest) { x.config(1); x.served(a, 99) }},
+		"ticket":         {"not in line", func(x *checkerTest) { x.config(1); x.served(a, 99) }},
 		"rightly served": {"", func(x *checkerTest) { x.config(1); x.served(a, x.ticket(0, a)) }},
-		"served twice": {"in no line", func(x *checkerTest) {
+		"served twice": {"not in line", func(x *checkerTest) {
 			x.config(2)
 			x.write(x.slotKey(0), entry.SlotValue{Lease: a, Ticket: x.ticket(0, a), Generation: 7, TTL: entry.Span(time.Minute)})
 			x.served(a, x.last[x.ticketKey(0)])

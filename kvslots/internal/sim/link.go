@@ -114,7 +114,7 @@ func (l *link) ackLocally(id uint64, a peer.Ack, d time.Duration) {
 
 func (l *link) cut(keeps bool) {
 	l.up, l.buffering = false, keeps
-	l.n.s.tracef(l.n.name(), "is cut off")
+	l.n.s.tracef(l.n.name(), "is disconnected")
 	l.connection++
 	l.n.watch.disconnected()
 }

@@ -115,7 +115,7 @@ func (n *node) run(f func(*peer.Peer, Instant)) {
 		n.last, n.steps = n.s.now, 0
 	}
 	if n.steps++; n.steps > 100_000 || n.s.inputs > maxInputs {
-		n.s.fail("busy", "%s has had %d inputs in one instant, and all peers %d", n.name(), n.steps, n.s.inputs)
+		n.s.fail("busy", "%s received %d inputs at one instant, and all peers %d in this run", n.name(), n.steps, n.s.inputs)
 		return
 	}
 	defer n.recover()
@@ -288,7 +288,7 @@ func (n *node) countPhases() {
 	}
 	for t, times := range n.peer.Taken() {
 		if _, allowed := n.s.met[name(t)]; !allowed {
-			n.s.fail("transition", "%s: a borrow of %s, which is no transition", name(t), n.name())
+			n.s.fail("transition", "%s, by a borrow of %s, is not a transition that a peer may take", name(t), n.name())
 		}
 		n.s.met.addN(name(t), times)
 	}

@@ -43,7 +43,8 @@ type facts struct {
 	session       *session
 	pool          *pool
 	certain       bool      // the lease or session certainly existed
-	over          bool      // the lease or session had certainly ended, or another call may have changed the pool
+	over          bool      // the lease or session had certainly ended
+	poolShared    bool      // Register, Delete: another one may have taken effect meanwhile
 	place         linePlace // Enqueue, Await: the session's place in the line
 	certainLeases []*lease  // the pool's certainly live leases
 	ending        *ending   // Delete, ReleaseOwned: the leases that the call may end
@@ -110,38 +111,25 @@ func isAny(err error, of ...error) bool {
 	return err != nil && slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
 }
 
-// wait returns how long the request may wait for its turn.
-func (c *call) wait() time.Duration {
-	switch r := c.request.(type) {
-	case peer.Borrow:
-		return r.Wait
-	case peer.Acquire:
-		return r.Wait
-	case peer.Await:
-		return r.Wait
-	}
-	return 0
-}
-
 // target is what a request refers to.
 type target struct {
 	pool, lease, session entry.Hash
 	terms                entry.Terms
 	named                bool // a lock or semaphore, with terms
 	takes                bool // the request may take a slot
-	ttl                  time.Duration
+	ttl, wait            time.Duration
 }
 
 func targetOf(r peer.Request) target {
 	switch r := r.(type) {
 	case peer.Borrow:
-		return target{pool: r.Pool, lease: r.Lease, takes: true, ttl: r.TTL}
+		return target{pool: r.Pool, lease: r.Lease, takes: true, ttl: r.TTL, wait: r.Wait}
 	case peer.Acquire:
-		return target{pool: r.Pool, lease: r.Lease, session: r.Session, terms: terms(r.Resource), named: true, takes: true, ttl: r.TTL}
+		return target{pool: r.Pool, lease: r.Lease, session: r.Session, terms: terms(r.Resource), named: true, takes: true, ttl: r.TTL, wait: r.Wait}
 	case peer.Enqueue:
 		return target{pool: r.Pool, lease: r.Lease, session: r.Session, terms: terms(r.Resource), named: true, takes: true, ttl: r.TTL}
 	case peer.Await:
-		return target{pool: r.Pool, session: r.Session, takes: true}
+		return target{pool: r.Pool, session: r.Session, takes: true, wait: r.Wait}
 	case peer.Return:
 		return target{pool: r.Pool, lease: r.Lease, session: r.Session}
 	case peer.Renew:

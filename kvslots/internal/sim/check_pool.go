@@ -49,7 +49,7 @@ func (k *checker) administered(c *call) {
 		until = until.Add(maxLateEffect)
 	}
 	if c.start < p.adminUntil {
-		c.facts.over = true
+		c.facts.poolShared = true
 	}
 	p.adminUntil = max(p.adminUntil, until)
 }
@@ -57,7 +57,7 @@ func (k *checker) administered(c *call) {
 // wasAlone reports whether no other registration or deletion can have taken effect
 // during the call.
 func (k *checker) wasAlone(c *call) bool {
-	return c.facts.pool.adminCalls == 0 && !c.facts.over && !k.mayReflectLoss(c)
+	return c.facts.pool.adminCalls == 0 && !c.facts.poolShared && !k.mayReflectLoss(c)
 }
 
 func (k *checker) deleted(c *call) {

@@ -38,7 +38,7 @@ func (k *checker) checkRefreshed(s *session, e *entry.Entry) {
 			continue
 		}
 		n := c.node
-		if c.facts.session != s || !c.delivered || c.gaveUp != 0 || !n.serving() || n.pauses > 0 || !k.s.faultState.settledAt(c.start) || c.facts.mayBeIdle || k.s.now >= c.start.Add(c.wait()) {
+		if c.facts.session != s || !c.delivered || c.gaveUp != 0 || !n.serving() || n.pauses > 0 || !k.s.faultState.settledAt(c.start) || c.facts.mayBeIdle || k.s.now >= c.start.Add(c.target.wait) {
 			continue
 		}
 		k.s.fail("session ended early", "session %s, idle timeout %v, has ended while call %d waits at %s: %s",

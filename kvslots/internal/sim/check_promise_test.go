@@ -8,10 +8,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// TestPromises shows the same of the checks of lines and of sessions.
+// TestPromises is TestChecks for the checks of lines and sessions.
 func TestPromises(t *testing.T) {
 	for name, test := range map[string]struct {
-		what string // of the failure; "" for none
+		what string // contained in the failure; "" for no failure
 		run  func(x *checkerTest)
 	}{
 		"passed over":  {"passed over", func(x *checkerTest) { x.standsStill(10 * time.Second) }},
@@ -45,8 +45,8 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// standsStill leaves a slot free, for that long, while a caller waits and another
-// peer is dead.
+// standsStill leaves a slot free for a duration while a caller waits and another peer
+// is dead.
 func (x *checkerTest) standsStill(d time.Duration) {
 	x.config(1)
 	x.check.checkProgress()
@@ -55,7 +55,7 @@ func (x *checkerTest) standsStill(d time.Duration) {
 	x.sleep(d)
 }
 
-// queued tells a session that it stands in line with a ticket of a generation.
+// queued answers an enqueue with "queued", for a ticket of a generation.
 func (x *checkerTest) queued(generation uint64) {
 	x.named(2)
 	id := x.session()
@@ -68,7 +68,7 @@ func (x *checkerTest) endByTime(id entry.Hash) {
 	x.write(entry.Key{Kind: entry.Session, Session: id}, nil)
 }
 
-// endsWaiting ends a session by time while a call of it is open.
+// endsWaiting ends a session by time while a call of it waits.
 func (x *checkerTest) endsWaiting(wait time.Duration) {
 	id := x.session()
 	c := x.ask(peer.Acquire{Resource: x.resource(), Session: id, Lease: hashOf(1), Wait: wait})

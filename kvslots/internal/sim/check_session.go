@@ -226,7 +226,7 @@ func (k *checker) awaited(c *call) {
 func (k *checker) isWaiting(p *poolTruth, lease entry.Hash) bool {
 	for _, c := range p.calls {
 		if c.target.lease == lease {
-			return c.gaveUp == 0 && c.node.serving() && c.node.pauses == 0 && k.s.now < c.start.Add(c.wait()-time.Second)
+			return c.gaveUp == 0 && c.node.serving() && c.node.pauses == 0 && k.s.now < c.start.Add(c.target.wait-time.Second)
 		}
 	}
 	return false

@@ -9,8 +9,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// told is a simulation without peers: the test writes to the stream and answers
-// the calls itself, rightly or wrongly.
+// checkerTest is a simulation without peers. The test writes to the stream and answers
+// the calls itself, correctly or not.
 type checkerTest struct {
 	*Simulation
 	t    *testing.T
@@ -23,7 +23,7 @@ func newCheckerTest(t *testing.T) *checkerTest {
 	return &checkerTest{Simulation: s, t: t, pool: poolID(0), last: map[entry.Key]uint64{}}
 }
 
-// write puts a value, or with nil a marker, under a key.
+// write writes a value, or a marker if value is nil.
 func (x *checkerTest) write(key entry.Key, value any) uint64 {
 	x.t.Helper()
 	m := entry.NewPurge(key, x.last[key], 2*time.Minute)
@@ -75,7 +75,7 @@ func (x *checkerTest) grant(position int, fence uint64) peer.Answer {
 	return peer.Answer{Grant: peer.Grant{Position: position, Fence: fence, TTL: 20 * time.Second, At: x.now}}
 }
 
-// borrow is a call that is granted rightly, unless something else is wrong.
+// borrow claims a slot and answers a borrow with it.
 func (x *checkerTest) borrow(lease entry.Hash, position int) uint64 {
 	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
 	fence := x.claim(position, lease)
@@ -83,7 +83,7 @@ func (x *checkerTest) borrow(lease entry.Hash, position int) uint64 {
 	return fence
 }
 
-// served is a call that is granted the highest position, for a ticket.
+// served claims the highest position for a ticket, and answers a borrow with it.
 func (x *checkerTest) served(lease entry.Hash, ticket uint64) {
 	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
 	position := x.server.truth.pool(x.pool).count() - 1
@@ -111,12 +111,11 @@ func (x *checkerTest) resource() peer.Resource {
 	return r
 }
 
-// TestChecks shows that each check finds what it is there for, and that it lets
-// pass what is right.
+// TestChecks shows that each check fails for wrong answers and passes for right ones.
 func TestChecks(t *testing.T) {
 	a, b, c := hashOf(1), hashOf(2), hashOf(3)
 	for name, test := range map[string]struct {
-		what string // of the failure; "" for none
+		what string // contained in the failure; "" for no failure
 		run  func(x *checkerTest)
 	}{
 		"two leases": {"", func(x *checkerTest) { x.config(2); x.borrow(a, 0); x.borrow(b, 1) }},
@@ -155,7 +154,7 @@ func TestChecks(t *testing.T) {
 			x.borrow(a, 0)
 			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 8})
 		}},
-		"told too late": {"not in the stream", func(x *checkerTest) { x.toldTooLate(a) }},
+		"granted too late": {"not in the stream", func(x *checkerTest) { x.grantedTooLate(a) }},
 		"wrong false": {"live all the time", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
@@ -278,7 +277,7 @@ func TestChecks(t *testing.T) {
 			x.write(x.slotKey(0), entry.SlotValue{Lease: a, Ticket: x.ticket(0, a), Generation: 7, TTL: entry.Span(time.Minute)})
 			x.served(a, x.last[x.ticketKey(0)])
 		}},
-		"order":         {"order of the line", func(x *checkerTest) { x.past(a, b, c) }},
+		"order":         {"order of the line", func(x *checkerTest) { x.overtake(a, b, c) }},
 		"not the owner": {"held the lock", func(x *checkerTest) { x.owned(a); x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "b"}, peer.Answer{}) }},
 		"rightly not owner": {"", func(x *checkerTest) {
 			x.owned(a)
@@ -325,7 +324,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// expectFailure demands a failure with that text, or with "" none.
+// expectFailure fails the test unless the run failed with that text, or passed if what
+// is "".
 func (x *checkerTest) expectFailure(what string) {
 	x.t.Helper()
 	switch {
@@ -343,7 +343,7 @@ func (x *checkerTest) giveBack(lease entry.Hash, position int) {
 	x.sleep(time.Millisecond)
 }
 
-func (x *checkerTest) toldTooLate(lease entry.Hash) {
+func (x *checkerTest) grantedTooLate(lease entry.Hash) {
 	x.config(1)
 	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
 	fence := x.claim(0, lease)
@@ -375,12 +375,12 @@ func (x *checkerTest) owned(lease entry.Hash) {
 	c.finish(x.grant(0, fence))
 }
 
-// past lets a borrower take a slot for which another one has stood in line.
-func (x *checkerTest) past(a, b, c entry.Hash) {
+// overtake grants a borrower a slot for which another one has waited in line.
+func (x *checkerTest) overtake(a, b, c entry.Hash) {
 	x.sleep(20 * time.Second)
 	x.config(1)
 	x.borrow(a, 0)
-	x.nodes[0].peer = new(peer.Peer) // it runs, and waits for b
+	x.nodes[0].peer = new(peer.Peer) // a running peer, which waits for b
 	x.check.begin(&call{id: 70, startByPeer: x.now, request: peer.Borrow{Pool: x.pool, Lease: b, Wait: time.Minute}, node: x.nodes[0], start: x.now, client: "b"})
 	x.ticket(0, b)
 	x.sleep(time.Second)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -16,14 +15,14 @@ type client interface{ step() }
 // baseClient is what clients of all kinds share. Each has its own random source, so
 // that turning off a fault changes the other clients as little as possible.
 type baseClient struct {
+	random
 	s    *Simulation
 	name string
-	rng  *rand.Rand
 	done bool
 }
 
 func (s *Simulation) newBaseClient(kind string, number int) baseClient {
-	return baseClient{s: s, name: fmt.Sprintf("%s %d", kind, number), rng: rand.New(rand.NewPCG(s.plan.Seed, uint64(len(s.clients))<<8|0xc1))}
+	return baseClient{s: s, name: fmt.Sprintf("%s %d", kind, number), random: newRandom(s.plan.Seed, uint64(len(s.clients))<<8|0xc1)}
 }
 
 func (s *Simulation) newClients() {
@@ -54,15 +53,6 @@ func (u *baseClient) finish() {
 		u.done = true
 		u.s.unfinished--
 	}
-}
-
-func (u *baseClient) chance(rate float64) bool { return rate > 0 && u.rng.Float64() < rate }
-
-func (u *baseClient) upTo(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(u.rng.Int64N(int64(d)))
 }
 
 // think schedules the client's next step after a pause.
@@ -118,7 +108,7 @@ func (u *baseClient) askImpatiently(r peer.Request, why error, then func(*call))
 	}
 	c := u.s.ask(u.name, n, r, then)
 	if u.chance(0.1) {
-		u.s.after(u.upTo(c.wait()+time.Duration(u.rng.Int64N(int64(20*time.Millisecond)))), func() { c.giveUp(why) })
+		u.s.after(u.upTo(c.target.wait+time.Duration(u.rng.Int64N(int64(20*time.Millisecond)))), func() { c.giveUp(why) })
 	}
 }
 

@@ -189,6 +189,22 @@ func drawFaults(r *rand.Rand, p *Plan) {
 	}
 }
 
+// random is a source of random values.
+type random struct{ rng *rand.Rand }
+
+func newRandom(seed, stream uint64) random { return random{rand.New(rand.NewPCG(seed, stream))} }
+
+// chance returns true with the given probability.
+func (r random) chance(rate float64) bool { return rate > 0 && r.rng.Float64() < rate }
+
+// upTo draws a duration in [0, d).
+func (r random) upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(r.rng.Int64N(int64(d)))
+}
+
 // between draws a duration, short ones more often than long ones.
 func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	f := r.Float64()

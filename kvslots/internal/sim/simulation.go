@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -13,10 +12,10 @@ const start = Instant(time.Hour)
 
 // Simulation is one run of a plan.
 type Simulation struct {
+	random     // of faults and delays
 	plan       Plan
 	now        Instant
 	queue      queue
-	rng        *rand.Rand // source for faults and delays; each client has its own
 	server     *server
 	nodes      []*node
 	clients    []client
@@ -60,7 +59,7 @@ func Run(p Plan, o Options) Result {
 
 // newSimulation returns the simulation of a plan before its first event.
 func newSimulation(p Plan, o Options) *Simulation {
-	s := &Simulation{plan: p, now: start, rng: rand.New(rand.NewPCG(p.Seed, 0x72756e))}
+	s := &Simulation{plan: p, now: start, random: newRandom(p.Seed, 0x72756e)}
 	s.met = Coverage{}
 	if o.Trace {
 		s.trace = newTrace(o.KeepLines)
@@ -120,17 +119,6 @@ func (s *Simulation) finish() {
 func (s *Simulation) after(d time.Duration, run func()) { s.queue.add(s.now.Add(d), run) }
 
 func (s *Simulation) at(at Instant, run func()) { s.queue.add(max(at, s.now), run) }
-
-// chance returns true with the given probability.
-func (s *Simulation) chance(rate float64) bool { return rate > 0 && s.rng.Float64() < rate }
-
-// upTo draws a duration in [0, d).
-func (s *Simulation) upTo(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(s.rng.Int64N(int64(d)))
-}
 
 // delay draws a delay between half and one and a half times the typical one, plus a
 // spike if the plan has them.

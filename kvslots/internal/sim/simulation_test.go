@@ -38,7 +38,7 @@ func runOne(t *testing.T, p Plan) {
 	}
 }
 
-// fails prints a failing run, and keeps it if that is asked for.
+// fails prints a failing run, and keeps it if -keep asks for that.
 func fails(t *testing.T, p Plan, f *Failure) {
 	t.Helper()
 	if *keepFlag != "" {
@@ -73,7 +73,7 @@ func keep(t *testing.T, p Plan, r Result) {
 	t.Logf("kept in %s", name)
 }
 
-// TestScenarios runs what failed once.
+// TestScenarios runs scenarios that failed once.
 func TestScenarios(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// A run is a function of its seed, whatever else runs at the same time.
+// A seed determines its run, whatever else runs at the same time.
 func TestSimulationIsDeterministic(t *testing.T) {
 	for seed := range uint64(12) {
 		other := make(chan Result)

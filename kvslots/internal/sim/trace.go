@@ -146,13 +146,12 @@ func describeRequest(r peer.Request) string {
 	if t.ttl > 0 {
 		text += fmt.Sprintf(" ttl %v", t.ttl)
 	}
+	if t.wait > 0 {
+		text += fmt.Sprintf(" wait %v", t.wait)
+	}
 	switch r := r.(type) {
-	case peer.Borrow:
-		text += fmt.Sprintf(" wait %v", r.Wait)
 	case peer.Acquire:
-		text += fmt.Sprintf(" wait %v owner %q", r.Wait, r.Owner)
-	case peer.Await:
-		text += fmt.Sprintf(" wait %v", r.Wait)
+		text += fmt.Sprintf(" owner %q", r.Owner)
 	case peer.Register:
 		text += fmt.Sprintf(" count %d", r.Count)
 	case peer.ReleaseOwned:

@@ -1,7 +1,8 @@
 package stream
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 	"time"
 )
 
@@ -12,22 +13,9 @@ type expiry struct {
 	sequence uint64
 }
 
-type expiryHeap []expiry
-
-func (h expiryHeap) Len() int { return len(h) }
-func (h expiryHeap) Less(i, j int) bool {
-	if !h[i].at.Equal(h[j].at) {
-		return h[i].at.Before(h[j].at)
-	}
-	return h[i].sequence < h[j].sequence
-}
-func (h expiryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *expiryHeap) Push(x any)   { *h = append(*h, x.(expiry)) }
-func (h *expiryHeap) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	*h = (*h)[:last]
-	return x
+// compare orders expiries by their time, and those of one time by their sequence.
+func (e expiry) compare(o expiry) int {
+	return cmp.Or(e.at.Compare(o.at), cmp.Compare(e.sequence, o.sequence))
 }
 
 // limitMarker is a marker of the server on its way into the stream.
@@ -42,7 +30,9 @@ func (s *Stream) schedule(r *record) {
 		return
 	}
 	at := r.Time.Add(r.ttl + s.upTo(s.opts.Traps.ExpiryLate))
-	heap.Push(&s.expiries, expiry{at, r.Sequence})
+	e := expiry{at, r.Sequence}
+	i, _ := slices.BinarySearchFunc(s.expiries, e, expiry.compare)
+	s.expiries = slices.Insert(s.expiries, i, e)
 }
 
 // Advance moves the time forward. It replaces expired messages by markers of the
@@ -59,7 +49,9 @@ func (s *Stream) Advance(now time.Time) {
 		if len(s.markers) > 0 && !s.markers[0].at.After(s.now) {
 			s.arrive()
 		} else {
-			s.expire(heap.Pop(&s.expiries).(expiry))
+			next := s.expiries[0]
+			s.expiries = s.expiries[1:]
+			s.expire(next)
 		}
 	}
 	if now.After(s.now) {
@@ -79,7 +71,7 @@ func (s *Stream) nextEvent() (at time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	for len(s.expiries) > 0 && !s.lives(s.expiries[0].sequence) {
-		heap.Pop(&s.expiries)
+		s.expiries = s.expiries[1:]
 	}
 	if len(s.expiries) > 0 {
 		at, ok = s.expiries[0].at.Add(-s.clock), true

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -128,7 +127,6 @@ func (s *Stream) Compact(upTo uint64) {
 	}
 	s.log.trim()
 	s.expiries = slices.DeleteFunc(s.expiries, func(e expiry) bool { return !s.lives(e.sequence) })
-	heap.Init(&s.expiries)
 }
 
 // Purge removes all messages (nats stream purge). The last sequence stays.

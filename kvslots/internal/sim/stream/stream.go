@@ -39,8 +39,8 @@ type Stream struct {
 
 	log      recordLog
 	current  map[string]uint64 // current sequence of each key
-	expiries expiryHeap
-	markers  []limitMarker // under way, in the order of arrival
+	expiries []expiry          // in their order
+	markers  []limitMarker     // under way, in the order of arrival
 
 	leaderless    bool
 	noExpiryUntil time.Time // nothing expires before

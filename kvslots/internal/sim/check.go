@@ -9,54 +9,56 @@ import (
 )
 
 const (
-	patience   = 5 * time.Second // a call is answered so long after its wait
+	answerTime = 5 * time.Second // maximal time from the end of a call's wait to its answer
 	checkEvery = 250 * time.Millisecond
 	never      = Instant(1 << 62)
 )
 
-// Failure is a check that did not hold.
+// Failure describes a check that failed.
 type Failure struct {
 	Check string
-	At    time.Duration // since the start
+	At    time.Duration // since the start of the run
 	Text  string
 }
 
 func (f *Failure) String() string { return fmt.Sprintf("%s, after %v: %s", f.Check, f.At, f.Text) }
 
-// fail ends the run with its first failure.
+// fail ends the run. Only the first failure is kept.
 func (s *Simulation) fail(check, format string, args ...any) {
 	if s.failed == nil {
 		s.failed = &Failure{check, s.now.Sub(start), fmt.Sprintf(format, args...)}
-		s.note("FAILURE", "%s", s.failed)
+		s.tracef("FAILURE", "%s", s.failed)
 	}
 }
 
-// checker knows what clients asked and what they were told.
+// checker compares the answers that clients receive with what they asked, with earlier
+// answers, and with the stream.
 type checker struct {
-	s        *Simulation
-	calls    uint64 // asked so far
-	opened   map[uint64]*call
-	pools    map[entry.Hash]*pool
-	sessions map[entry.Hash]*session
-	totals   peer.Counters
-	lostAt   Instant                // when the stream last lost something; 0: never
-	waits    []*call                // that may wait for a slot
-	losing   bool                   // the stream is about to lose something
-	overdue  map[entry.Hash]Instant // when a ticket last ended, by its peer, that had stood for StallTime
-	troubles []Instant              // when peers died, stood still and went on
-	tended   Instant                // of those that died before, no ticket is left in a line
+	s             *Simulation
+	calls         uint64 // number of calls so far
+	openCalls     map[uint64]*call
+	pools         map[entry.Hash]*pool
+	sessions      map[entry.Hash]*session
+	claims        uint64 // of peers that have stopped
+	grants        uint64
+	lastLoss      Instant                // when the stream last lost data; 0: never
+	waitingCalls  []*call                // calls that may wait for a slot
+	lossUnderWay  bool                   // the stream is losing data at this moment
+	lastStall     map[entry.Hash]Instant // by peer: when a ticket last ended that had stood for StallTime or longer
+	interruptions []Instant              // when peers died, paused or resumed
+	cleanedUntil  Instant                // peers that died before then have no tickets left
 }
 
 func newChecker(s *Simulation) *checker {
 	return &checker{
-		s: s, opened: map[uint64]*call{}, pools: map[entry.Hash]*pool{},
-		sessions: map[entry.Hash]*session{}, overdue: map[entry.Hash]Instant{},
+		s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{},
+		sessions: map[entry.Hash]*session{}, lastStall: map[entry.Hash]Instant{},
 	}
 }
 
-// open is the number of calls under way, but for those that may last for ever.
-func (k *checker) open() (n int) {
-	for _, c := range k.opened {
+// countOpen counts the calls under way, without Follow, which may last for ever.
+func (k *checker) countOpen() (n int) {
+	for _, c := range k.openCalls {
 		if _, follows := c.request.(peer.Follow); !follows {
 			n++
 		}
@@ -64,16 +66,16 @@ func (k *checker) open() (n int) {
 	return n
 }
 
-// begin takes note of a call, and of what it may end.
+// begin records a call and what it may end.
 func (k *checker) begin(c *call) {
 	k.calls++
-	k.opened[c.id] = c
+	k.openCalls[c.id] = c
 	c.target = targetOf(c.request)
 	t := &c.target
 	if !t.pool.IsZero() {
 		p := k.s.server.truth.pool(t.pool)
 		p.calls = append(p.calls, c)
-		p.observe() // the others have a rival
+		p.observe() // the other calls have a competitor more
 		c.facts.pool = k.pool(t.pool)
 	}
 	if !t.session.IsZero() {
@@ -84,56 +86,55 @@ func (k *checker) begin(c *call) {
 	}
 	k.beginLease(c)
 	k.beginSession(c)
-	k.beginPlace(c)
-	if c.wait() > 0 {
-		k.waits = append(k.waits, c)
+	k.beginLinePlace(c)
+	if c.target.wait > 0 {
+		k.waitingCalls = append(k.waitingCalls, c)
 	}
 	if _, follows := c.request.(peer.Follow); !follows {
-		k.expect(c, k.deadline(c))
+		k.expectAnswer(c, k.deadline(c))
 	}
 }
 
-// deadline is when a call must have been answered. A peer that stood still is
-// given as long again, and a wait lasts by the peer's clock, which may have stood
-// still as well.
+// deadline returns when a call must have been answered. A peer that was paused is given
+// as long again. A wait lasts by the peer's clock, which may have stood still, too.
 func (k *checker) deadline(c *call) Instant {
-	from := c.node.time(c.local.Add(c.wait()))
+	from := c.node.simTime(c.startByPeer.Add(c.target.wait))
 	if c.gaveUp != 0 {
 		from = min(from, c.gaveUp)
 	}
-	if c.node.stood > c.start {
-		from = max(from, c.node.stood.Add(c.wait()))
+	if c.node.pausedUntil > c.start {
+		from = max(from, c.node.pausedUntil.Add(c.target.wait))
 	}
-	return from.Add(patience + time.Second + k.s.slowest())
+	return from.Add(answerTime + time.Second + k.s.maxLatency())
 }
 
-// expect looks at a call when it must have been answered.
-func (k *checker) expect(c *call, at Instant) {
+// expectAnswer fails the run if the call has not been answered by its deadline.
+func (k *checker) expectAnswer(c *call, at Instant) {
 	k.s.at(at, func() {
 		if c.end != 0 {
 			return
 		}
 		if c.node.pauses > 0 {
-			k.expect(c, k.s.now.Add(patience))
+			k.expectAnswer(c, k.s.now.Add(answerTime))
 			return
 		}
 		if later := k.deadline(c); later > k.s.now {
-			k.expect(c, later)
+			k.expectAnswer(c, later)
 			return
 		}
-		k.s.fail("answers", "call %d of %s to %s, asked %v ago, has no answer: %s", c.id, c.client, c.node.name(), k.s.now.Sub(c.start), describeRequest(c.request))
+		k.s.fail("answers", "call %d of %s to %s, sent %v ago, has no answer: %s", c.id, c.client, c.node.name(), k.s.now.Sub(c.start), describeRequest(c.request))
 	})
 }
 
-// answered holds an answer against what is known.
+// answered checks an answer.
 func (k *checker) answered(c *call) {
-	delete(k.opened, c.id)
+	delete(k.openCalls, c.id)
 	t := &c.target
 	if !t.pool.IsZero() {
 		p := k.s.server.truth.pool(t.pool)
 		c.window.observe(p, c, p.pending())
 		if t.takes && c.unknown() {
-			p.left = k.s.now
+			p.unknownEndedAt = k.s.now
 		}
 		for i, other := range p.calls {
 			if other == c {
@@ -144,87 +145,77 @@ func (k *checker) answered(c *call) {
 	}
 	k.answeredError(c)
 	k.answeredSession(c)
-	k.answeredPlace(c)
+	k.answeredLinePlace(c)
 	k.answeredPool(c)
 	k.answeredLease(c)
 }
 
-// answeredError holds the errors that any request may have against the stream.
+// answeredError checks the errors that any request may return.
 func (k *checker) answeredError(c *call) {
 	caps := k.s.plan.Caps
 	w := &c.window
 	switch err := c.answer.Err; {
-	case err == nil || c.unknown() || k.shaken(c):
+	case err == nil || c.unknown() || k.mayReflectLoss(c):
 	case isAny(err, peer.ErrNoPool):
-		if w.seen && !w.absent {
+		if w.seen && !w.wasAbsent {
 			k.wrong(c, "the pool was registered all the time")
 		}
 	case isAny(err, peer.ErrNoSlot):
-		k.refusedSlot(c)
+		k.checkNoSlot(c)
 	case isAny(err, peer.ErrLimitMismatch):
-		if !w.others {
-			k.wrong(c, "it was in use under no other terms")
+		if !w.otherTerms {
+			k.wrong(c, "the name was in use under no other terms")
 		}
 	case isAny(err, peer.ErrMaxLocks) && caps.Locks == 0, isAny(err, peer.ErrMaxWaiters) && caps.Waiters == 0,
 		isAny(err, peer.ErrMaxSessions) && caps.Sessions == 0, isAny(err, peer.ErrMaxSessionsPerOrigin) && caps.SessionsPerOrigin == 0:
-		k.wrong(c, "there is no such cap")
+		k.wrong(c, "no such cap is configured")
 	}
 }
 
-// refusedSlot holds "no slot" against the stream: it is wrong if a slot was
-// neither taken nor waited for all the time, and if it came too early.
-func (k *checker) refusedSlot(c *call) {
+// checkNoSlot checks an ErrNoSlot. The error is wrong if a slot was unclaimed all the
+// time, or if it came before the end of the wait.
+func (k *checker) checkNoSlot(c *call) {
 	w := &c.window
-	left := k.s.server.truth.pool(c.facts.pool.id).left
-	if left != 0 && left.Add(patience+time.Second) >= c.start {
-		return // something may have been under way for a call that is no more
+	left := k.s.server.truth.pool(c.facts.pool.id).unknownEndedAt
+	if left != 0 && left.Add(answerTime+time.Second) >= c.start {
+		return // a claim of an unanswered call may still have been under way
 	}
-	if w.free > 0 {
-		k.wrong(c, fmt.Sprintf("%d slots were free and unclaimed all the time", w.free))
+	if w.minFree > 0 {
+		k.wrong(c, fmt.Sprintf("%d slots were free and unclaimed all the time", w.minFree))
 	}
-	if t := &c.target; t.named && w.taken.most == 0 && w.waiting.most == 0 && w.rivals == 0 {
-		k.wrong(c, "no slot was taken, and none was waited for")
+	if t := &c.target; t.named && w.taken.max == 0 && w.waiting.max == 0 && w.maxRivals == 0 {
+		k.wrong(c, "no slot was taken, and no ticket was in line")
 	}
-	if took := c.end.Sub(c.start); took < c.wait()-time.Millisecond && c.gaveUp == 0 {
-		k.wrong(c, fmt.Sprintf("it was refused after %v of its wait of %v", took, c.wait()))
+	if took := c.end.Sub(c.start); took < c.target.wait-time.Millisecond && c.gaveUp == 0 {
+		k.wrong(c, fmt.Sprintf("the call was refused after %v of its wait of %v", took, c.target.wait))
 	}
 }
 
-// wrong reports a wrong answer.
+// wrong fails the run because of an answer.
 func (k *checker) wrong(c *call, why string) {
-	k.s.fail("wrong answer", "call %d of %s to %s, asked %v before: %s: %s; but %s",
+	k.s.fail("wrong answer", "call %d of %s to %s, sent %v before: %s: %s; but %s",
 		c.id, c.client, c.node.name(), c.end.Sub(c.start), describeRequest(c.request), describeAnswer(&c.answer), why)
 }
 
-// shaken reports whether the stream has lost something that the peer of a call
-// may not have noticed, or that was known when the call began.
-func (k *checker) shaken(c *call) bool {
-	return k.lostAt != 0 && (c.start <= k.lostAt.Add(time.Second) || !c.aware)
+// mayReflectLoss reports whether an answer may be based on data that the stream has
+// lost: the call began before the loss, or its peer may not have noticed it.
+func (k *checker) mayReflectLoss(c *call) bool {
+	return k.lastLoss != 0 && (c.start <= k.lastLoss.Add(time.Second) || !c.peerNoticedLoss)
 }
 
-// aware reports whether a peer must have noticed the last loss: it has read the
-// stream since then, or there was peace for long enough. A purged stream goes on
-// without a word, so that a peer notices it by the first write that is refused.
-func (k *checker) aware(n *node) bool {
+// hasNoticedLoss reports whether a peer must have noticed the last loss: it has read
+// the stream since then, or no fault was active for long enough. A purge breaks no
+// watch, so that a peer notices it by the first refused write.
+func (k *checker) hasNoticedLoss(n *node) bool {
 	const notice = 15 * time.Second
-	calm := &k.s.calm
-	return n.born > k.lostAt || n.peer != nil && n.peer.Counters().Rebuilds > n.rebuilds || calm.active == 0 && calm.since.Add(notice) <= k.s.now
+	calm := &k.s.faultState
+	return n.startedAt > k.lastLoss || n.peer != nil && n.peer.Counters().Rebuilds > n.rebuildsAtLoss || calm.active == 0 && calm.noneSince.Add(notice) <= k.s.now
 }
 
-// counters adds what a peer has counted in its life.
-func (k *checker) counters(n *node, c peer.Counters) {
-	t := &k.totals
-	t.Claims += c.Claims
-	t.Voids += c.Voids
-	t.Conflicts += c.Conflicts
-	t.Barriers += c.Barriers
-	t.Skips += c.Skips
-	t.Rebuilds += c.Rebuilds
-	t.Checks += c.Checks
-	t.Writes += c.Writes
-	t.Grants += c.Grants
-	t.Resent += c.Resent
-	t.Early += c.Early
+// addCounters adds the counters of a peer that stops.
+func (k *checker) addCounters(n *node, c peer.Counters) {
+	k.claims += c.Claims
+	k.grants += c.Grants
 	m := k.s.met
 	m.addN("peer: skips", c.Skips)
 	m.addN("peer: voids", c.Voids)
@@ -235,7 +226,7 @@ func (k *checker) counters(n *node, c peer.Counters) {
 	m.addN("peer: resent", c.Resent)
 	m.addN("peer: applied at its acknowledgement", c.Early)
 	m.addN("peer: grants", c.Grants)
-	if k.s.plan.Calm() && c.Rebuilds > 0 {
-		k.s.fail("rebuild", "%s has rebuilt its view %d times without a fault", n.name(), c.Rebuilds)
+	if k.s.plan.FaultFree() && c.Rebuilds > 0 {
+		k.s.fail("rebuild", "%s rebuilt its view %d times without a fault", n.name(), c.Rebuilds)
 	}
 }

@@ -7,27 +7,27 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// end checks what is left when everything has been returned, or has expired.
-func (k *checker) end() {
+// checkEnd checks the stream and the peers after the last lease must have ended.
+func (k *checker) checkEnd() {
 	t := k.s.server.truth
 	t.catchUp()
 	for _, m := range k.s.server.stream.All() {
 		e := m.Entry()
-		if e.Marker || k.s.server.setBack && k.s.server.stream.Met(stream.Revived) > 0 { // it may have come back
+		if e.Marker || k.s.server.clockWentBack && k.s.server.stream.Met(stream.Revived) > 0 { // the server may have revived it
 			continue
 		}
 		switch e.Key.Kind {
 		case entry.Config:
 			if e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
-				k.s.fail("left over", "an idle name is not closed: %s", describeEntry(&e))
+				k.s.fail("left over", "the configuration of an unused name remains: %s", describeEntry(&e))
 			}
 		case entry.Session:
 			if e.Session.Kind != entry.SessionPeer {
-				k.s.fail("left over", "%s", describeEntry(&e))
+				k.s.fail("left over", "an entry remains: %s", describeEntry(&e))
 			}
 		case entry.Barrier:
 		default:
-			k.s.fail("left over", "%s", describeEntry(&e))
+			k.s.fail("left over", "an entry remains: %s", describeEntry(&e))
 		}
 	}
 	for _, n := range k.s.nodes {
@@ -41,23 +41,24 @@ func (k *checker) end() {
 	k.checkWrites()
 }
 
-// checkWrites bounds the writes by what was done: a contradiction or a race must
-// not be answered with ever more writes.
+// checkWrites bounds the number of writes by the number of calls, so that no conflict
+// leads to endless writes.
 func (k *checker) checkWrites() {
 	for _, n := range k.s.nodes {
 		n.count()
 	}
-	t, s := k.totals, k.s
+	s := k.s
 	virtual := uint64(s.now.Sub(start) / time.Second)
 	if most := 40*k.calls + 12*virtual*uint64(len(s.nodes)) + 2000; s.server.messages > most {
 		s.fail("writes", "%d writes have reached the stream for %d calls in %d s", s.server.messages, k.calls, virtual)
 	}
-	if most := 10*t.Grants + 10*k.calls + 100; t.Claims > most {
-		s.fail("writes", "%d claims for %d grants and %d calls", t.Claims, t.Grants, k.calls)
+	if most := 10*k.grants + 10*k.calls + 100; k.claims > most {
+		s.fail("writes", "%d claims for %d grants and %d calls", k.claims, k.grants, k.calls)
 	}
 }
 
-// beforeLoss takes down what stands, before the stream loses something.
+// beforeLoss returns the revisions of all slots, by lease, and of all sessions, before
+// the stream loses data.
 func (k *checker) beforeLoss() (standing map[entry.Hash]uint64) {
 	t := k.s.server.truth
 	t.catchUp()
@@ -73,66 +74,66 @@ func (k *checker) beforeLoss() (standing map[entry.Hash]uint64) {
 	return standing
 }
 
-// afterLoss makes everything doubtful that the stream may have lost. What stands
-// as before is as certain as before.
+// afterLoss marks everything uncertain that the stream may have lost. An entry that
+// still has the revision in standing was not lost.
 func (k *checker) afterLoss(standing map[entry.Hash]uint64) {
 	t := k.s.server.truth
 	t.catchUp()
-	k.lostAt = k.s.now
-	k.s.calm.pulse(k.s.now.Add(12 * time.Second)) // a view is rebuilt once in 10 s at most
+	k.lastLoss = k.s.now
+	k.s.faultState.disturb(k.s.now.Add(12 * time.Second)) // a peer rebuilds its view at most once in 10 s
 	for _, n := range k.s.nodes {
 		if n.peer != nil {
-			n.rebuilds = n.peer.Counters().Rebuilds
+			n.rebuildsAtLoss = n.peer.Counters().Rebuilds
 		}
 	}
 	for _, p := range k.pools {
 		now := t.pool(p.id)
 		for _, l := range p.leases {
 			if e := now.leaseAt(l.hash); e == nil || e.Revision != standing[l.hash] {
-				l.lost, l.over, l.returned = true, never, false // its end may be lost as well
+				l.uncertain, l.overSince, l.returned = true, never, false // the write that ended it may be lost, too
 			}
 		}
-		p.admin = max(p.admin, k.s.now.Add(lateEffect))
+		p.adminUntil = max(p.adminUntil, k.s.now.Add(maxLateEffect))
 	}
 	for hash, s := range k.sessions {
 		if e, ok := t.sessions[hash]; !ok || e.Revision != standing[hash] {
-			s.sure = min(s.sure, k.s.now)
-			s.over = never
+			s.aliveUntil = min(s.aliveUntil, k.s.now)
+			s.goneSince = never
 		}
 		for _, p := range s.places {
-			p.state = placeMaybe
+			p.state = placeUnknown
 		}
 	}
 }
 
-// reread is called when the stream was read anew: a server has started again,
-// which must bring nothing back that clients know to be over.
-func (k *checker) reread() {
-	if k.losing || k.s.server.setBack {
+// onReread checks, after the stream was read anew because a server restarted, that
+// nothing has come back which clients know to be over.
+func (k *checker) onReread() {
+	if k.lossUnderWay || k.s.server.clockWentBack {
 		return
 	}
 	t := k.s.server.truth
 	for _, p := range k.pools {
 		now := t.pool(p.id)
 		for _, l := range p.leases {
-			if l.over == never || l.lost || k.lostAt > l.at {
+			if l.overSince == never || l.uncertain || k.lastLoss > l.claimedAt {
 				continue
 			}
 			e := now.leaseAt(l.hash)
-			if e != nil && k.lives(e) && e.Slot.Generation == now.config.Config.Generation && now.registered() {
-				k.s.fail("revived", "a lease that was over, fence %d, stands again: %s", l.fence, describeEntry(e))
+			if e != nil && k.outlivesMoment(e) && e.Slot.Generation == now.config.Config.Generation && now.registered() {
+				k.s.fail("revived", "a lease that had ended, fence %d, is in the stream again: %s", l.fence, describeEntry(e))
 			}
 		}
 	}
 	for hash, s := range k.sessions {
-		if e, ok := t.sessions[hash]; ok && k.lives(e) && s.over < k.s.now && k.lostAt == 0 {
-			k.s.fail("revived", "a session that was over stands again: %s", describeEntry(e))
+		if e, ok := t.sessions[hash]; ok && k.outlivesMoment(e) && s.goneSince < k.s.now && k.lastLoss == 0 {
+			k.s.fail("revived", "a session that had ended is in the stream again: %s", describeEntry(e))
 		}
 	}
 }
 
-// lives reports whether the server will keep an entry for more than a moment.
-func (k *checker) lives(e *entry.Entry) bool {
+// outlivesMoment reports whether the server will keep an entry for another second.
+func (k *checker) outlivesMoment(e *entry.Entry) bool {
 	v := k.s.server
 	return e.TTL == 0 || e.Time.Add(e.TTL-time.Second).After(v.wall().Add(v.clock))
 }

@@ -7,50 +7,52 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// pool is what clients were told of a pool.
+// pool is what clients have learnt of a pool.
 type pool struct {
-	id      entry.Hash
-	leases  []*lease // in the order in which they were told
-	byHash  map[entry.Hash]*lease
-	endings []*ending
-	admins  int     // registrations and deletions under way
-	admin   Instant // until when the last one may take effect
+	id         entry.Hash
+	leases     []*lease // in the order of their grants
+	byHash     map[entry.Hash]*lease
+	endings    []*ending
+	adminCalls int     // registrations and deletions under way
+	adminUntil Instant // until when earlier ones may take effect
 }
 
-// lease is what a client was told of a lease, and when.
+// lease is what a client has learnt of a lease. overSince and mayEndFrom are never
+// until something happens.
 type lease struct {
-	pool     *pool
-	hash     entry.Hash
-	position int
-	fence    uint64
-	session  *session
-	owner    string
-	terms    entry.Terms
-	at       Instant // its claim was written
-	told     Instant
-	promise  Instant // it lasts until then, if nothing ends it earlier
-	cut      Instant // something may have ended it since then
-	ends     int     // how many calls may have ended it
-	over     Instant // a client was told that it has ended; never
-	lost     bool    // the stream may have lost it
-	returned bool    // a client was told that it has returned it
+	pool          *pool
+	hash          entry.Hash
+	position      int
+	fence         uint64
+	session       *session
+	owner         string
+	terms         entry.Terms
+	claimedAt     Instant // when its claim was written
+	grantedAt     Instant
+	promisedUntil Instant // end of its time, unless it ends earlier
+	mayEndFrom    Instant // when the first call began that may end it
+	endCalls      int     // number of calls that may have ended it
+	overSince     Instant // when a client learnt of its end
+	uncertain     bool    // the stream may have lost it; nothing is known for certain
+	returned      bool    // a return of it has succeeded
 }
 
-// certain reports whether the lease is live at a time, beyond doubt.
-func (l *lease) certain(at Instant) bool {
-	return !l.lost && l.at <= at && at < l.promise && at < l.cut && (l.session == nil || at < l.session.sure)
+// certainlyLive reports whether nothing can have ended the lease before the given time.
+func (l *lease) certainlyLive(at Instant) bool {
+	return !l.uncertain && l.claimedAt <= at && at < l.promisedUntil && at < l.mayEndFrom && (l.session == nil || at < l.session.aliveUntil)
 }
 
-// end notes that something which begins now may end the lease.
-func (l *lease) end(now Instant) {
-	l.cut = min(l.cut, now)
-	l.ends++
+// mayEnd records that a call which may end the lease begins.
+func (l *lease) mayEnd(now Instant) {
+	l.mayEndFrom = min(l.mayEndFrom, now)
+	l.endCalls++
 }
 
-// ending is a call that may end leases of a pool, those of calls under way too.
+// ending is a call that may end several leases of a pool, including those of calls
+// under way.
 type ending struct {
 	from, until Instant
-	owner       string // only those of this owner; "" for all
+	owner       string // the owner whose leases end; "" for all
 }
 
 func (k *checker) pool(id entry.Hash) *pool {
@@ -62,62 +64,63 @@ func (k *checker) pool(id entry.Hash) *pool {
 	return p
 }
 
-// beginLease notes what a call may end.
+// beginLease records which leases a call may end.
 func (k *checker) beginLease(c *call) {
 	now, l := k.s.now, c.facts.lease
 	switch r := c.request.(type) {
 	case peer.Return:
 		if l != nil {
-			c.facts.sure, c.facts.gone = l.certain(now), l.over < now
-			l.end(now)
+			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
+			l.mayEnd(now)
 		}
 	case peer.Renew:
 		if l != nil {
-			c.facts.sure, c.facts.gone = l.certain(now), l.over < now
-			c.facts.until = l.promise
-			l.promise = min(l.promise, now.Add(r.TTL))
+			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
+			c.facts.promisedUntil = l.promisedUntil
+			l.promisedUntil = min(l.promisedUntil, now.Add(r.TTL))
 		}
 	case peer.Inspect:
-		c.facts.leases = k.certain(c.facts.pool)
+		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	case peer.Delete:
 		k.beginEnding(c, "")
-		c.facts.pool.admins++
+		c.facts.pool.adminCalls++
 	case peer.Register:
-		c.facts.pool.admins++
+		c.facts.pool.adminCalls++
 	case peer.ReleaseOwned:
-		c.facts.leases = k.certain(c.facts.pool)
+		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 		owner := r.Owner
 		if r.Force {
 			owner = ""
 		}
 		k.beginEnding(c, owner)
 	case peer.InspectOwned:
-		c.facts.leases = k.certain(c.facts.pool)
+		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	}
 }
 
-// beginEnding notes a call that may end all leases of its pool, or of an owner.
+// beginEnding records a call that may end the pool's leases of one owner, or all if
+// owner is "".
 func (k *checker) beginEnding(c *call, owner string) {
 	p := c.facts.pool
 	e := &ending{from: k.s.now, until: never, owner: owner}
 	p.endings = append(p.endings, e)
-	c.facts.ends = e
+	c.facts.ending = e
 	for _, l := range p.leases {
 		if owner == "" || l.owner == owner {
-			l.end(k.s.now)
+			l.mayEnd(k.s.now)
 		}
 	}
 }
 
-// certain are a pool's leases that are certain now. It forgets those that were
-// over long ago.
-func (k *checker) certain(p *pool) (sure []*lease) {
+// certainLeases returns the pool's certainly live leases. It forgets leases that ended
+// long ago.
+func (k *checker) certainLeases(p *pool) (sure []*lease) {
 	kept := p.leases[:0]
 	for _, l := range p.leases {
-		if l.certain(k.s.now) {
+		if l.certainlyLive(k.s.now) {
 			sure = append(sure, l)
 		}
-		if min(l.promise, l.cut).Add(5*time.Minute) > k.s.now {
+		if min(l.promisedUntil, l.mayEndFrom).Add(5*time.Minute) > k.s.now {
 			kept = append(kept, l)
 		} else {
 			delete(p.byHash, l.hash)
@@ -128,7 +131,7 @@ func (k *checker) certain(p *pool) (sure []*lease) {
 	return sure
 }
 
-// answeredLease holds answers about leases against what was told before.
+// answeredLease checks the answers to requests about leases.
 func (k *checker) answeredLease(c *call) {
 	switch r := c.request.(type) {
 	case peer.Borrow:
@@ -152,7 +155,7 @@ func (k *checker) answeredLease(c *call) {
 	case peer.Renew:
 		k.renewed(c, r)
 	case peer.Follow:
-		if l := c.facts.lease; l != nil && c.answer.Err == nil && l.certain(c.end) {
+		if l := c.facts.lease; l != nil && c.answer.Err == nil && l.certainlyLive(c.end) {
 			k.wrong(c, "the lease has not ended")
 		}
 	}
@@ -161,83 +164,86 @@ func (k *checker) answeredLease(c *call) {
 func (k *checker) returned(c *call) {
 	l := c.facts.lease
 	switch {
-	case l == nil || c.answer.Err != nil || k.shaken(c):
-	case c.answer.Returned && c.facts.gone && !l.lost: // what was lost may have come again
-		k.wrong(c, "the lease was over before")
+	case l == nil || c.answer.Err != nil || k.mayReflectLoss(c):
+	case c.answer.Returned && c.facts.over && !l.uncertain: // a lost lease may have come back
+		k.wrong(c, "the lease had ended before")
 	case c.answer.Returned:
 		if l.returned {
 			k.wrong(c, "another call has returned it")
 		}
-		l.returned, l.over = true, min(l.over, c.end)
-	case c.facts.sure && l.ends == 1 && c.end < l.promise && l.lasts(c.end):
+		l.returned, l.overSince = true, min(l.overSince, c.end)
+	case c.facts.certain && l.endCalls == 1 && c.end < l.promisedUntil && l.sessionLives(c.end):
 		k.wrong(c, "the lease was live all the time")
 	default:
-		l.over = min(l.over, c.end)
+		l.overSince = min(l.overSince, c.end)
 	}
 }
 
-// lasts reports whether the lease's session certainly lives at a time.
-func (l *lease) lasts(at Instant) bool { return !l.lost && (l.session == nil || at < l.session.sure) }
+// sessionLives reports whether the lease's session, if it has one, is certainly alive.
+func (l *lease) sessionLives(at Instant) bool {
+	return !l.uncertain && (l.session == nil || at < l.session.aliveUntil)
+}
 
 func (k *checker) renewed(c *call, r peer.Renew) {
 	l, g := c.facts.lease, c.answer.Grant
 	switch {
 	case l == nil || c.unknown():
-	case k.shaken(c) || c.start < c.node.slept:
-		l.lost = true
-	case c.answer.Err == nil && c.facts.gone:
-		k.wrong(c, "the lease was over before")
+	case k.mayReflectLoss(c) || c.start < c.node.suspendedUntil:
+		l.uncertain = true
+	case c.answer.Err == nil && c.facts.over:
+		k.wrong(c, "the lease had ended before")
 	case c.answer.Err == nil && (g.Fence != l.fence || g.Position != l.position):
 		k.wrong(c, "the lease has another fence or position")
 	case c.answer.Err == nil:
-		l.promise = c.node.time(g.At).Add(g.TTL)
+		l.promisedUntil = c.node.simTime(g.At).Add(g.TTL)
 		k.promised(c, g, r.TTL)
 	case isAny(c.answer.Err, peer.ErrNotHeld):
-		if c.facts.sure && l.ends == 0 && c.end < min(c.facts.until, c.start.Add(r.TTL)) && l.lasts(c.end) {
+		if c.facts.certain && l.endCalls == 0 && c.end < min(c.facts.promisedUntil, c.start.Add(r.TTL)) && l.sessionLives(c.end) {
 			k.wrong(c, "the lease was live all the time")
 		}
-		l.over = min(l.over, c.end)
+		l.overSince = min(l.overSince, c.end)
 	}
 }
 
-// promised checks what a grant says of its time.
+// promised checks the time that a grant promises.
 func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
-	if at := c.node.time(g.At); at > c.end || g.TTL > ttl || g.TTL <= 0 {
-		k.wrong(c, "the promise is of another time than was asked for")
+	if at := c.node.simTime(g.At); at > c.end || g.TTL > ttl || g.TTL <= 0 {
+		k.wrong(c, "the grant promises another time than the call asked for")
 	}
 }
 
-// slotEnded is called when a slot was freed, or taken by another lease. Two peers may
-// have claimed for one ticket, and so for one lease; one of the slots is the lease's.
+// slotEnded checks the end of a slot, which was purged or taken by another lease. If
+// two peers have claimed for the same ticket, only one of the slots belongs to the
+// lease.
 func (k *checker) slotEnded(p *poolTruth, before, after *entry.Entry) {
 	l := k.pool(p.id).byHash[before.Slot.Lease]
 	if l != nil && l.position != before.Key.N {
 		return
 	}
-	if l != nil && (k.expiredEarly(after) || k.s.server.misled(l.at)) {
-		l.lost = true
+	if l != nil && (k.expiredEarly(after) || k.s.server.mayMisjudgeAge(l.claimedAt)) {
+		l.uncertain = true
 	}
-	if l != nil && l.certain(k.s.now) {
-		k.s.fail("lease ended early", "lease %s at position %d, fence %d, was to last for %v more, but %s",
-			short(l.hash), l.position, l.fence, l.promise.Sub(k.s.now), describeEntry(after))
+	if l != nil && l.certainlyLive(k.s.now) {
+		k.s.fail("lease ended early", "lease %s at position %d, fence %d, was promised for %v more, but the stream has %s",
+			short(l.hash), l.position, l.fence, l.promisedUntil.Sub(k.s.now), describeEntry(after))
 	}
 }
 
-// configured is called when a pool's configuration was written.
+// configured checks a write of a pool's configuration.
 func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 	if after.Marker == before.Marker && after.Config.Deleted == before.Config.Deleted && after.Config.Generation == before.Config.Generation {
 		return
 	}
 	for _, l := range k.pool(p.id).leases {
-		if l.certain(k.s.now) {
-			k.s.fail("lease ended early", "lease %s at position %d, fence %d, was to last for %v more, but %s",
-				short(l.hash), l.position, l.fence, l.promise.Sub(k.s.now), describeEntry(after))
+		if l.certainlyLive(k.s.now) {
+			k.s.fail("lease ended early", "lease %s at position %d, fence %d, was promised for %v more, but the stream has %s",
+				short(l.hash), l.position, l.fence, l.promisedUntil.Sub(k.s.now), describeEntry(after))
 		}
 	}
 }
 
-// expiredEarly reports whether the server itself has ended something, by a clock
-// that may have been stepped beyond what the guard allows for.
+// expiredEarly reports whether the server may have expired a key early, because its
+// clock may be off by more than maxGuardedClock.
 func (k *checker) expiredEarly(e *entry.Entry) bool {
-	return e.Marker && e.Previous == 0 && k.s.plan.Clock > guarded
+	return e.Marker && e.Previous == 0 && k.s.plan.Clock > maxGuardedClock
 }

@@ -7,84 +7,83 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// presenceGone is for how long a peer must have watched in peace for the tickets of
-// those that were dead before to have left the lines. Without such a peer they stay.
-const presenceGone = 12 * time.Second
+// cleanupTime is how long a peer without faults needs until the tickets of all peers
+// that died before are gone.
+const cleanupTime = 12 * time.Second
 
-// rebuilt is when all peers have built their views anew that do so after a loss.
-const rebuilt = 15 * time.Second
+// rebuildTime is how long the peers need to rebuild their views after a loss of data.
+const rebuildTime = 15 * time.Second
 
-// quietTime is for how long a peer may write nothing that other peers take for a sign
-// of life: it refreshes its presence every 3 s.
+// quietTime is how long a live peer may write nothing that shows others that it is
+// alive. It refreshes its presence every 3 s.
 const quietTime = 3 * time.Second
 
-// troubled notes that a peer has died, stands still or goes on again: its tickets
-// may have to be passed over.
-func (k *checker) troubled() { k.troubles = append(k.troubles, k.s.now) }
+// noteInterruption records that a peer died, paused or resumed, so that other peers may
+// have to pass over its tickets.
+func (k *checker) noteInterruption() { k.interruptions = append(k.interruptions, k.s.now) }
 
-// troublesSince counts them.
-func (k *checker) troublesSince(at Instant) (n int) {
-	for i := len(k.troubles) - 1; i >= 0 && k.troubles[i] >= at; i-- {
+func (k *checker) interruptionsSince(at Instant) (n int) {
+	for i := len(k.interruptions) - 1; i >= 0 && k.interruptions[i] >= at; i-- {
 		n++
 	}
 	return n
 }
 
-// tend notes up to when dead peers have surely left the lines. A new watch gives
-// every session its idle time again.
-func (k *checker) tend() {
-	calm := &k.s.calm
+// updateCleaned updates cleanedUntil. It counts only peers whose watch was undisturbed
+// for cleanupTime, since a new watch gives every session its idle time again.
+func (k *checker) updateCleaned() {
+	calm := &k.s.faultState
 	for _, n := range k.s.nodes {
-		from := max(n.born, n.stood, calm.others)
-		if n.usable() && n.pauses == 0 && calm.active == calm.lone && from.Add(presenceGone) <= k.s.now {
-			k.tended = k.s.now.Add(-presenceGone)
+		from := max(n.startedAt, n.pausedUntil, calm.noOthersSince)
+		if n.serving() && n.pauses == 0 && calm.active == calm.peerFaults && from.Add(cleanupTime) <= k.s.now {
+			k.cleanedUntil = k.s.now.Add(-cleanupTime)
 		}
 	}
 }
 
-// checkPassedOver demands that a dead or paused peer holds up no caller of
-// another one. Each such peer may let one turn pass, and each enqueued ticket.
+// checkPassedOver fails the run if a dead or paused peer delays a caller of another
+// peer for too long. Each such peer and each enqueued ticket may delay it by one turn.
 func (k *checker) checkPassedOver(c *call) {
 	s, n := k.s, c.node
 	p := s.server.truth.pool(c.facts.pool.id)
 	since := max(c.start, p.freeSince)
-	if p.freeSince == 0 || n.pauses > 0 || n.stood > since || !s.calm.othersBy(since) || s.slowest() > 300*time.Millisecond {
+	if p.freeSince == 0 || n.pauses > 0 || n.pausedUntil > since || !s.faultState.othersSettledAt(since) || s.maxLatency() > 300*time.Millisecond {
 		return
 	}
-	from := min(since.Add(-presenceGone), k.tended)
-	turns := k.troublesSince(from)
-	if k.lostAt != 0 && from <= k.lostAt.Add(rebuilt) {
-		turns += len(s.nodes) // each has a new presence, and has left one behind
+	from := min(since.Add(-cleanupTime), k.cleanedUntil)
+	turns := k.interruptionsSince(from)
+	if k.lastLoss != 0 && from <= k.lastLoss.Add(rebuildTime) {
+		turns += len(s.nodes) // each has left an old presence behind
 	}
 	for _, t := range p.tickets {
 		if t.Wait.Enqueued() {
 			turns++
 		}
 	}
-	bound := 2*time.Second + 8*s.slowest() + time.Duration(turns)*1200*time.Millisecond
+	bound := 2*time.Second + 8*s.maxLatency() + time.Duration(turns)*1200*time.Millisecond
 	if since.Add(bound) <= s.now {
-		s.fail("passed over", "call %d of %s to %s has waited for %v, and a slot has been free for %v: no peer but %d others can have let its turn pass",
+		s.fail("passed over", "call %d of %s to %s has waited for %v, and a slot has been free for %v: at most %d turns can have been missed",
 			c.id, c.client, n.name(), s.now.Sub(c.start), s.now.Sub(p.freeSince), turns)
 	}
 }
 
-// keeps reports whether a ticket is one that a session has enqueued which is
-// certainly alive: any peer may claim for it, whether its caller waits or not.
-func (k *checker) keeps(t *ticketTruth) bool {
+// isEnqueuedAlive reports whether the ticket is that of an enqueued session that is
+// certainly alive. Any peer may claim for such a ticket, whether or not its caller
+// waits.
+func (k *checker) isEnqueuedAlive(t *ticketTruth) bool {
 	s := k.sessions[t.Key.Session]
-	return t.Wait.Enqueued() && s != nil && k.s.now < s.sure
+	return t.Wait.Enqueued() && s != nil && k.s.now < s.aliveUntil
 }
 
-// mayBePassed reports whether the peers may have passed over a ticket though there was
-// no fault. They pass over all tickets of a peer that lets a turn pass for 1 s, until
-// they see an entry of that peer. A peer whose view is late can do so: it loses its
-// claims to others, and a claim of which it cannot know whether it is good is in doubt
-// for as long as that.
-func (k *checker) mayBePassed(t *ticketTruth) bool {
+// mayBePassedOver reports whether the peers may have passed over a ticket without a
+// fault. They pass over all tickets of a peer that has let a turn pass for 1 s, until
+// they see an entry of that peer. A peer with a late view may let turns pass, because
+// it loses its claims to others and has to wait for doubtful ones.
+func (k *checker) mayBePassedOver(t *ticketTruth) bool {
 	if k.s.plan.Net.Lag == 0 {
 		return false
 	}
-	if at, ok := k.overdue[t.server()]; ok && k.s.now.Sub(at) < quietTime+k.s.slowest() {
+	if at, ok := k.lastStall[t.server()]; ok && k.s.now.Sub(at) < quietTime+k.s.maxLatency() {
 		return true
 	}
 	for _, p := range k.s.server.truth.pools {
@@ -97,14 +96,14 @@ func (k *checker) mayBePassed(t *ticketTruth) bool {
 	return false
 }
 
-// ticketEnded notes when a ticket ends whose turn may have been let pass.
+// ticketEnded records the end of a ticket that may have let a turn pass.
 func (k *checker) ticketEnded(t *ticketTruth) {
 	if t != nil && k.s.now.Sub(t.at) >= rules.StallTime {
-		k.overdue[t.server()] = k.s.now
+		k.lastStall[t.server()] = k.s.now
 	}
 }
 
-// server is the presence of the peer that claims for a ticket.
+// server returns the presence of the peer that claims for the ticket.
 func (t *ticketTruth) server() entry.Hash {
 	if t.Wait.Peer.IsZero() {
 		return t.Key.Session
@@ -112,20 +111,20 @@ func (t *ticketTruth) server() entry.Hash {
 	return t.Wait.Peer
 }
 
-// checkQueued demands that "queued" was told of a ticket whose generation was in
-// force, and lent, while the ticket stood: what stands in line for another one is
-// never served.
+// checkQueued fails the run if an enqueue was answered "queued" for a ticket that was
+// never in a generation in force. Such a ticket is never served.
 func (k *checker) checkQueued(c *call) {
 	p := k.s.server.truth.pool(c.facts.pool.id)
 	for _, t := range p.tickets {
-		if t.Wait.Lease == c.target.lease && !t.inForce {
-			k.wrong(c, "its ticket was never one of a generation in force")
+		if t.Wait.Lease == c.target.lease && !t.wasInForce {
+			k.wrong(c, "its ticket was never in a generation in force")
 		}
 	}
 }
 
-// note takes down since when a slot is free, and which tickets have been in force.
-func (p *poolTruth) note(now Instant) {
+// updateFree records since when a slot has been free, and which tickets were of the
+// generation in force.
+func (p *poolTruth) updateFree(now Instant) {
 	switch free := p.count() > len(p.slots); {
 	case !free:
 		p.freeSince = 0
@@ -136,6 +135,6 @@ func (p *poolTruth) note(now Instant) {
 		return
 	}
 	for _, t := range p.tickets {
-		t.inForce = t.inForce || t.Wait.Generation == p.config.Config.Generation
+		t.wasInForce = t.wasInForce || t.Wait.Generation == p.config.Config.Generation
 	}
 }

@@ -7,17 +7,16 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// lateEffect is for how long a call of unknown outcome may take effect, or be
-// undone.
-const lateEffect = 30 * time.Second
+// maxLateEffect is how long after the end of a call with unknown outcome its writes may
+// take effect.
+const maxLateEffect = 30 * time.Second
 
-// answeredPool holds answers about a whole pool, or about an owned lock, against
-// what is known.
+// answeredPool checks answers about a whole pool or an owned lock.
 func (k *checker) answeredPool(c *call) {
 	p := c.facts.pool
-	if e := c.facts.ends; e != nil {
+	if e := c.facts.ending; e != nil {
 		if e.until = c.end; c.unknown() {
-			e.until = c.end.Add(lateEffect)
+			e.until = c.end.Add(maxLateEffect)
 		}
 	}
 	switch r := c.request.(type) {
@@ -25,13 +24,13 @@ func (k *checker) answeredPool(c *call) {
 		k.inspected(c)
 	case peer.Register:
 		k.administered(c)
-		if c.answer.Err == nil && k.alone(c) && k.s.server.truth.pool(p.id).count() != r.Count {
+		if c.answer.Err == nil && k.wasAlone(c) && k.s.server.truth.pool(p.id).count() != r.Count {
 			k.wrong(c, "the pool has another count")
 		}
 		k.inspected(c)
 	case peer.Delete:
 		k.administered(c)
-		if c.answer.Err == nil && k.alone(c) && k.s.server.truth.pool(p.id).registered() {
+		if c.answer.Err == nil && k.wasAlone(c) && k.s.server.truth.pool(p.id).registered() {
 			k.wrong(c, "the pool is still registered")
 		}
 		k.deleted(c)
@@ -44,21 +43,21 @@ func (k *checker) answeredPool(c *call) {
 
 func (k *checker) administered(c *call) {
 	p := c.facts.pool
-	p.admins--
+	p.adminCalls--
 	until := c.end
 	if c.unknown() {
-		until = until.Add(lateEffect)
+		until = until.Add(maxLateEffect)
 	}
-	if c.start < p.admin {
-		c.facts.gone = true // it was not alone
+	if c.start < p.adminUntil {
+		c.facts.poolShared = true
 	}
-	p.admin = max(p.admin, until)
+	p.adminUntil = max(p.adminUntil, until)
 }
 
-// alone reports whether no other registration or deletion can have taken effect
-// since the call began.
-func (k *checker) alone(c *call) bool {
-	return c.facts.pool.admins == 0 && !c.facts.gone && !k.shaken(c)
+// wasAlone reports whether no other registration or deletion can have taken effect
+// during the call.
+func (k *checker) wasAlone(c *call) bool {
+	return c.facts.pool.adminCalls == 0 && !c.facts.poolShared && !k.mayReflectLoss(c)
 }
 
 func (k *checker) deleted(c *call) {
@@ -66,76 +65,75 @@ func (k *checker) deleted(c *call) {
 		return
 	}
 	for _, l := range c.facts.pool.leases {
-		if l.told < c.start {
-			l.over = min(l.over, c.end)
+		if l.grantedAt < c.start {
+			l.overSince = min(l.overSince, c.end)
 		}
 	}
 }
 
-// inspected holds a pool's state against the stream between question and answer.
+// inspected checks a pool's state against the states that the pool had during the call.
 func (k *checker) inspected(c *call) {
-	if c.answer.Err != nil || k.shaken(c) {
+	if c.answer.Err != nil || k.mayReflectLoss(c) {
 		return
 	}
 	a, w := c.answer.State, &c.window
 	least := 0
-	for _, l := range c.facts.leases {
-		if l.certain(c.end) {
+	for _, l := range c.facts.certainLeases {
+		if l.certainlyLive(c.end) {
 			least++
 		}
 	}
 	switch {
-	case !w.present:
+	case !w.wasPresent:
 		k.wrong(c, "the pool was not registered")
 	case !w.counts.has(a.Count):
 		k.wrong(c, fmt.Sprintf("the count was %+v", w.counts))
-	case a.InUse < least || a.InUse > w.taken.most:
-		k.wrong(c, fmt.Sprintf("at least %d leases were live, and at most %d slots taken", least, w.taken.most))
-	case a.Waiting < 0 || a.Waiting > w.waiting.most:
-		k.wrong(c, fmt.Sprintf("at most %d tickets stood in line", w.waiting.most))
+	case a.InUse < least || a.InUse > w.taken.max:
+		k.wrong(c, fmt.Sprintf("at least %d leases were live, and at most %d slots taken", least, w.taken.max))
+	case a.Waiting < 0 || a.Waiting > w.waiting.max:
+		k.wrong(c, fmt.Sprintf("at most %d tickets stood in line", w.waiting.max))
 	}
 }
 
-// released holds the answer to an owner that releases a lock against who holds
-// it.
+// released checks the answer to a release of an owned lock.
 func (k *checker) released(c *call, r peer.ReleaseOwned) {
-	if c.unknown() || k.shaken(c) {
+	if c.unknown() || k.mayReflectLoss(c) {
 		return
 	}
-	for _, l := range c.facts.leases {
-		if !l.lasts(c.end) || c.end >= l.promise {
+	for _, l := range c.facts.certainLeases {
+		if !l.sessionLives(c.end) || c.end >= l.promisedUntil {
 			continue
 		}
 		mine := r.Force || l.owner == r.Owner
 		switch {
-		case mine && l.ends == 1 && c.answer.Err != nil:
+		case mine && l.endCalls == 1 && c.answer.Err != nil:
 			k.wrong(c, fmt.Sprintf("%s held the lock all the time", l.owner))
-		case !mine && l.certain(c.end) && !isAny(c.answer.Err, peer.ErrNotOwner, peer.ErrAlreadyReleased):
+		case !mine && l.certainlyLive(c.end) && !isAny(c.answer.Err, peer.ErrNotOwner, peer.ErrAlreadyReleased):
 			k.wrong(c, fmt.Sprintf("%s held the lock all the time", l.owner))
 		case mine && c.answer.Err == nil:
-			l.over = min(l.over, c.end)
+			l.overSince = min(l.overSince, c.end)
 		}
 	}
 	w := &c.window
-	if c.answer.Err == nil && w.taken.most == 0 {
+	if c.answer.Err == nil && w.taken.max == 0 {
 		k.wrong(c, "the lock was free")
 	}
 }
 
 func (k *checker) inspectedOwned(c *call) {
-	if c.unknown() || k.shaken(c) {
+	if c.unknown() || k.mayReflectLoss(c) {
 		return
 	}
 	a := c.answer.Owned
-	for _, l := range c.facts.leases {
-		if !l.certain(c.end) {
+	for _, l := range c.facts.certainLeases {
+		if !l.certainlyLive(c.end) {
 			continue
 		}
 		if c.answer.Err != nil || a.Owner != l.owner || a.Fence != l.fence {
 			k.wrong(c, fmt.Sprintf("%s held the lock all the time, fence %d", l.owner, l.fence))
 		}
 	}
-	if w := &c.window; c.answer.Err == nil && w.taken.most == 0 {
+	if w := &c.window; c.answer.Err == nil && w.taken.max == 0 {
 		k.wrong(c, "the lock was free")
 	}
 }

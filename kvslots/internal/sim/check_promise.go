@@ -7,41 +7,41 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// noticed is how long the stream must have been without a leader for all peers to
-// have lost their watches.
-const noticed = 4 * time.Second
+// watchLossTime is how long the stream has to be without a leader until every peer has
+// lost its watch.
+const watchLossTime = 4 * time.Second
 
-// ledAgain is called when the stream has a leader again, and no other fault was
-// there at the end. Time without a leader is no idle time: each peer leaves every
-// session some time from its next watch on.
-func (k *checker) ledAgain(from Instant) {
-	if k.s.calm.active > 1 {
+// leaderReturned extends the sessions when the stream has a leader again, if no other
+// fault was active. Time without a leader does not count as idle: after its next watch
+// begins, each peer gives every session some time.
+func (k *checker) leaderReturned(from Instant) {
+	if k.s.faultState.active > 1 {
 		return
 	}
 	for _, s := range k.sessions {
-		if s.ended == never && s.sure >= from {
-			s.sure = max(s.sure, k.s.now.Add(s.tau/2))
+		if s.endingSince == never && s.aliveUntil >= from {
+			s.aliveUntil = max(s.aliveUntil, k.s.now.Add(s.idleTimeout/2))
 		}
 	}
 }
 
-// checkKept demands that a session lives for as long as a call of it waits at a
-// peer that runs: the peer refreshes it.
-func (k *checker) checkKept(s *session, e *entry.Entry) {
-	if s.ended < never || k.s.slowest() > s.tau/4 || k.s.server.stepped > 0 {
+// checkRefreshed fails the run if a session ends while a call of it waits at a running
+// peer, which has to refresh the session.
+func (k *checker) checkRefreshed(s *session, e *entry.Entry) {
+	if s.endingSince < never || k.s.maxLatency() > s.idleTimeout/4 || k.s.server.steppedAt > 0 {
 		return
 	}
-	for _, c := range inOrder(k.opened) {
+	for _, c := range valuesInOrder(k.openCalls) {
 		switch c.request.(type) {
 		case peer.Acquire, peer.Await:
 		default:
 			continue
 		}
 		n := c.node
-		if c.facts.session != s || !c.begun || c.gaveUp != 0 || !n.usable() || n.pauses > 0 || !k.s.calm.by(c.start) || c.facts.idle || k.s.now >= c.start.Add(c.wait()) {
+		if c.facts.session != s || !c.delivered || c.gaveUp != 0 || !n.serving() || n.pauses > 0 || !k.s.faultState.settledAt(c.start) || c.facts.mayBeIdle || k.s.now >= c.start.Add(c.target.wait) {
 			continue
 		}
-		k.s.fail("session ended early", "session %s, idle timeout %v, has ended while call %d of it waits at %s: %s",
-			short(s.hash), s.tau, c.id, n.name(), describeEntry(e))
+		k.s.fail("session ended early", "session %s, idle timeout %v, has ended while call %d waits at %s: %s",
+			short(s.hash), s.idleTimeout, c.id, n.name(), describeEntry(e))
 	}
 }

@@ -8,55 +8,55 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// TestPromises shows the same of the checks of lines and of sessions.
+// TestPromises is TestChecks for the checks of lines and sessions.
 func TestPromises(t *testing.T) {
 	for name, test := range map[string]struct {
-		what string // of the failure; "" for none
-		run  func(x *told)
+		what string // contained in the failure; "" for no failure
+		run  func(x *checkerTest)
 	}{
-		"passed over":  {"passed over", func(x *told) { x.standsStill(10 * time.Second) }},
-		"not for long": {"", func(x *told) { x.standsStill(time.Second) }},
-		"excused by a death": {"", func(x *told) {
-			x.check.troubled()
+		"passed over":  {"passed over", func(x *checkerTest) { x.standsStill(10 * time.Second) }},
+		"not for long": {"", func(x *checkerTest) { x.standsStill(time.Second) }},
+		"excused by a death": {"", func(x *checkerTest) {
+			x.check.noteInterruption()
 			x.standsStill(2500 * time.Millisecond)
 		}},
-		"queued":                        {"", func(x *told) { x.queued(7) }},
-		"queued for another generation": {"never one of a generation in force", func(x *told) { x.queued(8) }},
-		"ended in time": {"", func(x *told) {
+		"queued":                        {"", func(x *checkerTest) { x.queued(7) }},
+		"queued for another generation": {"never in a generation in force", func(x *checkerTest) { x.queued(8) }},
+		"ended in time": {"", func(x *checkerTest) {
 			id := x.session()
 			x.sleep(20 * time.Second)
 			x.endByTime(id)
 		}},
-		"ended after time without a leader": {"session ended early", func(x *told) {
+		"ended after time without a leader": {"session ended early", func(x *checkerTest) {
 			id, from := x.session(), x.now
 			x.sleep(20 * time.Second)
-			x.check.ledAgain(from)
+			x.check.leaderReturned(from)
 			x.sleep(time.Second)
 			x.endByTime(id)
 		}},
-		"ended while a call waits":    {"while call", func(x *told) { x.endsWaiting(time.Hour) }},
-		"ended after the call's wait": {"", func(x *told) { x.endsWaiting(20 * time.Second) }},
+		"ended while a call waits":    {"while call", func(x *checkerTest) { x.endsWaiting(time.Hour) }},
+		"ended after the call's wait": {"", func(x *checkerTest) { x.endsWaiting(20 * time.Second) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newTold(t)
+			x := newCheckerTest(t)
 			test.run(x)
 			x.expectFailure(test.what)
 		})
 	}
 }
 
-// standsStill leaves a slot free, for that long, while a caller waits and another
-// peer is dead.
-func (x *told) standsStill(d time.Duration) {
+// standsStill leaves a slot free for a duration while a caller waits and another peer
+// is dead.
+func (x *checkerTest) standsStill(d time.Duration) {
 	x.config(1)
-	x.check.look()
-	x.calm.beginLone()
+	x.check.checkProgress()
+	x.faultState.beginPeerFault()
 	x.ask(peer.Borrow{Pool: x.pool, Lease: hashOf(1), Wait: time.Hour})
 	x.sleep(d)
 }
 
-// queued tells a session that it stands in line with a ticket of a generation.
-func (x *told) queued(generation uint64) {
+// queued answers an enqueue with "queued", for a ticket of a generation.
+func (x *checkerTest) queued(generation uint64) {
 	x.named(2)
 	id := x.session()
 	key := entry.Key{Kind: entry.Ticket, Pool: x.pool, Session: id}
@@ -64,15 +64,15 @@ func (x *told) queued(generation uint64) {
 	x.enqueue(id, peer.Answer{Queued: true})
 }
 
-func (x *told) endByTime(id entry.Hash) {
+func (x *checkerTest) endByTime(id entry.Hash) {
 	x.write(entry.Key{Kind: entry.Session, Session: id}, nil)
 }
 
-// endsWaiting ends a session by time while a call of it is open.
-func (x *told) endsWaiting(wait time.Duration) {
+// endsWaiting ends a session by time while a call of it waits.
+func (x *checkerTest) endsWaiting(wait time.Duration) {
 	id := x.session()
 	c := x.ask(peer.Acquire{Resource: x.resource(), Session: id, Lease: hashOf(1), Wait: wait})
-	c.begun, x.nodes[0].peer = true, new(peer.Peer)
+	c.delivered, x.nodes[0].peer = true, new(peer.Peer)
 	x.sleep(22 * time.Second)
 	x.endByTime(id)
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// told is a simulation without peers: the test writes to the stream and answers
-// the calls itself, rightly or wrongly.
-type told struct {
+// checkerTest is a simulation without peers. The test writes to the stream and answers
+// the calls itself, correctly or not.
+type checkerTest struct {
 	*Simulation
 	t    *testing.T
 	pool entry.Hash
 	last map[entry.Key]uint64
 }
 
-func newTold(t *testing.T) *told {
+func newCheckerTest(t *testing.T) *checkerTest {
 	s := newSimulation(Plan{Nodes: 1, Replicas: 1, Length: time.Minute}, Options{Trace: true})
-	return &told{Simulation: s, t: t, pool: poolID(0), last: map[entry.Key]uint64{}}
+	return &checkerTest{Simulation: s, t: t, pool: poolID(0), last: map[entry.Key]uint64{}}
 }
 
-// write puts a value, or with nil a marker, under a key.
-func (x *told) write(key entry.Key, value any) uint64 {
+// write writes a value, or a marker if value is nil.
+func (x *checkerTest) write(key entry.Key, value any) uint64 {
 	x.t.Helper()
 	m := entry.NewPurge(key, x.last[key], 2*time.Minute)
 	if value != nil {
@@ -38,62 +38,64 @@ func (x *told) write(key entry.Key, value any) uint64 {
 	return a.Revision
 }
 
-func (x *told) config(count int) {
+func (x *checkerTest) config(count int) {
 	x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: count, Generation: 7})
 }
 
-func (x *told) named(limit int) {
+func (x *checkerTest) named(limit int) {
 	x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: limit, Generation: 7, Terms: entry.Terms{Name: "x", Limit: limit}})
 }
 
-func (x *told) slotKey(position int) entry.Key {
+func (x *checkerTest) slotKey(position int) entry.Key {
 	return entry.Key{Kind: entry.Slot, Pool: x.pool, N: position}
 }
 
 // claim writes the first entry of a lease.
-func (x *told) claim(position int, lease entry.Hash) (fence uint64) {
+func (x *checkerTest) claim(position int, lease entry.Hash) (fence uint64) {
 	return x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Generation: 7, TTL: entry.Span(time.Minute), Claimer: hashOf(9)})
 }
 
-func (x *told) ticketKey(n int) entry.Key {
+func (x *checkerTest) ticketKey(n int) entry.Key {
 	return entry.Key{Kind: entry.Ticket, Pool: x.pool, Session: hashOf(9), N: n}
 }
 
-func (x *told) ticket(n int, lease entry.Hash) uint64 {
+func (x *checkerTest) ticket(n int, lease entry.Hash) uint64 {
 	return x.write(x.ticketKey(n), entry.TicketValue{Lease: lease, Generation: 7, Wait: entry.Span(time.Minute)})
 }
 
-func (x *told) ask(r peer.Request) *call { return x.Simulation.ask("client", x.nodes[0], r, nil) }
+func (x *checkerTest) ask(r peer.Request) *call {
+	return x.Simulation.ask("client", x.nodes[0], r, nil)
+}
 
-func (x *told) sleep(d time.Duration) { x.runUntil(x.now.Add(d)) }
+func (x *checkerTest) sleep(d time.Duration) { x.runUntil(x.now.Add(d)) }
 
-func hashOf(n uint64) entry.Hash { return numbered(1, n) }
+func hashOf(n uint64) entry.Hash { return numberedHash(1, n) }
 
-func (x *told) grant(position int, fence uint64) peer.Answer {
+func (x *checkerTest) grant(position int, fence uint64) peer.Answer {
 	return peer.Answer{Grant: peer.Grant{Position: position, Fence: fence, TTL: 20 * time.Second, At: x.now}}
 }
 
-// borrow is a call that is granted rightly, unless something else is wrong.
-func (x *told) borrow(lease entry.Hash, position int) uint64 {
+// borrow claims a slot and answers a borrow with it.
+func (x *checkerTest) borrow(lease entry.Hash, position int) uint64 {
 	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
 	fence := x.claim(position, lease)
 	c.finish(x.grant(position, fence))
 	return fence
 }
 
-// served is a call that is granted the highest position, for a ticket.
-func (x *told) served(lease entry.Hash, ticket uint64) {
+// served claims the highest position for a ticket, and answers a borrow with it.
+func (x *checkerTest) served(lease entry.Hash, ticket uint64) {
 	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
 	position := x.server.truth.pool(x.pool).count() - 1
 	c.finish(x.grant(position, x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Ticket: ticket, Generation: 7, TTL: entry.Span(time.Minute)})))
 }
 
-func (x *told) held(lease entry.Hash) peer.Held { return peer.Held{Pool: x.pool, Lease: lease} }
+func (x *checkerTest) held(lease entry.Hash) peer.Held { return peer.Held{Pool: x.pool, Lease: lease} }
 
-func (x *told) answer(r peer.Request, a peer.Answer) { x.ask(r).finish(a) }
+func (x *checkerTest) answer(r peer.Request, a peer.Answer) { x.ask(r).finish(a) }
 
 // session creates a session with an idle timeout of 5 s.
-func (x *told) session() entry.Hash {
+func (x *checkerTest) session() entry.Hash {
 	id := hashOf(50)
 	c := x.ask(peer.CreateSession{Session: id, Idle: 10 * time.Second})
 	x.write(entry.Key{Kind: entry.Session, Session: id}, entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(10 * time.Second)})
@@ -103,22 +105,21 @@ func (x *told) session() entry.Hash {
 
 var resource = peer.Resource{Name: "x", Limit: 2}
 
-func (x *told) resource() peer.Resource {
+func (x *checkerTest) resource() peer.Resource {
 	r := resource
 	r.Pool = x.pool
 	return r
 }
 
-// TestChecks shows that each check finds what it is there for, and that it lets
-// pass what is right.
+// TestChecks shows that each check fails for wrong answers and passes for right ones.
 func TestChecks(t *testing.T) {
 	a, b, c := hashOf(1), hashOf(2), hashOf(3)
 	for name, test := range map[string]struct {
-		what string // of the failure; "" for none
-		run  func(x *told)
+		what string // contained in the failure; "" for no failure
+		run  func(x *checkerTest)
 	}{
-		"two leases": {"", func(x *told) { x.config(2); x.borrow(a, 0); x.borrow(b, 1) }},
-		"returned and lent": {"", func(x *told) {
+		"two leases": {"", func(x *checkerTest) { x.config(2); x.borrow(a, 0); x.borrow(b, 1) }},
+		"returned and lent": {"", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			r := x.ask(peer.Return{Held: x.held(a)})
@@ -126,8 +127,8 @@ func TestChecks(t *testing.T) {
 			r.finish(peer.Answer{Returned: true})
 			x.borrow(b, 0)
 		}},
-		"two holders": {"lease ended early", func(x *told) { x.config(1); x.borrow(a, 0); x.borrow(b, 0) }},
-		"over-issue": {"makes it 2 live", func(x *told) {
+		"two holders": {"lease ended early", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.borrow(b, 0) }},
+		"over-issue": {"2 leases are live", func(x *checkerTest) {
 			x.config(2)
 			x.borrow(a, 0)
 			x.borrow(b, 1)
@@ -135,180 +136,197 @@ func TestChecks(t *testing.T) {
 			x.config(1)
 			x.borrow(c, 0)
 		}},
-		"beyond the count": {"over-issue", func(x *told) { x.config(1); x.borrow(a, 0); x.borrow(b, 1) }},
-		"not the lowest":   {"lowest free", func(x *told) { x.config(2); x.borrow(a, 1) }},
-		"no claim": {"no such claim", func(x *told) {
+		"beyond the count": {"over-issue", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.borrow(b, 1) }},
+		"not the lowest":   {"lowest free", func(x *checkerTest) { x.config(2); x.borrow(a, 1) }},
+		"no claim": {"no such claim", func(x *checkerTest) {
 			x.config(1)
 			x.answer(peer.Borrow{Pool: x.pool, Lease: a, TTL: time.Minute}, x.grant(0, 99))
 		}},
-		"purged":  {"lease ended early", func(x *told) { x.config(1); x.borrow(a, 0); x.write(x.slotKey(0), nil) }},
-		"expired": {"", func(x *told) { x.config(1); x.borrow(a, 0); x.sleep(21 * time.Second); x.write(x.slotKey(0), nil) }},
-		"another generation": {"lease ended early", func(x *told) {
+		"purged": {"lease ended early", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.write(x.slotKey(0), nil) }},
+		"expired": {"", func(x *checkerTest) {
+			x.config(1)
+			x.borrow(a, 0)
+			x.sleep(21 * time.Second)
+			x.write(x.slotKey(0), nil)
+		}},
+		"another generation": {"lease ended early", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 8})
 		}},
-		"told too late": {"does not stand", func(x *told) { x.toldTooLate(a) }},
-		"wrong false":   {"live all the time", func(x *told) { x.config(1); x.borrow(a, 0); x.answer(peer.Return{Held: x.held(a)}, peer.Answer{}) }},
-		"returned twice": {"over before", func(x *told) {
+		"granted too late": {"not in the stream", func(x *checkerTest) { x.grantedTooLate(a) }},
+		"wrong false": {"live all the time", func(x *checkerTest) {
+			x.config(1)
+			x.borrow(a, 0)
+			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{})
+		}},
+		"returned twice": {"had ended before", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.giveBack(a, 0)
 			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{Returned: true})
 		}},
-		"false after true": {"", func(x *told) {
+		"false after true": {"", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.giveBack(a, 0)
 			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{})
 		}},
-		"not held": {"live all the time", func(x *told) {
+		"not held": {"live all the time", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.answer(peer.Renew{Held: x.held(a), TTL: time.Second}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
-		"renewed when over": {"over before", func(x *told) {
+		"renewed when over": {"had ended before", func(x *checkerTest) {
 			x.config(1)
 			f := x.borrow(a, 0)
 			x.giveBack(a, 0)
 			x.answer(peer.Renew{Held: x.held(a), TTL: time.Minute}, x.grant(0, f))
 		}},
-		"another fence": {"another fence", func(x *told) {
+		"another fence": {"another fence", func(x *checkerTest) {
 			x.config(1)
 			f := x.borrow(a, 0)
 			x.answer(peer.Renew{Held: x.held(a), TTL: time.Minute}, x.grant(0, f+1))
 		}},
-		"no pool": {"registered all the time", func(x *told) { x.config(1); x.answer(peer.Inspect{Pool: x.pool}, peer.Answer{Err: peer.ErrNoPool}) }},
-		"no slot": {"free and unclaimed", func(x *told) {
+		"no pool": {"registered all the time", func(x *checkerTest) {
+			x.config(1)
+			x.answer(peer.Inspect{Pool: x.pool}, peer.Answer{Err: peer.ErrNoPool})
+		}},
+		"no slot": {"free and unclaimed", func(x *checkerTest) {
 			x.config(2)
 			x.borrow(a, 0)
 			x.answer(peer.Borrow{Pool: x.pool, Lease: b}, peer.Answer{Err: peer.ErrNoSlot})
 		}},
-		"rightly no slot": {"", func(x *told) {
+		"rightly no slot": {"", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.answer(peer.Borrow{Pool: x.pool, Lease: b}, peer.Answer{Err: peer.ErrNoSlot})
 		}},
-		"refused early": {"of its wait", func(x *told) {
+		"refused early": {"of its wait", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.answer(peer.Borrow{Pool: x.pool, Lease: b, Wait: time.Second}, peer.Answer{Err: peer.ErrNoSlot})
 		}},
-		"inspected too few": {"at least 1 leases", func(x *told) {
+		"inspected too few": {"at least 1 leases", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.answer(peer.Inspect{Pool: x.pool}, peer.Answer{State: peer.State{Count: 1}})
 		}},
-		"inspected too many": {"at most 0 slots", func(x *told) {
+		"inspected too many": {"at most 0 slots", func(x *checkerTest) {
 			x.config(1)
 			x.answer(peer.Inspect{Pool: x.pool}, peer.Answer{State: peer.State{Count: 1, InUse: 1}})
 		}},
-		"another count": {"another count", func(x *told) {
+		"another count": {"another count", func(x *checkerTest) {
 			x.config(1)
 			x.answer(peer.Register{Pool: x.pool, Count: 2}, peer.Answer{State: peer.State{Count: 1}})
 		}},
-		"mismatch": {"no other terms", func(x *told) {
+		"mismatch": {"no other terms", func(x *checkerTest) {
 			x.named(2)
 			x.answer(peer.Acquire{Resource: x.resource(), Lease: a}, peer.Answer{Err: peer.ErrLimitMismatch})
 		}},
-		"rightly a mismatch": {"", func(x *told) {
+		"rightly a mismatch": {"", func(x *checkerTest) {
 			x.named(3)
 			x.claim(0, c)
 			x.answer(peer.Acquire{Resource: x.resource(), Lease: a}, peer.Answer{Err: peer.ErrLimitMismatch})
 		}},
-		"cap": {"no such cap", func(x *told) {
+		"cap": {"no such cap", func(x *checkerTest) {
 			x.answer(peer.Acquire{Resource: x.resource(), Lease: a}, peer.Answer{Err: peer.ErrMaxLocks})
 		}},
-		"session gone": {"certainly lives", func(x *told) {
+		"session gone": {"certainly alive", func(x *checkerTest) {
 			id := x.session()
 			x.sleep(4 * time.Second)
 			x.answer(peer.Ping{Session: id}, peer.Answer{Err: peer.ErrSessionGone})
 		}},
-		"rightly gone": {"", func(x *told) {
+		"rightly gone": {"", func(x *checkerTest) {
 			id := x.session()
 			x.sleep(11 * time.Second)
 			x.answer(peer.Ping{Session: id}, peer.Answer{Err: peer.ErrSessionGone})
 		}},
-		"session purged":   {"session ended early", func(x *told) { x.write(entry.Key{Kind: entry.Session, Session: x.session()}, nil) }},
-		"ended, and alive": {"ended before", func(x *told) { id := x.session(); x.endSession(id); x.answer(peer.Ping{Session: id}, peer.Answer{}) }},
-		"ended twice": {"", func(x *told) {
+		"session purged": {"session ended early", func(x *checkerTest) { x.write(entry.Key{Kind: entry.Session, Session: x.session()}, nil) }},
+		"ended, and alive": {"ended before", func(x *checkerTest) {
+			id := x.session()
+			x.endSession(id)
+			x.answer(peer.Ping{Session: id}, peer.Answer{})
+		}},
+		"ended twice": {"", func(x *checkerTest) {
 			id := x.session()
 			x.endSession(id)
 			x.answer(peer.EndSession{Session: id}, peer.Answer{Err: peer.ErrSessionGone})
 		}},
-		"not enqueued": {"told that it stands", func(x *told) {
+		"not enqueued": {"told that it is", func(x *checkerTest) {
 			id := x.session()
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.await(id, peer.ErrNotEnqueued)
 		}},
-		"rightly not":      {"", func(x *told) { x.await(x.session(), peer.ErrNotEnqueued) }},
-		"already enqueued": {"has not enqueued", func(x *told) { x.enqueue(x.session(), peer.Answer{Err: peer.ErrAlreadyEnqueued}) }},
-		"enqueued twice": {"enqueued before", func(x *told) {
+		"rightly not":      {"", func(x *checkerTest) { x.await(x.session(), peer.ErrNotEnqueued) }},
+		"already enqueued": {"has not enqueued", func(x *checkerTest) { x.enqueue(x.session(), peer.Answer{Err: peer.ErrAlreadyEnqueued}) }},
+		"enqueued twice": {"enqueued before", func(x *checkerTest) {
 			id := x.session()
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.enqueue(id, peer.Answer{Queued: true})
 		}},
-		"expired too early": {"can have expired", func(x *told) {
+		"expired too early": {"cannot have expired", func(x *checkerTest) {
 			id := x.session()
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.await(id, peer.ErrLeaseExpired)
 		}},
-		"ticket":         {"in no line", func(x *told) { x.config(1); x.served(a, 99) }},
-		"rightly served": {"", func(x *told) { x.config(1); x.served(a, x.ticket(0, a)) }},
-		"served twice": {"in no line", func(x *told) {
+		"ticket":         {"not in line", func(x *checkerTest) { x.config(1); x.served(a, 99) }},
+		"rightly served": {"", func(x *checkerTest) { x.config(1); x.served(a, x.ticket(0, a)) }},
+		"served twice": {"not in line", func(x *checkerTest) {
 			x.config(2)
 			x.write(x.slotKey(0), entry.SlotValue{Lease: a, Ticket: x.ticket(0, a), Generation: 7, TTL: entry.Span(time.Minute)})
 			x.served(a, x.last[x.ticketKey(0)])
 		}},
-		"order":         {"order of the line", func(x *told) { x.past(a, b, c) }},
-		"not the owner": {"held the lock", func(x *told) { x.owned(a); x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "b"}, peer.Answer{}) }},
-		"rightly not owner": {"", func(x *told) {
+		"order":         {"order of the line", func(x *checkerTest) { x.overtake(a, b, c) }},
+		"not the owner": {"held the lock", func(x *checkerTest) { x.owned(a); x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "b"}, peer.Answer{}) }},
+		"rightly not owner": {"", func(x *checkerTest) {
 			x.owned(a)
 			x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "b"}, peer.Answer{Err: peer.ErrNotOwner})
 		}},
-		"own lock": {"held the lock", func(x *told) {
+		"own lock": {"held the lock", func(x *checkerTest) {
 			x.owned(a)
 			x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "a"}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
-		"inspected not owned": {"held the lock", func(x *told) {
+		"inspected not owned": {"held the lock", func(x *checkerTest) {
 			x.owned(a)
 			x.answer(peer.InspectOwned{Pool: x.pool}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
-		"followed": {"has not ended", func(x *told) {
+		"followed": {"has not ended", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.answer(peer.Follow{Pool: x.pool, Lease: a}, peer.Answer{})
 		}},
-		"unanswered": {"has no answer", func(x *told) { x.ask(peer.Inspect{Pool: x.pool}); x.sleep(10 * time.Second) }},
-		"stall": {"stall", func(x *told) {
+		"unanswered": {"has no answer", func(x *checkerTest) { x.ask(peer.Inspect{Pool: x.pool}); x.sleep(10 * time.Second) }},
+		"stall": {"stall", func(x *checkerTest) {
 			x.config(1)
-			x.check.look()
+			x.check.checkProgress()
 			x.sleep(time.Minute)
 			x.ask(peer.Borrow{Pool: x.pool, Lease: a, Wait: time.Hour})
 			x.sleep(time.Minute)
 		}},
-		"left over":         {"left over", func(x *told) { x.config(1); x.claim(0, a); x.check.end() }},
-		"nothing left over": {"", func(x *told) { x.config(1); x.check.end() }},
-		"revived":           {"revived", func(x *told) { x.config(1); x.borrow(a, 0); x.giveBack(a, 0); x.claim(0, a); x.check.reread() }},
-		"lost": {"", func(x *told) {
+		"left over":         {"left over", func(x *checkerTest) { x.config(1); x.claim(0, a); x.check.checkEnd() }},
+		"nothing left over": {"", func(x *checkerTest) { x.config(1); x.check.checkEnd() }},
+		"revived":           {"revived", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.giveBack(a, 0); x.claim(0, a); x.check.onReread() }},
+		"lost": {"", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
-			x.lose(func() { x.server.stream.LoseTail(1, x.server.wall()) })
+			x.loseData(func() { x.server.stream.LoseTail(1, x.server.wall()) })
 			x.last[x.slotKey(0)] = 0
 			x.sleep(2 * time.Second)
 			x.borrow(b, 0)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newTold(t)
+			x := newCheckerTest(t)
 			test.run(x)
 			x.expectFailure(test.what)
 		})
 	}
 }
 
-// expectFailure demands a failure with that text, or with "" none.
-func (x *told) expectFailure(what string) {
+// expectFailure fails the test unless the run failed with that text, or passed if what
+// is "".
+func (x *checkerTest) expectFailure(what string) {
 	x.t.Helper()
 	switch {
 	case what == "" && x.failed != nil:
@@ -318,14 +336,14 @@ func (x *told) expectFailure(what string) {
 	}
 }
 
-func (x *told) giveBack(lease entry.Hash, position int) {
+func (x *checkerTest) giveBack(lease entry.Hash, position int) {
 	r := x.ask(peer.Return{Held: x.held(lease)})
 	x.write(x.slotKey(position), nil)
 	r.finish(peer.Answer{Returned: true})
 	x.sleep(time.Millisecond)
 }
 
-func (x *told) toldTooLate(lease entry.Hash) {
+func (x *checkerTest) grantedTooLate(lease entry.Hash) {
 	x.config(1)
 	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
 	fence := x.claim(0, lease)
@@ -333,22 +351,22 @@ func (x *told) toldTooLate(lease entry.Hash) {
 	c.finish(x.grant(0, fence))
 }
 
-func (x *told) endSession(id entry.Hash) {
+func (x *checkerTest) endSession(id entry.Hash) {
 	c := x.ask(peer.EndSession{Session: id})
 	x.write(entry.Key{Kind: entry.Session, Session: id}, nil)
 	c.finish(peer.Answer{})
 	x.sleep(time.Millisecond)
 }
 
-func (x *told) enqueue(id entry.Hash, a peer.Answer) {
+func (x *checkerTest) enqueue(id entry.Hash, a peer.Answer) {
 	x.answer(peer.Enqueue{Resource: x.resource(), Session: id, Lease: hashOf(77), TTL: time.Minute}, a)
 }
 
-func (x *told) await(id entry.Hash, err error) {
+func (x *checkerTest) await(id entry.Hash, err error) {
 	x.answer(peer.Await{Pool: x.pool, Session: id}, peer.Answer{Err: err})
 }
 
-func (x *told) owned(lease entry.Hash) {
+func (x *checkerTest) owned(lease entry.Hash) {
 	x.named(1)
 	r := x.resource()
 	r.Limit = 1
@@ -357,20 +375,20 @@ func (x *told) owned(lease entry.Hash) {
 	c.finish(x.grant(0, fence))
 }
 
-// past lets a borrower take a slot for which another one has stood in line.
-func (x *told) past(a, b, c entry.Hash) {
+// overtake grants a borrower a slot for which another one has waited in line.
+func (x *checkerTest) overtake(a, b, c entry.Hash) {
 	x.sleep(20 * time.Second)
 	x.config(1)
 	x.borrow(a, 0)
-	x.nodes[0].peer = new(peer.Peer) // it runs, and waits for b
-	x.check.begin(&call{id: 70, local: x.now, request: peer.Borrow{Pool: x.pool, Lease: b, Wait: time.Minute}, node: x.nodes[0], start: x.now, client: "b"})
+	x.nodes[0].peer = new(peer.Peer) // a running peer, which waits for b
+	x.check.begin(&call{id: 70, startByPeer: x.now, request: peer.Borrow{Pool: x.pool, Lease: b, Wait: time.Minute}, node: x.nodes[0], start: x.now, client: "b"})
 	x.ticket(0, b)
 	x.sleep(time.Second)
-	r := &call{id: 71, local: x.now, request: peer.Return{Held: x.held(a)}, node: x.nodes[0], start: x.now, client: "a"}
+	r := &call{id: 71, startByPeer: x.now, request: peer.Return{Held: x.held(a)}, node: x.nodes[0], start: x.now, client: "a"}
 	x.check.begin(r)
 	x.write(x.slotKey(0), nil)
 	r.finish(peer.Answer{Returned: true})
-	r = &call{id: 72, local: x.now, request: peer.Borrow{Pool: x.pool, Lease: c, TTL: 20 * time.Second}, node: x.nodes[0], start: x.now, client: "c"}
+	r = &call{id: 72, startByPeer: x.now, request: peer.Borrow{Pool: x.pool, Lease: c, TTL: 20 * time.Second}, node: x.nodes[0], start: x.now, client: "c"}
 	x.check.begin(r)
 	r.finish(x.grant(0, x.claim(0, c)))
 }

@@ -2,71 +2,61 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// client acts step by step: each step asks something, and its answer leads to
-// the next step.
+// client is a simulated client. Each step sends a request, whose answer leads to the
+// next step.
 type client interface{ step() }
 
-// user is what clients of every kind have: their own source of chance, so that a
-// fault more or less changes as little as possible.
-type user struct {
+// baseClient is what clients of all kinds share. Each has its own random source, so
+// that turning off a fault changes the other clients as little as possible.
+type baseClient struct {
+	random
 	s    *Simulation
 	name string
-	rng  *rand.Rand
 	done bool
 }
 
-func (s *Simulation) newUser(kind string, number int) user {
-	return user{s: s, name: fmt.Sprintf("%s %d", kind, number), rng: rand.New(rand.NewPCG(s.plan.Seed, uint64(len(s.clients))<<8|0xc1))}
+func (s *Simulation) newBaseClient(kind string, number int) baseClient {
+	return baseClient{s: s, name: fmt.Sprintf("%s %d", kind, number), random: newRandom(s.plan.Seed, uint64(len(s.clients))<<8|0xc1)}
 }
 
 func (s *Simulation) newClients() {
 	c := s.plan.Clients
 	for i := range c.Pools {
-		s.addClient(&operator{user: s.newUser("operator", i), pool: poolID(i)})
+		s.addClient(&operator{baseClient: s.newBaseClient("operator", i), pool: poolID(i)})
 	}
 	for i := range c.Pool {
-		s.addClient(&borrower{user: s.newUser("borrower", i)})
+		s.addClient(&borrower{baseClient: s.newBaseClient("borrower", i)})
 	}
 	for i := range c.Session {
-		s.addClient(&holder{user: s.newUser("session", i)})
+		s.addClient(&sessionClient{baseClient: s.newBaseClient("session", i)})
 	}
 	for i := range c.Owned {
-		s.addClient(&owner{user: s.newUser("owner", i)})
+		s.addClient(&owner{baseClient: s.newBaseClient("owner", i)})
 	}
 }
 
 func (s *Simulation) addClient(c client) {
 	s.clients = append(s.clients, c)
-	s.busy++
+	s.unfinished++
 	s.after(s.upTo(time.Second), c.step)
 }
 
-// finished is when a client has ended all that it began.
-func (u *user) finished() {
+// finish records that the client has finished its work.
+func (u *baseClient) finish() {
 	if !u.done {
 		u.done = true
-		u.s.busy--
+		u.s.unfinished--
 	}
 }
 
-func (u *user) chance(rate float64) bool { return rate > 0 && u.rng.Float64() < rate }
-
-func (u *user) upTo(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(u.rng.Int64N(int64(d)))
-}
-
-// think lets some time pass before the next step.
-func (u *user) think(next func()) {
+// think schedules the client's next step after a pause.
+func (u *baseClient) think(next func()) {
 	d := u.upTo(2 * u.s.plan.Clients.Think)
 	if u.s.ending {
 		d = u.upTo(100 * time.Millisecond)
@@ -77,20 +67,19 @@ func (u *user) think(next func()) {
 	u.s.after(d, next)
 }
 
-// node is a peer that takes requests: another one for each call. It returns nil
-// when none does.
-func (u *user) node() *node {
+// node returns a random node that serves requests, or nil if there is none.
+func (u *baseClient) node() *node {
 	first := u.rng.IntN(len(u.s.nodes))
 	for i := range u.s.nodes {
-		if n := u.s.nodes[(first+i)%len(u.s.nodes)]; n.usable() {
+		if n := u.s.nodes[(first+i)%len(u.s.nodes)]; n.serving() {
 			return n
 		}
 	}
 	return nil
 }
 
-// ask asks any peer. While there is none, it tries again later.
-func (u *user) ask(r peer.Request, then func(*call)) {
+// ask sends a request to a random node. If no node serves, it tries again later.
+func (u *baseClient) ask(r peer.Request, then func(*call)) {
 	n := u.node()
 	if n == nil {
 		u.s.after(100*time.Millisecond+u.upTo(time.Second), func() { u.ask(r, then) })
@@ -99,20 +88,19 @@ func (u *user) ask(r peer.Request, then func(*call)) {
 	u.s.ask(u.name, n, r, then)
 }
 
-// askUntil asks until the answer is known, as a user does whose call can be
-// repeated.
-func (u *user) askUntil(r peer.Request, then func(*call)) {
+// askUntilKnown repeats a request until the client knows its outcome.
+func (u *baseClient) askUntilKnown(r peer.Request, then func(*call)) {
 	u.ask(r, func(c *call) {
 		if c.unknown() {
-			u.s.after(50*time.Millisecond+u.upTo(time.Second), func() { u.askUntil(r, then) })
+			u.s.after(50*time.Millisecond+u.upTo(time.Second), func() { u.askUntilKnown(r, then) })
 			return
 		}
 		then(c)
 	})
 }
 
-// askImpatiently asks, and gives up at times before the answer comes.
-func (u *user) askImpatiently(r peer.Request, why error, then func(*call)) {
+// askImpatiently sends a request and cancels one in ten before its answer.
+func (u *baseClient) askImpatiently(r peer.Request, why error, then func(*call)) {
 	n := u.node()
 	if n == nil {
 		u.s.after(100*time.Millisecond+u.upTo(time.Second), func() { u.askImpatiently(r, why, then) })
@@ -120,28 +108,28 @@ func (u *user) askImpatiently(r peer.Request, why error, then func(*call)) {
 	}
 	c := u.s.ask(u.name, n, r, then)
 	if u.chance(0.1) {
-		u.s.after(u.upTo(c.wait()+time.Duration(u.rng.Int64N(int64(20*time.Millisecond)))), func() { c.giveUp(why) })
+		u.s.after(u.upTo(c.target.wait+time.Duration(u.rng.Int64N(int64(20*time.Millisecond)))), func() { c.giveUp(why) })
 	}
 }
 
-func (u *user) ttl() time.Duration {
+func (u *baseClient) ttl() time.Duration {
 	return time.Second + u.upTo(u.s.plan.Clients.TTL-time.Second).Truncate(time.Millisecond)
 }
 
-func (u *user) wait() time.Duration {
+func (u *baseClient) wait() time.Duration {
 	if u.chance(0.3) {
 		return 0
 	}
 	return u.upTo(u.s.plan.Clients.Wait)
 }
 
-func poolID(n int) entry.Hash { return numbered(0x706f6f6c, uint64(n)) }
+func poolID(n int) entry.Hash { return numberedHash(0x706f6f6c, uint64(n)) }
 
-// nameID is the pool of a name: a lock and a semaphore of one name are one.
+// nameID returns the pool of a name. A lock and a semaphore of the same name share it.
 func nameID(dialect, name string) entry.Hash { return entry.HashOf("named", dialect+"/"+name) }
 
-// leaseOf derives the lease of a session's token from the token's nonce, as the
-// library does.
+// leaseOf derives a lease from its session and the nonce of its token, as package
+// kvslots does.
 func leaseOf(session, nonce entry.Hash) (h entry.Hash) {
 	for i := range h {
 		h[i] = session[i] ^ nonce[len(h)-1-i] ^ 0x5a

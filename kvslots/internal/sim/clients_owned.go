@@ -7,18 +7,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// ownedDialect is the namespace of the locks that no session holds.
+// ownedDialect is the namespace of locks that belong to an owner instead of a session.
 const ownedDialect = "owned"
 
-// owner takes locks that no session holds.
+// owner is a client that takes owned locks.
 type owner struct {
-	user
+	baseClient
 	pool entry.Hash
 }
 
 func (o *owner) step() {
 	if o.s.ending {
-		o.finished()
+		o.finish()
 		return
 	}
 	name := fmt.Sprintf("lock %d", o.rng.IntN(o.s.plan.Clients.Owneds))
@@ -33,7 +33,7 @@ func (o *owner) step() {
 	}
 	r := peer.Acquire{
 		Resource: peer.Resource{Pool: o.pool, Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
-		Lease:    o.s.hash(), Nonce: o.s.hash(), Owner: o.name, TTL: o.ttl(), Wait: o.wait(),
+		Lease:    o.s.newHash(), Nonce: o.s.newHash(), Owner: o.name, TTL: o.ttl(), Wait: o.wait(),
 	}
 	o.askImpatiently(r, errHungUp, func(c *call) {
 		if c.answer.Err != nil {
@@ -44,12 +44,12 @@ func (o *owner) step() {
 	})
 }
 
-// use is while the lock is held.
+// use is the client's step while it holds the lock.
 func (o *owner) use() {
 	o.think(func() {
 		switch n := o.rng.IntN(100); {
 		case n < 15 && !o.s.ending:
-			o.think(o.step) // it lets the lease expire
+			o.think(o.step) // let the lease expire
 		case n < 35 && !o.s.ending:
 			o.ask(peer.InspectOwned{Pool: o.pool}, func(*call) { o.use() })
 		default:
@@ -58,11 +58,11 @@ func (o *owner) use() {
 	})
 }
 
-// release releases the lock, twice at times.
+// release releases the lock, sometimes twice.
 func (o *owner) release(r peer.ReleaseOwned) {
-	o.askUntil(r, func(*call) {
+	o.askUntilKnown(r, func(*call) {
 		if o.chance(0.3) {
-			o.askUntil(r, func(*call) { o.think(o.step) })
+			o.askUntilKnown(r, func(*call) { o.think(o.step) })
 			return
 		}
 		o.think(o.step)

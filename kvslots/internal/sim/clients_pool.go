@@ -7,21 +7,21 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// operator registers a pool, and changes and deletes it at times.
+// operator is a client that registers a pool, and sometimes changes or deletes it.
 type operator struct {
-	user
+	baseClient
 	pool entry.Hash
 }
 
 func (o *operator) step() {
 	if o.s.ending {
-		o.finished()
+		o.finish()
 		return
 	}
 	if o.chance(o.s.plan.Clients.Administer) && o.chance(0.3) {
 		o.ask(peer.Delete{Pool: o.pool}, func(*call) {
 			if o.chance(0.5) {
-				o.register() // at once: what was under way is of the generation before
+				o.register() // at once, while borrows of the previous generation are pending
 			} else {
 				o.think(o.step)
 			}
@@ -36,42 +36,42 @@ func (o *operator) register() {
 	if o.chance(0.05) {
 		count = 0
 	}
-	o.askUntil(peer.Register{Pool: o.pool, Count: count}, func(*call) { o.rest() })
+	o.askUntilKnown(peer.Register{Pool: o.pool, Count: count}, func(*call) { o.betweenChanges() })
 }
 
-// rest is what an operator does between changes.
-func (o *operator) rest() {
+// betweenChanges is the operator's step while the pool is registered.
+func (o *operator) betweenChanges() {
 	switch {
 	case o.s.ending:
-		o.finished()
+		o.finish()
 	case o.chance(o.s.plan.Clients.Administer):
 		o.think(o.step)
 	case o.chance(0.1):
-		o.ask(peer.ReadStats{}, func(*call) { o.think(o.rest) })
+		o.ask(peer.ReadStats{}, func(*call) { o.think(o.betweenChanges) })
 	default:
 		o.ask(peer.Inspect{Pool: o.pool}, func(c *call) {
 			if isAny(c.answer.Err, peer.ErrNoPool) {
-				o.think(o.step) // a purged stream has lost it
+				o.think(o.step) // the stream was purged
 				return
 			}
-			o.think(o.rest)
+			o.think(o.betweenChanges)
 		})
 	}
 }
 
-// borrower borrows slots of pools.
+// borrower is a client that borrows slots of pools.
 type borrower struct {
-	user
+	baseClient
 	pool  entry.Hash
 	lease entry.Hash
 }
 
 func (b *borrower) step() {
 	if b.s.ending {
-		b.finished()
+		b.finish()
 		return
 	}
-	b.pool, b.lease = poolID(b.rng.IntN(b.s.plan.Clients.Pools)), b.s.hash()
+	b.pool, b.lease = poolID(b.rng.IntN(b.s.plan.Clients.Pools)), b.s.newHash()
 	b.askImpatiently(peer.Borrow{Pool: b.pool, Lease: b.lease, TTL: b.ttl(), Wait: b.wait()}, errHungUp, func(c *call) {
 		if c.answer.Err != nil {
 			b.think(b.step)
@@ -84,41 +84,41 @@ func (b *borrower) step() {
 	})
 }
 
-// follow asks the peer that granted the lease to tell when it ends.
+// follow asks the peer that granted the lease to report its end.
 func (b *borrower) follow(n *node) {
-	if n.usable() {
+	if n.serving() {
 		b.s.ask(b.name, n, peer.Follow{Pool: b.pool, Lease: b.lease}, nil)
 	}
 }
 
-// use is while a lease is held.
+// use is the client's step while it holds the lease.
 func (b *borrower) use() {
 	b.think(func() {
 		switch n := b.rng.IntN(100); {
 		case b.s.ending || n < 60:
-			b.giveBack()
+			b.returnLease()
 		case n < 85:
 			b.renew()
 		case n < 90:
 			b.ask(peer.Inspect{Pool: b.pool}, func(*call) { b.use() })
 		default:
-			b.think(b.step) // it lets the lease expire
+			b.think(b.step) // let the lease expire
 		}
 	})
 }
 
-func (b *borrower) giveBack() {
+func (b *borrower) returnLease() {
 	r := peer.Return{Held: peer.Held{Pool: b.pool, Lease: b.lease}}
-	b.askUntil(r, func(*call) {
+	b.askUntilKnown(r, func(*call) {
 		if !b.chance(0.2) {
 			b.think(b.step)
 			return
 		}
 		if b.chance(0.5) {
-			b.askUntil(r, func(*call) { b.think(b.step) })
+			b.askUntilKnown(r, func(*call) { b.think(b.step) })
 			return
 		}
-		b.askUntil(peer.Renew{Held: r.Held, TTL: time.Second}, func(*call) { b.think(b.step) })
+		b.askUntilKnown(peer.Renew{Held: r.Held, TTL: time.Second}, func(*call) { b.think(b.step) })
 	})
 }
 

@@ -8,56 +8,57 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// holder is a client with a session, under which it holds locks and semaphores.
-type holder struct {
-	user
-	session entry.Hash
-	tau     time.Duration
-	life    int // counts sessions
-	gone    bool
-	quiet   bool          // it does not ping while a call waits
-	waits   int           // calls that may wait
-	on      peer.Resource // what it is at
-	lease   entry.Hash
-	fence   uint64
+// sessionClient is a client that creates sessions and takes locks and semaphores with
+// them.
+type sessionClient struct {
+	baseClient
+	session              entry.Hash
+	idleTimeout          time.Duration
+	sessionCount         int // sessions created so far; tells a ping of an earlier one
+	sessionGone          bool
+	pingsNotWhileWaiting bool
+	waitingCalls         int           // calls that may be waiting in a line
+	target               peer.Resource // the lock or semaphore of the current request
+	lease                entry.Hash
+	fence                uint64
 }
 
-func (h *holder) step() {
+func (h *sessionClient) step() {
 	if h.s.ending {
-		h.finished()
+		h.finish()
 		return
 	}
-	h.session, h.gone = h.s.hash(), false
-	h.tau = (time.Second + h.upTo(h.s.plan.Clients.Idle-time.Second)).Truncate(time.Millisecond)
-	r := peer.CreateSession{Session: h.session, Idle: 2 * h.tau}
+	h.session, h.sessionGone = h.s.newHash(), false
+	h.idleTimeout = (time.Second + h.upTo(h.s.plan.Clients.Idle-time.Second)).Truncate(time.Millisecond)
+	r := peer.CreateSession{Session: h.session, Idle: 2 * h.idleTimeout}
 	if h.chance(0.7) {
-		r.Origin = numbered(0x6f726967, h.rng.Uint64N(3))
+		r.Origin = numberedHash(0x6f726967, h.rng.Uint64N(3))
 	}
 	h.ask(r, func(c *call) {
 		if c.answer.Err != nil {
-			h.think(h.step) // an id is used once
+			h.think(h.step) // a session id is used only once
 			return
 		}
-		h.life++
-		h.quiet = h.chance(h.s.plan.Clients.Quiet)
-		h.ping(h.life)
+		h.sessionCount++
+		h.pingsNotWhileWaiting = h.chance(h.s.plan.Clients.Quiet)
+		h.ping(h.sessionCount)
 		h.act()
 	})
 }
 
-// ping keeps the session alive, at another peer each time.
-func (h *holder) ping(life int) {
-	h.s.after(h.tau/4+h.upTo(h.tau/2), func() {
-		if h.life != life || h.gone {
+// ping schedules the next ping of the session, each at a random peer.
+func (h *sessionClient) ping(life int) {
+	h.s.after(h.idleTimeout/4+h.upTo(h.idleTimeout/2), func() {
+		if h.sessionCount != life || h.sessionGone {
 			return
 		}
-		if h.quiet && h.waits > 0 {
+		if h.pingsNotWhileWaiting && h.waitingCalls > 0 {
 			h.ping(life)
 			return
 		}
 		h.ask(peer.Ping{Session: h.session}, func(c *call) {
-			if isAny(c.answer.Err, peer.ErrSessionGone) && h.life == life {
-				h.gone = true
+			if isAny(c.answer.Err, peer.ErrSessionGone) && h.sessionCount == life {
+				h.sessionGone = true
 				return
 			}
 			h.ping(life)
@@ -65,17 +66,17 @@ func (h *holder) ping(life int) {
 	})
 }
 
-// act does the next thing with the session.
-func (h *holder) act() {
+// act sends the next request of the session.
+func (h *sessionClient) act() {
 	switch n := h.rng.IntN(100); {
-	case h.gone:
-		h.abandon()
+	case h.sessionGone:
+		h.abandonSession()
 	case h.s.ending || n < 4:
-		h.end()
+		h.endSession()
 	case n < 6:
-		h.abandon()
+		h.abandonSession()
 	default:
-		h.on = h.resource()
+		h.target = h.drawResource()
 		if h.chance(0.4) {
 			h.enqueue()
 		} else {
@@ -84,10 +85,9 @@ func (h *holder) act() {
 	}
 }
 
-// end ends the session.
-func (h *holder) end() {
-	h.life++
-	h.askUntil(peer.EndSession{Session: h.session}, func(*call) {
+func (h *sessionClient) endSession() {
+	h.sessionCount++
+	h.askUntilKnown(peer.EndSession{Session: h.session}, func(*call) {
 		if h.chance(0.2) {
 			h.ask(peer.Ping{Session: h.session}, func(*call) { h.think(h.step) })
 			return
@@ -96,18 +96,18 @@ func (h *holder) end() {
 	})
 }
 
-// abandon lets the session end by itself.
-func (h *holder) abandon() {
-	h.life++
+// abandonSession stops using the session, which then ends by its idle timeout.
+func (h *sessionClient) abandonSession() {
+	h.sessionCount++
 	h.think(h.step)
 }
 
-// resource draws what to ask for.
-func (h *holder) resource() peer.Resource {
+// drawResource draws a lock or semaphore.
+func (h *sessionClient) drawResource() peer.Resource {
 	c := h.s.plan.Clients
 	if h.chance(c.Once) {
-		name := fmt.Sprintf("once %d", h.s.hashes)
-		h.s.hashes++
+		name := fmt.Sprintf("once %d", h.s.hashCount)
+		h.s.hashCount++
 		return peer.Resource{Pool: nameID("", name), Name: name, Lock: true, Limit: 1}
 	}
 	if h.chance(c.Fresh) {
@@ -130,22 +130,22 @@ func (h *holder) resource() peer.Resource {
 	return r
 }
 
-func (h *holder) acquire() {
-	nonce := h.s.hash()
+func (h *sessionClient) acquire() {
+	nonce := h.s.newHash()
 	h.lease = leaseOf(h.session, nonce)
-	r := peer.Acquire{Resource: h.on, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl(), Wait: h.wait()}
-	h.waits++
+	r := peer.Acquire{Resource: h.target, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl(), Wait: h.wait()}
+	h.waitingCalls++
 	h.askImpatiently(r, errHungUp, func(c *call) {
-		h.waits--
-		h.taken(c)
+		h.waitingCalls--
+		h.answered(c)
 	})
 }
 
-// taken is the answer to a request for a lock or a slot.
-func (h *holder) taken(c *call) {
+// answered handles the answer to a request for a lock or a semaphore.
+func (h *sessionClient) answered(c *call) {
 	switch {
 	case isAny(c.answer.Err, peer.ErrSessionGone):
-		h.gone = true
+		h.sessionGone = true
 		h.think(h.act)
 	case c.answer.Err != nil:
 		h.think(h.act)
@@ -155,42 +155,42 @@ func (h *holder) taken(c *call) {
 	}
 }
 
-func (h *holder) enqueue() {
-	nonce := h.s.hash()
+func (h *sessionClient) enqueue() {
+	nonce := h.s.newHash()
 	h.lease = leaseOf(h.session, nonce)
-	r := peer.Enqueue{Resource: h.on, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl()}
+	r := peer.Enqueue{Resource: h.target, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl()}
 	h.askImpatiently(r, errHungUp, func(c *call) {
 		switch {
 		case c.answer.Err == nil && !c.answer.Queued && h.chance(0.7):
-			h.taken(c)
+			h.answered(c)
 		case c.answer.Err == nil || c.unknown() || isAny(c.answer.Err, peer.ErrAlreadyEnqueued):
 			h.think(h.await)
 		default:
-			h.taken(c)
+			h.answered(c)
 		}
 	})
 }
 
-func (h *holder) await() {
+func (h *sessionClient) await() {
 	switch n := h.rng.IntN(100); {
-	case h.gone:
-		h.abandon()
+	case h.sessionGone:
+		h.abandonSession()
 		return
-	case n < 10: // it forgets that it has a place
+	case n < 10: // forget the place in the line
 		h.think(h.act)
 		return
 	case n < 20:
-		h.enqueue() // it forgets that it has enqueued
+		h.enqueue() // enqueue twice
 		return
 	}
 	why := errHungUp
 	if h.chance(0.5) {
 		why = peer.ErrPlaceKept
 	}
-	r := peer.Await{Pool: h.on.Pool, Session: h.session, Lock: h.on.Lock, Wait: h.upTo(h.s.plan.Clients.Wait)}
-	h.waits++
+	r := peer.Await{Pool: h.target.Pool, Session: h.session, Lock: h.target.Lock, Wait: h.upTo(h.s.plan.Clients.Wait)}
+	h.waitingCalls++
 	h.askImpatiently(r, why, func(c *call) {
-		h.waits--
+		h.waitingCalls--
 		if c.answer.Err == nil {
 			h.lease = leaseOf(h.session, c.answer.Grant.Nonce)
 		}
@@ -198,22 +198,22 @@ func (h *holder) await() {
 			h.think(h.await)
 			return
 		}
-		h.taken(c)
+		h.answered(c)
 	})
 }
 
-// use is while a lock or a slot is held.
-func (h *holder) use() {
+// use is the client's step while it holds a lock or a semaphore.
+func (h *sessionClient) use() {
 	h.think(func() {
 		switch n := h.rng.IntN(100); {
-		case h.gone:
-			h.abandon()
+		case h.sessionGone:
+			h.abandonSession()
 		case n < 60 || h.s.ending:
-			h.giveBack()
+			h.release()
 		case n < 80:
 			h.ask(peer.Renew{Held: h.held(), TTL: h.ttl()}, func(c *call) {
 				if isAny(c.answer.Err, peer.ErrSessionGone) {
-					h.gone = true
+					h.sessionGone = true
 				}
 				if c.answer.Err == nil || c.unknown() {
 					h.use()
@@ -222,23 +222,23 @@ func (h *holder) use() {
 				h.think(h.act)
 			})
 		default:
-			h.think(h.act) // it lets the lease expire
+			h.think(h.act) // let the lease expire
 		}
 	})
 }
 
-func (h *holder) held() peer.Held {
-	return peer.Held{Pool: h.on.Pool, Lease: h.lease, Session: h.session, Named: true, Lock: h.on.Lock, Fence: h.fence}
+func (h *sessionClient) held() peer.Held {
+	return peer.Held{Pool: h.target.Pool, Lease: h.lease, Session: h.session, Named: true, Lock: h.target.Lock, Fence: h.fence}
 }
 
-func (h *holder) giveBack() {
+func (h *sessionClient) release() {
 	r := peer.Return{Held: h.held()}
-	h.askUntil(r, func(c *call) {
+	h.askUntilKnown(r, func(c *call) {
 		if isAny(c.answer.Err, peer.ErrSessionGone) {
-			h.gone = true
+			h.sessionGone = true
 		}
-		if h.chance(0.15) && !h.gone {
-			h.askUntil(r, func(*call) { h.think(h.act) })
+		if h.chance(0.15) && !h.sessionGone {
+			h.askUntilKnown(r, func(*call) { h.think(h.act) })
 			return
 		}
 		h.think(h.act)

@@ -10,22 +10,22 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// Coverage counts what runs have met: faults, traps, answers, and the peer's
-// transitions.
+// Coverage counts what runs have exercised: faults, traps, answers, and the transitions
+// of peers.
 type Coverage map[string]uint64
 
 func (c Coverage) add(what string) { c[what]++ }
 
 func (c Coverage) addN(what string, n uint64) { c[what] += n }
 
-// Add adds what another run has met.
+// Add adds the counts of another run.
 func (c Coverage) Add(o Coverage) {
 	for what, n := range o {
 		c[what] += n
 	}
 }
 
-// String lists everything.
+// String returns all counts, sorted by name.
 func (c Coverage) String() string {
 	var b strings.Builder
 	for _, what := range slices.Sorted(maps.Keys(c)) {
@@ -34,9 +34,8 @@ func (c Coverage) String() string {
 	return b.String()
 }
 
-// Missing lists what a sweep must meet, and has not: each fault, each trap, each
-// kind of refusal, and each transition that a peer knows of. What takes a rare
-// coincidence is demanded of large sweeps only.
+// Missing returns what a sweep of that many seeds must exercise and has not: faults,
+// traps, refusals and transitions. Small sweeps need not meet what is rare.
 func (c Coverage) Missing(seeds int) (missing []string) {
 	want := slices.Concat(wantedTraps, wantedAnswers)
 	for f := range faults {
@@ -61,8 +60,8 @@ func (c Coverage) Missing(seeds int) (missing []string) {
 	return missing
 }
 
-// avoided reports whether peers see to it that a trap is hardly ever met: they
-// round up what the server would cut, and write to no key that is about to expire.
+// avoided reports whether peers avoid a trap: they round up TTLs that the server would
+// cut, and write to no key that is about to expire.
 func avoided(t stream.Trap) bool {
 	return t == stream.FirstSequenceBack || t == stream.TTLCut || t == stream.ErasedAfterAck
 }
@@ -96,7 +95,7 @@ var wantedAnswers = []string{
 	"answer: EndSession session gone", "answer: ReadStats ok", "answer: Follow ok",
 }
 
-// answerName is the kind of an answer.
+// answerName returns the kind of an answer.
 func answerName(c *call) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T ", c.request), "peer.")
 	_, returns := c.request.(peer.Return)

@@ -1,35 +1,35 @@
-// Package sim is a deterministic simulation of kvslots: one to five real peers
-// (package peer) on a model of the bucket's stream (package sim/stream), with
-// clients of pools, sessions, locks and semaphores, and with the faults that
-// were measured (kvslots/DESIGN.md, "Decisions").
+// Package sim is a deterministic simulation of kvslots: one to five real peers (package
+// peer) on a model of the bucket's stream (package sim/stream), with clients of pools,
+// sessions, locks and semaphores, and with the faults that kvslots/DESIGN.md describes
+// under "Decisions".
 //
 // # A run
 //
-// A run is a function of its Plan. A Plan is drawn from a seed: each seed has
-// its own mix of faults and rates (swarm testing), so that some seeds are calm
-// and only lag, while others lose half of their acknowledgements. Time is
-// virtual, events are ordered by their time and then by the order in which they
-// were queued, and no goroutine is started.
+// A Plan determines a run completely. A seed determines a plan: each seed has its own
+// mix of faults and rates (swarm testing), so that some seeds only have lag, while
+// others lose half of the acknowledgements. Time is virtual. Events are ordered by
+// time, and events of the same time in the order in which they were scheduled. A run
+// starts no goroutine.
 //
-// Most of the seeds are put into a situation that a rule is for (situations.go).
-// testdata/mutations.txt lists single lines of rules and peer whose loss must be
-// found, with the number of seeds that it takes.
+// Most seeds put the peers into a situation in which a particular rule matters
+// (situations.go). testdata/mutations.txt lists changes of single lines in packages
+// rules and peer that the simulation must detect, with the number of seeds that it
+// needs.
 //
-// A node hosts a peer as the shell does: it hands the peer its inputs, takes a
-// Ready after each, and moves the writes into a FIFO uplink. Acknowledgements
-// come back over a path of their own, the watch is a consumer of the stream that
-// is polled with a delay of its own. With history 1 a late poll skips entries.
+// A node hosts a peer as the shell does: it passes inputs to the peer, takes a Ready
+// after each input, and sends the writes over a link. The peer's watch is a consumer of
+// the stream that the node polls after a delay. The stream keeps one entry for each
+// key, so that a late poll skips entries.
 //
-// # What is checked
+// # Checks
 //
-// The checker knows what clients asked and what they were told, and when. A
-// call takes effect at some time between its start and its answer; a call that
-// was answered ErrUnavailable, or whose peer died, may have taken effect or not.
-// From this the checker derives for each lease the time during which it is
-// certainly live, and for each session the time until which it certainly lives,
-// and holds every answer against them. Where that is not enough it looks at the
-// stream itself (type truth), never at a peer's view.
+// The checker records what clients asked, the answers and their times. A call takes
+// effect between its start and its answer. A call that is answered ErrUnavailable, or
+// whose peer dies, may or may not take effect. From this the checker derives when each
+// lease is certainly live and until when each session is certainly alive, and checks
+// every answer against that. Otherwise it checks against the true state of the stream
+// (type truth), never against a peer's view.
 //
-// A check that demands progress holds only while the simulation is calm: no
-// fault is active, and the last one ended some time ago.
+// Checks of progress apply only while no fault is active and the consequences of the
+// last one are over (type faultState).
 package sim

@@ -11,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A lock that no session held was limit_mismatch for 19 of 20 s, after a peer had
-// died between a claim that was void and its withdrawal.
+// A lock that no session held was refused as limit_mismatch for 19 of 20 s, because a
+// peer had died between a void claim and its withdrawal.
 func TestFault14VoidClaimOfDeadPeer(t *testing.T) {
 	for _, age := range []time.Duration{0, 20 * time.Millisecond, 3 * time.Second} {
 		for _, known := range []bool{false, true} {
@@ -22,7 +22,7 @@ func TestFault14VoidClaimOfDeadPeer(t *testing.T) {
 			expected := uint64(0)
 			if known { // the name is open, and not in use
 				g := s.must(0, s.acquire(on, session, time.Minute, 0)).Grant
-				s.must(0, letGo(on, session, g))
+				s.must(0, releaseOf(on, session, g))
 				at, _ := s.server.stream.Get(rules.SlotKey(on.Pool, 0).String())
 				expected = at.Sequence
 			}
@@ -39,12 +39,12 @@ func TestFault14VoidClaimOfDeadPeer(t *testing.T) {
 	}
 }
 
-// writeVoidClaim writes a claim of a generation that was never in force, by a peer
-// that is no more.
+// writeVoidClaim writes a claim of a generation that was never in force, by a peer that
+// does not exist.
 func (s *script) writeVoidClaim(on peer.Resource, expected uint64) {
 	s.t.Helper()
 	value := entry.SlotValue{
-		Lease: s.hash(), Claimer: s.hash(), Session: s.hash(), Nonce: s.hash(), Generation: 4711, TTL: entry.Span(20 * time.Second),
+		Lease: s.newHash(), Claimer: s.newHash(), Session: s.newHash(), Nonce: s.newHash(), Generation: 4711, TTL: entry.Span(20 * time.Second),
 	}
 	m := entry.NewMessage(rules.SlotKey(on.Pool, 0), value, expected, 20*time.Second+rules.Guard)
 	if a, _ := s.server.publish(&peer.Write{Message: m}); a.Outcome != peer.Written {
@@ -59,7 +59,7 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 	s.pass(10 * time.Second)
 	over := s.fault()
 	s.server.stream.BeginGap(s.server.wall())
-	s.server.silent()
+	s.server.silenceWatches()
 	for i := range s.nodes {
 		s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(i) != nil })
 	}
@@ -70,7 +70,7 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 		}
 	}
 	s.server.stream.EndGap(s.server.wall())
-	s.server.back()
+	s.server.resumeWatches()
 	for i := range s.nodes {
 		s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(i) == nil })
 	}
@@ -78,30 +78,30 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 	s.lendsAfresh()
 }
 
-// A view that lagged more and more was never noticed: /ready stayed 200.
+// /ready stayed 200 while the gateway's view lagged more and more.
 func TestFault10ReadyBehindTheStream(t *testing.T) {
 	s := newScript(t, 2)
 	over := s.fault()
 	watch := s.nodes[0].watch
 	number := watch.number
-	watch.polling = true // it delivers nothing, and is not silent
+	watch.polling = true // delivers nothing, but is not silent
 	s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(0) != nil })
 	s.until("the peer has asked for another watch", 5*time.Second, func() bool { return watch.number != number })
 	watch.polling = false
-	watch.wake()
+	watch.schedulePoll()
 	s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(0) == nil })
 	over()
 	s.lendsAfresh()
 }
 
-// With acknowledgements that took 600 ms every inspection and every refusal was
-// refused as unavailable, for good: each barrier was given up and sent again before
-// its answer came.
+// When acknowledgements took 600 ms, every inspection and every refusal failed as
+// unavailable, for good: each barrier was abandoned and sent again before its answer
+// came.
 func TestFault11SlowAcknowledgements(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
 		s := newScript(t, 2, change)
 		s.plan.Net.Ack = 600 * time.Millisecond
-		s.calm.settle = 8*time.Second + 6*s.slowest()
+		s.faultState.settleTime = 8*time.Second + 6*s.maxLatency()
 		pool := s.newPool(1)
 		for i := range s.nodes {
 			b := s.borrow(pool, time.Minute, 0)
@@ -110,22 +110,22 @@ func TestFault11SlowAcknowledgements(t *testing.T) {
 			if state := s.must(i, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 1, InUse: 1}) {
 				t.Errorf("state %+v", state)
 			}
-			s.want(i, peer.Inspect{Pool: s.hash()}, peer.ErrNoPool)
-			s.want(i, peer.Ping{Session: s.hash()}, peer.ErrSessionGone)
-			if a := s.must(i, giveBack(b)); !a.Returned {
+			s.want(i, peer.Inspect{Pool: s.newHash()}, peer.ErrNoPool)
+			s.want(i, peer.Ping{Session: s.newHash()}, peer.ErrSessionGone)
+			if a := s.must(i, returnOf(b)); !a.Returned {
 				t.Error("not returned")
 			}
-			if a := s.must(i, giveBack(b)); a.Returned {
+			if a := s.must(i, returnOf(b)); a.Returned {
 				t.Error("returned twice")
 			}
 		}
 	}
 }
 
-// A borrow that would not wait was answered after up to 2.35 s in a busy pool:
-// there was always some purge in flight, which held up all refusals.
+// In a busy pool a borrow with wait 0 was answered after up to 2.35 s, because all
+// refusals waited for purges in flight.
 func TestFault16RefusedAtOnceInBusyPool(t *testing.T) {
-	// Claims of several peers collide, and their pool pauses after each.
+	// Claims of several peers collide, and each collision pauses the pool.
 	for peers, bound := range map[int]time.Duration{1: 200 * time.Millisecond, 3: 700 * time.Millisecond} {
 		t.Run(fmt.Sprint(peers), func(t *testing.T) { busyPool(t, peers, 60, bound) })
 	}
@@ -149,7 +149,7 @@ func busyPool(t *testing.T, peers, workers int, bound time.Duration) {
 				switch {
 				case c.answer.Err == nil:
 					granted++
-					s.schedule(0, i%peers, giveBack(b), func(*call) { work() })
+					s.schedule(0, i%peers, returnOf(b), func(*call) { work() })
 				case isAny(c.answer.Err, peer.ErrNoSlot):
 					refused++
 					work()
@@ -170,9 +170,8 @@ func busyPool(t *testing.T, peers, workers int, bound time.Duration) {
 	t.Logf("%d granted, %d refused, the last after %v", granted, refused, worst)
 }
 
-// A semaphore's line stood still for 0.3 to 1 s with slots free, on three gateways
-// when half of the sessions enqueued and waited; and tries with a timeout of 0 hung
-// with it.
+// A semaphore's line stood still for 0.3 to 1 s with slots free, on three gateways when
+// half of the sessions enqueued and waited. Requests with a timeout of 0 hung as well.
 func TestFault19LineStandsStill(t *testing.T) {
 	length := 15 * time.Second
 	if os.Getenv("KVSLOTS_SOAK") != "" {
@@ -213,18 +212,18 @@ type lineLoad struct {
 	*script
 	on             peer.Resource
 	granted        int
-	since          Instant // since when a slot is free that a session waits for; 0: none is
+	since          Instant // since when a slot is free while a session waits; 0 if none is
 	worst, slowest time.Duration
 }
 
-// hold holds a slot for a while, and goes on.
+// hold holds a slot for a while and calls next.
 func (l *lineLoad) hold(c *call, session entry.Hash, next func()) {
 	if c.answer.Err != nil {
 		l.fail("fault 19", "call %d: %v", c.id, c.answer.Err)
 		return
 	}
 	l.granted++
-	l.schedule(l.upTo(40*time.Millisecond), c.node.number, letGo(l.on, session, c.answer.Grant), func(*call) { next() })
+	l.schedule(l.upTo(40*time.Millisecond), c.node.number, releaseOf(l.on, session, c.answer.Grant), func(*call) { next() })
 }
 
 func (l *lineLoad) acquires(session entry.Hash, i int) {
@@ -257,7 +256,7 @@ func (l *lineLoad) tries(session entry.Hash) {
 	})
 }
 
-// watch looks every millisecond whether a slot is free while a ticket stands.
+// watch checks every millisecond whether a slot is free while a ticket is in line.
 func (l *lineLoad) watch() {
 	p := l.server.truth.pool(l.on.Pool)
 	waits := 0
@@ -298,9 +297,9 @@ func TestFault21LostWriteBlocksPool(t *testing.T) {
 	}
 }
 
-// After an outage every gateway lent again only after more than 2 s, for it waited
-// for a silence, for its writes' time to be over, or for a watch that could not be
-// created.
+// After an outage it took every gateway over 2 s until it lent again: it waited for
+// heartbeats to be missing, for its writes to time out, or for a watch that could not
+// be created.
 func TestFault21LendsAfterOutage(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
 		for _, outage := range []time.Duration{50 * time.Millisecond, 2 * time.Second, 8 * time.Second} {
@@ -314,13 +313,13 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 				n.link.cut(false)
 			}
 			s.pass(outage)
-			v.stream.LoseConsumers() // they were in memory
+			v.stream.LoseConsumers() // consumers are in memory
 			v.stream.EndGap(v.wall())
 			v.down = false
 			v.changed()
 			began := s.now
 			for i, n := range s.nodes {
-				n.link.join()
+				n.link.reconnect()
 				s.must(i, s.borrow(pool, time.Minute, time.Second))
 				if took := s.now.Sub(began); took > time.Second {
 					t.Errorf("after %v: peer %d lends again after %v", outage, i, took)
@@ -332,15 +331,15 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 	}
 }
 
-// A name that no session used was limit_mismatch for the session that had begun to
-// close it, and got no answer from the stream.
+// A name that no session used was refused as limit_mismatch for the session that had
+// begun to close it and had no answer from the stream.
 func TestClosingWithoutAnswer(t *testing.T) {
 	for at := time.Duration(0); at < 2*time.Millisecond; at += 100 * time.Microsecond {
 		s := newScript(t, 2)
 		session := s.newSession(0, time.Hour)
 		one, two := named("name", 1, false), named("name", 2, false)
 		g := s.must(0, s.acquire(one, session, time.Minute, 0)).Grant
-		s.must(0, letGo(one, session, g))
+		s.must(0, releaseOf(one, session, g))
 		s.pass(time.Second)
 		over := s.fault()
 		asked := s.begin(0, s.acquire(two, session, time.Minute, 10*time.Second))

@@ -9,14 +9,14 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// schedule asks for something at a time after now.
+// schedule sends a request after some time.
 func (s *script) schedule(at time.Duration, node int, r peer.Request, then func(*call)) {
 	s.after(at, func() { s.ask("test", s.nodes[node], r, then) })
 }
 
-// A session ended though every ping had been answered 204: 25 of 400 on three
-// gateways without any fault. Each gateway refreshed what it had seen itself, and
-// the refresh with the older use went last.
+// Without any fault, 25 of 400 sessions on three gateways ended although every ping was
+// answered 204. Each gateway refreshed the use that it had seen itself, and the refresh
+// with the older use came last.
 func TestFault17PingedSessionEnds(t *testing.T) {
 	pings := []struct {
 		at   time.Duration
@@ -46,8 +46,8 @@ func TestFault17PingedSessionEnds(t *testing.T) {
 	}
 }
 
-// One lost refresh ended a session with a short idle timeout, so that three
-// sessions held a semaphore of two: a gateway's uplink was lost for 0.3 s.
+// One lost refresh ended a session with a short idle timeout, so that three sessions
+// held a semaphore of two slots. One gateway's writes were lost for 0.3 s.
 func TestFault18LostRefreshEndsSession(t *testing.T) {
 	for at := time.Duration(0); at < time.Second; at += 25 * time.Millisecond {
 		s := newScript(t, 2)
@@ -69,14 +69,14 @@ func TestFault18LostRefreshEndsSession(t *testing.T) {
 			s.pass(100 * time.Millisecond)
 		}
 		for i, session := range sessions {
-			if a := s.must(1, letGo(on, session, grants[i])); !a.Returned {
+			if a := s.must(1, releaseOf(on, session, grants[i])); !a.Returned {
 				t.Fatalf("uplink lost at %v: the lease was not held any more\n%s", at, s.events())
 			}
 		}
 	}
 }
 
-// keepPinging pings a session at peer 0, for as long as the run lasts.
+// keepPinging pings a session at peer 0 until the run ends.
 func (s *script) keepPinging(session entry.Hash, every time.Duration) {
 	s.schedule(every, 0, peer.Ping{Session: session}, func(c *call) {
 		if isAny(c.answer.Err, peer.ErrSessionGone) {
@@ -86,9 +86,10 @@ func (s *script) keepPinging(session entry.Hash, every time.Duration) {
 	s.after(every, func() { s.keepPinging(session, every) })
 }
 
-// An acknowledged "queued" was purged by another gateway, and the session was told
-// not_enqueued: it had enqueued at A first, whose uplink stalled (502), and then at
-// B. When A's uplink returned, A undid what it took for its own.
+// Another gateway purged an acknowledged ticket, and its session's wait was refused as
+// not_enqueued: the session had enqueued at A first, whose connection stalled (502),
+// and then at B. When A was connected again, A purged the ticket, which it took for its
+// own.
 func TestFault5QueuedIsPurgedElsewhere(t *testing.T) {
 	for _, stall := range []time.Duration{2 * time.Second, 5*time.Second + 20*time.Millisecond, 6 * time.Second, 9 * time.Second} {
 		for _, pause := range []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second} {
@@ -100,8 +101,8 @@ func TestFault5QueuedIsPurgedElsewhere(t *testing.T) {
 
 			over := s.fault()
 			r := s.enqueue(on, session, 5*time.Minute)
-			asked := s.begin(0, r) // its barrier is on its way
-			s.nodes[0].link.stalled = s.now.Add(stall)
+			asked := s.begin(0, r) // its barrier is under way
+			s.nodes[0].link.stalledUntil = s.now.Add(stall)
 			first := s.answer(asked)
 			s.pass(pause)
 			second := s.do(1, r)
@@ -116,7 +117,7 @@ func TestFault5QueuedIsPurgedElsewhere(t *testing.T) {
 
 			waits := s.begin(1, await(on, session, 5*time.Second))
 			s.pass(time.Second)
-			s.must(1, letGo(on, holder, held))
+			s.must(1, releaseOf(on, holder, held))
 			if a := s.answer(waits); a.Err != nil {
 				t.Fatalf("stall %v, pause %v: what was queued came to %v\n%s", stall, pause, a.Err, s.events())
 			}
@@ -124,8 +125,8 @@ func TestFault5QueuedIsPurgedElsewhere(t *testing.T) {
 	}
 }
 
-// After a wait whose caller had hung up in an outage, a session that had been told
-// "queued" was told not_enqueued.
+// A session that had been answered "queued" was refused as not_enqueued, after its
+// client had canceled a wait during an outage.
 func TestFault23NotEnqueuedAfterQueued(t *testing.T) {
 	for _, gap := range []time.Duration{time.Millisecond, 300 * time.Millisecond, 4 * time.Second, 8 * time.Second} {
 		for _, again := range []int{0, 1} {
@@ -140,19 +141,19 @@ func TestFault23NotEnqueuedAfterQueued(t *testing.T) {
 			s.pass(time.Second)
 			over := s.fault()
 			s.server.stream.BeginGap(s.server.wall())
-			s.server.silent()
+			s.server.silenceWatches()
 			s.pass(gap / 2)
 			waits.giveUp(peer.ErrPlaceKept)
 			s.pass(gap / 2)
 			s.server.stream.EndGap(s.server.wall())
-			s.server.back()
+			s.server.resumeWatches()
 			s.pass(10 * time.Second)
 			over()
 			if waits.end == 0 {
 				t.Fatal("the wait is not answered")
 			}
 			waits = s.begin(again, await(on, session, 10*time.Second))
-			s.must(1, letGo(on, holder, held))
+			s.must(1, releaseOf(on, holder, held))
 			if a := s.answer(waits); a.Err != nil {
 				t.Fatalf("what was queued came to %v\n%s", a.Err, s.events())
 			}
@@ -160,8 +161,8 @@ func TestFault23NotEnqueuedAfterQueued(t *testing.T) {
 	}
 }
 
-// A session that had been granted what it had enqueued for, and did not ask in
-// time, was told not_enqueued where lease_expired is meant.
+// A session that had enqueued, was granted the lock and did not wait in time, was
+// refused as not_enqueued instead of lease_expired.
 func TestFault23LeaseExpired(t *testing.T) {
 	for _, peers := range []int{1, 3} {
 		s := newScript(t, peers)
@@ -170,7 +171,7 @@ func TestFault23LeaseExpired(t *testing.T) {
 		holder, session := s.newSession(0, time.Hour), s.newSession(0, time.Hour)
 		held := s.must(0, s.acquire(on, holder, 5*time.Minute, 0)).Grant
 		s.must(last, s.enqueue(on, session, 2*time.Second))
-		s.must(0, letGo(on, holder, held))
+		s.must(0, releaseOf(on, holder, held))
 		s.pass(5 * time.Second)
 		s.must(0, s.acquire(on, holder, time.Second, 0)) // the lock is free again
 		s.want(0, await(on, session, 0), peer.ErrLeaseExpired)
@@ -179,13 +180,14 @@ func TestFault23LeaseExpired(t *testing.T) {
 }
 
 // A renewal in time at another gateway was refused, and ended the lease up to 1 s
-// early: that gateway counts from the claim's arrival, and the caller from the
+// early: that gateway counts from the arrival of the claim, and the caller from the
 // answer.
 func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 700 * time.Millisecond} {
 		s := newScript(t, 2)
 		pool := s.newPool(1)
-		// Neither its view nor an acknowledgement shows it the claim, so its answer is late.
+		// The peer learns of the claim neither from its view nor from an
+		// acknowledgement, so that its answer is late.
 		s.nodes[0].watch.polling = true
 		s.plan.Net.Ack = 3 * late
 		b := s.borrow(pool, 10*time.Second, 0)
@@ -193,10 +195,10 @@ func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 		s.pass(late)
 		s.plan.Net.Ack = 0
 		s.nodes[0].watch.polling = false
-		s.nodes[0].watch.wake()
+		s.nodes[0].watch.schedulePoll()
 		grant := s.answer(asked).Grant
 		s.pass(grant.TTL - 500*time.Millisecond)
-		renewed := s.must(1, peer.Renew{Held: giveBack(b).Held, TTL: 10 * time.Second})
+		renewed := s.must(1, peer.Renew{Held: returnOf(b).Held, TTL: 10 * time.Second})
 		if renewed.Grant.Fence != grant.Fence || renewed.Grant.TTL < 9*time.Second {
 			t.Errorf("renewed to %s", describeAnswer(&renewed))
 		}
@@ -205,9 +207,9 @@ func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 	}
 }
 
-// A session ended before what its last answer had promised: the leader's clock had been
-// stepped ahead, by too little to be noticed, and a view that was behind took the
-// session's refresh for new.
+// A session ended before the time that its last answer had promised: the leader's clock
+// had been stepped ahead, by too little to be noticed, and a peer whose view was behind
+// took an old refresh of the session for a new one.
 func TestPromiseAfterClockStep(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
 		for ahead := -4 * time.Second; ahead <= 4*time.Second; ahead += time.Second {
@@ -222,7 +224,7 @@ func TestPromiseAfterClockStep(t *testing.T) {
 			s.must(0, peer.Ping{Session: session}) // writes a refresh
 			s.pass(1500 * time.Millisecond)
 			watch.polling = false
-			watch.wake()
+			watch.schedulePoll()
 			s.pass(100 * time.Millisecond)
 			s.must(1, peer.Ping{Session: session}) // promises another second
 			s.pass(990 * time.Millisecond)

@@ -8,7 +8,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// loseTailNow has a power cut take the last writes. The peers' connections break;
+// loseTailNow lets a power failure lose the last writes. The peers' connections break;
 // the test connects them again.
 func (s *script) loseTailNow(n uint64) {
 	v := s.server
@@ -18,15 +18,15 @@ func (s *script) loseTailNow(n uint64) {
 		n.link.cut(false)
 	}
 	s.pass(100 * time.Millisecond)
-	s.lose(func() { v.stream.LoseTail(n, v.wall()) })
+	s.loseData(func() { v.stream.LoseTail(n, v.wall()) })
 	v.stream.EndGap(v.wall())
 	v.down = false
 	v.changed()
 }
 
-// A slot had two holders after an external NATS had lost its last writes: the
-// gateway that came back late took the refusal's revision for a marker, and wrote
-// over the lease that another had granted meanwhile.
+// A slot had two holders after an external NATS server had lost its last writes: the
+// gateway that reconnected late took the refusal's revision for a marker, and overwrote
+// the lease that another gateway had granted meanwhile.
 func TestFault2TwoHoldersAfterLostTail(t *testing.T) {
 	for lost := uint64(1); lost <= 8; lost++ {
 		for _, late := range []time.Duration{0, time.Second, 4 * time.Second, 30 * time.Second} {
@@ -35,33 +35,32 @@ func TestFault2TwoHoldersAfterLostTail(t *testing.T) {
 			for range 2 {
 				first := s.borrow(pool, time.Minute, 0)
 				s.must(0, first)
-				s.must(1, giveBack(first))
+				s.must(1, returnOf(first))
 			}
 			over := s.fault()
 			s.loseTailNow(lost)
-			s.nodes[0].link.join()
+			s.nodes[0].link.reconnect()
 			held := s.borrow(pool, 5*time.Minute, 10*time.Second)
 			for s.do(0, held).Err != nil {
 				held = s.borrow(pool, 5*time.Minute, 10*time.Second)
 				s.do(0, peer.Register{Pool: pool, Count: 1})
 			}
 			s.pass(late)
-			s.nodes[1].link.join()
-			for range 40 { // a call that gets the slot as well fails a check
+			s.nodes[1].link.reconnect()
+			for range 40 { // a check fails if one of them is granted the slot, too
 				if a := s.do(1, s.borrow(pool, time.Minute, 0)); a.Err == nil {
 					t.Fatalf("%d writes lost: lent twice, the second time at fence %d\n%s", lost, a.Grant.Fence, s.events())
 				}
 				s.pass(250 * time.Millisecond)
 			}
 			over()
-			s.must(0, giveBack(held))
+			s.must(0, returnOf(held))
 		}
 	}
 }
 
-// After nats stream purge a lease of 3 s was in use for ever, requests were
-// refused as unavailable while the gateway said that it was ready, and one return
-// sent 187,733 messages in 5 s.
+// After nats stream purge a lease of 3 s was in use forever, requests were refused as
+// unavailable while the gateway was ready, and one return sent 187,733 messages in 5 s.
 func TestFault6StreamPurged(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
 		s := newScript(t, 2, change)
@@ -70,7 +69,7 @@ func TestFault6StreamPurged(t *testing.T) {
 		s.must(0, lease)
 		over, messages := s.fault(), s.server.messages
 		s.purgeStream()
-		s.do(0, giveBack(lease))
+		s.do(0, returnOf(lease))
 		s.recover()
 		if sent := s.server.messages - messages; sent > 200 {
 			t.Errorf("%d messages were sent", sent)
@@ -81,8 +80,8 @@ func TestFault6StreamPurged(t *testing.T) {
 }
 
 // A gateway whose bucket had been deleted stayed unavailable until another process
-// created it. (That a peer's shell creates it is TestFault6BucketDeleted of package
-// kvslots.)
+// created the bucket. (Package kvslots tests that a peer's shell creates it:
+// TestFault6BucketDeleted.)
 func TestFault6StreamRecreated(t *testing.T) {
 	s := newScript(t, 2)
 	pool := s.newPool(1)
@@ -90,7 +89,7 @@ func TestFault6StreamRecreated(t *testing.T) {
 	s.must(0, lease)
 	over, messages := s.fault(), s.server.messages
 	s.deleteStream()
-	s.do(1, giveBack(lease))
+	s.do(1, returnOf(lease))
 	s.until("the stream is back", 10*time.Second, s.server.reachable)
 	s.recover()
 	if sent := s.server.messages - messages; sent > 300 {
@@ -100,8 +99,8 @@ func TestFault6StreamRecreated(t *testing.T) {
 	s.lendsAfresh()
 }
 
-// recover waits until every peer has noticed that its view is of a stream that is
-// no more, and has built another one.
+// recover waits until every peer has noticed that the stream of its view is gone, and
+// has built another view.
 func (s *script) recover() {
 	s.t.Helper()
 	s.until("every peer is ready, with another view", 20*time.Second, func() bool {
@@ -121,13 +120,13 @@ func (s *script) lendsAfresh() {
 		pool := s.newPool(1)
 		b := s.borrow(pool, time.Minute, 0)
 		s.must(i, b)
-		s.must(i, giveBack(b))
+		s.must(i, returnOf(b))
 	}
 }
 
-// Without a fault a view is neither built anew nor checked, however hot a key is. A
-// naive predicate for contradictions fired in 1,144 of 12,103 refusals on one key, for
-// acknowledgements and the watch are two subscriptions.
+// Without a fault no view is rebuilt or checked, however often a key changes. A naive
+// predicate for contradictions was true for 1,144 of 12,103 refusals on one key,
+// because acknowledgements and the watch are two subscriptions.
 func TestNoRebuildWithoutCause(t *testing.T) {
 	length := 10 * time.Second
 	if os.Getenv("KVSLOTS_SOAK") != "" {
@@ -148,7 +147,7 @@ func TestNoRebuildWithoutCause(t *testing.T) {
 							return
 						}
 						granted++
-						s.schedule(s.upTo(40*time.Millisecond), i%3, giveBack(b), func(*call) { work() })
+						s.schedule(s.upTo(40*time.Millisecond), i%3, returnOf(b), func(*call) { work() })
 					})
 				}
 				work()
@@ -167,12 +166,12 @@ func TestNoRebuildWithoutCause(t *testing.T) {
 	}
 }
 
-// A lock that is used every two minutes cost up to 9,884 refused claims and 251 ms
-// for one acquire: its marker was gone by then, and each claim expected it.
+// A lock that was used every two minutes cost up to 9,884 refused claims, and 251 ms
+// for one acquire: its marker had expired, and each claim expected its revision.
 func TestFault8LockUsedEveryTwoMinutes(t *testing.T) {
 	const locks, each = 100, 150 * time.Millisecond
-	// About as long after the first use some markers are gone, some are about to go,
-	// and some are there: those of the configurations, and those of the slots.
+	// At these times after the first use some of the markers of configurations and
+	// slots have expired, some are about to expire, and some are there.
 	for _, pause := range []time.Duration{115 * time.Second, 175 * time.Second, 725 * time.Second} {
 		s := newScript(t, 2, func(p *Plan) { p.Traps = true })
 		session, began := s.newSession(0, 10*time.Hour), s.now
@@ -198,17 +197,17 @@ func (s *script) takeLock(i int, session [16]byte) {
 	s.t.Helper()
 	on := named("lock "+string(rune('A'+i)), 1, true)
 	a := s.must(0, s.acquire(on, session, time.Minute, 0))
-	s.must(0, letGo(on, session, a.Grant))
+	s.must(0, releaseOf(on, session, a.Grant))
 }
 
-// setClock has the leader's clock go ahead by that much.
+// setClock sets how far the leader's clock is ahead.
 func (s *script) setClock(ahead time.Duration) {
 	s.server.setClock(ahead)
 	s.server.stream.StepClock(ahead, s.server.wall())
 	s.server.changed()
 }
 
-// A step of the server's clock by 100 s and more ended a lease of two minutes two
+// A step of the server's clock by 100 s or more ended a lease of two minutes two
 // minutes early, and the slot was lent again.
 func TestFault9ServerClockStepped(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
@@ -228,14 +227,14 @@ func TestFault9ServerClockStepped(t *testing.T) {
 				}
 			}
 			over()
-			s.must(1, giveBack(lease))
+			s.must(1, returnOf(lease))
 		}
 	}
 }
 
-// After kill -9 a returned lease came back to life, in use for the rest of its ttl
-// and held by no one; so did deleted pools, tickets and ended sessions. The server
-// writes no tombstone for what was superseded, and the purges' markers had gone.
+// After kill -9 a returned lease was live again, and in use for the rest of its ttl
+// although no client held it. So were deleted pools, tickets and ended sessions. The
+// server writes no tombstone for superseded messages, and the markers had expired.
 func TestFault1NothingComesBackAfterKill(t *testing.T) {
 	for _, dead := range []time.Duration{time.Minute, 140 * time.Second, 6 * time.Minute, 13 * time.Minute} {
 		s := newScript(t, 1, func(p *Plan) { p.Traps = true })
@@ -244,10 +243,10 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 		session, ended := s.newSession(0, time.Hour), s.newSession(0, time.Hour)
 		lease := s.borrow(pool, 50*time.Minute, 0)
 		s.must(0, lease)
-		s.must(0, giveBack(lease))
+		s.must(0, returnOf(lease))
 		grant := s.must(0, s.acquire(on, session, 50*time.Minute, 0)).Grant
 		s.must(0, s.enqueue(on, ended, 50*time.Minute))
-		s.must(0, letGo(on, session, grant))
+		s.must(0, releaseOf(on, session, grant))
 		s.must(0, peer.EndSession{Session: ended})
 		s.must(0, peer.Delete{Pool: deleted})
 
@@ -256,7 +255,7 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 		s.server.stream.Kill(s.server.wall())
 		s.nodes[0].kill()
 		s.server.changed()
-		s.nodes[0].begin()
+		s.nodes[0].start()
 		s.until("the peer is ready", 10*time.Second, func() bool { return s.status(0) == nil })
 		over()
 		if state := s.must(0, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 2}) {
@@ -268,14 +267,14 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 	}
 }
 
-// A ticket whose purge a late view had skipped waited in it for ever after: the marker
-// had gone before, for the leader's clock was set forward (seed 1008446).
+// When a late view had skipped the purge of a ticket, the ticket stayed in it forever:
+// the marker had expired, because the leader's clock was set forward (seed 1008446).
 func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
-	for _, exact := range []bool{false, true} { // the view is, by a barrier, before it sees an entry of after the step
+	for _, exact := range []bool{false, true} { // whether a barrier makes the view exact before it sees an entry from after the step
 		s := newScript(t, 2)
 		over := s.fault()
 		s.setClock(-8 * time.Minute)
-		s.pass(5 * time.Second) // now the presences' keys live for longer than the marker
+		s.pass(5 * time.Second) // the keys of the presences now live longer than the marker
 		pool := s.newPool(1)
 		s.must(0, s.borrow(pool, 5*time.Minute, 0))
 		waiter := s.begin(0, s.borrow(pool, time.Minute, time.Second))
@@ -287,11 +286,11 @@ func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
 		s.must(0, other)
 		s.setClock(3*time.Minute + 30*time.Second)
 		late.polling = false
-		late.wake()
+		late.schedulePoll()
 		if exact {
-			s.must(1, giveBack(s.borrow(pool, time.Minute, 0)))
+			s.must(1, returnOf(s.borrow(pool, time.Minute, 0)))
 		}
-		s.must(0, giveBack(other))
+		s.must(0, returnOf(other))
 		s.until("the peer is ready, with another view", 5*time.Second, func() bool { return s.status(1) == nil && s.counters(1).Rebuilds == 1 })
 		if a := s.must(1, peer.Inspect{Pool: pool}); a.State != (peer.State{Count: 1, InUse: 1}) {
 			t.Errorf("exact before: %t: %+v\n%s", exact, a.State, s.events())

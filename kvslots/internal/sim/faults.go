@@ -6,29 +6,28 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// fault is a kind of episode: something that breaks for a while.
+// fault is a kind of episode during which something is broken.
 type fault int
 
-// The kinds of episodes.
 const (
 	cutLink       fault = iota // a peer's connection breaks
-	stallLink                  // writes of a peer are under way for long
+	stallLink                  // a peer's writes are delayed
 	pausePeer                  // a peer does not run
-	suspendPeer                // a peer does not run, and its clock stands still
-	killPeer                   // a peer dies, and is started again
-	closePeer                  // a peer closes, and is started again
-	loseWatch                  // a consumer goes without a word
+	suspendPeer                // a peer does not run, and its timers stand still
+	killPeer                   // a peer dies and is restarted
+	closePeer                  // a peer closes and is restarted
+	loseWatch                  // a consumer disappears without notice
 	refuseWatch                // no consumer can be created
-	slowWatch                  // a consumer is late by seconds, and gets little at a time
-	changeLeader               // another leader, whose clock differs
-	leaderGap                  // no leader
-	stepClock                  // the leader's clock is set
-	killServer                 // the server is killed (kill -9), and started again
-	loseTail                   // a power cut takes the last writes
+	slowWatch                  // a consumer is late by seconds and delivers little at a time
+	changeLeader               // another leader is elected, with another clock
+	leaderGap                  // the stream has no leader
+	stepClock                  // the leader's clock steps
+	killServer                 // the server is killed (kill -9) and restarted
+	loseTail                   // a power failure loses the last writes
 	purgeStream                // an operator purges the stream
-	deleteStream               // an operator deletes the stream; another process creates it
-	compactBlocks              // the server rewrites its block files
-	outage                     // all peers die, and are started again when the server has dropped what they wrote
+	deleteStream               // an operator deletes the stream, and a gateway creates it
+	compactBlocks              // the server compacts its block files
+	outage                     // all peers die, until about the time when the server expires their keys
 	faults
 )
 
@@ -39,7 +38,7 @@ var faultNames = [faults]string{
 
 func (f fault) String() string { return faultNames[f] }
 
-// fits reports whether a fault can happen under a plan.
+// fits reports whether a fault is possible under a plan.
 func (f fault) fits(p *Plan) bool {
 	switch f {
 	case changeLeader:
@@ -50,10 +49,10 @@ func (f fault) fits(p *Plan) bool {
 	return true
 }
 
-// grave reports whether the fault takes something away that was acknowledged.
-func (f fault) grave() bool { return f == loseTail || f == purgeStream || f == deleteStream }
+// losesData reports whether a fault loses acknowledged writes.
+func (f fault) losesData() bool { return f == loseTail || f == purgeStream || f == deleteStream }
 
-// scheduleFaults draws when the episodes begin.
+// scheduleFaults schedules the first episode of each fault.
 func (s *Simulation) scheduleFaults() {
 	for f, rate := range s.plan.Faults {
 		if rate > 0 {
@@ -74,14 +73,14 @@ func (s *Simulation) nextFault(f fault, perMinute float64) {
 		}
 		s.met.add("fault: " + f.String())
 		if s.trace != nil {
-			s.note("FAULT", "%s", f)
+			s.tracef("FAULT", "%s", f)
 		}
 		episodes[f](s)
 		s.nextFault(f, perMinute)
 	})
 }
 
-// episodes begin an episode. Each ends by itself.
+// episodes are the functions that begin an episode. Each episode ends by itself.
 var episodes [faults]func(*Simulation)
 
 func init() {
@@ -98,28 +97,31 @@ func init() {
 	}
 }
 
-// episode makes the simulation uncalm for a while, and ends then.
+// episode ends a fault after d. Until then, and for some time after, no progress is
+// demanded.
 func (s *Simulation) episode(d time.Duration, end func()) {
-	s.calm.begin()
+	s.faultState.begin()
 	s.after(d, func() {
 		end()
-		s.calm.end(s.now)
+		s.faultState.end(s.now)
 	})
 }
 
-// loneEpisode is the same for a fault of one peer alone.
-func (s *Simulation) loneEpisode(d time.Duration, end func()) {
-	s.calm.beginLone()
+// peerEpisode is episode for a fault that kills or pauses a single peer.
+func (s *Simulation) peerEpisode(d time.Duration, end func()) {
+	s.faultState.beginPeerFault()
 	s.after(d, func() {
 		end()
-		s.calm.endLone(s.now)
+		s.faultState.endPeerFault(s.now)
 	})
 }
 
 func (s *Simulation) anyNode() *node { return s.nodes[s.rng.IntN(len(s.nodes))] }
 
-// long draws a duration, mostly short.
-func (s *Simulation) long(from, to time.Duration) time.Duration { return between(s.rng, from, to) }
+// drawDuration draws a duration, short ones more often than long ones.
+func (s *Simulation) drawDuration(from, to time.Duration) time.Duration {
+	return between(s.rng, from, to)
+}
 
 func (s *Simulation) cutLink() {
 	n := s.anyNode()
@@ -127,13 +129,13 @@ func (s *Simulation) cutLink() {
 		return
 	}
 	n.link.cut(s.chance(0.5))
-	s.episode(s.long(20*time.Millisecond, 12*time.Second), n.alive(n.link.join))
+	s.episode(s.drawDuration(20*time.Millisecond, 12*time.Second), n.alive(n.link.reconnect))
 }
 
 func (s *Simulation) stallLink() {
 	l := s.anyNode().link
-	d := s.long(100*time.Millisecond, 9*time.Second)
-	l.stalled = max(l.stalled, s.now.Add(d))
+	d := s.drawDuration(100*time.Millisecond, 9*time.Second)
+	l.stalledUntil = max(l.stalledUntil, s.now.Add(d))
 	s.episode(d, func() {})
 }
 
@@ -142,24 +144,24 @@ func (s *Simulation) pausePeer(suspended bool) {
 	if n.peer == nil || n.pauses > 0 {
 		return
 	}
-	d := s.long(100*time.Millisecond, 20*time.Second)
+	d := s.drawDuration(100*time.Millisecond, 20*time.Second)
 	if s.chance(0.05) {
-		d = s.long(90*time.Second, 4*time.Minute) // longer than a marker lives
+		d = s.drawDuration(90*time.Second, 4*time.Minute) // longer than a marker lives
 	}
 	n.pause(d, suspended)
-	s.loneEpisode(d+time.Millisecond, func() {})
+	s.peerEpisode(d+time.Millisecond, func() {})
 }
 
 func (s *Simulation) killPeer() {
 	n := s.anyNode()
 	n.kill()
-	s.loneEpisode(s.long(10*time.Millisecond, 20*time.Second), n.begin)
+	s.peerEpisode(s.drawDuration(10*time.Millisecond, 20*time.Second), n.start)
 }
 
 func (s *Simulation) closePeer() {
 	n := s.anyNode()
-	n.leave()
-	s.loneEpisode(s.long(6*time.Second, 20*time.Second), n.begin)
+	n.close()
+	s.peerEpisode(s.drawDuration(6*time.Second, 20*time.Second), n.start)
 }
 
 func (s *Simulation) loseWatch() {
@@ -167,31 +169,31 @@ func (s *Simulation) loseWatch() {
 	if w.consumer == nil {
 		return
 	}
-	w.cut = true
+	w.missedDelivery = true
 	w.consumer = nil
-	w.silence()
-	s.episode(silence, func() {})
+	w.awaitSilence()
+	s.episode(silenceTimeout, func() {})
 }
 
 func (s *Simulation) refuseWatch() {
-	s.server.noWatch++
-	s.episode(s.long(100*time.Millisecond, 10*time.Second), func() { s.server.noWatch-- })
+	s.server.watchFaults++
+	s.episode(s.drawDuration(100*time.Millisecond, 10*time.Second), func() { s.server.watchFaults-- })
 }
 
 func (s *Simulation) slowWatch() {
 	w := s.anyNode().watch
-	if w.late > 0 {
+	if w.extraDelay > 0 {
 		return
 	}
-	w.late = 300*time.Millisecond + s.upTo(4*time.Second)
-	s.episode(s.long(2*time.Second, 12*time.Second), func() {
-		w.late = 0
-		w.wake()
+	w.extraDelay = 300*time.Millisecond + s.upTo(4*time.Second)
+	s.episode(s.drawDuration(2*time.Second, 12*time.Second), func() {
+		w.extraDelay = 0
+		w.schedulePoll()
 	})
 }
 
-// step draws another clock for the leader.
-func (s *Simulation) step() time.Duration {
+// drawClock draws a difference between the leader's clock and the true time.
+func (s *Simulation) drawClock() time.Duration {
 	most := s.plan.Clock
 	switch s.rng.IntN(4) {
 	case 0:
@@ -209,15 +211,15 @@ func (s *Simulation) changeLeader() {
 	}
 	died := s.chance(0.5)
 	v.stream.BeginGap(v.wall())
-	ahead, from := s.step(), s.now
-	s.episode(s.long(10*time.Millisecond, 6*time.Second), func() {
+	ahead, from := s.drawClock(), s.now
+	s.episode(s.drawDuration(10*time.Millisecond, 6*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.setClock(ahead)
 		v.stream.ChangeLeader(ahead, died, v.wall())
-		v.back()
-		v.led(from)
+		v.resumeWatches()
+		v.leaderBack(from)
 	})
-	v.silent()
+	v.silenceWatches()
 }
 
 func (s *Simulation) leaderGap() {
@@ -226,49 +228,49 @@ func (s *Simulation) leaderGap() {
 		return
 	}
 	v.stream.BeginGap(v.wall())
-	v.silent()
+	v.silenceWatches()
 	from := s.now
-	s.episode(s.long(10*time.Millisecond, 15*time.Second), func() {
+	s.episode(s.drawDuration(10*time.Millisecond, 15*time.Second), func() {
 		v.stream.EndGap(v.wall())
-		v.back()
-		v.led(from)
+		v.resumeWatches()
+		v.leaderBack(from)
 	})
 }
 
-// led is when the stream has a leader again.
-func (v *server) led(from Instant) {
-	if v.s.now.Sub(from) >= noticed {
-		v.s.check.ledAgain(from)
+// leaderBack informs the checker that the stream has a leader again.
+func (v *server) leaderBack(from Instant) {
+	if v.s.now.Sub(from) >= watchLossTime {
+		v.s.check.leaderReturned(from)
 	}
 }
 
 func (s *Simulation) stepClock() {
-	s.server.setClock(s.step())
+	s.server.setClock(s.drawClock())
 	s.server.stream.StepClock(s.server.clock, s.server.wall())
 	s.episode(time.Second, func() {})
 	s.server.changed()
 }
 
-// silent is when the watches are not heard any more.
-func (v *server) silent() {
+// silenceWatches stops the heartbeats of all watches.
+func (v *server) silenceWatches() {
 	for _, n := range v.s.nodes {
-		n.watch.silence()
+		n.watch.awaitSilence()
 	}
 }
 
-// back is when the stream works again.
-func (v *server) back() {
+// resumeWatches resumes deliveries and heartbeats.
+func (v *server) resumeWatches() {
 	v.changed()
 	for _, n := range v.s.nodes {
 		if n.watch.works() {
-			n.watch.heard()
+			n.watch.endSilence()
 		}
-		n.watch.wake()
+		n.watch.schedulePoll()
 	}
 }
 
-// killServer takes the connections with it. What the server finds on its disk
-// when it starts again, the stream's model knows.
+// killServer kills the server, which breaks all connections. The model of the stream
+// knows what the server finds on its disk when it restarts.
 func (s *Simulation) killServer() {
 	if s.server.down || s.server.stream.Leaderless() {
 		return
@@ -276,22 +278,22 @@ func (s *Simulation) killServer() {
 	from := s.now
 	s.restart(func() {
 		s.server.stream.Kill(s.server.wall())
-		s.check.ledAgain(from)
+		s.check.leaderReturned(from)
 	})
 }
 
-// loseTail takes the last writes: of all servers at once, if there are several.
+// loseTail loses the last writes, of all servers of a replicated stream at once.
 func (s *Simulation) loseTail() {
 	if s.server.down || s.server.stream.Leaderless() {
 		return
 	}
 	lost := 1 + uint64(s.rng.IntN(1+s.rng.IntN(30)))
 	s.restart(func() {
-		s.lose(func() { s.server.stream.LoseTail(lost, s.server.wall()) })
+		s.loseData(func() { s.server.stream.LoseTail(lost, s.server.wall()) })
 	})
 }
 
-// restart stops the server, or all of them, and starts it again.
+// restart stops all servers, and starts them again after a while.
 func (s *Simulation) restart(meanwhile func()) {
 	v := s.server
 	v.down = true
@@ -301,28 +303,28 @@ func (s *Simulation) restart(meanwhile func()) {
 			n.link.cut(false)
 		}
 	}
-	s.episode(s.long(50*time.Millisecond, 6*time.Second), func() {
+	s.episode(s.drawDuration(50*time.Millisecond, 6*time.Second), func() {
 		meanwhile()
 		v.stream.EndGap(v.wall())
 		v.down = false
 		v.changed()
 		for _, n := range s.nodes {
 			most := 2 * time.Second
-			if s.chance(0.2) { // the others write more than was lost before this one notices
+			if s.chance(0.2) { // others write more than was lost before this peer notices
 				most = 5 * time.Second
 			}
-			s.after(s.upTo(most), n.alive(n.link.join))
+			s.after(s.upTo(most), n.alive(n.link.reconnect))
 		}
 	})
 }
 
-// lose does something that takes acknowledged writes away.
-func (s *Simulation) lose(what func()) {
+// loseData runs a fault that loses acknowledged writes.
+func (s *Simulation) loseData(what func()) {
 	standing := s.check.beforeLoss()
-	s.check.losing = true
+	s.check.lossUnderWay = true
 	what()
 	s.server.changed()
-	s.check.losing = false
+	s.check.lossUnderWay = false
 	s.check.afterLoss(standing)
 }
 
@@ -330,9 +332,9 @@ func (s *Simulation) purgeStream() {
 	if !s.server.reachable() {
 		return
 	}
-	s.lose(func() {
+	s.loseData(func() {
 		s.server.stream.Purge(s.server.wall())
-		s.server.truth.begin()
+		s.server.truth.reload()
 	})
 	s.episode(time.Second, func() {})
 }
@@ -342,14 +344,14 @@ func (s *Simulation) deleteStream() {
 	if !v.reachable() {
 		return
 	}
-	s.lose(func() {
+	s.loseData(func() {
 		v.stream.Delete(v.wall())
-		v.truth.begin()
+		v.truth.reload()
 	})
-	v.silent()
-	s.episode(s.long(10*time.Millisecond, 5*time.Second), func() {
+	v.silenceWatches()
+	s.episode(s.drawDuration(10*time.Millisecond, 5*time.Second), func() {
 		v.stream.Create(0, v.wall())
-		v.back()
+		v.resumeWatches()
 	})
 }
 
@@ -358,19 +360,19 @@ func (s *Simulation) compactBlocks() {
 	s.met.add("trap: compacted")
 }
 
-// outage lasts for about as long as keys live without peers. When they expire the
-// server dies as well, or is killed and reads its files again.
+// outage stops all peers for about as long as keys live without them. When the keys
+// expire, an unreplicated server may be killed, so that it reads its files again.
 func (s *Simulation) outage() {
 	d := rules.Guard - time.Minute + s.upTo(3*time.Minute)
 	for _, n := range s.nodes {
 		n.kill()
-		s.episode(d+s.upTo(5*time.Second), n.begin)
+		s.episode(d+s.upTo(5*time.Second), n.start)
 	}
 	v := s.server
 	s.after(rules.Guard+s.upTo(20*time.Second), func() {
 		if !v.stream.Leaderless() && !v.down {
 			v.stream.Kill(v.wall())
-			v.back()
+			v.resumeWatches()
 		}
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Every fault of the list has a test, and every test of the list is there.
+// TestFaultsAreHeld checks that every fault of the list has a test, and that every
+// listed test exists.
 func TestFaultsAreHeld(t *testing.T) {
 	list, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
 	if err != nil {
@@ -35,7 +36,7 @@ func TestFaultsAreHeld(t *testing.T) {
 	}
 }
 
-// hasTest reports whether a package's tests declare a test.
+// hasTest reports whether a package declares a test.
 func hasTest(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -6,45 +6,45 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// maxBuffered is how many writes a connection that is cut keeps for later.
+// maxBuffered is how many writes a disconnected client buffers.
 const maxBuffered = 500
 
-// link is a node's connection. Writes arrive in the order in which they were
-// sent. What is under way when the connection is cut never arrives: of what was
-// sent, the stream gets a prefix.
+// link is a node's connection. Writes arrive in the order in which they were sent. When
+// the connection breaks, writes under way are lost, so that the stream gets a prefix of
+// what was sent.
 type link struct {
-	n        *node
-	up       bool
-	number   uint64  // of the connection
-	free     Instant // the arrival of the last write, which the next cannot overtake
-	stalled  Instant // no write arrives before
-	keeps    bool    // what is sent while the connection is cut is kept
-	buffered []peer.Write
+	n            *node
+	up           bool
+	connection   uint64  // counts connections
+	lastArrival  Instant // the arrival of the last write, which no later one overtakes
+	stalledUntil Instant // no write arrives before then
+	buffering    bool    // writes are buffered while the connection is broken
+	buffered     []peer.Write
 }
 
-// send takes one write from the peer.
+// send sends a write of the peer.
 func (l *link) send(w peer.Write) {
 	s := l.n.s
 	if s.chance(s.plan.Net.Full) && !s.ending {
 		s.met.add("trap: queue full")
-		s.calm.pulse(s.now)
-		l.answer(w.ID, peer.Ack{Outcome: peer.NotNow}, s.upTo(time.Millisecond))
+		s.faultState.disturb(s.now)
+		l.ackLocally(w.ID, peer.Ack{Outcome: peer.NotNow}, s.upTo(time.Millisecond))
 		return
 	}
 	if !l.up {
-		l.hold(w)
+		l.buffer(w)
 		return
 	}
 	if s.chance(s.plan.Net.LoseWrite) && !s.ending {
 		s.met.add("trap: write lost")
-		s.calm.pulse(s.now)
+		s.faultState.disturb(s.now)
 		return
 	}
-	at := max(s.now.Add(s.delay(s.plan.Net.Uplink)), l.free, l.stalled)
-	l.free = at
-	number := l.number
+	at := max(s.now.Add(s.delay(s.plan.Net.Uplink)), l.lastArrival, l.stalledUntil)
+	l.lastArrival = at
+	number := l.connection
 	s.at(at, func() {
-		if l.number == number {
+		if l.connection == number {
 			l.arrived(&w, number)
 			return
 		}
@@ -52,27 +52,27 @@ func (l *link) send(w peer.Write) {
 	})
 }
 
-// hold keeps, or loses, a write that is sent while there is no connection.
-func (l *link) hold(w peer.Write) {
+// buffer buffers or loses a write that is sent without a connection.
+func (l *link) buffer(w peer.Write) {
 	switch {
-	case !l.keeps:
+	case !l.buffering:
 		l.n.s.met.add("trap: write lost in a cut")
 	case len(l.buffered) >= maxBuffered:
 		l.n.s.met.add("trap: queue full")
-		l.answer(w.ID, peer.Ack{Outcome: peer.NotNow}, 0)
+		l.ackLocally(w.ID, peer.Ack{Outcome: peer.NotNow}, 0)
 	default:
 		l.n.s.met.add("trap: write kept in a cut")
 		l.buffered = append(l.buffered, w)
 	}
 }
 
-// arrived is when a write reaches the stream's leader. Its acknowledgement goes
-// back over the same connection.
+// arrived handles a write that reaches the stream's leader. Its acknowledgement takes
+// the same connection.
 func (l *link) arrived(w *peer.Write, number uint64) {
 	s := l.n.s
 	a, answered := s.server.publish(w)
 	if s.trace != nil {
-		s.note("stream", "%s writes %s: %s", l.n.name(), describeWrite(w), describeAck(a, answered))
+		s.tracef("stream", "%s writes %s: %s", l.n.name(), describeWrite(w), describeAck(a, answered))
 	}
 	if !answered {
 		s.met.add("trap: no answer")
@@ -83,17 +83,17 @@ func (l *link) arrived(w *peer.Write, number uint64) {
 	case s.ending:
 	case s.chance(s.plan.Net.LoseAck):
 		s.met.add("trap: ack lost")
-		s.calm.pulse(s.now)
+		s.faultState.disturb(s.now)
 		return
 	case s.chance(s.plan.Net.LateAck):
 		s.met.add("trap: ack late")
 		d += 500*time.Millisecond + s.upTo(7500*time.Millisecond)
-		s.calm.pulse(s.now.Add(d))
+		s.faultState.disturb(s.now.Add(d))
 	}
 	id, n := w.ID, l.n
-	life := n.life
+	life := n.generation
 	s.after(d, func() {
-		if l.number != number || n.life != life {
+		if l.connection != number || n.generation != life {
 			s.met.add("trap: ack lost in a cut")
 			return
 		}
@@ -101,34 +101,33 @@ func (l *link) arrived(w *peer.Write, number uint64) {
 	})
 }
 
-// answer is an answer of the shell's own.
-func (l *link) answer(id uint64, a peer.Ack, d time.Duration) {
+// ackLocally acknowledges a write that the shell did not send.
+func (l *link) ackLocally(id uint64, a peer.Ack, d time.Duration) {
 	n := l.n
-	life := n.life
+	life := n.generation
 	n.s.after(d, func() {
-		if n.life == life {
+		if n.generation == life {
 			n.input(func(p *peer.Peer, now Instant) { p.Acked(id, a, now) })
 		}
 	})
 }
 
-// cut breaks the connection.
 func (l *link) cut(keeps bool) {
-	l.up, l.keeps = false, keeps
-	l.n.s.note(l.n.name(), "is cut off")
-	l.number++
+	l.up, l.buffering = false, keeps
+	l.n.s.tracef(l.n.name(), "is disconnected")
+	l.connection++
 	l.n.watch.disconnected()
 }
 
-// join connects again.
-func (l *link) join() {
+// reconnect connects again, and sends the buffered writes.
+func (l *link) reconnect() {
 	if l.up || l.n.s.server.down {
 		return
 	}
-	l.n.s.note(l.n.name(), "is connected again")
+	l.n.s.tracef(l.n.name(), "is connected again")
 	l.up = true
-	l.number++
-	l.free, l.stalled = 0, 0
+	l.connection++
+	l.lastArrival, l.stalledUntil = 0, 0
 	kept := l.buffered
 	l.buffered = nil
 	for _, w := range kept {

@@ -14,18 +14,18 @@ import (
 
 const (
 	mutationsFile = "mutations.txt"
-	mutationSeeds = 300 // within so many seeds each mutation must be found
+	mutationSeeds = 300 // number of seeds within which each mutation must be detected
 )
 
-// mutation is one line of the rules or of the peer, changed.
+// mutation is a change of one line in package rules or peer.
 type mutation struct {
 	name, file, in, old, new string
-	seeds                    string // how many seeds it took, as the list has it
+	seeds                    string // number of seeds that it took, according to the list
 }
 
-// TestSoakMutations changes one line at a time, as testdata/mutations.txt says,
-// and demands that the simulation notices. `-overlay` lets the go command
-// compile the changed file in the place of the real one.
+// TestSoakMutations changes one line at a time, as testdata/mutations.txt says, and
+// fails if the simulation does not notice. With `-overlay` the go command compiles the
+// changed file instead of the real one.
 func TestSoakMutations(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("KVSLOTS_SOAK is not set")
@@ -46,7 +46,7 @@ func TestSoakMutations(t *testing.T) {
 	}
 }
 
-// TestMutationsApply demands that each mutation's line is there, once.
+// TestMutationsApply checks that each mutation's line exists exactly once.
 func TestMutationsApply(t *testing.T) {
 	for _, m := range readMutations(t) {
 		if _, err := m.apply(); err != nil {
@@ -55,9 +55,9 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// readMutations reads the list: blocks of lines "name", "file", "in", "old", "new"
-// and "seeds", with an empty line between two. Paths are relative to
-// kvslots/internal; "in" names a function, and may be missing.
+// readMutations reads the list, which consists of blocks separated by empty lines. A
+// block has the lines "name", "file", "in", "old", "new" and "seeds". Paths are
+// relative to kvslots/internal. "in" names a function, and is optional.
 func readMutations(t *testing.T) (all []mutation) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", mutationsFile))
@@ -84,7 +84,7 @@ func readMutations(t *testing.T) (all []mutation) {
 	return all
 }
 
-// apply returns the changed file. Indentation does not matter.
+// apply returns the changed file. It ignores indentation.
 func (m *mutation) apply() (string, error) {
 	text, err := os.ReadFile(filepath.Join("..", m.file))
 	if err != nil {

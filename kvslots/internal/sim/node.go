@@ -9,113 +9,113 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// node hosts one peer, as the shell does: it hands it its inputs, and does what
-// the peer's Ready says.
+// node hosts one peer, as the shell does: it passes inputs to the peer, and carries out
+// what the peer's Ready contains.
 type node struct {
-	s        *Simulation
-	number   int
-	peer     *peer.Peer // nil: not running
-	life     uint64     // counts peers; events of an earlier one are void
-	offset   Instant    // of the peer's clock against the simulation's
-	link     *link
-	watch    *watch
-	calls    map[uint64]*call // by the peer's number
-	asked    map[uint64]*call // by our own: also what the peer has not seen yet
-	wake     Instant          // when the peer wants a Tick; 0: not at all
-	alarm    Instant          // of the event for it; 0: none
-	pauses   int              // faults that keep the peer from running
-	held     []func(*peer.Peer, Instant)
-	leaves   bool    // it is closing
-	tallied  bool    // its counters were taken down
-	stood    Instant // until when it last stood still
-	slept    Instant // until when its machine was last suspended
-	born     Instant
-	rebuilds uint64 // when the stream last lost something
-	watcher
+	s              *Simulation
+	number         int
+	peer           *peer.Peer // nil if it is not running
+	generation     uint64     // counts peers; events of an earlier one are ignored
+	clockOffset    Instant    // the peer's clock minus the simulation's
+	link           *link
+	watch          *watch
+	calls          map[uint64]*call // by the peer's number of the call
+	requests       map[uint64]*call // by call.id; includes calls that the peer has not received yet
+	tickAt         Instant          // when the peer wants a Tick; 0 for never
+	alarmAt        Instant          // when the event for the Tick is due; 0 if there is none
+	pauses         int              // number of faults that keep the peer from running
+	heldInputs     []func(*peer.Peer, Instant)
+	closing        bool
+	counted        bool    // its counters were added to the checker's
+	pausedUntil    Instant // end of its last pause
+	suspendedUntil Instant // end of its last suspension
+	startedAt      Instant
+	rebuildsAtLoss uint64 // its counter at the last loss of data
+	stepCounter
 }
 
-// maxInputs is more than a run ever needs.
+// maxInputs is more than any correct run needs.
 const maxInputs = 2_000_000
 
-// watcher notices a peer that does not let the time go on.
-type watcher struct {
+// stepCounter detects a peer whose inputs lead to new inputs without end.
+type stepCounter struct {
 	last  Instant
 	steps int
 }
 
 func newNode(s *Simulation, number int) *node {
-	n := &node{s: s, number: number, calls: map[uint64]*call{}, asked: map[uint64]*call{}}
+	n := &node{s: s, number: number, calls: map[uint64]*call{}, requests: map[uint64]*call{}}
 	n.link = &link{n: n}
 	n.watch = &watch{n: n}
-	n.watch.slow = s.chance(1. / 3)
+	n.watch.lags = s.chance(1. / 3)
 	return n
 }
 
 func (n *node) name() string { return fmt.Sprintf("peer %d", n.number) }
 
-// begin starts a peer.
-func (n *node) begin() {
+// start starts a peer.
+func (n *node) start() {
 	if n.peer != nil {
 		return
 	}
 	s := n.s
-	n.life++
-	n.born, n.slept, n.rebuilds = s.now, 0, 0
-	n.offset = Instant(s.upTo(100 * time.Hour))
-	n.leaves, n.tallied, n.wake, n.alarm, n.held = false, false, 0, 0, nil
-	n.link.number++
-	n.link.buffered, n.link.free, n.link.stalled = nil, 0, 0
+	n.generation++
+	n.startedAt, n.suspendedUntil, n.rebuildsAtLoss = s.now, 0, 0
+	n.clockOffset = Instant(s.upTo(100 * time.Hour))
+	n.closing, n.counted, n.tickAt, n.alarmAt, n.heldInputs = false, false, 0, 0, nil
+	n.link.connection++
+	n.link.buffered, n.link.lastArrival, n.link.stalledUntil = nil, 0, 0
 	n.link.up = !s.server.down
-	*n.watch = watch{n: n, slow: n.watch.slow, late: n.watch.late}
+	*n.watch = watch{n: n, lags: n.watch.lags, extraDelay: n.watch.extraDelay}
 	c := s.plan.Caps
 	n.peer = peer.New(peer.Config{
 		Replicated: s.server.replicated(), Sole: s.plan.Sole,
 		MaxLocks: c.Locks, MaxWaiters: c.Waiters, MaxSessions: c.Sessions, MaxSessionsPerOrigin: c.SessionsPerOrigin,
-		Random: rand.NewPCG(s.plan.Seed^n.life<<32, uint64(n.number)),
+		Random: rand.NewPCG(s.plan.Seed^n.generation<<32, uint64(n.number)),
 	}, n.clock())
 	if s.trace != nil {
-		s.note(n.name(), "begins")
+		s.tracef(n.name(), "begins")
 	}
 	n.drain()
 }
 
-// clock is the peer's monotonic clock.
-func (n *node) clock() Instant { return n.s.now + n.offset }
+// clock returns the time on the peer's monotonic clock.
+func (n *node) clock() Instant { return n.s.now + n.clockOffset }
 
-// time is a reading of the peer's clock as one of the simulation's.
-func (n *node) time(at Instant) Instant { return at - n.offset }
+// simTime converts a reading of the peer's clock to one of the simulation's.
+func (n *node) simTime(at Instant) Instant { return at - n.clockOffset }
 
-// usable reports whether a client finds the node.
-func (n *node) usable() bool { return n.peer != nil && !n.leaves }
+// serving reports whether the node accepts requests.
+func (n *node) serving() bool { return n.peer != nil && !n.closing }
 
-// alive wraps an event that is void once this peer is gone.
+// alive returns a function that runs only if the present peer still does.
 func (n *node) alive(run func()) func() {
-	life := n.life
+	life := n.generation
 	return func() {
-		if n.peer != nil && n.life == life {
+		if n.peer != nil && n.generation == life {
 			run()
 		}
 	}
 }
 
-// input hands the peer an input, now or when it runs again.
+// input passes an input to the peer, now or when its pause ends.
 func (n *node) input(f func(*peer.Peer, Instant)) {
 	switch {
 	case n.peer == nil:
 	case n.pauses > 0:
-		n.held = append(n.held, f)
+		n.heldInputs = append(n.heldInputs, f)
 	default:
-		n.do(f)
+		n.run(f)
 	}
 }
 
-func (n *node) do(f func(*peer.Peer, Instant)) {
+func (n *node) run(f func(*peer.Peer, Instant)) {
 	n.s.inputs++
 	if n.last != n.s.now {
 		n.last, n.steps = n.s.now, 0
 	}
 	if n.steps++; n.steps > 100_000 || n.s.inputs > maxInputs {
-		n.s.fail("busy", "%s has had %d inputs in one instant, and all peers %d", n.name(), n.steps, n.s.inputs)
+		n.s.fail("busy", "%s received %d inputs at one instant, and all peers %d in this run", n.name(), n.steps, n.s.inputs)
 		return
 	}
 	defer n.recover()
@@ -123,14 +123,14 @@ func (n *node) do(f func(*peer.Peer, Instant)) {
 	n.drain()
 }
 
-// recover makes a peer's panic a failure of the run.
+// recover reports a panic of the peer as a failure of the run.
 func (n *node) recover() {
 	if v := recover(); v != nil {
 		n.s.fail("panic", "%s: %v\n%s", n.name(), v, debug.Stack())
 	}
 }
 
-// drain does what the peer wants done.
+// drain carries out the peer's Ready.
 func (n *node) drain() {
 	r := n.peer.Ready()
 	for i := range r.Writes {
@@ -145,7 +145,7 @@ func (n *node) drain() {
 	}
 	if n.s.trace != nil {
 		for _, l := range r.Logs {
-			n.s.note(n.name(), "logs %s: %s", l.Message, l.Reason)
+			n.s.tracef(n.name(), "logs %s: %s", l.Message, l.Reason)
 		}
 	}
 	n.schedule(r.WakeAt)
@@ -161,29 +161,29 @@ func (n *node) answered(a *peer.Answer) {
 	c.finish(*a)
 }
 
-// schedule notes when the peer wants a Tick.
+// schedule records when the peer wants a Tick.
 func (n *node) schedule(at Instant) {
-	if n.wake = 0; at == 0 {
+	if n.tickAt = 0; at == 0 {
 		return
 	}
-	const grain = 100 * time.Microsecond // a shell is no faster
-	n.wake = max(n.time(at), n.s.now.Add(grain))
-	if n.alarm == 0 || n.wake < n.alarm {
+	const grain = 100 * time.Microsecond // finest resolution of the shell's timers
+	n.tickAt = max(n.simTime(at), n.s.now.Add(grain))
+	if n.alarmAt == 0 || n.tickAt < n.alarmAt {
 		n.setAlarm()
 	}
 }
 
 func (n *node) setAlarm() {
-	at := n.wake
-	n.alarm = at
+	at := n.tickAt
+	n.alarmAt = at
 	n.s.at(at, n.alive(func() {
-		if n.alarm != at {
+		if n.alarmAt != at {
 			return
 		}
-		n.alarm = 0
+		n.alarmAt = 0
 		switch {
-		case n.wake == 0:
-		case n.wake <= n.s.now:
+		case n.tickAt == 0:
+		case n.tickAt <= n.s.now:
 			n.input(func(p *peer.Peer, now Instant) { p.Tick(now) })
 		default:
 			n.setAlarm()
@@ -191,12 +191,11 @@ func (n *node) setAlarm() {
 	}))
 }
 
-// pause keeps the peer from running. Its inputs wait. If its machine is
-// suspended, its timers stand still as well; the clock goes on, for the shell reads
-// one that does.
+// pause stops the peer for a while. Its inputs wait. A suspended machine's timers stand
+// still, but not the clock that the shell reads.
 func (n *node) pause(d time.Duration, suspended bool) {
 	n.pauses++
-	n.s.check.troubled()
+	n.s.check.noteInterruption()
 	n.s.after(d, n.alive(func() { n.resume(d, suspended) }))
 }
 
@@ -205,65 +204,65 @@ func (n *node) resume(d time.Duration, suspended bool) {
 		return
 	}
 	if suspended {
-		n.slept = n.s.now
+		n.suspendedUntil = n.s.now
 	}
-	n.stood = n.s.now
-	n.s.check.troubled()
-	held := n.held
-	n.held = nil
+	n.pausedUntil = n.s.now
+	n.s.check.noteInterruption()
+	held := n.heldInputs
+	n.heldInputs = nil
 	for _, f := range held {
 		if n.peer == nil || n.s.failed != nil {
 			return
 		}
-		n.do(f)
+		n.run(f)
 	}
-	if n.alarm == 0 && n.peer != nil {
-		n.do(func(p *peer.Peer, now Instant) { p.Tick(now) })
+	if n.alarmAt == 0 && n.peer != nil {
+		n.run(func(p *peer.Peer, now Instant) { p.Tick(now) })
 	}
-	n.watch.wake()
+	n.watch.schedulePoll()
 }
 
-// kill ends the peer at once. Its clients' connections break.
+// kill stops the peer at once and breaks its clients' connections.
 func (n *node) kill() {
 	if n.peer == nil {
 		return
 	}
-	n.s.note(n.name(), "dies")
+	n.s.tracef(n.name(), "dies")
 	if n.s.chance(0.5) {
-		n.link.number++
+		n.link.connection++
 	}
-	n.gone()
+	n.stop()
 }
 
-func (n *node) gone() {
+func (n *node) stop() {
 	n.count()
-	n.s.check.troubled()
-	n.peer, n.pauses, n.held = nil, 0, nil
-	n.life++
+	n.s.check.noteInterruption()
+	n.peer, n.pauses, n.heldInputs = nil, 0, nil
+	n.generation++
 	n.link.up = false
 	clear(n.calls)
-	for _, c := range inOrder(n.asked) {
+	for _, c := range valuesInOrder(n.requests) {
 		c.finish(peer.Answer{Err: errCrashed})
 	}
 }
 
-// leave closes the peer, which ends what it has begun.
-func (n *node) leave() {
-	if n.peer == nil || n.leaves {
+// close closes the peer, which first finishes its pending work.
+func (n *node) close() {
+	if n.peer == nil || n.closing {
 		return
 	}
-	n.s.note(n.name(), "closes")
-	n.leaves = true
+	n.s.tracef(n.name(), "closes")
+	n.closing = true
 	n.input(func(p *peer.Peer, now Instant) { p.Close(now) })
 	patience := n.s.now.Add(5 * time.Second)
 	var look func()
 	look = n.alive(func() {
 		if n.peer.Idle() {
 			n.s.met.add("closed idle")
-			n.gone()
+			n.stop()
 		} else if n.s.now > patience {
 			n.s.met.add("closed busy")
-			n.gone()
+			n.stop()
 		} else {
 			n.s.after(20*time.Millisecond, n.alive(look))
 		}
@@ -271,17 +270,17 @@ func (n *node) leave() {
 	n.s.after(time.Millisecond, look)
 }
 
-// count takes the peer's counters down, before it goes.
+// count adds the peer's counters to the checker's, once.
 func (n *node) count() {
-	if n.peer == nil || n.tallied {
+	if n.peer == nil || n.counted {
 		return
 	}
-	n.tallied = true
+	n.counted = true
 	n.countPhases()
-	n.s.check.counters(n, n.peer.Counters())
+	n.s.check.addCounters(n, n.peer.Counters())
 }
 
-// countPhases takes down which transitions the peer's borrows took.
+// countPhases counts the transitions of the peer's borrows.
 func (n *node) countPhases() {
 	name := func(t peer.Transition) string { return "phase: " + t.From + " → " + t.To }
 	for _, t := range peer.Transitions() {
@@ -289,7 +288,7 @@ func (n *node) countPhases() {
 	}
 	for t, times := range n.peer.Taken() {
 		if _, allowed := n.s.met[name(t)]; !allowed {
-			n.s.fail("transition", "%s: a borrow of %s, which is no transition", name(t), n.name())
+			n.s.fail("transition", "%s, by a borrow of %s, is not a transition that a peer may take", name(t), n.name())
 		}
 		n.s.met.addN(name(t), times)
 	}

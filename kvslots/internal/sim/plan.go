@@ -7,60 +7,60 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Plan says what a run is like. A run is a function of its plan.
+// Plan holds the parameters of a run. They determine the run completely.
 type Plan struct {
 	Seed     uint64
-	Length   time.Duration // how long clients begin new things and faults occur
-	Nodes    int           // 1 … 5
-	Replicas int           // of the stream: 1 or 3
-	Sole     bool          // the one peer knows that it is alone
+	Length   time.Duration // how long clients start new requests and faults occur
+	Nodes    int           // number of peers, 1 to 5
+	Replicas int           // replicas of the stream, 1 or 3
+	Sole     bool          // the only peer is configured to be the only one
 	Net      NetPlan
 	Clients  ClientPlan
 	Caps     CapPlan
-	Traps    bool            // of the stream; without, it is always in time
-	Clock    time.Duration   // by how much leaders' clocks differ from the true time at most
-	Faults   [faults]float64 // episodes per minute
+	Traps    bool            // whether the stream has the traps of a real server
+	Clock    time.Duration   // maximal difference between a leader's clock and the true time
+	Faults   [faults]float64 // episodes per minute, for each fault
 }
 
-// NetPlan says what the connections between peers and stream are like.
+// NetPlan holds the parameters of the connections between peers and stream.
 type NetPlan struct {
 	Uplink, Ack, Watch time.Duration // typical delays
 	Spikes             float64       // share of delays that are up to 20 times as long
-	Lag                time.Duration // one watch in three is late by up to that much
-	LoseWrite          float64       // share of writes that never arrive
-	LoseAck            float64       // share of acknowledgements that never arrive
-	LateAck            float64       // share of acknowledgements that take 0.5 … 8 s
-	Full               float64       // share of writes that find the FIFO full
+	Lag                time.Duration // maximal additional delay of one watch in three
+	LoseWrite          float64       // share of writes that are lost
+	LoseAck            float64       // share of acknowledgements that are lost
+	LateAck            float64       // share of acknowledgements that take 0.5 to 8 s
+	Full               float64       // share of writes that the peer's send queue rejects as full
 }
 
-// ClientPlan says what clients do.
+// ClientPlan holds the number of clients and the parameters of their requests.
 type ClientPlan struct {
-	Pool, Session, Owned int           // how many there are
-	Pools                int           // registered pools
-	Count                int           // most slots of a pool
-	Names                int           // hot names of locks and semaphores
-	Owneds               int           // names of owned locks
+	Pool, Session, Owned int           // number of clients of each kind
+	Pools                int           // number of registered pools
+	Count                int           // maximal count of a pool
+	Names                int           // number of names of locks and semaphores that sessions compete for
+	Owneds               int           // number of names of owned locks
 	TTL                  time.Duration // longest lease
 	Wait                 time.Duration // longest wait
 	Idle                 time.Duration // longest idle timeout of a session
-	Think                time.Duration // typical pause of a client
-	Administer           float64       // share of a pool client's steps that register or delete
-	Mismatch             float64       // share of requests with another limit
+	Think                time.Duration // typical pause between a client's requests
+	Administer           float64       // share of pool changes among an operator's steps
+	Mismatch             float64       // share of requests with another limit than usual
 	Once                 float64       // share of requests for a name that is used once
-	Fresh                float64       // share of requests for the name of this moment, which all clients ask for
-	Quiet                float64       // share of sessions that are not pinged while a call of them waits
-	Together             time.Duration // clients act at its multiples; 0: at any time
+	Fresh                float64       // share of requests for a name that all clients use for 3 s
+	Quiet                float64       // share of sessions whose clients send no ping while a call waits
+	Together             time.Duration // clients act at multiples of this duration; 0: at any time
 }
 
-// guarded is by how much leaders' clocks may differ from the true time without
-// the server ending anything early: a key lives longer than what it stands for by
-// the guard, and the step from one extreme to the other must be within that.
-const guarded = rules.Guard/2 - 10*time.Second
+// maxGuardedClock is the largest difference between a leader's clock and the true time
+// for which rules.Guard keeps the server from expiring a key early. A clock may step
+// from one extreme to the other, hence the half.
+const maxGuardedClock = rules.Guard/2 - 10*time.Second
 
-// CapPlan are the caps of the peers' configuration; 0 is no cap.
+// CapPlan holds the caps of the peers' configuration; 0 means no cap.
 type CapPlan struct{ Locks, Waiters, Sessions, SessionsPerOrigin int }
 
-// Draw draws the plan of a seed.
+// Draw returns the plan of a seed.
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x706c616e))
 	p := Plan{Seed: seed, Nodes: 1 + r.IntN(5), Replicas: 1, Traps: true}
@@ -72,7 +72,7 @@ func Draw(seed uint64) Plan {
 	if r.IntN(10) == 0 {
 		p.Length = between(r, 3*time.Minute, 8*time.Minute)
 	}
-	if p.Clock = guarded; r.IntN(2) == 0 {
+	if p.Clock = maxGuardedClock; r.IntN(2) == 0 {
 		p.Clock = 10 * time.Minute
 	}
 	p.Net = drawNet(r)
@@ -87,13 +87,13 @@ func Draw(seed uint64) Plan {
 	if r.IntN(2) == 0 {
 		situations[r.IntN(len(situations))](r, &p)
 	} else if r.IntN(5) == 4 {
-		latenesses[r.IntN(len(latenesses))](r, &p)
+		lateViewSituations[r.IntN(len(lateViewSituations))](r, &p)
 	}
 	return p
 }
 
-// Calm reports whether the plan has lag, but no fault.
-func (p *Plan) Calm() bool {
+// FaultFree reports whether the plan has no faults. It may have lag.
+func (p *Plan) FaultFree() bool {
 	for _, rate := range p.Faults {
 		if rate > 0 {
 			return false
@@ -109,7 +109,7 @@ func drawNet(r *rand.Rand) NetPlan {
 		Watch:  between(r, 50*time.Microsecond, 5*time.Millisecond),
 	}
 	switch r.IntN(8) {
-	case 0: // far away
+	case 0: // long distance
 		n.Uplink, n.Ack = between(r, 10*time.Millisecond, 80*time.Millisecond), between(r, 10*time.Millisecond, 80*time.Millisecond)
 	case 1:
 		n.Ack = between(r, 200*time.Millisecond, 700*time.Millisecond)
@@ -130,7 +130,7 @@ func drawClients(r *rand.Rand, length time.Duration) ClientPlan {
 		Idle:  between(r, time.Second, 15*time.Second),
 		Think: between(r, 100*time.Millisecond, 3*time.Second) + length/200,
 	}
-	kinds := 1 + r.IntN(7) // any of the three kinds
+	kinds := 1 + r.IntN(7) // a set of the three kinds of clients
 	if kinds&1 != 0 {
 		c.Pool = 2 + r.IntN(10)
 	}
@@ -182,14 +182,30 @@ func drawFaults(r *rand.Rand, p *Plan) {
 			switch {
 			case fault(f) == outage:
 				p.Faults[f] /= 20
-			case fault(f).grave():
+			case fault(f).losesData():
 				p.Faults[f] /= 4
 			}
 		}
 	}
 }
 
-// between draws a duration, short ones more often.
+// random is a source of random values.
+type random struct{ rng *rand.Rand }
+
+func newRandom(seed, stream uint64) random { return random{rand.New(rand.NewPCG(seed, stream))} }
+
+// chance returns true with the given probability.
+func (r random) chance(rate float64) bool { return rate > 0 && r.rng.Float64() < rate }
+
+// upTo draws a duration in [0, d).
+func (r random) upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(r.rng.Int64N(int64(d)))
+}
+
+// between draws a duration, short ones more often than long ones.
 func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	f := r.Float64()
 	return from + time.Duration(f*f*float64(to-from))

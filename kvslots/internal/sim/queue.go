@@ -2,19 +2,18 @@ package sim
 
 import "github.com/kvslots/kvslots/kvslots/internal/peer"
 
-// Instant is a reading of the simulation's clock. Each node's peer has a clock of
-// its own.
+// Instant is a reading of the simulation's clock. Each node's peer has a clock of its
+// own.
 type Instant = peer.Instant
 
-// event is something that happens at a time.
 type event struct {
 	at  Instant
 	seq uint64
 	run func()
 }
 
-// queue orders events by time, and those of one time as they were queued. It is
-// a binary heap without the interface calls of container/heap.
+// queue orders events by time, and events of the same time in the order in which they
+// were queued. It is a binary heap without the interface calls of container/heap.
 type queue struct {
 	heap []event
 	seq  uint64
@@ -36,10 +35,10 @@ func (q *queue) add(at Instant, run func()) {
 
 func (q *queue) empty() bool { return len(q.heap) == 0 }
 
-// next is the time of the first event. The queue must not be empty.
+// next returns the time of the first event. The queue must not be empty.
 func (q *queue) next() Instant { return q.heap[0].at }
 
-// take removes the first event.
+// take removes and returns the first event.
 func (q *queue) take() event {
 	h := q.heap
 	first, last := h[0], len(h)-1

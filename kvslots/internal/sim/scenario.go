@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// field is a line of a scenario: a name, and where its value is.
+// field is a line of a scenario.
 type field struct {
 	name  string
-	value any // a pointer
+	value any // pointer to the plan's field
 }
 
-// fields are the lines of a scenario, in order.
+// fields returns the lines of a scenario, in order.
 func (p *Plan) fields() []field {
 	n, c, k := &p.Net, &p.Clients, &p.Caps
 	all := []field{
@@ -32,8 +32,8 @@ func (p *Plan) fields() []field {
 	return all
 }
 
-// String is the plan as a scenario: a line for each value that is not zero. It is
-// read by ParsePlan.
+// String returns the plan as a scenario, with a line for each value that is not zero.
+// ParsePlan reads it.
 func (p *Plan) String() string {
 	var b strings.Builder
 	for _, f := range p.fields() {
@@ -76,7 +76,7 @@ func (f field) parse(text string) (err error) {
 	return err
 }
 
-// ParsePlan reads a scenario. Empty lines, and what follows a #, mean nothing.
+// ParsePlan reads a scenario. It ignores empty lines and comments that begin with #.
 func ParsePlan(text string) (Plan, error) {
 	var p Plan
 	known := map[string]field{}

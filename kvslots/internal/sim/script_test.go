@@ -8,8 +8,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// script is a run that a test leads by hand: it asks, breaks something, and lets
-// virtual time pass. Every check of a drawn run holds in it as well.
+// script is a run that a test controls: it sends requests, causes faults, and lets
+// virtual time pass. All checks of a random run apply.
 type script struct {
 	*Simulation
 	t *testing.T
@@ -26,12 +26,12 @@ func newScript(t *testing.T, nodes int, change ...func(*Plan)) *script {
 	for _, c := range change {
 		c(&p)
 	}
-	s := &script{newSimulation(p, Options{Trace: true, Keep: 100}), t}
+	s := &script{newSimulation(p, Options{Trace: true, KeepLines: 100}), t}
 	for _, n := range s.nodes {
-		n.watch.slow = false
-		n.begin()
+		n.watch.lags = false
+		n.start()
 	}
-	s.after(checkEvery, s.check.look)
+	s.after(checkEvery, s.check.checkProgress)
 	s.until("all peers are ready", 10*time.Second, func() bool {
 		for i := range s.nodes {
 			if s.status(i) != nil {
@@ -47,10 +47,11 @@ func replicated(p *Plan) { p.Replicas = 3 }
 
 func seeded(seed int) func(*Plan) { return func(p *Plan) { p.Seed = uint64(seed) } }
 
-// loaded is for a run with so much in it that its trace would take too long.
+// loaded turns off the trace, for a run with so many events that recording them would
+// take too long.
 func (s *script) loaded() { s.trace = nil }
 
-// events are the last lines of the trace.
+// events returns the last lines of the trace.
 func (s *script) events() string {
 	if s.trace == nil {
 		return ""
@@ -73,7 +74,7 @@ func (s *script) pass(d time.Duration) {
 	s.verify()
 }
 
-// until lets time pass until a condition holds, and returns how much that was.
+// until lets time pass until a condition is true, and returns how much time has passed.
 func (s *script) until(what string, limit time.Duration, ok func() bool) time.Duration {
 	s.t.Helper()
 	began, end := s.now, s.now.Add(limit)
@@ -90,23 +91,23 @@ func (s *script) until(what string, limit time.Duration, ok func() bool) time.Du
 	return s.now.Sub(began)
 }
 
-// begin asks a peer.
+// begin sends a request to a peer.
 func (s *script) begin(node int, r peer.Request) *call { return s.ask("test", s.nodes[node], r, nil) }
 
 // answer waits for a call's answer.
 func (s *script) answer(c *call) peer.Answer {
 	s.t.Helper()
-	s.until("an answer", c.wait()+11*time.Second, func() bool { return c.end != 0 })
+	s.until("an answer", c.target.wait+11*time.Second, func() bool { return c.end != 0 })
 	return c.answer
 }
 
-// do asks a peer, and waits for the answer.
+// do sends a request to a peer and waits for the answer.
 func (s *script) do(node int, r peer.Request) peer.Answer {
 	s.t.Helper()
 	return s.answer(s.begin(node, r))
 }
 
-// must is do for a request that has to succeed.
+// must is do for a request that must succeed.
 func (s *script) must(node int, r peer.Request) peer.Answer {
 	s.t.Helper()
 	a := s.do(node, r)
@@ -116,7 +117,7 @@ func (s *script) must(node int, r peer.Request) peer.Answer {
 	return a
 }
 
-// want is do for a request that has to fail.
+// want is do for a request that must fail with err.
 func (s *script) want(node int, r peer.Request, err error) {
 	s.t.Helper()
 	if a := s.do(node, r); !isAny(a.Err, err) {
@@ -124,11 +125,11 @@ func (s *script) want(node int, r peer.Request, err error) {
 	}
 }
 
-// fault does something for which the checks must not demand progress, until the
-// end of fault's caller calls the function that it returns.
+// fault begins a fault, during which no progress is demanded. The caller ends it with
+// the function that fault returns.
 func (s *script) fault() (over func()) {
-	s.calm.begin()
-	return func() { s.calm.end(s.now) }
+	s.faultState.begin()
+	return func() { s.faultState.end(s.now) }
 }
 
 func (s *script) status(node int) error {
@@ -141,25 +142,25 @@ func (s *script) counters(node int) peer.Counters { return s.nodes[node].peer.Co
 // newPool registers a pool.
 func (s *script) newPool(count int) entry.Hash {
 	s.t.Helper()
-	id := s.hash()
+	id := s.newHash()
 	s.must(0, peer.Register{Pool: id, Count: count})
 	return id
 }
 
-// borrow is a request for a slot of a pool.
+// borrow returns a request for a slot.
 func (s *script) borrow(pool entry.Hash, ttl, wait time.Duration) peer.Borrow {
-	return peer.Borrow{Pool: pool, Lease: s.hash(), TTL: ttl, Wait: wait}
+	return peer.Borrow{Pool: pool, Lease: s.newHash(), TTL: ttl, Wait: wait}
 }
 
-// giveBack is the request that returns what another one has borrowed.
-func giveBack(b peer.Borrow) peer.Return {
+// returnOf returns the request that returns the slot of b.
+func returnOf(b peer.Borrow) peer.Return {
 	return peer.Return{Held: peer.Held{Pool: b.Pool, Lease: b.Lease}}
 }
 
-// newSession creates a session whose client is told the given idle timeout.
+// newSession creates a session with the given idle timeout, as clients see it.
 func (s *script) newSession(node int, timeout time.Duration) entry.Hash {
 	s.t.Helper()
-	id := s.hash()
+	id := s.newHash()
 	s.must(node, peer.CreateSession{Session: id, Idle: 2 * timeout})
 	return id
 }
@@ -169,12 +170,12 @@ func named(name string, limit int, lock bool) peer.Resource {
 }
 
 func (s *script) acquire(on peer.Resource, session entry.Hash, ttl, wait time.Duration) peer.Acquire {
-	nonce := s.hash()
+	nonce := s.newHash()
 	return peer.Acquire{Resource: on, Session: session, Lease: leaseOf(session, nonce), Nonce: nonce, TTL: ttl, Wait: wait}
 }
 
 func (s *script) enqueue(on peer.Resource, session entry.Hash, ttl time.Duration) peer.Enqueue {
-	nonce := s.hash()
+	nonce := s.newHash()
 	return peer.Enqueue{Resource: on, Session: session, Lease: leaseOf(session, nonce), Nonce: nonce, TTL: ttl}
 }
 
@@ -182,8 +183,8 @@ func await(on peer.Resource, session entry.Hash, wait time.Duration) peer.Await 
 	return peer.Await{Pool: on.Pool, Session: session, Lock: on.Lock, Wait: wait}
 }
 
-// letGo is the request that releases what a session was granted.
-func letGo(on peer.Resource, session entry.Hash, g peer.Grant) peer.Return {
+// releaseOf returns the request that releases a grant.
+func releaseOf(on peer.Resource, session entry.Hash, g peer.Grant) peer.Return {
 	return peer.Return{Held: peer.Held{
 		Pool: on.Pool, Lease: leaseOf(session, g.Nonce), Session: session, Named: true, Lock: on.Lock, Fence: g.Fence,
 	}}

@@ -12,21 +12,21 @@ import (
 // epoch is the wall clock's time at Instant 0.
 var epoch = time.Unix(1_790_000_000, 0)
 
-// server is the stream with its surroundings: what is down, what a new entry
-// wakes, and when the stream next changes by itself.
+// server is the NATS server with the model of the stream. It wakes the watches when an
+// entry is new, and advances the stream when an entry expires.
 type server struct {
-	s        *Simulation
-	stream   *stream.Stream
-	truth    *truth
-	entries  []*entry.Entry // by sequence modulo its length: each is parsed once
-	down     bool           // no server takes a connection
-	noWatch  int            // faults for which no consumer can be created
-	wakesAt  Instant
-	clock    time.Duration // the leader's clock is ahead by that much
-	setBack  bool          // it was set back once: a marker may be gone, and what it replaced not
-	stepped  Instant       // when that last changed; 0: never
-	misread  Instant       // the last change of the clock before a peer built its view
-	messages uint64
+	s             *Simulation
+	stream        *stream.Stream
+	truth         *truth
+	entries       []*entry.Entry // a cache, so that each message is parsed once; by sequence modulo its length
+	down          bool           // refuses connections
+	watchFaults   int            // number of faults that prevent new consumers
+	expiryEvent   Instant
+	clock         time.Duration // the leader's clock minus the true time
+	clockWentBack bool          // a marker may have expired before the entry that it replaced
+	steppedAt     Instant       // when clock last changed; 0: never
+	misreadAt     Instant       // the last such change before a peer built its view
+	messages      uint64
 }
 
 func newServer(s *Simulation) *server {
@@ -42,21 +42,20 @@ func newServer(s *Simulation) *server {
 
 func (v *server) replicated() bool { return v.s.plan.Replicas > 1 }
 
-// wall is the time by a wall clock that nothing ever steps.
+// wall returns the true wall clock time, which never steps.
 func (v *server) wall() time.Time { return epoch.Add(time.Duration(v.s.now)) }
 
-// advance lets the stream catch up with the clock. Called before and after
-// anything is done with it.
+// advance lets entries expire whose time is over.
 func (v *server) advance() {
 	v.stream.Advance(v.wall())
 	v.changed()
 }
 
-// changed takes note of what is new in the stream, and wakes the watches.
+// changed handles new entries: it updates truth, and wakes the watches.
 func (v *server) changed() {
 	if v.truth.catchUp() {
 		for _, n := range v.s.nodes {
-			n.watch.wake()
+			n.watch.schedulePoll()
 		}
 	}
 	v.wakeAtExpiry()
@@ -68,19 +67,19 @@ func (v *server) wakeAtExpiry() {
 		return
 	}
 	at := max(Instant(next.Sub(epoch)), v.s.now+1)
-	if v.wakesAt > v.s.now && v.wakesAt <= at {
+	if v.expiryEvent > v.s.now && v.expiryEvent <= at {
 		return
 	}
-	v.wakesAt = at
+	v.expiryEvent = at
 	v.s.at(at, func() {
-		if v.wakesAt == at {
-			v.wakesAt = 0
+		if v.expiryEvent == at {
+			v.expiryEvent = 0
 			v.advance()
 		}
 	})
 }
 
-// entry is a stored message taken apart. All that get it share it.
+// entry returns a parsed message, which all callers share.
 func (v *server) entry(m *stream.Stored) *entry.Entry {
 	at := &v.entries[m.Sequence%uint64(len(v.entries))]
 	if *at == nil || (*at).Revision != m.Sequence || !(*at).Time.Equal(m.Time) {
@@ -90,23 +89,21 @@ func (v *server) entry(m *stream.Stored) *entry.Entry {
 	return *at
 }
 
-// setClock sets the leader's clock.
 func (v *server) setClock(ahead time.Duration) {
 	if ahead < v.clock {
-		v.setBack = true
+		v.clockWentBack = true
 	}
 	if ahead != v.clock {
-		v.clock, v.stepped = ahead, v.s.now
+		v.clock, v.steppedAt = ahead, v.s.now
 	}
 }
 
-// misled reports whether a peer may have taken something that was written at a
-// time for older than it is: it has read the stream after the leader's clock was
-// stepped, and so cannot know.
-func (v *server) misled(at Instant) bool { return v.misread >= at }
+// mayMisjudgeAge reports whether a peer may overestimate the age of an entry written at
+// that time, because it read the stream after the leader's clock was stepped.
+func (v *server) mayMisjudgeAge(at Instant) bool { return v.misreadAt >= at }
 
-// publish is a write that has arrived. It returns no answer when the server gives
-// none.
+// publish delivers a write to the stream. answered is false if the server does not
+// answer.
 func (v *server) publish(w *peer.Write) (a peer.Ack, answered bool) {
 	v.stream.Advance(v.wall())
 	v.messages++
@@ -114,7 +111,7 @@ func (v *server) publish(w *peer.Write) (a peer.Ack, answered bool) {
 	v.changed()
 	switch {
 	case got.Unanswered:
-		v.s.calm.pulse(v.s.now)
+		v.s.faultState.disturb(v.s.now)
 		return a, false
 	case got.Code == 0:
 		return peer.Ack{Outcome: peer.Written, Revision: got.Sequence}, true
@@ -123,14 +120,14 @@ func (v *server) publish(w *peer.Write) (a peer.Ack, answered bool) {
 	case got.Code == stream.CodeInFlight:
 		return peer.Ack{Outcome: peer.InFlight}, true
 	case got.Code == stream.CodeNoResponders:
-		v.s.calm.pulse(v.s.now)
+		v.s.faultState.disturb(v.s.now)
 		return peer.Ack{Outcome: peer.NotNow}, true
 	}
 	v.s.fail("message", "the server refused %s with %d %s", w.Key, got.Code, got.Description)
 	return peer.Ack{Outcome: peer.Never, Reason: got.Description}, true
 }
 
-// message is a peer's write as the server receives it.
+// message converts a peer's write to the form in which the server receives it.
 func message(m *entry.Message) stream.Message {
 	out := stream.Message{Key: m.Key.String(), Data: m.Data}
 	m.Headers(func(name, value string) {
@@ -153,7 +150,7 @@ func message(m *entry.Message) stream.Message {
 	return out
 }
 
-// reachable reports whether a request of the JetStream API is answered.
+// reachable reports whether the JetStream API answers.
 func (v *server) reachable() bool { return !v.down && !v.stream.Leaderless() && v.stream.Exists() }
 
 func (v *server) info() peer.StreamInfo {
@@ -161,7 +158,7 @@ func (v *server) info() peer.StreamInfo {
 	return peer.StreamInfo{Created: i.Created, Last: i.Last, Now: v.wall().Add(v.clock)}
 }
 
-// count adds what the stream has met.
+// count adds the traps that the stream has met.
 func (v *server) count() {
 	for _, t := range stream.AllTraps() {
 		v.s.met.addN("stream: "+t.String(), uint64(v.stream.Met(t)))

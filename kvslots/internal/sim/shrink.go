@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// Shrink makes a failing plan smaller for as long as the same check fails: it
-// turns faults off one by one, and takes nodes, clients and time away. It tries
-// at most so many runs, each smaller plan under a few seeds.
+// Shrink simplifies a failing plan as long as the same check fails. It removes faults,
+// nodes, clients and time, one at a time, and tries each simpler plan under several
+// seeds. It executes at most the given number of runs.
 func Shrink(p Plan, check string, runs int) Plan {
 	failure := func(p Plan) *Failure {
 		runs--
@@ -22,7 +22,7 @@ func Shrink(p Plan, check string, runs int) Plan {
 			try.Seed += offset * 1_000_003
 			if f := failure(try); f != nil {
 				shorter := try
-				shorter.Length = min(try.Length, f.At+time.Second) // another length is another run
+				shorter.Length = min(try.Length, f.At+time.Second) // a run of another length is another run
 				if shorter == try || failure(shorter) != nil {
 					return shorter, true
 				}
@@ -43,7 +43,7 @@ func Shrink(p Plan, check string, runs int) Plan {
 	return p
 }
 
-// smaller are plans that are a little simpler, the simplest first.
+// smaller returns plans that are a little simpler, the simplest first.
 func (p Plan) smaller() (all []Plan) {
 	try := func(change func(*Plan)) {
 		q := p

@@ -1,54 +1,53 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// start is where the simulation's clock begins: an Instant of 0 means "none" in
-// several places.
+// start is the time at which the simulation's clock begins. It is not 0, because
+// several fields use 0 for "none".
 const start = Instant(time.Hour)
 
-// Simulation is one run.
+// Simulation is one run of a plan.
 type Simulation struct {
-	plan    Plan
-	now     Instant
-	queue   queue
-	rng     *rand.Rand // of everything but the clients, whose actions a fault less must not change
-	server  *server
-	nodes   []*node
-	clients []client
-	check   *checker
-	calm    calm
-	met     Coverage
-	trace   *trace // nil: none
-	inputs  uint64
-	hashes  uint64
-	ending  bool // clients finish what they have begun
-	busy    int  // clients that have not finished
-	failed  *Failure
+	random     // of faults and delays
+	plan       Plan
+	now        Instant
+	queue      queue
+	server     *server
+	nodes      []*node
+	clients    []client
+	check      *checker
+	faultState faultState
+	met        Coverage
+	trace      *trace // nil without Options.Trace
+	inputs     uint64
+	hashCount  uint64
+	ending     bool // clients finish their work and start nothing new
+	unfinished int  // number of clients that have not finished
+	failed     *Failure
 }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
-	Failure *Failure // nil if every check held
+	Failure *Failure // nil if every check passed
 	Virtual time.Duration
 	Inputs  uint64
 	Met     Coverage
 	Trace   *trace
 }
 
-// Run runs a plan to its end.
+// Run executes a plan to its end.
 func Run(p Plan, o Options) Result {
 	s := newSimulation(p, o)
 	for _, n := range s.nodes {
-		s.after(s.upTo(300*time.Millisecond), n.begin)
+		s.after(s.upTo(300*time.Millisecond), n.start)
 	}
 	s.newClients()
 	s.scheduleFaults()
-	s.after(checkEvery, s.check.look)
+	s.after(checkEvery, s.check.checkProgress)
 	s.runUntil(start.Add(p.Length))
 	s.finish()
 	for _, n := range s.nodes {
@@ -58,14 +57,14 @@ func Run(p Plan, o Options) Result {
 	return Result{Failure: s.failed, Virtual: s.now.Sub(start), Inputs: s.inputs, Met: s.met, Trace: s.trace}
 }
 
-// newSimulation is a plan's simulation before anything has happened.
+// newSimulation returns the simulation of a plan before its first event.
 func newSimulation(p Plan, o Options) *Simulation {
-	s := &Simulation{plan: p, now: start, rng: rand.New(rand.NewPCG(p.Seed, 0x72756e))}
+	s := &Simulation{plan: p, now: start, random: newRandom(p.Seed, 0x72756e)}
 	s.met = Coverage{}
 	if o.Trace {
-		s.trace = newTrace(o.Keep)
+		s.trace = newTrace(o.KeepLines)
 	}
-	s.calm.settle = 8*time.Second + 6*s.slowest()
+	s.faultState.settleTime = 8*time.Second + 6*s.maxLatency()
 	s.check = newChecker(s)
 	s.server = newServer(s)
 	for i := range p.Nodes {
@@ -74,10 +73,10 @@ func newSimulation(p Plan, o Options) *Simulation {
 	return s
 }
 
-// Options say what a run records.
+// Options selects what a run records.
 type Options struct {
-	Trace bool // record what happens
-	Keep  int  // how many of the last lines are kept; 0: all
+	Trace     bool // record a trace
+	KeepLines int  // number of trace lines to keep, the last ones; 0 keeps all
 }
 
 func (s *Simulation) runUntil(end Instant) {
@@ -91,48 +90,38 @@ func (s *Simulation) runUntil(end Instant) {
 	}
 }
 
-// finish lets the faults end and the clients finish, and then waits until
-// everything that is left has expired.
+// finish waits until all faults are over and all clients have finished, then until
+// every remaining entry has expired.
 func (s *Simulation) finish() {
-	s.calm.pulse(s.now)
+	s.faultState.disturb(s.now)
 	s.ending = true
-	for s.failed == nil && s.calm.active > 0 {
+	for s.failed == nil && s.faultState.active > 0 {
 		s.runUntil(s.now.Add(time.Second))
 	}
 	limit := s.now.Add(2*s.plan.Clients.Wait + 2*s.plan.Clients.TTL + 2*time.Minute)
-	for s.failed == nil && s.now < limit && (s.busy > 0 || s.check.open() > 0) {
+	for s.failed == nil && s.now < limit && (s.unfinished > 0 || s.check.countOpen() > 0) {
 		s.runUntil(s.now.Add(time.Second))
 	}
 	if s.failed != nil {
 		return
 	}
-	if s.busy > 0 || s.check.open() > 0 {
-		s.fail("finish", "%d clients and %d calls have not finished %v after the last fault", s.busy, s.check.open(), s.now.Sub(limit)+3*time.Minute)
+	if s.unfinished > 0 || s.check.countOpen() > 0 {
+		s.fail("finish", "%d clients and %d calls have not finished %v after the last fault", s.unfinished, s.check.countOpen(), s.now.Sub(limit)+3*time.Minute)
 		return
 	}
 	s.runUntil(s.now.Add(s.plan.Clients.TTL + 4*s.plan.Clients.Idle + 3*time.Minute))
 	if s.failed == nil {
-		s.check.end()
+		s.check.checkEnd()
 	}
 }
 
-// after queues an event.
+// after schedules an event d from now.
 func (s *Simulation) after(d time.Duration, run func()) { s.queue.add(s.now.Add(d), run) }
 
 func (s *Simulation) at(at Instant, run func()) { s.queue.add(max(at, s.now), run) }
 
-// chance reports true at a rate from 0 to 1.
-func (s *Simulation) chance(rate float64) bool { return rate > 0 && s.rng.Float64() < rate }
-
-// upTo draws a duration below d.
-func (s *Simulation) upTo(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(s.rng.Int64N(int64(d)))
-}
-
-// delay draws a delay around a typical one.
+// delay draws a delay between half and one and a half times the typical one, plus a
+// spike if the plan has them.
 func (s *Simulation) delay(typical time.Duration) time.Duration {
 	d := typical/2 + s.upTo(typical)
 	if s.chance(s.plan.Net.Spikes) {
@@ -142,9 +131,9 @@ func (s *Simulation) delay(typical time.Duration) time.Duration {
 	return d
 }
 
-// slowest is a bound on the time from a write to its effect everywhere while
-// there is no fault.
-func (s *Simulation) slowest() time.Duration {
+// maxLatency bounds the time from a write until every peer has applied it, when no
+// fault is active.
+func (s *Simulation) maxLatency() time.Duration {
 	n := s.plan.Net
 	d := 2*(n.Uplink+n.Ack+n.Watch) + n.Lag
 	if n.Spikes > 0 {
@@ -153,15 +142,15 @@ func (s *Simulation) slowest() time.Duration {
 	return d
 }
 
-// hash draws the next hash of a domain. It names something that is used once.
-func (s *Simulation) hash() entry.Hash {
-	s.hashes++
-	return numbered(s.plan.Seed, s.hashes)
+// newHash returns a hash that was not used before in this run.
+func (s *Simulation) newHash() entry.Hash {
+	s.hashCount++
+	return numberedHash(s.plan.Seed, s.hashCount)
 }
 
-// numbered is a hash that a reader of a trace can tell from others. SHA-256 would
-// cost more than the rest of a call.
-func numbered(seed, n uint64) (h entry.Hash) {
+// numberedHash returns a hash that differs visibly from others in a trace. SHA-256
+// would cost more than the rest of a call.
+func numberedHash(seed, n uint64) (h entry.Hash) {
 	n = n*0x9e3779b97f4a7c15 ^ seed
 	for i := range 8 {
 		h[i] = byte(n >> (8 * i))
@@ -170,39 +159,46 @@ func numbered(seed, n uint64) (h entry.Hash) {
 	return h
 }
 
-// calm knows whether progress can be demanded.
-type calm struct {
-	active int           // faults
-	since  Instant       // since when none is
-	settle time.Duration // until its consequences are over
-	lone   int           // faults of one peer alone, by which it dies or stands still
-	others Instant       // since when there is none but those
+// faultState tracks when faults were active. The checker demands progress only when
+// their consequences are over.
+type faultState struct {
+	active        int           // number of active faults
+	noneSince     Instant       // when the last fault ended
+	settleTime    time.Duration // how long the consequences of a fault last
+	peerFaults    int           // active faults that kill or pause a single peer
+	noOthersSince Instant       // when the last fault of another kind ended
 }
 
-func (c *calm) begin() { c.active++ }
+func (c *faultState) begin() { c.active++ }
 
-func (c *calm) end(now Instant) {
+func (c *faultState) end(now Instant) {
 	c.active--
-	c.since, c.others = now, now
+	c.noneSince, c.noOthersSince = now, now
 }
 
-// beginLone and endLone are for a fault of one peer alone.
-func (c *calm) beginLone() {
+// beginPeerFault and endPeerFault are for a fault that kills or pauses a single peer.
+func (c *faultState) beginPeerFault() {
 	c.active++
-	c.lone++
+	c.peerFaults++
 }
 
-func (c *calm) endLone(now Instant) {
+func (c *faultState) endPeerFault(now Instant) {
 	c.active--
-	c.lone--
-	c.since = now
+	c.peerFaults--
+	c.noneSince = now
 }
 
-// pulse is a fault of a moment.
-func (c *calm) pulse(now Instant) { c.since, c.others = max(c.since, now), max(c.others, now) }
+// disturb records a fault without duration.
+func (c *faultState) disturb(now Instant) {
+	c.noneSince, c.noOthersSince = max(c.noneSince, now), max(c.noOthersSince, now)
+}
 
-// by reports whether all faults were over, with their consequences, at a time.
-func (c *calm) by(at Instant) bool { return c.active == 0 && c.since.Add(c.settle) <= at }
+// settledAt reports whether at that time all faults and their consequences were over.
+func (c *faultState) settledAt(at Instant) bool {
+	return c.active == 0 && c.noneSince.Add(c.settleTime) <= at
+}
 
-// othersBy is the same, whichever peers died or stood still.
-func (c *calm) othersBy(at Instant) bool { return c.active == c.lone && c.others.Add(c.settle) <= at }
+// othersSettledAt is settledAt without the faults that kill or pause a single peer.
+func (c *faultState) othersSettledAt(at Instant) bool {
+	return c.active == c.peerFaults && c.noOthersSince.Add(c.settleTime) <= at
+}

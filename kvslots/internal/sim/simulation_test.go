@@ -38,13 +38,13 @@ func runOne(t *testing.T, p Plan) {
 	}
 }
 
-// fails prints a failing run, and keeps it if that is asked for.
+// fails prints a failing run, and keeps it if -keep asks for that.
 func fails(t *testing.T, p Plan, f *Failure) {
 	t.Helper()
 	if *keepFlag != "" {
 		p = Shrink(p, f.Check, 2000)
 	}
-	r := Run(p, Options{Trace: true, Keep: max(*traceFlag, 0)})
+	r := Run(p, Options{Trace: true, KeepLines: max(*traceFlag, 0)})
 	text := "not the same again: the run is no function of its seed"
 	if r.Failure != nil {
 		text = r.Failure.String()
@@ -73,7 +73,7 @@ func keep(t *testing.T, p Plan, r Result) {
 	t.Logf("kept in %s", name)
 }
 
-// TestScenarios runs what failed once.
+// TestScenarios runs scenarios that failed once.
 func TestScenarios(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -97,12 +97,12 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// A run is a function of its seed, whatever else runs at the same time.
+// A seed determines its run, whatever else runs at the same time.
 func TestSimulationIsDeterministic(t *testing.T) {
 	for seed := range uint64(12) {
 		other := make(chan Result)
-		go func() { other <- Run(Draw(seed), Options{Trace: true, Keep: 1}) }()
-		a := Run(Draw(seed), Options{Trace: true, Keep: 1})
+		go func() { other <- Run(Draw(seed), Options{Trace: true, KeepLines: 1}) }()
+		a := Run(Draw(seed), Options{Trace: true, KeepLines: 1})
 		b := <-other
 		if a.Trace.hash != b.Trace.hash || a.Inputs != b.Inputs {
 			t.Errorf("seed %d: %d inputs with trace hash %x, then %d with %x", seed, a.Inputs, a.Trace.hash, b.Inputs, b.Trace.hash)

@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// situations are mixes of clients and faults in which a rule matters often that a
-// mix drawn at random seldom meets. Half of the seeds are put into one of them.
+// situations are plans in which a rule matters that a random plan rarely exercises.
+// Half of the seeds use one of them.
 var situations = []func(*rand.Rand, *Plan){
-	administered, together, underOtherTerms, viewsLate, deadInLine, leaderless, tailsLost, waitedOut,
+	changingPools, simultaneous, changingTerms, lateViews, deadPeersInLine, sessionsWithoutLeader, lostTails, waitsOutliveSessions,
 }
 
-// latenesses are situations of views that are behind. A tenth of the seeds are put into
+// lateViewSituations are situations in which views are late. A tenth of the seeds use
 // one of them.
-var latenesses = []func(*rand.Rand, *Plan){configurationsSkipped, linesUnseen}
+var lateViewSituations = []func(*rand.Rand, *Plan){skippedConfigurations, unseenLines}
 
-// crowd is many clients of one kind, who are in a hurry.
-func crowd(r *rand.Rand, p *Plan) {
+// prepareBusy changes the plan to short runs with frequent, short requests. The caller
+// adds clients of the kinds that it needs.
+func prepareBusy(r *rand.Rand, p *Plan) {
 	p.Nodes, p.Sole, p.Caps = 2+r.IntN(4), false, CapPlan{}
 	p.Length = between(r, 20*time.Second, time.Minute)
 	c := &p.Clients
@@ -27,13 +28,13 @@ func crowd(r *rand.Rand, p *Plan) {
 	c.Think = between(r, 50*time.Millisecond, 400*time.Millisecond)
 }
 
-// near is a network without delays worth the name, which loses nothing.
-func near(p *Plan) {
+// fastNetwork makes the network fast and lossless.
+func fastNetwork(p *Plan) {
 	p.Net = NetPlan{Uplink: 300 * time.Microsecond, Ack: 300 * time.Microsecond, Watch: 500 * time.Microsecond}
 }
 
-// only leaves no fault but those given, as often as that in a minute.
-func only(p *Plan, perMinute float64, kinds ...fault) {
+// onlyFaults replaces the plan's faults by those given.
+func onlyFaults(p *Plan, perMinute float64, kinds ...fault) {
 	p.Faults = [faults]float64{}
 	for _, f := range kinds {
 		if f.fits(p) {
@@ -42,30 +43,30 @@ func only(p *Plan, perMinute float64, kinds ...fault) {
 	}
 }
 
-// administered is a pool whose count changes, and that is deleted and registered
-// again, while many borrow from it and some views lag.
-func administered(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// changingPools has a pool that is resized, deleted and registered again while many
+// clients borrow from it and some views lag.
+func changingPools(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	c := &p.Clients
 	c.Pool, c.Count, c.Administer = 6+r.IntN(8), 2+r.IntN(5), 0.5+r.Float64()/2
 	c.Wait = min(c.Wait, 2*time.Second)
 	p.Net.Lag = between(r, 50*time.Millisecond, 400*time.Millisecond)
 }
 
-// together is clients that act at the same moments, on names that are new to them
-// all.
-func together(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// simultaneous has clients that act at the same moments, on names that are new to all
+// of them.
+func simultaneous(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	c := &p.Clients
 	c.Session, c.Fresh, c.Names = 6+r.IntN(6), 0.3+r.Float64()/2, 1+r.IntN(2)
 	c.Together = between(r, 200*time.Millisecond, 2*time.Second)
 	p.Net.Uplink = between(r, 500*time.Microsecond, 20*time.Millisecond)
 }
 
-// underOtherTerms is a name that is asked for under changing terms: it is closed
-// and opened again all the time.
-func underOtherTerms(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// changingTerms has clients that ask for one name under changing terms, so that the
+// name is closed and opened all the time.
+func changingTerms(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	c := &p.Clients
 	c.Session, c.Mismatch = 4+r.IntN(8), 0.3+r.Float64()*0.4
 	c.Wait = min(c.Wait, 2*time.Second)
@@ -76,88 +77,85 @@ func underOtherTerms(r *rand.Rand, p *Plan) {
 	p.Net.Lag = between(r, 10*time.Millisecond, 400*time.Millisecond)
 }
 
-// viewsLate is views that are behind for seconds, over and over.
-func viewsLate(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// lateViews has views that are repeatedly late by seconds.
+func lateViews(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	c := &p.Clients
 	c.Pool, c.Session, c.Count = 4+r.IntN(6), r.IntN(5), 2+r.IntN(4)
 	c.Idle = between(r, time.Second, 4*time.Second)
 	c.Administer, c.Think = 0.5+r.Float64()/2, between(r, 100*time.Millisecond, 500*time.Millisecond)
-	near(p)
-	only(p, 6+6*r.Float64(), slowWatch)
+	fastNetwork(p)
+	onlyFaults(p, 6+6*r.Float64(), slowWatch)
 }
 
-// configurationsSkipped is a pool that is deleted and registered again so often that a
-// late view skips the configuration under which it sees a slot taken.
-func configurationsSkipped(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// skippedConfigurations has a pool that is deleted and registered again so often that a
+// late view skips the configuration under which a slot was taken.
+func skippedConfigurations(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	c := &p.Clients
 	c.Pool, c.Count, c.Administer = 6+r.IntN(5), 3+r.IntN(3), 0.9
 	c.Think = between(r, 50*time.Millisecond, 200*time.Millisecond)
-	near(p)
+	fastNetwork(p)
 	p.Net.Lag = between(r, 100*time.Millisecond, 400*time.Millisecond)
-	only(p, 4+6*r.Float64(), slowWatch)
+	onlyFaults(p, 4+6*r.Float64(), slowWatch)
 }
 
-// linesUnseen is a pool with as many slots as are asked for, while views are some time
-// behind: a peer that sees a slot free may not see yet who has come to stand in line
-// for it at a peer that sees it taken.
-func linesUnseen(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// unseenLines has a pool with about as many slots as clients, and lagging views. A peer
+// that sees a free slot may not see yet the tickets of a peer that sees the slot taken.
+func unseenLines(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	p.Nodes, p.Length = 5, between(r, 2*time.Minute, 4*time.Minute)
 	c := &p.Clients
 	c.Count = 6 + r.IntN(3)
 	c.Pool = c.Count + 2 + r.IntN(3)
 	c.Wait = between(r, 3*time.Second, 8*time.Second)
 	c.Think = between(r, 150*time.Millisecond, 400*time.Millisecond)
-	near(p)
+	fastNetwork(p)
 	p.Net.Lag = between(r, 200*time.Millisecond, 390*time.Millisecond)
-	only(p, 0)
+	onlyFaults(p, 0)
 }
 
-// deadInLine is peers that die, or stand still, while what they wait for comes
-// free.
-func deadInLine(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// deadPeersInLine has peers that die or pause while their callers wait in line.
+func deadPeersInLine(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	p.Nodes = 3 + r.IntN(3)
 	c := &p.Clients
 	c.Pool, c.Count = 6+r.IntN(8), 1+r.IntN(2)
 	c.Wait = between(r, 5*time.Second, 15*time.Second)
-	near(p)
-	only(p, 1+2*r.Float64(), killPeer, pausePeer)
+	fastNetwork(p)
+	onlyFaults(p, 1+2*r.Float64(), killPeer, pausePeer)
 }
 
-// leaderless is short-lived sessions of a stream that is without a leader for
-// longer than they live.
-func leaderless(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// sessionsWithoutLeader has sessions that are shorter than the times without a leader.
+func sessionsWithoutLeader(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	p.Nodes, p.Length = 2+r.IntN(4), p.Length+20*time.Second
 	c := &p.Clients
 	c.Session, c.Idle, c.Names = 4+r.IntN(6), between(r, time.Second, 4*time.Second), 2
 	c.Think = between(r, 100*time.Millisecond, time.Second)
-	near(p)
-	only(p, 1+2*r.Float64(), leaderGap, killServer)
+	fastNetwork(p)
+	onlyFaults(p, 1+2*r.Float64(), leaderGap, killServer)
 }
 
-// waitedOut is short-lived sessions that wait for longer than they live, and are kept
-// alive by nothing but that.
-func waitedOut(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// waitsOutliveSessions has sessions that are kept alive only by waits that are longer
+// than their idle timeout.
+func waitsOutliveSessions(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	c := &p.Clients
 	c.Session, c.Idle, c.Quiet = 4+r.IntN(6), between(r, time.Second, 3*time.Second), 0.5+r.Float64()/2
 	c.Wait = between(r, 5*time.Second, 15*time.Second)
-	near(p)
-	only(p, 0)
+	fastNetwork(p)
+	onlyFaults(p, 0)
 }
 
-// tailsLost is a busy stream that loses its last writes: others take their numbers
-// before every view has noticed.
-func tailsLost(r *rand.Rand, p *Plan) {
-	crowd(r, p)
+// lostTails has a busy stream that loses its last writes. Other writes get the same
+// sequence numbers before every peer has noticed.
+func lostTails(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
 	c := &p.Clients
 	c.Pool, c.Session, c.Count = 8+r.IntN(8), r.IntN(4), 1+r.IntN(6)
 	c.Think = between(r, 20*time.Millisecond, 100*time.Millisecond)
 	c.Wait = min(c.Wait, time.Second)
-	near(p)
-	only(p, 2+2*r.Float64(), loseTail)
+	fastNetwork(p)
+	onlyFaults(p, 2+2*r.Float64(), loseTail)
 }

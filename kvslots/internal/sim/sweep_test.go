@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestMain has less garbage collected: a run allocates much and keeps little.
+// TestMain reduces garbage collection: a run allocates much and keeps little.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(800)
@@ -28,7 +28,7 @@ func TestSoakSimulation(t *testing.T) {
 	sweep(t, first(), 100_000, true, true)
 }
 
-// first is the first seed of a sweep.
+// first returns the first seed of a sweep.
 func first() uint64 {
 	if *firstFlag == 0 {
 		return uint64(time.Now().UnixNano()) & 0xffff_ffff
@@ -36,10 +36,10 @@ func first() uint64 {
 	return *firstFlag
 }
 
-// progressEvery is after how many seeds a sweep logs how far it is.
+// progressEvery is the number of seeds after which a sweep logs its progress.
 const progressEvery = 1000
 
-// outcome is a seed's run. done is closed when result is set.
+// outcome is the run of a seed. done is closed when result is set.
 type outcome struct {
 	plan   Plan
 	result Result
@@ -53,8 +53,8 @@ func (o *outcome) run() {
 	close(o.done)
 }
 
-// runs runs n seeds from a first one on, on all processors, and yields them in their
-// order.
+// runs runs n seeds on all processors, and yields their results in the order of the
+// seeds.
 func runs(first uint64, n int) iter.Seq2[Plan, Result] {
 	return func(yield func(Plan, Result) bool) {
 		workers := runtime.GOMAXPROCS(0)
@@ -91,7 +91,7 @@ func runs(first uint64, n int) iter.Seq2[Plan, Result] {
 	}
 }
 
-// tally is what the runs of a sweep add up to.
+// tally sums up the runs of a sweep.
 type tally struct {
 	seeds    int
 	inputs   uint64
@@ -119,8 +119,8 @@ func (y *tally) String() string {
 		took.Round(time.Millisecond), float64(y.seeds)/took.Seconds(), float64(y.inputs)/took.Seconds())
 }
 
-// sweep runs n seeds from a first one on. A whole one demands that they have met
-// everything together. A survey goes on after failures, with one line for each.
+// sweep runs n seeds. If whole is true, together they must exercise everything that
+// Missing demands. A survey goes on after failures, and prints one line for each.
 func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 	t.Helper()
 	if *seedsFlag > 0 {
@@ -133,7 +133,7 @@ func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 			fails(t, p, r.Failure)
 			break
 		} else if r.Failure != nil {
-			t.Errorf("seed %d (calm: %t): %s", p.Seed, p.Calm(), r.Failure)
+			t.Errorf("seed %d (calm: %t): %s", p.Seed, p.FaultFree(), r.Failure)
 		}
 		if y.seeds%progressEvery == 0 && y.seeds < n {
 			t.Logf("%s; %d failed", &y, len(y.failing))

@@ -10,17 +10,17 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// trace is what happened, as text.
+// trace records the events of a run as text.
 type trace struct {
 	lines []string
-	keep  int // 0: all
+	keep  int // number of lines; 0 keeps all
 	hash  uint64
 }
 
 func newTrace(keep int) *trace { return &trace{keep: keep, hash: 14695981039346656037} }
 
-// note adds a line to the trace, if there is one.
-func (s *Simulation) note(who, format string, args ...any) {
+// tracef adds a line to the trace, if the run records one.
+func (s *Simulation) tracef(who, format string, args ...any) {
 	if s.trace == nil {
 		return
 	}
@@ -35,7 +35,7 @@ func (s *Simulation) note(who, format string, args ...any) {
 	}
 }
 
-// String is the trace, or what was kept of it.
+// String returns the lines that were kept.
 func (t *trace) String() string {
 	lines := t.lines
 	if t.keep > 0 && len(lines) > t.keep {
@@ -146,13 +146,12 @@ func describeRequest(r peer.Request) string {
 	if t.ttl > 0 {
 		text += fmt.Sprintf(" ttl %v", t.ttl)
 	}
+	if t.wait > 0 {
+		text += fmt.Sprintf(" wait %v", t.wait)
+	}
 	switch r := r.(type) {
-	case peer.Borrow:
-		text += fmt.Sprintf(" wait %v", r.Wait)
 	case peer.Acquire:
-		text += fmt.Sprintf(" wait %v owner %q", r.Wait, r.Owner)
-	case peer.Await:
-		text += fmt.Sprintf(" wait %v", r.Wait)
+		text += fmt.Sprintf(" owner %q", r.Owner)
 	case peer.Register:
 		text += fmt.Sprintf(" count %d", r.Count)
 	case peer.ReleaseOwned:

@@ -5,57 +5,55 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// truth is what stands in the stream, seen without lag and without a gap. It
-// judges nothing: it has the configuration, the taken slots and the tickets of
-// each pool as they are written.
+// truth is the true state of the stream, without the lag and gaps of a peer's view. It
+// holds the entries as they were written.
 type truth struct {
 	s        *Simulation
 	stream   *stream.Stream
-	eye      *stream.Consumer
-	last     uint64 // the last sequence seen
+	consumer *stream.Consumer
+	last     uint64 // the last sequence that was read
 	pools    map[entry.Hash]*poolTruth
 	sessions map[entry.Hash]*entry.Entry
-	claims   map[uint64]claim // by revision, of slots' first writes
+	claims   map[uint64]claim // by the revision of the slot's first write
 }
 
-// claim is the moment at which a slot was taken.
+// claim describes the pool at the moment when a slot was taken.
 type claim struct {
-	at       Instant
-	pool     *poolTruth
-	position int
-	lease    entry.Hash
-	ticket   uint64      // that it names; 0 for none
-	stood    bool        // that ticket stood in the line, if it names one
-	count    int         // slots in force
-	below    int         // free positions below
-	ahead    int         // tickets that stood before it in the line, its own not counted
-	healthy  int         // of these, written when all was calm, which it has been since
-	first    ticketTruth // one of the latter
+	at               Instant
+	pool             *poolTruth
+	position         int
+	lease            entry.Hash
+	ticket           uint64      // the ticket that it serves; 0 for none
+	ticketStood      bool        // the ticket that it serves stood in the line
+	count            int         // the pool's count
+	freeBelow        int         // free positions below its own
+	ticketsAhead     int         // tickets that stood before its own in the line
+	undisturbed      int         // number of those that no fault has affected, so that no peer may pass them over
+	firstUndisturbed ticketTruth // the first of the undisturbed tickets
 }
 
-// poolTruth is one pool.
 type poolTruth struct {
-	id      entry.Hash
-	config  *entry.Entry // its last one; a Marker if there is none
-	slots   map[int]*entry.Entry
-	tickets map[entry.Key]*ticketTruth
-	leases  map[entry.Hash]int // how many slots and tickets are of a lease
-	calls   []*call            // of this pool that are under way
-	changed Instant
-	left    Instant // when a call of unknown outcome last ended: its claim may come yet
+	id             entry.Hash
+	config         *entry.Entry // a Marker if the pool was never registered
+	slots          map[int]*entry.Entry
+	tickets        map[entry.Key]*ticketTruth
+	leases         map[entry.Hash]int // number of slots and tickets, by lease
+	calls          []*call            // calls under way
+	changed        Instant
+	unknownEndedAt Instant // when a call of unknown outcome last ended; its claim may still come
 
-	freeSince Instant // since when a slot has been free; 0: none is
+	freeSince Instant // since when a slot has been free; 0 if none is
 }
 
-// ticketTruth is a place in a pool's line.
+// ticketTruth is a ticket in a pool's line.
 type ticketTruth struct {
 	*entry.Entry
-	place  uint64
-	at     Instant // when it was first written
-	again  bool    // it was written more than once
-	served bool    // a slot's purge said so: it stands in no line any more
+	place     uint64
+	at        Instant // when it was first written
+	rewritten bool    // it was written more than once
+	served    bool    // the purge of the slot that served it has named it
 
-	inForce bool // its generation was, with slots, while it stood
+	wasInForce bool // at some time its generation was in force and had slots
 }
 
 func newTruth(s *Simulation, from *stream.Stream) *truth {
@@ -71,7 +69,7 @@ func (t *truth) reset() {
 		t.pool(id).calls = p.calls
 	}
 	t.sessions = map[entry.Hash]*entry.Entry{}
-	t.eye = t.stream.Consumer(0)
+	t.consumer = t.stream.Consumer(0)
 }
 
 func (t *truth) pool(id entry.Hash) *poolTruth {
@@ -86,17 +84,17 @@ func (t *truth) pool(id entry.Hash) *poolTruth {
 	return p
 }
 
-// catchUp reads what is new, and reports whether anything is.
+// catchUp applies what is new in the stream, and reports whether anything is.
 func (t *truth) catchUp() bool {
-	if t.eye.Lost() {
+	if t.consumer.Lost() {
 		if !t.stream.Exists() {
 			return false
 		}
-		t.begin()
+		t.reload()
 	}
 	found := false
 	for {
-		m, ok := t.eye.Next()
+		m, ok := t.consumer.Next()
 		if !ok {
 			return found
 		}
@@ -107,13 +105,13 @@ func (t *truth) catchUp() bool {
 	}
 }
 
-// begin reads the stream from its start: it may have gone back.
-func (t *truth) begin() {
+// reload reads the stream from its start, because the stream may have gone back.
+func (t *truth) reload() {
 	t.reset()
 	clear(t.s.server.entries)
 	last := t.stream.Info().Last
 	for t.last = 0; ; {
-		m, ok := t.eye.Next()
+		m, ok := t.consumer.Next()
 		if !ok {
 			break
 		}
@@ -126,13 +124,13 @@ func (t *truth) begin() {
 	}
 	t.last = last
 	for _, p := range t.pools {
-		p.note(t.s.now)
+		p.updateFree(t.s.now)
 		p.observe()
 	}
-	t.s.check.reread()
+	t.s.check.onReread()
 }
 
-// load takes an entry as it stands, without a look at what it changes.
+// load takes an entry as it is, without a check of what it changes.
 func (t *truth) load(e *entry.Entry) {
 	switch e.Key.Kind {
 	case entry.Config:
@@ -152,7 +150,7 @@ func (t *truth) load(e *entry.Entry) {
 	}
 }
 
-// apply takes one entry, and tells the checker what it ends.
+// apply takes an entry, and has the checker check what it ends.
 func (t *truth) apply(e *entry.Entry) {
 	if e.Corrupt != nil {
 		t.s.fail("values", "%s has a corrupt value: %v", e.Key, e.Corrupt)
@@ -185,11 +183,11 @@ func (t *truth) apply(e *entry.Entry) {
 		}
 	}
 	p.changed = t.s.now
-	p.note(t.s.now)
+	p.updateFree(t.s.now)
 	p.observe()
 }
 
-// observe lets each call under way take down how the pool is now.
+// observe adds the pool's present state to the windows of its calls.
 func (p *poolTruth) observe() {
 	pending := p.pending()
 	for _, c := range p.calls {
@@ -197,8 +195,8 @@ func (p *poolTruth) observe() {
 	}
 }
 
-// pending is the number of calls that may take a slot and have neither that nor a
-// ticket: their writes may be under way.
+// pending returns the number of calls that may take a slot and have neither slot nor
+// ticket yet. Their writes may be under way.
 func (p *poolTruth) pending() (n int) {
 	for _, c := range p.calls {
 		if p.pends(c) {
@@ -216,7 +214,7 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 	before := p.slots[e.Key.N]
 	if e.Marker {
 		p.dropSlot(e.Key.N)
-		p.serve(e.Ticket)
+		p.markServed(e.Ticket)
 	} else {
 		if e.Slot.Fence == 0 {
 			t.claims[e.Revision] = p.claim(t.s, e)
@@ -236,7 +234,7 @@ func (p *poolTruth) setSlot(e *entry.Entry) {
 
 func (p *poolTruth) dropSlot(position int) {
 	if e := p.slots[position]; e != nil {
-		p.unlist(e.Slot.Lease)
+		p.dropLease(e.Slot.Lease)
 		delete(p.slots, position)
 	}
 }
@@ -247,8 +245,8 @@ func (p *poolTruth) setTicket(e *entry.Entry, now Instant) {
 		t.place = e.Revision
 	}
 	if before := p.tickets[e.Key]; before != nil && before.Wait.Lease == e.Wait.Lease {
-		t.again, t.served = true, before.served
-		t.at, t.inForce = before.at, before.inForce
+		t.rewritten, t.served = true, before.served
+		t.at, t.wasInForce = before.at, before.wasInForce
 	}
 	p.dropTicket(e.Key)
 	p.tickets[e.Key] = t
@@ -257,21 +255,21 @@ func (p *poolTruth) setTicket(e *entry.Entry, now Instant) {
 
 func (p *poolTruth) dropTicket(key entry.Key) {
 	if t := p.tickets[key]; t != nil {
-		p.unlist(t.Wait.Lease)
+		p.dropLease(t.Wait.Lease)
 		delete(p.tickets, key)
 	}
 }
 
-// unlist notes that a lease has a slot or a ticket less.
-func (p *poolTruth) unlist(lease entry.Hash) {
+// dropLease records that a slot or a ticket of the lease is gone.
+func (p *poolTruth) dropLease(lease entry.Hash) {
 	if p.leases[lease]--; p.leases[lease] == 0 {
 		delete(p.leases, lease)
 	}
 }
 
-// serve drops a ticket from the line for good: the purge of the slot that it was
-// served by names it.
-func (p *poolTruth) serve(place uint64) {
+// markServed marks a ticket as served after the purge of its slot, which names the
+// ticket.
+func (p *poolTruth) markServed(place uint64) {
 	for _, t := range p.tickets {
 		if place != 0 && t.place == place {
 			t.served = true
@@ -279,12 +277,12 @@ func (p *poolTruth) serve(place uint64) {
 	}
 }
 
-// claim describes the pool at the moment at which a slot is taken.
+// claim describes the pool at the moment when e takes a slot.
 func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
-	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), stood: e.Slot.Ticket == 0}
+	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), ticketStood: e.Slot.Ticket == 0}
 	for i := range e.Key.N {
 		if _, taken := p.slots[i]; !taken {
-			c.below++
+			c.freeBelow++
 		}
 	}
 	place := e.Slot.Ticket
@@ -292,12 +290,12 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 		place = e.Revision
 	}
 	for _, t := range p.tickets {
-		c.stood = c.stood || t.place == place && p.stands(t)
+		c.ticketStood = c.ticketStood || t.place == place && p.stands(t)
 		if t.place < place && p.stands(t) && t.Wait.Lease != e.Slot.Lease {
-			c.ahead++
-			if s.calm.by(t.at) && (s.check.keeps(t) || !t.again && s.check.waiting(p, t.Wait.Lease)) && !s.check.mayBePassed(t) {
-				if c.healthy++; c.healthy == 1 || t.place < c.first.place {
-					c.first = *t
+			c.ticketsAhead++
+			if s.faultState.settledAt(t.at) && (s.check.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Wait.Lease)) && !s.check.mayBePassedOver(t) {
+				if c.undisturbed++; c.undisturbed == 1 || t.place < c.firstUndisturbed.place {
+					c.firstUndisturbed = *t
 				}
 			}
 		}
@@ -305,7 +303,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	return c
 }
 
-// stands reports whether a ticket stands in the line: no slot serves it.
+// stands reports whether the ticket is waiting, and not being served by a slot.
 func (p *poolTruth) stands(t *ticketTruth) bool {
 	if t.served || t.Wait.Spent || t.Wait.Generation != p.config.Config.Generation {
 		return false
@@ -318,7 +316,6 @@ func (p *poolTruth) stands(t *ticketTruth) bool {
 	return true
 }
 
-// registered reports whether the pool has a configuration in force.
 func (p *poolTruth) registered() bool { return !p.config.Marker && !p.config.Config.Deleted }
 
 func (p *poolTruth) count() int {
@@ -328,7 +325,7 @@ func (p *poolTruth) count() int {
 	return p.config.Config.Count
 }
 
-// inForce is the number of taken slots whose generation is in force.
+// inForce returns the number of taken slots of the generation in force.
 func (p *poolTruth) inForce() (n int) {
 	for _, e := range p.slots {
 		if e.Slot.Generation == p.config.Config.Generation {
@@ -338,8 +335,7 @@ func (p *poolTruth) inForce() (n int) {
 	return n
 }
 
-// leaseAt is the slot that a lease has, the lowest if it has several; nil if it has
-// none.
+// leaseAt returns the slot of a lease, the lowest if it has several, or nil.
 func (p *poolTruth) leaseAt(lease entry.Hash) (found *entry.Entry) {
 	if p.leases[lease] == 0 {
 		return nil

@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	silence = 2500 * time.Millisecond // after which a watch is taken for dead
-	batch   = 1000                    // of direct gets
+	silenceTimeout = 2500 * time.Millisecond // a watch without heartbeats for that long is considered dead
+	getBatch       = 1000                    // size of a batch of direct gets
 )
 
-// watch is a node's consumer of the stream. There is one at a time.
+// watch is a node's consumer of the stream. A node has one at a time.
 type watch struct {
-	n        *node
-	number   uint64
-	consumer *stream.Consumer // nil: not created yet, or lost
-	lost     bool             // the peer was told
-	polling  bool
-	losing   uint64  // counts silences
-	silent   bool    // heartbeats are missing, which is about to be noticed
-	free     Instant // the arrival of the last delivery
-	slow     bool    // this node's watch lags
-	cut      bool    // deliveries were lost with a connection
-	waits    func()  // creates the watch when the connection is back; nil: that is not waited for
+	n              *node
+	number         uint64
+	consumer       *stream.Consumer // nil before it is created and after it is lost
+	lost           bool             // the peer was informed of the loss
+	polling        bool
+	silences       uint64  // counts silences; invalidates the timers of earlier ones
+	silencePending bool    // heartbeats are missing, and a timer for that runs
+	lastDelivery   Instant // the arrival time of the last delivery
+	lags           bool    // deliveries are delayed by NetPlan.Lag
+	missedDelivery bool    // a broken connection has lost deliveries
+	whenConnected  func()  // creates the consumer at the next connection; nil if none is wanted
 
-	late time.Duration // by how much it is late while a fault lasts
+	extraDelay time.Duration // additional delay during a fault
 }
 
-// start is what the peer asks for: another watch.
+// start discards the present watch and creates the one that the peer has asked for.
 func (w *watch) start(number, from uint64) {
-	w.number, w.consumer, w.lost, w.cut, w.waits = number, nil, false, false, nil
-	w.heard()
+	w.number, w.consumer, w.lost, w.missedDelivery, w.whenConnected = number, nil, false, false, nil
+	w.endSilence()
 	s := w.n.s
 	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
 		if w.number == number && !w.lost {
@@ -41,35 +41,35 @@ func (w *watch) start(number, from uint64) {
 	}))
 }
 
-// create creates the consumer, or fails to.
+// create creates the consumer. If that is impossible, it reports the watch as lost.
 func (w *watch) create(number, from uint64) {
 	s := w.n.s
 	if !w.n.link.up {
-		w.waits = func() { w.create(number, from) } // for the connection, as the shell does
+		w.whenConnected = func() { w.create(number, from) } // waits for the connection, as the shell does
 		return
 	}
-	if !s.server.reachable() || s.server.noWatch > 0 {
+	if !s.server.reachable() || s.server.watchFaults > 0 {
 		s.met.add("trap: no watch to be had")
 		w.fetch(number, from)
 		refused := s.now.Add(s.upTo(5 * time.Millisecond))
-		if s.chance(0.3) { // it times out instead
+		if s.chance(0.3) { // no refusal, but a timeout
 			refused = s.now.Add(s.upTo(time.Second))
 		}
-		s.at(max(refused, w.free), w.n.alive(func() { w.lose(number) }))
+		s.at(max(refused, w.lastDelivery), w.n.alive(func() { w.lose(number) }))
 		return
 	}
 	info := s.server.info()
 	if from == 0 {
-		s.server.misread = s.server.stepped
+		s.server.misreadAt = s.server.steppedAt
 	}
 	w.consumer = s.server.stream.Consumer(from)
 	s.met.add("watch created")
-	s.note(w.n.name(), "has watch %d from %d", number, from)
+	s.tracef(w.n.name(), "has watch %d from %d", number, from)
 	w.deliver(number, func(p *peer.Peer, now Instant) { p.WatchStarted(number, info, now) })
-	w.wake()
+	w.schedulePoll()
 }
 
-// fetch gets directly what there is, from any replica.
+// fetch delivers a batch of direct gets, which may come from a replica that is behind.
 func (w *watch) fetch(number, from uint64) {
 	s := w.n.s
 	if !w.n.link.up || s.server.down || !s.server.replicated() || !s.server.stream.Exists() {
@@ -79,46 +79,47 @@ func (w *watch) fetch(number, from uint64) {
 	if s.chance(0.3) {
 		behind = uint64(s.rng.IntN(200))
 	}
-	for _, m := range s.server.stream.DirectGet(max(from, 1), batch, behind) {
+	for _, m := range s.server.stream.DirectGet(max(from, 1), getBatch, behind) {
 		e := s.server.entry(&m)
 		s.met.add("trap: fetched")
 		w.deliver(number, func(p *peer.Peer, now Instant) { p.Fetched(number, *e, now) })
 	}
 }
 
-// deliver hands something to the peer after what was delivered before.
+// deliver passes an input to the peer, after all earlier deliveries.
 func (w *watch) deliver(number uint64, input func(*peer.Peer, Instant)) {
 	s, n := w.n.s, w.n
-	w.free = max(w.free, s.now.Add(s.delay(s.plan.Net.Ack/2)))
-	connection, life := n.link.number, n.life
-	s.at(w.free, func() {
-		if n.life != life || w.number != number || w.lost {
+	w.lastDelivery = max(w.lastDelivery, s.now.Add(s.delay(s.plan.Net.Ack/2)))
+	connection, life := n.link.connection, n.generation
+	s.at(w.lastDelivery, func() {
+		if n.generation != life || w.number != number || w.lost {
 			return
 		}
-		if w.cut = w.cut || n.link.number != connection; !w.cut {
+		if w.missedDelivery = w.missedDelivery || n.link.connection != connection; !w.missedDelivery {
 			n.input(input)
 		} else if n.link.up {
-			w.lose(number) // this delivery has another number than it should
+			w.lose(number) // there is a gap in the delivery's sequence numbers
 		}
 	})
 }
 
-// wake polls the stream soon: there may be something new.
-func (w *watch) wake() {
+// schedulePoll schedules a poll, unless one is scheduled.
+func (w *watch) schedulePoll() {
 	if w.polling || w.consumer == nil || w.lost || !w.n.link.up {
 		return
 	}
 	w.polling = true
 	s := w.n.s
 	d := s.delay(s.plan.Net.Watch)
-	if w.slow {
+	if w.lags {
 		d += s.upTo(s.plan.Net.Lag)
 	}
-	d += s.upTo(w.late)
+	d += s.upTo(w.extraDelay)
 	s.after(d, w.poll)
 }
 
-// poll delivers what stands at this moment.
+// poll delivers what the stream holds now, so that a late poll skips overwritten
+// entries.
 func (w *watch) poll() {
 	w.polling = false
 	s, n := w.n.s, w.n
@@ -126,12 +127,12 @@ func (w *watch) poll() {
 		return
 	}
 	if w.consumer.Lost() {
-		w.silence()
+		w.awaitSilence()
 		return
 	}
 	number := w.number
 	most := 64
-	if w.late > 0 {
+	if w.extraDelay > 0 {
 		most = 6
 	}
 	for range 1 + s.rng.IntN(most) {
@@ -142,26 +143,26 @@ func (w *watch) poll() {
 		e := s.server.entry(&m)
 		w.deliver(number, func(p *peer.Peer, now Instant) {
 			if s.trace != nil {
-				s.note(n.name(), "applies %s", describeEntry(e))
+				s.tracef(n.name(), "applies %s", describeEntry(e))
 			}
 			p.Apply(number, *e, now)
 		})
 	}
-	w.wake()
+	w.schedulePoll()
 }
 
-// silence is noticed after some time: heartbeats are missing.
-func (w *watch) silence() {
-	if w.lost || w.silent || w.n.peer == nil {
+// awaitSilence starts the timer after which missing heartbeats are noticed.
+func (w *watch) awaitSilence() {
+	if w.lost || w.silencePending || w.n.peer == nil {
 		return
 	}
-	w.silent = true
-	losing, number, s := w.losing, w.number, w.n.s
-	s.after(silence+s.upTo(500*time.Millisecond), w.n.alive(func() {
-		if w.losing != losing {
+	w.silencePending = true
+	losing, number, s := w.silences, w.number, w.n.s
+	s.after(silenceTimeout+s.upTo(500*time.Millisecond), w.n.alive(func() {
+		if w.silences != losing {
 			return
 		}
-		w.heard()
+		w.endSilence()
 		if !w.works() {
 			s.met.add("trap: silent watch")
 			w.lose(number)
@@ -169,31 +170,30 @@ func (w *watch) silence() {
 	}))
 }
 
-// heard ends a silence.
-func (w *watch) heard() {
-	w.losing++
-	w.silent = false
+// endSilence stops that timer, because the watch works again.
+func (w *watch) endSilence() {
+	w.silences++
+	w.silencePending = false
 }
 
-// works reports whether the watch is heard.
+// works reports whether the watch delivers, so that the peer receives heartbeats.
 func (w *watch) works() bool {
-	return w.consumer != nil && !w.consumer.Lost() && w.n.link.up && w.n.s.server.reachable() && !w.cut
+	return w.consumer != nil && !w.consumer.Lost() && w.n.link.up && w.n.s.server.reachable() && !w.missedDelivery
 }
 
-// lose tells the peer that its watch is broken.
+// lose informs the peer that its watch is lost.
 func (w *watch) lose(number uint64) {
 	if w.number != number || w.lost {
 		return
 	}
 	w.lost, w.consumer = true, nil
-	w.n.s.note(w.n.name(), "loses watch %d", number)
+	w.n.s.tracef(w.n.name(), "loses watch %d", number)
 	w.n.s.met.add("trap: watch lost")
 	w.n.input(func(p *peer.Peer, now Instant) { p.WatchLost(number, now) })
 }
 
-// disconnected takes the watch for lost, as the shell does when it learns that the
-// connection is gone: what was under way is missing, and the server may have lost
-// the consumer.
+// disconnected reports the watch as lost, as the shell does when its connection breaks:
+// deliveries are missing, and the server may have lost the consumer.
 func (w *watch) disconnected() {
 	number := w.number
 	w.n.s.after(w.n.s.upTo(5*time.Millisecond), w.n.alive(func() {
@@ -203,10 +203,10 @@ func (w *watch) disconnected() {
 	}))
 }
 
-// reconnected creates the watch that the peer has asked for meanwhile.
+// reconnected creates the watch that the peer has asked for while it was disconnected.
 func (w *watch) reconnected() {
-	create := w.waits
-	if w.waits = nil; create == nil {
+	create := w.whenConnected
+	if w.whenConnected = nil; create == nil {
 		return
 	}
 	number, s := w.number, w.n.s

@@ -1,58 +1,58 @@
 package sim
 
-// window is what the stream had of a call's pool between the call's start and
-// its answer. An answer must be true at some time in between.
+// window records the states that a pool had in the stream between a call's start and
+// its answer. The answer must be right for one of them.
 type window struct {
-	seen     bool
-	free     int  // the fewest slots that were neither taken nor waited for
-	rivals   int  // the most other calls that wanted a slot and had neither slot nor ticket
-	counts   span // slots in force
-	taken    span // slots with an entry
-	waiting  span // tickets
-	absent   bool // the pool was not registered
-	present  bool // it was
-	others   bool // it was in use under other terms than the call's
-	changed  bool // its configuration was
-	revision uint64
+	seen          bool
+	minFree       int    // minimum of the slots that no lease, ticket or other call claimed
+	maxRivals     int    // maximum of the other calls that wanted a slot and had neither slot nor ticket
+	counts        minMax // the pool's count
+	taken         minMax // slots with an entry
+	waiting       minMax // tickets
+	wasAbsent     bool   // the pool was not registered at some time
+	wasPresent    bool   // the pool was registered at some time
+	otherTerms    bool   // the pool was in use under terms other than the call's
+	configChanged bool   // the pool's configuration changed
+	revision      uint64
 }
 
-// span is the least and the most.
-type span struct{ least, most int }
+// minMax is a range of values.
+type minMax struct{ min, max int }
 
-func (s *span) add(n int, first bool) {
+func (s *minMax) add(n int, first bool) {
 	if first {
-		s.least, s.most = n, n
+		s.min, s.max = n, n
 	}
-	s.least, s.most = min(s.least, n), max(s.most, n)
+	s.min, s.max = min(s.min, n), max(s.max, n)
 }
 
-func (s span) has(n int) bool { return s.least <= n && n <= s.most }
+func (s minMax) has(n int) bool { return s.min <= n && n <= s.max }
 
-// observe takes down how the pool is now.
+// observe adds the present state of the pool.
 func (w *window) observe(p *poolTruth, c *call, pending int) {
 	first := !w.seen
 	w.seen = true
 	if p.pends(c) {
 		pending--
 	}
-	w.rivals = max(w.rivals, pending)
+	w.maxRivals = max(w.maxRivals, pending)
 	free := p.count() - len(p.slots) - len(p.tickets) - pending
-	if first || free < w.free {
-		w.free = free
+	if first || free < w.minFree {
+		w.minFree = free
 	}
 	w.counts.add(p.count(), first)
 	w.taken.add(len(p.slots), first)
 	w.waiting.add(len(p.tickets), first)
 	if p.registered() {
-		w.present = true
+		w.wasPresent = true
 	} else {
-		w.absent = true
+		w.wasAbsent = true
 	}
 	if !first && w.revision != p.config.Revision {
-		w.changed = true
+		w.configChanged = true
 	}
 	w.revision = p.config.Revision
-	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.config.Config.Count > 0 && p.inForce()+len(p.tickets) > 0 || w.changed) {
-		w.others = true
+	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.config.Config.Count > 0 && p.inForce()+len(p.tickets) > 0 || w.configChanged) {
+		w.otherTerms = true
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 
-// The same random sequences of writes, reads, watches, expiries, purges and
-// unclean stops give the same on the model and on a real server.
+// The same random sequences of writes, reads, watches, expiries, purges and kills have
+// the same results on the model and on a real server.
 func TestAgainstServer(t *testing.T) {
 	t.Logf("go test ./kvslots/internal/sim/stream -seed %d", *seed)
 	dir := t.TempDir()
@@ -60,15 +60,15 @@ func TestAgainstServer(t *testing.T) {
 
 func randomPair(t *testing.T, nc *nats.Conn, n uint64) *pair {
 	random := rand.New(rand.NewPCG(*seed, n))
-	// The server's own markers go within the test, or do not.
+	// The server's markers expire within the test in one case, and not in the other.
 	markerTTL := []time.Duration{time.Second, time.Hour}[n%2]
 	first := []uint64{1, 1 + random.Uint64N(1000), uint64(time.Now().UnixMicro())}[random.IntN(3)]
 	real := createReal(t, nc, realConfig(fmt.Sprintf("KV_%d", n), 1, first, markerTTL))
 	return newPair(t, real, random, first, markerTTL)
 }
 
-// settleAll lets all expire what is going to, and returns the pairs that could be
-// compared.
+// settleAll lets everything expire that has a short TTL, and returns the pairs that
+// could be compared.
 func settleAll(t *testing.T, pairs []*pair) (left []*pair) {
 	t.Helper()
 	for _, p := range pairs {
@@ -89,7 +89,7 @@ func settleAll(t *testing.T, pairs []*pair) (left []*pair) {
 	return left
 }
 
-// compareNow compares all that can be asked.
+// compareNow compares everything that can be read.
 func (p *pair) compareNow() {
 	p.t.Helper()
 	p.compareInfo()
@@ -97,7 +97,7 @@ func (p *pair) compareNow() {
 	p.compareConsumer(1)
 }
 
-// write does n random things to both.
+// write does n random operations on both.
 func (p *pair) write(n int) {
 	for range n {
 		if p.slow() || !p.step() || p.t.Failed() {
@@ -149,7 +149,8 @@ func (p *pair) marker() stream.Message {
 	return m
 }
 
-// barrier expects something of the whole stream; mostly it is refused.
+// barrier returns a write that expects a last sequence of the stream, mostly a wrong
+// one.
 func (p *pair) barrier(info stream.Info) stream.Message {
 	last := pick(p.random, 1, 1, 1, info.Last, info.Last+1, info.First)
 	m := stream.Message{Key: p.key(), Header: stream.Header{ExpectedLast: &last}}
@@ -159,7 +160,7 @@ func (p *pair) barrier(info stream.Info) stream.Message {
 	return m
 }
 
-// purge empties both streams, as an operator may.
+// purge purges both streams.
 func (p *pair) purge() bool {
 	if err := p.real.stream.Purge(p.t.Context()); err != nil {
 		p.t.Fatal(err)
@@ -171,7 +172,8 @@ func (p *pair) purge() bool {
 
 func (p *pair) key() string { return p.keys[p.random.IntN(len(p.keys))] }
 
-// expected is what a write expects of its key: rightly, or not.
+// expected returns the revision that a write expects of its key, which is right or
+// wrong.
 func (p *pair) expected(key string) *uint64 {
 	stands, _ := p.model.Get(key)
 	right := stands.Sequence
@@ -193,10 +195,10 @@ func (p *pair) expected(key string) *uint64 {
 
 func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
 
-// reopen goes on with a server that has found what an earlier one left behind.
+// reopen goes on with a server that was started on another one's directory.
 func (p *pair) reopen(nc *nats.Conn) {
 	p.real = openReal(p.t, nc, p.real.name)
 	p.watch = startWatch(p.t, p.real, 1)
-	p.modelEye, p.modelSeen = p.model.Consumer(1), nil
-	p.see()
+	p.modelConsumer, p.modelSeen = p.model.Consumer(1), nil
+	p.drainModel()
 }

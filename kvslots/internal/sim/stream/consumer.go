@@ -1,7 +1,7 @@
 package stream
 
-// Consumer is a push consumer, kept in memory: it sends the messages from a
-// sequence on, in order.
+// Consumer is an ephemeral push consumer. It delivers the messages from a sequence on,
+// in order.
 type Consumer struct {
 	stream    *Stream
 	epoch     int
@@ -9,14 +9,14 @@ type Consumer struct {
 	delivered uint64
 }
 
-// Consumer creates a consumer that begins at a sequence; 0 is the first message.
-// A sequence that the stream has not reached yet is waited for.
+// Consumer creates a consumer whose first message has at least the given sequence,
+// which the stream need not have reached yet.
 func (s *Stream) Consumer(from uint64) *Consumer {
-	return &Consumer{stream: s, epoch: s.epoch, next: from}
+	return &Consumer{stream: s, epoch: s.consumerEpoch, next: from}
 }
 
-// Next returns the next message to send: in sequence order, of what stands at
-// the moment of the call. It returns false when there is none, or no more.
+// Next returns the next message to deliver, as the stream is now. It returns false if
+// there is none, or if the consumer is lost.
 func (c *Consumer) Next() (Stored, bool) {
 	if c.Lost() {
 		return Stored{}, false
@@ -33,31 +33,30 @@ func (c *Consumer) Next() (Stored, bool) {
 	return r.Stored, true
 }
 
-// skips reports whether something that the consumer should have sent was
-// overwritten before it could be.
+// skips reports whether a message before the given sequence was overwritten before its
+// delivery.
 func (c *Consumer) skips(until uint64) bool {
 	return c.delivered > 0 && c.stream.log.index(c.next) < c.stream.log.index(until)
 }
 
-// Delivered is the consumer sequence of the last message, 0 before the first
-// one. It has no holes: what was skipped takes no number.
+// Delivered returns the consumer sequence of the last message, or 0 before the first
+// one. Skipped messages have no consumer sequence.
 func (c *Consumer) Delivered() uint64 { return c.delivered }
 
-// Lost reports whether the consumer is gone. A real one is so without a word:
-// it sends no heartbeat any more.
-func (c *Consumer) Lost() bool { return c.epoch != c.stream.epoch }
+// Lost reports whether the consumer is gone. A real server does not notify the client:
+// there are no more heartbeats.
+func (c *Consumer) Lost() bool { return c.epoch != c.stream.consumerEpoch }
 
-// LoseConsumers ends all consumers, as a server does that stops or that lost
-// interest in their subscribers. Without a word.
+// LoseConsumers ends all consumers without notice, as a server does that stops or that
+// has lost interest in their subscribers.
 func (s *Stream) LoseConsumers() {
-	s.epoch++
+	s.consumerEpoch++
 	s.met[ConsumerLost]++
 }
 
-// DirectGet returns up to limit messages from a sequence on, in order (batched
-// direct gets). behind is by how many sequences the replica that answers
-// is behind; it counts for nothing unless the stream is replicated and the trap
-// StaleGets is on.
+// DirectGet returns up to limit messages from a sequence on, in order, like a batch of
+// direct gets. If the stream is replicated and has the trap StaleGets, it answers like
+// a replica that is behind by that many sequences.
 func (s *Stream) DirectGet(from uint64, limit int, behind uint64) []Stored {
 	var found []Stored
 	stands := func(r *record) bool { return r.live }

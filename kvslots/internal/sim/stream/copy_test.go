@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// copyDir copies a server's directory while the server runs: what a server finds
-// that was killed at that moment.
+// copyDir copies the directory of a running server: the state that the server would
+// find if it were killed now.
 func copyDir(t testing.TB, dir string) string {
 	t.Helper()
 	to := t.TempDir()

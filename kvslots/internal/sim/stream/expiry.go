@@ -1,51 +1,42 @@
 package stream
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 	"time"
 )
 
-// expiry is when a message is found to have expired, by the leader's clock.
+// expiry is the time at which the server finds a message expired, by the leader's
+// clock.
 type expiry struct {
 	at       time.Time
 	sequence uint64
 }
 
-type expiryHeap []expiry
-
-func (h expiryHeap) Len() int { return len(h) }
-func (h expiryHeap) Less(i, j int) bool {
-	if !h[i].at.Equal(h[j].at) {
-		return h[i].at.Before(h[j].at)
-	}
-	return h[i].sequence < h[j].sequence
-}
-func (h expiryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *expiryHeap) Push(x any)   { *h = append(*h, x.(expiry)) }
-func (h *expiryHeap) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	*h = (*h)[:last]
-	return x
+// compare orders expiries by their time, and those of one time by their sequence.
+func (e expiry) compare(o expiry) int {
+	return cmp.Or(e.at.Compare(o.at), cmp.Compare(e.sequence, o.sequence))
 }
 
-// limitMarker is a marker of the server's own on its way into the stream.
+// limitMarker is a marker of the server on its way into the stream.
 type limitMarker struct {
 	key string
 	at  time.Time // by the simulator's clock
 }
 
-// schedule notes when a message will be found to have expired.
+// schedule schedules the expiry of a message.
 func (s *Stream) schedule(r *record) {
 	if r.ttl == 0 || r.Header.marker() && !s.opts.Traps.MarkersExpire {
 		return
 	}
 	at := r.Time.Add(r.ttl + s.upTo(s.opts.Traps.ExpiryLate))
-	heap.Push(&s.expiries, expiry{at, r.Sequence})
+	e := expiry{at, r.Sequence}
+	i, _ := slices.BinarySearchFunc(s.expiries, e, expiry.compare)
+	s.expiries = slices.Insert(s.expiries, i, e)
 }
 
-// Advance lets the time go on: messages whose TTL is over are replaced by a
-// marker of the server's own, and markers whose TTL is over go.
+// Advance moves the time forward. It replaces expired messages by markers of the
+// server, and removes expired markers.
 func (s *Stream) Advance(now time.Time) {
 	for {
 		at, ok := s.nextEvent()
@@ -58,7 +49,9 @@ func (s *Stream) Advance(now time.Time) {
 		if len(s.markers) > 0 && !s.markers[0].at.After(s.now) {
 			s.arrive()
 		} else {
-			s.expire(heap.Pop(&s.expiries).(expiry))
+			next := s.expiries[0]
+			s.expiries = s.expiries[1:]
+			s.expire(next)
 		}
 	}
 	if now.After(s.now) {
@@ -66,8 +59,8 @@ func (s *Stream) Advance(now time.Time) {
 	}
 }
 
-// NextExpiry is when the stream next changes by itself; the zero time if it does
-// not, or not before a leader is elected.
+// NextExpiry returns when the stream next changes without a call. It returns the zero
+// time if there is no such time, or if the stream has no leader.
 func (s *Stream) NextExpiry() time.Time {
 	at, _ := s.nextEvent()
 	return at
@@ -78,12 +71,12 @@ func (s *Stream) nextEvent() (at time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	for len(s.expiries) > 0 && !s.lives(s.expiries[0].sequence) {
-		heap.Pop(&s.expiries)
+		s.expiries = s.expiries[1:]
 	}
 	if len(s.expiries) > 0 {
 		at, ok = s.expiries[0].at.Add(-s.clock), true
-		if at.Before(s.quietUntil) {
-			at = s.quietUntil
+		if at.Before(s.noExpiryUntil) {
+			at = s.noExpiryUntil
 		}
 	}
 	if len(s.markers) > 0 && (!ok || !s.markers[0].at.After(at)) {
@@ -99,7 +92,7 @@ func (s *Stream) lives(sequence uint64) bool {
 	return sequence >= s.log.base && sequence <= s.last && s.log.at(sequence).live
 }
 
-// expire is the server's look at a message whose time is over.
+// expire handles an expired message: a marker is removed, any other message gets one.
 func (s *Stream) expire(e expiry) {
 	r := s.log.at(e.sequence)
 	s.countLateness(r)
@@ -110,7 +103,7 @@ func (s *Stream) expire(e expiry) {
 	}
 	at := s.now.Add(s.upTo(s.opts.Traps.RollupWindow))
 	if n := len(s.markers); n > 0 && at.Before(s.markers[n-1].at) {
-		at = s.markers[n-1].at // they arrive in the order in which they were sent
+		at = s.markers[n-1].at // markers arrive in the order in which they were sent
 	}
 	s.markers = append(s.markers, limitMarker{r.Key, at})
 	s.log.at(e.sequence).expired = true
@@ -120,15 +113,15 @@ func (s *Stream) countLateness(r *record) {
 	switch over := r.written.Add(r.ttl); {
 	case s.now.Before(over):
 		s.met[EarlyExpiry]++
-	case s.now.After(over) && s.now.Equal(s.quietUntil):
+	case s.now.After(over) && s.now.Equal(s.noExpiryUntil):
 		s.met[LateAfterDeath]++
 	case s.now.After(over):
 		s.met[LateExpiry]++
 	}
 }
 
-// arrive stores the server's own marker. It expects nothing and rolls the key
-// up: what was written since the look is erased.
+// arrive stores a marker of the server. The marker has no expected revision and rolls
+// the key up, so that it erases a write that was acknowledged since the expiry.
 func (s *Stream) arrive() {
 	key := s.markers[0].key
 	s.markers = s.markers[1:]

@@ -1,51 +1,49 @@
 package stream
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
 
-// BeginGap takes the stream's leader away: until EndGap nothing is written and
-// nothing expires. For an unreplicated stream that is a server that is down.
+// BeginGap takes the stream's leader away. Until EndGap nothing is written and nothing
+// expires. For an unreplicated stream this means that the server is down.
 func (s *Stream) BeginGap(now time.Time) {
 	s.Advance(now)
 	s.leaderless = true
 }
 
-// EndGap ends the time without a leader.
+// EndGap gives the stream a leader again.
 func (s *Stream) EndGap(now time.Time) {
 	s.Advance(now)
 	s.leaderless = false
 }
 
-// Leaderless reports whether the stream is without a leader.
 func (s *Stream) Leaderless() bool { return s.leaderless }
 
-// StepClock sets the leader's clock: ahead of the simulator's by that much, or
-// behind for a negative one. Timestamps and expiries go by it.
+// StepClock sets the difference between the leader's clock and the simulator's.
+// Timestamps and expiries use the leader's clock.
 func (s *Stream) StepClock(ahead time.Duration, now time.Time) {
 	s.Advance(now)
 	s.clock = ahead
 }
 
-// ChangeLeader elects another leader of a replicated stream, whose clock is ahead
-// by that much. If the old one died, nothing expires for a while, and the consumers
-// are lost.
+// ChangeLeader elects another leader of a replicated stream, and sets the difference
+// between its clock and the simulator's. If the old leader died, nothing expires for a
+// while, and the consumers are lost.
 func (s *Stream) ChangeLeader(ahead time.Duration, died bool, now time.Time) {
 	s.StepClock(ahead, now)
 	if !died || !s.replicated() {
 		return
 	}
 	t := s.opts.Traps
-	s.quietUntil = s.now.Add(t.DeathExpiryMin + s.upTo(t.DeathExpiryMax-t.DeathExpiryMin))
+	s.noExpiryUntil = s.now.Add(t.DeathExpiryMin + s.upTo(t.DeathExpiryMax-t.DeathExpiryMin))
 	s.LoseConsumers()
 }
 
-// Kill stops a server without warning (kill -9) and starts it again. Of a
-// replicated stream it is the leader that dies, and another one goes on. An
-// unreplicated one reads its block file again: of each key the last record that
-// no tombstone names is current, however long ago it was superseded.
+// Kill kills a server (kill -9) and restarts it. If the stream is replicated, the
+// server is the leader, and another one is elected. If not, the server reads its block
+// file again: the current message of each key is then the last one without a tombstone,
+// even if it was superseded.
 func (s *Stream) Kill(now time.Time) {
 	if s.replicated() {
 		s.ChangeLeader(s.clock, true, now)
@@ -55,10 +53,9 @@ func (s *Stream) Kill(now time.Time) {
 	s.recover()
 }
 
-// LoseTail takes the last n writes away, with whatever was removed since the first
-// of them, as a power cut does to a server that flushes late. It does not reach
-// back behind a purge. The last sequence goes back, and the server reads its block
-// file again as after Kill.
+// LoseTail loses the last n writes, and the removals since the first of them, like a
+// power failure of a server that syncs late. It loses nothing from before a purge. The
+// last sequence goes back, and the server reads its block file again as after Kill.
 func (s *Stream) LoseTail(n uint64, now time.Time) {
 	s.Advance(now)
 	n = min(n, s.last+1-s.first)
@@ -67,17 +64,17 @@ func (s *Stream) LoseTail(n uint64, now time.Time) {
 	}
 	s.met[TailLost]++
 	lost := s.log.records[s.log.index(s.last-n+1):]
-	var superseding []string // keys that had a message before as well
+	var superseding []string // keys that had an earlier message
 	for i := range lost {
-		if b := lost[i].before; b != 0 && b <= s.last-n {
+		if b := lost[i].supersedes; b != 0 && b <= s.last-n {
 			superseding = append(superseding, lost[i].Key)
 		}
 	}
 	s.last -= n
 	s.log.cut(s.last)
 	for i := range s.log.records {
-		if r := &s.log.records[i]; r.since > s.last {
-			r.removed, r.since = false, 0 // its tombstone is lost as well
+		if r := &s.log.records[i]; r.removedAt > s.last {
+			r.removed, r.removedAt = false, 0 // its tombstone is lost, too
 		}
 	}
 	s.recover()
@@ -88,14 +85,14 @@ func (s *Stream) LoseTail(n uint64, now time.Time) {
 	}
 }
 
-// recover reads the block file as a server does that starts again.
+// recover reads the block file like a restarting server.
 func (s *Stream) recover() {
 	s.LoseConsumers()
 	s.markers, s.expiries = nil, nil
 	clear(s.current)
 	for i := range s.log.records {
 		r := &s.log.records[i]
-		if r.live, r.expired = false, false; r.gone {
+		if r.live, r.expired = false, false; r.compacted {
 			continue
 		}
 		if !r.removed {
@@ -109,28 +106,27 @@ func (s *Stream) recover() {
 		if s.current[r.Key] != r.Sequence {
 			continue
 		}
-		if r.over != 0 && r.over <= s.last {
+		if r.supersededBy != 0 && r.supersededBy <= s.last {
 			s.met[Revived]++
 		}
-		r.live, r.over = true, 0
+		r.live, r.supersededBy = true, 0
 		s.schedule(r)
 	}
 }
 
-// Compact rewrites the block file up to a sequence: what is superseded or removed
-// is gone and cannot be revived. The server compacts a block, other than the one
-// that it writes, when half of it is dead. It does so before the successors are
-// surely on the disk: together with LoseTail a key may lose both.
+// Compact compacts the block file up to a sequence, which drops superseded and removed
+// records, so that Kill cannot revive them. A server compacts a block when half of it
+// is dead, unless it is still writing to it. It may do so before the successors are on
+// disk, so that LoseTail can lose both.
 func (s *Stream) Compact(upTo uint64) {
 	for i := range s.log.records[:s.log.index(upTo+1)] {
 		if r := &s.log.records[i]; !r.live {
-			r.gone = true
+			r.compacted = true
 			r.Data, r.Header = nil, Header{}
 		}
 	}
 	s.log.trim()
 	s.expiries = slices.DeleteFunc(s.expiries, func(e expiry) bool { return !s.lives(e.sequence) })
-	heap.Init(&s.expiries)
 }
 
 // Purge removes all messages (nats stream purge). The last sequence stays.
@@ -141,7 +137,6 @@ func (s *Stream) Purge(now time.Time) {
 	s.clear()
 }
 
-// Delete deletes the stream: there is none until Create.
 func (s *Stream) Delete(now time.Time) {
 	s.Advance(now)
 	s.LoseConsumers()
@@ -149,8 +144,8 @@ func (s *Stream) Delete(now time.Time) {
 	s.clear()
 }
 
-// Create creates the stream where there is none, and reports whether it did. A
-// first sequence of 0 stands for the microseconds since 1970.
+// Create creates the stream if it does not exist, and reports whether it did. A first
+// sequence of 0 stands for the microseconds since 1970.
 func (s *Stream) Create(first uint64, now time.Time) bool {
 	s.Advance(now)
 	if s.exists {

@@ -11,42 +11,42 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// tooSlow is how long after the first write with a TTL the real server may begin
-// to expire something; the shortest TTL is a second.
+// tooSlow is how long after the first write with a TTL the real server may begin to
+// expire messages. The shortest TTL is a second.
 const tooSlow = 900 * time.Millisecond
 
-// pair is the model and a real stream that are told the same.
+// pair is a model and a real stream that get the same requests.
 type pair struct {
-	t         *testing.T
-	random    *rand.Rand
-	model     *stream.Stream
-	real      *realStream
-	now       time.Time // the model's
-	keys      []string
-	watch     *realWatch
-	modelSeen []stream.Stored // by a consumer that never lags
-	modelEye  *stream.Consumer
+	t             *testing.T
+	random        *rand.Rand
+	model         *stream.Stream
+	real          *realStream
+	now           time.Time // the model's time
+	keys          []string
+	watch         *realWatch
+	modelSeen     []stream.Stored // by a consumer that never lags
+	modelConsumer *stream.Consumer
 
-	mortalSince time.Time // the first write with a TTL after the last settling
-	abandoned   bool      // the machine was too slow to compare
+	ttlSince  time.Time // time of the first write with a TTL since the last settling
+	abandoned bool      // the machine was too slow to compare
 
 	saved  uint64 // the last sequence when the server's directory was copied
-	purged bool   // since then
+	purged bool   // since the copy
 
-	// The server expires in bunches, in another order than the model: what it
-	// calls a sequence, the model may call another one of the same bunch.
+	// toModel maps the server's sequences to the model's. The server expires several
+	// messages at once, in another order than the model.
 	toModel map[uint64]uint64
 	bunches []bunch
 }
 
-// bunch is the sequences of the server's own markers of one settling.
+// bunch is the range of sequences of the server's markers in one settling.
 type bunch struct{ first, last uint64 }
 
 func newPair(t *testing.T, real *realStream, random *rand.Rand, first uint64, markerTTL time.Duration) *pair {
 	t.Helper()
 	p := &pair{t: t, random: random, real: real, now: time.Now(), toModel: map[uint64]uint64{}}
 	p.model = stream.New(stream.Options{FirstSequence: first, MarkerTTL: markerTTL, Traps: stream.Plain()}, nil, p.now)
-	p.modelEye = p.model.Consumer(0)
+	p.modelConsumer = p.model.Consumer(0)
 	p.watch = startWatch(t, real, first)
 	for n := range 6 {
 		p.keys = append(p.keys, fmt.Sprintf("k.%d", n))
@@ -54,12 +54,12 @@ func newPair(t *testing.T, real *realStream, random *rand.Rand, first uint64, ma
 	return p
 }
 
-// slow reports whether the real server may have expired something by now.
+// slow reports whether the real server may have expired messages already.
 func (p *pair) slow() bool {
-	return !p.mortalSince.IsZero() && time.Since(p.mortalSince) > tooSlow
+	return !p.ttlSince.IsZero() && time.Since(p.ttlSince) > tooSlow
 }
 
-// same compares; a difference on a machine that was too slow says nothing.
+// same compares two results. It ignores a difference if the machine was too slow.
 func (p *pair) same(what, real, model string) bool {
 	p.t.Helper()
 	if p.slow() {
@@ -70,23 +70,23 @@ func (p *pair) same(what, real, model string) bool {
 	return real == model && !p.abandoned
 }
 
-// publish tells both. Expectations are the model's sequences, and come in the
-// server's own to the server.
+// publish publishes to both. m's expectations are sequences of the model, and are
+// translated for the server.
 func (p *pair) publish(m stream.Message) bool {
 	p.t.Helper()
-	if m.Header.TTL != "" && p.mortalSince.IsZero() {
-		p.mortalSince = time.Now()
+	if m.Header.TTL != "" && p.ttlSince.IsZero() {
+		p.ttlSince = time.Now()
 	}
 	theirs := m
 	theirs.Header.Expected = p.toReal(m.Header.Expected)
 	real := p.real.publish(theirs)
 	if m.Header.Expected != nil && real.Sequence != 0 {
-		// What is stored differs where the expectations do.
+		// The stored messages differ in their expectations.
 		theirs.Header.Expected = m.Header.Expected
 	}
 	p.now = p.now.Add(time.Millisecond)
 	model := p.model.Publish(m, p.now)
-	p.see()
+	p.drainModel()
 	return p.same("ack of "+fmt.Sprint(m.Key, headersOf(m.Header)), p.ackText(p.translateAck(real)), p.ackText(model))
 }
 
@@ -122,7 +122,7 @@ func (p *pair) toModelNumber(real *uint64) *uint64 {
 	return real
 }
 
-// translated is the server's messages in the model's sequences.
+// translated returns the server's messages with the model's sequences.
 func (p *pair) translated(all []stream.Stored) []stream.Stored {
 	if !slices.IsSortedFunc(all, func(a, b stream.Stored) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
 		p.t.Errorf("not in the order of the sequences:\n%s", describeAll(all))
@@ -136,8 +136,8 @@ func (p *pair) translated(all []stream.Stored) []stream.Stored {
 	return all
 }
 
-// clear moves a sequence out of a bunch: to begin within one means another thing
-// to each side.
+// clear moves a sequence out of a bunch: to begin within a bunch means different
+// messages on each side.
 func (p *pair) clear(from uint64) uint64 {
 	for _, b := range p.bunches {
 		if from >= b.first && from <= b.last {
@@ -150,7 +150,7 @@ func (p *pair) clear(from uint64) uint64 {
 func (p *pair) compareGet(from uint64, limit int) bool {
 	p.t.Helper()
 	if from = p.clear(from); len(p.bunches) > 0 {
-		limit = 10_000 // the end must not be within a bunch, either
+		limit = 10_000 // nor may the end be within a bunch
 	}
 	model := p.model.DirectGet(from, limit, 0)
 	return p.same(fmt.Sprintf("direct get of %d from %d", limit, from), describeAll(p.translated(p.real.directGet(from, limit))), describeAll(model))
@@ -177,15 +177,15 @@ func (p *pair) compareInfo() bool {
 	real, model := p.real.info(), p.model.Info()
 	real.First = *p.toModelNumber(&real.First)
 	if len(p.bunches) > 0 && p.clear(real.First) != real.First {
-		return true // the first of a bunch may have another name
+		return true // the first of a bunch may be another key's marker
 	}
 	return p.same("info", fmt.Sprint(real.First, real.Last), fmt.Sprint(model.First, model.Last))
 }
 
-// see drains the model's consumer.
-func (p *pair) see() {
+// drainModel drains the model's consumer.
+func (p *pair) drainModel() {
 	for {
-		m, ok := p.modelEye.Next()
+		m, ok := p.modelConsumer.Next()
 		if !ok {
 			return
 		}
@@ -193,7 +193,7 @@ func (p *pair) see() {
 	}
 }
 
-// settle lets everything expire that is going to within d, on both.
+// settle lets everything expire on both sides whose time is over within d.
 func (p *pair) settle(d time.Duration) {
 	p.t.Helper()
 	before := p.model.Info().Last
@@ -204,10 +204,10 @@ func (p *pair) settle(d time.Duration) {
 			break
 		}
 		p.model.Advance(at)
-		p.see()
+		p.drainModel()
 	}
 	p.model.Advance(until)
-	p.now, p.mortalSince = until, time.Time{}
+	p.now, p.ttlSince = until, time.Time{}
 	info := p.model.Info()
 	eventually(p.t, p.real.name+" to expire what the model does", func() bool {
 		return p.real.info().Last >= info.Last && len(p.real.all()) <= p.model.Len() && len(p.watch.after(before)) >= int(info.Last-before)
@@ -217,8 +217,7 @@ func (p *pair) settle(d time.Duration) {
 	p.matchMarkers(before, info.Last)
 }
 
-// matchMarkers finds out which of the server's own markers of a settling is
-// which of the model's.
+// matchMarkers matches the server's markers of a settling with the model's.
 func (p *pair) matchMarkers(before, last uint64) {
 	p.t.Helper()
 	ours := map[string]uint64{}
@@ -239,8 +238,8 @@ func (p *pair) matchMarkers(before, last uint64) {
 	}
 }
 
-// compareWatch holds what the server's watch delivered against the model's, which
-// never lags: only what was overwritten may be missing.
+// compareWatch compares the deliveries of the server's watch with the model's, which
+// never lags. Only overwritten messages may be missing.
 func (p *pair) compareWatch() {
 	p.t.Helper()
 	model := map[string]bool{}

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Codes of refusals. All but the first are JetStream's error codes.
+// Codes of refusals. All but CodeNoResponders are JetStream's error codes.
 const (
-	CodeNoResponders = 503 // the stream has no leader, or there is no stream: surely not written
+	CodeNoResponders = 503 // the stream does not exist or has no leader; the message was not written
 	CodeConflict     = 10071
-	CodeInFlight     = 10164 // some write to the key is in flight, nothing more
+	CodeInFlight     = 10164 // another write to the key is in flight
 	CodeInvalidTTL   = 10165
 )
 
 // Ack is the answer to a write.
 type Ack struct {
-	Sequence    uint64 // of the message that was stored; 0 if none was
-	Code        int    // why it was not; 0 if it was
-	Description string // as the server words it
+	Sequence    uint64 // of the stored message; 0 if none was stored
+	Code        int    // reason of a refusal; 0 if the message was stored
+	Description string // the server's text
 
-	// Revision is, with CodeConflict, the revision that the server names in the
-	// description: of the key, or of the stream if that was what was expected.
+	// Revision is, with CodeConflict, the revision that the description contains: the
+	// key's, or the stream's last sequence if the write expected that.
 	Revision uint64
 
-	// Unanswered says that the server gives no answer. The message was not stored.
+	// Unanswered reports that the server does not answer. The message was not stored.
 	Unanswered bool
 }
 
@@ -38,14 +38,14 @@ var (
 	invalidTTL = Ack{Code: CodeInvalidTTL, Description: "invalid per-message TTL"}
 )
 
-// Publish hands a message to the stream's leader and returns the leader's answer.
+// Publish passes a message to the stream's leader and returns its answer.
 func (s *Stream) Publish(m Message, now time.Time) Ack {
 	s.Advance(now)
 	if !s.exists {
 		return Ack{Code: CodeNoResponders}
 	}
 	if s.leaderless {
-		s.met[Unled]++
+		s.met[NoLeader]++
 		if s.chance(s.opts.Traps.SilentGap) {
 			s.met[Unanswered]++
 			return Ack{Unanswered: true}
@@ -59,8 +59,8 @@ func (s *Stream) Publish(m Message, now time.Time) Ack {
 	return Ack{Sequence: s.store(m.Key, m.Header, m.Data, ttl)}
 }
 
-// refusal returns the first reason not to store a message. A single server looks
-// at the key first and at the TTL last, a leader of several the other way round.
+// refusal returns the first reason to refuse a message. A single server checks the key
+// first and the TTL last, the leader of a replicated stream does the reverse.
 func (s *Stream) refusal(m Message, validTTL bool) Ack {
 	wrongTTL := Ack{}
 	if !validTTL {
@@ -93,8 +93,8 @@ func (s *Stream) keyRefusal(m Message) Ack {
 	return Ack{}
 }
 
-// inFlight reports whether the leader of a replicated stream takes another write
-// to the key for one that has not been applied yet.
+// inFlight reports whether the leader of a replicated stream considers another write to
+// the key in flight, which it has not applied yet.
 func (s *Stream) inFlight(key string) bool {
 	if !s.replicated() {
 		return false
@@ -105,7 +105,7 @@ func (s *Stream) inFlight(key string) bool {
 	return s.chance(s.opts.Traps.InFlightRate)
 }
 
-// ttl reads a Nats-TTL; 0 is for ever.
+// ttl parses a Nats-TTL. 0 means forever.
 func (s *Stream) ttl(text string) (ttl time.Duration, ok bool) {
 	if text == "" || strings.EqualFold(text, "never") {
 		return 0, true

@@ -10,14 +10,14 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// wild is a stream with all traps on, told random things and struck by faults.
+// wild is a stream with all traps, random requests and random faults.
 type wild struct {
 	t       *testing.T
 	random  *rand.Rand
 	stream  *stream.Stream
 	now     time.Time
 	watches []*stream.Consumer
-	log     []byte // what was answered and delivered
+	log     []byte // answers and deliveries
 }
 
 func newWild(t *testing.T, seed uint64, replicas int) *wild {
@@ -30,7 +30,7 @@ func (w *wild) run(steps int) {
 	for range steps {
 		w.now = w.now.Add(time.Duration(w.random.ExpFloat64() * float64(pick(w.random, time.Millisecond, time.Second, 10*time.Second))))
 		if at := w.stream.NextExpiry(); !at.IsZero() && w.random.IntN(8) == 0 {
-			w.now = at // right when something happens
+			w.now = at // exactly when something happens
 		}
 		if w.random.IntN(20) == 0 {
 			w.fault()
@@ -96,7 +96,7 @@ func (w *wild) read() {
 
 func (w *wild) note(what ...any) { w.log = fmt.Appendln(w.log, what...) }
 
-// check holds what the stream says of itself against itself.
+// check checks that Info, Len, Get and All agree.
 func (w *wild) check() {
 	s := w.stream
 	all, info, last := s.All(), s.Info(), uint64(0)
@@ -118,7 +118,7 @@ func (w *wild) check() {
 	}
 }
 
-// A run is a function of its seed, whatever happens; and everything does.
+// A seed determines a run of the model, and the runs together meet every trap.
 func TestRandomRunsRepeat(t *testing.T) {
 	t.Logf("go test ./kvslots/internal/sim/stream -seed %d", *seed)
 	var met [2]map[stream.Trap]int

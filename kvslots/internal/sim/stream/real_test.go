@@ -18,10 +18,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// patience is for answers of a server on a busy machine.
-const patience = 30 * time.Second
+// answerTimeout is the timeout for a server on a busy machine.
+const answerTimeout = 30 * time.Second
 
-// realStream is a stream of a real server, set up as kvslots sets up its own.
+// realStream is a stream of a real server, configured like a kvslots bucket.
 type realStream struct {
 	t      testing.TB
 	nc     *nats.Conn
@@ -50,7 +50,7 @@ func prefixOf(name string) string { return "$KV." + name + "." }
 
 func createReal(t testing.TB, nc *nats.Conn, cfg jetstream.StreamConfig) *realStream {
 	t.Helper()
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(patience))
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(answerTimeout))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +61,10 @@ func createReal(t testing.TB, nc *nats.Conn, cfg jetstream.StreamConfig) *realSt
 	return &realStream{t: t, nc: nc, stream: s, name: cfg.Name}
 }
 
-// openReal opens a stream that a server has already.
+// openReal opens an existing stream.
 func openReal(t testing.TB, nc *nats.Conn, name string) *realStream {
 	t.Helper()
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(patience))
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(answerTimeout))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func openReal(t testing.TB, nc *nats.Conn, name string) *realStream {
 	return &realStream{t: t, nc: nc, stream: s, name: name}
 }
 
-// message is a write as it goes over the wire.
+// message returns a write as a NATS message.
 func (r *realStream) message(m stream.Message) *nats.Msg {
 	msg := nats.NewMsg(prefixOf(r.name) + m.Key)
 	msg.Data = m.Data
@@ -87,9 +87,9 @@ func (r *realStream) message(m stream.Message) *nats.Msg {
 
 func (r *realStream) publish(m stream.Message) stream.Ack {
 	r.t.Helper()
-	answer, err := r.nc.RequestMsg(r.message(m), patience)
-	for deadline := time.Now().Add(patience); errors.Is(err, nats.ErrNoResponders) && time.Now().Before(deadline); {
-		answer, err = r.nc.RequestMsg(r.message(m), patience) // nothing was written: the leader is new
+	answer, err := r.nc.RequestMsg(r.message(m), answerTimeout)
+	for deadline := time.Now().Add(answerTimeout); errors.Is(err, nats.ErrNoResponders) && time.Now().Before(deadline); {
+		answer, err = r.nc.RequestMsg(r.message(m), answerTimeout) // nothing was written: the leader is new
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -133,7 +133,7 @@ func (r *realStream) directGet(from uint64, limit int) (found []stream.Stored) {
 		r.t.Fatal(err)
 	}
 	for {
-		m, err := sub.NextMsg(patience)
+		m, err := sub.NextMsg(answerTimeout)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -173,8 +173,8 @@ func (r *realStream) info() stream.Info {
 	return stream.Info{Exists: true, Created: i.Created, First: i.State.FirstSeq, Last: i.State.LastSeq}
 }
 
-// consumer creates a push consumer as a peer's watch does; pending is what it is
-// going to deliver at once.
+// consumer creates a push consumer like a peer's watch. pending is the number of
+// messages that it delivers at once.
 func (r *realStream) consumer(from uint64, deliver string) (pending uint64) {
 	r.t.Helper()
 	c, err := r.stream.CreatePushConsumer(r.t.Context(), jetstream.ConsumerConfig{
@@ -184,7 +184,7 @@ func (r *realStream) consumer(from uint64, deliver string) (pending uint64) {
 		OptStartSeq:       from,
 		AckPolicy:         jetstream.AckNonePolicy,
 		MaxDeliver:        1,
-		InactiveThreshold: patience,
+		InactiveThreshold: answerTimeout,
 		MemoryStorage:     true,
 		Replicas:          1,
 	})
@@ -195,7 +195,7 @@ func (r *realStream) consumer(from uint64, deliver string) (pending uint64) {
 	return i.NumPending + i.Delivered.Consumer
 }
 
-// delivery is a message of a consumer with the consumer's own number.
+// delivery parses a message of a consumer, and returns its consumer sequence.
 func (r *realStream) delivery(m *nats.Msg) (stream.Stored, uint64) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *realStream) delivery(m *nats.Msg) (stream.Stored, uint64) {
 	return r.stored(m.Subject, meta.Sequence.Stream, m), meta.Sequence.Consumer
 }
 
-// consume delivers what a new consumer has to say.
+// consume returns what a new consumer delivers.
 func (r *realStream) consume(from uint64) (found []stream.Stored) {
 	r.t.Helper()
 	inbox := r.nc.NewInbox()
@@ -215,7 +215,7 @@ func (r *realStream) consume(from uint64) (found []stream.Stored) {
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	for pending := r.consumer(from, inbox); pending > 0; pending-- {
-		m, err := sub.NextMsg(patience)
+		m, err := sub.NextMsg(answerTimeout)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func (r *realStream) consume(from uint64) (found []stream.Stored) {
 	return found
 }
 
-// headersOf lists the header fields that a message has.
+// headersOf returns the header fields of a message.
 func headersOf(h stream.Header) map[string]string {
 	all := map[string]string{}
 	for _, name := range []string{
@@ -241,8 +241,8 @@ func headersOf(h stream.Header) map[string]string {
 	return all
 }
 
-// parseHeader is the header of a message of a real server, less what a direct
-// get puts there.
+// parseHeader returns the header of a real server's message, without what a direct get
+// adds.
 func parseHeader(from nats.Header) stream.Header {
 	var h stream.Header
 	for name := range from {
@@ -279,7 +279,7 @@ func parseNumber(text string) *uint64 {
 	return &n
 }
 
-// describe is all that the model and a server must agree on.
+// describe describes everything in which the model and a server must agree.
 func describe(m stream.Stored) string {
 	headers := headersOf(m.Header)
 	text := fmt.Sprintf("%d %s %q", m.Sequence, m.Key, m.Data)
@@ -297,10 +297,11 @@ func describeAll(all []stream.Stored) string {
 	return strings.Join(lines, "\n")
 }
 
-// eventually waits for a condition. state says how things are if it never holds.
+// eventually waits for a condition. state describes the state if the condition never
+// holds.
 func eventually(t testing.TB, what string, is func() bool, state func() string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(answerTimeout); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s\n%s", what, state())
 		}

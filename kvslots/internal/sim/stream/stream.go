@@ -6,51 +6,50 @@ import (
 	"time"
 )
 
-// DefaultMarkerTTL is how long the server's own markers stay where Options says
-// nothing.
+// DefaultMarkerTTL is Options.MarkerTTL when it is 0.
 const DefaultMarkerTTL = 2 * time.Minute
 
-// Options says which stream to model.
+// Options configures a Stream.
 type Options struct {
-	// Replicas is the number of servers that keep the stream; 0 is 1.
+	// Replicas is the number of replicas; 0 means 1.
 	Replicas int
 
-	// FirstSequence is the sequence number of the first message; 0 stands for
-	// the microseconds since 1970, as kvslots creates it.
+	// FirstSequence is the sequence of the first message; 0 stands for the microseconds
+	// since 1970, which kvslots uses.
 	FirstSequence uint64
 
-	// MarkerTTL is the subject_delete_marker_ttl; 0 is DefaultMarkerTTL.
+	// MarkerTTL is the subject_delete_marker_ttl; 0 means DefaultMarkerTTL.
 	MarkerTTL time.Duration
 
 	Traps Traps
 }
 
-// Stream is one stream with its messages.
+// Stream is a stream with its messages.
 type Stream struct {
 	opts   Options
 	random *rand.Rand
 	now    time.Time
-	clock  time.Duration // the leader's clock is ahead by that much
+	clock  time.Duration // the leader's clock minus the simulator's
 
 	exists  bool
 	created time.Time
-	first   uint64 // the sequence that the stream was created or purged to
+	first   uint64 // the first sequence since the stream was created or purged
 	last    uint64
-	highest uint64 // that last ever was, in this stream
+	highest uint64 // maximum of last since the stream was created
 
 	log      recordLog
-	current  map[string]uint64 // key -> the sequence that stands
-	expiries expiryHeap
-	markers  []limitMarker // under way, the first to arrive first
+	current  map[string]uint64 // current sequence of each key
+	expiries []expiry          // in their order
+	markers  []limitMarker     // under way, in the order of arrival
 
-	leaderless bool
-	quietUntil time.Time // nothing expires until then
-	epoch      int       // consumers of an earlier one are lost
-	met        [traps]int
+	leaderless    bool
+	noExpiryUntil time.Time // nothing expires before
+	consumerEpoch int       // consumers of earlier epochs are lost
+	met           [traps]int
 }
 
-// New creates a stream at a time. The source of chance is the stream's from then
-// on; it may be nil where no trap needs one.
+// New creates a stream, which keeps the random source. The source may be nil if no trap
+// needs it.
 func New(o Options, random *rand.Rand, now time.Time) *Stream {
 	o.Replicas = max(o.Replicas, 1)
 	if o.MarkerTTL <= 0 {
@@ -70,30 +69,30 @@ func (s *Stream) create(first uint64) {
 	s.clear()
 }
 
-// clear forgets all messages.
+// clear removes all messages.
 func (s *Stream) clear() {
 	s.log = recordLog{base: s.first}
 	s.current = map[string]uint64{}
 	s.expiries = nil
 }
 
-// leaderTime is what the leader's clock shows.
+// leaderTime returns the time on the leader's clock.
 func (s *Stream) leaderTime() time.Time { return s.now.Add(s.clock) }
 
 func (s *Stream) replicated() bool { return s.opts.Replicas > 1 }
 
-// Info is what the stream says of itself.
+// Info describes a stream.
 type Info struct {
 	Exists  bool
 	Created time.Time
-	First   uint64 // of the messages that stand; the next sequence if none does
-	Last    uint64 // the highest sequence, whether its message stands or not
+	First   uint64 // sequence of the first live message, or the next sequence
+	Last    uint64 // last sequence, even if its message was removed
 }
 
-// Clock is the leader's clock.
+// Clock returns the time on the leader's clock.
 func (s *Stream) Clock(now time.Time) time.Time { return now.Add(s.clock) }
 
-// Info returns what the stream says of itself.
+// Info returns the state of the stream.
 func (s *Stream) Info() Info {
 	if !s.exists {
 		return Info{}
@@ -105,13 +104,13 @@ func (s *Stream) Info() Info {
 	return i
 }
 
-// Exists reports whether there is a stream.
+// Exists reports whether the stream exists.
 func (s *Stream) Exists() bool { return s.exists }
 
-// Len returns the number of messages that stand, markers included.
+// Len returns the number of live messages, including markers.
 func (s *Stream) Len() int { return len(s.current) }
 
-// Get returns the message that stands under a key.
+// Get returns the current message of a key.
 func (s *Stream) Get(key string) (Stored, bool) {
 	sequence, ok := s.current[key]
 	if !ok {
@@ -120,7 +119,7 @@ func (s *Stream) Get(key string) (Stored, bool) {
 	return s.log.at(sequence).Stored, true
 }
 
-// All returns the messages that stand, in the order of their sequences.
+// All returns the live messages in the order of their sequences.
 func (s *Stream) All() []Stored {
 	all := make([]Stored, 0, len(s.current))
 	for r := s.log.next(0); r != nil; r = s.log.next(r.Sequence + 1) {
@@ -129,10 +128,10 @@ func (s *Stream) All() []Stored {
 	return all
 }
 
-// chance reports true at a rate from 0 to 1.
+// chance returns true with the given probability.
 func (s *Stream) chance(rate float64) bool { return rate > 0 && s.random.Float64() < rate }
 
-// upTo draws a duration from 0 to d.
+// upTo draws a duration in [0, d].
 func (s *Stream) upTo(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -140,7 +139,7 @@ func (s *Stream) upTo(d time.Duration) time.Duration {
 	return time.Duration(s.random.Int64N(int64(d) + 1))
 }
 
-func number(n *uint64) string {
+func formatNumber(n *uint64) string {
 	if n == nil {
 		return ""
 	}

@@ -2,59 +2,55 @@ package stream
 
 import "time"
 
-// Traps switches what a real server does against expectation. The zero value is
-// a server that is always in time and never surprises; Measured has what was
-// measured.
+// Traps switches the unexpected behavior of real servers. The zero value is a server
+// that is always on time.
 type Traps struct {
-	// ExpiryLate is by how much an expiry, and the end of a marker, may be late.
-	// The server looks for expired messages every 250 ms at most.
+	// ExpiryLate is the maximal delay of an expiry. A server looks for expired messages
+	// at least every 250 ms.
 	ExpiryLate time.Duration
 
-	// DeathExpiryMin and DeathExpiryMax are for how long nothing expires after
-	// the leader of a replicated stream has died.
+	// DeathExpiryMin and DeathExpiryMax bound the time without expiries after the
+	// leader of a replicated stream has died.
 	DeathExpiryMin, DeathExpiryMax time.Duration
 
-	// RollupWindow is how long the server's own marker may be under way between
-	// the decision that a message has expired and its place in the stream. The
-	// marker expects nothing: a write that gets in between is acknowledged, and
-	// then erased by the marker.
+	// RollupWindow is the maximal time from the expiry of a message to the arrival of
+	// its marker in the stream. The marker has no expected revision: it erases a write
+	// that was acknowledged in between.
 	RollupWindow time.Duration
 
-	// InFlightWindow is how long after a write to a key of a replicated stream
-	// another one that expects a revision may be refused with CodeInFlight.
+	// InFlightWindow is how long after a write to a key of a replicated stream another
+	// write that expects a revision is refused with CodeInFlight.
 	InFlightWindow time.Duration
 
-	// InFlightRate is how often, from 0 to 1, such a write is refused so though
-	// the simulator knows of no other: what was in flight came to nothing.
+	// InFlightRate is the probability that a write is refused with CodeInFlight because
+	// of a write that the simulator does not know.
 	InFlightRate float64
 
-	// SilentGap is how often, from 0 to 1, a write is not even refused while the
-	// stream has no leader.
+	// SilentGap is the probability that a write is not answered at all while the stream
+	// has no leader.
 	SilentGap float64
 
-	// ReviveAfterKill lets an unclean stop of an unreplicated stream bring back
-	// what was superseded by a marker that is gone meanwhile: a superseded
-	// record stays in its block file without a tombstone (nats-server issue
-	// 8505).
+	// ReviveAfterKill lets the kill of an unreplicated server bring back a message
+	// whose superseding marker has expired: superseded records have no tombstone in the
+	// block file (nats-server issue 8505).
 	ReviveAfterKill bool
 
-	// TTLWholeSeconds cuts a TTL down to whole seconds and refuses one below 1 s.
+	// TTLWholeSeconds reduces a TTL to whole seconds, and refuses one below 1 s.
 	TTLWholeSeconds bool
 
-	// MarkersExpire lets a marker go when its TTL is over, silently: nothing is
-	// written, and the key's revision becomes 0. Without it markers stay.
+	// MarkersExpire lets markers expire. The server writes nothing then, and the key's
+	// revision becomes 0.
 	MarkersExpire bool
 
-	// StaleGets lets direct gets be answered by a replica that is behind.
+	// StaleGets lets a replica that is behind answer direct gets.
 	StaleGets bool
 }
 
-// Plain is a server in no hurry and without faults: what it always does, and
-// nothing of what it does only when timing is unlucky.
+// Plain has the traps that do not depend on timing.
 func Plain() Traps { return Traps{TTLWholeSeconds: true, MarkersExpire: true} }
 
-// Measured is what was seen of nats-server 2.15.2. The windows in which writes
-// meet each other, and the rates, are chosen, since they depend on the load.
+// Measured has the traps of nats-server 2.15.2 as measured, except the windows in which
+// writes meet and the rates, which depend on the load and were chosen.
 func Measured() Traps {
 	t := Plain()
 	t.ExpiryLate = 250 * time.Millisecond
@@ -67,30 +63,29 @@ func Measured() Traps {
 	return t
 }
 
-// Trap is something that has happened to a stream and that Met counts.
+// Trap is an event that Met counts.
 type Trap uint8
 
-// The traps, and the faults that show.
 const (
-	LateExpiry        Trap = iota // an expiry came late
-	LateAfterDeath                // an expiry waited because a leader had died
-	EarlyExpiry                   // a leader's clock was ahead: an expiry came early
+	LateExpiry        Trap = iota // a message expired late
+	LateAfterDeath                // an expiry was delayed by the death of a leader
+	EarlyExpiry                   // a message expired early, because the leader's clock was ahead
 	ErasedAfterAck                // the server's marker erased an acknowledged write
-	TTLCut                        // a TTL was cut down to whole seconds
-	MarkerExpired                 // a marker went silently
-	InFlight                      // a write was refused because another one was in flight
-	Unled                         // a write met a stream without a leader
-	Unanswered                    // and was not even refused
-	Revived                       // a superseded message is current again after an unclean stop
+	TTLCut                        // a TTL was reduced to whole seconds
+	MarkerExpired                 // a marker expired
+	InFlight                      // a write was refused because of another one in flight
+	NoLeader                      // a write was not accepted, because the stream had no leader
+	Unanswered                    // such a write was not even answered
+	Revived                       // a superseded message became current again after a kill
 	TailLost                      // an acknowledged write was lost
-	SupersededLost                // a key lost the superseded message together with its successor
-	SequenceReused                // a sequence number was given out again after a lost tail
-	SkippedDelivery               // a consumer passed over what was overwritten before its delivery
-	ConsumerLost                  // a consumer ended without a word
-	StaleGet                      // a direct get was answered from the past
+	SupersededLost                // a key lost a superseded message together with its successor
+	SequenceReused                // a sequence was used again after a lost tail
+	SkippedDelivery               // a consumer skipped a message that was overwritten before its delivery
+	ConsumerLost                  // a consumer was lost without notice
+	StaleGet                      // a replica that was behind answered a direct get
 	StreamPurged                  // the stream was purged
-	StreamReplaced                // the stream was deleted and created anew
-	FirstSequenceBack             // and its sequence numbers went back
+	StreamReplaced                // the stream was deleted and created again
+	FirstSequenceBack             // the sequences of a created stream began below those of the deleted one
 	traps
 )
 
@@ -100,10 +95,10 @@ var trapNames = [traps]string{
 	"skipped delivery", "consumer lost", "stale get", "stream purged", "stream replaced", "first sequence back",
 }
 
-// String is the trap's name for reports.
+// String returns the trap's name for reports.
 func (t Trap) String() string { return trapNames[t] }
 
-// AllTraps lists the traps.
+// AllTraps returns all traps.
 func AllTraps() []Trap {
 	all := make([]Trap, traps)
 	for i := range all {
@@ -112,8 +107,8 @@ func AllTraps() []Trap {
 	return all
 }
 
-// Met returns how often a trap has happened.
+// Met returns how often a trap has occurred.
 func (s *Stream) Met(t Trap) int { return s.met[t] }
 
-// SetTraps changes the traps from now on: a simulation may have quiet times.
+// SetTraps changes the traps from now on.
 func (s *Stream) SetTraps(change func(*Traps)) { change(&s.opts.Traps) }

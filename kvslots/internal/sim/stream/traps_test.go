@@ -11,7 +11,7 @@ import (
 
 var start = time.Unix(1_800_000_000, 0)
 
-// modelOf is a model with some traps, whose first sequence is 1.
+// modelOf returns a model with some traps, whose first sequence is 1.
 func modelOf(replicas int, change func(*stream.Traps)) *stream.Stream {
 	t := stream.Plain()
 	if change != nil {
@@ -265,7 +265,7 @@ func TestLoseTail(t *testing.T) {
 	written(t, s.Publish(put("new", ""), start))
 	s.LoseTail(2, start)
 	stands(t, s, "1:k 2:other ")
-	ahead := s.Consumer(5) // a watch of a peer that has seen the lost ones
+	ahead := s.Consumer(5) // the watch of a peer that has seen the lost messages
 	if n := written(t, s.Publish(put("x", ""), start)); n != 3 {
 		t.Errorf("sequence %d", n)
 	}

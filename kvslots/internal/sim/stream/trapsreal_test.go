@@ -12,11 +12,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// A real server erases an acknowledged write by its own marker. It looks at each
-// expired message and then waits for its turn to store the marker; a renewal that
-// is stored in between is rolled up. So keys are renewed one after the other, each
-// a little after its time is over but before the server looks, which it does every
-// 250 ms: there the look meets the renewals.
+// A real server erases an acknowledged write by its own marker. The server finds an
+// expired message and then waits for its turn to store the marker; a renewal that is
+// stored in between is erased. The test renews keys one after the other, each shortly
+// after its time is over. The server looks for expired messages every 250 ms, so that
+// some renewals come in between.
 func TestServerErasesAcknowledgedWrite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes two seconds")
@@ -49,7 +49,7 @@ func TestServerErasesAcknowledgedWrite(t *testing.T) {
 	}
 	acked := map[uint64]bool{}
 	for range perTick * ticks {
-		m, err := renewals.NextMsg(patience)
+		m, err := renewals.NextMsg(answerTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,11 +69,11 @@ func TestServerErasesAcknowledgedWrite(t *testing.T) {
 	t.Logf("%d of %d renewals were acknowledged and erased", len(acked), all)
 }
 
-// The leader of a replicated stream refuses a write while another one to the key
-// is in flight, and looks at the TTL first; the model does the same.
+// The leader of a replicated stream refuses a write while another one to the key is in
+// flight, and checks the TTL first. The model does the same.
 func TestServerRefusesWriteInFlight(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
-	nc := cluster.Connect(nats.Timeout(patience))
+	nc := cluster.Connect(nats.Timeout(answerTimeout))
 	real := createReal(t, nc, realConfig("KV_flight", 3, 1, time.Minute))
 	leader := cluster.StreamLeader("KV_flight").Connect()
 	model := modelOf(3, nil)
@@ -96,7 +96,7 @@ func TestServerRefusesWriteInFlight(t *testing.T) {
 		now = now.Add(time.Second)
 	}
 
-	// Two claims at once: the second one finds the first one's proposal.
+	// The second of two simultaneous claims meets the proposal of the first.
 	real.nc = leader
 	inbox := leader.NewInbox()
 	answers, err := leader.SubscribeSync(inbox)
@@ -112,7 +112,7 @@ func TestServerRefusesWriteInFlight(t *testing.T) {
 			}
 		}
 		for range 2 {
-			m, err := answers.NextMsg(patience)
+			m, err := answers.NextMsg(answerTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestServerRefusesWriteInFlight(t *testing.T) {
 	t.Error("no write was refused for one in flight")
 }
 
-// A consumer may begin behind the last sequence; it waits for what it begins at.
+// A consumer may begin after the last sequence. It waits for that sequence.
 func TestServersConsumerWaits(t *testing.T) {
 	nc := kvslotstest.Start(t, "").Connect()
 	real := createReal(t, nc, realConfig("KV_ahead", 1, 1, time.Minute))

@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// realWatch is a consumer of a real server that runs for as long as the test.
+// realWatch is a consumer of a real server that runs until the test ends.
 type realWatch struct {
 	mu    sync.Mutex
 	found []stream.Stored
@@ -33,7 +33,7 @@ func startWatch(t testing.TB, r *realStream, from uint64) *realWatch {
 	return w
 }
 
-// after is what was delivered so far of the messages behind a sequence.
+// after returns the delivered messages after a sequence.
 func (w *realWatch) after(sequence uint64) (found []stream.Stored) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

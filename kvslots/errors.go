@@ -3,6 +3,7 @@ package kvslots
 import (
 	"fmt"
 
+	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -87,6 +88,21 @@ var (
 	// configuration that kvslots cannot work with; the error's text names
 	// each setting that is wrong.
 	ErrWrongBucket = bucket.ErrWrongBucket
+
+	// ErrNoBucket is returned by Backup when there is no bucket.
+	ErrNoBucket = backup.ErrNoBucket
+
+	// ErrCorruptBackup is returned by Restore for a file that is not a backup, or
+	// that was cut off or changed.
+	ErrCorruptBackup = backup.ErrCorruptBackup
+
+	// ErrNotEmpty is returned by Restore when the bucket has pools, leases or
+	// sessions, and RestoreOptions.Replace is false.
+	ErrNotEmpty = backup.ErrNotEmpty
+
+	// ErrClock is returned by Restore when this machine's clock or the server's is
+	// behind the time of the backup: fences and the ends of leases could go wrong.
+	ErrClock = backup.ErrClock
 )
 
 // RangeError reports an argument outside its range. Its text names the

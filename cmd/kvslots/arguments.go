@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -28,23 +29,23 @@ func secretArgument(command *cobra.Command, name, text string) (uuid.UUID, error
 	}
 	content, err := readSecret(command.InOrStdin(), path)
 	if err != nil {
-		return uuid.UUID{}, exitError{exitFailed, err}
+		return uuid.UUID{}, exitError{exitFailed, fmt.Errorf("the file given as %s: %w", name, err)}
 	}
 	return parseSecret("the content of the file given as "+name, strings.TrimSpace(content))
 }
 
-// readSecret reads a file; - is stdin.
+// readSecret reads a file; - is stdin. Its error does not contain path.
 func readSecret(stdin io.Reader, path string) (string, error) {
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			return "", err
+			return "", withoutPath(err)
 		}
 		defer file.Close()
 		stdin = file
 	}
 	content, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile))
-	return string(content), err
+	return string(content), withoutPath(err)
 }
 
 // parseSecret parses a UUID. Its error does not contain text.

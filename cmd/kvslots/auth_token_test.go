@@ -44,8 +44,8 @@ func TestTokenSources(t *testing.T) {
 		{"file with two newlines", []string{"--auth-token-file", file("hunter2\n\n")}, nil, "", 2, "the content of --auth-token-file must be"},
 		{"file with a tab", []string{"--auth-token-file", file("hunter2\tmore")}, nil, "", 2, "the content of --auth-token-file must be"},
 		{"long file", []string{"--auth-token-file", file(strings.Repeat("hunter2", 1000))}, nil, "", 2, "the content of --auth-token-file must be"},
-		{"no file", []string{"--auth-token-file", missing}, nil, "", 1, "--auth-token-file: open " + missing},
-		{"empty name", []string{"--auth-token-file", ""}, nil, "", 1, "--auth-token-file: open"},
+		{"no file", []string{"--auth-token-file", missing}, nil, "", 1, "--auth-token-file: no such file or directory"},
+		{"empty name", []string{"--auth-token-file", ""}, nil, "", 1, "--auth-token-file: no such file or directory"},
 		{"both", []string{"--auth-token", "hunter2", "--auth-token-file", missing}, nil, "", 2, "--auth-token and --auth-token-file exclude each other"},
 		{"both in the environment", nil, map[string]string{"KVSLOTS_AUTH_TOKEN": "hunter2", "KVSLOTS_AUTH_TOKEN_FILE": missing}, "", 2, "--auth-token and --auth-token-file exclude each other"},
 	} {

@@ -131,11 +131,11 @@ func (c *natsConnection) ownInbox() error {
 	}
 	option, err := nats.NkeyOptionFromSeed(c.nkey)
 	if err != nil {
-		return fmt.Errorf("--nats-nkey: %w", err)
+		return fmt.Errorf("--nats-nkey: %w", withoutPath(err))
 	}
 	var options nats.Options
 	if err := option(&options); err != nil {
-		return fmt.Errorf("--nats-nkey: %w", err)
+		return fmt.Errorf("--nats-nkey: %w", withoutPath(err))
 	}
 	c.inbox = subjects.Inbox + "_" + options.Nkey
 	return nil
@@ -148,10 +148,10 @@ func (c *natsConnection) dial() (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(c.url, options...)
 	if err != nil && unreachable(err) {
-		return nil, &client.Unanswered{Err: fmt.Errorf("NATS: %w", err)}
+		return nil, &client.Unanswered{Err: fmt.Errorf("NATS: %w", withoutPath(err))}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("NATS: %w", err)
+		return nil, fmt.Errorf("NATS: %w", withoutPath(err))
 	}
 	return nc, nil
 }
@@ -167,6 +167,22 @@ func unreachable(err error) bool {
 	return ok
 }
 
+// checkFiles returns an error that names the flag of a file that cannot be read.
+func (c *natsConnection) checkFiles() error {
+	for _, file := range []struct{ flag, path string }{
+		{"nats-creds", c.creds}, {"nats-nkey", c.nkey},
+		{"nats-tls-ca", c.tlsCA}, {"nats-tls-cert", c.tlsCert}, {"nats-tls-key", c.tlsKey},
+	} {
+		if file.path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(file.path); err != nil {
+			return fmt.Errorf("--%s: %w", file.flag, withoutPath(err))
+		}
+	}
+	return nil
+}
+
 func (c *natsConnection) options() ([]nats.Option, error) {
 	options := []nats.Option{
 		nats.Name(clientNATSName),
@@ -175,10 +191,10 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.IgnoreAuthErrorAbort(), // while a server is being configured anew
 	}
+	if err := c.checkFiles(); err != nil {
+		return nil, err
+	}
 	if c.creds != "" {
-		if _, err := os.Stat(c.creds); err != nil {
-			return nil, fmt.Errorf("--nats-creds: %w", err)
-		}
 		options = append(options, nats.UserCredentials(c.creds))
 	}
 	if c.user != "" {
@@ -190,7 +206,7 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 	if c.nkey != "" {
 		nkey, err := nats.NkeyOptionFromSeed(c.nkey)
 		if err != nil {
-			return nil, fmt.Errorf("--nats-nkey: %w", err)
+			return nil, fmt.Errorf("--nats-nkey: %w", withoutPath(err))
 		}
 		options = append(options, nkey)
 	}

@@ -86,7 +86,7 @@ func applyFile(flags *pflag.FlagSet, path string) error {
 	if kind := filepath.Ext(path); !slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, kind) {
 		return usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
-	err := file.ReadInConfig()
+	err := withoutContent(file.ReadInConfig())
 	if err == nil {
 		err = applyKeys(flags, file)
 	}

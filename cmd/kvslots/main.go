@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	// Before a command has started, an error is cobra's and about the arguments.
 	if _, usage := errors.AsType[usageError](err); usage || !started {
-		fmt.Fprintf(stderr, "kvslots: %v\nRun '%s --help' for usage.\n", err, command.CommandPath())
+		fmt.Fprintf(stderr, "kvslots: %s\nRun '%s --help' for usage.\n", withoutIDs(err.Error()), command.CommandPath())
 		return exitUsage
 	}
 	code := exitFailed
@@ -59,6 +59,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		// completion.go replaces cobra's.
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		serveCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),

@@ -13,7 +13,8 @@ import (
 )
 
 const runHelp = `Borrow a slot, run the command, return the slot when the command ends, and exit with the command's exit code, or 128+n
-if signal n killed it. The command has KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment.
+if signal n killed it. The command has KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment, and none of
+the variables with credentials of kvslots, such as KVSLOTS_AUTH_TOKEN.
 
 Exit codes of kvslots itself: 75, no slot was free in time, the command did not run; 124, kvslots ended the command because
 its lease was lost or about to end; 126 and 127, the command cannot be executed or found.
@@ -77,7 +78,7 @@ func (p *poolCommand) runUnder(ctx context.Context, s *slot, argv []string, kill
 		Command: command,
 		Prepare: func() error {
 			s.printShortfall()
-			command.Env = append(os.Environ(), s.lease.environment()...)
+			command.Env = append(withoutSecrets(os.Environ()), s.lease.environment()...)
 			if !p.json {
 				return nil
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jets
 		stream, err := findOrCreate(ctx, js, replicas, limit)
 		switch {
 		case err == nil:
-			return stream, checkSettings(stream)
+			return stream, CheckSettings(stream.CachedInfo().Config)
 		case ctx.Err() != nil, !isTransient(err), !pause(ctx, openRetry):
 			return nil, notOpened(ctx, err)
 		}
@@ -114,8 +115,22 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 	}
 }
 
-func checkSettings(stream jetstream.Stream) error {
-	if wrong := wrongSettings(stream.CachedInfo().Config); len(wrong) > 0 {
+// RestorePrefix begins the subject of the stream while it is being restored. It takes the
+// place of SubjectPrefix, so no peer reads or writes an unfinished stream.
+const RestorePrefix = "$KV." + Name + "-restore."
+
+// Withdrawn reports whether the stream is being restored, or was when the restore was
+// interrupted.
+func Withdrawn(c jetstream.StreamConfig) bool {
+	return slices.Equal(c.Subjects, []string{RestorePrefix + ">"})
+}
+
+// CheckSettings returns ErrWrongBucket, with each setting that is wrong, or nil.
+func CheckSettings(c jetstream.StreamConfig) error {
+	if Withdrawn(c) {
+		return fmt.Errorf("%w: stream %s is being restored; if that was interrupted, repeat kvslots restore", ErrWrongBucket, StreamName)
+	}
+	if wrong := wrongSettings(c); len(wrong) > 0 {
 		return fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, StreamName, strings.Join(wrong, "; "))
 	}
 	return nil

@@ -197,11 +197,15 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	return w, nil
 }
 
-// streamInfo returns the stream's state. It creates a stream that was deleted again.
+// streamInfo returns the stream's state. It creates a stream that was deleted again, and
+// returns ErrWrongBucket for one that is being restored.
 func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.stream.Info(ctx)
+	if err == nil {
+		return info, CheckSettings(info.Config)
+	}
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return info, err
+		return nil, err
 	}
 	stream, err := openStream(ctx, b.js, b.replicas)
 	if err != nil {

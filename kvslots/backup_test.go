@@ -1,0 +1,298 @@
+package kvslots
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+func mustBackup(t testing.TB, nc *nats.Conn) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if err := Backup(t.Context(), nc, &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func mustRestore(t testing.TB, nc *nats.Conn, file []byte, o RestoreOptions) Restored {
+	t.Helper()
+	restored, err := Restore(t.Context(), nc, bytes.NewReader(file), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return restored
+}
+
+// untilServed repeats a call while the store is unavailable: it is building its view
+// anew.
+func untilServed[T any](t testing.TB, call func() (T, error)) T {
+	t.Helper()
+	for {
+		got, err := call()
+		if err == nil {
+			return got
+		}
+		if !errors.Is(err, ErrUnavailable) || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// filled is a bucket with something of everything.
+type filled struct {
+	pool, deleted uuid.UUID
+	held, renewed *Lease
+	returned      *Lease
+	session       string
+	lock          Resource
+	grant         Grant
+	enqueued      Resource
+	owned         *OwnedLock
+	idle          string // a session without leases
+}
+
+func fillBucket(t testing.TB, s *Store) filled {
+	t.Helper()
+	f := filled{
+		pool: newPool(t, s, 4), deleted: newPool(t, s, 1),
+		lock: Lock("a-lock"), enqueued: Semaphore("a-semaphore", 2),
+	}
+	fatal := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.held, f.renewed, f.returned = mustBorrow(t, s, f.pool), mustBorrow(t, s, f.pool), mustBorrow(t, s, f.pool)
+	mustReturn(t, s, f.pool, f.returned)
+	mustBorrow(t, s, f.deleted)
+	fatal(s.Delete(t.Context(), f.deleted))
+	_, err := s.Renew(t.Context(), f.pool, f.renewed.ID(), 10*time.Minute)
+	fatal(err)
+	f.session, err = s.CreateSession(t.Context(), time.Minute, "origin")
+	fatal(err)
+	f.idle, err = s.CreateSession(t.Context(), time.Minute, "")
+	fatal(err)
+	f.grant, err = s.Acquire(t.Context(), f.session, f.lock, time.Minute, 0)
+	fatal(err)
+	_, acquired, err := s.Enqueue(t.Context(), f.session, f.enqueued, time.Minute)
+	if err != nil || !acquired {
+		t.Fatal(acquired, err)
+	}
+	f.owned, err = s.LockOwned(t.Context(), "owned", "me", time.Minute, 0)
+	fatal(err)
+	return f
+}
+
+// check checks that a store serves what a backup of f was restored to.
+func (f filled) check(t testing.TB, s *Store) {
+	t.Helper()
+	untilServed(t, func() (State, error) { return s.Inspect(t.Context(), f.pool) })
+	wantState(t, s, f.pool, State{Count: 4, InUse: 2})
+	if _, err := s.Inspect(t.Context(), f.deleted); !errors.Is(err, ErrNoPool) {
+		t.Errorf("the deleted pool: %v", err)
+	}
+	told := max(f.held.Fence(), f.renewed.Fence(), f.returned.Fence(), f.grant.Fence)
+	if l := mustBorrow(t, s, f.pool); l.Position() != 2 || l.Fence() <= told {
+		t.Errorf("lent position %d with fence %d, after %d was told", l.Position(), l.Fence(), told)
+	}
+	renewed, err := s.Renew(t.Context(), f.pool, f.held.ID(), time.Minute)
+	if err != nil || renewed.Fence() != f.held.Fence() || renewed.Position() != 0 {
+		t.Errorf("renewed: %+v, %v; its fence was %d", renewed, err, f.held.Fence())
+	}
+	mustReturn(t, s, f.pool, f.held)
+	mustReturn(t, s, f.pool, f.renewed)
+	if ok, err := s.Return(t.Context(), f.pool, f.returned.ID()); ok || err != nil {
+		t.Errorf("returned twice: %v, %v", ok, err)
+	}
+	for _, session := range []string{f.session, f.idle} {
+		if err := s.Ping(t.Context(), session); err != nil {
+			t.Errorf("session: %v", err)
+		}
+	}
+	if _, err := s.Acquire(t.Context(), f.idle, f.lock, time.Minute, 0); !errors.Is(err, ErrNoSlot) {
+		t.Errorf("the lock is held: %v", err)
+	}
+	if _, err := s.Extend(t.Context(), f.session, f.lock, f.grant.Token, time.Minute); err != nil {
+		t.Errorf("extend: %v", err)
+	}
+	if err := s.Release(t.Context(), f.session, f.lock, f.grant.Token); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	if g, err := s.Wait(t.Context(), f.session, f.enqueued, 0); err != nil || g.Fence <= f.grant.Fence {
+		t.Errorf("wait for what was enqueued for: %+v, %v", g, err)
+	}
+	if ok, err := s.UnlockOwned(t.Context(), f.owned); !ok || err != nil {
+		t.Errorf("unlock: %v, %v", ok, err)
+	}
+}
+
+// A backup that was taken under load is restored into a fresh server whose peers run,
+// and on the server that it comes from: every lease, lock and session is served as
+// before, and new fences are above all that were told.
+func TestRestoreUnderPeers(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	peers := openPeers(t, srv, 2)
+	f := fillBucket(t, peers[0])
+	busy := newPool(t, peers[0], 3)
+	load, stop := context.WithCancel(t.Context())
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	var told uint64 // the highest fence
+	for _, s := range peers {
+		for range 4 {
+			workers.Go(func() {
+				for load.Err() == nil {
+					l, err := s.Borrow(load, busy, time.Minute, time.Second)
+					if err != nil {
+						continue
+					}
+					mu.Lock()
+					told = max(told, l.Fence())
+					mu.Unlock()
+					_, _ = s.Return(load, busy, l.ID())
+				}
+			})
+		}
+	}
+	var file []byte
+	for range 5 {
+		file = mustBackup(t, srv.Connect())
+	}
+	stop()
+	workers.Wait()
+	for _, secret := range []string{f.pool.String(), f.held.ID().String(), f.session, f.grant.Token} {
+		if bytes.Contains(file, []byte(secret)) {
+			t.Errorf("%s is in the backup", secret)
+		}
+	}
+
+	_, err := Restore(t.Context(), srv.Connect(), bytes.NewReader(file), RestoreOptions{})
+	wantErr(t, err, ErrNotEmpty)
+	wantState(t, peers[1], f.pool, State{Count: 4, InUse: 2})
+
+	fresh := kvslotstest.Start(t, "")
+	others := openPeers(t, fresh, 2)
+	restored := mustRestore(t, fresh.Connect(), file, RestoreOptions{})
+	if restored.Pools < 4 || restored.Leases < 5 || restored.Sessions != 2 || restored.Expired != 0 {
+		t.Errorf("restored %+v", restored)
+	}
+	f.check(t, others[1])
+	mustRestore(t, srv.Connect(), file, RestoreOptions{Replace: true})
+	f.check(t, peers[1])
+	for _, s := range []*Store{others[0], peers[0]} {
+		l := untilServed(t, func() (*Lease, error) { return s.Borrow(t.Context(), f.pool, time.Minute, 0) })
+		if l.Fence() <= told {
+			t.Errorf("fence %d after %d", l.Fence(), told)
+		}
+	}
+}
+
+// A lease ends when it would have ended without the restore.
+func TestRestoredLeaseEnds(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s := openPeers(t, srv, 1)[0]
+	pool := newPool(t, s, 1)
+	asked := time.Now()
+	lease, err := s.Borrow(t.Context(), pool, 5*time.Second, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := time.Now()
+	file := mustBackup(t, srv.Connect())
+	begun := time.Now()
+	mustRestore(t, srv.Connect(), file, RestoreOptions{Replace: true})
+	took := time.Since(begun)
+	stored := storedSlots(t, srv.Connect())
+	if len(stored) != 1 {
+		t.Fatalf("%d slots are stored", len(stored))
+	}
+	// This machine's clock is also the server's. The end was counted from the write of the
+	// claim, and moves by the time that the restored entry takes to reach the stream.
+	end := stored[0].Entry.Time.Add(stored[0].Entry.Slot.TTL.Duration())
+	if late := end.Sub(lease.ExpiresAt()); late > took || late < asked.Sub(answered)-2*time.Millisecond {
+		t.Errorf("the lease ends %v after the time that its holder was told; restored in %v", late, took)
+	}
+	fresh := openPeers(t, srv, 1)[0]
+	_, err = fresh.Borrow(t.Context(), pool, time.Minute, 0)
+	wantErr(t, err, ErrNoSlot)
+	next, err := fresh.Borrow(t.Context(), pool, time.Minute, time.Minute)
+	if err != nil || next.Fence() <= lease.Fence() || time.Now().Before(lease.ExpiresAt()) {
+		t.Errorf("lent %+v, %v at %v; the lease ends at %v", next, err, time.Now(), lease.ExpiresAt())
+	}
+}
+
+func storedSlots(t testing.TB, nc *nats.Conn) (slots []bucket.Stored) {
+	t.Helper()
+	all, err := bucket.Fetch(t.Context(), nc, 1, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if strings.Contains(e.Key, ".s.") && !e.Entry.Marker {
+			slots = append(slots, e)
+		}
+	}
+	return slots
+}
+
+// The same on a cluster with a replicated bucket.
+func TestRestoreReplicated(t *testing.T) {
+	cluster := kvslotstest.StartCluster(t)
+	s, err := Open(t.Context(), cluster.Connect(), Config{Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	f := fillBucket(t, s)
+	file := mustBackup(t, cluster.Connect())
+	mustRestore(t, cluster.Connect(), file, RestoreOptions{Replace: true})
+	f.check(t, s)
+	js, err := jetstream.New(cluster.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stream, err := js.Stream(t.Context(), bucket.StreamName); err != nil || stream.CachedInfo().Config.Replicas != 3 {
+		t.Errorf("the new stream: %+v, %v", stream.CachedInfo(), err)
+	}
+}
+
+// A file that is not complete changes nothing.
+func TestRestoreRefusesDamage(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s := openPeers(t, srv, 1)[0]
+	f := fillBucket(t, s)
+	file := mustBackup(t, srv.Connect())
+	lines := bytes.SplitAfter(file, []byte("\n"))
+	changed := bytes.Replace(file, []byte(`"count":4`), []byte(`"count":5`), 1)
+	for name, damaged := range map[string][]byte{
+		"empty":            nil,
+		"another file":     []byte("{}\n{}\n{}\n"),
+		"half":             file[:len(file)/2],
+		"without its end":  file[:len(file)-1],
+		"without trailer":  bytes.Join(lines[:len(lines)-2], nil),
+		"without a line":   append(bytes.Clone(lines[0]), bytes.Join(lines[2:], nil)...),
+		"a changed count":  changed,
+		"a later version":  bytes.Replace(file, []byte(`"kvslots_backup":1`), []byte(`"kvslots_backup":2`), 1),
+		"something behind": append(bytes.Clone(file), 'x'),
+	} {
+		_, err := Restore(t.Context(), srv.Connect(), bytes.NewReader(damaged), RestoreOptions{Replace: true})
+		if err == nil || name != "a later version" && !errors.Is(err, ErrCorruptBackup) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	wantState(t, s, f.pool, State{Count: 4, InUse: 2})
+	mustReturn(t, s, f.pool, f.held)
+}

@@ -1,0 +1,114 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// version is the version of the file's format. Read refuses a higher one.
+const version = 1
+
+// ErrCorruptBackup is returned by Read for a file that Write has not written, or that
+// was cut off or changed since.
+var ErrCorruptBackup = errors.New("not a complete backup")
+
+// Backup is the state of the bucket after one revision, without what is never restored:
+// tickets, presences, barriers, deletions and markers.
+type Backup struct {
+	Header
+	Entries []Entry // in order of revision
+}
+
+// Header is the first line of the file.
+type Header struct {
+	Version  int       `json:"kvslots_backup"`
+	Time     time.Time `json:"time"`     // the stream leader's clock at Revision
+	Revision uint64    `json:"revision"` // of the last entry that the backup covers
+	Replicas int       `json:"replicas"` // of the stream
+}
+
+// Entry is one further line of the file: an entry as it is in the bucket, which has
+// hashes of all credentials.
+type Entry struct {
+	Key      string          `json:"key"`
+	Revision uint64          `json:"revision"`
+	Time     time.Time       `json:"time"`
+	Value    json.RawMessage `json:"value"`
+}
+
+// trailer is the last line of the file.
+type trailer struct {
+	Entries int    `json:"entries"`
+	SHA256  string `json:"sha256"` // of all lines before
+}
+
+// parse decodes an entry's key and value.
+func (e *Entry) parse() entry.Entry {
+	return entry.Parse(e.Key, e.Revision, e.Time, func(string) string { return "" }, e.Value)
+}
+
+// Write writes a backup as lines of JSON.
+func Write(w io.Writer, b *Backup) error {
+	buffered := bufio.NewWriter(w)
+	hash := sha256.New()
+	lines := json.NewEncoder(io.MultiWriter(buffered, hash))
+	if err := lines.Encode(b.Header); err != nil {
+		return err
+	}
+	for _, e := range b.Entries {
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+	}
+	end := trailer{len(b.Entries), hex.EncodeToString(hash.Sum(nil))}
+	if err := json.NewEncoder(buffered).Encode(end); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// Read reads what Write has written. It returns ErrCorruptBackup unless the file is
+// complete and every entry can be decoded.
+func Read(r io.Reader) (*Backup, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	if len(lines) < 3 || len(lines[len(lines)-1]) > 0 {
+		return nil, fmt.Errorf("%w: it was cut off", ErrCorruptBackup)
+	}
+	first, rest, last := lines[0], lines[1:len(lines)-2], lines[len(lines)-2]
+	b := &Backup{Entries: make([]Entry, 0, len(rest))}
+	if err := json.Unmarshal(first, &b.Header); err != nil || b.Version == 0 {
+		return nil, fmt.Errorf("%w: its first line is not that of a backup", ErrCorruptBackup)
+	}
+	if b.Version > version {
+		return nil, fmt.Errorf("the backup has version %d of its format, and this kvslots reads up to %d", b.Version, version)
+	}
+	var end trailer
+	sum := sha256.Sum256(data[:len(data)-len(last)])
+	switch err := json.Unmarshal(last, &end); {
+	case err != nil || end.SHA256 == "":
+		return nil, fmt.Errorf("%w: it was cut off", ErrCorruptBackup)
+	case end.SHA256 != hex.EncodeToString(sum[:]) || end.Entries != len(rest):
+		return nil, fmt.Errorf("%w: its checksum is wrong", ErrCorruptBackup)
+	}
+	for i, line := range rest {
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil || e.parse().Corrupt != nil {
+			return nil, fmt.Errorf("%w: line %d cannot be read", ErrCorruptBackup, i+2)
+		}
+		b.Entries = append(b.Entries, e)
+	}
+	return b, nil
+}

@@ -1,0 +1,132 @@
+package backup
+
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// Summary counts what was restored.
+type Summary struct {
+	Pools    int `json:"pools"`
+	Leases   int `json:"leases"`
+	Sessions int `json:"sessions"`
+	Expired  int `json:"expired"` // leases whose time was over: not restored
+}
+
+// plan is what to write into the new stream.
+type plan struct {
+	Summary
+	steady []entry.Message // configurations and sessions
+	leases []lease
+}
+
+// lease is a live lease.
+type lease struct {
+	key   entry.Key
+	value entry.SlotValue
+	left  time.Duration // of its time when the plan was made; more than -rules.Slack
+}
+
+// epoch is the instant at which a plan is made. No lease began before instant 0, which
+// the rules take for "none".
+const epoch = rules.Instant(2 * entry.MaxSpan)
+
+// newPlan decides what of a backup is restored at a time by the stream leader's clock.
+// The rules say what is live, as they do when a peer loads the bucket.
+//
+// Of one lease the backup may have two claims, since two peers may claim for one
+// enqueued ticket. The first one is the lease.
+func newPlan(b *Backup, now time.Time) *plan {
+	view, p := rules.New(), &plan{}
+	entries := make([]entry.Entry, len(b.Entries))
+	for i := range b.Entries {
+		entries[i] = b.Entries[i].parse()
+		view.Apply(&entries[i], max(0, now.Sub(entries[i].Time)), epoch)
+	}
+	first := map[entry.Hash]*rules.Slot{} // by lease
+	sessions, pools := map[entry.Hash]bool{}, map[entry.Hash]bool{}
+	for i := range entries {
+		s := slotOf(view, &entries[i])
+		if s == nil || !s.Live() {
+			continue
+		}
+		if s.Ended(epoch) {
+			p.Expired++
+			continue
+		}
+		if other := first[s.Value.Lease]; other == nil || s.Fence < other.Fence {
+			first[s.Value.Lease] = s
+		}
+		sessions[s.Value.Session], pools[s.Pool.ID] = true, true
+	}
+	for i := range entries {
+		switch e := &entries[i]; e.Key.Kind {
+		case entry.Config:
+			p.addPool(view.Pool(e.Key.Pool), e, pools[e.Key.Pool])
+		case entry.Session:
+			p.addSession(view.Session(e.Key.Session), e, sessions[e.Key.Session])
+		case entry.Slot:
+			if s := slotOf(view, e); s == first[s.Value.Lease] {
+				p.addLease(s, e)
+			}
+		}
+	}
+	return p
+}
+
+func slotOf(view *rules.View, e *entry.Entry) *rules.Slot {
+	if e.Key.Kind != entry.Slot {
+		return nil
+	}
+	return view.Pool(e.Key.Pool).Slot(e.Key.N)
+}
+
+// addPool adds a registered pool, or a named one that is in use. The next user of any
+// other name opens it anew. A name that was being closed has its whole count again.
+func (p *plan) addPool(pool *rules.Pool, e *entry.Entry, used bool) {
+	if !pool.Registered() || pool.Terms().Named() && !used {
+		return
+	}
+	value := e.Config
+	value.Before = nil // these generations have no calls in the new stream
+	if value.Named() {
+		value.Count = value.Limit
+	}
+	p.Pools++
+	p.steady = append(p.steady, entry.NewMessage(e.Key, value, 0, 0))
+}
+
+// addSession adds a session that was not idle for too long, or that holds a lease. It
+// has its whole idle time again, as after any time without a stream.
+func (p *plan) addSession(s *rules.Session, e *entry.Entry, holds bool) {
+	if s.Ends <= epoch && !holds {
+		return
+	}
+	value := e.Session
+	value.Idled = 0
+	p.Sessions++
+	p.steady = append(p.steady, entry.NewMessage(e.Key, value, 0, value.Left()+rules.Guard))
+}
+
+// addLease adds a lease. Its value names the fence that its holder was told, as that of
+// a renewed lease does.
+func (p *plan) addLease(s *rules.Slot, e *entry.Entry) {
+	value := s.Value
+	value.Fence = s.Fence
+	p.Leases++
+	p.leases = append(p.leases, lease{e.Key, value, s.Ends.Sub(epoch) - rules.Slack})
+}
+
+// message returns the message that writes the lease when some time has passed since the
+// plan was made, or false if the lease has ended meanwhile.
+func (l *lease) message(passed time.Duration) (entry.Message, bool) {
+	left := l.left - passed
+	if left <= -rules.Slack {
+		return entry.Message{}, false
+	}
+	value := l.value
+	value.TTL = entry.Span(max(left, time.Millisecond))
+	return entry.NewMessage(l.key, value, 0, value.TTL.Duration()+rules.Guard), true
+}

@@ -1,0 +1,224 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+)
+
+// ErrNotEmpty is returned by Restore when the bucket has pools, leases or sessions.
+var ErrNotEmpty = errors.New("the bucket is not empty")
+
+// ErrClock is returned by Restore when a clock is behind the time of the backup.
+// Fences and the ends of leases could go wrong then.
+var ErrClock = errors.New("the clock is behind the time of the backup")
+
+// Options are the options of Restore.
+type Options struct {
+	Replicas int  // of the new stream; 0: those of the present one, or else of the backup
+	Replace  bool // replace a bucket that is not empty
+}
+
+// Restore replaces the bucket's stream by a new one with the live part of a backup.
+//
+// The new stream has other subjects until it is complete, so no peer sees a part of it,
+// or writes to it. One update then gives it the bucket's subjects. A running peer finds
+// a stream that was created at another time, and builds its view anew. If Restore is
+// interrupted, it can be repeated; meanwhile no peer serves callers.
+func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
+	if err := bucket.CheckServer(nc); err != nil {
+		return Summary{}, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return Summary{}, err
+	}
+	if now := time.Now(); now.Before(b.Time) {
+		return Summary{}, fmt.Errorf("%w, which is %s: this machine's is %s", ErrClock, b.Time, now.UTC())
+	}
+	r := &restore{nc: nc, js: js, backup: b, options: o, fence: b.Revision}
+	if err := r.checkEmpty(ctx); err != nil {
+		return Summary{}, err
+	}
+	if err := r.newStream(ctx); err != nil {
+		return Summary{}, err
+	}
+	p := newPlan(b, r.now)
+	if err := r.write(ctx, p); err != nil {
+		return Summary{}, err
+	}
+	return p.Summary, r.publish(ctx)
+}
+
+// restore is one call of Restore.
+type restore struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	backup  *Backup
+	options Options
+
+	fence   uint64                 // the highest known revision of any earlier stream
+	config  jetstream.StreamConfig // of the new stream, while it is being restored
+	now     time.Time              // its leader's clock when it was created
+	at      time.Time              // this machine's clock then
+	written uint64                 // entries in it
+}
+
+// checkEmpty returns ErrNotEmpty if the bucket holds anything that a backup would
+// contain, and must not be replaced. A stream that an earlier Restore was writing
+// counts as empty.
+func (r *restore) checkEmpty(ctx context.Context) error {
+	if r.options.Replace {
+		return nil
+	}
+	present, err := Dump(ctx, r.nc)
+	switch {
+	case errors.Is(err, ErrNoBucket):
+		return nil
+	case errors.Is(err, bucket.ErrWrongBucket):
+		stream, err2 := r.js.Stream(ctx, bucket.StreamName)
+		if err2 == nil && bucket.Withdrawn(stream.CachedInfo().Config) {
+			return nil
+		}
+		return err
+	case err != nil:
+		return err
+	case len(present.Entries) > 0:
+		return fmt.Errorf("%w: it has %d entries", ErrNotEmpty, len(present.Entries))
+	}
+	return nil
+}
+
+// newStream deletes the present stream and creates the new one. A peer that runs may
+// create an empty stream in between, which is deleted in turn.
+func (r *restore) newStream(ctx context.Context) error {
+	for {
+		config, err := r.clear(ctx)
+		if err != nil {
+			return err
+		}
+		r.config = r.withdrawn(config)
+		stream, err := r.js.CreateStream(ctx, r.config)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		info := stream.CachedInfo()
+		r.now, r.at, r.config = info.TimeStamp, time.Now(), info.Config
+		if r.now.Before(r.backup.Time) {
+			return fmt.Errorf("%w, which is %s: the server's is %s", ErrClock, r.backup.Time, r.now.UTC())
+		}
+		return nil
+	}
+}
+
+// clear deletes the present stream, and returns its configuration, or the usual one if
+// there is no stream.
+func (r *restore) clear(ctx context.Context) (jetstream.StreamConfig, error) {
+	stream, err := r.js.Stream(ctx, bucket.StreamName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return bucket.StreamConfig(max(1, r.backup.Replicas)), nil
+	}
+	if err != nil {
+		return jetstream.StreamConfig{}, err
+	}
+	info := stream.CachedInfo()
+	r.fence = max(r.fence, info.State.LastSeq)
+	if info.TimeStamp.Before(r.backup.Time) {
+		return info.Config, fmt.Errorf("%w, which is %s: the server's is %s", ErrClock, r.backup.Time, info.TimeStamp.UTC())
+	}
+	if err := r.js.DeleteStream(ctx, bucket.StreamName); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return info.Config, err
+	}
+	if c := inService(info.Config); bucket.CheckSettings(c) == nil { // an administrator may have chosen its placement
+		return c, nil
+	}
+	return bucket.StreamConfig(info.Config.Replicas), nil
+}
+
+// inService returns the configuration of a stream that peers use.
+func inService(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Subjects, c.SubjectTransform = []string{bucket.SubjectPrefix + ">"}, nil
+	return c
+}
+
+// withdrawn returns the configuration of the new stream while it is being restored. The
+// server stores what comes to the other subjects under those of the bucket.
+//
+// Fences are revisions: the stream begins above all that are known, and at the
+// microseconds since 1970, which is above all that were told since the backup.
+func (r *restore) withdrawn(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Subjects = []string{bucket.RestorePrefix + ">"}
+	c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: bucket.RestorePrefix + ">", Destination: bucket.SubjectPrefix + ">"}
+	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.fence+1)
+	if r.options.Replicas > 0 {
+		c.Replicas = r.options.Replicas
+	}
+	return c
+}
+
+// pending is how many writes may be unacknowledged.
+const pending = 512
+
+// write writes a plan, and waits until everything is acknowledged. The leases come last,
+// so that little time passes until peers see them.
+func (r *restore) write(ctx context.Context, p *plan) error {
+	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncMaxPending(pending))
+	if err != nil {
+		return err
+	}
+	var acks []jetstream.PubAckFuture
+	put := func(m *nats.Msg) error {
+		ack, err := js.PublishMsgAsync(m)
+		acks = append(acks, ack)
+		return err
+	}
+	for i := range p.steady {
+		if err := put(message(bucket.RestorePrefix, &p.steady[i])); err != nil {
+			return err
+		}
+	}
+	for i := range p.leases {
+		m, live := p.leases[i].message(time.Since(r.at))
+		if !live {
+			p.Leases, p.Expired = p.Leases-1, p.Expired+1
+			continue
+		}
+		if err := put(message(bucket.RestorePrefix, &m)); err != nil {
+			return err
+		}
+	}
+	for _, ack := range acks {
+		select {
+		case <-ack.Ok():
+		case err := <-ack.Err():
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	r.written = uint64(len(acks))
+	return nil
+}
+
+// publish gives the new stream the bucket's subjects, if it is complete.
+func (r *restore) publish(ctx context.Context) error {
+	stream, err := r.js.Stream(ctx, bucket.StreamName)
+	if err != nil {
+		return err
+	}
+	info := stream.CachedInfo()
+	if info.State.FirstSeq < r.config.FirstSeq || info.State.LastSeq+1 != r.config.FirstSeq+r.written {
+		return errors.New("the new stream was changed by another restore; repeat this one")
+	}
+	_, err = r.js.UpdateStream(ctx, inService(info.Config))
+	return err
+}

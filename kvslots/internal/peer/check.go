@@ -34,22 +34,17 @@ type check struct {
 type seen struct {
 	revision uint64
 	key      entry.Key
-	at       time.Time // zero until it is delivered: see own
+	at       time.Time // zero until it is delivered
+	own      *write    // of an entry that was applied and is not delivered yet; otherwise nil
 }
 
-// note adds an entry to the log.
-func (c *check) note(e *entry.Entry) {
+// note adds an entry to the log. own is the write that wrote it, if its delivery is still
+// to come.
+func (c *check) note(e *entry.Entry, own *write) {
 	if len(c.log) == 2*recent {
 		c.log = c.log[:copy(c.log, c.log[recent:])]
 	}
-	c.log = append(c.log, seen{e.Revision, e.Key, e.Time})
-}
-
-// stamp adds the timestamp of an entry in the log.
-func (c *check) stamp(revision uint64, at time.Time) {
-	if s := c.find(revision); s != nil {
-		s.at = at
-	}
+	c.log = append(c.log, seen{e.Revision, e.Key, e.Time, own})
 }
 
 // oldest returns the lowest revision in the log, or 0 if the log is empty.

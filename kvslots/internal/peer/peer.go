@@ -198,6 +198,7 @@ func (p *Peer) wakeAt() Instant {
 // advance advances every pool and read as far as the view allows.
 func (p *Peer) advance() {
 	for {
+		p.own.applyReached()
 		for _, pool := range p.view.Touched() {
 			p.touched(pool)
 		}

@@ -164,8 +164,7 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 		p.watch.rebuild("the stream went back")
 		return
 	}
-	stood := p.view.Revision
-	if e.Revision > stood {
+	if e.Revision > p.view.Revision {
 		var age time.Duration
 		if p.watch.mode == loading && e.Revision <= p.watch.began { // the others are new
 			age = p.watch.ageOf(&e)
@@ -175,8 +174,6 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	if e.Key == p.self.key() && !e.Marker && e.Revision > p.watch.began && p.watch.mode != live {
 		p.watch.caughtUp()
 	}
-	p.own.passed(stood)
-	p.own.apply()
 	p.advance()
 }
 
@@ -185,7 +182,7 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 func (w *watch) lagged(revision uint64, at time.Time) bool {
 	stood, now := w.p.view.Revision, w.p.now
 	return now.Sub(w.p.self.seen) > lagLimit ||
-		(revision > stood || w.p.own.awaits(revision)) && at.Sub(w.p.view.Time) > lagLimit &&
+		revision > w.p.own.delivered && at.Sub(w.p.view.Time) > lagLimit &&
 			(revision > stood+1 || now.Sub(w.skipped) < lagLimit)
 }
 
@@ -202,12 +199,13 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	}
 	before := p.holderBefore(e)
 	p.view.Apply(e, age, p.now)
-	p.noted(e, before)
+	p.noted(e, nil, before)
 }
 
-// noted updates this peer's pending work for an entry that was applied.
-func (p *Peer) noted(e *entry.Entry, before holder) {
-	p.watch.check.note(e)
+// noted updates this peer's pending work for an entry that was applied. own is the write
+// that wrote it, if its delivery is still to come.
+func (p *Peer) noted(e *entry.Entry, own *write, before holder) {
+	p.watch.check.note(e, own)
 	if end, known := p.watch.ends[e.Slot.Lease]; known && e.Key.Kind == entry.Slot {
 		s := p.view.Pool(e.Key.Pool).Slot(e.Key.N)
 		p.view.EndAt(s, e.Revision, max(s.Ends, end))

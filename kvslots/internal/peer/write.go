@@ -40,6 +40,7 @@ type write struct {
 	every   time.Duration // how long it may go unanswered before that
 	pausing bool          // it waits to be sent again
 	over    bool          // done or told was called
+	applied read          // see own
 	shown   uint64        // the revision at which the view has shown it; of an authored one only
 	done    func(Ack)     // called with the answer, or
 	told    func(fate)    // with what has become of it

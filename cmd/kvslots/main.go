@@ -63,7 +63,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		serveCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		borrowCommand(env), returnCommand(env), runCommand(env),
-		limitCommand(env), benchCommand(env),
+		limitCommand(env), benchCommand(env), readyCommand(env),
 		completionCommand(), versionCommand(),
 	)
 	return root

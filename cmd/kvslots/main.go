@@ -60,7 +60,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.AddCommand(
-		serveCommand(env),
+		serveCommand(env), checkConfigCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		borrowCommand(env), returnCommand(env), runCommand(env),
 		limitCommand(env), benchCommand(env), readyCommand(env),

@@ -50,6 +50,7 @@ type settings struct {
 
 	logLevel  string
 	logFormat string
+	debugAddr string
 }
 
 func defaultSettings() settings {
@@ -111,6 +112,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	s.functions.addFlags(flags)
 	flags.Var(choice(&s.logLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
 	flags.Var(choice(&s.logFormat, "json", "console"), "log-format", "format of log lines: json, or console for people")
+	flags.Var(loopback(&s.debugAddr), "debug-addr", "serve profiles of this process at this loopback address, to every user of the machine")
 	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
 }
 

@@ -3,6 +3,9 @@
 GO       ?= go
 FUZZTIME ?= 30s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE     ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
+LDFLAGS   = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
 .PHONY: run build test race check soak bench bench-peers benchmarks fuzz
 
@@ -10,7 +13,7 @@ run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 	$(GO) run ./cmd/kvslots serve
 
 build: ## bin/kvslots
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/kvslots ./cmd/kvslots
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kvslots ./cmd/kvslots
 
 test:
 	CGO_ENABLED=0 $(GO) test -timeout 10m ./...

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,29 +83,35 @@ func (c *connection) validate() error {
 	return nil
 }
 
-// validate does not repeat a URL: it may hold a password.
+// forListener reports whether credentials or certificates are given that --nats-addr
+// has a use for.
+func (c *natsConnection) forListener() bool {
+	return c.user != "" || c.password != "" || c.token != "" || c.tlsCert != "" || c.tlsKey != "" || c.tlsCA != ""
+}
+
+// validate returns an error for each rule that is broken. Errors do not contain a URL,
+// which may contain a password.
 func (c *natsConnection) validate() error {
-	for _, text := range strings.Split(c.url, ",") {
-		if !isNATSURL(strings.TrimSpace(text)) {
-			return usagef("--nats-url must be URLs such as nats://host:4222, separated by commas")
-		}
-	}
-	if (c.user == "") != (c.password == "") {
-		return usagef("--nats-user and --nats-password go together")
-	}
-	if (c.tlsCert == "") != (c.tlsKey == "") {
-		return usagef("--nats-tls-cert and --nats-tls-key go together")
-	}
+	var found problems
+	found.when(slices.ContainsFunc(strings.Split(c.url, ","), func(text string) bool { return !isNATSURL(strings.TrimSpace(text)) }),
+		"--nats-url must be URLs such as nats://host:4222, separated by commas")
+	found.add(c.validatePairs())
 	ways := 0
 	for _, way := range []string{c.creds, c.user, c.token, c.nkey} {
 		if way != "" {
 			ways++
 		}
 	}
-	if ways > 1 {
-		return usagef("--nats-creds, --nats-user, --nats-token and --nats-nkey exclude each other")
-	}
-	return nil
+	found.when(ways > 1, "--nats-creds, --nats-user, --nats-token and --nats-nkey exclude each other")
+	return found.err()
+}
+
+// validatePairs checks flags that are of no use without another one, at --nats-addr too.
+func (c *natsConnection) validatePairs() error {
+	var found problems
+	found.when((c.user == "") != (c.password == ""), "--nats-user and --nats-password go together")
+	found.when((c.tlsCert == "") != (c.tlsKey == ""), "--nats-tls-cert and --nats-tls-key go together")
+	return found.err()
 }
 
 // dial connects to whatever answers. The caller closes it.

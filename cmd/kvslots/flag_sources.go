@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,16 +26,9 @@ var alternatives = [][2]string{
 // applySources sets each flag that was not given on the command line from its
 // environment variable, or else from the configuration file: flag beats environment
 // beats file beats default. An invalid value is a usageError that names the variable
-// or the key.
+// or the key; the result has an error for each.
 func applySources(flags *pflag.FlagSet, env lookupEnv) error {
-	if err := applyEnvironment(flags, env); err != nil {
-		return err
-	}
-	path := flags.Lookup(configFlag).Value.String()
-	if path == "" {
-		return nil
-	}
-	return applyFile(flags, path)
+	return errors.Join(applyEnvironment(flags, env), applyFile(flags))
 }
 
 // envName returns the environment variable of a flag: KVSLOTS_HTTP_ADDR for http-addr.
@@ -63,53 +57,56 @@ func applyEnvironment(flags *pflag.FlagSet, env lookupEnv) error {
 	if err != nil {
 		return err
 	}
+	var found problems
 	flags.VisitAll(func(flag *pflag.Flag) {
 		value, _ := env(envName(flag.Name))
-		if err != nil || decidedBefore[flag.Name] || value == "" || flag.Name == "help" {
+		if decidedBefore[flag.Name] || value == "" || flag.Name == "help" {
 			return
 		}
-		if wrong := set(flag, value); wrong != nil {
-			err = usagef("%s: %w", envName(flag.Name), wrong)
+		if err := set(flag, value); err != nil {
+			found.add(usagef("%s: %w", envName(flag.Name), err))
 		}
 	})
-	if err != nil {
-		return err
-	}
 	_, err = decided(flags)
-	return err
+	found.add(err)
+	return found.err()
 }
 
-func applyFile(flags *pflag.FlagSet, path string) error {
+// applyFile sets flags from the configuration file, if one was given.
+func applyFile(flags *pflag.FlagSet) error {
+	path := flags.Lookup(configFlag).Value.String()
+	if path == "" {
+		return nil
+	}
 	file := viper.New()
 	file.SetConfigFile(path)
 	// viper supports more formats, which are not part of the contract.
 	if kind := filepath.Ext(path); !slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, kind) {
 		return usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
-	err := withoutContent(file.ReadInConfig())
-	if err == nil {
-		err = applyKeys(flags, file)
-	}
-	if err != nil {
+	if err := withoutContent(file.ReadInConfig()); err != nil {
 		return usagef("config file %s: %w", path, err)
 	}
-	return nil
+	var found problems
+	for _, err := range applyKeys(flags, file) {
+		found.add(usagef("config file %s: %w", path, err))
+	}
+	return found.err()
 }
 
-func applyKeys(flags *pflag.FlagSet, file *viper.Viper) error {
+func applyKeys(flags *pflag.FlagSet, file *viper.Viper) (found problems) {
 	decidedBefore, err := decided(flags)
 	if err != nil {
-		return err
+		return nil // the source that has set both has reported it
 	}
 	keys := file.AllKeys()
 	slices.Sort(keys)
 	for _, key := range keys {
-		if err := applyKey(flags, decidedBefore, key, file.Get(key)); err != nil {
-			return err
-		}
+		found.add(applyKey(flags, decidedBefore, key, file.Get(key)))
 	}
 	_, err = decided(flags)
-	return err
+	found.add(err)
+	return found
 }
 
 func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, raw any) error {
@@ -145,11 +142,9 @@ func scalar(raw any) (string, error) {
 	return "", fmt.Errorf("must be a single value")
 }
 
-// set sets a flag and marks it as given, so that no further source sets it.
+// set sets a flag and marks it as given, even if the value is invalid, so that no further
+// source sets it.
 func set(flag *pflag.Flag, value string) error {
-	if err := flag.Value.Set(value); err != nil {
-		return err
-	}
 	flag.Changed = true
-	return nil
+	return flag.Value.Set(value)
 }

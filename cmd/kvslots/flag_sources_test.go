@@ -113,6 +113,8 @@ func TestEveryFlagHasATwin(t *testing.T) {
 		switch flag.Value.Type() {
 		case "host:port":
 			value = ":0"
+		case "loopback:port":
+			value = "[::1]:0"
 		case "port":
 			value = "0"
 		case "origins":

@@ -139,6 +139,16 @@ func address(target *string) flagValue[string] {
 	})
 }
 
+// loopback is an address that other machines cannot reach.
+func loopback(target *string) flagValue[string] {
+	return checked(target, "loopback:port", func(text string) error {
+		if _, port, err := net.SplitHostPort(text); err != nil || port == "" || !isLoopback(text) {
+			return fmt.Errorf(`must be host:port of a loopback address, such as "127.0.0.1:6060" or "[::1]:0"`)
+		}
+		return nil
+	})
+}
+
 // port is a flag that takes a port of 127.0.0.1 and sets an address. It shows no default,
 // which the flag of the address shows.
 func port(address *string) flagValue[string] {

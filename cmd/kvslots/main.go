@@ -61,10 +61,10 @@ func rootCommand(env lookupEnv) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		serveCommand(env),
+		serveCommand(env), checkConfigCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		borrowCommand(env), returnCommand(env), runCommand(env),
-		limitCommand(env), benchCommand(env),
+		limitCommand(env), benchCommand(env), readyCommand(env),
 		completionCommand(), versionCommand(),
 	)
 	return root

@@ -78,6 +78,11 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		return fmt.Errorf("HTTP: %w", err)
 	}
 	defer ln.Close()
+	debug, err := startDebug(s.debugAddr, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, debug.stop()) }()
 	nats, standby, err := awaitBackend(stop, ln, s, log)
 	defer func() { err = errors.Join(err, standby.stop()) }()
 	if err != nil {

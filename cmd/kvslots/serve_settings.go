@@ -51,6 +51,7 @@ type settings struct {
 
 	logLevel  string
 	logFormat string
+	debugAddr string
 }
 
 func defaultSettings() settings {
@@ -115,60 +116,60 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	s.functions.addFlags(flags)
 	flags.Var(choice(&s.logLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
 	flags.Var(choice(&s.logFormat, "json", "console"), "log-format", "format of log lines: json, or console for people")
+	flags.Var(loopback(&s.debugAddr), "debug-addr", "serve profiles of this process at this loopback address, to every user of the machine")
 	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
 }
 
-// validate checks combinations of flags. Errors do not contain a URL, which may contain
-// a password.
+// validate checks combinations of flags. Its result has an error for each that is wrong.
+// Errors do not contain a URL, which may contain a password.
 func (s *settings) validate() error {
-	if s.httpRateBurst != 0 && s.httpRateLimit == 0 {
-		return usagef("--http-rate-burst needs --http-rate-limit")
-	}
+	var found problems
+	found.when(s.httpRateBurst != 0 && s.httpRateLimit == 0, "--http-rate-burst needs --http-rate-limit")
 	if s.nats.url == "" {
-		return s.validateEmbedded()
+		found.add(s.validateEmbedded())
+	} else {
+		found.add(s.validateExternal())
 	}
-	if s.natsAddr != "" || s.natsNkeys != "" || s.natsInsecure {
-		return usagef("--nats-addr, --nats-nkeys and --nats-insecure are for the embedded server: they exclude --nats-url")
-	}
-	if s.functions.asksForSecret() {
-		return usagef("--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys are for the embedded server: they exclude --nats-url")
-	}
+	return found.err()
+}
+
+func (s *settings) validateExternal() error {
+	var found problems
+	found.when(s.natsAddr != "" || s.natsNkeys != "" || s.natsInsecure,
+		"--nats-addr, --nats-nkeys and --nats-insecure are for the embedded server: they exclude --nats-url")
+	found.when(s.functions.asksForSecret(),
+		"--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys are for the embedded server: they exclude --nats-url")
 	for _, reply := range splitList(s.natsReplies) {
-		if calls := s.functions.prefix + "."; strings.HasPrefix(reply+".", calls) || strings.HasPrefix(calls, reply+".") {
-			return usagef("--nats-reply-prefixes must not overlap with --forrst-fn-prefix: an answer there would call a function")
-		}
+		calls := s.functions.prefix + "."
+		found.when(strings.HasPrefix(reply+".", calls) || strings.HasPrefix(calls, reply+"."),
+			"--nats-reply-prefixes must not overlap with --forrst-fn-prefix: an answer there would call a function")
 	}
-	return s.nats.validate()
+	found.add(s.nats.validate())
+	return found.err()
 }
 
 func (s *settings) validateEmbedded() error {
-	if s.dataDir == "" {
-		return usagef("--data-dir must not be empty")
+	var found problems
+	found.when(s.dataDir == "", "--data-dir must not be empty")
+	found.when(s.nats.creds != "" || s.nats.nkey != "", "--nats-creds and --nats-nkey need --nats-url")
+	found.when(s.natsAddr == "" && s.nats.forListener(), "--nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr")
+	found.when(s.natsAddr == "" && (s.natsNkeys != "" || s.natsInsecure), "--nats-nkeys and --nats-insecure need --nats-addr")
+	found.when(s.natsReplies != "", "--nats-reply-prefixes needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
+	found.when(s.natsAddr == "" && s.functions.asksForSecret(), "--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys need --nats-addr")
+	found.when(s.replicas != 1, "--replicas %d needs --nats-url: there is one embedded server", s.replicas)
+	found.add(s.nats.validatePairs())
+	if found.err() == nil { // the rules of natsembed repeat some of these
+		found.add(s.validateListener())
 	}
-	if s.nats.creds != "" || s.nats.nkey != "" {
-		return usagef("--nats-creds and --nats-nkey need --nats-url")
-	}
-	if s.natsAddr == "" && s.nats != (natsConnection{}) {
-		return usagef("--nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr")
-	}
-	if s.natsAddr == "" && (s.natsNkeys != "" || s.natsInsecure) {
-		return usagef("--nats-nkeys and --nats-insecure need --nats-addr")
-	}
-	if s.natsReplies != "" {
-		return usagef("--nats-reply-prefixes needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
-	}
-	if s.natsAddr == "" && s.functions.asksForSecret() {
-		return usagef("--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys need --nats-addr")
-	}
-	if s.replicas != 1 {
-		return usagef("--replicas %d needs --nats-url: there is one embedded server", s.replicas)
-	}
-	err := s.embedded().Validate()
-	if errors.Is(err, natsembed.ErrOpenListener) {
+	return found.err()
+}
+
+func (s *settings) validateListener() error {
+	switch err := s.embedded().Validate(); {
+	case errors.Is(err, natsembed.ErrOpenListener):
 		return usagef("--nats-addr can be reached from other machines, and would accept every client: give --nats-user and " +
 			"--nats-password, --nats-token, --nats-nkeys, or --nats-tls-ca to require client certificates; or --nats-insecure")
-	}
-	if err != nil {
+	case err != nil:
 		return usageError{err}
 	}
 	return nil

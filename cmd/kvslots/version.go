@@ -4,34 +4,71 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/spf13/cobra"
 )
 
-// version is the release. The linker sets it.
-var version = ""
+// The linker sets these for a release; see the Makefile.
+var (
+	version = ""
+	commit  = ""
+	date    = "" // of the commit, RFC 3339
+)
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, the commit and its date",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(command.OutOrStdout(), "kvslots %s (nats-server %s, %s %s/%s)\n",
-				versionName(), server.VERSION, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(command.OutOrStdout(), buildOf(debug.ReadBuildInfo()))
 			return err
 		},
 	}
 }
 
 // versionName returns the release, or the version in the build information.
-func versionName() string {
-	if version != "" {
-		return version
+func versionName() string { return buildOf(debug.ReadBuildInfo()).version }
+
+// build is what the program was built from. commit and date are empty if unknown.
+type build struct{ version, commit, date string }
+
+// buildOf returns what the linker has set, and for the rest what the go command has
+// recorded, if ok.
+func buildOf(info *debug.BuildInfo, ok bool) build {
+	b := build{version, commit, date}
+	if !ok {
+		info = &debug.BuildInfo{}
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	recorded := map[string]string{}
+	for _, setting := range info.Settings {
+		recorded[setting.Key] = setting.Value
 	}
-	return "unknown"
+	if b.version == "" {
+		b.version = info.Main.Version
+	}
+	if b.version == "" {
+		b.version = "unknown"
+	}
+	if b.commit == "" {
+		b.commit, b.date = recorded["vcs.revision"], recorded["vcs.time"]
+		if b.commit != "" && recorded["vcs.modified"] == "true" {
+			b.commit += "-dirty"
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	var about []string
+	if b.commit != "" {
+		about = append(about, "commit "+b.commit)
+	}
+	if b.date != "" {
+		about = append(about, b.date)
+	}
+	about = append(about, "nats-server "+server.VERSION, fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	return fmt.Sprintf("kvslots %s (%s)", b.version, strings.Join(about, ", "))
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestCheckConfigReportsEverything(t *testing.T) {
+	file := writeFile(t, "kvslots.yaml", "max-wait: 1.5\nlog-level: loud\nbogus: 1\n")
+	code, stdout, stderr := call(t, envOf(map[string]string{
+		"KVSLOTS_SYNC":       "never",
+		"KVSLOTS_AUTH_TOKEN": "two words",
+		"KVSLOTS_LOG_FORMAT": "xml",
+	}), "check-config", "--config", file, "--replicas", "6", "--max-ttl=soon", "--http-rate-burst", "5", "--nats-nkeys", "U",
+		"--nats-user", "u", "--log-format", "json", "--nats-insecure=perhaps")
+	want := `kvslots: --replicas: must be an integer between 1 and 5
+--max-ttl: must be a duration such as "30s" or "1h", or a number of seconds
+--nats-insecure: strconv.ParseBool: parsing "perhaps": invalid syntax
+KVSLOTS_SYNC: must be one of always, interval
+config file ` + file + `: unknown key "bogus"
+config file ` + file + `: log-level: must be one of debug, info, warn, error
+config file ` + file + `: max-wait: must be a duration such as "30s" or "1h", or a number of seconds
+--http-rate-burst needs --http-rate-limit
+--nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr
+--nats-user and --nats-password go together
+--auth-token must be 1 to 1000 ASCII characters, without spaces and control characters
+Run 'kvslots check-config --help' for usage.
+`
+	if code != exitUsage || stdout != "" || stderr != want {
+		t.Errorf("exit code %d, stdout %q\n got %s\nwant %s", code, stdout, stderr, want)
+	}
+}
+
+// A rule between flags is not held against the default of a flag that has an invalid value.
+func TestCheckConfigReportsNothingTwice(t *testing.T) {
+	wantCall(t, exitUsage, "", "kvslots: --http-rate-limit: must be 0, or [^\n]*\nRun [^\n]*\n",
+		"check-config", "--http-rate-limit", "-1", "--http-rate-burst", "5")
+	wantCall(t, exitUsage, "", "kvslots: --http-addr and --http-port exclude each other\nRun [^\n]*\n",
+		"check-config", "--http-addr", ":1", "--http-port", "1", "--config", writeFile(t, "a.yaml", "sync: always\n"))
+}
+
+func TestCheckConfigReadsFiles(t *testing.T) {
+	none := t.TempDir() + "/none"
+	noPEM := writeFile(t, "no.pem", "hunter2")
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string // flags that the errors name, one error each
+	}{
+		{"token", []string{"--auth-token-file", none}, []string{"auth-token-file"}},
+		{"credentials", []string{"--nats-url", "a", "--nats-creds", none}, []string{"nats-creds"}},
+		{"seed", []string{"--nats-url", "a", "--nats-nkey", none}, []string{"nats-nkey"}},
+		{"certificates of a client", []string{"--nats-url", "a", "--nats-tls-ca", noPEM, "--nats-tls-cert", none, "--nats-tls-key", none}, []string{"nats-url", "nats-url"}},
+		{"certificates of a listener", []string{"--nats-addr", ":0", "--nats-tls-ca", noPEM, "--nats-tls-cert", none, "--nats-tls-key", none},
+			[]string{"nats-tls-cert", "nats-tls-key", "nats-tls-ca"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, _, stderr := call(t, noEnv, append([]string{"check-config"}, c.args...)...)
+			if got := flagsIn(stderr); code != exitFailed || !slices.Equal(got, c.want) || strings.Contains(stderr, "hunter2") {
+				t.Errorf("exit code %d, %s", code, stderr)
+			}
+		})
+	}
+}
+
+// What check-config prints is a configuration file with the same settings.
+func TestCheckConfigPrintsAConfiguration(t *testing.T) {
+	args := []string{"--http-port", "1", "--data-dir", "it's: # here", "--max-ttl", "90s", "--nats-addr", "[::1]:0", "--nats-nkeys", "",
+		"--http-cors-allowed-origins", "*", "--http-rate-limit", "0.5", "--forrst-force-release=false"}
+	code, stdout, stderr := call(t, envOf(map[string]string{"KVSLOTS_MAX_LOCKS": "7"}), append([]string{"check-config"}, args...)...)
+	if code != exitDone || stderr != "" {
+		t.Fatalf("exit code %d, stderr %s", code, stderr)
+	}
+	for _, line := range []string{"http-addr: '127.0.0.1:1'  # command line\n", "max-locks: 7  # environment\n", "max-ttl: 90s  # command line\n", "sync: 'always'  # default\n"} {
+		if !strings.Contains(stdout, line) {
+			t.Errorf("%q is not in\n%s", line, stdout)
+		}
+	}
+	want, err := load(t, args, map[string]string{"KVSLOTS_MAX_LOCKS": "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := writeFile(t, "printed.yaml", stdout)
+	if got, err := load(t, []string{"--config", file}, nil); err != nil || got != want {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+	if _, again, _ := call(t, noEnv, "check-config", "--config", file); strings.Count(again, "  # file\n") != strings.Count(stdout, "\n")-strings.Count(stdout, "\n# ") {
+		t.Errorf("printed\n%s\nand, read from a file,\n%s", stdout, again)
+	}
+}
+
+func TestCheckConfigPrintsNoSecret(t *testing.T) {
+	env := map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2", "KVSLOTS_FORRST_FN_PASSWORD": "hunter2", "KVSLOTS_AUTH_TOKEN": "hunter2"}
+	listener := []string{"--nats-addr", "127.0.0.1:0", "--nats-user", "u", "--forrst-fn-user", "f"}
+	for _, c := range []struct {
+		name  string
+		env   map[string]string
+		args  []string
+		lines []string
+	}{
+		{"passwords", env, listener, []string{"# auth-token: (secret)  # environment\n", "# nats-password: (secret)  # environment\n"}},
+		{"token", nil, []string{"--nats-addr", "127.0.0.1:0", "--nats-token", "hunter2"}, []string{"# nats-token: (secret)  # command line\n"}},
+		{"URLs", nil, []string{"--nats-url", "nats://u:hunter2@a:1, hunter2@b,tls://u:h@hunter2@c,d"}, []string{"# nats-url: nats://a:1, b,tls://c,d (and a secret)"}},
+		{"URL", nil, []string{"--nats-url", "nats://a,b"}, []string{"nats-url: 'nats://a,b'  # command line\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := call(t, envOf(c.env), append([]string{"check-config"}, c.args...)...)
+			if code != exitDone || strings.Contains(stdout+stderr, "hunter2") {
+				t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+			}
+			for _, line := range c.lines {
+				if !strings.Contains(stdout, line) {
+					t.Errorf("%q is not in\n%s", line, stdout)
+				}
+			}
+		})
+	}
+}
+
+// Each flag whose help advises against the command line has a secret.
+func TestSecretFlags(t *testing.T) {
+	found := map[string]bool{}
+	s, flags := defaultSettings(), pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.addFlags(flags)
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if strings.Contains(flag.Usage, "better given as "+envName(flag.Name)) {
+			found[flag.Name] = true
+		}
+	})
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, slices.Sorted(slices.Values(secretFlags))) {
+		t.Errorf("%q, and in secretFlags %q", got, secretFlags)
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// debugServer serves profiles of this process at --debug-addr.
+type debugServer struct {
+	server *http.Server
+	served chan error
+}
+
+// startDebug starts the server, or returns nil if addr is empty.
+func startDebug(addr string, log zerolog.Logger) (*debugServer, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--debug-addr: %w", err)
+	}
+	d := &debugServer{
+		server: &http.Server{Handler: onLoopback(profiles()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute},
+		served: make(chan error, 1),
+	}
+	go func() { d.served <- d.server.Serve(ln) }()
+	log.Warn().Str("debug", ln.Addr().String()).Msg("serving profiles to every user of this machine")
+	return d, nil
+}
+
+// stop ends all requests. It does nothing on nil.
+func (d *debugServer) stop() error {
+	if d == nil {
+		return nil
+	}
+	err := d.server.Close()
+	if served := <-d.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// profiles serves those profiles that contain no secret. Left out are the command line,
+// which may contain tokens, and goroutine dumps with the arguments of functions, which
+// contain bytes of the ids of pools and leases.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", func(w http.ResponseWriter, r *http.Request) {
+		if level, err := strconv.Atoi(r.FormValue("debug")); err == nil && level > 1 {
+			http.Error(w, "stack dumps with arguments contain secrets: ask with debug=1", http.StatusForbidden)
+			return
+		}
+		pprof.Index(w, r)
+	})
+	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// onLoopback refuses requests for other hosts: a page in a browser on this machine must
+// not get here by a name that resolves to a loopback address.
+func onLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(r.Host) {
+			http.Error(w, "ask for a loopback address or localhost", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback reports whether an address, with or without a port, is localhost or a
+// literal loopback address.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = strings.Trim(addr, "[]")
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func TestDebugAddr(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--debug-addr", "127.0.0.1:0", "--auth-token", "hunter2")
+	d := &program{url: "http://" + p.logs.waitFor(t, "serving profiles to every user of this machine")["debug"].(string)}
+	for _, c := range []struct {
+		path, host string
+		code       int
+	}{
+		{"/debug/pprof/", "", 200},
+		{"/debug/pprof/heap", "", 200},
+		{"/debug/pprof/goroutine?debug=1", "", 200},
+		{"/debug/pprof/trace?seconds=0.01", "", 200},
+		{"/debug/pprof/goroutine?debug=2", "", 403},
+		{"/debug/pprof/goroutine?debug=99", "", 403},
+		{"/debug/pprof/cmdline", "", 404},
+		{"/debug/pprof/none", "", 404},
+		{"/", "", 404},
+		{"/debug/pprof/", "localhost:1", 200},
+		{"/debug/pprof/", "[::1]", 200},
+		{"/debug/pprof/", "rebound.example.com", 403},
+		{"/debug/pprof/", "127.0.0.1.example.com:6060", 403},
+	} {
+		if code, body := d.get(t, c.path, c.host); code != c.code || strings.Contains(body, "hunter2") {
+			t.Errorf("GET %s of host %q: %d, want %d: %.200s", c.path, c.host, code, c.code, body)
+		}
+	}
+	if code, _ := p.get(t, "/debug/pprof/", ""); code != 401 {
+		t.Errorf("the gateway itself answers %d to a request for profiles", code)
+	}
+	p.stop()
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+	}
+	if _, err := http.Get(d.url); err == nil {
+		t.Error("profiles are served after the end")
+	}
+}
+
+// get is a request that the OpenAPI document does not know.
+func (p *program) get(t *testing.T, path, host string) (code int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func TestLoopbackAddresses(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"127.0.0.1:6060": true, "127.8.9.1:0": true, "[::1]:0": true, "localhost:6060": true,
+		":6060": false, "0.0.0.0:6060": false, "[::]:0": false, "192.0.2.1:1": false, "example.com:1": false,
+		"127.0.0.1": false, "127.0.0.1:": false, "::1": false, "": false, "localhost.example.com:1": false,
+	} {
+		var got string
+		if err := loopback(&got).Set(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// No profile contains an id, neither as text nor as numbers.
+func TestProfilesContainNoIDs(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--debug-addr", "127.0.0.1:0")
+	d := &program{url: "http://" + p.logs.waitFor(t, "serving profiles to every user of this machine")["debug"].(string)}
+	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30,"wait":50}`)
+	}()
+	p.eventually(t, "/l/"+pool, `"waiting":1`)
+	id := uuid.MustParse(pool)
+	traces := idTraces(id)
+	for _, path := range []string{"goroutine", "goroutine?debug=1", "heap", "heap?debug=1", "allocs?debug=1", "block?debug=1", "mutex?debug=1"} {
+		code, body := d.get(t, "/debug/pprof/"+path, "")
+		if code != 200 {
+			t.Errorf("%s: %d", path, code)
+		}
+		for _, trace := range traces {
+			if strings.Contains(body, trace) {
+				t.Errorf("%s contains %s", path, trace)
+			}
+		}
+	}
+	p.stop()
+	<-answered
+}
+
+// idTraces returns texts by which an id shows: its own, its bytes, and those in which a
+// stack dump prints an array.
+func idTraces(id uuid.UUID) []string {
+	text := hex.EncodeToString(id[:])
+	array := fmt.Sprintf("%#x, %#x, %#x, %#x", id[0], id[1], id[2], id[3])
+	return []string{id.String(), text, text[:8], string(id[:8]), array}
+}

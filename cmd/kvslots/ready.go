@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// maxReadiness bounds how much is read of the answer of /ready, in bytes.
+const maxReadiness = 4 << 10
+
+// readyCommand is for health checks of containers, whose image has no shell and no curl.
+func readyCommand(env lookupEnv) *cobra.Command {
+	from, timeout := connection{server: defaultServer}, 5*time.Second
+	command := &cobra.Command{
+		Use:   "ready",
+		Short: "Ask a gateway whether it is ready",
+		Long: "Ask the gateway at --server whether it is ready for borrowers, as load balancers do with /ready. No token is\n" +
+			"needed. The exit code is 0 if it is ready, and 1 if it is not or does not answer.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := applyEnvironment(command.Flags(), env); err != nil {
+				return err
+			}
+			if err := from.validate(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(command.Context(), timeout)
+			defer cancel()
+			sync, err := askReady(ctx, from.server)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "ready, sync %s\n", sync)
+			return err
+		},
+	}
+	command.Flags().StringVar(&from.server, serverFlag, from.server, "ask this gateway, over HTTP")
+	command.Flags().Var(duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
+	return command
+}
+
+// askReady returns what a gateway that is ready says about its durability. Otherwise
+// the error says why it is not ready.
+func askReady(ctx context.Context, server string) (sync string, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(server, "/")+"/ready", nil)
+	if err != nil {
+		return "", err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok { // the URL may contain a password
+			err = failed.Err
+		}
+		return "", fmt.Errorf("no answer: %w", err)
+	}
+	defer answer.Body.Close()
+	var body struct{ Status, Sync, Reason string }
+	err = json.NewDecoder(io.LimitReader(answer.Body, maxReadiness)).Decode(&body)
+	switch {
+	case err == nil && answer.StatusCode == http.StatusOK && body.Status == "ready":
+		return body.Sync, nil
+	case err != nil || body.Status == "":
+		return "", fmt.Errorf("not ready: %s", answer.Status)
+	case body.Reason != "":
+		return "", fmt.Errorf("not ready: %s: %s", body.Status, body.Reason)
+	}
+	return "", fmt.Errorf("not ready: %s", body.Status)
+}

@@ -96,22 +96,20 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// prepare bounds the time of a request's body, also of one that is refused, and sets
-// what each answer has. Clients that keep connections are asked to leave with their
-// next answer while the gateway drains, rather than to find the connection closed
-// under a request; browsers are kept from guessing at what an answer is.
+// prepare sets the headers of the answer and bounds the time of the request's body, even
+// if the request is refused. While the gateway drains, each answer closes its
+// connection: a client that keeps the connection would lose a request when the gateway
+// closes it.
 func (g *Gateway) prepare(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.cfg.Lending.Stopped() {
 			w.Header().Set("Connection", "close")
 		}
-		w.Header()["X-Content-Type-Options"] = noSniff
+		setHeaders(w.Header())
 		jsonhttp.LimitBodyTime(w, r, bodyTimeout)
 		next.ServeHTTP(w, r)
 	})
 }
-
-var noSniff = []string{"nosniff"}
 
 // errorLog takes what net/http has to say about connections.
 type errorLog struct{ log zerolog.Logger }

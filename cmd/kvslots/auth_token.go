@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/gateway"
 )
 
 const (
@@ -46,6 +48,9 @@ func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	return nil
 }
 
+// given reports whether a token was given, or a file with one.
+func (a *authToken) given() bool { return a.value != "" || a.file != "" }
+
 // checkToken returns an error unless the token can be one word of a header. The error
 // does not contain the token.
 func checkToken(name, token string) error {
@@ -54,4 +59,12 @@ func checkToken(name, token string) error {
 		return usagef("%s must be 1 to %d ASCII characters, without spaces and control characters", name, maxToken)
 	}
 	return nil
+}
+
+// tokens returns what serve requires of requests.
+func (a *authToken) tokens() *gateway.Tokens {
+	if a.value == "" {
+		return nil
+	}
+	return gateway.NewTokens(a.value)
 }

@@ -99,7 +99,7 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry con
 		return errors.Join(err, closing(store.Close))
 	}
 	defer func() { err = errors.Join(err, closing(store.Close)) }()
-	common := newShared(nats)
+	common := newShared(nats, s.authToken.tokens())
 	functions := newForrst(store, nats, common, s, log)
 	defer func() { err = errors.Join(err, closing(functions.Close)) }()
 	finishers := []gateway.Finisher{functions}
@@ -120,11 +120,12 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry con
 type shared struct {
 	lending *gateway.Lending
 	turns   *gateway.Turns
+	tokens  *gateway.Tokens
 	clients func() int // number of NATS clients; nil if unknown
 }
 
-func newShared(nats *backend) shared {
-	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns()}
+func newShared(nats *backend, tokens *gateway.Tokens) shared {
+	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), tokens: tokens}
 	if nats.server != nil {
 		c.clients = nats.server.NumClients
 	}
@@ -177,7 +178,8 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 		Dialects:    []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log), functions},
 		Finishers:   finishers,
 		DrainWait:   s.drainWait,
-		AuthToken:   s.authToken.value,
+		Tokens:      common.tokens,
+		Hosts:       s.allowedHosts(),
 		RateLimit:   s.httpRateLimit,
 		RateBurst:   s.httpRateBurst,
 		CORSOrigins: splitList(s.httpOrigins),

@@ -23,6 +23,7 @@ type settings struct {
 	httpRateLimit float64 // requests a second
 	httpRateBurst int
 	httpOrigins   string // separated by commas
+	httpHosts     string // likewise
 	httpIdle      time.Duration
 	drainWait     time.Duration
 
@@ -83,6 +84,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
 	flags.Var(number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means those of two seconds, rounded up")
 	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
+	flags.Var(hostNames(&s.httpHosts), "http-allowed-hosts", "names that HTTP requests may have in Host, beside addresses and localhost (comma-separated); checked on loopback without a token, or if given")
 	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "go on listening for this long after SIGTERM, and answer 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
 	flags.Var(choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")

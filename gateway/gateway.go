@@ -18,6 +18,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"time"
 
@@ -52,6 +53,9 @@ type Config struct {
 
 	// Finishers are told, in their order, when the listener closes.
 	Finishers []Finisher
+
+	// TLS makes Serve accept TLS only. nil means plain HTTP.
+	TLS *tls.Config
 
 	// Tokens are the bearer tokens of which each request must carry one; nil, or no
 	// token, asks for none. /health, /ready and /v1/openapi.json are read without.

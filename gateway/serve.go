@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
@@ -39,9 +40,12 @@ func (g *Gateway) newServer() *http.Server {
 	}
 }
 
-// Serve answers on ln, which it closes, until Drain is called or the listener
-// fails. It returns nil after a Drain; wait for that one too.
+// Serve answers on ln, with Config.TLS if it is set, and closes ln when Drain is called
+// or the listener fails. It returns nil after a Drain, which returns later.
 func (g *Gateway) Serve(ln net.Listener) error {
+	if g.cfg.TLS != nil {
+		ln = tls.NewListener(ln, g.cfg.TLS)
+	}
 	if err := g.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -19,6 +19,8 @@ const maxDuration = 365 * 24 * time.Hour
 // settings are the settings of serve, from flags, environment and file.
 type settings struct {
 	httpAddr      string
+	tls           tlsSettings
+	httpInsecure  bool
 	authToken     authToken
 	httpRateLimit float64 // requests a second
 	httpRateBurst int
@@ -80,7 +82,9 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.Var(address(&s.httpAddr), "http-addr", "listen for HTTP on this address; port 0 picks a free one")
 	flags.Var(port(&s.httpAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
+	s.tls.addFlags(flags)
 	s.authToken.addFlags(flags, "bearer token that HTTP requests must have")
+	flags.BoolVar(&s.httpInsecure, "http-insecure", s.httpInsecure, "accept every HTTP client, also from other machines")
 	flags.Var(decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
 	flags.Var(number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means those of two seconds, rounded up")
 	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
@@ -121,6 +125,9 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 func (s *settings) validate() error {
 	if s.httpRateBurst != 0 && s.httpRateLimit == 0 {
 		return usagef("--http-rate-burst needs --http-rate-limit")
+	}
+	if err := s.validateAccess(); err != nil {
+		return err
 	}
 	if s.nats.url == "" {
 		return s.validateEmbedded()

@@ -1,21 +1,18 @@
 package gateway
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 var (
-	// probes are for the operator of the process.
+	// probes are the paths that the operator's tools read to supervise the process.
 	probes = []string{"/health", "/ready"}
 
-	// tokenless is for those, too, and for who wants to know how to send a
-	// token.
+	// tokenless are the paths that are read without a token: those, and the
+	// document that says how to send one.
 	tokenless = append([]string{"/v1/openapi.json"}, probes...)
 )
 
@@ -24,29 +21,17 @@ func reads(r *http.Request, paths []string) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && slices.Contains(paths, routedPath(r))
 }
 
-// authenticate asks for Config.AuthToken (README.md, "Access").
+// authenticate refuses requests without one of Config.Tokens (README.md, "Access").
 func (g *Gateway) authenticate(next http.Handler) http.Handler {
-	if g.cfg.AuthToken == "" {
+	if !g.cfg.Tokens.Required() {
 		return next
 	}
-	want := sha256.Sum256([]byte(g.cfg.AuthToken))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Hashes are of one length: the time says nothing about the token's.
-		got := sha256.Sum256([]byte(bearerToken(r)))
-		if subtle.ConstantTimeCompare(got[:], want[:]) == 0 && !reads(r, tokenless) {
+		if !g.cfg.Tokens.Accept(r.Header.Get(wire.AuthorizationHeader)) && !reads(r, tokenless) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			g.fail(w, r, failUnauthorized)
+			g.fail(w, r, wire.Unauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// bearerToken is the token of "Authorization: Bearer <token>", or "".
-func bearerToken(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get(wire.AuthorizationHeader), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimLeft(token, " ")
 }

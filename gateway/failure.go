@@ -8,45 +8,32 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// ErrorRenderer is a Dialect with a form of its own for the errors that the
-// gateway finds before a handler of the dialect is reached, or after one has
-// panicked. Those of all other paths are {"error": text}.
+// ErrorRenderer is a Dialect with its own form of the errors that the gateway finds
+// before it calls a handler of the dialect, or after a handler has panicked. On all
+// other paths these errors are {"error": text}.
 type ErrorRenderer interface {
-	// Prefix is the path, such as "/v1", at which and below which errors are
-	// the dialect's to render.
+	// Prefix returns the path, such as "/v1", at and below which the dialect renders
+	// errors.
 	Prefix() string
 
-	// RenderError answers with a failure: its status, the code that machines
-	// read, and the text for people. Neither holds anything of the request.
-	// The headers that go with the status (Allow, Retry-After,
-	// WWW-Authenticate) are set already.
+	// RenderError answers with an error: its status, the code for programs, and the
+	// text for people. Neither contains anything of the request. The headers of the
+	// error (Allow, Kvslots-Error, Retry-After, WWW-Authenticate) are already set.
 	RenderError(w http.ResponseWriter, status int, code, text string)
 }
 
-// failure is an error of the gateway's own.
-type failure struct {
-	status     int
-	code, text string
-}
-
-var (
-	failUnauthorized     = failure{http.StatusUnauthorized, "unauthorized", "unauthorized"}
-	failNotFound         = failure{http.StatusNotFound, "not_found", "not found"}
-	failMethodNotAllowed = failure{http.StatusMethodNotAllowed, "method_not_allowed", "method not allowed"}
-	failRateLimited      = failure{http.StatusTooManyRequests, "rate_limited", "rate limited"}
-	failInternal         = failure{wire.Internal.Code, wire.Internal.Name, wire.Internal.Text}
-)
-
-// fail answers with f, in the form of the dialect that the path belongs to.
-func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, f failure) {
+// fail answers with a refusal of the gateway's own, in the form of the dialect that the
+// path belongs to.
+func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, status wire.Status) {
 	path := routedPath(r)
+	w.Header().Set(wire.ErrorHeader, status.Name)
 	for _, dialect := range g.cfg.Dialects {
 		if renderer, ok := dialect.(ErrorRenderer); ok && isBelow(path, renderer.Prefix()) {
-			renderer.RenderError(w, f.status, f.code, f.text)
+			renderer.RenderError(w, status.Code, status.Name, status.Text)
 			return
 		}
 	}
-	_ = jsonhttp.Fail(w, f.status, f.text)
+	_ = jsonhttp.Answer(w, status.Code, status.Failure())
 }
 
 func isBelow(path, prefix string) bool {
@@ -54,8 +41,8 @@ func isBelow(path, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// routedPath is what chi looks up: the path as it was sent, if that differs
-// from the usual way to write it. Whoever judges by a path must judge by this one.
+// routedPath returns the path that chi looks up: as it was sent, if that differs from
+// its usual encoding. Decisions about a path must use this one.
 func routedPath(r *http.Request) string {
 	if r.URL.RawPath != "" {
 		return r.URL.RawPath

@@ -18,10 +18,12 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/rs/cors"
 	"github.com/rs/zerolog"
 )
 
@@ -52,9 +54,18 @@ type Config struct {
 	// Finishers are told, in their order, when the listener closes.
 	Finishers []Finisher
 
-	// AuthToken is what requests have to carry as their bearer token; "" asks
-	// for none. /health, /ready and /v1/openapi.json are read without one.
-	AuthToken string
+	// TLS makes Serve accept TLS only. nil means plain HTTP.
+	TLS *tls.Config
+
+	// Tokens are the bearer tokens of which each request must carry one; nil, or no
+	// token, asks for none. /health, /ready and /v1/openapi.json are read without.
+	Tokens *Tokens
+
+	// Hosts are the names that requests may have in their header Host, besides IP
+	// addresses and localhost. nil allows every name. A gateway without tokens that
+	// only clients on its own machine can reach must not be nil here: web pages
+	// could read it by DNS rebinding.
+	Hosts []string
 
 	// RateLimit is how many requests a second each client may send, and
 	// RateBurst how many at once; a client is an IPv4 address or an IPv6 /64.
@@ -62,8 +73,8 @@ type Config struct {
 	RateLimit float64
 	RateBurst int
 
-	// CORSOrigins are the origins whose pages may ask, such as
-	// "https://example.com"; "*" stands for any. Without one none may.
+	// CORSOrigins are the origins whose web pages may send requests, such as
+	// "https://example.com"; "*" allows every origin.
 	CORSOrigins []string
 
 	// Version is what the build information metric and /v1/openapi.json say.
@@ -95,8 +106,12 @@ type Gateway struct {
 	cfg     Config
 	log     zerolog.Logger
 	metrics *metrics
-	limiter *rateLimiter // nil when there is no limit
+	limiter *rateLimiter // nil without a limit
 	server  *http.Server
+
+	cors        *cors.Cors // nil without Config.CORSOrigins
+	sameOrigin  http.CrossOriginProtection
+	description []byte // the answer of /v1/openapi.json
 }
 
 // New makes a gateway. It does nothing until Serve is called.
@@ -107,7 +122,10 @@ func New(cfg Config) *Gateway {
 	if cfg.ShutdownTimeout == 0 {
 		cfg.ShutdownTimeout = shutdownTimeout
 	}
-	g := &Gateway{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending)}
+	g := &Gateway{
+		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending),
+		cors: newCORS(cfg.CORSOrigins), description: describe(cfg.Version),
+	}
 	if cfg.RateLimit > 0 {
 		g.limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
 	}
@@ -120,8 +138,8 @@ func (g *Gateway) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(
 		g.observe, g.prepare,
-		g.allowOrigins,
-		g.limitRate, // before the token is looked at: guessing is limited, too
+		g.allowOrigins, g.guardPages,
+		g.limitRate, // precedes authentication, to limit guesses at the token
 		g.authenticate,
 	)
 	r.NotFound(g.notFound)
@@ -129,7 +147,7 @@ func (g *Gateway) Handler() http.Handler {
 	getAndHead(r, "/health", g.health)
 	getAndHead(r, "/ready", g.ready)
 	getAndHead(r, "/metrics", g.metrics.handler().ServeHTTP)
-	getAndHead(r, "/v1/openapi.json", g.description)
+	getAndHead(r, "/v1/openapi.json", g.describe)
 	for _, dialect := range g.cfg.Dialects {
 		dialect.Mount(r)
 	}

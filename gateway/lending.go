@@ -16,6 +16,14 @@ type Lending = ops.Lending
 // NewLending lends until Stop.
 func NewLending() *Lending { return ops.NewLending() }
 
+// Tokens are the bearer tokens that clients may send. All transports of a gateway
+// share them.
+type Tokens = ops.Tokens
+
+// NewTokens returns Tokens that accept each of these tokens; without any, they ask for
+// none.
+func NewTokens(tokens ...string) *Tokens { return ops.NewTokens(tokens...) }
+
 // Turns serves the requests of each session one after the other, whichever transport
 // they come over. All transports of a gateway share it.
 type Turns = ops.Turns

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
 // observe logs and counts each request under its route: the path itself holds
@@ -67,17 +69,23 @@ type recorder struct {
 }
 
 func (w *recorder) WriteHeader(code int) {
-	if w.code == 0 && code >= http.StatusOK {
-		w.code = code
+	if code >= http.StatusOK {
+		w.begin(code)
 	}
 	w.ResponseWriter.WriteHeader(code)
 }
 
 func (w *recorder) Write(body []byte) (int, error) {
-	if w.code == 0 {
-		w.code = http.StatusOK
-	}
+	w.begin(http.StatusOK)
 	return w.ResponseWriter.Write(body)
+}
+
+// begin notes the status of the answer, whose deadline begins.
+func (w *recorder) begin(code int) {
+	if w.code == 0 {
+		w.code = code
+		jsonhttp.LimitAnswerTime(w.ResponseWriter)
+	}
 }
 
 // Unwrap is what http.ResponseController asks for.

@@ -9,22 +9,24 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
-// openAPI describes all that the gateway and its dialects answer.
+// openAPI is the document that describes the gateway and its dialects.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// unversioned stands in the document where Config.Version belongs.
+// unversioned is the place of Config.Version in the document.
 var unversioned = []byte(`"version": "unversioned"`)
 
-// describe is the document of this very build.
-func describe(version string) json.RawMessage {
-	quoted, _ := json.Marshal(version) // a string always can be
-	return bytes.Replace(openAPI, unversioned, append([]byte(`"version": `), quoted...), 1)
+// describe returns the document of this build, without white space.
+func describe(version string) []byte {
+	quoted, _ := json.Marshal(version) // does not fail for a string
+	text := bytes.Replace(openAPI, unversioned, append([]byte(`"version": `), quoted...), 1)
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, text) // fails only for text that is not JSON
+	return compact.Bytes()
 }
 
-// description answers GET /v1/openapi.json, which needs no token: it says how
-// to send one.
-func (g *Gateway) description(w http.ResponseWriter, _ *http.Request) {
-	_ = jsonhttp.Answer(w, http.StatusOK, describe(g.cfg.Version))
+// describe answers GET /v1/openapi.json.
+func (g *Gateway) describe(w http.ResponseWriter, _ *http.Request) {
+	_ = jsonhttp.Send(w, http.StatusOK, g.description)
 }

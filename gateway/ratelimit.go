@@ -133,7 +133,7 @@ func (g *Gateway) limitRate(next http.Handler) http.Handler {
 			remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 			if ok, retryAfter := g.limiter.allow(remote.Addr()); !ok {
 				w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(retryAfter))
-				g.fail(w, r, failRateLimited)
+				g.fail(w, r, wire.RateLimited)
 				return
 			}
 		}

@@ -146,7 +146,7 @@ func addressOf(i uint32) netip.Addr {
 }
 
 func TestLimitRate(t *testing.T) {
-	g := newGuardedGateway(func(cfg *Config) { cfg.RateLimit, cfg.RateBurst, cfg.AuthToken = 0.001, 3, token })
+	g := newGuardedGateway(func(cfg *Config) { cfg.RateLimit, cfg.RateBurst, cfg.Tokens = 0.001, 3, NewTokens(token) })
 	g.limiter.now = (&stoppedClock{time.Now()}).now
 	from := func(address, method, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, nil)

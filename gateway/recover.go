@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // recoverPanic turns a panic into a 500 and a log line with the stack. It is to be
@@ -24,7 +26,7 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	if w.status() != 0 {
 		panic(http.ErrAbortHandler) // half an answer is out
 	}
-	g.fail(w, r, failInternal)
+	g.fail(w, r, wire.Internal)
 }
 
 // describePanic names the panic without what a request may have put into it.

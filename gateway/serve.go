@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
@@ -39,9 +40,12 @@ func (g *Gateway) newServer() *http.Server {
 	}
 }
 
-// Serve answers on ln, which it closes, until Drain is called or the listener
-// fails. It returns nil after a Drain; wait for that one too.
+// Serve answers on ln, with Config.TLS if it is set, and closes ln when Drain is called
+// or the listener fails. It returns nil after a Drain, which returns later.
 func (g *Gateway) Serve(ln net.Listener) error {
+	if g.cfg.TLS != nil {
+		ln = tls.NewListener(ln, g.cfg.TLS)
+	}
 	if err := g.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -96,22 +100,20 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// prepare bounds the time of a request's body, also of one that is refused, and sets
-// what each answer has. Clients that keep connections are asked to leave with their
-// next answer while the gateway drains, rather than to find the connection closed
-// under a request; browsers are kept from guessing at what an answer is.
+// prepare sets the headers of the answer and bounds the time of the request's body, even
+// if the request is refused. While the gateway drains, each answer closes its
+// connection: a client that keeps the connection would lose a request when the gateway
+// closes it.
 func (g *Gateway) prepare(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.cfg.Lending.Stopped() {
 			w.Header().Set("Connection", "close")
 		}
-		w.Header()["X-Content-Type-Options"] = noSniff
+		setHeaders(w.Header())
 		jsonhttp.LimitBodyTime(w, r, bodyTimeout)
 		next.ServeHTTP(w, r)
 	})
 }
-
-var noSniff = []string{"nosniff"}
 
 // errorLog takes what net/http has to say about connections.
 type errorLog struct{ log zerolog.Logger }

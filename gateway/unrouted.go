@@ -5,22 +5,22 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// methods are those that may be routed, in the order in which Allow names
-// them.
+// methods are the methods that a route may have, in the order of the header Allow.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
 	http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
 
 func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
-	g.fail(w, r, failNotFound)
+	g.fail(w, r, wire.NotFound)
 }
 
-// methodNotAllowed names the methods that the path does have. chi does so too,
-// but not with a body of ours; and what it does not know as a method it sends
-// here whatever the path.
+// methodNotAllowed answers with the methods of the path in Allow, and a body of the
+// path's dialect. chi calls it for an unknown method whatever the path.
 func (g *Gateway) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allowed := allowedMethods(r)
 	if len(allowed) == 0 {
@@ -28,7 +28,7 @@ func (g *Gateway) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	g.fail(w, r, failMethodNotAllowed)
+	g.fail(w, r, wire.MethodNotAllowed)
 }
 
 func allowedMethods(r *http.Request) []string {

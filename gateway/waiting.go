@@ -8,8 +8,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Waiting is what a process answers that has no store yet, for the reason given:
-// it runs, it is not ready, and whatever else is asked for can be tried again.
+// Waiting returns the handler of a process that has no store yet, for the reason given:
+// /health answers 200, /ready 503, and every other path 502, which clients try again.
 func Waiting(reason string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
@@ -25,5 +25,10 @@ func Waiting(reason string) http.Handler {
 		}
 		jsonhttp.Refuse(w, statusOf(kvslots.ErrUnavailable))
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		setHeaders(w.Header())
+		jsonhttp.LimitBodyTime(w, r, bodyTimeout)
+		jsonhttp.LimitAnswerTime(w)
+		mux.ServeHTTP(w, r)
+	})
 }

@@ -14,7 +14,15 @@ type Stats struct {
 	Sessions int         // live ones, over all gateways
 	Names    []NameStats // locks and semaphores that are held or waited for, by key
 	Idle     []IdleName  // those that were within the last minute, by key
-	Pools    []PoolStats // all registered pools, by hash
+	Pools    []PoolStats // registered pools, by hash
+	More     bool        // there are pools after the last one
+}
+
+// PoolPage says which pools Stats lists: the first Max of those whose hash comes after
+// After. 0 means all pools.
+type PoolPage struct {
+	After string // the Hash of a PoolStats; "" means before the first one
+	Max   int
 }
 
 // NameStats is a lock or semaphore that is held or waited for.
@@ -57,12 +65,19 @@ type PoolStats struct {
 // Stats returns what there is, at an instant between the call and its return.
 //
 // The errors are ErrUnavailable, ErrClosed and what ctx ends with.
-func (s *Store) Stats(ctx context.Context) (Stats, error) {
-	a, err := s.bucket.Do(ctx, peer.ReadStats{})
+func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.StatsPage(ctx, PoolPage{}) }
+
+// StatsPage is Stats with a page of the pools. A *RangeError reports an invalid page.
+func (s *Store) StatsPage(ctx context.Context, page PoolPage) (Stats, error) {
+	read := peer.ReadStats{MaxPools: page.Max}
+	if page.After != "" && read.After.UnmarshalText([]byte(page.After)) != nil {
+		return Stats{}, &RangeError{"pools_after", "the hash of a pool"}
+	}
+	a, err := s.bucket.Do(ctx, read)
 	if err != nil {
 		return Stats{}, err
 	}
-	stats := Stats{Sessions: a.Stats.Sessions}
+	stats := Stats{Sessions: a.Stats.Sessions, More: a.Stats.More}
 	for _, n := range a.Stats.Names {
 		stats.Names = append(stats.Names, nameStats(n))
 	}

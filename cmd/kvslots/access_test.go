@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,5 +46,52 @@ func TestServeOnAPort(t *testing.T) {
 	cancel()
 	if got := <-code; got != exitDone {
 		t.Errorf("exit code %d:\n%s", got, lines)
+	}
+}
+
+// A page of another name, and a foreign page, reach a gateway on loopback only if the
+// operator allows it.
+func TestServeGuardsLoopback(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--http-allowed-hosts", "slots.example.com")
+	for host, want := range map[string]int{"evil.example.com": 403, "slots.example.com:8080": 200, "localhost": 200} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/v1/stats", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("Host %s: %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+	code, _, body := p.askWith(t, http.Header{"Sec-Fetch-Site": {"cross-site"}}, "PUT", "/l/"+pool, `{"count":1}`)
+	if code != 403 {
+		t.Errorf("a foreign page: %d %s", code, body)
+	}
+}
+
+func TestAllowedHosts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		of   settings
+		want []string
+	}{
+		{"loopback", settings{httpAddr: "127.0.0.1:8080"}, []string{}},
+		{"loopback, version 6", settings{httpAddr: "[::1]:8080"}, []string{}},
+		{"localhost", settings{httpAddr: "localhost:8080"}, []string{}},
+		{"names", settings{httpAddr: "127.0.0.1:8080", httpHosts: "a,b"}, []string{"a", "b"}},
+		{"token", settings{httpAddr: "127.0.0.1:8080", authToken: authToken{value: "x"}}, nil},
+		{"token and names", settings{httpAddr: "127.0.0.1:8080", authToken: authToken{file: "x"}, httpHosts: "a"}, []string{"a"}},
+		{"everywhere", settings{httpAddr: ":8080"}, nil},
+		{"everywhere, with names", settings{httpAddr: "0.0.0.0:8080", httpHosts: "a"}, []string{"a"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.of.allowedHosts(); !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+				t.Errorf("got %#v, want %#v", got, c.want)
+			}
+		})
 	}
 }

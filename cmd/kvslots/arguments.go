@@ -18,7 +18,7 @@ const poolHelp = `The pool's UUID is its only credential, and other users of the
 @FILE, a file that contains the UUID (@- is standard input). Without <pool> the command takes it from KVSLOTS_POOL.`
 
 // maxSecretFile bounds how much is read of a file, in bytes.
-const maxSecretFile = 1024
+const maxSecretFile = 4096
 
 // secretArgument parses an argument that is a UUID, or @ and the name of a file that
 // contains a UUID.

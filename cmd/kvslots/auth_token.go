@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/gateway"
 )
 
 const (
 	tokenFlag     = "auth-token"
 	tokenFileFlag = "auth-token-file"
 
-	// maxToken is the maximal length of a token in bytes. It is less than
+	// maxToken is the maximal length of a token in bytes. Two of them are less than
 	// maxSecretFile, so that a longer file is refused, and not cut off.
 	maxToken = 1000
 )
@@ -20,8 +22,9 @@ const (
 // authToken is the bearer token that serve requires of HTTP requests, or that other
 // commands send. It is a secret: no log line and no error contains it.
 type authToken struct {
-	value string
-	file  string
+	value  string
+	second string // that serve accepts as well; only from a file
+	file   string
 }
 
 func (a *authToken) addFlags(flags *pflag.FlagSet, usage string) {
@@ -34,16 +37,60 @@ func (a *authToken) addFlags(flags *pflag.FlagSet, usage string) {
 func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	switch {
 	case flags.Changed(tokenFileFlag):
-		content, err := readSecret(stdin, a.file)
-		if err != nil {
-			return exitError{exitFailed, fmt.Errorf("--%s: %w", tokenFileFlag, err)}
-		}
-		a.value = strings.TrimSuffix(strings.TrimSuffix(content, "\n"), "\r")
-		return checkToken("the content of --"+tokenFileFlag, a.value)
+		return a.read(stdin)
 	case flags.Changed(tokenFlag):
 		return checkToken("--"+tokenFlag, a.value)
 	}
 	return nil
+}
+
+// read reads the file: one line, or two while tokens are being replaced, of which
+// commands send the first.
+func (a *authToken) read(stdin io.Reader) error {
+	content, err := readSecret(stdin, a.file)
+	if err != nil {
+		return exitError{exitFailed, fmt.Errorf("--%s: %w", tokenFileFlag, err)}
+	}
+	one, other, two := strings.Cut(strings.TrimSuffix(content, "\n"), "\n")
+	one, other = strings.TrimSuffix(one, "\r"), strings.TrimSuffix(other, "\r")
+	if err := checkToken("the content of --"+tokenFileFlag, one); err != nil {
+		return err
+	}
+	if two {
+		if err := checkToken("the second line of --"+tokenFileFlag, other); err != nil {
+			return err
+		}
+	}
+	a.value, a.second = one, other
+	return nil
+}
+
+// given reports whether a token was given, or a file with one.
+func (a *authToken) given() bool { return a.value != "" || a.file != "" }
+
+// isFile reports whether the token can be read again.
+func (a *authToken) isFile() bool { return a.file != "" && a.file != "-" }
+
+// reloadInto returns a function that reads the file again, for a reloader.
+func (a *authToken) reloadInto(tokens *gateway.Tokens) func() (changed bool, err error) {
+	current := *a
+	return func() (bool, error) {
+		read := current
+		if err := read.read(nil); err != nil || read == current {
+			return false, err
+		}
+		current = read
+		tokens.Replace(read.all()...)
+		return true, nil
+	}
+}
+
+// all returns the tokens that serve accepts.
+func (a *authToken) all() []string {
+	if a.second == "" {
+		return []string{a.value}
+	}
+	return []string{a.value, a.second}
 }
 
 // checkToken returns an error unless the token can be one word of a header. The error

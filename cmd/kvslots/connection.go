@@ -22,6 +22,7 @@ import (
 type connection struct {
 	server string
 	token  authToken // for the server
+	tls    serverTLS
 	nats   natsConnection
 }
 
@@ -55,6 +56,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 	c.server = defaultServer
 	flags.StringVar(&c.server, serverFlag, c.server, "ask this gateway, over HTTP")
 	c.token.addFlags(flags, "the bearer token that --server asks for")
+	c.tls.addFlags(flags)
 	c.nats.addFlags(flags, "", "ask over this NATS instead (comma-separated URLs)")
 	flags.StringVar(&c.nats.inbox, "nats-inbox", "", "take answers below this subject; with --nats-nkey, _INBOX_<public key> unless given")
 }
@@ -73,6 +75,9 @@ func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string) {
 
 // validate checks what no flag can see alone.
 func (c *connection) validate() error {
+	if err := c.tls.validate(); err != nil {
+		return err
+	}
 	if c.nats.url != "" {
 		return c.nats.validate()
 	}
@@ -117,7 +122,11 @@ func (c *natsConnection) validatePairs() error {
 // dial connects to whatever answers. The caller closes it.
 func (c *connection) dial() (*lender, error) {
 	if c.nats.url == "" {
-		over, err := client.Dial(c.server, client.Config{Token: c.token.value})
+		config, err := c.tls.config()
+		if err != nil {
+			return nil, err
+		}
+		over, err := client.Dial(c.server, client.Config{Token: c.token.value, TLS: config})
 		return &lender{client: over, timeout: httpTimeout}, err
 	}
 	if err := c.nats.ownInbox(); err != nil {

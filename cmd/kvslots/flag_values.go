@@ -206,6 +206,19 @@ func replyPrefixes(target *string) flagValue[string] {
 	return list(target, "subjects", natsapi.CheckReplyPrefix)
 }
 
+// hostNames is a flag that takes names of hosts without ports. Its error contains the
+// invalid name, which is no secret.
+func hostNames(target *string) flagValue[string] {
+	return list(target, "names", func(entry string) error {
+		if !validHost.MatchString(entry) {
+			return fmt.Errorf(`%q must be the name of a host without a port, such as "slots.example.com"`, entry)
+		}
+		return nil
+	})
+}
+
+var validHost = regexp.MustCompile(`^[A-Za-z0-9_](?:[\w.-]{0,252}[A-Za-z0-9_])?$`)
+
 // origins is a flag that takes origins of web pages. Its error contains the invalid
 // origin, which is no secret.
 func origins(target *string) flagValue[string] {

@@ -146,11 +146,11 @@ func codesIn(node any, field string) (codes []string) {
 
 // The manual contains exactly the metrics of kvslots.
 func TestDocumentMetrics(t *testing.T) {
-	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}), "always", defaultSettings(), zerolog.Nop())
+	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}), "always", defaultSettings(), zerolog.Nop())
 	handler, served := gw.Handler(), ""
 	for range 2 { // the second answer counts the first request
 		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil))
 		served = answer.Body.String()
 	}
 	metric := func(pattern, text string) (names []string) {

@@ -73,7 +73,12 @@ func serveLogged(ctx context.Context, s settings, log zerolog.Logger) error {
 // serve starts the listener, NATS, the store and the gateway. When stop ends, it stops
 // them in the opposite order; when hurry ends, it stops without draining further.
 func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
-	ln, err := net.Listen("tcp", s.httpAddr) // first, since it fails most often
+	allowed, err := openAccess(s)
+	if err != nil {
+		return err
+	}
+	defer allowed.follow(log)()
+	ln, err := net.Listen("tcp", s.httpAddr) // before NATS, since it fails more often
 	if err != nil {
 		return fmt.Errorf("HTTP: %w", err)
 	}
@@ -83,19 +88,19 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, debug.stop()) }()
-	nats, standby, err := awaitBackend(stop, ln, s, log)
+	nats, standby, err := awaitBackend(stop, ln, allowed, s, log)
 	defer func() { err = errors.Join(err, standby.stop()) }()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, nats.close()) }()
 	return nats.orFailure(func(stop, hurry context.Context) error {
-		return serveFrom(nats, standby, ln, stop, hurry, s, log)
+		return serveFrom(nats, standby, ln, allowed, stop, hurry, s, log)
 	}, stop, hurry)
 }
 
 // serveFrom opens the store on a backend, and serves its pools until stop ends.
-func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
+func serveFrom(nats *backend, standby *standby, ln net.Listener, allowed *access, stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
 	store, err := openStore(stop, nats, s, log)
 	if err != nil {
 		return err
@@ -104,7 +109,7 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry con
 		return errors.Join(err, closing(store.Close))
 	}
 	defer func() { err = errors.Join(err, closing(store.Close)) }()
-	common := newShared(nats)
+	common := newShared(nats, allowed)
 	functions := newForrst(store, nats, common, s, log)
 	defer func() { err = errors.Join(err, closing(functions.Close)) }()
 	finishers := []gateway.Finisher{functions}
@@ -125,11 +130,12 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, stop, hurry con
 type shared struct {
 	lending *gateway.Lending
 	turns   *gateway.Turns
+	access  *access
 	clients func() int // number of NATS clients; nil if unknown
 }
 
-func newShared(nats *backend) shared {
-	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns()}
+func newShared(nats *backend, allowed *access) shared {
+	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed}
 	if nats.server != nil {
 		c.clients = nats.server.NumClients
 	}
@@ -182,7 +188,9 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 		Dialects:    []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log), functions},
 		Finishers:   finishers,
 		DrainWait:   s.drainWait,
-		AuthToken:   s.authToken.value,
+		TLS:         common.access.tls(),
+		Tokens:      common.access.tokens,
+		Hosts:       s.allowedHosts(),
 		RateLimit:   s.httpRateLimit,
 		RateBurst:   s.httpRateBurst,
 		CORSOrigins: splitList(s.httpOrigins),

@@ -54,7 +54,7 @@ func newForrst(store *kvslots.Store, nats *backend, common shared, s settings, l
 		Prefix:         s.functions.prefix,
 		Timeout:        s.functions.timeout,
 		MaxWait:        s.maxWait,
-		AuthToken:      s.authToken.value,
+		Tokens:         common.access.tokens,
 		NoForceRelease: !s.functions.forceRelease,
 		Version:        versionName(),
 		Logger:         log.With().Str("component", "forrst").Logger(),

@@ -19,10 +19,13 @@ const maxDuration = 365 * 24 * time.Hour
 // settings are the settings of serve, from flags, environment and file.
 type settings struct {
 	httpAddr      string
+	tls           tlsSettings
+	httpInsecure  bool
 	authToken     authToken
 	httpRateLimit float64 // requests a second
 	httpRateBurst int
 	httpOrigins   string // separated by commas
+	httpHosts     string // likewise
 	httpIdle      time.Duration
 	drainWait     time.Duration
 
@@ -83,10 +86,13 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.Var(address(&s.httpAddr), "http-addr", "listen for HTTP on this address; port 0 picks a free one")
 	flags.Var(port(&s.httpAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
+	s.tls.addFlags(flags)
 	s.authToken.addFlags(flags, "bearer token that HTTP requests must have")
+	flags.BoolVar(&s.httpInsecure, "http-insecure", s.httpInsecure, "accept every HTTP client, also from other machines")
 	flags.Var(decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
 	flags.Var(number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means those of two seconds, rounded up")
 	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
+	flags.Var(hostNames(&s.httpHosts), "http-allowed-hosts", "names that HTTP requests may have in Host, beside addresses and localhost (comma-separated); checked on loopback without a token, or if given")
 	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "go on listening for this long after SIGTERM, and answer 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
 	flags.Var(choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")
@@ -125,6 +131,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 func (s *settings) validate() error {
 	var found problems
 	found.when(s.httpRateBurst != 0 && s.httpRateLimit == 0, "--http-rate-burst needs --http-rate-limit")
+	found.add(s.validateAccess())
 	if s.nats.url == "" {
 		found.add(s.validateEmbedded())
 	} else {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -20,7 +21,7 @@ const natsRetry = 250 * time.Millisecond
 // awaitBackend opens the backend. While an external NATS does not answer, it
 // serves the listener: /health reports that the process runs, /ready that it is
 // not ready. The caller stops that server before it serves the listener itself.
-func awaitBackend(ctx context.Context, ln net.Listener, s settings, log zerolog.Logger) (*backend, *standby, error) {
+func awaitBackend(ctx context.Context, ln net.Listener, allowed *access, s settings, log zerolog.Logger) (*backend, *standby, error) {
 	var server *standby
 	for {
 		b, err := openBackend(ctx, s, log)
@@ -29,7 +30,7 @@ func awaitBackend(ctx context.Context, ln net.Listener, s settings, log zerolog.
 		}
 		if server == nil {
 			log.Warn().Str("http", ln.Addr().String()).Err(err).Msg("waiting for NATS")
-			server = startStandby(ln)
+			server = startStandby(ln, allowed.tls())
 		}
 		select {
 		case <-ctx.Done():
@@ -53,13 +54,17 @@ type standby struct {
 	served chan error
 }
 
-func startStandby(ln net.Listener) *standby {
+func startStandby(ln net.Listener, config *tls.Config) *standby {
 	s := &standby{
-		server: &http.Server{Handler: gateway.Waiting("NATS does not answer yet"), ReadHeaderTimeout: 10 * time.Second},
+		server: &http.Server{Handler: gateway.Waiting("NATS does not answer yet"), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second},
 		ln:     &lentListener{TCPListener: ln.(*net.TCPListener)},
 		served: make(chan error, 1),
 	}
-	go func() { s.served <- s.server.Serve(s.ln) }()
+	served := net.Listener(s.ln)
+	if config != nil {
+		served = tls.NewListener(s.ln, config)
+	}
+	go func() { s.served <- s.server.Serve(served) }()
 	return s
 }
 

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // refusalContract is the part of what the gateway refuses whatever a request is about; see contract.
 var refusalContract = []clause{
-	{sentence: "When --auth-token is set, every request must carry it; unauthorised requests get 401 unauthorized", change: func(o *options) { o.gateway.AuthToken = "hunter2" }, check: func(t *testing.T, d *door) {
+	{sentence: "When --auth-token is set, every request must carry it; unauthorised requests get 401 unauthorized", change: func(o *options) { o.gateway.Tokens = gateway.NewTokens("hunter2") }, check: func(t *testing.T, d *door) {
 		for _, r := range requests {
 			d.want(t, someSession, r.method, r.path, r.body, 401, refused("unauthorized"))
 		}

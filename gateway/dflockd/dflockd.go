@@ -1,10 +1,10 @@
 // Package dflockd serves the HTTP API of dflockd: locks and semaphores by name
 // under /v1, held by sessions (gateway/README.md, "The dflockd API: /v1"). A
-// session's id is a credential, and so is the token of what it holds; keys are none.
+// session's id is a credential, and so is the token of a lease; keys are not.
 //
-// What dflockd leaves open: bodies are read strictly; one that is too long is a
-// bad_request with status 413, one that is too slow one with 408; a store that
-// does not answer is 502 unavailable, which is safe to repeat.
+// Where dflockd specifies nothing: unknown fields in bodies are refused; a body that is
+// too long is a bad_request with status 413, and one that is too slow with 408; a store
+// that does not answer is 502 unavailable, which is safe to repeat.
 package dflockd
 
 import (
@@ -25,31 +25,29 @@ const prefix = "/v1"
 
 // Config says how the dialect works.
 type Config struct {
-	// Lending and Turns are those that all transports of the gateway share:
-	// *gateway.Lending and *gateway.Turns.
+	// Lending and Turns are the *gateway.Lending and *gateway.Turns that all
+	// transports of the gateway share.
 	Lending *ops.Lending
 	Turns   *ops.Turns
 
-	// DefaultLeaseTTL is how long a lease lasts that is asked for without a
-	// ttl; 0 means 33 s.
+	// DefaultLeaseTTL is the lease of a request without lease_ttl_s; 0 means 33 s.
 	DefaultLeaseTTL time.Duration
 
-	// IdleTimeout is what clients are told: how often to ping at least.
-	// Sessions end at twice that. 0 means 20 s.
+	// IdleTimeout is how often clients must ping their sessions, as they are told.
+	// Sessions end after twice that time. 0 means 20 s.
 	IdleTimeout time.Duration
 
-	// Clients is how many clients are connected otherwise; nil when that is
-	// not known.
+	// Clients returns the number of clients over other transports; nil if unknown.
 	Clients func() int
 
-	// Logger takes what a request failed of, and no secrets with it.
+	// Logger receives server errors, without secrets.
 	Logger zerolog.Logger
 }
 
 // Dialect serves /v1.
 type Dialect struct{ operations jsonhttp.Operations }
 
-// New makes the dialect over sessions, such as a *kvslots.Store.
+// New returns the dialect of sessions, such as a *kvslots.Store.
 func New(sessions ops.Sessions, cfg Config) *Dialect {
 	return &Dialect{jsonhttp.Operations{
 		Service: &ops.Service{
@@ -77,7 +75,7 @@ func (d *Dialect) Mount(r chi.Router) {
 	}
 }
 
-// readCall reads a request: the session is in its path, or, where that has the key, in
+// readCall reads a request. The session is in the path, or, if the path has the key, in
 // a header.
 func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
 	body, err := jsonhttp.ReadFields(w, r, call.Operation)
@@ -85,6 +83,9 @@ func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
 		return err
 	}
 	call.Session, call.Remote = jsonhttp.PathValue(r, "id"), r.RemoteAddr
+	if call.Operation == ops.Stats {
+		call.PoolsAfter = r.URL.Query().Get("pools_after")
+	}
 	if call.Noun != "" {
 		session := r.Header.Values(wire.SessionHeader)
 		if len(session) != 1 || session[0] == "" {
@@ -98,11 +99,10 @@ func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
 	return call.Read(body)
 }
 
-// Prefix is where the dialect's paths begin.
+// Prefix returns the beginning of the dialect's paths.
 func (d *Dialect) Prefix() string { return prefix }
 
-// RenderError answers for the gateway, as the dialect would: the code is
-// stable, the text is for people.
+// RenderError answers with an error of the gateway in the form of the dialect.
 func (d *Dialect) RenderError(w http.ResponseWriter, status int, code, text string) {
 	_ = jsonhttp.Answer(w, status, wire.Failure{Error: code, Detail: text})
 }

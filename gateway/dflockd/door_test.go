@@ -146,11 +146,19 @@ type stats struct {
 		Limit            int
 		Holders, Waiters int
 	}
+	Pools      []struct{ Pool string }
+	PoolsAfter string `json:"pools_after"`
 }
 
-func (d *door) stats(t *testing.T) (s stats) {
+func (d *door) stats(t *testing.T) stats {
 	t.Helper()
-	code, body, _ := d.do(t, "", "GET", "/v1/stats", "")
+	return d.statsOf(t, "")
+}
+
+// statsOf gets a page of the statistics.
+func (d *door) statsOf(t *testing.T, query string) (s stats) {
+	t.Helper()
+	code, body, _ := d.do(t, "", "GET", "/v1/stats"+query, "")
 	if err := json.Unmarshal([]byte(body), &s); err != nil || code != 200 {
 		t.Errorf("stats: %d %s, %v", code, body, err)
 	}

@@ -108,7 +108,7 @@ func TestDiscovery(t *testing.T) {
 // force-release is an administrator's: over HTTP the gateway asks for the token,
 // over NATS the server does.
 func TestForceReleaseNeedsTheToken(t *testing.T) {
-	d := newSite(t).open(t, forrst.Config{AuthToken: "hunter2"})
+	d := newSite(t).open(t, forrst.Config{Tokens: gateway.NewTokens("hunter2")})
 	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 401, `"code":"UNAUTHORIZED"`)
 	body := []byte(envelope(forceRelease, `{"key":"lock:k"}`, ""))
 	for authorization, want := range map[string]int{"": 401, "Bearer wrong": 401, "hunter2": 401, "Basic hunter2": 401, "Bearer hunter2": 404, "bearer  hunter2": 404} {

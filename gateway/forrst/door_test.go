@@ -87,7 +87,7 @@ func (s *site) open(t testing.TB, cfg forrst.Config) *door {
 	d.Door = gatewaytest.Open(t, func(g *gateway.Config) {
 		cfg.Lending = g.Lending
 		d.server = forrst.New(store, cfg)
-		g.Store, g.Dialects, g.AuthToken, g.Logger = store, []gateway.Dialect{d.server}, cfg.AuthToken, zerolog.Nop()
+		g.Store, g.Dialects, g.Tokens, g.Logger = store, []gateway.Dialect{d.server}, cfg.Tokens, zerolog.Nop()
 	})
 	d.url = "http://" + d.Addr + "/rpc"
 	d.stop = sync.OnceFunc(func() {

@@ -66,9 +66,10 @@ type Config struct {
 	// that has waited in vain. 0 means kvslots.DefaultMaxWait.
 	MaxWait time.Duration
 
-	// AuthToken is what callers over NATS have to send to release locks that are
-	// not theirs; "" asks for none. Over HTTP the gateway asks for it.
-	AuthToken string
+	// Tokens are the *gateway.Tokens of which callers over NATS must send one to
+	// release the locks of other owners; nil asks for none. Over HTTP the gateway
+	// asks for them.
+	Tokens *ops.Tokens
 
 	// NoForceRelease switches that release off.
 	NoForceRelease bool

@@ -2,10 +2,7 @@ package forrst
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -25,7 +22,7 @@ type caller struct {
 // reports whether it is certain by then that the caller has gone; it is asked when a
 // call has waited for its lock. Call returns the answer, the HTTP status that goes with it, and the first error's code.
 func (s *Server) Call(ctx, lasting context.Context, body []byte, authorization string, gone func() bool) (status int, code string, answer []byte) {
-	r := s.serve(ctx, lasting, body, caller{s.mayAdminister(authorization), gone})
+	r := s.serve(ctx, lasting, body, caller{s.cfg.Tokens.Accept(authorization), gone})
 	answer = r.encode()
 	return r.status, r.code, answer
 }
@@ -35,16 +32,6 @@ func (s *Server) Refuse(err error) (status int, code string, answer []byte) {
 	r := failed(nil, refused(err))
 	answer = r.encode()
 	return r.status, r.code, answer
-}
-
-// mayAdminister compares in constant time, whatever the lengths.
-func (s *Server) mayAdminister(authorization string) bool {
-	if s.cfg.AuthToken == "" {
-		return true
-	}
-	scheme, token, _ := strings.Cut(authorization, " ")
-	got, want := sha256.Sum256([]byte(strings.TrimLeft(token, " "))), sha256.Sum256([]byte(s.cfg.AuthToken))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 // serve answers an envelope. ctx bounds the wait for the lock, lasting that for the

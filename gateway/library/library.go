@@ -17,9 +17,9 @@ import (
 // Dialect serves /l.
 type Dialect struct{ operations jsonhttp.Operations }
 
-// New makes the dialect over pools, such as a *kvslots.Store. lending is the
-// *gateway.Lending that all transports of the gateway share. What a request failed of
-// goes to log, never to the client, and no ids with it.
+// New returns the dialect of pools, such as a *kvslots.Store. lending is the
+// *gateway.Lending that all transports of the gateway share. log receives server errors,
+// without ids.
 func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
 	return &Dialect{jsonhttp.Operations{
 		Service: &ops.Service{Pools: pools, Lending: lending},

@@ -16,6 +16,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -45,6 +46,10 @@ type Config struct {
 	// Token is the bearer token of gateways that ask for one over HTTP. It is a
 	// secret.
 	Token string
+
+	// TLS is for an https URL; nil trusts the authorities of the system. It is not
+	// used with HTTP.
+	TLS *tls.Config
 
 	// HTTP sends the requests over HTTP; nil means an *http.Client that Dial makes.
 	// Redirects are not followed. A Timeout has to be longer than every wait.

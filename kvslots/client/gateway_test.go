@@ -45,7 +45,7 @@ func serve(t *testing.T) *gateways {
 		t.Fatal(err)
 	}
 	web := gateway.New(gateway.Config{
-		Store: store, Lending: lending, AuthToken: authToken, Logger: zerolog.Nop(),
+		Store: store, Lending: lending, Tokens: gateway.NewTokens(authToken), Logger: zerolog.Nop(),
 		Dialects: []gateway.Dialect{
 			library.New(store, lending, zerolog.Nop()),
 			dflockd.New(store, dflockd.Config{Lending: lending, Turns: turns}),

@@ -30,6 +30,7 @@ func newOverHTTP(at string, cfg Config) *overHTTP {
 	} else {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.MaxIdleConnsPerHost = own.MaxIdleConns // there is one host
+		own.TLSClientConfig = cfg.TLS
 		h.client.Transport = own
 	}
 	// To follow would show the pool's id and the token to another server.

@@ -60,9 +60,6 @@ type Lookup func(error) Status
 
 const badRequest = "bad_request"
 
-// Internal is the Status of an error that is not in the table.
-var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_error", Text: "internal error"}
-
 // row is an error and its Status in /l, whose Text is the error's own text if it is "".
 // v1Text and v1Code are those of /v1, if they differ.
 type row struct {

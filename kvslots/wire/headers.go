@@ -20,7 +20,8 @@ const (
 	// milliseconds.
 	WaitedHeader = "Kvslots-Waited"
 
-	// ErrorHeader on a refusal is its Status.Name.
+	// ErrorHeader on a refusal is its Status.Name. Refusals of Forrst that the
+	// gateway has let through have a code in their body instead.
 	ErrorHeader = "Kvslots-Error"
 
 	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.

@@ -56,7 +56,7 @@ func (r *Refusal) meaning(name string) error {
 		}
 	}
 	switch {
-	case name == badRequest, name == "" && r.Status < http.StatusInternalServerError && r.Status != http.StatusConflict:
+	case name == badRequest, isTurnedAway(name, r.Status):
 		return nil
 	case r.Status == http.StatusConflict:
 		return kvslots.ErrNoSlot

@@ -66,6 +66,19 @@ func TestRefusalOfAnArgument(t *testing.T) {
 	}
 }
 
+// The refusals of the HTTP server itself say nothing about the store.
+func TestRefusalOfTheServer(t *testing.T) {
+	for _, status := range []Status{Unauthorized, ForeignHost, ForeignOrigin, NotFound, MethodNotAllowed, RateLimited} {
+		body, err := Encode(status.Failure())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := NewRefusal(status.Code, status.Name, body); got.Err != nil || got.Text != status.Text {
+			t.Errorf("%s is understood as %+v", body, got)
+		}
+	}
+}
+
 // An answer without ErrorHeader may come from a proxy.
 func TestRefusalWithoutAName(t *testing.T) {
 	for status, want := range map[int]error{

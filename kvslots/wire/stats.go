@@ -7,8 +7,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
+// MaxPools is how many pools a page of Stats has at most, and maxPlaces how many places
+// it lists of each semaphore or line.
+const (
+	MaxPools  = 1000
+	maxPlaces = 1000
+)
+
 // Stats is the answer to GET /v1/stats (gateway/README.md, "Statistics"). queue, held,
-// fence, age, dialect and pools are additions to the fields of dflockd.
+// fence, age, dialect, pools and pools_after are additions to the fields of dflockd.
 type Stats struct {
 	Connections    int              `json:"connections"`
 	Locks          []LockStats      `json:"locks"`
@@ -16,6 +23,7 @@ type Stats struct {
 	IdleLocks      []IdleStats      `json:"idle_locks"`
 	IdleSemaphores []IdleStats      `json:"idle_semaphores"`
 	Pools          []PoolStats      `json:"pools"`
+	PoolsAfter     string           `json:"pools_after,omitempty"` // where the next page begins
 }
 
 // LockStats is a lock that is held or has waiters. Owner is 0 if the lock is not held.
@@ -103,6 +111,9 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 			Waiting: pool.Waiting, OldestWait: millis(pool.OldestWait),
 		})
 	}
+	if stats.More {
+		s.PoolsAfter = s.Pools[len(s.Pools)-1].Pool
+	}
 	return s
 }
 
@@ -126,7 +137,7 @@ func dialect(owned bool) string {
 
 func newSemaphoreStats(name kvslots.NameStats) SemaphoreStats {
 	held := []HeldStats{}
-	for _, holder := range name.Holders {
+	for _, holder := range name.Holders[:min(len(name.Holders), maxPlaces)] {
 		held = append(held, newHeldStats(holder))
 	}
 	return SemaphoreStats{
@@ -145,7 +156,7 @@ func newHeldStats(holder kvslots.HolderStats) HeldStats {
 
 func newQueue(waiters []kvslots.WaiterStats) []WaitingStats {
 	queue := []WaitingStats{}
-	for i, waiter := range waiters {
+	for i, waiter := range waiters[:min(len(waiters), maxPlaces)] {
 		queue = append(queue, WaitingStats{Position: i + 1, Waited: millis(waiter.Waited), Owner: waiter.Owner})
 	}
 	return queue

@@ -64,4 +64,6 @@ func (f Failing) Extend(context.Context, string, kvslots.Resource, string, time.
 	return 0, f.Err
 }
 
-func (f Failing) Stats(context.Context) (kvslots.Stats, error) { return kvslots.Stats{}, f.Err }
+func (f Failing) StatsPage(context.Context, kvslots.PoolPage) (kvslots.Stats, error) {
+	return kvslots.Stats{}, f.Err
+}

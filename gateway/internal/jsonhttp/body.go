@@ -10,19 +10,21 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// LimitBodyTime bounds how long a request's body may take to arrive, also for
-// handlers that never read it: net/http then does, to find the next request. The
-// server's own ReadTimeout would not do: it goes on after the body and would end a
-// borrow that waits.
+// LimitBodyTime bounds the time in which a request's body must arrive, even if the
+// handler does not read it: net/http then does, to find the next request. The server's
+// own ReadTimeout continues after the body, and would cut a borrow that waits.
 func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	if r.Body != http.NoBody {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
+		control, end := http.NewResponseController(w), time.Now().Add(limit)
+		_ = control.SetReadDeadline(end)
+		// For a 100 Continue: the deadline of the previous answer may have passed.
+		_ = control.SetWriteDeadline(end.Add(answerTimeout))
 	}
 }
 
-// ReadBody reads the whole body, to its end: only then does net/http begin to
-// watch for a client that hangs up. It returns wire.ErrTooLarge,
-// wire.ErrTooSlow, or wire.ErrMalformed for a body that broke off.
+// ReadBody reads the body to its end, where net/http begins to watch for a client that
+// hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for a
+// body that broke off.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
@@ -33,6 +35,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, wire.ErrMalformed
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see LimitBodyTime
+	control := http.NewResponseController(w) // see LimitBodyTime
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Time{})
 	return body, nil
 }

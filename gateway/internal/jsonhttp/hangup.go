@@ -9,31 +9,44 @@ import (
 
 type connKey struct{}
 
-// WithConn is for http.Server's ConnContext; HungUp needs it.
+// WithConn is http.Server.ConnContext. HungUp needs it.
 func WithConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// HungUp reports whether the client has closed its end by now. The request's
-// context ends with the connection, too, but only when the goroutine that
-// watches it gets to run, and not at all when the client had sent its next
-// request already; an answer written in between would be lost without an
-// error. Where the system cannot be asked it is the context that says.
+// HungUp reports whether the client has closed its end of the connection. The request's
+// context also ends then, but only when the goroutine that watches the connection runs,
+// and not at all if the client has already sent its next request. An answer that is
+// written in between is lost without an error. Where the system cannot be asked, HungUp
+// reports whether the context has ended.
 func HungUp(r *http.Request) bool {
 	if r.Context().Err() != nil {
 		return true
 	}
-	conn, ok := r.Context().Value(connKey{}).(syscall.Conn)
+	conn, ok := socket(r.Context().Value(connKey{}))
 	if !ok {
 		return false
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return true // closed on our side
+		return true // closed by this process
 	}
 	closed := false
 	if err := raw.Control(func(fd uintptr) { closed = peerClosed(fd) }); err != nil {
 		return true
 	}
 	return closed
+}
+
+// socket returns the connection below layers such as TLS.
+func socket(conn any) (syscall.Conn, bool) {
+	for {
+		layer, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		conn = layer.NetConn()
+	}
+	found, ok := conn.(syscall.Conn)
+	return found, ok
 }

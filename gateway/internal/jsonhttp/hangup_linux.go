@@ -2,8 +2,8 @@ package jsonhttp
 
 import "golang.org/x/sys/unix"
 
-// peerClosed asks for the end of the peer's stream, whatever may still be
-// unread before it.
+// peerClosed reports whether the peer has ended its stream, even if data before the end
+// is still unread.
 func peerClosed(fd uintptr) bool {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(poll, 0)

@@ -2,5 +2,5 @@
 
 package jsonhttp
 
-// peerClosed has no portable answer.
+// peerClosed returns false: there is no portable way to ask.
 func peerClosed(uintptr) bool { return false }

@@ -2,6 +2,7 @@ package jsonhttp
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +15,12 @@ func TestHungUp(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the system cannot be asked")
 	}
+	for name, start := range map[string]func(*httptest.Server){"plain": (*httptest.Server).Start, "TLS": (*httptest.Server).StartTLS} {
+		t.Run(name, func(t *testing.T) { testHungUp(t, start) })
+	}
+}
+
+func testHungUp(t *testing.T, start func(*httptest.Server)) {
 	arrived, closed, verdict := make(chan bool), make(chan struct{}), make(chan bool)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		arrived <- HungUp(r)
@@ -21,8 +28,14 @@ func TestHungUp(t *testing.T) {
 		verdict <- HungUp(r)
 	}))
 	srv.Config.ConnContext = WithConn
-	srv.Start()
+	start(srv)
 	defer srv.Close()
+	dial := func() (net.Conn, error) { return net.Dial("tcp", srv.Listener.Addr().String()) }
+	if srv.TLS != nil {
+		dial = func() (net.Conn, error) {
+			return tls.Dial("tcp", srv.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		}
+	}
 	// The server is not to go on to a second request, though it has it.
 	const request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	for name, sent := range map[string]string{
@@ -31,7 +44,7 @@ func TestHungUp(t *testing.T) {
 		"in the middle of another": request + "GET /",
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+			conn, err := dial()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,12 +20,12 @@ type Operations struct {
 	// Read reads a request into a call.
 	Read func(w http.ResponseWriter, r *http.Request, call *ops.Call) error
 
-	// Log takes what a request failed of, and no secrets with it.
+	// Log receives server errors, without secrets.
 	Log zerolog.Logger
 }
 
-// Handle performs an operation for each request. The frames of what a request that waits
-// is in are kept small: a gateway has as many stacks as clients that wait.
+// Handle returns a handler that performs an operation. The frames below a request that
+// waits are kept small: a gateway has one stack for each waiting client.
 func (o *Operations) Handle(op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Operations: o, w: w, r: r, arrived: time.Now(), call: ops.Call{Operation: op}}
@@ -48,26 +48,26 @@ func (x *exchange) perform() error {
 	if err := x.Read(x.w, x.r, &x.call); err != nil {
 		return err
 	}
-	// What goes on though the client hangs up is bounded by itself.
+	// The store bounds the time of what goes on after the client has hung up.
 	return x.Service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
 }
 
-// deliver answers what the call came to. What was granted to a client that has hung up
-// goes back at once: nothing else knows its id or its token.
+// deliver answers the call. A grant to a client that has hung up is taken back at once:
+// no client knows its id or token.
 func (x *exchange) deliver() {
 	gone := x.call.Granted() && HungUp(x.r)
 	if !gone && x.answer() == nil || !x.call.Granted() {
 		return
 	}
 	if err := x.Service.TakeBack(context.Background(), &x.call); err != nil {
-		x.Log.Warn().Err(err).Msg("what was granted to a client that hung up could not be taken back; it ends by itself")
+		x.Log.Warn().Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
 	}
-	if gone { // for the log and the metrics: the client does not read it
+	if gone { // for the log and the metrics
 		Refuse(x.w, x.call.StatusOf(context.Canceled))
 	}
 }
 
-// answer answers 200, or 204 when there is nothing to say.
+// answer answers 200, or 204 without a body.
 func (x *exchange) answer() error {
 	if x.call.Answer == nil {
 		return Done(x.w)
@@ -90,10 +90,10 @@ func ReadFields(w http.ResponseWriter, r *http.Request, op *ops.Operation) (wire
 	return op.Parse(body)
 }
 
-// PathValue is a segment of the path, decoded. chi matches the path as it was
-// sent, and leaves the encoding in it, only if that differs from what net/url
-// would have made of the decoded one; else it matches the latter, and to decode
-// that again would make "%" of a "%25".
+// PathValue returns a segment of the path, decoded. If the path was sent in another
+// encoding than net/url's, chi matches the encoded path, and leaves the encoding in its
+// segments. Otherwise chi matches the decoded path, whose segments must not be decoded
+// again.
 func PathValue(r *http.Request, name string) string {
 	text := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {

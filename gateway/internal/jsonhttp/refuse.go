@@ -1,6 +1,5 @@
-// Package jsonhttp is how the gateway reads and writes JSON over HTTP: bodies
-// that are bounded in size and in time, compact answers, and errors rendered
-// in one place.
+// Package jsonhttp reads and writes JSON over HTTP: bodies that are bounded in size and
+// time, compact answers, and errors from the table of package wire.
 package jsonhttp
 
 import (
@@ -12,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// refuse renders an error as the table has it. The detail of an error that is our fault
-// goes into the log and nowhere else.
+// refuse answers with an error, as the table renders it. The detail of a server error
+// is only logged.
 func refuse(w http.ResponseWriter, err error, statusOf wire.Lookup, log *zerolog.Logger) {
 	status := statusOf(err)
 	if status.Failed() {

@@ -85,6 +85,9 @@ type Call struct {
 	Session  string
 	Resource kvslots.Resource // of which carriers set the key
 
+	// PoolsAfter is where the page of Stats begins; "" for the first page.
+	PoolsAfter string
+
 	// Remote is the address and port of the client that creates a session, which the cap
 	// on sessions per address counts; "" where it is not known.
 	Remote string

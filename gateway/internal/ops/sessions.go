@@ -23,7 +23,7 @@ type Sessions interface {
 	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
-	Stats(ctx context.Context) (kvslots.Stats, error)
+	StatsPage(ctx context.Context, page kvslots.PoolPage) (kvslots.Stats, error)
 }
 
 // The operations on sessions (gateway/README.md, "The dflockd API: /v1", "Statistics").
@@ -92,7 +92,7 @@ func endSession(ctx context.Context, s *Service, call *Call) error {
 }
 
 func stats(ctx context.Context, s *Service, call *Call) error {
-	stats, err := s.Sessions.Stats(ctx)
+	stats, err := s.Sessions.StatsPage(ctx, kvslots.PoolPage{After: call.PoolsAfter, Max: wire.MaxPools})
 	if err != nil {
 		return err
 	}

@@ -120,9 +120,13 @@ type Ping struct{ Session entry.Hash }
 // EndSession ends a session. ErrSessionGone, ErrUnavailable.
 type EndSession struct{ Session entry.Hash }
 
-// ReadStats reads Stats, as of an instant between the call and its answer.
+// ReadStats reads Stats, as of an instant between the call and its answer. Of the pools
+// it reads the first MaxPools, by id, after the id After; all of them if MaxPools is 0.
 // Answer.Stats; ErrUnavailable.
-type ReadStats struct{}
+type ReadStats struct {
+	After    entry.Hash
+	MaxPools int
+}
 
 // Follow is answered when a lease has ended; at once if it is not live.
 type Follow struct{ Pool, Lease entry.Hash }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// reloadPause is how often files are looked at for changes. Their contents are compared:
+// a directory that is swapped by a symbolic link, as in Kubernetes, has no event of the
+// file itself.
+const reloadPause = 5 * time.Second
+
+// reloadable is what can be read again while serve runs.
+type reloadable struct {
+	name string // of the flag
+	load func() (changed bool, err error)
+}
+
+// reloader reads files again.
+type reloader struct {
+	of  []reloadable
+	log zerolog.Logger
+
+	failed map[string]string // the last error of each, which is logged once
+}
+
+// startReloader reads the files again at SIGHUP and when they change, until stop is
+// called. Without files it only keeps SIGHUP from ending the process.
+func startReloader(of []reloadable, log zerolog.Logger) (stop func()) {
+	r := &reloader{of: of, log: log, failed: map[string]string{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	ticker := time.NewTicker(reloadPause)
+	var running sync.WaitGroup
+	running.Go(func() { r.run(ctx, hangups, ticker.C) })
+	return func() {
+		signal.Stop(hangups)
+		ticker.Stop()
+		cancel()
+		running.Wait()
+	}
+}
+
+func (r *reloader) run(ctx context.Context, hangups <-chan os.Signal, ticks <-chan time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			r.log.Info().Msg("SIGHUP: reading files again")
+			clear(r.failed) // the operator wants to know again
+		case <-ticks:
+		}
+		for _, file := range r.of {
+			r.reload(file)
+		}
+	}
+}
+
+// reload keeps what is in force after an error: files that belong together are replaced
+// one after the other.
+func (r *reloader) reload(file reloadable) {
+	changed, err := file.load()
+	if err != nil {
+		if text := err.Error(); r.failed[file.name] != text {
+			r.failed[file.name] = text
+			r.log.Error().Err(err).Str("flag", file.name).Msg("cannot read a changed file; the previous content stays in force")
+		}
+		return
+	}
+	delete(r.failed, file.name)
+	if changed {
+		r.log.Info().Str("flag", file.name).Msg("reloaded")
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/spf13/pflag"
+)
+
+// tlsSettings are the files of the HTTP listener's TLS.
+type tlsSettings struct{ cert, key, clientCA string }
+
+func (s *tlsSettings) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.cert, "tls-cert", s.cert, "file with the certificate of the HTTP listener, which then accepts TLS only; read again when it changes")
+	flags.StringVar(&s.key, "tls-key", s.key, "file with the certificate's key")
+	flags.StringVar(&s.clientCA, "tls-client-ca", s.clientCA, "file with certificate authorities, one of which must have issued the certificate of an HTTP client")
+}
+
+func (s *tlsSettings) validate() error {
+	switch {
+	case (s.cert == "") != (s.key == ""):
+		return usagef("--tls-cert and --tls-key go together")
+	case s.clientCA != "" && s.cert == "":
+		return usagef("--tls-client-ca needs --tls-cert and --tls-key")
+	}
+	return nil
+}
+
+// certificates are those of the HTTP listener, as the files had them when they were last
+// read. Handshakes use the current ones, and connections keep theirs.
+type certificates struct {
+	files   tlsSettings
+	read    [][]byte // contents of the files
+	current atomic.Pointer[tls.Config]
+}
+
+// load reads the files, and reports whether they have changed since the last load that
+// succeeded. After an error the certificates are as before.
+func (c *certificates) load() (changed bool, err error) {
+	var read [][]byte
+	for _, name := range []string{c.files.cert, c.files.key, c.files.clientCA} {
+		var content []byte
+		if name != "" {
+			if content, err = os.ReadFile(name); err != nil {
+				return false, err
+			}
+		}
+		read = append(read, content)
+	}
+	if slices.EqualFunc(read, c.read, bytes.Equal) {
+		return false, nil
+	}
+	loaded, err := newTLSConfig(read[0], read[1], read[2])
+	if err != nil {
+		return false, err
+	}
+	c.read = read
+	c.current.Store(loaded)
+	return true, nil
+}
+
+// newTLSConfig returns the configuration of a server. Without authorities it asks
+// clients for no certificate.
+func newTLSConfig(cert, key, authorities []byte) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, err
+	}
+	// HTTP/2 would have many requests on one connection, and the limits count
+	// connections.
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	if authorities != nil {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(authorities) {
+			return nil, errors.New("no certificate of a client authority found")
+		}
+		// A resumed session would not be held against authorities that were replaced.
+		config.SessionTicketsDisabled = true
+	}
+	return config, nil
+}
+
+// config returns a configuration that follows the files.
+func (c *certificates) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load(), nil },
+	}
+}
+
+// openCertificates reads the files; it returns nil without any.
+func openCertificates(files tlsSettings) (*certificates, error) {
+	if files.cert == "" {
+		return nil, nil
+	}
+	c := &certificates{files: files}
+	if _, err := c.load(); err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// everyAnswer has a request for each kind of answer.
+var everyAnswer = []struct {
+	method, path string
+	code         int
+	name         string // in Kvslots-Error
+}{
+	{"GET", "/health", 200, ""},
+	{"GET", "/ready", 200, ""},
+	{"GET", "/metrics", 200, ""},
+	{"GET", "/v1/openapi.json", 200, ""},
+	{"GET", "/t/1", 200, ""},
+	{"GET", "/nothing", 404, "not_found"},
+	{"GET", "/v1/x", 404, "not_found"},
+	{"PUT", "/t/1", 405, "method_not_allowed"},
+	{"PUT", "/v1/locks/x", 405, "method_not_allowed"},
+	{"GET", "/panic/1", 500, "internal_error"},
+	{"GET", "/v1/panic", 500, "internal_error"},
+}
+
+func TestEveryAnswerHasTheHeaders(t *testing.T) {
+	g := newGuardedGateway(func(*Config) {})
+	for _, c := range everyAnswer {
+		answer := ask(g, c.method, c.path)
+		want := map[string]string{
+			"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+			"Kvslots-Error": c.name,
+		}
+		for name, value := range want {
+			if got := answer.Header().Get(name); answer.Code != c.code || got != value {
+				t.Errorf("%s %s: %d, %s %q, want %d, %q", c.method, c.path, answer.Code, name, got, c.code, value)
+			}
+		}
+	}
+	waiting := httptest.NewRecorder()
+	Waiting("no NATS").ServeHTTP(waiting, httptest.NewRequest("GET", "/ready", nil))
+	if got := waiting.Header().Get("Cache-Control"); waiting.Code != 503 || got != "no-store" {
+		t.Errorf("without a store: %d, Cache-Control %q", waiting.Code, got)
+	}
+}
+
+// A client that does not read its answer is cut off, whatever it has asked for.
+func TestEveryAnswerHasADeadline(t *testing.T) {
+	g := newGuardedGateway(func(*Config) {})
+	for _, c := range everyAnswer {
+		before := time.Now()
+		w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+		g.Handler().ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		if left := w.writing.Sub(before); left < 5*time.Second || left > 15*time.Second {
+			t.Errorf("%s %s: the deadline is at %s, %s after the request", c.method, c.path, w.writing, left)
+		}
+	}
+}
+
+// A 100 Continue is written before the answer, when the deadline of the answer before
+// may have passed.
+func TestBodiesHaveADeadlineForWriting(t *testing.T) {
+	g := newGuardedGateway(func(*Config) {})
+	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+	g.prepare(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).
+		ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/t/1", strings.NewReader("{}")))
+	if w.writing.IsZero() || w.reading.IsZero() {
+		t.Errorf("deadlines %s, %s", w.reading, w.writing)
+	}
+}
+
+// deadlineWriter remembers the deadlines.
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	reading, writing time.Time
+}
+
+func (w *deadlineWriter) SetReadDeadline(at time.Time) error {
+	w.reading = at
+	return nil
+}
+
+func (w *deadlineWriter) SetWriteDeadline(at time.Time) error {
+	w.writing = at
+	return nil
+}

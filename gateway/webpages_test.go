@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const page = "https://app.example.com"
+
+func newCORSGateway(origins ...string) *Gateway {
+	return newGuardedGateway(func(cfg *Config) {
+		cfg.CORSOrigins = origins
+		cfg.Tokens, cfg.RateLimit, cfg.RateBurst = NewTokens(token), 0.001, 1
+	})
+}
+
+func TestPreflight(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		origins []string
+		headers []string
+		code    int
+		allowed string // origin
+	}{
+		{"of the page", []string{page}, []string{"Origin: " + page, "Access-Control-Request-Method: DELETE"}, 204, page},
+		{"of one of two", []string{"http://localhost:3000", page}, []string{"Origin: " + page, "Access-Control-Request-Method: PUT"}, 204, page},
+		{"of any", []string{"*"}, []string{"Origin: " + page, "Access-Control-Request-Method: POST"}, 204, "*"},
+		{"with headers", []string{page}, []string{"Origin: " + page, "Access-Control-Request-Method: POST",
+			"Access-Control-Request-Headers: authorization,content-type,x-dflockd-session"}, 204, page},
+		{"with another header", []string{page}, []string{"Origin: " + page, "Access-Control-Request-Method: POST",
+			"Access-Control-Request-Headers: x-other"}, 204, ""},
+		{"with another method", []string{page}, []string{"Origin: " + page, "Access-Control-Request-Method: PATCH"}, 204, ""},
+		{"of another page", []string{page}, []string{"Origin: https://evil.example.com", "Access-Control-Request-Method: GET"}, 204, ""},
+		{"of a page below", []string{page}, []string{"Origin: https://x.app.example.com", "Access-Control-Request-Method: GET"}, 204, ""},
+		{"without an origin", []string{page}, []string{"Access-Control-Request-Method: GET"}, 204, ""},
+		{"no preflight", []string{page}, []string{"Origin: " + page}, 401, page},
+		{"no origin allowed", nil, []string{"Origin: " + page, "Access-Control-Request-Method: GET"}, 401, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answer := ask(newCORSGateway(c.origins...), "OPTIONS", "/v1/locks/k", c.headers...)
+			if got := answer.Header().Get("Access-Control-Allow-Origin"); answer.Code != c.code || got != c.allowed {
+				t.Errorf("got %d, origin %q; want %d, %q", answer.Code, got, c.code, c.allowed)
+			}
+			if c.code == 204 && answer.Body.Len() != 0 {
+				t.Errorf("a body: %s", answer.Body)
+			}
+		})
+	}
+}
+
+// A page has to be able to read why it was refused.
+func TestPagesReadAnswers(t *testing.T) {
+	for _, c := range []struct {
+		origin, authorization string
+		codes                 []int // of one request after the other
+		allowed               string
+	}{
+		{page, "Bearer " + token, []int{200, 429}, page},
+		{page, "", []int{401, 429}, page},
+		{"https://evil.example.com", "Bearer " + token, []int{200}, ""},
+		{"", "Bearer " + token, []int{200}, ""},
+	} {
+		g := newCORSGateway(page)
+		for _, code := range c.codes {
+			answer := ask(g, "GET", "/v1/locks/k", "Origin: "+c.origin, "Authorization: "+c.authorization)
+			header := answer.Header()
+			if got := header.Get("Access-Control-Allow-Origin"); answer.Code != code || got != c.allowed {
+				t.Errorf("from %q: got %d, origin %q; want %d, %q", c.origin, answer.Code, got, code, c.allowed)
+			}
+			if c.allowed != "" && !strings.Contains(header.Get("Access-Control-Expose-Headers"), "Retry-After") {
+				t.Errorf("exposed: %q", header.Get("Access-Control-Expose-Headers"))
+			}
+			if header.Get("Vary") != "Origin" {
+				t.Errorf("Vary %q", header.Get("Vary"))
+			}
+		}
+	}
+}
+
+// Preflights cost nothing: they are not what the limit is for.
+func TestPreflightsAreNotLimited(t *testing.T) {
+	g := newCORSGateway(page)
+	for range 10 {
+		if got := ask(g, "OPTIONS", "/t/1", "Origin: "+page, "Access-Control-Request-Method: GET").Code; got != 204 {
+			t.Fatal(got)
+		}
+	}
+}
+
+func TestNoCORS(t *testing.T) {
+	g := newGuardedGateway(func(*Config) {})
+	answer := ask(g, "GET", "/t/1", "Origin: "+page)
+	if answer.Code != 200 || answer.Header().Get("Access-Control-Allow-Origin") != "" || answer.Header().Get("Vary") != "" {
+		t.Errorf("%d %v", answer.Code, answer.Header())
+	}
+	if got := ask(g, "OPTIONS", "/t/1", "Origin: "+page, "Access-Control-Request-Method: GET").Code; got != 405 {
+		t.Errorf("a preflight is answered %d", got)
+	}
+}
+
+// A page that reaches the gateway by DNS rebinding names itself in Host.
+func TestHosts(t *testing.T) {
+	named := newGuardedGateway(func(cfg *Config) { cfg.Hosts = []string{"slots.example.com"} })
+	local := newGuardedGateway(func(cfg *Config) { cfg.Hosts = []string{} })
+	open := newGuardedGateway(func(*Config) {})
+	for _, c := range []struct {
+		host        string
+		local, with bool // allowed without and with a configured name
+	}{
+		{"127.0.0.1:8080", true, true},
+		{"127.0.0.1", true, true},
+		{"[::1]:8080", true, true},
+		{"[::1]", true, true},
+		{"192.0.2.1:80", true, true},
+		{"localhost:8080", true, true},
+		{"LOCALHOST", true, true},
+		{"localhost.:8080", true, true},
+		{"", true, true},
+		{"slots.example.com", false, true},
+		{"Slots.Example.com.:8080", false, true},
+		{"evil.example.com:8080", false, false},
+		{"evil.slots.example.com", false, false},
+		{"localhost.evil.example.com", false, false},
+		{"127.0.0.1.evil.example.com", false, false},
+		{"127.1", false, false},
+		{"2130706433", false, false},
+	} {
+		for g, allowed := range map[*Gateway]bool{local: c.local, named: c.with, open: true} {
+			for path, refused := range map[string]string{
+				"/t/1": `{"error":"the gateway does not answer to this Host"}`, "/health": "",
+				"/v1/locks/k": "forbidden: the gateway does not answer to this Host",
+			} {
+				r := httptest.NewRequest("GET", path, nil)
+				r.Host = c.host
+				answer := httptest.NewRecorder()
+				g.Handler().ServeHTTP(answer, r)
+				if got := answer.Code == 200; got != allowed || !allowed && answer.Code != 403 {
+					t.Errorf("Host %q, %s: %d", c.host, path, answer.Code)
+				}
+				if !allowed && (refused != "" && answer.Body.String() != refused || answer.Header().Get("Kvslots-Error") != "forbidden") {
+					t.Errorf("Host %q, %s: %s", c.host, path, answer.Body)
+				}
+			}
+		}
+	}
+}
+
+// A browser sends simple requests of any page, and keeps only the answer from it.
+func TestWritesOfPages(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		change  func(cfg *Config)
+		headers []string
+		code    int // of POST
+	}{
+		{"a program", nil, nil, 200},
+		{"the user", nil, []string{"Sec-Fetch-Site: none"}, 200},
+		{"the gateway's own page", nil, []string{"Sec-Fetch-Site: same-origin", "Origin: http://example.com"}, 200},
+		{"another site", nil, []string{"Sec-Fetch-Site: cross-site", "Origin: " + page}, 403},
+		{"another port", nil, []string{"Sec-Fetch-Site: same-site", "Origin: http://example.com:3000"}, 403},
+		{"an old browser", nil, []string{"Origin: " + page}, 403},
+		{"an old browser, own page", nil, []string{"Origin: http://example.com"}, 200},
+		{"a sandbox", nil, []string{"Origin: null"}, 403},
+		{"allowed", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, []string{"Sec-Fetch-Site: cross-site", "Origin: " + page}, 200},
+		{"another than is allowed", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example.com"}, 403},
+		{"any is allowed", func(cfg *Config) { cfg.CORSOrigins = []string{"*"} }, []string{"Sec-Fetch-Site: cross-site", "Origin: " + page}, 200},
+		{"a token is required", func(cfg *Config) { cfg.Tokens = NewTokens(token) }, []string{"Sec-Fetch-Site: cross-site", "Origin: " + page}, 401},
+		{"with the token", func(cfg *Config) { cfg.Tokens = NewTokens(token) }, []string{"Sec-Fetch-Site: cross-site", "Origin: " + page, "Authorization: Bearer " + token}, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGuardedGateway(func(cfg *Config) {
+				if c.change != nil {
+					c.change(cfg)
+				}
+			})
+			if answer := ask(g, "POST", "/t/1", c.headers...); answer.Code != c.code {
+				t.Errorf("got %d %s, want %d", answer.Code, answer.Body, c.code)
+			}
+			if answer := ask(g, "GET", "/t/1", c.headers...); answer.Code == 403 {
+				t.Error("a read is refused")
+			}
+		})
+	}
+}

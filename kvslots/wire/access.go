@@ -1,0 +1,34 @@
+package wire
+
+import (
+	"net/http"
+	"slices"
+)
+
+// Internal is the Status of an error that is not in the table of errors.
+var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_error", Text: "internal error"}
+
+// The refusals of an HTTP server that no operation has caused. Their texts are those
+// outside of /v1.
+var (
+	Unauthorized     = Status{Code: http.StatusUnauthorized, Name: "unauthorized", Text: "unauthorized"}
+	ForeignHost      = Status{Code: http.StatusForbidden, Name: forbidden, Text: "the gateway does not answer to this Host"}
+	ForeignOrigin    = Status{Code: http.StatusForbidden, Name: forbidden, Text: "pages of other origins may not write"}
+	NotFound         = Status{Code: http.StatusNotFound, Name: "not_found", Text: "not found"}
+	MethodNotAllowed = Status{Code: http.StatusMethodNotAllowed, Name: "method_not_allowed", Text: "method not allowed"}
+	RateLimited      = Status{Code: http.StatusTooManyRequests, Name: "rate_limited", Text: "rate limited"}
+)
+
+const forbidden = "forbidden"
+
+// turnedAway are the names of refusals that say nothing about what was asked for.
+var turnedAway = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name}
+
+// isTurnedAway reports whether a refusal with a name did not reach an operation. A
+// server without ErrorHeader, such as a proxy, is understood by the status alone.
+func isTurnedAway(name string, status int) bool {
+	if name == "" {
+		return status < http.StatusInternalServerError && status != http.StatusConflict
+	}
+	return slices.Contains(turnedAway, name)
+}

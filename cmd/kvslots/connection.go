@@ -183,8 +183,9 @@ func unreachable(err error) bool {
 	return ok
 }
 
-// checkFiles returns an error that names the flag of a file that cannot be read.
+// checkFiles returns an error for each file that cannot be read, which names its flag.
 func (c *natsConnection) checkFiles() error {
+	var found problems
 	for _, file := range []struct{ flag, path string }{
 		{"nats-creds", c.creds}, {"nats-nkey", c.nkey},
 		{"nats-tls-ca", c.tlsCA}, {"nats-tls-cert", c.tlsCert}, {"nats-tls-key", c.tlsKey},
@@ -193,10 +194,10 @@ func (c *natsConnection) checkFiles() error {
 			continue
 		}
 		if _, err := os.ReadFile(file.path); err != nil {
-			return fmt.Errorf("--%s: %w", file.flag, withoutPath(err))
+			found.add(fmt.Errorf("--%s: %w", file.flag, withoutPath(err)))
 		}
 	}
-	return nil
+	return found.err()
 }
 
 func (c *natsConnection) options() ([]nats.Option, error) {

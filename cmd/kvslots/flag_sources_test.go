@@ -121,6 +121,8 @@ func TestEveryFlagHasATwin(t *testing.T) {
 			value = "*"
 		case "subjects":
 			value = "a.b"
+		case "names":
+			value = "a.example.com"
 		}
 		for source, apply := range map[string]func(flags *pflag.FlagSet) error{
 			"environment": func(flags *pflag.FlagSet) error {

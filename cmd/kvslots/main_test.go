@@ -98,7 +98,7 @@ func TestRun(t *testing.T) {
 		{"replicas of one server", []string{"serve", "--replicas", "3"}, 2, "", "--replicas 3 needs --nats-url"},
 		{"user without a NATS", []string{"serve", "--nats-user", "u", "--nats-password", "p"}, 2, "", "need --nats-url"},
 		{"no data directory", []string{"serve", "--data-dir", ""}, 2, "", "--data-dir must not be empty"},
-		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0"}, 1, "", `"level":"error"`},
+		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0", "--http-insecure"}, 1, "", `"level":"error"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, stdout, stderr := call(t, noEnv, c.args...)

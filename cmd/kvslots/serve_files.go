@@ -3,33 +3,25 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
-
-	"github.com/nats-io/nats.go"
 )
 
 // checkFiles reads the files that the settings for NATS name, and returns an error for
 // each that serve could not use. It opens no connection.
 func (s *settings) checkFiles() error {
-	if s.nats.url == "" {
-		return s.nats.checkCertificates()
-	}
-	options, err := s.nats.options()
-	if err != nil {
+	if err := s.nats.checkFiles(); err != nil {
 		return err
 	}
-	var found problems
-	set := nats.GetDefaultOptions()
-	for _, option := range options {
-		if err := option(&set); err != nil {
-			found.add(fmt.Errorf("--nats-url: %w", err))
-		}
+	if err := s.nats.checkCertificates(); err != nil {
+		return err
 	}
-	return found.err()
+	_, err := s.nats.options()
+	return err
 }
 
-// checkCertificates reads the certificates of --nats-addr.
+// checkCertificates parses the files of --nats-tls-….
 func (c *natsConnection) checkCertificates() error {
 	var found problems
 	if c.tlsCert != "" && c.tlsKey != "" {
@@ -40,10 +32,10 @@ func (c *natsConnection) checkCertificates() error {
 	if c.tlsCA != "" {
 		pem, err := os.ReadFile(c.tlsCA)
 		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			err = fmt.Errorf("%s has no certificate", c.tlsCA)
+			err = errors.New("the file has no certificate")
 		}
 		if err != nil {
-			found.add(fmt.Errorf("--nats-tls-ca: %w", err))
+			found.add(fmt.Errorf("--nats-tls-ca: %w", withoutPath(err)))
 		}
 	}
 	return found.err()

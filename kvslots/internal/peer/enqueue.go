@@ -76,7 +76,7 @@ func (r Enqueue) begin(p *Peer, c *call) {
 // enqueued before. twice is set if the call has found a ticket, maybe its own, where it
 // was about to write one.
 func (r Enqueue) enqueue(c *call, twice bool) {
-	c.p.whenCurrent(c, func() {
+	c.p.reads.whenCurrent(c, func() {
 		e := c.p.enqueuedIn(c.p.view.Pool(r.Pool), r.Session)
 		switch again := func() { r.enqueue(c, twice) }; {
 		case !c.p.view.Alive(r.Session):
@@ -84,7 +84,7 @@ func (r Enqueue) enqueue(c *call, twice bool) {
 		case e.status == doubtful, twice && e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own ticket is being purged
 			c.after(failurePause, again)
 		case e.status == void: // no caller was answered
-			c.p.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
+			c.p.writes.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
 		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
 			c.p.adopt(e.ticket, again)
 		case e.status == queued || e.status == served:
@@ -107,7 +107,7 @@ func (p *Peer) adopt(t *rules.Ticket, then func()) {
 	}
 	value := t.Value
 	value.Peer, value.Place = p.self.id, t.Place
-	p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+	p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
 		if f.result == unknown {
 			p.after(failurePause, then)
 		} else {
@@ -134,7 +134,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 			// A ticket that still stands when the view has reached a barrier was not
 			// served. An exact view is not enough: the entry that named the skipped
 			// one need not say which ticket that served.
-			p.pool(pool.ID).want(func(do func()) { p.whenCurrent(nil, do) })
+			p.pool(pool.ID).want(func(do func()) { p.reads.whenCurrent(nil, do) })
 			continue
 		}
 		ps := p.pool(pool.ID)

@@ -32,7 +32,7 @@ func (r Follow) begin(p *Peer, c *call) {
 // look answers the call if the lease has ended, in an exact view that is as new as
 // now. The lease was in the view once, and a lease that has ended does not come back.
 func (f *follow) look() {
-	f.call.p.whenCurrent(f.call, func() {
+	f.call.p.reads.whenCurrent(f.call, func() {
 		if f.over() {
 			f.call.end(nil)
 		}

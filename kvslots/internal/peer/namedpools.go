@@ -49,7 +49,7 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 		// a view is behind.
 		m = entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL)
 	}
-	w := ps.p.put(m, nil)
+	w := ps.p.writes.put(m, nil)
 	ps.config = w
 	w.told = func(f fate) {
 		if ps.config != w {
@@ -173,7 +173,7 @@ func (ns *names) keep() {
 		ns.finishClosings()
 		ns.closeIdle()
 	} else if len(ns.p.view.Closings()) > 0 || ns.idleDue() {
-		ns.p.whenExact(func() {})
+		ns.p.reads.whenExact(func() {})
 	}
 	ns.plan()
 }

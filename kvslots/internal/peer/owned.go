@@ -10,7 +10,7 @@ import (
 // that this owner has released the lock.
 
 func (r ReleaseOwned) begin(p *Peer, c *call) {
-	p.whenCurrent(c, func() { r.releaseOwned(c) })
+	p.reads.whenCurrent(c, func() { r.releaseOwned(c) })
 }
 
 // releaseOwned decides about the call, in an exact view as new as the call.
@@ -41,7 +41,7 @@ func (r ReleaseOwned) releaseOwned(c *call) {
 		m.Owner = ownerMark(r.Owner)
 	}
 	c.putOnce(m, func(uint64) { c.answer(Answer{Returned: true}) }, func() {
-		c.p.whenCurrent(c, func() { r.releaseOwned(c) })
+		c.p.reads.whenCurrent(c, func() { r.releaseOwned(c) })
 	})
 }
 
@@ -57,11 +57,11 @@ func (p *Peer) ownedSlot(pool *rules.Pool) (s *rules.Slot, certain bool) {
 
 // againSoon calls do after a pause, when the view is exact.
 func (c *call) againSoon(do func()) {
-	c.after(inFlightPause, func() { c.p.whenExact(do) })
+	c.after(inFlightPause, func() { c.p.reads.whenExact(do) })
 }
 
 func (r InspectOwned) begin(p *Peer, c *call) {
-	p.whenCurrent(c, func() { c.inspectOwned(r.Pool) })
+	p.reads.whenCurrent(c, func() { c.inspectOwned(r.Pool) })
 }
 
 func (c *call) inspectOwned(id entry.Hash) {

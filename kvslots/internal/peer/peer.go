@@ -91,7 +91,7 @@ func New(cfg Config, now Instant) *Peer {
 // GiveUp use.
 func (p *Peer) Do(r Request, now Instant) uint64 {
 	p.now = now
-	c := p.newCall()
+	c := p.calls.begin()
 	c.bound(now.Add(patience))
 	if p.closing {
 		c.answer(Answer{Err: ErrClosed})

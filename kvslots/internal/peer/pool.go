@@ -137,7 +137,7 @@ func (ps *poolState) markLater() {
 }
 
 // wantExact schedules the pool for when the view is exact.
-func (ps *poolState) wantExact() { ps.want(ps.p.whenExact) }
+func (ps *poolState) wantExact() { ps.want(ps.p.reads.whenExact) }
 
 // want schedules the pool for when wait calls its argument. One wait is pending at a
 // time.
@@ -157,21 +157,22 @@ func (ps *poolState) want(wait func(do func())) {
 
 // trackPurge records that a slot's purge is in flight: the pool claims no higher
 // position before the view shows the purge.
-func (p *Peer) trackPurge(m entry.Message) {
-	if m.Marker && m.Key.Kind == entry.Slot {
-		put(&p.pool(m.Key.Pool).flight.Purges, m.Key.N, m.Revision)
+func (w *write) trackPurge() {
+	if key := w.msg.Key; w.msg.Marker && key.Kind == entry.Slot {
+		put(&w.p.pool(key.Pool).flight.Purges, key.N, w.msg.Revision)
 	}
 }
 
 // untrackPurge ends that for a purge that was not written. If the purge was refused
 // for a revision above the view's, notePurges ends it when the view gets there: before,
 // another purge would be refused as well.
-func (p *Peer) untrackPurge(m entry.Message, a Ack) {
-	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > p.view.Revision {
+func (w *write) untrackPurge(a Ack) {
+	key := w.msg.Key
+	if !w.msg.Marker || key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > w.p.view.Revision {
 		return
 	}
-	if ps := p.pools[m.Key.Pool]; ps != nil && ps.flight.Purges[m.Key.N] == m.Revision {
-		delete(ps.flight.Purges, m.Key.N)
+	if ps := w.p.pools[key.Pool]; ps != nil && ps.flight.Purges[key.N] == w.msg.Revision {
+		delete(ps.flight.Purges, key.N)
 		ps.mark()
 	}
 }

@@ -51,7 +51,7 @@ func (s *presence) refresh() {
 	}
 	s.writing, s.again = true, false
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
-	s.p.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
+	s.p.writes.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
 		if s.id == id {
 			s.written(a)
 		}
@@ -74,7 +74,7 @@ func (s *presence) written(a Ack) {
 		}
 		s.again = true
 		id := s.id
-		s.p.whenReached(a.Revision, func() {
+		s.p.reads.whenReached(a.Revision, func() {
 			if s.id != id {
 				return
 			}
@@ -151,7 +151,7 @@ func (s *presence) leave() {
 	s.p.timers.stop(&s.timer)
 	if revision, taken := s.p.view.Stands(s.key()); taken {
 		s.leaving = true
-		s.p.release(s.key(), revision, func(Ack) { s.leaving = false })
+		s.p.writes.release(s.key(), revision, func(Ack) { s.leaving = false })
 	}
 }
 

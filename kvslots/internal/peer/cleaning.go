@@ -15,8 +15,7 @@ func (p *Peer) cleanUp() {
 		return
 	}
 	p.view.Forget(p.now)
-	p.due = p.view.Due(dueRetry, dueBatch, p.due[:0], p.now)
-	for _, d := range p.due {
+	for _, d := range p.view.Due(dueRetry, dueBatch, p.now) {
 		switch {
 		case d.Marker:
 			p.writes.release(d.Key, d.Revision, nil)
@@ -35,7 +34,6 @@ func (p *Peer) cleanUp() {
 	if p.view.Waits() {
 		p.view.PassOver(p.now)
 		p.view.Settle(p.now)
-		p.view.EachAble(func(pool *rules.Pool) { p.touched(pool) })
 	}
 	p.names.plan()
 }
@@ -101,22 +99,7 @@ func (p *Peer) afterLoad() {
 			c.reload()
 		}
 	}
-	p.purgeOrphans()
 	p.cleanUp()
-}
-
-// purgeOrphans purges this peer's tickets whose borrows have ended. The peer has purged
-// them before, but the stream may have lost the purge.
-func (p *Peer) purgeOrphans() {
-	s := p.view.Session(p.self.id)
-	if s == nil {
-		return
-	}
-	for _, t := range s.Tickets {
-		if ps := p.pools[t.Key.Pool]; !t.Value.Enqueued() && (ps == nil || ps.tickets[t.Key] == nil) {
-			p.writes.release(t.Key, t.Revision, nil)
-		}
-	}
 }
 
 // restartBorrows prepares the borrows for a new view. Claims in flight mean nothing in

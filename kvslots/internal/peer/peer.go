@@ -57,7 +57,6 @@ type Peer struct {
 	sessions map[entry.Hash]*sessionState
 	follows  map[entry.Hash][]*follow // by lease
 	names    names
-	due      []rules.DueKey // memory for cleaning up
 	closing  bool
 	counters Counters
 	steps    [phases][phases]uint64 // of borrows, from phase to phase

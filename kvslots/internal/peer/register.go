@@ -13,25 +13,27 @@ func (r Inspect) begin(p *Peer, c *call) {
 	p.reads.whenCurrent(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
 }
 
-// inspect answers with a pool's state, or with gone if the pool is not registered. It
-// waits for an exact view, and while a claim may still be withdrawn.
+// inspect answers with a pool's state, or with gone if the pool is not registered.
 func (c *call) inspect(id entry.Hash, gone Answer) {
-	pool := c.p.view.Pool(id)
-	switch {
-	case !c.p.view.Exact():
-		c.p.reads.whenExact(func() { c.inspect(id, gone) })
-	case !pool.Registered():
-		c.answer(gone)
-	case pool.InDoubt(c.p.now):
-		c.againSoon(func() { c.inspect(id, gone) })
-	default:
+	c.whenCertain(id, func(pool *rules.Pool) {
+		if !pool.Registered() {
+			c.answer(gone)
+			return
+		}
 		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
-	}
+	})
 }
 
-func (r Register) begin(p *Peer, c *call) {
-	r.register(c)
+// whenCertain calls do when the view is exact and no claim of a pool may be withdrawn.
+func (c *call) whenCertain(id entry.Hash, do func(*rules.Pool)) {
+	if pool := c.p.view.Pool(id); c.p.view.Exact() && !pool.InDoubt(c.p.now) {
+		do(pool)
+		return
+	}
+	c.after(inFlightPause, func() { c.p.reads.whenExact(func() { c.whenCertain(id, do) }) })
 }
+
+func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 
 // register writes a pool's configuration, unless the count is right already. The
 // answer is the state after the write.
@@ -80,9 +82,7 @@ func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Durati
 	})
 }
 
-func (r Delete) begin(p *Peer, c *call) {
-	r.remove(c)
-}
+func (r Delete) begin(_ *Peer, c *call) { r.remove(c) }
 
 // remove marks a pool as deleted, which ends its leases and its generation, and purges
 // its slots and tickets. The mark lives for DeletionTTL, since the configuration has no

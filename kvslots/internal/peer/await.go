@@ -24,7 +24,7 @@ type await struct {
 
 func (r Await) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	a := &await{p: p, call: c, pool: p.pool(r.Pool), session: r.Session, lock: r.Lock}
+	a := &await{p: p, call: c, pool: p.pools.of(r.Pool), session: r.Session, lock: r.Lock}
 	put(&a.pool.awaits, r.Session, append(a.pool.awaits[r.Session], a))
 	c.bound(p.now.Add(r.Wait + patience))
 	c.reload, c.quit = a.look, a.stop

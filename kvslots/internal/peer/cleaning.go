@@ -90,7 +90,7 @@ func (p *Peer) endSessionAt(d rules.DueKey) {
 
 // afterLoad is called when the view has become live.
 func (p *Peer) afterLoad() {
-	for _, ps := range p.allPools() {
+	for _, ps := range p.pools.all() {
 		ps.allChanged = true
 		ps.mark()
 	}
@@ -109,7 +109,7 @@ func (p *Peer) restartBorrows() {
 	for _, ss := range p.sessions {
 		ss.stands = 0
 	}
-	for _, ps := range p.allPools() {
+	for _, ps := range p.pools.all() {
 		promoting := slices.Collect(maps.Values(ps.promoting))
 		sortByPlace(promoting)
 		for _, b := range promoting {

@@ -91,7 +91,7 @@ func (r Enqueue) enqueue(c *call, twice bool) {
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
 			c.p.start(&borrow{
-				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c, true) },
+				p: c.p, call: c, pool: c.p.pools.of(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c, true) },
 				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}
@@ -123,7 +123,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 	if p.watch.mode != live || p.closing || p.self.revision == 0 {
 		return
 	}
-	if ps := p.pools[pool.ID]; ps != nil && len(ps.promoting) > 0 {
+	if ps := p.pools.byID[pool.ID]; ps != nil && len(ps.promoting) > 0 {
 		ps.dropPromotions(pool)
 	}
 	for _, t := range pool.Able() {
@@ -134,10 +134,10 @@ func (p *Peer) promote(pool *rules.Pool) {
 			// A ticket that still stands when the view has reached a barrier was not
 			// served. An exact view is not enough: the entry that named the skipped
 			// one need not say which ticket that served.
-			p.pool(pool.ID).want(func(do func()) { p.reads.whenCurrent(nil, do) })
+			p.pools.of(pool.ID).want(func(do func()) { p.reads.whenCurrent(nil, do) })
 			continue
 		}
-		ps := p.pool(pool.ID)
+		ps := p.pools.of(pool.ID)
 		if ps.promoting[t.Place] != nil {
 			continue
 		}

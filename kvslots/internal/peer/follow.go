@@ -61,7 +61,7 @@ func (p *Peer) noteHolder(e *entry.Entry, before holder) {
 	}
 	switch e.Key.Kind {
 	case entry.Slot:
-		ps := p.pools[e.Key.Pool]
+		ps := p.pools.byID[e.Key.Pool]
 		if ps != nil {
 			ps.changed = append(ps.changed, e.Key.N)
 			if !before.session.IsZero() {

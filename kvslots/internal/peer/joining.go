@@ -122,7 +122,7 @@ func (b *borrow) ticketMissing(key entry.Key) {
 func (p *Peer) noteTicket(e *entry.Entry) {
 	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Wait.Peer == p.self.id)
 	var b *borrow
-	ps := p.pools[e.Key.Pool]
+	ps := p.pools.byID[e.Key.Pool]
 	if ps != nil {
 		b = ps.tickets[e.Key]
 		defer ps.enqueuedChanged(e.Key.Session)

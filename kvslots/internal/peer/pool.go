@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -54,19 +56,53 @@ type changes struct {
 	allChanged bool
 }
 
-func (p *Peer) pool(id entry.Hash) *poolState {
-	ps := p.pools[id]
+// pools holds the pools with pending work.
+type pools struct {
+	p        *Peer
+	byID     map[entry.Hash]*poolState
+	dirty    []*poolState // to be advanced
+	advanced []*poolState // memory for the next dirty
+}
+
+// of returns the pending work for a pool; it begins with none.
+func (s *pools) of(id entry.Hash) *poolState {
+	ps := s.byID[id]
 	if ps == nil {
-		ps = &poolState{p: p, id: id}
-		p.pools[id] = ps
+		ps = &poolState{p: s.p, id: id}
+		s.byID[id] = ps
 	}
 	return ps
 }
 
+// all returns the pools in an order that does not depend on a map.
+func (s *pools) all() []*poolState {
+	return slices.SortedFunc(maps.Values(s.byID), func(x, y *poolState) int { return slices.Compare(x.id[:], y.id[:]) })
+}
+
+// advance advances the dirty pools. They may make others dirty.
+func (s *pools) advance() {
+	dirty := s.dirty
+	s.dirty, s.advanced = s.advanced[:0], nil
+	for _, ps := range dirty {
+		ps.dirty = false
+		ps.advance()
+	}
+	clear(dirty)
+	s.advanced = dirty[:0]
+}
+
+// mark schedules the pool for the next round of Peer.advance.
+func (ps *poolState) mark() {
+	if !ps.dirty {
+		ps.dirty = true
+		ps.p.pools.dirty = append(ps.p.pools.dirty, ps)
+	}
+}
+
 // tidy forgets the state of a pool for which nothing is pending.
 func (ps *poolState) tidy() {
-	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.pools[ps.id] == ps {
-		delete(ps.p.pools, ps.id)
+	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.pools.byID[ps.id] == ps {
+		delete(ps.p.pools.byID, ps.id)
 	}
 	ps.noteOpening()
 }
@@ -159,7 +195,7 @@ func (ps *poolState) want(wait func(do func())) {
 // position before the view shows the purge.
 func (w *write) trackPurge() {
 	if key := w.msg.Key; w.msg.Marker && key.Kind == entry.Slot {
-		put(&w.p.pool(key.Pool).flight.Purges, key.N, w.msg.Revision)
+		put(&w.p.pools.of(key.Pool).flight.Purges, key.N, w.msg.Revision)
 	}
 }
 
@@ -171,7 +207,7 @@ func (w *write) untrackPurge(a Ack) {
 	if !w.msg.Marker || key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > w.p.view.Revision {
 		return
 	}
-	if ps := w.p.pools[key.Pool]; ps != nil && ps.flight.Purges[key.N] == w.msg.Revision {
+	if ps := w.p.pools.byID[key.Pool]; ps != nil && ps.flight.Purges[key.N] == w.msg.Revision {
 		delete(ps.flight.Purges, key.N)
 		ps.mark()
 	}

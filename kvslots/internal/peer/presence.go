@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -108,7 +107,7 @@ func (s *presence) applied(e *entry.Entry) {
 	}
 	if !e.Marker {
 		if s.revision == 0 { // borrows may have waited for it to join
-			for _, ps := range s.p.allPools() {
+			for _, ps := range s.p.pools.all() {
 				ps.mark()
 			}
 		}
@@ -137,7 +136,7 @@ func (s *presence) forget() {
 			b.loseTicket()
 		}
 	}
-	for _, ps := range s.p.allPools() {
+	for _, ps := range s.p.pools.all() {
 		ps.nextName, ps.freeNames = 0, nil
 	}
 	if s.p.watch.mode == live {
@@ -153,15 +152,4 @@ func (s *presence) leave() {
 		s.leaving = true
 		s.p.writes.release(s.key(), revision, func(Ack) { s.leaving = false })
 	}
-}
-
-// allPools returns the pools with pending work, in an order that does not depend on a
-// map.
-func (p *Peer) allPools() []*poolState {
-	list := make([]*poolState, 0, len(p.pools))
-	for _, ps := range p.pools {
-		list = append(list, ps)
-	}
-	slices.SortFunc(list, func(x, y *poolState) int { return slices.Compare(x.id[:], y.id[:]) })
-	return list
 }

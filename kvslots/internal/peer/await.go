@@ -24,7 +24,7 @@ type await struct {
 
 func (r Await) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	a := &await{p: p, call: c, pool: p.pool(r.Pool), session: r.Session, lock: r.Lock}
+	a := &await{p: p, call: c, pool: p.pools.of(r.Pool), session: r.Session, lock: r.Lock}
 	put(&a.pool.awaits, r.Session, append(a.pool.awaits[r.Session], a))
 	c.bound(p.now.Add(r.Wait + patience))
 	c.reload, c.quit = a.look, a.stop
@@ -71,7 +71,7 @@ func (a *await) end(answer Answer) {
 // look calls step when the view is exact and as new as now.
 func (a *await) look() {
 	a.certain = false
-	a.p.whenCurrent(a.call, func() {
+	a.p.reads.whenCurrent(a.call, func() {
 		a.certain = true
 		a.step()
 	})
@@ -100,14 +100,14 @@ func (a *await) step() {
 	alive := a.p.view.Alive(a.session)
 	switch {
 	case !a.p.view.Exact() && (!alive || e.status != queued && e.status != served):
-		a.p.whenExact(func() { a.step() })
+		a.p.reads.whenExact(func() { a.step() })
 	case !alive:
 		a.end(Answer{Err: ErrSessionGone})
 	case e.status == doubtful:
 		a.p.after(failurePause, func() { a.step() })
 	case e.status == void: // no caller was answered, and the ticket stands again
 		a.busy = true
-		a.p.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
+		a.p.writes.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
 			a.busy = false
 			a.look()
 		})
@@ -155,7 +155,7 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 // put sends a message for an await, which is busy until the outcome is known.
 func (a *await) put(m entry.Message, then func(fate)) {
 	a.busy = true
-	a.p.put(m, func(f fate) {
+	a.p.writes.put(m, func(f fate) {
 		a.busy = false
 		if f.result == unknown {
 			a.end(Answer{Err: ErrUnavailable})
@@ -177,8 +177,8 @@ func (a *await) decline(s *rules.Slot, t *rules.Ticket) {
 	m.Ticket = s.Value.Ticket
 	decline := func() {
 		a.busy = true
-		a.p.releaseAs(m, func(k Ack) { // answer after the purge: the session could get the slot with another Await
-			a.p.whenReached(k.Revision, func() { a.end(Answer{Err: a.why}) })
+		a.p.writes.releaseAs(m, func(k Ack) { // answer after the purge: the session could get the slot with another Await
+			a.p.reads.whenReached(k.Revision, func() { a.end(Answer{Err: a.why}) })
 		})
 	}
 	if t == nil { // the ticket is purged already
@@ -202,7 +202,7 @@ func (a *await) markSeen(e enqueued) {
 	a.put(a.p.value(key, value, s.Revision, ttl), func(f fate) {
 		// Only an exact view shows for certain what was written, or what replaced it.
 		a.busy = true
-		a.p.whenExactAt(a.call, f.revision, func() {
+		a.p.reads.whenExactAt(a.call, f.revision, func() {
 			a.busy = false
 			a.known(key, value, sent)
 		})

@@ -34,28 +34,28 @@ const manyReads = 1024
 
 // whenCurrent calls try when the view is exact and as new as the call of whenCurrent.
 // If c is answered before, it does not call try.
-func (p *Peer) whenCurrent(c *call, try func()) {
-	p.reads.unsent = append(p.reads.unsent, &read{call: c, fire: try})
-	if len(p.reads.unsent) >= manyReads && len(p.reads.unsent)&(len(p.reads.unsent)-1) == 0 {
-		p.reads.unsent = slices.DeleteFunc(p.reads.unsent, (*read).void)
+func (q *reads) whenCurrent(c *call, try func()) {
+	q.unsent = append(q.unsent, &read{call: c, fire: try})
+	if n := len(q.unsent); n >= manyReads && n&(n-1) == 0 {
+		q.unsent = slices.DeleteFunc(q.unsent, (*read).void)
 	}
-	p.reads.sendBarrier()
+	q.sendBarrier()
 }
 
 // whenExactAt calls try when the view is exact and has reached a revision, unless c is
 // answered before.
-func (p *Peer) whenExactAt(c *call, revision uint64, try func()) {
-	p.reads.exact.start(&read{call: c, fire: try}, revision)
-	p.reads.wantExact()
+func (q *reads) whenExactAt(c *call, revision uint64, try func()) {
+	q.exact.start(&read{call: c, fire: try}, revision)
+	q.wantExact()
 }
 
 // whenReached calls do when the view has reached a revision, exact or not.
-func (p *Peer) whenReached(revision uint64, do func()) {
-	p.reads.loose.start(&read{fire: do}, revision)
+func (q *reads) whenReached(revision uint64, do func()) {
+	q.loose.start(&read{fire: do}, revision)
 }
 
 // whenExact calls do when the view is exact.
-func (p *Peer) whenExact(do func()) { p.whenExactAt(nil, 0, do) }
+func (q *reads) whenExact(do func()) { q.whenExactAt(nil, 0, do) }
 
 // wantExact sends a barrier unless the view is exact, or is about to reach one.
 func (q *reads) wantExact() {
@@ -83,7 +83,7 @@ func (q *reads) sendBarrier() {
 	q.barrier, q.unsent = b, nil
 	q.p.counters.Barriers++
 	view := q.p.view
-	q.p.send(q.barrierMessage(), func(a Ack) {
+	q.p.writes.send(q.barrierMessage(), func(a Ack) {
 		q.barrier = nil
 		switch {
 		case q.p.view == view && a.Outcome == Written:
@@ -103,7 +103,7 @@ func (q *reads) serve(b *barrier, revision uint64) {
 	view := q.p.view
 	q.unreached++
 	view.Sent(revision+1, b.sent) // on one node the barrier is no entry: revision is the last one before it
-	q.p.whenReached(revision, func() {
+	q.whenReached(revision, func() {
 		if q.p.view == view {
 			q.unreached--
 			view.Reached(b.stood, q.p.now)

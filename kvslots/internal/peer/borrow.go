@@ -76,14 +76,14 @@ type claim struct {
 
 func (r Borrow) begin(p *Peer, c *call) {
 	p.start(&borrow{
-		p: p, call: c, pool: p.pool(r.Pool), wish: wish{lease: r.Lease, ttl: r.TTL, label: r.Label},
+		p: p, call: c, pool: p.pools.of(r.Pool), wish: wish{lease: r.Lease, ttl: r.TTL, label: r.Label},
 	}, r.Wait)
 }
 
 func (r Acquire) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
 	p.start(&borrow{
-		p: p, call: c, pool: p.pool(r.Pool),
+		p: p, call: c, pool: p.pools.of(r.Pool),
 		wish: wish{lease: r.Lease, ttl: r.TTL, owner: r.Owner, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 	}, r.Wait)
 }

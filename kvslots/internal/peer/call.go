@@ -29,10 +29,11 @@ type calls struct {
 	creating map[entry.Hash]entry.Hash // the origin of each client session that is being created
 }
 
-func (p *Peer) newCall() *call {
-	p.calls.last++
-	c := &call{p: p, id: p.calls.last}
-	p.calls.open[c.id] = c
+// begin opens a call.
+func (s *calls) begin() *call {
+	s.last++
+	c := &call{p: s.p, id: s.last}
+	s.open[c.id] = c
 	return c
 }
 

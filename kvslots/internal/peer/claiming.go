@@ -48,7 +48,7 @@ func (ps *poolState) sweep(s *rules.Slot) {
 		return
 	}
 	if ps.flight.Purges[s.Position] != s.Revision {
-		ps.p.release(rules.SlotKey(ps.id, s.Position), s.Revision, nil)
+		ps.p.writes.release(rules.SlotKey(ps.id, s.Position), s.Revision, nil)
 	}
 }
 
@@ -76,7 +76,7 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 		Lease: b.lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
 		TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.kind != forCall,
 	}
-	w := b.p.send(b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl), nil)
+	w := b.p.writes.send(b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl), nil)
 	b.claim.write = w
 	w.done = func(a Ack) { b.claimAnswered(w, a) }
 	w.again = func() { b.doubtClaim(w) }
@@ -125,7 +125,7 @@ func (b *borrow) claimedBy() func(entry.Key) bool {
 func (b *borrow) beaten(w *write, actual uint64) {
 	ps := b.pool
 	ps.heldUntil = max(ps.heldUntil, actual)
-	b.p.whenReached(actual, func() {
+	b.p.reads.whenReached(actual, func() {
 		if !b.claims(w) || b.claim.revision != 0 {
 			return
 		}
@@ -259,11 +259,11 @@ func (b *borrow) withdraw() {
 			b.requeue()
 		}
 	}
-	p.releaseAs(m, func(a Ack) {
+	p.writes.releaseAs(m, func(a Ack) {
 		if a.Outcome == Written {
 			again()
 		}
-		p.whenReached(a.Revision, func() {
+		p.reads.whenReached(a.Revision, func() {
 			t := p.view.Pool(b.pool.id).Ticket(b.ticket.place)
 			if t != nil && (a.Outcome == Written || sent.shown != 0) {
 				t.Unsure = false // this purge names no ticket

@@ -15,13 +15,12 @@ func (p *Peer) cleanUp() {
 		return
 	}
 	p.view.Forget(p.now)
-	p.due = p.view.Due(dueRetry, dueBatch, p.due[:0], p.now)
-	for _, d := range p.due {
+	for _, d := range p.view.Due(dueRetry, dueBatch, p.now) {
 		switch {
 		case d.Marker:
-			p.release(d.Key, d.Revision, nil)
+			p.writes.release(d.Key, d.Revision, nil)
 		case d.Garbage && !p.view.Exact():
-			p.whenExact(func() {})
+			p.reads.whenExact(func() {})
 		case d.Refresh:
 			p.adopt(d.Ticket, func() {})
 		case d.Slot != nil:
@@ -29,13 +28,12 @@ func (p *Peer) cleanUp() {
 		case d.Session != nil:
 			p.endSessionAt(d)
 		default:
-			p.release(d.Key, d.Revision, nil)
+			p.writes.release(d.Key, d.Revision, nil)
 		}
 	}
 	if p.view.Waits() {
 		p.view.PassOver(p.now)
 		p.view.Settle(p.now)
-		p.view.EachAble(func(pool *rules.Pool) { p.touched(pool) })
 	}
 	p.names.plan()
 }
@@ -52,18 +50,18 @@ func (p *Peer) endSlot(d rules.DueKey) {
 	switch t := s.Pool.Ticket(s.Value.Ticket); {
 	case t == nil || !t.Value.Enqueued() || d.Garbage:
 	case !s.Value.Unseen:
-		p.release(t.Key, t.Revision, nil)
+		p.writes.release(t.Key, t.Revision, nil)
 	default:
 		value := t.Value
 		value.Spent, value.Place = true, t.Place
-		p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+		p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
 			if f.result == written {
-				p.releaseAs(m, nil)
+				p.writes.releaseAs(m, nil)
 			} // otherwise cleanUp tries again
 		})
 		return
 	}
-	p.releaseAs(m, nil)
+	p.writes.releaseAs(m, nil)
 }
 
 // endSessionAt ends a session whose idle time is over. It first sends a barrier, and
@@ -77,9 +75,9 @@ func (p *Peer) endSessionAt(d rules.DueKey) {
 		if s := p.view.Session(d.Key.Session); !s.Alive() || s.Revision != d.Revision || s.Ends > p.now {
 			return
 		}
-		p.release(d.Key, d.Revision, func(a Ack) {
+		p.writes.release(d.Key, d.Revision, func(a Ack) {
 			if a.Outcome == Written {
-				p.whenReached(a.Revision, func() { p.clearSession(d.Key.Session) })
+				p.reads.whenReached(a.Revision, func() { p.clearSession(d.Key.Session) })
 			}
 		})
 	}
@@ -87,12 +85,12 @@ func (p *Peer) endSessionAt(d rules.DueKey) {
 		purge()
 		return
 	}
-	p.whenCurrent(nil, func() { p.after(endingPause, purge) })
+	p.reads.whenCurrent(nil, func() { p.after(endingPause, purge) })
 }
 
 // afterLoad is called when the view has become live.
 func (p *Peer) afterLoad() {
-	for _, ps := range p.allPools() {
+	for _, ps := range p.pools.all() {
 		ps.allChanged = true
 		ps.mark()
 	}
@@ -101,22 +99,7 @@ func (p *Peer) afterLoad() {
 			c.reload()
 		}
 	}
-	p.purgeOrphans()
 	p.cleanUp()
-}
-
-// purgeOrphans purges this peer's tickets whose borrows have ended. The peer has purged
-// them before, but the stream may have lost the purge.
-func (p *Peer) purgeOrphans() {
-	s := p.view.Session(p.self.id)
-	if s == nil {
-		return
-	}
-	for _, t := range s.Tickets {
-		if ps := p.pools[t.Key.Pool]; !t.Value.Enqueued() && (ps == nil || ps.tickets[t.Key] == nil) {
-			p.release(t.Key, t.Revision, nil)
-		}
-	}
 }
 
 // restartBorrows prepares the borrows for a new view. Claims in flight mean nothing in
@@ -126,7 +109,7 @@ func (p *Peer) restartBorrows() {
 	for _, ss := range p.sessions {
 		ss.stands = 0
 	}
-	for _, ps := range p.allPools() {
+	for _, ps := range p.pools.all() {
 		promoting := slices.Collect(maps.Values(ps.promoting))
 		sortByPlace(promoting)
 		for _, b := range promoting {
@@ -163,6 +146,6 @@ func (b *borrow) expectTicket() {
 	if b.phase == waiting {
 		b.to(joining)
 		b.ticket.revision, b.ticket.place = 0, 0
-		b.p.whenReached(0, func() { b.ticketMissing(key) })
+		b.p.reads.whenReached(0, func() { b.ticketMissing(key) })
 	}
 }

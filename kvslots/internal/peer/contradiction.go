@@ -50,7 +50,7 @@ func (w *write) judgeAnswer(a Ack) finding {
 	case a.Revision < w.known:
 		return suspicion
 	}
-	return w.p.judgeRefusal(w.msg.Key, a.Revision)
+	return w.judgeRefusal(a.Revision)
 }
 
 // contradicts reports whether an entry overwrote an earlier revision of its key than
@@ -64,12 +64,13 @@ func (w *watch) contradicts(e *entry.Entry) bool {
 
 // judgeRefusal examines a refusal that names a revision. An exact view that has reached
 // the revision must hold the key at that revision, or above.
-func (p *Peer) judgeRefusal(key entry.Key, revision uint64) finding {
-	holds, _ := p.view.Stands(key)
+func (w *write) judgeRefusal(revision uint64) finding {
+	view := w.p.view
+	holds, _ := view.Stands(w.msg.Key)
 	switch {
-	case revision > p.view.Revision || !p.view.Exact() || holds >= revision:
+	case revision > view.Revision || !view.Exact() || holds >= revision:
 		return consistent
-	case holds == 0 && revision <= p.view.Forgotten:
+	case holds == 0 && revision <= view.Forgotten:
 		return consistent
 	}
 	return suspicion

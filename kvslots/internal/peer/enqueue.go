@@ -76,7 +76,7 @@ func (r Enqueue) begin(p *Peer, c *call) {
 // enqueued before. twice is set if the call has found a ticket, maybe its own, where it
 // was about to write one.
 func (r Enqueue) enqueue(c *call, twice bool) {
-	c.p.whenCurrent(c, func() {
+	c.p.reads.whenCurrent(c, func() {
 		e := c.p.enqueuedIn(c.p.view.Pool(r.Pool), r.Session)
 		switch again := func() { r.enqueue(c, twice) }; {
 		case !c.p.view.Alive(r.Session):
@@ -84,14 +84,14 @@ func (r Enqueue) enqueue(c *call, twice bool) {
 		case e.status == doubtful, twice && e.ticket != nil && e.ticket.Value.Lease == r.Lease: // its own ticket is being purged
 			c.after(failurePause, again)
 		case e.status == void: // no caller was answered
-			c.p.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
+			c.p.writes.release(rules.SlotKey(r.Pool, e.slot.Position), e.slot.Revision, func(Ack) { again() })
 		case e.status == queued && e.ticket.Value.Peer != c.p.self.id:
 			c.p.adopt(e.ticket, again)
 		case e.status == queued || e.status == served:
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
 			c.p.start(&borrow{
-				p: c.p, call: c, pool: c.p.pool(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c, true) },
+				p: c.p, call: c, pool: c.p.pools.of(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c, true) },
 				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}
@@ -107,7 +107,7 @@ func (p *Peer) adopt(t *rules.Ticket, then func()) {
 	}
 	value := t.Value
 	value.Peer, value.Place = p.self.id, t.Place
-	p.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+	p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
 		if f.result == unknown {
 			p.after(failurePause, then)
 		} else {
@@ -123,7 +123,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 	if p.watch.mode != live || p.closing || p.self.revision == 0 {
 		return
 	}
-	if ps := p.pools[pool.ID]; ps != nil && len(ps.promoting) > 0 {
+	if ps := p.pools.byID[pool.ID]; ps != nil && len(ps.promoting) > 0 {
 		ps.dropPromotions(pool)
 	}
 	for _, t := range pool.Able() {
@@ -134,10 +134,10 @@ func (p *Peer) promote(pool *rules.Pool) {
 			// A ticket that still stands when the view has reached a barrier was not
 			// served. An exact view is not enough: the entry that named the skipped
 			// one need not say which ticket that served.
-			p.pool(pool.ID).want(func(do func()) { p.whenCurrent(nil, do) })
+			p.pools.of(pool.ID).want(func(do func()) { p.reads.whenCurrent(nil, do) })
 			continue
 		}
-		ps := p.pool(pool.ID)
+		ps := p.pools.of(pool.ID)
 		if ps.promoting[t.Place] != nil {
 			continue
 		}

@@ -25,11 +25,11 @@ const (
 //
 // An earlier copy of the same message may have caused a refusal. The view shows that
 // if the message has an Author, which is in the entry too.
-func (p *Peer) put(m entry.Message, done func(fate)) *write {
-	w := p.send(m, nil)
+func (ws *writes) put(m entry.Message, done func(fate)) *write {
+	w := ws.send(m, nil)
 	w.told = done
 	if m.Author != 0 {
-		p.writes.authored[m.Author] = w
+		ws.authored[m.Author] = w
 	}
 	return w
 }
@@ -41,7 +41,7 @@ func (w *write) resolve(a Ack) {
 		w.told(fate{})
 		return
 	}
-	w.p.whenReached(a.Revision, func() {
+	w.p.reads.whenReached(a.Revision, func() {
 		delete(w.p.writes.authored, w.msg.Author)
 		switch stands, _ := w.p.view.Stands(w.msg.Key); {
 		case a.Outcome == Written:
@@ -68,7 +68,7 @@ func (c *call) putOnce(m entry.Message, then func(revision uint64), again func()
 // written. If it was refused, put calls again when the view shows why, or after a
 // pause. Without an answer to the message, the call is answered ErrUnavailable.
 func (c *call) put(m entry.Message, then func(revision uint64), again func()) {
-	c.p.put(m, func(f fate) {
+	c.p.writes.put(m, func(f fate) {
 		switch f.result {
 		case written:
 			then(f.revision)

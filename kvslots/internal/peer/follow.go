@@ -32,7 +32,7 @@ func (r Follow) begin(p *Peer, c *call) {
 // look answers the call if the lease has ended, in an exact view that is as new as
 // now. The lease was in the view once, and a lease that has ended does not come back.
 func (f *follow) look() {
-	f.call.p.whenCurrent(f.call, func() {
+	f.call.p.reads.whenCurrent(f.call, func() {
 		if f.over() {
 			f.call.end(nil)
 		}
@@ -61,7 +61,7 @@ func (p *Peer) noteHolder(e *entry.Entry, before holder) {
 	}
 	switch e.Key.Kind {
 	case entry.Slot:
-		ps := p.pools[e.Key.Pool]
+		ps := p.pools.byID[e.Key.Pool]
 		if ps != nil {
 			ps.changed = append(ps.changed, e.Key.N)
 			if !before.session.IsZero() {

@@ -6,7 +6,7 @@ import (
 )
 
 // find returns the live slot of a lease in the view, or why there is none.
-func (p *Peer) find(h *Held) (*rules.Slot, error) {
+func (h *Held) find(p *Peer) (*rules.Slot, error) {
 	pool := p.view.Pool(h.Pool)
 	switch {
 	case !h.Session.IsZero() && !p.view.Alive(h.Session):
@@ -25,12 +25,12 @@ func (p *Peer) find(h *Held) (*rules.Slot, error) {
 // withLease looks again when the view is exact and as new as the call, and may then
 // call gone.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
-	if s, err := c.p.find(h); err == nil && c.p.watch.mode == live {
+	if s, err := h.find(c.p); err == nil && c.p.watch.mode == live {
 		do(s)
 		return
 	}
-	c.p.whenCurrent(c, func() {
-		if s, err := c.p.find(h); err == nil {
+	c.p.reads.whenCurrent(c, func() {
+		if s, err := h.find(c.p); err == nil {
 			do(s)
 		} else {
 			gone(err)
@@ -45,7 +45,7 @@ func (c *call) when(shown func() bool, do, not func()) {
 		do()
 		return
 	}
-	c.p.whenCurrent(c, func() {
+	c.p.reads.whenCurrent(c, func() {
 		if shown() {
 			do()
 		} else {
@@ -69,7 +69,7 @@ func (h *Held) giveBack(c *call) {
 		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
 		m.Ticket, m.Owner = value.Ticket, ownerMark(value.Owner)
 		c.putOnce(m, func(revision uint64) {
-			c.p.whenExactAt(c, revision, func() { h.givenBack(c, value, revision) })
+			c.p.reads.whenExactAt(c, revision, func() { h.givenBack(c, value, revision) })
 		}, func() { h.giveBack(c) })
 	}, func(err error) {
 		switch {
@@ -115,7 +115,7 @@ func (r *Renew) renew(c *call) {
 		value := s.Value
 		value.TTL, value.Fence = entry.Span(r.TTL), s.Fence
 		c.put(c.p.value(key, value, s.Revision, r.TTL), func(revision uint64) {
-			c.p.whenExactAt(c, revision, func() { r.renewed(c, key, revision, sent) })
+			c.p.reads.whenExactAt(c, revision, func() { r.renewed(c, key, revision, sent) })
 		}, func() { r.renew(c) })
 	}, func(err error) { c.answer(Answer{Err: err}) })
 }
@@ -128,7 +128,7 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 		return
 	}
 	if s.Orphaned() { // its pool was deleted
-		c.p.release(key, revision, func(Ack) { r.renew(c) })
+		c.p.writes.release(key, revision, func(Ack) { r.renew(c) })
 		return
 	}
 	if grant, ok := c.p.grantOf(s, r.TTL, sent); ok {

@@ -41,7 +41,7 @@ func (b *borrow) join() {
 	put(&ps.tickets, key, b)
 	ps.flight.Joining++
 	isOwn := b.joinedBy(key)
-	w := b.p.put(b.p.value(key, value, revision, ttl), nil)
+	w := b.p.writes.put(b.p.value(key, value, revision, ttl), nil)
 	w.told = func(f fate) { b.joinAnswered(w, f, isOwn) }
 }
 
@@ -78,7 +78,7 @@ func (b *borrow) joinAnswered(w *write, f fate, isOwn func(entry.Key) bool) {
 	switch {
 	case !b.joins(key):
 		if f.result == written && b.phase != done {
-			b.p.purgeOwn(key, isOwn)
+			b.p.writes.purgeOwn(key, isOwn)
 		}
 	case f.result == unknown:
 		w.undo(Ack{Outcome: Unknown}, isOwn)
@@ -122,14 +122,14 @@ func (b *borrow) ticketMissing(key entry.Key) {
 func (p *Peer) noteTicket(e *entry.Entry) {
 	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Wait.Peer == p.self.id)
 	var b *borrow
-	ps := p.pools[e.Key.Pool]
+	ps := p.pools.byID[e.Key.Pool]
 	if ps != nil {
 		b = ps.tickets[e.Key]
 		defer ps.enqueuedChanged(e.Key.Session)
 	}
 	switch {
 	case own && !e.Marker && !e.Wait.Enqueued() && (b == nil || !b.ticket.stands() && e.Wait.Lease != b.lease):
-		p.release(e.Key, e.Revision, nil) // its borrow has ended
+		p.writes.release(e.Key, e.Revision, nil) // its borrow has ended
 	case ps != nil && b == nil && e.Marker && own:
 		ps.freeNames = append(ps.freeNames, e.Key.N)
 	case b == nil:
@@ -175,7 +175,7 @@ func (b *borrow) admitted() {
 		b.p.after(failurePause, func() { b.admitted() })
 		return
 	case b.kind == forEnqueue || !inForce:
-		b.p.whenExact(func() { b.admitted() })
+		b.p.reads.whenExact(func() { b.admitted() })
 		return
 	}
 	switch {
@@ -210,7 +210,7 @@ func (b *borrow) leaveLine() {
 	if !t.stands() {
 		b.pool.flight.Joining--
 	} else if revision, taken := b.p.view.Stands(t.key); taken && revision == t.revision {
-		b.p.release(t.key, revision, nil)
+		b.p.writes.release(t.key, revision, nil)
 	}
 	b.pool.mark()
 }

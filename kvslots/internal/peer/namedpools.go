@@ -49,7 +49,7 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, purge bool) {
 		// a view is behind.
 		m = entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL)
 	}
-	w := ps.p.put(m, nil)
+	w := ps.p.writes.put(m, nil)
 	ps.config = w
 	w.told = func(f fate) {
 		if ps.config != w {
@@ -102,7 +102,7 @@ func (ps *poolState) overLocks() bool {
 
 // noteOpening updates names.opening for one pool.
 func (ps *poolState) noteOpening() {
-	opening := ps.named && len(ps.flight.Claims) > 0 && ps.p.pools[ps.id] == ps
+	opening := ps.named && len(ps.flight.Claims) > 0 && ps.p.pools.byID[ps.id] == ps
 	if opening {
 		pool := ps.p.view.Pool(ps.id)
 		opening = pool == nil || !pool.InUseOrWaited()
@@ -173,7 +173,7 @@ func (ns *names) keep() {
 		ns.finishClosings()
 		ns.closeIdle()
 	} else if len(ns.p.view.Closings()) > 0 || ns.idleDue() {
-		ns.p.whenExact(func() {})
+		ns.p.reads.whenExact(func() {})
 	}
 	ns.plan()
 }
@@ -209,11 +209,11 @@ func (ns *names) finishClosings() {
 		if !mine && ns.p.now.Sub(pool.ConfigSeen) < finisherGrace {
 			continue
 		}
-		ps := ns.p.pools[pool.ID]
+		ps := ns.p.pools.byID[pool.ID]
 		if ps != nil && (ps.config != nil || len(ps.queue)+len(ps.refusing) > 0) {
 			continue // a borrow is deciding about the name
 		}
-		ps = ns.p.pool(pool.ID)
+		ps = ns.p.pools.of(pool.ID)
 		if pool.InUseOrWaited() {
 			ps.restore(pool)
 			continue
@@ -236,8 +236,8 @@ func (ns *names) closeIdle() {
 			}
 			continue
 		}
-		if ns.p.pools[pool.ID] == nil {
-			ns.p.pool(pool.ID).beginClosing(pool)
+		if ns.p.pools.byID[pool.ID] == nil {
+			ns.p.pools.of(pool.ID).beginClosing(pool)
 		}
 		ns.p.view.Defer(pool, ns.p.now)
 	}

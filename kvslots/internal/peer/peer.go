@@ -51,13 +51,10 @@ type Peer struct {
 	own      own
 	self     presence
 	calls    calls
-	pools    map[entry.Hash]*poolState
-	dirty    []*poolState
-	advanced []*poolState // memory for the next dirty
+	pools    pools
 	sessions map[entry.Hash]*sessionState
 	follows  map[entry.Hash][]*follow // by lease
 	names    names
-	due      []rules.DueKey // memory for cleaning up
 	closing  bool
 	counters Counters
 	steps    [phases][phases]uint64 // of borrows, from phase to phase
@@ -75,10 +72,10 @@ type outbox struct {
 func New(cfg Config, now Instant) *Peer {
 	p := &Peer{
 		cfg: cfg, random: rand.New(cfg.Random), now: now,
-		pools:    map[entry.Hash]*poolState{},
+		pools:    pools{byID: map[entry.Hash]*poolState{}},
 		sessions: map[entry.Hash]*sessionState{},
 	}
-	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p = p, p, p, p, p, p
+	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p, p.pools.p = p, p, p, p, p, p, p
 	p.writes.authored = map[uint64]*write{}
 	p.calls.open = map[uint64]*call{}
 	p.writes.pending = map[uint64]*write{}
@@ -91,7 +88,7 @@ func New(cfg Config, now Instant) *Peer {
 // GiveUp use.
 func (p *Peer) Do(r Request, now Instant) uint64 {
 	p.now = now
-	c := p.newCall()
+	c := p.calls.begin()
 	c.bound(now.Add(patience))
 	if p.closing {
 		c.answer(Answer{Err: ErrClosed})
@@ -205,33 +202,18 @@ func (p *Peer) advance() {
 		if p.watch.mode == live {
 			p.reads.answer()
 		}
-		if len(p.dirty) == 0 {
+		if len(p.pools.dirty) == 0 {
 			return
 		}
-		dirty := p.dirty
-		p.dirty, p.advanced = p.advanced[:0], nil
-		for _, ps := range dirty {
-			ps.dirty = false
-			ps.advance()
-		}
-		clear(dirty)
-		p.advanced = dirty[:0]
+		p.pools.advance()
 	}
 }
 
 // touched is called for each pool in which anything may have changed.
 func (p *Peer) touched(pool *rules.Pool) {
 	p.promote(pool)
-	if ps := p.pools[pool.ID]; ps != nil {
+	if ps := p.pools.byID[pool.ID]; ps != nil {
 		ps.mark()
-	}
-}
-
-// mark schedules the pool for the next round of Peer.advance.
-func (ps *poolState) mark() {
-	if !ps.dirty {
-		ps.dirty = true
-		ps.p.dirty = append(ps.p.dirty, ps)
 	}
 }
 

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -54,19 +56,53 @@ type changes struct {
 	allChanged bool
 }
 
-func (p *Peer) pool(id entry.Hash) *poolState {
-	ps := p.pools[id]
+// pools holds the pools with pending work.
+type pools struct {
+	p        *Peer
+	byID     map[entry.Hash]*poolState
+	dirty    []*poolState // to be advanced
+	advanced []*poolState // memory for the next dirty
+}
+
+// of returns the pending work for a pool; it begins with none.
+func (s *pools) of(id entry.Hash) *poolState {
+	ps := s.byID[id]
 	if ps == nil {
-		ps = &poolState{p: p, id: id}
-		p.pools[id] = ps
+		ps = &poolState{p: s.p, id: id}
+		s.byID[id] = ps
 	}
 	return ps
 }
 
+// all returns the pools in an order that does not depend on a map.
+func (s *pools) all() []*poolState {
+	return slices.SortedFunc(maps.Values(s.byID), func(x, y *poolState) int { return slices.Compare(x.id[:], y.id[:]) })
+}
+
+// advance advances the dirty pools. They may make others dirty.
+func (s *pools) advance() {
+	dirty := s.dirty
+	s.dirty, s.advanced = s.advanced[:0], nil
+	for _, ps := range dirty {
+		ps.dirty = false
+		ps.advance()
+	}
+	clear(dirty)
+	s.advanced = dirty[:0]
+}
+
+// mark schedules the pool for the next round of Peer.advance.
+func (ps *poolState) mark() {
+	if !ps.dirty {
+		ps.dirty = true
+		ps.p.pools.dirty = append(ps.p.pools.dirty, ps)
+	}
+}
+
 // tidy forgets the state of a pool for which nothing is pending.
 func (ps *poolState) tidy() {
-	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.pools[ps.id] == ps {
-		delete(ps.p.pools, ps.id)
+	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.pools.byID[ps.id] == ps {
+		delete(ps.p.pools.byID, ps.id)
 	}
 	ps.noteOpening()
 }
@@ -137,7 +173,7 @@ func (ps *poolState) markLater() {
 }
 
 // wantExact schedules the pool for when the view is exact.
-func (ps *poolState) wantExact() { ps.want(ps.p.whenExact) }
+func (ps *poolState) wantExact() { ps.want(ps.p.reads.whenExact) }
 
 // want schedules the pool for when wait calls its argument. One wait is pending at a
 // time.
@@ -157,21 +193,22 @@ func (ps *poolState) want(wait func(do func())) {
 
 // trackPurge records that a slot's purge is in flight: the pool claims no higher
 // position before the view shows the purge.
-func (p *Peer) trackPurge(m entry.Message) {
-	if m.Marker && m.Key.Kind == entry.Slot {
-		put(&p.pool(m.Key.Pool).flight.Purges, m.Key.N, m.Revision)
+func (w *write) trackPurge() {
+	if key := w.msg.Key; w.msg.Marker && key.Kind == entry.Slot {
+		put(&w.p.pools.of(key.Pool).flight.Purges, key.N, w.msg.Revision)
 	}
 }
 
 // untrackPurge ends that for a purge that was not written. If the purge was refused
 // for a revision above the view's, notePurges ends it when the view gets there: before,
 // another purge would be refused as well.
-func (p *Peer) untrackPurge(m entry.Message, a Ack) {
-	if !m.Marker || m.Key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > p.view.Revision {
+func (w *write) untrackPurge(a Ack) {
+	key := w.msg.Key
+	if !w.msg.Marker || key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > w.p.view.Revision {
 		return
 	}
-	if ps := p.pools[m.Key.Pool]; ps != nil && ps.flight.Purges[m.Key.N] == m.Revision {
-		delete(ps.flight.Purges, m.Key.N)
+	if ps := w.p.pools.byID[key.Pool]; ps != nil && ps.flight.Purges[key.N] == w.msg.Revision {
+		delete(ps.flight.Purges, key.N)
 		ps.mark()
 	}
 }

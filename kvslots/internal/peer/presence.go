@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -51,7 +50,7 @@ func (s *presence) refresh() {
 	}
 	s.writing, s.again = true, false
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
-	s.p.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
+	s.p.writes.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
 		if s.id == id {
 			s.written(a)
 		}
@@ -74,7 +73,7 @@ func (s *presence) written(a Ack) {
 		}
 		s.again = true
 		id := s.id
-		s.p.whenReached(a.Revision, func() {
+		s.p.reads.whenReached(a.Revision, func() {
 			if s.id != id {
 				return
 			}
@@ -108,7 +107,7 @@ func (s *presence) applied(e *entry.Entry) {
 	}
 	if !e.Marker {
 		if s.revision == 0 { // borrows may have waited for it to join
-			for _, ps := range s.p.allPools() {
+			for _, ps := range s.p.pools.all() {
 				ps.mark()
 			}
 		}
@@ -137,7 +136,7 @@ func (s *presence) forget() {
 			b.loseTicket()
 		}
 	}
-	for _, ps := range s.p.allPools() {
+	for _, ps := range s.p.pools.all() {
 		ps.nextName, ps.freeNames = 0, nil
 	}
 	if s.p.watch.mode == live {
@@ -151,17 +150,6 @@ func (s *presence) leave() {
 	s.p.timers.stop(&s.timer)
 	if revision, taken := s.p.view.Stands(s.key()); taken {
 		s.leaving = true
-		s.p.release(s.key(), revision, func(Ack) { s.leaving = false })
+		s.p.writes.release(s.key(), revision, func(Ack) { s.leaving = false })
 	}
-}
-
-// allPools returns the pools with pending work, in an order that does not depend on a
-// map.
-func (p *Peer) allPools() []*poolState {
-	list := make([]*poolState, 0, len(p.pools))
-	for _, ps := range p.pools {
-		list = append(list, ps)
-	}
-	slices.SortFunc(list, func(x, y *poolState) int { return slices.Compare(x.id[:], y.id[:]) })
-	return list
 }

@@ -22,7 +22,7 @@ func (b *borrow) refuseLater() {
 		b.pool.mark()
 		return
 	}
-	b.p.whenCurrent(b.call, func() {
+	b.p.reads.whenCurrent(b.call, func() {
 		b.current = true
 		b.pool.mark()
 	})

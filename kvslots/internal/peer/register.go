@@ -10,34 +10,36 @@ import (
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
-	p.whenCurrent(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
+	p.reads.whenCurrent(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
 }
 
-// inspect answers with a pool's state, or with gone if the pool is not registered. It
-// waits for an exact view, and while a claim may still be withdrawn.
+// inspect answers with a pool's state, or with gone if the pool is not registered.
 func (c *call) inspect(id entry.Hash, gone Answer) {
-	pool := c.p.view.Pool(id)
-	switch {
-	case !c.p.view.Exact():
-		c.p.whenExact(func() { c.inspect(id, gone) })
-	case !pool.Registered():
-		c.answer(gone)
-	case pool.InDoubt(c.p.now):
-		c.againSoon(func() { c.inspect(id, gone) })
-	default:
+	c.whenCertain(id, func(pool *rules.Pool) {
+		if !pool.Registered() {
+			c.answer(gone)
+			return
+		}
 		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
-	}
+	})
 }
 
-func (r Register) begin(p *Peer, c *call) {
-	r.register(c)
+// whenCertain calls do when the view is exact and no claim of a pool may be withdrawn.
+func (c *call) whenCertain(id entry.Hash, do func(*rules.Pool)) {
+	if pool := c.p.view.Pool(id); c.p.view.Exact() && !pool.InDoubt(c.p.now) {
+		do(pool)
+		return
+	}
+	c.after(inFlightPause, func() { c.p.reads.whenExact(func() { c.whenCertain(id, do) }) })
 }
+
+func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 
 // register writes a pool's configuration, unless the count is right already. The
 // answer is the state after the write.
 func (r Register) register(c *call) {
 	if c.p.watch.mode != live {
-		c.p.whenCurrent(c, func() { r.register(c) })
+		c.p.reads.whenCurrent(c, func() { r.register(c) })
 		return
 	}
 	pool, value := c.p.view.Pool(r.Pool), entry.ConfigValue{}
@@ -45,7 +47,7 @@ func (r Register) register(c *call) {
 		value = pool.Config
 	}
 	if value.Generation != 0 && value.Count == r.Count {
-		c.p.whenCurrent(c, func() {
+		c.p.reads.whenCurrent(c, func() {
 			if pool := c.p.view.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
 				c.inspect(r.Pool, Answer{})
 				return
@@ -60,7 +62,7 @@ func (r Register) register(c *call) {
 	}
 	c.writePool(r.Pool, value, 0, func(revision uint64) {
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
-		c.p.whenExactAt(c, revision, func() { c.inspect(r.Pool, gone) })
+		c.p.reads.whenExactAt(c, revision, func() { c.inspect(r.Pool, gone) })
 	}, func() { r.register(c) })
 }
 
@@ -80,9 +82,7 @@ func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Durati
 	})
 }
 
-func (r Delete) begin(p *Peer, c *call) {
-	r.remove(c)
-}
+func (r Delete) begin(_ *Peer, c *call) { r.remove(c) }
 
 // remove marks a pool as deleted, which ends its leases and its generation, and purges
 // its slots and tickets. The mark lives for DeletionTTL, since the configuration has no
@@ -106,13 +106,13 @@ func (p *Peer) clear(id entry.Hash, generation uint64) {
 	}
 	pool.Slots(func(s *rules.Slot) bool {
 		if s.Value.Generation == generation && s.Orphaned() {
-			p.release(rules.SlotKey(id, s.Position), s.Revision, nil)
+			p.writes.release(rules.SlotKey(id, s.Position), s.Revision, nil)
 		}
 		return true
 	})
 	pool.Tickets(func(t *rules.Ticket) bool {
 		if t.Value.Generation == generation && t.Key.Session != p.self.id && !t.Stands() {
-			p.release(t.Key, t.Revision, nil)
+			p.writes.release(t.Key, t.Revision, nil)
 		}
 		return true
 	})

@@ -19,25 +19,25 @@ type release struct {
 }
 
 // release purges a key at a revision.
-func (p *Peer) release(key entry.Key, revision uint64, done func(Ack)) {
-	p.releaseAs(p.purge(key, revision), done)
+func (ws *writes) release(key entry.Key, revision uint64, done func(Ack)) {
+	ws.releaseAs(ws.p.purge(key, revision), done)
 }
 
-func (p *Peer) releaseAs(m entry.Message, done func(Ack)) {
-	if p.writes.releasing >= maxReleasing {
-		p.writes.backlog = append(p.writes.backlog, release{m, done})
+func (ws *writes) releaseAs(m entry.Message, done func(Ack)) {
+	if ws.releasing >= maxReleasing {
+		ws.backlog = append(ws.backlog, release{m, done})
 		return
 	}
-	p.writes.releasing++
-	view := p.view
-	p.send(m, func(a Ack) {
-		p.writes.releasing--
-		if a.Outcome == Unknown && p.view == view {
-			p.releaseAs(m, done)
+	ws.releasing++
+	view := ws.p.view
+	ws.send(m, func(a Ack) {
+		ws.releasing--
+		if a.Outcome == Unknown && ws.p.view == view {
+			ws.releaseAs(m, done)
 		} else if done != nil {
 			done(a)
 		}
-		p.writes.releaseNext()
+		ws.releaseNext()
 	})
 }
 
@@ -46,7 +46,7 @@ func (ws *writes) releaseNext() {
 		next := ws.backlog[0]
 		ws.backlog[0] = release{}
 		ws.backlog = ws.backlog[1:]
-		ws.p.releaseAs(next.msg, next.done)
+		ws.releaseAs(next.msg, next.done)
 	}
 }
 
@@ -58,12 +58,12 @@ func (p *Peer) purge(key entry.Key, revision uint64) entry.Message {
 	return m
 }
 
-// purgeOf returns the message that frees the key of w, a message of this peer that the
-// view need not show yet. The marker outlives w as well.
-func (p *Peer) purgeOf(w *entry.Message, revision uint64) entry.Message {
-	m := p.purge(w.Key, revision)
-	m.TTL = max(m.TTL, w.TTL+unseenLife)
-	m.Outlives = max(m.Outlives, p.view.Time.Add(w.TTL+unseenLife).UnixMilli())
+// fence returns the message that frees the write's key, unless the write was written. The
+// marker outlives the write as well, which the view need not show yet.
+func (w *write) fence() entry.Message {
+	m := w.p.purge(w.msg.Key, w.msg.Revision)
+	m.TTL = max(m.TTL, w.msg.TTL+unseenLife)
+	m.Outlives = max(m.Outlives, w.p.view.Time.Add(w.msg.TTL+unseenLife).UnixMilli())
 	return m
 }
 
@@ -86,26 +86,26 @@ func (w *write) undo(a Ack, isOwn func(entry.Key) bool) {
 	key := w.msg.Key
 	switch {
 	case w.view != w.p.view:
-		w.p.purgeOwnAt(0, key, isOwn)
+		w.p.writes.purgeOwnAt(0, key, isOwn)
 	case a.Outcome == Written, a.Outcome == Conflict:
-		w.p.purgeOwnAt(a.Revision, key, isOwn)
+		w.p.writes.purgeOwnAt(a.Revision, key, isOwn)
 	case a.Outcome == Unknown:
-		w.p.releaseAs(w.p.purgeOf(&w.msg, w.msg.Revision), func(a Ack) {
+		w.p.writes.releaseAs(w.fence(), func(a Ack) {
 			if a.Outcome == Conflict {
-				w.p.purgeOwnAt(a.Revision, key, isOwn)
+				w.p.writes.purgeOwnAt(a.Revision, key, isOwn)
 			}
 		})
 	}
 }
 
 // purgeOwnAt calls purgeOwn when the view is live and has reached a revision.
-func (p *Peer) purgeOwnAt(revision uint64, key entry.Key, isOwn func(entry.Key) bool) {
-	p.whenReached(revision, func() { p.purgeOwn(key, isOwn) })
+func (ws *writes) purgeOwnAt(revision uint64, key entry.Key, isOwn func(entry.Key) bool) {
+	ws.p.reads.whenReached(revision, func() { ws.purgeOwn(key, isOwn) })
 }
 
 // purgeOwn purges a key if isOwn reports true.
-func (p *Peer) purgeOwn(key entry.Key, isOwn func(entry.Key) bool) {
-	if revision, taken := p.view.Stands(key); taken && isOwn(key) {
-		p.release(key, revision, nil)
+func (ws *writes) purgeOwn(key entry.Key, isOwn func(entry.Key) bool) {
+	if revision, taken := ws.p.view.Stands(key); taken && isOwn(key) {
+		ws.release(key, revision, nil)
 	}
 }

@@ -18,7 +18,7 @@ func (p *Peer) Remains() string {
 		n    int
 	}{
 		{"calls", len(p.calls.open) - followed},
-		{"pools", len(p.pools)},
+		{"pools", len(p.pools.byID)},
 		{"sessions", len(p.sessions)},
 		{"releases", p.writes.releasing + len(p.writes.backlog)},
 	} {
@@ -26,7 +26,7 @@ func (p *Peer) Remains() string {
 			fmt.Fprintf(&text, "%d %s ", part.n, part.what)
 		}
 	}
-	for _, ps := range p.pools {
+	for _, ps := range p.pools.byID {
 		fmt.Fprintf(&text, "\n  pool %s: queue %d claims %d tickets %d refusing %d promoting %d awaits %d flight %+v config %v held until %d",
 			ps.id, len(ps.queue), len(ps.claims), len(ps.tickets), len(ps.refusing), len(ps.promoting), len(ps.awaits), ps.flight, ps.config != nil, ps.heldUntil)
 	}

@@ -160,7 +160,7 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	}
 	ss.writing = true
 	sentAt := ss.p.now
-	w := ss.p.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
+	w := ss.p.writes.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
 	w.every = min(idle/16, refreshMost)
 	ss.p.timers.start(&w.timer, sentAt.Add(w.every))
 	w.done = func(a Ack) {
@@ -173,7 +173,7 @@ func (ss *sessionState) refresh(s *rules.Session) {
 			s.Promise(sentAt.Add(value.Left()))
 		}
 		if a.Outcome == Conflict {
-			ss.p.whenReached(a.Revision, answered)
+			ss.p.reads.whenReached(a.Revision, answered)
 		} else {
 			answered()
 		}
@@ -208,7 +208,7 @@ func (p *Peer) noteSession(e *entry.Entry) {
 
 func (r Ping) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	p.whenCurrent(c, func() {
+	p.reads.whenCurrent(c, func() {
 		if !p.view.Alive(r.Session) {
 			c.answer(Answer{Err: ErrSessionGone})
 			return
@@ -226,7 +226,7 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
-	p.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: only an earlier copy can cause a refusal
+	p.writes.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: only an earlier copy can cause a refusal
 		delete(p.calls.creating, r.Session)
 		if f.result == unknown || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
@@ -273,11 +273,11 @@ func (p *Peer) clearSession(session entry.Hash) {
 		return
 	}
 	for _, slot := range s.Slots {
-		p.release(rules.SlotKey(slot.Pool.ID, slot.Position), slot.Revision, nil)
+		p.writes.release(rules.SlotKey(slot.Pool.ID, slot.Position), slot.Revision, nil)
 	}
 	for _, t := range s.Tickets {
 		if t.Garbage() { // a peer may have adopted tickets that still stand
-			p.release(t.Key, t.Revision, nil)
+			p.writes.release(t.Key, t.Revision, nil)
 		}
 	}
 }

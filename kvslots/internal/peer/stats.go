@@ -54,7 +54,7 @@ type PoolStats struct {
 }
 
 func (r ReadStats) begin(p *Peer, c *call) {
-	p.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, p.view, p.now)}) })
+	p.reads.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, p.view, p.now)}) })
 }
 
 // readStats reads the stats from the view.

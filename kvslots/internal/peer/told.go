@@ -48,6 +48,6 @@ func (p *Peer) Untold(a *Answer, why error, now Instant) {
 // takeBack purges the lease of an answer that its caller does not get.
 func (p *Peer) takeBack(a *Answer) {
 	if g := a.Grant.basis; a.Err == nil && g.revision != 0 && !g.renewal {
-		p.release(g.key, g.revision, nil)
+		p.writes.release(g.key, g.revision, nil)
 	}
 }

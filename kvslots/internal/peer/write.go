@@ -64,14 +64,15 @@ type writes struct {
 //
 // An earlier copy of the same message may have caused a Conflict. So done has to look
 // at the key when the view has reached the revision that the Conflict names.
-func (p *Peer) send(m entry.Message, done func(Ack)) *write {
+func (ws *writes) send(m entry.Message, done func(Ack)) *write {
+	p := ws.p
 	w := &write{p: p, msg: m, view: p.view, begun: p.now, every: resendAfter, done: done}
 	w.ids, w.timer.fire = w.first[:0], w.repeat
 	stands, taken := p.view.Stands(m.Key)
 	w.skips = p.counters.Skips
-	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(stands, m.Revision)
+	w.floor, w.known = max(p.view.Revision, ws.acked), max(stands, m.Revision)
 	w.held = taken || stands != 0 && !p.view.MarkerOld(m.Key, p.now)
-	p.trackPurge(m)
+	w.trackPurge()
 	w.transmit()
 	return w
 }
@@ -198,7 +199,7 @@ func (w *write) settle(a Ack) {
 	if a.Outcome == Conflict {
 		w.p.counters.Conflicts++
 	}
-	w.p.untrackPurge(w.msg, a)
+	w.untrackPurge(a)
 	if w.told != nil {
 		w.resolve(a)
 	} else {

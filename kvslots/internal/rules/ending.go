@@ -25,6 +25,7 @@ type deadlines struct {
 	ends      deadlineQueue // of slots, tickets and sessions: when Due returns their keys
 	marks     deadlineQueue // of free keys: when Forget forgets them
 	Forgotten uint64        // the highest revision of a forgotten marker
+	found     []DueKey      // the slice that Due returned last
 }
 
 // NextDue returns the earliest deadline; ok is false if there is none.
@@ -37,9 +38,10 @@ func (d *deadlines) NextDue() (at Instant, ok bool) {
 	return at, ok
 }
 
-// Due appends to found the keys whose deadline has passed, until it has limit keys.
-// It sets their deadlines to retry later, in case the purge fails.
-func (v *View) Due(retry time.Duration, limit int, found []DueKey, now Instant) []DueKey {
+// Due returns up to limit keys whose deadline has passed. It sets their deadlines to
+// retry later, in case the purge fails. The slice is valid until the next call.
+func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
+	found := v.found[:0]
 	for len(v.ends) > 0 && len(found) < limit && v.ends[0].at <= now {
 		d := v.ends[0]
 		due := DueKey{}
@@ -63,6 +65,7 @@ func (v *View) Due(retry time.Duration, limit int, found []DueKey, now Instant) 
 		found = append(found, due)
 		v.ends.set(d, now.Add(retry))
 	}
+	v.found = found
 	return found
 }
 

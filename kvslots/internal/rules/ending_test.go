@@ -34,7 +34,7 @@ func TestDueIsInOrderAndComesUpAgain(t *testing.T) {
 	}
 	now := start.Add(10 * time.Second)
 	for _, want := range [][]int{{1, 2}, {0}, {}} { // two at a time
-		due := v.Due(time.Second, 2, nil, now)
+		due := v.Due(time.Second, 2, now)
 		if len(due) != len(want) {
 			t.Fatalf("%d are due, want %d", len(due), len(want))
 		}
@@ -46,7 +46,7 @@ func TestDueIsInOrderAndComesUpAgain(t *testing.T) {
 	}
 	wantDue(t, v, now.Add(time.Second))
 	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
-	if due := v.Due(time.Second, 9, nil, now.Add(time.Second)); len(due) != 2 {
+	if due := v.Due(time.Second, 9, now.Add(time.Second)); len(due) != 2 {
 		t.Errorf("due again: %+v, want the two that are not purged", due)
 	}
 }
@@ -72,7 +72,7 @@ func TestEndAt(t *testing.T) {
 	}
 	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
 	v.EndAt(slot, slot.Revision, start)
-	if due := v.Due(time.Second, 9, nil, start.Add(time.Minute)); len(due) != 0 {
+	if due := v.Due(time.Second, 9, start.Add(time.Minute)); len(due) != 0 {
 		t.Errorf("a free slot is due: %+v", due)
 	}
 }
@@ -123,7 +123,7 @@ func TestPostpone(t *testing.T) {
 		t.Errorf("postponed to an earlier instant: %v", got)
 	}
 	wantDue(t, v, p.Slot(0).Ends)
-	due := v.Due(time.Second, 9, nil, start.Add(time.Hour+15*time.Second))
+	due := v.Due(time.Second, 9, start.Add(time.Hour+15*time.Second))
 	if len(due) != 3 || due[0].Slot == nil || due[1].Session == nil || due[2].Session == nil {
 		t.Errorf("due: %+v; want the lease and two sessions", due)
 	}
@@ -148,12 +148,12 @@ func TestForgottenMarkerIsNotDue(t *testing.T) {
 		}
 	}
 	s.now += 2 * time.Second
-	if due := v.Due(time.Second, 9, nil, s.instant()); len(due) != 3 || !due[0].Marker || !due[1].Marker || !due[2].Marker {
+	if due := v.Due(time.Second, 9, s.instant()); len(due) != 3 || !due[0].Marker || !due[1].Marker || !due[2].Marker {
 		t.Fatalf("due: %+v; want three markers", due)
 	}
 	s.now += rules.MarkerTTL + 10*time.Second
 	v.Forget(s.instant())
-	if due := v.Due(time.Second, 9, nil, s.instant()); len(due) != 0 || v.Forgotten != s.sequence {
+	if due := v.Due(time.Second, 9, s.instant()); len(due) != 0 || v.Forgotten != s.sequence {
 		t.Errorf("due: %+v, the highest that was forgotten is %d of %d", due, v.Forgotten, s.sequence)
 	}
 }

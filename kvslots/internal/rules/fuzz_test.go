@@ -106,7 +106,7 @@ func (d *decoder) step() {
 	case 2:
 		w.Reached(w.Revision-min(w.Revision, uint64(d.byte())), d.now)
 	case 3:
-		w.Due(time.Second, 3, nil, d.now)
+		w.Due(time.Second, 3, d.now)
 	case 4:
 		w.Postpone(d.now)
 	case 5:

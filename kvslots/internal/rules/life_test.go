@@ -82,7 +82,7 @@ func TestEntriesOutliveEarlierValues(t *testing.T) {
 
 // remarked reports whether the key's marker is due to be written again.
 func remarked(v *rules.View, s *stream) bool {
-	for _, d := range v.Due(0, 1, nil, s.instant().Add(time.Second)) {
+	for _, d := range v.Due(0, 1, s.instant().Add(time.Second)) {
 		return d.Marker
 	}
 	return false

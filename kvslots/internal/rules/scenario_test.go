@@ -208,7 +208,7 @@ func (s *scenario) slotValue(word string, key entry.Key, o options) entry.Entry 
 }
 
 func (s *scenario) due(now rules.Instant) {
-	for _, d := range s.view.Due(time.Second, 100, nil, now) {
+	for _, d := range s.view.Due(time.Second, 100, now) {
 		what := "to be purged"
 		switch {
 		case d.Marker:

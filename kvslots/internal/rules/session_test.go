@@ -85,7 +85,7 @@ func TestSessionEnd(t *testing.T) {
 	if p.InUse() != 0 || p.Waiting() != 0 || !p.Slot(0).Orphaned() {
 		t.Error("a slot of the session is still live")
 	}
-	due := v.Due(time.Second, 9, nil, s.instant().Add(time.Second))
+	due := v.Due(time.Second, 9, s.instant().Add(time.Second))
 	if len(due) != 2 || slices.ContainsFunc(due, func(d rules.DueKey) bool { return !d.Garbage }) {
 		t.Errorf("due: %+v, want the slot and the ticket as garbage", due)
 	}

@@ -182,16 +182,17 @@ func (v *View) closeOpen() {
 }
 
 // PassOver passes over the peers and the enqueued tickets that have not claimed
-// within StallTime of their turn.
+// within StallTime of their turn. It touches every pool with a ticket for which there
+// is a permit.
 func (v *View) PassOver(now Instant) {
 	for _, p := range v.able.list {
+		v.touch(p)
 		for _, t := range p.line.able {
 			if t.couldSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
 				continue
 			}
 			if t.Value.Enqueued() {
 				t.passed = true
-				v.touch(p)
 				continue
 			}
 			t.server.stalled = true
@@ -205,13 +206,6 @@ func (v *View) PassOver(now Instant) {
 
 // Waits reports whether PassOver and Settle have to be called as time passes.
 func (v *View) Waits() bool { return len(v.able.list) > 0 || len(v.doubted.list) > 0 }
-
-// EachAble calls yield for every pool with a ticket for which there is a permit.
-func (v *View) EachAble(yield func(*Pool)) {
-	for _, p := range v.able.list {
-		yield(p)
-	}
-}
 
 // Settle drops the doubts that have lasted for doubtTime.
 func (v *View) Settle(now Instant) {

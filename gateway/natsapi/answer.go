@@ -11,7 +11,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
-// answer sends what a call came to.
+// answer sends the answer to a call without an error.
 func (s *Service) answer(r *request, call *ops.Call) {
 	message, err := r.success(call)
 	if err != nil {
@@ -22,8 +22,8 @@ func (s *Service) answer(r *request, call *ops.Call) {
 	s.publish(r, message, nil)
 }
 
-// refuse sends what the table says of an error. The detail of an error that is our
-// fault goes into the log and nowhere else.
+// refuse sends the answer that the table has for an error. A server error is logged, and
+// its text goes nowhere else.
 func (s *Service) refuse(r *request, err error) {
 	if r.isCall {
 		s.refuseCall(r, err)
@@ -53,8 +53,8 @@ func (s *Service) logUnsent(err error) {
 	}
 }
 
-// recoverPanic turns a panic into a 500 and a log line with the stack. The
-// panic's own text may hold what a request had in it.
+// recoverPanic turns a panic into a 500 and a log line with the stack. It logs no text of
+// a panic that may contain parts of a request.
 func (s *Service) recoverPanic(r *request) {
 	reason := recover()
 	if reason == nil {

@@ -22,40 +22,43 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-func TestWaitingBlocksNobody(t *testing.T) {
+func TestWaitingRequestsDoNotBlock(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
-	held := d.borrow(t, `"ttl":60`)
-	waiter := d.waiter(t, `"ttl":60,"wait":60`)
-	d.waitFor(t, `"waiting":1`)
+	held, waiting := d.queue(t, 1, d.waiter)
 	d.want(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, "409", `{"error":"no resource available"}`)
 	d.giveBack(t, held)
-	if lease := waiter.lease(t); lease.Position != 0 || lease.Lease == held.Lease {
+	if lease := waiting[0].lease(t); lease.Position != 0 || lease.Lease == held.Lease {
 		t.Errorf("the waiter got %+v", lease)
 	}
 }
 
-// The requester is killed while it waits: the next in line gets the slot at
-// once, not after the TTL, and every time.
+// The client is killed while it waits: the next in line gets the slot at once, not after
+// the TTL, and every time.
 func TestRequesterKilledWhileWaiting(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
+	d.killWhileWaiting(t, d.waiter, func(dead *requester) {
+		gatewaytest.Eventually(t, "the server knows", func() bool { return !dead.isListed(srv) })
+	}, func(next *requester) wire.Lease { return next.lease(t) })
+}
+
+// killWhileWaiting kills the first of two waiting clients, many times. noticed is called
+// after its death, and take takes the lease that the second one is granted.
+func (d *fixture) killWhileWaiting(t *testing.T, wait func(*testing.T) *requester, noticed func(dead *requester), take func(next *requester) wire.Lease) {
+	t.Helper()
 	d.register(t, "1")
 	var slowest time.Duration
 	const rounds = 100
 	for range rounds {
-		held := d.borrow(t, `"ttl":600`)
-		dead := d.waiter(t, `"ttl":600,"wait":60`)
-		d.waitFor(t, `"waiting":1`)
-		next := d.waiter(t, `"ttl":600,"wait":60`)
-		d.waitFor(t, `"waiting":2`)
-		clients := srv.NumClients()
+		held, waiting := d.queue(t, 2, wait)
+		dead, next := waiting[0], waiting[1]
 		dead.kill()
-		gatewaytest.Eventually(t, "the server knows", func() bool { return srv.NumClients() < clients })
-		d.giveBack(t, held)
+		noticed(dead)
 		returned := time.Now()
-		lease := next.lease(t)
+		d.giveBack(t, held)
+		lease := take(next)
 		slowest = max(slowest, time.Since(returned))
 		d.giveBack(t, lease)
 		next.nc.Close()
@@ -67,31 +70,26 @@ func TestRequesterKilledWhileWaiting(t *testing.T) {
 
 func TestWaitedIsCountedFromTheArrival(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
-	held := d.borrow(t, `"ttl":60`)
 	sent := time.Now()
-	waiter := d.waiter(t, `"ttl":60,"wait":60`)
-	d.waitFor(t, `"waiting":1`)
+	held, waiting := d.queue(t, 1, d.waiter)
 	waited := time.Now()
 	d.giveBack(t, held)
-	m, err := waiter.answers.NextMsg(10 * time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := waiting[0].answer(t)
 	answered := time.Now()
 	ms, err := strconv.Atoi(m.Header.Get(wire.WaitedHeader))
 	got := time.Duration(ms) * time.Millisecond
 	if err != nil || got > answered.Sub(sent) || got < waited.Sub(sent)-100*time.Millisecond {
-		t.Errorf("%s says %v, %v; it was between %v and %v", wire.WaitedHeader, got, err, waited.Sub(sent), answered.Sub(sent))
+		t.Errorf("%s is %v, %v; it was between %v and %v", wire.WaitedHeader, got, err, waited.Sub(sent), answered.Sub(sent))
 	}
 }
 
 func TestCancel(t *testing.T) {
 	srv, store := openStore(t)
 	// Two gateways: the cancellation has to reach the one that serves the borrow.
-	doors := []*door{openDoor(t, srv, store), openDoor(t, srv, openPeer(t, srv))}
-	d := doors[0]
+	gateways := []*fixture{startService(t, srv, store), startService(t, srv, openPeer(t, srv))}
+	d := gateways[0]
 	d.register(t, "0")
 	for range 20 {
 		name := uuid.NewString()
@@ -107,18 +105,18 @@ func TestCancel(t *testing.T) {
 		}
 		d.waitFor(t, `"waiting":0`)
 	}
-	for _, d := range doors {
+	for _, d := range gateways {
 		if strings.Contains(d.logs.String(), "failed") {
 			t.Errorf("logged:\n%s", d.logs)
 		}
 	}
 }
 
-// A cancellation that comes when the lease is out already takes it back; one
-// that overtakes its borrow is remembered.
+// A cancellation that comes after the lease was sent takes it back; a cancellation that
+// overtakes its borrow is remembered.
 func TestCancelCrosses(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
 	d.borrow(t, `"ttl":600`, wire.RequestHeader, "late")
 	d.waitFor(t, `"in_use":1`)
@@ -151,7 +149,7 @@ func cancel(t *testing.T, nc *nats.Conn, name string) {
 
 func TestRequestNameOutOfRange(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
 	for _, name := range []string{"", strings.Repeat("é", 65)} {
 		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, wire.RequestHeader, name)
@@ -164,27 +162,20 @@ func TestRequestNameOutOfRange(t *testing.T) {
 
 func TestTooManyWait(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store, func(c *natsapi.Config) { c.MaxBorrows = 2 })
+	d := startService(t, srv, store, func(c *natsapi.Config) { c.MaxBorrows = 2 })
 	d.register(t, "0")
-	d.waiter(t, `"ttl":60,"wait":60`)
-	d.waiter(t, `"ttl":60,"wait":60`)
-	d.waitFor(t, `"waiting":2`)
+	d.waiters(t, 2, d.waiter)
 	d.want(t, "borrow", `{"id":"`+poolA+`","ttl":60,"wait":60}`, "503", `{"error":"too many requests at once"}`)
 	d.waitFor(t, `"waiting":2`)
 }
 
 func TestDraining(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
-	held := d.borrow(t, `"ttl":60`)
-	waiter := d.waiter(t, `"ttl":60,"wait":60`)
-	d.waitFor(t, `"waiting":1`)
+	held, waiting := d.queue(t, 1, d.waiter)
 	d.lending.Stop()
-	m, err := waiter.answers.NextMsg(10 * time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := waiting[0].answer(t)
 	if got := status(m) + string(m.Data) + m.Header.Get("Retry-After"); got != `503{"error":"draining"}1` {
 		t.Errorf("the waiter was told %s", got)
 	}
@@ -199,7 +190,7 @@ func TestDraining(t *testing.T) {
 
 func TestRenew(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
 	held := d.borrow(t, `"ttl":30`)
 	code, body := d.ask(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":99999}`, poolA, held.Lease))
@@ -218,11 +209,10 @@ func TestRenew(t *testing.T) {
 	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","ttl":30}`, poolA), "400", `{"error":"lease must be a canonical UUID of 36 characters"}`)
 }
 
-// Answers go where the requester listens, and nowhere that only the service may
-// write to.
+// Answers go to inboxes, and to no subject to which only the service may publish.
 func TestReplySubjects(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
 	seen, err := srv.Connect().SubscribeSync(">")
 	if err != nil {
@@ -251,14 +241,14 @@ func TestReplySubjects(t *testing.T) {
 	}
 }
 
-// panicking is a store with a mistake in it.
+// panicking is a store that panics.
 type panicking struct{ ops.Pools }
 
 func (panicking) Inspect(context.Context, uuid.UUID) (kvslots.State, error) { panic("at " + poolA) }
 
 func TestPanic(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, panicking{store})
+	d := startService(t, srv, panicking{store})
 	d.want(t, "inspect", `{"id":"`+poolA+`"}`, "500", `{"error":"internal error"}`)
 	if logged := d.logs.String(); !strings.Contains(logged, "handler panicked") || strings.Contains(logged, poolA) {
 		t.Errorf("logged:\n%s", logged)
@@ -268,7 +258,7 @@ func TestPanic(t *testing.T) {
 
 func TestMicroService(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "1")
 	d.want(t, "inspect", `{"id":"x"}`, "400", `{"error":"id must be a canonical UUID of 36 characters"}`)
 	ask := func(subject string, answer any) {
@@ -318,11 +308,11 @@ func TestMicroService(t *testing.T) {
 	}
 }
 
-// The verbs are answered as micro's own services answer them: the same fields,
-// of the same types. Tools go by them.
+// The answers to verbs have the fields of those of micro's own services, with the same
+// types. Tools read them.
 func TestVerbsAsMicroHasThem(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	nc := srv.Connect()
 	theirs, err := micro.AddService(nc, micro.Config{Name: "theirs", Version: "1.2.3", Description: "x", QueueGroup: "theirs",
 		StatsHandler: func(*micro.Endpoint) any { return map[string]int{"answered": 0, "errors": 0, "open": 0} }})
@@ -359,7 +349,7 @@ func TestVerbsAsMicroHasThem(t *testing.T) {
 	}
 }
 
-// shapeOf puts its type in place of each value that is no object and no list.
+// shapeOf replaces each value that is neither an object nor a list by its type.
 func shapeOf(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -378,10 +368,9 @@ func shapeOf(value any) any {
 
 func TestCloseGivesUpWhenItsContextEnds(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	d.register(t, "0")
-	d.waiter(t, `"ttl":60,"wait":60`)
-	d.waitFor(t, `"waiting":1`)
+	d.waiters(t, 1, d.waiter)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := d.service.Close(ctx); err != nil {

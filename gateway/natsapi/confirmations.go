@@ -15,36 +15,34 @@ import (
 )
 
 const (
-	// confirmTimeout is how long a requester may take to confirm a grant. It
-	// spans the slowest round trip between continents and a long pause of the
-	// requester's process, since a requester that is alive and late loses its
-	// turn. One that died is found out sooner, by a probe.
+	// confirmTimeout is how long a client may take to confirm a grant. It covers the
+	// slowest round trip between continents and a long pause of the client's process,
+	// since a client that is alive and late loses its turn. A probe notices a dead
+	// client sooner.
 	confirmTimeout = time.Second
 
-	// firstProbe is when the server is first asked whether an unconfirmed
-	// grant's reply subject still has a subscription. It is a little longer than
-	// what the server needs to notice a closed socket; see deathNotice. Each
-	// further probe waits twice as long as the one before.
+	// firstProbe is when the server is first asked whether the reply subject of an
+	// unconfirmed grant still has a subscription. It is a little longer than the
+	// server takes to notice a closed socket; see deathNotice. Each further probe
+	// waits twice as long as the one before.
 	firstProbe = 5 * time.Millisecond
 )
 
-// confirmations sends grants whose requesters confirm them.
+// confirmations sends grants that their clients confirm.
 //
-// The grant names a subject of its own as its reply subject, which only its
-// requester sees. The requester sends an empty request there, and holds what was
-// granted when that has been answered without an error. So both sides know: a
-// grant that was not confirmed in time goes to the next in line, and a
-// confirmation that comes later is refused. That the requester waits for the
-// answer is what makes it safe to take a grant back without knowing whether it
-// arrived.
+// The reply subject of a grant is a subject that only its client learns. The client sends
+// an empty request there, and holds what was granted once that is answered without an
+// error. So both sides know the outcome: a grant that was not confirmed in time goes to
+// the next in line, and a later confirmation is refused. Since the client waits for the
+// answer, a grant may be taken back without knowing whether it arrived.
 type confirmations struct {
 	nc         *nats.Conn
 	deliveries *deliveries // probes reply subjects
-	replies    *replies    // of the confirmations
+	replies    *replies    // allowed for confirmations
 	prefix     string      // of this gateway's subjects
 	sub        *nats.Subscription
 
-	confirmed, refused *nats.Msg // answers to confirmations, but for the subject
+	confirmed, refused *nats.Msg // answers to confirmations, without the subject
 
 	mu   sync.Mutex
 	open map[string]chan outcome // by subject
@@ -63,13 +61,13 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 	if c.refused, err = answer.failure(wire.StatusOf(kvslots.ErrNotHeld)); err != nil {
 		return nil, err
 	}
-	c.sub, err = nc.Subscribe(c.prefix+"*", c.hear)
+	c.sub, err = nc.Subscribe(c.prefix+"*", c.receive)
 	return c, err
 }
 
-// send publishes a grant and returns heard when it was confirmed, otherwise
-// unheard: then the requester has been told, or will be, that it holds nothing. It
-// takes up to confirmTimeout; a requester that is gone is noticed in milliseconds.
+// send publishes a grant and returns heard if it was confirmed, and otherwise unheard: a
+// later confirmation is refused. It takes up to confirmTimeout; a client that is gone is
+// noticed in milliseconds.
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	told := make(chan outcome, 1)
 	grant.Reply = randomBelow(c.prefix)
@@ -99,13 +97,13 @@ func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	}
 }
 
-// usedUp reports whether a reply subject leads to its requester once only: a service
-// import forgets it with the first answer, and a probe that follows would find no
-// subscription though the requester is alive.
+// usedUp reports whether a reply subject leads to its client only once: the server
+// removes the subject of a service import with the first answer, and a later probe would
+// find no subscription though the client is alive.
 func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import+".") }
 
-// end closes a grant that was not confirmed. A confirmation that came in the same
-// instant counts.
+// end closes a grant that was not confirmed. It returns heard if a confirmation came at
+// the same time.
 func (c *confirmations) end(subject string, told chan outcome) outcome {
 	if c.take(subject) != nil {
 		return unheard
@@ -113,7 +111,7 @@ func (c *confirmations) end(subject string, told chan outcome) outcome {
 	return <-told
 }
 
-// take removes an open grant; nil means that it is closed.
+// take removes an open grant. It returns nil if the grant is closed.
 func (c *confirmations) take(subject string) (told chan outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,9 +120,9 @@ func (c *confirmations) take(subject string) (told chan outcome) {
 	return told
 }
 
-// hear takes confirmations, and what the server sends when nothing is subscribed to
-// a grant's own subject: a status 503.
-func (c *confirmations) hear(m *nats.Msg) {
+// receive handles confirmations, and the status 503 that the server sends when nothing is
+// subscribed to the subject of a grant.
+func (c *confirmations) receive(m *nats.Msg) {
 	if isNoResponders(m) {
 		if told := c.take(m.Subject); told != nil {
 			told <- unheard
@@ -139,7 +137,7 @@ func (c *confirmations) hear(m *nats.Msg) {
 		told <- heard
 	}
 	if m.Reply != "" {
-		_ = c.answer(m.Reply, told != nil) // without an answer the requester holds nothing, and says so
+		_ = c.answer(m.Reply, told != nil) // without an answer the client holds nothing
 	}
 }
 

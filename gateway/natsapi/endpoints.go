@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// Requests that have arrived and not been looked at. The handlers do not
-	// block, so that is few; the bounds are for a flood.
+	// The bounds of requests that have arrived and have not been handled yet. Handlers
+	// do not block, so there are few of them, except in a flood.
 	pendingMessages = 16 << 10
 	pendingBytes    = 32 << 20
 )
@@ -21,16 +21,16 @@ const (
 // endpoint is one subject of the service.
 type endpoint struct {
 	subject  string
-	room     chan struct{} // bounds how many requests are open
-	statusOf wire.Lookup   // the table of errors
+	room     *room       // bounds the open requests
+	statusOf wire.Lookup // the table of errors
 	serve    func(r *request)
 }
 
-// name is what INFO and STATS call it.
+// name returns the name of the endpoint in INFO and STATS.
 func (e endpoint) name() string { return subjects.Name(e.subject) }
 
-// queue is the group of which one gateway gets each request. A cancellation is
-// for all.
+// queue returns the queue group, in which one gateway receives each request. All gateways
+// receive a cancellation.
 func (e endpoint) queue() string {
 	if e.subject == subjects.Cancel {
 		return ""
@@ -38,19 +38,21 @@ func (e endpoint) queue() string {
 	return subjects.Service
 }
 
-// endpoints are all, sorted by name.
+// endpoints returns all endpoints, sorted by name.
 func (s *Service) endpoints() []endpoint {
 	all := []endpoint{{subject: subjects.Cancel}} // served by cancelBorrow
-	served := ops.OfPools
-	if s.ops.Sessions != nil {
-		served = slices.Concat(served, ops.OfSessions, ops.OfResources)
-	}
-	for _, op := range served {
-		room := s.others
-		if op.Waits() {
-			room = s.borrows
+	add := func(waiting *room, operations []*ops.Operation) {
+		for _, op := range operations {
+			in := s.others
+			if op.Waits() {
+				in = waiting
+			}
+			all = append(all, endpoint{op.Subject, in, op.StatusOf, s.perform(op)})
 		}
-		all = append(all, endpoint{op.Subject, room, op.StatusOf, s.perform(op)})
+	}
+	add(s.borrows, ops.OfPools)
+	if s.ops.Sessions != nil {
+		add(s.locks, slices.Concat(ops.OfSessions, ops.OfResources))
 	}
 	if s.calls != nil {
 		all = append(all, s.rpcEndpoint())
@@ -72,8 +74,8 @@ func (s *Service) subscribeEndpoints() error {
 	return nil
 }
 
-// subscribe calls the handler with each message to a subject, until drain. An
-// empty queue stands for none.
+// subscribe calls the handler with each message to a subject, until drain. An empty queue
+// means no queue group.
 func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) error {
 	sub, err := s.nc.QueueSubscribe(subject, queue, handler)
 	if err != nil {
@@ -85,37 +87,35 @@ func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) erro
 	return sub.SetPendingLimits(pendingMessages, pendingBytes)
 }
 
-// handle runs each request in a goroutine of its own: the handlers of a
-// subscription are called one after another, and a request that waits, be it for
-// the disk only, would hold up all behind it.
+// handle serves each request in another goroutine. A subscription calls its handler with
+// one message after the other, and a request that waits, if only for the disk, would
+// delay all that follow.
 func (s *Service) handle(e endpoint) nats.MsgHandler {
 	count := s.counters[e.subject]
 	return func(m *nats.Msg) {
 		count.received.Add(1)
 		r := newRequest(m)
-		r.count, r.statusOf, r.isCall = count, e.statusOf, e.subject == subjects.RPC
+		r.count, r.statusOf, r.isCall, r.room = count, e.statusOf, e.subject == subjects.RPC, e.room
 		if !s.replies.mayGoTo(r.reply) {
 			return
 		}
-		if len(r.body) > wire.MaxBody { // while it is the only one in memory
+		if len(r.body) > wire.MaxBody { // here, where one such body at a time is in memory
 			s.refuse(r, wire.ErrTooLarge)
 			return
 		}
-		select {
-		case e.room <- struct{}{}:
-		default:
+		if !r.enter() {
 			s.refuse(r, wire.ErrBusy)
 			return
 		}
 		if !s.begin() {
-			<-e.room
+			r.leave()
 			s.refuse(r, wire.ErrDraining)
 			return
 		}
 		count.open.Add(1)
 		s.workers.run(func() {
 			defer s.tasks.Done()
-			defer func() { <-e.room }()
+			defer r.leave()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
 			e.serve(r)
@@ -123,7 +123,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 	}
 }
 
-// begin counts a task, unless the service is closed.
+// begin counts a task. It returns false if the service is closed.
 func (s *Service) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,21 +10,20 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// HTTP and NATS clients contending on the same key are ordered together in a
-// single line.
+// Clients over HTTP and over NATS wait for a key in one line.
 func TestOneLine(t *testing.T) {
 	srv, store := openStore(t)
 	d, web := openSessions(t, srv, store, store)
-	doors := []over{sessionsOverNATS(d), sessionsOverHTTP(web)}
-	holder := createSession(t, doors[0])
-	answer := doors[0](t, "lock.acquire", holder, "k", `{"acquire_timeout_s":0}`)
+	transports := []over{sessionsOverNATS(d), sessionsOverHTTP(web)}
+	holder := createSession(t, transports[0])
+	answer := transports[0](t, "lock.acquire", holder, "k", `{"acquire_timeout_s":0}`)
 	told := make(chan string, 10)
 	var sessions []string
 	for i := range 10 {
-		s := createSession(t, doors[i%2])
+		s := createSession(t, transports[i%2])
 		sessions = append(sessions, s)
 		go func() {
-			answer := doors[i%2](t, "lock.acquire", s, "k", `{"acquire_timeout_s":60}`)
+			answer := transports[i%2](t, "lock.acquire", s, "k", `{"acquire_timeout_s":60}`)
 			told <- fmt.Sprint(i, " ", answer)
 		}()
 		d.waitForLine(t, store, "k", i+1)
@@ -34,7 +33,7 @@ func TestOneLine(t *testing.T) {
 		if token == nil {
 			t.Fatalf("the one before %d was told %s", i, answer)
 		}
-		if got := doors[i%2](t, "lock.release", holder, "k", `{"token":"`+token[1]+`"}`); got != "200 {}" {
+		if got := transports[i%2](t, "lock.release", holder, "k", `{"token":"`+token[1]+`"}`); got != "200 {}" {
 			t.Fatalf("release: %s", got)
 		}
 		answer = <-told
@@ -45,8 +44,8 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// waitForLine waits until so many stand in line.
-func (d *door) waitForLine(t *testing.T, store *kvslots.Store, key string, n int) {
+// waitForLine waits until n sessions wait for a key.
+func (d *fixture) waitForLine(t *testing.T, store *kvslots.Store, key string, n int) {
 	t.Helper()
 	gatewaytest.Eventually(t, fmt.Sprintf("%d wait for %s", n, key), func() bool {
 		stats, err := store.Stats(t.Context())
@@ -63,7 +62,7 @@ func (d *door) waitForLine(t *testing.T, store *kvslots.Store, key string, n int
 }
 
 // free waits until no session holds or waits for a key.
-func (d *door) free(t *testing.T, store *kvslots.Store, key string) {
+func (d *fixture) free(t *testing.T, store *kvslots.Store, key string) {
 	t.Helper()
 	gatewaytest.Eventually(t, key+" is free", func() bool {
 		stats, err := store.Stats(t.Context())
@@ -79,9 +78,8 @@ func (d *door) free(t *testing.T, store *kvslots.Store, key string) {
 	})
 }
 
-// A request over HTTP and one over NATS of the same session are served one after
-// the other.
-func TestTurnsAcrossDoors(t *testing.T) {
+// Requests of one session over HTTP and over NATS are serialized.
+func TestTurnsAcrossTransports(t *testing.T) {
 	srv, store := openStore(t)
 	d, web := openSessions(t, srv, store, store)
 	overNATS, overHTTP := sessionsOverNATS(d), sessionsOverHTTP(web)

@@ -1,20 +1,19 @@
 // Package natsapi serves the operations of the gateway over NATS request/reply
-// (README.md, "Subjects"): a micro service named kvslots with an endpoint for each.
-// Bodies are those of HTTP, with the pool's "id", or the "session" and the "key", in
-// them. Answers are the same bytes, {} where HTTP has no body, and an error has the
-// HTTP status in the header Nats-Service-Error-Code. kvslots.rpc takes and answers
-// with the envelopes of Forrst.
+// (README.md, "Subjects"): a micro service named kvslots with an endpoint for each
+// operation. Bodies are those of HTTP, with the pool's "id", or the "session" and the
+// "key", in them. Answers are the same bytes, {} where HTTP has no body, and an error has
+// its HTTP status in the header field Nats-Service-Error-Code. kvslots.rpc takes and
+// answers with the envelopes of Forrst.
 //
-// Gateways on one NATS share a queue group; any of them may answer. Only
-// kvslots.cancel reaches all.
+// Gateways on one NATS share a queue group: one of them receives each request. All of
+// them receive kvslots.cancel.
 //
-// An answer that grants a lease is sent in a way that reports whether its reply
-// subject has a subscription; if not, the lease goes back at once. That works within
-// one account only: a reply that passes a service import never reports that it has
-// no receiver. So the connection has to be in the clients' account. A client that
-// confirms what it was granted after a wait does not depend on that, and gets its
-// grant without the pause in which the server notices closed sockets (README.md,
-// "Confirming").
+// An answer that grants a lease is sent in a way that reports whether its reply subject
+// has a subscription; if not, the lease is taken back at once. That works within one
+// account only: a reply that passes a service import is never reported as undelivered. So
+// the connection has to be in the clients' account. A client that confirms what it was
+// granted after a wait does not depend on that, and gets its grant without the pause in
+// which the server notices closed sockets (README.md, "Confirming").
 package natsapi
 
 import (
@@ -26,24 +25,24 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 const description = "Slots of pools, lent for a bounded time"
 
-// Config says what a Service serves.
+// Config configures a Service.
 type Config struct {
-	// Pools is asked by the operations on pools, such as a *kvslots.Store. Lending is
+	// Pools performs the operations on pools, such as a *kvslots.Store. Lending is
 	// the *gateway.Lending that all transports of the gateway share.
 	Pools   ops.Pools
 	Lending *ops.Lending
 
-	// Sessions is asked by those on sessions, locks and semaphores, such as a
-	// *kvslots.Store; nil leaves them out. Turns, the *gateway.Turns that all
-	// transports share, goes with it, and so do the times that a client is given
-	// which does not say: DefaultLeaseTTL (0 means 33 s), and IdleTimeout (20 s),
-	// at twice which a session ends.
+	// Sessions performs the operations on sessions, locks and semaphores, such as a
+	// *kvslots.Store; nil leaves them out. They need Turns, the *gateway.Turns that all
+	// transports share. DefaultLeaseTTL (0 means 33 s) is the lease of requests without
+	// a ttl. A session without a ping ends after twice IdleTimeout (0 means 20 s).
 	Sessions        ops.Sessions
 	Turns           *ops.Turns
 	DefaultLeaseTTL time.Duration
@@ -51,24 +50,26 @@ type Config struct {
 
 	// ReplyPrefixes are the beginnings of further reply subjects to which the
 	// service answers, for clients with a custom inbox prefix. It always
-	// answers below _INBOX and _INBOX_<anything>, and below _R_, which a
-	// server puts in their place on the way between accounts. Each has to
-	// pass CheckReplyPrefix.
+	// answers below _INBOX and _INBOX_<anything>, and below _R_, by which a
+	// server replaces them on the way between accounts. It never answers below
+	// _KVSLOTS, nor to inboxes of its own connection. Each prefix has to pass
+	// CheckReplyPrefix.
 	ReplyPrefixes []string
 
 	// Calls answers calls of functions; nil leaves them out.
 	Calls Calls
 
-	// Version is what PING and INFO say. What is no semantic version is put
-	// behind 0.0.0.
+	// Version is the version in the answers to PING and INFO. If it is not a semantic
+	// version, it is appended to 0.0.0.
 	Version string
 
-	// MaxBorrows bounds the borrows that are open at once, nearly all of
-	// which wait; beyond it they are answered 503. So are requests for locks
-	// and semaphores. 0 means DefaultMaxBorrows.
+	// MaxBorrows bounds the borrows that are open at once, nearly all of which wait;
+	// further ones are answered 503. Requests of sessions have the same bound of
+	// their own, and so have calls. One client, and one pool or lock, gets a quarter.
+	// 0 means DefaultMaxBorrows.
 	MaxBorrows int
 
-	// Logger takes what a request failed of, and no ids with it.
+	// Logger receives the errors of requests, without ids.
 	Logger zerolog.Logger
 }
 
@@ -76,14 +77,14 @@ const (
 	// DefaultMaxBorrows is Config.MaxBorrows when it is 0.
 	DefaultMaxBorrows = 16384
 
-	// maxOthers bounds the other requests that are open at once. None of
-	// them waits for anything but the store.
-	maxOthers = 1024
+	// maxOthers bounds the other requests that are open at once. They wait for the
+	// store only.
+	maxOthers = 4096
 
 	// startTimeout bounds the round trip at the start.
 	startTimeout = 10 * time.Second
 
-	// drainTimeout bounds the one at the end.
+	// drainTimeout bounds the round trip at the end.
 	drainTimeout = time.Second
 )
 
@@ -102,11 +103,14 @@ type Service struct {
 	confirmations *confirmations
 	requests      *requests
 	counters      counters
-	borrows       chan struct{} // one for each that is open
-	others        chan struct{}
+	verbLimit     *rate.Limiter // of requests to $SRV
+	borrows       *room         // of pools
+	locks         *room         // requests of sessions that may wait
+	waitingCalls  *room
+	others        *room // requests that do not wait in line
 	workers       *workers
 
-	mu     sync.Mutex // over subs and closed, and over tasks.Add against tasks.Wait
+	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
 	closed bool
 	tasks  sync.WaitGroup
@@ -114,9 +118,10 @@ type Service struct {
 	ctx    context.Context // of the requests that are under way
 }
 
-// Start begins to answer on nc, which stays the caller's and must outlive the
-// Service. It should be a connection of its own, without a buffer for times of
-// reconnecting: an answer that is sent late promises too much.
+// Start begins to answer on nc, which stays the caller's and must outlive the Service. It
+// should be a separate connection without a reconnect buffer: an answer that is sent late
+// promises too much. Its inboxes should be below a prefix to which clients cannot
+// subscribe, such as _KVSLOTS.<random>.
 func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	for _, prefix := range cfg.ReplyPrefixes {
 		if err := CheckReplyPrefix(prefix); err != nil {
@@ -134,8 +139,9 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		},
 		replies:  replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
-		borrows:  make(chan struct{}, cfg.MaxBorrows),
-		others:   make(chan struct{}, maxOthers),
+		borrows:  newRoom(cfg.MaxBorrows), locks: newRoom(cfg.MaxBorrows), waitingCalls: newRoom(cfg.MaxBorrows),
+		others:    newRoom(maxOthers),
+		verbLimit: rate.NewLimiter(verbsPerSecond, verbsAtOnce),
 	}
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)
@@ -166,9 +172,9 @@ func (s *Service) start() (err error) {
 	return s.nc.FlushTimeout(startTimeout) // the server knows the subscriptions now
 }
 
-// Close stops to take requests, waits until those under way are answered, or
-// until ctx ends, which gives them up. Lending should have been stopped before:
-// waiting borrows are not ended otherwise.
+// Close stops receiving requests and waits until those under way are answered, or until
+// ctx ends, which cancels them. Lending should have been stopped before: otherwise
+// waiting borrows do not end.
 func (s *Service) Close(ctx context.Context) error {
 	stopped := s.drain() // other gateways get the requests from here on
 	s.mu.Lock()
@@ -188,12 +194,12 @@ func (s *Service) Close(ctx context.Context) error {
 	return stopped
 }
 
-// Finish takes no more requests; other gateways get them. Those under way go on,
-// until Close.
+// Finish stops receiving requests, which other gateways then receive. Those under way go
+// on until Close.
 func (s *Service) Finish(context.Context) { _ = s.drain() }
 
-// drain ends the subscriptions once they have delivered what has arrived. It may
-// be called again.
+// drain ends the subscriptions once they have delivered what has arrived. Repeated calls
+// do nothing.
 func (s *Service) drain() (err error) {
 	s.mu.Lock()
 	subs := s.subs
@@ -205,12 +211,12 @@ func (s *Service) drain() (err error) {
 		}
 	}
 	if len(subs) > 0 && s.nc.IsConnected() {
-		_ = s.nc.FlushTimeout(drainTimeout) // the server knows, too
+		_ = s.nc.FlushTimeout(drainTimeout) // the server has ended them
 	}
 	return err
 }
 
-// stop leaves nothing running.
+// stop ends everything that is running.
 func (s *Service) stop() {
 	s.cancel()
 	_ = s.drain()

@@ -7,13 +7,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // perform answers the requests for an operation.
 func (s *Service) perform(op *ops.Operation) func(r *request) {
 	return func(r *request) {
 		if op.Grants && r.reply == "" {
-			return // what is granted could never be given back
+			return // the client could not learn of a grant, nor return it
 		}
 		call := &ops.Call{Operation: op}
 		name, err := readCall(r, call)
@@ -22,11 +23,15 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 			return
 		}
 		r.drop()
-		ctx, done := s.requests.begin(s.ctx, name)
-		defer done()
+		if !r.aim(call) {
+			s.refuse(r, wire.ErrBusy)
+			return
+		}
+		ctx, waiting := s.requests.begin(s.ctx, name)
+		defer waiting.end()
 		err = s.ops.Do(ctx, s.ctx, call, func() {
 			if op.Grants && call.Granted() {
-				s.deliverGrant(r, name, call)
+				s.deliverGrant(r, waiting, call)
 			} else {
 				s.answer(r, call)
 			}
@@ -37,7 +42,7 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 	}
 }
 
-// readCall reads a request. name is what it can be cancelled by; empty without one.
+// readCall reads a request. name is the name by which it can be cancelled, or "".
 func readCall(r *request, call *ops.Call) (name string, err error) {
 	if err = call.ReadAll(r.body); err != nil || !call.Grants {
 		return "", err
@@ -48,11 +53,11 @@ func readCall(r *request, call *ops.Call) (name string, err error) {
 	return name, r.readConfirms()
 }
 
-// deliverGrant sends a grant. When its requester has gone, or has cancelled the request
-// meanwhile, no client knows what was granted, so it is taken back at once, for the
+// deliverGrant sends a grant. If its client is gone, or has cancelled the request
+// meanwhile, the client does not learn of the grant, which is taken back at once, for the
 // next in line.
-func (s *Service) deliverGrant(r *request, name string, grant *ops.Call) {
-	if !s.requests.grant(name, grant) {
+func (s *Service) deliverGrant(r *request, waiting *waiter, grant *ops.Call) {
+	if !waiting.grant(grant) {
 		s.takeBack(grant)
 		s.refuse(r, context.Canceled)
 		return
@@ -69,19 +74,19 @@ func (s *Service) deliverGrant(r *request, name string, grant *ops.Call) {
 	case unheard:
 		s.log.Debug().Msg("a borrower was gone when its turn came, or did not confirm")
 		s.takeBack(grant)
-	case unknown: // a requester that heard it holds it, so it must not be lent again
-		s.log.Warn().Msg("whether a borrower heard its answer is not known; an unheard lease ends by its ttl")
+	case unknown: // the client may have received it, so it must not be lent again
+		s.log.Warn().Msg("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")
 	}
 }
 
-// send publishes a grant. The requester of one that was waited for may have died
-// meanwhile, without the server having noticed. Sending first and asking the server
-// afterwards is no way out for those that do not confirm: when their reply subject
-// has no subscription any more, they may have got the grant and have ended the
-// subscription for that, and would lose what they hold.
+// send publishes a grant. If the request waited, its client may have died meanwhile
+// without the server having noticed. For clients that do not confirm, it is no solution
+// to send the grant first and to ask the server afterwards: a client whose reply subject
+// has no subscription any more may have received the grant and ended the subscription for
+// that reason, and would lose what it holds.
 //
-// A requester that dies while it is granted a free slot is not told from one that
-// dies as soon as it holds it, so that is not waited for, however busy the machine.
+// For a free slot send does not wait, however busy the machine: a client that dies while
+// it is granted one is like a client that dies just after.
 func (s *Service) send(r *request, grant *nats.Msg, queued bool) outcome {
 	switch {
 	case !queued && time.Since(r.arrived) <= quickGrant:
@@ -93,7 +98,7 @@ func (s *Service) send(r *request, grant *nats.Msg, queued bool) outcome {
 	return s.deliveries.send(grant)
 }
 
-// takeBack takes back what its requester was not told of, or has cancelled.
+// takeBack takes back a grant that its client did not learn of, or has cancelled.
 func (s *Service) takeBack(grant *ops.Call) {
 	if err := s.ops.TakeBack(context.WithoutCancel(s.ctx), grant); err != nil {
 		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")

@@ -25,8 +25,8 @@ import (
 
 const poolB = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a02"
 
-// parityCases are requests in their order, without what each door puts the id
-// in. LEASE stands for the last lease that was given.
+// parityCases are requests in their order, without the id, which each transport adds.
+// LEASE stands for the latest lease.
 var parityCases = []struct{ name, op, id, body string }{
 	{"unregistered", "inspect", poolA, ``},
 	{"borrow unregistered", "borrow", poolA, `{"ttl":30}`},
@@ -90,11 +90,11 @@ var parityCases = []struct{ name, op, id, body string }{
 	{"another pool", "inspect", poolB, ``},
 }
 
-// Both doors answer the same, byte for byte, but for what is new in each lease.
+// Both transports answer the same, byte for byte, except for what is new in each lease.
 func TestParity(t *testing.T) {
 	srv, store := openStore(t)
-	overNATS := transcript(t, natsDoor(openDoor(t, srv, store)))
-	overHTTP := transcript(t, httpDoor(t, store))
+	overNATS := transcript(t, overNATS(startService(t, srv, store)))
+	overHTTP := transcript(t, overHTTP(t, store))
 	for i, c := range parityCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Log(overHTTP[i])
@@ -105,7 +105,7 @@ func TestParity(t *testing.T) {
 	}
 }
 
-// Whatever the store fails of, both doors say it in the same way.
+// Both transports report an error of the store in the same way.
 func TestParityOfFailures(t *testing.T) {
 	for _, err := range []error{
 		kvslots.ErrNoPool, kvslots.ErrNoSlot, kvslots.ErrNotHeld, kvslots.ErrUnavailable, kvslots.ErrClosed,
@@ -115,7 +115,7 @@ func TestParityOfFailures(t *testing.T) {
 		t.Run(err.Error(), func(t *testing.T) {
 			pools := gatewaytest.Failing{Err: fmt.Errorf("hunter2: %w", err)}
 			// A server each: one service's queue group must not answer for the next.
-			overNATS, overHTTP := natsDoor(openDoor(t, kvslotstest.Start(t, ""), pools)), httpDoor(t, pools)
+			overNATS, overHTTP := overNATS(startService(t, kvslotstest.Start(t, ""), pools)), overHTTP(t, pools)
 			for op, body := range map[string]string{
 				"register": `{"count":1}`, "inspect": ``, "delete": ``,
 				"borrow": `{"ttl":1}`, "return": `{"lease":"` + unknownLease + `"}`,
@@ -130,7 +130,7 @@ func TestParityOfFailures(t *testing.T) {
 	}
 }
 
-// ask sends one request through a door.
+// ask sends one request through a transport.
 type ask func(t *testing.T, op, id, body string) string
 
 var (
@@ -138,11 +138,11 @@ var (
 	anyTime = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`)
 )
 
-func transcript(t *testing.T, door ask) (answers []string) {
+func transcript(t *testing.T, send ask) (answers []string) {
 	t.Helper()
 	last := ""
 	for _, c := range parityCases {
-		answer := door(t, c.op, c.id, strings.ReplaceAll(c.body, "LEASE", last))
+		answer := send(t, c.op, c.id, strings.ReplaceAll(c.body, "LEASE", last))
 		if found := leaseID.FindStringSubmatch(answer); found != nil {
 			last = found[1]
 			if parsed, err := uuid.Parse(last); err != nil || parsed.String() != last {
@@ -155,8 +155,8 @@ func transcript(t *testing.T, door ask) (answers []string) {
 	return answers
 }
 
-// natsDoor puts the id into the body, if that is an object.
-func natsDoor(d *door) ask {
+// overNATS adds the id to the body, if that is an object.
+func overNATS(d *fixture) ask {
 	return func(t *testing.T, op, id, body string) string {
 		t.Helper()
 		switch rest, object := strings.CutPrefix(body, "{"); {
@@ -172,8 +172,8 @@ func natsDoor(d *door) ask {
 	}
 }
 
-// httpDoor puts the id into the path.
-func httpDoor(t *testing.T, pools ops.Pools) ask {
+// overHTTP puts the id into the path.
+func overHTTP(t *testing.T, pools ops.Pools) ask {
 	t.Helper()
 	lending := gateway.NewLending()
 	gw := gateway.New(gateway.Config{

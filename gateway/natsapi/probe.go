@@ -9,20 +9,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// probeTimeout bounds the wait for the server's word on a reply subject. A requester
-// of whom nothing is heard by then counts as there.
+// probeTimeout bounds the wait for the server's answer about a reply subject. After that
+// the client counts as alive.
 const probeTimeout = time.Second
 
-// The headers of messages that a server traces, and does not deliver (NATS, "Message
-// Tracing", since 2.11).
+// The header fields of a message that the server traces instead of delivering it (NATS,
+// "Message Tracing", since 2.11).
 const (
 	traceDestination = "Nats-Trace-Dest"
 	traceOnly        = "Nats-Trace-Only"
 )
 
-// listens returns unheard when nothing is subscribed to a reply subject by now. It
-// sends no answer there: what it sends is traced by the server, and delivered to
-// nothing. Older servers would deliver it, so they are not asked.
+// listens returns unheard if nothing is subscribed to a reply subject any more. The server
+// traces the message that it sends, and does not deliver it. Older servers would deliver
+// it, so they are not asked.
 func (d *deliveries) listens(reply string) outcome {
 	if !traces(d.nc.ConnectedServerVersion()) || !d.nc.HeadersSupported() {
 		return unknown
@@ -45,8 +45,8 @@ func (d *deliveries) listens(reply string) outcome {
 	}
 }
 
-// expect makes a subject of ours, and the channel to which the first message there
-// goes. done forgets it.
+// expect returns a subject below the inbox, and the channel that receives the first
+// message there. done removes it.
 func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func()) {
 	subject, told = randomBelow(d.inbox), make(chan *nats.Msg, 1)
 	d.mu.Lock()
@@ -59,8 +59,8 @@ func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func())
 	}
 }
 
-// traced reads a server's trace. Anything but the message's arrival is a way that
-// it would have gone on.
+// traced reads a server's trace. Any event but the message's arrival is a way on which it
+// would have left the server.
 func traced(data []byte) outcome {
 	var trace struct {
 		Events []struct {
@@ -82,7 +82,7 @@ func traced(data []byte) outcome {
 	return unheard
 }
 
-// traces reports whether a server of that version traces messages: 2.11 or later.
+// traces reports whether a server of a version traces messages: 2.11 or later.
 func traces(version string) bool {
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")

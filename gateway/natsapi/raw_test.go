@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// rawClient speaks NATS as its protocol's description has it, with nothing but
-// a socket.
+// rawClient speaks the NATS protocol over a socket, without a client library.
 type rawClient struct {
 	conn  net.Conn
 	lines *bufio.Reader
@@ -26,11 +25,11 @@ func dialRaw(t *testing.T, address string) *rawClient {
 	t.Cleanup(func() { conn.Close() })
 	c := &rawClient{conn, bufio.NewReader(conn)}
 	if info := c.line(t); !strings.HasPrefix(info, "INFO {") {
-		t.Fatalf("the server says %q", info)
+		t.Fatalf("the server sends %q", info)
 	}
 	c.send(t, "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB _INBOX.me 1\r\nPING\r\n")
 	if pong := c.line(t); pong != "PONG" {
-		t.Fatalf("the server says %q", pong)
+		t.Fatalf("the server sends %q", pong)
 	}
 	return c
 }
@@ -64,7 +63,7 @@ func (c *rawClient) ask(t *testing.T, op, body string) (header, answer string) {
 		fmt.Sscan(words[len(words)-2], &head)
 		fmt.Sscan(words[len(words)-1], &total)
 	default:
-		t.Fatalf("the server says %q", first)
+		t.Fatalf("the server sends %q", first)
 	}
 	payload := make([]byte, total+2)
 	if _, err := io.ReadFull(c.lines, payload); err != nil {
@@ -75,7 +74,7 @@ func (c *rawClient) ask(t *testing.T, op, body string) (header, answer string) {
 
 func TestRawSocket(t *testing.T) {
 	srv, store := openStore(t)
-	openDoor(t, srv, store)
+	startService(t, srv, store)
 	c := dialRaw(t, srv.Addr().String())
 	want := func(op, body, answer string) string {
 		t.Helper()

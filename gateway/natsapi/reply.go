@@ -84,9 +84,9 @@ func literal(subject string) bool {
 // but the last token, which differs from request to request.
 func clientOf(reply string) string {
 	if first, _, _ := strings.Cut(reply, "."); isNamedInbox(first) {
-		return strings.Clone(first)
+		return first
 	}
-	return strings.Clone(reply[:max(0, strings.LastIndexByte(reply, '.'))])
+	return reply[:max(0, strings.LastIndexByte(reply, '.'))]
 }
 
 // refused logs refused requests, since a client with another inbox prefix waits for

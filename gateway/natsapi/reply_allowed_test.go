@@ -92,8 +92,8 @@ func TestCheckReplyPrefix(t *testing.T) {
 	}
 }
 
-// A flood of refused requests is not a flood of log lines, and what they asked
-// for is in none.
+// A flood of refused requests is not a flood of log lines, and no line has their reply
+// subjects.
 func TestRefusedRepliesAreLogged(t *testing.T) {
 	var logged bytes.Buffer
 	r := &replies{own: "_INBOX", log: zerolog.New(&logged)}

@@ -31,7 +31,7 @@ func answerOnly(t *testing.T, nc *nats.Conn, change ...func(*natsapi.Config)) {
 	t.Cleanup(func() { _ = service.Close(t.Context()) })
 }
 
-// bothKinds are subjects of each kind.
+// bothKinds are subjects of verbs and of an operation.
 var bothKinds = []string{"$SRV.PING", "$SRV.STATS.kvslots", "kvslots.inspect"}
 
 func asksBoth(t *testing.T, nc *nats.Conn) {
@@ -43,8 +43,8 @@ func asksBoth(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// The reply subjects of clients with a custom inbox prefix, and those that
-// servers make of them, are answered as well.
+// Requests whose reply subject has a custom inbox prefix, or was replaced by a server, are
+// answered.
 func TestRepliesToOtherInboxes(t *testing.T) {
 	t.Run("custom prefixes", func(t *testing.T) {
 		srv := kvslotstest.Start(t, "")
@@ -116,7 +116,7 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 	})
 }
 
-// overhear subscribes to the requests beside the service.
+// overhear subscribes to requests that the service receives, too.
 func overhear(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	t.Helper()
 	sub, err := nc.SubscribeSync(subject)

@@ -17,10 +17,9 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
-// everySubject is what clients may publish to, under the permissions that
-// README.md, "On a NATS of your own", recommends, with a body that the service
-// answers.
-func everySubject(t *testing.T, d *door) map[string]string {
+// everySubject returns the subjects to which clients may publish under the permissions of
+// README.md, "On a NATS of your own", each with a body that the service answers.
+func everySubject(t *testing.T, d *fixture) map[string]string {
 	t.Helper()
 	m, err := d.nc.Request("$SRV.INFO.kvslots", nil, 10*time.Second)
 	if err != nil {
@@ -55,7 +54,7 @@ func everySubject(t *testing.T, d *door) map[string]string {
 // service's own permissions allow it.
 func TestRepliesGoToInboxesOnly(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store, withSessions(store), withCalls(store))
+	d := startService(t, srv, store, withSessions(store), withCalls(store))
 	d.register(t, "2")
 	d.borrow(t, `"ttl":600`)
 	subjects := everySubject(t, d)
@@ -169,7 +168,7 @@ func request(subject, reply, body string) *nats.Msg {
 	return m
 }
 
-// fromStore reports whether a peer's own write was seen.
+// fromStore reports whether m is a peer's own write.
 func fromStore(m *nats.Msg) bool {
 	return strings.HasPrefix(m.Subject, "$KV.") && m.Header.Get("Nats-Expected-Last-Subject-Sequence") != ""
 }

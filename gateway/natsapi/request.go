@@ -16,26 +16,54 @@ import (
 
 const maxName = 64 // characters of a wire.RequestHeader
 
-// request is one request, as it arrived.
+// request is one request.
 type request struct {
 	body     []byte
-	reply    string // where the answer goes; empty when the requester wants none
+	reply    string // the subject of the answer; empty if the client wants none
 	header   nats.Header
 	arrived  time.Time
-	confirms bool // the requester will confirm a grant
+	confirms bool // the client will confirm a grant
 	count    *counter
 	statusOf wire.Lookup // the table of errors
 	isCall   bool        // its errors are those of Calls
+
+	room           *room // what it is counted in
+	client, target string
 }
 
 func newRequest(m *nats.Msg) *request {
 	return &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
 }
 
-// drop lets go of what has been read, since the request may wait for long.
+// drop releases the memory of what has been read, since the request may wait long.
 func (r *request) drop() { r.body, r.header = nil, nil }
 
-// name is what the requester calls this request; empty without one.
+// enter counts the request in its room. It returns false if the room is full.
+func (r *request) enter() bool {
+	r.client = clientOf(r.reply)
+	return r.room.enter(r.client)
+}
+
+// aim counts the request for the pool or the lock that its call waits for. It returns
+// false if too many wait there.
+func (r *request) aim(call *ops.Call) bool {
+	if !call.Grants {
+		return true
+	}
+	target := call.Resource.Key
+	if target == "" {
+		target = string(call.Pool[:])
+	}
+	if !r.room.aim(target) {
+		return false
+	}
+	r.target = target
+	return true
+}
+
+func (r *request) leave() { r.room.leave(r.client, r.target) }
+
+// name returns the name by which the request can be cancelled, or "".
 func (r *request) name() (string, error) {
 	names := r.header.Values(wire.RequestHeader)
 	if len(names) == 0 {
@@ -44,10 +72,10 @@ func (r *request) name() (string, error) {
 	if n := utf8.RuneCountInString(names[0]); n < 1 || n > maxName {
 		return "", &kvslots.RangeError{Field: wire.RequestHeader, Range: "1 to " + strconv.Itoa(maxName) + " characters"}
 	}
-	return strings.Clone(names[0]), nil // not a part of all the headers
+	return strings.Clone(names[0]), nil // it must not keep all headers in memory
 }
 
-// readConfirms notes whether the requester will confirm.
+// readConfirms notes whether the client will confirm.
 func (r *request) readConfirms() error {
 	values := r.header.Values(wire.ConfirmHeader)
 	r.confirms = len(values) == 1 && values[0] == "1"
@@ -57,7 +85,7 @@ func (r *request) readConfirms() error {
 	return nil
 }
 
-// success is the message with what a call came to.
+// success returns the answer to a call without an error.
 func (r *request) success(call *ops.Call) (*nats.Msg, error) {
 	answer := call.Answer
 	if answer == nil {
@@ -78,7 +106,8 @@ func (r *request) message(answer any) (*nats.Msg, error) {
 	return &nats.Msg{Subject: r.reply, Data: body}, nil
 }
 
-// setHeader makes the headers with the first of them; most answers have none.
+// setHeader sets a header field, and creates the header for the first one: most answers
+// have none.
 func setHeader(m *nats.Msg, name, value string) {
 	if m.Header == nil {
 		m.Header = nats.Header{}
@@ -86,8 +115,8 @@ func setHeader(m *nats.Msg, name, value string) {
 	m.Header.Set(name, value)
 }
 
-// failure is the message with an error: the same body as over HTTP, and its
-// status where clients of micro services look for it.
+// failure returns the answer with an error: the same body as over HTTP, and the status in
+// the header fields where clients of micro services expect it.
 func (r *request) failure(status wire.Status) (*nats.Msg, error) {
 	m, err := r.message(status.Failure())
 	if err != nil {

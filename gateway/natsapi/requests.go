@@ -12,96 +12,105 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-const (
-	// memory bounds how long, and how many, names of requests are remembered
-	// that are not being served: cancelled ones that have not come yet, and
-	// leases that went out to a requester that may just be giving up.
-	memoryTime = 10 * time.Second
-	memorySize = 8192
-)
-
-// requests are the borrows that have a name, so that they can be cancelled: those
-// of pools, and of locks and semaphores.
+// requests are the named requests that may be granted something, so that their clients
+// can cancel them.
 //
-// A cancellation and the borrow's turn may cross on their way, and a
-// cancellation may overtake its borrow, since they have different subjects;
-// so both are remembered for a while.
+// A cancellation may cross the grant on the way, so grants are remembered for a while. It
+// may also overtake its request, since the two have different subjects, so cancellations
+// of unknown requests are remembered, too.
 type requests struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	open    map[string][]*waiter
-	early   recent[struct{}] // cancelled, and not seen yet
-	granted recent[*ops.Call]
+	early   earlyCancels
+	granted recentGrants
 }
 
-// waiter is one open borrow.
-type waiter struct{ cancel context.CancelFunc }
+// waiter is one open request.
+type waiter struct {
+	of        *requests
+	name      string // "" for a request that cannot be cancelled
+	cancel    context.CancelFunc
+	cancelled bool
+}
 
 func newRequests(now func() time.Time) *requests {
-	return &requests{now: now, open: map[string][]*waiter{}}
+	return &requests{now: now, open: map[string][]*waiter{}, early: newEarlyCancels()}
 }
 
-// begin opens a borrow; done closes it. The context ends when it is cancelled.
-func (r *requests) begin(ctx context.Context, name string) (_ context.Context, done func()) {
+// begin opens a request, which end closes. The context ends when it is cancelled.
+func (r *requests) begin(ctx context.Context, name string) (context.Context, *waiter) {
+	w := &waiter{of: r, name: name}
 	if name == "" {
-		return ctx, func() {}
+		return ctx, w
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	w := &waiter{cancel}
+	ctx, w.cancel = context.WithCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, cancelled := r.early.take(name, r.now()); cancelled {
-		// Not forgotten: grant asks again.
-		r.early.put(name, struct{}{}, r.now())
-		cancel()
+	if r.early.has(name, r.now()) {
+		w.stop()
 	}
 	r.open[name] = append(r.open[name], w)
-	return ctx, func() {
-		cancel()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		left := slices.DeleteFunc(r.open[name], func(other *waiter) bool { return other == w })
-		if r.open[name] = left; len(left) == 0 {
-			delete(r.open, name)
-		}
+	return ctx, w
+}
+
+func (w *waiter) stop() {
+	w.cancelled = true
+	w.cancel()
+}
+
+func (w *waiter) end() {
+	if w.name == "" {
+		return
+	}
+	w.cancel()
+	r := w.of
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := slices.DeleteFunc(r.open[w.name], func(other *waiter) bool { return other == w })
+	if r.open[w.name] = left; len(left) == 0 {
+		delete(r.open, w.name)
 	}
 }
 
-// grant is called with what a request was granted. It returns false when the
-// request has been cancelled, in which case the grant has to be taken back.
-func (r *requests) grant(name string, grant *ops.Call) bool {
-	if name == "" {
+// grant is called with what the request was granted. It returns false if the request has
+// been cancelled; the grant must then be taken back.
+func (w *waiter) grant(grant *ops.Call) bool {
+	if w.name == "" {
 		return true
 	}
+	r := w.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, cancelled := r.early.take(name, r.now()); cancelled {
+	if w.cancelled {
 		return false
 	}
-	r.granted.put(name, grant, r.now())
+	r.granted.put(w.name, grant, r.now())
 	return true
 }
 
-// cancel ends the requests of a name. A grant that has gone out already is
-// returned, to be taken back: the requester does not want it.
+// cancel ends the requests of a name. If a grant was sent already, cancel returns it: it
+// must be taken back, since the client does not want it any more.
 func (r *requests) cancel(name string) (grant *ops.Call, out bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if grant, out = r.granted.take(name, r.now()); out {
 		return grant, true
 	}
-	for _, w := range r.open[name] {
-		w.cancel()
+	open := r.open[name]
+	for _, w := range open {
+		w.stop() // a lease may be on its way all the same: see grant
 	}
-	// A lease may be on its way to the open one all the same.
-	r.early.put(name, struct{}{}, r.now())
+	if len(open) == 0 {
+		r.early.put(name, r.now())
+	}
 	return nil, false
 }
 
-// cancelBorrow takes kvslots.cancel. All gateways do, and one of them may serve
-// the borrow. It has no answer, whatever the reply subject: the borrow's own
-// answer says that it has ended.
+// cancelBorrow handles kvslots.cancel, which every gateway receives and at most one
+// acts on. It is not answered, whatever its reply subject: the answer to the request
+// itself says that it has ended.
 func (s *Service) cancelBorrow(m *nats.Msg) {
 	s.counters[subjects.Cancel].received.Add(1)
 	r := newRequest(m)
@@ -117,40 +126,4 @@ func (s *Service) cancelBorrow(m *nats.Msg) {
 		defer s.tasks.Done()
 		s.takeBack(grant)
 	}()
-}
-
-// recent remembers a value for each name for a while. The zero value is empty.
-type recent[V any] struct {
-	values map[string]remembered[V]
-	order  []string // oldest first; may name what was taken meanwhile
-}
-
-type remembered[V any] struct {
-	value V
-	at    time.Time
-}
-
-func (r *recent[V]) put(name string, value V, now time.Time) {
-	for len(r.order) > 0 {
-		oldest, known := r.values[r.order[0]]
-		if known && len(r.order) < memorySize && now.Sub(oldest.at) < memoryTime {
-			break
-		}
-		delete(r.values, r.order[0])
-		r.order = r.order[1:]
-	}
-	if r.values == nil {
-		r.values = map[string]remembered[V]{}
-	}
-	r.values[name] = remembered[V]{value, now}
-	r.order = append(r.order, name)
-}
-
-func (r *recent[V]) take(name string, now time.Time) (value V, ok bool) {
-	found, known := r.values[name]
-	delete(r.values, name)
-	if !known || now.Sub(found.at) >= memoryTime {
-		return value, false
-	}
-	return found.value, true
 }

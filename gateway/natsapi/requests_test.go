@@ -15,16 +15,16 @@ func TestNamesAreForgotten(t *testing.T) {
 	lease := &ops.Call{}
 
 	r.cancel("early")
-	now = now.Add(memoryTime)
-	ctx, done := r.begin(context.Background(), "early")
+	now = now.Add(2 * earlyTime)
+	ctx, w := r.begin(context.Background(), "early")
 	if ctx.Err() != nil {
 		t.Error("a cancellation is remembered for longer than it should be")
 	}
-	if !r.grant("early", lease) {
+	if !w.grant(lease) {
 		t.Error("not granted")
 	}
-	done()
-	now = now.Add(memoryTime)
+	w.end()
+	now = now.Add(grantedTime)
 	if _, out := r.cancel("early"); out {
 		t.Error("a lease is taken back long after it was granted")
 	}
@@ -33,37 +33,65 @@ func TestNamesAreForgotten(t *testing.T) {
 	}
 }
 
-func TestNamesAreBounded(t *testing.T) {
-	var r recent[int]
+func TestGrantsAreBounded(t *testing.T) {
+	var r recentGrants
 	now := time.Now()
-	for i := range 3 * memorySize {
-		r.put(strconv.Itoa(i), i, now)
-		r.put("the same", i, now)
+	first, last := &ops.Call{}, &ops.Call{}
+	r.put("first", first, now)
+	for i := range 3 * maxGranted {
+		r.put(strconv.Itoa(i), first, now)
+		r.put("the same", first, now)
 	}
-	if len(r.values) > memorySize || len(r.order) > memorySize {
+	r.put("last", last, now)
+	if len(r.values) > maxGranted || len(r.order) > maxGranted {
 		t.Errorf("%d names, %d in order", len(r.values), len(r.order))
 	}
-	if value, ok := r.take(strconv.Itoa(3*memorySize-1), now); !ok || value != 3*memorySize-1 {
-		t.Errorf("the last is %d, %v", value, ok)
+	if grant, ok := r.take("last", now); !ok || grant != last {
+		t.Errorf("the last is %v, %v", grant, ok)
 	}
-	if _, ok := r.take("0", now); ok {
+	if _, ok := r.take("first", now); ok {
 		t.Error("the first is still there")
 	}
 }
 
 func TestCancelledWhileItIsGranted(t *testing.T) {
 	r := newRequests(time.Now)
-	lease := &ops.Call{}
-	ctx, done := r.begin(context.Background(), "n")
+	ctx, w := r.begin(context.Background(), "n")
 	r.cancel("n")
 	if ctx.Err() == nil {
 		t.Error("not cancelled")
 	}
-	done()
-	if r.grant("n", lease) {
+	if w.grant(&ops.Call{}) {
 		t.Error("a cancelled borrow was granted")
 	}
+	w.end()
 	if _, out := r.cancel("n"); out {
 		t.Error("a lease that was never granted is to be taken back")
+	}
+}
+
+// A flood of cancellations takes nothing from other clients' ones, neither of a request
+// that is open nor of one that has not come yet, and a bounded amount of memory.
+func TestCancelsDoNotEvictOthers(t *testing.T) {
+	now := time.Now()
+	r := newRequests(func() time.Time { return now })
+	_, open := r.begin(context.Background(), "open")
+	defer open.end()
+	r.cancel("open")
+	r.cancel("early")
+	for i := range 2 * maxEarly {
+		r.cancel("flood" + strconv.Itoa(i))
+	}
+	if open.grant(&ops.Call{}) {
+		t.Error("the cancellation of an open request is forgotten")
+	}
+	now = now.Add(earlyTime)
+	ctx, early := r.begin(context.Background(), "early")
+	defer early.end()
+	if ctx.Err() == nil {
+		t.Error("the cancellation of a request that had not come is forgotten")
+	}
+	if n := len(r.early.young) + len(r.early.old); n > 2*maxEarly {
+		t.Errorf("%d names are remembered", n)
 	}
 }

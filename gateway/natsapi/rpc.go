@@ -12,24 +12,23 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// Calls answers calls of functions; *forrst.Server does it. authorization is the
-// gateway's token, as over HTTP, which calls that administer locks have to carry. Answers are whole
-// envelopes, those to errors included; status is that of HTTP, and code that of
-// the error. gone reports whether it is certain that the caller is gone by now; it
-// takes a while, and is asked when a call's turn has come that has waited.
+// Calls answers calls of functions; *forrst.Server implements it. authorization is the
+// gateway's token, as over HTTP, which calls that administer locks must have. Answers are
+// whole envelopes, those with errors included; status is that of HTTP, and code that of
+// the error. gone reports whether it is certain that the client is gone; it takes a while,
+// and is called when a call that has waited is about to be made.
 type Calls interface {
 	Call(ctx, lasting context.Context, body []byte, authorization string, gone func() bool) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)
 }
 
-// rpcEndpoint is kvslots.rpc. A call may wait for a lock and for its function, so it
-// shares the room of the borrows.
+// rpcEndpoint returns kvslots.rpc. A call may wait for a lock and for its function.
 func (s *Service) rpcEndpoint() endpoint {
-	return endpoint{subjects.RPC, s.borrows, wire.StatusOf, s.rpc}
+	return endpoint{subjects.RPC, s.waitingCalls, wire.StatusOf, s.rpc}
 }
 
-// rpc answers kvslots.rpc (gateway/README.md, "Forrst: /rpc"). A cancellation ends the wait for the
-// lock; a function that was called is waited for all the same.
+// rpc answers kvslots.rpc (gateway/README.md, "Forrst: /rpc"). A cancellation ends the
+// wait for the lock, and not a function that has been called.
 func (s *Service) rpc(r *request) {
 	name, err := r.name()
 	if err != nil {
@@ -38,8 +37,8 @@ func (s *Service) rpc(r *request) {
 	}
 	authorization, body := r.header.Get(wire.AuthorizationHeader), r.body
 	r.drop()
-	ctx, done := s.requests.begin(s.ctx, name)
-	defer done()
+	ctx, waiting := s.requests.begin(s.ctx, name)
+	defer waiting.end()
 	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, func() bool { return s.gone(r) })
 	if int64(len(answer)) > s.nc.MaxPayload() {
 		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
@@ -47,8 +46,8 @@ func (s *Service) rpc(r *request) {
 	s.respond(r, status, code, answer)
 }
 
-// gone lets the server find out whether a caller has died, and asks for it. One that
-// wanted no answer in the first place counts as there.
+// gone reports whether a client has died, after the time that the server takes to notice
+// it. It returns false for a client that wants no answer.
 func (s *Service) gone(r *request) bool {
 	if r.reply == "" {
 		return false
@@ -57,7 +56,7 @@ func (s *Service) gone(r *request) bool {
 	return s.deliveries.listens(r.reply) == unheard
 }
 
-// refuseCall answers a call that was not let through.
+// refuseCall answers a call that is not made.
 func (s *Service) refuseCall(r *request, err error) {
 	status, code, answer := s.calls.Refuse(err)
 	s.respond(r, status, code, answer)

@@ -24,11 +24,11 @@ const (
 	someToken   = "00065f1c2e7a5b3d4c8ea1f06d2b9c4e"
 )
 
-// over sends one request through a door: op is "session.create" or "lock.wait".
+// over sends one request through a transport: op is "session.create" or "lock.wait".
 type over func(t *testing.T, op, session, key, body string) string
 
-// sessionsOverNATS puts session and key into the body, if that is an object.
-func sessionsOverNATS(d *door) over {
+// sessionsOverNATS adds session and key to the body, if that is an object.
+func sessionsOverNATS(d *fixture) over {
 	return func(t *testing.T, op, session, key, body string) string {
 		t.Helper()
 		code, answer := d.ask(t, op, addressed(t, op, session, key, body))
@@ -67,8 +67,8 @@ func quote(t *testing.T, text string) string {
 	return string(quoted)
 }
 
-// sessionsOverHTTP puts them where HTTP has them. What NATS has no 204 for is
-// put into its words.
+// sessionsOverHTTP sends session and key where HTTP has them. It returns a 204 as the
+// answer that NATS has instead.
 func sessionsOverHTTP(web *httptest.Server) over {
 	return func(t *testing.T, op, session, key, body string) string {
 		t.Helper()
@@ -109,7 +109,7 @@ func sessionsOverHTTP(web *httptest.Server) over {
 }
 
 // sessionCases are requests in their order. A and B are sessions, TOKEN stands
-// for the last token that was given.
+// for the latest token.
 var sessionCases = []struct{ name, op, session, key, body string }{
 	{"acquire", "lock.acquire", "A", "k", `{"acquire_timeout_s":0,"lease_ttl_s":30}`},
 	{"acquire what is held", "lock.acquire", "B", "k", `{"acquire_timeout_s":0}`},
@@ -130,7 +130,7 @@ var sessionCases = []struct{ name, op, session, key, body string }{
 	{"semaphore awaited", "semaphore.wait", "B", "s", `{"timeout_s":10}`},
 	{"semaphore renewed", "semaphore.renew", "B", "s", `{"token":"TOKEN","lease_ttl_s":99999999999999999999}`},
 	{"ping", "session.ping", "A", "", ``},
-	{"ping nobody", "session.ping", "x", "", ``},
+	{"ping without a session", "session.ping", "x", "", ``},
 	{"no session", "lock.acquire", someSession, "k", `{"acquire_timeout_s":0}`},
 	{"no such session", "lock.acquire", strings.ToUpper(someSession), "k", `{"acquire_timeout_s":0}`},
 	{"malformed", "lock.acquire", "A", "k", `{"acquire_timeout_s":0`},
@@ -171,7 +171,7 @@ func sessionTranscript(t *testing.T, ask over) (answers []string) {
 	return answers
 }
 
-// Both doors answer the same, byte for byte, but for tokens.
+// Both transports answer the same, byte for byte, except for tokens.
 func TestParityOfSessions(t *testing.T) {
 	srv, store := openStore(t)
 	d, web := openSessions(t, srv, store, store)
@@ -187,7 +187,7 @@ func TestParityOfSessions(t *testing.T) {
 	}
 }
 
-// Whatever the store fails of, both doors say it in the same way.
+// Both transports report an error of the store in the same way.
 func TestParityOfSessionFailures(t *testing.T) {
 	for _, err := range []error{
 		kvslots.ErrSessionGone, kvslots.ErrLimitMismatch, kvslots.ErrAlreadyEnqueued, kvslots.ErrNotEnqueued, kvslots.ErrLeaseExpired,
@@ -216,7 +216,7 @@ func TestParityOfSessionFailures(t *testing.T) {
 	}
 }
 
-// What micro's clients look at.
+// Clients of micro services read the error from the header.
 func TestSessionErrorHeaders(t *testing.T) {
 	srv, store := openStore(t)
 	d, _ := openSessions(t, srv, store, store)

@@ -22,10 +22,10 @@ import (
 )
 
 // openSessions serves sessions over NATS and over HTTP, as one gateway does.
-func openSessions(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, sessions ops.Sessions) (*door, *httptest.Server) {
+func openSessions(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, sessions ops.Sessions) (*fixture, *httptest.Server) {
 	t.Helper()
 	turns := gateway.NewTurns()
-	d := openDoor(t, srv, pools, func(c *natsapi.Config) { c.Sessions, c.Turns = sessions, turns })
+	d := startService(t, srv, pools, func(c *natsapi.Config) { c.Sessions, c.Turns = sessions, turns })
 	gw := gateway.New(gateway.Config{
 		Store:   gatewaytest.Ready{},
 		Lending: d.lending,
@@ -53,36 +53,16 @@ func createSession(t *testing.T, ask over) string {
 	return found[1]
 }
 
-// Without Sessions nobody answers.
+// Without Sessions there is no service for them.
 func TestWithoutSessions(t *testing.T) {
 	srv, store := openStore(t)
-	d := openDoor(t, srv, store)
+	d := startService(t, srv, store)
 	if _, err := d.nc.Request("kvslots.session.create", nil, 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// waiterFor sends a request from a connection that can be cut.
-func (d *door) waiterFor(t *testing.T, subject, body string) *requester {
-	t.Helper()
-	r := &requester{}
-	nc, err := nats.Connect(d.srv.ClientURL(), nats.NoReconnect(), nats.SetCustomDialer(r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	r.nc = nc
-	inbox := nc.NewInbox()
-	if r.answers, err = nc.SubscribeSync(inbox); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(nc.PublishRequest(subject, inbox, []byte(body)), nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// The requester is killed while it waits for a lock: the next in line gets it at
+// The client is killed while it waits for a lock: the next in line gets it at
 // once, not after the ttl.
 func TestSessionsRequesterKilled(t *testing.T) {
 	srv, store := openStore(t)
@@ -98,18 +78,14 @@ func TestSessionsRequesterKilled(t *testing.T) {
 					ask(t, "lock.enqueue", b, "k", `{"lease_ttl_s":600}`)
 					body = `{"timeout_s":60}`
 				}
-				dead := d.waiterFor(t, "kvslots.lock."+how, addressed(t, "lock."+how, b, "k", body))
+				dead := d.send(t, "kvslots.lock."+how, addressed(t, "lock."+how, b, "k", body), nil)
 				d.waitForLine(t, store, "k", 1)
-				next := d.waiterFor(t, "kvslots.lock.acquire", addressed(t, "lock.acquire", c, "k", `{"acquire_timeout_s":60}`))
+				next := d.send(t, "kvslots.lock.acquire", addressed(t, "lock.acquire", c, "k", `{"acquire_timeout_s":60}`), nil)
 				d.waitForLine(t, store, "k", 2)
-				clients := srv.NumClients()
 				dead.kill()
-				gatewaytest.Eventually(t, "the server knows", func() bool { return srv.NumClients() < clients })
+				gatewaytest.Eventually(t, "the server knows", func() bool { return !dead.isListed(srv) })
 				ask(t, "lock.release", a, "k", `{"token":"`+held[1]+`"}`)
-				m, err := next.answers.NextMsg(10 * time.Second)
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := next.answer(t)
 				token := newToken.FindStringSubmatch(string(m.Data))
 				if token == nil {
 					t.Fatalf("the next was told %s", m.Data)
@@ -123,8 +99,8 @@ func TestSessionsRequesterKilled(t *testing.T) {
 	}
 }
 
-// Whoever is gone when an enqueue is granted at once does not keep the lock.
-func TestSessionsEnqueuedByNobody(t *testing.T) {
+// A client that is gone when its enqueue is granted at once does not keep the lock.
+func TestGrantsWithoutReceiver(t *testing.T) {
 	srv, store := openStore(t)
 	d, _ := openSessions(t, srv, store, store)
 	s := createSession(t, sessionsOverNATS(d))

@@ -12,7 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// counters are what STATS says, by subject.
+// counters are the numbers in STATS, by subject.
 type counters map[string]*counter
 
 type counter struct {
@@ -22,7 +22,7 @@ type counter struct {
 	lastError atomic.Pointer[string]
 }
 
-// newCounters makes all of them: STATS may be asked for at any time.
+// newCounters returns a counter for each endpoint.
 func newCounters(endpoints []endpoint) counters {
 	c := counters{}
 	for _, e := range endpoints {
@@ -51,7 +51,7 @@ type endpointStats struct {
 	Open     int64 `json:"open"`
 }
 
-// stats is what STATS says of an endpoint. The times are those from a request's
+// stats returns the numbers of an endpoint in STATS. The times are those from a request's
 // arrival to its answer, and have the wait for a slot in them.
 func (c *counter) stats(e endpoint) (*micro.EndpointStats, error) {
 	s := &micro.EndpointStats{
@@ -77,7 +77,7 @@ var (
 	notInMeta = regexp.MustCompile(`[^0-9A-Za-z-]+`)
 )
 
-// semantic makes a semantic version, which micro insists on, of any.
+// semantic makes a semantic version of any text, since micro requires one.
 func semantic(text string) string {
 	if found := version.FindStringSubmatch(text); found != nil {
 		return found[1]

@@ -9,9 +9,16 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// The verbs that every micro service answers, each to all services, to
-// those of one name, and to one instance. micro.AddService would answer them to
-// any reply subject, with this connection's permissions.
+// This file answers the verbs of micro services, which can be sent to all services, to
+// those of one name, and to one instance. micro.AddService would answer them to any reply
+// subject, with this connection's permissions.
+
+const (
+	// The bounds of answers to verbs. One to STATS has 5 KB, and may go to many
+	// subscriptions.
+	verbsPerSecond = 20
+	verbsAtOnce    = 50
+)
 
 func newIdentity(version string) micro.ServiceIdentity {
 	return micro.ServiceIdentity{
@@ -41,10 +48,10 @@ func (s *Service) subscribeVerbs() error {
 	return nil
 }
 
-// sayTo answers a verb.
+// sayTo answers a verb, unless there are too many requests.
 func (s *Service) sayTo(say func() (any, error)) nats.MsgHandler {
 	return func(m *nats.Msg) {
-		if m.Reply == "" || !s.replies.mayGoTo(m.Reply) {
+		if m.Reply == "" || !s.replies.mayGoTo(m.Reply) || !s.verbLimit.Allow() {
 			return
 		}
 		answer, err := say()

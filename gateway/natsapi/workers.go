@@ -5,20 +5,21 @@ import (
 	"sync"
 )
 
-// maxIdle is how many goroutines are kept for the requests to come.
+// maxIdle is how many idle goroutines are kept for later requests.
 const maxIdle = 128
 
-// workers run tasks, each in a goroutine that runs nothing else meanwhile. Those that
-// are done wait for another task: a new goroutine would have to grow its stack again,
-// which took a twentieth of the time of a request.
+// workers runs tasks, each in a goroutine that runs no other task meanwhile. A goroutine
+// whose task is done waits for another one: a new goroutine would have to grow its stack
+// again, which took a twentieth of the time of a request.
 type workers struct {
-	tasks   chan func()   // for the idle ones
-	idle    chan struct{} // as many as there are of them
+	tasks   chan func()   // for idle goroutines
+	idle    chan struct{} // a value for each idle goroutine
 	stopped <-chan struct{}
 	running sync.WaitGroup
 }
 
-// newWorkers is workers that end, when their tasks are done, after ctx has ended.
+// newWorkers returns workers whose goroutines end, when their tasks are done, after ctx
+// has ended.
 func newWorkers(ctx context.Context) *workers {
 	return &workers{tasks: make(chan func()), idle: make(chan struct{}, maxIdle), stopped: ctx.Done()}
 }
@@ -39,7 +40,7 @@ func (w *workers) work(task func()) {
 	}
 }
 
-// next waits for another task; nil means that the worker is to end.
+// next waits for another task. It returns nil if the goroutine should end.
 func (w *workers) next() func() {
 	select {
 	case w.idle <- struct{}{}:

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Tasks never wait for each other, however many there are, and no more goroutines
-// are kept than maxIdle.
+// Tasks never wait for each other, however many there are, and at most maxIdle goroutines
+// are kept.
 func TestWorkers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWorkers(ctx)

@@ -3,8 +3,7 @@ package natsapi_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +29,8 @@ const (
 	unknownLease = "3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"
 )
 
-// door is a server with the service on it, and a client.
-type door struct {
+// fixture is a server with the service on it, and a client.
+type fixture struct {
 	srv     *kvslotstest.Server
 	nc      *nats.Conn // the client's
 	lending *gateway.Lending
@@ -60,10 +59,10 @@ func openPeer(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
 	return store
 }
 
-// openDoor serves pools until the test ends.
-func openDoor(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change ...func(*natsapi.Config)) *door {
+// startService serves pools until the test ends.
+func startService(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change ...func(*natsapi.Config)) *fixture {
 	t.Helper()
-	d := &door{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &gatewaytest.Logs{}}
+	d := &fixture{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &gatewaytest.Logs{}}
 	cfg := natsapi.Config{Pools: pools, Lending: d.lending, Version: "v1.2.3", Logger: zerolog.New(d.logs)}
 	for _, c := range change {
 		c(&cfg)
@@ -82,9 +81,8 @@ func openDoor(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change ...
 	return d
 }
 
-// ask sends a request and gives status and body. It may be called from any
-// goroutine.
-func (d *door) ask(t *testing.T, op, body string, header ...string) (string, string) {
+// ask sends a request and returns status and body. It may be called from any goroutine.
+func (d *fixture) ask(t *testing.T, op, body string, header ...string) (string, string) {
 	t.Helper()
 	m := nats.NewMsg("kvslots." + op)
 	m.Data = []byte(body)
@@ -99,7 +97,7 @@ func (d *door) ask(t *testing.T, op, body string, header ...string) (string, str
 	return status(answer), string(answer.Data)
 }
 
-// status is 200 unless a header says otherwise.
+// status returns 200 unless the header has another status.
 func status(m *nats.Msg) string {
 	if code := m.Header.Get("Nats-Service-Error-Code"); code != "" {
 		return code
@@ -107,15 +105,15 @@ func status(m *nats.Msg) string {
 	return "200"
 }
 
-func (d *door) want(t *testing.T, op, body, code, answer string) {
+func (d *fixture) want(t *testing.T, op, body, code, answer string) {
 	t.Helper()
 	if gotCode, got := d.ask(t, op, body); gotCode != code || got != answer {
 		t.Errorf("%s %s\n got %s %s\nwant %s %s", op, body, gotCode, got, code, answer)
 	}
 }
 
-// borrow must succeed.
-func (d *door) borrow(t *testing.T, fields string, header ...string) (lease wire.Lease) {
+// borrow takes a slot of the pool.
+func (d *fixture) borrow(t *testing.T, fields string, header ...string) (lease wire.Lease) {
 	t.Helper()
 	code, answer := d.ask(t, "borrow", `{"id":"`+poolA+`",`+fields+`}`, header...)
 	if err := json.Unmarshal([]byte(answer), &lease); err != nil || code != "200" {
@@ -124,72 +122,45 @@ func (d *door) borrow(t *testing.T, fields string, header ...string) (lease wire
 	return lease
 }
 
-func (d *door) register(t *testing.T, count string) {
+func (d *fixture) register(t *testing.T, count string) {
 	t.Helper()
 	if code, answer := d.ask(t, "register", `{"id":"`+poolA+`","count":`+count+`}`); code != "200" {
 		t.Fatalf("register: %s %s", code, answer)
 	}
 }
 
-func (d *door) giveBack(t *testing.T, lease wire.Lease) {
+// queue takes a slot of the pool, which must be the last free one, and has n clients wait.
+func (d *fixture) queue(t *testing.T, n int, wait func(*testing.T) *requester) (held wire.Lease, waiting []*requester) {
+	t.Helper()
+	held = d.borrow(t, `"ttl":600`)
+	return held, d.waiters(t, n, wait)
+}
+
+// waiters has n clients wait for the pool, one behind the other.
+func (d *fixture) waiters(t *testing.T, n int, wait func(*testing.T) *requester) (waiting []*requester) {
+	t.Helper()
+	for i := range n {
+		waiting = append(waiting, wait(t))
+		d.waitFor(t, fmt.Sprintf(`"waiting":%d`, i+1))
+	}
+	return waiting
+}
+
+func (d *fixture) giveBack(t *testing.T, lease wire.Lease) {
 	t.Helper()
 	d.want(t, "return", `{"id":"`+poolA+`","lease":"`+lease.Lease.String()+`"}`, "200", `{"returned":true}`)
 }
 
-// waitFor waits until an inspection contains a text.
-func (d *door) waitFor(t *testing.T, text string) {
+// waitFor waits until an inspection of the pool contains a text.
+func (d *fixture) waitFor(t *testing.T, text string) {
+	t.Helper()
+	d.waitForPool(t, poolA, text)
+}
+
+func (d *fixture) waitForPool(t *testing.T, pool, text string) {
 	t.Helper()
 	gatewaytest.Eventually(t, text, func() bool {
-		_, state := d.ask(t, "inspect", `{"id":"`+poolA+`"}`)
+		_, state := d.ask(t, "inspect", `{"id":"`+pool+`"}`)
 		return strings.Contains(state, text)
 	})
-}
-
-// requester is a client of its own that has sent a borrow and waits.
-type requester struct {
-	nc      *nats.Conn
-	conn    net.Conn
-	answers *nats.Subscription
-}
-
-// waiter sends a borrow from a connection that can be cut.
-func (d *door) waiter(t *testing.T, fields string) *requester {
-	t.Helper()
-	r := &requester{}
-	nc, err := nats.Connect(d.srv.ClientURL(), nats.NoReconnect(), nats.SetCustomDialer(r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	r.nc = nc
-	inbox := nc.NewInbox()
-	if r.answers, err = nc.SubscribeSync(inbox); err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(nc.PublishRequest("kvslots.borrow", inbox, []byte(`{"id":"`+poolA+`",`+fields+`}`)), nc.Flush())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// Dial remembers the socket.
-func (r *requester) Dial(network, address string) (conn net.Conn, err error) {
-	r.conn, err = net.Dial(network, address)
-	return r.conn, err
-}
-
-// kill cuts the socket, as the kernel does for a process that was killed.
-func (r *requester) kill() { r.conn.Close() }
-
-func (r *requester) lease(t *testing.T) (lease wire.Lease) {
-	t.Helper()
-	m, err := r.answers.NextMsg(30 * time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(m.Data, &lease); err != nil || status(m) != "200" {
-		t.Fatalf("got %s %s", status(m), m.Data)
-	}
-	return lease
 }

@@ -15,33 +15,33 @@ import (
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
-// Door is a gateway on a port of its own, and a client, whose exchanges with it are
-// held against openapi.json.
-type Door struct {
+// Gateway is a gateway that listens on a port, and a client that checks its answers
+// against openapi.json.
+type Gateway struct {
 	Addr    string
 	Lending *gateway.Lending
 	Logs    *Logs
 	Client  *http.Client
-	Stop    func() // drains the gateway; called when the test ends, if not before
+	Stop    func() // drains the gateway; called at the end of the test at the latest
 }
 
-// Open serves until the test ends. configure changes what the gateway is made of; it
-// finds Lending and Logger in the Config, for the dialects that it adds.
-func Open(t testing.TB, configure func(cfg *gateway.Config)) *Door {
+// Open serves until the test ends. configure completes the Config, whose Lending and
+// Logger are set for the dialects that it adds.
+func Open(t testing.TB, configure func(cfg *gateway.Config)) *Gateway {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Door{Addr: ln.Addr().String(), Lending: gateway.NewLending(), Logs: &Logs{}}
-	cfg := gateway.Config{Store: Ready{}, Sync: "interval", Lending: d.Lending, Logger: zerolog.New(d.Logs)}
+	g := &Gateway{Addr: ln.Addr().String(), Lending: gateway.NewLending(), Logs: &Logs{}}
+	cfg := gateway.Config{Store: Ready{}, Sync: "interval", Lending: g.Lending, Logger: zerolog.New(g.Logs)}
 	configure(&cfg)
 	gw := gateway.New(cfg)
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(ln) }()
-	d.Client = &http.Client{Transport: openapitest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64})}
-	d.Stop = sync.OnceFunc(func() {
-		d.Client.CloseIdleConnections()
+	g.Client = &http.Client{Transport: openapitest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64})}
+	g.Stop = sync.OnceFunc(func() {
+		g.Client.CloseIdleConnections()
 		if err := gw.Drain(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -49,16 +49,16 @@ func Open(t testing.TB, configure func(cfg *gateway.Config)) *Door {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(d.Stop)
-	return d
+	t.Cleanup(g.Stop)
+	return g
 }
 
-// Do sends a request with these headers, names and values in turn, and returns the
-// answer's status, body and header. It may be called from any goroutine: a failure to
-// send is an error of the test, and status 0.
-func (d *Door) Do(t testing.TB, method, path, body string, header ...string) (int, string, http.Header) {
+// Do sends a request, and returns the status, body and header of the answer. header
+// contains names and values in turn. Do may be called from any goroutine: if it cannot
+// send the request, it reports an error to t and returns status 0.
+func (g *Gateway) Do(t testing.TB, method, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+d.Addr+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.Addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return 0, "", nil
@@ -66,7 +66,7 @@ func (d *Door) Do(t testing.TB, method, path, body string, header ...string) (in
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	resp, err := d.Client.Do(r)
+	resp, err := g.Client.Do(r)
 	if err != nil {
 		t.Error(err)
 		return 0, "", nil
@@ -79,10 +79,10 @@ func (d *Door) Do(t testing.TB, method, path, body string, header ...string) (in
 	return resp.StatusCode, string(answer), resp.Header
 }
 
-// Dial opens a connection for a client of the test's own.
-func (d *Door) Dial(t testing.TB) net.Conn {
+// Dial opens a connection to the gateway.
+func (g *Gateway) Dial(t testing.TB) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", d.Addr)
+	conn, err := net.Dial("tcp", g.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

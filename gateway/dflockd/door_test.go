@@ -27,7 +27,7 @@ type options struct {
 }
 
 // door is a gateway with the dflockd API.
-type door struct{ *gatewaytest.Door }
+type door struct{ *gatewaytest.Gateway }
 
 func startServer(t *testing.T, dir string) *natsembed.Server {
 	t.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// The functions that are the server's own.
+// The names of the built-in functions.
 const (
 	lockFunctions = "urn:cline:forrst:ext:atomic-lock:fn:"
 
@@ -23,35 +23,35 @@ const (
 	fnDescribe     = "urn:cline:forrst:ext:discovery:fn:describe"
 )
 
-// ownVersion is that of each of them.
-const ownVersion = "1.0.0"
+// builtinVersion is the version of every built-in function.
+const builtinVersion = "1.0.0"
 
-// builtin is a function of the server's own.
+// builtin is a function that the server provides itself.
 type builtin struct {
 	description
-	run func(ctx context.Context, args object, by caller) (any, *Error)
+	run func(ctx context.Context, args object, from caller) (any, *Error)
 }
 
-// as is the function, for a caller.
-func (b builtin) as(by caller) runner {
-	return func(ctx context.Context, c Call) (json.RawMessage, []json.RawMessage, *Error) {
+// runnerFor returns the function as a runner for calls of one caller.
+func (b builtin) runnerFor(from caller) runner {
+	return func(ctx context.Context, c Call) outcome {
 		known := []string{}
 		for _, argument := range b.Arguments {
 			known = append(known, argument.Name)
 		}
 		args, wrong := readArguments(c.Arguments, known)
 		if wrong != nil {
-			return nil, nil, wrong
+			return outcome{refusal: wrong}
 		}
-		result, wrong := b.run(ctx, args, by)
+		result, wrong := b.run(ctx, args, from)
 		if wrong != nil {
-			return nil, nil, wrong
+			return outcome{refusal: wrong}
 		}
 		text, err := json.Marshal(result)
 		if err != nil {
-			return nil, nil, refused(err)
+			return outcome{refusal: transportError(err)}
 		}
-		return text, nil, nil
+		return outcome{result: text}
 	}
 }
 
@@ -73,8 +73,8 @@ func versionNotFound(c call, version string) *Error {
 	}
 }
 
-// builtins are by name.
-func (s *Server) builtins() map[string]builtin {
+// newBuiltins returns the built-in functions by name.
+func (s *Server) newBuiltins() map[string]builtin {
 	all := map[string]builtin{}
 	run := map[string]func(context.Context, object, caller) (any, *Error){
 		fnRelease: s.release, fnForceRelease: s.forceRelease, fnStatus: s.status,
@@ -86,14 +86,14 @@ func (s *Server) builtins() map[string]builtin {
 	return all
 }
 
-// releasedResult is that of release and force-release.
+// releasedResult is the result of release and force-release.
 type releasedResult struct {
 	Released bool   `json:"released"`
 	Key      string `json:"key"`
 	Forced   bool   `json:"forced,omitempty"`
 }
 
-// onLock does something with the lock that the argument "key" names.
+// onLock calls do with the lock that the argument "key" names.
 func (s *Server) onLock(args object, do func(key string) (any, error)) (any, *Error) {
 	key, wrong := args.key("key", maxFullKey)
 	if wrong != nil {
@@ -106,7 +106,6 @@ func (s *Server) onLock(args object, do func(key string) (any, error)) (any, *Er
 	return result, nil
 }
 
-// release answers urn:cline:forrst:ext:atomic-lock:fn:release.
 func (s *Server) release(ctx context.Context, args object, _ caller) (any, *Error) {
 	return s.onLock(args, func(key string) (any, error) {
 		owner, wrong := args.plain("owner", maxOwner)
@@ -117,12 +116,11 @@ func (s *Server) release(ctx context.Context, args object, _ caller) (any, *Erro
 	})
 }
 
-// forceRelease answers urn:cline:forrst:ext:atomic-lock:fn:force-release.
-func (s *Server) forceRelease(ctx context.Context, args object, by caller) (any, *Error) {
+func (s *Server) forceRelease(ctx context.Context, args object, from caller) (any, *Error) {
 	switch {
 	case s.cfg.NoForceRelease:
 		return nil, &Error{Code: codeForbidden, Message: "force-release is switched off", status: http.StatusForbidden}
-	case !by.admin:
+	case !from.admin:
 		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
 	}
 	return s.onLock(args, func(key string) (any, error) {
@@ -130,7 +128,7 @@ func (s *Server) forceRelease(ctx context.Context, args object, by caller) (any,
 	})
 }
 
-// lockErrors are those of locks that are released.
+// lockErrors are the errors of releases.
 var lockErrors = []struct {
 	err     error
 	code    string
@@ -154,8 +152,8 @@ func (s *Server) lockError(err error, key string) *Error {
 	return s.storeError(err)
 }
 
-// statusResult is that of status; all but the first two only of a lock that is
-// held.
+// statusResult is the result of status. A lock that is not held has only the first two
+// fields.
 type statusResult struct {
 	Key          string `json:"key"`
 	Locked       bool   `json:"locked"`
@@ -166,7 +164,6 @@ type statusResult struct {
 	Fence        uint64 `json:"fence,omitempty"`
 }
 
-// status answers urn:cline:forrst:ext:atomic-lock:fn:status.
 func (s *Server) status(ctx context.Context, args object, _ caller) (any, *Error) {
 	return s.onLock(args, func(key string) (any, error) {
 		status, err := s.locks.OwnedStatus(ctx, key)

@@ -25,7 +25,7 @@ const (
 )
 
 func TestBadArguments(t *testing.T) {
-	_, d := start(t, nil)
+	_, d := startSite(t, nil)
 	for _, c := range []struct{ function, arguments, text string }{
 		{release, ``, "key must be 1 to 334"},
 		{release, `{"key":"lock:k"}`, "owner must be a string"},
@@ -54,7 +54,7 @@ func TestBadArguments(t *testing.T) {
 }
 
 func TestDiscovery(t *testing.T) {
-	_, d := start(t, functions(map[string]forrst.Func{"a.b": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"a.b": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
 	for _, function := range []string{ping, health} {
 		a := d.call(t, function, "", "", 200, `"status":"healthy"`)
 		var e struct{ Result struct{ Timestamp time.Time } }
@@ -105,10 +105,10 @@ func TestDiscovery(t *testing.T) {
 	d.call(t, describe, `{"function":"a.c"}`, "", 404, `"code":"FUNCTION_NOT_FOUND"`)
 }
 
-// force-release is an administrator's: over HTTP the gateway asks for the token,
-// over NATS the server does.
+// force-release needs the gateway's token. Over HTTP the gateway checks it, over NATS
+// the server does.
 func TestForceReleaseNeedsTheToken(t *testing.T) {
-	d := newSite(t).open(t, forrst.Config{Tokens: gateway.NewTokens("hunter2")})
+	d := newSite(t).startGateway(t, forrst.Config{Tokens: gateway.NewTokens("hunter2")})
 	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 401, `"code":"UNAUTHORIZED"`)
 	body := []byte(envelope(forceRelease, `{"key":"lock:k"}`, ""))
 	for authorization, want := range map[string]int{"": 401, "Bearer wrong": 401, "hunter2": 401, "Basic hunter2": 401, "Bearer hunter2": 404, "bearer  hunter2": 404} {
@@ -122,7 +122,7 @@ func TestForceReleaseNeedsTheToken(t *testing.T) {
 }
 
 func TestForceReleaseIsSwitchedOff(t *testing.T) {
-	d := newSite(t).open(t, forrst.Config{NoForceRelease: true})
+	d := newSite(t).startGateway(t, forrst.Config{NoForceRelease: true})
 	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 403, `"code":"FORBIDDEN"`)
 	for _, function := range []string{capabilities, describe} {
 		if a := d.call(t, function, "", "", 200, release); strings.Contains(string(a.body), "force-release") {
@@ -131,9 +131,9 @@ func TestForceReleaseIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// What the transports cannot let through is answered with an envelope, too.
+// Requests that a transport refuses are answered with an envelope, too.
 func TestRefuse(t *testing.T) {
-	_, d := start(t, nil)
+	_, d := startSite(t, nil)
 	if code, failure, answer := d.server.Refuse(errors.New("hidden")); code != 500 || failure != "INTERNAL_ERROR" || strings.Contains(string(answer), "hidden") {
 		t.Errorf("%d %s %s", code, failure, answer)
 	}
@@ -147,9 +147,9 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// What the cap on waiting leaves is what a call is told that it has waited.
+// An answer never reports a longer wait than the cap allows.
 func TestWaitIsClamped(t *testing.T) {
-	d := newSite(t).open(t, forrst.Config{
+	d := newSite(t).startGateway(t, forrst.Config{
 		MaxWait:   time.Second,
 		Functions: functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}),
 	})
@@ -158,7 +158,7 @@ func TestWaitIsClamped(t *testing.T) {
 	d.call(t, "f.f", "", options, 408, `"message":"Lock acquisition timed out after 1 second","details":{"key":"k","scope":"function","full_key":"lock:f.f:k","waited":{"value":1,"unit":"second"}},"retryable":true`)
 }
 
-// silentStore answers nothing, until the test lets it fail or its caller gives up.
+// silentStore answers only when the test lets it fail or the context ends.
 type silentStore struct {
 	ops.OwnedLocks
 	fail chan struct{}
@@ -179,8 +179,8 @@ func (s silentStore) OwnedStatus(ctx context.Context, _ string) (kvslots.OwnedSt
 	return kvslots.OwnedStatus{}, s.wait(ctx)
 }
 
-// The time that functions have is not that of the server's own: what they are told
-// of the store is what the store says.
+// Config.Timeout does not apply to built-in functions, which report the error of the
+// store.
 func TestOwnFunctionsHaveTheirOwnTime(t *testing.T) {
 	store := silentStore{fail: make(chan struct{})}
 	server := forrst.New(store, forrst.Config{Lending: gateway.NewLending(), Functions: &forrst.Functions{}, Timeout: time.Nanosecond})
@@ -194,7 +194,7 @@ func TestOwnFunctionsHaveTheirOwnTime(t *testing.T) {
 		}()
 		var got string
 		select {
-		case store.fail <- struct{}{}: // taken only by a call that still waits
+		case store.fail <- struct{}{}: // received only by a call that is still waiting
 			got = <-answers
 		case got = <-answers:
 		}

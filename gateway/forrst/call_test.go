@@ -20,9 +20,8 @@ import (
 
 const second30 = `"ttl":{"value":30,"unit":"second"}`
 
-// Functions of this process, by what they do with the call.
 func TestLocalFunctions(t *testing.T) {
-	_, d := start(t, functions(map[string]forrst.Func{
+	_, d := startSite(t, functions(map[string]forrst.Func{
 		"a.echo":    func(_ context.Context, c forrst.Call) (any, error) { return c.Arguments, nil },
 		"a.nothing": func(context.Context, forrst.Call) (any, error) { return nil, nil },
 		"a.fails":   func(context.Context, forrst.Call) (any, error) { return nil, errors.New("hidden") },
@@ -84,9 +83,8 @@ func TestHandlePanics(t *testing.T) {
 	}
 }
 
-// What functions of other processes may answer.
 func TestRemoteFunctions(t *testing.T) {
-	s, d := start(t, nil)
+	s, d := startSite(t, nil)
 	for name, c := range map[string]struct {
 		data, service, code string // of the reply, and its headers
 		status              int
@@ -115,7 +113,7 @@ func TestRemoteFunctions(t *testing.T) {
 		s.function(t, name, func(m *nats.Msg) {
 			reply := nats.NewMsg(m.Reply)
 			reply.Data = []byte(c.data)
-			if c.service == "-" { // given, and empty
+			if c.service == "-" { // the header is present and empty
 				reply.Header.Set("Nats-Service-Error", "")
 			} else if c.service != "" {
 				reply.Header.Set("Nats-Service-Error", c.service)
@@ -130,9 +128,10 @@ func TestRemoteFunctions(t *testing.T) {
 	}
 }
 
-// A function in another process gets the call, and of the lock what it needs.
+// A function in another process receives the call, and the fence and remaining time of
+// its lock.
 func TestRemoteRequest(t *testing.T) {
-	s, d := start(t, nil)
+	s, d := startSite(t, nil)
 	requests := make(chan *nats.Msg, 2)
 	s.function(t, "r.f", func(m *nats.Msg) {
 		requests <- m
@@ -154,7 +153,7 @@ func TestRemoteRequest(t *testing.T) {
 	}
 }
 
-// held is a function that is at it until the test lets it go.
+// held is a function that blocks until the test releases it.
 type held struct{ entered, leave chan struct{} }
 
 func newHeld() held { return held{make(chan struct{}, 16), make(chan struct{})} }
@@ -173,20 +172,20 @@ func TestScopes(t *testing.T) {
 	one, two := newHeld(), newHeld()
 	s := newSite(t)
 	f := functions(map[string]forrst.Func{"f.one": one.call, "f.two": two.call})
-	doors := []*door{s.open(t, forrst.Config{Functions: f}), s.open(t, forrst.Config{Functions: f})}
+	gateways := []*testGateway{s.startGateway(t, forrst.Config{Functions: f}), s.startGateway(t, forrst.Config{Functions: f})}
 	done := make(chan answer, 3)
-	go func() { done <- doors[0].call(t, "f.one", "", `{"key":"k",`+second30+`}`, 200, "done") }()
+	go func() { done <- gateways[0].call(t, "f.one", "", `{"key":"k",`+second30+`}`, 200, "done") }()
 	<-one.entered
 	// The function's name is part of the key.
-	doors[1].call(t, "f.one", "", `{"key":"k",`+second30+`}`, 423, `"full_key":"lock:f.one:k"`)
-	go func() { done <- doors[1].call(t, "f.two", "", `{"key":"k",`+second30+`}`, 200, "done") }()
+	gateways[1].call(t, "f.one", "", `{"key":"k",`+second30+`}`, 423, `"full_key":"lock:f.one:k"`)
+	go func() { done <- gateways[1].call(t, "f.two", "", `{"key":"k",`+second30+`}`, 200, "done") }()
 	<-two.entered
-	// A global key has nothing to do with either, and is one for both functions.
+	// A global key is another lock, and the same for both functions.
 	go func() {
-		done <- doors[0].call(t, "f.one", "", `{"key":"k","scope":"global",`+second30+`}`, 200, "done")
+		done <- gateways[0].call(t, "f.one", "", `{"key":"k","scope":"global",`+second30+`}`, 200, "done")
 	}()
 	<-one.entered
-	doors[1].call(t, "f.two", "", `{"key":"k","scope":"global",`+second30+`}`, 423, `"full_key":"lock:k"`)
+	gateways[1].call(t, "f.two", "", `{"key":"k","scope":"global",`+second30+`}`, 423, `"full_key":"lock:k"`)
 	close(one.leave)
 	close(two.leave)
 	for range 3 {
@@ -194,11 +193,11 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// With auto_release false the lock is the caller's, until it is released.
+// With auto_release false the lock is held until the caller releases it.
 func TestManualRelease(t *testing.T) {
 	s := newSite(t)
 	f := functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }})
-	a, b := s.open(t, forrst.Config{Functions: f}), s.open(t, forrst.Config{Functions: f})
+	a, b := s.startGateway(t, forrst.Config{Functions: f}), s.startGateway(t, forrst.Config{Functions: f})
 	kept := a.call(t, "f.f", "", `{"key":"k","auto_release":false,"owner":"ann",`+second30+`}`, 200, `"owner":"ann"`)
 	b.call(t, "f.f", "", `{"key":"k","owner":"ann",`+second30+`}`, 423, `"retryable":true`)
 	b.call(t, status, `{"key":"lock:f.f:k"}`, "", 200, `"fence":`+strconv.FormatUint(kept.lock(t).Fence, 10))
@@ -213,10 +212,9 @@ func TestManualRelease(t *testing.T) {
 	b.call(t, release, `{"key":"lock:f.f:j","owner":"`+owner+`"}`, "", 409, `"code":"LOCK_ALREADY_RELEASED"`)
 }
 
-// A call of a function that is not there leaves no lock behind, even if its caller
-// would have had to release it.
+// A call of an unknown function leaves no lock behind, even with auto_release false.
 func TestNothingRan(t *testing.T) {
-	_, d := start(t, nil)
+	_, d := startSite(t, nil)
 	a := d.call(t, "f.none", "", `{"key":"k","auto_release":false,`+second30+`}`, 404, `"data":{"key":"k","acquired":false}`)
 	if !strings.Contains(string(a.body), `"code":"FUNCTION_NOT_FOUND"`) {
 		t.Errorf("%s", a.body)
@@ -224,13 +222,13 @@ func TestNothingRan(t *testing.T) {
 	d.wantFree(t, "lock:f.none:k")
 }
 
-// A function that cannot be called is named in the log, and so is the reason.
+// The log names a function that cannot be called, and the reason.
 func TestUncallableFunctionIsNamed(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln.Close() // so that nothing listens there
+	ln.Close() // so that no server listens there
 	nc, err := nats.Connect("nats://"+ln.Addr().String(), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1))
 	if err != nil {
 		t.Fatal(err)
@@ -244,11 +242,11 @@ func TestUncallableFunctionIsNamed(t *testing.T) {
 	}
 }
 
-// A function that outlives its lock is told of in the answer, and so is one whose
-// lock was released.
+// An answer reports that its function has outlived the lock, or that the lock was
+// released meanwhile.
 func TestLostLocks(t *testing.T) {
 	h := newHeld()
-	_, d := start(t, functions(map[string]forrst.Func{"f.f": h.call}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	for _, c := range []struct {
 		name, release     string
 		lose              func()
@@ -276,7 +274,7 @@ func TestLostLocks(t *testing.T) {
 	}
 }
 
-func (d *door) waitExpired(t *testing.T) {
+func (d *testGateway) waitExpired(t *testing.T) {
 	t.Helper()
 	gatewaytest.Eventually(t, "the lock expires", func() bool {
 		status, err := d.store.OwnedStatus(t.Context(), "lock:f.f:k")
@@ -284,11 +282,11 @@ func (d *door) waitExpired(t *testing.T) {
 	})
 }
 
-// A function of this process that goes on past its time does not hold its lock on.
+// A function of this process that exceeds its time does not keep its lock.
 func TestDeadline(t *testing.T) {
 	goOn := make(chan struct{})
 	s := newSite(t)
-	d := s.open(t, forrst.Config{
+	d := s.startGateway(t, forrst.Config{
 		Timeout: 100 * time.Millisecond,
 		Functions: functions(map[string]forrst.Func{
 			"f.deaf":  func(context.Context, forrst.Call) (any, error) { <-goOn; return nil, nil },
@@ -302,14 +300,14 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// A client that hangs up does not end its call; the lock is released at its end.
+// A call continues when its client hangs up. The lock is released when the call ends.
 func TestHangUp(t *testing.T) {
 	h := newHeld()
-	_, d := start(t, functions(map[string]forrst.Func{"f.f": h.call}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	conn := d.send(t, envelope("f.f", "", `{"key":"k",`+second30+`}`))
 	<-h.entered
 	conn.Close()
-	// Somebody else waits, and does not get it before the function has ended.
+	// Another caller waits, and gets the lock only after the function has ended.
 	next := make(chan answer)
 	go func() {
 		next <- d.call(t, "f.f", "", `{"key":"k",`+second30+`,"block":{"value":1,"unit":"minute"}}`, 200, "done")
@@ -329,7 +327,7 @@ func TestHangUp(t *testing.T) {
 // A client that hangs up while its call waits for the lock leaves the line.
 func TestHangUpInLine(t *testing.T) {
 	h := newHeld()
-	_, d := start(t, functions(map[string]forrst.Func{"f.f": h.call}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	first := make(chan answer)
 	go func() { first <- d.call(t, "f.f", "", `{"key":"k",`+second30+`}`, 200, "done") }()
 	<-h.entered
@@ -344,8 +342,8 @@ func TestHangUpInLine(t *testing.T) {
 	}
 }
 
-// send posts an envelope on a connection of its own.
-func (d *door) send(t *testing.T, body string) net.Conn {
+// send posts an envelope on a new connection.
+func (d *testGateway) send(t *testing.T, body string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", d.Addr)
 	if err != nil {
@@ -361,8 +359,8 @@ func (d *door) send(t *testing.T, body string) net.Conn {
 	return conn
 }
 
-// waiters is how many wait for all locks together.
-func (d *door) waiters(t *testing.T) (n int) {
+// waiters returns the number of waiters of all locks.
+func (d *testGateway) waiters(t *testing.T) (n int) {
 	t.Helper()
 	stats, err := d.store.Stats(t.Context())
 	if err != nil {

@@ -1,6 +1,6 @@
 package forrst
 
-// description is what describe says of a function.
+// description describes a function in the result of describe.
 type description struct {
 	Name      string             `json:"name"`
 	Version   string             `json:"version"`
@@ -10,7 +10,7 @@ type description struct {
 	Errors    []errorDescription `json:"errors"`
 }
 
-// field is an argument, or a field of a result.
+// field describes an argument, or a field of a result.
 type field struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"`
@@ -29,15 +29,15 @@ var (
 	timeField  = field{"timestamp", "string", true, "ISO 8601, in UTC"}
 	stateField = field{"status", "string", true, "healthy or unhealthy"}
 
-	notFound    = errorDescription{codeNotFound, false, "Nobody holds the lock"}
-	badArgument = errorDescription{codeArguments, false, "An argument is missing, not known, or out of range"}
+	notFound    = errorDescription{codeNotFound, false, "The lock is not held"}
+	badArgument = errorDescription{codeArguments, false, "An argument is missing, unknown, or out of range"}
 	storeFailed = errorDescription{codeUnavailable, true, "The store did not answer"}
 )
 
-// descriptions are of all functions that are the server's own.
+// descriptions describe the built-in functions.
 var descriptions = []description{
 	{
-		Name: fnRelease, Version: ownVersion, Summary: "Release a lock that the owner holds.",
+		Name: fnRelease, Version: builtinVersion, Summary: "Release a lock that the owner holds.",
 		Arguments: []field{keyField, {"owner", "string", true, "The owner that acquired it"}},
 		Result:    []field{{"released", "boolean", true, "true"}, keyField},
 		Errors: []errorDescription{
@@ -46,19 +46,19 @@ var descriptions = []description{
 		},
 	},
 	{
-		Name: fnForceRelease, Version: ownVersion, Summary: "Release a lock, whoever holds it. Over NATS it needs the gateway's token, if one is set.",
+		Name: fnForceRelease, Version: builtinVersion, Summary: "Release a lock of any owner. Over NATS this needs the gateway's token, if one is set.",
 		Arguments: []field{keyField},
 		Result:    []field{{"released", "boolean", true, "true"}, keyField, {"forced", "boolean", true, "true"}},
 		Errors: []errorDescription{
 			notFound, {codeUnauthorized, false, "The token is missing or wrong"},
-			{codeForbidden, false, "It is switched off"}, badArgument, storeFailed,
+			{codeForbidden, false, "force-release is switched off"}, badArgument, storeFailed,
 		},
 	},
 	{
-		Name: fnStatus, Version: ownVersion, Summary: "Tell whether a lock is held, by whom and for how long.",
+		Name: fnStatus, Version: builtinVersion, Summary: "Report whether a lock is held, its owner and its remaining time.",
 		Arguments: []field{keyField},
 		Result: []field{
-			keyField, {"locked", "boolean", true, "Whether the lock is held; the other fields are there only then"},
+			keyField, {"locked", "boolean", true, "Whether the lock is held; otherwise the fields below are missing"},
 			{"owner", "string", false, "Its owner"}, {"acquired_at", "string", false, "ISO 8601, in UTC"},
 			{"expires_at", "string", false, "ISO 8601, in UTC"},
 			{"ttl_remaining", "integer", false, "Whole seconds until it expires"},
@@ -67,11 +67,11 @@ var descriptions = []description{
 		Errors: []errorDescription{badArgument, storeFailed},
 	},
 	{
-		Name: fnPing, Version: ownVersion, Summary: "Answer.",
+		Name: fnPing, Version: builtinVersion, Summary: "Report that the server answers.",
 		Arguments: []field{}, Result: []field{stateField, timeField}, Errors: []errorDescription{badArgument},
 	},
 	{
-		Name: fnHealth, Version: ownVersion, Summary: "Tell whether calls can be served.",
+		Name: fnHealth, Version: builtinVersion, Summary: "Report whether calls can be served.",
 		Arguments: []field{},
 		Result: []field{
 			stateField, timeField, {"version", "string", false, "Of the server"},
@@ -80,7 +80,7 @@ var descriptions = []description{
 		Errors: []errorDescription{badArgument},
 	},
 	{
-		Name: fnCapabilities, Version: ownVersion, Summary: "Tell what the server can do. Functions of other processes are not listed.",
+		Name: fnCapabilities, Version: builtinVersion, Summary: "List the protocol versions, functions and extensions of the server. Functions of other processes are not listed.",
 		Arguments: []field{},
 		Result: []field{
 			{"service", "string", true, "kvslots"}, {"protocolVersions", "array", true, "Of Forrst"},
@@ -89,12 +89,12 @@ var descriptions = []description{
 		Errors: []errorDescription{badArgument},
 	},
 	{
-		Name: fnDescribe, Version: ownVersion, Summary: "Describe the server's own functions.",
-		Arguments: []field{{"function", "string", false, "The name of one, if not all are wanted"}},
+		Name: fnDescribe, Version: builtinVersion, Summary: "Describe the server's own functions.",
+		Arguments: []field{{"function", "string", false, "The name of a function; without it all functions are described"}},
 		Result: []field{
 			{"forrst", "string", true, "Version of Forrst"}, {"info", "object", true, "title and version of the server"},
 			{"functions", "array", true, "name, version, summary, arguments, result and errors of each"},
 		},
-		Errors: []errorDescription{{codeFunction, false, "There is none of that name"}, badArgument},
+		Errors: []errorDescription{{codeFunction, false, "There is no function of that name"}, badArgument},
 	},
 }

@@ -16,7 +16,6 @@ type pingResult struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// ping answers urn:cline:forrst:fn:ping.
 func (s *Server) ping(context.Context, object, caller) (any, *Error) {
 	return pingResult{healthy, timestamp(time.Now())}, nil
 }
@@ -32,7 +31,8 @@ type healthCheck struct {
 	Status string `json:"status"`
 }
 
-// health answers urn:cline:forrst:fn:health: as /ready does, but for the drain.
+// health reports the state of the store and of the connection to NATS. Unlike /ready it
+// does not report a drain.
 func (s *Server) health(context.Context, object, caller) (any, *Error) {
 	status := healthy
 	if s.locks.Ready() != nil {
@@ -61,11 +61,11 @@ type extensionVersion struct {
 	Version string `json:"version"`
 }
 
-// capabilities answers urn:cline:forrst:ext:discovery:fn:capabilities. Functions of
-// other processes are not known before they are called.
+// capabilities lists the functions of this process. The server does not know functions
+// of other processes before they are called.
 func (s *Server) capabilities(context.Context, object, caller) (any, *Error) {
 	names := s.cfg.Functions.names()
-	for _, d := range s.served() {
+	for _, d := range s.enabled() {
 		names = append(names, d.Name)
 	}
 	slices.Sort(names)
@@ -75,8 +75,8 @@ func (s *Server) capabilities(context.Context, object, caller) (any, *Error) {
 	}, nil
 }
 
-// served are the server's own functions that are not switched off.
-func (s *Server) served() []description {
+// enabled returns the built-in functions that are not switched off.
+func (s *Server) enabled() []description {
 	return slices.DeleteFunc(slices.Clone(descriptions), func(d description) bool {
 		return s.cfg.NoForceRelease && d.Name == fnForceRelease
 	})
@@ -93,9 +93,9 @@ type info struct {
 	Version string `json:"version,omitempty"`
 }
 
-// describe answers urn:cline:forrst:ext:discovery:fn:describe.
+// describe describes one of the built-in functions, or all.
 func (s *Server) describe(_ context.Context, args object, _ caller) (any, *Error) {
-	all := s.served()
+	all := s.enabled()
 	if args.has("function") {
 		name, wrong := args.plain("function", maxFunction)
 		if wrong != nil {

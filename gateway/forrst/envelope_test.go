@@ -16,7 +16,7 @@ import (
 )
 
 func TestBadEnvelopes(t *testing.T) {
-	_, d := start(t, functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
 	const protocol, call = `"protocol":{"name":"forrst","version":"0.1.0"}`, `"call":{"function":"f.f"}`
 	for _, c := range []struct{ body, code, text string }{
 		{``, "PARSE_ERROR", `"id":null`},
@@ -65,9 +65,9 @@ func TestBadEnvelopes(t *testing.T) {
 	}
 }
 
-// No function's name leads to another subject than its own.
+// No function's name leads to a subject other than its own.
 func TestBadFunctionNames(t *testing.T) {
-	_, d := start(t, nil)
+	_, d := startSite(t, nil)
 	for _, name := range []string{
 		"", ".", ".a", "a.", "a..b", "*", "a.*", ">", "a.>", "$SRV.PING", "a b", `a\tb`, `a\r\nPUB x 0`, `a\u0000`, "ä.b", "a/b", strings.Repeat("x", 129),
 	} {
@@ -79,7 +79,7 @@ func TestBadFunctionNames(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	_, d := start(t, functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
 	ttl := `"ttl":{"value":1,"unit":"minute"}`
 	for options, text := range map[string]string{
 		`{}`:                        "key must be 1 to 200",
@@ -122,7 +122,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// However wrong an envelope is, the answer is one of Forrst's.
+// Every envelope, however malformed, is answered with an envelope.
 func FuzzEnvelope(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `{"id":"r"}`, envelope("f.f", `{"a":1}`, `{"key":"k","ttl":{"value":1,"unit":"second"},"block":{"value":1,"unit":"day"},"scope":"global","owner":"o","auto_release":false}`),
@@ -167,7 +167,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// freeLocks lends every lock.
+// freeLocks grants every lock.
 type freeLocks struct{ ops.OwnedLocks }
 
 func (freeLocks) LockOwned(_ context.Context, name, owner string, ttl, _ time.Duration) (*kvslots.OwnedLock, error) {

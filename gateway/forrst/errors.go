@@ -33,28 +33,28 @@ const (
 	codeReleasedBefore = "LOCK_ALREADY_RELEASED"
 )
 
-// messageFailed is what is told of a function that does not say why it failed.
+// messageFailed is the message for a function that fails without a reason.
 const messageFailed = "The function failed"
 
-// errStopping is the cause of the end of calls when the server is closed.
+// errStopping is the cause with which calls end when the server is closed.
 var errStopping = errors.New("the gateway stops")
 
-// Error is why a call failed. A function of this process that returns one fails
-// with exactly this error.
+// Error is the reason why a call failed. If a function of this process returns an
+// Error, it is passed on to the caller.
 type Error struct {
-	Code      string `json:"code"` // in capitals and underscores
+	Code      string `json:"code"` // capital letters and underscores
 	Message   string `json:"message"`
 	Details   any    `json:"details,omitempty"`
 	Retryable bool   `json:"retryable"`
 
-	undone bool // nothing was carried out
-	status int  // of HTTP, on every transport; 0 means 422
-	later  bool // say in how many seconds to try again
+	notRun     bool // the function was certainly not called
+	status     int  // HTTP status, on every transport; 0 means 422
+	retryAfter bool // the answer has a Retry-After header
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// httpStatus is 422 for what is a function's own.
+// httpStatus returns the HTTP status, which is 422 for the error of a function.
 func (e *Error) httpStatus() int {
 	if e.status == 0 {
 		return http.StatusUnprocessableEntity
@@ -62,8 +62,8 @@ func (e *Error) httpStatus() int {
 	return e.status
 }
 
-// fault reports a field that is missing, of another type or out of range. Its text
-// holds nothing of the request.
+// fault returns the error for a field that is missing, of another type or out of range.
+// Its text contains nothing from the request.
 func fault(code, field, allowed string) *Error {
 	return &Error{
 		Code: code, Message: field + " must be " + allowed, status: http.StatusBadRequest,
@@ -73,19 +73,19 @@ func fault(code, field, allowed string) *Error {
 
 func functionNotFound(name string) *Error {
 	return &Error{
-		Code: codeFunction, Message: "No such function", undone: true, status: http.StatusNotFound,
+		Code: codeFunction, Message: "No such function", notRun: true, status: http.StatusNotFound,
 		Details: map[string]string{"function": name},
 	}
 }
 
-// unavailable says that nothing was done, so that the call may be repeated.
+// unavailable returns an error for a call that had no effect, so that the caller may
+// repeat it.
 func unavailable(message string) *Error {
-	return &Error{Code: codeUnavailable, Message: message, Retryable: true, undone: true, status: http.StatusServiceUnavailable, later: true}
+	return &Error{Code: codeUnavailable, Message: message, Retryable: true, notRun: true, status: http.StatusServiceUnavailable, retryAfter: true}
 }
 
 var (
-	// outcomeUnknown is for a function that was called, and whose answer the
-	// gateway could not wait for.
+	// outcomeUnknown is for a function that had not answered when the gateway stopped.
 	outcomeUnknown = &Error{
 		Code: codeUnavailable, Message: "The gateway stops; the function may have been carried out, or may be yet",
 		status: http.StatusServiceUnavailable,
@@ -96,13 +96,13 @@ var (
 		status: http.StatusGatewayTimeout,
 	}
 
-	stopping    = unavailable("The gateway is about to stop")
-	clientGone  = &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: wire.StatusClientGone}
-	storeSilent = unavailable("The store did not answer; safe to retry")
+	stopping        = unavailable("The gateway is about to stop")
+	clientGone      = &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: wire.StatusClientGone}
+	storeUnanswered = unavailable("The store did not answer; safe to retry")
 )
 
-// refused is the answer to an error that the transport has found.
-func refused(err error) *Error {
+// transportError returns the answer to an error of the transport.
+func transportError(err error) *Error {
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 		return fault(codeRequest, wrong.Field, wrong.Range)
 	}
@@ -123,54 +123,55 @@ func refused(err error) *Error {
 	return &Error{Code: codeInternal, Message: wire.Internal.Text, Retryable: true, status: wire.Internal.Code}
 }
 
-// storeErrors are the errors of the store but for those that depend on what was
-// asked for. The first row that matches wins.
+// storeErrors translates the errors of the store that do not depend on the request. The
+// first row that matches applies.
 var storeErrors = []struct {
-	err  error
-	told *Error
+	err    error
+	answer *Error
 }{
 	{wire.ErrDraining, stopping},
 	{kvslots.ErrClosed, stopping},
-	{kvslots.ErrMaxLocks, unavailable("As many locks are in use as there may be")},
-	{kvslots.ErrMaxWaiters, unavailable("As many calls wait for the lock as may")},
-	{kvslots.ErrUnavailable, storeSilent},
-	{context.DeadlineExceeded, storeSilent},
+	{kvslots.ErrMaxLocks, unavailable("The maximum number of locks is in use")},
+	{kvslots.ErrMaxWaiters, unavailable("The maximum number of calls wait for the lock")},
+	{kvslots.ErrUnavailable, storeUnanswered},
+	{context.DeadlineExceeded, storeUnanswered},
 	{errStopping, stopping},
 	{context.Canceled, clientGone},
 }
 
-// storeError translates an error of the store. One that the table does not know is
-// for the log.
+// storeError translates an error of the store, and logs one that the table does not
+// contain.
 func (s *Server) storeError(err error) *Error {
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 		return fault(codeArguments, wrong.Field, wrong.Range)
 	}
 	for _, row := range storeErrors {
 		if errors.Is(err, row.err) {
-			return row.told
+			return row.answer
 		}
 	}
 	s.log.Error().Err(err).Msg("a lock failed")
 	return unavailable("The store failed; safe to retry")
 }
 
-// ownErrors are what a function of this process failed of, as it is told.
-func (s *Server) ownErrors(err error) []json.RawMessage {
-	told, ok := errors.AsType[*Error](err)
+// functionErrors returns the answer to an error of a function of this process. It logs
+// an error that is not an Error, because the caller must not see its text.
+func (s *Server) functionErrors(err error) []json.RawMessage {
+	answer, ok := errors.AsType[*Error](err)
 	if !ok {
 		s.log.Warn().Err(err).Msg("a function failed")
-		told = &Error{Code: codeFailed, Message: messageFailed}
+		answer = &Error{Code: codeFailed, Message: messageFailed}
 	}
-	return []json.RawMessage{encodeError(told)}
+	return []json.RawMessage{encodeError(answer)}
 }
 
-// encodeError leaves out details that are no JSON.
+// encodeError returns the JSON of an error. It omits details that cannot be encoded.
 func encodeError(e *Error) json.RawMessage {
 	text, err := json.Marshal(e)
 	if err != nil {
 		bare := *e
 		bare.Details = nil
-		text, _ = json.Marshal(bare) // strings and a bool always can be
+		text, _ = json.Marshal(bare) // cannot fail for strings and a bool
 	}
 	return text
 }

@@ -38,7 +38,7 @@ func Example() {
 	forrst.Handle("greetings.hello", func(_ context.Context, call forrst.Call) (any, error) {
 		return map[string]string{"held": call.Lock.FullKey}, nil
 	})
-	server := forrst.New(store, forrst.Config{Lending: gateway.NewLending()}) // to be given to gateway.Config.Dialects
+	server := forrst.New(store, forrst.Config{Lending: gateway.NewLending()}) // pass it to gateway.Config.Dialects
 	defer server.Close(ctx)
 
 	status, _, answer := server.Call(ctx, ctx, []byte(`{

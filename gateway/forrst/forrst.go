@@ -1,22 +1,21 @@
-// Package forrst is a server of the Forrst protocol: POST /rpc takes an envelope
-// that names a function, calls the function, and answers with an envelope. With
-// the extension urn:forrst:ext:atomicLock the function runs under a lock, which is
-// a lock of kvslots (gateway/README.md, "Forrst: /rpc").
+// Package forrst implements a server of the Forrst protocol: POST /rpc receives an
+// envelope that names a function, calls the function, and answers with an envelope.
+// With the extension urn:forrst:ext:atomicLock the server holds a lock of kvslots while
+// the function runs (gateway/README.md, "Forrst: /rpc").
 //
-// Functions are those registered with Handle, in this process, and services on
-// NATS: a call of payments.charge is a request to forrst.fn.payments.charge. The
-// functions that manage locks and describe the server are the package's own.
+// A function is either registered with Handle in this process, or served by a NATS
+// service: a call of payments.charge is a request to forrst.fn.payments.charge. The
+// functions that manage locks and describe the server are built in.
 //
-// A call takes its lock, calls the function, and releases the lock before it
-// answers, whatever became of the function. The lock is never renewed: a function
-// that outlives it is told so in the answer, and its fence tells the resource that
-// the lock protects.
+// A call acquires its lock, calls the function, and releases the lock before it
+// answers, even if the function fails. The lock is never renewed. The answer reports
+// whether the function has outlived the lock, and the lock's fence lets the protected
+// resource refuse a function that has.
 //
-// What Forrst leaves open: envelopes are read strictly, and a field that is not
-// known is refused; so is an extension that is not known. `context` is accepted and
-// not passed on. A call ends when the function has answered, at Config.Timeout at
-// the latest, and not when its client hangs up. A client that hangs up while its
-// call waits for the lock leaves the line.
+// Envelopes are read strictly: the server refuses unknown fields and unknown
+// extensions. It accepts `context` and does not pass it on. A call ends when the
+// function has answered, or after Config.Timeout, but not when its client hangs up. A
+// client that hangs up while its call waits for the lock leaves the line.
 package forrst
 
 import (
@@ -36,48 +35,48 @@ const (
 	protocolName    = "forrst"
 	protocolVersion = "0.1.0"
 
-	// DefaultPrefix is Config.Prefix when it is empty.
+	// DefaultPrefix is the default of Config.Prefix.
 	DefaultPrefix = "forrst.fn"
 
-	// DefaultTimeout is Config.Timeout when it is 0.
+	// DefaultTimeout is the default of Config.Timeout.
 	DefaultTimeout = 30 * time.Second
 )
 
-// Config says what a Server serves.
+// Config configures a Server.
 type Config struct {
 	// Lending is the *gateway.Lending that all transports of the gateway share.
 	Lending *ops.Lending
 
-	// NATS is the connection on which functions of other processes are called.
-	// It has to be in their account. nil means that there are none.
+	// NATS is the connection over which the server calls functions of other processes.
+	// It must be in the account of those functions. Nil means that there are none.
 	NATS *nats.Conn
 
-	// Prefix stands before a function's name in the subject of its requests.
-	// Empty means DefaultPrefix.
+	// Prefix precedes a function's name in the subject of its requests. Empty means
+	// DefaultPrefix.
 	Prefix string
 
-	// Functions are those of this process. nil means those of Handle.
+	// Functions are the functions of this process. Nil means those of Handle.
 	Functions *Functions
 
-	// Timeout is how long a function may take. 0 means DefaultTimeout.
+	// Timeout bounds how long a function may take. 0 means DefaultTimeout.
 	Timeout time.Duration
 
-	// MaxWait is the longest wait that the locks grant, for what is told of a call
-	// that has waited in vain. 0 means kvslots.DefaultMaxWait.
+	// MaxWait is the longest wait that the locks grant. An answer reports it instead of
+	// a longer wait that the caller asked for. 0 means kvslots.DefaultMaxWait.
 	MaxWait time.Duration
 
-	// Tokens are the *gateway.Tokens of which callers over NATS must send one to
-	// release the locks of other owners; nil asks for none. Over HTTP the gateway
-	// asks for them.
+	// Tokens are the *gateway.Tokens of which callers over NATS need one for
+	// force-release; nil means that they need none. Over HTTP the gateway checks its
+	// tokens for every request.
 	Tokens *ops.Tokens
 
-	// NoForceRelease switches that release off.
+	// NoForceRelease turns force-release off.
 	NoForceRelease bool
 
-	// Version is what health and describe say of the server.
+	// Version is the server's version in the results of health and describe.
 	Version string
 
-	// Logger takes what a call failed of, and nothing that a call had in it.
+	// Logger logs why calls fail. It receives no arguments and no results.
 	Logger zerolog.Logger
 }
 
@@ -97,42 +96,65 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Server answers calls until Close. Its methods are safe for concurrent use.
+// Server answers calls until it is closed. Its methods are safe for concurrent use.
 type Server struct {
-	cfg   Config
-	locks ops.OwnedLocks
-	log   zerolog.Logger
-	own   map[string]builtin
+	cfg      Config
+	locks    ops.OwnedLocks
+	log      zerolog.Logger
+	builtins map[string]builtin
 
-	mu     sync.Mutex // over closed, and over tasks.Add against tasks.Wait
-	closed bool
-	tasks  sync.WaitGroup // calls, and releases that are tried again
-	calls  sync.WaitGroup
-	cut    atomic.Int64 // calls that were given up since the server stops
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	mu        sync.Mutex // guards closed, and the groups' Add against Wait
+	closed    bool
+	tasks     sync.WaitGroup // calls, and pending releases
+	calls     sync.WaitGroup
+	abandoned atomic.Int64 // calls whose functions had not answered when the server stopped
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
 }
 
-// New makes a server over locks, such as a *kvslots.Store.
+// New returns a server whose calls hold locks of a store, such as a *kvslots.Store.
 func New(locks ops.OwnedLocks, cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), locks: locks, log: cfg.Logger}
-	s.own = s.builtins()
+	s.builtins = s.newBuiltins()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }
 
-// Close takes no more calls, gives up waiting for the functions under way, whose
-// calls fail and whose locks are released, and returns when that is done or ctx
-// ends.
+// Close refuses further calls and stops waiting for running functions. Their calls
+// fail, and their locks are released. Close returns when that is done or when ctx ends.
 func (s *Server) Close(ctx context.Context) error {
+	s.refuseCalls()
+	s.cancel(errStopping)
+	return wait(ctx, &s.tasks)
+}
+
+// Finish refuses further calls and waits for the running ones. When ctx ends first, it
+// stops waiting for their functions: the calls fail, their locks are released, and
+// Finish returns when that is done.
+func (s *Server) Finish(ctx context.Context) {
+	s.refuseCalls()
+	if wait(ctx, &s.calls) == nil {
+		return
+	}
+	s.cancel(errStopping)
+	s.calls.Wait()
+	if n := s.abandoned.Load(); n > 0 {
+		s.log.Warn().Int64("calls", n).Msg("the time to stop was over; calls were cut short whose functions had not answered")
+	}
+}
+
+func (s *Server) refuseCalls() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.cancel(errStopping)
+}
+
+// wait waits for a group. If ctx ends first, it returns its cause.
+func wait(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.tasks.Wait()
+		group.Wait()
 	}()
 	select {
 	case <-done:
@@ -142,52 +164,15 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// Finish takes no more calls, and returns when those under way have ended. When ctx
-// ends first, it gives up waiting for their functions: the calls fail, their locks
-// are released, and Finish returns when that is done.
-func (s *Server) Finish(ctx context.Context) {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.calls.Wait()
-	}()
-	select {
-	case <-done:
-		return
-	case <-ctx.Done():
-	}
-	s.cancel(errStopping)
-	<-done
-	if n := s.cut.Load(); n > 0 {
-		s.log.Warn().Int64("calls", n).Msg("the time to stop was over; calls were cut short whose functions had not answered")
-	}
-}
-
-// beginCall counts a call, unless the server is closed.
-func (s *Server) beginCall() (end func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, false
-	}
-	s.tasks.Add(1)
-	s.calls.Add(1)
-	return func() {
-		s.calls.Done()
-		s.tasks.Done()
-	}, true
-}
-
-// begin counts a task, unless the server is closed.
-func (s *Server) begin() bool {
+// begin adds a task to groups. It returns false if the server is closed.
+func (s *Server) begin(groups ...*sync.WaitGroup) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.tasks.Add(1)
+	for _, group := range groups {
+		group.Add(1)
+	}
 	return true
 }

@@ -14,26 +14,26 @@ import (
 // Call is a call of a function in this process.
 type Call struct {
 	Function  string
-	Version   string          // "" when the caller did not say
+	Version   string          // "" if the caller did not specify one
 	Arguments json.RawMessage // a JSON object
-	Lock      *Lock           // nil when the call holds none
+	Lock      *Lock           // nil if the call has no lock
 }
 
-// Lock is the lock that a call holds.
+// Lock is the lock of a call.
 type Lock struct {
 	FullKey   string
 	Owner     string
-	Fence     uint64    // grows with each acquisition: hand it to what the lock protects
-	ExpiresAt time.Time // the lock is never renewed; time.Until is safe from steps of the clock
+	Fence     uint64    // grows with each grant; pass it to the resource that the lock protects
+	ExpiresAt time.Time // with a monotonic reading: use time.Until; the lock is never renewed
 }
 
-// Func is a function. What it returns is encoded as JSON. An *Error is passed on to
-// the caller as it is; of any other the caller learns only that there was one. ctx
-// ends when the call's time is over, and not when its client hangs up.
+// Func is a function of this process. Its result is encoded as JSON. An *Error is
+// passed on to the caller; for any other error the caller learns only that the function
+// failed. ctx ends when the call's time is over, but not when its client hangs up.
 type Func func(ctx context.Context, call Call) (result any, err error)
 
-// Functions are functions of this process, by name. The zero value is empty; its
-// methods are safe for concurrent use.
+// Functions is a set of functions of this process. The zero value is empty. Its methods
+// are safe for concurrent use.
 type Functions struct {
 	mu  sync.RWMutex
 	all map[string]Func
@@ -41,13 +41,13 @@ type Functions struct {
 
 var defaultFunctions = &Functions{}
 
-// Handle serves a function in this process, at every Server whose Config names no
-// others. See Functions.Handle.
+// Handle registers a function with every Server whose Config.Functions is nil. See
+// Functions.Handle.
 func Handle(name string, f Func) { defaultFunctions.Handle(name, f) }
 
-// Handle adds a function, in whose place no service on NATS is called any more. It
-// panics if the name is no function's, is one of those that Forrst reserves, or is
-// taken.
+// Handle registers a function, which is then called instead of a NATS service of the
+// same name. It panics if the name is invalid, reserved by Forrst or already
+// registered.
 func (f *Functions) Handle(name string, function Func) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,14 +73,14 @@ func (f *Functions) find(name string) Func {
 	return f.all[name]
 }
 
-// names are sorted.
+// names returns the names of all functions, sorted.
 func (f *Functions) names() []string {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return slices.Sorted(maps.Keys(f.all))
 }
 
-// isReserved reports whether a function of that name can only be the server's own.
+// isReserved reports whether only a built-in function can have that name.
 func isReserved(name string) bool {
 	return strings.HasPrefix(name, "urn:cline:forrst:") || strings.HasPrefix(name, "forrst.")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 )
 
-// example is one of Forrst's own, from "Atomic Lock".
+// example returns an example of Forrst's specification, from "Atomic Lock".
 func example(t *testing.T, name string) any {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "examples", name+".json"))
@@ -39,14 +39,14 @@ func encode(t *testing.T, value any) string {
 }
 
 var (
-	// additions are the fields that our answers have beside those of Forrst.
+	// additions are fields of our answers that Forrst's examples do not have.
 	additions = []string{"fence", "retryable"}
 
-	// variable are the fields that differ from run to run; they have to be there.
+	// variable are required fields whose values differ from run to run.
 	variable = []string{"owner", "expires_at", "acquired_at", "ttl_remaining"}
 )
 
-// differences says in what an answer is not the example.
+// differences returns how an answer differs from the example.
 func differences(at string, got, want any) []string {
 	theirs, ok := want.(map[string]any)
 	ours, same := got.(map[string]any)
@@ -90,8 +90,8 @@ func entryDifferences(at string, got any, want []any) []string {
 	return found
 }
 
-// golden posts a request and wants the example's answer.
-func (d *door) golden(t *testing.T, request string, code int, want any) answer {
+// golden posts a request and compares the answer with the example.
+func (d *testGateway) golden(t *testing.T, request string, code int, want any) answer {
 	t.Helper()
 	a := d.post(t, request)
 	var got any
@@ -104,13 +104,13 @@ func (d *door) golden(t *testing.T, request string, code int, want any) answer {
 	return a
 }
 
-// result is the envelope with a result of one of the server's functions.
+// result returns an envelope with the result of a built-in function.
 func result(result any) map[string]any {
 	return map[string]any{"protocol": map[string]any{"name": "forrst", "version": "0.1.0"}, "id": "r", "result": result}
 }
 
-func goldenDoor(t *testing.T) *door {
-	_, d := start(t, functions(map[string]forrst.Func{
+func goldenDoor(t *testing.T) *testGateway {
+	_, d := startSite(t, functions(map[string]forrst.Func{
 		"payments.charge": func(_ context.Context, c forrst.Call) (any, error) {
 			if c.Version != "1.0.0" || string(c.Arguments) != `{"amount":100,"user_id":"user_123"}` {
 				return nil, fmt.Errorf("called with %+v", c)
@@ -149,7 +149,7 @@ func TestGoldenBlock(t *testing.T) {
 	if data := a.lock(t); a.code != 200 || data.Owner == "" {
 		t.Errorf("%d %s", a.code, a.body)
 	}
-	// It is held on; the next waits for its five seconds, by its clock.
+	// The lock stays held. The next call waits for five seconds of real time.
 	started := time.Now()
 	timeout := example(t, "timeout_response").(map[string]any)
 	timeout["id"] = "req_002"

@@ -15,39 +15,38 @@ import (
 
 const path = "/rpc"
 
-// Mount adds the route.
 func (s *Server) Mount(r chi.Router) { r.Post(path, s.rpc) }
 
-// rpc answers POST /rpc. The gateway has asked for its token by then, so whoever
-// gets here may administer locks.
+// rpc answers POST /rpc. The gateway has checked its token, so that the caller may use
+// force-release.
 func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 	body, err := jsonhttp.ReadBody(w, r)
 	if err != nil {
 		if errors.Is(err, wire.ErrTooSlow) {
-			w.Header().Set("Connection", "close") // the rest of the body may still come
+			w.Header().Set("Connection", "close") // the rest of the body may still arrive
 		}
-		answer(w, failed(nil, refused(err)))
+		writeResponse(w, failed(nil, transportError(err)))
 		return
 	}
-	answer(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, caller{true, func() bool { return jsonhttp.HungUp(r) }}))
+	writeResponse(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, caller{true, func() bool { return jsonhttp.HungUp(r) }}))
 }
 
-// answer writes a response. A client that is gone does not get it; its call is over
-// all the same.
-func answer(w http.ResponseWriter, r *response) {
+// writeResponse writes a response. It ignores errors, because the call is over even if
+// its client is gone.
+func writeResponse(w http.ResponseWriter, r *response) {
 	body := r.encode() // may change the status
-	if r.later {
+	if r.retryAfter {
 		w.Header().Set(wire.RetryAfterHeader, "1")
 	}
 	_ = jsonhttp.Answer(w, r.status, json.RawMessage(body))
 }
 
-// Prefix is where the server's path begins.
+// Prefix returns the beginning of the server's paths.
 func (s *Server) Prefix() string { return path }
 
-// RenderError answers for the gateway, as the server would.
+// RenderError writes an error of the gateway in the server's format.
 func (s *Server) RenderError(w http.ResponseWriter, status int, code, text string) {
-	answer(w, failed(nil, &Error{
+	writeResponse(w, failed(nil, &Error{
 		Code: strings.ToUpper(code), Message: text, status: status,
 		Retryable: status == http.StatusTooManyRequests || status >= http.StatusInternalServerError,
 	}))

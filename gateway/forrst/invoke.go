@@ -11,37 +11,37 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// outcome is what became of a function.
+// outcome is the outcome of a function.
 type outcome struct {
 	result  json.RawMessage
-	errors  []json.RawMessage // the function's own
-	refusal *Error            // the server's
+	errors  []json.RawMessage // from the function
+	refusal *Error            // from the server
 }
 
-// invoke calls a function and puts into the answer what became of it. It waits no
-// longer than the function's time, even for a function of this process that goes
-// on. It returns false if it is certain that nothing was carried out.
-func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslots.OwnedLock, answer *response) (ran bool) {
-	ctx, cancel := context.WithTimeout(lasting, f.timeout)
+// invoke calls a function and adds its outcome to the answer. It returns when the
+// function's time is over, even if a function of this process continues. ran is false
+// if the function was certainly not called.
+func (s *Server) invoke(detached context.Context, f function, c call, lock *kvslots.OwnedLock, answer *response) (ran bool) {
+	ctx, cancel := context.WithTimeout(detached, f.timeout)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.ctx, func() { stop(errStopping) })()
 
 	done := make(chan outcome, 1)
-	go func() { done <- s.protected(ctx, f.run, newCall(c, lock)) }()
+	go func() { done <- s.runRecovered(ctx, f.run, newCall(c, lock)) }()
 	var o outcome
 	select {
 	case o = <-done:
 	case <-ctx.Done():
 		select {
-		case o = <-done: // both at once: what is known is told
+		case o = <-done: // both at once: prefer the function's answer
 		default:
-			o = outcome{refusal: gaveUp(ctx, f.late, f.stopped)}
+			o = outcome{refusal: abandonError(ctx, f.timeoutError, f.stopError)}
 		}
 	}
 	if o.refusal != nil && errors.Is(context.Cause(ctx), errStopping) {
-		s.cut.Add(1)
+		s.abandoned.Add(1)
 	}
 	switch {
 	case o.refusal != nil:
@@ -51,11 +51,12 @@ func (s *Server) invoke(lasting context.Context, f function, c call, lock *kvslo
 	case o.result != nil:
 		answer.Result = o.result
 	}
-	return o.refusal == nil || !o.refusal.undone
+	return o.refusal == nil || !o.refusal.notRun
 }
 
-// gaveUp says why a call was not waited for any longer.
-func gaveUp(ctx context.Context, late, stopped *Error) *Error {
+// abandonError returns the error of a call whose function did not answer before ctx
+// ended.
+func abandonError(ctx context.Context, late, stopped *Error) *Error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return late
 	}
@@ -70,9 +71,9 @@ func newCall(c call, lock *kvslots.OwnedLock) Call {
 	return made
 }
 
-// protected makes an error of a panic, whose own text may hold what a call had in
-// it.
-func (s *Server) protected(ctx context.Context, run runner, c Call) (o outcome) {
+// runRecovered calls a function, and turns a panic into an error. It does not log the
+// text of the panic, which may contain arguments.
+func (s *Server) runRecovered(ctx context.Context, run runner, c Call) (o outcome) {
 	defer func() {
 		reason := recover()
 		if reason == nil {
@@ -85,23 +86,22 @@ func (s *Server) protected(ctx context.Context, run runner, c Call) (o outcome) 
 		s.log.Error().Str("panic", text).Bytes("stack", debug.Stack()).Msg("a function panicked")
 		o = outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function panicked"})}}
 	}()
-	o.result, o.errors, o.refusal = run(ctx, c)
-	return o
+	return run(ctx, c)
 }
 
-// local makes a function of one that was registered in this process.
-func (s *Server) local(f Func) runner {
-	return func(ctx context.Context, c Call) (json.RawMessage, []json.RawMessage, *Error) {
+// inProcess returns the runner of a function of this process.
+func (s *Server) inProcess(f Func) runner {
+	return func(ctx context.Context, c Call) outcome {
 		result, err := f(ctx, c)
 		if err == nil {
 			var text json.RawMessage
 			if text, err = json.Marshal(result); err == nil {
-				return text, nil, nil
+				return outcome{result: text}
 			}
 		}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil, nil, gaveUp(ctx, deadlineExceeded, outcomeUnknown)
+			return outcome{refusal: abandonError(ctx, deadlineExceeded, outcomeUnknown)}
 		}
-		return nil, s.ownErrors(err), nil
+		return outcome{errors: s.functionErrors(err)}
 	}
 }

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// releaseTimeout bounds a release that is part of a call.
+	// releaseTimeout bounds the release at the end of a call.
 	releaseTimeout = 10 * time.Second
 
-	// releaseRetry is the pause before one that failed is tried again.
+	// releaseRetry is the pause after which a failed release is tried again.
 	releaseRetry = time.Second
 )
 
-// acquire takes the lock that a call asks for, or says why not.
-func (s *Server) acquire(ctx context.Context, r request, by caller) (*kvslots.OwnedLock, *response) {
+// acquireLock acquires the lock of a call, or returns the response that says why it
+// could not.
+func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvslots.OwnedLock, *response) {
 	ctx, end := s.cfg.Lending.Begin(ctx)
 	defer end()
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
 	lock, err := s.locks.LockOwned(ctx, full, o.owner, o.ttl, o.block)
-	if err == nil && o.block > 0 && by.gone != nil && by.gone() {
-		s.settle(ctx, lock, true, &lockData{}) // to the next in line
+	if err == nil && o.block > 0 && from.hungUp != nil && from.hungUp() {
+		s.finishLock(ctx, lock, true, &lockData{}) // lets the next in line have it
 		return nil, failed(r.id, clientGone)
 	}
 	if err == nil {
@@ -44,16 +45,16 @@ func (s *Server) acquire(ctx context.Context, r request, by caller) (*kvslots.Ow
 	return nil, refusal
 }
 
-// heldDetails say which lock was not to be had.
+// heldDetails names the lock that was not acquired.
 type heldDetails struct {
-	Key     string `json:"key"`
-	Scope   string `json:"scope"`
-	FullKey string `json:"full_key"`
-	Waited  *span  `json:"waited,omitempty"`
+	Key     string    `json:"key"`
+	Scope   string    `json:"scope"`
+	FullKey string    `json:"full_key"`
+	Waited  *duration `json:"waited,omitempty"`
 }
 
 func lockTimeout(o *lockOptions, full string, most time.Duration) *Error {
-	waited := o.waited(most)
+	waited := o.waitedDuration(most)
 	return &Error{
 		Code: codeLockTimeout, Message: "Lock acquisition timed out after " + waited.String(), Retryable: true,
 		status:  http.StatusRequestTimeout,
@@ -61,15 +62,15 @@ func lockTimeout(o *lockOptions, full string, most time.Duration) *Error {
 	}
 }
 
-// settle releases the lock of a function that has ended, if that is wanted, and
-// notes whether the function has lost it before. The promise given to the function
-// counts: past its end another holder was possible.
-func (s *Server) settle(lasting context.Context, lock *kvslots.OwnedLock, release bool, data *lockData) {
+// finishLock releases the lock of a finished function, if release is true, and records
+// whether the function had lost it. The lock counts as expired at the time that the
+// function was promised, because another holder may have existed since.
+func (s *Server) finishLock(detached context.Context, lock *kvslots.OwnedLock, release bool, data *lockData) {
 	data.Expired = !time.Now().Before(lock.ExpiresAt)
 	if !release {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(lasting), releaseTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(detached), releaseTimeout)
 	defer cancel()
 	released, err := s.locks.UnlockOwned(ctx, lock)
 	switch {
@@ -81,10 +82,10 @@ func (s *Server) settle(lasting context.Context, lock *kvslots.OwnedLock, releas
 	}
 }
 
-// releaseLater goes on trying until the lock is released, its time is over, or the
+// releaseLater repeats a failed release until it succeeds, the lock expires or the
 // server is closed.
 func (s *Server) releaseLater(lock *kvslots.OwnedLock) {
-	if !s.begin() {
+	if !s.begin(&s.tasks) {
 		return
 	}
 	go func() {

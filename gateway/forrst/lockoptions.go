@@ -16,7 +16,7 @@ const (
 	maxKey   = 200
 	maxOwner = 200 // bytes
 
-	// maxFullKey is the longest name of a lock.
+	// maxFullKey is the maximal length of a lock's name.
 	maxFullKey = len("lock:") + maxFunction + len(":") + maxKey
 )
 
@@ -26,14 +26,14 @@ const (
 	scopeGlobal   = "global"
 )
 
-// lockOptions are those of the extension (gateway/README.md, "Forrst: /rpc").
+// lockOptions are the options of the extension (gateway/README.md, "Forrst: /rpc").
 type lockOptions struct {
 	key         string
 	scope       string
 	owner       string
 	ttl         time.Duration
-	block       time.Duration // 0 without one
-	blockSpan   span
+	block       time.Duration // 0 if the call does not wait
+	blockText   duration
 	autoRelease bool
 }
 
@@ -46,7 +46,7 @@ func readLockOptions(raw json.RawMessage) (*lockOptions, *Error) {
 	if o.key, wrong = fields.key("key", maxKey); wrong != nil {
 		return nil, wrong
 	}
-	if _, o.ttl, wrong = fields.span("ttl"); wrong != nil {
+	if _, o.ttl, wrong = fields.duration("ttl"); wrong != nil {
 		return nil, wrong
 	}
 	if fields.has("scope") {
@@ -55,7 +55,7 @@ func readLockOptions(raw json.RawMessage) (*lockOptions, *Error) {
 		}
 	}
 	if fields.has("block") {
-		if o.blockSpan, o.block, wrong = fields.span("block"); wrong != nil {
+		if o.blockText, o.block, wrong = fields.duration("block"); wrong != nil {
 			return nil, wrong
 		}
 	}
@@ -66,7 +66,7 @@ func readLockOptions(raw json.RawMessage) (*lockOptions, *Error) {
 	return o, wrong
 }
 
-// owner is the field "owner", or else a UUID v4.
+// owner returns the field "owner", or a new UUID if it is missing.
 func (o object) owner() (string, *Error) {
 	if !o.has("owner") {
 		return uuid.NewString(), nil
@@ -74,7 +74,7 @@ func (o object) owner() (string, *Error) {
 	return o.plain("owner", maxOwner)
 }
 
-// key is a lock's key, with or without the scope before it.
+// key returns a field with a lock's key or full key.
 func (o object) key(field string, most int) (string, *Error) {
 	key, _ := o.text(field)
 	if key == "" || len(key) > most || strings.ContainsFunc(key, func(r rune) bool { return !isKeyRune(r) }) {
@@ -83,7 +83,7 @@ func (o object) key(field string, most int) (string, *Error) {
 	return key, nil
 }
 
-// fullKey is the lock's name.
+// fullKey returns the lock's name.
 func (o *lockOptions) fullKey(function string) string {
 	if o.scope == scopeGlobal {
 		return "lock:" + o.key
@@ -91,11 +91,11 @@ func (o *lockOptions) fullKey(function string) string {
 	return "lock:" + function + ":" + o.key
 }
 
-// waited is how long the call has waited in vain: what it asked for, unless that
-// is more than there is.
-func (o *lockOptions) waited(most time.Duration) span {
+// waitedDuration returns how long the call has waited: what it asked for, but at most
+// the longest wait.
+func (o *lockOptions) waitedDuration(most time.Duration) duration {
 	if o.block > most {
-		return spanOf(most)
+		return durationOf(most)
 	}
-	return o.blockSpan
+	return o.blockText
 }

@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object of an envelope that is read strictly: what a request has
-// no use for is refused, lest a field that was misspelt be taken for one that was
-// left out. A map rather than a struct: encoding/json matches the fields of a struct
-// whatever their case, and takes null for "leave it as it is".
+// object is a JSON object of an envelope. Unknown fields are errors, so that a misspelt
+// field is not mistaken for a missing one. It is not a struct, because encoding/json
+// ignores the case of a struct's field names, and leaves a field unchanged if its value
+// is null.
 type object struct {
-	path   string // what its fields' names begin with in errors
-	code   string // of its errors
+	path   string // prefix of the fields' names in errors
+	code   string // code of errors
 	fields map[string]json.RawMessage
 }
 
-// readObject reads an object that has these fields at most.
+// readObject reads an object with no fields but the known ones.
 func readObject(raw json.RawMessage, code, name, path string, known ...string) (object, *Error) {
 	o := object{path: path, code: code, fields: map[string]json.RawMessage{}}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -45,7 +45,8 @@ func readObject(raw json.RawMessage, code, name, path string, known ...string) (
 	return o, nil
 }
 
-// unknownField names the field, which its caller is told and no log is.
+// unknownField returns an error that names the unknown field. The error goes to the
+// caller, and must not be logged.
 func unknownField(code, object, field string, known []string) *Error {
 	const most = 64
 	if runes := []rune(field); len(runes) > most {
@@ -56,14 +57,14 @@ func unknownField(code, object, field string, known []string) *Error {
 	return wrong
 }
 
-// has reports whether a field was given.
+// has reports whether the object has a field.
 func (o object) has(field string) bool { return o.fields[field] != nil }
 
 func (o object) fault(field, allowed string) *Error { return fault(o.code, o.path+field, allowed) }
 
-// text is the string in a field; ok is false if there is none. Half of a surrogate
-// pair is no text: encoding/json would make the same replacement character of them
-// all, so that two names would become one.
+// text returns the string in a field. ok is false if the field has no string. It
+// refuses a lone half of a surrogate pair: encoding/json replaces each by the same
+// character, and different names would become equal.
 func (o object) text(field string) (text string, ok bool) {
 	raw := o.fields[field]
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
@@ -75,7 +76,7 @@ func (o object) text(field string) (text string, ok bool) {
 	return text, true
 }
 
-// plain is a string of 1 to most bytes without control characters.
+// plain returns a string of 1 to most bytes without control characters.
 func (o object) plain(field string, most int) (string, *Error) {
 	text, ok := o.text(field)
 	if !ok || len(text) < 1 || len(text) > most || strings.ContainsFunc(text, unicode.IsControl) {
@@ -84,7 +85,7 @@ func (o object) plain(field string, most int) (string, *Error) {
 	return text, nil
 }
 
-// boolean is what is in a field, or else what it is by default.
+// boolean returns a boolean field, or a default if it is missing.
 func (o object) boolean(field string, otherwise bool) (bool, *Error) {
 	switch string(o.fields[field]) {
 	case "":
@@ -97,7 +98,7 @@ func (o object) boolean(field string, otherwise bool) (bool, *Error) {
 	return false, o.fault(field, "true or false")
 }
 
-// object is an object in a field, which has to be there.
+// object returns a required field that contains an object.
 func (o object) object(field string, known ...string) (object, *Error) {
 	return readObject(o.fields[field], o.code, o.path+field, o.path+field+".", known...)
 }

@@ -14,19 +14,19 @@ import (
 
 // The headers of a request to a function that runs under a lock.
 const (
-	// FenceHeader is the lock's fencing token.
+	// FenceHeader contains the lock's fencing token.
 	FenceHeader = "Kvslots-Fence"
 
-	// LockEndsInHeader is for how many milliseconds the lock is held from when
-	// the request was sent.
+	// LockEndsInHeader contains the lock's remaining time in milliseconds when the
+	// request was sent.
 	LockEndsInHeader = "Kvslots-Lock-Ends-In"
 )
 
-// remote calls a function of another process.
-func (s *Server) remote(ctx context.Context, c Call) (json.RawMessage, []json.RawMessage, *Error) {
+// overNATS calls a function of another process.
+func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 	body, err := json.Marshal(call{Function: c.Function, Version: c.Version, Arguments: c.Arguments})
 	if err != nil {
-		return nil, nil, fault(codeRequest, "call", "JSON") // it was read as JSON: cannot happen
+		return outcome{refusal: fault(codeRequest, "call", "JSON")} // cannot happen, because the call was read from JSON
 	}
 	m := nats.NewMsg(s.cfg.Prefix + "." + c.Function)
 	m.Data = body
@@ -38,47 +38,47 @@ func (s *Server) remote(ctx context.Context, c Call) (json.RawMessage, []json.Ra
 	reply, err := s.cfg.NATS.RequestMsgWithContext(ctx, m)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, nil, functionNotFound(c.Function)
+		return outcome{refusal: functionNotFound(c.Function)}
 	case ctx.Err() != nil && err != nil:
-		return nil, nil, gaveUp(ctx, deadlineExceeded, outcomeUnknown)
-	case errors.Is(err, nats.ErrConnectionClosed): // perhaps after it was sent
-		return nil, nil, outcomeUnknown
+		return outcome{refusal: abandonError(ctx, deadlineExceeded, outcomeUnknown)}
+	case errors.Is(err, nats.ErrConnectionClosed): // the request may have been sent
+		return outcome{refusal: outcomeUnknown}
 	case err != nil:
 		s.log.Warn().Err(err).Str("function", c.Function).Bool("nats_connected", s.cfg.NATS.IsConnected()).Msg("a function could not be called")
-		return nil, nil, unavailable("The function could not be called; safe to retry")
+		return outcome{refusal: unavailable("The function could not be called; safe to retry")}
 	}
-	result, wrong := readReply(reply)
-	return result, wrong, nil
+	return readReply(reply)
 }
 
-// readReply takes a function's reply apart: a result, or else why it failed.
-func readReply(m *nats.Msg) (result json.RawMessage, wrong []json.RawMessage) {
+// readReply parses the reply of a function: a result, or the errors with which it
+// failed.
+func readReply(m *nats.Msg) outcome {
 	valid := utf8.Valid(m.Data) && json.Valid(m.Data)
 	var fields map[string]json.RawMessage // nil unless the reply is an object
 	if valid && json.Unmarshal(m.Data, &fields) == nil {
-		if wrong = readErrors(fields["errors"]); len(wrong) > 0 {
-			return nil, wrong
+		if errors := readErrors(fields["errors"]); len(errors) > 0 {
+			return outcome{errors: errors}
 		}
 	}
 	if e := serviceError(m.Header); e != nil {
 		if valid {
 			e.Details = json.RawMessage(m.Data)
 		}
-		return nil, []json.RawMessage{encodeError(e)}
+		return outcome{errors: []json.RawMessage{encodeError(e)}}
 	}
 	switch {
 	case len(m.Data) == 0:
-		return null, nil
+		return outcome{result: null}
 	case !valid:
-		return nil, []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function's answer is no JSON"})}
+		return outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function's answer is not JSON"})}}
 	case isResponse(fields):
-		return fields["result"], nil
+		return outcome{result: fields["result"]}
 	}
-	return m.Data, nil
+	return outcome{result: m.Data}
 }
 
-// serviceError is the failure that a micro service's headers tell of, or nil. Either
-// of them does, even if it is empty.
+// serviceError returns the error in the headers of a micro service, or nil. One of the
+// two headers is enough, even if it is empty.
 func serviceError(header nats.Header) *Error {
 	if header.Values(micro.ErrorHeader) == nil && header.Values(micro.ErrorCodeHeader) == nil {
 		return nil
@@ -93,8 +93,8 @@ func serviceError(header nats.Header) *Error {
 	return e
 }
 
-// readErrors are the entries of a reply's errors, as they are. One that is no error
-// of Forrst's becomes the details of one.
+// readErrors returns the errors in a reply. An entry that is not an error of Forrst
+// becomes the details of one.
 func readErrors(raw json.RawMessage) []json.RawMessage {
 	var entries []json.RawMessage
 	if json.Unmarshal(raw, &entries) != nil {
@@ -108,17 +108,17 @@ func readErrors(raw json.RawMessage) []json.RawMessage {
 	return entries
 }
 
-// isResponse reports whether a reply is a whole response of Forrst's. Its result is
-// the call's: the caller gets one envelope, not one within another.
+// isResponse reports whether a reply is a complete response of Forrst, whose result is
+// passed on to the caller.
 func isResponse(reply map[string]json.RawMessage) bool {
 	var protocol struct {
 		Name string `json:"name"`
 	}
-	_ = json.Unmarshal(reply["protocol"], &protocol) // no object: no name
+	_ = json.Unmarshal(reply["protocol"], &protocol) // the name is "" if it is not an object
 	return protocol.Name == protocolName && reply["id"] != nil && reply["result"] != nil
 }
 
-// isError reports whether it has what every error of Forrst's has.
+// isError reports whether an entry has the required fields of an error of Forrst.
 func isError(entry json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(entry, &fields) != nil {
@@ -126,6 +126,6 @@ func isError(entry json.RawMessage) bool {
 	}
 	o := object{fields: fields}
 	code, _ := o.text("code")
-	_, told := o.text("message")
-	return code != "" && told
+	_, hasMessage := o.text("message")
+	return code != "" && hasMessage
 }

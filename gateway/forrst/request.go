@@ -13,26 +13,27 @@ const (
 	maxVersion  = 64
 	maxFunction = 128
 
-	// maxExtensions bounds the extensions of an envelope.
+	// maxExtensions is the maximal number of extensions in an envelope.
 	maxExtensions = 16
 )
 
-// request is an envelope that was read.
+// request is a parsed envelope.
 type request struct {
-	id   *string // nil where it could not be read
+	id   *string // nil if it could not be read
 	call call
 	lock *lockOptions // nil without the extension
 }
 
-// call is what is called, as functions of other processes get it.
+// call is the called function and its arguments, as functions of other processes
+// receive it.
 type call struct {
 	Function  string          `json:"function"`
 	Version   string          `json:"version,omitempty"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// readRequest reads an envelope (gateway/README.md, "Forrst: /rpc"). What it returns beside an
-// error has the id, if that could be read.
+// readRequest parses an envelope (gateway/README.md, "Forrst: /rpc"). Beside an error
+// it returns the id, if that could be read.
 func readRequest(body []byte) (r request, wrong *Error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return r, &Error{Code: codeParse, Message: "the body must be JSON in UTF-8", status: http.StatusBadRequest}
@@ -106,8 +107,8 @@ func readCall(top object) (c call, wrong *Error) {
 
 var functionsAllowed = "words of a-z, A-Z, 0-9, -, _ and : with dots between them, of at most " + strconv.Itoa(maxFunction) + " characters"
 
-// isFunction accepts what is one part of a subject: nothing in it is a wildcard, an
-// empty word, or a way to other subjects.
+// isFunction reports whether a function's name is safe in a subject: it has no
+// wildcards, no empty tokens and at most maxFunction characters.
 func isFunction(name string) bool {
 	if len(name) > maxFunction {
 		return false
@@ -120,12 +121,12 @@ func isFunction(name string) bool {
 	return true
 }
 
-// isKeyRune reports whether keys may have the character in them.
+// isKeyRune reports whether a key may contain the character.
 func isKeyRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_:.", r)
 }
 
-// readExtensions returns what the one extension that there is was asked for.
+// readExtensions returns the options of the lock, the only supported extension.
 func readExtensions(top object) (*lockOptions, *Error) {
 	raw := top.fields["extensions"]
 	if raw == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// response is an envelope that answers a request.
+// response is the envelope that answers a request.
 type response struct {
 	Protocol   protocol          `json:"protocol"`
 	ID         *string           `json:"id"`
@@ -14,9 +14,9 @@ type response struct {
 	Errors     []json.RawMessage `json:"errors,omitempty"`
 	Extensions []extension       `json:"extensions,omitempty"`
 
-	status int
-	code   string // of the first error
-	later  bool   // say in how many seconds to try again
+	status     int
+	code       string // of the first error
+	retryAfter bool   // the answer has a Retry-After header
 }
 
 type protocol struct {
@@ -29,8 +29,8 @@ type extension struct {
 	Data lockData `json:"data"`
 }
 
-// lockData is what a response says of the lock; all but the first two only of one
-// that was acquired for a function that was called.
+// lockData describes the lock in a response. Only Key and Acquired are present if the
+// lock was not acquired, or its function was not called.
 type lockData struct {
 	Key       string `json:"key"`
 	Acquired  bool   `json:"acquired"`
@@ -39,8 +39,8 @@ type lockData struct {
 	ExpiresAt string `json:"expires_at,omitempty"`
 	Fence     uint64 `json:"fence,omitempty"`
 
-	// The function had lost the lock when it ended: its time was over, or
-	// it had been released.
+	// The function had lost the lock when it ended, because the lock had expired or had
+	// been released.
 	Expired  bool `json:"lock_expired,omitempty"`
 	Released bool `json:"lock_released,omitempty"`
 }
@@ -51,7 +51,7 @@ func newResponse(id *string) *response {
 	return &response{Protocol: protocol{protocolName, protocolVersion}, ID: id, Result: null, status: http.StatusOK}
 }
 
-// failed is the response to a call that the server itself refused or gave up.
+// failed returns the response to a call that the server refused or abandoned.
 func failed(id *string, e *Error) *response {
 	r := newResponse(id)
 	r.fail(e)
@@ -60,10 +60,10 @@ func failed(id *string, e *Error) *response {
 
 func (r *response) fail(e *Error) {
 	r.Result, r.Errors = null, []json.RawMessage{encodeError(e)}
-	r.status, r.code, r.later = e.httpStatus(), e.Code, e.later
+	r.status, r.code, r.retryAfter = e.httpStatus(), e.Code, e.retryAfter
 }
 
-// failAs passes on the errors of a function.
+// failAs adds the errors of a function.
 func (r *response) failAs(errors []json.RawMessage) {
 	r.Result, r.Errors, r.status = null, errors, http.StatusUnprocessableEntity
 	var first struct {
@@ -77,13 +77,13 @@ func (r *response) attach(data lockData) {
 	r.Extensions = []extension{{URN: lockURN, Data: data}}
 }
 
-// encode makes a failure of a response whose parts are JSON, but which is none as a
-// whole: encoding/json reads no more than 10,000 levels, and a function's answer may
-// have as many by itself.
+// encode returns the JSON of the response. It encodes an error instead if the result
+// cannot be part of a valid envelope: encoding/json supports up to 10,000 levels, and
+// the result alone may have as many.
 func (r *response) encode() []byte {
 	body, err := json.Marshal(r)
 	if err != nil || !json.Valid(body) {
-		again := failed(r.ID, &Error{Code: codeInternal, Message: "The function's answer is no JSON, or is nested too deeply"})
+		again := failed(r.ID, &Error{Code: codeInternal, Message: "The function's answer is not JSON, or is nested too deeply"})
 		again.Extensions = r.Extensions
 		r.status, r.code = again.status, again.code
 		body, _ = json.Marshal(again)
@@ -91,5 +91,5 @@ func (r *response) encode() []byte {
 	return body
 }
 
-// timestamp is ISO 8601 in UTC, cut to seconds.
+// timestamp returns a time in UTC, truncated to seconds, in the format of ISO 8601.
 func timestamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05Z") }

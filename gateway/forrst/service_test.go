@@ -17,10 +17,11 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 )
 
-// asService makes the test binary be a process that serves functions at that URL.
+// asService is the environment variable with which the test binary serves functions at
+// a URL.
 const asService = "KVSLOTS_TEST_AS_FUNCTIONS"
 
-// serveFunctions serves work.count, which says when it is entered twice at once, and
+// serveFunctions serves work.count, which reports when two calls overlap, and
 // work.hang, which never answers, until standard input ends.
 func serveFunctions(url string) {
 	nc, err := nats.Connect(url)
@@ -30,14 +31,14 @@ func serveFunctions(url string) {
 	var mu sync.Mutex
 	inside, most, served := 0, 0, 0
 	_, err = nc.Subscribe("forrst.fn.work.count", func(m *nats.Msg) {
-		go func() { // a subscription's own messages come one after the other
+		go func() { // messages of a subscription are delivered one by one
 			mu.Lock()
 			inside++
 			served++
 			most = max(most, inside)
 			number := served
 			mu.Unlock()
-			time.Sleep(5 * time.Millisecond) // for others to come in, if the lock lets them
+			time.Sleep(5 * time.Millisecond) // time for other calls to overlap
 			mu.Lock()
 			inside--
 			answer := fmt.Sprintf(`{"most":%d,"number":%d,"fence":%s,"ends_in":%s}`,
@@ -91,7 +92,7 @@ func startService(t *testing.T, s *site) *service {
 	return p
 }
 
-// waitFor reads what the process prints next.
+// waitFor waits until the process prints a line.
 func (p *service) waitFor(t *testing.T, line string) {
 	t.Helper()
 	got := make([]byte, len(line))
@@ -100,13 +101,13 @@ func (p *service) waitFor(t *testing.T, line string) {
 	}
 }
 
-// Twenty callers of a function in another process, at two gateways: never two at
-// once, and in the order in which they came.
+// Twenty callers of a function in another process, at two gateways, never overlap, and
+// are served in the order of their calls.
 func TestCallersExcludeEachOther(t *testing.T) {
 	s := newSite(t)
-	doors := []*door{s.open(t, forrst.Config{}), s.open(t, forrst.Config{})}
+	gateways := []*testGateway{s.startGateway(t, forrst.Config{}), s.startGateway(t, forrst.Config{})}
 	startService(t, s)
-	held, err := doors[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", time.Minute, 0)
+	held, err := gateways[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", time.Minute, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestCallersExcludeEachOther(t *testing.T) {
 	}, callers)
 	for i := range callers {
 		wg.Go(func() {
-			a := doors[i%2].call(t, "work.count", `{}`, `{"key":"k","ttl":{"value":10,"unit":"second"},"block":{"value":1,"unit":"minute"}}`, 200, `"acquired":true`)
+			a := gateways[i%2].call(t, "work.count", `{}`, `{"key":"k","ttl":{"value":10,"unit":"second"},"block":{"value":1,"unit":"minute"}}`, 200, `"acquired":true`)
 			var e struct{ Result any }
 			e.Result = &results[i]
 			if err := json.Unmarshal(a.body, &e); err != nil {
@@ -130,11 +131,11 @@ func TestCallersExcludeEachOther(t *testing.T) {
 			}
 		})
 		gatewaytest.Eventually(t, "caller "+strconv.Itoa(i)+" waits", func() bool {
-			stats, err := doors[1].store.Stats(t.Context())
+			stats, err := gateways[1].store.Stats(t.Context())
 			return err == nil && len(stats.Names) == 1 && len(stats.Names[0].Waiters) == i+1
 		})
 	}
-	if _, err := doors[0].store.UnlockOwned(t.Context(), held); err != nil {
+	if _, err := gateways[0].store.UnlockOwned(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()
@@ -150,14 +151,14 @@ func TestCallersExcludeEachOther(t *testing.T) {
 			t.Errorf("caller %d: fence %d after %d", i, r.Fence, results[i-1].Fence)
 		}
 	}
-	doors[0].wantFree(t, "lock:work.count:k")
+	gateways[0].wantFree(t, "lock:work.count:k")
 }
 
-// A function that is killed while it is at it: the lock is free when the call
-// fails, and not when the ttl ends.
+// When the process of a running function is killed, the lock is free as soon as the
+// call fails, not only after the ttl.
 func TestKilledFunction(t *testing.T) {
 	s := newSite(t)
-	d := s.open(t, forrst.Config{Timeout: time.Second})
+	d := s.startGateway(t, forrst.Config{Timeout: time.Second})
 	p := startService(t, s)
 	done := make(chan answer)
 	go func() {

@@ -11,11 +11,11 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 )
 
-// A gateway that stops answers calls that wait, takes none that would, and waits
-// for those that are under way.
+// A stopping gateway answers waiting calls, refuses new ones, and waits for running
+// ones.
 func TestDrain(t *testing.T) {
 	h := newHeld()
-	_, d := start(t, functions(map[string]forrst.Func{"f.f": h.call}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	running, waiting := make(chan answer), make(chan answer)
 	go func() { running <- d.call(t, "f.f", "", `{"key":"k",`+second30+`}`, 200, "done") }()
 	<-h.entered
@@ -39,11 +39,10 @@ func TestDrain(t *testing.T) {
 	<-stopped
 }
 
-// A server that is closed gives up the functions under way, and releases their
-// locks.
+// Closing the server abandons running functions and releases their locks.
 func TestClose(t *testing.T) {
 	h := newHeld()
-	_, d := start(t, functions(map[string]forrst.Func{"f.f": h.call}))
+	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	done := make(chan answer)
 	go func() {
 		done <- d.call(t, "f.f", "", `{"key":"k",`+second30+`}`, 503, `"retryable":false`)
@@ -59,13 +58,13 @@ func TestClose(t *testing.T) {
 	d.call(t, "f.f", "", "", 503, `"retryable":true`)
 }
 
-// Calls whose functions outlast the time to stop are answered, with their owners;
-// their locks are released, unless they are the callers'; and the log has their
-// number.
+// Calls whose functions do not answer before the deadline are answered with the owners
+// of their locks. The locks are released, unless auto_release is false, and the number
+// of calls is logged.
 func TestFinishCutsCallsShort(t *testing.T) {
 	h := newHeld()
 	lines := &gatewaytest.Logs{}
-	d := newSite(t).open(t, forrst.Config{Functions: functions(map[string]forrst.Func{"f.f": h.call}), Logger: zerolog.New(lines)})
+	d := newSite(t).startGateway(t, forrst.Config{Functions: functions(map[string]forrst.Func{"f.f": h.call}), Logger: zerolog.New(lines)})
 	done := make(chan answer)
 	for key, release := range map[string]string{"a": "true", "b": "false"} {
 		go func() {

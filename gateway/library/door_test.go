@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // door is a gateway with the Library API.
-type door struct{ *gatewaytest.Door }
+type door struct{ *gatewaytest.Gateway }
 
 // openStore opens a store on an embedded server; both end with the test.
 func openStore(t *testing.T) *kvslots.Store {

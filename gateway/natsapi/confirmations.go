@@ -55,7 +55,7 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 		open:   map[string]chan outcome{},
 	}
 	answer := &request{}
-	if c.confirmed, err = answer.message(wire.Nothing{}); err != nil {
+	if c.confirmed, err = answer.message(wire.Empty{}); err != nil {
 		return nil, err
 	}
 	if c.refused, err = answer.failure(wire.StatusOf(kvslots.ErrNotHeld)); err != nil {

@@ -89,7 +89,7 @@ func (r *request) readConfirms() error {
 func (r *request) success(call *ops.Call) (*nats.Msg, error) {
 	answer := call.Answer
 	if answer == nil {
-		answer = wire.Nothing{}
+		answer = wire.Empty{}
 	}
 	m, err := r.message(answer)
 	if err == nil && call.Lease != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// contract is the document, ready to be held against answers.
+// contract is the parsed document.
 type contract struct {
 	doc      *openapi3.T
 	router   routers.Router
-	accepted sync.Map // of exchange.key: those who poll get the same answer again and again
+	accepted sync.Map // by exchange.key; clients that poll get the same answer many times
 }
 
-// compile is done once in a process.
+// compile parses the document once per process.
 var compile = sync.OnceValues(func() (*contract, error) {
 	text, err := readDocument()
 	if err != nil {
@@ -47,8 +47,8 @@ func load(t testing.TB) *contract {
 	return c
 }
 
-// readDocument finds the document above the directory of the test. It is not
-// asked of package gateway, whose own tests could not import this one then.
+// readDocument searches the document above the working directory. Package gateway
+// embeds it, but gateway's tests could not import this package if it imported gateway.
 func readDocument() ([]byte, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -67,7 +67,7 @@ func readDocument() ([]byte, error) {
 	}
 }
 
-// closeObjects forbids further fields in the objects that say nothing of them.
+// closeObjects sets additionalProperties to false for all objects without that keyword.
 func closeObjects(text []byte) ([]byte, error) {
 	var doc any
 	if err := json.Unmarshal(text, &doc); err != nil {

@@ -20,7 +20,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// What a document could get wrong is seen.
+// Invalid documents are detected.
 func TestInvalidDocuments(t *testing.T) {
 	text, err := readDocument()
 	if err != nil {
@@ -59,7 +59,7 @@ func TestInvalidDocuments(t *testing.T) {
 	}
 }
 
-// validate checks a document by OpenAPI's rules, and its schemas by the
+// validate checks a document against OpenAPI's rules, and its schemas against the
 // meta-schema of JSON Schema 2020-12.
 func validate(t *testing.T, text []byte) error {
 	t.Helper()
@@ -73,7 +73,7 @@ func validate(t *testing.T, text []byte) error {
 	return compileSchemas(t, text)
 }
 
-// compileSchemas finds schemas where components have them, and below "schema".
+// compileSchemas compiles the schemas of the components and those below "schema".
 func compileSchemas(t *testing.T, text []byte) error {
 	t.Helper()
 	const url = "file:///openapi.json"

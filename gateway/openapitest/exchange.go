@@ -19,35 +19,35 @@ import (
 
 // exchange is a request and its answer.
 type exchange struct {
-	request *http.Request
-	asked   []byte
-	status  int
-	header  http.Header
-	body    []byte
+	request     *http.Request
+	requestBody []byte
+	status      int
+	header      http.Header
+	body        []byte
 }
 
-// key is the same for exchanges of which one need not be checked when the other
-// was. The date is in no document.
+// key returns a key that is the same for exchanges that are checked alike. It ignores
+// the Date header, which the document does not describe.
 func (e exchange) key() string {
 	header := maps.Clone(e.header)
 	delete(header, "Date")
-	return fmt.Sprintf("%s %s %v %q %d %v %q", e.request.Method, e.request.URL.EscapedPath(), e.request.Header, e.asked, e.status, header, e.body)
+	return fmt.Sprintf("%s %s %v %q %d %v %q", e.request.Method, e.request.URL.EscapedPath(), e.request.Header, e.requestBody, e.status, header, e.body)
 }
 
-// check says what is wrong.
+// check reports how an exchange differs from the document.
 func (c *contract) check(e exchange) error {
 	key := e.key()
 	if _, ok := c.accepted.Load(key); ok {
 		return nil
 	}
-	if err := c.judge(e); err != nil {
+	if err := c.validate(e); err != nil {
 		return err
 	}
 	c.accepted.Store(key, true)
 	return nil
 }
 
-func (c *contract) judge(e exchange) error {
+func (c *contract) validate(e exchange) error {
 	if e.isPreflight() {
 		return nil
 	}
@@ -76,14 +76,15 @@ func (c *contract) judge(e exchange) error {
 	return nil
 }
 
-// isPreflight tells what a browser asks before it asks, which is of no route.
+// isPreflight reports whether the exchange is a CORS preflight, which belongs to no
+// route.
 func (e exchange) isPreflight() bool {
 	return e.request.Method == http.MethodOptions && e.request.Header.Get("Access-Control-Request-Method") != "" &&
 		e.status == http.StatusNoContent && len(e.body) == 0
 }
 
-// input is the request as the validator wants it: parameters decoded, and with
-// the media type that the gateway takes for granted.
+// input returns the request in the form that the validator expects: with decoded
+// parameters, and with the media type that the gateway assumes.
 func (e exchange) input(route *routers.Route, params map[string]string) (*openapi3filter.RequestValidationInput, error) {
 	for name, value := range params {
 		decoded, err := url.PathUnescape(value)
@@ -94,8 +95,8 @@ func (e exchange) input(route *routers.Route, params map[string]string) (*openap
 	}
 	request := e.request.Clone(e.request.Context())
 	request.Body = http.NoBody
-	if len(e.asked) > 0 {
-		request.Body = io.NopCloser(bytes.NewReader(e.asked))
+	if len(e.requestBody) > 0 {
+		request.Body = io.NopCloser(bytes.NewReader(e.requestBody))
 		request.Header.Set("Content-Type", "application/json")
 	}
 	return &openapi3filter.RequestValidationInput{
@@ -107,15 +108,15 @@ func (e exchange) input(route *routers.Route, params map[string]string) (*openap
 	}, nil
 }
 
-// options leaves schema and value out of errors, which are long; the answer is
-// shown anyway.
+// options omits schemas and values from errors, which are long; report prints the
+// answer anyway.
 func options(o openapi3filter.Options) *openapi3filter.Options {
 	o.WithCustomSchemaErrorFunc(func(err *openapi3.SchemaError) string { return err.Reason })
 	return &o
 }
 
-// checkAnswer adds to the validator's check what that one lets pass: statuses
-// of redirections, all of an answer to HEAD, and bodies where there are none.
+// checkAnswer checks the answer with the validator. It adds checks that the validator
+// lacks: of redirections, of answers to HEAD, and of answers without a body.
 func (e exchange) checkAnswer(asked *openapi3filter.RequestValidationInput) error {
 	operation := asked.Route.Operation
 	documented := operation.Responses.Status(e.status)
@@ -140,8 +141,8 @@ func (e exchange) checkAnswer(asked *openapi3filter.RequestValidationInput) erro
 	return openapi3filter.ValidateResponse(e.request.Context(), input)
 }
 
-// checkRefusal is for what has no operation in the document: it is refused with
-// the status, or not let through that far, and with an error's body.
+// checkRefusal checks the answer to a request that the document does not describe. It
+// has the given status, or one of a middleware, and the body of an error.
 func (c *contract) checkRefusal(e exchange, status int) error {
 	required := map[int]string{
 		http.StatusUnauthorized:    "WWW-Authenticate",
@@ -180,7 +181,7 @@ func (c *contract) checkFailure(e exchange) error {
 	return errors.Join(wrong...)
 }
 
-// checkAllow wants the methods of the path, and no others.
+// checkAllow checks that Allow lists exactly the methods of the path.
 func (c *contract) checkAllow(e exchange) error {
 	if e.status != http.StatusMethodNotAllowed {
 		return nil

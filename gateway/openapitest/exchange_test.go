@@ -20,8 +20,7 @@ const (
 	refused = `{"error":"draining"}`
 )
 
-// exchanged is what was asked and answered in a test; the headers are given as
-// "Name: value" lines.
+// exchanged is an exchange of a test, with headers as "Name: value" lines.
 type exchanged struct {
 	name, method, path, header, asked string
 	status                            int
@@ -126,7 +125,7 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// watched is a test that notes whether it was failed.
+// watched is a testing.TB that records whether it has failed.
 type watched struct {
 	testing.TB
 	failed bool

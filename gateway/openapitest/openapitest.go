@@ -1,15 +1,15 @@
-// Package openapitest holds what a gateway answers against its own OpenAPI
-// document, gateway/openapi.json. It is for tests alone: a client made with
+// Package openapitest checks the answers of a gateway against its OpenAPI document,
+// gateway/openapi.json. It is for tests only. A client made with
 //
 //	&http.Client{Transport: openapitest.Transport(t, &http.Transport{})}
 //
-// fails its test at each answer that the document does not know: its status,
-// its headers, its media type, its body, or a field in that. Where the document
-// is silent about further fields there are none, which it does not tell clients:
-// they should be ready for more.
+// fails its test for each answer that does not match the document: its status, its
+// headers, its media type, or its body. An object may have no additional fields, even
+// where the document does not forbid them: the document allows clients to meet new
+// fields, but the gateway must not send undocumented ones.
 //
-// Requests may be as wrong as a test wants them to be; but one that was
-// successful has to be as the document says.
+// A test may send invalid requests. But a request that was successful must match the
+// document.
 package openapitest
 
 import (
@@ -19,9 +19,9 @@ import (
 	"testing"
 )
 
-// Transport checks all that passes through base. An answer is handed on only
-// when its body has arrived; one that breaks off is not checked. It may be used
-// from any goroutine, until the test ends.
+// Transport returns a RoundTripper that checks the answers of base. It returns an
+// answer when the whole body has arrived, and does not check one that breaks off. It is
+// safe for concurrent use until the test ends.
 func Transport(t testing.TB, base http.RoundTripper) http.RoundTripper {
 	t.Helper()
 	return &transport{t, load(t), base}
@@ -44,21 +44,22 @@ func (c *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
-	answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err}))
+	answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), trailingError{err}))
 	if err == nil {
 		report(c.t, r, body, answer.StatusCode, c.contract.check(exchange{r, asked, answer.StatusCode, answer.Header, body}))
 	}
 	return answer, nil
 }
 
-// CloseIdleConnections is what http.Client asks for.
+// CloseIdleConnections is called by http.Client.
 func (c *transport) CloseIdleConnections() {
 	if base, ok := c.base.(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
 }
 
-// replay gives the request with its body still to be read, and the body.
+// replay reads the body of a request, and returns the body and a request that can be
+// sent.
 func replay(r *http.Request) (sent *http.Request, body []byte, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r, nil, nil
@@ -70,19 +71,18 @@ func replay(r *http.Request) (sent *http.Request, body []byte, err error) {
 	return sent, body, err
 }
 
-// broken ends a body as it ended.
-type broken struct{ err error }
+// trailingError ends a replayed body with the error that ended the original.
+type trailingError struct{ err error }
 
-func (b broken) Read([]byte) (int, error) {
+func (b trailingError) Read([]byte) (int, error) {
 	if b.err == nil {
 		return 0, io.EOF
 	}
 	return 0, b.err
 }
 
-// Check is for tests without a client: it checks what a handler has answered to
-// a request that had this body. A body that answers HEAD does not count: a
-// server drops it.
+// Check checks the answer of a handler to a request with the given body. It ignores the
+// body of an answer to HEAD, which a server would drop.
 func Check(t testing.TB, r *http.Request, asked string, answer *http.Response) {
 	t.Helper()
 	body, err := io.ReadAll(answer.Body)
@@ -103,7 +103,7 @@ func report(t testing.TB, r *http.Request, body []byte, status int, err error) {
 	}
 }
 
-// Operations names all that the document describes, as "GET /l/{id}", sorted.
+// Operations returns all documented operations in the form "GET /l/{id}", sorted.
 func Operations(t testing.TB) []string {
 	t.Helper()
 	return load(t).operations()

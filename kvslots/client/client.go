@@ -1,17 +1,17 @@
-// Package client asks gateways for pools, sessions, locks and semaphores, over
-// NATS or over HTTP, for programs that may not touch JetStream. Its Client has the
-// methods of a kvslots.Store, and returns the same errors.
+// Package client accesses the pools, sessions, locks and semaphores of gateways, over
+// NATS or HTTP, for programs without access to JetStream. Its Client has the methods of
+// a kvslots.Store, and returns the same errors.
 //
-// A Client sees only what gateways answer. Lease.Done is closed at the lease's end
-// in time, when its own Return succeeds, and when a renewal is refused, but not when
-// another client returns the lease or deletes the pool.
+// A Client knows only what gateways answer. Lease.Done is closed when the lease's time
+// is over, when Return succeeds on this Client, and when a renewal is refused, but not
+// when another client returns the lease or deletes the pool.
 //
-// # Giving up
+// # Cancellation
 //
-// When the context of a call that waits ends, the call returns context.Cause. Over
-// NATS the gateway is told, and takes back what it may have granted. Over HTTP the
-// connection is closed, and the gateway takes back what it grants from then on; a
-// grant whose answer was on its way at that moment stays held until its ttl ends.
+// When the context of a waiting call ends, the call returns context.Cause. Over NATS
+// the Client informs the gateway, which takes back what it may have granted. Over HTTP
+// the Client closes the connection, and the gateway takes back what it grants from then
+// on; a grant whose answer was under way at that moment stays held until its ttl ends.
 package client
 
 import (
@@ -26,24 +26,24 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Client asks gateways. Its methods are safe for concurrent use. Durations are
-// rounded up to whole seconds.
+// Client sends requests to gateways. Its methods are safe for concurrent use. They
+// round durations up to whole seconds.
 //
-// An error that a gateway has answered with is a *wire.Refusal, in which errors.Is
-// finds the errors of package kvslots. When no gateway has answered, the error is an
+// If a gateway answers with an error, the error is a *wire.Refusal, in which errors.Is
+// finds the errors of package kvslots. If no gateway answers, the error is an
 // *Unanswered.
 type Client struct{ gateways transport }
 
-// New returns a Client that asks over a NATS connection, which stays the caller's.
-// The connection must be in the account where the gateways answer, and its inbox
-// prefix one to which they do: _INBOX, _INBOX_<anything>, or what their flag
-// --nats-reply-prefixes names. It must be allowed to publish to kvslots.> (at least
-// to the subjects of the gateways, and below kvslots.confirm). Nothing is sent.
-func New(nc *nats.Conn) *Client { return &Client{&overNATS{nc: nc}} }
+// New returns a Client that uses an existing NATS connection, and sends nothing. The
+// connection must be in the account of the gateways. Its inbox prefix must be one to
+// which gateways reply: _INBOX, _INBOX_<anything>, or what their flag
+// --nats-reply-prefixes names. It must be allowed to publish to kvslots.> (at least to
+// the subjects of the gateways, and below kvslots.confirm).
+func New(nc *nats.Conn) *Client { return &Client{&natsTransport{nc: nc}} }
 
-// Config says how Dial reaches gateways. The zero Config is ready for use.
+// Config configures Dial. The zero Config is ready for use.
 type Config struct {
-	// Token is the bearer token of gateways that ask for one over HTTP. It is a
+	// Token is the bearer token for gateways that require one over HTTP. It is a
 	// secret.
 	Token string
 
@@ -51,34 +51,34 @@ type Config struct {
 	// used with HTTP.
 	TLS *tls.Config
 
-	// HTTP sends the requests over HTTP; nil means an *http.Client that Dial makes.
-	// Redirects are not followed. A Timeout has to be longer than every wait.
+	// HTTP sends the requests over HTTP. Nil means an *http.Client that Dial makes.
+	// Redirects are not followed. A Timeout must be longer than every wait.
 	HTTP *http.Client
 
-	// NATS are the options of the connection to NATS, such as nats.UserCredentials.
+	// NATS contains options for the connection to NATS, such as nats.UserCredentials.
 	NATS []nats.Option
 }
 
-// Dial returns a Client of the gateways at a URL. With the scheme http or https the
-// URL is that of a gateway, or of a proxy in front of several; nothing is sent. Any
-// other URL is one that nats.Connect takes, with its errors. The errors for an HTTP
-// URL are a *kvslots.RangeError.
+// Dial returns a Client for the gateways at a URL. A URL with the scheme http or https
+// is that of a gateway, or of a proxy in front of several; Dial sends nothing, and
+// returns a *kvslots.RangeError for an invalid URL. Dial passes any other URL to
+// nats.Connect, and returns its errors.
 func Dial(at string, cfg Config) (*Client, error) {
 	if parsed, err := url.Parse(at); err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") {
 		if parsed.Host == "" {
 			return nil, &kvslots.RangeError{Field: "url", Range: "such as http://127.0.0.1:8080"}
 		}
-		return &Client{newOverHTTP(at, cfg)}, nil
+		return &Client{newHTTPTransport(at, cfg)}, nil
 	}
 	nc, err := nats.Connect(at, cfg.NATS...)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{&overNATS{nc: nc, dialled: true}}, nil
+	return &Client{&natsTransport{nc: nc, dialled: true}}, nil
 }
 
-// Close closes the connection to NATS that Dial has made, or the idle connections of
-// HTTP. It does not close a connection given to New, and returns no lease.
+// Close closes the connection that Dial has made. It does not close a connection passed
+// to New, and returns no lease.
 func (c *Client) Close() { c.gateways.close() }
 
 // ask sends a request and decodes its answer.

@@ -12,12 +12,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// ErrNotUnderstood is returned when what has answered is not a gateway. It is a
+// ErrNotUnderstood is returned when an answer is not that of a gateway. It wraps
 // kvslots.ErrUnavailable.
 var ErrNotUnderstood = fmt.Errorf("%w: the answer is not a gateway's", kvslots.ErrUnavailable)
 
-// Unanswered is an error before any gateway has answered. The request may have
-// reached one or not; sent again it may reach one that answers. It is a
+// Unanswered is the error of a request that no gateway has answered, although one may
+// have received it. A repeated request may be answered. It wraps
 // kvslots.ErrUnavailable.
 type Unanswered struct{ Err error }
 
@@ -25,32 +25,32 @@ func (e *Unanswered) Error() string { return e.Err.Error() }
 
 func (e *Unanswered) Unwrap() []error { return []error{kvslots.ErrUnavailable, e.Err} }
 
-// answerTimeout bounds how long a gateway may take, beyond the wait that it was
-// asked for. A gateway gives up on the bucket before that.
+// answerTimeout bounds how long a gateway may take to answer after the wait of a
+// request. A gateway gives up on the bucket earlier.
 const answerTimeout = 45 * time.Second
 
-var errLate = &Unanswered{errors.New("no gateway answered in time")}
+var errAnswerTimeout = &Unanswered{errors.New("no gateway answered in time")}
 
-// bound is the context of a request for which the gateway may wait. Its cause is
-// errLate when the gateway has not answered in time.
-func bound(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+// withAnswerTimeout returns a context that ends with cause errAnswerTimeout when a
+// gateway that may wait for that long has not answered in time.
+func withAnswerTimeout(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	if ends, ok := ctx.Deadline(); ok && time.Until(ends) <= wait+answerTimeout {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, wait+answerTimeout, errLate)
+	return context.WithTimeoutCause(ctx, wait+answerTimeout, errAnswerTimeout)
 }
 
-// header is the header of an answer, over either transport.
+// header is the header of an answer over either transport.
 type header interface{ Get(name string) string }
 
-// newRefusal reads an answer that is no success.
+// newRefusal returns the error for an answer that is no success.
 func newRefusal(status int, h header, body []byte) *wire.Refusal {
 	r := wire.NewRefusal(status, h.Get(wire.ErrorHeader), body)
 	r.RetryAfter = parseRetryAfter(h.Get(wire.RetryAfterHeader), time.Now())
 	return r
 }
 
-// parseRetryAfter reads a number of seconds, or a date (RFC 9110, 10.2.3).
+// parseRetryAfter parses a number of seconds or a date (RFC 9110, 10.2.3).
 func parseRetryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

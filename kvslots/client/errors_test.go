@@ -19,7 +19,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// closedURL is where no server listens.
+// closedURL returns a URL at which no server listens.
 func closedURL(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,7 +30,7 @@ func closedURL(t *testing.T) string {
 	return "http://" + ln.Addr().String()
 }
 
-// An error on the way is retryable, and does not repeat the pool's id.
+// An error without an answer is retryable, and does not contain the pool's id.
 func TestUnanswered(t *testing.T) {
 	pool := uuid.New()
 	for name, url := range map[string]string{
@@ -45,7 +45,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// A request that is given up before a gateway has answered returns the cause.
+// A request that is canceled before a gateway has answered returns the cause.
 func TestGivenUp(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errGone)
@@ -80,7 +80,7 @@ func TestDrainingGateway(t *testing.T) {
 	})
 }
 
-// What is no gateway is not believed.
+// An answer that is not a gateway's is an error.
 func TestNoGateway(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	var body string
@@ -104,7 +104,7 @@ func TestNoGateway(t *testing.T) {
 	}
 }
 
-// errors.Is finds what a status of HTTP says when the answer has no name in it.
+// errors.Is finds the error for an HTTP status if the answer does not name one.
 func TestAnswersOfProxies(t *testing.T) {
 	var status int
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func TestAnswersOfProxies(t *testing.T) {
 	c := dial(t, web.URL)
 	for _, answer := range []struct {
 		status int
-		want   error // nil if none of ours
+		want   error // nil if no error of package kvslots
 	}{
 		{http.StatusFound, nil},
 		{http.StatusTemporaryRedirect, nil},

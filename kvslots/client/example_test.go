@@ -20,10 +20,10 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// A program asks the gateways on a NATS; it sees nothing of JetStream.
+// A program sends requests to gateways over NATS, without access to JetStream.
 func ExampleDial() {
 	ctx := context.Background()
-	at, stop, err := exampleGateway(ctx) // what "kvslots serve --nats-addr" runs
+	at, stop, err := exampleGateway(ctx) // like "kvslots serve --nats-addr"
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -36,7 +36,7 @@ func ExampleDial() {
 		return
 	}
 	defer c.Close()
-	pool := uuid.New() // keep it as you would a password
+	pool := uuid.New() // a secret
 	if _, err := c.Register(ctx, pool, 4); err != nil {
 		fmt.Println(err)
 		return
@@ -46,7 +46,7 @@ func ExampleDial() {
 		fmt.Println(err)
 		return
 	}
-	defer lease.KeepAlive(ctx)() // for as long as the work takes
+	defer lease.KeepAlive(ctx)() // until the work is done
 	fmt.Println("slot", lease.Position())
 	fmt.Println(lease.Return(ctx))
 	// Output:
@@ -54,8 +54,7 @@ func ExampleDial() {
 	// true <nil>
 }
 
-// The same over HTTP. A refusal is an error of package kvslots, over either
-// transport.
+// The same over HTTP. A refusal is an error of package kvslots over either transport.
 func ExampleDial_http() {
 	ctx := context.Background()
 	at, stop, err := exampleGateway(ctx)
@@ -114,7 +113,7 @@ func ExampleClient_Acquire() {
 	// <nil>
 }
 
-// urls are where a gateway listens.
+// urls are the URLs of a gateway.
 type urls struct{ nats, http string }
 
 // exampleGateway runs an embedded server with a listener, and a gateway.

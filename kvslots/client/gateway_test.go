@@ -66,7 +66,7 @@ func serve(t *testing.T) *gateways {
 	return &gateways{srv: srv, store: store, lending: lending, url: "http://" + ln.Addr().String()}
 }
 
-// overHTTP is a client of the gateway over HTTP.
+// overHTTP returns a client of the gateway over HTTP.
 func (g *gateways) overHTTP(t *testing.T) *client.Client { return dial(t, g.url) }
 
 func dial(t *testing.T, url string) *client.Client {
@@ -79,13 +79,13 @@ func dial(t *testing.T, url string) *client.Client {
 	return c
 }
 
-// overNATS is a client of the gateway over NATS.
+// overNATS returns a client of the gateway over NATS.
 func (g *gateways) overNATS(t *testing.T) *client.Client {
 	t.Helper()
 	return dial(t, g.srv.ClientURL())
 }
 
-// overEach runs a test over each transport, against a gateway of its own.
+// overEach runs a test over each transport, with a gateway of its own.
 func overEach(t *testing.T, test func(t *testing.T, g *gateways, c *client.Client)) {
 	for name, transport := range map[string]func(*gateways, *testing.T) *client.Client{
 		"nats": (*gateways).overNATS,

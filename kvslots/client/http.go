@@ -13,18 +13,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// maxAnswer is the longest answer that is read, in bytes.
+// maxAnswer is the maximal length of an answer in bytes.
 const maxAnswer = 64 << 10
 
-// overHTTP asks the gateway at a URL.
-type overHTTP struct {
+// httpTransport sends requests over HTTP.
+type httpTransport struct {
 	base   string // the URL, without a slash at the end
 	token  string // a secret; "" if there is none
 	client http.Client
 }
 
-func newOverHTTP(at string, cfg Config) *overHTTP {
-	h := &overHTTP{base: strings.TrimRight(at, "/"), token: cfg.Token}
+func newHTTPTransport(at string, cfg Config) *httpTransport {
+	h := &httpTransport{base: strings.TrimRight(at, "/"), token: cfg.Token}
 	if cfg.HTTP != nil {
 		h.client = *cfg.HTTP
 	} else {
@@ -33,17 +33,17 @@ func newOverHTTP(at string, cfg Config) *overHTTP {
 		own.TLSClientConfig = cfg.TLS
 		h.client.Transport = own
 	}
-	// To follow would show the pool's id and the token to another server.
+	// A redirect would show the pool's id and the token to another server.
 	h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return h
 }
 
-func (h *overHTTP) close() { h.client.CloseIdleConnections() }
+func (h *httpTransport) close() { h.client.CloseIdleConnections() }
 
-func (h *overHTTP) ask(ctx context.Context, r request, read func(answer) error) error {
-	ctx, cancel := bound(ctx, r.wait)
+func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) error) error {
+	ctx, cancel := withAnswerTimeout(ctx, r.wait)
 	defer cancel()
-	message, err := h.message(ctx, r)
+	message, err := h.newRequest(ctx, r)
 	if err != nil {
 		return withoutURL(err)
 	}
@@ -61,12 +61,12 @@ func (h *overHTTP) ask(ctx context.Context, r request, read func(answer) error) 
 	case http.StatusNoContent:
 		body = []byte("{}") // as over NATS
 	default:
-		return unlessUnknown(newRefusal(response.StatusCode, response.Header, body))
+		return unsupportedIfUnknownPath(newRefusal(response.StatusCode, response.Header, body))
 	}
 	return read(answer{body, response.Header})
 }
 
-func (h *overHTTP) message(ctx context.Context, r request) (*http.Request, error) {
+func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Request, error) {
 	name, session, body := r.split()
 	if r.method == http.MethodGet || r.method == http.MethodDelete {
 		body = nil
@@ -86,8 +86,8 @@ func (h *overHTTP) message(ctx context.Context, r request) (*http.Request, error
 	return message, nil
 }
 
-// split returns what the path names, the session if it is not that, and the body,
-// which has neither of them over HTTP.
+// split returns the value for the path, the session if the path does not contain it,
+// and the body without both.
 func (r request) split() (name, session string, body []byte) {
 	s := r.session
 	switch {
@@ -101,9 +101,9 @@ func (r request) split() (name, session string, body []byte) {
 	return s.Key, s.Session, r.session.Encode()
 }
 
-// unlessUnknown makes errors.ErrUnsupported of the refusal of a server that does not
-// know the path, such as a gateway of an older version.
-func unlessUnknown(refused *wire.Refusal) error {
+// unsupportedIfUnknownPath adds errors.ErrUnsupported to the refusal of a server that
+// does not know the path, such as a gateway of an older version.
+func unsupportedIfUnknownPath(refused *wire.Refusal) error {
 	switch refused.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		if refused.Err == nil {
@@ -113,8 +113,8 @@ func unlessUnknown(refused *wire.Refusal) error {
 	return refused
 }
 
-// failure is the error of a request that got no answer. A server that cannot be
-// trusted stays so; after every other error the request may be answered later.
+// failure returns the error of a request without an answer. It is an *Unanswered unless
+// a repeated request would fail, too, because the server is not trusted.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -128,7 +128,7 @@ func failure(ctx context.Context, err error) error {
 	return &Unanswered{err}
 }
 
-// withoutURL drops the URL from an error: it has the pool's id in it.
+// withoutURL removes the URL from an error, because it contains the pool's id.
 func withoutURL(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err

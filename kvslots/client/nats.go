@@ -13,20 +13,20 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// overNATS asks whichever gateway takes the request.
-type overNATS struct {
+// natsTransport sends requests over NATS, to any gateway.
+type natsTransport struct {
 	nc      *nats.Conn
-	dialled bool // by Dial, and closed by close
+	dialled bool // made by Dial, and closed by close
 }
 
-func (n *overNATS) close() {
+func (n *natsTransport) close() {
 	if n.dialled {
 		n.nc.Close()
 	}
 }
 
-func (n *overNATS) ask(ctx context.Context, r request, read func(answer) error) error {
-	m, name := r.message(), ""
+func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) error) error {
+	m, name := r.natsMessage(), ""
 	if r.undo != nil {
 		name = n.nameGrant(m)
 	}
@@ -38,7 +38,7 @@ func (n *overNATS) ask(ctx context.Context, r request, read func(answer) error) 
 		return err
 	}
 	if reply == nil || errors.Is(err, ErrNotUnderstood) {
-		n.cancel(name) // something may be granted to us yet, or have been
+		n.cancel(name) // something may have been granted, or may be yet
 	}
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (n *overNATS) ask(ctx context.Context, r request, read func(answer) error) 
 	return nil
 }
 
-func (r request) message() *nats.Msg {
+func (r request) natsMessage() *nats.Msg {
 	body := r.session.Encode
 	if r.pool.ID != nil {
 		body = r.pool.Encode
@@ -59,18 +59,18 @@ func (r request) message() *nats.Msg {
 	return &nats.Msg{Subject: r.subject, Data: body()}
 }
 
-// send returns the reply, with the error that it stands for; no reply when none
-// came.
-func (n *overNATS) send(ctx context.Context, m *nats.Msg, r request) (*nats.Msg, error) {
+// send sends a request. It returns the reply with the error that it contains, or no
+// reply and an error.
+func (n *natsTransport) send(ctx context.Context, m *nats.Msg, r request) (*nats.Msg, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := bound(ctx, r.wait)
+	ctx, cancel := withAnswerTimeout(ctx, r.wait)
 	defer cancel()
 	reply, err := n.nc.RequestMsgWithContext(ctx, m)
 	switch {
 	case err == nil:
-		return reply, refusalIn(reply)
+		return reply, replyError(reply)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, nats.ErrNoResponders):
@@ -79,30 +79,30 @@ func (n *overNATS) send(ctx context.Context, m *nats.Msg, r request) (*nats.Msg,
 	return nil, &Unanswered{fmt.Errorf("NATS: %w", err)}
 }
 
-// refusalIn is the error that a reply stands for.
-func refusalIn(reply *nats.Msg) error {
+// replyError returns the error that a reply contains, or nil.
+func replyError(reply *nats.Msg) error {
 	code := reply.Header.Get(micro.ErrorCodeHeader)
 	if code == "" {
 		return nil
 	}
 	status, _ := strconv.Atoi(code)
 	refused := newRefusal(status, reply.Header, reply.Data)
-	if refused.Text == "" { // not one of ours, but of a micro service
+	if refused.Text == "" { // not an answer of a gateway, but of another micro service
 		refused.Text = reply.Header.Get(micro.ErrorHeader)
 	}
 	return refused
 }
 
-// cancel tells the gateways that a request has no requester any more. The gateway
-// that has it takes it out of the line, or takes back what it granted.
-func (n *overNATS) cancel(name string) {
+// cancel informs the gateways that a request was canceled. The gateway that serves it
+// takes it out of the line, or takes back what it granted.
+func (n *natsTransport) cancel(name string) {
 	m := &nats.Msg{Subject: subjects.Cancel, Header: nats.Header{wire.RequestHeader: {name}}}
-	_ = n.nc.PublishMsg(m) // on a closed connection it fails; then the grant's reply has no subscriber
+	_ = n.nc.PublishMsg(m) // fails on a closed connection, where no grant can arrive
 }
 
-// giveUp gives back what was granted and not confirmed, without waiting for an
-// answer. The gateway that granted it does so itself, unless it has just ended; then
-// another one gets this.
-func (n *overNATS) giveUp(undo request) {
-	_ = n.nc.PublishMsg(undo.message()) // if it is lost, the lease ends by its ttl
+// giveUp returns what was granted and not confirmed, without waiting for an answer. The
+// gateway that granted it does so itself; if that gateway has just stopped, another one
+// does it on this request.
+func (n *natsTransport) giveUp(undo request) {
+	_ = n.nc.PublishMsg(undo.natsMessage()) // if the message is lost, the lease ends after its ttl
 }

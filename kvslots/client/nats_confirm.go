@@ -15,16 +15,16 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// confirmTimeout bounds the wait for the answer to a confirmation, which a
-// gateway gives at once. Without one the grant is given up.
+// confirmTimeout bounds the wait for the answer to a confirmation, which a gateway
+// sends at once. Without an answer the client gives up the grant.
 const confirmTimeout = 5 * time.Second
 
-// nameGrant gives a request the name by which it can be cancelled, and says in it that
-// its grant will be confirmed, so that the gateway hands the slot over without waiting
-// to see whether this client has died. Until the confirmation is answered, the client
-// has to stay subscribed to its inbox; a connection with nats.UseOldRequestStyle does
-// not.
-func (n *overNATS) nameGrant(m *nats.Msg) (name string) {
+// nameGrant gives a request an id by which it can be canceled. It also promises that
+// the client will confirm the grant, so that the gateway grants the slot without first
+// checking that the client is alive. For that the client has to stay subscribed to its
+// inbox until the confirmation is answered, which a connection with
+// nats.UseOldRequestStyle does not.
+func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
 	name = uuid.NewString()
 	m.Header = nats.Header{wire.RequestHeader: {name}}
 	if !n.nc.Opts.UseOldRequestStyle {
@@ -33,12 +33,12 @@ func (n *overNATS) nameGrant(m *nats.Msg) (name string) {
 	return name
 }
 
-// confirm confirms a grant, if the gateway asks for it. Only after it has returned nil
-// does this client hold what was granted: the gateway takes back a grant that was not
-// confirmed in time, and then refuses the confirmation. The errors are ErrUnavailable,
-// ErrNotUnderstood and what ctx ends with; after each the caller has to give up the
+// confirm confirms a grant, if the gateway asks for it. The client holds the grant only
+// after confirm has returned nil: the gateway takes back a grant that was not confirmed
+// in time, and then refuses the confirmation. The errors are ErrUnavailable,
+// ErrNotUnderstood and the cause of ctx. After each of them the caller must give up the
 // grant.
-func (n *overNATS) confirm(ctx context.Context, grant *nats.Msg) error {
+func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
 	if grant.Header.Get(wire.ConfirmHeader) == "" {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// A client that stood in line confirms what it is granted, and holds it then.
+// A client that waited in line confirms its grant, and holds it after that.
 func TestClientConfirms(t *testing.T) {
 	g := serve(t)
 	srv, store := g.srv, g.store
@@ -58,7 +58,7 @@ func TestClientConfirms(t *testing.T) {
 			if lease == nil {
 				t.FailNow()
 			}
-			if err := listener.Flush(); err != nil { // it has all that was sent before
+			if err := listener.Flush(); err != nil { // the listener has received everything that was sent before
 				t.Fatal(err)
 			}
 			if n, _, _ := confirmations.Pending(); (n == 1) != (opts == nil) {
@@ -71,8 +71,8 @@ func TestClientConfirms(t *testing.T) {
 	}
 }
 
-// What cannot be confirmed is given up: the client cancels it at the gateway that
-// granted it, and returns it through any other, in case that one has ended.
+// A client that cannot confirm a grant cancels it at the gateway that granted it, and
+// returns it through any gateway, in case the first one has stopped.
 func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 	const refused, silent = "kvslots.confirm.test.refused", "kvslots.confirm.test.silent"
 	session, token := strings.Repeat("5", 32), strings.Repeat("7", 32)

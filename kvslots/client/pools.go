@@ -12,12 +12,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Register does what Store.Register does.
+// Register is like Store.Register.
 func (c *Client) Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error) {
 	return c.state(ctx, poolRegister, wire.PoolRequest{ID: &pool, Count: &count})
 }
 
-// Inspect does what Store.Inspect does.
+// Inspect is like Store.Inspect.
 func (c *Client) Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error) {
 	return c.state(ctx, poolInspect, wire.PoolRequest{ID: &pool})
 }
@@ -28,19 +28,19 @@ func (c *Client) state(ctx context.Context, op operation, body wire.PoolRequest)
 	return kvslots.State{Count: answer.Count, InUse: answer.InUse, Waiting: answer.Waiting}, err
 }
 
-// Delete does what Store.Delete does.
+// Delete is like Store.Delete.
 func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
 	return c.ask(ctx, request{operation: poolDelete, pool: wire.PoolRequest{ID: &pool}}, new(wire.Deleted))
 }
 
-// Return does what Store.Return does.
+// Return is like Store.Return.
 func (c *Client) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
 	return c.TryReturn(ctx, pool, lease)
 }
 
-// TryReturn does what Return does, for no longer than ctx lasts.
+// TryReturn is like Return, but ends when ctx does.
 func (c *Client) TryReturn(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	var answer wire.Returned
 	err := c.ask(ctx, returnOf(pool, lease), &answer)
@@ -51,9 +51,9 @@ func returnOf(pool, lease uuid.UUID) request {
 	return request{operation: poolReturn, pool: wire.PoolRequest{ID: &pool, Lease: &lease}}
 }
 
-// Borrow does what Store.Borrow does. If ctx ends first, the gateway is told: see
-// "Giving up" in the package comment. A label does not reach the gateways: it is
-// checked, and dropped.
+// Borrow is like Store.Borrow. If ctx ends first, the Client cancels the borrow: see
+// "Cancellation" in the package comment. A label is checked, but not sent to the
+// gateways.
 func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error) {
 	if err := kvslots.CheckTimes(ttl, wait); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	})
 }
 
-// Renew does what Store.Renew does. The error is errors.ErrUnsupported if the
-// gateway is of a version without renewals over HTTP.
+// Renew is like Store.Renew. The error is errors.ErrUnsupported if the gateway's
+// version has no renewals over HTTP.
 func (c *Client) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error) {
 	if err := kvslots.CheckTimes(ttl, 0); err != nil {
 		return nil, err
@@ -83,13 +83,14 @@ func (c *Client) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Dura
 	})
 }
 
-// maxTTL is beyond what any gateway grants, and no overflow.
+// maxTTL is longer than any gateway grants, and does not overflow a time.Duration.
 const maxTTL = 366 * 24 * time.Hour
 
-// lease sends a borrow or a renewal, and reads the answer into body. The lease's time
-// is counted from when the request was sent, plus what the gateway says that it then
-// waited: never later than the gateway counts it from, however long the way. A
-// gateway that does not say is taken for one that did not wait.
+// lease sends a borrow or a renewal, and decodes the answer into body. The lease's time
+// begins when the request was sent, plus the time for which the gateway says that the
+// request waited. This is never later than the time from which the gateway counts,
+// however slow the connection. An answer without that header counts as one without a
+// wait.
 func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslots.Lease, error) {
 	sent := time.Now()
 	err := c.gateways.ask(ctx, r, func(a answer) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// poolUser is what a Store and a Client have in common for pools.
+// poolUser is the part of Store and Client that is about pools.
 type poolUser interface {
 	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
@@ -118,8 +118,7 @@ func TestBorrowWaits(t *testing.T) {
 	})
 }
 
-// KeepAlive renews over the transport that the lease came by, until a renewal is
-// refused.
+// KeepAlive renews over the transport of the lease until a renewal is refused.
 func TestKeepAlive(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		t.Parallel()
@@ -127,7 +126,7 @@ func TestKeepAlive(t *testing.T) {
 		if _, err := c.Register(ctx, pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := c.Borrow(ctx, pool, 6*time.Second, 0) // renewed at a third of it
+		lease, err := c.Borrow(ctx, pool, 6*time.Second, 0) // renewed after a third of its time
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +142,7 @@ func TestKeepAlive(t *testing.T) {
 
 var errGone = errors.New("gone")
 
-// inLine waits until so many stand in the line of a pool whose slots are free.
+// inLine waits until the line of a pool has that many waiters and all slots are free.
 func (g *gateways) inLine(t *testing.T, pool uuid.UUID, want int) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -176,8 +175,8 @@ func TestBorrowGivesUp(t *testing.T) {
 	})
 }
 
-// Over NATS nothing stays held when the answer crosses the cancellation. Over HTTP
-// the gateway cannot know that its answer was not read.
+// Over NATS nothing stays held if the answer crosses the cancellation. Over HTTP the
+// gateway cannot know that its answer was not read.
 func TestBorrowGivesUpWhatIsOnItsWay(t *testing.T) {
 	g := serve(t)
 	c, pool := g.overNATS(t), uuid.New()

@@ -10,37 +10,37 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// transport carries requests to gateways.
+// transport sends requests to gateways.
 type transport interface {
-	// ask sends a request and has read read the answer. When it returns an error,
-	// nothing that was granted stays held, as far as the transport can tell the
-	// gateways. Its errors are a *wire.Refusal, an *Unanswered, ErrNotUnderstood,
-	// what ctx ends with, and those of read.
+	// ask sends a request and passes the answer to read. When it returns an error,
+	// nothing that was granted stays held, as far as the transport can inform the
+	// gateways. Its errors are a *wire.Refusal, an *Unanswered, ErrNotUnderstood, the
+	// cause of ctx, and those of read.
 	ask(ctx context.Context, r request, read func(answer) error) error
 
 	close()
 }
 
-// answer is what a gateway answers when it has done what it was asked.
+// answer is a successful answer of a gateway.
 type answer struct {
 	body   []byte
 	header header
 }
 
-// request is a request to a gateway. Each transport takes from it what it sends.
+// request is a request to a gateway.
 type request struct {
 	operation
-	pool    wire.PoolRequest    // if it is about a pool
-	session wire.SessionRequest // otherwise
+	pool    wire.PoolRequest    // of a request about a pool
+	session wire.SessionRequest // of any other request
 	wait    time.Duration       // how long the gateway may wait before it answers
 
-	// undo makes the request that gives back what was granted. It is called after
-	// the answer was read. nil means that nothing is granted.
+	// undo returns the request that gives back what was granted. It is called after the
+	// answer was read. It is nil if the request grants nothing.
 	undo func() request
 }
 
-// operation is what a gateway is asked to do. In the path, {} stands for the id of
-// a pool or a session, or a key.
+// operation is an operation of a gateway. In the path, {} stands for the id of a pool
+// or a session, or for a key.
 type operation struct{ subject, method, path string }
 
 var (
@@ -55,7 +55,7 @@ var (
 	sessionPing   = operation{subjects.SessionPing, http.MethodPost, "/v1/sessions/{}/ping"}
 	sessionDelete = operation{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{}"}
 
-	named = map[kvslots.Kind]map[string]operation{
+	resourceOperations = map[kvslots.Kind]map[string]operation{
 		kvslots.KindLock:      operationsOn(subjects.Lock),
 		kvslots.KindSemaphore: operationsOn(subjects.Semaphore),
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// returner is a Store or a Client, with sessions and pools.
+// returner is the part of Store and Client that gives back what was granted.
 type returner interface {
 	poolUser
 	locker
 }
 
-// returners opens a Store, and a Client over each transport of a gateway in front of
+// returners returns a Store, and a Client over each transport of a gateway in front of
 // it. session creates a session there.
 func returners(t *testing.T) (all map[string]returner, session func() string) {
 	t.Helper()
@@ -111,7 +111,7 @@ func TestReleasesWhateverTheContext(t *testing.T) {
 	}
 }
 
-// A return that cannot get through says so, and leaves the lease as it was.
+// A return that reaches no gateway fails, and leaves the lease as it was.
 func TestReturnReportsThatNoGatewayIsThere(t *testing.T) {
 	for name, url := range map[string]string{"nats": kvslotstest.Start(t, "").ClientURL(), "http": closedURL(t)} {
 		c := dial(t, url)

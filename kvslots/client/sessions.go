@@ -11,28 +11,28 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// CreateSession creates a session like Store.CreateSession. The gateway says for
-// how long it may be idle: use it, or Ping, well before that is over.
+// CreateSession is like Store.CreateSession. The gateway sets the idle timeout: use or
+// ping the session well before it is over.
 func (c *Client) CreateSession(ctx context.Context) (id string, idle time.Duration, err error) {
 	var answer wire.Session
 	err = c.ask(ctx, request{operation: sessionCreate}, &answer)
 	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, err
 }
 
-// Ping does what Store.Ping does.
+// Ping is like Store.Ping.
 func (c *Client) Ping(ctx context.Context, session string) error {
-	return c.inSession(ctx, sessionPing, wire.SessionRequest{Session: session}, new(wire.Nothing))
+	return c.inSession(ctx, sessionPing, wire.SessionRequest{Session: session}, new(wire.Empty))
 }
 
-// EndSession does what Store.EndSession does.
+// EndSession is like Store.EndSession.
 func (c *Client) EndSession(ctx context.Context, session string) error {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
-	return c.inSession(ctx, sessionDelete, wire.SessionRequest{Session: session}, new(wire.Nothing))
+	return c.inSession(ctx, sessionDelete, wire.SessionRequest{Session: session}, new(wire.Empty))
 }
 
-// inSession sends a request of a session. What cannot be a session's id is not put
-// into a path.
+// inSession sends a request of a session. It refuses an invalid session id, which must
+// not become part of a path.
 func (c *Client) inSession(ctx context.Context, op operation, body wire.SessionRequest, into any) error {
 	if !wire.IsSessionID(body.Session) {
 		return kvslots.ErrSessionGone
@@ -40,10 +40,10 @@ func (c *Client) inSession(ctx context.Context, op operation, body wire.SessionR
 	return c.ask(ctx, request{operation: op, session: body}, into)
 }
 
-// Acquire does what Store.Acquire does. If ctx ends first, the gateway is told: see
-// "Giving up" in the package comment.
+// Acquire is like Store.Acquire. If ctx ends first, the Client cancels the request: see
+// "Cancellation" in the package comment.
 func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error) {
-	body, err := lending(session, r, ttl, wait)
+	body, err := grantRequest(session, r, ttl, wait)
 	if err != nil {
 		return kvslots.Grant{}, err
 	}
@@ -52,10 +52,9 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 	return c.grant(ctx, subjects.Acquire, r, body, wait)
 }
 
-// Enqueue does what Store.Enqueue does. A session whose ctx ends meanwhile may
-// have joined the line.
+// Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.
 func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (g kvslots.Grant, acquired bool, err error) {
-	body, err := lending(session, r, ttl, 0)
+	body, err := grantRequest(session, r, ttl, 0)
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
@@ -63,8 +62,8 @@ func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource
 	return g, g.Token != "", err
 }
 
-// lending is the body of a request for a lock or a semaphore.
-func lending(session string, r kvslots.Resource, ttl, wait time.Duration) (wire.SessionRequest, error) {
+// grantRequest returns the body of a request for a lock or a semaphore.
+func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration) (wire.SessionRequest, error) {
 	body := wire.SessionRequest{Session: session, Key: r.Key, TTL: wire.Seconds(ttl)}
 	if r.Kind == kvslots.KindSemaphore {
 		body.Limit = r.Limit
@@ -75,8 +74,8 @@ func lending(session string, r kvslots.Resource, ttl, wait time.Duration) (wire.
 	return body, r.Check(true)
 }
 
-// Wait does what Store.Wait does. If ctx ends first, the gateway is told: see
-// "Giving up" in the package comment.
+// Wait is like Store.Wait. If ctx ends first, the Client cancels the request: see
+// "Cancellation" in the package comment.
 func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error) {
 	if err := kvslots.CheckTimes(time.Second, wait); err != nil {
 		return kvslots.Grant{}, err
@@ -88,7 +87,7 @@ func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, w
 	return c.grant(ctx, subjects.Wait, r, wire.SessionRequest{Session: session, Key: r.Key, Wait: &seconds}, wait)
 }
 
-// Release does what Store.Release does.
+// Release is like Store.Release.
 func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource, token string) error {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
@@ -96,10 +95,10 @@ func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource
 		return err
 	}
 	body := wire.SessionRequest{Session: session, Key: r.Key, Token: token}
-	return c.inSession(ctx, named[r.Kind][subjects.Release], body, new(wire.Nothing))
+	return c.inSession(ctx, resourceOperations[r.Kind][subjects.Release], body, new(wire.Empty))
 }
 
-// Extend does what Store.Extend does.
+// Extend is like Store.Extend.
 func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
 	if err := kvslots.CheckTimes(ttl, 0); err != nil {
 		return 0, err
@@ -109,21 +108,21 @@ func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource,
 	}
 	var answer wire.Renewed
 	body := wire.SessionRequest{Session: session, Key: r.Key, Token: token, TTL: wire.Seconds(ttl)}
-	err = c.inSession(ctx, named[r.Kind][subjects.Renew], body, &answer)
+	err = c.inSession(ctx, resourceOperations[r.Kind][subjects.Renew], body, &answer)
 	return time.Duration(answer.Remaining) * time.Second, err
 }
 
-// grant asks for a lock or a semaphore, which may take as long as wait. The grant has
-// no token while the session is queued.
+// grant sends a request for a lock or a semaphore, for which the gateway may wait. The
+// grant has no token if the session was queued.
 func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource, body wire.SessionRequest, wait time.Duration) (g kvslots.Grant, err error) {
 	if !wire.IsSessionID(body.Session) {
 		return g, kvslots.ErrSessionGone
 	}
 	err = c.gateways.ask(ctx, request{
-		operation: named[r.Kind][operation], session: body, wait: wait,
+		operation: resourceOperations[r.Kind][operation], session: body, wait: wait,
 		undo: func() request {
 			given := wire.SessionRequest{Session: body.Session, Key: r.Key, Token: g.Token}
-			return request{operation: named[r.Kind][subjects.Release], session: given}
+			return request{operation: resourceOperations[r.Kind][subjects.Release], session: given}
 		},
 	}, func(a answer) (err error) {
 		g, err = readGrant(a.body)
@@ -135,7 +134,7 @@ func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource
 	return g, nil
 }
 
-// readGrant reads the answer to a request for a grant.
+// readGrant decodes the answer to a request for a grant.
 func readGrant(body []byte) (kvslots.Grant, error) {
 	var answer wire.Grant
 	if json.Unmarshal(body, &answer) != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// locker is what a Store and a Client have in common for sessions.
+// locker is the part of Store and Client that is about sessions.
 type locker interface {
 	Ping(ctx context.Context, session string) error
 	EndSession(ctx context.Context, session string) error

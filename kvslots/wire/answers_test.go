@@ -30,9 +30,9 @@ func TestAnswers(t *testing.T) {
 		{"session", NewSession("ab", 20*time.Second), `{"session_id":"ab","idle_timeout_s":20}`},
 		{"grant", NewGrant("ok", kvslots.Grant{Token: "ab", TTL: 2999 * time.Millisecond}), `{"status":"ok","token":"ab","lease_ttl_s":2}`},
 		{"short grant", NewGrant("acquired", kvslots.Grant{Token: "ab", TTL: 999 * time.Millisecond}), `{"status":"acquired","token":"ab","lease_ttl_s":0}`},
-		{"timeout", Standing{Status: "timeout"}, `{"status":"timeout"}`},
+		{"timeout", NotGranted{Status: "timeout"}, `{"status":"timeout"}`},
 		{"renewed", NewRenewed(29999 * time.Millisecond), `{"remaining_s":29}`},
-		{"nothing", Nothing{}, `{}`},
+		{"nothing", Empty{}, `{}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Encode(c.answer)

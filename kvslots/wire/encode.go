@@ -16,7 +16,7 @@ func Encode(answer any) ([]byte, error) {
 			return []byte(`{"returned":true}`), nil
 		}
 		return []byte(`{"returned":false}`), nil
-	case Nothing:
+	case Empty:
 		return []byte("{}"), nil
 	}
 	return json.Marshal(answer)

@@ -91,8 +91,8 @@ var table = []row{
 	{err: kvslots.ErrMaxWaiters, Status: capped("max_waiters"), v1Text: "the maximum number of requests wait for the key"},
 	{err: kvslots.ErrMaxSessions, Status: capped("max_sessions"), v1Text: "the maximum number of sessions is open"},
 	{err: kvslots.ErrMaxSessionsPerOrigin, Status: capped("max_sessions_per_ip"), v1Text: "the address has the maximum number of sessions"},
-	{err: kvslots.ErrUnavailable, Status: silent},
-	{err: context.DeadlineExceeded, Status: silent},
+	{err: kvslots.ErrUnavailable, Status: storeUnanswered},
+	{err: context.DeadlineExceeded, Status: storeUnanswered},
 	{err: context.Canceled, Status: Status{Code: StatusClientGone, Name: "client_canceled", Text: "the client went away"}, v1Code: http.StatusRequestTimeout},
 }
 
@@ -103,8 +103,8 @@ const aboutToStop = "the gateway is about to stop"
 const StatusClientGone = 499
 
 var (
-	stopping = Status{Code: http.StatusServiceUnavailable, Name: "draining", Text: ErrDraining.Error(), Retry: true}
-	silent   = Status{Code: http.StatusBadGateway, Name: "unavailable", Text: "the store did not answer; safe to retry"}
+	stopping        = Status{Code: http.StatusServiceUnavailable, Name: "draining", Text: ErrDraining.Error(), Retry: true}
+	storeUnanswered = Status{Code: http.StatusBadGateway, Name: "unavailable", Text: "the store did not answer; safe to retry"}
 )
 
 func capped(name string) Status {

@@ -105,12 +105,12 @@ var strictReaders = map[string]func(t *testing.T, f *Fields) error{
 	},
 	"wait": func(t *testing.T, f *Fields) error {
 		wait, err := f.Wait()
-		return checkClaim(t)(Claim{Wait: wait, Limit: 1}, err)
+		return checkClaim(t)(GrantParams{Wait: wait, Limit: 1}, err)
 	},
 	"release": func(_ *testing.T, f *Fields) error { _, err := f.Release(); return err },
 	"renew": func(t *testing.T, f *Fields) error {
 		_, ttl, err := f.Renew()
-		return checkClaim(t)(Claim{TTL: ttl, Limit: 1}, err)
+		return checkClaim(t)(GrantParams{TTL: ttl, Limit: 1}, err)
 	},
 	"nothing": func(_ *testing.T, f *Fields) error { return f.Empty() },
 	"session and key": func(t *testing.T, f *Fields) error {
@@ -126,8 +126,8 @@ var strictReaders = map[string]func(t *testing.T, f *Fields) error{
 	},
 }
 
-func checkClaim(t *testing.T) func(c Claim, err error) error {
-	return func(c Claim, err error) error {
+func checkClaim(t *testing.T) func(c GrantParams, err error) error {
+	return func(c GrantParams, err error) error {
 		if err == nil && (c.TTL < 0 || c.TTL%time.Second != 0 || c.Wait < 0 || c.Wait%time.Second != 0 || c.Limit < 1 || c.Limit > kvslots.MaxSemaphoreLimit) {
 			t.Errorf("got %+v", c)
 		}

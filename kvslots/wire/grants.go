@@ -18,7 +18,7 @@ func NewSession(id string, idle time.Duration) Session {
 	return Session{ID: id, IdleTimeout: int64(idle / time.Second)}
 }
 
-// Values of Grant.Status and Standing.Status.
+// Values of Grant.Status and NotGranted.Status.
 const (
 	GrantOK       = "ok"
 	GrantAcquired = "acquired" // by an enqueue
@@ -39,8 +39,8 @@ func NewGrant(status string, grant kvslots.Grant) Grant {
 	return Grant{Status: status, Token: grant.Token, LeaseTTL: int64(grant.TTL / time.Second)}
 }
 
-// Standing is the answer to a request that was not granted, or not yet.
-type Standing struct {
+// NotGranted is the answer to a request that was not granted, or not yet.
+type NotGranted struct {
 	Status string `json:"status"`
 }
 
@@ -52,5 +52,5 @@ type Renewed struct {
 // NewRenewed returns the answer for a lease with the given time left, rounded down.
 func NewRenewed(left time.Duration) Renewed { return Renewed{Remaining: int64(left / time.Second)} }
 
-// Nothing is the answer without content, for transports that need a body.
-type Nothing struct{}
+// Empty is the answer without content, for transports that need a body.
+type Empty struct{}

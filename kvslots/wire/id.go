@@ -11,5 +11,5 @@ func ParseID(field, text string) (uuid.UUID, error) {
 			return id, nil
 		}
 	}
-	return uuid.UUID{}, outside(field, "a canonical UUID of 36 characters")
+	return uuid.UUID{}, rangeError(field, "a canonical UUID of 36 characters")
 }

@@ -47,7 +47,7 @@ func allDigits(text string) bool {
 func (o object) count() (int, error) {
 	n, ok := o.integer("count", kvslots.MaxCount)
 	if !ok || n < 0 || n > kvslots.MaxCount {
-		return 0, outside("count", "an integer between 0 and "+strconv.Itoa(kvslots.MaxCount))
+		return 0, rangeError("count", "an integer between 0 and "+strconv.Itoa(kvslots.MaxCount))
 	}
 	return int(n), nil
 }
@@ -56,7 +56,7 @@ func (o object) count() (int, error) {
 func (o object) ttl() (time.Duration, error) {
 	n, ok := o.integer("ttl", maxSeconds)
 	if !ok || n < 1 {
-		return 0, outside("ttl", "a whole number of seconds, 1 or more")
+		return 0, rangeError("ttl", "a whole number of seconds, 1 or more")
 	}
 	return seconds(n), nil
 }
@@ -68,7 +68,7 @@ func (o object) wait() (time.Duration, error) {
 	}
 	n, ok := o.integer("wait", maxSeconds)
 	if !ok || n < 0 {
-		return 0, outside("wait", "a whole number of seconds, 0 or more")
+		return 0, rangeError("wait", "a whole number of seconds, 0 or more")
 	}
 	return seconds(n), nil
 }

@@ -54,7 +54,8 @@ func (o object) id(field string) (uuid.UUID, error) {
 	return ParseID(field, text)
 }
 
-// outside returns the error for a field that is missing, of another type or out of range.
-func outside(field, allowed string) error {
+// rangeError returns the error for a field that is missing, of another type or out of
+// range.
+func rangeError(field, allowed string) error {
 	return &kvslots.RangeError{Field: field, Range: allowed}
 }

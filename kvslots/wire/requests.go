@@ -23,12 +23,12 @@ func (f *Fields) Register() (count int, err error) { return f.count() }
 
 // Borrow parses {"ttl", "wait"}. The TTL is at least a second. The store clamps both
 // to its maxima.
-func (f *Fields) Borrow() (c Claim, err error) {
+func (f *Fields) Borrow() (c GrantParams, err error) {
 	if c.TTL, err = f.ttl(); err != nil {
-		return Claim{}, err
+		return GrantParams{}, err
 	}
 	if c.Wait, err = f.wait(); err != nil {
-		return Claim{}, err
+		return GrantParams{}, err
 	}
 	return c, nil
 }

@@ -42,7 +42,7 @@ func CheckKey(key string) error { return kvslots.Lock(key).Check(false) }
 func (f *Fields) Session() (string, error) {
 	session, err := f.take("session")
 	if err == nil && session == "" {
-		err = outside("session", "the id of a session")
+		err = rangeError("session", "the id of a session")
 	}
 	return session, err
 }
@@ -60,8 +60,8 @@ func (f *Fields) Key() (string, error) {
 // Empty returns an error if the body has any field.
 func (f *Fields) Empty() error { return f.only() }
 
-// Claim contains the parameters of a borrow, an acquire or an enqueue.
-type Claim struct {
+// GrantParams contains the parameters of a borrow, an acquire or an enqueue.
+type GrantParams struct {
 	TTL   time.Duration // whole seconds; 0 means the default
 	Wait  time.Duration // whole seconds
 	Limit int           // 1 for a lock; 0 for a borrow
@@ -69,8 +69,8 @@ type Claim struct {
 
 // Acquire parses {"acquire_timeout_s", "lease_ttl_s"}, and for a semaphore
 // {"acquire_timeout_s", "limit", "lease_ttl_s"}.
-func (f *Fields) Acquire(kind kvslots.Kind) (c Claim, err error) {
-	if c, err = f.claim(kind, "acquire_timeout_s"); err == nil {
+func (f *Fields) Acquire(kind kvslots.Kind) (c GrantParams, err error) {
+	if c, err = f.grantParams(kind, "acquire_timeout_s"); err == nil {
 		c.Wait, err = f.seconds("acquire_timeout_s")
 	}
 	return c, err
@@ -78,14 +78,14 @@ func (f *Fields) Acquire(kind kvslots.Kind) (c Claim, err error) {
 
 // Enqueue parses {"lease_ttl_s"}, and for a semaphore {"limit", "lease_ttl_s"}. For a
 // lock the body may be absent.
-func (f *Fields) Enqueue(kind kvslots.Kind) (Claim, error) {
+func (f *Fields) Enqueue(kind kvslots.Kind) (GrantParams, error) {
 	if f.absent && kind == kvslots.KindLock {
-		return Claim{Limit: 1}, nil
+		return GrantParams{Limit: 1}, nil
 	}
-	return f.claim(kind)
+	return f.grantParams(kind)
 }
 
-func (f *Fields) claim(kind kvslots.Kind, others ...string) (c Claim, err error) {
+func (f *Fields) grantParams(kind kvslots.Kind, others ...string) (c GrantParams, err error) {
 	if kind == kvslots.KindSemaphore {
 		others = append(others, "limit")
 	}
@@ -138,7 +138,7 @@ func (f *Fields) present(names ...string) error {
 func (f *Fields) token() (string, error) {
 	token, _ := f.text("token")
 	if !IsToken(token) {
-		return "", outside("token", strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
+		return "", rangeError("token", strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
 	}
 	return token, nil
 }
@@ -149,7 +149,7 @@ func (f *Fields) limit(kind kvslots.Kind) (int, error) {
 	}
 	n, ok := f.integer("limit", kvslots.MaxSemaphoreLimit)
 	if !ok || n < 1 || n > kvslots.MaxSemaphoreLimit {
-		return 0, outside("limit", "an integer between 1 and "+strconv.Itoa(kvslots.MaxSemaphoreLimit))
+		return 0, rangeError("limit", "an integer between 1 and "+strconv.Itoa(kvslots.MaxSemaphoreLimit))
 	}
 	return int(n), nil
 }
@@ -166,7 +166,7 @@ func (f *Fields) leaseTTL() (time.Duration, error) {
 func (f *Fields) seconds(name string) (time.Duration, error) {
 	n, ok := f.integer(name, maxSeconds)
 	if !ok || n < 0 {
-		return 0, outside(name, "a whole number of seconds, 0 or more")
+		return 0, rangeError(name, "a whole number of seconds, 0 or more")
 	}
 	return seconds(n), nil
 }

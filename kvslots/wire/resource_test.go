@@ -54,44 +54,44 @@ func TestAcquire(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       kvslots.Kind
-		want       Claim
+		want       GrantParams
 		wantErr    string
 	}{
-		{"lock", `{"acquire_timeout_s":25,"lease_ttl_s":30}`, lock, Claim{30 * time.Second, 25 * time.Second, 1}, ""},
-		{"lock without ttl", `{"acquire_timeout_s":0}`, lock, Claim{0, 0, 1}, ""},
-		{"lock with a ttl of 0", `{"acquire_timeout_s":1,"lease_ttl_s":0}`, lock, Claim{0, time.Second, 1}, ""},
-		{"semaphore", `{"acquire_timeout_s":1,"limit":65535,"lease_ttl_s":2}`, semaphore, Claim{2 * time.Second, time.Second, 65535}, ""},
-		{"blanks and escapes", " {\n\"\\u0061cquire_timeout_s\" : 1 }\r\n", lock, Claim{0, time.Second, 1}, ""},
-		{"huge", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`, lock, Claim{most, most, 1}, ""},
-		{"minus zero", `{"acquire_timeout_s":-0}`, lock, Claim{0, 0, 1}, ""},
-		{"no body", ``, lock, Claim{}, malformed},
-		{"no fields", `{}`, lock, Claim{Limit: 1}, "acquire_timeout_s" + secondsText},
-		{"null", `{"acquire_timeout_s":null}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
-		{"negative", `{"acquire_timeout_s":-1}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
-		{"fraction", `{"acquire_timeout_s":1.0}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
-		{"exponent", `{"acquire_timeout_s":1e1}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
-		{"string", `{"acquire_timeout_s":"1"}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
-		{"array", `{"acquire_timeout_s":[1]}`, lock, Claim{}, "acquire_timeout_s" + secondsText},
-		{"ttl of null", `{"acquire_timeout_s":1,"lease_ttl_s":null}`, lock, Claim{}, "lease_ttl_s" + secondsText},
-		{"ttl negative", `{"acquire_timeout_s":1,"lease_ttl_s":-1}`, lock, Claim{}, "lease_ttl_s" + secondsText},
-		{"ttl fraction", `{"acquire_timeout_s":1,"lease_ttl_s":0.5}`, lock, Claim{}, "lease_ttl_s" + secondsText},
-		{"limit of a lock", `{"acquire_timeout_s":1,"limit":1}`, lock, Claim{}, ofL},
-		{"unknown field", `{"acquire_timeout_s":1,"hunter2":1}`, lock, Claim{}, ofL},
-		{"other case", `{"Acquire_timeout_s":1}`, lock, Claim{}, ofL},
-		{"given twice", `{"acquire_timeout_s":1,"acquire_timeout_s":1}`, lock, Claim{}, "acquire_timeout_s must be given once"},
-		{"given twice, once escaped", `{"acquire_timeout_s":1,"acquire_timeout_\u0073":1}`, lock, Claim{}, "acquire_timeout_s must be given once"},
-		{"unknown field twice", `{"hunter2":1,"hunter2":1}`, lock, Claim{}, ofL},
-		{"unknown field of a semaphore", `{"acquire_timeout_s":1,"limit":1,"x":null}`, semaphore, Claim{}, ofS},
-		{"no limit", `{"acquire_timeout_s":1}`, semaphore, Claim{}, limitText},
-		{"limit 0", `{"acquire_timeout_s":1,"limit":0}`, semaphore, Claim{}, limitText},
-		{"limit negative", `{"acquire_timeout_s":1,"limit":-1}`, semaphore, Claim{}, limitText},
-		{"limit too high", `{"acquire_timeout_s":1,"limit":65536}`, semaphore, Claim{}, limitText},
-		{"limit far too high", `{"acquire_timeout_s":1,"limit":99999999999999999999}`, semaphore, Claim{}, limitText},
-		{"limit in words", `{"acquire_timeout_s":1,"limit":"1"}`, semaphore, Claim{}, limitText},
-		{"limit of null", `{"acquire_timeout_s":1,"limit":null}`, semaphore, Claim{}, limitText},
+		{"lock", `{"acquire_timeout_s":25,"lease_ttl_s":30}`, lock, GrantParams{30 * time.Second, 25 * time.Second, 1}, ""},
+		{"lock without ttl", `{"acquire_timeout_s":0}`, lock, GrantParams{0, 0, 1}, ""},
+		{"lock with a ttl of 0", `{"acquire_timeout_s":1,"lease_ttl_s":0}`, lock, GrantParams{0, time.Second, 1}, ""},
+		{"semaphore", `{"acquire_timeout_s":1,"limit":65535,"lease_ttl_s":2}`, semaphore, GrantParams{2 * time.Second, time.Second, 65535}, ""},
+		{"blanks and escapes", " {\n\"\\u0061cquire_timeout_s\" : 1 }\r\n", lock, GrantParams{0, time.Second, 1}, ""},
+		{"huge", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`, lock, GrantParams{most, most, 1}, ""},
+		{"minus zero", `{"acquire_timeout_s":-0}`, lock, GrantParams{0, 0, 1}, ""},
+		{"no body", ``, lock, GrantParams{}, malformed},
+		{"no fields", `{}`, lock, GrantParams{Limit: 1}, "acquire_timeout_s" + secondsText},
+		{"null", `{"acquire_timeout_s":null}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
+		{"negative", `{"acquire_timeout_s":-1}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
+		{"fraction", `{"acquire_timeout_s":1.0}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
+		{"exponent", `{"acquire_timeout_s":1e1}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
+		{"string", `{"acquire_timeout_s":"1"}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
+		{"array", `{"acquire_timeout_s":[1]}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
+		{"ttl of null", `{"acquire_timeout_s":1,"lease_ttl_s":null}`, lock, GrantParams{}, "lease_ttl_s" + secondsText},
+		{"ttl negative", `{"acquire_timeout_s":1,"lease_ttl_s":-1}`, lock, GrantParams{}, "lease_ttl_s" + secondsText},
+		{"ttl fraction", `{"acquire_timeout_s":1,"lease_ttl_s":0.5}`, lock, GrantParams{}, "lease_ttl_s" + secondsText},
+		{"limit of a lock", `{"acquire_timeout_s":1,"limit":1}`, lock, GrantParams{}, ofL},
+		{"unknown field", `{"acquire_timeout_s":1,"hunter2":1}`, lock, GrantParams{}, ofL},
+		{"other case", `{"Acquire_timeout_s":1}`, lock, GrantParams{}, ofL},
+		{"given twice", `{"acquire_timeout_s":1,"acquire_timeout_s":1}`, lock, GrantParams{}, "acquire_timeout_s must be given once"},
+		{"given twice, once escaped", `{"acquire_timeout_s":1,"acquire_timeout_\u0073":1}`, lock, GrantParams{}, "acquire_timeout_s must be given once"},
+		{"unknown field twice", `{"hunter2":1,"hunter2":1}`, lock, GrantParams{}, ofL},
+		{"unknown field of a semaphore", `{"acquire_timeout_s":1,"limit":1,"x":null}`, semaphore, GrantParams{}, ofS},
+		{"no limit", `{"acquire_timeout_s":1}`, semaphore, GrantParams{}, limitText},
+		{"limit 0", `{"acquire_timeout_s":1,"limit":0}`, semaphore, GrantParams{}, limitText},
+		{"limit negative", `{"acquire_timeout_s":1,"limit":-1}`, semaphore, GrantParams{}, limitText},
+		{"limit too high", `{"acquire_timeout_s":1,"limit":65536}`, semaphore, GrantParams{}, limitText},
+		{"limit far too high", `{"acquire_timeout_s":1,"limit":99999999999999999999}`, semaphore, GrantParams{}, limitText},
+		{"limit in words", `{"acquire_timeout_s":1,"limit":"1"}`, semaphore, GrantParams{}, limitText},
+		{"limit of null", `{"acquire_timeout_s":1,"limit":null}`, semaphore, GrantParams{}, limitText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, func(f *Fields) (Claim, error) { return f.Acquire(c.kind) })
+			got, err := parse(c.body, func(f *Fields) (GrantParams, error) { return f.Acquire(c.kind) })
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -105,20 +105,20 @@ func TestEnqueue(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       kvslots.Kind
-		want       Claim
+		want       GrantParams
 		wantErr    string
 	}{
-		{"lock without a body", ``, lock, Claim{Limit: 1}, ""},
-		{"lock without fields", `{}`, lock, Claim{Limit: 1}, ""},
-		{"lock", `{"lease_ttl_s":5}`, lock, Claim{TTL: 5 * time.Second, Limit: 1}, ""},
-		{"semaphore", `{"limit":3}`, semaphore, Claim{Limit: 3}, ""},
-		{"semaphore without a body", ``, semaphore, Claim{}, malformed},
-		{"semaphore without fields", `{}`, semaphore, Claim{}, limitText},
-		{"timeout", `{"timeout_s":1}`, lock, Claim{}, onlyText + "lease_ttl_s"},
-		{"limit of a lock", `{"limit":1}`, lock, Claim{}, onlyText + "lease_ttl_s"},
+		{"lock without a body", ``, lock, GrantParams{Limit: 1}, ""},
+		{"lock without fields", `{}`, lock, GrantParams{Limit: 1}, ""},
+		{"lock", `{"lease_ttl_s":5}`, lock, GrantParams{TTL: 5 * time.Second, Limit: 1}, ""},
+		{"semaphore", `{"limit":3}`, semaphore, GrantParams{Limit: 3}, ""},
+		{"semaphore without a body", ``, semaphore, GrantParams{}, malformed},
+		{"semaphore without fields", `{}`, semaphore, GrantParams{}, limitText},
+		{"timeout", `{"timeout_s":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s"},
+		{"limit of a lock", `{"limit":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, func(f *Fields) (Claim, error) { return f.Enqueue(c.kind) })
+			got, err := parse(c.body, func(f *Fields) (GrantParams, error) { return f.Enqueue(c.kind) })
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)

@@ -66,7 +66,7 @@ func (f *Fields) next(decoder *json.Decoder) error {
 // take removes a field and returns its string, or "" if it has none.
 func (f *Fields) take(name string) (text string, err error) {
 	if slices.Contains(f.repeated, name) {
-		return "", outside(name, "given once")
+		return "", rangeError(name, "given once")
 	}
 	text, ok := f.plainText(name)
 	delete(f.object, name)
@@ -96,7 +96,7 @@ func (f *Fields) only(names ...string) error {
 	}
 	for _, name := range names {
 		if slices.Contains(f.repeated, name) {
-			return outside(name, "given once")
+			return rangeError(name, "given once")
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (f *Fields) only(names ...string) error {
 // unknown one, which may be a misplaced secret.
 func unknownField(known []string) error {
 	if len(known) == 0 {
-		return outside("body", "empty, or an object without fields")
+		return rangeError("body", "empty, or an object without fields")
 	}
-	return outside("body", "an object with no fields but "+strings.Join(known, ", "))
+	return rangeError("body", "an object with no fields but "+strings.Join(known, ", "))
 }

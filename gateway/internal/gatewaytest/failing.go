@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Failing is a store on which every call fails in one way.
+// Failing is a store whose methods all return Err.
 type Failing struct{ Err error }
 
 var _ interface {

@@ -26,7 +26,8 @@ func (l *Logs) String() string {
 	return l.lines.String()
 }
 
-// Eventually waits for a condition, and fails the test if it takes long.
+// Eventually waits for a condition, and fails the test if the condition is not met
+// within 20 s.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !condition(); {

@@ -1,5 +1,5 @@
-// Package gatewaytest helps with tests of a gateway's APIs: stores, a gateway on a
-// port of its own with a client, and a buffer for its log.
+// Package gatewaytest contains helpers for tests of the gateway's APIs: stores, a
+// gateway that listens on a port with a client, and a buffer for its log.
 package gatewaytest
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// Ready stands in for a store that /ready asks.
+// Ready is a store that is always ready.
 type Ready struct{}
 
-// Ready implements what gateway.Config.Store has to.
+// Ready implements gateway.Config.Store.
 func (Ready) Ready() error { return nil }
 
-// StartServer starts an embedded server, which ends with the test. Without a data
-// directory it has one of its own.
+// StartServer starts an embedded server, and stops it when the test ends. Without a
+// data directory it uses a temporary one.
 func StartServer(t testing.TB, cfg natsembed.Config) *natsembed.Server {
 	t.Helper()
 	if cfg.DataDir == "" {
@@ -39,8 +39,8 @@ func StartServer(t testing.TB, cfg natsembed.Config) *natsembed.Server {
 	return srv
 }
 
-// OpenStore opens a store over connections such as those of a server. It is closed
-// when the test ends, or by the function that is returned.
+// OpenStore opens a store over a connection that connect makes. The store is closed
+// when the test ends, or when closeIt is called.
 func OpenStore(t testing.TB, connect func(...nats.Option) (*nats.Conn, error), cfg kvslots.Config) (store *kvslots.Store, closeIt func()) {
 	t.Helper()
 	nc, err := connect()

@@ -7,27 +7,26 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Lending is the lending of slots over every transport of a gateway: which borrows
-// are still unanswered, and whether there may be new ones. It stops once and for all.
+// Lending counts the open borrows of a gateway over all transports, and can stop them
+// all. A stop is final.
 type Lending struct {
 	open    atomic.Int64
 	stopped context.Context
 	stop    context.CancelFunc
 }
 
-// NewLending lends until Stop.
+// NewLending returns a Lending that is not stopped.
 func NewLending() *Lending {
 	l := &Lending{}
 	l.stopped, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
-// Begin opens a borrow: it gives the context to borrow under, which ends with
-// cause wire.ErrDraining when lending stops or has stopped. The borrow is over when
-// end is called, once.
+// Begin begins a borrow. Its context is canceled with cause wire.ErrDraining when Stop
+// is called, or has been. The caller must call end once.
 func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()) {
 	borrow, cancel := context.WithCancelCause(ctx)
-	if l.Stopped() { // at once; AfterFunc would take a goroutine's time
+	if l.Stopped() { // at once; AfterFunc would do it in another goroutine
 		cancel(wire.ErrDraining)
 	}
 	detach := context.AfterFunc(l.stopped, func() { cancel(wire.ErrDraining) })
@@ -39,10 +38,10 @@ func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()
 	}
 }
 
-// Open is the number of borrows that have begun and not ended.
+// Open returns the number of borrows that have begun and not ended.
 func (l *Lending) Open() int { return int(l.open.Load()) }
 
-// Stop ends all open borrows and those to come.
+// Stop cancels all open borrows and those to come.
 func (l *Lending) Stop() { l.stop() }
 
 // Stopped reports whether Stop was called.

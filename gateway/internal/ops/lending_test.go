@@ -30,7 +30,7 @@ func TestLending(t *testing.T) {
 	}
 }
 
-// The client's own end of a borrow stays its own.
+// A borrow that its client cancels keeps the client's cause.
 func TestLendingKeepsTheCallersCause(t *testing.T) {
 	l := NewLending()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,7 +1,7 @@
-// Package ops has every operation on pools, sessions, locks and semaphores once: how
-// the body of a request is read, what the store is asked, and what is answered. The
-// packages that carry requests, over HTTP and over NATS, know where the id of a pool,
-// the session and the key stand in theirs, and how an answer gets to its client.
+// Package ops implements the operations on pools, sessions, locks and semaphores,
+// independent of the transport: it parses the bodies of requests, calls the store, and
+// makes the answers. A transport, HTTP or NATS, extracts the ids and keys that are not
+// in the body, and delivers the answer.
 package ops
 
 import (
@@ -15,81 +15,79 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// turnTimeout bounds how long an operation that waits for nothing else waits for the
-// turn of its session.
+// turnTimeout bounds the wait for a session's turn of an operation that does not wait in line.
 const turnTimeout = 30 * time.Second
 
-// Service performs operations. What it leaves out has no operations.
+// Service executes operations. Without Pools or Sessions it has none of those operations.
 type Service struct {
 	Pools    Pools
 	Sessions Sessions
 	Lending  *Lending
-	Turns    *Turns // of Sessions
+	Turns    *Turns // used with Sessions
 
-	DefaultLeaseTTL time.Duration // of a lock whose request has none; 0 means wire.DefaultLeaseTTL
-	IdleTimeout     time.Duration // that clients of sessions are told; 0 means wire.DefaultIdleTimeout
-	Clients         func() int    // how many clients are connected without a session; nil means 0
+	DefaultLeaseTTL time.Duration // for requests without one; 0 means wire.DefaultLeaseTTL
+	IdleTimeout     time.Duration // as clients of sessions see it; 0 means wire.DefaultIdleTimeout
+	Clients         func() int    // number of connected clients without a session; nil means 0
 }
 
-// Operation is one thing that a client may ask for.
+// Operation is an operation that a client can request.
 type Operation struct {
-	// Subject is that of its requests over NATS; "" for an operation that only HTTP
-	// has.
+	// Subject is its NATS subject; "" for an operation that only HTTP has.
 	Subject string
 
-	// Noun and Name are the words that make the subject and the path of an operation
-	// on locks or semaphores.
+	// Noun and Name are words in the subject and path of operations on locks and
+	// semaphores.
 	Noun, Name string
 
-	// Grants reports whether it may wait in line, and may grant what has to be taken
-	// back if its client does not learn of it. It is refused while the gateway drains.
+	// Grants reports whether the operation may wait in line and be granted something,
+	// which must be taken back if the client does not receive the answer. Such an
+	// operation is refused while the gateway drains.
 	Grants bool
 
-	*family
-	kind   kvslots.Kind
-	opens  bool // refused while the gateway drains, though nothing has to be taken back
-	quits  bool // has no reason to go on when its client is gone
-	leaves bool // when it is given up, its session still has to leave the line
-	read   func(call *Call, body wire.Fields) error
-	do     step
+	*group
+	kind                 kvslots.Kind
+	refusedWhileDraining bool // refused while the gateway drains, although it grants nothing
+	endsWithClient       bool // ends when the client is gone, since it changes nothing
+	leavesLine           bool // a canceled call still has to take its session out of the line
+	read                 func(call *Call, body wire.Fields) error
+	perform              step
 }
 
-// family is what operations have in common that are about the same kind of thing.
-type family struct {
-	// StatusOf is the table of their errors.
+// group is what operations on the same kind of thing have in common.
+type group struct {
+	// StatusOf is the table of errors.
 	StatusOf wire.Lookup
 
-	// Parse reads a body as far as that is the same for all.
+	// Parse parses the syntax of a body.
 	Parse func(body []byte) (wire.Fields, error)
 
-	locate func(call *Call, body wire.Fields) error // takes what a call is about out of its body
-	inTurn bool                                     // calls of one session are served one after the other
+	locate func(call *Call, body wire.Fields) error // takes the ids and the key from the body
+	inTurn bool                                     // calls of one session are serialized
 }
 
-// step asks the store, and notes in the call what it came to.
+// step calls the store and records the outcome in the call.
 type step func(ctx context.Context, s *Service, call *Call) error
 
-// HasBody reports whether requests have a body although they say elsewhere what they
-// are about.
+// HasBody reports whether requests over HTTP have a body.
 func (o *Operation) HasBody() bool { return o.read != nil }
 
-// Waits reports whether calls may wait: in a line, or for another call of their session.
+// Waits reports whether calls may wait, in a line or for another call of their session.
 func (o *Operation) Waits() bool { return o.Grants || o.inTurn }
 
-// Call is a request for an operation, and what it came to. It is used once.
+// Call is a call of an operation, with its parameters and its outcome. It is used once.
 type Call struct {
 	*Operation
 
-	// What it is about.
+	// Parameters that some transports take from elsewhere than the body.
 	Pool     uuid.UUID
 	Session  string
-	Resource kvslots.Resource // of which carriers set the key
+	Resource kvslots.Resource // transports set the key
 
 	// PoolsAfter is where the page of Stats begins; "" for the first page.
 	PoolsAfter string
 
-	// Remote is the address and port of the client that creates a session, which the cap
-	// on sessions per address counts; "" where it is not known.
+	// Remote is the address and port of the client that creates a session, for the cap
+	// on sessions per address; "" if unknown.
 	Remote string
 
 	count     int
@@ -97,14 +95,14 @@ type Call struct {
 	token     string
 	ttl, wait time.Duration
 
-	// What it came to.
-	Answer any            // the body; nil when there is nothing to say
-	Queued bool           // what was granted was stood in line for
-	Lease  *kvslots.Lease // of a pool, which was granted or renewed; nil for anything else
-	undo   step           // takes back what was granted; nil: nothing was
+	// The outcome.
+	Answer any            // the body; nil if it is empty
+	Queued bool           // the grant came after a wait in line
+	Lease  *kvslots.Lease // of a pool, granted or renewed; nil for other operations
+	undo   step           // takes back what was granted; nil if nothing was
 }
 
-// Read reads what the body says beside what the call is about.
+// Read parses the parameters in the body, without ids and key.
 func (c *Call) Read(body wire.Fields) error {
 	if c.read == nil {
 		return nil
@@ -113,7 +111,7 @@ func (c *Call) Read(body wire.Fields) error {
 	return c.read(c, body)
 }
 
-// ReadAll reads a body that says what the call is about, too.
+// ReadAll parses a body that also contains the ids and the key.
 func (c *Call) ReadAll(body []byte) error {
 	fields, err := c.Parse(body)
 	if err != nil {
@@ -127,14 +125,14 @@ func (c *Call) ReadAll(body []byte) error {
 	return c.Read(fields)
 }
 
-// Granted reports whether there is something to take back if the client does not learn
-// of it: otherwise it stays taken until its time is over.
+// Granted reports whether something has to be taken back if the client does not receive
+// the answer. Otherwise it would be held until its time is over.
 func (c *Call) Granted() bool { return c.undo != nil }
 
-// TakeBack takes back what was granted, if it has not ended by itself since. The store
-// bounds how long that takes.
+// TakeBack takes back what was granted, unless it has ended already. The store bounds
+// how long that takes.
 func (s *Service) TakeBack(ctx context.Context, call *Call) error {
-	back := *call // which its carrier may still be answering
+	back := *call // the transport may still be using call's answer
 	err := call.undo(ctx, s, &back)
 	if errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone) {
 		return nil
@@ -142,51 +140,50 @@ func (s *Service) TakeBack(ctx context.Context, call *Call) error {
 	return err
 }
 
-// Do performs a call, in the turn of its session, and calls deliver while that turn
-// lasts, so that no other call of the session is served in between.
+// Do executes a call in its session's turn. It calls deliver before the turn ends, so
+// that the session's next call is served after the answer was delivered.
 //
-// ctx ends when the client does not wait for the answer any more, and with it the wait
-// for the turn and for what may be granted. An operation that has no reason to stop
-// half-way because of that, such as a return, goes on under lasting. The store bounds
-// how long.
-func (s *Service) Do(ctx, lasting context.Context, call *Call, deliver func()) error {
+// ctx ends when the client gives up, which ends the wait for the turn and for a grant.
+// An operation that must not stop half-way, such as a return, runs under detached,
+// which outlives the client. The store bounds how long that takes.
+func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) error {
 	if call.Session != "" && !wire.IsSessionID(call.Session) {
 		return kvslots.ErrSessionGone
 	}
-	if call.Grants || call.opens {
+	if call.Grants || call.refusedWhileDraining {
 		lent, end := s.Lending.Begin(ctx)
 		defer end()
-		if err := context.Cause(lent); err != nil && (!call.leaves || errors.Is(err, wire.ErrDraining)) {
+		if err := context.Cause(lent); err != nil && (!call.leavesLine || errors.Is(err, wire.ErrDraining)) {
 			return err
 		}
 		ctx = lent
-	} else if !call.quits {
-		ctx = lasting
+	} else if !call.endsWithClient {
+		ctx = detached
 	}
 	if call.inTurn {
-		done, err := s.turn(ctx, lasting, call)
+		done, err := s.turn(ctx, detached, call)
 		if err != nil {
 			return err
 		}
 		defer done()
 	}
-	if err := call.do(ctx, s, call); err != nil {
+	if err := call.perform(ctx, s, call); err != nil {
 		return err
 	}
 	deliver()
 	return nil
 }
 
-// turn waits for the turn of the call's session. A call that gives up its wait before
-// its turn has come waits on, if it is to leave the line.
-func (s *Service) turn(ctx, lasting context.Context, call *Call) (done func(), err error) {
+// turn waits for the turn of the call's session. A canceled wait that must still leave
+// the line continues under detached.
+func (s *Service) turn(ctx, detached context.Context, call *Call) (done func(), err error) {
 	if call.Grants {
 		done, err = s.Turns.Take(ctx, call.Session)
-		if err == nil || !call.leaves || errors.Is(err, kvslots.ErrSessionGone) || errors.Is(err, kvslots.ErrPlaceKept) {
+		if err == nil || !call.leavesLine || errors.Is(err, kvslots.ErrSessionGone) || errors.Is(err, kvslots.ErrPlaceKept) {
 			return done, err
 		}
 	}
-	lasting, cancel := context.WithTimeout(lasting, turnTimeout)
+	detached, cancel := context.WithTimeout(detached, turnTimeout)
 	defer cancel()
-	return s.Turns.Take(lasting, call.Session)
+	return s.Turns.Take(detached, call.Session)
 }

@@ -9,7 +9,7 @@ func TestOrigin(t *testing.T) {
 		"[2001:db8:1:2:3:4:5:6]:4711":       "2001:db8:1:2::/64",
 		"[2001:db8:1:2:ffff:ffff:ff:ff]:12": "2001:db8:1:2::/64",
 		"[fe80::1%eth0]:4711":               "fe80::/64",
-		"@":                                 "@", // a socket of the file system
+		"@":                                 "@", // a Unix domain socket
 	} {
 		if got := origin(remote); got != want {
 			t.Errorf("%s is from %s, want %s", remote, got, want)

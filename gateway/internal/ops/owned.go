@@ -7,8 +7,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// OwnedLocks is what calls of functions ask, which hold locks by their owner and not by
-// a session; *kvslots.Store is one.
+// OwnedLocks is the part of a *kvslots.Store that function calls use. Their locks
+// belong to an owner instead of a session.
 type OwnedLocks interface {
 	LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*kvslots.OwnedLock, error)
 	UnlockOwned(ctx context.Context, lock *kvslots.OwnedLock) (bool, error)

@@ -11,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// Pools is what the operations on pools ask; *kvslots.Store is one. Each method ends
-// within a bounded time, beyond the wait that it is asked for, whatever its context.
+// Pools is the part of a *kvslots.Store that operations on pools use. Each method
+// returns within a bounded time after its wait, even if its context does not end.
 type Pools interface {
 	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
@@ -24,18 +24,18 @@ type Pools interface {
 
 // The operations on pools (gateway/README.md, "The Library API: /l").
 var (
-	Register = &Operation{Subject: subjects.PoolRegister, family: &ofPool, read: readRegister, do: register}
-	Inspect  = &Operation{Subject: subjects.PoolInspect, family: &ofPool, quits: true, do: inspect}
-	Delete   = &Operation{Subject: subjects.PoolDelete, family: &ofPool, do: remove}
-	Borrow   = &Operation{Subject: subjects.PoolBorrow, family: &ofPool, Grants: true, read: readBorrow, do: borrow}
-	Return   = &Operation{Subject: subjects.PoolReturn, family: &ofPool, read: readReturn, do: giveBack}
-	Renew    = &Operation{Subject: subjects.PoolRenew, family: &ofPool, read: readRenew, do: renew}
+	Register = &Operation{Subject: subjects.PoolRegister, group: &poolGroup, read: readRegister, perform: register}
+	Inspect  = &Operation{Subject: subjects.PoolInspect, group: &poolGroup, endsWithClient: true, perform: inspect}
+	Delete   = &Operation{Subject: subjects.PoolDelete, group: &poolGroup, perform: remove}
+	Borrow   = &Operation{Subject: subjects.PoolBorrow, group: &poolGroup, Grants: true, read: readBorrow, perform: borrow}
+	Return   = &Operation{Subject: subjects.PoolReturn, group: &poolGroup, read: readReturn, perform: giveBack}
+	Renew    = &Operation{Subject: subjects.PoolRenew, group: &poolGroup, read: readRenew, perform: renew}
 )
 
-// OfPools are the operations on pools.
+// OfPools are all operations on pools.
 var OfPools = []*Operation{Register, Inspect, Delete, Borrow, Return, Renew}
 
-var ofPool = family{
+var poolGroup = group{
 	StatusOf: wire.StatusOf,
 	Parse:    wire.ParseLax,
 	locate: func(call *Call, body wire.Fields) (err error) {
@@ -75,17 +75,17 @@ func readBorrow(call *Call, body wire.Fields) error {
 func borrow(ctx context.Context, s *Service, call *Call) error {
 	lease, err := s.Pools.Borrow(ctx, call.Pool, call.ttl, call.wait)
 	if err == nil {
-		call.lent(lease)
+		call.setBorrowed(lease)
 	}
 	return err
 }
 
-func (c *Call) lent(lease *kvslots.Lease) {
-	c.leased(lease)
+func (c *Call) setBorrowed(lease *kvslots.Lease) {
+	c.setLease(lease)
 	c.lease, c.Queued, c.undo = lease.ID(), lease.Queued(), giveBack
 }
 
-func (c *Call) leased(lease *kvslots.Lease) { c.Answer, c.Lease = wire.NewLease(lease), lease }
+func (c *Call) setLease(lease *kvslots.Lease) { c.Answer, c.Lease = wire.NewLease(lease), lease }
 
 func readReturn(call *Call, body wire.Fields) (err error) {
 	call.lease, err = body.Return()
@@ -106,7 +106,7 @@ func readRenew(call *Call, body wire.Fields) (err error) {
 func renew(ctx context.Context, s *Service, call *Call) error {
 	lease, err := s.Pools.Renew(ctx, call.Pool, call.lease, call.ttl)
 	if err == nil {
-		call.leased(lease)
+		call.setLease(lease)
 	}
 	return err
 }

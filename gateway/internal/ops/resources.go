@@ -11,25 +11,25 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// OfResources are the operations on locks and semaphores (gateway/README.md, "The
+// OfResources are all operations on locks and semaphores (gateway/README.md, "The
 // dflockd API: /v1").
 var OfResources = append(ofKind(kvslots.KindLock, subjects.Lock), ofKind(kvslots.KindSemaphore, subjects.Semaphore)...)
 
 func ofKind(kind kvslots.Kind, noun string) []*Operation {
 	all := []*Operation{
-		{Name: subjects.Acquire, Grants: true, read: readAcquire, do: acquire},
-		{Name: subjects.Enqueue, Grants: true, read: readEnqueue, do: enqueue},
-		{Name: subjects.Wait, Grants: true, leaves: true, read: readWait, do: wait},
-		{Name: subjects.Release, read: readRelease, do: release},
-		{Name: subjects.Renew, read: readExtend, do: extend},
+		{Name: subjects.Acquire, Grants: true, read: readAcquire, perform: acquire},
+		{Name: subjects.Enqueue, Grants: true, read: readEnqueue, perform: enqueue},
+		{Name: subjects.Wait, Grants: true, leavesLine: true, read: readWait, perform: wait},
+		{Name: subjects.Release, read: readRelease, perform: release},
+		{Name: subjects.Renew, read: readExtend, perform: extend},
 	}
 	for _, op := range all {
-		op.Noun, op.Subject, op.kind, op.family = noun, subjects.Of(noun, op.Name), kind, &ofResource
+		op.Noun, op.Subject, op.kind, op.group = noun, subjects.Of(noun, op.Name), kind, &resourceGroup
 	}
 	return all
 }
 
-var ofResource = family{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateResource, inTurn: true}
+var resourceGroup = group{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateResource, inTurn: true}
 
 func locateResource(call *Call, body wire.Fields) (err error) {
 	if err = locateSession(call, body); err != nil {
@@ -47,27 +47,28 @@ func readAcquire(call *Call, body wire.Fields) error {
 
 func acquire(ctx context.Context, s *Service, call *Call) error {
 	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource, s.leaseTTL(call), call.wait)
-	return call.waited(grant, err)
+	return call.setWaited(grant, err)
 }
 
 func (s *Service) leaseTTL(call *Call) time.Duration {
 	return cmp.Or(call.ttl, s.DefaultLeaseTTL, wire.DefaultLeaseTTL)
 }
 
-// waited makes an answer of the lack of a slot: running out of time is no error.
-func (c *Call) waited(grant kvslots.Grant, err error) error {
+// setWaited sets the outcome of a wait. A wait that ran out of time is an answer, not
+// an error.
+func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot):
-		c.Answer = wire.Standing{Status: wire.GrantTimeout}
+		c.Answer = wire.NotGranted{Status: wire.GrantTimeout}
 	case err != nil:
 		return err
 	default:
-		c.granted(wire.GrantOK, grant)
+		c.setGrant(wire.GrantOK, grant)
 	}
 	return nil
 }
 
-func (c *Call) granted(status string, grant kvslots.Grant) {
+func (c *Call) setGrant(status string, grant kvslots.Grant) {
 	c.Answer, c.token, c.Queued, c.undo = wire.NewGrant(status, grant), grant.Token, grant.Queued, release
 }
 
@@ -83,9 +84,9 @@ func enqueue(ctx context.Context, s *Service, call *Call) error {
 	case err != nil:
 		return err
 	case acquired:
-		call.granted(wire.GrantAcquired, grant)
+		call.setGrant(wire.GrantAcquired, grant)
 	default:
-		call.Answer = wire.Standing{Status: wire.GrantQueued}
+		call.Answer = wire.NotGranted{Status: wire.GrantQueued}
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func readWait(call *Call, body wire.Fields) (err error) {
 func wait(ctx context.Context, s *Service, call *Call) error {
 	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource, call.wait)
 	grant.Queued = true // by enqueue, if not by this call
-	return call.waited(grant, err)
+	return call.setWaited(grant, err)
 }
 
 func readRelease(call *Call, body wire.Fields) (err error) {

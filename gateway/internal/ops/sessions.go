@@ -11,9 +11,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// Sessions is what the operations on sessions, locks and semaphores ask;
-// *kvslots.Store is one. Each method ends within a bounded time, beyond the wait that
-// it is asked for, whatever its context.
+// Sessions is the part of a *kvslots.Store that operations on sessions, locks and
+// semaphores use. Each method returns within a bounded time after its wait, even if its
+// context does not end.
 type Sessions interface {
 	CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error)
 	Ping(ctx context.Context, session string) error
@@ -27,20 +27,20 @@ type Sessions interface {
 }
 
 // The operations on sessions (gateway/README.md, "The dflockd API: /v1", "Statistics").
-// None waits for its session's turn; the end of a session sends away those that do.
+// They do not wait for their session's turn. EndSession refuses the calls that do.
 var (
-	CreateSession = &Operation{Subject: subjects.SessionCreate, family: &ofNothing, opens: true, read: readNothing, do: createSession}
-	PingSession   = &Operation{Subject: subjects.SessionPing, family: &ofSession, quits: true, read: readNothing, do: pingSession}
-	EndSession    = &Operation{Subject: subjects.SessionDelete, family: &ofSession, read: readNothing, do: endSession}
-	Stats         = &Operation{family: &ofNothing, quits: true, do: stats}
+	CreateSession = &Operation{Subject: subjects.SessionCreate, group: &serviceGroup, refusedWhileDraining: true, read: readEmpty, perform: createSession}
+	PingSession   = &Operation{Subject: subjects.SessionPing, group: &sessionGroup, endsWithClient: true, read: readEmpty, perform: pingSession}
+	EndSession    = &Operation{Subject: subjects.SessionDelete, group: &sessionGroup, read: readEmpty, perform: endSession}
+	Stats         = &Operation{group: &serviceGroup, endsWithClient: true, perform: stats}
 )
 
-// OfSessions are the operations that requests over NATS may ask for, too.
+// OfSessions are the operations on sessions that also exist over NATS.
 var OfSessions = []*Operation{CreateSession, PingSession, EndSession}
 
 var (
-	ofNothing = family{StatusOf: wire.CodeOf, Parse: wire.ParseStrict}
-	ofSession = family{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateSession}
+	serviceGroup = group{StatusOf: wire.CodeOf, Parse: wire.ParseStrict}
+	sessionGroup = group{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateSession}
 )
 
 func locateSession(call *Call, body wire.Fields) (err error) {
@@ -48,9 +48,9 @@ func locateSession(call *Call, body wire.Fields) (err error) {
 	return err
 }
 
-func readNothing(_ *Call, body wire.Fields) error { return body.Empty() }
+func readEmpty(_ *Call, body wire.Fields) error { return body.Empty() }
 
-// createSession creates a session that ends at twice the idle timeout.
+// createSession creates a session that ends after twice the idle timeout.
 func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	idle := cmp.Or(s.IdleTimeout, wire.DefaultIdleTimeout)
 	if call.Session, err = s.Sessions.CreateSession(ctx, 2*idle, origin(call.Remote)); err != nil {
@@ -60,9 +60,9 @@ func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	return nil
 }
 
-// origin is what the cap on sessions per address counts: an address of IPv4, or
-// the network of 64 bits that an address of IPv6 is from, since one host may
-// take any address in it.
+// origin returns what counts as one address for the cap on sessions per address: an
+// IPv4 address, or the /64 network of an IPv6 address, because one host can use all
+// addresses of such a network.
 func origin(remote string) string {
 	address, err := netip.ParseAddrPort(remote)
 	if err != nil {

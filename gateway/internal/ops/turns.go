@@ -8,46 +8,45 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Turns serves the requests of each session one after the other, in the order
-// in which they came, whichever door they came through. The sessions that have
-// no request under way take no memory.
+// Turns serializes the requests of each session over all transports, in the order of
+// their arrival. A session without open requests uses no memory.
 type Turns struct {
 	mu    sync.Mutex
-	lines map[string]*turnLine // of the sessions that have a request under way
+	lines map[string]*turnLine // by session with an open request
 }
 
-// turnLine are the requests behind the one that is being served; each is told
-// once, by nil that it is its turn.
+// turnLine contains the requests that wait for their turn. Each receives one value: nil
+// when it is its turn, or an error.
 type turnLine struct{ waiting []chan error }
 
-// NewTurns returns turns in which no request waits.
+// NewTurns returns an empty Turns.
 func NewTurns() *Turns { return &Turns{lines: map[string]*turnLine{}} }
 
-// Take waits for the turn of a session's request; done, called once, ends it.
-// It returns kvslots.ErrSessionGone when the session was ended here meanwhile,
-// and the cause of ctx when that ends first. A turn that is free is taken
-// whatever has become of ctx.
+// Take waits for the turn of a session's request. The caller must call done once. Take
+// returns kvslots.ErrSessionGone if the session ends meanwhile, and the cause of ctx if
+// that ends first. It takes a free turn even if ctx has ended.
 func (t *Turns) Take(ctx context.Context, session string) (done func(), err error) {
-	mine := t.enter(session)
+	mine := t.join(session)
 	if mine == nil {
-		return func() { t.pass(session) }, nil
+		return func() { t.next(session) }, nil
 	}
 	select {
 	case err = <-mine:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-		if !t.leave(session, mine) && <-mine == nil { // it was told in the same instant
-			t.pass(session)
+		if !t.leave(session, mine) && <-mine == nil { // its turn came at the same time
+			t.next(session)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return func() { t.pass(session) }, nil
+	return func() { t.next(session) }, nil
 }
 
-// enter is nil when it is the caller's turn at once.
-func (t *Turns) enter(session string) (mine chan error) {
+// join appends a request to the session's line. It returns nil if it is the request's
+// turn at once.
+func (t *Turns) join(session string) (mine chan error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := t.lines[session]
@@ -60,7 +59,8 @@ func (t *Turns) enter(session string) (mine chan error) {
 	return mine
 }
 
-// leave returns false for who was told already.
+// leave removes a request from the line. It returns false if the request has received
+// its value already.
 func (t *Turns) leave(session string, mine chan error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,8 +76,8 @@ func (t *Turns) leave(session string, mine chan error) bool {
 	return true
 }
 
-// pass gives the turn to the next.
-func (t *Turns) pass(session string) {
+// next gives the turn to the session's next request.
+func (t *Turns) next(session string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := t.lines[session]
@@ -89,8 +89,8 @@ func (t *Turns) pass(session string) {
 	line.waiting = slices.Delete(line.waiting, 0, 1)
 }
 
-// End refuses the requests that wait: their session has ended. The request that is
-// being served finds out by itself.
+// End refuses the waiting requests of a session that has ended. The request whose turn
+// it is learns of the end from the store.
 func (t *Turns) End(session string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// waiting is how many stand behind the one who is being served; -1 when nobody
-// is.
+// waiting returns the number of requests that wait for their turn, or -1 if none is
+// being served.
 func (t *Turns) waiting(session string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,12 +43,12 @@ func TestTurnsKeepTheOrder(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				order = append(order, i) // the race detector minds if two are served at once
+				order = append(order, i) // a data race if two requests were served at once
 				done()
 			}()
 			synctest.Wait()
 		}
-		take(t, turns, "b")() // another session waits for nobody
+		take(t, turns, "b")() // another session does not wait
 		first()
 		synctest.Wait()
 		for i, got := range order {
@@ -115,7 +115,7 @@ func TestTurnsOfAnEndedSession(t *testing.T) {
 	})
 }
 
-// Whoever gives up in the instant of its turn passes it on.
+// A request that is canceled at the moment of its turn passes the turn on.
 func TestTurnsAreNotLost(t *testing.T) {
 	turns := NewTurns()
 	for range 2000 {

@@ -1,6 +1,11 @@
 package sim
 
-import "github.com/kvslots/kvslots/kvslots/internal/peer"
+import (
+	"slices"
+	"sort"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
 
 // Instant is a reading of the simulation's clock. Each node's peer has a clock of its
 // own.
@@ -8,59 +13,29 @@ type Instant = peer.Instant
 
 type event struct {
 	at  Instant
-	seq uint64
 	run func()
 }
 
-// queue orders events by time, and events of the same time in the order in which they
-// were queued. It is a binary heap without the interface calls of container/heap.
-type queue struct {
-	heap []event
-	seq  uint64
-}
+// queue contains the scheduled events, the last one first, so that those of the near
+// future, which are most frequent, are inserted near the end of the slice. Events of
+// the same time run in the order in which they were added.
+type queue []event
 
 func (q *queue) add(at Instant, run func()) {
-	q.seq++
-	q.heap = append(q.heap, event{at, q.seq, run})
-	h, i := q.heap, len(q.heap)-1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !h[i].before(&h[parent]) {
-			break
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
-	}
+	i := sort.Search(len(*q), func(i int) bool { return (*q)[i].at <= at })
+	*q = slices.Insert(*q, i, event{at, run})
 }
 
-func (q *queue) empty() bool { return len(q.heap) == 0 }
+func (q queue) empty() bool { return len(q) == 0 }
 
-// next returns the time of the first event. The queue must not be empty.
-func (q *queue) next() Instant { return q.heap[0].at }
+// next returns the time of the next event. The queue must not be empty.
+func (q queue) next() Instant { return q[len(q)-1].at }
 
-// take removes and returns the first event.
+// take removes and returns the next event.
 func (q *queue) take() event {
-	h := q.heap
-	first, last := h[0], len(h)-1
-	h[0] = h[last]
-	h[last] = event{}
-	h = h[:last]
-	for i := 0; ; {
-		least := 2*i + 1
-		if least >= last {
-			break
-		}
-		if right := least + 1; right < last && h[right].before(&h[least]) {
-			least = right
-		}
-		if !h[least].before(&h[i]) {
-			break
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
-	}
-	q.heap = h
-	return first
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = event{}
+	*q = (*q)[:last]
+	return e
 }
-
-func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }

@@ -42,7 +42,7 @@ func runOne(t *testing.T, p Plan) {
 func fails(t *testing.T, p Plan, f *Failure) {
 	t.Helper()
 	if *keepFlag != "" {
-		p = Shrink(p, f.Check, 2000)
+		p = shrink(p, f.Check, 2000)
 	}
 	r := Run(p, Options{Trace: true, KeepLines: max(*traceFlag, 0)})
 	text := "not the same again: the run is no function of its seed"

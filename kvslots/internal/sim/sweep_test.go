@@ -106,7 +106,7 @@ func (y *tally) add(p Plan, r Result) {
 	y.seeds++
 	y.virtual += r.Virtual
 	y.inputs += r.Inputs
-	y.met.Add(r.Met)
+	y.met.merge(r.Met)
 	if r.Failure != nil {
 		y.failing = append(y.failing, p.Seed)
 		y.failures[r.Failure.Check]++
@@ -120,7 +120,7 @@ func (y *tally) String() string {
 }
 
 // sweep runs n seeds. If whole is true, together they must exercise everything that
-// Missing demands. A survey goes on after failures, and prints one line for each.
+// missing demands. A survey goes on after failures, and prints one line for each.
 func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 	t.Helper()
 	if *seedsFlag > 0 {
@@ -147,7 +147,7 @@ func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 	if survey && len(y.failing) > 0 {
 		t.Logf("failing seeds: %v\nfailed checks: %v", y.failing, y.failures)
 	}
-	missing := y.met.Missing(y.seeds)
+	missing := y.met.missing(y.seeds)
 	switch {
 	case len(missing) == 0:
 	case whole && !t.Failed():

@@ -89,9 +89,6 @@ type Info struct {
 	Last    uint64 // last sequence, even if its message was removed
 }
 
-// Clock returns the time on the leader's clock.
-func (s *Stream) Clock(now time.Time) time.Time { return now.Add(s.clock) }
-
 // Info returns the state of the stream.
 func (s *Stream) Info() Info {
 	if !s.exists {

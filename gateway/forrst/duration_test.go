@@ -2,9 +2,9 @@ package forrst_test
 
 import "testing"
 
-// What JSON Schema takes for an integer is one, whatever its form.
+// A number that JSON Schema considers an integer is accepted in any form.
 func TestWholeNumbers(t *testing.T) {
-	_, d := start(t, nil)
+	_, d := startSite(t, nil)
 	for _, value := range []string{"1", "1.0", "1e3", "1E+2", "10e-1", "9007199254740993", "1e400"} {
 		d.call(t, "f.none", "", `{"key":"k","ttl":{"value":`+value+`,"unit":"second"}}`, 404, `"code":"FUNCTION_NOT_FOUND"`)
 	}

@@ -2,10 +2,10 @@ package sim
 
 import "time"
 
-// Shrink simplifies a failing plan as long as the same check fails. It removes faults,
+// shrink simplifies a failing plan as long as the same check fails. It removes faults,
 // nodes, clients and time, one at a time, and tries each simpler plan under several
 // seeds. It executes at most the given number of runs.
-func Shrink(p Plan, check string, runs int) Plan {
+func shrink(p Plan, check string, runs int) Plan {
 	failure := func(p Plan) *Failure {
 		runs--
 		if f := Run(p, Options{}).Failure; f != nil && f.Check == check {

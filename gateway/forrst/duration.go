@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// units are those of durations, from the largest to the smallest.
+// units are the units of durations, the largest first.
 var units = []struct {
 	name string
 	of   time.Duration
@@ -22,22 +22,22 @@ const (
 	unitsAllowed  = "second, minute, hour or day"
 	valuesAllowed = "a whole number, 1 or more"
 
-	// maxSpan is what any longer duration is taken for: 68 years, far above
-	// every maximum that could be configured.
-	maxSpan = math.MaxInt32 * time.Second
+	// maxDuration replaces any longer duration: 68 years, far above every maximum that
+	// can be configured.
+	maxDuration = math.MaxInt32 * time.Second
 )
 
-// span is a duration as it stands in envelopes.
-type span struct {
+// duration is a duration in an envelope.
+type duration struct {
 	Value int64  `json:"value"`
 	Unit  string `json:"unit"`
 }
 
-// spanOf is a duration in whole seconds.
-func spanOf(d time.Duration) span { return span{int64(d / time.Second), "second"} }
+// durationOf returns a duration in whole seconds.
+func durationOf(d time.Duration) duration { return duration{int64(d / time.Second), "second"} }
 
-// String is the span in words: "5 seconds".
-func (s span) String() string {
+// String returns the duration in words: "5 seconds".
+func (s duration) String() string {
 	text := strconv.FormatInt(s.Value, 10) + " " + s.Unit
 	if s.Value != 1 {
 		text += "s"
@@ -45,30 +45,30 @@ func (s span) String() string {
 	return text
 }
 
-// span reads {"value", "unit"}; it must be there.
-func (o object) span(field string) (span, time.Duration, *Error) {
+// duration returns a required field with a value and a unit.
+func (o object) duration(field string) (duration, time.Duration, *Error) {
 	if !o.has(field) {
-		return span{}, 0, o.fault(field, "an object with a value ("+valuesAllowed+") and a unit ("+unitsAllowed+")")
+		return duration{}, 0, o.fault(field, "an object with a value ("+valuesAllowed+") and a unit ("+unitsAllowed+")")
 	}
 	inner, wrong := o.object(field, "value", "unit")
 	if wrong != nil {
-		return span{}, 0, wrong
+		return duration{}, 0, wrong
 	}
 	value, wrong := inner.positive("value")
 	if wrong != nil {
-		return span{}, 0, wrong
+		return duration{}, 0, wrong
 	}
 	name, _ := inner.text("unit")
 	for _, unit := range units {
 		if unit.name == name {
-			return span{value, name}, min(maxSpan, time.Duration(min(value, int64(maxSpan/unit.of)+1))*unit.of), nil
+			return duration{value, name}, min(maxDuration, time.Duration(min(value, int64(maxDuration/unit.of)+1))*unit.of), nil
 		}
 	}
-	return span{}, 0, inner.fault("unit", unitsAllowed)
+	return duration{}, 0, inner.fault("unit", unitsAllowed)
 }
 
-// positive is a JSON number that is whole, 1 or more, of any length: 1.0 and 1e3 are
-// whole, too.
+// positive returns a JSON number that is whole and at least 1, of any length. 1.0 and
+// 1e3 are whole, too.
 func (o object) positive(field string) (int64, *Error) {
 	number := string(o.fields[field])
 	value, err := strconv.ParseInt(number, 10, 64)
@@ -81,11 +81,11 @@ func (o object) positive(field string) (int64, *Error) {
 	return value, nil
 }
 
-// wholeFloat is the whole number that a text stands for, or else 0; what is too large
-// is the largest that there is.
+// wholeFloat returns a whole number that is not written as an integer, or 0. It returns
+// the largest integer for larger numbers.
 func wholeFloat(text string) int64 {
 	const exact = 1 << 53
-	value, err := strconv.ParseFloat(text, 64) // infinite beyond its range
+	value, err := strconv.ParseFloat(text, 64) // infinite if out of range
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange), text[0] != '-' && (text[0] < '0' || text[0] > '9'):
 		return 0

@@ -56,9 +56,9 @@ func (s *site) function(t testing.TB, name string, handler nats.MsgHandler) {
 	}
 }
 
-// door is a gateway at a site, and a client.
-type door struct {
-	*gatewaytest.Door
+// testGateway is a gateway at a site, and a client.
+type testGateway struct {
+	*gatewaytest.Gateway
 	url    string
 	store  *kvslots.Store
 	server *forrst.Server
@@ -75,16 +75,16 @@ func (s *site) connect(t testing.TB, connect func(...nats.Option) (*nats.Conn, e
 	return nc
 }
 
-// open starts a gateway; it ends with the test.
-func (s *site) open(t testing.TB, cfg forrst.Config) *door {
+// startGateway starts a gateway, which stops when the test ends.
+func (s *site) startGateway(t testing.TB, cfg forrst.Config) *testGateway {
 	t.Helper()
 	store, closeStore := gatewaytest.OpenStore(t, s.server.Connect, kvslots.Config{MaxWait: cfg.MaxWait})
-	d := &door{store: store}
+	d := &testGateway{store: store}
 	cfg.NATS = s.connect(t, s.server.ConnectService, nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_KVSLOTS.x"))
 	if cfg.Functions == nil {
 		cfg.Functions = &forrst.Functions{}
 	}
-	d.Door = gatewaytest.Open(t, func(g *gateway.Config) {
+	d.Gateway = gatewaytest.Open(t, func(g *gateway.Config) {
 		cfg.Lending = g.Lending
 		d.server = forrst.New(store, cfg)
 		g.Store, g.Dialects, g.Tokens, g.Logger = store, []gateway.Dialect{d.server}, cfg.Tokens, zerolog.Nop()
@@ -103,22 +103,22 @@ func (s *site) open(t testing.TB, cfg forrst.Config) *door {
 	return d
 }
 
-// start is a site with one gateway.
-func start(t testing.TB, functions *forrst.Functions) (*site, *door) {
+// startSite returns a site with one gateway.
+func startSite(t testing.TB, functions *forrst.Functions) (*site, *testGateway) {
 	t.Helper()
 	s := newSite(t)
-	return s, s.open(t, forrst.Config{Functions: functions})
+	return s, s.startGateway(t, forrst.Config{Functions: functions})
 }
 
-// answer is what a call was answered with.
+// answer is the answer to a call.
 type answer struct {
 	code   int
 	header http.Header
 	body   []byte
 }
 
-// post may be called from any goroutine.
-func (d *door) post(t testing.TB, body string) answer {
+// post is safe for concurrent use.
+func (d *testGateway) post(t testing.TB, body string) answer {
 	resp, err := d.Client.Post(d.url, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
@@ -132,7 +132,8 @@ func (d *door) post(t testing.TB, body string) answer {
 	return answer{resp.StatusCode, resp.Header, text}
 }
 
-// envelope is a request for a function, with these options of the lock if any.
+// envelope returns a request for a function, with options of the lock unless options is
+// "".
 func envelope(function, arguments, options string) string {
 	text := `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"r","call":{"function":"` + function + `"`
 	if arguments != "" {
@@ -145,8 +146,9 @@ func envelope(function, arguments, options string) string {
 	return text + `}`
 }
 
-// call posts an envelope, and wants a status and a text in the answer.
-func (d *door) call(t testing.TB, function, arguments, options string, code int, text string) answer {
+// call posts an envelope, and fails unless the answer has the given status and contains
+// text.
+func (d *testGateway) call(t testing.TB, function, arguments, options string, code int, text string) answer {
 	a := d.post(t, envelope(function, arguments, options))
 	if a.code != code || !bytes.Contains(a.body, []byte(text)) {
 		t.Errorf("%s %s %s\n got %d %s\nwant %d %s", function, arguments, options, a.code, a.body, code, text)
@@ -160,7 +162,7 @@ const (
 	status       = "urn:cline:forrst:ext:atomic-lock:fn:status"
 )
 
-// lock is what an answer says of the lock.
+// lock is the part of an answer about the lock.
 type lock struct {
 	Owner    string `json:"owner"`
 	Fence    uint64 `json:"fence"`
@@ -181,12 +183,12 @@ func (a answer) lock(t testing.TB) lock {
 }
 
 // wantFree waits until a lock is free, and fails if that takes as long as its ttl.
-func (d *door) wantFree(t testing.TB, key string) {
+func (d *testGateway) wantFree(t testing.TB, key string) {
 	t.Helper()
 	d.call(t, status, `{"key":"`+key+`"}`, "", 200, `"locked":false`)
 }
 
-// functions are functions of this process, by name.
+// functions returns a registry of functions.
 func functions(all map[string]forrst.Func) *forrst.Functions {
 	f := &forrst.Functions{}
 	for name, function := range all {

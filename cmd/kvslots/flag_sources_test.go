@@ -119,6 +119,10 @@ func TestEveryFlagHasATwin(t *testing.T) {
 			value = "*"
 		case "subjects":
 			value = "a.b"
+		case "names":
+			value = "a.example"
+		case "networks":
+			value = "10.0.0.0/8"
 		}
 		for source, apply := range map[string]func(flags *pflag.FlagSet) error{
 			"environment": func(flags *pflag.FlagSet) error {

@@ -29,7 +29,7 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 		answer(w, failed(nil, refused(err)))
 		return
 	}
-	answer(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, caller{true, func() bool { return jsonhttp.HungUp(r) }}))
+	answer(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, caller{true, func() bool { return jsonhttp.HungUp(r) }, r.RemoteAddr}))
 }
 
 // answer writes a response. A client that is gone does not get it; its call is over

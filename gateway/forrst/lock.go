@@ -22,6 +22,12 @@ func (s *Server) acquire(ctx context.Context, r request, by caller) (*kvslots.Ow
 	ctx, end := s.cfg.Lending.Begin(ctx)
 	defer end()
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
+	if o.block > 0 {
+		if err := s.cfg.Lending.Waits.Enter(by.remote); err != nil {
+			return nil, failed(r.id, refused(err))
+		}
+		defer s.cfg.Lending.Waits.Leave(by.remote)
+	}
 	lock, err := s.locks.LockOwned(ctx, full, o.owner, o.ttl, o.block)
 	if err == nil && o.block > 0 && by.gone != nil && by.gone() {
 		s.settle(ctx, lock, true, &lockData{}) // to the next in line

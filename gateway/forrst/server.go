@@ -14,6 +14,8 @@ const storeTimeout = 30 * time.Second
 type caller struct {
 	admin bool
 	gone  func() bool // reports whether it is certain that the caller has gone
+
+	remote string // address and port over HTTP; "" if unknown
 }
 
 // Call answers an envelope that came over NATS. ctx ends when the caller does not
@@ -22,7 +24,7 @@ type caller struct {
 // reports whether it is certain by then that the caller has gone; it is asked when a
 // call has waited for its lock. Call returns the answer, the HTTP status that goes with it, and the first error's code.
 func (s *Server) Call(ctx, lasting context.Context, body []byte, authorization string, gone func() bool) (status int, code string, answer []byte) {
-	r := s.serve(ctx, lasting, body, caller{s.cfg.Tokens.Accept(authorization), gone})
+	r := s.serve(ctx, lasting, body, caller{admin: s.cfg.Tokens.Accept(authorization), gone: gone})
 	answer = r.encode()
 	return r.status, r.code, answer
 }

@@ -88,8 +88,8 @@ type Call struct {
 	// PoolsAfter is where the page of Stats begins; "" for the first page.
 	PoolsAfter string
 
-	// Remote is the address and port of the client that creates a session, which the cap
-	// on sessions per address counts; "" where it is not known.
+	// Remote is the address and port of the client, for the caps on sessions and waiters
+	// per address; "" where it is not known.
 	Remote string
 
 	count     int
@@ -162,6 +162,12 @@ func (s *Service) Do(ctx, lasting context.Context, call *Call, deliver func()) e
 		ctx = lent
 	} else if !call.quits {
 		ctx = lasting
+	}
+	if call.wait > 0 {
+		if err := s.Lending.Waits.Enter(call.Remote); err != nil {
+			return err
+		}
+		defer s.Lending.Waits.Leave(call.Remote)
 	}
 	if call.inTurn {
 		done, err := s.turn(ctx, lasting, call)

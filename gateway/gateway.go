@@ -20,6 +20,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -73,6 +75,16 @@ type Config struct {
 	RateLimit float64
 	RateBurst int
 
+	// MaxConnections is how many connections Serve accepts at once, and
+	// MaxConnectionsPerIP how many of one address, for IPv6 of one /64. 0 means no
+	// limit.
+	MaxConnections, MaxConnectionsPerIP int
+
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For or Forwarded
+	// says which client has sent a request. MaxConnectionsPerIP does not apply to
+	// them.
+	TrustedProxies []netip.Prefix
+
 	// CORSOrigins are the origins whose web pages may send requests, such as
 	// "https://example.com"; "*" allows every origin.
 	CORSOrigins []string
@@ -112,6 +124,9 @@ type Gateway struct {
 	cors        *cors.Cors // nil without Config.CORSOrigins
 	sameOrigin  http.CrossOriginProtection
 	description []byte // the answer of /v1/openapi.json
+
+	connections *connections
+	limited     atomic.Int64 // requests that limiter has refused
 }
 
 // New makes a gateway. It does nothing until Serve is called.
@@ -125,7 +140,9 @@ func New(cfg Config) *Gateway {
 	g := &Gateway{
 		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending),
 		cors: newCORS(cfg.CORSOrigins), description: describe(cfg.Version),
+		connections: newConnections(cfg),
 	}
+	g.metrics.registry.MustRegister(g.limitMetrics()...)
 	if cfg.RateLimit > 0 {
 		g.limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
 	}

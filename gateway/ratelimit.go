@@ -132,6 +132,7 @@ func (g *Gateway) limitRate(next http.Handler) http.Handler {
 		if !reads(r, probes) {
 			remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 			if ok, retryAfter := g.limiter.allow(remote.Addr()); !ok {
+				g.limited.Add(1)
 				w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(retryAfter))
 				g.fail(w, r, wire.RateLimited)
 				return

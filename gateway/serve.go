@@ -16,14 +16,18 @@ import (
 )
 
 const (
+	// headerTimeout bounds the time of a handshake and of a request's header, from
+	// their first byte or the connection's beginning.
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	maxHeader     = 16 << 10 // bytes
+
+	maxHeader   = 16 << 10 // bytes
+	headerSlack = 4 << 10  // that net/http adds to MaxHeaderBytes
 
 	shutdownTimeout = 10 * time.Second // Config.ShutdownTimeout when it is 0
 
-	// answerGrace is for the answers to what was given up by then.
+	// answerGrace is the time for answers to work that was given up.
 	answerGrace = time.Second
 )
 
@@ -33,7 +37,7 @@ func (g *Gateway) newServer() *http.Server {
 		ConnContext:       jsonhttp.WithConn,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    maxHeader - headerSlack,
 		ErrorLog:          log.New(errorLog{g.log}, "", 0),
 		// "OPTIONS *" is answered by the router, in JSON like the rest.
 		DisableGeneralOptionsHandler: true,
@@ -43,6 +47,8 @@ func (g *Gateway) newServer() *http.Server {
 // Serve answers on ln, with Config.TLS if it is set, and closes ln when Drain is called
 // or the listener fails. It returns nil after a Drain, which returns later.
 func (g *Gateway) Serve(ln net.Listener) error {
+	defer g.connections.writing.Wait()
+	ln = g.connections.limit(ln)
 	if g.cfg.TLS != nil {
 		ln = tls.NewListener(ln, g.cfg.TLS)
 	}
@@ -52,12 +58,11 @@ func (g *Gateway) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Drain ends Serve in an orderly way. Borrows, waiting ones and new ones, are
-// answered 503 at once, and /ready says so; all else goes on as usual for
-// Config.DrainWait, or until ctx ends, which only makes haste. Then the
-// listener closes, and Drain returns when the requests under way are answered.
-// They have Config.ShutdownTimeout for that; work that Config.Finishers have under way is
-// given up then, and answered as such.
+// Drain ends Serve. Waiting and new borrows are answered 503 at once, and so is /ready.
+// All other requests are served for Config.DrainWait, or until ctx ends. Then the
+// listener closes, and Drain returns when the requests under way are answered. They have
+// Config.ShutdownTimeout for that. Then the work of Config.Finishers is given up, and its
+// requests are answered accordingly.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.log.Info().Dur("wait_ms", g.cfg.DrainWait).Msg("draining")
 	g.cfg.Lending.Stop()
@@ -85,7 +90,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case shut.Err() != nil: // err says no more than that
+	case shut.Err() != nil: // err is the end of the context
 		err = fmt.Errorf("HTTP: requests were cut short that had not been answered within %s", g.cfg.ShutdownTimeout)
 	}
 	return errors.Join(err, g.server.Close())
@@ -100,8 +105,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// prepare sets the headers of the answer and bounds the time of the request's body, even
-// if the request is refused. While the gateway drains, each answer closes its
+// prepare sets the headers of the answer, the address of a client behind a proxy, and the
+// time of the request's body, which also a refused request has. While the gateway drains, each answer closes its
 // connection: a client that keeps the connection would lose a request when the gateway
 // closes it.
 func (g *Gateway) prepare(next http.Handler) http.Handler {
@@ -110,12 +115,15 @@ func (g *Gateway) prepare(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		setHeaders(w.Header())
+		if len(g.cfg.TrustedProxies) > 0 {
+			r.RemoteAddr = trustedPeers(g.cfg.TrustedProxies).remoteAddr(r)
+		}
 		jsonhttp.LimitBodyTime(w, r, bodyTimeout)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// errorLog takes what net/http has to say about connections.
+// errorLog receives net/http's log lines about connections.
 type errorLog struct{ log zerolog.Logger }
 
 func (l errorLog) Write(line []byte) (int, error) {

@@ -25,9 +25,10 @@ type Config struct {
 	// MaxLocks is how many keys may be held or waited for as locks and
 	// semaphores, MaxWaiters how many may stand in the line of each, and
 	// MaxSessions how many sessions there may be, over all peers, and
-	// MaxSessionsPerOrigin of one origin. 0 means any number. Peers that
+	// MaxSessionsPerOrigin of one origin. MaxPoolWaiters is how many borrowers
+	// may stand in the line of each pool. 0 means any number. Peers that
 	// decide in the same instant may go beyond them by a few.
-	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin int
+	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 
 	// Sole says that no other peer can be alive, as when this process embeds
 	// the server and no other process can reach the bucket. Open then ends at once
@@ -76,5 +77,6 @@ func (c Config) peer() peer.Config {
 	return peer.Config{
 		Sole: c.Sole, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
+		MaxPoolWaiters: c.MaxPoolWaiters,
 	}
 }

@@ -60,7 +60,8 @@ var (
 	ErrMaxLocks = peer.ErrMaxLocks
 
 	// ErrMaxWaiters is returned by Acquire and Enqueue when Config.MaxWaiters
-	// stand in the key's line already.
+	// stand in the key's line already, and by Borrow when Config.MaxPoolWaiters
+	// stand in the pool's line.
 	ErrMaxWaiters = peer.ErrMaxWaiters
 
 	// ErrMaxSessions is returned by CreateSession when there are

@@ -122,7 +122,9 @@ func TestEveryFlagHasATwin(t *testing.T) {
 		case "subjects":
 			value = "a.b"
 		case "names":
-			value = "a.example.com"
+			value = "a.example"
+		case "networks":
+			value = "10.0.0.0/8"
 		}
 		for source, apply := range map[string]func(flags *pflag.FlagSet) error{
 			"environment": func(flags *pflag.FlagSet) error {

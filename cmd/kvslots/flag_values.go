@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -204,6 +205,27 @@ func splitList(text string) []string {
 // replyPrefixes is a flag that takes prefixes of reply subjects.
 func replyPrefixes(target *string) flagValue[string] {
 	return list(target, "subjects", natsapi.CheckReplyPrefix)
+}
+
+// networks is a flag that takes IP addresses and CIDRs. Its error contains the invalid
+// entry, which is no secret.
+func networks(target *string) flagValue[string] {
+	return list(target, "networks", func(entry string) error {
+		_, err := parseNetwork(entry)
+		return err
+	})
+}
+
+// parseNetwork parses a CIDR, or an address as the network of it alone.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf(`%q must be an address or a network such as "10.0.0.0/8"`, text)
+	}
+	return network.Masked(), nil
 }
 
 // hostNames is a flag that takes names of hosts without ports. Its error contains the

@@ -146,7 +146,7 @@ func codesIn(node any, field string) (codes []string) {
 
 // The manual contains exactly the metrics of kvslots.
 func TestDocumentMetrics(t *testing.T) {
-	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}), "always", defaultSettings(), zerolog.Nop())
+	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}, defaultSettings()), "always", defaultSettings(), zerolog.Nop())
 	handler, served := gw.Handler(), ""
 	for range 2 { // the second answer counts the first request
 		answer := httptest.NewRecorder()

@@ -14,7 +14,7 @@ import (
 
 // The OpenAPI document contains exactly the routes that a gateway serves by default.
 func TestRoutesAreDescribed(t *testing.T) {
-	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}), "always", defaultSettings(), zerolog.Nop())
+	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}, defaultSettings()), "always", defaultSettings(), zerolog.Nop())
 	var served []string
 	err := chi.Walk(gw.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)

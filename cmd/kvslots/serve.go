@@ -109,7 +109,7 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, allowed *access
 		return errors.Join(err, closing(store.Close))
 	}
 	defer func() { err = errors.Join(err, closing(store.Close)) }()
-	common := newShared(nats, allowed)
+	common := newShared(nats, allowed, s)
 	functions := newForrst(store, nats, common, s, log)
 	defer func() { err = errors.Join(err, closing(functions.Close)) }()
 	finishers := []gateway.Finisher{functions}
@@ -134,8 +134,9 @@ type shared struct {
 	clients func() int // number of NATS clients; nil if unknown
 }
 
-func newShared(nats *backend, allowed *access) shared {
+func newShared(nats *backend, allowed *access, s settings) shared {
 	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed}
+	c.lending.Waits.Limit(gateway.WaitLimits{Total: s.maxWaitersTotal, PerIP: s.maxWaitersPerIP})
 	if nats.server != nil {
 		c.clients = nats.server.NumClients
 	}
@@ -166,9 +167,10 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		MaxWait:  s.maxWait,
 		MaxLocks: s.maxLocks, MaxWaiters: s.maxWaiters,
 		MaxSessions: s.maxSessions, MaxSessionsPerOrigin: s.maxSessionsPerIP,
-		Sole:    nats.server != nil, // clients of its listener cannot reach the bucket
-		Durable: nats.durable(),
-		Logger:  log.With().Str("component", "store").Logger(),
+		MaxPoolWaiters: s.maxWaitersPerPool,
+		Sole:           nats.server != nil, // clients of its listener cannot reach the bucket
+		Durable:        nats.durable(),
+		Logger:         log.With().Str("component", "store").Logger(),
 	})
 }
 
@@ -194,8 +196,12 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 		RateLimit:   s.httpRateLimit,
 		RateBurst:   s.httpRateBurst,
 		CORSOrigins: splitList(s.httpOrigins),
-		Version:     versionName(),
-		Logger:      log.With().Str("component", "http").Logger(),
+
+		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP,
+		TrustedProxies: s.proxies(),
+
+		Version: versionName(),
+		Logger:  log.With().Str("component", "http").Logger(),
 	})
 }
 

@@ -26,8 +26,10 @@ type settings struct {
 	httpRateBurst int
 	httpOrigins   string // separated by commas
 	httpHosts     string // likewise
-	httpIdle      time.Duration
-	drainWait     time.Duration
+	httpProxies   string // likewise
+	limits
+	httpIdle  time.Duration
+	drainWait time.Duration
 
 	dataDir string
 	sync    string
@@ -70,6 +72,7 @@ func defaultSettings() settings {
 		httpIdle:        20 * time.Second,
 		defaultLeaseTTL: 33 * time.Second,
 		maxLocks:        1024,
+		limits:          limits{maxWaitersTotal: 100_000},
 
 		natsMaxConns: natsembed.DefaultMaxConnections,
 
@@ -93,6 +96,8 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means those of two seconds, rounded up")
 	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
 	flags.Var(hostNames(&s.httpHosts), "http-allowed-hosts", "names that HTTP requests may have in Host, beside addresses and localhost (comma-separated); checked on loopback without a token, or if given")
+	flags.Var(networks(&s.httpProxies), "trusted-proxies", "networks of proxies whose X-Forwarded-For or Forwarded names the client (comma-separated addresses or CIDRs)")
+	s.limits.addFlags(flags)
 	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "go on listening for this long after SIGTERM, and answer 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
 	flags.Var(choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")

@@ -95,9 +95,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	trustsNew := trusting(t, newCert)
 	replace(t, cert, newCert)
 	replace(t, key, newKey)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	hangUp(t)
 	p.logs.waitFor(t, "reloaded")
 	fresh, err := tls.Dial("tcp", addr, trustsNew)
 	if err != nil {
@@ -105,6 +103,18 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	}
 	fresh.Close()
 	ask()
+}
+
+// hangUp sends SIGHUP to serve, which runs in the process of the test.
+func hangUp(t *testing.T) {
+	t.Helper()
+	this, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := this.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func trusting(t *testing.T, cert string) *tls.Config {
@@ -135,9 +145,7 @@ func TestTokensAreReloaded(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := strings.Count(p.logs.String(), "reloaded") + strings.Count(p.logs.String(), "cannot read a changed file")
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		hangUp(t)
 		p.logs.await(t, func(text string) bool {
 			return strings.Count(text, "reloaded")+strings.Count(text, "cannot read a changed file") > before
 		})

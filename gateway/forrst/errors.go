@@ -115,6 +115,10 @@ func transportError(err error) *Error {
 		return &Error{Code: codeParse, Message: "the body broke off", status: http.StatusBadRequest}
 	case errors.Is(err, wire.ErrAnswerTooLarge):
 		return &Error{Code: codeInternal, Message: wire.ErrAnswerTooLarge.Error()}
+	case errors.Is(err, wire.ErrMaxWaitersTotal):
+		return unavailable("Too many requests wait at the gateway")
+	case errors.Is(err, wire.ErrMaxWaitersPerIP):
+		return &Error{Code: codeRateLimited, Message: "Too many requests of the address wait", Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}
 	case errors.Is(err, wire.ErrBusy):
 		return unavailable(wire.ErrBusy.Error())
 	case errors.Is(err, wire.ErrDraining):

@@ -28,7 +28,8 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 		writeResponse(w, failed(nil, transportError(err)))
 		return
 	}
-	writeResponse(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, caller{true, func() bool { return jsonhttp.HungUp(r) }}))
+	from := caller{admin: true, hungUp: func() bool { return jsonhttp.HungUp(r) }, remote: r.RemoteAddr}
+	writeResponse(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, from))
 }
 
 // writeResponse writes a response. It ignores errors, because the call is over even if

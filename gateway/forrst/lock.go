@@ -23,6 +23,12 @@ func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvsl
 	ctx, end := s.cfg.Lending.Begin(ctx)
 	defer end()
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
+	if o.block > 0 {
+		if err := s.cfg.Lending.Waits.Enter(from.remote); err != nil {
+			return nil, failed(r.id, transportError(err))
+		}
+		defer s.cfg.Lending.Waits.Leave(from.remote)
+	}
 	lock, err := s.locks.LockOwned(ctx, full, o.owner, o.ttl, o.block)
 	if err == nil && o.block > 0 && from.hungUp != nil && from.hungUp() {
 		s.finishLock(ctx, lock, true, &lockData{}) // lets the next in line have it

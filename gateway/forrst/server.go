@@ -13,6 +13,7 @@ const storeTimeout = 30 * time.Second
 type caller struct {
 	admin  bool
 	hungUp func() bool // reports whether the caller has certainly hung up
+	remote string      // address and port over HTTP; "" if unknown
 }
 
 // Call answers an envelope that came over NATS. ctx ends when the caller gives up,
@@ -21,7 +22,7 @@ type caller struct {
 // whether the caller has certainly gone; Call asks it after a wait for the lock. Call
 // returns the answer, its HTTP status, and the code of its first error.
 func (s *Server) Call(ctx, detached context.Context, body []byte, authorization string, hungUp func() bool) (status int, code string, answer []byte) {
-	r := s.serve(ctx, detached, body, caller{s.cfg.Tokens.Accept(authorization), hungUp})
+	r := s.serve(ctx, detached, body, caller{admin: s.cfg.Tokens.Accept(authorization), hungUp: hungUp})
 	answer = r.encode()
 	return r.status, r.code, answer
 }

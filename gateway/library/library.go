@@ -44,6 +44,7 @@ func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) (err error
 	if call.Pool, err = wire.ParseID("id", jsonhttp.PathValue(r, "id")); err != nil {
 		return err
 	}
+	call.Remote = r.RemoteAddr
 	body, err := jsonhttp.ReadFields(w, r, call.Operation)
 	if err != nil {
 		return err

@@ -17,12 +17,15 @@ var (
 	NotFound         = Status{Code: http.StatusNotFound, Name: "not_found", Text: "not found"}
 	MethodNotAllowed = Status{Code: http.StatusMethodNotAllowed, Name: "method_not_allowed", Text: "method not allowed"}
 	RateLimited      = Status{Code: http.StatusTooManyRequests, Name: "rate_limited", Text: "rate limited"}
+
+	MaxConnections      = Status{Code: http.StatusServiceUnavailable, Name: "max_connections", Text: "too many connections", Retry: true}
+	MaxConnectionsPerIP = Status{Code: http.StatusTooManyRequests, Name: "max_connections_per_ip", Text: "too many connections of the address", Retry: true}
 )
 
 const forbidden = "forbidden"
 
 // turnedAway are the names of refusals that say nothing about what was asked for.
-var turnedAway = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name}
+var turnedAway = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
 // isTurnedAway reports whether a refusal with a name did not reach an operation. A
 // server without ErrorHeader, such as a proxy, is understood by the status alone.

@@ -21,6 +21,8 @@ func TestCodeOf(t *testing.T) {
 		{ErrTooLarge, 413, "bad_request", false},
 		{ErrTooSlow, 408, "bad_request", false},
 		{ErrBusy, 503, "busy", true},
+		{ErrMaxWaitersTotal, 503, "max_waiters_total", true},
+		{ErrMaxWaitersPerIP, 429, "max_waiters_per_ip", true},
 		{ErrDraining, 503, "draining", true},
 		{kvslots.ErrClosed, 503, "draining", true},
 		{&kvslots.RangeError{Field: "limit", Range: "1 or more"}, 400, "bad_request", false},

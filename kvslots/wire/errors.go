@@ -25,6 +25,11 @@ var (
 	// ErrBusy is returned when a transport has reached its maximum of open requests.
 	ErrBusy = errors.New("too many requests at once")
 
+	// ErrMaxWaitersTotal is returned when the maximum of requests wait at a gateway,
+	// and ErrMaxWaitersPerIP when those of the client's address do.
+	ErrMaxWaitersTotal = errors.New("too many requests wait at the gateway")
+	ErrMaxWaitersPerIP = errors.New("too many requests of the address wait")
+
 	// ErrDraining is the cause with which the context of a borrow ends when the
 	// gateway stops lending. It wraps kvslots.ErrPlaceKept: a session that has
 	// enqueued keeps its place, and may wait at another gateway.
@@ -77,6 +82,8 @@ var table = []row{
 	{err: ErrTooLarge, Status: Status{Code: http.StatusRequestEntityTooLarge, Name: badRequest}},
 	{err: ErrTooSlow, Status: Status{Code: http.StatusRequestTimeout, Name: badRequest}},
 	{err: ErrBusy, Status: Status{Code: http.StatusServiceUnavailable, Name: "busy", Retry: true}},
+	{err: ErrMaxWaitersTotal, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_waiters_total", Retry: true}},
+	{err: ErrMaxWaitersPerIP, Status: Status{Code: http.StatusTooManyRequests, Name: "max_waiters_per_ip", Retry: true}},
 	{err: ErrDraining, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrClosed, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrNoPool, Status: Status{Code: http.StatusNotFound, Name: "no_pool"}},

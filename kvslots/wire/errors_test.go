@@ -21,6 +21,8 @@ func TestStatusOf(t *testing.T) {
 		{ErrTooLarge, 413, "bad_request", "body must be at most 64 KiB", false},
 		{ErrTooSlow, 408, "bad_request", "body did not arrive in time", false},
 		{ErrBusy, 503, "busy", "too many requests at once", true},
+		{ErrMaxWaitersTotal, 503, "max_waiters_total", "too many requests wait at the gateway", true},
+		{ErrMaxWaitersPerIP, 429, "max_waiters_per_ip", "too many requests of the address wait", true},
 		{ErrDraining, 503, "draining", "draining", true},
 		{&kvslots.RangeError{Field: "ttl", Range: "1 or more"}, 400, "bad_request", "ttl must be 1 or more", false},
 		{kvslots.ErrNoPool, 404, "no_pool", "no such pool", false},

@@ -32,6 +32,8 @@ func TestRefusal(t *testing.T) {
 		{context.Canceled, kvslots.ErrUnavailable},
 		{ErrDraining, kvslots.ErrUnavailable},
 		{ErrBusy, kvslots.ErrUnavailable},
+		{ErrMaxWaitersTotal, kvslots.ErrUnavailable},
+		{ErrMaxWaitersPerIP, ErrMaxWaitersPerIP},
 		{errors.New("surprise"), kvslots.ErrUnavailable},
 		{ErrTooSlow, nil},
 	} {

@@ -13,6 +13,8 @@ type Lending struct {
 	open    atomic.Int64
 	stopped context.Context
 	stop    context.CancelFunc
+
+	Waits Waits // the requests that wait
 }
 
 // NewLending returns a Lending that is not stopped.

@@ -86,8 +86,8 @@ type Call struct {
 	// PoolsAfter is where the page of Stats begins; "" for the first page.
 	PoolsAfter string
 
-	// Remote is the address and port of the client that creates a session, for the cap
-	// on sessions per address; "" if unknown.
+	// Remote is the address and port of the client, for the caps on sessions and waiters
+	// per address; "" if unknown.
 	Remote string
 
 	count     int
@@ -159,6 +159,12 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		ctx = lent
 	} else if !call.endsWithClient {
 		ctx = detached
+	}
+	if call.wait > 0 {
+		if err := s.Lending.Waits.Enter(call.Remote); err != nil {
+			return err
+		}
+		defer s.Lending.Waits.Leave(call.Remote)
 	}
 	if call.inTurn {
 		done, err := s.turn(ctx, detached, call)

@@ -289,8 +289,11 @@ func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
 
 // overWaiters reports whether the cap on waiters forbids the borrow to join.
 func (b *borrow) overWaiters(pool *rules.Pool) bool {
-	most := b.p.cfg.MaxWaiters
-	return most > 0 && b.named() && pool.WaitingUpTo(most)+b.pool.flight.Joining >= most
+	most := b.p.cfg.MaxPoolWaiters
+	if b.named() {
+		most = b.p.cfg.MaxWaiters
+	}
+	return most > 0 && pool.WaitingUpTo(most)+b.pool.flight.Joining >= most
 }
 
 // obstacle returns why a borrow cannot be served, according to the view: its session

@@ -17,8 +17,9 @@ type Config struct {
 	// presences of earlier peers end, and with them their tickets.
 	Sole bool
 	// The caps on named pools in use, waiters in each, client sessions, and
-	// client sessions of one origin; 0 means any number.
-	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin int
+	// client sessions of one origin; and the cap on waiters in each other pool. 0 means
+	// any number.
+	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 	// Random is the only source of randomness.
 	Random rand.Source
 }

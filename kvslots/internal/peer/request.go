@@ -21,7 +21,7 @@ type Resource struct {
 }
 
 // Borrow asks for the lowest free slot of a registered pool.
-// Answer.Grant; ErrNoSlot, ErrNoPool, ErrUnavailable.
+// Answer.Grant; ErrNoSlot, ErrNoPool, ErrMaxWaiters, ErrUnavailable.
 type Borrow struct {
 	Pool, Lease entry.Hash // Lease is used in one Borrow only
 	TTL         time.Duration

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"math"
+	"net/netip"
+
+	"github.com/spf13/pflag"
+)
+
+// limits are those of one gateway, and of the lines of pools.
+type limits struct {
+	maxConnections, maxConnectionsPerIP                 int
+	maxWaitersTotal, maxWaitersPerPool, maxWaitersPerIP int
+}
+
+func (l *limits) addFlags(flags *pflag.FlagSet) {
+	flags.Var(number(&l.maxConnections, 0, math.MaxInt32), "max-connections", "maximum of HTTP connections; 0 means what the limit of open files allows")
+	flags.Var(number(&l.maxConnectionsPerIP, 0, math.MaxInt32), "max-connections-per-ip", "maximum of HTTP connections of each client address; 0 means no limit")
+	flags.Var(number(&l.maxWaitersTotal, 0, math.MaxInt32), "max-waiters-total", "maximum of requests that wait at this gateway; 0 means no limit")
+	flags.Var(number(&l.maxWaitersPerPool, 0, math.MaxInt32), "max-waiters-per-pool", "maximum of requests that wait for each pool; 0 means no limit")
+	flags.Var(number(&l.maxWaitersPerIP, 0, math.MaxInt32), "max-waiters-per-ip", "maximum of requests of each client address that wait at this gateway; 0 means no limit")
+}
+
+const (
+	// filesReserve is how many files are kept for the store, NATS and logs.
+	filesReserve = 256
+
+	// unknownFilesLimit is taken for the limit of open files where it is unknown.
+	unknownFilesLimit = 1 << 14
+
+	// maxConnectionsByFiles bounds the default where the number of files does not: a
+	// connection takes some 20 kB of memory.
+	maxConnectionsByFiles = 1 << 17
+)
+
+// connections returns the maximum of HTTP connections.
+func (l *limits) connections() int {
+	if l.maxConnections > 0 {
+		return l.maxConnections
+	}
+	return connectionsFor(openFilesLimit())
+}
+
+// connectionsFor returns how many connections a process may accept that may open so many
+// files. The store fails when it cannot open a file, so connections take half of what is
+// left beside a reserve; the other half is for NATS clients.
+func connectionsFor(files uint64) int {
+	reserve := min(filesReserve, files/2)
+	return int(min((files-reserve)/2, maxConnectionsByFiles))
+}
+
+// proxies returns the networks of --trusted-proxies.
+func (s *settings) proxies() []netip.Prefix {
+	var found []netip.Prefix
+	for _, entry := range splitList(s.httpProxies) {
+		if network, err := parseNetwork(entry); err == nil { // was checked when the flag was set
+			found = append(found, network)
+		}
+	}
+	return found
+}

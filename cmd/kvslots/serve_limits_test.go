@@ -1,0 +1,57 @@
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+// The store keeps files for itself, however few the process may open.
+func TestConnectionsByFiles(t *testing.T) {
+	for files, want := range map[uint64]int{64: 16, 128: 32, 512: 128, 1024: 384, 1 << 20: maxConnectionsByFiles, 1 << 63: maxConnectionsByFiles} {
+		if got := connectionsFor(files); got != want {
+			t.Errorf("%d files: %d connections, want %d", files, got, want)
+		}
+	}
+	if got := (&limits{maxConnections: 7}).connections(); got != 7 {
+		t.Errorf("got %d connections, and not those of the flag", got)
+	}
+	if got := (&limits{}).connections(); got < 1 {
+		t.Errorf("%d connections by default", got)
+	}
+}
+
+func TestTrustedProxies(t *testing.T) {
+	var s settings
+	flag := networks(&s.httpProxies)
+	if err := flag.Set("10.0.0.0/8, 192.0.2.1,2001:db8::1/32,::ffff:192.0.2.2"); err != nil {
+		t.Fatal(err)
+	}
+	want := []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"),
+		netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("192.0.2.2/32"),
+	}
+	if got := s.proxies(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, wrong := range []string{"proxy", "10.0.0.0/33", "10.0.0.0/", "*", "10.0.0.1:80"} {
+		if flag.Set(wrong) == nil {
+			t.Errorf("%s is accepted", wrong)
+		}
+	}
+}
+
+func TestHostNames(t *testing.T) {
+	var hosts string
+	flag := hostNames(&hosts)
+	for _, right := range []string{"", "a", "slots.example.com", "my_host, other-host.example"} {
+		if err := flag.Set(right); err != nil {
+			t.Errorf("%s: %v", right, err)
+		}
+	}
+	for _, wrong := range []string{"*", "https://a", "a:80", "a b", "a/", ".a", "a."} {
+		if flag.Set(wrong) == nil {
+			t.Errorf("%s is accepted", wrong)
+		}
+	}
+}

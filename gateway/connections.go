@@ -1,0 +1,183 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+const (
+	// refusalTime bounds how long a refused client may take to read why.
+	refusalTime = time.Second
+
+	// maxRefusals is how many refused connections are open at once. Those beyond it
+	// are closed without an answer: a flood costs no more than that.
+	maxRefusals = 64
+)
+
+// connections counts the connections of a listener, and refuses those beyond the
+// limits. The counts are exact.
+type connections struct {
+	max, maxPerIP int          // 0 means no limit
+	exempt        trustedPeers // from maxPerIP: a proxy has the connections of its clients
+	encrypted     bool         // a refusal cannot be written in plain text
+
+	mu    sync.Mutex
+	open  int
+	perIP map[netip.Prefix]int // without maxPerIP it is not used
+
+	refused, refusedPerIP atomic.Int64
+
+	refusals chan struct{} // has a place for each refusal that is being written
+	writing  sync.WaitGroup
+}
+
+func newConnections(cfg Config) *connections {
+	return &connections{
+		max: cfg.MaxConnections, maxPerIP: cfg.MaxConnectionsPerIP,
+		exempt: cfg.TrustedProxies, encrypted: cfg.TLS != nil,
+		perIP: map[netip.Prefix]int{}, refusals: make(chan struct{}, maxRefusals),
+	}
+}
+
+// enter counts a connection. refusal is nil if there is room for it.
+func (c *connections) enter(client netip.Prefix) (refusal *wire.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.max > 0 && c.open >= c.max {
+		c.refused.Add(1)
+		return &wire.MaxConnections
+	}
+	if c.countsPerIP(client) {
+		if c.perIP[client] >= c.maxPerIP {
+			c.refusedPerIP.Add(1)
+			return &wire.MaxConnectionsPerIP
+		}
+		c.perIP[client]++
+	}
+	c.open++
+	return nil
+}
+
+// count returns the number of open connections.
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}
+
+func (c *connections) leave(client netip.Prefix) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	if c.countsPerIP(client) {
+		if c.perIP[client]--; c.perIP[client] == 0 {
+			delete(c.perIP, client)
+		}
+	}
+}
+
+func (c *connections) countsPerIP(client netip.Prefix) bool {
+	return c.maxPerIP > 0 && client.IsValid() && !c.exempt.contain(client.Addr())
+}
+
+// refuse answers a connection that is not counted, and closes it. It does not block.
+func (c *connections) refuse(conn net.Conn, why *wire.Status) {
+	select {
+	case c.refusals <- struct{}{}:
+	default:
+		conn.Close()
+		return
+	}
+	c.writing.Go(func() {
+		defer func() { <-c.refusals }()
+		defer conn.Close()
+		if c.encrypted { // a handshake would cost more than the refusal saves
+			return
+		}
+		_ = conn.SetDeadline(time.Now().Add(refusalTime))
+		if _, err := io.WriteString(conn, plainRefusal(why)); err != nil {
+			return
+		}
+		// Closed with data of the client unread, the connection would be reset, and
+		// the client might lose the answer.
+		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	})
+}
+
+// plainRefusal is an answer to a request that was not read. Its body is of /v1 and of
+// all other paths at once.
+func plainRefusal(why *wire.Status) string {
+	body, _ := wire.Encode(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
+		"Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"+
+		"%s: %s\r\n%s: 1\r\nContent-Length: %d\r\n\r\n%s",
+		why.Code, http.StatusText(why.Code), wire.ErrorHeader, why.Name, wire.RetryAfterHeader, len(body), body)
+}
+
+// limit returns a listener whose connections are counted.
+func (c *connections) limit(ln net.Listener) net.Listener { return &limitedListener{ln, c} }
+
+type limitedListener struct {
+	net.Listener
+	connections *connections
+}
+
+// Accept refuses connections beyond the limits, and returns the next one within them.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		client := clientOf(ipOf(conn.RemoteAddr()))
+		refusal := l.connections.enter(client)
+		if refusal == nil {
+			return &countedConn{Conn: conn, connections: l.connections, client: client}, nil
+		}
+		l.connections.refuse(conn, refusal)
+	}
+}
+
+// ipOf returns the IP address of a connection, or the zero Addr if it has none.
+func ipOf(remote net.Addr) netip.Addr {
+	if tcp, ok := remote.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}
+
+// countedConn is a connection that counts until it is closed.
+type countedConn struct {
+	net.Conn
+	connections *connections
+	client      netip.Prefix
+	closed      atomic.Bool
+}
+
+func (c *countedConn) Close() error {
+	if !c.closed.Swap(true) {
+		c.connections.leave(c.client)
+	}
+	return c.Conn.Close()
+}
+
+// CloseWrite is called by net/http before Close, when a request was not read to its end.
+func (c *countedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// NetConn returns the connection below, as jsonhttp.HungUp needs it.
+func (c *countedConn) NetConn() net.Conn { return c.Conn }

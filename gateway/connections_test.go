@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// serveLimited serves until the test ends.
+func serveLimited(t *testing.T, change func(cfg *Config)) (g *Gateway, addr string) {
+	t.Helper()
+	g = newGuardedGateway(change)
+	addr, served := serve(t, g)
+	t.Cleanup(func() {
+		if err := g.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return g, addr
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// request sends a request and returns the status and the name of the refusal.
+func request(t *testing.T, conn net.Conn) (int, string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, "GET /t/1 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadAll(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	if retry := resp.Header.Get("Retry-After"); (retry == "1") != (resp.StatusCode != 200) || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d with headers %v", resp.StatusCode, resp.Header)
+	}
+	return resp.StatusCode, resp.Header.Get("Kvslots-Error")
+}
+
+func (c *connections) await(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); c.count() != n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are counted, want %d", c.count(), n)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestMaxConnections(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(cfg *Config)
+		code   int // of the third; 200: it is served
+		reason string
+	}{
+		{"in all", func(cfg *Config) { cfg.MaxConnections = 2 }, 503, "max_connections"},
+		{"per address", func(cfg *Config) { cfg.MaxConnectionsPerIP = 2 }, 429, "max_connections_per_ip"},
+		{"of a proxy", func(cfg *Config) {
+			cfg.MaxConnectionsPerIP, cfg.TrustedProxies = 2, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		}, 200, ""},
+		{"none", func(*Config) {}, 200, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, addr := serveLimited(t, c.change)
+			first, second := dial(t, addr), dial(t, addr)
+			for _, conn := range []net.Conn{first, second} {
+				if code, _ := request(t, conn); code != 200 {
+					t.Errorf("a connection within the limit is answered %d", code)
+				}
+			}
+			if code, reason := request(t, dial(t, addr)); code != c.code || reason != c.reason {
+				t.Errorf("got %d %s, want %d %s", code, reason, c.code, c.reason)
+			}
+			if c.code == 200 {
+				return
+			}
+			if refused := g.connections.refused.Load() + g.connections.refusedPerIP.Load(); refused != 1 {
+				t.Errorf("%d refusals are counted", refused)
+			}
+			if metrics := ask(g, "GET", "/metrics").Body.String(); !strings.Contains(metrics, `kvslots_limit_refusals_total{limit="`+c.reason+`"} 1`) ||
+				!strings.Contains(metrics, "kvslots_http_connections 2") {
+				t.Errorf("not in the metrics:\n%s", metrics)
+			}
+			first.Close()
+			g.connections.await(t, 1)
+			if code, _ := request(t, dial(t, addr)); code != 200 {
+				t.Errorf("after another has left: %d", code)
+			}
+		})
+	}
+}
+
+// A flood of connections is refused, and does not keep the others from being served.
+func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
+	g, addr := serveLimited(t, func(cfg *Config) { cfg.MaxConnections = 1 })
+	served := dial(t, addr)
+	request(t, served)
+	var flood sync.WaitGroup
+	for range 200 {
+		flood.Go(func() {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.Copy(io.Discard, conn) // ends with the refusal, or without one
+		})
+	}
+	flood.Wait()
+	if code, _ := request(t, served); code != 200 {
+		t.Errorf("the connection within the limit is answered %d", code)
+	}
+	if got := g.connections.refused.Load(); got != 200 {
+		t.Errorf("%d refusals are counted", got)
+	}
+}
+
+// A TLS client beyond the limit is refused without a handshake.
+func TestMaxConnectionsOverTLS(t *testing.T) {
+	_, addr := serveLimited(t, func(cfg *Config) {
+		cfg.MaxConnections, cfg.TLS = 1, &tls.Config{Certificates: []tls.Certificate{{}}}
+	})
+	dial(t, addr)
+	if _, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}); err == nil {
+		t.Error("a connection beyond the limit was accepted")
+	}
+}
+
+// A header of 16 KiB is read, and one that is longer refused.
+func TestHeaderLimit(t *testing.T) {
+	_, addr := serveLimited(t, func(*Config) {})
+	const begin, end = "GET /t/1 HTTP/1.1\r\nHost: localhost\r\nX: ", "\r\n\r\n"
+	for size, want := range map[int]int{maxHeader: 200, maxHeader + 1: 431} {
+		conn := dial(t, addr)
+		io.WriteString(conn, begin+strings.Repeat("x", size-len(begin)-len(end))+end)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("%d bytes: %d, want %d", size, resp.StatusCode, want)
+		}
+	}
+}

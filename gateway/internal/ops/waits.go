@@ -1,0 +1,81 @@
+package ops
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// WaitLimits are limits on the requests that may wait at a gateway at once. They are
+// exact, and those of one gateway. 0 means no limit.
+type WaitLimits struct {
+	Total int // over all transports
+	PerIP int // of one client address over HTTP, for IPv6 its /64
+}
+
+// Waits counts the requests that wait, and refuses those beyond the limits. The zero
+// Waits has no limits. It is safe for concurrent use.
+type Waits struct {
+	limits WaitLimits // set before the first request
+	open   atomic.Int64
+
+	mu    sync.Mutex
+	perIP map[string]int // without a limit it is not used
+
+	refusedTotal, refusedPerIP atomic.Int64
+}
+
+// Limit sets the limits. It must be called before the first request.
+func (w *Waits) Limit(limits WaitLimits) { w.limits = limits }
+
+// Enter counts a request that is about to wait. Leave must be called with the same
+// address when it does not wait any more. remote is the address and port of the client;
+// "" if unknown, to which no limit per address applies.
+func (w *Waits) Enter(remote string) error {
+	if open := w.open.Add(1); w.limits.Total > 0 && open > int64(w.limits.Total) {
+		w.open.Add(-1)
+		w.refusedTotal.Add(1)
+		return wire.ErrMaxWaitersTotal
+	}
+	if !w.enterIP(remote) {
+		w.open.Add(-1)
+		w.refusedPerIP.Add(1)
+		return wire.ErrMaxWaitersPerIP
+	}
+	return nil
+}
+
+func (w *Waits) enterIP(remote string) bool {
+	if w.limits.PerIP == 0 || remote == "" {
+		return true
+	}
+	ip := origin(remote)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.perIP[ip] >= w.limits.PerIP {
+		return false
+	}
+	if w.perIP == nil {
+		w.perIP = map[string]int{}
+	}
+	w.perIP[ip]++
+	return true
+}
+
+// Leave is called once for each Enter that returned nil.
+func (w *Waits) Leave(remote string) {
+	w.open.Add(-1)
+	if w.limits.PerIP == 0 || remote == "" {
+		return
+	}
+	ip := origin(remote)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.perIP[ip]--; w.perIP[ip] == 0 {
+		delete(w.perIP, ip)
+	}
+}
+
+// Refused returns the number of requests that each limit has refused.
+func (w *Waits) Refused() (total, perIP int64) { return w.refusedTotal.Load(), w.refusedPerIP.Load() }

@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+)
+
+// WaitLimits are limits on the requests that may wait at a gateway at once, for
+// Lending.Waits.Limit.
+type WaitLimits = ops.WaitLimits
+
+// limitMetrics returns what the limits of the gateway have counted.
+func (g *Gateway) limitMetrics() []prometheus.Collector {
+	total := func() int64 { refused, _ := g.cfg.Lending.Waits.Refused(); return refused }
+	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "kvslots_http_connections",
+			Help: "Open connections of HTTP clients.",
+		}, func() float64 { return float64(g.connections.count()) }),
+		refusedBy("max_connections", g.connections.refused.Load),
+		refusedBy("max_connections_per_ip", g.connections.refusedPerIP.Load),
+		refusedBy("max_waiters_total", total),
+		refusedBy("max_waiters_per_ip", perIP),
+		refusedBy("http_rate_limit", g.limited.Load),
+	}
+}
+
+func refusedBy(limit string, count func() int64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name:        "kvslots_limit_refusals_total",
+		Help:        "Connections and requests that a limit of this gateway has refused.",
+		ConstLabels: prometheus.Labels{"limit": limit},
+	}, func() float64 { return float64(count()) })
+}

@@ -137,10 +137,6 @@ func (a *await) step() {
 // consume purges the session's ticket, calls then if the purge was written, and calls
 // look.
 func (a *await) consume(t *rules.Ticket, then func()) {
-	if t == nil {
-		a.look()
-		return
-	}
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
 	a.put(m, func(f fate) {

@@ -231,25 +231,10 @@ func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
 
 // serveQueue serves the borrows in the queue, in order of arrival.
 func (ps *poolState) serveQueue(pool *rules.Pool) {
-	if len(ps.queue) == 0 {
-		return
-	}
-	queue, blocked := ps.queue, false
-	var stay []*borrow
-	ps.queue = nil
-	for _, b := range queue {
-		if b.phase != arrived {
-			continue
-		}
-		if blocked || !b.serve(pool, &blocked) {
-			stay = append(stay, b)
-		}
-	}
-	came := ps.queue // borrows that serve has put back
-	ps.queue = stay
-	for _, b := range came {
-		ps.queue = byArrival(ps.queue, b)
-	}
+	blocked := false
+	ps.queue = slices.DeleteFunc(ps.queue, func(b *borrow) bool {
+		return b.phase != arrived || !blocked && b.serve(pool, &blocked)
+	})
 }
 
 // serve decides what to do with a borrow of the queue. It returns false if the borrow

@@ -43,8 +43,8 @@ func (s *presence) refresh() {
 		s.id = s.p.randomHash()
 	}
 	id := s.id
-	revision, taken := s.p.view.Stands(s.key())
-	if taken && s.p.view.Expiring(s.key(), s.p.now) || !taken && revision != 0 {
+	revision, _ := s.p.view.Stands(s.key())
+	if s.p.view.Expiring(s.key(), s.p.now) {
 		s.forget()
 		return
 	}
@@ -74,13 +74,9 @@ func (s *presence) written(a Ack) {
 		s.again = true
 		id := s.id
 		s.p.reads.whenReached(a.Revision, func() {
-			if s.id != id {
-				return
+			if s.id == id {
+				s.in(notNowPause)
 			}
-			if s.revision == 0 {
-				s.forget()
-			}
-			s.in(notNowPause)
 		})
 		s.in(presenceRefresh)
 	default:

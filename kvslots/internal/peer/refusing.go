@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -30,29 +31,18 @@ func (b *borrow) refuseLater() {
 
 // reviewRefusals decides about the borrows in phase refusing.
 func (ps *poolState) reviewRefusals() {
-	if len(ps.refusing) == 0 {
-		return
-	}
-	list := ps.refusing
-	ps.refusing = nil
-	var stay []*borrow
-	for _, b := range list {
+	ps.refusing = slices.DeleteFunc(ps.refusing, func(b *borrow) bool {
 		switch {
-		case b.phase != refusing:
-		case b.claimFreed():
+		case b.phase != refusing || b.claimFreed():
+			return true
 		case !b.current:
-			stay = append(stay, b)
 		case !ps.p.view.Exact():
-			stay = append(stay, b)
 			ps.wantExact()
 		default:
 			b.review()
-			if b.phase == refusing {
-				stay = append(stay, b)
-			}
 		}
-	}
-	ps.refusing = append(stay, ps.refusing...)
+		return b.phase != refusing
+	})
 }
 
 // review decides about one borrow, in a view that is exact and as new as the borrow.

@@ -48,10 +48,6 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 		switch of := d.of.(type) {
 		case *Slot:
 			due = DueKey{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Marker: !of.Taken, Garbage: of.holdsNone()}
-			if of.Taken && !due.Garbage && now < of.Ends { // it holds a slot again
-				v.ends.set(d, of.Ends)
-				continue
-			}
 		case *Ticket:
 			garbage := of.Garbage()
 			if of.Taken && !garbage && !of.Value.Enqueued() {

@@ -145,7 +145,9 @@ func (w *watch) poll() {
 			if s.trace != nil {
 				s.tracef(n.name(), "applies %s", describeEntry(e))
 			}
-			p.Apply(number, *e, now)
+			if !p.Delivered(number, e.Revision, e.Key, e.Time, now) {
+				p.Apply(number, *e, now)
+			}
 		})
 	}
 	w.schedulePoll()

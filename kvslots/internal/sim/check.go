@@ -34,26 +34,24 @@ func (s *Simulation) fail(check, format string, args ...any) {
 // checker compares the answers that clients receive with what they asked, with earlier
 // answers, and with the stream.
 type checker struct {
-	s             *Simulation
-	calls         uint64 // number of calls so far
-	openCalls     map[uint64]*call
-	pools         map[entry.Hash]*pool
-	sessions      map[entry.Hash]*session
-	claims        uint64 // of peers that have stopped
-	grants        uint64
-	lastLoss      Instant                // when the stream last lost data; 0: never
-	waitingCalls  []*call                // calls that may wait for a slot
-	lossUnderWay  bool                   // the stream is losing data at this moment
-	lastStall     map[entry.Hash]Instant // by peer: when a ticket last ended that had stood for StallTime or longer
-	interruptions []Instant              // when peers died, paused or resumed
-	cleanedUntil  Instant                // peers that died before then have no tickets left
+	s            *Simulation
+	calls        uint64 // number of calls so far
+	openCalls    map[uint64]*call
+	pools        map[entry.Hash]*pool
+	sessions     map[entry.Hash]*session
+	claims       uint64 // of peers that have stopped
+	grants       uint64
+	lastLoss     Instant // when the stream last lost data; 0: never
+	waitingCalls []*call // calls that may wait for a slot
+	lines        lineChecker
+	losses       lossChecker
 }
 
 func newChecker(s *Simulation) *checker {
-	return &checker{
-		s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{},
-		sessions: map[entry.Hash]*session{}, lastStall: map[entry.Hash]Instant{},
-	}
+	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}}
+	k.lines = lineChecker{checker: k, lastStall: map[entry.Hash]Instant{}}
+	k.losses = lossChecker{checker: k}
+	return k
 }
 
 // countOpen counts the calls under way, without Follow, which may last for ever.

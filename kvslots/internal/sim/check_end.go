@@ -57,9 +57,15 @@ func (k *checker) checkWrites() {
 	}
 }
 
+// lossChecker checks what the stream holds after a loss of data and after a restart.
+type lossChecker struct {
+	*checker
+	lossUnderWay bool // the stream is losing data at this moment
+}
+
 // beforeLoss returns the revisions of all slots, by lease, and of all sessions, before
 // the stream loses data.
-func (k *checker) beforeLoss() (standing map[entry.Hash]uint64) {
+func (k *lossChecker) beforeLoss() (standing map[entry.Hash]uint64) {
 	t := k.s.server.truth
 	t.catchUp()
 	standing = map[entry.Hash]uint64{}
@@ -76,7 +82,7 @@ func (k *checker) beforeLoss() (standing map[entry.Hash]uint64) {
 
 // afterLoss marks everything uncertain that the stream may have lost. An entry that
 // still has the revision in standing was not lost.
-func (k *checker) afterLoss(standing map[entry.Hash]uint64) {
+func (k *lossChecker) afterLoss(standing map[entry.Hash]uint64) {
 	t := k.s.server.truth
 	t.catchUp()
 	k.lastLoss = k.s.now
@@ -108,7 +114,7 @@ func (k *checker) afterLoss(standing map[entry.Hash]uint64) {
 
 // onReread checks, after the stream was read anew because a server restarted, that
 // nothing has come back which clients know to be over.
-func (k *checker) onReread() {
+func (k *lossChecker) onReread() {
 	if k.lossUnderWay || k.s.server.clockWentBack {
 		return
 	}
@@ -133,7 +139,7 @@ func (k *checker) onReread() {
 }
 
 // outlivesMoment reports whether the server will keep an entry for another second.
-func (k *checker) outlivesMoment(e *entry.Entry) bool {
+func (k *lossChecker) outlivesMoment(e *entry.Entry) bool {
 	v := k.s.server
 	return e.TTL == 0 || e.Time.Add(e.TTL-time.Second).After(v.wall().Add(v.clock))
 }

@@ -169,13 +169,13 @@ func (k *checker) checkStands(c *call, l *lease) {
 func (k *checker) checkProgress() {
 	s := k.s
 	s.after(checkEvery, k.checkProgress)
-	k.updateCleaned()
+	k.lines.updateCleaned()
 	waits := k.waitingCalls[:0]
 	for _, c := range k.waitingCalls {
 		if c.end == 0 && c.gaveUp == 0 {
 			waits = append(waits, c)
 			k.checkStall(c)
-			k.checkPassedOver(c)
+			k.lines.checkPassedOver(c)
 		}
 	}
 	clear(k.waitingCalls[len(waits):])

@@ -18,11 +18,19 @@ const rebuildTime = 15 * time.Second
 // alive. It refreshes its presence every 3 s.
 const quietTime = 3 * time.Second
 
+// lineChecker checks that lines move on and that tickets keep their places.
+type lineChecker struct {
+	*checker
+	lastStall     map[entry.Hash]Instant // by peer: when a ticket last ended that had stood for StallTime or longer
+	interruptions []Instant              // when peers died, paused or resumed
+	cleanedUntil  Instant                // peers that died before then have no tickets left
+}
+
 // noteInterruption records that a peer died, paused or resumed, so that other peers may
 // have to pass over its tickets.
-func (k *checker) noteInterruption() { k.interruptions = append(k.interruptions, k.s.now) }
+func (k *lineChecker) noteInterruption() { k.interruptions = append(k.interruptions, k.s.now) }
 
-func (k *checker) interruptionsSince(at Instant) (n int) {
+func (k *lineChecker) interruptionsSince(at Instant) (n int) {
 	for i := len(k.interruptions) - 1; i >= 0 && k.interruptions[i] >= at; i-- {
 		n++
 	}
@@ -31,7 +39,7 @@ func (k *checker) interruptionsSince(at Instant) (n int) {
 
 // updateCleaned updates cleanedUntil. It counts only peers whose watch was undisturbed
 // for cleanupTime, since a new watch gives every session its idle time again.
-func (k *checker) updateCleaned() {
+func (k *lineChecker) updateCleaned() {
 	calm := &k.s.faultState
 	for _, n := range k.s.nodes {
 		from := max(n.startedAt, n.pausedUntil, calm.noOthersSince)
@@ -43,7 +51,7 @@ func (k *checker) updateCleaned() {
 
 // checkPassedOver fails the run if a dead or paused peer delays a caller of another
 // peer for too long. Each such peer and each enqueued ticket may delay it by one turn.
-func (k *checker) checkPassedOver(c *call) {
+func (k *lineChecker) checkPassedOver(c *call) {
 	s, n := k.s, c.node
 	p := s.server.truth.pool(c.facts.pool.id)
 	since := max(c.start, p.freeSince)
@@ -70,7 +78,7 @@ func (k *checker) checkPassedOver(c *call) {
 // isEnqueuedAlive reports whether the ticket is that of an enqueued session that is
 // certainly alive. Any peer may claim for such a ticket, whether or not its caller
 // waits.
-func (k *checker) isEnqueuedAlive(t *ticketTruth) bool {
+func (k *lineChecker) isEnqueuedAlive(t *ticketTruth) bool {
 	s := k.sessions[t.Key.Session]
 	return t.Wait.Enqueued() && s != nil && k.s.now < s.aliveUntil
 }
@@ -79,7 +87,7 @@ func (k *checker) isEnqueuedAlive(t *ticketTruth) bool {
 // fault. They pass over all tickets of a peer that has let a turn pass for 1 s, until
 // they see an entry of that peer. A peer with a late view may let turns pass, because
 // it loses its claims to others and has to wait for doubtful ones.
-func (k *checker) mayBePassedOver(t *ticketTruth) bool {
+func (k *lineChecker) mayBePassedOver(t *ticketTruth) bool {
 	if k.s.plan.Net.Lag == 0 {
 		return false
 	}
@@ -97,7 +105,7 @@ func (k *checker) mayBePassedOver(t *ticketTruth) bool {
 }
 
 // ticketEnded records the end of a ticket that may have let a turn pass.
-func (k *checker) ticketEnded(t *ticketTruth) {
+func (k *lineChecker) ticketEnded(t *ticketTruth) {
 	if t != nil && k.s.now.Sub(t.at) >= rules.StallTime {
 		k.lastStall[t.server()] = k.s.now
 	}
@@ -113,7 +121,7 @@ func (t *ticketTruth) server() entry.Hash {
 
 // checkQueued fails the run if an enqueue was answered "queued" for a ticket that was
 // never in a generation in force. Such a ticket is never served.
-func (k *checker) checkQueued(c *call) {
+func (k *lineChecker) checkQueued(c *call) {
 	p := k.s.server.truth.pool(c.facts.pool.id)
 	for _, t := range p.tickets {
 		if t.Wait.Lease == c.target.lease && !t.wasInForce {

@@ -17,7 +17,7 @@ func TestPromises(t *testing.T) {
 		"passed over":  {"passed over", func(x *checkerTest) { x.standsStill(10 * time.Second) }},
 		"not for long": {"", func(x *checkerTest) { x.standsStill(time.Second) }},
 		"excused by a death": {"", func(x *checkerTest) {
-			x.check.noteInterruption()
+			x.check.lines.noteInterruption()
 			x.standsStill(2500 * time.Millisecond)
 		}},
 		"queued":                        {"", func(x *checkerTest) { x.queued(7) }},

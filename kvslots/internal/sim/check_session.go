@@ -178,7 +178,7 @@ func (k *checker) enqueued(c *call) {
 	case c.answer.Err == nil && before.state == placeQueued && c.end < before.since.Add(before.ttl):
 		k.wrong(c, "the session has enqueued before")
 	case c.answer.Err == nil && c.answer.Queued:
-		k.checkQueued(c)
+		k.lines.checkQueued(c)
 		r := c.request.(peer.Enqueue)
 		*p = linePlace{state: placeQueued, lease: r.Lease, lock: r.Lock, since: c.start, ttl: r.TTL}
 	case c.answer.Err == nil && before.state == placeNone:

@@ -306,7 +306,13 @@ func TestChecks(t *testing.T) {
 		}},
 		"left over":         {"left over", func(x *checkerTest) { x.config(1); x.claim(0, a); x.check.checkEnd() }},
 		"nothing left over": {"", func(x *checkerTest) { x.config(1); x.check.checkEnd() }},
-		"revived":           {"revived", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.giveBack(a, 0); x.claim(0, a); x.check.onReread() }},
+		"revived": {"revived", func(x *checkerTest) {
+			x.config(1)
+			x.borrow(a, 0)
+			x.giveBack(a, 0)
+			x.claim(0, a)
+			x.check.losses.onReread()
+		}},
 		"lost": {"", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)

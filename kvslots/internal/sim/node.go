@@ -195,7 +195,7 @@ func (n *node) setAlarm() {
 // still, but not the clock that the shell reads.
 func (n *node) pause(d time.Duration, suspended bool) {
 	n.pauses++
-	n.s.check.noteInterruption()
+	n.s.check.lines.noteInterruption()
 	n.s.after(d, n.alive(func() { n.resume(d, suspended) }))
 }
 
@@ -207,7 +207,7 @@ func (n *node) resume(d time.Duration, suspended bool) {
 		n.suspendedUntil = n.s.now
 	}
 	n.pausedUntil = n.s.now
-	n.s.check.noteInterruption()
+	n.s.check.lines.noteInterruption()
 	held := n.heldInputs
 	n.heldInputs = nil
 	for _, f := range held {
@@ -236,7 +236,7 @@ func (n *node) kill() {
 
 func (n *node) stop() {
 	n.count()
-	n.s.check.noteInterruption()
+	n.s.check.lines.noteInterruption()
 	n.peer, n.pauses, n.heldInputs = nil, 0, nil
 	n.generation++
 	n.link.up = false

@@ -127,7 +127,7 @@ func (t *truth) reload() {
 		p.updateFree(t.s.now)
 		p.observe()
 	}
-	t.s.check.onReread()
+	t.s.check.losses.onReread()
 }
 
 // load takes an entry as it is, without a check of what it changes.
@@ -176,7 +176,7 @@ func (t *truth) apply(e *entry.Entry) {
 		t.slot(p, e)
 	case entry.Ticket:
 		if e.Marker {
-			t.s.check.ticketEnded(p.tickets[e.Key])
+			t.s.check.lines.ticketEnded(p.tickets[e.Key])
 			p.dropTicket(e.Key)
 		} else {
 			p.setTicket(e, t.s.now)
@@ -293,7 +293,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 		c.ticketStood = c.ticketStood || t.place == place && p.stands(t)
 		if t.place < place && p.stands(t) && t.Wait.Lease != e.Slot.Lease {
 			c.ticketsAhead++
-			if s.faultState.settledAt(t.at) && (s.check.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Wait.Lease)) && !s.check.mayBePassedOver(t) {
+			if s.faultState.settledAt(t.at) && (s.check.lines.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Wait.Lease)) && !s.check.lines.mayBePassedOver(t) {
 				if c.undisturbed++; c.undisturbed == 1 || t.place < c.firstUndisturbed.place {
 					c.firstUndisturbed = *t
 				}

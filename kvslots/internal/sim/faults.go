@@ -320,12 +320,12 @@ func (s *Simulation) restart(meanwhile func()) {
 
 // loseData runs a fault that loses acknowledged writes.
 func (s *Simulation) loseData(what func()) {
-	standing := s.check.beforeLoss()
+	revisions := s.check.beforeLoss()
 	s.check.lossUnderWay = true
 	what()
 	s.server.changed()
 	s.check.lossUnderWay = false
-	s.check.afterLoss(standing)
+	s.check.afterLoss(revisions)
 }
 
 func (s *Simulation) purgeStream() {

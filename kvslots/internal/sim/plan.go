@@ -80,8 +80,8 @@ func Draw(seed uint64) Plan {
 	if r.IntN(6) == 0 {
 		p.Caps = drawCaps(r, p.Clients)
 	}
-	calm := r.IntN(6) == 0
-	if !calm {
+	faultFree := r.IntN(6) == 0
+	if !faultFree {
 		drawFaults(r, &p)
 	}
 	if r.IntN(2) == 0 {

@@ -127,7 +127,7 @@ func TestCallersExcludeEachOther(t *testing.T) {
 				t.Error(err)
 			}
 			if told := a.lock(t).Fence; told != results[i].Fence {
-				t.Errorf("fence %d, but the function was told %d", told, results[i].Fence)
+				t.Errorf("fence %d, but the function received %d", told, results[i].Fence)
 			}
 		})
 		gatewaytest.Eventually(t, "caller "+strconv.Itoa(i)+" waits", func() bool {

@@ -77,8 +77,8 @@ func Dial(at string, cfg Config) (*Client, error) {
 	return &Client{&natsTransport{nc: nc, dialled: true}}, nil
 }
 
-// Close closes the connection that Dial has made. It does not close a connection passed
-// to New, and returns no lease.
+// Close closes the NATS connection that Dial has made, or the idle HTTP connections. It
+// does not close a connection passed to New, and returns no lease.
 func (c *Client) Close() { c.gateways.close() }
 
 // ask sends a request and decodes its answer.

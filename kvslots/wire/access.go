@@ -24,7 +24,7 @@ var (
 
 const forbidden = "forbidden"
 
-// turnedAway are the names of refusals that say nothing about what was asked for.
+// turnedAway contains the names of refusals that do not come from an operation.
 var turnedAway = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
 // isTurnedAway reports whether a refusal with a name did not reach an operation. A

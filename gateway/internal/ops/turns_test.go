@@ -75,7 +75,7 @@ func TestTurnsEndWithTheContext(t *testing.T) {
 		synctest.Wait()
 		cancel(wire.ErrDraining)
 		if err := <-told; !errors.Is(err, wire.ErrDraining) {
-			t.Errorf("told %v", err)
+			t.Errorf("got %v", err)
 		}
 		if n := turns.waiting("a"); n != 0 {
 			t.Errorf("%d wait", n)
@@ -105,7 +105,7 @@ func TestTurnsOfAnEndedSession(t *testing.T) {
 		turns.End("a")
 		for range 2 {
 			if err := <-told; !errors.Is(err, kvslots.ErrSessionGone) {
-				t.Errorf("told %v", err)
+				t.Errorf("got %v", err)
 			}
 		}
 		first()

@@ -79,9 +79,9 @@ func (c *call) giveUp(why error) {
 	if s.trace != nil {
 		s.tracef(c.client, "gives up call %d: %v", c.id, why)
 	}
-	life := n.generation
+	generation := n.generation
 	n.input(func(p *peer.Peer, now Instant) {
-		if c.end == 0 && n.generation == life {
+		if c.end == 0 && n.generation == generation {
 			p.GiveUp(c.peerNumber, why, now)
 		}
 	})

@@ -206,8 +206,8 @@ func (k *checker) mayReflectLoss(c *call) bool {
 // watch, so that a peer notices it by the first refused write.
 func (k *checker) hasNoticedLoss(n *node) bool {
 	const notice = 15 * time.Second
-	calm := &k.s.faultState
-	return n.startedAt > k.lastLoss || n.peer != nil && n.peer.Counters().Rebuilds > n.rebuildsAtLoss || calm.active == 0 && calm.noneSince.Add(notice) <= k.s.now
+	faults := &k.s.faultState
+	return n.startedAt > k.lastLoss || n.peer != nil && n.peer.Counters().Rebuilds > n.rebuildsAtLoss || faults.active == 0 && faults.noneSince.Add(notice) <= k.s.now
 }
 
 // addCounters adds the counters of a peer that stops.

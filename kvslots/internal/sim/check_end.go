@@ -65,24 +65,24 @@ type lossChecker struct {
 
 // beforeLoss returns the revisions of all slots, by lease, and of all sessions, before
 // the stream loses data.
-func (k *lossChecker) beforeLoss() (standing map[entry.Hash]uint64) {
+func (k *lossChecker) beforeLoss() (revisions map[entry.Hash]uint64) {
 	t := k.s.server.truth
 	t.catchUp()
-	standing = map[entry.Hash]uint64{}
+	revisions = map[entry.Hash]uint64{}
 	for _, p := range t.pools {
 		for _, e := range p.slots {
-			standing[e.Slot.Lease] = e.Revision
+			revisions[e.Slot.Lease] = e.Revision
 		}
 	}
 	for hash, e := range t.sessions {
-		standing[hash] = e.Revision
+		revisions[hash] = e.Revision
 	}
-	return standing
+	return revisions
 }
 
-// afterLoss marks everything uncertain that the stream may have lost. An entry that
-// still has the revision in standing was not lost.
-func (k *lossChecker) afterLoss(standing map[entry.Hash]uint64) {
+// afterLoss marks everything uncertain that the stream may have lost. An entry whose
+// revision is unchanged was not lost.
+func (k *lossChecker) afterLoss(revisions map[entry.Hash]uint64) {
 	t := k.s.server.truth
 	t.catchUp()
 	k.lastLoss = k.s.now
@@ -95,14 +95,14 @@ func (k *lossChecker) afterLoss(standing map[entry.Hash]uint64) {
 	for _, p := range k.pools {
 		now := t.pool(p.id)
 		for _, l := range p.leases {
-			if e := now.leaseAt(l.hash); e == nil || e.Revision != standing[l.hash] {
+			if e := now.leaseAt(l.hash); e == nil || e.Revision != revisions[l.hash] {
 				l.uncertain, l.overSince, l.returned = true, never, false // the write that ended it may be lost, too
 			}
 		}
 		p.adminUntil = max(p.adminUntil, k.s.now.Add(maxLateEffect))
 	}
 	for hash, s := range k.sessions {
-		if e, ok := t.sessions[hash]; !ok || e.Revision != standing[hash] {
+		if e, ok := t.sessions[hash]; !ok || e.Revision != revisions[hash] {
 			s.aliveUntil = min(s.aliveUntil, k.s.now)
 			s.goneSince = never
 		}

@@ -40,10 +40,10 @@ func (k *lineChecker) interruptionsSince(at Instant) (n int) {
 // updateCleaned updates cleanedUntil. It counts only peers whose watch was undisturbed
 // for cleanupTime, since a new watch gives every session its idle time again.
 func (k *lineChecker) updateCleaned() {
-	calm := &k.s.faultState
+	faults := &k.s.faultState
 	for _, n := range k.s.nodes {
-		from := max(n.startedAt, n.pausedUntil, calm.noOthersSince)
-		if n.serving() && n.pauses == 0 && calm.active == calm.peerFaults && from.Add(cleanupTime) <= k.s.now {
+		from := max(n.startedAt, n.pausedUntil, faults.noOthersSince)
+		if n.serving() && n.pauses == 0 && faults.active == faults.peerFaults && from.Add(cleanupTime) <= k.s.now {
 			k.cleanedUntil = k.s.now.Add(-cleanupTime)
 		}
 	}

@@ -113,15 +113,16 @@ func (s *session) keepAlive(c *call) {
 func (k *checker) sessionEnded(e *entry.Entry) {
 	hash := e.Key.Session
 	s := k.sessions[hash]
-	if s != nil && (k.expiredEarly(e) || k.s.server.mayMisjudgeAge(k.s.now.Add(-4*s.idleTimeout))) {
+	if s == nil {
+		return
+	}
+	if k.expiredEarly(e) || k.s.server.mayMisjudgeAge(k.s.now.Add(-4*s.idleTimeout)) {
 		s.aliveUntil, s.uncertain = 0, true
 	}
-	if s != nil && k.s.now < s.aliveUntil {
+	if k.s.now < s.aliveUntil {
 		k.s.fail("session ended early", "session %s, idle timeout %v, is certainly alive for %v more", short(hash), s.idleTimeout, s.aliveUntil.Sub(k.s.now))
 	}
-	if s != nil {
-		k.checkRefreshed(s, e)
-	}
+	k.checkRefreshed(s, e)
 }
 
 // linePlace is a session's place in the line of a lock or a semaphore, as far as its
@@ -209,7 +210,7 @@ func (k *checker) awaited(c *call) {
 		*p = before // it may have enqueued as the other kind
 		return
 	case isAny(c.answer.Err, peer.ErrNotEnqueued) && before.state == placeQueued:
-		k.wrong(c, "the session was told that it is in the line")
+		k.wrong(c, "an enqueue of the session was answered queued")
 	case isAny(c.answer.Err, peer.ErrLeaseExpired):
 		if before.state == placeNone {
 			k.wrong(c, "the session has not enqueued")

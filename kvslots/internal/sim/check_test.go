@@ -253,7 +253,7 @@ func TestChecks(t *testing.T) {
 			x.endSession(id)
 			x.answer(peer.EndSession{Session: id}, peer.Answer{Err: peer.ErrSessionGone})
 		}},
-		"not enqueued": {"told that it is", func(x *checkerTest) {
+		"not enqueued": {"was answered queued", func(x *checkerTest) {
 			id := x.session()
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.await(id, peer.ErrNotEnqueued)

@@ -21,7 +21,7 @@ func (o *owner) step() {
 		o.finish()
 		return
 	}
-	name := fmt.Sprintf("lock %d", o.rng.IntN(o.s.plan.Clients.Owneds))
+	name := fmt.Sprintf("lock %d", o.rng.IntN(o.s.plan.Clients.OwnedNames))
 	o.pool = nameID(ownedDialect, name)
 	switch n := o.rng.IntN(100); {
 	case n < 10:

@@ -47,21 +47,21 @@ func (h *sessionClient) step() {
 }
 
 // ping schedules the next ping of the session, each at a random peer.
-func (h *sessionClient) ping(life int) {
+func (h *sessionClient) ping(number int) {
 	h.s.after(h.idleTimeout/4+h.upTo(h.idleTimeout/2), func() {
-		if h.sessionCount != life || h.sessionGone {
+		if h.sessionCount != number || h.sessionGone {
 			return
 		}
 		if h.pingsNotWhileWaiting && h.waitingCalls > 0 {
-			h.ping(life)
+			h.ping(number)
 			return
 		}
 		h.ask(peer.Ping{Session: h.session}, func(c *call) {
-			if isAny(c.answer.Err, peer.ErrSessionGone) && h.sessionCount == life {
+			if isAny(c.answer.Err, peer.ErrSessionGone) && h.sessionCount == number {
 				h.sessionGone = true
 				return
 			}
-			h.ping(life)
+			h.ping(number)
 		})
 	})
 }

@@ -27,8 +27,8 @@
 // effect between its start and its answer. A call that is answered ErrUnavailable, or
 // whose peer dies, may or may not take effect. From this the checker derives when each
 // lease is certainly live and until when each session is certainly alive, and checks
-// every answer against that. Otherwise it checks against the true state of the stream
-// (type truth), never against a peer's view.
+// every answer against that. Where that is not enough, it checks against the true state of
+// the stream (type truth), never against a peer's view.
 //
 // Checks of progress apply only while no fault is active and the consequences of the
 // last one are over (type faultState).

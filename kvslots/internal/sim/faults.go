@@ -320,12 +320,12 @@ func (s *Simulation) restart(meanwhile func()) {
 
 // loseData runs a fault that loses acknowledged writes.
 func (s *Simulation) loseData(what func()) {
-	standing := s.check.losses.beforeLoss()
+	revisions := s.check.losses.beforeLoss()
 	s.check.losses.lossUnderWay = true
 	what()
 	s.server.changed()
 	s.check.losses.lossUnderWay = false
-	s.check.losses.afterLoss(standing)
+	s.check.losses.afterLoss(revisions)
 }
 
 func (s *Simulation) purgeStream() {

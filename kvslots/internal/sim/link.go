@@ -91,9 +91,9 @@ func (l *link) arrived(w *peer.Write, number uint64) {
 		s.faultState.disturb(s.now.Add(d))
 	}
 	id, n := w.ID, l.n
-	life := n.generation
+	generation := n.generation
 	s.after(d, func() {
-		if l.connection != number || n.generation != life {
+		if l.connection != number || n.generation != generation {
 			s.met.add("trap: ack lost in a cut")
 			return
 		}
@@ -104,16 +104,16 @@ func (l *link) arrived(w *peer.Write, number uint64) {
 // ackLocally acknowledges a write that the shell did not send.
 func (l *link) ackLocally(id uint64, a peer.Ack, d time.Duration) {
 	n := l.n
-	life := n.generation
+	generation := n.generation
 	n.s.after(d, func() {
-		if n.generation == life {
+		if n.generation == generation {
 			n.input(func(p *peer.Peer, now Instant) { p.Acked(id, a, now) })
 		}
 	})
 }
 
-func (l *link) cut(keeps bool) {
-	l.up, l.buffering = false, keeps
+func (l *link) cut(buffering bool) {
+	l.up, l.buffering = false, buffering
 	l.n.s.tracef(l.n.name(), "is disconnected")
 	l.connection++
 	l.n.watch.disconnected()

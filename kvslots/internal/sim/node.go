@@ -90,9 +90,9 @@ func (n *node) serving() bool { return n.peer != nil && !n.closing }
 
 // alive returns a function that runs only if the present peer still does.
 func (n *node) alive(run func()) func() {
-	life := n.generation
+	generation := n.generation
 	return func() {
-		if n.peer != nil && n.generation == life {
+		if n.peer != nil && n.generation == generation {
 			run()
 		}
 	}

@@ -13,7 +13,7 @@ type Plan struct {
 	Length   time.Duration // how long clients start new requests and faults occur
 	Nodes    int           // number of peers, 1 to 5
 	Replicas int           // replicas of the stream, 1 or 3
-	Sole     bool          // the only peer is configured to be the only one
+	Sole     bool          // the only peer is started with peer.Config.Sole
 	Net      NetPlan
 	Clients  ClientPlan
 	Caps     CapPlan
@@ -39,7 +39,7 @@ type ClientPlan struct {
 	Pools                int           // number of registered pools
 	Count                int           // maximal count of a pool
 	Names                int           // number of names of locks and semaphores that sessions compete for
-	Owneds               int           // number of names of owned locks
+	OwnedNames           int           // number of names of owned locks
 	TTL                  time.Duration // longest lease
 	Wait                 time.Duration // longest wait
 	Idle                 time.Duration // longest idle timeout of a session
@@ -80,8 +80,8 @@ func Draw(seed uint64) Plan {
 	if r.IntN(6) == 0 {
 		p.Caps = drawCaps(r, p.Clients)
 	}
-	calm := r.IntN(6) == 0
-	if !calm {
+	faultFree := r.IntN(6) == 0
+	if !faultFree {
 		drawFaults(r, &p)
 	}
 	if r.IntN(2) == 0 {
@@ -125,7 +125,7 @@ func drawNet(r *rand.Rand) NetPlan {
 
 func drawClients(r *rand.Rand, length time.Duration) ClientPlan {
 	c := ClientPlan{
-		Pools: 1 + r.IntN(3), Count: 1 + r.IntN(4), Names: 1 + r.IntN(3), Owneds: 1 + r.IntN(2),
+		Pools: 1 + r.IntN(3), Count: 1 + r.IntN(4), Names: 1 + r.IntN(3), OwnedNames: 1 + r.IntN(2),
 		TTL: between(r, 2*time.Second, 30*time.Second), Wait: between(r, 500*time.Millisecond, 15*time.Second),
 		Idle:  between(r, time.Second, 15*time.Second),
 		Think: between(r, 100*time.Millisecond, 3*time.Second) + length/200,
@@ -155,7 +155,7 @@ func drawClients(r *rand.Rand, length time.Duration) ClientPlan {
 func drawCaps(r *rand.Rand, c ClientPlan) CapPlan {
 	caps := CapPlan{}
 	if r.IntN(2) == 0 {
-		caps.Locks = 1 + r.IntN(c.Names+c.Owneds+1)
+		caps.Locks = 1 + r.IntN(c.Names+c.OwnedNames+1)
 	}
 	if r.IntN(2) == 0 {
 		caps.Waiters = 1 + r.IntN(4)

@@ -52,7 +52,7 @@ func (p Plan) smaller() (all []Plan) {
 		}
 	}
 	try(func(q *Plan) { q.Length /= 2 })
-	try(func(q *Plan) { q.Clients.Owned, q.Clients.Owneds = 0, min(q.Clients.Owneds, 1) })
+	try(func(q *Plan) { q.Clients.Owned, q.Clients.OwnedNames = 0, min(q.Clients.OwnedNames, 1) })
 	try(func(q *Plan) { q.Clients.Session = 0 })
 	try(func(q *Plan) { q.Clients.Pool, q.Clients.Pools = 0, 0 })
 	try(func(q *Plan) { q.Caps = CapPlan{} })

@@ -32,9 +32,9 @@ type Simulation struct {
 
 // Result is the outcome of a run.
 type Result struct {
-	Failure *Failure // nil if every check passed
-	Virtual time.Duration
-	Inputs  uint64
+	Failure *Failure      // nil if every check passed
+	Virtual time.Duration // how long it took by the simulation's clock
+	Inputs  uint64        // to all peers
 	Met     Coverage
 	Trace   *trace
 }

@@ -21,7 +21,7 @@ func prepareBusy(r *rand.Rand, p *Plan) {
 	p.Nodes, p.Sole, p.Caps = 2+r.IntN(4), false, CapPlan{}
 	p.Length = between(r, 20*time.Second, time.Minute)
 	c := &p.Clients
-	c.Pool, c.Session, c.Owned, c.Pools, c.Names, c.Owneds = 0, 0, 0, 1, 1, 1
+	c.Pool, c.Session, c.Owned, c.Pools, c.Names, c.OwnedNames = 0, 0, 0, 1, 1, 1
 	c.Administer, c.Mismatch, c.Once = 0, 0, 0
 	c.TTL = between(r, 2*time.Second, 6*time.Second)
 	c.Wait = between(r, time.Second, 8*time.Second)

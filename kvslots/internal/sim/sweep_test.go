@@ -133,7 +133,7 @@ func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 			fails(t, p, r.Failure)
 			break
 		} else if r.Failure != nil {
-			t.Errorf("seed %d (calm: %t): %s", p.Seed, p.FaultFree(), r.Failure)
+			t.Errorf("seed %d (without faults: %t): %s", p.Seed, p.FaultFree(), r.Failure)
 		}
 		if y.seeds%progressEvery == 0 && y.seeds < n {
 			t.Logf("%s; %d failed", &y, len(y.failing))

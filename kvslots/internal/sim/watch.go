@@ -90,9 +90,9 @@ func (w *watch) fetch(number, from uint64) {
 func (w *watch) deliver(number uint64, input func(*peer.Peer, Instant)) {
 	s, n := w.n.s, w.n
 	w.lastDelivery = max(w.lastDelivery, s.now.Add(s.delay(s.plan.Net.Ack/2)))
-	connection, life := n.link.connection, n.generation
+	connection, generation := n.link.connection, n.generation
 	s.at(w.lastDelivery, func() {
-		if n.generation != life || w.number != number || w.lost {
+		if n.generation != generation || w.number != number || w.lost {
 			return
 		}
 		if w.missedDelivery = w.missedDelivery || n.link.connection != connection; !w.missedDelivery {

@@ -31,7 +31,7 @@ import (
 const soakPool = "/l/9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
 
 // openSoak serves pools with limits, for the long tests.
-func openSoak(t *testing.T, change func(cfg *gateway.Config)) *gatewaytest.Door {
+func openSoak(t *testing.T, change func(cfg *gateway.Config)) *gatewaytest.Gateway {
 	t.Helper()
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("KVSLOTS_SOAK is not set")
@@ -125,22 +125,37 @@ func TestManyWaitersSoak(t *testing.T) {
 	began = time.Now()
 	lease := held[strings.Index(held, `:"`)+2:][:36]
 	d.Do(t, "POST", soakPool+"/return", `{"lease":"`+lease+`"}`)
-	served := 0
-	for _, conn := range conns { // each in the order of the line returns what it got
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatalf("after %d: %v", served, err)
-		}
-		body, err := io.ReadAll(answer.Body)
-		if err != nil || answer.StatusCode != 200 {
-			t.Fatalf("after %d: %d %s, %v", served, answer.StatusCode, body, err)
-		}
-		served++
-		conn.Close()
-		lease := string(body)[len(`{"lease":"`):][:36]
-		d.Do(t, "POST", soakPool+"/return", `{"lease":"`+lease+`"}`)
+	var served atomic.Int64
+	var all sync.WaitGroup
+	for _, conn := range conns { // the line has another order than the connections
+		all.Go(func() {
+			answers := bufio.NewReader(conn)
+			lease, err := leaseOf(answers)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			served.Add(1)
+			body := `{"lease":"` + lease + `"}`
+			fmt.Fprintf(conn, "POST %s/return HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", soakPool, len(body), body)
+			_, _ = http.ReadResponse(answers, nil)
+		})
 	}
-	t.Logf("%d served, one after the other, in %s", served, time.Since(began))
+	all.Wait()
+	t.Logf("%d served, one after the other, in %s", served.Load(), time.Since(began))
+}
+
+// leaseOf reads the answer to a borrow.
+func leaseOf(from *bufio.Reader) (string, error) {
+	answer, err := http.ReadResponse(from, nil)
+	if err != nil {
+		return "", err
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != 200 {
+		return "", fmt.Errorf("%d %s, %w", answer.StatusCode, body, err)
+	}
+	return string(body)[len(`{"lease":"`):][:36], nil
 }
 
 // A client is served beside a flood from another address.

@@ -63,11 +63,13 @@ func TestSlowHeadersSoak(t *testing.T) {
 		conn := d.Dial(t)
 		all.Go(func() {
 			go func() {
+				beat := time.NewTicker(500 * time.Millisecond)
+				defer beat.Stop()
 				for i := 0; ; i++ { // ends when the connection is closed
 					if _, err := io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\nX: "[i%2:i%2+1]); err != nil {
 						return
 					}
-					time.Sleep(500 * time.Millisecond) // the load, not a wait for a condition
+					<-beat.C
 				}
 			}()
 			opened := time.Now()

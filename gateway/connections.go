@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// refusalTime bounds how long a refused client may take to read why.
+	// refusalTime bounds how long a refused client may take to ask, and to read why not.
 	refusalTime = time.Second
 
 	// maxRefusals is how many refused connections are open at once. Those beyond it
@@ -103,6 +103,10 @@ func (c *connections) refuse(conn net.Conn, why *wire.Status) {
 			return
 		}
 		_ = conn.SetDeadline(time.Now().Add(refusalTime))
+		// Go's client drops an answer that comes before its request.
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			return
+		}
 		if _, err := io.WriteString(conn, plainRefusal(why)); err != nil {
 			return
 		}
@@ -114,7 +118,7 @@ func (c *connections) refuse(conn net.Conn, why *wire.Status) {
 	})
 }
 
-// plainRefusal is an answer to a request that was not read. Its body is of /v1 and of
+// plainRefusal returns the answer to a request that was not read. Its body is of /v1 and of
 // all other paths at once.
 func plainRefusal(why *wire.Status) string {
 	body, _ := wire.Encode(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts

@@ -127,6 +127,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 				return
 			}
 			defer conn.Close()
+			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\n")
 			_, _ = io.Copy(io.Discard, conn) // ends with the refusal, or without one
 		})
 	}

@@ -38,22 +38,22 @@ type Config struct {
 	// "external" when the NATS is not this process's own.
 	Sync string
 
-	// Dialects are mounted in their order.
+	// Dialects are mounted in this order.
 	Dialects []Dialect
 
-	// Lending is shared with whatever lends slots; the gateway stops it when
-	// it drains. nil means that nothing does.
+	// Lending is shared with all transports that grant slots. The gateway stops it
+	// when it drains. nil means that there are none.
 	Lending *Lending
 
-	// DrainWait is how long the listener stays open while draining, so that
-	// load balancers that watch /ready can send their clients elsewhere first.
+	// DrainWait is how long the listener stays open while draining, for load
+	// balancers that watch /ready to send their clients elsewhere.
 	DrainWait time.Duration
 
-	// ShutdownTimeout is how long the requests that are under way when the listener
-	// has closed may take. No borrow is among them. 0 means 10 s.
+	// ShutdownTimeout is how long requests may take that are under way when the
+	// listener closes. No borrow is among them. 0 means 10 s.
 	ShutdownTimeout time.Duration
 
-	// Finishers are told, in their order, when the listener closes.
+	// Finishers are called, in this order, when the listener closes.
 	Finishers []Finisher
 
 	// TLS makes Serve accept TLS only. nil means plain HTTP.

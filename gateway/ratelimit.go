@@ -15,22 +15,21 @@ import (
 )
 
 const (
-	// maxClients is how many clients' rates are kept, about 20 MB. Beyond it
-	// the clients that have not asked for longest are forgotten, and may begin anew.
+	// maxClients is the number of clients whose rates are kept, about 20 MB. Beyond it
+	// the client whose last request is the oldest is forgotten, and begins anew.
 	maxClients = 1 << 16
 
-	// ipv6Client is how much of an IPv6 address tells clients apart: a single
-	// one commonly has all of a /64 to choose from.
+	// ipv6Client is the number of bits of an IPv6 address that identify a client: one
+	// host can commonly take any address of a /64.
 	ipv6Client = 64
 
-	// maxRefill is longer than anybody waits and fits a time.Duration; in
-	// seconds.
+	// maxRefill is in seconds, longer than any client waits, and fits a time.Duration.
 	maxRefill = 1e9
 )
 
-// rateLimiter gives each client a bucket of tokens. It forgets a client once
-// its bucket is full again, as a new one would be, and so needs no goroutine:
-// each request sweeps up after other clients.
+// rateLimiter gives each client a bucket of tokens. It forgets a client whose bucket is
+// full again, as that of a new client is. It needs no goroutine: each request of a new
+// client forgets others.
 type rateLimiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -39,7 +38,7 @@ type rateLimiter struct {
 
 	mu      sync.Mutex
 	clients map[netip.Prefix]*list.Element // of *client
-	recent  *list.List                     // the one that asked last is in front
+	recent  *list.List                     // by the last request, the latest in front
 }
 
 type client struct {
@@ -48,8 +47,8 @@ type client struct {
 	asked  time.Time
 }
 
-// newRateLimiter allows perSecond requests a second, and burst at once; twice
-// as many as in a second if burst is 0.
+// newRateLimiter returns a limiter of perSecond requests a second, and burst at once. If
+// burst is 0 it is twice perSecond.
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	if burst == 0 {
 		burst = 2 * int(math.Ceil(perSecond))
@@ -64,8 +63,8 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	}
 }
 
-// allow takes a token from the client's bucket, or says in how many seconds
-// there will be one.
+// allow takes a token from the client's bucket. Without one it returns the number of
+// seconds until there is one.
 func (l *rateLimiter) allow(addr netip.Addr) (ok bool, retryAfter int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +77,7 @@ func (l *rateLimiter) allow(addr netip.Addr) (ok bool, retryAfter int) {
 	return false, int(min(math.Ceil(missing/float64(l.perSecond)), maxRefill))
 }
 
-// clientLocked finds the client, or makes room for it.
+// clientLocked returns the client, which it adds if necessary.
 func (l *rateLimiter) clientLocked(prefix netip.Prefix, now time.Time) *client {
 	element, known := l.clients[prefix]
 	if known {
@@ -93,9 +92,9 @@ func (l *rateLimiter) clientLocked(prefix netip.Prefix, now time.Time) *client {
 	return found
 }
 
-// sweepLocked forgets those whose buckets are full, two at most, so that it
-// keeps up with newcomers and takes no longer than they do; and one more when
-// there is no room.
+// sweepLocked forgets up to two clients: those whose buckets are full, or, when there is
+// no room, the one whose last request is the oldest. Two for each new client are enough
+// to keep up.
 func (l *rateLimiter) sweepLocked(now time.Time) {
 	for range 2 {
 		oldest := l.recent.Back()
@@ -110,8 +109,8 @@ func (l *rateLimiter) sweepLocked(now time.Time) {
 	}
 }
 
-// clientOf is what tells clients apart. Those whose address is not known, as
-// over a Unix socket, are all one.
+// clientOf returns the network that identifies a client. Clients whose address is
+// unknown, as over a Unix socket, are all one.
 func clientOf(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap()
 	bits := addr.BitLen()
@@ -122,8 +121,8 @@ func clientOf(addr netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// limitRate refuses clients that ask too often (README.md, "Access"), but
-// never the probes of the operator.
+// limitRate refuses requests beyond the rate of a client (README.md, "Access"), except
+// the operator's probes.
 func (g *Gateway) limitRate(next http.Handler) http.Handler {
 	if g.limiter == nil {
 		return next

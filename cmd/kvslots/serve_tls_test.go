@@ -132,23 +132,21 @@ func trusting(t *testing.T, cert string) *tls.Config {
 func TestTokensAreReloaded(t *testing.T) {
 	file := writeFile(t, "token", "old-token\n")
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token-file", file, "--log-level", "debug")
+	const reloaded, failed = "reloaded", "cannot read a changed file"
 	for i, c := range []struct {
 		content  string
-		old, new int // status with each token
+		old, new int    // status with each token
+		logged   string // so often by then
+		times    int
 	}{
-		{"old-token\nnew-token\n", 404, 404},
-		{"new-token\n", 401, 404},
-		{"", 401, 404}, // stays as before
-		{"new-token\nold-token", 404, 404},
+		{"old-token\nnew-token\n", 404, 404, reloaded, 1},
+		{"new-token\n", 401, 404, reloaded, 2},
+		{"", 401, 404, failed, 1}, // stays as before
+		{"new-token\nold-token", 404, 404, reloaded, 3},
 	} {
-		if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		before := strings.Count(p.logs.String(), "reloaded") + strings.Count(p.logs.String(), "cannot read a changed file")
+		replace(t, file, writeFile(t, "token", c.content))
 		hangUp(t)
-		p.logs.await(t, func(text string) bool {
-			return strings.Count(text, "reloaded")+strings.Count(text, "cannot read a changed file") > before
-		})
+		p.logs.await(t, func(text string) bool { return strings.Count(text, c.logged) >= c.times })
 		for token, want := range map[string]int{"old-token": c.old, "new-token": c.new, "another": 401} {
 			code, _, _ := p.askWith(t, http.Header{"Authorization": {"Bearer " + token}}, "GET", "/l/"+pool, "")
 			if code != want {
@@ -184,9 +182,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 	for range 3 {
 		tick()
 	}
-	if err := os.WriteFile(file, []byte("two"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	replace(t, file, writeFile(t, "token", "two"))
 	tick()
 	tick() // the reload of the tick before has ended
 	if !opened.tokens.Accept("Bearer two") || opened.tokens.Accept("Bearer one") {

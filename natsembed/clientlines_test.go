@@ -88,7 +88,7 @@ func TestClientsAreNotQuoted(t *testing.T) {
 		connect + "PUB kvslots.inspect 36\r\n" + quoted + quoted + "\r\n",
 		connect + "PUB " + quoted + " x\r\n",
 		connect + "-ERR " + quoted + "\r\n",
-		connect + "SUB " + strings.Repeat(quoted, 100) + " 1\r\n",
+		connect + "SUB " + strings.Repeat(quoted, 200) + " 1\r\n",
 		connect + strings.Repeat("PUB "+quoted+" 0\r\n\r\nSUB "+quoted+" 1\r\n", 1000) + "bye\r\n",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))

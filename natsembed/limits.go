@@ -20,8 +20,9 @@ const (
 	spareConnections = 64
 
 	// maxSubscriptions bounds the subscriptions of one client. A client needs one for
-	// all its requests, or one for each open request.
-	maxSubscriptions = 1024
+	// all its requests, or one for each open request. A client that subscribes many
+	// times to the same inbox receives each answer as often.
+	maxSubscriptions = 256
 
 	// maxPayload bounds a message. Bodies of requests have at most half of it, so that
 	// it also has room for a call of a function; entries of the bucket are far smaller.
@@ -39,7 +40,7 @@ const (
 
 	// pendingEvery is how often maxPendingBytes is checked, for the slowestClients of
 	// which the server keeps most.
-	pendingEvery   = 250 * time.Millisecond
+	pendingEvery   = 100 * time.Millisecond
 	slowestClients = 1024
 
 	// writeDeadline bounds one write to a client.

@@ -16,8 +16,8 @@ import (
 const (
 	// The bounds of answers to verbs. One to STATS has 5 KB, and may go to many
 	// subscriptions.
-	verbsPerSecond = 20
-	verbsAtOnce    = 50
+	verbsPerSecond = 10
+	verbsAtOnce    = 20
 )
 
 func newIdentity(version string) micro.ServiceIdentity {

@@ -17,7 +17,7 @@ const (
 	// The bounds of answers to verbs. One to STATS has 5 KB, and may go to many
 	// subscriptions.
 	verbsPerSecond = 10
-	verbsAtOnce    = 20
+	verbsAtOnce    = 50
 )
 
 func newIdentity(version string) micro.ServiceIdentity {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
@@ -66,7 +67,7 @@ func replaceFile(path string, content []byte) (err error) {
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}
-	if err == nil {
+	if err == nil && runtime.GOOS != "windows" { // which cannot flush a directory
 		err = syncDirectory(dir)
 	}
 	return err

@@ -117,7 +117,8 @@ func (r *restore) newStream(ctx context.Context) error {
 		}
 		info := stream.CachedInfo()
 		r.now, r.at = info.TimeStamp, time.Now()
-		if r.now.Before(r.backup.Time) {
+		if r.now.Before(r.backup.Time) { // there was no stream to read the server's clock from
+			_ = r.js.DeleteStream(ctx, bucket.StreamName)
 			return fmt.Errorf("%w, which is %s: the server's is %s", ErrClock, r.backup.Time, r.now.UTC())
 		}
 		return nil

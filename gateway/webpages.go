@@ -63,7 +63,7 @@ func newCORS(origins []string) *cors.Cors {
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete},
 		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader},
-		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.WaitedHeader},
+		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.FieldHeader, wire.RangeHeader, wire.WaitedHeader},
 		MaxAge:         corsMaxAge,
 	})
 }

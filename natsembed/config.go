@@ -67,6 +67,10 @@ type Config struct {
 	// clients without credentials.
 	Insecure bool
 
+	// Local opens a socket in DataDir through which other processes of the same user
+	// reach the server: see Dial.
+	Local bool
+
 	// Logger receives nats-server's log lines. Notices are logged at debug level.
 	// The zero value logs nothing.
 	Logger zerolog.Logger

@@ -12,7 +12,8 @@
 //
 // The server has no listener unless Config.Addr is set. Clients of the listener share
 // an account without JetStream. A service that answers them connects to that account
-// with ConnectService.
+// with ConnectService. With Config.Local other processes of the same user connect to the
+// account that owns the bucket with Dial.
 //
 // With SyncGroup the server acknowledges a write before it is on disk, and one flush
 // covers the writes of many callers. A caller must not rely on a write before
@@ -121,6 +122,9 @@ func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
 	}
 	if s.cfg.Sync == SyncGroup {
 		s.flusher = newFlusher(s.dir, s.fail, sync)
+	}
+	if s.cfg.Local {
+		s.listenLocally()
 	}
 	s.tasks.Go(s.keepHealthy)
 	if s.cfg.Addr != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// The answers, as HTTP gives them (gateway/README.md, "The Library API: /l"); --json
-// prints them.
+// The bodies of answers in the Library API (gateway/README.md, "The Library API: /l").
+// With --json a command prints them as they are.
 type (
 	poolAnswer     wire.Pool
 	leaseAnswer    wire.Lease
@@ -26,7 +26,7 @@ func (p poolAnswer) String() string {
 
 func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
 
-// report prints a result: for people, or the REST body.
+// report prints a result: text for people, or body as a line of JSON.
 func report(w io.Writer, asJSON bool, body any, text string) error {
 	if !asJSON {
 		_, err := fmt.Fprintln(w, text)
@@ -40,8 +40,8 @@ func report(w io.Writer, asJSON bool, body any, text string) error {
 	return err
 }
 
-// reportFailure prints the REST body of a refusal, if that is what was asked
-// for, and gives the error the exit code that scripts depend on.
+// reportFailure returns the error with the exit code that scripts depend on. With asJSON
+// it first prints the body of a gateway's refusal.
 func reportFailure(w io.Writer, asJSON bool, err error) error {
 	refused, ok := errors.AsType[*wire.Refusal](err)
 	if ok && asJSON {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// terms are those of a borrow.
+// terms are the ttl of a lease and the longest wait for it.
 type terms struct{ ttl, wait time.Duration }
 
 func (t *terms) addFlags(flags *pflag.FlagSet) {
@@ -24,9 +24,9 @@ const borrowHelp = `Borrow the lowest free slot, and print its lease as assignme
     eval "$(kvslots borrow --ttl 30s --wait 5s)"
 
 While no gateway can be reached, or gateways answer 429, 502, 503 or 504, kvslots tries again until --wait is over. If the
-gateway grants a shorter lease than --ttl, standard error says so.
+gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
-The exit code is 75 if no slot was free in time. To borrow a slot for the time of a command, use "kvslots run".`
+The exit code is 75 if no slot was free in time. To hold a slot while a command runs, use "kvslots run".`
 
 func borrowCommand(env lookupEnv) *cobra.Command {
 	var t terms
@@ -52,12 +52,12 @@ func borrowCommand(env lookupEnv) *cobra.Command {
 	return p.Command
 }
 
-// String is the lease as assignments for a shell.
+// String returns the lease as assignments for a shell.
 func (l leaseAnswer) String() string {
 	return fmt.Sprintf("%s\nKVSLOTS_EXPIRES_IN=%d", strings.Join(l.environment(), "\n"), l.ExpiresIn)
 }
 
-// environment are the variables that "run" gives to its command.
+// environment returns the variables that "run" sets for its command.
 func (l leaseAnswer) environment() []string {
 	return []string{
 		fmt.Sprintf("KVSLOTS_LEASE=%s", l.Lease),

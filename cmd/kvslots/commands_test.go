@@ -398,7 +398,7 @@ func TestExplain(t *testing.T) {
 		text      string
 		temporary bool
 	}{
-		{wire.NewRefusal(409, "no_slot", []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
+		{wire.NewRefusal(409, http.Header{wire.ErrorHeader: {"no_slot"}}, []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
 		{errLate, "no gateway answered in time", true},
 		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},

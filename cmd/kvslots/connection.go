@@ -18,23 +18,23 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// connection says where the commands that ask a gateway find one.
+// connection holds the flags that choose a gateway, and how to reach it.
 type connection struct {
 	server string
-	token  authToken // for the server
+	token  authToken // for server
 	tls    serverTLS
 	nats   natsConnection
 }
 
-// natsConnection says how to connect to a NATS.
+// natsConnection holds the flags for a connection to NATS.
 type natsConnection struct {
-	url      string // may hold a password: never printed
+	url      string // may contain a password: never printed
 	creds    string
 	user     string
 	password string
 	token    string
 	nkey     string
-	inbox    string // prefix of the subjects on which answers come; "" for the usual
+	inbox    string // prefix of reply subjects; "" means the default of NATS clients
 	tlsCert  string
 	tlsKey   string
 	tlsCA    string
@@ -47,18 +47,17 @@ const (
 	natsURLFlag    = "nats-url"
 	clientNATSName = "kvslots command"
 
-	// requestTimeout bounds what does not wait for a slot, and a borrow beyond
-	// its wait.
+	// requestTimeout bounds a request, in addition to the wait that it asks for.
 	requestTimeout = 10 * time.Second
 )
 
 func (c *connection) addFlags(flags *pflag.FlagSet) {
 	c.server = defaultServer
 	flags.StringVar(&c.server, serverFlag, c.server, "ask this gateway, over HTTP")
-	c.token.addFlags(flags, "the bearer token that --server asks for")
+	c.token.addFlags(flags, "bearer token for --server")
 	c.tls.addFlags(flags)
-	c.nats.addFlags(flags, "", "ask over this NATS instead (comma-separated URLs)")
-	flags.StringVar(&c.nats.inbox, "nats-inbox", "", "take answers below this subject; with --nats-nkey, _INBOX_<public key> unless given")
+	c.nats.addFlags(flags, "", "ask a gateway over this NATS instead (comma-separated URLs)")
+	flags.StringVar(&c.nats.inbox, "nats-inbox", "", "prefix of the subjects for answers; with --nats-nkey the default is _INBOX_<public key>")
 }
 
 func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string) {
@@ -68,12 +67,12 @@ func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string) {
 	flags.StringVar(&c.password, "nats-password", "", "password for --nats-url; better given as KVSLOTS_NATS_PASSWORD")
 	flags.StringVar(&c.token, "nats-token", "", "token for --nats-url; better given as KVSLOTS_NATS_TOKEN")
 	flags.StringVar(&c.nkey, "nats-nkey", "", "file with an nkey seed for --nats-url")
-	flags.StringVar(&c.tlsCA, "nats-tls-ca", "", "file with the authorities to trust for --nats-url")
-	flags.StringVar(&c.tlsCert, "nats-tls-cert", "", "file with our certificate for --nats-url")
-	flags.StringVar(&c.tlsKey, "nats-tls-key", "", "file with its key")
+	flags.StringVar(&c.tlsCA, "nats-tls-ca", "", "file with the certificate authorities to trust for --nats-url")
+	flags.StringVar(&c.tlsCert, "nats-tls-cert", "", "file with this client's certificate for --nats-url")
+	flags.StringVar(&c.tlsKey, "nats-tls-key", "", "file with the certificate's key")
 }
 
-// validate checks what no flag can see alone.
+// validate checks combinations of flags.
 func (c *connection) validate() error {
 	if err := c.tls.validate(); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (c *natsConnection) validatePairs() error {
 	return found.err()
 }
 
-// dial connects to whatever answers. The caller closes it.
+// dial connects to the gateway, or to NATS. The caller must close the lender.
 func (c *connection) dial() (*lender, error) {
 	if c.nats.url == "" {
 		config, err := c.tls.config()
@@ -139,8 +138,9 @@ func (c *connection) dial() (*lender, error) {
 	return &lender{client: client.New(nc), nats: nc, timeout: requestTimeout}, nil
 }
 
-// ownInbox has answers come where only the holder of the nkey may listen. Other
-// clients of the same NATS can read the usual inboxes, and the leases in them.
+// ownInbox makes the nkey's own prefix the prefix of reply subjects, unless one was given.
+// Other clients may be permitted to subscribe below _INBOX, and would read the leases in
+// answers.
 func (c *natsConnection) ownInbox() error {
 	if c.nkey == "" || c.inbox != "" {
 		return nil
@@ -172,7 +172,7 @@ func (c *natsConnection) dial() (*nats.Conn, error) {
 	return nc, nil
 }
 
-// unreachable reports whether a connection failed before a server had a say.
+// unreachable reports whether a connection failed before a server answered.
 func unreachable(err error) bool {
 	for _, known := range []error{nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, io.EOF} {
 		if errors.Is(err, known) {
@@ -206,7 +206,7 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 		nats.Timeout(natsDialing),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
-		nats.IgnoreAuthErrorAbort(), // while a server is being configured anew
+		nats.IgnoreAuthErrorAbort(), // the server's configuration may be about to change
 	}
 	if err := c.checkFiles(); err != nil {
 		return nil, err

@@ -17,17 +17,17 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// lender asks gateways through a client. Its errors are fit to be printed.
+// lender sends requests to gateways through a client. Its errors are fit to be printed.
 type lender struct {
 	client *client.Client
 	nats   *nats.Conn // nil over HTTP
 
-	// timeout bounds what does not wait for a slot, and a borrow beyond its wait.
+	// timeout bounds a request, in addition to the wait that it asks for.
 	timeout time.Duration
 }
 
-// httpTimeout is the timeout over HTTP. A gateway carries out what it has begun for
-// up to 30 s.
+// httpTimeout is the timeout over HTTP. A gateway may take up to 30 s to complete a
+// request that it has begun.
 const httpTimeout = 35 * time.Second
 
 func (l *lender) close() {
@@ -64,7 +64,7 @@ func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	}))
 }
 
-// renew fails with errors.ErrUnsupported at a gateway that has no renewals.
+// renew returns errors.ErrUnsupported if the gateway's version cannot renew leases.
 func (l *lender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
 	return ask(ctx, l, 0, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
 		return l.client.Renew(ctx, pool, lease, ttl)
@@ -75,8 +75,8 @@ func (l *lender) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, err
 	return ask(ctx, l, 0, func(ctx context.Context) (bool, error) { return l.client.TryReturn(ctx, pool, lease) })
 }
 
-// leaseFrom is call with its lease as an answer. The time from the call to the
-// lease's beginning is known from the client, which has it from the gateway.
+// leaseFrom returns a call that converts the lease of the given call to an answer. The
+// client has computed the beginning of the lease from the gateway's answer.
 func leaseFrom(call func(context.Context) (*kvslots.Lease, error)) func(context.Context) (leaseAnswer, error) {
 	return func(ctx context.Context) (leaseAnswer, error) {
 		sent := time.Now()
@@ -90,7 +90,7 @@ func leaseFrom(call func(context.Context) (*kvslots.Lease, error)) func(context.
 	}
 }
 
-// ask makes a call that may wait at the gateway.
+// ask performs a call. The gateway may take up to wait, in addition to the timeout.
 func ask[T any](ctx context.Context, l *lender, wait time.Duration, call func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait+l.timeout, errLate)
 	defer cancel()
@@ -106,14 +106,15 @@ func ask[T any](ctx context.Context, l *lender, wait time.Duration, call func(co
 var (
 	errLate = &client.Unanswered{Err: errors.New("no gateway answered in time")}
 
-	// errDisconnected is the cause when the connection to NATS is gone, and with it
-	// the answer.
+	// errDisconnected is the cause when the connection to NATS is lost: the answer
+	// cannot arrive any more.
 	errDisconnected = &client.Unanswered{Err: errors.New("NATS: not connected")}
 )
 
-// whileConnected is a context that ends when the connection is gone: a gateway that
-// goes away with its NATS never answers. Without a connection it has ended already,
-// since what is sent then would arrive much later.
+// whileConnected returns a context that ends when the connection is lost, since a gateway
+// that stops together with its NATS server never answers. If there is no connection the
+// context has ended already: the client would buffer a request, and send it much later.
+// stop must be called.
 func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, stop func()) {
 	ctx, disconnect := context.WithCancelCause(ctx)
 	changes := nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
@@ -136,7 +137,8 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 	}
 }
 
-// explain makes an error fit to be printed, with a hint where --server may be wrong.
+// explain returns an error that is fit to be printed, with a hint if --server may be
+// wrong.
 func (l *lender) explain(err error) error {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		if refused.Text = printable(refused.Text); refused.Text == "" && refused.Status < http.StatusBadRequest {
@@ -155,10 +157,11 @@ func (l *lender) explain(err error) error {
 	return err
 }
 
-// maxText is the longest text of an answer that is shown, in characters.
+// maxText is the maximal length of a server's text in an error, in characters.
 const maxText = 200
 
-// printable keeps a server from writing to the terminal what it likes.
+// printable replaces characters that control a terminal, and cuts long texts: the text
+// may come from any server.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

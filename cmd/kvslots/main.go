@@ -64,6 +64,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		serveCommand(env), checkConfigCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		borrowCommand(env), returnCommand(env), runCommand(env),
+		backupCommand(env), restoreCommand(env),
 		limitCommand(env), benchCommand(env), readyCommand(env),
 		completionCommand(), versionCommand(),
 	)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// poolCommand is a command that asks a gateway about a pool.
+// poolCommand is a command that sends requests about a pool to a gateway.
 type poolCommand struct {
 	*cobra.Command
 	connection
@@ -17,11 +17,11 @@ type poolCommand struct {
 	json bool
 }
 
-const gatewayHelp = `The gateway is asked over HTTP, or over NATS if --nats-url is given. Every flag can also be given as an environment
-variable: --nats-url as KVSLOTS_NATS_URL.`
+const gatewayHelp = `The command asks a gateway over HTTP, or over NATS if --nats-url is given. Every flag can also be given as an
+environment variable: --nats-url as KVSLOTS_NATS_URL.`
 
-// newPoolCommand makes a command of its name, its help, and what it does. The
-// caller adds the command's own flags, and then calls addFlags.
+// newPoolCommand returns a command that calls do. The caller adds the command's own
+// flags, and then calls addFlags.
 func newPoolCommand(env lookupEnv, use, short, long string, args cobra.PositionalArgs,
 	do func(ctx context.Context, p *poolCommand, args []string) error,
 ) *poolCommand {
@@ -48,13 +48,13 @@ func newPoolCommand(env lookupEnv, use, short, long string, args cobra.Positiona
 	return p
 }
 
-// addFlags adds the flags that all these commands have.
+// addFlags adds the flags that all pool commands share.
 func (p *poolCommand) addFlags() {
-	p.Flags().BoolVar(&p.json, "json", false, "print the body of the REST answer, a line of JSON")
+	p.Flags().BoolVar(&p.json, "json", false, "print the answer's body as HTTP has it, a line of JSON")
 	p.connection.addFlags(p.Flags())
 }
 
-// pool is the pool that was given in args, or else in the environment.
+// pool returns the pool that was given in args, or else in the environment.
 func (p *poolCommand) pool(args []string) (uuid.UUID, error) {
 	if len(args) > 0 {
 		return secretArgument(p.Command, "<pool>", args[0])
@@ -66,7 +66,8 @@ func (p *poolCommand) pool(args []string) (uuid.UUID, error) {
 	return parseSecret(poolVariable, value)
 }
 
-// with connects, and calls do with the pool of args.
+// with connects to a gateway, and calls do with the pool that was given in args, or else
+// in the environment.
 func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) error) error {
 	pool, err := p.pool(args)
 	if err != nil {
@@ -80,7 +81,7 @@ func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) 
 	return do(from, pool)
 }
 
-// answer prints a result, or what REST answers to a failure.
+// answer prints a result, or returns err: see reportFailure.
 func (p *poolCommand) answer(err error, body fmt.Stringer) error {
 	if err != nil {
 		return p.fail(err)

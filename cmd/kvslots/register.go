@@ -13,7 +13,7 @@ func registerCommand(env lookupEnv) *cobra.Command {
 	count := 0
 	p := newPoolCommand(env, "register [<pool>] --count N", "Register a pool, or change its count",
 		"Register the pool under a UUID of your choice, with count slots; or change the count of a registered pool.\n"+
-			"A lower count ends no lease: nothing is lent until fewer than count slots are in use.",
+			"A lower count ends no lease: the pool lends no slot until fewer than count are in use.",
 		cobra.MaximumNArgs(1),
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			if !p.Flags().Changed("count") {

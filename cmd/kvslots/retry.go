@@ -22,8 +22,8 @@ const (
 	maxRetryPause = 2 * time.Second
 )
 
-// temporary reports whether the same request may succeed later. After none of
-// these errors is a slot taken for longer than its ttl.
+// temporary reports whether the same request may succeed later. A request that failed
+// with such an error may have been granted a slot, which is free again after its ttl.
 func temporary(err error) bool {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -39,7 +39,7 @@ func final(err error) bool {
 	return ok && refused.Status < http.StatusInternalServerError && !temporary(err)
 }
 
-// retryAfter is how long the gateway asked to wait before the next request, or 0.
+// retryAfter returns how long the gateway asked to wait before the next request, or 0.
 func retryAfter(err error) time.Duration {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		return refused.RetryAfter
@@ -47,19 +47,19 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// retry spaces out the requests of one call until a deadline.
+// retry repeats the requests of one call until a deadline, with pauses in between.
 type retry struct {
 	until  time.Duration // boottime of the deadline
-	hint   string        // printed after an error: what is done about it
+	hint   string        // printed after an error: what the command does next
 	stderr io.Writer
 
 	pause   time.Duration // the last one
 	printed string        // the last error
 }
 
-// again waits until it is time for another request after err. It returns false
-// when the deadline has passed, or ctx has ended. The last request is sent at the
-// deadline.
+// again waits until it is time for another request after err. It returns false if the
+// deadline has passed or ctx has ended. No pause goes beyond the deadline, so the last
+// request is sent then.
 func (r *retry) again(ctx context.Context, err error) bool {
 	left := r.until - boottime.Now()
 	if left <= 0 || ctx.Err() != nil {
@@ -77,8 +77,8 @@ func (r *retry) print(err error) {
 	}
 }
 
-// next is the pause after err: what the gateway asked for, or up to twice the last
-// one, of random length so that many clients do not come back at the same time.
+// next returns the pause after err: what the gateway asked for, or else up to twice the
+// last one. Its length is random, so that many clients do not come back at the same time.
 func (r *retry) next(err error) time.Duration {
 	r.pause = min(max(2*r.pause, firstPause), maxRetryPause)
 	if asked := retryAfter(err); asked > 0 {
@@ -87,7 +87,7 @@ func (r *retry) next(err error) time.Duration {
 	return r.pause/2 + rand.N(r.pause/2)
 }
 
-// sleep returns false if ctx ended first.
+// sleep sleeps for d and returns true, or returns false as soon as ctx ends.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -9,8 +9,8 @@ import (
 
 func returnCommand(env lookupEnv) *cobra.Command {
 	p := newPoolCommand(env, "return [<pool>] <lease>", "Return a lease before it ends",
-		"Return a lease. The next borrower in line gets the slot. A lease that is unknown, or was returned or has expired, is\n"+
-			"reported as \"not held\", which is not an error: the command can safely be repeated. <lease> may also be @FILE.",
+		"Return a lease. The next borrower in line gets the slot. If the lease is unknown, was returned, or has expired, the\n"+
+			"command prints \"not held\", which is not an error: the command can safely be repeated. <lease> may also be @FILE.",
 		cobra.RangeArgs(1, 2),
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			last := len(args) - 1

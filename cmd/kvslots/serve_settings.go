@@ -205,6 +205,7 @@ func (s *settings) embedded() natsembed.Config {
 	return natsembed.Config{
 		DataDir: s.dataDir,
 		Sync:    s.embeddedSync(),
+		Local:   true,
 		Addr:    s.natsAddr,
 		User:    s.nats.user, Password: s.nats.password, Token: s.nats.token,
 		Nkeys:     splitList(s.natsNkeys),

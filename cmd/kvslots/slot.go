@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// returnTimeout bounds one try to return a lease.
+	// returnTimeout bounds one attempt to return a lease.
 	returnTimeout = 5 * time.Second
-	// minReturnTimeout is the least that a try has when the lease is about to end.
+	// minReturnTimeout is the shortest timeout of an attempt when the lease is about to
+	// end.
 	minReturnTimeout = time.Second
 )
 
-// slot is the slot of a pool that is borrowed. It implements underlease.Slot.
+// slot is a slot that the command borrows from a pool. It implements underlease.Slot.
 type slot struct {
 	*waiting
 	at   *connection
@@ -31,8 +32,8 @@ type slot struct {
 	latest time.Duration // boottime at which the lease has ended for certain
 }
 
-// slot is a slot of the pool that was given in args, or else in the environment.
-// The caller closes it.
+// slot returns a slot of the pool that was given in args, or else in the environment. The
+// caller must close it.
 func (p *poolCommand) slot(t terms, args []string) (*slot, error) {
 	pool, err := p.pool(args)
 	return &slot{waiting: newWaiting(t, p.ErrOrStderr()), at: &p.connection, pool: pool}, err
@@ -44,7 +45,7 @@ func (s *slot) close() {
 	}
 }
 
-// Borrow waits for --wait in all its calls together.
+// Borrow borrows a slot. All its calls together wait for at most --wait.
 func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
 	if s.lease.Lease != uuid.Nil && s.left() == 0 {
 		return underlease.Lease{}, errors.New("the gateway's answers take too long for so short a --ttl")
@@ -62,8 +63,8 @@ func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
 	return s.granted(answer), nil
 }
 
-// Renew also extends latest after an error that does not rule out that the lease
-// was renewed.
+// Renew renews the lease. It also extends latest after an error that does not rule out
+// that the lease was renewed.
 func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
 	sent := boottime.Now()
 	answer, err := s.from.renew(ctx, s.pool, s.lease.Lease, s.ttl)
@@ -78,8 +79,10 @@ func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
 	return underlease.Lease{}, err
 }
 
+// RetryAfter implements underlease.Slot.
 func (s *slot) RetryAfter(err error) time.Duration { return retryAfter(err) }
 
+// granted records a granted or renewed lease.
 func (s *slot) granted(g grant) underlease.Lease {
 	s.lease, s.latest = g.leaseAnswer, boottime.Now()+g.ttl()
 	return underlease.Lease{Began: g.sent + g.Waited, TTL: g.ttl()}

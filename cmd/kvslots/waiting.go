@@ -12,20 +12,20 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// waiting is one wait for a slot, in as many requests as it takes: gateways may
-// be unreachable, or refuse requests, for a while.
+// waiting is one wait for a slot. It may take several requests, since gateways may be
+// unreachable or refuse requests for a while.
 type waiting struct {
 	terms
 	retry
-	tried bool // a request, or a connection
+	tried bool // a request was sent, or a connection attempted
 }
 
 func newWaiting(t terms, stderr io.Writer) *waiting {
 	return &waiting{terms: t, retry: retry{until: boottime.Now() + t.wait, hint: "trying again", stderr: stderr}}
 }
 
-// left is the wait to ask a gateway for: all of --wait in the first request, in
-// later ones what is left of it, in whole seconds.
+// left returns the wait to ask a gateway for: all of --wait in the first request, and the
+// rest of it in later ones, in whole seconds.
 func (w *waiting) left() time.Duration {
 	if !w.tried {
 		return w.wait
@@ -33,7 +33,7 @@ func (w *waiting) left() time.Duration {
 	return max(w.until-boottime.Now(), 0).Truncate(time.Second)
 }
 
-// dial connects to a gateway, or to a NATS.
+// dial connects to a gateway, or to NATS. It tries again until the wait is over.
 func (w *waiting) dial(ctx context.Context, to *connection) (*lender, error) {
 	for {
 		from, err := to.dial()
@@ -49,12 +49,12 @@ type grant struct {
 	sent time.Duration // boottime at which the request was sent
 }
 
-// borrower lends slots: a *lender.
+// borrower sends a request to borrow: a *lender.
 type borrower interface {
 	borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error)
 }
 
-// borrow borrows a slot.
+// borrow borrows a slot. It tries again until the wait is over.
 func (w *waiting) borrow(ctx context.Context, from borrower, pool uuid.UUID) (grant, error) {
 	for {
 		wait, sent := w.left(), boottime.Now()
@@ -72,8 +72,8 @@ func (w *waiting) borrow(ctx context.Context, from borrower, pool uuid.UUID) (gr
 // answerGrace is how much longer than the wait a gateway may take to answer.
 const answerGrace = 5 * time.Second
 
-// request sends one request. With a wait it ends by answerGrace after the wait,
-// even if the server never answers.
+// request sends one request. With --wait, it returns at most answerGrace after the wait is
+// over, even if the server never answers.
 func (w *waiting) request(ctx context.Context, from borrower, pool uuid.UUID, wait time.Duration) (leaseAnswer, error) {
 	if w.wait > 0 {
 		var cancel context.CancelFunc
@@ -83,9 +83,9 @@ func (w *waiting) request(ctx context.Context, from borrower, pool uuid.UUID, wa
 	return from.borrow(ctx, pool, w.ttl, wait)
 }
 
-// tryAgain waits until it is time for the next request, and reports whether to
-// send one. A gateway waits for whole seconds only; if it has refused, requests
-// go on for the fraction of a second that is left.
+// tryAgain waits until it is time for the next request, and reports whether to send one.
+// A gateway waits for whole seconds only. After its refusal, requests go on for the
+// fraction of a second that is left of the wait.
 func (w *waiting) tryAgain(ctx context.Context, err error) bool {
 	w.tried = true
 	switch {

@@ -15,8 +15,8 @@ import (
 func watchCommand(env lookupEnv) *cobra.Command {
 	every := time.Second
 	p := newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
-		"Print the state of the pool, and a line after each change, until interrupted. The gateway is asked every --interval:\n"+
-			"a change that is undone in between is not seen.",
+		"Print the state of the pool, and a line after each change, until interrupted. The command asks the gateway every\n"+
+			"--interval, and does not see a change that is undone in between.",
 		cobra.MaximumNArgs(1),
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
@@ -28,7 +28,8 @@ func watchCommand(env lookupEnv) *cobra.Command {
 	return p.Command
 }
 
-// watch returns nil when ctx ends, and an error when the pool has been deleted.
+// watch prints the state until ctx ends. It returns an error if the pool does not exist, or
+// if the first request fails.
 func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, every time.Duration) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

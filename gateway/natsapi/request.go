@@ -122,11 +122,8 @@ func (r *request) failure(status wire.Status) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	setHeader(m, wire.ErrorHeader, status.Name)
+	status.Headers(func(name, value string) { setHeader(m, name, value) })
 	setHeader(m, micro.ErrorHeader, status.Text)
 	setHeader(m, micro.ErrorCodeHeader, strconv.Itoa(status.Code))
-	if status.Retry {
-		setHeader(m, wire.RetryAfterHeader, "1")
-	}
 	return m, nil
 }

@@ -45,7 +45,7 @@ type header interface{ Get(name string) string }
 
 // newRefusal returns the error for an answer that is no success.
 func newRefusal(status int, h header, body []byte) *wire.Refusal {
-	r := wire.NewRefusal(status, h.Get(wire.ErrorHeader), body)
+	r := wire.NewRefusal(status, h, body)
 	r.RetryAfter = parseRetryAfter(h.Get(wire.RetryAfterHeader), time.Now())
 	return r
 }

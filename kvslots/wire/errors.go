@@ -50,6 +50,20 @@ type Status struct {
 	Detail string // likewise; only where Text is Name
 	Retry  bool   // whether the answer has RetryAfterHeader
 	Capped bool   // a limit that the operator has set refused the request
+
+	Field, Range string // of a kvslots.RangeError: the values of FieldHeader and RangeHeader
+}
+
+// Headers calls set for each header of the answer.
+func (s Status) Headers(set func(name, value string)) {
+	set(ErrorHeader, s.Name)
+	if s.Field != "" {
+		set(FieldHeader, s.Field)
+		set(RangeHeader, s.Range)
+	}
+	if s.Retry {
+		set(RetryAfterHeader, "1")
+	}
 }
 
 // Failed reports whether this is a server error, which is logged.
@@ -121,7 +135,7 @@ func capped(name string) Status {
 // find returns the row of an error, with Text set.
 func find(err error) row {
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-		return row{Status: Status{Code: http.StatusBadRequest, Name: badRequest, Text: wrong.Error()}}
+		return row{Status: Status{Code: http.StatusBadRequest, Name: badRequest, Text: wrong.Error(), Field: wrong.Field, Range: wrong.Range}}
 	}
 	for _, r := range table {
 		if !errors.Is(err, r.err) {

@@ -24,6 +24,11 @@ const (
 	// gateway has let through have a code in their body instead.
 	ErrorHeader = "Kvslots-Error"
 
+	// FieldHeader and RangeHeader on a refusal of an argument are the Field and the
+	// Range of its kvslots.RangeError.
+	FieldHeader = "Kvslots-Field"
+	RangeHeader = "Kvslots-Range"
+
 	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.
 	SessionHeader = "X-Dflockd-Session"
 

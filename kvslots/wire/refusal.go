@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -19,9 +18,8 @@ type Refusal struct {
 	Err        error         // the error that the gateway has reported; nil if unknown
 }
 
-// NewRefusal returns the Refusal of an answer with the given status, ErrorHeader and
-// body.
-func NewRefusal(status int, name string, body []byte) *Refusal {
+// NewRefusal returns the Refusal of an answer with the given status, headers and body.
+func NewRefusal(status int, header interface{ Get(name string) string }, body []byte) *Refusal {
 	r := &Refusal{Status: status}
 	var failure Failure
 	if json.Unmarshal(body, &failure) == nil {
@@ -30,7 +28,12 @@ func NewRefusal(status int, name string, body []byte) *Refusal {
 			r.Text = failure.Detail
 		}
 	}
-	r.Err = r.meaning(name)
+	name, field := header.Get(ErrorHeader), header.Get(FieldHeader)
+	if name == badRequest && field != "" {
+		r.Err = &kvslots.RangeError{Field: field, Range: header.Get(RangeHeader)}
+	} else {
+		r.Err = r.meaning(name)
+	}
 	return r
 }
 
@@ -47,9 +50,6 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // kvslots.ErrUnavailable: the client holds nothing, and may try again. An answer
 // without ErrorHeader may come from a proxy; its error depends on the status alone.
 func (r *Refusal) meaning(name string) error {
-	if field, allowed, ok := strings.Cut(r.Text, " must be "); ok && name == badRequest {
-		return &kvslots.RangeError{Field: field, Range: allowed}
-	}
 	for _, row := range table {
 		if row.Name == name && row.definite() {
 			return row.err

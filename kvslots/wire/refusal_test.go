@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -44,7 +45,7 @@ func TestRefusal(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := NewRefusal(status.Code, status.Name, body)
+				got := NewRefusal(status.Code, headerOf(status), body)
 				if got.Status != status.Code || got.Text == "" || got.Err != c.want {
 					t.Errorf("%s is understood as %+v", body, got)
 				}
@@ -53,15 +54,23 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// headerOf is the header of the answer with a status.
+func headerOf(status Status) http.Header {
+	h := http.Header{}
+	status.Headers(h.Set)
+	return h
+}
+
+// A client finds the argument that was refused, whatever the words of the text are.
 func TestRefusalOfAnArgument(t *testing.T) {
 	for _, lookup := range []Lookup{StatusOf, CodeOf} {
-		want := kvslots.RangeError{Field: "ttl", Range: "1 or more"}
+		want := kvslots.RangeError{Field: "what must be there", Range: "1 or more"}
 		status := lookup(&want)
 		body, err := Encode(status.Failure())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := errors.AsType[*kvslots.RangeError](NewRefusal(status.Code, status.Name, body))
+		got, ok := errors.AsType[*kvslots.RangeError](NewRefusal(status.Code, headerOf(status), body))
 		if !ok || *got != want {
 			t.Errorf("%s is understood as %+v", body, got)
 		}
@@ -75,9 +84,17 @@ func TestRefusalOfTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := NewRefusal(status.Code, status.Name, body); got.Err != nil || got.Text != status.Text {
+		if got := NewRefusal(status.Code, headerOf(status), body); got.Err != nil || got.Text != status.Text {
 			t.Errorf("%s is understood as %+v", body, got)
 		}
+	}
+}
+
+// A text alone names no argument.
+func TestRefusalOfATextOnly(t *testing.T) {
+	got := NewRefusal(http.StatusBadRequest, headerOf(Status{Name: badRequest}), []byte(`{"error":"body must be one JSON object"}`))
+	if got.Err != nil || got.Text != "body must be one JSON object" {
+		t.Errorf("it is understood as %+v", got)
 	}
 }
 
@@ -87,7 +104,7 @@ func TestRefusalWithoutAName(t *testing.T) {
 		302: nil, 400: nil, 401: nil, 404: nil, 409: kvslots.ErrNoSlot, 429: nil,
 		500: kvslots.ErrUnavailable, 502: kvslots.ErrUnavailable, 503: kvslots.ErrUnavailable, 504: kvslots.ErrUnavailable,
 	} {
-		if got := NewRefusal(status, "", []byte("<html>")); got.Err != want || got.Text != "" || got.Error() == "" {
+		if got := NewRefusal(status, http.Header{}, []byte("<html>")); got.Err != want || got.Text != "" || got.Error() == "" {
 			t.Errorf("%d is understood as %+v", status, got)
 		}
 	}

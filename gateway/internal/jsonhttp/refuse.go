@@ -26,9 +26,6 @@ func refuse(w http.ResponseWriter, err error, statusOf wire.Lookup, log *zerolog
 
 // Refuse answers with a status other than success.
 func Refuse(w http.ResponseWriter, status wire.Status) {
-	w.Header().Set(wire.ErrorHeader, status.Name)
-	if status.Retry {
-		w.Header().Set(wire.RetryAfterHeader, "1")
-	}
+	status.Headers(w.Header().Set)
 	_ = Answer(w, status.Code, status.Failure())
 }

@@ -63,16 +63,16 @@ func writeBarrier(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 	_, _ = rand.Read(key.Session[:])
 	m := entry.NewMessage(key, entry.BarrierValue{}, 0, rules.Guard)
 	m.Expect = entry.ExpectNothing
-	ack, err := js.PublishMsg(ctx, message(bucket.SubjectPrefix, &m))
+	ack, err := js.PublishMsg(ctx, message(&m))
 	if err != nil {
 		return 0, err
 	}
 	return ack.Sequence, nil
 }
 
-// message returns a message to the subject of its key below a prefix.
-func message(prefix string, m *entry.Message) *nats.Msg {
-	out := &nats.Msg{Subject: prefix + m.Key.String(), Header: nats.Header{}, Data: m.Data}
+// message returns a write as a message of NATS.
+func message(m *entry.Message) *nats.Msg {
+	out := &nats.Msg{Subject: bucket.SubjectPrefix + m.Key.String(), Header: nats.Header{}, Data: m.Data}
 	m.Headers(out.Header.Set)
 	return out
 }

@@ -14,7 +14,7 @@ func Interrupted(ctx context.Context, nc *nats.Conn, b *Backup, writes int) erro
 	if err != nil {
 		return err
 	}
-	r := &restore{nc: nc, js: js, backup: b, options: Options{Replace: true}, fence: b.Revision}
+	r := newRestore(nc, js, b, Options{Replace: true})
 	if err := r.newStream(ctx); err != nil {
 		return err
 	}

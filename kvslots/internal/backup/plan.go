@@ -95,7 +95,7 @@ func (p *plan) addPool(pool *rules.Pool, e *entry.Entry, used bool) {
 		value.Count = value.Limit
 	}
 	p.Pools++
-	p.steady = append(p.steady, entry.NewMessage(e.Key, value, 0, 0))
+	p.steady = append(p.steady, write(e.Key, value, 0))
 }
 
 // addSession adds a session that was not idle for too long, or that holds a lease. It
@@ -107,7 +107,7 @@ func (p *plan) addSession(s *rules.Session, e *entry.Entry, holds bool) {
 	value := e.Session
 	value.Idled = 0
 	p.Sessions++
-	p.steady = append(p.steady, entry.NewMessage(e.Key, value, 0, value.Left()+rules.Guard))
+	p.steady = append(p.steady, write(e.Key, value, value.Left()+rules.Guard))
 }
 
 // addLease adds a lease. Its value names the fence that its holder was told, as that of
@@ -128,5 +128,12 @@ func (l *lease) message(passed time.Duration) (entry.Message, bool) {
 	}
 	value := l.value
 	value.TTL = entry.Span(max(left, time.Millisecond))
-	return entry.NewMessage(l.key, value, 0, value.TTL.Duration()+rules.Guard), true
+	return write(l.key, value, value.TTL.Duration()+rules.Guard), true
+}
+
+// write returns a message without an expected revision.
+func write(key entry.Key, value any, ttl time.Duration) entry.Message {
+	m := entry.NewMessage(key, value, 0, ttl)
+	m.Expect = entry.ExpectNothing
+	return m
 }

@@ -2,8 +2,10 @@ package backup
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,10 +29,10 @@ type Options struct {
 
 // Restore replaces the bucket's stream by a new one with the live part of a backup.
 //
-// The new stream has other subjects until it is complete, so no peer sees a part of it,
-// or writes to it. One update then gives it the bucket's subjects. A running peer finds
-// a stream that was created at another time, and builds its view anew. If Restore is
-// interrupted, it can be repeated; meanwhile no peer serves callers.
+// No peer watches the new stream until it is complete: its metadata says that it is being
+// restored, until one update at the end. A running peer then finds a stream that was
+// created at another time, and builds its view anew. If Restore is interrupted, it can
+// be repeated; meanwhile no peer serves callers.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
 	if err := bucket.CheckServer(nc); err != nil {
 		return Summary{}, err
@@ -42,7 +44,7 @@ func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary,
 	if now := time.Now(); now.Before(b.Time) {
 		return Summary{}, fmt.Errorf("%w, which is %s: this machine's is %s", ErrClock, b.Time, now.UTC())
 	}
-	r := &restore{nc: nc, js: js, backup: b, options: o, fence: b.Revision}
+	r := newRestore(nc, js, b, o)
 	if err := r.checkEmpty(ctx); err != nil {
 		return Summary{}, err
 	}
@@ -53,7 +55,7 @@ func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary,
 	if err := r.write(ctx, p); err != nil {
 		return Summary{}, err
 	}
-	return p.Summary, r.publish(ctx)
+	return p.Summary, r.complete(ctx)
 }
 
 // restore is one call of Restore.
@@ -63,11 +65,14 @@ type restore struct {
 	backup  *Backup
 	options Options
 
-	fence   uint64                 // the highest known revision of any earlier stream
-	config  jetstream.StreamConfig // of the new stream, while it is being restored
-	now     time.Time              // its leader's clock when it was created
-	at      time.Time              // this machine's clock then
-	written uint64                 // entries in it
+	id    string    // in the new stream's metadata
+	fence uint64    // the highest known revision of any earlier stream
+	now   time.Time // the clock of the new stream's leader when it was created
+	at    time.Time // this machine's clock then
+}
+
+func newRestore(nc *nats.Conn, js jetstream.JetStream, b *Backup, o Options) *restore {
+	return &restore{nc: nc, js: js, backup: b, options: o, id: rand.Text(), fence: b.Revision}
 }
 
 // checkEmpty returns ErrNotEmpty if the bucket holds anything that a backup would
@@ -83,7 +88,7 @@ func (r *restore) checkEmpty(ctx context.Context) error {
 		return nil
 	case errors.Is(err, bucket.ErrWrongBucket):
 		stream, err2 := r.js.Stream(ctx, bucket.StreamName)
-		if err2 == nil && bucket.Withdrawn(stream.CachedInfo().Config) {
+		if err2 == nil && stream.CachedInfo().Config.Metadata[bucket.RestoreKey] != "" {
 			return nil
 		}
 		return err
@@ -103,8 +108,7 @@ func (r *restore) newStream(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.config = r.withdrawn(config)
-		stream, err := r.js.CreateStream(ctx, r.config)
+		stream, err := r.js.CreateStream(ctx, r.restoring(config))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) && ctx.Err() == nil {
 			continue
 		}
@@ -112,8 +116,9 @@ func (r *restore) newStream(ctx context.Context) error {
 			return err
 		}
 		info := stream.CachedInfo()
-		r.now, r.at, r.config = info.TimeStamp, time.Now(), info.Config
-		if r.now.Before(r.backup.Time) {
+		r.now, r.at = info.TimeStamp, time.Now()
+		if r.now.Before(r.backup.Time) { // there was no stream to read the server's clock from
+			_ = r.js.DeleteStream(ctx, bucket.StreamName)
 			return fmt.Errorf("%w, which is %s: the server's is %s", ErrClock, r.backup.Time, r.now.UTC())
 		}
 		return nil
@@ -146,18 +151,21 @@ func (r *restore) clear(ctx context.Context) (jetstream.StreamConfig, error) {
 
 // inService returns the configuration of a stream that peers use.
 func inService(c jetstream.StreamConfig) jetstream.StreamConfig {
-	c.Subjects, c.SubjectTransform = []string{bucket.SubjectPrefix + ">"}, nil
+	c.Metadata = maps.Clone(c.Metadata)
+	delete(c.Metadata, bucket.RestoreKey)
 	return c
 }
 
-// withdrawn returns the configuration of the new stream while it is being restored. The
-// server stores what comes to the other subjects under those of the bucket.
+// restoring returns the configuration of the new stream while it is being restored.
 //
 // Fences are revisions: the stream begins above all that are known, and at the
 // microseconds since 1970, which is above all that were told since the backup.
-func (r *restore) withdrawn(c jetstream.StreamConfig) jetstream.StreamConfig {
-	c.Subjects = []string{bucket.RestorePrefix + ">"}
-	c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: bucket.RestorePrefix + ">", Destination: bucket.SubjectPrefix + ">"}
+func (r *restore) restoring(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Metadata = maps.Clone(c.Metadata)
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{}
+	}
+	c.Metadata[bucket.RestoreKey] = r.id
 	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.fence+1)
 	if r.options.Replicas > 0 {
 		c.Replicas = r.options.Replicas
@@ -170,6 +178,10 @@ const pending = 512
 
 // write writes a plan, and waits until everything is acknowledged. The leases come last,
 // so that little time passes until peers see them.
+//
+// The writes have no expected revision: a running peer that has not noticed yet that its
+// stream is gone may have written a claim for a slot that is lent. That peer withdraws
+// what it wrote when it builds its view anew.
 func (r *restore) write(ctx context.Context, p *plan) error {
 	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncMaxPending(pending))
 	if err != nil {
@@ -182,7 +194,7 @@ func (r *restore) write(ctx context.Context, p *plan) error {
 		return err
 	}
 	for i := range p.steady {
-		if err := put(message(bucket.RestorePrefix, &p.steady[i])); err != nil {
+		if err := put(message(&p.steady[i])); err != nil {
 			return err
 		}
 	}
@@ -192,7 +204,7 @@ func (r *restore) write(ctx context.Context, p *plan) error {
 			p.Leases, p.Expired = p.Leases-1, p.Expired+1
 			continue
 		}
-		if err := put(message(bucket.RestorePrefix, &m)); err != nil {
+		if err := put(message(&m)); err != nil {
 			return err
 		}
 	}
@@ -205,20 +217,19 @@ func (r *restore) write(ctx context.Context, p *plan) error {
 			return context.Cause(ctx)
 		}
 	}
-	r.written = uint64(len(acks))
 	return nil
 }
 
-// publish gives the new stream the bucket's subjects, if it is complete.
-func (r *restore) publish(ctx context.Context) error {
+// complete ends the restore: peers use the stream from now on.
+func (r *restore) complete(ctx context.Context) error {
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if err != nil {
 		return err
 	}
-	info := stream.CachedInfo()
-	if info.State.FirstSeq < r.config.FirstSeq || info.State.LastSeq+1 != r.config.FirstSeq+r.written {
-		return errors.New("the new stream was changed by another restore; repeat this one")
+	c := stream.CachedInfo().Config
+	if c.Metadata[bucket.RestoreKey] != r.id {
+		return errors.New("another restore has replaced the bucket meanwhile")
 	}
-	_, err = r.js.UpdateStream(ctx, inService(info.Config))
+	_, err = r.js.UpdateStream(ctx, inService(c))
 	return err
 }

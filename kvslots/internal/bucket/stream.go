@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -115,19 +114,13 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 	}
 }
 
-// RestorePrefix begins the subject of the stream while it is being restored. It takes the
-// place of SubjectPrefix, so no peer reads or writes an unfinished stream.
-const RestorePrefix = "$KV." + Name + "-restore."
-
-// Withdrawn reports whether the stream is being restored, or was when the restore was
-// interrupted.
-func Withdrawn(c jetstream.StreamConfig) bool {
-	return slices.Equal(c.Subjects, []string{RestorePrefix + ">"})
-}
+// RestoreKey is a key of the stream's metadata while the stream is being restored. Its
+// value is different for each restore. No peer watches such a stream.
+const RestoreKey = "kvslots-restore"
 
 // CheckSettings returns ErrWrongBucket, with each setting that is wrong, or nil.
 func CheckSettings(c jetstream.StreamConfig) error {
-	if Withdrawn(c) {
+	if c.Metadata[RestoreKey] != "" {
 		return fmt.Errorf("%w: stream %s is being restored; if that was interrupted, repeat kvslots restore", ErrWrongBucket, StreamName)
 	}
 	if wrong := wrongSettings(c); len(wrong) > 0 {

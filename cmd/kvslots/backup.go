@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const backupHelp = `Write the pools, leases and sessions to FILE, which is replaced when the backup is complete; - is standard output. Gateways
+may be running. FILE has hashes in place of pools' UUIDs, leases and sessions' ids, as the bucket has.
+
+No gateway is asked, since none hands out the whole bucket: the command uses the NATS at --nats-url, or the data directory of a
+gateway with an embedded NATS server. If that gateway is running, the command reaches its NATS server through a socket in the
+directory, which only the gateway's user can open. Otherwise the command runs a server on the directory itself.`
+
+func backupCommand(env lookupEnv) *cobra.Command {
+	s := &storage{}
+	command := storageCommand(env, s, "backup FILE", "Write the pools, leases and sessions to a file", backupHelp,
+		func(ctx context.Context, command *cobra.Command, file string) error {
+			if err := s.exists(); err != nil { // a server would create the directory
+				return err
+			}
+			var content bytes.Buffer
+			err := s.with(ctx, func(nc *nats.Conn) error { return kvslots.Backup(ctx, nc, &content) })
+			if err != nil {
+				return err
+			}
+			if file == "-" {
+				_, err := content.WriteTo(command.OutOrStdout())
+				return err
+			}
+			return replaceFile(file, content.Bytes())
+		})
+	s.addFlags(command.Flags())
+	return command
+}
+
+// replaceFile writes a file that only its owner can read. Other processes see the file as
+// it was before, or all of content; so do those after a power cut.
+func replaceFile(path string, content []byte) (err error) {
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp") // with mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err2 := file.Close(); err == nil {
+		err = err2
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err == nil && runtime.GOOS != "windows" { // which cannot flush a directory
+		err = syncDirectory(dir)
+	}
+	return err
+}
+
+func syncDirectory(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+const restoreHelp = `Replace the bucket by what "kvslots backup" has written to FILE; - is standard input. FILE is checked before anything is
+changed. A bucket with pools, leases or sessions is only replaced with --replace.
+
+Gateways may be running: they answer 502 until the restore is complete, and then go on with what was restored. Leases keep
+their UUIDs, tokens and fences, and the time that they had left by the clock; those whose time is over are not restored. Later
+leases have higher fences than all before. Waiting borrowers have to ask again. If the restore is interrupted, no gateway serves
+until it is repeated.
+
+The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
+
+// restoredAnswer is what was restored.
+type restoredAnswer kvslots.Restored
+
+func (r restoredAnswer) String() string {
+	return fmt.Sprintf("pools %d, leases %d, sessions %d; expired leases %d", r.Pools, r.Leases, r.Sessions, r.Expired)
+}
+
+func restoreCommand(env lookupEnv) *cobra.Command {
+	s, options, asJSON := &storage{}, kvslots.RestoreOptions{}, false
+	command := storageCommand(env, s, "restore FILE", "Replace the bucket by what backup has written", restoreHelp,
+		func(ctx context.Context, command *cobra.Command, file string) error {
+			content, err := readFile(command.InOrStdin(), file)
+			if err != nil {
+				return err
+			}
+			if s.embedded() {
+				options.Replicas = 1
+			}
+			var restored kvslots.Restored
+			err = s.with(ctx, func(nc *nats.Conn) (err error) {
+				restored, err = kvslots.Restore(ctx, nc, bytes.NewReader(content), options)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			answer := restoredAnswer(restored)
+			return report(command.OutOrStdout(), asJSON, answer, answer.String())
+		})
+	flags := command.Flags()
+	flags.BoolVar(&options.Replace, "replace", false, "replace a bucket that is not empty")
+	flags.Var(number(&options.Replicas, 0, 5), "replicas", "replicas of the new bucket; 0 means those of the bucket that is replaced, or else of the backup")
+	flags.BoolVar(&asJSON, "json", false, "print a line of JSON")
+	s.addFlags(flags)
+	return command
+}
+
+// readFile reads a file; - is stdin.
+func readFile(stdin io.Reader, path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(path)
+}

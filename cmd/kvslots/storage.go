@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// storage says where the commands find a bucket that they use without a gateway.
+type storage struct {
+	dataDir string
+	nats    natsConnection
+}
+
+const dataDirFlag = "data-dir"
+
+func (s *storage) addFlags(flags *pflag.FlagSet) {
+	s.dataDir = defaultSettings().dataDir
+	flags.StringVar(&s.dataDir, dataDirFlag, s.dataDir, "data directory of a gateway, which may be running, with an embedded NATS server")
+	s.nats.addFlags(flags, "", "use this NATS instead (comma-separated URLs)")
+}
+
+// load sets the flags from the environment. A flag beats the environment, also between
+// --data-dir and --nats-url; otherwise --nats-url counts, as for serve.
+func (s *storage) load(flags *pflag.FlagSet, env lookupEnv) error {
+	dir, url := flags.Changed(dataDirFlag), flags.Changed(natsURLFlag)
+	if dir && url {
+		return usagef("--%s and --%s exclude each other", dataDirFlag, natsURLFlag)
+	}
+	if err := applyEnvironment(flags, env); err != nil {
+		return err
+	}
+	if dir {
+		s.nats = natsConnection{}
+	}
+	if s.nats.url == "" {
+		if s.dataDir == "" {
+			return usagef("--%s must not be empty", dataDirFlag)
+		}
+		return nil
+	}
+	return s.nats.validate()
+}
+
+// embedded reports whether the bucket is in a data directory.
+func (s *storage) embedded() bool { return s.nats.url == "" }
+
+// with calls do with a connection to the NATS that has the bucket: the one at --nats-url,
+// that of the gateway that runs on --data-dir, or, if no process uses the directory, an
+// embedded server for the time of the call.
+func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err error) {
+	if !s.embedded() {
+		nc, err := s.nats.dial()
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		return do(nc)
+	}
+	nc, notRunning := natsembed.Dial(s.dataDir, nats.Timeout(natsDialing))
+	if notRunning == nil {
+		defer nc.Close()
+		return do(nc)
+	}
+	server, err := natsembed.Start(ctx, natsembed.Config{DataDir: s.dataDir, Sync: natsembed.SyncAlways})
+	if err != nil {
+		return fmt.Errorf("%w; and no running gateway can be reached: %w", err, notRunning)
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if nc, err = server.Connect(); err != nil {
+		return err
+	}
+	defer nc.Close()
+	return do(nc)
+}
+
+// exists returns an error if there is no data directory.
+func (s *storage) exists() error {
+	if !s.embedded() {
+		return nil
+	}
+	_, err := os.Stat(s.dataDir)
+	return err
+}
+
+// storageTimeout bounds a command that uses the bucket without a gateway: a NATS that
+// does not answer must not block it for ever.
+const storageTimeout = 10 * time.Minute
+
+// storageCommand makes a command that uses the bucket without a gateway. The caller adds
+// the flags.
+func storageCommand(env lookupEnv, s *storage, use, short, long string,
+	do func(ctx context.Context, command *cobra.Command, file string) error,
+) *cobra.Command {
+	command := &cobra.Command{
+		Use: use, Short: short, Long: long,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := s.load(command.Flags(), env); err != nil {
+				return err
+			}
+			ctx, release := untilSignal(command.Context())
+			defer release()
+			bounded, cancel := context.WithTimeout(ctx, storageTimeout)
+			defer cancel()
+			err := do(bounded, command, args[0])
+			if err != nil && ctx.Err() != nil {
+				return interrupted(ctx)
+			}
+			return err
+		},
+	}
+	command.Flags().SortFlags = false
+	return command
+}

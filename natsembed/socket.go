@@ -1,0 +1,164 @@
+package natsembed
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// The socket is in a directory that only its owner may enter, so there is no moment at
+// which another user could connect.
+const (
+	socketDir  = "local"
+	socketFile = "nats.sock"
+)
+
+func socketPath(dataDir string) string { return filepath.Join(dataDir, socketDir, socketFile) }
+
+// socket connects other processes of the same user to the bucket's account, as Connect
+// does within the process. Such a user can read and change the files of the data
+// directory anyway.
+//
+// A connection begins with a line from the server, the seed of the nkey with which the
+// client connects. The rest is NATS.
+type socket struct {
+	s        *Server
+	listener net.Listener
+}
+
+// listenLocally opens the socket. A server without the socket works all the same: the
+// path may be longer than the system allows for a socket.
+func (s *Server) listenLocally() {
+	listener, err := openSocket(s.dir.path)
+	if err != nil {
+		s.cfg.Logger.Warn().Err(err).Msg("no local socket: kvslots backup and restore need this process to be stopped")
+		return
+	}
+	l := &socket{s, listener}
+	s.tasks.Go(l.accept)
+	s.tasks.Go(func() {
+		<-s.stopping
+		_ = listener.Close() // removes the file
+	})
+}
+
+func openSocket(dataDir string) (net.Listener, error) {
+	path := socketPath(dataDir)
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	// A process that was killed leaves its socket. The lock shows that it is gone.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return net.Listen("unix", path)
+}
+
+func (l *socket) accept() {
+	for {
+		conn, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		l.s.tasks.Go(func() { l.serve(conn) })
+	}
+}
+
+// serve connects a client with the server, until either hangs up or the server closes.
+func (l *socket) serve(client net.Conn) {
+	defer client.Close()
+	seed, err := l.s.keys.bucket.Seed()
+	if err != nil {
+		return
+	}
+	if _, err := client.Write(append(seed, '\n')); err != nil {
+		return
+	}
+	server, err := inProcess{l.s}.InProcessConn()
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	ended := make(chan struct{}, 2)
+	for _, way := range []struct{ to, from net.Conn }{{server, client}, {client, server}} {
+		l.s.tasks.Go(func() {
+			_, _ = io.Copy(way.to, way.from)
+			ended <- struct{}{}
+		})
+	}
+	select {
+	case <-ended:
+	case <-l.s.stopping:
+	}
+}
+
+// Dial connects to the account that owns the bucket, at the server that another process
+// of the same user runs on a data directory. The connection does not reconnect. The
+// caller must close it.
+func Dial(dataDir string, opts ...nats.Option) (*nats.Conn, error) {
+	d := &dialer{path: socketPath(dataDir)}
+	conn, err := d.dial()
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", dataDir, err)
+	}
+	nc, err := nats.Connect("", append([]nats.Option{
+		nats.InProcessServer(connected{conn}), nats.Nkey(d.public, d.pair.Sign), nats.NoReconnect(),
+	}, opts...)...)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return nc, nil
+}
+
+// dialer opens a connection to a socket.
+type dialer struct {
+	path   string
+	pair   nkeys.KeyPair
+	public string
+}
+
+func (d *dialer) dial() (net.Conn, error) {
+	conn, err := net.Dial("unix", d.path)
+	if err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReader(conn)
+	line, err := reader.ReadString('\n')
+	if err == nil {
+		d.pair, err = nkeys.FromSeed([]byte(strings.TrimSuffix(line, "\n")))
+	}
+	if err == nil {
+		d.public, err = d.pair.PublicKey()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, errors.New("the server on it did not answer as kvslots does")
+	}
+	return greeted{conn, reader}, nil
+}
+
+// greeted is a connection whose first line was read.
+type greeted struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+func (g greeted) Read(p []byte) (int, error) { return g.reader.Read(p) }
+
+// connected gives nats.Connect a connection that is open already.
+type connected struct{ conn net.Conn }
+
+func (c connected) InProcessConn() (net.Conn, error) { return c.conn, nil }

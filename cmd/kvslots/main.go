@@ -65,7 +65,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		borrowCommand(env), returnCommand(env), runCommand(env),
 		limitCommand(env), benchCommand(env), readyCommand(env),
-		completionCommand(), versionCommand(),
+		completionCommand(), manCommand(), versionCommand(),
 	)
 	return root
 }

@@ -7,13 +7,16 @@ COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE     ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
 LDFLAGS   = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
-.PHONY: run build test race check soak bench bench-peers benchmarks fuzz
+.PHONY: run build man test race check soak bench bench-peers benchmarks fuzz
 
 run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 	$(GO) run ./cmd/kvslots serve
 
 build: ## bin/kvslots
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kvslots ./cmd/kvslots
+
+man: ## man pages and completions in bin/share, to be copied to /usr/share or /usr/local/share
+	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/kvslots man bin/share
 
 test:
 	CGO_ENABLED=0 $(GO) test -timeout 10m ./...

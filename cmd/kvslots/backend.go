@@ -134,6 +134,19 @@ func (b *backend) failed() <-chan struct{} {
 	return b.server.Failed()
 }
 
+// alive returns a check for the watchdog of the service manager. It fails, or does not
+// return, if only a restart of this process can help: if the store or the embedded
+// server is stuck. An outage of an external NATS, or a full disk, is none of that.
+func (b *backend) alive(store interface{ Ready() error }) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_ = store.Ready()
+		if b.server == nil {
+			return nil
+		}
+		return b.nc.FlushWithContext(ctx)
+	}
+}
+
 // close closes the connections, then the server.
 func (b *backend) close() error {
 	for _, nc := range []*nats.Conn{b.functions, b.service, b.nc} {

@@ -54,10 +54,11 @@ func TestCheckConfigReadsFiles(t *testing.T) {
 		{"token", []string{"--auth-token-file", none}, []string{"auth-token-file"}},
 		{"credentials", []string{"--nats-url", "a", "--nats-creds", none}, []string{"nats-creds"}},
 		{"seed", []string{"--nats-url", "a", "--nats-nkey", none}, []string{"nats-nkey"}},
-		{"certificates of a client", []string{"--nats-url", "a", "--nats-tls-ca", noPEM, "--nats-tls-cert", none, "--nats-tls-key", none},
-			[]string{"nats-tls-cert", "nats-tls-key"}},
+		{"certificates of a client", []string{"--nats-url", "a", "--nats-tls-ca", noPEM, "--nats-tls-cert", none, "--nats-tls-key", noPEM},
+			[]string{"nats-tls-cert", "nats-tls-ca"}},
 		{"certificates of a listener", []string{"--nats-addr", ":0", "--nats-tls-ca", noPEM, "--nats-tls-cert", noPEM, "--nats-tls-key", noPEM},
 			[]string{"nats-tls-cert", "nats-tls-key", "nats-tls-ca"}},
+		{"certificates for HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM}, []string{"tls-cert", "tls-key", "tls-client-ca"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, stderr := call(t, noEnv, append([]string{"check-config"}, c.args...)...)

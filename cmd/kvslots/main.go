@@ -66,7 +66,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		borrowCommand(env), returnCommand(env), runCommand(env),
 		backupCommand(env), restoreCommand(env),
 		limitCommand(env), benchCommand(env), readyCommand(env),
-		completionCommand(), versionCommand(),
+		completionCommand(), manCommand(), versionCommand(),
 	)
 	return root
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,11 @@ func readyCommand(env lookupEnv) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
 			defer cancel()
-			sync, err := askReady(ctx, from.server)
+			config, err := from.tls.config()
+			if err != nil {
+				return err
+			}
+			sync, err := askReady(ctx, from.server, config)
 			if err != nil {
 				return err
 			}
@@ -44,18 +49,19 @@ func readyCommand(env lookupEnv) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&from.server, serverFlag, from.server, "ask this gateway, over HTTP")
+	from.tls.addFlags(command.Flags())
 	command.Flags().Var(duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
 	return command
 }
 
 // askReady returns what a gateway that is ready says about its durability. Otherwise
 // the error says why it is not ready.
-func askReady(ctx context.Context, server string) (sync string, err error) {
+func askReady(ctx context.Context, server string, config *tls.Config) (sync string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(server, "/")+"/ready", nil)
 	if err != nil {
 		return "", err
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
 	answer, err := client.Do(r)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok { // the URL may contain a password

@@ -24,16 +24,17 @@ type reloadable struct {
 
 // reloader reads files again.
 type reloader struct {
-	of  []reloadable
-	log zerolog.Logger
+	of      []reloadable
+	manager *serviceManager
+	log     zerolog.Logger
 
 	failed map[string]string // the last error of each, which is logged once
 }
 
 // startReloader reads the files again at SIGHUP and when they change, until stop is
 // called. Without files it only keeps SIGHUP from ending the process.
-func startReloader(of []reloadable, log zerolog.Logger) (stop func()) {
-	r := &reloader{of: of, log: log, failed: map[string]string{}}
+func startReloader(of []reloadable, manager *serviceManager, log zerolog.Logger) (stop func()) {
+	r := &reloader{of: of, manager: manager, log: log, failed: map[string]string{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -56,11 +57,18 @@ func (r *reloader) run(ctx context.Context, hangups <-chan os.Signal, ticks <-ch
 		case <-hangups:
 			r.log.Info().Msg("SIGHUP: reading files again")
 			clear(r.failed) // the operator wants to know again
+			reloaded := r.manager.reloading()
+			r.reloadAll()
+			reloaded()
 		case <-ticks:
+			r.reloadAll()
 		}
-		for _, file := range r.of {
-			r.reload(file)
-		}
+	}
+}
+
+func (r *reloader) reloadAll() {
+	for _, file := range r.of {
+		r.reload(file)
 	}
 }
 

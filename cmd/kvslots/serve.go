@@ -47,7 +47,7 @@ func serveCommand(env lookupEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serveLogged(command.Context(), s, log)
+			return serveLogged(command.Context(), s, newServiceManager(env, log), log)
 		},
 	}
 	s.addFlags(command.Flags())
@@ -55,10 +55,10 @@ func serveCommand(env lookupEnv) *cobra.Command {
 }
 
 // serveLogged serves until a signal comes.
-func serveLogged(ctx context.Context, s settings, log zerolog.Logger) error {
+func serveLogged(ctx context.Context, s settings, manager *serviceManager, log zerolog.Logger) error {
 	stop, hurry, release := stopSignals(ctx, log)
 	defer release()
-	err := serve(stop, hurry, s, log)
+	err := serve(stop, hurry, s, manager, log)
 	if errors.Is(err, context.Canceled) && stop.Err() != nil {
 		err = nil // stopped during the start
 	}
@@ -72,12 +72,12 @@ func serveLogged(ctx context.Context, s settings, log zerolog.Logger) error {
 
 // serve starts the listener, NATS, the store and the gateway. When stop ends, it stops
 // them in the opposite order; when hurry ends, it stops without draining further.
-func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
+func serve(stop, hurry context.Context, s settings, manager *serviceManager, log zerolog.Logger) (err error) {
 	allowed, err := openAccess(s)
 	if err != nil {
 		return err
 	}
-	defer allowed.follow(log)()
+	defer allowed.follow(manager, log)()
 	ln, err := net.Listen("tcp", s.httpAddr) // before NATS, since it fails more often
 	if err != nil {
 		return fmt.Errorf("HTTP: %w", err)
@@ -88,19 +88,19 @@ func serve(stop, hurry context.Context, s settings, log zerolog.Logger) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, debug.stop()) }()
-	nats, standby, err := awaitBackend(stop, ln, allowed, s, log)
+	nats, standby, err := awaitBackend(stop, ln, allowed, s, manager, log)
 	defer func() { err = errors.Join(err, standby.stop()) }()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, nats.close()) }()
 	return nats.orFailure(func(stop, hurry context.Context) error {
-		return serveFrom(nats, standby, ln, allowed, stop, hurry, s, log)
+		return serveFrom(nats, standby, ln, allowed, stop, hurry, s, manager, log)
 	}, stop, hurry)
 }
 
 // serveFrom opens the store on a backend, and serves its pools until stop ends.
-func serveFrom(nats *backend, standby *standby, ln net.Listener, allowed *access, stop, hurry context.Context, s settings, log zerolog.Logger) (err error) {
+func serveFrom(nats *backend, standby *standby, ln net.Listener, allowed *access, stop, hurry context.Context, s settings, manager *serviceManager, log zerolog.Logger) (err error) {
 	store, err := openStore(stop, nats, s, log)
 	if err != nil {
 		return err
@@ -123,7 +123,9 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, allowed *access
 	}
 	logListening(log, ln, nats, s)
 	gw := newGateway(store, functions, finishers, common, nats.sync, s, log)
-	return serveHTTP(stop, hurry, gw, ln)
+	manager.ready("serving HTTP at " + ln.Addr().String())
+	defer manager.watch(nats.alive(store))()
+	return serveHTTP(stop, hurry, gw, ln, manager)
 }
 
 // shared is state that the dialects and the NATS service share, except the store.
@@ -214,15 +216,17 @@ func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Log
 }
 
 // serveHTTP serves HTTP until stop ends, then drains until hurry ends.
-func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener) error {
+func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener, manager *serviceManager) error {
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(ln) }()
 	select {
 	case err := <-served: // the listener failed: the gateway gets no more requests
+		manager.stopping("failed")
 		hurried, cancel := context.WithCancel(hurry)
 		cancel()
 		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))
 	case <-stop.Done():
+		manager.stopping("draining")
 		return errors.Join(gw.Drain(hurry), <-served)
 	}
 }

@@ -66,4 +66,6 @@ func (a *access) tls() *tls.Config {
 }
 
 // follow reads the files again when they change, until stop is called.
-func (a *access) follow(log zerolog.Logger) (stop func()) { return startReloader(a.files, log) }
+func (a *access) follow(manager *serviceManager, log zerolog.Logger) (stop func()) {
+	return startReloader(a.files, manager, log)
+}

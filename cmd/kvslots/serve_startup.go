@@ -21,7 +21,7 @@ const natsRetry = 250 * time.Millisecond
 // awaitBackend opens the backend. While an external NATS does not answer, it
 // serves the listener: /health reports that the process runs, /ready that it is
 // not ready. The caller stops that server before it serves the listener itself.
-func awaitBackend(ctx context.Context, ln net.Listener, allowed *access, s settings, log zerolog.Logger) (*backend, *standby, error) {
+func awaitBackend(ctx context.Context, ln net.Listener, allowed *access, s settings, manager *serviceManager, log zerolog.Logger) (*backend, *standby, error) {
 	var server *standby
 	for {
 		b, err := openBackend(ctx, s, log)
@@ -30,6 +30,7 @@ func awaitBackend(ctx context.Context, ln net.Listener, allowed *access, s setti
 		}
 		if server == nil {
 			log.Warn().Str("http", ln.Addr().String()).Err(err).Msg("waiting for NATS")
+			manager.notify("STATUS=waiting for NATS")
 			server = startStandby(ln, allowed.tls())
 		}
 		select {

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/spf13/pflag"
+	"golang.org/x/mod/modfile"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// Each process of kvslots that a file below deploy runs has valid arguments and settings.
+func TestDeployedProcesses(t *testing.T) {
+	processes := deployedProcesses(t)
+	processes[0].env["KVSLOTS_AUTH_TOKEN_FILE"] = "/token" // without which the image refuses to start
+	if len(processes) != 9 {
+		t.Errorf("found %d processes", len(processes))
+	}
+	for _, p := range processes {
+		t.Run(p.name, func(t *testing.T) {
+			command, args, err := rootCommand(noEnv).Find(p.args)
+			if err == nil {
+				err = command.ParseFlags(args)
+			}
+			if err != nil {
+				t.Fatalf("kvslots %q: %v", p.args, err)
+			}
+			if command.Name() != "serve" {
+				return
+			}
+			s, err := load(t, args, p.env)
+			if err == nil {
+				err = s.validate()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// notSettings are variables of files below deploy that are no setting of kvslots.
+var notSettings = []string{"KVSLOTS_IMAGE"}
+
+// Files below deploy, comments included, name only environment variables that serve or
+// ready reads, and each value is for such a variable.
+func TestDeployedVariables(t *testing.T) {
+	known := map[string]bool{}
+	s, flags := defaultSettings(), pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.addFlags(flags)
+	flags.AddFlagSet(readyCommand(noEnv).Flags())
+	flags.VisitAll(func(flag *pflag.Flag) { known[envName(flag.Name)] = true })
+	files := 0
+	err := filepath.WalkDir("deploy", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		files++
+		content, err := os.ReadFile(name)
+		for _, variable := range regexp.MustCompile(`KVSLOTS_[A-Z_]*[A-Z]`).FindAllString(string(content), -1) {
+			if !known[variable] && !slices.Contains(notSettings, variable) {
+				t.Errorf("%s names %s, which kvslots does not read", name, variable)
+			}
+		}
+		for _, flag := range regexp.MustCompile(`(?m)(?:with|or|and|kvslots [a-z-]+|tells) --([a-z-]+)`).FindAllStringSubmatch(string(content), -1) {
+			if !known[envName(flag[1])] {
+				t.Errorf("%s names --%s, which serve does not have", name, flag[1])
+			}
+		}
+		return err
+	})
+	if err != nil || files < 8 {
+		t.Errorf("%d files, %v", files, err)
+	}
+	for _, p := range deployedProcesses(t) {
+		for variable := range p.env {
+			if !known[variable] {
+				t.Errorf("%s sets %s, which kvslots does not read", p.name, variable)
+			}
+		}
+	}
+}
+
+func TestDockerfile(t *testing.T) {
+	d := readDockerfile(t)
+	if d.base != "scratch" || d.user == "" || d.user[0] == '0' || d.volume != d.env["KVSLOTS_DATA_DIR"] {
+		t.Errorf("%+v", d)
+	}
+	if !slices.Equal(d.entrypoint, []string{"/kvslots"}) || !slices.Equal(d.health, []string{"/kvslots", "ready"}) ||
+		!strings.Contains(d.lastStage, "/out/kvslots /kvslots\n") {
+		t.Errorf("%+v", d)
+	}
+	module, err := modfile.ParseLax("go.mod", []byte(readDocument(t, "go.mod")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(module.Go.Version, d.goVersion+".") {
+		t.Errorf("the image is built with Go %s, and go.mod asks for %s", d.goVersion, module.Go.Version)
+	}
+}
+
+func TestUnit(t *testing.T) {
+	unit := readUnit(t)
+	for name, want := range map[string]string{
+		"Type": "notify", "NotifyAccess": "main", "Restart": "on-failure", "RestartPreventExitStatus": "2", "WatchdogSec": "30s",
+		"DynamicUser": "yes", "StateDirectory": "kvslots", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "",
+	} {
+		if !slices.Equal(unit[name], []string{want}) {
+			t.Errorf("%s=%q, want %q", name, unit[name], want)
+		}
+	}
+	stop, err := time.ParseDuration(unit["TimeoutStopSec"][0])
+	if d := defaultSettings().drainWait; err != nil || stop < d+3*closeTimeout {
+		t.Errorf("a drain of %s does not fit into TimeoutStopSec=%s, %v", d, stop, err)
+	}
+}
+
+func TestComposeFiles(t *testing.T) {
+	for _, name := range composeFiles {
+		file := readCompose(t, name)
+		for service, s := range file.Services {
+			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
+				t.Errorf("%s of %s has more rights than it needs", service, name)
+			}
+			for _, volume := range s.Volumes {
+				volume, _, _ = strings.Cut(volume, ":")
+				if _, ok := file.Volumes[volume]; !ok {
+					t.Errorf("%s of %s mounts %s, which is not there", service, name, volume)
+				}
+			}
+			for _, config := range s.Configs {
+				readDeploy(t, path.Join("compose", file.Configs[config.Source].File))
+			}
+			if token := s.Environment["KVSLOTS_AUTH_TOKEN_FILE"]; token != "" && !slices.Contains(s.Secrets, strings.TrimPrefix(token, "/run/secrets/")) {
+				t.Errorf("%s of %s has no secret for %s", service, name, token)
+			}
+			if b := s.Build; b.Dockerfile != "" {
+				if _, err := os.Stat(filepath.Join("deploy", "compose", b.Context, b.Dockerfile)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+func TestManifests(t *testing.T) {
+	kinds := map[string][]string{}
+	for _, name := range manifestFiles {
+		for _, o := range readManifests(t, name) {
+			kinds[name] = append(kinds[name], o.APIVersion+" "+o.Kind)
+			for _, c := range o.Spec.Template.Spec.Containers {
+				checkPod(t, name, o, o.Spec.Template.Spec, c)
+			}
+		}
+	}
+	for name, want := range map[string][]string{
+		"kubernetes/deployment.yaml":  {"v1 Service", "v1 ServiceAccount", "policy/v1 PodDisruptionBudget", "apps/v1 Deployment"},
+		"kubernetes/statefulset.yaml": {"v1 Service", "v1 ServiceAccount", "apps/v1 StatefulSet"},
+	} {
+		if !slices.Equal(kinds[name], want) {
+			t.Errorf("%s has %q", name, kinds[name])
+		}
+	}
+}
+
+func checkPod(t *testing.T, name string, o manifest, pod podSpec, c container) {
+	t.Helper()
+	if c.LivenessProbe.HTTPGet.Path != "/health" || c.ReadinessProbe.HTTPGet.Path != "/ready" {
+		t.Errorf("%s: probes %+v, %+v", name, c.LivenessProbe, c.ReadinessProbe)
+	}
+	rights := c.SecurityContext
+	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser == 0 || !rights.ReadOnlyRootFilesystem ||
+		rights.AllowPrivilegeEscalation == nil || *rights.AllowPrivilegeEscalation || !slices.Equal(rights.Capabilities.Drop, []string{"ALL"}) {
+		t.Errorf("%s: the pod has more rights than it needs", name)
+	}
+	mounted := map[string]string{} // paths of volumes
+	for _, mount := range c.VolumeMounts {
+		mounted[mount.Name] = mount.MountPath
+	}
+	var paths []string // that exist in the pod
+	for _, volume := range pod.Volumes {
+		for _, item := range volume.Secret.Items {
+			paths = append(paths, path.Join(mounted[volume.Name], item.Path))
+		}
+	}
+	for _, claim := range o.Spec.VolumeClaimTemplates {
+		paths = append(paths, path.Join(mounted[claim.Metadata.Name], "kvslots"))
+	}
+	for variable, value := range c.env() {
+		if strings.HasPrefix(value, "/") && !slices.Contains(paths, value) {
+			t.Errorf("%s: %s is %s, and there are only %q", name, variable, value, paths)
+		}
+	}
+	s, err := load(t, c.Args, c.env())
+	if grace := time.Duration(pod.GracePeriod) * time.Second; err != nil || grace < s.drainWait+3*closeTimeout {
+		t.Errorf("%s: a drain of %s does not fit into %s, %v", name, s.drainWait, grace, err)
+	}
+}
+
+// The three gateways of the compose file share the pools of three servers that have its
+// configuration. Servers and gateways have other addresses than there.
+func TestComposeCluster(t *testing.T) {
+	t.Setenv("NATS_NAME", "nats-1")
+	t.Setenv("NATS_PASSWORD", `"12e4hunter2"`)
+	configured, err := server.ProcessConfigFile("deploy/compose/nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if configured.ServerName != "nats-1" || len(configured.Routes) != 3 || !configured.JetStream {
+		t.Errorf("%+v", configured)
+	}
+	cluster := kvslotstest.StartCluster(t, func(o *server.Options) {
+		o.Users, o.SyncAlways = configured.Users, configured.SyncAlways
+	})
+	token := writeFile(t, "auth-token", "sesame\n")
+	var gateways []*program
+	for service, s := range readCompose(t, "compose/cluster.yaml").Services {
+		if !strings.HasPrefix(service, "gateway-") {
+			continue
+		}
+		s.Environment["KVSLOTS_AUTH_TOKEN_FILE"] = token
+		s.Environment["KVSLOTS_NATS_URL"] = cluster.URL()
+		s.Environment["KVSLOTS_NATS_PASSWORD"] = "12e4hunter2"
+		gateways = append(gateways, startServe(t, envOf(s.Environment)))
+	}
+	if len(gateways) != 3 {
+		t.Fatalf("%d gateways", len(gateways))
+	}
+	access := http.Header{"Authorization": {"Bearer sesame"}}
+	ask := func(p *program, method, path, body string, code int, answer string) {
+		t.Helper()
+		if got, _, text := p.askWith(t, access, method, path, body); got != code || !strings.Contains(text, answer) {
+			t.Errorf("%s: %d %s, want %d %s", method, got, text, code, answer)
+		}
+	}
+	gateways[0].want(t, "GET", "/l/"+pool, "", 401, "")
+	ask(gateways[0], "PUT", "/l/"+pool, `{"count":2}`, 200, `"count":2`)
+	ask(gateways[1], "POST", "/l/"+pool+"/borrow", `{"ttl":60}`, 200, `"position":0`)
+	ask(gateways[2], "POST", "/l/"+pool+"/borrow", `{"ttl":60}`, 200, `"position":1`)
+	ask(gateways[0], "POST", "/l/"+pool+"/borrow", `{"ttl":60}`, 409, "")
+	cluster.StreamLeader("KV_kvslots").Stop()
+	for _, p := range gateways {
+		for answer := ""; !strings.Contains(answer, `"in_use":2`); { // it waits for a leader itself
+			_, _, answer = p.askWith(t, access, "GET", "/l/"+pool, "")
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// serviceManager is what has started this process, such as systemd. It learns the state of
+// the gateway over the socket in NOTIFY_SOCKET, see sd_notify(3).
+type serviceManager struct {
+	send     func(state string) error // nil if there is none to tell
+	watchdog time.Duration            // it kills the process after this time without a sign of life; 0 means never
+	log      zerolog.Logger
+
+	serving atomic.Bool // between READY=1 and STOPPING=1
+}
+
+func newServiceManager(env lookupEnv, log zerolog.Logger) *serviceManager {
+	m := &serviceManager{log: log}
+	if socket, _ := env("NOTIFY_SOCKET"); socket != "" {
+		m.send = func(state string) error { return sendTo(socket, state) }
+	}
+	// A process inherits the watchdog of its parent, unless the process id is its own.
+	if pid, ok := env("WATCHDOG_PID"); ok && pid != strconv.Itoa(os.Getpid()) {
+		return m
+	}
+	usec, _ := env("WATCHDOG_USEC")
+	if n, err := strconv.ParseInt(usec, 10, 64); err == nil && n > 1 && n < int64(maxDuration/time.Microsecond) {
+		m.watchdog = time.Duration(n) * time.Microsecond
+	}
+	return m
+}
+
+// ready says that the gateway serves.
+func (m *serviceManager) ready(status string) {
+	m.serving.Store(true)
+	m.notify("READY=1", "STATUS="+status)
+}
+
+// stopping says that the gateway has begun to stop.
+func (m *serviceManager) stopping(status string) {
+	m.serving.Store(false)
+	m.notify("STOPPING=1", "STATUS="+status)
+}
+
+// reloading says that files are being read again, and done that they have been. While
+// the gateway starts or stops, READY=1 would be wrong.
+func (m *serviceManager) reloading() (done func()) {
+	if !m.serving.Load() {
+		return func() {}
+	}
+	m.notify("RELOADING=1")
+	return func() {
+		if m.serving.Load() {
+			m.notify("READY=1")
+		}
+	}
+}
+
+// notify tells the state, in assignments such as READY=1.
+func (m *serviceManager) notify(state ...string) {
+	if m.send == nil {
+		return
+	}
+	if err := m.send(strings.Join(state, "\n")); err != nil {
+		m.log.Warn().Err(err).Strs("state", state).Msg("service manager not told")
+	}
+}
+
+// sendTo sends a datagram to a Unix socket. A name that begins with @ is in the abstract
+// namespace of Linux.
+func sendTo(socket, text string) error {
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Write([]byte(text))
+	return err
+}
+
+// watch gives a sign of life twice in the time of the watchdog, as long as alive returns
+// nil in time. The caller stops it.
+func (m *serviceManager) watch(alive func(context.Context) error) (stop func()) {
+	if m.send == nil || m.watchdog == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(m.watchdog / 2)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				m.check(ctx, alive)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// check calls alive once, and waits for it no longer than until the next call is due: one
+// that is stuck does not return.
+func (m *serviceManager) check(ctx context.Context, alive func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, m.watchdog/2)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- alive(ctx) }()
+	var err error
+	select {
+	case err = <-result:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	switch {
+	case err == nil:
+		m.notify("WATCHDOG=1")
+	case ctx.Err() != context.Canceled:
+		m.log.Error().Err(err).Msg("no sign of life to the service manager")
+	}
+}

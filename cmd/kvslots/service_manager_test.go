@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/rs/zerolog"
+)
+
+// notifySocket is a socket of a service manager.
+type notifySocket struct {
+	*net.UnixConn
+	name string
+}
+
+func newNotifySocket(t *testing.T, name string) notifySocket {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return notifySocket{conn, name}
+}
+
+func socketFile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "kvslots") // t.TempDir is longer than a socket's name may be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "notify")
+}
+
+// want reads messages until one contains an assignment, and returns all of them.
+func (s notifySocket) want(t *testing.T, assignment string) (messages []string) {
+	t.Helper()
+	if err := s.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for buffer := make([]byte, 4096); ; {
+		n, err := s.Read(buffer)
+		if err != nil {
+			t.Fatalf("no %s after %q: %v", assignment, messages, err)
+		}
+		messages = append(messages, string(buffer[:n]))
+		if slices.Contains(strings.Split(string(buffer[:n]), "\n"), assignment) {
+			return messages
+		}
+	}
+}
+
+func (s notifySocket) env(watchdog time.Duration) map[string]string {
+	return map[string]string{
+		"NOTIFY_SOCKET": s.name,
+		"WATCHDOG_USEC": strconv.FormatInt(watchdog.Microseconds(), 10),
+		"WATCHDOG_PID":  strconv.Itoa(os.Getpid()),
+	}
+}
+
+func TestServiceManager(t *testing.T) {
+	names := map[string]string{"file": socketFile(t)}
+	if runtime.GOOS == "linux" {
+		names["abstract"] = "@kvslots-test-" + strconv.Itoa(os.Getpid())
+	}
+	for name, socket := range names {
+		t.Run(name, func(t *testing.T) {
+			s := newNotifySocket(t, socket)
+			p := runServe(t, envOf(s.env(100*time.Millisecond)), "--data-dir", t.TempDir())
+			s.want(t, "READY=1")
+			address := p.logs.waitFor(t, "listening")["http"].(string)
+			p.url = "http://" + address
+			p.want(t, "GET", "/ready", "", 200, "")
+			for range 3 {
+				s.want(t, "WATCHDOG=1")
+			}
+			p.stop()
+			if last := s.want(t, "STOPPING=1"); last[len(last)-1] != "STOPPING=1\nSTATUS=draining" {
+				t.Errorf("%q", last)
+			}
+			if code := p.exitCode(t); code != exitDone {
+				t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+			}
+		})
+	}
+}
+
+// SIGHUP is a reload, and says nothing while the gateway stops.
+func TestServiceManagerReloads(t *testing.T) {
+	s := newNotifySocket(t, socketFile(t))
+	process := newProcess(t, "serve", "--http-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--drain-wait", "1h")
+	process.Env = append(process.Env, "NOTIFY_SOCKET="+s.name)
+	lines := newLogs()
+	process.Stderr = lines
+	startProcess(t, process)
+	s.want(t, "READY=1")
+	hangUp := func(times int) {
+		t.Helper()
+		if err := process.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		lines.await(t, func(text string) bool { return strings.Count(text, "SIGHUP") == times })
+	}
+	hangUp(1)
+	if told := s.want(t, "READY=1"); !slices.Equal(told, []string{"RELOADING=1", "READY=1"}) {
+		t.Errorf("told %q", told)
+	}
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, "STOPPING=1")
+	hangUp(2)
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	process.Wait()
+	if err := sendTo(s.name, "END=1"); err != nil {
+		t.Fatal(err)
+	}
+	if told := s.want(t, "END=1"); len(told) != 1 {
+		t.Errorf("told %q while it stopped", told)
+	}
+}
+
+// A gateway is not ready before NATS has answered.
+func TestServiceManagerWaitsForNATS(t *testing.T) {
+	s, addr := newNotifySocket(t, socketFile(t)), closedPort(t)
+	p := runServe(t, envOf(s.env(time.Minute)), "--nats-url", addr)
+	if told := s.want(t, "STATUS=waiting for NATS"); len(told) != 1 {
+		t.Errorf("told %q first", told)
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runNATS(t, server.Options{Host: host, Port: number, JetStream: true, StoreDir: t.TempDir()})
+	if told := s.want(t, "READY=1"); len(told) != 1 {
+		t.Errorf("told %q before that", told)
+	}
+	p.logs.waitFor(t, "listening")
+}
+
+// A service manager that is not there stops nothing.
+func TestServiceManagerIsGone(t *testing.T) {
+	p := startServe(t, envOf(map[string]string{"NOTIFY_SOCKET": socketFile(t)}), "--data-dir", t.TempDir())
+	p.want(t, "GET", "/ready", "", 200, "")
+	p.logs.waitFor(t, "service manager not told")
+}
+
+func TestWatchdog(t *testing.T) {
+	stuck := make(chan struct{})
+	for _, c := range []struct {
+		name  string
+		alive func(ctx context.Context) error
+		want  int // signs of life in a minute, of a watchdog of 20 s
+	}{
+		{"alive", func(context.Context) error { return nil }, 6},
+		{"failing", func(context.Context) error { return errors.New("no answer") }, 0},
+		{"too late", func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, 0},
+		{"stuck", func(context.Context) error { <-stuck; return nil }, 0},
+		{"slow", func(context.Context) error { time.Sleep(4 * time.Second); return nil }, 5}, // the sixth is due after the minute
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stuck = make(chan struct{})
+				var told []string
+				m := &serviceManager{watchdog: 20 * time.Second, log: zerolog.Nop(), send: func(state string) error {
+					told = append(told, state)
+					return nil
+				}}
+				stop := m.watch(c.alive)
+				time.Sleep(time.Minute + time.Second)
+				stop()
+				close(stuck)
+				time.Sleep(time.Minute) // in which all calls return
+				if len(told) != c.want || c.want > 0 && told[0] != "WATCHDOG=1" {
+					t.Errorf("told %q, want %d", told, c.want)
+				}
+			})
+		})
+	}
+}
+
+// The watchdog finds a store and an embedded server that are stuck, and does not mind a
+// store that is merely not ready.
+func TestAlive(t *testing.T) {
+	s := defaultSettings()
+	s.dataDir = t.TempDir()
+	b, err := openBackend(t.Context(), s, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := b.alive(readiness{errors.New("no leader")})(ctx); err != nil {
+		t.Errorf("a store that is not ready: %v", err)
+	}
+	if err := (&backend{}).alive(readiness{})(ctx); err != nil {
+		t.Errorf("an external NATS: %v", err)
+	}
+	if err := b.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.alive(readiness{})(ctx); err == nil {
+		t.Error("an embedded server that does not answer counts as alive")
+	}
+}
+
+// readiness is the Ready of a store.
+type readiness struct{ err error }
+
+func (r readiness) Ready() error { return r.err }
+
+func TestNewServiceManager(t *testing.T) {
+	pid := strconv.Itoa(os.Getpid())
+	for _, c := range []struct {
+		env  map[string]string
+		want time.Duration
+	}{
+		{nil, 0},
+		{map[string]string{"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": pid}, 30 * time.Second},
+		{map[string]string{"WATCHDOG_USEC": "30000000"}, 30 * time.Second},
+		{map[string]string{"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1" + pid}, 0},
+		{map[string]string{"WATCHDOG_USEC": "0"}, 0},
+		{map[string]string{"WATCHDOG_USEC": "-5"}, 0},
+		{map[string]string{"WATCHDOG_USEC": "soon"}, 0},
+		{map[string]string{"WATCHDOG_USEC": "9223372036854775807"}, 0},
+	} {
+		t.Run(fmt.Sprint(c.env), func(t *testing.T) {
+			if m := newServiceManager(envOf(c.env), zerolog.Nop()); m.watchdog != c.want || m.send != nil {
+				t.Errorf("got %+v, want %s", m, c.want)
+			}
+		})
+	}
+}

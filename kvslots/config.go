@@ -47,6 +47,13 @@ type Config struct {
 	// replicas, or a server that flushes each write.
 	Durable func(then func(error))
 
+	// Room returns nil while the server has room for new entries, and otherwise why it
+	// has not. Meanwhile the methods that need new entries return ErrUnavailable (Borrow,
+	// Register, CreateSession, Acquire, Enqueue and LockOwned), and Ready returns the
+	// reason. Renewing, returning and deleting go on. Room must not block, and may be
+	// called concurrently. nil means that there is always room. See natsembed.Server.
+	Room func() error
+
 	// Logger gets what an operator should know. No secret reaches it.
 	Logger zerolog.Logger
 }

@@ -63,14 +63,38 @@ func (s *Store) Close(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns nil when the peer's view is complete and live, and otherwise
-// why it is not.
+// Ready returns nil when the Store can serve borrowers: a write that began within the
+// last second is acknowledged, durable, and in the peer's view, and the server has room
+// for new entries. Otherwise it returns why that is not so. It blocks for two seconds at
+// most. A call shortly after another one costs no write.
 func (s *Store) Ready() error {
-	err := s.bucket.Status()
+	if err := s.room(); err != nil {
+		return err
+	}
+	err := s.bucket.Ready()
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
 	return unavailable(err)
+}
+
+// mayAdd returns why a call may not add entries, or nil.
+func (s *Store) mayAdd(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return s.room()
+}
+
+// room returns ErrUnavailable if the server has no room for new entries.
+func (s *Store) room() error {
+	if s.cfg.Room == nil {
+		return nil
+	}
+	if lack := s.cfg.Room(); lack != nil {
+		return unavailable(lack)
+	}
+	return nil
 }
 
 // BorrowOption is an option of Borrow.
@@ -111,7 +135,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 			return nil, err
 		}
 	}
-	if err := context.Cause(ctx); err != nil {
+	if err := s.mayAdd(ctx); err != nil {
 		return nil, err
 	}
 	lease := uuid.New()
@@ -212,6 +236,9 @@ func (s State) Available() int { return max(0, s.Count-s.InUse) }
 func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State, error) {
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
+	}
+	if err := s.mayAdd(ctx); err != nil {
+		return State{}, err
 	}
 	a, err := s.bucket.Do(ctx, peer.Register{Pool: poolHash(pool), Count: count})
 	return State(a.State), err

@@ -170,6 +170,7 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		MaxPoolWaiters: s.maxWaitersPerPool,
 		Sole:           nats.server != nil, // clients of its listener cannot reach the bucket
 		Durable:        nats.durable(),
+		Room:           nats.room(),
 		Logger:         log.With().Str("component", "store").Logger(),
 	})
 }

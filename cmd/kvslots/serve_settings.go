@@ -31,8 +31,9 @@ type settings struct {
 	httpIdle  time.Duration
 	drainWait time.Duration
 
-	dataDir string
-	sync    string
+	dataDir  string
+	maxStore int64 // bytes
+	sync     string
 
 	nats        natsConnection // to --nats-url; some fields also apply to --nats-addr
 	natsReplies string         // prefixes, separated by commas
@@ -100,6 +101,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	s.limits.addFlags(flags)
 	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "go on listening for this long after SIGTERM, and answer 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
+	flags.Var(size(&s.maxStore), "max-store", "bytes that the entries of the embedded NATS server may take, such as 512M or 2G; above it no new leases and pools; 0 means that the disk is the limit")
 	flags.Var(choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")
 	flags.Var(address(&s.natsAddr), "nats-addr", "accept NATS clients on this address; without it the embedded server has no listener")
 	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
@@ -149,6 +151,7 @@ func (s *settings) validateExternal() error {
 	var found problems
 	found.when(s.natsAddr != "" || s.natsNkeys != "" || s.natsInsecure,
 		"--nats-addr, --nats-nkeys and --nats-insecure are for the embedded server: they exclude --nats-url")
+	found.when(s.maxStore != 0, "--max-store is for the embedded server: it excludes --nats-url")
 	found.when(s.functions.asksForSecret(),
 		"--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys are for the embedded server: they exclude --nats-url")
 	for _, reply := range splitList(s.natsReplies) {
@@ -203,10 +206,11 @@ const ownConnections = 2
 // embedded returns the configuration of the embedded server.
 func (s *settings) embedded() natsembed.Config {
 	return natsembed.Config{
-		DataDir: s.dataDir,
-		Sync:    s.embeddedSync(),
-		Addr:    s.natsAddr,
-		User:    s.nats.user, Password: s.nats.password, Token: s.nats.token,
+		DataDir:  s.dataDir,
+		MaxStore: s.maxStore,
+		Sync:     s.embeddedSync(),
+		Addr:     s.natsAddr,
+		User:     s.nats.user, Password: s.nats.password, Token: s.nats.token,
 		Nkeys:     splitList(s.natsNkeys),
 		Functions: s.functions.embedded(),
 		TLSCert:   s.nats.tlsCert, TLSKey: s.nats.tlsKey, TLSCA: s.nats.tlsCA,

@@ -146,6 +146,8 @@ func (p *Peer) Status(now Instant) error {
 	switch {
 	case p.closing:
 		return ErrClosed
+	case p.writes.refused != "":
+		return errors.New(p.writes.refused)
 	case p.watch.mode == loading:
 		return errors.New("the view is being loaded")
 	case p.watch.mode == checking:

@@ -128,5 +128,9 @@ type ReadStats struct {
 	MaxPools int
 }
 
+// Confirm is answered when the stream has taken a write and the view has shown it, of
+// which the sending began at most confirmedFor before the request. ErrUnavailable.
+type Confirm struct{}
+
 // Follow is answered when a lease has ended; at once if it is not live.
 type Follow struct{ Pool, Lease entry.Hash }

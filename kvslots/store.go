@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -138,31 +139,38 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	if err := s.mayAdd(ctx); err != nil {
 		return nil, err
 	}
-	lease := uuid.New()
-	c := s.beginBorrow(pool, lease, ttl, wait, o.Label)
+	ids := borrowing{hidden.Move(&pool), uuid.New()}
+	c := s.beginBorrow(&ids, ttl, wait, o.Label)
+	hidden.Scrub()
 	c.Wait(ctx) // for long, perhaps, and with many others: see bucket.Begin
-	return s.borrowed(pool, lease, c)
+	return s.borrowed(&ids, c)
 }
 
-func (s *Store) beginBorrow(pool, lease uuid.UUID, ttl, wait time.Duration, label string) *bucket.Call {
+// borrowing is what a Borrow is about.
+type borrowing struct {
+	pool  *uuid.UUID
+	lease uuid.UUID
+}
+
+func (s *Store) beginBorrow(ids *borrowing, ttl, wait time.Duration, label string) *bucket.Call {
 	return s.bucket.Begin(peer.Borrow{
-		Pool: poolHash(pool), Lease: leaseHash(lease),
+		Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease),
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
 	})
 }
 
-func (s *Store) borrowed(pool, lease uuid.UUID, c *bucket.Call) (*Lease, error) {
+func (s *Store) borrowed(ids *borrowing, c *bucket.Call) (*Lease, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return nil, err
 	}
-	l := s.lease(pool, lease, a.Grant)
+	l := s.lease(ids.pool, &ids.lease, a.Grant)
 	l.queued = a.Grant.Queued
 	return l, nil
 }
 
-func (s *Store) lease(pool, lease uuid.UUID, g peer.Grant) *Lease {
-	return NewLease(s, pool, lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+func (s *Store) lease(pool, lease *uuid.UUID, g peer.Grant) *Lease {
+	return NewLease(s, *pool, *lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
 }
 
 // CheckTimes returns a *RangeError if no Lender takes these times.
@@ -183,8 +191,9 @@ func CheckTimes(ttl, wait time.Duration) error {
 // The errors are ErrNoPool, ErrUnavailable and ErrClosed. After ErrUnavailable
 // the lease may or may not have been returned; the call may be repeated.
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
-	// The peer bounds it.
-	a, err := s.bucket.Do(context.Background(), peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}})
+	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
+	hidden.Clear(&pool, &lease)
+	a, err := s.bucket.Do(context.Background(), request) // the peer bounds it
 	return a.Returned, err
 }
 
@@ -198,13 +207,14 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	if err := CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
+	ids := borrowing{hidden.Move(&pool), *hidden.Move(&lease)}
 	a, err := s.bucket.Do(ctx, peer.Renew{
-		Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}, TTL: min(ttl, s.cfg.MaxTTL),
+		Held: peer.Held{Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease)}, TTL: min(ttl, s.cfg.MaxTTL),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.lease(pool, lease, a.Grant), nil
+	return s.lease(ids.pool, &ids.lease, a.Grant), nil
 }
 
 // follow ends the lease when the view shows that it is there no more.
@@ -240,7 +250,9 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 	if err := s.mayAdd(ctx); err != nil {
 		return State{}, err
 	}
-	a, err := s.bucket.Do(ctx, peer.Register{Pool: poolHash(pool), Count: count})
+	request := peer.Register{Pool: poolHash(pool), Count: count}
+	hidden.Clear(&pool)
+	a, err := s.bucket.Do(ctx, request)
 	return State(a.State), err
 }
 
@@ -249,7 +261,9 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 //
 // The errors are ErrNoPool, ErrUnavailable, ErrClosed and what ctx ends with.
 func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
-	a, err := s.bucket.Do(ctx, peer.Inspect{Pool: poolHash(pool)})
+	request := peer.Inspect{Pool: poolHash(pool)}
+	hidden.Clear(&pool)
+	a, err := s.bucket.Do(ctx, request)
 	return State(a.State), err
 }
 
@@ -258,6 +272,8 @@ func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 //
 // The errors are ErrUnavailable, ErrClosed and what ctx ends with.
 func (s *Store) Delete(ctx context.Context, pool uuid.UUID) error {
-	_, err := s.bucket.Do(ctx, peer.Delete{Pool: poolHash(pool)})
+	request := peer.Delete{Pool: poolHash(pool)}
+	hidden.Clear(&pool)
+	_, err := s.bucket.Do(ctx, request)
 	return err
 }

@@ -47,6 +47,7 @@ func serveCommand(env lookupEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer dumpOnQuit(command.ErrOrStderr())()
 			return serveLogged(command.Context(), s, log)
 		},
 	}

@@ -241,8 +241,8 @@ func (s State) Available() int { return max(0, s.Count-s.InUse) }
 // count is between 0 and MaxCount. The state is that of an instant between the
 // registration and the return.
 //
-// The errors are ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with
-// (kvslots/DESIGN.md, "Registered pools").
+// The errors are ErrMaxPools, ErrUnavailable, ErrClosed, a *RangeError, and what ctx
+// ends with (kvslots/DESIGN.md, "Registered pools").
 func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State, error) {
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}

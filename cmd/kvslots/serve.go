@@ -166,6 +166,7 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		Replicas: s.replicas,
 		MaxTTL:   s.maxTTL,
 		MaxWait:  s.maxWait,
+		MaxPools: s.maxPools,
 		MaxLocks: s.maxLocks, MaxWaiters: s.maxWaiters,
 		MaxSessions: s.maxSessions, MaxSessionsPerOrigin: s.maxSessionsPerIP,
 		MaxPoolWaiters: s.maxWaitersPerPool,

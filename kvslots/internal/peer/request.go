@@ -94,7 +94,7 @@ type ReleaseOwned struct {
 type InspectOwned struct{ Pool entry.Hash }
 
 // Register registers a pool of Count slots, 0 … entry.MaxCount, or changes its
-// count. Answer.State, as inspected after the write; ErrUnavailable.
+// count. Answer.State, as inspected after the write; ErrMaxPools, ErrUnavailable.
 type Register struct {
 	Pool  entry.Hash
 	Count int

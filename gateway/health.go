@@ -1,10 +1,18 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
+
+// readyEvery is how often the gateway checks the store, in order to log changes.
+const readyEvery = time.Second
+
+// unreadyAgain is how often the gateway logs why the store is still not ready.
+const unreadyAgain = 15 * time.Second
 
 // status is the answer of /health and /ready.
 type status struct {
@@ -13,13 +21,13 @@ type status struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// health says that the process runs; restarting it would not help whatever
-// /ready complains about.
+// health answers that the process runs. Restarting the process would not help against
+// what /ready reports.
 func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
 	_ = jsonhttp.Answer(w, http.StatusOK, status{Status: "ok"})
 }
 
-// ready says whether to send borrowers here.
+// ready reports whether borrowers may be sent to this gateway.
 func (g *Gateway) ready(w http.ResponseWriter, _ *http.Request) {
 	code, answer := g.readiness()
 	_ = jsonhttp.Answer(w, code, answer)
@@ -33,4 +41,25 @@ func (g *Gateway) readiness() (int, status) {
 		return http.StatusServiceUnavailable, status{Status: "unavailable", Reason: err.Error()}
 	}
 	return http.StatusOK, status{Status: "ready", Sync: g.cfg.Sync}
+}
+
+// logReadiness logs when the store stops being ready, and why, and when it is ready
+// again. It returns when ctx ends.
+func (g *Gateway) logReadiness(ctx context.Context) {
+	var since, logged time.Time // since is zero while the store is ready
+	for pause(ctx, readyEvery); ctx.Err() == nil; pause(ctx, readyEvery) {
+		err := g.cfg.Store.Ready()
+		switch {
+		case ctx.Err() != nil || err == nil && since.IsZero():
+		case err == nil:
+			g.log.Info().Dur("after_ms", time.Since(since)).Msg("ready again")
+			since = time.Time{}
+		case since.IsZero():
+			since, logged = time.Now(), time.Now()
+			g.log.Error().Str("reason", err.Error()).Msg("not ready: send borrowers elsewhere")
+		case time.Since(logged) >= unreadyAgain:
+			logged = time.Now()
+			g.log.Error().Str("reason", err.Error()).Msg("still not ready")
+		}
+	}
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 
+	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -21,7 +21,7 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	}
 	g.log.Error().
 		Str("panic", describePanic(reason)).
-		Bytes("stack", debug.Stack()).
+		Str("stack", stack.Lines()).
 		Msg("handler panicked")
 	if w.status() != 0 {
 		panic(http.ErrAbortHandler) // half an answer is out

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -52,6 +53,11 @@ func (g *Gateway) Serve(ln net.Listener) error {
 	if g.cfg.TLS != nil {
 		ln = tls.NewListener(ln, g.cfg.TLS)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var logging sync.WaitGroup
+	logging.Go(func() { g.logReadiness(ctx) })
+	defer logging.Wait()
+	defer cancel()
 	if err := g.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -22,6 +22,11 @@ type Config struct {
 	// clamped. 0 means a minute. At most a year.
 	MaxWait time.Duration
 
+	// MaxPools is how many pools may be registered, over all peers. A pool that is
+	// registered may be registered again above it. 0 means any number. Peers that
+	// decide in the same instant may go beyond it by a few.
+	MaxPools int
+
 	// MaxLocks is how many keys may be held or waited for as locks and
 	// semaphores, MaxWaiters how many may stand in the line of each, and
 	// MaxSessions how many sessions there may be, over all peers, and
@@ -46,6 +51,13 @@ type Config struct {
 	// nil means that what is acknowledged is durable as far as it will ever be, as with
 	// replicas, or a server that flushes each write.
 	Durable func(then func(error))
+
+	// Room returns nil while the server has room for new entries, and otherwise why it
+	// has not. Meanwhile the methods that need new entries return ErrUnavailable (Borrow,
+	// Register, CreateSession, Acquire, Enqueue and LockOwned), and Ready returns the
+	// reason. Renewing, returning and deleting go on. Room must not block, and may be
+	// called concurrently. nil means that there is always room. See natsembed.Server.
+	Room func() error
 
 	// Logger gets what an operator should know. No secret reaches it.
 	Logger zerolog.Logger
@@ -75,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 
 func (c Config) peer() peer.Config {
 	return peer.Config{
-		Sole: c.Sole, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
+		Sole: c.Sole, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
 		MaxPoolWaiters: c.MaxPoolWaiters,
 	}

@@ -55,6 +55,10 @@ var (
 	// gateway that closes down wants.
 	ErrPlaceKept = peer.ErrPlaceKept
 
+	// ErrMaxPools is returned by Register for a new pool when Config.MaxPools are
+	// registered already.
+	ErrMaxPools = peer.ErrMaxPools
+
 	// ErrMaxLocks is returned by Acquire and Enqueue for a new key when
 	// Config.MaxLocks are held or waited for already.
 	ErrMaxLocks = peer.ErrMaxLocks

@@ -54,7 +54,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
 		return nil, err
 	}
-	if err := context.Cause(ctx); err != nil {
+	if err := s.mayAdd(ctx); err != nil {
 		return nil, err
 	}
 	lease := randomHash()

@@ -32,6 +32,9 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 	if idle < MinSessionIdle || idle > MaxSessionIdle {
 		return "", &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}
 	}
+	if err := s.mayAdd(ctx); err != nil {
+		return "", err
+	}
 	id = randomHash().String()
 	request := peer.CreateSession{Session: sessionHash(id), Idle: idle}
 	if origin != "" {
@@ -121,7 +124,7 @@ func (s *Store) checkLending(ctx context.Context, session string, r Resource, tt
 	if err := r.Check(true); err != nil {
 		return err
 	}
-	if err := context.Cause(ctx); err != nil {
+	if err := s.mayAdd(ctx); err != nil {
 		return err
 	}
 	if !isHex(session) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -63,14 +64,38 @@ func (s *Store) Close(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns nil when the peer's view is complete and live, and otherwise
-// why it is not.
+// Ready returns nil when the Store can serve borrowers: a write that began within the
+// last second is acknowledged, durable, and in the peer's view, and the server has room
+// for new entries. Otherwise it returns why that is not so. It blocks for two seconds at
+// most. A call shortly after another one costs no write.
 func (s *Store) Ready() error {
-	err := s.bucket.Status()
+	if err := s.room(); err != nil {
+		return err
+	}
+	err := s.bucket.Ready()
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
 	return unavailable(err)
+}
+
+// mayAdd returns why a call may not add entries, or nil.
+func (s *Store) mayAdd(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return s.room()
+}
+
+// room returns ErrUnavailable if the server has no room for new entries.
+func (s *Store) room() error {
+	if s.cfg.Room == nil {
+		return nil
+	}
+	if lack := s.cfg.Room(); lack != nil {
+		return unavailable(lack)
+	}
+	return nil
 }
 
 // BorrowOption is an option of Borrow.
@@ -111,34 +136,41 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 			return nil, err
 		}
 	}
-	if err := context.Cause(ctx); err != nil {
+	if err := s.mayAdd(ctx); err != nil {
 		return nil, err
 	}
-	lease := uuid.New()
-	c := s.beginBorrow(pool, lease, ttl, wait, o.Label)
+	ids := borrowing{hidden.Move(&pool), uuid.New()}
+	c := s.beginBorrow(&ids, ttl, wait, o.Label)
+	hidden.Scrub()
 	c.Wait(ctx) // for long, perhaps, and with many others: see bucket.Begin
-	return s.borrowed(pool, lease, c)
+	return s.borrowed(&ids, c)
 }
 
-func (s *Store) beginBorrow(pool, lease uuid.UUID, ttl, wait time.Duration, label string) *bucket.Call {
+// borrowing is what a Borrow is about.
+type borrowing struct {
+	pool  *uuid.UUID
+	lease uuid.UUID
+}
+
+func (s *Store) beginBorrow(ids *borrowing, ttl, wait time.Duration, label string) *bucket.Call {
 	return s.bucket.Begin(peer.Borrow{
-		Pool: poolHash(pool), Lease: leaseHash(lease),
+		Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease),
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
 	})
 }
 
-func (s *Store) borrowed(pool, lease uuid.UUID, c *bucket.Call) (*Lease, error) {
+func (s *Store) borrowed(ids *borrowing, c *bucket.Call) (*Lease, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return nil, err
 	}
-	l := s.lease(pool, lease, a.Grant)
+	l := s.lease(ids.pool, &ids.lease, a.Grant)
 	l.queued = a.Grant.Queued
 	return l, nil
 }
 
-func (s *Store) lease(pool, lease uuid.UUID, g peer.Grant) *Lease {
-	return NewLease(s, pool, lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+func (s *Store) lease(pool, lease *uuid.UUID, g peer.Grant) *Lease {
+	return NewLease(s, *pool, *lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
 }
 
 // CheckTimes returns a *RangeError if no Lender takes these times.
@@ -159,8 +191,9 @@ func CheckTimes(ttl, wait time.Duration) error {
 // The errors are ErrNoPool, ErrUnavailable and ErrClosed. After ErrUnavailable
 // the lease may or may not have been returned; the call may be repeated.
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
-	// The peer bounds it.
-	a, err := s.bucket.Do(context.Background(), peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}})
+	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
+	hidden.Clear(&pool, &lease)
+	a, err := s.bucket.Do(context.Background(), request) // the peer bounds it
 	return a.Returned, err
 }
 
@@ -174,13 +207,14 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	if err := CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
+	ids := borrowing{hidden.Move(&pool), *hidden.Move(&lease)}
 	a, err := s.bucket.Do(ctx, peer.Renew{
-		Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}, TTL: min(ttl, s.cfg.MaxTTL),
+		Held: peer.Held{Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease)}, TTL: min(ttl, s.cfg.MaxTTL),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.lease(pool, lease, a.Grant), nil
+	return s.lease(ids.pool, &ids.lease, a.Grant), nil
 }
 
 // follow ends the lease when the view shows that it is there no more.
@@ -207,13 +241,18 @@ func (s State) Available() int { return max(0, s.Count-s.InUse) }
 // count is between 0 and MaxCount. The state is that of an instant between the
 // registration and the return.
 //
-// The errors are ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with
-// (kvslots/DESIGN.md, "Registered pools").
+// The errors are ErrMaxPools, ErrUnavailable, ErrClosed, a *RangeError, and what ctx
+// ends with (kvslots/DESIGN.md, "Registered pools").
 func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State, error) {
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
 	}
-	a, err := s.bucket.Do(ctx, peer.Register{Pool: poolHash(pool), Count: count})
+	if err := s.mayAdd(ctx); err != nil {
+		return State{}, err
+	}
+	request := peer.Register{Pool: poolHash(pool), Count: count}
+	hidden.Clear(&pool)
+	a, err := s.bucket.Do(ctx, request)
 	return State(a.State), err
 }
 
@@ -222,7 +261,9 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 //
 // The errors are ErrNoPool, ErrUnavailable, ErrClosed and what ctx ends with.
 func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
-	a, err := s.bucket.Do(ctx, peer.Inspect{Pool: poolHash(pool)})
+	request := peer.Inspect{Pool: poolHash(pool)}
+	hidden.Clear(&pool)
+	a, err := s.bucket.Do(ctx, request)
 	return State(a.State), err
 }
 
@@ -231,6 +272,8 @@ func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 //
 // The errors are ErrUnavailable, ErrClosed and what ctx ends with.
 func (s *Store) Delete(ctx context.Context, pool uuid.UUID) error {
-	_, err := s.bucket.Do(ctx, peer.Delete{Pool: poolHash(pool)})
+	request := peer.Delete{Pool: poolHash(pool)}
+	hidden.Clear(&pool)
+	_, err := s.bucket.Do(ctx, request)
 	return err
 }

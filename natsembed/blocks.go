@@ -108,7 +108,7 @@ func (s *blocks) flushMeta() error {
 		return err
 	}
 	if err := os.Mkdir(s.path(keepDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return createError(err)
+		return err
 	}
 	if err := s.syncDir("."); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (s *blocks) link(name string, file *os.File) (*block, error) {
 	s.order++
 	to := s.path(filepath.Join(keepDir, b.link.String()))
 	if err := os.Link(s.path(filepath.Join(msgsDir, name)), to); err != nil {
-		return nil, createError(changed(err))
+		return nil, changed(err)
 	}
 	linked, err := os.Lstat(to)
 	if err != nil {

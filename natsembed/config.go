@@ -38,6 +38,11 @@ type Config struct {
 	// Sync is SyncAlways when empty.
 	Sync Sync
 
+	// MaxStore is how many bytes the entries of the streams may take until Server.Room
+	// returns an error; the server itself takes more. 0 means that only the disk is the
+	// limit.
+	MaxStore int64
+
 	// Addr is the host:port on which the server accepts clients; port 0 picks a
 	// free one. "" means no listener: only connections within the process reach
 	// the server. Clients of the listener share an account without JetStream, in

@@ -51,7 +51,7 @@ type Flusher struct {
 // newFlusher starts a flusher, which calls failed once if a flush fails.
 func newFlusher(dir *dataDir, failed func(error), sync func(*os.File) error) *Flusher {
 	f := &Flusher{
-		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, sync: sync,
+		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, sync: guarded(sync),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
 	}
@@ -95,19 +95,15 @@ func (f *Flusher) run() {
 		case <-idle.C:
 		}
 		batch := f.take(spare)
-		err := f.pass()
-		full := isFull(err)
-		if err != nil && !full {
-			err = f.fail(err)
-		}
+		err := f.concern(f.pass())
 		for _, then := range batch {
 			then(err)
 		}
 		if err == nil {
-			err = f.drop()
+			err = f.concern(f.drop())
 		}
-		if err != nil && !full {
-			f.end(f.fail(err))
+		if f.hasFailed() {
+			f.end(err)
 			return
 		}
 		clear(batch)
@@ -124,18 +120,27 @@ func (f *Flusher) take(spare []func(error)) []func(error) {
 	return batch
 }
 
-// fail records the error after which nothing is flushed. A failed flush is not
-// repeated: the kernel may have dropped the data, and would report success.
-func (f *Flusher) fail(err error) error {
-	if errors.Is(err, ErrNotDurable) {
-		return err
+// concern returns an error of a pass as the callers get it. Unless the next pass may
+// succeed, the error is the last one: nothing is flushed after it.
+func (f *Flusher) concern(err error) error {
+	if err == nil {
+		return nil
 	}
+	last := !retriable(err)
 	err = fmt.Errorf("%w: %w", ErrNotDurable, err)
-	f.mu.Lock()
-	f.err = err
-	f.mu.Unlock()
-	f.failed(err)
+	if last {
+		f.mu.Lock()
+		f.err = err
+		f.mu.Unlock()
+		f.failed(err)
+	}
 	return err
+}
+
+func (f *Flusher) hasFailed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err != nil
 }
 
 // end calls back all waiting and later callers with an error, and releases files.

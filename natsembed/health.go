@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -19,8 +20,9 @@ const (
 )
 
 // keepHealthy checks the server until s.stopping or s.failed is closed. After a write
-// error nats-server does not write until it is restarted. If the disk was full,
-// keepHealthy restarts it once there is space; after any other error the server fails.
+// error nats-server does not write until it is restarted. If the error may pass,
+// keepHealthy restarts it as soon as the disk takes writes; after any other error the
+// server fails.
 func (s *Server) keepHealthy() {
 	ticker := time.NewTicker(healthEvery)
 	defer ticker.Stop()
@@ -39,16 +41,13 @@ func (s *Server) keepHealthy() {
 		select {
 		case err := <-answer:
 			answer = nil
-			switch {
-			case err == nil:
-			case !isNoSpace(err):
-				s.fail(err)
-			default:
-				s.cfg.Logger.Error().Err(err).Msg("the disk is full; nats-server restarts when there is space")
-				if err := s.restart(); err != nil {
-					s.fail(err)
-				}
+			if err != nil {
+				err = s.restart(err)
 			}
+			if err != nil {
+				s.fail(err)
+			}
+			s.measure()
 		default:
 			if unanswered++; unanswered >= maxUnanswered {
 				s.fail(errors.New("nats-server does not answer"))
@@ -66,34 +65,49 @@ func (s *Server) checkHealth() chan error {
 	return answer
 }
 
+// writeError returns the error after which nats-server writes no more, or nil.
+// nats-server disables JetStream when it lacks the permission to write a file.
 func writeError(nats *server.Server) error {
 	health := nats.Healthz(&server.HealthzOptions{Account: bucketAccount, Details: true})
 	for _, e := range health.Errors {
-		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
+		switch {
+		case e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error"):
 			return errors.New(e.Error)
+		case e.Type == server.HealthzErrorJetStream:
+			return fmt.Errorf("%w: %s", errDisabled, e.Error)
 		}
 	}
 	return nil
 }
 
-// restart stops nats-server and starts a new one as soon as there is disk space.
-// Connections within the process reconnect by themselves.
-func (s *Server) restart() error {
+// errDisabled is returned when nats-server has disabled JetStream.
+var errDisabled = fmt.Errorf("JetStream was disabled after a failed write: %w", fs.ErrPermission)
+
+// restart stops nats-server after a write error that may pass, and starts a new one as
+// soon as the disk takes writes. Connections within the process reconnect by themselves.
+func (s *Server) restart(cause error) error {
+	if !isPassing(cause) {
+		return cause
+	}
+	s.cfg.Logger.Error().Err(cause).Str("data_dir", s.dir.path).
+		Msg("writing failed: make sure that the disk has space, that the directory is writable and that files can be opened; nats-server restarts then")
 	s.shutDown()
 	for {
-		room, err := s.dir.hasRoom()
-		if err != nil {
+		s.setRoom(fmt.Errorf("writing failed (%w), and nats-server waits to be restarted: "+
+			"free some space, make the data directory writable, or raise the limit on open files", passingError(cause)))
+		err := s.dir.restartable()
+		if err == nil {
+			err = s.startAgain()
+		}
+		if err == nil {
+			return nil
+		}
+		if !isPassing(err) {
 			return err
 		}
-		if !room {
-			if !s.pause(healthEvery) {
-				return nil
-			}
-			continue
-		}
-		err = s.startAgain()
-		if err == nil || !isNoSpace(err) {
-			return err
+		cause = err
+		if !s.pause(healthEvery) {
+			return nil
 		}
 	}
 }

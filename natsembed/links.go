@@ -167,5 +167,15 @@ func syncPath(path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return flushFile(f)
+	return guarded(flushFile)(f)
+}
+
+// guarded wraps the errors of a function that flushes in errFlush.
+func guarded(sync func(*os.File) error) func(*os.File) error {
+	return func(f *os.File) error {
+		if err := sync(f); err != nil {
+			return fmt.Errorf("%w: %w", errFlush, err)
+		}
+		return nil
+	}
 }

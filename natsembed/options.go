@@ -28,6 +28,11 @@ const (
 	probeAccount = "PROBE"
 )
 
+// unlimited is nats-server's own limit of the storage, in bytes. Without one it takes
+// three quarters of the disk, and refuses every write above it, also those that end
+// leases. Server.Room has the limit that counts.
+const unlimited = 1 << 60
+
 // options returns nats-server's options. The accounts are given in its configuration
 // language: only so can JetStream be enabled for an account before recovery.
 func (c Config) options(dir string, auth *authenticator) (*server.Options, error) {
@@ -47,6 +52,8 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 		JetStream:  true,
 		StoreDir:   dir,
 		SyncAlways: c.Sync == SyncAlways,
+
+		JetStreamMaxStore: unlimited,
 
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,

@@ -51,7 +51,8 @@ type Server struct {
 	dir     *dataDir
 	keys    *keys
 	now     atomic.Pointer[running]
-	flusher *Flusher // nil unless Sync is SyncGroup
+	lack    atomic.Pointer[error] // see Room
+	flusher *Flusher              // nil unless Sync is SyncGroup
 
 	mu       sync.Mutex
 	services []*nats.Conn // in the clients' account; NumClients does not count them
@@ -110,7 +111,7 @@ func newServer(cfg Config, dir *dataDir) (*Server, error) {
 
 // open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
-	if err := errors.Join(s.dir.removeProbe(), s.dir.recover()); err != nil {
+	if err := errors.Join(s.dir.openable(), s.dir.removeProbe(), s.dir.recover()); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err := s.launch(ctx); err != nil {
@@ -126,6 +127,7 @@ func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
 	if s.cfg.Local {
 		s.listenLocally()
 	}
+	s.measure()
 	s.tasks.Go(s.keepHealthy)
 	if s.cfg.Addr != "" {
 		s.tasks.Go(s.limitPending)
@@ -333,8 +335,12 @@ func (s *Server) close() error {
 			return errors.New("nats-server does not stop")
 		}
 	}
-	// Without space for cleanFile, the next start treats this stop as an unclean one.
-	return errors.Join(unlessNoSpace(s.dir.markClean()), s.dir.close())
+	// Without cleanFile, the next start treats this stop as an unclean one.
+	err := s.dir.markClean()
+	if retriable(err) {
+		err = nil
+	}
+	return errors.Join(err, s.dir.close())
 }
 
 func (s *Server) shutDown() {

@@ -1,60 +1,80 @@
 package natsembed
 
-import (
-	"errors"
-	"fmt"
-	"os"
-	"strings"
-	"syscall"
+import "fmt"
+
+const (
+	// mostReserve is the free space in bytes below which a disk counts as nearly full.
+	// The reserve is for what ends leases: each return writes a record.
+	mostReserve = 64 << 20
+
+	// leastReserve is the reserve of a small disk, in bytes.
+	leastReserve = 1 << 20
+
+	// reserveShare divides the size of the disk into the reserve, between these two.
+	reserveShare = 16
 )
 
-// errFull is returned when a name could not be created because the disk is full.
-// Nothing is lost: the next pass tries again. A failed flush is never errFull.
-var errFull = errors.New("the disk is full")
-
-// createError wraps the error of a name that could not be created.
-func createError(err error) error {
-	if isNoSpace(err) {
-		return fmt.Errorf("%w: %w: %w", ErrNotDurable, errFull, err)
-	}
-	return err
+// room is how much space the store has for new entries, in bytes.
+type room struct {
+	free, size uint64 // of the disk; free is what this process may use
+	used       uint64 // by the streams
+	limit      uint64 // Config.MaxStore; 0: the disk is the limit
 }
 
-func isFull(err error) bool { return errors.Is(err, errFull) }
+func (r room) reserve() uint64 { return max(leastReserve, min(mostReserve, r.size/reserveShare)) }
 
-// isNoSpace reports whether an error says that the disk is full. nats-server's health
-// check returns only the text of an error.
-func isNoSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || isNoSpaceText(fmt.Sprint(err))
+// lack returns why there is no room for new entries, or nil. A store that lacked room
+// needs more than one that did not, so that the answer does not change with each write.
+func (r room) lack(lacked bool) error {
+	need, limit := r.reserve(), r.limit
+	if lacked {
+		need, limit = need+need/4, limit-limit/64
+	}
+	switch {
+	case r.free < need:
+		return fmt.Errorf("the disk of the data directory is nearly full: %s are free, new entries need %s: free some space",
+			mebibytes(r.free), mebibytes(need))
+	case limit > 0 && r.used >= limit:
+		return fmt.Errorf("the store is full: it holds %s, and may hold %s: raise its limit, or delete pools",
+			mebibytes(r.used), mebibytes(r.limit))
+	}
+	return nil
 }
 
-func isNoSpaceText(text string) bool {
-	return strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, syscall.EDQUOT.Error())
+func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// Room returns nil while the store has room for new entries. Otherwise it returns why
+// not, and what to do about it: the disk is nearly full, the store holds
+// Config.MaxStore, or the server waits to be restarted after a failed write. Meanwhile
+// a service should refuse new leases and pools, so that there is room for the records
+// that end leases. Room returns what was measured within the last second.
+func (s *Server) Room() error {
+	if lack := s.lack.Load(); lack != nil {
+		return *lack
+	}
+	return nil
 }
 
-// leastRoom is the free space in bytes that a restart needs: the server writes a
-// record or two for each lease.
-const leastRoom = 1 << 20
-
-// hasRoom reports whether leastRoom bytes can be written.
-func (d *dataDir) hasRoom() (ok bool, err error) {
-	f, err := os.CreateTemp(d.path, "room-*")
-	if err != nil {
-		return false, unlessNoSpace(err)
+// measure brings Room up to date.
+func (s *Server) measure() {
+	r := room{limit: uint64(s.cfg.MaxStore)}
+	var err error
+	if r.free, r.size, err = diskSpace(s.dir.path); err != nil {
+		s.setRoom(fmt.Errorf("the disk of the data directory cannot be examined: %w", err))
+		return
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
-	if _, err := f.Write(make([]byte, leastRoom)); err != nil {
-		return false, unlessNoSpace(err)
+	if r.limit > 0 {
+		if info, err := s.nats().Jsz(nil); err == nil {
+			r.used = info.Store
+		}
 	}
-	if err := f.Sync(); err != nil {
-		return false, unlessNoSpace(err)
-	}
-	return true, nil
+	s.setRoom(r.lack(s.Room() != nil))
 }
 
-func unlessNoSpace(err error) error {
-	if isNoSpace(err) {
-		return nil
+func (s *Server) setRoom(lack error) {
+	if lack == nil {
+		s.lack.Store(nil)
+	} else {
+		s.lack.Store(&lack)
 	}
-	return err
 }

@@ -2,9 +2,11 @@ package natsembed
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,9 +15,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A server whose disk was full restarts once there is space, with all acknowledged
-// writes.
-func TestFullDisk(t *testing.T) {
+// smallDisk mounts a file system of 16 MiB. It skips the test where none can be mounted.
+func smallDisk(t *testing.T) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a small file system")
 	}
@@ -24,25 +26,38 @@ func TestFullDisk(t *testing.T) {
 		t.Skipf("no tmpfs can be mounted here: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(mount, unix.MNT_DETACH) })
-	srv := startServer(t, Config{DataDir: filepath.Join(mount, "data"), Sync: SyncGroup})
-	put(t, srv, "one")
-	flushed(t, srv)
-	js := connect(t, srv)
-	balloon := filepath.Join(mount, "balloon")
+	return mount
+}
+
+// inflate creates a file that fills the disk.
+func inflate(t *testing.T, mount string) (balloon string) {
+	t.Helper()
+	balloon = filepath.Join(mount, "balloon")
 	if err := os.WriteFile(balloon, bytes.Repeat([]byte("x"), 32<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
 	}
-	acknowledged := 1
+	return balloon
+}
+
+// publishUntilRefused returns how many messages were acknowledged before one was not.
+func publishUntilRefused(t *testing.T, js jetstream.JetStream) (acknowledged uint64) {
+	t.Helper()
 	for {
-		_, err := js.Publish(t.Context(), "s", make([]byte, 10_000), jetstream.WithRetryAttempts(0))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := js.Publish(ctx, "s", make([]byte, 10_000), jetstream.WithRetryAttempts(0))
+		cancel()
 		if err != nil {
-			break
+			return acknowledged
 		}
 		acknowledged++
 	}
-	if err := os.Remove(balloon); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// wantRecovered waits until the server takes writes again, and checks that no
+// acknowledged message was lost.
+func wantRecovered(t *testing.T, srv *Server, js jetstream.JetStream, acknowledged uint64) {
+	t.Helper()
+	wantRoom(t, srv, "")
 	for deadline := time.Now().Add(time.Minute); ; {
 		_, err := js.Publish(t.Context(), "s", []byte("again"))
 		if err == nil {
@@ -52,8 +67,132 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flushed(t, srv)
-	if got := messages(t, srv); got < uint64(acknowledged)+1 {
+	if srv.Flusher() != nil {
+		flushed(t, srv)
+	}
+	if got := messages(t, srv); got < acknowledged+1 {
 		t.Errorf("%d messages are there, %d were acknowledged", got, acknowledged+1)
+	}
+}
+
+// A server whose disk was full restarts once there is space, with all acknowledged
+// writes.
+func TestFullDisk(t *testing.T) {
+	for _, sync := range []Sync{SyncGroup, SyncAlways, SyncInterval} {
+		t.Run(string(sync), func(t *testing.T) {
+			mount := smallDisk(t)
+			srv := startServer(t, Config{DataDir: filepath.Join(mount, "data"), Sync: sync})
+			put(t, srv, "one")
+			js := connect(t, srv)
+			balloon := inflate(t, mount)
+			wantRoom(t, srv, "nearly full")
+			acknowledged := publishUntilRefused(t, js)
+			wantRoom(t, srv, "no space left on device")
+			if err := os.Remove(balloon); err != nil {
+				t.Fatal(err)
+			}
+			wantRecovered(t, srv, js, acknowledged+1)
+		})
+	}
+}
+
+// A server that fills most of its disk itself still takes writes, and starts again.
+// (nats-server's own limit, three quarters of the disk, would refuse all writes.)
+func TestMostOfTheDisk(t *testing.T) {
+	const size, count = 10_000, 1350 // of 16 MiB
+	cfg := Config{DataDir: filepath.Join(smallDisk(t), "data"), Sync: SyncGroup}
+	srv := startServer(t, cfg)
+	put(t, srv, "one")
+	js := connect(t, srv)
+	for range count {
+		if _, err := js.Publish(t.Context(), "s", make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := startServer(t, cfg)
+	if _, err := connect(t, again).Publish(t.Context(), "s", []byte("a return")); err != nil {
+		t.Error(err)
+	}
+	if got := messages(t, again); got != count+2 {
+		t.Errorf("%d messages are there, %d were acknowledged", got, count+2)
+	}
+}
+
+// A server that cannot open files restarts once it can.
+func TestNoDescriptors(t *testing.T) {
+	for _, sync := range []Sync{SyncGroup, SyncInterval} {
+		t.Run(string(sync), func(t *testing.T) {
+			srv := startServer(t, Config{DataDir: t.TempDir(), Sync: sync})
+			put(t, srv, "one")
+			js := connect(t, srv)
+			release := takeDescriptors(t)
+			acknowledged := publishUntilRefused(t, js)
+			release()
+			wantRecovered(t, srv, js, acknowledged+1)
+		})
+	}
+}
+
+// takeDescriptors makes the process unable to open files until release is called.
+func takeDescriptors(t *testing.T) (release func()) {
+	t.Helper()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	release = func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(release)
+	return release
+}
+
+// A server whose directory is taken away restarts once it may write there again.
+func TestNoPermission(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	dropRoot(t, filepath.Dir(dir))
+	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	put(t, srv, "one")
+	js := connect(t, srv)
+	msgs := filepath.Join(streamPath(srv), msgsDir)
+	if err := os.Chmod(msgs, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := publishUntilRefused(t, js)
+	wantRoom(t, srv, "permission denied")
+	if err := os.Chmod(msgs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wantRecovered(t, srv, js, acknowledged+1)
+}
+
+// dropRoot makes the process run as another user than root until the end of the test.
+func dropRoot(t *testing.T, dir string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	const nobody = 65534
+	if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(filepath.Dir(dir), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Seteuid(nobody); err != nil {
+		t.Skipf("this process cannot become another user: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Seteuid(0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := os.ReadDir(dir); err != nil {
+		t.Skipf("another user cannot reach the temporary directory: %v", err)
 	}
 }

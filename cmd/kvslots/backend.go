@@ -125,6 +125,15 @@ func (b *backend) durable() func(then func(error)) {
 	return b.server.Flusher().Durable
 }
 
+// room returns the function that says whether the embedded server has room for new
+// entries, or nil without one.
+func (b *backend) room() func() error {
+	if b.server == nil {
+		return nil
+	}
+	return b.server.Room
+}
+
 // failed returns a channel that is closed when the embedded server fails, or nil
 // without an embedded server.
 func (b *backend) failed() <-chan struct{} {

@@ -99,6 +99,23 @@ func number(target *int, min, max int) flagValue[int] {
 	}, strconv.Itoa}
 }
 
+// size is a flag that takes a number of bytes, with K, M, G or T for powers of 1024.
+func size(target *int64) flagValue[int64] {
+	return flagValue[int64]{target, "bytes", func(text string) (int64, error) {
+		value, err := strconv.ParseInt(strings.TrimRight(text, "KMGT"), 10, 64)
+		power := 0
+		if text != "" {
+			power = strings.IndexByte("KMGT", text[len(text)-1]) + 1
+		}
+		if err != nil || value < 0 || value > maxSize>>(10*power) || strings.ContainsAny(text[:len(text)-1], "KMGT+") {
+			return 0, fmt.Errorf("must be a number of bytes such as 512M or 2G")
+		}
+		return value << (10 * power), nil
+	}, func(value int64) string { return strconv.FormatInt(value, 10) }}
+}
+
+const maxSize = 1 << 60
+
 // decimal is a flag that takes 0 or a number in a range.
 func decimal(target *float64, min, max float64) flagValue[float64] {
 	return flagValue[float64]{target, "number", func(text string) (float64, error) {

@@ -77,6 +77,18 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
+func TestSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1": 1, "512M": 512 << 20, "2G": 2 << 30, "1K": 1 << 10, "3T": 3 << 40, "1048576T": 1 << 60,
+		"": -1, "M": -1, "-1": -1, "1KK": -1, "1.5G": -1, "1m": -1, "2097152T": -1, "+1": -1, "1 M": -1, "9999999999999999999": -1,
+	} {
+		got := int64(-1)
+		if err := size(&got).Set(text); (err != nil) != (want < 0) || got != want {
+			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
+		}
+	}
+}
+
 func TestPort(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "127.0.0.1:0", "8080": "127.0.0.1:8080", "65535": "127.0.0.1:65535",

@@ -47,6 +47,7 @@ func serveCommand(env lookupEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer dumpOnQuit(command.ErrOrStderr())()
 			return serveLogged(command.Context(), s, newServiceManager(env, log), log)
 		},
 	}
@@ -167,11 +168,13 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		Replicas: s.replicas,
 		MaxTTL:   s.maxTTL,
 		MaxWait:  s.maxWait,
+		MaxPools: s.maxPools,
 		MaxLocks: s.maxLocks, MaxWaiters: s.maxWaiters,
 		MaxSessions: s.maxSessions, MaxSessionsPerOrigin: s.maxSessionsPerIP,
 		MaxPoolWaiters: s.maxWaitersPerPool,
 		Sole:           nats.server != nil, // clients of its listener cannot reach the bucket
 		Durable:        nats.durable(),
+		Room:           nats.room(),
 		Logger:         log.With().Str("component", "store").Logger(),
 	})
 }

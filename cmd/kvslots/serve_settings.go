@@ -31,8 +31,9 @@ type settings struct {
 	httpIdle  time.Duration
 	drainWait time.Duration
 
-	dataDir string
-	sync    string
+	dataDir  string
+	maxStore int64 // bytes
+	sync     string
 
 	nats        natsConnection // to --nats-url; some fields also apply to --nats-addr
 	natsReplies string         // prefixes, separated by commas
@@ -49,6 +50,7 @@ type settings struct {
 	maxWait  time.Duration
 
 	defaultLeaseTTL  time.Duration
+	maxPools         int
 	maxLocks         int
 	maxWaiters       int
 	maxSessions      int
@@ -100,6 +102,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	s.limits.addFlags(flags)
 	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "go on listening for this long after SIGTERM, and answer 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
+	flags.Var(size(&s.maxStore), "max-store", "bytes that the entries of the embedded NATS server may take, such as 512M or 2G; above it no new leases and pools; 0 means that the disk is the limit")
 	flags.Var(choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")
 	flags.Var(address(&s.natsAddr), "nats-addr", "accept NATS clients on this address; without it the embedded server has no listener")
 	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
@@ -120,6 +123,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(seconds(&s.maxWait, time.Second, maxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
 	flags.Var(seconds(&s.defaultLeaseTTL, time.Second, maxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
 	flags.Var(seconds(&s.httpIdle, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
+	flags.Var(number(&s.maxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
 	flags.Var(number(&s.maxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
 	flags.Var(number(&s.maxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
 	flags.Var(number(&s.maxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
@@ -149,6 +153,7 @@ func (s *settings) validateExternal() error {
 	var found problems
 	found.when(s.natsAddr != "" || s.natsNkeys != "" || s.natsInsecure,
 		"--nats-addr, --nats-nkeys and --nats-insecure are for the embedded server: they exclude --nats-url")
+	found.when(s.maxStore != 0, "--max-store is for the embedded server: it excludes --nats-url")
 	found.when(s.functions.asksForSecret(),
 		"--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys are for the embedded server: they exclude --nats-url")
 	for _, reply := range splitList(s.natsReplies) {
@@ -203,11 +208,12 @@ const ownConnections = 2
 // embedded returns the configuration of the embedded server.
 func (s *settings) embedded() natsembed.Config {
 	return natsembed.Config{
-		DataDir: s.dataDir,
-		Sync:    s.embeddedSync(),
-		Local:   true,
-		Addr:    s.natsAddr,
-		User:    s.nats.user, Password: s.nats.password, Token: s.nats.token,
+		DataDir:  s.dataDir,
+		MaxStore: s.maxStore,
+		Sync:     s.embeddedSync(),
+		Local:    true,
+		Addr:     s.natsAddr,
+		User:     s.nats.user, Password: s.nats.password, Token: s.nats.token,
 		Nkeys:     splitList(s.natsNkeys),
 		Functions: s.functions.embedded(),
 		TLSCert:   s.nats.tlsCert, TLSKey: s.nats.tlsKey, TLSCA: s.nats.tlsCA,

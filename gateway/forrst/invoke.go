@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
+	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -83,7 +83,7 @@ func (s *Server) runRecovered(ctx context.Context, run runner, c Call) (o outcom
 		if err, ok := reason.(runtime.Error); ok {
 			text = err.Error()
 		}
-		s.log.Error().Str("panic", text).Bytes("stack", debug.Stack()).Msg("a function panicked")
+		s.log.Error().Str("panic", text).Str("stack", stack.Lines()).Msg("a function panicked")
 		o = outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function panicked"})}}
 	}()
 	return run(ctx, c)

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/internal/stack"
 )
 
 // answer sends the answer to a call without an error.
@@ -64,7 +64,7 @@ func (s *Service) recoverPanic(r *request) {
 	if err, ok := reason.(runtime.Error); ok {
 		text = err.Error()
 	}
-	s.log.Error().Str("panic", text).Bytes("stack", debug.Stack()).Msg("handler panicked")
+	s.log.Error().Str("panic", text).Str("stack", stack.Lines()).Msg("handler panicked")
 	s.refuse(r, errPanicked)
 }
 

@@ -64,6 +64,17 @@ func (s *Server) Restart() {
 	s.start()
 }
 
+// Reload changes the server's options while it runs.
+func (s *Server) Reload(change func(*server.Options)) {
+	s.t.Helper()
+	change(&s.opts)
+	opts := s.opts
+	opts.Port = s.Addr().(*net.TCPAddr).Port
+	if err := s.ReloadOptions(&opts); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Connect connects to the server in process. The connection is closed at the end of the
 // test.
 func (s *Server) Connect(opts ...nats.Option) *nats.Conn {

@@ -32,6 +32,7 @@ func TestCodeOf(t *testing.T) {
 		{kvslots.ErrAlreadyEnqueued, 409, "already_enqueued", false},
 		{kvslots.ErrNotEnqueued, 409, "not_enqueued", false},
 		{kvslots.ErrLeaseExpired, 409, "lease_expired", false},
+		{kvslots.ErrMaxPools, 503, "max_pools", false},
 		{kvslots.ErrMaxLocks, 503, "max_locks", false},
 		{kvslots.ErrMaxWaiters, 503, "max_waiters", false},
 		{kvslots.ErrMaxSessions, 503, "max_sessions", false},

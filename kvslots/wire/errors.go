@@ -108,6 +108,7 @@ var table = []row{
 	{err: kvslots.ErrAlreadyEnqueued, Status: Status{Code: http.StatusConflict, Name: "already_enqueued"}, v1Text: "the session has enqueued for the key already"},
 	{err: kvslots.ErrNotEnqueued, Status: Status{Code: http.StatusConflict, Name: "not_enqueued"}, v1Text: "the session has not enqueued for the key, or has left its line"},
 	{err: kvslots.ErrLeaseExpired, Status: Status{Code: http.StatusConflict, Name: "lease_expired"}, v1Text: "the lease was granted, and ended before the session called wait"},
+	{err: kvslots.ErrMaxPools, Status: capped("max_pools")},
 	{err: kvslots.ErrMaxLocks, Status: capped("max_locks"), v1Text: "the maximum number of keys is in use"},
 	{err: kvslots.ErrMaxWaiters, Status: capped("max_waiters"), v1Text: "the maximum number of requests wait for the key"},
 	{err: kvslots.ErrMaxSessions, Status: capped("max_sessions"), v1Text: "the maximum number of sessions is open"},

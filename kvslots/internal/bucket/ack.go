@@ -17,11 +17,20 @@ import (
 const (
 	codeConflict = jetstream.JSErrCodeStreamWrongLastSequence
 	codeInFlight = 10164
+
+	codeServerFull  = 10023 // the server's limit
+	codeAccountFull = 10002 // the account's limit
+	codeStoreFailed = 10077 // a limit of the stream, or a failure of its store
 )
 
 // answered handles the server's answer to a write.
 func (b *Bucket) answered(m *nats.Msg) {
-	if id, ok := b.sender.tokens.write(m.Subject[len(b.sender.prefix):]); ok {
+	token := m.Subject[len(b.sender.prefix):]
+	if token == echo {
+		wake(b.echo)
+		return
+	}
+	if id, ok := b.sender.tokens.write(token); ok {
 		b.acknowledged(id, parseAck(m))
 	}
 }
@@ -37,7 +46,7 @@ func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
 
 func parseAck(m *nats.Msg) peer.Ack {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		return peer.Ack{Outcome: peer.NotNow} // no stream leader
+		return peer.Ack{Outcome: peer.NotNow, Reason: noResponders}
 	}
 	if a, ok := scanAck(m.Data); ok {
 		return a
@@ -66,9 +75,21 @@ func refusal(r jetstream.APIError) peer.Ack {
 	case r.ErrorCode == codeInFlight:
 		return peer.Ack{Outcome: peer.InFlight}
 	case r.Code == 429, r.Code == 503:
-		return peer.Ack{Outcome: peer.NotNow}
+		return peer.Ack{Outcome: peer.NotNow, Reason: reason(r)}
 	}
-	return peer.Ack{Outcome: peer.Never, Reason: r.Description}
+	return peer.Ack{Outcome: peer.Never, Reason: reason(r)}
+}
+
+// noResponders is the reason of a refusal when the stream has no leader.
+const noResponders = "no JetStream server answers for the bucket: enable JetStream for this account, or restore its quorum"
+
+// reason says why the server refused a write, and what to do about it.
+func reason(r jetstream.APIError) string {
+	switch r.ErrorCode {
+	case codeServerFull, codeAccountFull, codeStoreFailed:
+		return "JetStream refuses writes (" + r.Description + "): raise its storage limit, or free storage"
+	}
+	return "JetStream refuses writes (" + r.Description + ")"
 }
 
 // conflict parses "wrong last sequence: 7".

@@ -25,10 +25,10 @@ func TestParseAck(t *testing.T) {
 		refused(400, 10071, `wrong \"last\" sequence: 5`):    {Outcome: peer.Conflict, Revision: 5},
 		refused(400, 10071, "wrong last sequence"):           {Outcome: peer.InFlight},
 		refused(400, 10164, "wrong last sequence"):           {Outcome: peer.InFlight},
-		refused(503, 10163, "temporarily unavailable"):       {Outcome: peer.NotNow},
-		refused(429, 10167, "too many requests"):             {Outcome: peer.NotNow},
-		refused(400, 10165, "invalid per-message TTL"):       {Outcome: peer.Never, Reason: "invalid per-message TTL"},
-		refused(500, 10077, "maximum messages exceeded"):     {Outcome: peer.Never, Reason: "maximum messages exceeded"},
+		refused(503, 10163, "temporarily unavailable"):       {Outcome: peer.NotNow, Reason: "JetStream refuses writes (temporarily unavailable)"},
+		refused(429, 10167, "too many requests"):             {Outcome: peer.NotNow, Reason: "JetStream refuses writes (too many requests)"},
+		refused(400, 10165, "invalid per-message TTL"):       {Outcome: peer.Never, Reason: "JetStream refuses writes (invalid per-message TTL)"},
+		refused(500, 10077, "maximum messages exceeded"):     {Outcome: peer.Never, Reason: "JetStream refuses writes (maximum messages exceeded): raise its storage limit, or free storage"},
 		`{"error":{"code":400,"err_code":10071,"description`: {Outcome: peer.Unknown},
 	} {
 		if got := parseAck(&nats.Msg{Data: []byte(text)}); got != want {

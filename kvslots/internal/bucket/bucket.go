@@ -65,6 +65,7 @@ type Bucket struct {
 	sender   *sender
 	orders   chan order      // for keepWatch; the latest one only
 	online   chan struct{}   // for keepWatch: the connection is back
+	echo     chan struct{}   // for hears: its message was delivered
 	open     context.Context // ends when the Bucket stops feeding the peer
 	stop     context.CancelFunc
 	tasks    sync.WaitGroup
@@ -120,6 +121,7 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 		log: cfg.Logger, hook: cfg.Hook, durable: cfg.Durable, origin: time.Now(),
 		orders: make(chan order, 1),
 		online: make(chan struct{}, 1),
+		echo:   make(chan struct{}, 1),
 	}
 	b.open, b.stop = context.WithCancel(context.Background())
 	b.calls, b.ignored = map[uint64]*Call{}, map[string]struct{}{}
@@ -187,8 +189,9 @@ func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) 
 // Time returns an Instant as a time.Time with a monotonic reading.
 func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Duration(at)) }
 
-// Status returns nil if the peer can serve callers, and otherwise why it cannot.
-func (b *Bucket) Status() (err error) {
+// status returns nil if the peer can serve callers, as far as it knows, and otherwise
+// why it cannot.
+func (b *Bucket) status() (err error) {
 	b.Look(func(p *peer.Peer, now peer.Instant) { err = p.Status(now) })
 	return err
 }

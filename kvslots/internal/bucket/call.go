@@ -105,7 +105,7 @@ func (b *Bucket) answer(answers []peer.Answer) (replies []reply, ended []func())
 		switch {
 		case !open:
 		case c.ended == nil:
-			if b.durable == nil || needsNoFlush(a) {
+			if b.durable == nil || needsNoFlush(c.request, a) {
 				c.settle(&a)
 			} else {
 				replies = append(replies, reply{c, a})

@@ -1,6 +1,8 @@
 package bucket
 
 import (
+	"context"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -38,6 +40,38 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 		}
 	})
 }
+
+// keepHearing reconnects if the server has dropped the subscriptions of the connection,
+// as it does when permissions are taken away. When they are given again, only a new
+// connection subscribes again.
+func (b *Bucket) keepHearing(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	if b.nc.IsConnected() && !b.hears(ctx) {
+		b.log.Warn().Msg("NATS delivers nothing to this connection; reconnecting")
+		_ = b.nc.ForceReconnect() // if that fails, the next call tries again
+	}
+}
+
+// hears reports whether the subscription to the acknowledgements delivers.
+func (b *Bucket) hears(ctx context.Context) bool {
+	select {
+	case <-b.echo: // of an earlier call
+	default:
+	}
+	if b.nc.Publish(b.sender.prefix+echo, nil) != nil {
+		return false
+	}
+	select {
+	case <-b.echo:
+		return true
+	case <-ctx.Done():
+		return context.Cause(ctx) != context.DeadlineExceeded // the watch was replaced, or the connection lost
+	}
+}
+
+// echo is the last token of the subject that hears sends to. It is no number of a write.
+const echo = "_echo"
 
 // wake wakes the goroutine that receives from c, now or when it next does.
 func wake(c chan struct{}) {

@@ -35,7 +35,9 @@ func (b *Bucket) flush(answers []reply) {
 	})
 }
 
-// needsNoFlush reports whether an answer depends on no entry of the bucket.
-func needsNoFlush(a peer.Answer) bool {
-	return a.Err == peer.ErrUnavailable || a.Err == peer.ErrClosed
+// needsNoFlush reports whether an answer depends on no entry of the bucket, or is for
+// Ready, which waits for the flush itself.
+func needsNoFlush(r peer.Request, a peer.Answer) bool {
+	_, confirms := r.(peer.Confirm)
+	return confirms || a.Err == peer.ErrUnavailable || a.Err == peer.ErrClosed
 }

@@ -74,11 +74,11 @@ func (s *sender) run(stop <-chan struct{}) {
 			// The client would buffer a write while the connection is lost, and send
 			// it long after the peer has given the write up.
 			if !connected || s.publish(&writes[i]) != nil {
-				s.refuse(writes[i].ID, peer.Ack{Outcome: peer.NotNow})
+				s.refuse(writes[i].ID, peer.Ack{Outcome: peer.NotNow, Reason: "NATS is not connected"})
 			}
 		}
 		for _, id := range refused {
-			s.refuse(id, peer.Ack{Outcome: peer.NotNow})
+			s.refuse(id, peer.Ack{Outcome: peer.NotNow, Reason: "too many writes wait to be sent"})
 		}
 		clear(writes)
 	}

@@ -115,6 +115,7 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 				level = zerolog.WarnLevel
 			}
 			b.log.WithLevel(level).Err(err).Msg("watch not created; trying again")
+			b.keepHearing(o.ctx)
 			b.watchLost(o)
 		}
 		return false

@@ -23,10 +23,11 @@ type call struct {
 
 // calls holds the open calls.
 type calls struct {
-	p        *Peer
-	last     uint64
-	open     map[uint64]*call
-	creating map[entry.Hash]entry.Hash // the origin of each client session that is being created
+	p           *Peer
+	last        uint64
+	open        map[uint64]*call
+	registering map[uint64]struct{}       // calls that register a pool which the view does not show yet
+	creating    map[entry.Hash]entry.Hash // the origin of each client session that is being created
 }
 
 // begin opens a call.
@@ -94,6 +95,7 @@ func promises(err error) bool {
 
 func (c *call) deliver(a Answer) {
 	delete(c.p.calls.open, c.id)
+	delete(c.p.calls.registering, c.id)
 	c.parked = nil
 	c.p.timers.stop(&c.limit)
 	a.Call = c.id

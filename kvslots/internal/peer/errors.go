@@ -17,6 +17,7 @@ var (
 	ErrNotEnqueued          = errors.New("not enqueued")
 	ErrLeaseExpired         = errors.New("lease expired before it was seen")
 	ErrPlaceKept            = errors.New("place in line kept")
+	ErrMaxPools             = errors.New("too many pools")
 	ErrMaxLocks             = errors.New("too many locks and semaphores")
 	ErrMaxWaiters           = errors.New("too many waiters")
 	ErrMaxSessions          = errors.New("too many sessions")

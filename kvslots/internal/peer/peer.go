@@ -16,6 +16,8 @@ type Config struct {
 	// Sole is set if no other peer can be alive: when the view is loaded, the
 	// presences of earlier peers end, and with them their tickets.
 	Sole bool
+	// MaxPools is the cap on registered pools; 0 means any number.
+	MaxPools int
 	// The caps on named pools in use, waiters in each, client sessions, and
 	// client sessions of one origin; and the cap on waiters in each other pool. 0 means
 	// any number.
@@ -146,6 +148,8 @@ func (p *Peer) Status(now Instant) error {
 	switch {
 	case p.closing:
 		return ErrClosed
+	case p.writes.refused != "":
+		return errors.New(p.writes.refused)
 	case p.watch.mode == loading:
 		return errors.New("the view is being loaded")
 	case p.watch.mode == checking:

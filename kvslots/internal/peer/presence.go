@@ -24,6 +24,7 @@ type presence struct {
 	again    bool // refresh it again after the present write
 	leaving  bool
 	timer    timer
+	confirmed
 }
 
 func (s *presence) key() entry.Key { return rules.SessionKey(s.id) }
@@ -48,7 +49,7 @@ func (s *presence) refresh() {
 		s.forget()
 		return
 	}
-	s.writing, s.again = true, false
+	s.writing, s.again, s.begun = true, false, s.p.now
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
 	s.p.writes.send(s.p.value(s.key(), value, revision, presenceIdle), func(a Ack) {
 		if s.id == id {
@@ -59,6 +60,7 @@ func (s *presence) refresh() {
 
 func (s *presence) written(a Ack) {
 	s.writing = false
+	s.answered(a, s.revision)
 	switch a.Outcome {
 	case Written:
 		if s.again {
@@ -108,6 +110,7 @@ func (s *presence) applied(e *entry.Entry) {
 			}
 		}
 		s.revision, s.seen, s.p.watch.check.presence = e.Revision, s.p.now, e.Revision
+		s.shown(e.Revision)
 		if s.again && s.p.watch.mode != live && e.Revision <= s.p.watch.began {
 			s.refresh() // caughtUp needs a refresh that was written after the watch began
 		}
@@ -126,7 +129,7 @@ func (s *presence) applied(e *entry.Entry) {
 // tickets end with it go back to their queues, in order of arrival.
 func (s *presence) forget() {
 	old := s.id
-	*s = presence{p: s.p, seen: s.seen, timer: s.timer}
+	*s = presence{p: s.p, seen: s.seen, timer: s.timer, confirmed: s.confirmed}
 	for _, c := range s.p.calls.all() {
 		if b := c.borrow; b != nil && b.phase != done && b.ticket.server == old {
 			b.loseTicket()

@@ -101,7 +101,7 @@ const (
 type Ack struct {
 	Outcome  Outcome
 	Revision uint64
-	Reason   string // of Never, for the log
+	Reason   string // of NotNow and Never, for the operator
 }
 
 // StreamInfo is the state of the stream when a watch begins.

@@ -58,12 +58,28 @@ func (r Register) register(c *call) {
 	}
 	value.Count = r.Count
 	if value.Generation == 0 {
+		if !c.mayRegister() {
+			c.answer(Answer{Err: ErrMaxPools})
+			return
+		}
 		value.Generation = c.p.randomNumber()
 	}
 	c.writePool(r.Pool, value, 0, func(revision uint64) {
+		delete(c.p.calls.registering, c.id)
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		c.p.reads.whenExactAt(c, revision, func() { c.inspect(r.Pool, gone) })
 	}, func() { r.register(c) })
+}
+
+// mayRegister reports whether the cap on pools allows another one. It counts the
+// registrations of this peer that its view does not show yet.
+func (c *call) mayRegister() bool {
+	registering := c.p.calls.registering
+	if _, again := registering[c.id]; !again && c.p.cfg.MaxPools > 0 && c.p.view.Unnamed+len(registering) >= c.p.cfg.MaxPools {
+		return false
+	}
+	put(&c.p.calls.registering, c.id, struct{}{})
+	return true
 }
 
 // writePool writes the configuration of a pool. It calls then when the view has reached

@@ -94,7 +94,7 @@ type ReleaseOwned struct {
 type InspectOwned struct{ Pool entry.Hash }
 
 // Register registers a pool of Count slots, 0 … entry.MaxCount, or changes its
-// count. Answer.State, as inspected after the write; ErrUnavailable.
+// count. Answer.State, as inspected after the write; ErrMaxPools, ErrUnavailable.
 type Register struct {
 	Pool  entry.Hash
 	Count int
@@ -127,6 +127,10 @@ type ReadStats struct {
 	After    entry.Hash
 	MaxPools int
 }
+
+// Confirm is answered when the stream has taken a write and the view has shown it, of
+// which the sending began at most confirmedFor before the request. ErrUnavailable.
+type Confirm struct{}
 
 // Follow is answered when a lease has ended; at once if it is not live.
 type Follow struct{ Pool, Lease entry.Hash }

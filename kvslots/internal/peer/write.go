@@ -54,6 +54,7 @@ type writes struct {
 	pending   map[uint64]*write
 	held      []*write // to be sent when the view is live
 	acked     uint64   // the highest revision that was acknowledged
+	refused   string   // why the latest write was refused for no reason of its key; "" if it was not
 	releasing int
 	authored  map[uint64]*write // writes by Message.Author, for noteHolder
 	backlog   []release
@@ -151,6 +152,9 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	}
 	if a.Outcome != Unknown {
 		delete(p.writes.pending, id)
+	}
+	if a.Outcome != Unknown {
+		p.writes.refused = a.Reason
 	}
 	if a.Outcome == Written {
 		p.writes.acked = max(p.writes.acked, a.Revision)

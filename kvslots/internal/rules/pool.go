@@ -35,6 +35,7 @@ type configuration struct {
 
 // usage is whether a named pool is in use.
 type usage struct {
+	counted   bool     // in uses.Unnamed
 	used      bool     // a slot is live, or a ticket stands
 	idle      deadline // while it is not in use: see Idlest
 	idleSince Instant  // since when it has not been in use

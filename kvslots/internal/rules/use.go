@@ -7,6 +7,7 @@ package rules
 // uses holds which named pools are in use, idle or being closed.
 type uses struct {
 	Named   int           // the number of those in use
+	Unnamed int           // the number of registered pools without a name
 	idles   deadlineQueue // the idle ones: see Idlest
 	closing poolSet       // those that are being closed
 }
@@ -23,6 +24,13 @@ func (v *View) settleUse(p *Pool, now Instant) {
 			v.Named++
 		} else {
 			v.Named--
+		}
+	}
+	if counted := p.Registered() && !named; counted != p.counted {
+		if p.counted = counted; counted {
+			v.Unnamed++
+		} else {
+			v.Unnamed--
 		}
 	}
 	v.closing.put(p, named && p.Config.Count == 0)

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// leaked returns parts of an id that a stack dump shows: four successive bytes, as
+// text, as the elements of an array, or within a little-endian word.
+func leaked(dump string, id uuid.UUID) (found []string) {
+	for i := range len(id) - 3 {
+		b := id[i : i+4]
+		for _, text := range []string{
+			fmt.Sprintf("%02x%02x%02x%02x", b[0], b[1], b[2], b[3]),
+			fmt.Sprintf("%02x%02x%02x%02x", b[3], b[2], b[1], b[0]),
+			fmt.Sprintf("%#x, %#x, %#x, %#x", b[0], b[1], b[2], b[3]),
+		} {
+			if strings.Contains(dump, text) {
+				found = append(found, text)
+			}
+		}
+	}
+	return found
+}
+
+// TestLeaked shows that leaked finds an id in the dump of a function that has it among
+// its arguments.
+func TestLeaked(t *testing.T) {
+	id := uuid.New()
+	if found := leaked(dumpWith(id), id); len(found) == 0 {
+		t.Error("nothing was found")
+	}
+	if found := leaked(id.String(), id); len(found) == 0 {
+		t.Error("the text was not found")
+	}
+}
+
+//go:noinline
+func dumpWith(id uuid.UUID) string { return allStacks() + string(id[:0]) }
+
+func allStacks() string {
+	buffer := make([]byte, 16<<20)
+	return string(buffer[:runtime.Stack(buffer, true)])
+}
+
+// ids have no byte twice and no byte that is often found in addresses.
+var (
+	heldPool    = uuid.MustParse("9183a5b7-d9eb-4d8f-a1b3-c5d7e9fb1d3f")
+	waitingPool = uuid.MustParse("8593a1bf-cddb-49e7-95a3-b1cfdde9f715")
+)
+
+// A dump of a Go program that borrows, renews and waits shows no bytes of ids.
+func TestDumpOfStore(t *testing.T) {
+	store, err := kvslots.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(context.Background())
+	if _, err := store.Register(t.Context(), waitingPool, 1); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := store.Borrow(t.Context(), waitingPool, time.Minute, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := store.Borrow(ctx, waitingPool, time.Minute, time.Minute)
+		ended <- err
+	}()
+	for {
+		if state, err := store.Inspect(t.Context(), waitingPool); err != nil || state.Waiting == 1 {
+			break
+		}
+	}
+	dump := allStacks()
+	cancel()
+	<-ended
+	if !strings.Contains(dump, "(*Store).Borrow(") {
+		t.Fatalf("no borrow in the dump:\n%s", dump)
+	}
+	for _, id := range []uuid.UUID{waitingPool, lease.ID()} {
+		if found := leaked(dump, id); len(found) > 0 {
+			t.Errorf("the dump shows %q:\n%s", found, dump)
+		}
+	}
+}
+
+// A dump of the program, which SIGQUIT causes, shows no bytes of ids, while clients wait
+// over HTTP and over NATS.
+func TestDumpOfProgram(t *testing.T) {
+	process := newProcess(t, "serve", "--http-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	logs := newLogs()
+	process.Stderr = logs
+	startProcess(t, process)
+	listening := logs.waitFor(t, "listening")
+	url := "http://" + listening["http"].(string)
+	over := client.New(connectNATS(t, listening["nats"].(string)))
+	leases := map[uuid.UUID]uuid.UUID{}
+	for _, pool := range []uuid.UUID{heldPool, waitingPool} {
+		if _, err := over.Register(t.Context(), pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := over.Borrow(t.Context(), pool, time.Minute, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases[pool] = lease.ID()
+	}
+	go over.Borrow(t.Context(), waitingPool, time.Minute, time.Minute)
+	go func() {
+		answer, err := http.Post(url+"/l/"+heldPool.String()+"/borrow", "application/json", strings.NewReader(`{"ttl":60,"wait":60}`))
+		if err == nil {
+			_, _ = io.Copy(io.Discard, answer.Body)
+			_ = answer.Body.Close()
+		}
+	}()
+	for _, pool := range []uuid.UUID{heldPool, waitingPool} {
+		for {
+			if state, err := over.Inspect(t.Context(), pool); err != nil || state.Waiting == 1 {
+				break
+			}
+		}
+	}
+	dump := quit(t, process, logs)
+	if !strings.Contains(dump, "(*Store).Borrow+") {
+		t.Fatalf("no borrow in the dump:\n%s", dump)
+	}
+	for pool, lease := range leases {
+		if found := append(leaked(dump, pool), leaked(dump, lease)...); len(found) > 0 {
+			t.Errorf("the dump shows %q:\n%s", found, dump)
+		}
+	}
+}
+
+// quit ends a process with SIGQUIT and returns what it wrote.
+func quit(t *testing.T, process *exec.Cmd, logs *logs) string {
+	t.Helper()
+	if err := process.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait() // the exit code is looked at instead
+	if code := process.ProcessState.ExitCode(); code != exitQuit {
+		t.Errorf("exit code %d", code)
+	}
+	return logs.String()
+}

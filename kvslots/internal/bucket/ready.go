@@ -1,0 +1,51 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// readyTimeout is how old the view of a ready bucket may be, and how long the flush of
+// a write may take.
+const readyTimeout = time.Second
+
+var (
+	errOld = errors.New("the view is older than a second, since no write was acknowledged and delivered: " +
+		"JetStream or its disk hangs, or NATS does not permit this account to use the bucket")
+	errSlowFlush = errors.New("no flush was completed within a second: the disk hangs")
+)
+
+// Ready returns nil when a write that began within the last second is acknowledged and
+// in the peer's view, and the bucket is durable. Otherwise it returns why that is not so.
+func (b *Bucket) Ready() error {
+	if err := b.status(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(b.open, readyTimeout, errOld)
+	defer cancel()
+	_, err := b.Do(ctx, peer.Confirm{})
+	if why := b.status(); why != nil {
+		return why
+	}
+	if err != nil || b.durable == nil {
+		return err
+	}
+	return b.flushed(b.open)
+}
+
+// flushed waits until what was acknowledged is durable.
+func (b *Bucket) flushed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, errSlowFlush)
+	defer cancel()
+	done := make(chan error, 1)
+	b.durable(func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,60 @@
+package peer
+
+import (
+	"slices"
+	"time"
+)
+
+// confirmedFor is how long a Confirm may be answered on the strength of an earlier
+// write.
+const confirmedFor = 500 * time.Millisecond
+
+// confirmed records since when the stream takes writes and the view follows it. The
+// writes that show it are the refreshes of the presence.
+type confirmed struct {
+	begun    Instant // when the pending refresh was sent
+	revision uint64  // of the latest acknowledged refresh
+	sent     Instant // when that one was sent
+	at       Instant // when the latest one was sent that is acknowledged and in the view
+	waiting  []confirming
+}
+
+// confirming is a Confirm that waits for a write that began at or after an instant.
+type confirming struct {
+	call *call
+	from Instant
+}
+
+func (r Confirm) begin(p *Peer, c *call) {
+	f, from := &p.self.confirmed, p.now.Add(-confirmedFor)
+	if p.watch.mode == live && f.at != 0 && f.at >= from {
+		c.answer(Answer{})
+		return
+	}
+	f.waiting = slices.DeleteFunc(f.waiting, func(w confirming) bool { return !w.call.isOpen() })
+	f.waiting = append(f.waiting, confirming{c, from})
+	p.self.refresh()
+}
+
+// answered records the answer to a refresh. The view shows the presence at a revision.
+func (f *confirmed) answered(a Ack, shows uint64) {
+	if a.Outcome == Written {
+		f.revision, f.sent = a.Revision, f.begun
+		f.shown(shows)
+	}
+}
+
+// shown records that the view shows the presence at a revision.
+func (f *confirmed) shown(revision uint64) {
+	if f.revision == 0 || revision < f.revision || f.sent <= f.at {
+		return
+	}
+	f.at = f.sent
+	f.waiting = slices.DeleteFunc(f.waiting, func(w confirming) bool {
+		if w.from > f.at {
+			return false
+		}
+		w.call.answer(Answer{})
+		return true
+	})
+}

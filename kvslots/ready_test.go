@@ -1,0 +1,234 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// wantUnready waits until a store is not ready, for a reason that contains a text.
+func wantUnready(t *testing.T, s *Store, reason string) {
+	t.Helper()
+	eventually(t, "the store is not ready: "+reason, func() bool {
+		err := s.Ready()
+		return errors.Is(err, ErrUnavailable) && strings.Contains(err.Error(), reason)
+	})
+}
+
+func wantReady(t *testing.T, s *Store) {
+	t.Helper()
+	eventually(t, "the store is ready", func() bool { return s.Ready() == nil })
+}
+
+// trouble is a fault of the server's, after which the store takes no writes.
+type trouble struct {
+	reason string // of Ready
+	begin  func(t *testing.T, srv *kvslotstest.Server)
+	end    func(t *testing.T, srv *kvslotstest.Server)
+}
+
+var troubles = map[string]trouble{
+	"the server's limit is reached": {"raise its storage limit",
+		func(t *testing.T, srv *kvslotstest.Server) {
+			js := admin(t, srv)
+			for n := 0; ; n++ {
+				if _, err := js.Publish(t.Context(), fmt.Sprint("ballast.", n), make([]byte, 100<<10)); err != nil {
+					return
+				}
+			}
+		},
+		func(t *testing.T, srv *kvslotstest.Server) {
+			if err := admin(t, srv).DeleteStream(t.Context(), "BALLAST"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	"the stream's limit is reached": {"raise its storage limit",
+		func(t *testing.T, srv *kvslotstest.Server) { limitStream(t, srv, 1) },
+		func(t *testing.T, srv *kvslotstest.Server) { limitStream(t, srv, -1) }},
+	"JetStream is disabled": {"enable JetStream",
+		func(t *testing.T, srv *kvslotstest.Server) {
+			if err := srv.ShutdownJetStream(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func(_ *testing.T, srv *kvslotstest.Server) { srv.Restart() }},
+	"permission to publish is taken away": {"permit",
+		func(t *testing.T, srv *kvslotstest.Server) {
+			permit(t, srv, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}})
+		},
+		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
+	"all permissions are taken away": {"permit",
+		func(t *testing.T, srv *kvslotstest.Server) {
+			permit(t, srv, &server.Permissions{
+				Publish: &server.SubjectPermission{Deny: []string{">"}}, Subscribe: &server.SubjectPermission{Deny: []string{">"}},
+			})
+		},
+		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
+}
+
+// While the server takes no writes, calls return ErrUnavailable and Ready says why. When
+// it does again, the store recovers by itself, and no lease is lost.
+func TestReadyByWriting(t *testing.T) {
+	for name, trouble := range troubles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := kvslotstest.Start(t, "", func(o *server.Options) {
+				o.JetStreamMaxStore = 4 << 20
+				o.Users = users(nil)
+			})
+			s, err := Open(t.Context(), dial(t, srv, "kvslots"), Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close(context.Background()) })
+			if _, err := admin(t, srv).CreateStream(t.Context(), jetstream.StreamConfig{Name: "BALLAST", Subjects: []string{"ballast.>"}}); err != nil {
+				t.Fatal(err)
+			}
+			pool := newPool(t, s, 2)
+			lease := mustBorrow(t, s, pool)
+			if err := s.Ready(); err != nil {
+				t.Fatal(err)
+			}
+			trouble.begin(t, srv)
+			wantUnready(t, s, trouble.reason)
+			_, err = s.Borrow(t.Context(), pool, time.Minute, 0)
+			wantErr(t, err, ErrUnavailable)
+			trouble.end(t, srv)
+			wantReady(t, s)
+			wantState(t, s, pool, State{Count: 2, InUse: 1})
+			mustReturn(t, s, pool, lease)
+		})
+	}
+}
+
+func users(limits *server.Permissions) []*server.User {
+	return []*server.User{{Username: "kvslots", Password: "p", Permissions: limits}, {Username: "admin", Password: "p"}}
+}
+
+// permit changes the permissions of the stores.
+func permit(t *testing.T, srv *kvslotstest.Server, limits *server.Permissions) {
+	t.Helper()
+	srv.Reload(func(o *server.Options) { o.Users = users(limits) })
+}
+
+func dial(t *testing.T, srv *kvslotstest.Server, user string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(srv.ClientURL(), nats.UserInfo(user, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func admin(t *testing.T, srv *kvslotstest.Server) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(dial(t, srv, "admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// limitStream changes the limit of the bucket's stream, in bytes.
+func limitStream(t *testing.T, srv *kvslotstest.Server, bytes int64) {
+	t.Helper()
+	js := admin(t, srv)
+	stream, err := js.Stream(t.Context(), bucket.StreamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.MaxBytes = bytes
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A bucket that is deleted underneath the store is created anew.
+func TestReadyWithoutABucket(t *testing.T) {
+	t.Parallel()
+	srv := kvslotstest.Start(t, "")
+	s := openPeers(t, srv, 1)[0]
+	pool := newPool(t, s, 1)
+	js, err := jetstream.New(srv.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
+		t.Fatal(err)
+	}
+	wantUnready(t, s, "")
+	wantReady(t, s)
+	_, err = s.Inspect(t.Context(), pool)
+	wantErr(t, err, ErrNoPool)
+	mustBorrow(t, s, newPool(t, s, 1))
+}
+
+// Without room a store adds nothing, and goes on ending leases.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	var lack atomic.Pointer[error]
+	s, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Room: func() error {
+		if err := lack.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	pool := newPool(t, s, 1)
+	lease := mustBorrow(t, s, pool)
+	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant, err := s.Acquire(t.Context(), session, Lock("a"), time.Minute, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("the disk is nearly full")
+	lack.Store(&full)
+
+	wantUnready(t, s, full.Error())
+	for name, add := range map[string]func() error{
+		"Borrow":        func() error { _, err := s.Borrow(t.Context(), pool, time.Minute, time.Minute); return err },
+		"Register":      func() error { _, err := s.Register(t.Context(), uuid.New(), 1); return err },
+		"CreateSession": func() error { _, err := s.CreateSession(t.Context(), time.Minute, ""); return err },
+		"Acquire":       func() error { _, err := s.Acquire(t.Context(), session, Lock("b"), time.Minute, 0); return err },
+		"Enqueue":       func() error { _, _, err := s.Enqueue(t.Context(), session, Lock("a"), time.Minute); return err },
+		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", time.Minute, 0); return err },
+	} {
+		if err := add(); !errors.Is(err, ErrUnavailable) || !errors.Is(err, full) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := lease.Renew(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+	mustReturn(t, s, pool, lease)
+	if err := s.Release(t.Context(), session, Lock("a"), grant.Token); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(s.EndSession(t.Context(), session), s.Delete(t.Context(), pool)); err != nil {
+		t.Error(err)
+	}
+
+	lack.Store(nil)
+	wantReady(t, s)
+	mustBorrow(t, s, newPool(t, s, 1))
+}

@@ -1,0 +1,101 @@
+package natsembed
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// passing are the errors of the system that say that a file cannot be created, opened
+// or extended for now. Nothing that was written before is lost.
+var passing = []error{
+	syscall.ENOSPC, syscall.EDQUOT, // no space
+	syscall.EMFILE, syscall.ENFILE, // no descriptors
+	syscall.EACCES, syscall.EPERM, syscall.EROFS, fs.ErrPermission,
+}
+
+// isPassing reports whether an error is one of passing. nats-server's health check
+// returns only the text of an error.
+func isPassing(err error) bool { return passingError(err) != nil }
+
+// passingError returns which of passing an error is, or nil. Its text contains no path.
+func passingError(err error) error {
+	text := fmt.Sprint(err)
+	for _, e := range passing {
+		if errors.Is(err, e) || strings.Contains(text, e.Error()) {
+			return e
+		}
+	}
+	return nil
+}
+
+// errFlush is returned when a flush failed. It is never repeated: the kernel may have
+// dropped the data, and would report success.
+var errFlush = errors.New("flush")
+
+// retriable reports whether the next pass of a Flusher may succeed after an error.
+func retriable(err error) bool { return !errors.Is(err, errFlush) && isPassing(err) }
+
+// restartSpace is the free space in bytes that a restart needs: the server writes a
+// record or two for each lease.
+const restartSpace = 1 << 20
+
+// restartFiles is how many files a start may need to have open at once.
+const restartFiles = 32
+
+// restartable returns an error if a restart of the server would fail for now.
+func (d *dataDir) restartable() error {
+	if err := d.openable(); err != nil {
+		return err
+	}
+	return d.tryWrite(restartSpace)
+}
+
+// openable returns an error if the files of the streams cannot all be opened, and
+// restartFiles more. nats-server would begin without the blocks that it cannot open.
+func (d *dataDir) openable() (err error) {
+	spare := make([]*os.File, 0, restartFiles)
+	defer func() {
+		for _, f := range spare {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	for range restartFiles {
+		f, err := os.Open(d.path)
+		if err != nil {
+			return err
+		}
+		spare = append(spare, f)
+	}
+	err = filepath.WalkDir(d.streamsPath(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// tryWrite writes and flushes a file of n bytes.
+func (d *dataDir) tryWrite(n int) (err error) {
+	f, err := os.CreateTemp(d.path, "room-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if _, err := f.Write(make([]byte, n)); err != nil {
+		return err
+	}
+	return f.Sync()
+}

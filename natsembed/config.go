@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nkeys"
 	"github.com/rs/zerolog"
@@ -66,6 +67,10 @@ type Config struct {
 	// Insecure allows a listener that other machines can reach and that accepts
 	// clients without credentials.
 	Insecure bool
+
+	// Flushed, if it is set, is called after each flush of SyncGroup for which callers
+	// of Durable waited, with their number. It must not block.
+	Flushed func(took time.Duration, callers int)
 
 	// Logger receives nats-server's log lines. Notices are logged at debug level.
 	// The zero value logs nothing.

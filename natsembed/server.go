@@ -120,7 +120,7 @@ func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
 		return err
 	}
 	if s.cfg.Sync == SyncGroup {
-		s.flusher = newFlusher(s.dir, s.fail, sync)
+		s.flusher = newFlusher(s.dir, s.fail, s.cfg.Flushed, sync)
 	}
 	s.tasks.Go(s.keepHealthy)
 	if s.cfg.Addr != "" {

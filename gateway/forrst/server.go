@@ -23,7 +23,7 @@ type caller struct {
 // returns the answer, its HTTP status, and the code of its first error.
 func (s *Server) Call(ctx, detached context.Context, body []byte, authorization string, hungUp func() bool) (status int, code string, answer []byte) {
 	r := s.serve(ctx, detached, body, caller{admin: s.cfg.Tokens.Accept(authorization), hungUp: hungUp})
-	answer = r.encode()
+	answer = s.encode(r)
 	return r.status, r.code, answer
 }
 
@@ -31,7 +31,7 @@ func (s *Server) Call(ctx, detached context.Context, body []byte, authorization 
 // Call.
 func (s *Server) Refuse(err error) (status int, code string, answer []byte) {
 	r := failed(nil, transportError(err))
-	answer = r.encode()
+	answer = s.encode(r)
 	return r.status, r.code, answer
 }
 

@@ -32,6 +32,7 @@ func (s *Service) refuse(r *request, err error) {
 	r.count.done(r.arrived)
 	status := r.statusOf(err)
 	r.count.fail(status)
+	s.ops.Events.Failed(status.Name)
 	if status.Failed() {
 		s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
 	}

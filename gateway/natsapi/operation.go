@@ -16,7 +16,7 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 		if op.Grants && r.reply == "" {
 			return // the client could not learn of a grant, nor return it
 		}
-		call := &ops.Call{Operation: op}
+		call := &ops.Call{Operation: op, Arrived: r.arrived}
 		name, err := readCall(r, call)
 		if err != nil {
 			s.refuse(r, err)

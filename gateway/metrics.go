@@ -36,6 +36,7 @@ func newMetrics(g *Gateway) *metrics {
 			Help: "Requests that the gateway refused before an API saw them, and requests whose handler panicked, by the error's name.",
 		}, []string{"kind"}),
 	}
+	m.failures.WithLabelValues(failInternal.code) // from 0 on, for alerts
 	m.registry.MustRegister(
 		m.duration,
 		m.failures,

@@ -114,8 +114,15 @@ func (l *Lending) Events(api string) *Events {
 	for i, v := range l.counts {
 		e.counts[i] = v.WithLabelValues(api)
 	}
+	for _, kind := range alarming {
+		e.errors.WithLabelValues(kind)
+	}
 	return e
 }
+
+// alarming are the errors of the gateway and its store. They are counted from 0 on: the
+// rate of a counter that appears with its first event misses that event.
+var alarming = []string{wire.StatusOf(kvslots.ErrUnavailable).Name, wire.Internal.Name}
 
 // Granted counts a grant to a caller that asked for it so long ago.
 func (e *Events) Granted(waited time.Duration) {

@@ -129,6 +129,7 @@ type Gateway struct {
 	cors        *cors.Cors // nil without Config.CORSOrigins
 	sameOrigin  http.CrossOriginProtection
 	description []byte // the answer of /v1/openapi.json
+	requestIDs  requestIDs
 
 	connections *connections
 	limited     atomic.Int64 // requests that limiter has refused

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // metrics are the gateway's own metrics and those of Config.Collectors (README.md,
@@ -36,7 +38,7 @@ func newMetrics(g *Gateway) *metrics {
 			Help: "Requests that the gateway refused before an API saw them, and requests whose handler panicked, by the error's name.",
 		}, []string{"kind"}),
 	}
-	m.failures.WithLabelValues(failInternal.code) // from 0 on, for alerts
+	m.failures.WithLabelValues(wire.Internal.Name) // from 0 on, for alerts
 	m.registry.MustRegister(
 		m.duration,
 		m.failures,

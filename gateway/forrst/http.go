@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -28,8 +29,18 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 		s.writeResponse(w, failed(nil, transportError(err)))
 		return
 	}
-	from := caller{admin: true, hungUp: func() bool { return jsonhttp.HungUp(r) }, remote: r.RemoteAddr}
+	from := caller{
+		admin: true, hungUp: func() bool { return jsonhttp.HungUp(r) }, remote: r.RemoteAddr, trace: traceOf(w, r),
+	}
 	s.writeResponse(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, from))
+}
+
+// traceOf returns the ids of a request. The gateway has put the request's own into the
+// header of the answer, since it may have made it.
+func traceOf(w http.ResponseWriter, r *http.Request) ops.Trace {
+	t := ops.TraceOf(r.Header.Get)
+	t.RequestID = w.Header().Get(wire.RequestIDHeader)
+	return t
 }
 
 // writeResponse writes a response. It ignores errors, because the call is over even if

@@ -15,7 +15,7 @@ func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Look
 	status := statusOf(err)
 	o.Service.Events.Failed(status.Name)
 	if status.Failed() {
-		o.Log.Error().Err(err).Int("status", status.Code).Msg("request failed")
+		o.Log.Error().Err(err).Int("status", status.Code).Str("request_id", w.Header().Get(wire.RequestIDHeader)).Msg("request failed")
 	}
 	if errors.Is(err, wire.ErrTooSlow) {
 		w.Header().Set("Connection", "close") // the rest of the body may still come

@@ -35,7 +35,7 @@ const (
 
 	// TraceHeader is the header traceparent of W3C Trace Context, as net/http spells it.
 	// TraceHeaderNATS is its spelling over NATS, where case matters.
-	TraceHeader     = "Traceparent"
-	TraceHeaderNATS = "traceparent"
-	RetryAfterHeader    = "Retry-After" // seconds
+	TraceHeader      = "Traceparent"
+	TraceHeaderNATS  = "traceparent"
+	RetryAfterHeader = "Retry-After" // seconds
 )

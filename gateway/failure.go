@@ -23,8 +23,9 @@ type ErrorRenderer interface {
 }
 
 // fail answers with a refusal of the gateway's own, in the form of the dialect that the
-// path belongs to.
+// path belongs to, and counts it.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, status wire.Status) {
+	g.metrics.failures.WithLabelValues(status.Name).Inc()
 	path := routedPath(r)
 	w.Header().Set(wire.ErrorHeader, status.Name)
 	for _, dialect := range g.cfg.Dialects {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 	"github.com/rs/zerolog"
 )
@@ -89,6 +90,10 @@ type Config struct {
 	// "https://example.com"; "*" allows every origin.
 	CORSOrigins []string
 
+	// Collectors are further metrics for /metrics: StoreMetrics, ConnectionMetrics and
+	// FlushMetrics.
+	Collectors []prometheus.Collector
+
 	// Version is what the build information metric and /v1/openapi.json say.
 	Version string
 
@@ -124,6 +129,7 @@ type Gateway struct {
 	cors        *cors.Cors // nil without Config.CORSOrigins
 	sameOrigin  http.CrossOriginProtection
 	description []byte // the answer of /v1/openapi.json
+	requestIDs  requestIDs
 
 	connections *connections
 	limited     atomic.Int64 // requests that limiter has refused
@@ -138,10 +144,11 @@ func New(cfg Config) *Gateway {
 		cfg.ShutdownTimeout = shutdownTimeout
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Version, cfg.Lending),
+		cfg: cfg, log: cfg.Logger,
 		cors: newCORS(cfg.CORSOrigins), description: describe(cfg.Version),
 		connections: newConnections(cfg),
 	}
+	g.metrics = newMetrics(g)
 	g.metrics.registry.MustRegister(g.limitMetrics()...)
 	if cfg.RateLimit > 0 {
 		g.limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)

@@ -9,41 +9,67 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// metrics has a registry of its own, so that several gateways fit into one
-// process. The number of requests is the histogram's own count.
+// metrics are the gateway's own metrics and those of Config.Collectors (README.md,
+// "Health, readiness and metrics"). No label holds a pool, a key, a lease or a session.
+//
+// Each gateway has a registry of its own, so that a process may run several gateways.
 type metrics struct {
 	registry *prometheus.Registry
 	duration *prometheus.HistogramVec
+	failures *prometheus.CounterVec
 }
 
-func newMetrics(version string, lending *Lending) *metrics {
+func newMetrics(g *Gateway) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kvslots_http_request_duration_seconds",
 			Help: "Time from a request's header to its answer, the wait for a slot included. Status 0 means that there was no answer.",
-			// A borrow that waits may take a minute; the rest takes about
-			// as long as a write to the disk.
+			// A borrow that waits may take a minute; other requests take about as long as
+			// a write to the disk.
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"method", "route", "status"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kvslots_http_refusals_total",
+			Help: "Requests that the gateway refused before an API saw them, and requests whose handler panicked, by the error's name.",
+		}, []string{"kind"}),
 	}
+	m.failures.WithLabelValues(wire.Internal.Name) // from 0 on, for alerts
 	m.registry.MustRegister(
 		m.duration,
-		waitingBorrowers(lending),
-		buildInfo(version),
+		m.failures,
+		g.cfg.Lending,
+		waitingBorrowers(g.cfg.Lending),
+		readyGauge(g),
+		buildInfo(g.cfg.Version),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	m.registry.MustRegister(g.cfg.Collectors...)
 	return m
 }
 
 func waitingBorrowers(lending *Lending) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kvslots_waiting_borrowers",
-		Help: "Borrow requests at this gateway that have not been answered yet.",
+		Help: "Requests at this gateway that may be granted something and are not answered yet.",
 	}, func() float64 { return float64(lending.Open()) })
+}
+
+func readyGauge(g *Gateway) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kvslots_ready",
+		Help: "1 if /ready answers 200, else 0.",
+	}, func() float64 {
+		if code, _ := g.readiness(); code == http.StatusOK {
+			return 1
+		}
+		return 0
+	})
 }
 
 func buildInfo(version string) prometheus.Collector {
@@ -54,6 +80,7 @@ func buildInfo(version string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
+// request counts a request in the histogram, whose count is the number of requests.
 func (m *metrics) request(method, route string, status int, took time.Duration) {
 	m.duration.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }

@@ -9,32 +9,46 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// observe logs and counts each request under its route: the path itself holds
-// the pool's id, which is all the credential that there is.
+// observe logs and counts each request under its route, since a path may hold a pool's
+// id, which is a credential. The answer gets the request's id, which is the client's if
+// it sent a well-formed one.
 //
-// There are few middlewares, with small frames: with some 300 bytes more, the stack of
-// a borrow that waits takes 16 KiB and not 8.
+// There are few middlewares, with small frames: with 300 bytes more, the stack of a
+// borrow that waits takes 16 KiB instead of 8.
 func (g *Gateway) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := &recorder{ResponseWriter: w, began: time.Now()}
-		defer g.observed(recorder, r) // also when a handler gives up the connection
+		g.identify(recorder, r)
+		defer g.observed(recorder, r) // also when a handler aborts the connection
 		defer g.recoverPanic(recorder, r)
 		next.ServeHTTP(recorder, r)
 	})
+}
+
+// identify sets the id of a request, and the header that returns it.
+func (g *Gateway) identify(recorder *recorder, r *http.Request) {
+	recorder.trace = ops.TraceOf(r.Header.Get)
+	if recorder.trace.RequestID == "" {
+		recorder.trace.RequestID = g.requestIDs.next()
+	}
+	recorder.id[0] = recorder.trace.RequestID
+	recorder.Header()[wire.RequestIDHeader] = recorder.id[:]
 }
 
 func (g *Gateway) observed(recorder *recorder, r *http.Request) {
 	took := time.Since(recorder.began)
 	method, route := methodName(r.Method), routeName(r)
 	g.metrics.request(method, route, recorder.status(), took)
-	g.log.WithLevel(accessLevel(recorder.status())).
+	event := g.log.WithLevel(accessLevel(recorder.status())).
 		Str("method", method).
 		Str("route", route).
 		Int("status", recorder.status()).
-		Dur("duration_ms", took).
-		Msg("request")
+		Dur("duration_ms", took)
+	recorder.trace.Log(event).Msg("request")
 }
 
 func accessLevel(status int) zerolog.Level {
@@ -44,7 +58,7 @@ func accessLevel(status int) zerolog.Level {
 	return zerolog.DebugLevel
 }
 
-// routeName is the pattern that matched, such as "/l/{id}/borrow".
+// routeName returns the pattern that matched, such as "/l/{id}/borrow".
 func routeName(r *http.Request) string {
 	if pattern := chi.RouteContext(r.Context()).RoutePattern(); pattern != "" {
 		return pattern
@@ -52,7 +66,8 @@ func routeName(r *http.Request) string {
 	return "none"
 }
 
-// methodName keeps what a client made up out of labels and lines.
+// methodName returns a method that the gateway knows, or "other": a client's own text must
+// not become a label or stand in the log.
 func methodName(method string) string {
 	if slices.Contains(methods, method) {
 		return method
@@ -60,12 +75,15 @@ func methodName(method string) string {
 	return "other"
 }
 
-// recorder remembers the status, and when the request began. It has no Flush of its own, so that an
-// http.ResponseController finds the server's, which reports errors.
+// recorder records the status of an answer, beside when the request began and what it is
+// called. It has no Flush of its own, so that an http.ResponseController finds the
+// server's, which reports errors.
 type recorder struct {
 	http.ResponseWriter
 	began time.Time
 	code  int
+	trace ops.Trace
+	id    [1]string // the value of the header with the request's id
 }
 
 func (w *recorder) WriteHeader(code int) {
@@ -88,8 +106,8 @@ func (w *recorder) begin(code int) {
 	}
 }
 
-// Unwrap is what http.ResponseController asks for.
+// Unwrap returns the server's writer to http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// status is 0 when nothing was written.
+// status returns the status that was written, or 0.
 func (w *recorder) status() int { return w.code }

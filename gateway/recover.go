@@ -19,7 +19,7 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	if reason == http.ErrAbortHandler { // not a mistake: the way to cut a connection
 		panic(reason)
 	}
-	g.log.Error().
+	w.trace.Log(g.log.Error()).
 		Str("panic", describePanic(reason)).
 		Str("stack", stack.Lines()).
 		Msg("handler panicked")

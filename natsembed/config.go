@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nkeys"
 	"github.com/rs/zerolog"
@@ -75,6 +76,10 @@ type Config struct {
 	// Local opens a socket in DataDir through which other processes of the same user
 	// reach the server: see Dial.
 	Local bool
+
+	// Flushed, if it is set, is called after each flush of SyncGroup for which callers
+	// of Durable waited, with their number. It must not block.
+	Flushed func(took time.Duration, callers int)
 
 	// Logger receives nats-server's log lines. Notices are logged at debug level.
 	// The zero value logs nothing.

@@ -32,7 +32,8 @@ type Flusher struct {
 	streams string // the directory of the streams
 	top     string // directories are flushed up to here
 	failed  func(error)
-	sync    func(*os.File) error // flushes a block or a directory
+	flushed func(took time.Duration, callers int) // may be nil
+	sync    func(*os.File) error                  // flushes a block or a directory
 
 	mu    sync.Mutex
 	batch []func(error) // callers of the next pass
@@ -48,10 +49,11 @@ type Flusher struct {
 	listed bool               // whether the last listing is up to date unless watch reports a change
 }
 
-// newFlusher starts a flusher, which calls failed once if a flush fails.
-func newFlusher(dir *dataDir, failed func(error), sync func(*os.File) error) *Flusher {
+// newFlusher starts a flusher, which calls failed once if a flush fails, and flushed
+// after each flush for which callers waited.
+func newFlusher(dir *dataDir, failed func(error), flushed func(time.Duration, int), sync func(*os.File) error) *Flusher {
 	f := &Flusher{
-		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, sync: guarded(sync),
+		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, flushed: flushed, sync: guarded(sync),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
 	}
@@ -95,7 +97,11 @@ func (f *Flusher) run() {
 		case <-idle.C:
 		}
 		batch := f.take(spare)
+		began := time.Now()
 		err := f.concern(f.pass())
+		if f.flushed != nil && len(batch) > 0 {
+			f.flushed(time.Since(began), len(batch))
+		}
 		for _, then := range batch {
 			then(err)
 		}

@@ -122,7 +122,7 @@ func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
 		return err
 	}
 	if s.cfg.Sync == SyncGroup {
-		s.flusher = newFlusher(s.dir, s.fail, sync)
+		s.flusher = newFlusher(s.dir, s.fail, s.cfg.Flushed, sync)
 	}
 	if s.cfg.Local {
 		s.listenLocally()

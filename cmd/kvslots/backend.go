@@ -9,18 +9,21 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
 // backend is the embedded or external NATS server that has the bucket.
 type backend struct {
-	nc      *nats.Conn        // for the bucket
-	service *nats.Conn        // in the account of the clients; nil without a listener
-	server  *natsembed.Server // nil when external
-	sync    string            // for /ready: group, always, interval or external
+	nc      *nats.Conn            // for the bucket
+	service *nats.Conn            // in the account of the clients; nil without a listener
+	server  *natsembed.Server     // nil when external
+	flushes *gateway.FlushMetrics // nil when external
+	sync    string                // for /ready: group, always, interval or external
 
 	// functions is for calls of functions, in the same account as service: NATS does
 	// not report to other accounts that a function has no service, and their calls
@@ -40,12 +43,14 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 		log.Warn().Msg("sync interval: a power cut may take the last second's leases and returns with it; sync always does not")
 	}
 	cfg := s.embedded()
+	flushes := gateway.NewFlushMetrics()
+	cfg.Flushed = flushes.Flushed
 	cfg.Logger = log.With().Str("component", "nats-server").Logger()
 	server, err := natsembed.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{server: server, sync: string(server.Sync())}
+	b := &backend{server: server, flushes: flushes, sync: string(server.Sync())}
 	if b.nc, err = server.Connect(logConnection(log)...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -132,6 +137,21 @@ func (b *backend) room() func() error {
 		return nil
 	}
 	return b.server.Room
+}
+
+// collectors returns the metrics of the connections, and of the embedded server's flushes.
+func (b *backend) collectors() []prometheus.Collector {
+	connections := map[string]*nats.Conn{}
+	for name, nc := range map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions} {
+		if nc != nil {
+			connections[name] = nc
+		}
+	}
+	all := []prometheus.Collector{gateway.ConnectionMetrics(connections)}
+	if b.server != nil && b.server.Flusher() != nil {
+		all = append(all, b.flushes)
+	}
+	return all
 }
 
 // failed returns a channel that is closed when the embedded server fails, or nil

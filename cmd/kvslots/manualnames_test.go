@@ -2,8 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/micro"
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
@@ -146,12 +144,18 @@ func codesIn(node any, field string) (codes []string) {
 
 // The manual contains exactly the metrics of kvslots.
 func TestDocumentMetrics(t *testing.T) {
-	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}, defaultSettings()), "always", defaultSettings(), zerolog.Nop())
-	handler, served := gw.Handler(), ""
-	for range 2 { // the second answer counts the first request
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil))
-		served = answer.Body.String()
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	served := ""
+	for _, path := range []string{"/none", "/l/none", "/metrics"} { // errors are there once there is one
+		resp, err := http.Get(p.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		served = string(body)
 	}
 	metric := func(pattern, text string) (names []string) {
 		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {

@@ -12,7 +12,8 @@ import (
 	natsclient "github.com/nats-io/nats.go"
 )
 
-// TestManualSessions runs the console blocks of all documents and compares the output.
+// TestManualSessions runs the console blocks of all documents and compares the output. It
+// also looks for the sessions' secrets where they must not be.
 // It emulates the shell and curl, so that tests need Go alone.
 func TestManualSessions(t *testing.T) {
 	played := 0
@@ -33,7 +34,8 @@ func TestManualSessions(t *testing.T) {
 
 func playManual(t *testing.T, d document, steps []step) {
 	t.Helper()
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	dir, secrets := t.TempDir(), newSecrets()
+	p := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0", "--log-level", "debug")
 	serveManualFunctions(t, p.natsURL(t), d.text)
 	s := &session{t: t, server: strings.TrimPrefix(p.url, "http://"), vars: map[string]string{}}
 	for _, step := range steps {
@@ -42,10 +44,12 @@ func playManual(t *testing.T, d document, steps []step) {
 			t.Fatalf("$ %s\n%v", step.command, err)
 		}
 		s.learn(step.output, got)
+		secrets.learn(s.translate(step.command) + got)
 		if want := s.translate(step.output); anyTime(got) != anyTime(want) {
 			t.Errorf("$ %s\n got %s\nwant %s", step.command, got, want)
 		}
 	}
+	secrets.wantNoneOf(t, p, "", dir)
 }
 
 // serveManualFunctions answers in place of "nats reply" in a document.

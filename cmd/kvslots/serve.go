@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
@@ -135,10 +136,11 @@ type shared struct {
 	turns   *gateway.Turns
 	access  *access
 	clients func() int // number of NATS clients; nil if unknown
+	metrics []prometheus.Collector
 }
 
 func newShared(nats *backend, allowed *access, s settings) shared {
-	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed}
+	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed, metrics: nats.collectors()}
 	c.lending.Waits.Limit(gateway.WaitLimits{Total: s.maxWaitersTotal, PerIP: s.maxWaitersPerIP})
 	if nats.server != nil {
 		c.clients = nats.server.NumClients
@@ -205,8 +207,9 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP,
 		TrustedProxies: s.proxies(),
 
-		Version: versionName(),
-		Logger:  log.With().Str("component", "http").Logger(),
+		Collectors: append(common.metrics, gateway.StoreMetrics(store.Metrics)),
+		Version:    versionName(),
+		Logger:     log.With().Str("component", "http").Logger(),
 	})
 }
 

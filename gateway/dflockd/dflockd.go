@@ -51,7 +51,7 @@ type Dialect struct{ operations jsonhttp.Operations }
 func New(sessions ops.Sessions, cfg Config) *Dialect {
 	return &Dialect{jsonhttp.Operations{
 		Service: &ops.Service{
-			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns,
+			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
 			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout, Clients: cfg.Clients,
 		},
 		Read: readCall,

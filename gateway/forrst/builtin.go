@@ -103,6 +103,9 @@ func (s *Server) onLock(args object, do func(key string) (any, error)) (any, *Er
 	if err != nil {
 		return nil, s.lockError(err, key)
 	}
+	if _, released := result.(releasedResult); released {
+		s.events.Returned()
+	}
 	return result, nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 const second30 = `"ttl":{"value":30,"unit":"second"}`
@@ -128,8 +129,8 @@ func TestRemoteFunctions(t *testing.T) {
 	}
 }
 
-// A function in another process receives the call, and the fence and remaining time of
-// its lock.
+// A function in another process receives the call, the id of its request, and the fence
+// and remaining time of its lock.
 func TestRemoteRequest(t *testing.T) {
 	s, d := startSite(t, nil)
 	requests := make(chan *nats.Msg, 2)
@@ -139,7 +140,7 @@ func TestRemoteRequest(t *testing.T) {
 	})
 	d.post(t, `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"r","context":{"caller":"x"},"call":{"function":"r.f","version":"2.1.0","arguments":{"a":[1,"<"]}}}`)
 	m := <-requests
-	if string(m.Data) != `{"function":"r.f","version":"2.1.0","arguments":{"a":[1,"\u003c"]}}` || len(m.Header) != 0 {
+	if string(m.Data) != `{"function":"r.f","version":"2.1.0","arguments":{"a":[1,"\u003c"]}}` || len(m.Header) != 1 || m.Header.Get("X-Request-Id") == "" {
 		t.Errorf("%s %v", m.Data, m.Header)
 	}
 	a := d.call(t, "r.f", "", `{"key":"k",`+second30+`}`, 200, "")
@@ -236,7 +237,7 @@ func TestUncallableFunctionIsNamed(t *testing.T) {
 	defer nc.Close()
 	lines := &gatewaytest.Logs{}
 	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: zerolog.New(lines)})
-	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", nil)
+	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", ops.Trace{}, nil)
 	if text := lines.String(); code != 503 || !strings.Contains(text, `"function":"r.f","nats_connected":false`) {
 		t.Errorf("%d %s\n%s", code, answer, text)
 	}

@@ -100,6 +100,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	cfg      Config
 	locks    ops.OwnedLocks
+	events   *ops.Events
 	log      zerolog.Logger
 	builtins map[string]builtin
 
@@ -114,7 +115,7 @@ type Server struct {
 
 // New returns a server whose calls hold locks of a store, such as a *kvslots.Store.
 func New(locks ops.OwnedLocks, cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), locks: locks, log: cfg.Logger}
+	s := &Server{cfg: cfg.withDefaults(), locks: locks, events: cfg.Lending.Events(ops.APIForrst), log: cfg.Logger}
 	s.builtins = s.newBuiltins()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s

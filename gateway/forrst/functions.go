@@ -17,6 +17,9 @@ type Call struct {
 	Version   string          // "" if the caller did not specify one
 	Arguments json.RawMessage // a JSON object
 	Lock      *Lock           // nil if the call has no lock
+
+	RequestID   string // of the request, for logs; may be ""
+	Traceparent string // W3C Trace Context; "" if the caller sent none
 }
 
 // Lock is the lock of a call.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -25,17 +26,27 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 		if errors.Is(err, wire.ErrTooSlow) {
 			w.Header().Set("Connection", "close") // the rest of the body may still arrive
 		}
-		writeResponse(w, failed(nil, transportError(err)))
+		s.writeResponse(w, failed(nil, transportError(err)))
 		return
 	}
-	from := caller{admin: true, hungUp: func() bool { return jsonhttp.HungUp(r) }, remote: r.RemoteAddr}
-	writeResponse(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, from))
+	from := caller{
+		admin: true, hungUp: func() bool { return jsonhttp.HungUp(r) }, remote: r.RemoteAddr, trace: traceOf(w, r),
+	}
+	s.writeResponse(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, from))
+}
+
+// traceOf returns the ids of a request. The gateway has put the request's own into the
+// header of the answer, since it may have made it.
+func traceOf(w http.ResponseWriter, r *http.Request) ops.Trace {
+	t := ops.TraceOf(r.Header.Get)
+	t.RequestID = w.Header().Get(wire.RequestIDHeader)
+	return t
 }
 
 // writeResponse writes a response. It ignores errors, because the call is over even if
 // its client is gone.
-func writeResponse(w http.ResponseWriter, r *response) {
-	body := r.encode() // may change the status
+func (s *Server) writeResponse(w http.ResponseWriter, r *response) {
+	body := s.encode(r) // may change the status
 	if r.retryAfter {
 		w.Header().Set(wire.RetryAfterHeader, "1")
 	}
@@ -47,7 +58,7 @@ func (s *Server) Prefix() string { return path }
 
 // RenderError writes an error of the gateway in the server's format.
 func (s *Server) RenderError(w http.ResponseWriter, status int, code, text string) {
-	writeResponse(w, failed(nil, &Error{
+	s.writeResponse(w, failed(nil, &Error{
 		Code: strings.ToUpper(code), Message: text, status: status,
 		Retryable: status == http.StatusTooManyRequests || status >= http.StatusInternalServerError,
 	}))

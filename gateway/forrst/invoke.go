@@ -64,7 +64,7 @@ func abandonError(ctx context.Context, late, stopped *Error) *Error {
 }
 
 func newCall(c call, lock *kvslots.OwnedLock) Call {
-	made := Call{Function: c.Function, Version: c.Version, Arguments: c.Arguments}
+	made := Call{Function: c.Function, Version: c.Version, Arguments: c.Arguments, RequestID: c.trace.RequestID, Traceparent: c.trace.Parent}
 	if lock != nil {
 		made.Lock = &Lock{FullKey: lock.Name, Owner: lock.Owner, Fence: lock.Fence, ExpiresAt: lock.ExpiresAt}
 	}

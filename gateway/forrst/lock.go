@@ -20,6 +20,7 @@ const (
 // acquireLock acquires the lock of a call, or returns the response that says why it
 // could not.
 func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvslots.OwnedLock, *response) {
+	arrived := time.Now()
 	ctx, end := s.cfg.Lending.Begin(ctx)
 	defer end()
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
@@ -30,6 +31,9 @@ func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvsl
 		defer s.cfg.Lending.Waits.Leave(from.remote)
 	}
 	lock, err := s.locks.LockOwned(ctx, full, o.owner, o.ttl, o.block)
+	if err == nil {
+		s.events.Granted(time.Since(arrived))
+	}
 	if err == nil && o.block > 0 && from.hungUp != nil && from.hungUp() {
 		s.finishLock(ctx, lock, true, &lockData{}) // lets the next in line have it
 		return nil, failed(r.id, clientGone)
@@ -40,6 +44,7 @@ func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvsl
 	if !errors.Is(err, kvslots.ErrNoSlot) {
 		return nil, failed(r.id, s.storeError(err))
 	}
+	s.events.NoSlot(o.block)
 	if o.block > 0 {
 		return nil, failed(r.id, lockTimeout(o, full, s.cfg.MaxWait))
 	}
@@ -83,7 +88,9 @@ func (s *Server) finishLock(detached context.Context, lock *kvslots.OwnedLock, r
 	case err != nil:
 		s.log.Warn().Err(err).Msg("a lock could not be released; trying again until its time is over")
 		s.releaseLater(lock)
-	case !released && !data.Expired:
+	case released:
+		s.events.Returned()
+	case !data.Expired:
 		data.Released = true
 	}
 }
@@ -106,7 +113,10 @@ func (s *Server) releaseLater(lock *kvslots.OwnedLock) {
 				return
 			case <-pause.C:
 			}
-			if _, err := s.locks.UnlockOwned(ctx, lock); err == nil {
+			if released, err := s.locks.UnlockOwned(ctx, lock); err == nil {
+				if released {
+					s.events.Returned()
+				}
 				return
 			}
 		}

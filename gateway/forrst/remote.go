@@ -10,6 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // The headers of a request to a function that runs under a lock.
@@ -35,6 +38,12 @@ func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 		m.Header.Set(FenceHeader, strconv.FormatUint(c.Lock.Fence, 10))
 		m.Header.Set(LockEndsInHeader, strconv.FormatInt(left.Milliseconds(), 10))
 	}
+	if c.RequestID != "" {
+		m.Header.Set(wire.RequestIDHeader, c.RequestID)
+	}
+	if c.Traceparent != "" {
+		m.Header[wire.TraceHeaderNATS] = []string{c.Traceparent} // Set would change the case
+	}
 	reply, err := s.cfg.NATS.RequestMsgWithContext(ctx, m)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
@@ -44,7 +53,7 @@ func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 	case errors.Is(err, nats.ErrConnectionClosed): // the request may have been sent
 		return outcome{refusal: outcomeUnknown}
 	case err != nil:
-		s.log.Warn().Err(err).Str("function", c.Function).Bool("nats_connected", s.cfg.NATS.IsConnected()).Msg("a function could not be called")
+		ops.Trace{RequestID: c.RequestID, Parent: c.Traceparent}.Log(s.log.Warn()).Err(err).Str("function", c.Function).Bool("nats_connected", s.cfg.NATS.IsConnected()).Msg("a function could not be called")
 		return outcome{refusal: unavailable("The function could not be called; safe to retry")}
 	}
 	return readReply(reply)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 const (
@@ -30,6 +32,8 @@ type call struct {
 	Function  string          `json:"function"`
 	Version   string          `json:"version,omitempty"`
 	Arguments json.RawMessage `json:"arguments"`
+
+	trace ops.Trace // of the request that has the call
 }
 
 // readRequest parses an envelope (gateway/README.md, "Forrst: /rpc"). Beside an error

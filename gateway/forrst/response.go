@@ -3,6 +3,7 @@ package forrst
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type response struct {
 
 	status     int
 	code       string // of the first error
+	kind       string // what metrics call the failure, never a text of a function's; "" for none
 	retryAfter bool   // the answer has a Retry-After header
 }
 
@@ -60,7 +62,7 @@ func failed(id *string, e *Error) *response {
 
 func (r *response) fail(e *Error) {
 	r.Result, r.Errors = null, []json.RawMessage{encodeError(e)}
-	r.status, r.code, r.retryAfter = e.httpStatus(), e.Code, e.retryAfter
+	r.status, r.code, r.kind, r.retryAfter = e.httpStatus(), e.Code, e.Code, e.retryAfter
 }
 
 // failAs adds the errors of a function.
@@ -70,7 +72,7 @@ func (r *response) failAs(errors []json.RawMessage) {
 		Code string `json:"code"`
 	}
 	_ = json.Unmarshal(errors[0], &first)
-	r.code = first.Code
+	r.code, r.kind = first.Code, codeFailed
 }
 
 func (r *response) attach(data lockData) {
@@ -85,8 +87,18 @@ func (r *response) encode() []byte {
 	if err != nil || !json.Valid(body) {
 		again := failed(r.ID, &Error{Code: codeInternal, Message: "The function's answer is not JSON, or is nested too deeply"})
 		again.Extensions = r.Extensions
-		r.status, r.code = again.status, again.code
+		r.status, r.code, r.kind = again.status, again.code, again.kind
 		body, _ = json.Marshal(again)
+	}
+	return body
+}
+
+// encode encodes a response that is about to be sent, and counts it if it is a failure.
+// That there was no lock to be had is counted by acquireLock.
+func (s *Server) encode(r *response) []byte {
+	body := r.encode()
+	if r.kind != "" && r.kind != codeNotAcquired && r.kind != codeLockTimeout {
+		s.events.Failed(strings.ToLower(r.kind))
 	}
 	return body
 }

@@ -3,6 +3,8 @@ package forrst
 import (
 	"context"
 	"time"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 // storeTimeout bounds the calls of built-in functions if the store hangs. The store
@@ -14,16 +16,18 @@ type caller struct {
 	admin  bool
 	hungUp func() bool // reports whether the caller has certainly hung up
 	remote string      // address and port over HTTP; "" if unknown
+	trace  ops.Trace
 }
 
 // Call answers an envelope that came over NATS. ctx ends when the caller gives up,
 // which ends the wait for the lock. The function runs under detached, which outlives
-// the caller. authorization is the value of the Authorization header. hungUp reports
-// whether the caller has certainly gone; Call asks it after a wait for the lock. Call
-// returns the answer, its HTTP status, and the code of its first error.
-func (s *Server) Call(ctx, detached context.Context, body []byte, authorization string, hungUp func() bool) (status int, code string, answer []byte) {
-	r := s.serve(ctx, detached, body, caller{admin: s.cfg.Tokens.Accept(authorization), hungUp: hungUp})
-	answer = r.encode()
+// the caller. authorization is the value of the Authorization header. The function is
+// given trace. hungUp reports whether the caller has certainly gone; Call asks it after a
+// wait for the lock. Call returns the answer, its HTTP status, and the code of its first
+// error.
+func (s *Server) Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, hungUp func() bool) (status int, code string, answer []byte) {
+	r := s.serve(ctx, detached, body, caller{admin: s.cfg.Tokens.Accept(authorization), hungUp: hungUp, trace: trace})
+	answer = s.encode(r)
 	return r.status, r.code, answer
 }
 
@@ -31,7 +35,7 @@ func (s *Server) Call(ctx, detached context.Context, body []byte, authorization 
 // Call.
 func (s *Server) Refuse(err error) (status int, code string, answer []byte) {
 	r := failed(nil, transportError(err))
-	answer = r.encode()
+	answer = s.encode(r)
 	return r.status, r.code, answer
 }
 
@@ -42,6 +46,7 @@ func (s *Server) serve(ctx, detached context.Context, body []byte, from caller) 
 	if wrong != nil {
 		return failed(r.id, wrong)
 	}
+	r.call.trace = from.trace
 	if !s.begin(&s.tasks, &s.calls) {
 		return failed(r.id, stopping)
 	}

@@ -22,7 +22,7 @@ type Dialect struct{ operations jsonhttp.Operations }
 // without ids.
 func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
 	return &Dialect{jsonhttp.Operations{
-		Service: &ops.Service{Pools: pools, Lending: lending},
+		Service: &ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary)},
 		Read:    readCall,
 		Log:     log,
 	}}

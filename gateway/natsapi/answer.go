@@ -3,9 +3,12 @@ package natsapi
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
@@ -18,7 +21,7 @@ func (s *Service) answer(r *request, call *ops.Call) {
 		s.refuse(r, err)
 		return
 	}
-	r.count.done(r.arrived)
+	s.done(r, http.StatusOK)
 	s.publish(r, message, nil)
 }
 
@@ -29,14 +32,28 @@ func (s *Service) refuse(r *request, err error) {
 		s.refuseCall(r, err)
 		return
 	}
-	r.count.done(r.arrived)
 	status := r.statusOf(err)
+	s.done(r, status.Code)
 	r.count.fail(status)
+	s.ops.Events.Failed(status.Name)
 	if status.Failed() {
-		s.log.Error().Err(err).Int("status", status.Code).Msg("request failed")
+		r.trace.Log(s.log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
 	}
 	message, err := r.failure(status)
 	s.publish(r, message, err)
+}
+
+// done counts and logs a request that is answered.
+func (s *Service) done(r *request, status int) {
+	r.count.done(r.arrived)
+	level := zerolog.DebugLevel
+	if status >= http.StatusInternalServerError {
+		level = zerolog.InfoLevel
+	}
+	if event := s.log.WithLevel(level); event.Enabled() {
+		event.Str("subject", r.count.subject).Int("status", status).Dur("duration_ms", time.Since(r.arrived))
+		r.trace.Log(event).Msg("request")
+	}
 }
 
 // publish sends an answer, if there is one and the request named a reply subject.
@@ -64,7 +81,7 @@ func (s *Service) recoverPanic(r *request) {
 	if err, ok := reason.(runtime.Error); ok {
 		text = err.Error()
 	}
-	s.log.Error().Str("panic", text).Str("stack", stack.Lines()).Msg("handler panicked")
+	r.trace.Log(s.log.Error()).Str("panic", text).Str("stack", stack.Lines()).Msg("handler panicked")
 	s.refuse(r, errPanicked)
 }
 

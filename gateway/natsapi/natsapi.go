@@ -134,7 +134,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s := &Service{
 		nc: nc, calls: cfg.Calls, log: cfg.Logger,
 		ops: ops.Service{
-			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns,
+			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
 			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout,
 		},
 		replies:  replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger},

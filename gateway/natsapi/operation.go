@@ -2,6 +2,7 @@ package natsapi
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,7 +17,7 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 		if op.Grants && r.reply == "" {
 			return // the client could not learn of a grant, nor return it
 		}
-		call := &ops.Call{Operation: op}
+		call := &ops.Call{Operation: op, Arrived: r.arrived}
 		name, err := readCall(r, call)
 		if err != nil {
 			s.refuse(r, err)
@@ -70,7 +71,7 @@ func (s *Service) deliverGrant(r *request, waiting *waiter, grant *ops.Call) {
 	}
 	switch s.send(r, message, grant.Queued) {
 	case heard:
-		r.count.done(r.arrived)
+		s.done(r, http.StatusOK)
 	case unheard:
 		s.log.Debug().Msg("a borrower was gone when its turn came, or did not confirm")
 		s.takeBack(grant)

@@ -26,13 +26,30 @@ type request struct {
 	count    *counter
 	statusOf wire.Lookup // the table of errors
 	isCall   bool        // its errors are those of Calls
+	trace    ops.Trace
 
 	room           *room // what it is counted in
 	client, target string
 }
 
 func newRequest(m *nats.Msg) *request {
-	return &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
+	r := &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
+	if len(m.Header) > 0 {
+		r.trace = traceOf(m.Header)
+	}
+	return r
+}
+
+// traceOf returns the ids in a request's headers. The header of W3C Trace Context is in
+// lower case over NATS, where case matters; clients that use net/http's form are heard,
+// too.
+func traceOf(header nats.Header) ops.Trace {
+	return ops.TraceOf(func(name string) string {
+		if name == wire.TraceHeader && header[wire.TraceHeaderNATS] != nil {
+			name = wire.TraceHeaderNATS
+		}
+		return header.Get(name)
+	}).Clone()
 }
 
 // drop releases the memory of what has been read, since the request may wait long.

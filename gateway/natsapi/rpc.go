@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
@@ -18,7 +19,7 @@ import (
 // the error. gone reports whether it is certain that the client is gone; it takes a while,
 // and is called when a call that has waited is about to be made.
 type Calls interface {
-	Call(ctx, lasting context.Context, body []byte, authorization string, gone func() bool) (status int, code string, answer []byte)
+	Call(ctx, lasting context.Context, body []byte, authorization string, trace ops.Trace, gone func() bool) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)
 }
 
@@ -39,7 +40,7 @@ func (s *Service) rpc(r *request) {
 	r.drop()
 	ctx, waiting := s.requests.begin(s.ctx, name)
 	defer waiting.end()
-	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, func() bool { return s.gone(r) })
+	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, r.trace, func() bool { return s.gone(r) })
 	if int64(len(answer)) > s.nc.MaxPayload() {
 		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
 	}
@@ -63,7 +64,7 @@ func (s *Service) refuseCall(r *request, err error) {
 }
 
 func (s *Service) respond(r *request, status int, code string, answer []byte) {
-	r.count.done(r.arrived)
+	s.done(r, status)
 	m := nats.NewMsg(r.reply)
 	m.Data = answer
 	if status >= http.StatusBadRequest {

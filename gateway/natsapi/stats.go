@@ -16,6 +16,8 @@ import (
 type counters map[string]*counter
 
 type counter struct {
+	subject string // of the endpoint
+
 	received, answered, failed, open atomic.Int64
 
 	spent     atomic.Int64 // nanoseconds from arrival to answer, of all answered
@@ -26,7 +28,7 @@ type counter struct {
 func newCounters(endpoints []endpoint) counters {
 	c := counters{}
 	for _, e := range endpoints {
-		c[e.subject] = &counter{}
+		c[e.subject] = &counter{subject: e.subject}
 	}
 	return c
 }

@@ -33,5 +33,14 @@ const (
 	SessionHeader = "X-Dflockd-Session"
 
 	AuthorizationHeader = "Authorization"
-	RetryAfterHeader    = "Retry-After" // seconds
+
+	// RequestIDHeader is what a request is called in logs: up to 64 letters, digits,
+	// and characters of "-_.". Over HTTP, the answer has it, too.
+	RequestIDHeader = "X-Request-Id"
+
+	// TraceHeader is the header traceparent of W3C Trace Context, as net/http spells it.
+	// TraceHeaderNATS is its spelling over NATS, where case matters.
+	TraceHeader      = "Traceparent"
+	TraceHeaderNATS  = "traceparent"
+	RetryAfterHeader = "Retry-After" // seconds
 )

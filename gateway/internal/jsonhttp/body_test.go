@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -110,8 +109,8 @@ func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) e
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		LimitBodyTime(w, r, limit)
 		if err := handler(w, r); err != nil {
-			log := zerolog.Nop()
-			refuse(w, err, wire.StatusOf, &log)
+			o := &Operations{Service: &ops.Service{}}
+			o.refuse(w, err, wire.StatusOf)
 		}
 	}))
 	t.Cleanup(srv.Close)

@@ -28,9 +28,9 @@ type Operations struct {
 // waits are kept small: a gateway has one stack for each waiting client.
 func (o *Operations) Handle(op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{Operations: o, w: w, r: r, arrived: time.Now(), call: ops.Call{Operation: op}}
+		x := &exchange{Operations: o, w: w, r: r, call: ops.Call{Operation: op, Arrived: time.Now()}}
 		if err := x.perform(); err != nil {
-			refuse(w, err, op.StatusOf, &o.Log)
+			o.refuse(w, err, op.StatusOf)
 		}
 	}
 }
@@ -38,10 +38,9 @@ func (o *Operations) Handle(op *ops.Operation) http.HandlerFunc {
 // exchange is one request.
 type exchange struct {
 	*Operations
-	w       http.ResponseWriter
-	r       *http.Request
-	arrived time.Time
-	call    ops.Call
+	w    http.ResponseWriter
+	r    *http.Request
+	call ops.Call
 }
 
 func (x *exchange) perform() error {
@@ -60,10 +59,10 @@ func (x *exchange) deliver() {
 		return
 	}
 	if err := x.Service.TakeBack(context.Background(), &x.call); err != nil {
-		x.Log.Warn().Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
+		x.Log.Warn().Err(err).Str("request_id", x.w.Header().Get(wire.RequestIDHeader)).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
 	}
 	if gone { // for the log and the metrics
-		Refuse(x.w, x.call.StatusOf(context.Canceled))
+		x.refuse(x.w, context.Canceled, x.call.StatusOf)
 	}
 }
 
@@ -73,7 +72,7 @@ func (x *exchange) answer() error {
 		return Done(x.w)
 	}
 	if x.call.Lease != nil {
-		x.w.Header().Set(wire.WaitedHeader, wire.Waited(x.call.Lease, x.arrived))
+		x.w.Header().Set(wire.WaitedHeader, wire.Waited(x.call.Lease, x.call.Arrived))
 	}
 	return Answer(x.w, http.StatusOK, x.call.Answer)
 }

@@ -6,17 +6,16 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// refuse answers with an error, as the table renders it. The detail of a server error
-// is only logged.
-func refuse(w http.ResponseWriter, err error, statusOf wire.Lookup, log *zerolog.Logger) {
+// refuse answers with an error as the table has it, and counts it. The detail of a
+// server error is logged, and is not in the answer.
+func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Lookup) {
 	status := statusOf(err)
+	o.Service.Events.Failed(status.Name)
 	if status.Failed() {
-		log.Error().Err(err).Int("status", status.Code).Msg("request failed")
+		o.Log.Error().Err(err).Int("status", status.Code).Str("request_id", w.Header().Get(wire.RequestIDHeader)).Msg("request failed")
 	}
 	if errors.Is(err, wire.ErrTooSlow) {
 		w.Header().Set("Connection", "close") // the rest of the body may still come

@@ -8,8 +8,10 @@ import (
 )
 
 // Lending counts the open borrows of a gateway over all transports, and can stop them
-// all. A stop is final.
+// all. A stop is final. It is a prometheus.Collector of what became of requests: see
+// Events.
 type Lending struct {
+	eventVectors
 	open    atomic.Int64
 	stopped context.Context
 	stop    context.CancelFunc
@@ -19,7 +21,7 @@ type Lending struct {
 
 // NewLending returns a Lending that is not stopped.
 func NewLending() *Lending {
-	l := &Lending{}
+	l := &Lending{eventVectors: newEventVectors()}
 	l.stopped, l.stop = context.WithCancel(context.Background())
 	return l
 }

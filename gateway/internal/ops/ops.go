@@ -23,7 +23,8 @@ type Service struct {
 	Pools    Pools
 	Sessions Sessions
 	Lending  *Lending
-	Turns    *Turns // used with Sessions
+	Turns    *Turns  // used with Sessions
+	Events   *Events // counts outcomes; may be nil
 
 	DefaultLeaseTTL time.Duration // for requests without one; 0 means wire.DefaultLeaseTTL
 	IdleTimeout     time.Duration // as clients of sessions see it; 0 means wire.DefaultIdleTimeout
@@ -90,6 +91,8 @@ type Call struct {
 	// per address; "" if unknown.
 	Remote string
 
+	Arrived time.Time // when the request came
+
 	count     int
 	lease     uuid.UUID
 	token     string
@@ -100,6 +103,7 @@ type Call struct {
 	Queued bool           // the grant came after a wait in line
 	Lease  *kvslots.Lease // of a pool, granted or renewed; nil for other operations
 	undo   step           // takes back what was granted; nil if nothing was
+	outcome
 }
 
 // Read parses the parameters in the body, without ids and key.
@@ -173,11 +177,12 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		}
 		defer done()
 	}
-	if err := call.perform(ctx, s, call); err != nil {
-		return err
+	err := call.perform(ctx, s, call)
+	s.Events.count(call, err)
+	if err == nil {
+		deliver()
 	}
-	deliver()
-	return nil
+	return err
 }
 
 // turn waits for the turn of the call's session. A canceled wait that must still leave

@@ -51,7 +51,7 @@ func readRegister(call *Call, body wire.Fields) (err error) {
 
 func register(ctx context.Context, s *Service, call *Call) error {
 	state, err := s.Pools.Register(ctx, call.Pool, call.count)
-	call.Answer = wire.NewPool(call.Pool, state)
+	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered
 	return err
 }
 
@@ -82,7 +82,7 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 
 func (c *Call) setBorrowed(lease *kvslots.Lease) {
 	c.setLease(lease)
-	c.lease, c.Queued, c.undo = lease.ID(), lease.Queued(), giveBack
+	c.lease, c.Queued, c.undo, c.outcome = lease.ID(), lease.Queued(), giveBack, outcomeGranted
 }
 
 func (c *Call) setLease(lease *kvslots.Lease) { c.Answer, c.Lease = wire.NewLease(lease), lease }
@@ -95,6 +95,9 @@ func readReturn(call *Call, body wire.Fields) (err error) {
 func giveBack(ctx context.Context, s *Service, call *Call) error {
 	returned, err := s.Pools.Return(ctx, call.Pool, call.lease)
 	call.Answer = wire.Returned{Returned: returned}
+	if returned {
+		call.outcome = outcomeReturned
+	}
 	return err
 }
 
@@ -107,6 +110,7 @@ func renew(ctx context.Context, s *Service, call *Call) error {
 	lease, err := s.Pools.Renew(ctx, call.Pool, call.lease, call.ttl)
 	if err == nil {
 		call.setLease(lease)
+		call.outcome = outcomeRenewed
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func (s *Service) leaseTTL(call *Call) time.Duration {
 func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot):
-		c.Answer = wire.NotGranted{Status: wire.GrantTimeout}
+		c.Answer, c.outcome = wire.NotGranted{Status: wire.GrantTimeout}, outcomeRefused
 	case err != nil:
 		return err
 	default:
@@ -70,6 +70,7 @@ func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 
 func (c *Call) setGrant(status string, grant kvslots.Grant) {
 	c.Answer, c.token, c.Queued, c.undo = wire.NewGrant(status, grant), grant.Token, grant.Queued, release
+	c.outcome = outcomeGranted
 }
 
 func readEnqueue(call *Call, body wire.Fields) error {
@@ -108,6 +109,7 @@ func readRelease(call *Call, body wire.Fields) (err error) {
 }
 
 func release(ctx context.Context, s *Service, call *Call) error {
+	call.outcome = outcomeReturned
 	return s.Sessions.Release(ctx, call.Session, call.Resource, call.token)
 }
 
@@ -118,6 +120,6 @@ func readExtend(call *Call, body wire.Fields) (err error) {
 
 func extend(ctx context.Context, s *Service, call *Call) error {
 	left, err := s.Sessions.Extend(ctx, call.Session, call.Resource, call.token, s.leaseTTL(call))
-	call.Answer = wire.NewRenewed(left)
+	call.Answer, call.outcome = wire.NewRenewed(left), outcomeRenewed
 	return err
 }

@@ -81,6 +81,8 @@ type guarded struct {
 	watch     order // the latest
 	progress  progress
 	ignored   map[string]struct{} // keys of foreign entries that were logged
+	foreign   uint64              // foreign and corrupt entries delivered
+	watches   uint64              // watches ordered
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool

@@ -12,6 +12,7 @@ const maxIgnored = 1000
 func (b *Bucket) logIgnored(key string, why error) {
 	first := false
 	b.Look(func(*peer.Peer, peer.Instant) {
+		b.foreign++
 		_, known := b.ignored[key]
 		if first = !known && len(b.ignored) < maxIgnored; first {
 			b.ignored[key] = struct{}{}

@@ -47,8 +47,30 @@ type order struct {
 // progress is how far the deliveries have come.
 type progress struct {
 	reached uint64       // the highest revision that was delivered
+	pending uint64       // entries of which the server said at that delivery that they follow
 	acked   uint64       // the highest revision of an acknowledged write
 	overdue peer.Instant // when the delivery of acked becomes overdue
+	level   peer.Instant // when the server last showed that nothing was left to be delivered
+}
+
+// delivered records a delivery, behind which there were pending further entries.
+func (p *progress) delivered(revision, pending uint64, now peer.Instant) {
+	p.reached, p.pending = max(p.reached, revision), pending
+	p.heard(now)
+}
+
+// heard records that the server has delivered an entry, or has nothing to deliver.
+func (p *progress) heard(now peer.Instant) {
+	if p.pending == 0 && p.acked <= p.reached {
+		p.level = now
+	}
+}
+
+// lag returns how many revisions a view is behind the stream, as far as the server has
+// said.
+func (p *progress) lag(view uint64) uint64 {
+	known := max(p.acked, p.reached+p.pending)
+	return known - min(view, known)
 }
 
 // order replaces the watch by another one.
@@ -58,8 +80,9 @@ func (b *Bucket) order(w peer.Watch) {
 	}
 	ctx, cancel := context.WithCancel(b.open)
 	b.watch = order{w, ctx, cancel}
+	b.watches++
 	if w.From == 0 {
-		b.progress = progress{}
+		b.progress = progress{level: b.progress.level}
 	}
 	select {
 	case <-b.orders: // not begun yet
@@ -309,6 +332,9 @@ func (w *watch) control(m *nats.Msg) {
 		_ = w.b.nc.Publish(stalled, nil)
 	}
 	last := m.Header.Get("Nats-Last-Consumer")
+	if last == strconv.FormatUint(w.sequence, 10) {
+		w.b.input(w.order.ctx, func(_ *peer.Peer, now peer.Instant) { w.b.progress.heard(now) })
+	}
 	if last != "" && w.b.hook == nil && last != strconv.FormatUint(w.sequence, 10) {
 		w.lost(fmt.Sprintf("delivery %s is missing", last))
 	}
@@ -337,7 +363,7 @@ func (w *watch) deliver(m *nats.Msg) {
 		b.logIgnored(key, e.Corrupt)
 	}
 	b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
-		b.progress.reached = max(b.progress.reached, e.Revision)
+		b.progress.delivered(e.Revision, d.pending, now)
 		p.Apply(w.order.Number, e, now)
 	})
 }
@@ -347,7 +373,7 @@ func (w *watch) deliver(m *nats.Msg) {
 func (w *watch) applied(d delivery, key entry.Key) (applied bool) {
 	w.b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
 		if applied = p.Delivered(w.order.Number, d.stream, key, d.at, now); applied {
-			w.b.progress.reached = max(w.b.progress.reached, d.stream)
+			w.b.progress.delivered(d.stream, d.pending, now)
 		}
 	})
 	return applied
@@ -357,6 +383,7 @@ func (w *watch) applied(d delivery, key entry.Key) (applied bool) {
 type delivery struct {
 	stream, consumer uint64 // sequences
 	at               time.Time
+	pending          uint64 // entries still to be delivered
 }
 
 // parseDelivery parses "$JS.ACK.<stream>.<consumer>.<deliveries>.<stream
@@ -376,14 +403,14 @@ func parseDelivery(reply string) (d delivery, ok bool) {
 	for range skip {
 		_, rest, _ = strings.Cut(rest, ".")
 	}
-	var numbers [3]uint64
+	var numbers [4]uint64
 	for i := range numbers {
-		text, after, found := strings.Cut(rest, ".")
+		text, after, _ := strings.Cut(rest, ".")
 		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil || !found {
+		if err != nil {
 			return d, false
 		}
 		numbers[i], rest = n, after
 	}
-	return delivery{numbers[0], numbers[1], time.Unix(0, int64(numbers[2]))}, true
+	return delivery{numbers[0], numbers[1], time.Unix(0, int64(numbers[2])), numbers[3]}, true
 }

@@ -106,6 +106,7 @@ func (q *reads) serve(b *barrier, revision uint64) {
 	q.whenReached(revision, func() {
 		if q.p.view == view {
 			q.unreached--
+			q.p.counters.Read.add(q.p.now.Sub(b.sent))
 			view.Reached(b.stood, q.p.now)
 		}
 	})

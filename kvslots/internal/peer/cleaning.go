@@ -44,8 +44,9 @@ func (p *Peer) cleanUp() {
 func (p *Peer) endSlot(d rules.DueKey) {
 	s := d.Slot
 	m := p.purge(d.Key, d.Revision)
+	var done func(Ack)
 	if !d.Garbage {
-		m.Ticket = s.Value.Ticket
+		m.Ticket, done = s.Value.Ticket, p.expired(s)
 	}
 	switch t := s.Pool.Ticket(s.Value.Ticket); {
 	case t == nil || !t.Value.Enqueued() || d.Garbage:
@@ -56,12 +57,12 @@ func (p *Peer) endSlot(d rules.DueKey) {
 		value.Spent, value.Place = true, t.Place
 		p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
 			if f.result == written {
-				p.writes.releaseAs(m, nil)
+				p.writes.releaseAs(m, done)
 			} // otherwise cleanUp tries again
 		})
 		return
 	}
-	p.writes.releaseAs(m, nil)
+	p.writes.releaseAs(m, done)
 }
 
 // endSessionAt ends a session whose idle time is over. It first sends a barrier, and

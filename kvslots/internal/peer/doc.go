@@ -52,5 +52,5 @@
 // register.go; sessions: session.go. The view: view.go, check.go and
 // contradiction.go, with own.go for this peer's own writes and barrier.go for read barriers.
 // Writes and their outcome: write.go, fate.go, release.go. What ends by time:
-// cleaning.go.
+// cleaning.go. What monitoring reads: metrics.go.
 package peer

@@ -65,11 +65,11 @@ func (r Return) begin(p *Peer, c *call) {
 // givenBack checks that when the view has reached the purge.
 func (h *Held) giveBack(c *call) {
 	h.withLease(c, func(s *rules.Slot) {
-		value := s.Value
+		value, granted := s.Value, s.Granted
 		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
 		m.Ticket, m.Owner = value.Ticket, ownerMark(value.Owner)
 		c.putOnce(m, func(revision uint64) {
-			c.p.reads.whenExactAt(c, revision, func() { h.givenBack(c, value, revision) })
+			c.p.reads.whenExactAt(c, revision, func() { h.givenBack(c, value, granted, revision) })
 		}, func() { h.giveBack(c) })
 	}, func(err error) {
 		switch {
@@ -82,13 +82,14 @@ func (h *Held) giveBack(c *call) {
 	})
 }
 
-func (h *Held) givenBack(c *call, value entry.SlotValue, revision uint64) {
+func (h *Held) givenBack(c *call, value entry.SlotValue, granted Instant, revision uint64) {
 	pool := c.p.view.Pool(h.Pool)
 	had, known := false, true
 	if pool != nil && !c.p.view.EndedBefore(value.Session, revision) {
 		had, known = pool.Had(value.Generation, revision)
 	}
 	if had {
+		c.p.counters.Leased.add(c.p.now.Sub(granted))
 		c.answer(Answer{Returned: true})
 		return
 	}
@@ -143,5 +144,9 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 func (r *Renew) endLease(c *call, s *rules.Slot, key entry.Key) {
 	m := c.p.purge(key, s.Revision)
 	m.Ticket = s.Value.Ticket
-	c.put(m, func(uint64) { c.answer(Answer{Err: ErrNotHeld}) }, func() { r.renew(c) })
+	ended := c.p.expired(s)
+	c.put(m, func(uint64) {
+		ended(Ack{Outcome: Written})
+		c.answer(Answer{Err: ErrNotHeld})
+	}, func() { r.renew(c) })
 }

@@ -34,7 +34,11 @@ func (r ReleaseOwned) purge(c *call, s *rules.Slot) {
 	if !r.Force {
 		m.Owner = ownerMark(r.Owner)
 	}
-	c.putOnce(m, func(uint64) { c.answer(Answer{Returned: true}) }, func() { r.releaseOwned(c) })
+	granted := s.Granted
+	c.putOnce(m, func(uint64) {
+		c.p.counters.Leased.add(c.p.now.Sub(granted))
+		c.answer(Answer{Returned: true})
+	}, func() { r.releaseOwned(c) })
 }
 
 // whenOwnerKnown calls do with the slot of a lock's lease, or nil, when the view is exact

@@ -110,8 +110,3 @@ type StreamInfo struct {
 	Now     time.Time // by the stream leader's clock
 	Last    uint64    // its last sequence
 }
-
-// Counters are counts for tests and metrics. They only grow.
-type Counters struct {
-	Claims, Voids, Conflicts, Barriers, Skips, Rebuilds, Checks, Writes, Grants, Resent, Early uint64
-}

@@ -194,7 +194,7 @@ func (w *watch) ageOf(e *entry.Entry) time.Duration {
 // applied applies one entry to the view, and then calls noted.
 func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 	if e.Revision > p.view.Revision+1 && p.watch.mode != loading {
-		p.counters.Skips++
+		p.counters.Skips += e.Revision - p.view.Revision - 1
 		p.watch.skipped = p.now
 	}
 	before := p.holderBefore(e)

@@ -56,6 +56,7 @@ type writes struct {
 	acked     uint64   // the highest revision that was acknowledged
 	refused   string   // why the latest write was refused for no reason of its key; "" if it was not
 	releasing int
+	unsettled int               // writes without an outcome
 	authored  map[uint64]*write // writes by Message.Author, for noteHolder
 	backlog   []release
 }
@@ -74,6 +75,7 @@ func (ws *writes) send(m entry.Message, done func(Ack)) *write {
 	w.floor, w.known = max(p.view.Revision, ws.acked), max(stands, m.Revision)
 	w.held = taken || stands != 0 && !p.view.MarkerOld(m.Key, p.now)
 	w.trackPurge()
+	ws.unsettled++
 	w.transmit()
 	return w
 }
@@ -200,9 +202,7 @@ func (w *write) settle(a Ack) {
 	} else {
 		w.forget()
 	}
-	if a.Outcome == Conflict {
-		w.p.counters.Conflicts++
-	}
+	w.p.wrote(w, a.Outcome)
 	w.untrackPurge(a)
 	if w.told != nil {
 		w.resolve(a)

@@ -22,6 +22,7 @@ type Pool struct {
 	unsettled []*Slot // taken slots that sweepOrphans has to look at
 	released  []release
 	touched   bool
+	share     share
 	member    [sets]int // places in the view's sets, from 1
 }
 

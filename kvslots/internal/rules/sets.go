@@ -6,6 +6,7 @@ const (
 	leftOpen         // pools with open claims
 	hasAble          // pools with tickets for which there is a permit
 	isClosing        // named pools that are being closed
+	hasLine          // pools with tickets
 	sets
 )
 

@@ -39,6 +39,7 @@ type View struct {
 	sessions
 	deadlines
 	uses
+	totals
 	pools   map[entry.Hash]*Pool
 	gaps    Gaps
 	sends   sends
@@ -63,6 +64,7 @@ func New() *View {
 		doubted: poolSet{kind: inDoubt},
 		open:    poolSet{kind: leftOpen},
 		able:    poolSet{kind: hasAble},
+		totals:  totals{lined: poolSet{kind: hasLine}},
 	}
 }
 
@@ -235,6 +237,7 @@ func (v *View) settle(now Instant) {
 		v.sweepOrphans(p, now)
 		p.settle(now)
 		v.settleUse(p, now)
+		v.settleTotals(p)
 		p.refreshAble(now)
 		v.doubted.put(p, len(p.doubted) > 0)
 		v.able.put(p, len(p.line.able) > 0)

@@ -76,6 +76,7 @@ func (h *history) check() {
 	if h.view.Clients != clients || h.view.Named != used {
 		h.t.Fatalf("%d clients, %d names in use; want %d, %d", h.view.Clients, h.view.Named, clients, used)
 	}
+	h.checkTotals()
 }
 
 // checkKey checks that the view knows a key's revision: that of a marker for as long as

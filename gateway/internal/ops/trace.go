@@ -1,0 +1,77 @@
+package ops
+
+import (
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// Trace identifies a request in the logs of several programs.
+type Trace struct {
+	RequestID string // "" for none
+	Parent    string // W3C Trace Context, the header traceparent; "" for none
+}
+
+// Log adds the ids to a log line. event may be nil.
+func (t Trace) Log(event *zerolog.Event) *zerolog.Event {
+	if t.RequestID != "" {
+		event.Str("request_id", t.RequestID)
+	}
+	if t.Parent != "" {
+		event.Str("trace_id", t.Parent[3:35])
+	}
+	return event
+}
+
+// TraceOf returns the ids in a request's headers that are well-formed. get returns the
+// value of a header.
+func TraceOf(get func(name string) string) (t Trace) {
+	if id := get(wire.RequestIDHeader); isRequestID(id) {
+		t.RequestID = id
+	}
+	if parent := get(wire.TraceHeader); isTraceparent(parent) {
+		t.Parent = parent
+	}
+	return t
+}
+
+// Clone returns a copy that does not hold the memory of the headers.
+func (t Trace) Clone() Trace { return Trace{strings.Clone(t.RequestID), strings.Clone(t.Parent)} }
+
+// maxRequestID is the longest id of a request that is taken, in characters.
+const maxRequestID = 64
+
+// isRequestID reports whether a text of a client's may stand in logs and headers.
+func isRequestID(text string) bool {
+	if text == "" || len(text) > maxRequestID {
+		return false
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isTraceparent reports whether a text is a traceparent of version 00: its trace and its
+// parent are not all zeros (W3C Trace Context, "traceparent Header Field Values").
+func isTraceparent(text string) bool {
+	const form = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"
+	if len(text) != len(form) || text[:3] != form[:3] {
+		return false
+	}
+	for i := 3; i < len(form); i++ {
+		switch c := text[i]; {
+		case form[i] == '-' && c == '-':
+		case form[i] == 'x' && ('0' <= c && c <= '9' || 'a' <= c && c <= 'f'):
+		default:
+			return false
+		}
+	}
+	return strings.Trim(text[3:35], "0") != "" && strings.Trim(text[36:52], "0") != ""
+}

@@ -1,0 +1,32 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+)
+
+const (
+	requestIDLength = 16 // characters
+	requestIDBatch  = 256
+)
+
+// requestIDs makes random ids for requests that came without one. It makes many at once,
+// so that a request does not allocate its own.
+type requestIDs struct {
+	mu   sync.Mutex
+	made string // what is left of the last batch
+}
+
+func (r *requestIDs) next() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.made == "" {
+		var random [requestIDBatch * requestIDLength / 2]byte
+		_, _ = rand.Read(random[:]) // never fails
+		r.made = hex.EncodeToString(random[:])
+	}
+	id := r.made[:requestIDLength]
+	r.made = r.made[requestIDLength:]
+	return id
+}

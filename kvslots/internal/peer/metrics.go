@@ -1,0 +1,101 @@
+package peer
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// Counters are counts for metrics and tests. They only grow.
+type Counters struct {
+	Claims    uint64 // sent to take a slot
+	Voids     uint64 // claims that were written and are void
+	Conflicts uint64 // writes that were refused because their key had changed
+	Grants    uint64
+	Expiries  uint64 // leases that this peer ended because their time was over
+	Writes    uint64 // messages sent, with those that were sent again
+	Resent    uint64 // messages sent again
+	Early     uint64 // own writes that were applied before the watch delivered them
+	Barriers  uint64
+	Skips     uint64 // entries that were overwritten before the watch delivered them
+	Rebuilds  uint64 // of the view
+	Checks    uint64 // of the view against a new watch
+
+	Wrote  Durations // from the first sending of a write to its outcome
+	Read   Durations // from a read barrier to the view that has reached it
+	Leased Durations // how long the leases lasted that this peer ended: returned, released or expired
+}
+
+// Gauges are measures of a peer and of its view at one instant.
+type Gauges struct {
+	Pools, Named   rules.Totals // of the registered pools, and of the named pools in use
+	Sessions       int          // client sessions that are alive
+	Waiting        int          // tickets that stand in a line
+	OldestWait     time.Duration
+	WritesInFlight int    // without an outcome
+	Revision       uint64 // of the view
+}
+
+// Metrics returns the counts so far, and the measures of this instant. It looks at
+// every ticket, and not at every pool.
+func (p *Peer) Metrics(now Instant) (Counters, Gauges) {
+	g := Gauges{
+		Pools: p.view.Registered, Named: p.view.InNames,
+		Sessions: p.view.Clients, WritesInFlight: p.writes.unsettled, Revision: p.view.Revision,
+	}
+	var oldest Instant
+	g.Waiting, oldest = p.view.Lines()
+	if g.Waiting > 0 {
+		g.OldestWait = max(0, now.Sub(oldest))
+	}
+	return p.counters, g
+}
+
+// Durations is a histogram of durations. The bound of each bucket is twice that of the
+// one before; Bound returns it. Durations that are longer than all bounds are only in
+// Count and Sum.
+type Durations struct {
+	Buckets [30]uint64 // durations up to the bound that are longer than the one before
+	Count   uint64
+	Sum     time.Duration
+}
+
+const firstBound = 128 * time.Microsecond
+
+// Bound returns the bound of the bucket of index i: 128 µs, and 19 hours for the last.
+func (*Durations) Bound(i int) time.Duration { return firstBound << i }
+
+// add counts a duration.
+func (h *Durations) add(d time.Duration) {
+	h.Count++
+	h.Sum += d
+	if i := bits.Len64(uint64(max(0, d-1) / firstBound)); i < len(h.Buckets) {
+		h.Buckets[i]++
+	}
+}
+
+// wrote counts a write that has its outcome. A barrier is counted as a read.
+func (p *Peer) wrote(w *write, o Outcome) {
+	p.writes.unsettled--
+	if w.msg.Key.Kind == entry.Barrier {
+		return
+	}
+	p.counters.Wrote.add(p.now.Sub(w.begun))
+	if o == Conflict {
+		p.counters.Conflicts++
+	}
+}
+
+// expired returns the function that counts the end of a lease whose time was over, once
+// its purge has an outcome.
+func (p *Peer) expired(s *rules.Slot) func(Ack) {
+	granted := s.Granted
+	return func(a Ack) {
+		if a.Outcome == Written {
+			p.counters.Expiries++
+			p.counters.Leased.add(p.now.Sub(granted))
+		}
+	}
+}

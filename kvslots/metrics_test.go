@@ -1,0 +1,86 @@
+package kvslots
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// Every peer measures the whole bucket, and counts what it has done itself.
+func TestMetrics(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	stores := openPeers(t, srv, 2)
+	s, other := stores[0], stores[1]
+	pool := newPool(t, s, 2)
+	first, second := mustBorrow(t, s, pool), mustBorrow(t, s, pool)
+	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), session, Semaphore("printers", 3), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		_, err := other.Borrow(t.Context(), pool, time.Minute, time.Minute)
+		waited <- err
+	}()
+	await := func(what string, s *Store, is func(Metrics) bool) (m Metrics) {
+		t.Helper()
+		eventually(t, what, func() bool { m = s.Metrics(); return is(m) })
+		return m
+	}
+	for _, s := range stores {
+		m := await("the line", s, func(m Metrics) bool { return m.Waiting == 1 && m.OldestWait > 0 && m.Named.InUse == 1 })
+		if p, n := m.Pools, m.Named; p.Pools != 1 || p.Capacity != 2 || p.InUse != 2 || n.Pools != 1 || n.Capacity != 3 || m.Sessions != 1 {
+			t.Errorf("pools %+v, named %+v, sessions %d", p, n, m.Sessions)
+		}
+	}
+	mustReturn(t, s, pool, first)
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
+	mustReturn(t, s, pool, second)
+	short, err := s.Borrow(t.Context(), pool, time.Second, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Any peer may end it, if the one that granted it is slow.
+	eventually(t, "the expiry", func() bool { return s.Metrics().Expiries+other.Metrics().Expiries == 1 })
+	m, o := s.Metrics(), other.Metrics()
+	if m.Grants != 4 || m.Claims < m.Grants || o.Grants != 1 || o.Claims < o.Grants {
+		t.Errorf("%d claims for %d grants, and %d for %d", m.Claims, m.Grants, o.Claims, o.Grants)
+	}
+	if m.Leased.Count+o.Leased.Count != 3 || m.Leased.Sum+o.Leased.Sum < short.TTL() {
+		t.Errorf("leased %+v and %+v", m.Leased, o.Leased)
+	}
+	if m.Wrote.Count < 8 || m.Read.Count == 0 || m.Read.Count > m.Barriers || m.Watches != 1 || m.Rebuilds != 0 {
+		t.Errorf("wrote %d, read %d, barriers %d, watches %d, rebuilds %d", m.Wrote.Count, m.Read.Count, m.Barriers, m.Watches, m.Rebuilds)
+	}
+
+	if _, err := srv.Connect().Request(bucket.SubjectPrefix+"x.foreign", []byte("x"), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	await("the foreign entry", s, func(m Metrics) bool { return m.Foreign == 1 })
+	await("the level", s, func(m Metrics) bool { return m.LagRevisions == 0 && m.Lag < 2*time.Second && m.WritesInFlight == 0 })
+	srv.Stop()
+	await("the lag", s, func(m Metrics) bool { return m.Lag > 2*time.Second })
+}
+
+// What is measured costs no time for each pool.
+func BenchmarkMetrics(b *testing.B) {
+	s := openPeers(b, kvslotstest.Start(b, ""), 1)[0]
+	for range 1000 {
+		if _, err := s.Register(b.Context(), uuid.New(), 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Metrics()
+	}
+}

@@ -150,6 +150,7 @@ func (r *rig) serve(hold holder) error {
 	r.stack.add(func() error { service.Close(); return nil })
 	api, err := natsapi.Start(service, natsapi.Config{
 		Pools: r.store, Lending: lending, Sessions: r.store, Turns: turns, IdleTimeout: sessionIdle, Logger: zerolog.Nop(),
+		MaxBorrows: 1 << 17, VerbsPerSecond: 1e9, // the bench is one client
 	})
 	if err != nil {
 		return err

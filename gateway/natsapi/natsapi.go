@@ -17,6 +17,7 @@
 package natsapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -69,6 +70,10 @@ type Config struct {
 	// 0 means DefaultMaxBorrows.
 	MaxBorrows int
 
+	// VerbsPerSecond bounds the answers to requests to $SRV; the service drops further
+	// ones. 0 means DefaultVerbsPerSecond.
+	VerbsPerSecond float64
+
 	// Logger receives the errors of requests, without ids.
 	Logger zerolog.Logger
 }
@@ -76,6 +81,13 @@ type Config struct {
 const (
 	// DefaultMaxBorrows is Config.MaxBorrows when it is 0.
 	DefaultMaxBorrows = 16384
+
+	// DefaultVerbsPerSecond is Config.VerbsPerSecond when it is 0. An answer to STATS
+	// has 5 KB, and may go to many subscriptions.
+	DefaultVerbsPerSecond = 10
+
+	// verbsAtOnce is the burst above VerbsPerSecond.
+	verbsAtOnce = 50
 
 	// maxOthers bounds the other requests that are open at once. They wait for the
 	// store only.
@@ -128,9 +140,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			return nil, err
 		}
 	}
-	if cfg.MaxBorrows == 0 {
-		cfg.MaxBorrows = DefaultMaxBorrows
-	}
+	cfg.MaxBorrows = cmp.Or(cfg.MaxBorrows, DefaultMaxBorrows)
 	s := &Service{
 		nc: nc, calls: cfg.Calls, log: cfg.Logger,
 		ops: ops.Service{
@@ -141,7 +151,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		requests: newRequests(time.Now),
 		borrows:  newRoom(cfg.MaxBorrows), locks: newRoom(cfg.MaxBorrows), waitingCalls: newRoom(cfg.MaxBorrows),
 		others:    newRoom(maxOthers),
-		verbLimit: rate.NewLimiter(verbsPerSecond, verbsAtOnce),
+		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)

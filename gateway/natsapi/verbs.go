@@ -13,13 +13,6 @@ import (
 // those of one name, and to one instance. micro.AddService would answer them to any reply
 // subject, with this connection's permissions.
 
-const (
-	// The bounds of answers to verbs. One to STATS has 5 KB, and may go to many
-	// subscriptions.
-	verbsPerSecond = 10
-	verbsAtOnce    = 50
-)
-
 func newIdentity(version string) micro.ServiceIdentity {
 	return micro.ServiceIdentity{
 		Name:     subjects.Service,

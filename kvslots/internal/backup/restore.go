@@ -14,6 +14,14 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
+// codeStoreFailed is JetStream's code for a stream whose store could not be created.
+const codeStoreFailed jetstream.ErrorCode = 10049
+
+const (
+	createTries = 10
+	createPause = 50 * time.Millisecond
+)
+
 // ErrNotEmpty is returned by Restore when the bucket has pools, leases or sessions.
 var ErrNotEmpty = errors.New("the bucket is not empty")
 
@@ -108,7 +116,7 @@ func (r *restore) newStream(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		stream, err := r.js.CreateStream(ctx, r.restoring(config))
+		stream, err := r.create(ctx, r.restoring(config))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) && ctx.Err() == nil {
 			continue
 		}
@@ -123,6 +131,25 @@ func (r *restore) newStream(ctx context.Context) error {
 		}
 		return nil
 	}
+}
+
+// create creates the stream. It tries again if the server could not create its store:
+// after the deletion of an account's last stream, nats-server removes the directories
+// above it in the background, between two steps of the creation if it so happens.
+func (r *restore) create(ctx context.Context, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	for range createTries {
+		stream, err = r.js.CreateStream(ctx, config)
+		refused, ok := errors.AsType[*jetstream.APIError](err)
+		if !ok || refused.ErrorCode != codeStoreFailed {
+			return stream, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(createPause):
+		}
+	}
+	return nil, err
 }
 
 // clear deletes the present stream, and returns its configuration, or the usual one if

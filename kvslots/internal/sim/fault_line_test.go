@@ -177,7 +177,7 @@ func TestFault19LineStandsStill(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		length = time.Minute
 	}
-	for seed := range 40 {
+	for seed := 100; seed < 140; seed++ { // 111, 118, 133 and 135 have lost claims of enqueued tickets
 		lineStandsStill(t, seed, length)
 	}
 }

@@ -211,7 +211,7 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 		if b == nil || b.phase != waiting && b.phase != refusing {
 			continue
 		}
-		position, ok := pool.Choose(t, &ps.flight)
+		position, ok := pool.Choose(t, &ps.flight, ps.p.now)
 		if !ok || !b.tryClaim(pool, position) {
 			return
 		}
@@ -252,7 +252,7 @@ func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
 		b.finish(Answer{Err: ErrMaxLocks})
 		return true
 	}
-	position, ok := pool.Choose(nil, &b.pool.flight)
+	position, ok := pool.Choose(nil, &b.pool.flight, b.p.now)
 	if !ok && (b.waits || b.kind == forEnqueue) && b.overWaiters(pool) {
 		b.finish(Answer{Err: ErrMaxWaiters})
 		return true

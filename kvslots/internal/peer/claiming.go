@@ -27,14 +27,14 @@ func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
 }
 
 // clearDoubt resolves doubts about claims below a position: it makes the view exact,
-// or purges the claims that an exact view excludes.
+// or purges the claims that an exact view excludes, and those that are untold.
 func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
 	if !ps.p.view.Exact() {
 		ps.wantExact()
 		return
 	}
 	for i := range position {
-		if s := pool.Slot(i); s != nil && s.Excluded() {
+		if s := pool.Slot(i); s != nil && (s.Excluded() || untold(s)) {
 			ps.sweep(s)
 		}
 	}

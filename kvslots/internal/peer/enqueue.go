@@ -22,7 +22,7 @@ const (
 	served                 // it holds a slot, and has not called Await since
 	spent                  // its lease has ended before it called Await
 	doubtful               // a claim for its ticket may still be withdrawn
-	void                   // a claim for its ticket is void, and its peer has not withdrawn it
+	void                   // a claim for its ticket is to be purged: it is void and its peer has not withdrawn it, or it is untold
 )
 
 // enqueued is a status, with the session's ticket and slot.
@@ -37,8 +37,8 @@ func enqueuedKey(pool, session entry.Hash) entry.Key {
 	return entry.Key{Kind: entry.Ticket, Pool: pool, Session: session}
 }
 
-// enqueuedIn reads the status from the view. absent and spent are only certain if the
-// view is exact.
+// enqueuedIn reads the status from the view. absent, spent and void are only certain if
+// the view is exact.
 func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	var e enqueued
 	s := p.view.Session(session)
@@ -52,6 +52,8 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 	}
 	e.ticket = pool.TicketAt(enqueuedKey(pool.ID, session))
 	switch t, s := e.ticket, e.slot; {
+	case s != nil && untold(s):
+		e.status = void
 	case s != nil && s.Verdict() != rules.Good && s.InDoubt(p.now):
 		e.status = doubtful
 	case s != nil && s.Verdict() != rules.Good && s.Value.Ticket != 0: // without a ticket, the caller may have been answered
@@ -65,6 +67,13 @@ func (p *Peer) enqueuedIn(pool *rules.Pool, session entry.Hash) enqueued {
 		e.status = queued
 	}
 	return e
+}
+
+// untold reports whether a live slot was claimed for an enqueued ticket, and the verdict
+// is lost. The claim's own peer may judge it good, but has told no caller: so any peer may
+// purge the slot, after which the ticket stands again.
+func untold(s *rules.Slot) bool {
+	return s.Live() && s.Verdict() == rules.Lost && s.Value.Unseen && s.Value.Ticket != 0
 }
 
 func (r Enqueue) begin(p *Peer, c *call) {

@@ -91,5 +91,5 @@ func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
 	if b.ticket.stands() {
 		t = pool.Ticket(b.ticket.place)
 	}
-	return pool.Choose(t, &b.pool.flight)
+	return pool.Choose(t, &b.pool.flight, b.p.now)
 }

@@ -18,7 +18,10 @@ func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 // for the claim of another. t is the borrow's ticket; with nil, the borrow stands
 // behind the whole line. The peer's writes in flight count as written, so that a
 // peer can serve several borrows without waiting for each.
-func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
+//
+// While it is not known whether one of the tickets before it was served, the borrow may
+// not claim: its claim would be judged lost.
+func (p *Pool) Choose(t *Ticket, own *InFlight, now Instant) (position int, ok bool) {
 	free := p.Count() - p.InUse()
 	for i := range own.Claims {
 		if !p.live.has(i) {
@@ -32,8 +35,13 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	if t != nil {
 		place, before = t.Place, 0
 	}
-	before += p.line.count(place, free-before, func(o *Ticket) bool { return o.waits() && !own.claims(o.Place) })
-	if before >= free {
+	doubtful := false
+	before += p.line.count(place, free-before, func(o *Ticket) bool {
+		ahead := o.waits() && !own.claims(o.Place)
+		doubtful = doubtful || ahead && o.Doubtful(now)
+		return ahead
+	})
+	if before >= free || doubtful {
 		return 0, false
 	}
 	for position = p.live.nextFree(0); position < p.Count(); position = p.live.nextFree(position + 1) {

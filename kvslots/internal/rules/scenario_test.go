@@ -104,7 +104,7 @@ func (s *scenario) command(line string) {
 		s.view.Reached(o.number("sent", 0), now)
 	case "choose":
 		p := s.view.Pool(poolID(1))
-		if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}); ok {
+		if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}, now); ok {
 			s.printf("position %d\n", position)
 		} else {
 			s.printf("none\n")

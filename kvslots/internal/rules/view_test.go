@@ -183,7 +183,7 @@ func (h *history) checkChoice(p *rules.Pool) {
 	}
 	flight.Joining = rapid.SampledFrom([]int{0, 0, 1}).Draw(h.t, "joining")
 	for _, at := range []uint64{0, h.drawPlace(p.ID)} {
-		position, ok := p.Choose(p.Ticket(at), &flight)
+		position, ok := p.Choose(p.Ticket(at), &flight, h.stream.instant())
 		wantPosition, wantOK := h.naive.choose(p.ID, at, &flight)
 		if ok != wantOK || ok && position != wantPosition {
 			h.t.Fatalf("choose for %d in %+v: got %d %v, want %d %v", at, flight, position, ok, wantPosition, wantOK)

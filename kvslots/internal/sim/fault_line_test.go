@@ -173,11 +173,17 @@ func busyPool(t *testing.T, peers, workers int, bound time.Duration) {
 // A semaphore's line stood still for 0.3 to 1 s with slots free, on three gateways when
 // half of the sessions enqueued and waited. Requests with a timeout of 0 hung as well.
 func TestFault19LineStandsStill(t *testing.T) {
-	length := 15 * time.Second
+	length := 5 * time.Second
 	if os.Getenv("KVSLOTS_SOAK") != "" {
-		length = 10 * time.Minute
+		length = time.Minute
 	}
-	s := newScript(t, 3, func(p *Plan) {
+	for seed := 100; seed < 140; seed++ { // 111, 118, 133 and 135 have lost claims of enqueued tickets
+		lineStandsStill(t, seed, length)
+	}
+}
+
+func lineStandsStill(t *testing.T, seed int, length time.Duration) {
+	s := newScript(t, 3, seeded(seed), func(p *Plan) {
 		p.Net.Watch, p.Net.Spikes = time.Millisecond, 0.002
 		p.Clients.Wait = time.Minute
 	})
@@ -196,15 +202,14 @@ func TestFault19LineStandsStill(t *testing.T) {
 	l.watch()
 	s.pass(length)
 	if l.granted < int(length/time.Second)*20 {
-		t.Errorf("only %d were granted", l.granted)
+		t.Errorf("seed %d: only %d were granted", seed, l.granted)
 	}
 	if l.worst > 100*time.Millisecond {
-		t.Errorf("the line stood still for %v", l.worst)
+		t.Errorf("seed %d: the line stood still for %v", seed, l.worst)
 	}
 	if l.slowest > 400*time.Millisecond {
-		t.Errorf("a try with timeout 0 was answered after %v", l.slowest)
+		t.Errorf("seed %d: a try with timeout 0 was answered after %v", seed, l.slowest)
 	}
-	t.Logf("%d granted, the longest stall %v, the slowest of the tries %v", l.granted, l.worst, l.slowest)
 }
 
 // lineLoad is the load of fault 19.

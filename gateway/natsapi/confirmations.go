@@ -31,10 +31,11 @@ const (
 // confirmations sends grants that their clients confirm.
 //
 // The reply subject of a grant is a subject that only its client learns. The client sends
-// an empty request there, and holds what was granted once that is answered without an
-// error. So both sides know the outcome: a grant that was not confirmed in time goes to
-// the next in line, and a later confirmation is refused. Since the client waits for the
-// answer, a grant may be taken back without knowing whether it arrived.
+// an empty request there, and holds the grant once that request is answered without an
+// error. So both sides know the outcome: a grant that the client does not confirm in time
+// goes to the next in line, and the service refuses a later confirmation. Since the client
+// waits for the answer, the service may take a grant back without knowing whether it
+// arrived.
 type confirmations struct {
 	nc         *nats.Conn
 	deliveries *deliveries // probes reply subjects
@@ -65,9 +66,9 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 	return c, err
 }
 
-// send publishes a grant and returns heard if it was confirmed, and otherwise unheard: a
-// later confirmation is refused. It takes up to confirmTimeout; a client that is gone is
-// noticed in milliseconds.
+// send publishes a grant. It returns heard if the client confirmed it, and otherwise
+// unheard; a later confirmation is refused then. It takes up to confirmTimeout, but only
+// milliseconds for a client that has disconnected.
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	told := make(chan outcome, 1)
 	grant.Reply = randomBelow(c.prefix)
@@ -97,9 +98,9 @@ func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	}
 }
 
-// usedUp reports whether a reply subject leads to its client only once: the server
-// removes the subject of a service import with the first answer, and a later probe would
-// find no subscription though the client is alive.
+// usedUp reports whether a reply subject reaches its client only once: the server removes
+// the reply subject of a service import with the first answer, so a later probe would find
+// no subscription although the client is alive.
 func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import+".") }
 
 // end closes a grant that was not confirmed. It returns heard if a confirmation came at

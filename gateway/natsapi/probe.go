@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// probeTimeout bounds the wait for the server's answer about a reply subject. After that
-// the client counts as alive.
+// probeTimeout bounds the wait for the result of a probe. After that the client counts as
+// alive.
 const probeTimeout = time.Second
 
 // The header fields of a message that the server traces instead of delivering it (NATS,
@@ -20,9 +20,9 @@ const (
 	traceOnly        = "Nats-Trace-Only"
 )
 
-// listens returns unheard if nothing is subscribed to a reply subject any more. The server
-// traces the message that it sends, and does not deliver it. Older servers would deliver
-// it, so they are not asked.
+// listens returns unheard if nothing is subscribed to a reply subject any more. It sends a
+// message that the server traces and does not deliver. To an older server, which would
+// deliver the message, listens sends nothing, and returns unknown.
 func (d *deliveries) listens(reply string) outcome {
 	if !traces(d.nc.ConnectedServerVersion()) || !d.nc.HeadersSupported() {
 		return unknown
@@ -59,8 +59,8 @@ func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func())
 	}
 }
 
-// traced reads a server's trace. Any event but the message's arrival is a way on which it
-// would have left the server.
+// traced reads a server's trace. Any event except the arrival of the message is a delivery
+// that the server would have made.
 func traced(data []byte) outcome {
 	var trace struct {
 		Events []struct {

@@ -26,9 +26,20 @@ type Service struct {
 	Turns    *Turns  // used with Sessions
 	Events   *Events // counts outcomes; may be nil
 
-	DefaultLeaseTTL time.Duration // for requests without one; 0 means wire.DefaultLeaseTTL
-	IdleTimeout     time.Duration // as clients of sessions see it; 0 means wire.DefaultIdleTimeout
-	Clients         func() int    // number of connected clients without a session; nil means 0
+	SessionTimes
+	Clients func() int // number of connected clients without a session; nil means 0
+}
+
+// SessionTimes are the times of sessions, and of the leases that they hold. All
+// transports of a gateway must have the same ones.
+type SessionTimes struct {
+	// DefaultLeaseTTL is the lease of a request without a ttl; 0 means
+	// wire.DefaultLeaseTTL.
+	DefaultLeaseTTL time.Duration
+
+	// IdleTimeout is how often clients must ping their sessions. A session ends after
+	// twice that time without a request. 0 means wire.DefaultIdleTimeout.
+	IdleTimeout time.Duration
 }
 
 // Operation is an operation that a client can request.

@@ -74,7 +74,7 @@ func openGated(t *testing.T) (*Store, *flushes, uuid.UUID) {
 }
 
 // The time of a lease starts when its caller gets the answer.
-func TestLeaseTimeStartsWhenItIsTold(t *testing.T) {
+func TestLeaseTimeStartsWithTheAnswer(t *testing.T) {
 	store, f, pool := openGated(t)
 	f.hold()
 	granted := make(chan *Lease, 1)

@@ -91,9 +91,9 @@ func randomBelow(prefix string) string {
 // send publishes an answer and returns its outcome when that is known.
 func (d *deliveries) send(answer *nats.Msg) outcome {
 	answer.Reply = randomBelow(d.inbox) // random, since the client sees it, and must not guess those of other answers
-	told := make(chan outcome, 1)
+	result := make(chan outcome, 1)
 	d.mu.Lock()
-	d.open[answer.Reply] = told
+	d.open[answer.Reply] = result
 	if d.nc.PublishMsg(answer) != nil {
 		d.end(answer.Reply, unheard)
 	} else {
@@ -101,7 +101,7 @@ func (d *deliveries) send(answer *nats.Msg) outcome {
 		d.mark()
 	}
 	d.mu.Unlock()
-	return <-told
+	return <-result
 }
 
 // mark sends a marker behind the answers in d.sent, unless a marker is pending. The caller
@@ -142,9 +142,9 @@ func (d *deliveries) passed(m *marker, what outcome) {
 
 // end ends the wait for an answer's outcome. The caller holds the lock.
 func (d *deliveries) end(answer string, what outcome) {
-	if told := d.open[answer]; told != nil {
+	if result := d.open[answer]; result != nil {
 		delete(d.open, answer)
-		told <- what
+		result <- what
 	}
 }
 
@@ -177,9 +177,9 @@ func (d *deliveries) receive(m *nats.Msg) {
 	if isNoResponders(m) {
 		d.end(m.Subject, unheard)
 	}
-	if told := d.probes[m.Subject]; told != nil {
+	if result := d.probes[m.Subject]; result != nil {
 		delete(d.probes, m.Subject)
-		told <- m
+		result <- m
 	}
 }
 

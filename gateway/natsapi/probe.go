@@ -27,7 +27,7 @@ func (d *deliveries) listens(reply string) outcome {
 	if !traces(d.nc.ConnectedServerVersion()) || !d.nc.HeadersSupported() {
 		return unknown
 	}
-	subject, told, done := d.expect()
+	subject, result, done := d.expect()
 	defer done()
 	probe := nats.NewMsg(reply)
 	probe.Header.Set(traceDestination, subject)
@@ -38,7 +38,7 @@ func (d *deliveries) listens(reply string) outcome {
 	timer := time.NewTimer(probeTimeout)
 	defer timer.Stop()
 	select {
-	case m := <-told:
+	case m := <-result:
 		return traced(m.Data)
 	case <-timer.C:
 		return unknown
@@ -47,12 +47,12 @@ func (d *deliveries) listens(reply string) outcome {
 
 // expect returns a subject below the inbox, and the channel that receives the first
 // message there. done removes it.
-func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func()) {
-	subject, told = randomBelow(d.inbox), make(chan *nats.Msg, 1)
+func (d *deliveries) expect() (subject string, result chan *nats.Msg, done func()) {
+	subject, result = randomBelow(d.inbox), make(chan *nats.Msg, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.probes[subject] = told
-	return subject, told, func() {
+	d.probes[subject] = result
+	return subject, result, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.probes, subject)

@@ -143,13 +143,14 @@ const sessionIdle = time.Hour
 // serve starts the gateway and connects the transports.
 func (r *rig) serve(hold holder) error {
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
+	times := gateway.SessionTimes{IdleTimeout: sessionIdle}
 	service, err := r.nats.ConnectService()
 	if err != nil {
 		return err
 	}
 	r.stack.add(func() error { service.Close(); return nil })
 	api, err := natsapi.Start(service, natsapi.Config{
-		Pools: r.store, Lending: lending, Sessions: r.store, Turns: turns, IdleTimeout: sessionIdle, Logger: zerolog.Nop(),
+		Pools: r.store, Lending: lending, Sessions: r.store, Turns: turns, SessionTimes: times, Logger: zerolog.Nop(),
 		MaxBorrows: 1 << 17, VerbsPerSecond: 1e9, // the bench is one client
 	})
 	if err != nil {
@@ -160,7 +161,7 @@ func (r *rig) serve(hold holder) error {
 		Store: r.store, Sync: string(r.sync), Lending: lending, Logger: zerolog.Nop(),
 		Dialects: []gateway.Dialect{
 			library.New(r.store, lending, zerolog.Nop()),
-			dflockd.New(r.store, dflockd.Config{Lending: lending, Turns: turns, IdleTimeout: sessionIdle, Logger: zerolog.Nop()}),
+			dflockd.New(r.store, dflockd.Config{Lending: lending, Turns: turns, SessionTimes: times, Logger: zerolog.Nop()}),
 		},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,20 +8,20 @@ import (
 )
 
 var (
-	// probes are the paths that the operator's tools read to supervise the process.
+	// probes are the paths that supervisors of the process read.
 	probes = []string{"/health", "/ready"}
 
-	// tokenless are the paths that are read without a token: those, and the
-	// document that says how to send one.
+	// tokenless are the paths that clients may read without a token: probes, and the
+	// document that describes how to send a token.
 	tokenless = append([]string{"/v1/openapi.json"}, probes...)
 )
 
-// reads reports whether a request is for one of the paths and changes nothing.
+// reads reports whether a request is a GET or HEAD of one of the paths.
 func reads(r *http.Request, paths []string) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && slices.Contains(paths, routedPath(r))
 }
 
-// authenticate refuses requests without one of Config.Tokens (README.md, "Access").
+// authenticate refuses requests that have none of Config.Tokens (README.md, "Access").
 func (g *Gateway) authenticate(next http.Handler) http.Handler {
 	if !g.cfg.Tokens.Required() {
 		return next

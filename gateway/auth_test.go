@@ -103,7 +103,7 @@ func TestNoTokenIsAskedFor(t *testing.T) {
 	}
 }
 
-// Refusals are the dialect's to render, and stand in logs and metrics.
+// The dialect renders refusals, and logs and metrics include them.
 func TestRefusalsAreSeen(t *testing.T) {
 	var lines bytes.Buffer
 	g := newGuardedGateway(func(cfg *Config) {

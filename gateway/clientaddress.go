@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// trustedPeers are the networks of proxies that say truly who their client is.
+// trustedPeers are the networks of proxies whose headers about their clients are true.
 type trustedPeers []netip.Prefix
 
 func (t trustedPeers) contain(addr netip.Addr) bool {
@@ -15,33 +15,34 @@ func (t trustedPeers) contain(addr netip.Addr) bool {
 	return slices.ContainsFunc(t, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// remoteAddr returns the address and port of the client that has sent a request. Behind
+// remoteAddr returns the address and port of the client that sent a request. Behind
 // proxies it is the last address in X-Forwarded-For or Forwarded (RFC 7239) that is not
-// a proxy's own: the client may have written everything before it. A header that a
-// proxy of the other kind passes on from the client is told by its contradiction: then
-// the address is the proxy's.
+// a proxy's own: the client may have written everything before it. A proxy that writes
+// one of the headers may pass on the other one from the client. So if the two headers
+// disagree, the address is the proxy's.
 func (t trustedPeers) remoteAddr(r *http.Request) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !t.contain(peer.Addr()) {
 		return r.RemoteAddr
 	}
-	client, said := t.lastUntrusted(r.Header.Values("X-Forwarded-For"), strings.TrimSpace)
-	other, saidToo := t.lastUntrusted(r.Header.Values("Forwarded"), forwardedFor)
+	client, ok := t.lastUntrusted(r.Header.Values("X-Forwarded-For"), strings.TrimSpace)
+	other, otherOK := t.lastUntrusted(r.Header.Values("Forwarded"), forwardedFor)
 	switch {
-	case !said:
-		client, said = other, saidToo
-	case saidToo && client != other:
-		said = false
+	case !ok:
+		client, ok = other, otherOK
+	case otherOK && client != other:
+		ok = false
 	}
-	if !said {
+	if !ok {
 		return r.RemoteAddr
 	}
 	return netip.AddrPortFrom(client, 0).String()
 }
 
-// lastUntrusted returns the last address of a chain that is not a proxy's. If the chain
-// has only proxies, or breaks off at something else than an address, it is the first
-// proxy after that. ok is false if there is no address at all.
+// lastUntrusted returns the last address of a chain that is not a trusted proxy's. If
+// there is none, because the chain consists of proxies, or because an element after it is
+// not an address, lastUntrusted returns the first of the proxies at the end of the chain.
+// ok is false if there is no address at all.
 func (t trustedPeers) lastUntrusted(lines []string, node func(element string) string) (addr netip.Addr, ok bool) {
 	elements := strings.Split(strings.Join(lines, ","), ",")
 	for _, element := range slices.Backward(elements) {
@@ -68,7 +69,7 @@ func forwardedFor(element string) string {
 	return ""
 }
 
-// parseNode parses an address with or without a port; one of IPv6 may stand in brackets.
+// parseNode parses an address with or without a port; an IPv6 address may have brackets.
 func parseNode(text string) (netip.Addr, bool) {
 	if withPort, err := netip.ParseAddrPort(text); err == nil {
 		return withPort.Addr().Unmap().WithZone(""), true

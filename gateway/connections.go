@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// refusalTime bounds how long a refused client may take to ask, and to read why not.
+	// refusalTime bounds how long a refused client may take to send the beginning of a
+	// request, and to read the answer.
 	refusalTime = time.Second
 
-	// maxRefusals is how many refused connections are open at once. Those beyond it
-	// are closed without an answer: a flood costs no more than that.
+	// maxRefusals is the maximum of refused connections that are open at once. The
+	// gateway closes further ones without an answer, which bounds the cost of a flood.
 	maxRefusals = 64
 )
 
@@ -26,16 +27,16 @@ const (
 // limits. The counts are exact.
 type connections struct {
 	max, maxPerIP int          // 0 means no limit
-	exempt        trustedPeers // from maxPerIP: a proxy has the connections of its clients
-	encrypted     bool         // a refusal cannot be written in plain text
+	exempt        trustedPeers // from maxPerIP: a proxy carries the connections of many clients
+	encrypted     bool         // whether a refusal would need a TLS handshake
 
 	mu    sync.Mutex
 	open  int
-	perIP map[netip.Prefix]int // without maxPerIP it is not used
+	perIP map[netip.Prefix]int // unused if maxPerIP is 0
 
 	refused, refusedPerIP atomic.Int64
 
-	refusals chan struct{} // has a place for each refusal that is being written
+	refusals chan struct{} // a semaphore of maxRefusals
 	writing  sync.WaitGroup
 }
 
@@ -47,7 +48,7 @@ func newConnections(cfg Config) *connections {
 	}
 }
 
-// enter counts a connection. refusal is nil if there is room for it.
+// enter counts a connection. refusal is nil if the connection is within the limits.
 func (c *connections) enter(client netip.Prefix) (refusal *wire.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,27 +100,27 @@ func (c *connections) refuse(conn net.Conn, why *wire.Status) {
 	c.writing.Go(func() {
 		defer func() { <-c.refusals }()
 		defer conn.Close()
-		if c.encrypted { // a handshake would cost more than the refusal saves
+		if c.encrypted { // a handshake would cost more than refusing saves
 			return
 		}
 		_ = conn.SetDeadline(time.Now().Add(refusalTime))
-		// Go's client drops an answer that comes before its request.
+		// Go's client ignores an answer that arrives before it has sent a request.
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			return
 		}
 		if _, err := io.WriteString(conn, plainRefusal(why)); err != nil {
 			return
 		}
-		// Closed with data of the client unread, the connection would be reset, and
-		// the client might lose the answer.
+		// Closing the connection with unread data would reset it, and the client might
+		// lose the answer.
 		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 			_, _ = io.Copy(io.Discard, conn)
 		}
 	})
 }
 
-// plainRefusal returns the answer to a request that was not read. Its body is of /v1 and of
-// all other paths at once.
+// plainRefusal returns the answer to a request that the gateway has not read. Its body has
+// the fields of errors of /v1, which include those of all other paths.
 func plainRefusal(why *wire.Status) string {
 	body, _ := wire.Encode(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
@@ -128,7 +129,7 @@ func plainRefusal(why *wire.Status) string {
 		why.Code, http.StatusText(why.Code), wire.ErrorHeader, why.Name, wire.RetryAfterHeader, len(body), body)
 }
 
-// limit returns a listener whose connections are counted.
+// limit returns a listener that applies the limits to its connections.
 func (c *connections) limit(ln net.Listener) net.Listener { return &limitedListener{ln, c} }
 
 type limitedListener struct {
@@ -175,7 +176,8 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite is called by net/http before Close, when a request was not read to its end.
+// CloseWrite closes the sending side. net/http calls it before Close when it has not read
+// a request to its end.
 func (c *countedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -183,5 +185,5 @@ func (c *countedConn) CloseWrite() error {
 	return nil
 }
 
-// NetConn returns the connection below, as jsonhttp.HungUp needs it.
+// NetConn returns the wrapped connection, for jsonhttp.HungUp.
 func (c *countedConn) NetConn() net.Conn { return c.Conn }

@@ -34,10 +34,10 @@ func TestDrain(t *testing.T) {
 	go func() { drained <- g.Drain(haste) }()
 
 	if got := <-waiter; got != "draining" {
-		t.Errorf("the waiter was told %q", got)
+		t.Errorf("the waiter got %q", got)
 	}
 	if got := fetch(t, client, "http://"+addr+"/borrow"); got != "draining" {
-		t.Errorf("a new borrower was told %q", got)
+		t.Errorf("a new borrower got %q", got)
 	}
 	if got := fetch(t, client, "http://"+addr+"/ready"); got != `{"status":"draining"}` {
 		t.Errorf("/ready says %s", got)
@@ -59,7 +59,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// finisher gives up when it is told to, and lets the request be answered then.
+// finisher gives up when its context ends, and then lets the request be answered.
 type finisher struct{ entered, gaveUp chan struct{} }
 
 func (f finisher) Finish(ctx context.Context) {
@@ -101,7 +101,7 @@ func TestDrainGivesWorkUp(t *testing.T) {
 	}
 }
 
-// A request that no one gives up is cut short in the end, and Drain says so.
+// A request that does not end is cut off at last, and Drain returns an error.
 func TestDrainNamesWhatItCuts(t *testing.T) {
 	f := finisher{make(chan struct{}), make(chan struct{})}
 	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Logger: zerolog.Nop()})
@@ -165,7 +165,7 @@ func TestServeReportsABrokenListener(t *testing.T) {
 	}
 }
 
-// fetch gives an answer's body; it may be called from any goroutine.
+// fetch returns an answer's body. It may be called from any goroutine.
 func fetch(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
 	resp, err := client.Get(url)

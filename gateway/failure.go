@@ -8,22 +8,21 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// ErrorRenderer is a Dialect with its own form of the errors that the gateway finds
-// before it calls a handler of the dialect, or after a handler has panicked. On all
-// other paths these errors are {"error": text}.
+// ErrorRenderer is a Dialect with its own format of the errors that the gateway itself
+// answers, before it calls a handler of the dialect, or after a handler has panicked. On
+// all other paths these errors are {"error": text}.
 type ErrorRenderer interface {
-	// Prefix returns the path, such as "/v1", at and below which the dialect renders
-	// errors.
+	// Prefix returns the path, such as "/v1", at and below which RenderError is used.
 	Prefix() string
 
 	// RenderError answers with an error: its status, the code for programs, and the
-	// text for people. Neither contains anything of the request. The headers of the
-	// error (Allow, Kvslots-Error, Retry-After, WWW-Authenticate) are already set.
+	// text for people. Neither contains parts of the request. The headers of the error
+	// (Allow, Kvslots-Error, Retry-After, WWW-Authenticate) are already set.
 	RenderError(w http.ResponseWriter, status int, code, text string)
 }
 
-// fail answers with a refusal of the gateway's own, in the form of the dialect that the
-// path belongs to, and counts it.
+// fail answers with a refusal by the gateway itself, in the format of the path's dialect,
+// and counts it.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, status wire.Status) {
 	g.metrics.failures.WithLabelValues(status.Name).Inc()
 	path := routedPath(r)
@@ -42,8 +41,9 @@ func isBelow(path, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// routedPath returns the path that chi looks up: as it was sent, if that differs from
-// its usual encoding. Decisions about a path must use this one.
+// routedPath returns the path by which chi routes a request: the encoded path if it differs
+// from the default encoding, and otherwise the decoded one. Decisions about a path must
+// use it.
 func routedPath(r *http.Request) string {
 	if r.URL.RawPath != "" {
 		return r.URL.RawPath

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// codedDialect tells errors by their codes, below /v1.
+// codedDialect renders errors with their codes, below /v1.
 type codedDialect struct{}
 
 func (codedDialect) Mount(r chi.Router) {
@@ -28,7 +28,7 @@ func (codedDialect) RenderError(w http.ResponseWriter, status int, code, text st
 	io.WriteString(w, code+": "+text)
 }
 
-// newGuardedGateway has both kinds of dialects, and what change asks for.
+// newGuardedGateway returns a gateway with both kinds of dialects, and a changed Config.
 func newGuardedGateway(change func(cfg *Config)) *Gateway {
 	cfg := Config{
 		Store:    storeState{},
@@ -74,7 +74,7 @@ func TestDialectsRenderErrors(t *testing.T) {
 	}
 }
 
-// ask is get with headers, "Name: value".
+// ask is like get, with headers, "Name: value".
 func ask(g *Gateway, method, path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, nil)
 	for _, header := range headers {

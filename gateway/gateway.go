@@ -1,10 +1,11 @@
-// Package gateway serves pools, locks and semaphores over HTTP: it mounts the APIs
-// that clients use, asks for tokens, limits rates, answers for health, readiness and
-// metrics, and drains. README.md beside it is the manual of all that it answers.
+// Package gateway is an HTTP server for pools, locks and semaphores. It mounts the APIs
+// that clients use, authenticates clients, limits rates and connections, serves health,
+// readiness and metrics, and drains before it stops. gateway/README.md is the manual of
+// all routes.
 //
-// Each API is a Dialect, in a package of its own below this one: library has /l,
-// dflockd /v1 and forrst /rpc. They know nothing of each other. Package natsapi serves
-// the same operations over NATS; it shares a Lending and Turns with the Gateway.
+// Each API is a Dialect, in a package below this one: library serves /l, dflockd /v1 and
+// forrst /rpc. The dialects are independent of each other. Package natsapi serves the same
+// operations over NATS, and shares Lending and Turns with the Gateway.
 //
 //	lending := gateway.NewLending()
 //	gw := gateway.New(gateway.Config{
@@ -30,59 +31,60 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Config says what a gateway serves.
+// Config configures a Gateway.
 type Config struct {
-	// Store is asked by /ready. *kvslots.Store is one.
+	// Store determines the answer of /ready. It is usually a *kvslots.Store.
 	Store interface{ Ready() error }
 
-	// Sync is what /ready says about durability: "group", "always", "interval", or
-	// "external" when the NATS is not this process's own.
+	// Sync is the field sync in the answer of /ready: "group", "always", "interval",
+	// or "external" if another process runs the NATS server.
 	Sync string
 
-	// Dialects are mounted in this order.
+	// Dialects are the APIs to serve.
 	Dialects []Dialect
 
-	// Lending is shared with all transports that grant slots. The gateway stops it
-	// when it drains. nil means that there are none.
+	// Lending is the Lending of all transports that grant slots. The gateway stops it
+	// when it drains. nil means that no transport grants slots.
 	Lending *Lending
 
-	// DrainWait is how long the listener stays open while draining, for load
-	// balancers that watch /ready to send their clients elsewhere.
+	// DrainWait is how long the listener stays open while draining, so that load
+	// balancers that watch /ready can send clients to other gateways.
 	DrainWait time.Duration
 
-	// ShutdownTimeout is how long requests may take that are under way when the
-	// listener closes. No borrow is among them. 0 means 10 s.
+	// ShutdownTimeout is how long requests that are pending when the listener closes
+	// may take. Borrows have ended before. 0 means 10 s.
 	ShutdownTimeout time.Duration
 
-	// Finishers are called, in this order, when the listener closes.
+	// Finishers are finished, in this order, when the listener closes.
 	Finishers []Finisher
 
 	// TLS makes Serve accept TLS only. nil means plain HTTP.
 	TLS *tls.Config
 
-	// Tokens are the bearer tokens of which each request must carry one; nil, or no
-	// token, asks for none. /health, /ready and /v1/openapi.json are read without.
+	// Tokens are the bearer tokens, one of which each request must have, except those
+	// that read /health, /ready and /v1/openapi.json. nil or empty Tokens require
+	// none.
 	Tokens *Tokens
 
 	// Hosts are the names that requests may have in their header Host, besides IP
-	// addresses and localhost. nil allows every name. A gateway without tokens that
-	// only clients on its own machine can reach must not be nil here: web pages
-	// could read it by DNS rebinding.
+	// addresses and localhost. nil allows every name. For a gateway without tokens
+	// that listens on loopback Hosts must not be nil: otherwise web pages could read
+	// its answers by DNS rebinding.
 	Hosts []string
 
-	// RateLimit is how many requests a second each client may send, and
-	// RateBurst how many at once; a client is an IPv4 address or an IPv6 /64.
-	// 0 means no limit, and twice as many as in a second.
+	// RateLimit is the maximal number of requests per second of each client, and
+	// RateBurst that of requests at once; a client is an IPv4 address or an IPv6 /64.
+	// RateLimit 0 means no limit, and RateBurst 0 twice RateLimit.
 	RateLimit float64
 	RateBurst int
 
-	// MaxConnections is how many connections Serve accepts at once, and
-	// MaxConnectionsPerIP how many of one address, for IPv6 of one /64. 0 means no
+	// MaxConnections is the maximum of open connections of Serve, and
+	// MaxConnectionsPerIP that of one client address, for IPv6 of one /64. 0 means no
 	// limit.
 	MaxConnections, MaxConnectionsPerIP int
 
-	// TrustedProxies are the networks of proxies whose X-Forwarded-For or Forwarded
-	// says which client has sent a request. MaxConnectionsPerIP does not apply to
+	// TrustedProxies are the networks of proxies whose header X-Forwarded-For or
+	// Forwarded names the client of a request. MaxConnectionsPerIP does not apply to
 	// them.
 	TrustedProxies []netip.Prefix
 
@@ -94,28 +96,26 @@ type Config struct {
 	// FlushMetrics.
 	Collectors []prometheus.Collector
 
-	// Version is what the build information metric and /v1/openapi.json say.
+	// Version is the version in the metric kvslots_build_info and in /v1/openapi.json.
 	Version string
 
-	// Logger takes a line for each request: at info level for those that end
-	// in a 5xx, at debug level for the others. Paths are secrets, so the
-	// lines name routes.
+	// Logger receives a line for each request: at level info if the status is 5xx, and
+	// otherwise at level debug. The lines contain routes instead of paths, which are
+	// secrets.
 	Logger zerolog.Logger
 }
 
-// Dialect is one language that clients speak over HTTP. It may be an
-// ErrorRenderer, too.
+// Dialect is an API that clients use over HTTP. It may also be an ErrorRenderer.
 type Dialect interface {
-	// Mount adds the dialect's routes. r answers with JSON where none
-	// matches; the dialect sets no handlers for that. Routes are added to r
-	// itself: chi takes the root of a router within it for one that has every
-	// method, and so Allow would name them all.
+	// Mount adds the dialect's routes to r. The gateway itself answers requests for
+	// other paths and methods. A dialect must not mount a router within r: chi would
+	// take its root for a route with every method, which Allow would list.
 	Mount(r chi.Router)
 }
 
-// Finisher has work under way that may last. Finish takes no more of it, and
-// returns when what there is has ended. When ctx ends first, Finish gives the rest
-// up, in a bounded time, so that the requests for it can still be answered.
+// Finisher has pending work that may take long. Finish accepts no more work, and returns
+// when the pending work has ended. When ctx ends first, Finish gives up the rest within a
+// bounded time, so that the requests for it are still answered.
 type Finisher interface{ Finish(ctx context.Context) }
 
 // Gateway is an HTTP server in front of the pools.
@@ -135,7 +135,7 @@ type Gateway struct {
 	limited     atomic.Int64 // requests that limiter has refused
 }
 
-// New makes a gateway. It does nothing until Serve is called.
+// New returns a Gateway, which accepts no connections before Serve is called.
 func New(cfg Config) *Gateway {
 	if cfg.Lending == nil {
 		cfg.Lending = NewLending()
@@ -157,7 +157,7 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-// Handler is everything that the gateway answers, without a listener.
+// Handler returns the handler of all requests, for use without Serve.
 func (g *Gateway) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(

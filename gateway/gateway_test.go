@@ -53,7 +53,7 @@ func newTestGateway(store storeState) (*Gateway, *bytes.Buffer) {
 	}), &lines
 }
 
-// get asks the handler without a server.
+// get calls the handler without a server.
 func get(g *Gateway, method, path string) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	g.Handler().ServeHTTP(answer, httptest.NewRequest(method, path, nil))
@@ -198,7 +198,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// serve runs a gateway on a port of its own; the channel is Serve's result.
+// serve runs a gateway on its own port. The channel receives the result of Serve.
 func serve(t *testing.T, g *Gateway) (addr string, served <-chan error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

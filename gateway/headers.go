@@ -2,16 +2,16 @@ package gateway
 
 import "net/http"
 
-// The values of headers that each answer has, made once.
+// Values of headers of every answer, allocated once.
 var (
 	noStore    = []string{"no-store"}
 	noReferrer = []string{"no-referrer"}
 	noSniff    = []string{"nosniff"}
 )
 
-// setHeaders sets what each answer has. Paths are credentials and answers contain some:
-// no cache may keep an answer, no page may pass a path on, and no browser may guess at
-// what an answer is.
+// setHeaders sets the headers of every answer. Paths and answers contain credentials, so
+// caches must not store answers, web pages must not pass paths on as referrers, and
+// browsers must not guess the type of an answer.
 func setHeaders(header http.Header) {
 	header["Cache-Control"] = noStore
 	header["Referrer-Policy"] = noReferrer

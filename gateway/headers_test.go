@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// everyAnswer has a request for each kind of answer.
+// everyAnswer are requests, one for each kind of answer.
 var everyAnswer = []struct {
 	method, path string
 	code         int
@@ -48,7 +48,7 @@ func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	}
 }
 
-// A client that does not read its answer is cut off, whatever it has asked for.
+// A client that does not read its answer is disconnected, whatever its request.
 func TestEveryAnswerHasADeadline(t *testing.T) {
 	g := newGuardedGateway(func(*Config) {})
 	for _, c := range everyAnswer {

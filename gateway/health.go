@@ -8,10 +8,10 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
-// readyEvery is how often the gateway checks the store, in order to log changes.
+// readyEvery is how often the gateway checks whether the store is ready, to log changes.
 const readyEvery = time.Second
 
-// unreadyAgain is how often the gateway logs why the store is still not ready.
+// unreadyAgain is how often the gateway logs that the store is still not ready.
 const unreadyAgain = 15 * time.Second
 
 // status is the answer of /health and /ready.
@@ -21,8 +21,8 @@ type status struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// health answers that the process runs. Restarting the process would not help against
-// what /ready reports.
+// health always answers 200. It does not report what /ready reports, since restarting the
+// process would not help against that.
 func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
 	_ = jsonhttp.Answer(w, http.StatusOK, status{Status: "ok"})
 }
@@ -43,8 +43,8 @@ func (g *Gateway) readiness() (int, status) {
 	return http.StatusOK, status{Status: "ready", Sync: g.cfg.Sync}
 }
 
-// logReadiness logs when the store stops being ready, and why, and when it is ready
-// again. It returns when ctx ends.
+// logReadiness logs when the store stops being ready, with the reason, and when it is
+// ready again. It returns when ctx ends.
 func (g *Gateway) logReadiness(ctx context.Context) {
 	var since, logged time.Time // since is zero while the store is ready
 	for pause(ctx, readyEvery); ctx.Err() == nil; pause(ctx, readyEvery) {

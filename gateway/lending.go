@@ -5,28 +5,34 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// ErrDraining is the cause of the end of a borrow's context when the gateway
+// ErrDraining is the cause with which the context of a borrow ends when the gateway
 // stops lending.
 var ErrDraining = wire.ErrDraining
 
-// Lending is the lending of slots over every transport of a gateway. It counts the
-// borrows that are open, and ends them when the gateway drains.
+// Lending counts the open borrows of a gateway over all transports, and ends them when
+// the gateway drains. All transports of a gateway share it.
 type Lending = ops.Lending
 
-// NewLending lends until Stop.
+// NewLending returns a Lending that is not stopped.
 func NewLending() *Lending { return ops.NewLending() }
 
 // Tokens are the bearer tokens that clients may send. All transports of a gateway
 // share them.
 type Tokens = ops.Tokens
 
-// NewTokens returns Tokens that accept each of these tokens; without any, they ask for
-// none.
+// NewTokens returns Tokens that accept each of the given tokens. Without any, clients
+// need no token.
 func NewTokens(tokens ...string) *Tokens { return ops.NewTokens(tokens...) }
 
-// Turns serves the requests of each session one after the other, whichever transport
-// they come over. All transports of a gateway share it.
+// Turns serializes the requests of each session over all transports. All transports of a
+// gateway share it.
 type Turns = ops.Turns
 
-// NewTurns returns Turns without a session.
+// NewTurns returns an empty Turns.
 func NewTurns() *Turns { return ops.NewTurns() }
+
+// SessionTimes has the fields DefaultLeaseTTL, the lease of a request without a ttl, and
+// IdleTimeout, how often clients must ping their sessions; a session ends after twice that
+// time without a request. 0 means wire.DefaultLeaseTTL and wire.DefaultIdleTimeout. All
+// transports of a gateway must have the same times.
+type SessionTimes = ops.SessionTimes

@@ -6,11 +6,10 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
-// WaitLimits are limits on the requests that may wait at a gateway at once, for
-// Lending.Waits.Limit.
+// WaitLimits are the limits of requests that wait at a gateway, for Lending.Waits.Limit.
 type WaitLimits = ops.WaitLimits
 
-// limitMetrics returns what the limits of the gateway have counted.
+// limitMetrics returns the metrics of the gateway's limits.
 func (g *Gateway) limitMetrics() []prometheus.Collector {
 	total := func() int64 { refused, _ := g.cfg.Lending.Waits.Refused(); return refused }
 	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }

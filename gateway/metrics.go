@@ -14,9 +14,9 @@ import (
 )
 
 // metrics are the gateway's own metrics and those of Config.Collectors (README.md,
-// "Health, readiness and metrics"). No label holds a pool, a key, a lease or a session.
+// "Health, readiness and metrics"). No label contains a pool, a key, a lease or a session.
 //
-// Each gateway has a registry of its own, so that a process may run several gateways.
+// Each gateway has its own registry, so that a process can run several gateways.
 type metrics struct {
 	registry *prometheus.Registry
 	duration *prometheus.HistogramVec
@@ -38,7 +38,7 @@ func newMetrics(g *Gateway) *metrics {
 			Help: "Requests that the gateway refused before an API saw them, and requests whose handler panicked, by the error's name.",
 		}, []string{"kind"}),
 	}
-	m.failures.WithLabelValues(wire.Internal.Name) // from 0 on, for alerts
+	m.failures.WithLabelValues(wire.Internal.Name) // exported as 0, for alerts
 	m.registry.MustRegister(
 		m.duration,
 		m.failures,

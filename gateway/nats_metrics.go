@@ -8,7 +8,7 @@ import (
 )
 
 // ConnectionMetrics returns the metrics of connections to NATS, for Config.Collectors. The
-// names are what the label "connection" says of them.
+// keys of the map are the values of the label "connection".
 func ConnectionMetrics(connections map[string]*nats.Conn) prometheus.Collector {
 	return connectionMetrics(connections)
 }
@@ -45,7 +45,7 @@ type FlushMetrics struct {
 	callers  prometheus.Histogram
 }
 
-// NewFlushMetrics returns the metrics of no flush.
+// NewFlushMetrics returns FlushMetrics without a flush.
 func NewFlushMetrics() *FlushMetrics {
 	return &FlushMetrics{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -61,7 +61,7 @@ func NewFlushMetrics() *FlushMetrics {
 	}
 }
 
-// Flushed counts a flush: natsembed.Config.Flushed.
+// Flushed counts a flush. It is a natsembed.Config.Flushed.
 func (m *FlushMetrics) Flushed(took time.Duration, callers int) {
 	m.duration.Observe(took.Seconds())
 	m.callers.Observe(float64(callers))

@@ -14,7 +14,7 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-// unversioned is the place of Config.Version in the document.
+// unversioned is the text in the document that Config.Version replaces.
 var unversioned = []byte(`"version": "unversioned"`)
 
 // describe returns the document of this build, without white space.

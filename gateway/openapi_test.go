@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
-// askChecked is get, and holds the answer against the OpenAPI document.
+// askChecked is like get, and checks the answer against the OpenAPI document.
 func askChecked(t *testing.T, g *Gateway, method, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	answer := get(g, method, path)
@@ -31,7 +31,7 @@ func TestOwnRoutesAreAsDescribed(t *testing.T) {
 	}
 }
 
-// The document says which build answers, whatever that is called.
+// The document contains the version of the build, whatever its characters.
 func TestDescription(t *testing.T) {
 	for _, version := range []string{"", "v1.2.3", `a"b\c<d>`} {
 		g := New(Config{Store: storeState{}, Version: version})

@@ -15,40 +15,41 @@ import (
 )
 
 const (
-	// maxClients is the number of clients whose rates are kept, about 20 MB. Beyond it
-	// the client whose last request is the oldest is forgotten, and begins anew.
+	// maxClients is the maximum of clients whose rates are kept, which takes about 20 MB.
+	// Beyond it the client whose last request is the oldest gets a new, full bucket.
 	maxClients = 1 << 16
 
 	// ipv6Client is the number of bits of an IPv6 address that identify a client: one
 	// host can commonly take any address of a /64.
 	ipv6Client = 64
 
-	// maxRefill is in seconds, longer than any client waits, and fits a time.Duration.
+	// maxRefill is in seconds. It is longer than any client waits, and does not overflow
+	// a time.Duration.
 	maxRefill = 1e9
 )
 
-// rateLimiter gives each client a bucket of tokens. It forgets a client whose bucket is
-// full again, as that of a new client is. It needs no goroutine: each request of a new
-// client forgets others.
+// rateLimiter has a bucket of tokens for each client. It removes a client whose bucket is
+// full, like that of a new client. It needs no goroutine: each request of a new client
+// removes old ones.
 type rateLimiter struct {
 	perSecond rate.Limit
 	burst     int
-	refill    time.Duration    // of an empty bucket
-	now       func() time.Time // time.Now, or a test's
+	refill    time.Duration    // time until an empty bucket is full
+	now       func() time.Time // time.Now, or the clock of a test
 
 	mu      sync.Mutex
 	clients map[netip.Prefix]*list.Element // of *client
-	recent  *list.List                     // by the last request, the latest in front
+	recent  *list.List                     // sorted by the last request, the latest first
 }
 
 type client struct {
 	prefix netip.Prefix
 	bucket *rate.Limiter
-	asked  time.Time
+	last   time.Time // of its requests
 }
 
-// newRateLimiter returns a limiter of perSecond requests a second, and burst at once. If
-// burst is 0 it is twice perSecond.
+// newRateLimiter returns a limiter that allows perSecond requests per second, and burst at
+// once. If burst is 0, it is twice perSecond.
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	if burst == 0 {
 		burst = 2 * int(math.Ceil(perSecond))
@@ -63,8 +64,8 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	}
 }
 
-// allow takes a token from the client's bucket. Without one it returns the number of
-// seconds until there is one.
+// allow takes a token from the client's bucket. If the bucket is empty, allow returns the
+// number of seconds until it has a token.
 func (l *rateLimiter) allow(addr netip.Addr) (ok bool, retryAfter int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ func (l *rateLimiter) allow(addr netip.Addr) (ok bool, retryAfter int) {
 	return false, int(min(math.Ceil(missing/float64(l.perSecond)), maxRefill))
 }
 
-// clientLocked returns the client, which it adds if necessary.
+// clientLocked returns the client, and adds it if necessary.
 func (l *rateLimiter) clientLocked(prefix netip.Prefix, now time.Time) *client {
 	element, known := l.clients[prefix]
 	if known {
@@ -88,20 +89,20 @@ func (l *rateLimiter) clientLocked(prefix netip.Prefix, now time.Time) *client {
 		l.clients[prefix] = element
 	}
 	found := element.Value.(*client)
-	found.asked = now
+	found.last = now
 	return found
 }
 
-// sweepLocked forgets up to two clients: those whose buckets are full, or, when there is
-// no room, the one whose last request is the oldest. Two for each new client are enough
-// to keep up.
+// sweepLocked removes up to two clients: those whose buckets are full, and, if there are
+// maxClients, the one whose last request is the oldest. Since it is called for each new
+// client, it removes clients faster than they are added.
 func (l *rateLimiter) sweepLocked(now time.Time) {
 	for range 2 {
 		oldest := l.recent.Back()
 		if oldest == nil {
 			return
 		}
-		idle := now.Sub(oldest.Value.(*client).asked) >= l.refill
+		idle := now.Sub(oldest.Value.(*client).last) >= l.refill
 		if !idle && len(l.clients) < maxClients {
 			return
 		}
@@ -109,8 +110,8 @@ func (l *rateLimiter) sweepLocked(now time.Time) {
 	}
 }
 
-// clientOf returns the network that identifies a client. Clients whose address is
-// unknown, as over a Unix socket, are all one.
+// clientOf returns the network that identifies a client. All clients whose address is
+// unknown, as over a Unix socket, count as one.
 func clientOf(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap()
 	bits := addr.BitLen()
@@ -121,8 +122,8 @@ func clientOf(addr netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// limitRate refuses requests beyond the rate of a client (README.md, "Access"), except
-// the operator's probes.
+// limitRate refuses requests beyond a client's rate (README.md, "Access"), except those
+// for probes.
 func (g *Gateway) limitRate(next http.Handler) http.Handler {
 	if g.limiter == nil {
 		return next

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// stoppedClock goes on when it is told to.
+// stoppedClock advances only when a test sets it.
 type stoppedClock struct{ time time.Time }
 
 func (c *stoppedClock) now() time.Time { return c.time }
@@ -21,7 +21,7 @@ func newStoppedLimiter(perSecond float64, burst int) (*rateLimiter, *stoppedCloc
 	return l, clock
 }
 
-// allowed counts how many of so many requests are let through at once.
+// allowed returns how many of n requests at once are served.
 func allowed(l *rateLimiter, addr string, requests int) (count int) {
 	for range requests {
 		if ok, _ := l.allow(netip.MustParseAddr(addr)); ok {
@@ -44,7 +44,7 @@ func TestRateLimiter(t *testing.T) {
 		{"one a second", 1, 1, 1, 1, 1},
 		{"with a burst", 1, 5, 5, 1, 5},
 		{"with a larger one", 1, 50, 50, 1, 10},
-		{"twice the rate unless told", 3, 0, 6, 1, 6},
+		{"twice the rate by default", 3, 0, 6, 1, 6},
 		{"rounded up", 2.5, 0, 6, 1, 6},
 		{"seldom", 0.2, 0, 2, 5, 2},
 		{"hardly ever", 0.001, 1, 1, 1000, 0},
@@ -66,7 +66,7 @@ func TestRateLimiter(t *testing.T) {
 	}
 }
 
-// Who asks again when told to is let through.
+// A client that repeats its request after Retry-After is served.
 func TestRetryAfterIsEnough(t *testing.T) {
 	for _, perSecond := range []float64{0.013, 0.3, 1, 7, 333} {
 		l, clock := newStoppedLimiter(perSecond, 3)
@@ -75,14 +75,14 @@ func TestRetryAfterIsEnough(t *testing.T) {
 			_, retryAfter := l.allow(netip.MustParseAddr("192.0.2.1"))
 			clock.pass(time.Duration(retryAfter) * time.Second)
 			if allowed(l, "192.0.2.1", 1) != 1 {
-				t.Errorf("at %g/s refused after the %d s that were told", perSecond, retryAfter)
+				t.Errorf("at %g/s refused after Retry-After: %d", perSecond, retryAfter)
 			}
 			clock.pass(time.Millisecond)
 		}
 	}
 }
 
-func TestWhoIsAClient(t *testing.T) {
+func TestClientOf(t *testing.T) {
 	for _, c := range []struct {
 		name, one, other string
 		same             bool

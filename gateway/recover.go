@@ -9,14 +9,14 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// recoverPanic turns a panic into a 500 and a log line with the stack. It is to be
-// deferred.
+// recoverPanic turns a panic into a 500 and a log line with the stack. It must be called
+// by defer.
 func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	reason := recover()
 	if reason == nil {
 		return
 	}
-	if reason == http.ErrAbortHandler { // not a mistake: the way to cut a connection
+	if reason == http.ErrAbortHandler { // not a bug: handlers cut connections by it
 		panic(reason)
 	}
 	w.trace.Log(g.log.Error()).
@@ -24,12 +24,12 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 		Str("stack", stack.Lines()).
 		Msg("handler panicked")
 	if w.status() != 0 {
-		panic(http.ErrAbortHandler) // half an answer is out
+		panic(http.ErrAbortHandler) // a part of the answer may have been sent
 	}
 	g.fail(w, r, wire.Internal)
 }
 
-// describePanic names the panic without what a request may have put into it.
+// describePanic describes a panic without text that may come from a request.
 func describePanic(reason any) string {
 	if err, ok := reason.(runtime.Error); ok {
 		return err.Error()

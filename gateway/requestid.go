@@ -11,11 +11,11 @@ const (
 	requestIDBatch  = 256
 )
 
-// requestIDs makes random ids for requests that came without one. It makes many at once,
-// so that a request does not allocate its own.
+// requestIDs makes random ids for requests without one. It makes many at once, so that not
+// every request allocates.
 type requestIDs struct {
 	mu   sync.Mutex
-	made string // what is left of the last batch
+	made string // the rest of the last batch
 }
 
 func (r *requestIDs) next() string {

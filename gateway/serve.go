@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// headerTimeout bounds the time of a handshake and of a request's header, from
-	// their first byte or the connection's beginning.
+	// headerTimeout bounds the time of a TLS handshake and of a request's header. It
+	// begins with the connection or, of later requests, with the first byte.
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
@@ -28,7 +28,7 @@ const (
 
 	shutdownTimeout = 10 * time.Second // Config.ShutdownTimeout when it is 0
 
-	// answerGrace is the time for answers to work that was given up.
+	// answerGrace is the time for answering requests whose work was given up.
 	answerGrace = time.Second
 )
 
@@ -40,13 +40,13 @@ func (g *Gateway) newServer() *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader - headerSlack,
 		ErrorLog:          log.New(errorLog{g.log}, "", 0),
-		// "OPTIONS *" is answered by the router, in JSON like the rest.
+		// The router answers "OPTIONS *", too, so that the answer is in JSON.
 		DisableGeneralOptionsHandler: true,
 	}
 }
 
-// Serve answers on ln, with Config.TLS if it is set, and closes ln when Drain is called
-// or the listener fails. It returns nil after a Drain, which returns later.
+// Serve serves connections of ln, with Config.TLS if it is set, until Drain closes ln, or
+// ln fails. It returns nil after a Drain. Drain itself returns later.
 func (g *Gateway) Serve(ln net.Listener) error {
 	defer g.connections.writing.Wait()
 	ln = g.connections.limit(ln)
@@ -64,11 +64,12 @@ func (g *Gateway) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Drain ends Serve. Waiting and new borrows are answered 503 at once, and so is /ready.
-// All other requests are served for Config.DrainWait, or until ctx ends. Then the
-// listener closes, and Drain returns when the requests under way are answered. They have
-// Config.ShutdownTimeout for that. Then the work of Config.Finishers is given up, and its
-// requests are answered accordingly.
+// Drain stops the gateway. It answers 503 to waiting and new borrows and to /ready at
+// once, and serves all other requests for Config.DrainWait, or until ctx ends. Then it
+// closes the listener, and waits for pending requests and Config.Finishers, for up to
+// Config.ShutdownTimeout. After that the Finishers give up their work, so that its requests
+// are answered, and Drain closes the connections of all other requests and returns an
+// error.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.log.Info().Dur("wait_ms", g.cfg.DrainWait).Msg("draining")
 	g.cfg.Lending.Stop()
@@ -96,7 +97,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case shut.Err() != nil: // err is the end of the context
+	case shut.Err() != nil: // err only says that the context has ended
 		err = fmt.Errorf("HTTP: requests were cut short that had not been answered within %s", g.cfg.ShutdownTimeout)
 	}
 	return errors.Join(err, g.server.Close())
@@ -112,9 +113,9 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // prepare sets the headers of the answer, the address of a client behind a proxy, and the
-// time of the request's body, which also a refused request has. While the gateway drains, each answer closes its
-// connection: a client that keeps the connection would lose a request when the gateway
-// closes it.
+// deadline of the request's body, which applies to refused requests, too. While the gateway
+// drains, each answer closes its connection: a client that keeps the connection could lose
+// a request when the gateway closes it.
 func (g *Gateway) prepare(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.cfg.Lending.Stopped() {

@@ -21,7 +21,7 @@ func (c storeMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect measures the store.
+// Collect sends the metrics of one measurement.
 func (c storeMetrics) Collect(to chan<- prometheus.Metric) {
 	m := c.measure()
 	for _, s := range storeSeries {
@@ -94,7 +94,7 @@ func metricDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// collect sends what a metric is.
+// collect sends the value of one metric.
 type collect = func(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.Metric)
 
 func count(of func(m *kvslots.Metrics) uint64) collect {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// methods are the methods that a route may have, in the order of the header Allow.
+// methods are the methods of routes, in their order in the header Allow.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
 	http.MethodPatch, http.MethodDelete, http.MethodOptions,
@@ -19,8 +19,8 @@ func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
 	g.fail(w, r, wire.NotFound)
 }
 
-// methodNotAllowed answers with the methods of the path in Allow, and a body of the
-// path's dialect. chi calls it for an unknown method whatever the path.
+// methodNotAllowed answers 405 with the methods of the path in Allow, or 404 for a path
+// without a route: chi calls it for every path if the method is unknown.
 func (g *Gateway) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allowed := allowedMethods(r)
 	if len(allowed) == 0 {

@@ -8,8 +8,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Waiting returns the handler of a process that has no store yet, for the reason given:
-// /health answers 200, /ready 503, and every other path 502, which clients try again.
+// Waiting returns the handler of a process that has no store yet. It answers 200 to
+// /health, 503 with the reason to /ready, and 502 to every other path, upon which clients
+// retry.
 func Waiting(reason string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {

@@ -12,9 +12,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// guardPages refuses what the browser of a user sends on behalf of a web page that the
-// operator has not allowed (README.md, "Web pages"). Where a token is required, a page
-// without the token is refused anyway.
+// guardPages refuses requests that a user's browser sends on behalf of a web page that the
+// operator has not allowed (README.md, "Web pages"). If a token is required, authenticate
+// refuses them.
 func (g *Gateway) guardPages(next http.Handler) http.Handler {
 	if g.cfg.Hosts == nil && g.cfg.Tokens.Required() {
 		return next
@@ -31,30 +31,30 @@ func (g *Gateway) guardPages(next http.Handler) http.Handler {
 	})
 }
 
-// answersTo reports whether a request may have this header Host. A page whose name the
-// DNS resolves to this machine (DNS rebinding) has its own name there, and the browser
-// takes the gateway for the origin of the page. Addresses cannot be rebound.
+// answersTo reports whether a request may have the given header Host. If the name of a
+// page's site resolves to this machine (DNS rebinding), the browser takes the gateway for
+// the page's own origin, and Host is that name. Addresses cannot be rebound.
 func (g *Gateway) answersTo(host string) bool {
 	name := host
 	if split, _, err := net.SplitHostPort(host); err == nil {
 		name = split
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if name == "" || name == "localhost" { // HTTP/1.0 needs no Host; browsers send one
+	if name == "" || name == "localhost" { // a request without Host is HTTP/1.0, and not from a browser
 		return true
 	}
 	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
 	return err == nil || slices.ContainsFunc(g.cfg.Hosts, func(allowed string) bool { return strings.EqualFold(allowed, name) })
 }
 
-// isForeign reports whether a request writes, and comes from a page of another origin
-// than the gateway's own and Config.CORSOrigins. Browsers say so in Sec-Fetch-Site or
-// Origin, and send simple requests without asking before.
+// isForeign reports whether a request writes, and comes from a page of an origin other
+// than the gateway's own and Config.CORSOrigins, according to Sec-Fetch-Site or Origin.
+// Browsers send simple requests of any page without a preflight request.
 func (g *Gateway) isForeign(r *http.Request) bool {
 	return g.sameOrigin.Check(r) != nil && (g.cors == nil || !g.cors.OriginAllowed(r))
 }
 
-// newCORS returns nil without allowed origins, which would mean all of them to cors.
+// newCORS returns nil if no origin is allowed: package cors would allow all of them.
 func newCORS(origins []string) *cors.Cors {
 	if len(origins) == 0 {
 		return nil
@@ -72,8 +72,8 @@ func newCORS(origins []string) *cors.Cors {
 // seconds.
 const corsMaxAge = 600
 
-// allowOrigins lets pages of Config.CORSOrigins read the answers, refusals included,
-// and answers preflight requests (README.md, "Web pages"). It precedes authentication:
+// allowOrigins allows pages of Config.CORSOrigins to read answers, including refusals, and
+// answers preflight requests (README.md, "Web pages"). It precedes authentication, since
 // browsers send no token with a preflight request.
 func (g *Gateway) allowOrigins(next http.Handler) http.Handler {
 	if g.cors == nil {

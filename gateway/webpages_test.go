@@ -49,7 +49,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// A page has to be able to read why it was refused.
+// A page can read the reason of a refusal.
 func TestPagesReadAnswers(t *testing.T) {
 	for _, c := range []struct {
 		origin, authorization string
@@ -78,7 +78,7 @@ func TestPagesReadAnswers(t *testing.T) {
 	}
 }
 
-// Preflights cost nothing: they are not what the limit is for.
+// The rate limit does not count preflight requests.
 func TestPreflightsAreNotLimited(t *testing.T) {
 	g := newCORSGateway(page)
 	for range 10 {
@@ -146,7 +146,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A browser sends simple requests of any page, and keeps only the answer from it.
+// A browser sends simple requests of any page, and only withholds the answer from the page.
 func TestWritesOfPages(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -9,18 +9,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 )
 
-// Restored counts what Restore has restored.
+// Restored counts the pools, leases and sessions that Restore has restored.
 type Restored = backup.Summary
 
 // RestoreOptions are the options of Restore.
 type RestoreOptions = backup.Options
 
-// Backup writes the contents of the bucket to w: its pools, leases and sessions, with
-// hashes in place of credentials. Stores may use the bucket meanwhile. The backup is the
-// bucket's state at one instant during the call.
+// Backup writes the pools, leases and sessions of the bucket to w. The bucket, and so
+// the backup, contains hashes in place of credentials. Stores may write to the bucket
+// during the call. The backup is the bucket's state at one instant during the call.
 //
 // The errors are ErrNoBucket, ErrServerTooOld, ErrWrongBucket, those of JetStream and of
-// w, and what ctx ends with.
+// w, and context.Cause(ctx).
 func Backup(ctx context.Context, nc *nats.Conn, w io.Writer) error {
 	b, err := backup.Dump(ctx, nc)
 	if err != nil {
@@ -29,18 +29,18 @@ func Backup(ctx context.Context, nc *nats.Conn, w io.Writer) error {
 	return backup.Write(w, b)
 }
 
-// Restore reads what Backup has written, and replaces the bucket by a new one with that
-// contents. Leases keep the time that they had left by the clock, and their ids, tokens
-// and fences; those whose time is over are not restored. Waiting borrowers are not
-// restored either. Later leases have higher fences than any that was told before.
+// Restore reads a backup from r, and replaces the bucket by a new one with the contents
+// of the backup. Leases keep their ids, tokens and fences, and end when they would have
+// ended without the restore. Restore leaves out leases whose time is over, and waiting
+// borrowers. Every later lease has a higher fence than any lease before the restore.
 //
 // Stores may be open: they serve no callers until the restore is complete, and then use
-// the new bucket. If Restore fails after it has begun to replace the bucket, it can be
-// repeated; until then no Store can be opened.
+// the new bucket. If Restore fails after it has begun to replace the bucket, it must be
+// repeated; until it succeeds no Store can be opened.
 //
 // The errors are ErrCorruptBackup, ErrNotEmpty, ErrClock, ErrServerTooOld,
-// ErrWrongBucket, those of r and of JetStream, and what ctx ends with. Unless r has all
-// of a backup, nothing is changed.
+// ErrWrongBucket, those of r and of JetStream, and context.Cause(ctx). If r does not
+// contain a complete backup, the bucket is not changed.
 func Restore(ctx context.Context, nc *nats.Conn, r io.Reader, options RestoreOptions) (Restored, error) {
 	b, err := backup.Read(r)
 	if err != nil {

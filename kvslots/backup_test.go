@@ -36,8 +36,7 @@ func mustRestore(t testing.TB, nc *nats.Conn, file []byte, o RestoreOptions) Res
 	return restored
 }
 
-// untilServed repeats a call while the store is unavailable: it is building its view
-// anew.
+// untilServed repeats a call while the store is unavailable because it rebuilds its view.
 func untilServed[T any](t testing.TB, call func() (T, error)) T {
 	t.Helper()
 	for {
@@ -51,7 +50,7 @@ func untilServed[T any](t testing.TB, call func() (T, error)) T {
 	}
 }
 
-// filled is a bucket with something of everything.
+// filled is a bucket with entries of every kind that a backup contains.
 type filled struct {
 	pool, deleted uuid.UUID
 	held, renewed *Lease
@@ -105,9 +104,9 @@ func (f filled) check(t testing.TB, s *Store) {
 	if _, err := s.Inspect(t.Context(), f.deleted); !errors.Is(err, ErrNoPool) {
 		t.Errorf("the deleted pool: %v", err)
 	}
-	told := max(f.held.Fence(), f.renewed.Fence(), f.returned.Fence(), f.grant.Fence)
-	if l := mustBorrow(t, s, f.pool); l.Position() != 2 || l.Fence() <= told {
-		t.Errorf("lent position %d with fence %d, after %d was told", l.Position(), l.Fence(), told)
+	highest := max(f.held.Fence(), f.renewed.Fence(), f.returned.Fence(), f.grant.Fence)
+	if l := mustBorrow(t, s, f.pool); l.Position() != 2 || l.Fence() <= highest {
+		t.Errorf("lent position %d with fence %d; the highest was %d", l.Position(), l.Fence(), highest)
 	}
 	renewed, err := s.Renew(t.Context(), f.pool, f.held.ID(), time.Minute)
 	if err != nil || renewed.Fence() != f.held.Fence() || renewed.Position() != 0 {
@@ -140,10 +139,9 @@ func (f filled) check(t testing.TB, s *Store) {
 	}
 }
 
-// A backup that was taken under load is restored into a fresh server whose peers run,
-// and, under load, on the server that it comes from. Every lease, lock and session is
-// served as before, new fences are above all that were told, and a held slot is lent to
-// no other borrower at any time.
+// A backup taken under load is restored into a fresh server whose peers run, and, under
+// load, into its own server. Every lease, lock and session survives, new fences are above
+// all earlier ones, and a held slot is never lent to another borrower.
 func TestRestoreUnderPeers(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
@@ -153,7 +151,7 @@ func TestRestoreUnderPeers(t *testing.T) {
 	load, stop := context.WithCancel(t.Context())
 	defer stop()
 	var workers sync.WaitGroup
-	var told atomic.Uint64 // the highest fence of this server
+	var highest atomic.Uint64 // the highest fence of this server
 	for i := range 8 {
 		s := peers[i%2]
 		workers.Go(func() {
@@ -165,7 +163,7 @@ func TestRestoreUnderPeers(t *testing.T) {
 				if l.Position() == held.Position() {
 					t.Errorf("the held slot was lent again, with the fence %d", l.Fence())
 				}
-				for high := told.Load(); high < l.Fence() && !told.CompareAndSwap(high, l.Fence()); high = told.Load() {
+				for high := highest.Load(); high < l.Fence() && !highest.CompareAndSwap(high, l.Fence()); high = highest.Load() {
 				}
 				_, _ = s.Return(load, busy, l.ID())
 			}
@@ -185,10 +183,10 @@ func TestRestoreUnderPeers(t *testing.T) {
 	wantErr(t, err, ErrNotEmpty)
 	wantState(t, peers[1], f.pool, State{Count: 4, InUse: 2})
 
-	before := told.Load()
+	before := highest.Load()
 	mustRestore(t, srv.Connect(), file, RestoreOptions{Replace: true})
 	f.check(t, peers[1])
-	for told.Load() <= before { // the load goes on
+	for highest.Load() <= before { // the load goes on
 		untilServed(t, func() (State, error) { return peers[0].Inspect(t.Context(), busy) })
 	}
 	stop()
@@ -203,8 +201,8 @@ func TestRestoreUnderPeers(t *testing.T) {
 	}
 	f.check(t, others[1])
 	l := untilServed(t, func() (*Lease, error) { return others[0].Borrow(t.Context(), f.pool, time.Minute, 0) })
-	if l.Fence() <= told.Load() {
-		t.Errorf("fence %d after %d", l.Fence(), told.Load())
+	if l.Fence() <= highest.Load() {
+		t.Errorf("fence %d after %d", l.Fence(), highest.Load())
 	}
 }
 
@@ -231,7 +229,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 	// claim, and moves by the time that the restored entry takes to reach the stream.
 	end := stored[0].Entry.Time.Add(stored[0].Entry.Slot.TTL.Duration())
 	if late := end.Sub(lease.ExpiresAt()); late > took || late < asked.Sub(answered)-2*time.Millisecond {
-		t.Errorf("the lease ends %v after the time that its holder was told; restored in %v", late, took)
+		t.Errorf("the lease ends %v after the time that its holder knows; restored in %v", late, took)
 	}
 	fresh := openPeers(t, srv, 1)[0]
 	_, err = fresh.Borrow(t.Context(), pool, time.Minute, 0)
@@ -277,7 +275,7 @@ func TestRestoreReplicated(t *testing.T) {
 	}
 }
 
-// A file that is not complete changes nothing.
+// Restoring an incomplete file changes nothing.
 func TestRestoreRefusesDamage(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]

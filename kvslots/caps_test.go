@@ -11,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// A cap is exact at one peer, however many come at once, and gives way when
-// somebody leaves.
+// At one peer a cap is exact, however many sessions come at once, and each session that
+// leaves makes room for another one.
 func TestCaps(t *testing.T) {
 	const crowd = 50
 	for _, c := range []struct {
@@ -20,8 +20,7 @@ func TestCaps(t *testing.T) {
 		cfg  Config
 		full error
 		most int
-		// enter is what the i-th of the crowd does with a session of its own. It
-		// tells how to leave again.
+		// enter is what the i-th session does. It returns a function that undoes it.
 		enter func(ctx context.Context, s *Store, session string, i int) (leave func() error, err error)
 	}{
 		{"locks acquired", Config{MaxLocks: 10}, ErrMaxLocks, 10, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
@@ -121,7 +120,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// The caps count what is held and waited for, not those who come.
+// The caps count what sessions hold and wait for, not their attempts.
 func TestCapsLetPass(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
@@ -140,7 +139,8 @@ func TestCapsLetPass(t *testing.T) {
 		}
 		sessions = append(sessions, id)
 	}
-	// A cap on waiters is none on holders, and one on names none on those who share one.
+	// A cap on waiters does not limit holders, and a cap on names does not limit the
+	// sessions that share a name.
 	one := mustHold(t, s, sessions[0], Semaphore("k", 2))
 	mustHold(t, s, sessions[1], Semaphore("k", 2))
 	_, err = s.Acquire(t.Context(), sessions[2], Semaphore("k", 2), time.Minute, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// On a cluster, with the bucket replicated, peers at different servers are one
-// semaphore, and stay one while the stream's leader changes.
+// On a cluster with a replicated bucket, peers at different servers are one semaphore,
+// also while the stream's leader changes.
 func TestReplicated(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
 	nc := cluster.Connect()

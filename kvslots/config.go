@@ -9,61 +9,62 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Config says how a Store works. The zero Config is ready for use.
+// Config configures a Store. The zero Config is ready for use.
 type Config struct {
-	// Replicas of the bucket when Open has to create it, 1 … 5; 0 means 1.
+	// Replicas is the number of replicas of the bucket if Open creates it, 1 … 5;
+	// 0 means 1.
 	Replicas int
 
-	// MaxTTL is the longest lease; what is asked for beyond it is clamped.
-	// 0 means an hour. At most a year.
+	// MaxTTL is the longest lease, at most a year; longer ones are clamped to it.
+	// 0 means DefaultMaxTTL.
 	MaxTTL time.Duration
 
-	// MaxWait is the longest time in line; what is asked for beyond it is
-	// clamped. 0 means a minute. At most a year.
+	// MaxWait is the longest wait in line, at most a year; longer ones are clamped
+	// to it. 0 means DefaultMaxWait.
 	MaxWait time.Duration
 
-	// MaxPools is how many pools may be registered, over all peers. A pool that is
-	// registered may be registered again above it. 0 means any number. Peers that
-	// decide in the same instant may go beyond it by a few.
-	MaxPools int
+	// The caps limit the whole bucket, not this Store alone. 0 means no limit. Peers
+	// that decide at the same instant may exceed a cap by a few.
+	//
+	//   - MaxPools: registered pools. The count of a registered pool can be changed
+	//     even when the cap is reached.
+	//   - MaxLocks: locks and semaphores that are held or waited for.
+	//   - MaxWaiters: places in the line of each lock and semaphore.
+	//   - MaxSessions: sessions.
+	//   - MaxSessionsPerOrigin: sessions of one origin, see Store.CreateSession.
+	//   - MaxPoolWaiters: places in the line of each pool.
+	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 
-	// MaxLocks is how many keys may be held or waited for as locks and
-	// semaphores, MaxWaiters how many may stand in the line of each, and
-	// MaxSessions how many sessions there may be, over all peers, and
-	// MaxSessionsPerOrigin of one origin. MaxPoolWaiters is how many borrowers
-	// may stand in the line of each pool. 0 means any number. Peers that
-	// decide in the same instant may go beyond them by a few.
-	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
-
-	// Sole says that no other peer can be alive, as when this process embeds
-	// the server and no other process can reach the bucket. Open then ends at once
-	// what earlier peers left: their places in the lines, not their leases.
+	// Sole asserts that no other peer can be running, as when this process embeds
+	// the server and no other process can reach the bucket. Open then removes at once
+	// the places in line that earlier peers left. Leases stay.
 	Sole bool
 
 	// Durable is for a server that acknowledges writes before it has flushed them to
-	// disk. It must call then once, after everything that the server acknowledged, or
-	// let be read, before the call survives a power cut; or with an error when it will
-	// never be known. It must not block, may call then before it returns, and may be
-	// called concurrently. The Store calls it for each answer, and gives the answer to
-	// its caller only in then; after an error the caller gets ErrUnavailable. See
-	// natsembed.Flusher.
+	// disk. Durable must call then exactly once: with nil as soon as every write that
+	// the server acknowledged or delivered before the call would survive a power cut,
+	// or with an error if that cannot be known. Durable must not block, may call then
+	// before it returns, and may be called concurrently. The Store calls Durable for
+	// each answer and holds the answer back until then is called; after an error the
+	// caller gets ErrUnavailable. See natsembed.Flusher.
 	//
-	// nil means that what is acknowledged is durable as far as it will ever be, as with
-	// replicas, or a server that flushes each write.
+	// nil means that an acknowledged write needs no further step, as with replicas or
+	// with a server that flushes each write.
 	Durable func(then func(error))
 
-	// Room returns nil while the server has room for new entries, and otherwise why it
-	// has not. Meanwhile the methods that need new entries return ErrUnavailable (Borrow,
-	// Register, CreateSession, Acquire, Enqueue and LockOwned), and Ready returns the
-	// reason. Renewing, returning and deleting go on. Room must not block, and may be
-	// called concurrently. nil means that there is always room. See natsembed.Server.
+	// Room returns nil while the server has room for new entries, and otherwise an
+	// error that says what is full. During such an error the methods that add entries
+	// return ErrUnavailable (Borrow, Register, CreateSession, Acquire, Enqueue and
+	// LockOwned), and Ready returns it. The other methods still work. Room must not
+	// block, and may be called concurrently. nil means that there is always room. See
+	// natsembed.Server.
 	Room func() error
 
-	// Logger gets what an operator should know. No secret reaches it.
+	// Logger receives the Store's log messages. They contain no secrets.
 	Logger zerolog.Logger
 }
 
-// The defaults of Config.
+// Defaults of Config.
 const (
 	DefaultMaxTTL  = time.Hour
 	DefaultMaxWait = time.Minute

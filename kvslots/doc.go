@@ -1,56 +1,55 @@
 // Package kvslots is a distributed semaphore on NATS JetStream.
 //
 // A pool is a number of slots, registered under a secret UUID. Borrow takes the
-// lowest free slot under a lease that ends by Return or by time, or waits in
-// line for one. Each slot is one key of a JetStream key-value bucket, taken by
-// compare-and-swap.
+// lowest free slot, or waits in line until one is free. It returns a lease, which
+// ends when it is returned or when its time is over. Each slot is one key of a
+// JetStream key-value bucket, and a borrow takes it by compare-and-swap.
 //
 //	store, err := kvslots.Open(ctx, nc, kvslots.Config{})
 //	state, err := store.Register(ctx, pool, 3)
 //	lease, err := store.Borrow(ctx, pool, 30*time.Second, 10*time.Second)
 //	defer lease.Return(ctx)
 //
-// Locks and semaphores by name need no registration. They are held by sessions. A
-// session ends when it has not been used for a while, and frees what it holds: see
-// Store.CreateSession, Store.Acquire, and Store.Enqueue with Store.Wait.
-// Store.LockOwned is for locks that an owner holds without a session.
+// Locks and semaphores have names and need no registration. Sessions hold them. A
+// session ends when it has not been used for its idle time, and then releases what it
+// holds: see Store.CreateSession, Store.Acquire, and Store.Enqueue with Store.Wait.
+// Store.LockOwned takes a lock for an owner without a session.
 //
 // # Roles
 //
-// Every Store is an equal peer: no Store owns a pool, none leads, and there is nothing
-// to fail over. A Store watches the whole bucket, decides from what it sees, and
-// writes; several Stores on one NATS are one semaphore. Services that may not use JetStream
-// ask a gateway, over NATS or HTTP: see package client.
+// All Stores on a bucket are equal peers, and together they are one semaphore. No Store
+// owns a pool, there is no leader among them, and nothing has to fail over. Each Store
+// watches the whole bucket, decides by its view of it, and writes. Services that may not
+// use JetStream call a gateway, over NATS or HTTP: see package client.
 //
 // # What gives safety
 //
-// A claim becomes a lease only after it was judged by the state of its pool at the
-// claim's own place in the stream. So a pool never lends more slots than its count,
-// no position is lent twice at a time, the lowest free position is lent first, and
-// borrowers that wait are served in the order of arrival. A Store that is behind, or
-// has skipped entries, finds out and does not judge until it knows. No answer comes
-// from a read that may be old, or from a guess: after ErrUnavailable nothing is held,
-// or it will be undone.
+// A Store writes a claim for a slot, and judges it by the state of the pool at the claim's
+// own place in the stream. Only a claim that is valid there becomes a lease. So a pool
+// never lends more slots than its count, no position is lent twice at a time, the lowest
+// free position is lent first, and waiting borrowers are served in the order of arrival.
+// A Store whose view is behind the stream, or has skipped entries, detects that and
+// judges only when its view has caught up. No answer comes from a stale read: after
+// ErrUnavailable the caller holds nothing, or the Store undoes what was written.
 //
 // # What gives liveness
 //
-// The leases of a holder that is gone end by time. The tickets of a Store that is gone
-// or paused are passed over after a second. Waiting borrowers are woken by the stream,
-// and one claim is written for one grant, however many wait.
+// The leases of a holder that has died end when their time is over. The line passes over
+// the tickets of a Store that has died or is paused, after a second. Entries of the stream
+// wake waiting borrowers, and each grant costs one claim, however many borrowers wait.
 //
 // # What is not promised
 //
-// A holder that is suspended or cut off may not notice that its lease has ended.
-// Resources that must not believe it check Lease.Fence. Nothing is lent while JetStream
-// has no leader.
+// A holder that is suspended or disconnected may not notice that its lease has ended.
+// A resource that must refuse such a holder compares fencing tokens: see Lease.Fence.
+// No slot is lent while the bucket's stream has no leader.
 //
 // # Clocks
 //
-// The stream decides: a lease is live until its purge is in the stream. Clocks decide
-// only when a Store writes that purge. The Store that granted a lease counts from its
-// answer, by its monotonic clock; the others end it a second later. No two machines'
-// wall clocks are compared.
+// A lease is live until its purge is in the stream. Clocks decide only when a Store writes
+// that purge. The Store that granted a lease counts its time by a monotonic clock, from
+// the answer to the caller; other Stores end the lease a second later. The wall clocks of
+// two machines are never compared.
 //
-// How all of this works is in kvslots/DESIGN.md, "What is promised" and "One borrow,
-// from request to answer".
+// See kvslots/DESIGN.md, "What is promised" and "One borrow, from request to answer".
 package kvslots

@@ -11,7 +11,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// flushes holds back what is to be told.
+// flushes is a Config.Durable that can hold back its callbacks.
 type flushes struct {
 	mu     sync.Mutex
 	held   bool
@@ -42,7 +42,7 @@ func (f *flushes) hold() {
 	f.held = true
 }
 
-// release tells everything that was held back, and what comes later.
+// release calls back with err, now and for all later calls.
 func (f *flushes) release(err error) {
 	f.mu.Lock()
 	f.held = false
@@ -73,9 +73,8 @@ func openGated(t *testing.T) (*Store, *flushes, uuid.UUID) {
 	return store, f, pool
 }
 
-// The time of a lease starts when it is told, and so the slot is free only that much
-// later.
-func TestLeaseTimeStartsWhenItIsTold(t *testing.T) {
+// The time of a lease starts when its caller gets the answer.
+func TestLeaseTimeStartsWithTheAnswer(t *testing.T) {
 	store, f, pool := openGated(t)
 	f.hold()
 	granted := make(chan *Lease, 1)
@@ -90,10 +89,10 @@ func TestLeaseTimeStartsWhenItIsTold(t *testing.T) {
 	late := time.NewTimer(300 * time.Millisecond)
 	select {
 	case <-granted:
-		t.Fatal("the lease was told before it was durable")
+		t.Fatal("the lease was answered before it was durable")
 	case <-late.C:
 	}
-	told := time.Now()
+	answered := time.Now()
 	f.release(nil)
 	lease := <-granted
 	if lease == nil {
@@ -102,8 +101,8 @@ func TestLeaseTimeStartsWhenItIsTold(t *testing.T) {
 	if lease.TTL() != time.Second {
 		t.Errorf("ttl %v", lease.TTL())
 	}
-	if begun := lease.ExpiresAt().Add(-lease.TTL()); begun.Before(told) {
-		t.Errorf("its time began %v before it was told", told.Sub(begun))
+	if begun := lease.ExpiresAt().Add(-lease.TTL()); begun.Before(answered) {
+		t.Errorf("its time began %v before it was answered", answered.Sub(begun))
 	}
 	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
 		t.Fatal(err)
@@ -113,7 +112,7 @@ func TestLeaseTimeStartsWhenItIsTold(t *testing.T) {
 	}
 }
 
-// Reads pass the gate, too.
+// Answers to reads are held back, too.
 func TestReadsWaitForTheFlush(t *testing.T) {
 	store, f, pool := openGated(t)
 	f.hold()
@@ -125,7 +124,7 @@ func TestReadsWaitForTheFlush(t *testing.T) {
 	<-f.queued
 	select {
 	case <-read:
-		t.Error("an inspection was told before it was durable")
+		t.Error("an inspection was answered before it was durable")
 	default:
 	}
 	f.release(nil)
@@ -134,7 +133,7 @@ func TestReadsWaitForTheFlush(t *testing.T) {
 	}
 }
 
-// A lease that could not be told is given back.
+// A lease that did not become durable is returned.
 func TestFailedFlushGivesBack(t *testing.T) {
 	store, f, pool := openGated(t)
 	f.hold()

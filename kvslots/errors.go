@@ -9,79 +9,79 @@ import (
 )
 
 var (
-	// ErrNoPool is returned when no pool is registered under the given id:
-	// it never was, or it has been deleted.
+	// ErrNoPool is returned when no pool is registered under the given id,
+	// perhaps because it has been deleted.
 	ErrNoPool = peer.ErrNoPool
 
-	// ErrNoSlot is returned by Borrow when no slot could be had within the
-	// wait that was asked for.
+	// ErrNoSlot is returned by Borrow, Acquire, Wait and LockOwned when the
+	// caller's turn did not come within the given wait.
 	ErrNoSlot = peer.ErrNoSlot
 
-	// ErrNotHeld is returned by Renew when the lease is unknown, was
-	// returned, or has ended.
+	// ErrNotHeld is returned by Renew, Release and Extend when the lease is
+	// unknown, was returned, or has ended, and by ReleaseOwned and
+	// ForceRelease when no owner holds the lock.
 	ErrNotHeld = peer.ErrNotHeld
 
-	// ErrUnavailable is returned when JetStream did not answer, or answered
-	// with a failure. Nothing is held on the caller's behalf, or it will be
-	// undone; the call may be repeated.
+	// ErrUnavailable is returned when JetStream did not answer, or reported
+	// a failure. The caller holds nothing, or the Store undoes what was
+	// written. The call may be repeated.
 	ErrUnavailable = peer.ErrUnavailable
 
 	// ErrClosed is returned by every method after Close has begun.
 	ErrClosed = peer.ErrClosed
 
-	// ErrSessionGone is returned when no session has that id: it never was,
-	// it was idle for too long, or it was ended.
+	// ErrSessionGone is returned when no session has the given id, perhaps
+	// because it was idle for too long, or was ended.
 	ErrSessionGone = peer.ErrSessionGone
 
-	// ErrLimitMismatch is returned by Acquire and Enqueue when the key is held
-	// or waited for with another limit, or as a lock where a semaphore was
-	// asked for, or the other way round.
+	// ErrLimitMismatch is returned by Acquire and Enqueue when sessions hold
+	// or wait for the key with another limit or of the other Kind.
 	ErrLimitMismatch = peer.ErrLimitMismatch
 
-	// ErrAlreadyEnqueued is returned by Enqueue when the session has enqueued
-	// for the key before, and has not waited yet.
+	// ErrAlreadyEnqueued is returned by Enqueue when the session has already
+	// enqueued for the key, and has not called Wait since.
 	ErrAlreadyEnqueued = peer.ErrAlreadyEnqueued
 
 	// ErrNotEnqueued is returned by Wait when the session has not enqueued for
 	// the key, or has left its line.
 	ErrNotEnqueued = peer.ErrNotEnqueued
 
-	// ErrLeaseExpired is returned by Wait when the session got its turn while
-	// it was not waiting, and the lease ended before it came to wait.
+	// ErrLeaseExpired is returned by Wait when the session's turn came before
+	// the call, and the lease ended before the call, too.
 	ErrLeaseExpired = peer.ErrLeaseExpired
 
-	// ErrPlaceKept is for the cause of a context that ends a Wait: the session
-	// then keeps its place in the line, to wait somewhere else. It is what a
-	// gateway that closes down wants.
+	// ErrPlaceKept, as the cause of a context that ends a Wait, makes the
+	// session keep its place in the line, so that it can call Wait at another
+	// peer. A gateway that shuts down uses it.
 	ErrPlaceKept = peer.ErrPlaceKept
 
-	// ErrMaxPools is returned by Register for a new pool when Config.MaxPools are
-	// registered already.
+	// ErrMaxPools is returned by Register for a new pool when Config.MaxPools
+	// pools are registered already.
 	ErrMaxPools = peer.ErrMaxPools
 
-	// ErrMaxLocks is returned by Acquire and Enqueue for a new key when
-	// Config.MaxLocks are held or waited for already.
+	// ErrMaxLocks is returned by Acquire, Enqueue and LockOwned for a new key
+	// when Config.MaxLocks keys are held or waited for already.
 	ErrMaxLocks = peer.ErrMaxLocks
 
-	// ErrMaxWaiters is returned by Acquire and Enqueue when Config.MaxWaiters
-	// stand in the key's line already, and by Borrow when Config.MaxPoolWaiters
-	// stand in the pool's line.
+	// ErrMaxWaiters is returned by Acquire, Enqueue and LockOwned when the
+	// key's line has Config.MaxWaiters places already, and by Borrow when the
+	// pool's line has Config.MaxPoolWaiters.
 	ErrMaxWaiters = peer.ErrMaxWaiters
 
 	// ErrMaxSessions is returned by CreateSession when there are
 	// Config.MaxSessions already.
 	ErrMaxSessions = peer.ErrMaxSessions
 
-	// ErrMaxSessionsPerOrigin is returned by CreateSession when the same
-	// origin has Config.MaxSessionsPerOrigin already.
+	// ErrMaxSessionsPerOrigin is returned by CreateSession when the origin
+	// has Config.MaxSessionsPerOrigin sessions already.
 	ErrMaxSessionsPerOrigin = peer.ErrMaxSessionsPerOrigin
 
 	// ErrNotOwner is returned by ReleaseOwned when another owner holds the
 	// lock.
 	ErrNotOwner = peer.ErrNotOwner
 
-	// ErrAlreadyReleased is returned by ReleaseOwned when the owner does not
-	// hold the lock, and released it within the last minute.
+	// ErrAlreadyReleased is returned by ReleaseOwned when the owner no longer
+	// holds the lock because it released it within the last minute.
 	ErrAlreadyReleased = peer.ErrAlreadyReleased
 
 	// ErrServerTooOld is returned by Open when the NATS server has no
@@ -106,15 +106,16 @@ var (
 	ErrNotEmpty = backup.ErrNotEmpty
 
 	// ErrClock is returned by Restore when this machine's clock or the server's is
-	// behind the time of the backup: fences and the ends of leases could go wrong.
+	// behind the time of the backup. Restored fences could be too low then, and
+	// leases too long.
 	ErrClock = backup.ErrClock
 )
 
 // RangeError reports an argument outside its range. Its text names the
 // argument and the range, and is fit to be shown to a client.
 type RangeError struct {
-	Field string // the argument's name, as in the documents: "count", "ttl", "wait", …
-	Range string // what is allowed, in words: "between 0 and 1000"
+	Field string // the argument's name, as in requests: "count", "ttl", "wait", …
+	Range string // the allowed values, in words: "between 0 and 1000"
 }
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Field, e.Range) }

@@ -14,7 +14,7 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// A limit of one: a lock with a lease, and a fencing token.
+// A pool of one slot is a lock with a lease and a fencing token.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "kvslots")
@@ -39,7 +39,7 @@ func Example() {
 	}
 	defer func() { _ = store.Close(ctx) }()
 
-	pool := uuid.New() // a secret: whoever has it may borrow
+	pool := uuid.New() // a secret: every program that knows it may borrow
 	if _, err := store.Register(ctx, pool, 1); err != nil {
 		log.Fatal(err)
 	}

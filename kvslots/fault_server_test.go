@@ -21,7 +21,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// fill writes leases into a bucket, as peers would have.
+// fill writes leases into a bucket, as peers would.
 func fill(t *testing.T, nc *nats.Conn, pool uuid.UUID, leases int) {
 	t.Helper()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(4000))
@@ -54,7 +54,7 @@ func TestFault3OpenTakesLong(t *testing.T) {
 	fill(t, srv.Connect(), pool, entries)
 	began := time.Now()
 	slow := func(m *nats.Msg, next func(*nats.Msg)) {
-		if time.Since(began) < 6*time.Second { // longer than any bound of the peer's own
+		if time.Since(began) < 6*time.Second { // longer than any of the peer's timeouts
 			time.Sleep(6 * time.Second / entries)
 		}
 		next(m)
@@ -69,7 +69,7 @@ func TestFault3OpenTakesLong(t *testing.T) {
 	}
 }
 
-// The same with as many as a user had.
+// The same with as many entries as a user's bucket had.
 func TestSoakFault3OpenLargeBucket(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
@@ -195,8 +195,8 @@ func TestFault20StartTogether(t *testing.T) {
 	}
 }
 
-// After a restart of the server a gateway lent again only after more than 2 s, for
-// the lost consumer was noticed by its silence.
+// After a restart of the server a gateway lent again only after more than 2 s, because
+// it noticed the loss of the consumer only by its silence.
 func TestFault21ServerRestarts(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, t.TempDir(), syncAlways)
@@ -214,8 +214,8 @@ func TestFault21ServerRestarts(t *testing.T) {
 	wantNoSilence(t, &log)
 }
 
-// The same for a consumer that is gone while the connection stays: its server was
-// another than the one that the gateway is connected to.
+// The same for a consumer that is lost while the connection stays, because it was on
+// another server than the connection.
 func TestFault21ConsumerLost(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, "")
@@ -242,8 +242,8 @@ func TestFault21ConsumerLost(t *testing.T) {
 	wantNoSilence(t, &log)
 }
 
-// The same when a follower of a replicated stream is killed that has the consumer:
-// it is not gone, as far as the others know, but its server does not answer.
+// The same when the killed server has the consumer and is a follower of the replicated
+// stream: the other servers still list the consumer, but its server does not answer.
 func TestFault21FollowerKilled(t *testing.T) {
 	t.Parallel()
 	cluster := kvslotstest.StartCluster(t)
@@ -287,7 +287,7 @@ func TestFault21FollowerKilled(t *testing.T) {
 	wantNoSilence(t, &log)
 }
 
-// consumers are the consumers of the bucket, with the server of each.
+// consumers returns the consumers of the bucket, with the server of each.
 func consumers(t *testing.T, js jetstream.JetStream) map[string]string {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
@@ -318,7 +318,7 @@ func openOverTCP(t *testing.T, srv *kvslotstest.Server, log *lockedBuffer) *Stor
 	return s
 }
 
-// wantNoSilence demands that no watch was taken for lost because it was silent.
+// wantNoSilence checks that no peer replaced a watch because of its silence.
 func wantNoSilence(t *testing.T, log *lockedBuffer) {
 	t.Helper()
 	if text := log.String(); strings.Contains(text, "no heartbeat") {

@@ -20,8 +20,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// A restart on the same directory keeps every pool and every lease, with the
-// time that is left.
+// A restart on the same directory keeps every pool and every lease with its remaining
+// time.
 func TestRestartKeepsLeases(t *testing.T) {
 	dir := t.TempDir()
 	srv := kvslotstest.Start(t, dir, syncAlways)
@@ -58,8 +58,7 @@ func TestRestartKeepsLeases(t *testing.T) {
 
 func syncAlways(o *server.Options) { o.SyncAlways = true }
 
-// The server goes away and comes back under load, again and again. Whatever a
-// client was told stays true.
+// The server restarts many times under load. Every answer to a client stays true.
 func TestServerRestarts(t *testing.T) {
 	srv := kvslotstest.Start(t, t.TempDir(), syncAlways)
 	var stores []*Store
@@ -144,8 +143,8 @@ func progress(mu *sync.Mutex, n *int) int {
 	return *n
 }
 
-// A bucket that was made anew behind a running peer: the view is built again,
-// and fences still rise.
+// If the bucket is deleted and created again, a running peer rebuilds its view, and
+// fences still rise.
 func TestBucketMadeAnew(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
@@ -173,7 +172,7 @@ func TestBucketMadeAnew(t *testing.T) {
 	}
 }
 
-// What is none of ours in the bucket is logged once, hashed, and does no harm.
+// Entries that are not kvslots' own are logged once, as a hash, and otherwise ignored.
 func TestForeignEntries(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	var log lockedBuffer
@@ -219,7 +218,7 @@ func TestNoSecretsInBucket(t *testing.T) {
 	pool := newPool(t, s, 1)
 	l := mustBorrow(t, s, pool)
 	go func() { _, _ = s.Borrow(t.Context(), pool, time.Minute, time.Minute) }()
-	eventually(t, "somebody waits", func() bool {
+	eventually(t, "a borrower waits", func() bool {
 		state, err := s.Inspect(t.Context(), pool)
 		return err == nil && state.Waiting == 1
 	})
@@ -263,7 +262,7 @@ func (b *lockedBuffer) String() string {
 	return b.Buffer.String()
 }
 
-// What waited before a restart is not in the way of those who come after it.
+// The tickets from before a restart do not delay later borrowers.
 func TestSole(t *testing.T) {
 	dir := t.TempDir()
 	srv := kvslotstest.Start(t, dir)
@@ -281,7 +280,7 @@ func TestSole(t *testing.T) {
 		state, err := s.Inspect(t.Context(), pool)
 		return err == nil && state.Waiting == 5
 	})
-	nc.Close() // as good as dead
+	nc.Close() // the peer is dead for all others
 	again, err := Open(t.Context(), srv.Connect(), Config{Sole: true})
 	if err != nil {
 		t.Fatal(err)

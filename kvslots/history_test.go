@@ -28,7 +28,7 @@ var (
 	historySeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 )
 
-// history records what clients did and what came of it.
+// history records what clients did, and the results.
 type history struct {
 	t      *testing.T
 	start  time.Time
@@ -43,13 +43,13 @@ type history struct {
 	lagging bool
 }
 
-// recorded is a lease that a client was given.
+// recorded is a lease that was granted to a client.
 type recorded struct {
 	lease  *Lease
 	pool   int
 	number int
 	ends   time.Time // it lasts at least until then
-	gone   bool      // it is known to have been ended by a call
+	gone   bool      // whether a call has certainly ended it
 }
 
 func newHistory(t *testing.T, pools int) *history {
@@ -96,7 +96,7 @@ func outcomeOf(t *testing.T, err error) outcome {
 	return gaveUp
 }
 
-// client does random things at one peer until the time is over.
+// client makes random calls at one peer until the time is over.
 type client struct {
 	*history
 	id    int
@@ -160,7 +160,7 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	}
 	in := input{kind: opBorrow, pool: pool, lease: c.next()}
 	call := time.Now()
-	id := uuid.New() // not Store.Borrow, to know the lease of one who gives up
+	id := uuid.New() // not Store.Borrow, which keeps the lease's id to itself if it is canceled
 	a, err := c.store.bucket.Do(ctx, peer.Borrow{Pool: poolHash(c.pools[pool]), Lease: leaseHash(id), TTL: ttl, Wait: wait})
 	end := time.Now()
 	out := output{outcome: outcomeOf(c.t, err)}
@@ -204,7 +204,7 @@ func (c *client) giveBack(ctx context.Context) {
 	r.gone = true
 	c.add(c.id, call, time.Now(), input{kind: opReturn, pool: r.pool, lease: r.number}, out)
 	if out.outcome == notHeld && call.Before(r.ends) {
-		// Deleted, then; or the test was paused. The model tells.
+		// The pool was deleted, or the test was paused. The model decides.
 		return
 	}
 }
@@ -227,8 +227,8 @@ func (c *client) renew(ctx context.Context) {
 	r.ends = l.ExpiresAt()
 }
 
-// expiries adds what time did: each lease may end at its time at the earliest,
-// and has ended by the time its slot was seen free, or taken by another.
+// expiries adds the ends of leases by time: a lease ends at its deadline at the earliest,
+// and before its slot was observed as free or as lent again.
 func (h *history) expiries(observed *observer, end time.Time) {
 	observed.mu.Lock()
 	defer observed.mu.Unlock()
@@ -245,11 +245,11 @@ func (h *history) expiries(observed *observer, end time.Time) {
 	h.withdrawals(observed)
 }
 
-// observer watches the bucket on its own. It counts the claims of each lease that
-// were written, and notes when the lease was last seen to end.
+// observer watches the bucket independently of peers. It counts the written claims of
+// each lease, and records when it last saw the lease end.
 //
-// A consumer skips what is overwritten at once, so the claims are seen as they are
-// published, and their answers as they are sent.
+// A consumer skips entries that are overwritten quickly, so the observer subscribes to
+// the published claims and to their acknowledgements.
 type observer struct {
 	mu      sync.Mutex
 	holds   map[string]entry.Hash
@@ -325,7 +325,7 @@ func (o *observer) see(m *nats.Msg) {
 	o.holds[m.Subject] = e.Slot.Lease
 }
 
-// setting is a set of peers and what is between them and the stream.
+// setting is a set of peers, and how they reach the stream.
 type setting struct {
 	peers, clients, pools int
 	replicas              int
@@ -397,8 +397,8 @@ func runHistory(t *testing.T, set setting) {
 	}
 }
 
-// nothingLeft waits until every lease has ended, and checks that no ticket, no
-// slot and nobody is left behind.
+// nothingLeft waits until every lease has ended, and checks that no slot, no ticket and
+// no waiting borrower remains.
 func nothingLeft(t *testing.T, h *history, stores []*Store) {
 	t.Helper()
 	defer func() {
@@ -421,8 +421,7 @@ func nothingLeft(t *testing.T, h *history, stores []*Store) {
 	}
 }
 
-// eventually waits for a condition. Its limit is only there so that a test that
-// fails comes to an end.
+// eventually waits for a condition. Its limit only ends a test that fails.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(30 * time.Second); !ok(); {
@@ -433,6 +432,6 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func TestOneSemaphoreManyDoors(t *testing.T) {
+func TestOneSemaphoreManyPeers(t *testing.T) {
 	runHistory(t, setting{peers: 3, clients: 50, pools: 40})
 }

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// KeepAlive renews the lease in the background, at a third of its TTL, for as
-// long as ctx lasts and the lease does. A renewal that fails because the store
-// is unavailable is tried again while there is time; when the lease is lost,
-// renewing stops for good and Done is closed. The lease is not returned at the
-// end.
+// KeepAlive renews the lease in the background, every third of its TTL, until ctx
+// or the lease ends. It retries a renewal that returns ErrUnavailable until the
+// lease ends. When a renewal is refused, KeepAlive stops and Done is closed.
+// KeepAlive never returns the lease.
 //
-// stop ends it and waits until it has ended; it may be called more than once,
-// and must be called if ctx does not end.
+// stop stops the renewals, and blocks until the goroutine has ended. It may be called
+// more than once, and must be called if ctx does not end.
 func (l *Lease) KeepAlive(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -49,5 +48,5 @@ func (l *Lease) keepAlive(ctx context.Context) {
 	}
 }
 
-// isLost reports whether an error says that a lease has ended.
+// isLost reports whether err means that the lease has ended.
 func isLost(err error) bool { return errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNoPool) }

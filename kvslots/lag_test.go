@@ -12,8 +12,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
-// lag holds a watch back for random times. What was overwritten while it was
-// held is left out, as the server leaves it out of a stream with history 1.
+// lag delays a watch by random times. It drops entries that were overwritten in that
+// time, as the server does for a stream with history 1.
 type lag struct {
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -26,7 +26,7 @@ type lag struct {
 func (l *lag) hook(m *nats.Msg, next func(*nats.Msg)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m.Sub != l.sub { // another watch, which delivers anew what the view lacks
+	if m.Sub != l.sub { // another watch, which delivers again the entries that the view lacks
 		l.sub, l.held = m.Sub, nil
 	}
 	l.next = next
@@ -65,8 +65,8 @@ func (l *lag) release() {
 	}
 }
 
-// Peers whose watch is held back, skips, and breaks at random are as good a
-// semaphore as the others.
+// Peers whose watch is delayed, skips entries and breaks at random are still a correct
+// semaphore.
 func TestLaggingViews(t *testing.T) {
 	runHistory(t, setting{
 		peers: 3, clients: 30, pools: 30,

@@ -10,19 +10,20 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Lender grants leases: a Store, or the Client of package client.
+// Lender returns and renews the leases that it has granted. It is a Store, or the
+// Client of package client.
 type Lender interface {
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error)
 }
 
-// watcher is a Lender that sees a lease end before its time: because it was
-// returned elsewhere, say, or its pool was deleted.
+// watcher is a Lender that observes when a lease ends early, for instance because
+// another caller returned it, or deleted its pool.
 type watcher interface {
 	follow(l *Lease) (stop func())
 }
 
-// Lease is one held slot. Its methods may be called from several goroutines.
+// Lease is the right to one slot for a limited time. It is safe for concurrent use.
 type Lease struct {
 	lender   Lender
 	pool     uuid.UUID
@@ -35,61 +36,61 @@ type Lease struct {
 	ttl      time.Duration
 	deadline time.Time
 	done     chan struct{} // made by the first Done
-	timer    *time.Timer   // ends it at the deadline, once there is a done
+	timer    *time.Timer   // ends the lease at the deadline; nil before done is made
 	unfollow func()        // set by the first Done
 	ended    bool
 }
 
-// NewLease is a lease that was granted, or renewed, at the instant now. It is for
-// packages that have a Lender of their own.
+// NewLease returns a lease that was granted, or renewed, at the instant now. It is for
+// packages that implement Lender.
 func NewLease(by Lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
 	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, ttl: ttl, deadline: now.Add(ttl)}
 }
 
-// ID is the lease's UUID. It is a secret: whoever has it can return the lease.
+// ID returns the lease's UUID. It is a secret: a caller that knows it and the pool's
+// UUID can return the lease.
 func (l *Lease) ID() uuid.UUID { return l.id }
 
-// Position is the slot, 0 … count−1 of the pool.
+// Position returns the slot's number, 0 … count−1.
 func (l *Lease) Position() int { return l.position }
 
-// Fence is the lease's fencing token: higher than that of every earlier lease
-// of the pool, the same over all renewals, and below 2^53. A resource that
-// remembers the highest fence it has seen, and refuses lower ones, is safe from
-// a holder that does not know yet that its lease has ended.
+// Fence returns the lease's fencing token. It is higher than that of every earlier
+// lease of the pool, does not change when the lease is renewed, and is below 2^53. A
+// resource that remembers the highest fence it has seen, and refuses lower ones, is
+// safe from a holder that has not yet noticed that its lease has ended.
 func (l *Lease) Fence() uint64 { return l.fence }
 
-// Queued reports whether a Store's Borrow stood in line before it was granted. It is
-// false for a Client's lease and for the result of a renewal.
+// Queued reports whether a Store's Borrow waited in line for the lease. It is false
+// for the lease of a client.Client and for the result of a renewal.
 func (l *Lease) Queued() bool { return l.queued }
 
-// TTL is how long the lease was promised to last from the moment the call that
-// granted or last renewed it returned. It may be less than was asked for: see
-// Config.MaxTTL.
+// TTL returns the time for which the lease was granted or last renewed, counted from
+// the return of that call. It may be less than the ttl of the call: see Config.MaxTTL.
 func (l *Lease) TTL() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ttl
 }
 
-// ExpiresAt is when the lease ends unless it is renewed or returned, by this
-// machine's clocks. It carries a monotonic reading, so time.Until is safe from
-// steps of the wall clock.
+// ExpiresAt returns the time, by this machine's clocks, at which the lease ends unless
+// it is renewed or returned before. The time has a monotonic reading, so time.Until is
+// not affected by steps of the wall clock.
 func (l *Lease) ExpiresAt() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline
 }
 
-// Done is closed when the lease has ended: at its deadline, when it is returned,
-// when a renewal is refused, and, with a Store, as soon as the Store sees that
-// it was returned or its pool deleted elsewhere. It is never opened again.
+// Done returns a channel that is closed when the lease has ended: at its deadline,
+// when it is returned, and when a renewal is refused. With a Store it is also closed
+// as soon as the Store sees that another caller returned the lease or deleted its pool.
 func (l *Lease) Done() <-chan struct{} {
 	done, first := l.makeDone()
 	w, ok := l.lender.(watcher)
 	if !first || !ok {
 		return done
 	}
-	stop := w.follow(l) // not under our lock: it may end the lease at once
+	stop := w.follow(l) // without l.mu: it may call l.end at once
 	l.mu.Lock()
 	l.unfollow = stop
 	ended := l.ended
@@ -100,8 +101,7 @@ func (l *Lease) Done() <-chan struct{} {
 	return done
 }
 
-// makeDone makes the channel, and reports whether the end of the lease has to be
-// followed from now on.
+// makeDone returns the channel, and reports whether this call made it for a live lease.
 func (l *Lease) makeDone() (done <-chan struct{}, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,9 +117,9 @@ func (l *Lease) makeDone() (done <-chan struct{}, first bool) {
 	return l.done, true
 }
 
-// Return gives the slot back before its time, even when ctx has ended: see
-// ReturnTimeout. It returns false when the lease had ended already. The errors
-// are those of Store.Return.
+// Return ends the lease early. It ignores the end of ctx: see ReturnTimeout. It
+// returns false when the lease had ended already. The errors are those of
+// Store.Return.
 func (l *Lease) Return(ctx context.Context) (bool, error) {
 	ok, err := l.lender.Return(ctx, l.pool, l.id)
 	if err == nil {
@@ -128,20 +128,21 @@ func (l *Lease) Return(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// ReturnTimeout bounds the calls that give up what is held: Return, Release and
-// EndSession, of a Store, a client of gateways, a Lease and a limiter. These calls ignore
-// the cancellation and the deadline of their context, which has usually ended
-// when `defer lease.Return(ctx)` runs: a slot that stays taken harms every other
-// caller. A call that gets no answer in that time returns ErrUnavailable.
+// ReturnTimeout is the timeout of the calls that give up what the caller holds: Return,
+// Release and EndSession, of a Store, a client.Client, a Lease and a cosmo.Limiter.
+// These calls ignore the cancellation and the deadline of their context, because it has
+// often ended when `defer lease.Return(ctx)` runs, and a slot that is not returned stays
+// taken until its lease ends. A call without an answer in that time returns
+// ErrUnavailable.
 const ReturnTimeout = 10 * time.Second
 
-// Returning is the context of a call that gives up what is held. It keeps the
-// values of ctx, and nothing else.
+// Returning returns the context of a call that gives up what the caller holds. It
+// keeps the values of ctx, ignores its end, and has ReturnTimeout as its timeout.
 func Returning(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), ReturnTimeout, ErrUnavailable)
 }
 
-// Renew makes the lease last for ttl from now on. The errors are those of
+// Renew sets the end of the lease to ttl from now. The errors are those of
 // Store.Renew; after ErrNotHeld and ErrNoPool the lease has ended.
 func (l *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	again, err := l.lender.Renew(ctx, l.pool, l.id, ttl)
@@ -160,7 +161,8 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// expire ends the lease at its deadline, unless that has moved meanwhile.
+// expire ends the lease at its deadline. If a renewal has moved the deadline, expire
+// sets the timer again.
 func (l *Lease) expire() {
 	l.mu.Lock()
 	left := time.Until(l.deadline)

@@ -54,7 +54,7 @@ func TestKeepAlive(t *testing.T) {
 	if err := peers[1].Delete(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	<-l.Done() // lost: nobody renews it any more
+	<-l.Done() // lost: KeepAlive has stopped
 	stop()
 	stop()
 	wantErr(t, l.Renew(t.Context(), time.Second), ErrNoPool)

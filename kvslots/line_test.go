@@ -45,18 +45,18 @@ func TestFair(t *testing.T) {
 			return err == nil && state.Waiting == i+1
 		})
 	}
-	mustReturn(t, peers[2], pool, second) // one slot hands them on, one by one
+	mustReturn(t, peers[2], pool, second) // one slot serves all of them, one after the other
 	wg.Wait()
 	mustReturn(t, peers[0], pool, first)
-	for i, who := range served {
-		if i != who {
-			t.Fatalf("waiter %d was served as number %d: %v", who, i, served)
+	for rank, waiter := range served {
+		if rank != waiter {
+			t.Fatalf("waiter %d was served as number %d: %v", waiter, rank, served)
 		}
 	}
 	wantState(t, peers[0], pool, State{Count: 2})
 }
 
-// However many wait, a slot that frees up costs one claim.
+// However many borrowers wait, each free slot costs one claim.
 func TestNoHerd(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 1)
@@ -95,8 +95,8 @@ func claims(peers []*Store) uint64 {
 	return n
 }
 
-// A peer that is gone, or stands still, holds up nobody for long, and those who
-// wait at it keep their places if it comes back.
+// A dead or paused peer does not delay the line for long, and its waiting borrowers keep
+// their places if it comes back.
 func TestStalledPeer(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
@@ -147,8 +147,8 @@ func TestStalledPeer(t *testing.T) {
 	}
 }
 
-// A peer whose presence was purged while it stood still gives its waiters new
-// tickets, in their order.
+// A peer whose presence was purged during a pause gives its waiters new tickets, in their
+// order.
 func TestPresenceLost(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	nc := srv.Connect()
@@ -198,14 +198,14 @@ func TestPresenceLost(t *testing.T) {
 	})
 	mustReturn(t, peers[0], pool, l)
 	wg.Wait()
-	for i, who := range served {
-		if i != who {
-			t.Fatalf("waiter %d was served as number %d: %v", who, i, served)
+	for rank, waiter := range served {
+		if rank != waiter {
+			t.Fatalf("waiter %d was served as number %d: %v", waiter, rank, served)
 		}
 	}
 }
 
-// presences are the sessions of the peers, by key.
+// presences returns the sessions of the peers, by key.
 func presences(t *testing.T, nc *nats.Conn) map[string]bucket.Stored {
 	t.Helper()
 	found := map[string]bucket.Stored{}

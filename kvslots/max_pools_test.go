@@ -12,8 +12,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// A new pool beyond MaxPools is refused, by every peer; one that is registered is not, and
-// a deletion makes room.
+// Every peer refuses new pools beyond MaxPools, and still accepts a new count for a
+// registered pool. A deletion makes room.
 func TestMaxPools(t *testing.T) {
 	t.Parallel()
 	const most = 10
@@ -58,8 +58,8 @@ func TestMaxPools(t *testing.T) {
 	wantErr(t, err, ErrMaxPools)
 }
 
-// One peer never exceeds the cap, however many register at once; it may refuse one while
-// it counts another one twice, so the rest can be registered afterwards.
+// One peer never exceeds the cap, however many calls register at once. It may refuse a
+// pool while it counts another one twice, so refused pools can be registered afterwards.
 func TestMaxPoolsAtOnce(t *testing.T) {
 	t.Parallel()
 	const most, callers = 20, 200

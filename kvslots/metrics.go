@@ -6,9 +6,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Metrics are counts since Open and measures of one instant. Those of pools, slots,
-// waiters and sessions are of the whole bucket, as this Store's view has it; the others
-// are of this Store alone.
+// Metrics are counters since Open, and gauges at one instant. The gauges of pools, slots,
+// waiters and sessions cover the whole bucket, as this Store sees it; all other metrics
+// cover this Store alone.
 type Metrics = bucket.Metrics
 
 // Durations is a histogram of durations in Metrics.
@@ -17,6 +17,6 @@ type Durations = peer.Durations
 // Totals are sums over pools in Metrics.
 type Totals = rules.Totals
 
-// Metrics returns what a monitoring system may want to know of the Store. It takes time
-// for each waiting borrower, and not for each pool.
+// Metrics returns the Store's metrics. Its cost grows with the number of waiting
+// borrowers, not with the number of pools.
 func (s *Store) Metrics() Metrics { return s.bucket.Metrics() }

@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// Every peer measures the whole bucket, and counts what it has done itself.
+// Every peer measures the whole bucket, and counts its own actions.
 func TestMetrics(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	stores := openPeers(t, srv, 2)
@@ -71,7 +71,7 @@ func TestMetrics(t *testing.T) {
 	await("the lag", s, func(m Metrics) bool { return m.Lag > 2*time.Second })
 }
 
-// What is measured costs no time for each pool.
+// The cost of Metrics does not grow with the number of pools.
 func BenchmarkMetrics(b *testing.B) {
 	s := openPeers(b, kvslotstest.Start(b, ""), 1)[0]
 	for range 1000 {

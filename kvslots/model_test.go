@@ -9,8 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The sequential model of one pool, against which histories are checked. It is
-// as plain as it can be: a count, and who has which position.
+// This is the sequential model of one pool, against which histories are checked: a count,
+// and the lease at each position.
 
 const modelSlots = 6 // counts go from 0 to this
 
@@ -30,10 +30,10 @@ type input struct {
 	kind  opKind
 	pool  int
 	count int
-	lease int // a number of the test's own; of a borrower that gave up, too
-	// A peer withdraws a claim that is void, or of which it cannot know whether it is
-	// good, and until then others count it. So there may seem to be so many slots less
-	// than there are; never one more.
+	lease int // a number that the test assigns, also to borrows that were canceled
+	// withdrawn is the number of claims that a peer withdrew because they were void, or
+	// because it could not know whether they were valid. Until then other peers count
+	// them, so that many free slots may seem to be taken.
 	withdrawn int
 }
 
@@ -59,7 +59,7 @@ type poolModel struct {
 	registered bool
 	count      int
 	holder     [modelSlots]int    // 0: free
-	fence      [modelSlots]uint64 // the highest that was ever given out
+	fence      [modelSlots]uint64 // the highest granted one
 }
 
 func (p poolModel) inUse() int {
@@ -84,8 +84,8 @@ func (p poolModel) without(lease int) (poolModel, bool) {
 
 func (p poolModel) canBorrow() bool { return p.registered && p.inUse() < p.count }
 
-// step returns the states in which the pool can be after the operation; none if
-// the operation cannot have had that outcome.
+// step returns the possible states of the pool after the operation; none if the operation
+// cannot have had that outcome.
 func (p poolModel) step(in input, out output) []poolModel {
 	may := func(ok bool, next poolModel) []poolModel {
 		if ok {
@@ -118,7 +118,7 @@ func (p poolModel) step(in input, out output) []poolModel {
 		case noPool:
 			return may(!p.registered, p)
 		case notHeld:
-			if in.kind == opRenew && held { // it had lasted its time, and is ended by this
+			if in.kind == opRenew && held { // its time was over, and this call ends it
 				return may(p.registered, without)
 			}
 			return may(p.registered && !held, p)
@@ -133,9 +133,8 @@ func (p poolModel) step(in input, out output) []poolModel {
 	return nil
 }
 
-// borrow does not look for the lowest position: a ticket that stands in the line
-// has that to itself, and the next borrower has the one above it, also when the
-// ticket's caller has just given up.
+// borrow accepts any free position, not only the lowest one: the lowest is reserved for
+// the first ticket in line, even if its borrower has just given up.
 func (p poolModel) borrow(in input, out output) []poolModel {
 	i := out.position
 	switch out.outcome {
@@ -158,7 +157,8 @@ func (p poolModel) borrow(in input, out output) []poolModel {
 	return nil
 }
 
-// either is what there may be after an operation that has happened or not.
+// either returns the possible states after an operation that may or may not have taken
+// effect.
 func (p poolModel) either(in input, without poolModel) []poolModel {
 	after := p
 	switch in.kind {
@@ -207,8 +207,8 @@ func describe(in input, out output) string {
 		kinds[in.kind], in.count, in.lease, outcomes[out.outcome], out.state.Count, out.state.InUse, out.position, out.fence%1e9)
 }
 
-// explain shows the operations of the first pool whose history cannot be
-// explained, around the place where the longest explanation ends.
+// explain prints the operations of the first pool whose history is not linearizable,
+// around the end of its longest linearizable part.
 func explain(history []porcupine.Operation) string {
 	for _, part := range modelOfPools.Partition(history) {
 		result, info := porcupine.CheckOperationsVerbose(modelOfPools, part, time.Minute)
@@ -233,7 +233,7 @@ func explain(history []porcupine.Operation) string {
 		}
 		var text strings.Builder
 		fmt.Fprintf(&text, "result %s, %d operations, %d explained, then %+v\n", result, len(part), longest, state)
-		stuck := int64(1 << 62) // the first operation that had to be explained and was not
+		stuck := int64(1 << 62) // the first operation after the longest linearizable part
 		for i, op := range part {
 			if !explained[i] {
 				stuck = min(stuck, op.Return)

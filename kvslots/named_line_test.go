@@ -17,23 +17,22 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// door is a way to come to hold a lock or a semaphore for which one has to wait.
-type door int
+// method is how a session waits for a lock or a semaphore.
+type method int
 
-// The doors.
 const (
-	acquires  door = iota // Acquire
-	waitsHere             // Enqueue, and Wait at the same peer
-	waitsAway             // Enqueue, and Wait at another peer
-	doors
+	acquires  method = iota // Acquire
+	waitsHere               // Enqueue, and Wait at the same peer
+	waitsAway               // Enqueue, and Wait at another peer
+	methods
 )
 
-func (d door) String() string { return [...]string{"acquire", "wait here", "wait away"}[d] }
+func (d method) String() string { return [...]string{"acquire", "wait here", "wait away"}[d] }
 
-// waiter is a session that waits for something.
+// waiter is a session that waits for a lock or a semaphore.
 type waiter struct {
 	session string
-	door    door
+	method  method
 	at      *Store // where it waits
 	grant   Grant
 	err     error
@@ -41,15 +40,15 @@ type waiter struct {
 }
 
 func (w *waiter) String() string {
-	return fmt.Sprintf("%d (%s) at %d", ownerNumber(sessionHash(w.session)), w.door, w.grant.Fence)
+	return fmt.Sprintf("%d (%s) at %d", ownerNumber(sessionHash(w.session)), w.method, w.grant.Fence)
 }
 
-// arrive has a session stand in line as the n-th, and returns when it does. ctx
-// is that of the call that waits. Sessions come to peers[at] and may wait at the
-// next one.
-func arrive(ctx context.Context, t testing.TB, peers []*Store, at int, session string, r Resource, how door, n int) *waiter {
+// arrive makes a session join a line as the n-th, and returns when it has joined. ctx is
+// the context of the call that waits. The session joins at peers[at], and may wait at the
+// next peer.
+func arrive(ctx context.Context, t testing.TB, peers []*Store, at int, session string, r Resource, how method, n int) *waiter {
 	t.Helper()
-	w := &waiter{session: session, door: how, done: make(chan struct{})}
+	w := &waiter{session: session, method: how, done: make(chan struct{})}
 	here, next := peers[at%len(peers)], peers[(at+1)%len(peers)]
 	w.at = here
 	if how == acquires {
@@ -82,13 +81,13 @@ func awaited(s *Store, r Resource, session string) bool {
 	})
 }
 
-// inLine waits until n wait for it.
+// inLine waits until n sessions wait for r.
 func inLine(t testing.TB, s *Store, r Resource, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d stand in line", n), func() bool { return len(statsOf(t, s, r).Waiters) == n })
 }
 
-// statsOf are those of one lock or semaphore; none if nobody is at it.
+// statsOf returns the NameStats of r; zero if no session holds it or waits for it.
 func statsOf(t testing.TB, s *Store, r Resource) NameStats {
 	t.Helper()
 	stats, err := s.Stats(t.Context())
@@ -119,12 +118,12 @@ func mustLetGo(t *testing.T, s *Store, session string, r Resource, g Grant) {
 	}
 }
 
-// Whoever comes first is served first, by whatever door and at whatever peer.
+// Sessions are served in the order of arrival, by whatever method and at whatever peer.
 func TestArrivalOrder(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		r     Resource
-		freed int // slots that the line has to itself
+		freed int // slots that are released at a time
 	}{
 		{"a lock", Lock("k"), 1},
 		{"one slot of a semaphore", Semaphore("k", 3), 1},
@@ -153,7 +152,7 @@ func arrivalOrder(t *testing.T, r Resource, freed int) {
 	var holding atomic.Int64
 	for i := range sessions {
 		ids = append(ids, newSession(t, peers[i%3], time.Minute))
-		w := arrive(context.Background(), t, peers, random.IntN(3), ids[i], r, door(random.IntN(int(doors))), i+1)
+		w := arrive(context.Background(), t, peers, random.IntN(3), ids[i], r, method(random.IntN(int(methods))), i+1)
 		line = append(line, w)
 		wg.Go(func() {
 			<-w.done
@@ -177,23 +176,23 @@ func arrivalOrder(t *testing.T, r Resource, freed int) {
 		served[i] = i
 	}
 	slices.SortFunc(served, func(x, y int) int { return cmp.Compare(line[x].grant.Fence, line[y].grant.Fence) })
-	// Who is slow to claim while a permit is free for everybody before it and for
-	// it may be overtaken by those for whom there are more. So only a line with
-	// one permit at a time has a strict order.
+	// If several slots are free, a waiter whose claim is slow may be overtaken by later
+	// ones, for whom there are slots as well. So only a line that gets one slot at a time
+	// has a strict order.
 	most := 0
 	for rank, i := range served {
 		if freed == 1 && rank != i {
-			t.Errorf("number %d (%s) was served as number %d", i, line[i].door, rank)
+			t.Errorf("number %d (%s) was served as number %d", i, line[i].method, rank)
 		}
 		most = max(most, rank-i)
 	}
-	t.Logf("at most %d later than in the order of arrival", most)
+	t.Logf("served at most %d places late", most)
 	endAll(t, peers[0], slices.Concat(holders, ids)...)
 	noRemains(t, srv, peers...)
 }
 
-// A waiter gives up just when its turn comes: the slot goes to it or to the next
-// in line, never to both, and is never lost.
+// If a waiter gives up just when its turn comes, the slot goes to it or to the next in
+// line, never to both, and is never lost.
 func TestCancelRacesGrant(t *testing.T) {
 	cancelsRaceGrants(t, rounds()/2, false)
 }
@@ -208,13 +207,12 @@ func rounds() int {
 	return 120
 }
 
-// TestCancelRacesGrantElsewhere is that, with releases at other peers than those
-// that granted.
+// TestCancelRacesGrantElsewhere releases at other peers than those that granted.
 func TestCancelRacesGrantElsewhere(t *testing.T) {
 	cancelsRaceGrants(t, rounds(), true)
 }
 
-// TestCancelSoak is that, at full length.
+// TestCancelSoak runs the same race many more times.
 func TestCancelSoak(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
@@ -225,7 +223,7 @@ func TestCancelSoak(t *testing.T) {
 
 func cancelsRaceGrants(t *testing.T, rounds int, elsewhere bool) {
 	for _, r := range []Resource{Lock("k"), Semaphore("k", 1)} {
-		for how := range doors {
+		for how := range methods {
 			t.Run(fmt.Sprintf("%s, limit %d, lock %v", how, r.Limit, r.Kind == KindLock), func(t *testing.T) {
 				cancelRacesGrant(t, r, how, rounds/2, elsewhere)
 			})
@@ -233,7 +231,7 @@ func cancelsRaceGrants(t *testing.T, rounds int, elsewhere bool) {
 	}
 }
 
-func cancelRacesGrant(t *testing.T, r Resource, how door, rounds int, elsewhere bool) {
+func cancelRacesGrant(t *testing.T, r Resource, how method, rounds int, elsewhere bool) {
 	const keys = 5
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
@@ -267,14 +265,14 @@ type cancelRace struct {
 	r     Resource
 	rand  *rand.Rand
 
-	elsewhere bool // what was granted at one peer is released at any
+	elsewhere bool // a grant may be released at another peer than the one that granted it
 }
 
 func (c *cancelRace) peer() *Store { return c.peers[c.rand.IntN(len(c.peers))] }
 
-// run lets the first of three waiters be cancelled around the moment at which
-// the holder releases. It tells whether the first was granted all the same.
-func (c *cancelRace) run(how door, sessions [4]string) bool {
+// run cancels the first of three waiters at about the moment at which the holder
+// releases. It reports whether the first waiter was granted nevertheless.
+func (c *cancelRace) run(how method, sessions [4]string) bool {
 	t, r := c.t, c.r
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -282,8 +280,8 @@ func (c *cancelRace) run(how door, sessions [4]string) bool {
 	gaveUp := errors.New("gave up")
 	held := mustHold(t, c.peer(), sessions[0], r)
 	first := arrive(ctx, t, c.peers, c.rand.IntN(3), sessions[1], r, how, 1)
-	second := arrive(context.Background(), t, c.peers, c.rand.IntN(3), sessions[2], r, door(c.rand.IntN(int(doors))), 2)
-	third := arrive(context.Background(), t, c.peers, c.rand.IntN(3), sessions[3], r, door(c.rand.IntN(int(doors))), 3)
+	second := arrive(context.Background(), t, c.peers, c.rand.IntN(3), sessions[2], r, method(c.rand.IntN(int(methods))), 2)
+	third := arrive(context.Background(), t, c.peers, c.rand.IntN(3), sessions[3], r, method(c.rand.IntN(int(methods))), 3)
 
 	// The grant comes some hundred microseconds after the release is called.
 	offset := time.Duration(c.rand.IntN(1200)-300) * time.Microsecond
@@ -333,7 +331,7 @@ func (c *cancelRace) granted(w *waiter) {
 	}
 }
 
-// holdsAlone checks that one holds it, and that the others wait behind.
+// holdsAlone checks that one session holds it, and that the others wait.
 func (c *cancelRace) holdsAlone(w *waiter, behind ...*waiter) {
 	c.t.Helper()
 	now := statsOf(c.t, c.peer(), c.r)
@@ -349,7 +347,7 @@ func (c *cancelRace) holdsAlone(w *waiter, behind ...*waiter) {
 	}
 }
 
-// handOn releases what a waiter got.
+// handOn releases a waiter's grant.
 func (c *cancelRace) handOn(w *waiter, last uint64) uint64 {
 	c.t.Helper()
 	if w.grant.Fence <= last {

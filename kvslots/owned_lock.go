@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// MaxOwnedName is the longest name of a lock that LockOwned takes, in bytes.
+	// MaxOwnedName is the longest name of an owned lock, in bytes.
 	MaxOwnedName = entry.MaxName
 
-	// MaxOwner is the longest owner of such a lock, in bytes.
+	// MaxOwner is the longest owner of an owned lock, in bytes.
 	MaxOwner = entry.MaxLabel
 
-	// ownedDialect is the namespace of these locks. It keeps them apart from the
+	// ownedDialect is the namespace of owned locks, which separates them from the
 	// locks of sessions.
 	ownedDialect = "forrst"
 )
@@ -29,24 +29,24 @@ type OwnedLock struct {
 	Name      string
 	Owner     string
 	Fence     uint64        // the fencing token: see Lease.Fence
-	TTL       time.Duration // how long it was promised to last; see Config.MaxTTL
-	ExpiresAt time.Time     // when that is over; carries a monotonic reading
+	TTL       time.Duration // the time for which it was granted: see Lease.TTL
+	ExpiresAt time.Time     // see Lease.ExpiresAt
 
 	lease entry.Hash
 }
 
-// LockOwned takes the lock of that name for an owner, under a lease of ttl that
-// ends by ReleaseOwned, UnlockOwned, ForceRelease or by time alone: no session
-// holds it, and it is never renewed. If the lock is held, or others wait already,
-// the call stands in line for up to wait. ttl is at least a second, wait at least
-// 0; both are clamped to the Config's maxima.
+// LockOwned takes a lock for an owner, without a session, under a lease of ttl that
+// cannot be renewed. The lease ends by UnlockOwned, ReleaseOwned or ForceRelease, or
+// when its time is over. If the lock is held, or other callers wait already, LockOwned
+// waits in line for up to wait. ttl must be at least a second and wait at least 0; both
+// are clamped to the maxima of the Config.
 //
-// Each call is an acquisition of its own: two calls exclude each other, even if
-// they name the same owner. The locks have a namespace of their own beside those
-// of Acquire. Name and owner stand in the bucket as they are: neither is a secret.
+// Two calls exclude each other even if they name the same owner. Owned locks and the
+// locks of Acquire have separate namespaces. Name and owner are not secret: the bucket
+// stores them as they are.
 //
-// The errors are ErrNoSlot (not in that time), ErrMaxLocks, ErrMaxWaiters,
-// ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with.
+// The errors are ErrNoSlot, ErrMaxLocks, ErrMaxWaiters, ErrUnavailable, ErrClosed, a
+// *RangeError, and context.Cause(ctx).
 func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*OwnedLock, error) {
 	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
@@ -71,13 +71,12 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	}, nil
 }
 
-// UnlockOwned ends one acquisition. It returns false when that has ended already:
-// its time is over, or it was released. It leaves alone what the same owner has
-// acquired since.
+// UnlockOwned ends one acquisition. It returns false when that acquisition has ended
+// already. It does not affect a later acquisition by the same owner.
 //
-// The call goes through whatever ctx says, for ReturnTimeout at most. The errors
-// are ErrUnavailable and ErrClosed; after one the lock may have been released or
-// not, and the call may be repeated.
+// UnlockOwned ignores the end of ctx: see ReturnTimeout. The errors are ErrUnavailable
+// and ErrClosed; after an error the lock may or may not have been released, and the
+// call may be repeated.
 func (s *Store) UnlockOwned(ctx context.Context, lock *OwnedLock) (bool, error) {
 	ctx, cancel := Returning(ctx)
 	defer cancel()
@@ -90,12 +89,12 @@ func (s *Store) UnlockOwned(ctx context.Context, lock *OwnedLock) (bool, error) 
 	return a.Returned, err
 }
 
-// ReleaseOwned releases a lock that the owner holds, from any peer.
+// ReleaseOwned releases a lock that the owner holds, whichever peer granted it.
 //
-// The call goes through whatever ctx says, for ReturnTimeout at most. The errors
-// are ErrNotHeld (no owner holds the lock), ErrNotOwner, ErrAlreadyReleased,
-// ErrUnavailable, ErrClosed and a *RangeError. After ErrUnavailable it may have been
-// released or not; the call may be repeated.
+// ReleaseOwned ignores the end of ctx: see ReturnTimeout. The errors are ErrNotHeld (no
+// owner holds the lock), ErrNotOwner, ErrAlreadyReleased, ErrUnavailable, ErrClosed and
+// a *RangeError. After ErrUnavailable the lock may or may not have been released; the
+// call may be repeated.
 func (s *Store) ReleaseOwned(ctx context.Context, name, owner string) error {
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
 		return err
@@ -108,8 +107,8 @@ func (s *Store) ReleaseOwned(ctx context.Context, name, owner string) error {
 
 // ForceRelease releases a lock, whichever owner holds it.
 //
-// The call goes through whatever ctx says, for ReturnTimeout at most. The errors
-// are ErrNotHeld, ErrUnavailable, ErrClosed and a *RangeError.
+// ForceRelease ignores the end of ctx: see ReturnTimeout. The errors are ErrNotHeld,
+// ErrUnavailable, ErrClosed and a *RangeError.
 func (s *Store) ForceRelease(ctx context.Context, name string) error {
 	if err := checkOwnedName(name); err != nil {
 		return err
@@ -120,9 +119,9 @@ func (s *Store) ForceRelease(ctx context.Context, name string) error {
 	return err
 }
 
-// OwnedStatus is what is known of a lock that LockOwned takes.
+// OwnedStatus is the state of an owned lock.
 type OwnedStatus struct {
-	Held       bool // the rest means something only then
+	Held       bool // if false, the other fields are zero
 	Owner      string
 	Fence      uint64
 	AcquiredAt time.Time
@@ -130,10 +129,10 @@ type OwnedStatus struct {
 	ExpiresIn  time.Duration // at least 0
 }
 
-// OwnedStatus returns the state of a lock, as it was at an instant between the
-// call and its return.
+// OwnedStatus returns the state of an owned lock at an instant between the call and
+// its return.
 //
-// The errors are ErrUnavailable, ErrClosed, a *RangeError and what ctx ends with.
+// The errors are ErrUnavailable, ErrClosed, a *RangeError and context.Cause(ctx).
 func (s *Store) OwnedStatus(ctx context.Context, name string) (OwnedStatus, error) {
 	if err := checkOwnedName(name); err != nil {
 		return OwnedStatus{}, err
@@ -166,7 +165,7 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// ownedHash is the pool of a lock that LockOwned takes.
+// ownedHash returns the pool of an owned lock.
 func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
 
 func ownerHash(owner string) entry.Hash { return entry.HashOf("owner", owner) }

@@ -60,8 +60,7 @@ func TestOwnedLock(t *testing.T) {
 	}
 }
 
-// A call that ends its own acquisition leaves alone what came after it, even of
-// the same owner.
+// UnlockOwned does not affect a later acquisition, even by the same owner.
 func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
 	a, b := peers[0], peers[1]
@@ -80,10 +79,10 @@ func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
 	if released, err := a.UnlockOwned(ctx, second); !released || err != nil {
 		t.Error(released, err)
 	}
-	wantErr(t, b.ReleaseOwned(ctx, "k", "ann"), ErrAlreadyReleased) // as by the owner
+	wantErr(t, b.ReleaseOwned(ctx, "k", "ann"), ErrAlreadyReleased) // as if the owner had released it
 }
 
-// Locks of owners, of sessions and pools have nothing to do with each other.
+// Locks of owners, locks of sessions, and pools have separate namespaces.
 func TestOwnedLocksAreApart(t *testing.T) {
 	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
 	if _, err := s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), time.Minute, 0); err != nil {
@@ -119,7 +118,7 @@ func TestOwnedLockWaits(t *testing.T) {
 	}
 }
 
-// A lock that nobody releases ends at its time, and is not taken for released.
+// A lock that is not released ends at its time, and does not count as released.
 func TestOwnedLockExpires(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
 	lock := lockOwned(t, peers[0], "k", "ann", time.Second, 0)
@@ -133,7 +132,7 @@ func TestOwnedLockExpires(t *testing.T) {
 	wantErr(t, peers[0].ReleaseOwned(t.Context(), "k", "ann"), ErrNotOwner)
 }
 
-// A peer that comes later knows who released what from the markers.
+// A peer that starts later learns from the markers which owner released a lock.
 func TestReleaseIsRememberedByLaterPeers(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]

@@ -10,8 +10,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// mortal opens a peer that is as good as dead when its connection is closed. The
-// rest of it is closed with the test.
+// mortal opens a peer with a connection of its own. Closing the connection kills the
+// peer for all others; the Store is closed with the test.
 func mortal(t *testing.T, srv *kvslotstest.Server) (*Store, *nats.Conn) {
 	t.Helper()
 	nc := srv.Connect()
@@ -23,8 +23,8 @@ func mortal(t *testing.T, srv *kvslotstest.Server) (*Store, *nats.Conn) {
 	return s, nc
 }
 
-// A session that came to a peer which has died since keeps its place, gets its
-// turn, and hears of it at another peer; and nobody else loses his.
+// A session that joined a line at a peer that died keeps its place, gets its turn, and
+// can wait at another peer. No other session loses its place.
 func TestPlaceOutlivesPeer(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	together(t, 2, func(t *testing.T, i int) {
@@ -42,7 +42,7 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 		if waiting {
 			go func() { _, _ = dying.Wait(context.Background(), first, Lock("k"), time.Minute) }()
 		}
-		// One who waits at the dead peer itself goes with it.
+		// An Acquire at the dead peer loses its place.
 		lost := newSession(t, dying, time.Minute)
 		go func() { _, _ = dying.Acquire(context.Background(), lost, Lock("k"), time.Minute, time.Minute) }()
 		inLine(t, peers[0], Lock("k"), 2)
@@ -75,8 +75,7 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 	})
 }
 
-// What was granted by a peer stays granted when that has died, and its sessions
-// go on at the others.
+// The grants of a peer outlive it, and its sessions can use the other peers.
 func TestLeaseOutlivesPeer(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	srv := kvslotstest.Start(t, "")
@@ -122,7 +121,8 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 	noRemains(t, srv, peers...)
 }
 
-// Sessions, what they hold, and their places outlive a restart of everything.
+// Sessions, their grants and their places in line outlive a restart of all peers and the
+// server.
 func TestRestartKeepsSessions(t *testing.T) {
 	dir := t.TempDir()
 	srv := kvslotstest.Start(t, dir, syncAlways)

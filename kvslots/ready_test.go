@@ -32,9 +32,9 @@ func wantReady(t *testing.T, s *Store) {
 	eventually(t, "the store is ready", func() bool { return s.Ready() == nil })
 }
 
-// trouble is a fault of the server's, after which the store takes no writes.
+// trouble is a fault that makes the server refuse writes.
 type trouble struct {
-	reason string // of Ready
+	reason string // the text of Ready's error
 	begin  func(t *testing.T, srv *kvslotstest.Server)
 	end    func(t *testing.T, srv *kvslotstest.Server)
 }
@@ -78,8 +78,8 @@ var troubles = map[string]trouble{
 		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
 }
 
-// While the server takes no writes, calls return ErrUnavailable and Ready says why. When
-// it does again, the store recovers by itself, and no lease is lost.
+// While the server refuses writes, calls return ErrUnavailable, and Ready returns the
+// reason. When the server accepts writes again, the store recovers, and no lease is lost.
 func TestReadyByWriting(t *testing.T) {
 	for name, trouble := range troubles {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func users(limits *server.Permissions) []*server.User {
 	return []*server.User{{Username: "kvslots", Password: "p", Permissions: limits}, {Username: "admin", Password: "p"}}
 }
 
-// permit changes the permissions of the stores.
+// permit changes the permissions of the stores' connections.
 func permit(t *testing.T, srv *kvslotstest.Server, limits *server.Permissions) {
 	t.Helper()
 	srv.Reload(func(o *server.Options) { o.Users = users(limits) })
@@ -157,7 +157,7 @@ func limitStream(t *testing.T, srv *kvslotstest.Server, bytes int64) {
 	}
 }
 
-// A bucket that is deleted underneath the store is created anew.
+// A store creates its bucket again if it is deleted.
 func TestReadyWithoutABucket(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, "")
@@ -177,7 +177,7 @@ func TestReadyWithoutABucket(t *testing.T) {
 	mustBorrow(t, s, newPool(t, s, 1))
 }
 
-// Without room a store adds nothing, and goes on ending leases.
+// Without room a store adds no entries, and still ends leases.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	var lack atomic.Pointer[error]

@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// endAll ends sessions that are still there, the ones with a client of a test.
+// endAll ends all sessions of clients.
 func endAll(t testing.TB, s *Store, sessions ...string) {
 	t.Helper()
 	for _, id := range sessions {
@@ -23,8 +23,8 @@ func endAll(t testing.TB, s *Store, sessions ...string) {
 	}
 }
 
-// noRemains checks that nobody holds or waits for anything any more: neither in
-// the bucket nor in a peer's memory.
+// noRemains checks that nothing is held or waited for, neither in the bucket nor in the
+// memory of a peer.
 func noRemains(t *testing.T, srv *kvslotstest.Server, stores ...*Store) {
 	t.Helper()
 	defer func() {
@@ -48,7 +48,7 @@ func noRemains(t *testing.T, srv *kvslotstest.Server, stores ...*Store) {
 	}
 }
 
-// liveKeys are the slots, the tickets and the clients' sessions in the bucket.
+// liveKeys returns the keys of slots, tickets and clients' sessions in the bucket.
 func liveKeys(t *testing.T, nc *nats.Conn) (keys []string) {
 	t.Helper()
 	for _, m := range everything(t, nc) {
@@ -60,7 +60,7 @@ func liveKeys(t *testing.T, nc *nats.Conn) (keys []string) {
 	return keys
 }
 
-// everything is what there is in the bucket.
+// everything returns all entries of the bucket.
 func everything(t *testing.T, nc *nats.Conn) (all []bucket.Stored) {
 	t.Helper()
 	for from := uint64(1); ; from = all[len(all)-1].Entry.Revision + 1 {
@@ -74,13 +74,13 @@ func everything(t *testing.T, nc *nats.Conn) (all []bucket.Stored) {
 	}
 }
 
-// remains is what a peer still has to do; "" for nothing.
+// remains describes the pending work of a peer; "" means none.
 func remains(s *Store) (text string) {
 	s.bucket.Look(func(p *peer.Peer, _ peer.Instant) { text = p.Remains() })
 	return text
 }
 
-// counters are what a peer has counted.
+// counters returns the counters of a peer.
 func counters(s *Store) (c peer.Counters) {
 	s.bucket.Look(func(p *peer.Peer, _ peer.Instant) { c = p.Counters() })
 	return c

@@ -17,40 +17,40 @@ const MaxKey = 256
 // MaxSemaphoreLimit is the highest limit of a semaphore.
 const MaxSemaphoreLimit = 65535
 
-// Kind tells a lock from a semaphore.
+// Kind distinguishes locks from semaphores.
 type Kind int
 
-// The kinds. One key is one of them at a time.
+// Kinds of Resource. A key that is held or waited for has one of them.
 const (
 	KindLock Kind = iota
 	KindSemaphore
 )
 
-// Resource is a lock or a semaphore, by its name.
+// Resource identifies a lock or a semaphore.
 type Resource struct {
 	Kind  Kind
 	Key   string // 1 … MaxKey bytes of UTF-8 without white space
-	Limit int    // of a semaphore, 1 … MaxSemaphoreLimit; only Acquire and Enqueue look at it
+	Limit int    // slots of a semaphore, 1 … MaxSemaphoreLimit; only Acquire and Enqueue use it
 }
 
-// Lock is the lock of that name.
+// Lock returns the Resource of a lock.
 func Lock(key string) Resource { return Resource{KindLock, key, 1} }
 
-// Semaphore is the semaphore of that name, with a limit.
+// Semaphore returns the Resource of a semaphore with limit slots.
 func Semaphore(key string, limit int) Resource { return Resource{KindSemaphore, key, limit} }
 
 // Grant is a lock, or one slot of a semaphore, that a session holds.
 type Grant struct {
-	Token string        // 32 hexadecimal digits, a secret; the first 16 are the fence
+	Token string        // 32 hexadecimal digits, secret; the first 16 are the fence
 	Fence uint64        // the fencing token: see Lease.Fence
-	TTL   time.Duration // how long it was promised to last
+	TTL   time.Duration // the time for which it was granted: see Lease.TTL
 
-	// Queued reports that a Store's Acquire stood in line before it was granted.
+	// Queued reports whether a Store's Acquire waited in line for the grant.
 	Queued bool
 }
 
-// Check returns a *RangeError if something is wrong with the resource. The limit is
-// looked at only if limited, as by Acquire and Enqueue.
+// Check returns a *RangeError if r is invalid. It checks the limit only if limited is
+// true, as Acquire and Enqueue do.
 func (r Resource) Check(limited bool) error {
 	switch {
 	case r.Kind != KindLock && r.Kind != KindSemaphore:
@@ -65,7 +65,7 @@ func (r Resource) Check(limited bool) error {
 
 func blank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
 
-// pool is the resource as its peer knows it.
+// pool converts r for the peer.
 func (r Resource) pool() peer.Resource {
 	p := peer.Resource{Pool: r.hash(), Name: r.Key, Lock: r.Kind == KindLock, Limit: r.Limit}
 	if p.Lock {
@@ -74,5 +74,5 @@ func (r Resource) pool() peer.Resource {
 	return p
 }
 
-// hash is the resource's pool. A lock and a semaphore of one name are one.
+// hash returns the pool of r. A lock and a semaphore of one name have one pool.
 func (r Resource) hash() entry.Hash { return entry.HashOf("dflockd", r.Key) }

@@ -10,24 +10,23 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// The range of a session's idle time.
+// Range of a session's idle time.
 const (
 	MinSessionIdle = time.Second
 	MaxSessionIdle = 24 * time.Hour
 )
 
-// CreateSession creates a session, under which locks and semaphores are held and
-// waited for. It ends when it has been idle for that long, MinSessionIdle …
-// MaxSessionIdle: when no call named it, and none that does was under way. What
-// it holds is free then, and it leaves every line.
+// CreateSession creates a session, which can hold locks and semaphores and wait for
+// them. The session ends when no call that names it has been pending for the time
+// idle, MinSessionIdle … MaxSessionIdle. It then releases what it holds and leaves
+// every line. See kvslots/DESIGN.md, "Sessions".
 //
-// The id is a secret. The session is there for every peer on the bucket, and
-// outlives them. origin is where the client comes from, for Config's cap on
-// that; "" counts for nothing.
+// The id is a secret. Every peer on the bucket can serve the session, and the session
+// outlives the peer that created it. origin says where the client comes from, for
+// Config.MaxSessionsPerOrigin; sessions of the origin "" are not limited.
 //
 // The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrUnavailable,
-// ErrClosed, a *RangeError, and what ctx ends with. How long a session lives is in
-// kvslots/DESIGN.md, "Sessions".
+// ErrClosed, a *RangeError, and context.Cause(ctx).
 func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error) {
 	if idle < MinSessionIdle || idle > MaxSessionIdle {
 		return "", &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}
@@ -46,10 +45,9 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 	return id, nil
 }
 
-// Ping keeps a session alive, and does nothing else.
+// Ping restarts a session's idle time, and has no other effect.
 //
-// The errors are ErrSessionGone, ErrUnavailable, ErrClosed and what ctx ends
-// with.
+// The errors are ErrSessionGone, ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Ping(ctx context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
@@ -58,30 +56,28 @@ func (s *Store) Ping(ctx context.Context, session string) error {
 	return err
 }
 
-// EndSession ends a session: what it holds is free when the call returns, and
-// calls under way for it return ErrSessionGone. It ends even when ctx has ended:
-// see ReturnTimeout.
+// EndSession ends a session and releases what it holds. Pending calls of the session
+// return ErrSessionGone. EndSession ignores the end of the context: see ReturnTimeout.
 //
-// The errors are ErrSessionGone, ErrUnavailable and ErrClosed. After
-// ErrUnavailable it may have ended or not; the call may be repeated.
+// The errors are ErrSessionGone, ErrUnavailable and ErrClosed. After ErrUnavailable
+// the session may or may not have ended; the call may be repeated.
 func (s *Store) EndSession(_ context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
 	}
-	_, err := s.bucket.Do(context.Background(), peer.EndSession{Session: sessionHash(session)}) // the peer bounds it
+	_, err := s.bucket.Do(context.Background(), peer.EndSession{Session: sessionHash(session)}) // the peer limits its time
 	return err
 }
 
 // Acquire takes a lock, or a slot of a semaphore, for a session under a lease of
-// ttl. If it cannot be had, or others wait already, the session stands in line
-// for it for up to wait. ttl is at least a second, wait at least 0; both are
-// clamped to the Config's maxima.
+// ttl. If none is free, or other callers wait already, the session waits in line
+// for up to wait. ttl must be at least a second and wait at least 0; both are
+// clamped to the maxima of the Config.
 //
-// The errors are ErrNoSlot (not in that time), ErrSessionGone, ErrLimitMismatch,
-// ErrMaxLocks, ErrMaxWaiters, ErrUnavailable, ErrClosed, a *RangeError, and what
-// ctx ends with.
+// The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
+// ErrMaxWaiters, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
 func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) (Grant, error) {
-	if err := s.checkLending(ctx, session, r, ttl, wait); err != nil {
+	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err
 	}
 	nonce, half := newSecret(session)
@@ -97,13 +93,14 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wa
 	return g, nil
 }
 
-// Enqueue takes it at once if it can be had; acquired is true then. If not, the
-// session joins the line, and has its place there until it ends or a Wait
-// returns. When its turn comes it holds the lease, whether it waits or not.
+// Enqueue takes a lock, or a slot of a semaphore, at once if one is free; acquired is
+// true then. Otherwise the session joins the line, and keeps its place until it ends
+// or a Wait returns. When its turn comes, the session is granted the lease even if it
+// is not waiting.
 //
-// The errors are ErrAlreadyEnqueued, and those of Acquire but for ErrNoSlot.
+// The errors are ErrAlreadyEnqueued, and those of Acquire except ErrNoSlot.
 func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration) (g Grant, acquired bool, err error) {
-	if err := s.checkLending(ctx, session, r, ttl, 0); err != nil {
+	if err := s.checkAcquire(ctx, session, r, ttl, 0); err != nil {
 		return Grant{}, false, err
 	}
 	nonce, half := newSecret(session)
@@ -117,7 +114,8 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl tim
 	return newGrant(a.Grant, half), true, nil
 }
 
-func (s *Store) checkLending(ctx context.Context, session string, r Resource, ttl, wait time.Duration) error {
+// checkAcquire checks the arguments of Acquire and Enqueue, and that entries may be added.
+func (s *Store) checkAcquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) error {
 	if err := CheckTimes(ttl, wait); err != nil {
 		return err
 	}
@@ -133,13 +131,13 @@ func (s *Store) checkLending(ctx context.Context, session string, r Resource, tt
 	return nil
 }
 
-// Wait waits until the session has what it enqueued for, for up to wait, which
-// is clamped to the Config's maximum. Its lease begins anew then. If wait is
-// over first, or ctx ends, the session leaves the line.
+// Wait blocks until the session's turn has come in a line that it joined by Enqueue,
+// for up to wait, which is clamped to Config.MaxWait. The lease restarts when Wait
+// returns it. If the turn does not come in that time, or ctx ends, the session leaves
+// the line; but it keeps its place if the cause is ErrPlaceKept or ErrClosed.
 //
-// The errors are ErrNoSlot (not in that time), ErrNotEnqueued, ErrLeaseExpired,
-// ErrSessionGone, ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends
-// with. With ErrPlaceKept, and ErrClosed, the session keeps its place.
+// The errors are ErrNoSlot, ErrNotEnqueued, ErrLeaseExpired, ErrSessionGone,
+// ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
 func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.Duration) (Grant, error) {
 	if err := CheckTimes(time.Second, wait); err != nil {
 		return Grant{}, err
@@ -159,31 +157,31 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 	return newGrant(a.Grant, secretHalf(session, a.Grant.Nonce)), nil
 }
 
-// Release gives a lock, or a slot of a semaphore, back before its time. The
-// token need not be one of the session's own. It is given back even when ctx has
-// ended: see ReturnTimeout.
+// Release releases a lock, or a slot of a semaphore, before its lease ends. A token
+// that another session was granted is accepted, too. Release ignores the end of the
+// context: see ReturnTimeout.
 //
 // The errors are ErrNotHeld (the token is unknown, or its lease has ended),
 // ErrSessionGone, ErrUnavailable, ErrClosed and a *RangeError. After
 // ErrUnavailable, and after ErrSessionGone if the session has just ended, it may
-// have been given back or not; the call may be repeated.
+// or may not have been released; the call may be repeated.
 func (s *Store) Release(_ context.Context, session string, r Resource, token string) error {
 	held, err := r.held(session, token)
 	if err != nil {
 		return err
 	}
-	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer bounds it
+	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer limits its time
 	if err == nil && !a.Returned || errors.Is(err, ErrNoPool) {
 		return ErrNotHeld
 	}
 	return err
 }
 
-// Extend makes it last for ttl from now on, and says how long that is: ttl is at
-// least a second, and clamped like Acquire's. The token stays the same.
+// Extend sets the end of a lease to ttl from now, and returns that time: ttl must be at
+// least a second, and is clamped like Acquire's. The token stays the same.
 //
-// The errors are those of Release, and what ctx ends with. After ErrUnavailable
-// it may have been extended or not; the call may be repeated.
+// The errors are those of Release, and context.Cause(ctx). After ErrUnavailable the
+// lease may or may not have been extended; the call may be repeated.
 func (s *Store) Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
 	if err := CheckTimes(ttl, 0); err != nil {
 		return 0, err
@@ -199,7 +197,7 @@ func (s *Store) Extend(ctx context.Context, session string, r Resource, token st
 	return a.Grant.TTL, err
 }
 
-// held is what a session's token stands for.
+// held returns the lease that a token of a session stands for.
 func (r Resource) held(session, token string) (peer.Held, error) {
 	if err := r.Check(false); err != nil {
 		return peer.Held{}, err

@@ -12,11 +12,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// toleratedLate is how long after a session's deadline the next in line has what
-// it held. A busy machine may take longer: only make soak insists on it.
+// toleratedLate is how long after a session's deadline the next in line must have its
+// slot. A busy machine may take longer, so only make soak checks this.
 const toleratedLate = 300 * time.Millisecond
 
-// spread is durations, to be told by their percentiles.
+// spread is a set of durations, which is reported by percentiles.
 type spread []time.Duration
 
 func (s spread) at(percent int) time.Duration {
@@ -35,7 +35,7 @@ func (s spread) report(t *testing.T, what string) {
 	}
 }
 
-// together runs n tests at the same time.
+// together runs n tests concurrently.
 func together(t *testing.T, n int, run func(t *testing.T, i int)) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -45,11 +45,11 @@ func together(t *testing.T, n int, run func(t *testing.T, i int)) {
 	wg.Wait()
 }
 
-// What a session held goes to the next in line as soon as the session is ended.
+// When a session is ended, the next in line gets its slot at once.
 func TestEndedSessionToGrant(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
-	for how := range doors {
+	for how := range methods {
 		t.Run(how.String(), func(t *testing.T) {
 			var took spread
 			for range 30 {
@@ -61,11 +61,11 @@ func TestEndedSessionToGrant(t *testing.T) {
 	noRemains(t, srv, peers...)
 }
 
-// BenchmarkEndedSessionToGrant reports how long after a session was ended the
-// next in line has what it held.
+// BenchmarkEndedSessionToGrant reports the time from the end of a session to the grant of
+// its slot to the next in line.
 func BenchmarkEndedSessionToGrant(b *testing.B) {
 	peers := openPeers(b, kvslotstest.Start(b, ""), 3)
-	for how := range doors {
+	for how := range methods {
 		b.Run(how.String(), func(b *testing.B) {
 			var took spread
 			for range b.N {
@@ -77,8 +77,9 @@ func BenchmarkEndedSessionToGrant(b *testing.B) {
 	}
 }
 
-// endToGrant ends a session for whose lock another one waits at another peer.
-func endToGrant(t testing.TB, peers []*Store, how door) time.Duration {
+// endToGrant ends a session that holds a lock, and returns the time until a session at
+// another peer has it.
+func endToGrant(t testing.TB, peers []*Store, how method) time.Duration {
 	t.Helper()
 	dying, next := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
 	held := mustHold(t, peers[0], dying, Lock("k"))
@@ -96,8 +97,8 @@ func endToGrant(t testing.TB, peers []*Store, how door) time.Duration {
 	return took
 }
 
-// What a session held goes to the next in line when it has been idle for long
-// enough, and not before.
+// When a session has been idle for its idle time, and not before, the next in line gets
+// its slot.
 func TestIdleSessionToGrant(t *testing.T) {
 	const idle = time.Second
 	srv := kvslotstest.Start(t, "")
@@ -109,7 +110,7 @@ func TestIdleSessionToGrant(t *testing.T) {
 		next := newSession(t, peers[(i+1)%3], time.Minute)
 		dying := newSession(t, peers[i%3], idle)
 		held := mustHold(t, peers[i%3], dying, r)
-		w := arrive(context.Background(), t, peers, i+1, next, r, door(i%int(doors)), 1)
+		w := arrive(context.Background(), t, peers, i+1, next, r, method(i%int(methods)), 1)
 		pinged := time.Now()
 		if err := peers[i%2].Ping(t.Context(), dying); err != nil {
 			t.Fatal(err)
@@ -132,8 +133,8 @@ func TestIdleSessionToGrant(t *testing.T) {
 	noRemains(t, srv, peers...)
 }
 
-// A session lives as long as it is used, whatever for and wherever, and dies
-// when it has not been for its idle time.
+// A session lives while any call at any peer uses it, and ends when it has been idle for
+// its idle time.
 func TestIdleTime(t *testing.T) {
 	const idle = time.Second
 	srv := kvslotstest.Start(t, "")
@@ -148,7 +149,7 @@ func TestIdleTime(t *testing.T) {
 	}
 	cases := []struct {
 		name string
-		// use uses a session, and tells when it was used last.
+		// use uses a session, and returns the time of its last use.
 		use func(t *testing.T, session string) time.Time
 	}{
 		{"never used", func(*testing.T, string) time.Time { return time.Now() }},

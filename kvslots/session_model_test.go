@@ -12,12 +12,12 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The sequential model of one key, a lock or a semaphore, and of the sessions
-// that use it. It is as plain as it can be: who holds it, who has enqueued for
-// it, in their order, and which sessions have ended. Whoever is first of those
-// may get a free slot at any time. It does not know of those who wait in an
-// acquire under way, so it does not tell who comes first; other tests do. Only
-// that one who waited in vain may have kept others away is told, by opStand.
+// This is the sequential model of one key, a lock or a semaphore, and of the sessions that
+// use it: the holders, the enqueued sessions in their order, and the ended sessions. The
+// first enqueued session may get a free slot at any time. The model does not contain
+// sessions that wait in a pending Acquire, so it does not check the order of grants; other
+// tests do. Only opStand and opLeave tell the model about a wait that ended without a
+// grant, and during which sessions with other terms may have been refused.
 
 type keyOp int
 
@@ -29,8 +29,8 @@ const (
 	opExtend
 	opEnd
 	opPing
-	opStand // one who will come away with nothing joins the line
-	opLeave // and has left it
+	opStand // a wait that will end without a grant joins the line
+	opLeave // and leaves it
 )
 
 type keyInput struct {
@@ -40,7 +40,7 @@ type keyInput struct {
 	lock    bool
 	limit   int
 	token   string // of release and extend
-	lagging bool   // views skip entries: a slot may seem taken for a moment, never the other way round
+	lagging bool   // views skip entries: a free slot may seem taken for a moment, but not the reverse
 }
 
 type keyOutput struct {
@@ -48,7 +48,7 @@ type keyOutput struct {
 	token string
 }
 
-// keyHolder holds a slot. Its token is not known while it was not told.
+// keyHolder holds a slot. Its token is unknown until a client has received it.
 type keyHolder struct {
 	session int
 	token   string
@@ -61,8 +61,8 @@ type keyState struct {
 	holders []keyHolder
 	line    []int
 	ended   []int
-	vain    []keyInput // those who stand in line, and will come away with nothing
-	text    string     // all of it
+	vain    []keyInput // waits in line that will end without a grant
+	text    string     // a description of the whole state
 }
 
 func (s keyState) clone() keyState {
@@ -73,20 +73,20 @@ func (s keyState) clone() keyState {
 
 func (s keyState) alive(session int) bool { return !slices.Contains(s.ended, session) }
 
-// agrees tells whether somebody may come under these terms.
+// agrees reports whether the terms of in are those in force.
 func (s keyState) agrees(in keyInput) bool {
 	return s.limit == 0 || s.lock == in.lock && s.limit == in.limit
 }
 
-// keptAway tells whether somebody stands in line under other terms.
+// keptAway reports whether a wait in vain has other terms than in.
 func (s keyState) keptAway(in keyInput) bool {
 	return slices.ContainsFunc(s.vain, func(other keyInput) bool { return other.lock != in.lock || other.limit != in.limit })
 }
 
 func (s keyState) full() bool { return s.limit != 0 && len(s.holders) >= s.limit }
 
-// promotions are the states that there can be after the line has been served, or
-// not.
+// promotions returns the possible states after zero or more enqueued sessions were
+// granted a slot.
 func (s keyState) promotions() []keyState {
 	all := []keyState{s}
 	for len(s.line) > 0 && len(s.holders) < s.limit {
@@ -99,7 +99,7 @@ func (s keyState) promotions() []keyState {
 	return all
 }
 
-// settled forgets the terms when nobody is left.
+// settled drops the terms when no session holds the key or is enqueued for it.
 func (s keyState) settled() keyState {
 	if len(s.holders)+len(s.line) == 0 {
 		s.lock, s.limit = false, 0
@@ -111,8 +111,8 @@ func (s keyState) settled() keyState {
 	return s
 }
 
-// describe tells states apart. The check of a history asks for little else, so it is
-// written without fmt.
+// describe returns a text that differs for different states. The check of a history
+// spends most of its time here, so it does not use fmt.
 func (s keyState) describe() string {
 	text := make([]byte, 0, 256)
 	number := func(n int) { text = append(strconv.AppendInt(text, int64(n), 10), ' ') }
@@ -140,7 +140,7 @@ func (s keyState) describe() string {
 	return string(text)
 }
 
-// taken is the state after somebody got a slot.
+// taken returns the state after the session of in was granted a slot.
 func (s keyState) taken(in keyInput, token string, unseen bool) keyState {
 	s = s.clone()
 	s.lock, s.limit = in.lock, in.limit
@@ -160,8 +160,8 @@ func (s keyState) unseenOf(session int) int {
 	return s.held(func(h keyHolder) bool { return h.session == session && h.unseen })
 }
 
-// step returns the states there can be afterwards; none if the operation cannot
-// have had that outcome.
+// step returns the possible states after an operation; none if the operation cannot have
+// had that outcome.
 func (s keyState) step(in keyInput, out keyOutput) []keyState {
 	switch in.op {
 	case opEnd:
@@ -181,17 +181,17 @@ func (s keyState) step(in keyInput, out keyOutput) []keyState {
 		if !alive {
 			next = append(next, s)
 		} else if (in.op == opAcquire || in.op == opEnqueue) && s.agrees(in) && !s.full() {
-			next = append(next, s.taken(in, "", false)) // and ended before it was told
-		} else if in.op == opWait { // and had left the line when it ended
+			next = append(next, s.taken(in, "", false)) // the session ended before the answer
+		} else if in.op == opWait { // it had left the line when the session ended
 			next = append(next, s.wait(in, keyOutput{err: ErrNoSlot})...)
 		}
-		if i := s.holderOf(in); in.op == opRelease && i >= 0 { // and ended, elsewhere perhaps, before it was told
+		if i := s.holderOf(in); in.op == opRelease && i >= 0 { // the session ended, perhaps at another peer, before the answer
 			next = append(next, s.without(i))
 		}
 		return next
 	}
-	// A token is enough to release with; a session that ended a moment ago at
-	// another peer may do so yet.
+	// Releasing needs only a token: a session that has just ended at another peer may
+	// still do it.
 	if !alive && in.op != opRelease && in.op != opExtend {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (s keyState) step(in keyInput, out keyOutput) []keyState {
 	return when(true, s.without(i))
 }
 
-// holderOf is the holder whose token a session has sent, or -1.
+// holderOf returns the index of the holder with the token that a session has sent, or -1.
 func (s keyState) holderOf(in keyInput) int {
 	if s.lock != in.lock {
 		return -1
@@ -233,8 +233,8 @@ func when(ok bool, s keyState) []keyState {
 	return nil
 }
 
-// errEither is the outcome of one who left a session alone: it ended by itself,
-// or somebody else ended it.
+// errEither is the outcome of not using a session: it ended because it was idle, or
+// another call ended it.
 var errEither = errors.New("ended, by whatever")
 
 func (s keyState) end(in keyInput, out keyOutput) []keyState {
@@ -270,7 +270,7 @@ func (s keyState) come(in keyInput, out keyOutput) []keyState {
 		return nil
 	case out.token != "":
 		return when(!s.full(), s.taken(in, out.token, in.op == opEnqueue))
-	case in.op == opEnqueue && out.err == nil: // others may wait whom the model does not know
+	case in.op == opEnqueue && out.err == nil: // sessions that the model does not contain may wait
 		s = s.clone()
 		s.lock, s.limit = in.lock, in.limit
 		s.line = append(s.line, in.session)
@@ -342,8 +342,8 @@ func (in keyInput) describe(out keyOutput) string {
 	return fmt.Sprintf("session %d %s(lock %v, limit %d, token %s): %s", in.session, ops[in.op], in.lock, in.limit, in.token, outcome)
 }
 
-// explainKey shows the operations of the first key whose history cannot be
-// explained, around the place where the longest explanation ends.
+// explainKey prints the operations of the first key whose history is not linearizable,
+// around the end of its longest linearizable part.
 func explainKey(history []porcupine.Operation, check func(porcupine.Model, []porcupine.Operation) (porcupine.CheckResult, porcupine.LinearizationInfo)) string {
 	for _, part := range modelOfKeys.Partition(history) {
 		result, info := check(modelOfKeys, part)

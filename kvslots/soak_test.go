@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// soakRounds of a history make a minute and more. One long history would say
-// the same, but one hard spot in it can keep the checker busy for ever.
+// soakRounds histories take a minute and more. One long history would test the same, but
+// a single hard part of it could occupy the checker for ever.
 const soakRounds = 6
 
-// TestSoak runs the tests against randomness at their full length: make soak.
+// TestSoak runs the randomized tests at full length: make soak.
 func TestSoak(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
@@ -18,9 +18,9 @@ func TestSoak(t *testing.T) {
 	*stormRounds = 20
 	for round := range soakRounds {
 		*historySeed++
-		t.Run(fmt.Sprintf("many doors %d", round), TestOneSemaphoreManyDoors)
+		t.Run(fmt.Sprintf("many peers %d", round), TestOneSemaphoreManyPeers)
 		t.Run(fmt.Sprintf("lagging views %d", round), TestLaggingViews)
-		t.Run(fmt.Sprintf("sessions %d", round), TestSessionsManyDoors)
+		t.Run(fmt.Sprintf("sessions %d", round), TestSessionsManyPeers)
 		t.Run(fmt.Sprintf("sessions at lagging peers %d", round), TestSessionsAtLaggingPeers)
 	}
 	t.Run("boundary storm", TestBoundaryStorm)

@@ -9,33 +9,33 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Stats is what there is, at one instant.
+// Stats describes the contents of the bucket at one instant.
 type Stats struct {
-	Sessions int         // live ones, over all gateways
-	Names    []NameStats // locks and semaphores that are held or waited for, by key
-	Idle     []IdleName  // those that were within the last minute, by key
-	Pools    []PoolStats // registered pools, by hash
-	More     bool        // there are pools after the last one
+	Sessions int         // live sessions
+	Names    []NameStats // locks and semaphores that are held or waited for, sorted by key
+	Idle     []IdleName  // locks and semaphores last held or waited for within a minute, sorted by key
+	Pools    []PoolStats // registered pools, sorted by hash
+	More     bool        // whether there are pools after the last of Pools
 }
 
-// PoolPage says which pools Stats lists: the first Max of those whose hash comes after
-// After. 0 means all pools.
+// PoolPage selects the pools that StatsPage lists: the first Max pools whose hash is
+// greater than After. If Max is 0, it lists all of them.
 type PoolPage struct {
-	After string // the Hash of a PoolStats; "" means before the first one
+	After string // the Hash of a PoolStats, or "" to begin with the first pool
 	Max   int
 }
 
 // NameStats is a lock or semaphore that is held or waited for.
 type NameStats struct {
 	Resource
-	Owned   bool          // a lock without a session: see LockOwned
-	Holders []HolderStats // by position
+	Owned   bool          // whether it is an owned lock: see LockOwned
+	Holders []HolderStats // sorted by position
 	Waiters []WaiterStats // in the order of the line
 }
 
-// HolderStats is a lease.
+// HolderStats is a live lease.
 type HolderStats struct {
-	Owner     uint64 // tells sessions apart; below 2^53
+	Owner     uint64 // identifies the session or the owner, but is not secret; below 2^53
 	Position  int
 	Fence     uint64
 	Age       time.Duration // since it was granted
@@ -44,30 +44,32 @@ type HolderStats struct {
 
 // WaiterStats is a place in a line.
 type WaiterStats struct {
-	Owner  uint64 // as a holder's
+	Owner  uint64 // see HolderStats
 	Waited time.Duration
 }
 
-// IdleName is a lock or semaphore that is not held or waited for any more.
+// IdleName is a lock or semaphore that is no longer held or waited for.
 type IdleName struct {
 	Resource
-	Owned bool // as in NameStats
+	Owned bool // see NameStats
 	Idle  time.Duration
 }
 
-// PoolStats is a registered pool. Its hash is no secret: it does not suffice to borrow.
+// PoolStats is a registered pool.
 type PoolStats struct {
-	Hash string
+	Hash string // of the pool's id; not secret, since borrowing requires the id itself
 	State
-	OldestWait time.Duration
+	OldestWait time.Duration // how long the first borrower in line has waited
 }
 
-// Stats returns what there is, at an instant between the call and its return.
+// Stats describes the contents of the bucket at an instant between the call and its
+// return.
 //
-// The errors are ErrUnavailable, ErrClosed and what ctx ends with.
+// The errors are ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.StatsPage(ctx, PoolPage{}) }
 
-// StatsPage is Stats with a page of the pools. A *RangeError reports an invalid page.
+// StatsPage is like Stats, but lists one page of the pools. It returns a *RangeError if
+// page.After is not a hash.
 func (s *Store) StatsPage(ctx context.Context, page PoolPage) (Stats, error) {
 	read := peer.ReadStats{MaxPools: page.Max}
 	if page.After != "" && read.After.UnmarshalText([]byte(page.After)) != nil {
@@ -116,6 +118,6 @@ func resourceOf(t entry.Terms) Resource {
 
 func isOwned(t entry.Terms) bool { return t.Dialect == ownedDialect }
 
-// ownerNumber tells sessions apart. It is no more of a secret than the hash that
-// it is taken from.
+// ownerNumber returns a number that identifies a session or an owner. It is taken from
+// the hash, which is not secret.
 func ownerNumber(session entry.Hash) uint64 { return binary.BigEndian.Uint64(session[:8]) >> 11 }

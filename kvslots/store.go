@@ -19,27 +19,27 @@ import (
 // Bucket is the name of the KV bucket; its stream is "KV_" + Bucket.
 const Bucket = bucket.Name
 
-// Store is a peer on the bucket. All its methods may be called from several
-// goroutines at once.
+// Store is a peer on the bucket. It is safe for concurrent use.
 //
-// When a method's context ends, the method returns context.Cause and leaves
-// nothing held and no place in line. Return, Release and EndSession go through
-// all the same: see ReturnTimeout.
+// When a method's context ends, the method returns context.Cause(ctx), and the
+// caller holds no slot and no place in line. Return, Release and EndSession ignore
+// the end of the context: see ReturnTimeout.
 type Store struct {
 	cfg    Config
 	bucket *bucket.Bucket
 }
 
-// Open connects a peer to the bucket, which is created if it does not exist. It
-// returns when the peer's view is complete, however long that takes while ctx
-// lasts. The connection stays the caller's; it must outlive the Store.
+// Open connects a peer to the bucket, which it creates if it does not exist. It
+// blocks until the peer's view is complete, or ctx ends. The caller must close
+// the connection only after the Store.
 //
 // Clients that can subscribe to the connection's inboxes see the hashes in the bucket, and
-// can disturb the peer. On a NATS with other clients, give the connection a prefix that
-// they may not subscribe to, such as nats.CustomInboxPrefix("_KVSLOTS." + rand.Text()).
+// can disturb the peer. If other clients use the same NATS, give the connection an inbox
+// prefix that they may not subscribe to, such as
+// nats.CustomInboxPrefix("_KVSLOTS." + rand.Text()).
 //
 // The errors are ErrServerTooOld, ErrWrongBucket, ErrUnavailable, a *RangeError
-// for the Config, and what ctx ends with.
+// for the Config, and context.Cause(ctx).
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return open(ctx, nc, cfg, nil)
 }
@@ -56,18 +56,18 @@ func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*St
 	return &Store{cfg, b}, nil
 }
 
-// Close ends every call under way with ErrClosed, leaves every line and joins
-// all goroutines. Leases stay: they belong to their holders. It takes a few
-// seconds at most, less if ctx ends.
+// Close ends every pending call with ErrClosed, gives up its places in line, and
+// waits for all goroutines. Leases stay live. Close takes a few seconds at most,
+// and less if ctx ends.
 func (s *Store) Close(ctx context.Context) error {
 	s.bucket.Close(ctx)
 	return nil
 }
 
-// Ready returns nil when the Store can serve borrowers: a write that began within the
+// Ready returns nil when the Store can serve callers: a write that began within the
 // last second is acknowledged, durable, and in the peer's view, and the server has room
-// for new entries. Otherwise it returns why that is not so. It blocks for two seconds at
-// most. A call shortly after another one costs no write.
+// for new entries. Otherwise it returns an error that says what is missing. It blocks
+// for two seconds at most. Calls within the same second share one write.
 func (s *Store) Ready() error {
 	if err := s.room(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Store) Ready() error {
 	return unavailable(err)
 }
 
-// mayAdd returns why a call may not add entries, or nil.
+// mayAdd returns nil if a call may add entries, and otherwise the reason.
 func (s *Store) mayAdd(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -101,14 +101,14 @@ func (s *Store) room() error {
 // BorrowOption is an option of Borrow.
 type BorrowOption func(*BorrowOptions) error
 
-// BorrowOptions are what the options of one Borrow say.
+// BorrowOptions is the result of applying the options of one Borrow.
 type BorrowOptions struct{ Label string }
 
 // MaxLabel is the longest label, in bytes.
 const MaxLabel = entry.MaxLabel
 
-// WithLabel says in readable words who borrows. It is no secret: it stands in
-// the bucket beside the lease. At most MaxLabel bytes of UTF-8.
+// WithLabel sets a readable label for the lease, such as the borrower's name: at most
+// MaxLabel bytes of UTF-8. It is not secret; the bucket stores it with the lease.
 func WithLabel(label string) BorrowOption {
 	return func(o *BorrowOptions) error {
 		if len(label) > MaxLabel || !utf8.ValidString(label) {
@@ -119,13 +119,14 @@ func WithLabel(label string) BorrowOption {
 	}
 }
 
-// Borrow takes the lowest free slot of a pool under a lease of ttl. If none is
-// free, or others wait already, it stands in line for up to wait. ttl is at
-// least a second, wait at least 0; both are clamped to the Config's maxima.
+// Borrow takes the lowest free slot of a pool under a lease of ttl. If no slot is
+// free, or other borrowers wait already, Borrow waits in line for up to wait. ttl
+// must be at least a second and wait at least 0; both are clamped to the maxima of
+// the Config.
 //
-// The errors are ErrNoSlot, ErrNoPool (the pool was deleted while waiting,
-// perhaps), ErrUnavailable, ErrClosed, a *RangeError, and what ctx ends with. Which
-// slot is taken, and when, is in kvslots/DESIGN.md, "Taking a slot" and "The line".
+// The errors are ErrNoSlot, ErrNoPool (also if the pool is deleted during the wait),
+// ErrMaxWaiters, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx). For
+// which slot is taken and when, see kvslots/DESIGN.md, "Taking a slot" and "The line".
 func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...BorrowOption) (*Lease, error) {
 	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
@@ -139,27 +140,27 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	if err := s.mayAdd(ctx); err != nil {
 		return nil, err
 	}
-	ids := borrowing{hidden.Move(&pool), uuid.New()}
+	ids := leaseIDs{hidden.Move(&pool), uuid.New()}
 	c := s.beginBorrow(&ids, ttl, wait, o.Label)
 	hidden.Scrub()
-	c.Wait(ctx) // for long, perhaps, and with many others: see bucket.Begin
+	c.Wait(ctx) // many goroutines may block here for long, hence the short stack: see bucket.Begin
 	return s.borrowed(&ids, c)
 }
 
-// borrowing is what a Borrow is about.
-type borrowing struct {
+// leaseIDs are the secrets of a lease: its pool's id and its own.
+type leaseIDs struct {
 	pool  *uuid.UUID
 	lease uuid.UUID
 }
 
-func (s *Store) beginBorrow(ids *borrowing, ttl, wait time.Duration, label string) *bucket.Call {
+func (s *Store) beginBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) *bucket.Call {
 	return s.bucket.Begin(peer.Borrow{
 		Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease),
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
 	})
 }
 
-func (s *Store) borrowed(ids *borrowing, c *bucket.Call) (*Lease, error) {
+func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func (s *Store) lease(pool, lease *uuid.UUID, g peer.Grant) *Lease {
 	return NewLease(s, *pool, *lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
 }
 
-// CheckTimes returns a *RangeError if no Lender takes these times.
+// CheckTimes returns a *RangeError unless ttl is at least a second and wait at least 0.
 func CheckTimes(ttl, wait time.Duration) error {
 	if ttl < time.Second {
 		return &RangeError{"ttl", "at least 1 second"}
@@ -184,30 +185,29 @@ func CheckTimes(ttl, wait time.Duration) error {
 	return nil
 }
 
-// Return ends a lease before its time. It returns false when the lease is
-// unknown, was returned already or has ended. The lease is returned even when
-// ctx has ended: see ReturnTimeout.
+// Return ends a lease early. It returns false when the lease is unknown, was
+// returned already, or has ended. It ignores the end of ctx: see ReturnTimeout.
 //
 // The errors are ErrNoPool, ErrUnavailable and ErrClosed. After ErrUnavailable
 // the lease may or may not have been returned; the call may be repeated.
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
 	hidden.Clear(&pool, &lease)
-	a, err := s.bucket.Do(context.Background(), request) // the peer bounds it
+	a, err := s.bucket.Do(context.Background(), request) // the peer limits its time
 	return a.Returned, err
 }
 
-// Renew makes a lease last for ttl from now on. The lease keeps its position
-// and its fence. ttl is at least a second, and clamped like Borrow's.
+// Renew sets the end of a lease to ttl from now. The lease keeps its position and
+// its fence. ttl must be at least a second, and is clamped like Borrow's.
 //
 // The errors are ErrNotHeld, ErrNoPool, ErrUnavailable, ErrClosed, a
-// *RangeError, and what ctx ends with. After ErrUnavailable the lease may have
-// been renewed or not; the call may be repeated.
+// *RangeError, and context.Cause(ctx). After ErrUnavailable the lease may or may
+// not have been renewed; the call may be repeated.
 func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error) {
 	if err := CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
-	ids := borrowing{hidden.Move(&pool), *hidden.Move(&lease)}
+	ids := leaseIDs{hidden.Move(&pool), *hidden.Move(&lease)}
 	a, err := s.bucket.Do(ctx, peer.Renew{
 		Held: peer.Held{Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease)}, TTL: min(ttl, s.cfg.MaxTTL),
 	})
@@ -217,32 +217,32 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	return s.lease(ids.pool, &ids.lease, a.Grant), nil
 }
 
-// follow ends the lease when the view shows that it is there no more.
+// follow ends l when the peer's view shows that the lease has ended.
 func (s *Store) follow(l *Lease) (stop func()) {
 	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, l.end)
 }
 
-// MaxCount is the largest count a pool may have (Library, "Register a pool").
+// MaxCount is the largest count of a pool.
 const MaxCount = 1000
 
-// State is what a pool looks like at one instant.
+// State is the state of a pool at one instant.
 type State struct {
 	Count   int // slots in the pool, 0 … MaxCount
-	InUse   int // live leases; may exceed Count after the pool was shrunk
-	Waiting int // borrowers standing in line
+	InUse   int // live leases; may exceed Count after Count was lowered
+	Waiting int // borrowers in line
 }
 
 // Available is the number of free slots, never below 0.
 func (s State) Available() int { return max(0, s.Count-s.InUse) }
 
-// Register registers a pool of count slots, or changes the count of a pool that
-// is registered already. A higher count wakes those who wait; a lower one
-// recalls no lease and withholds new ones until fewer than count are in use.
-// count is between 0 and MaxCount. The state is that of an instant between the
-// registration and the return.
+// Register registers a pool of count slots, or changes the count of a registered
+// pool. A higher count wakes waiting borrowers. A lower one ends no lease; the pool
+// then lends nothing until fewer than count slots are in use. count must be between
+// 0 and MaxCount. The returned state is that of an instant between the registration
+// and the return. See kvslots/DESIGN.md, "Registered pools".
 //
-// The errors are ErrMaxPools, ErrUnavailable, ErrClosed, a *RangeError, and what ctx
-// ends with (kvslots/DESIGN.md, "Registered pools").
+// The errors are ErrMaxPools, ErrUnavailable, ErrClosed, a *RangeError, and
+// context.Cause(ctx).
 func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State, error) {
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
@@ -259,7 +259,7 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 // Inspect returns the state of a pool, as it was at an instant between the call
 // and its return.
 //
-// The errors are ErrNoPool, ErrUnavailable, ErrClosed and what ctx ends with.
+// The errors are ErrNoPool, ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 	request := peer.Inspect{Pool: poolHash(pool)}
 	hidden.Clear(&pool)
@@ -267,10 +267,10 @@ func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 	return State(a.State), err
 }
 
-// Delete removes a pool with all its leases; those who wait get ErrNoPool. To
-// delete a pool that does not exist is no error.
+// Delete deletes a pool and ends all its leases; waiting borrowers get ErrNoPool.
+// Deleting a pool that does not exist is not an error.
 //
-// The errors are ErrUnavailable, ErrClosed and what ctx ends with.
+// The errors are ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Delete(ctx context.Context, pool uuid.UUID) error {
 	request := peer.Delete{Pool: poolHash(pool)}
 	hidden.Clear(&pool)

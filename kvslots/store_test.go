@@ -108,8 +108,8 @@ func TestReturnTwice(t *testing.T) {
 	}
 }
 
-// A low position that is free is not lent while stragglers above it fill the
-// count, whoever asks, and however old its view is made.
+// After a pool has shrunk, a free low position is not lent while leases above it fill the
+// count, at whichever peer and however old its view is.
 func TestShrink(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
 	for round := range 30 {
@@ -210,12 +210,12 @@ func TestRaisedCountWakes(t *testing.T) {
 	}
 	for i := range waiters {
 		if !seen[i] {
-			t.Errorf("nobody got position %d", i)
+			t.Errorf("position %d was not lent", i)
 		}
 	}
 }
 
-// Whoever gives up leaves no ticket and no slot.
+// A canceled borrow leaves no ticket and no slot.
 func TestGivingUp(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 1)
@@ -230,7 +230,7 @@ func TestGivingUp(t *testing.T) {
 			}
 			done <- l
 		}()
-		eventually(t, "somebody waits", func() bool {
+		eventually(t, "a borrower waits", func() bool {
 			state, _ := peers[0].Inspect(t.Context(), pool)
 			return state.Waiting == 1
 		})
@@ -296,8 +296,8 @@ func TestWrongBucket(t *testing.T) {
 		{"max age", "max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// A server each: a stream made while one of its name is still being
-			// deleted fails now and then.
+			// Each case has its own server: creating a stream sometimes fails while one of
+			// the same name is being deleted.
 			nc := kvslotstest.Start(t, "").Connect()
 			js, err := jetstream.New(nc)
 			if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The check of a history tries each operation as early as it can. One that may have
-// taken effect long before its answer is tried there first, in vain for each order of
-// the others. So operations are given shorter times here, as far as the models demand
-// that anyway: what is found does not change, but how long it takes.
+// The checker tries each operation as early as it can. For an operation whose effect came
+// long after its call, it first tries many orders in vain. The functions here shorten the
+// times of operations as far as the models require anyway. That changes how long the check
+// takes, and not its result.
 
-// tightenKeys has a session that ended at an unknown time end no earlier than its last
-// use of the key began.
+// tightenKeys makes a session that ended at an unknown time end no earlier than the call
+// of its last use of the key.
 func tightenKeys(ops []porcupine.Operation) {
 	type use struct{ session, key int }
 	used := map[use]int64{}
@@ -32,8 +32,8 @@ func tightenKeys(ops []porcupine.Operation) {
 	}
 }
 
-// tightenPools puts the leases of a position in the order of their fences: each begins
-// when the one before has been returned.
+// tightenPools orders the leases of a position by their fences: each begins after the
+// previous one was returned.
 func tightenPools(ops []porcupine.Operation) {
 	type position struct{ pool, number int }
 	granted := map[position][]*porcupine.Operation{}
@@ -53,7 +53,7 @@ func tightenPools(ops []porcupine.Operation) {
 	fence := func(op *porcupine.Operation) uint64 { return op.Output.(output).fence }
 	for _, list := range granted {
 		slices.SortFunc(list, func(a, b *porcupine.Operation) int { return cmp.Compare(fence(a), fence(b)) })
-		var order []*porcupine.Operation // of what happens to the position
+		var order []*porcupine.Operation // the operations on the position
 		for _, op := range list {
 			order = append(order, op)
 			if r := returned[op.Input.(input).lease]; r != nil {
@@ -64,8 +64,8 @@ func tightenPools(ops []porcupine.Operation) {
 	}
 }
 
-// inOrder shortens the times of operations that take effect in that order. What has no
-// time left is an error of the history, which is left to the check.
+// inOrder shortens the times of operations that take effect in the given order. It leaves
+// an operation without time as it is: that is an error, which the checker reports.
 func inOrder(order []*porcupine.Operation) {
 	calls, returns := make([]int64, len(order)), make([]int64, len(order))
 	for i, op := range order {

@@ -17,8 +17,8 @@ import (
 
 var stormRounds = flag.Int("storm", 4, "rounds of the boundary storm")
 
-// Renewals that arrive around the deadline: one that was acknowledged is never
-// lost, and a lease that has ended is never renewed.
+// Of renewals that arrive around the deadline, an acknowledged one is never lost, and a
+// lease that has ended is never renewed.
 func TestBoundaryStorm(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 300)
@@ -29,7 +29,7 @@ func TestBoundaryStorm(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 300 {
 			granting, renewing := peers[i%3], peers[(i+r.IntN(2))%3]
-			slack := time.Duration(0) // for how long after its end a lease is there to be renewed
+			slack := time.Duration(0) // how long after its end a lease can still be renewed
 			if renewing != granting {
 				slack = time.Duration(rules.Slack)
 			}
@@ -67,7 +67,7 @@ func TestBoundaryStorm(t *testing.T) {
 	t.Logf("seed %d: %d renewed, %d refused", *historySeed, renewed, refused)
 }
 
-// kept returns a renewed lease, which must still be there if there is time left.
+// kept returns a renewed lease, which must still be held if it has time left.
 func kept(t *testing.T, s *Store, pool uuid.UUID, l, again *Lease) {
 	t.Helper()
 	if again.Fence() != l.Fence() || again.Position() != l.Position() || again.ID() != l.ID() {
@@ -81,8 +81,8 @@ func kept(t *testing.T, s *Store, pool uuid.UUID, l, again *Lease) {
 	}
 }
 
-// A lease ends at its time at its own peer, and a second later at the others if
-// that one is gone.
+// The peer that granted a lease ends it at its time; if that peer is dead, another one
+// ends it a second later.
 func TestExpiry(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
@@ -111,8 +111,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// BenchmarkExpiryToGrant reports how long after a lease's end the next in line
-// has the slot.
+// BenchmarkExpiryToGrant reports the time from the end of a lease to the grant of its
+// slot to the next in line.
 func BenchmarkExpiryToGrant(b *testing.B) {
 	peers := openPeers(b, kvslotstest.Start(b, ""), 3)
 	var mu sync.Mutex

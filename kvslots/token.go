@@ -11,36 +11,36 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// A token is 16 digits of the fence and 16 that cannot be guessed. These are
-// derived from the session's id, which its client sends with every request, and
-// a nonce that stands in the bucket: so any peer that the session asks can hand
-// the token out again, and none has it stored.
+// A token is 16 hexadecimal digits of the fence and 16 secret ones, the secret half. The
+// secret half is derived from the session's id, which the client sends with every
+// request, and from a nonce in the bucket. So any peer can compute the token again for
+// the session, and no peer stores it.
 
-// newSecret draws a nonce and derives the half that no other client can guess.
+// newSecret draws a nonce, and derives the secret half of a token from it.
 func newSecret(session string) (nonce entry.Hash, half string) {
 	nonce = randomHash()
 	return nonce, secretHalf(session, nonce)
 }
 
-// randomHash is an id that cannot be guessed.
+// randomHash returns random bytes from a cryptographic source.
 func randomHash() (h entry.Hash) {
 	_, _ = rand.Read(h[:])
 	return h
 }
 
-// secretHalf are the digits that cannot be guessed.
+// secretHalf derives the secret half of a token.
 func secretHalf(session string, nonce entry.Hash) string {
 	mac := hmac.New(sha256.New, []byte(session))
 	mac.Write(nonce[:])
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// halfHash stands for them in the bucket.
+// halfHash returns the hash that the bucket stores of a secret half.
 func halfHash(half string) entry.Hash { return entry.HashOf("token", half) }
 
 func newToken(fence uint64, half string) string { return fmt.Sprintf("%016x", fence) + half }
 
-// parseToken takes a token apart.
+// parseToken returns the fence of a token, and the hash of its secret half.
 func parseToken(token string) (fence uint64, lease entry.Hash, err error) {
 	if !isHex(token) {
 		return 0, lease, &RangeError{"token", "32 lowercase hexadecimal digits"}
@@ -50,6 +50,6 @@ func parseToken(token string) (fence uint64, lease entry.Hash, err error) {
 	return fence, halfHash(token[half:]), err
 }
 
-// isHex reports whether it is what session ids and tokens look like: 32 lowercase
-// hexadecimal digits, which is what a hash looks like, too.
+// isHex reports whether text has the form of session ids and tokens: 32 lowercase
+// hexadecimal digits, the text form of an entry.Hash.
 func isHex(text string) bool { return new(entry.Hash).UnmarshalText([]byte(text)) == nil }

@@ -6,8 +6,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// attempt is a borrow some of whose claims may have been withdrawn though others had
-// taken them for good: for a moment they count one more. No client was told.
+// attempt is a borrow some of whose claims may have been withdrawn although other peers
+// had judged them valid. For a moment those peers counted one more lease, which no client
+// had received.
 type attempt struct {
 	pool       int
 	lease      entry.Hash
@@ -15,8 +16,8 @@ type attempt struct {
 	begin, end time.Time
 }
 
-// withdrawals notes how many claims that were withdrawn others may have counted during
-// each operation.
+// withdrawals records for each operation how many withdrawn claims other peers may have
+// counted during it.
 func (h *history) withdrawals(observed *observer) {
 	type span struct {
 		begin, end int64
@@ -26,7 +27,7 @@ func (h *history) withdrawals(observed *observer) {
 	for _, b := range h.borrows {
 		claims, by := observed.claims[b.lease], b.end
 		if b.granted {
-			claims-- // the one that was good
+			claims-- // the valid one
 		} else if ended, ok := observed.ended[b.lease]; ok {
 			by = ended
 		} else {
@@ -45,7 +46,7 @@ func (h *history) withdrawals(observed *observer) {
 			}
 		}
 		if h.lagging {
-			in.withdrawn = modelSlots // a peer that cannot know withdraws as well, and the observer skips entries
+			in.withdrawn = modelSlots // a peer also withdraws claims of unknown validity, and the observer skips entries
 		}
 		op.Input = in
 	}

@@ -150,16 +150,15 @@ func newShared(nats *backend, allowed *access, s settings) shared {
 
 func startService(nats *backend, store *kvslots.Store, functions *forrst.Server, common shared, s settings, log zerolog.Logger) (*natsapi.Service, error) {
 	return natsapi.Start(nats.service, natsapi.Config{
-		Pools:           store,
-		Lending:         common.lending,
-		Sessions:        store,
-		Turns:           common.turns,
-		DefaultLeaseTTL: s.defaultLeaseTTL,
-		IdleTimeout:     s.httpIdle,
-		ReplyPrefixes:   splitList(s.natsReplies),
-		Calls:           functions,
-		Version:         versionName(),
-		Logger:          log.With().Str("component", "nats").Logger(),
+		Pools:         store,
+		Lending:       common.lending,
+		Sessions:      store,
+		Turns:         common.turns,
+		SessionTimes:  s.sessionTimes(),
+		ReplyPrefixes: splitList(s.natsReplies),
+		Calls:         functions,
+		Version:       versionName(),
+		Logger:        log.With().Str("component", "nats").Logger(),
 	})
 }
 
@@ -213,11 +212,15 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 	})
 }
 
+func (s *settings) sessionTimes() gateway.SessionTimes {
+	return gateway.SessionTimes{DefaultLeaseTTL: s.defaultLeaseTTL, IdleTimeout: s.httpIdle}
+}
+
 func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Logger) *dflockd.Dialect {
 	return dflockd.New(store, dflockd.Config{
 		Lending: common.lending, Turns: common.turns, Clients: common.clients,
-		DefaultLeaseTTL: s.defaultLeaseTTL, IdleTimeout: s.httpIdle,
-		Logger: log,
+		SessionTimes: s.sessionTimes(),
+		Logger:       log,
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -68,11 +69,11 @@ func defaultSettings() settings {
 		dataDir:   "./kvslots-data",
 		sync:      "always",
 		replicas:  1,
-		maxTTL:    time.Hour,
-		maxWait:   time.Minute,
+		maxTTL:    kvslots.DefaultMaxTTL,
+		maxWait:   kvslots.DefaultMaxWait,
 
-		httpIdle:        20 * time.Second,
-		defaultLeaseTTL: 33 * time.Second,
+		httpIdle:        wire.DefaultIdleTimeout,
+		defaultLeaseTTL: wire.DefaultLeaseTTL,
 		maxLocks:        1024,
 		limits:          limits{maxWaitersTotal: 100_000},
 

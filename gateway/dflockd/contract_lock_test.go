@@ -12,24 +12,24 @@ import (
 
 // lockContract is the part of locks; see contract.
 var lockContract = []clause{
-	{sentence: "POST /v1/locks/{key} response: status ok|timeout, token, lease_ttl_s", check: func(t *testing.T, d *door) {
+	{sentence: "POST /v1/locks/{key} response: status ok|timeout, token, lease_ttl_s", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		d.want(t, a, "POST", "/v1/locks/k", `{"acquire_timeout_s":0,"lease_ttl_s":30}`, 200, `\{"status":"ok","token":"[0-9a-f]{32}","lease_ttl_s":30\}`)
 		d.want(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":1}`, 200, timedOut)
 	}},
-	{sentence: "POST /v1/locks/{key}/release response: 204 No Content", check: func(t *testing.T, d *door) {
+	{sentence: "POST /v1/locks/{key}/release response: 204 No Content", check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		g := d.grant(t, s, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		d.want(t, s, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
 		d.want(t, s, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 404, refused("not_held"))
 	}},
-	{sentence: "POST /v1/locks/{key}/renew response: remaining_s", check: func(t *testing.T, d *door) {
+	{sentence: "POST /v1/locks/{key}/renew response: remaining_s", check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		g := d.grant(t, s, "/v1/locks/k", `{"acquire_timeout_s":0,"lease_ttl_s":5}`)
 		d.want(t, s, "POST", "/v1/locks/k/renew", `{"token":"`+g.Token+`","lease_ttl_s":60}`, 200, `\{"remaining_s":60\}`)
 		d.want(t, s, "POST", "/v1/locks/k/renew", `{"token":"`+g.Token+`"}`, 200, `\{"remaining_s":33\}`)
 	}},
-	{sentence: "POST /v1/locks/{key} blocks up to acquire_timeout_s server-side. 0 is non-blocking (try-lock)", check: func(t *testing.T, d *door) {
+	{sentence: "POST /v1/locks/{key} blocks up to acquire_timeout_s server-side. 0 is non-blocking (try-lock)", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		asked := time.Now()
@@ -42,14 +42,14 @@ var lockContract = []clause{
 		if took := time.Since(asked); took < time.Second || took > 3*time.Second {
 			t.Errorf("a wait of 1 s took %v", took)
 		}
-		told := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
+		answered := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 		d.waiters(t, "k", 1)
 		d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
-		if got := <-told; !strings.Contains(got, `"status":"ok"`) {
-			t.Errorf("the waiter was told %s", got)
+		if got := <-answered; !strings.Contains(got, `"status":"ok"`) {
+			t.Errorf("the waiter got %s", got)
 		}
 	}},
-	{sentence: "lease_ttl_s defaults to --default-lease-ttl when omitted", change: func(o *options) { o.dialect.DefaultLeaseTTL = 17 * time.Second }, check: func(t *testing.T, d *door) {
+	{sentence: "lease_ttl_s defaults to --default-lease-ttl when omitted", change: func(o *options) { o.dialect.DefaultLeaseTTL = 17 * time.Second }, check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		for i, body := range []string{`{"acquire_timeout_s":0}`, `{"acquire_timeout_s":0,"lease_ttl_s":0}`} {
 			if g := d.grant(t, s, fmt.Sprint("/v1/locks/k", i), body); g.LeaseTTL != 17 {
@@ -59,7 +59,7 @@ var lockContract = []clause{
 		g := d.grant(t, s, "/v1/locks/e/enqueue", "")
 		d.want(t, s, "POST", "/v1/locks/e/renew", `{"token":"`+g.Token+`"}`, 200, `\{"remaining_s":17\}`)
 	}},
-	{sentence: "404 not_held: release/renew on a token the server doesn't have", check: func(t *testing.T, d *door) {
+	{sentence: "404 not_held: release/renew on a token the server doesn't have", check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		d.want(t, s, "POST", "/v1/locks/k/release", `{"token":"`+someToken+`"}`, 404, refused("not_held"))
 		d.want(t, s, "POST", "/v1/locks/k/renew", `{"token":"`+someToken+`"}`, 404, refused("not_held"))
@@ -72,7 +72,7 @@ var lockContract = []clause{
 		}
 		d.want(t, s, "POST", "/v1/locks/k/release", `{"token":"`+g.Token[:31]+wrong+`"}`, 404, refused("not_held"))
 	}},
-	{sentence: "A token's first 16 digits are its fence", check: func(t *testing.T, d *door) {
+	{sentence: "A token's first 16 digits are its fence", check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		g := d.grant(t, s, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		fence, err := strconv.ParseUint(g.Token[:16], 16, 64)
@@ -80,7 +80,7 @@ var lockContract = []clause{
 			t.Errorf("token %s, locks %+v", g.Token, locks)
 		}
 	}},
-	{sentence: "Keys: 1–256 bytes, no whitespace, percent-decoded from the path", check: func(t *testing.T, d *door) {
+	{sentence: "Keys: 1–256 bytes, no whitespace, percent-decoded from the path", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		for path, key := range map[string]string{
 			"a%2Fb": "a/b", "100%25": "100%", "%2541": "%41", "%C3%A4": "ä", "a+b": "a+b", "x%3Fy%23": "x?y#", "%2E%2E": "..",
@@ -94,14 +94,14 @@ var lockContract = []clause{
 			d.want(t, a, "POST", "/v1/locks/"+path+"/release", `{"token":"`+g.Token+`"}`, 204, "")
 		}
 	}},
-	{sentence: "seconds are clamped to the maxima, not refused", store: kvslots.Config{MaxTTL: time.Minute, MaxWait: time.Second}, check: func(t *testing.T, d *door) {
+	{sentence: "seconds are clamped to the maxima, not refused", store: kvslots.Config{MaxTTL: time.Minute, MaxWait: time.Second}, check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		if g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`); g.LeaseTTL != 60 {
 			t.Errorf("a lease of %d s", g.LeaseTTL)
 		}
 		d.want(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":3600}`, 200, timedOut)
 	}},
-	{sentence: "503 max_locks: server-wide unique-key cap reached", store: kvslots.Config{MaxLocks: 2}, check: func(t *testing.T, d *door) {
+	{sentence: "503 max_locks: server-wide unique-key cap reached", store: kvslots.Config{MaxLocks: 2}, check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		d.grant(t, s, "/v1/locks/a", `{"acquire_timeout_s":0}`)
 		g := d.grant(t, s, "/v1/semaphores/b", `{"acquire_timeout_s":0,"limit":2}`)

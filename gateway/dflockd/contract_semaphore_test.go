@@ -7,7 +7,7 @@ import (
 
 // semaphoreContract is the part of semaphores; see contract.
 var semaphoreContract = []clause{
-	{sentence: "Semaphores: same shape, with a required limit", check: func(t *testing.T, d *door) {
+	{sentence: "Semaphores: same shape, with a required limit", check: func(t *testing.T, d *fixture) {
 		a, b, c := d.session(t), d.session(t), d.session(t)
 		d.want(t, a, "POST", "/v1/semaphores/s", `{"acquire_timeout_s":0}`, 400, refused("bad_request"))
 		d.want(t, a, "POST", "/v1/semaphores/s/enqueue", ``, 400, refused("bad_request"))
@@ -18,13 +18,13 @@ var semaphoreContract = []clause{
 		d.want(t, c, "POST", "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":2}`, 200, timedOut)
 		d.want(t, c, "POST", "/v1/semaphores/s/enqueue", `{"limit":2}`, 200, queued)
 		d.want(t, a, "POST", "/v1/semaphores/s/renew", `{"token":"`+first.Token+`","lease_ttl_s":60}`, 200, `\{"remaining_s":60\}`)
-		told := d.later(t, c, "POST", "/v1/semaphores/s/wait", `{"timeout_s":30}`)
+		answered := d.later(t, c, "POST", "/v1/semaphores/s/wait", `{"timeout_s":30}`)
 		d.want(t, a, "POST", "/v1/semaphores/s/release", `{"token":"`+first.Token+`"}`, 204, "")
-		if got := <-told; !strings.Contains(got, `"status":"ok"`) {
-			t.Errorf("the waiter was told %s", got)
+		if got := <-answered; !strings.Contains(got, `"status":"ok"`) {
+			t.Errorf("the waiter got %s", got)
 		}
 	}},
-	{sentence: "The same key cannot be used as both a lock and a semaphore", check: func(t *testing.T, d *door) {
+	{sentence: "The same key cannot be used as both a lock and a semaphore", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		d.grant(t, a, "/v1/locks/l", `{"acquire_timeout_s":0}`)
 		d.grant(t, a, "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":1}`)
@@ -33,7 +33,7 @@ var semaphoreContract = []clause{
 		d.want(t, b, "POST", "/v1/locks/s", `{"acquire_timeout_s":0}`, 409, refused("limit_mismatch"))
 		d.want(t, b, "POST", "/v1/locks/s/enqueue", ``, 409, refused("limit_mismatch"))
 	}},
-	{sentence: "Mismatching limit for an existing key returns 409 limit_mismatch", check: func(t *testing.T, d *door) {
+	{sentence: "Mismatching limit for an existing key returns 409 limit_mismatch", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		g := d.grant(t, a, "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":3}`)
 		d.want(t, b, "POST", "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":4}`, 409, refused("limit_mismatch"))

@@ -11,11 +11,11 @@ import (
 
 // sessionContract is the part of sessions; see contract.
 var sessionContract = []clause{
-	{sentence: "POST /v1/sessions → 200", check: func(t *testing.T, d *door) {
+	{sentence: "POST /v1/sessions → 200", check: func(t *testing.T, d *fixture) {
 		d.want(t, "", "POST", "/v1/sessions", "", 200, `\{"session_id":"[0-9a-f]{32}","idle_timeout_s":20\}`)
 		d.want(t, "", "POST", "/v1/sessions", "{}", 200, `\{"session_id":"[0-9a-f]{32}","idle_timeout_s":20\}`)
 	}},
-	{sentence: "DELETE /v1/sessions/{id} → 204 (releases anything held)", check: func(t *testing.T, d *door) {
+	{sentence: "DELETE /v1/sessions/{id} → 204 (releases anything held)", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		d.grant(t, a, "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":1}`)
@@ -23,7 +23,7 @@ var sessionContract = []clause{
 		d.grant(t, b, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		d.grant(t, b, "/v1/semaphores/s", `{"acquire_timeout_s":0,"limit":1}`)
 	}},
-	{sentence: "POST /v1/sessions/{id}/ping → 204 (refreshes idle timer)", change: idle(time.Second), check: func(t *testing.T, d *door) {
+	{sentence: "POST /v1/sessions/{id}/ping → 204 (refreshes idle timer)", change: idle(time.Second), check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
 			d.want(t, "", "POST", "/v1/sessions/"+s+"/ping", "", 204, "")
@@ -31,14 +31,14 @@ var sessionContract = []clause{
 		}
 		d.grant(t, s, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 	}},
-	{sentence: "Carry the session ID on every lock-modifying request via X-Dflockd-Session. A request without the header gets HTTP 400", check: func(t *testing.T, d *door) {
+	{sentence: "Carry the session ID on every lock-modifying request via X-Dflockd-Session. A request without the header gets HTTP 400", check: func(t *testing.T, d *fixture) {
 		for _, r := range requests {
 			if strings.Contains(r.path, "/k") {
 				d.want(t, "", r.method, r.path, r.body, 400, refused("bad_request"))
 			}
 		}
 	}},
-	{sentence: "an unknown or expired session gets HTTP 410 (session_gone)", change: idle(time.Second), check: func(t *testing.T, d *door) {
+	{sentence: "an unknown or expired session gets HTTP 410 (session_gone)", change: idle(time.Second), check: func(t *testing.T, d *fixture) {
 		expired := d.session(t)
 		gatewaytest.Eventually(t, "the session expires", func() bool { return d.stats(t).Connections == 0 })
 		for _, s := range []string{someSession, expired} {
@@ -51,7 +51,7 @@ var sessionContract = []clause{
 			d.want(t, "", "DELETE", "/v1/sessions/"+s, "", 410, refused("session_gone"))
 		}
 	}},
-	{sentence: "Explicit DELETE. Synchronous; held tokens are released before the response returns", check: func(t *testing.T, d *door) {
+	{sentence: "Explicit DELETE. Synchronous; held tokens are released before the response returns", check: func(t *testing.T, d *fixture) {
 		for range 20 {
 			a, b := d.session(t), d.session(t)
 			d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
@@ -60,7 +60,7 @@ var sessionContract = []clause{
 			d.want(t, "", "DELETE", "/v1/sessions/"+b, "", 204, "")
 		}
 	}},
-	{sentence: "Idle timeout. Reaps any session whose lastSeen falls behind 2× the idle timeout", change: idle(time.Second), check: func(t *testing.T, d *door) {
+	{sentence: "Idle timeout. Reaps any session whose lastSeen falls behind 2× the idle timeout", change: idle(time.Second), check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0,"lease_ttl_s":600}`)
 		seen := time.Now()
@@ -69,24 +69,24 @@ var sessionContract = []clause{
 			t.Errorf("the next had the lock after %v", took)
 		}
 	}},
-	{sentence: "In-flight handlers are immune for the duration of the request", change: idle(time.Second), check: func(t *testing.T, d *door) {
+	{sentence: "In-flight handlers are immune for the duration of the request", change: idle(time.Second), check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		held := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0,"lease_ttl_s":4}`)
-		told := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
+		answered := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 		for until := time.Now().Add(3500 * time.Millisecond); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 			d.want(t, "", "POST", "/v1/sessions/"+a+"/ping", "", 204, "")
 		}
 		d.do(t, a, "POST", "/v1/locks/k/release", `{"token":"`+held.Token+`"}`)
-		if got := <-told; !strings.Contains(got, `"status":"ok"`) {
-			t.Errorf("the waiter was told %s", got)
+		if got := <-answered; !strings.Contains(got, `"status":"ok"`) {
+			t.Errorf("the waiter got %s", got)
 		}
 	}},
-	{sentence: "Session DELETE 204, a second one 410 session_gone", check: func(t *testing.T, d *door) {
+	{sentence: "Session DELETE 204, a second one 410 session_gone", check: func(t *testing.T, d *fixture) {
 		s := d.session(t)
 		d.want(t, "", "DELETE", "/v1/sessions/"+s, "", 204, "")
 		d.want(t, "", "DELETE", "/v1/sessions/"+s, "", 410, refused("session_gone"))
 	}},
-	{sentence: "DELETE aborts that session's waiting requests, which get 410", check: func(t *testing.T, d *door) {
+	{sentence: "DELETE aborts that session's waiting requests, which get 410", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		d.want(t, b, "POST", "/v1/locks/e/enqueue", "", 200, `.*acquired.*`)
@@ -94,14 +94,14 @@ var sessionContract = []clause{
 		d.waiters(t, "k", 1)
 		behind := d.later(t, b, "POST", "/v1/locks/x", `{"acquire_timeout_s":0}`)
 		d.want(t, "", "DELETE", "/v1/sessions/"+b, "", 204, "")
-		for _, told := range []<-chan string{waits, behind} {
-			if got := <-told; !strings.Contains(got, "session_gone") {
-				t.Errorf("a request of the session was told %s", got)
+		for _, answered := range []<-chan string{waits, behind} {
+			if got := <-answered; !strings.Contains(got, "session_gone") {
+				t.Errorf("a request of the session got %s", got)
 			}
 		}
 		d.waiters(t, "k", 0)
 	}},
-	{sentence: "Two requests of one session are served one after the other (ping and DELETE never wait)", check: func(t *testing.T, d *door) {
+	{sentence: "Two requests of one session are served one after the other (ping and DELETE never wait)", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		first := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
@@ -112,21 +112,21 @@ var sessionContract = []clause{
 			t.Errorf("the second overtook the first: %+v", locks)
 		}
 		d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
-		for _, told := range []<-chan string{first, second} {
-			if got := <-told; !strings.Contains(got, `"status":"ok"`) {
-				t.Errorf("told %s", got)
+		for _, answered := range []<-chan string{first, second} {
+			if got := <-answered; !strings.Contains(got, `"status":"ok"`) {
+				t.Errorf("got %s", got)
 			}
 		}
 		d.want(t, "", "DELETE", "/v1/sessions/"+b, "", 204, "")
 	}},
-	{sentence: "503 max_sessions: cluster-wide HTTP session cap reached", store: kvslots.Config{MaxSessions: 2}, check: func(t *testing.T, d *door) {
+	{sentence: "503 max_sessions: cluster-wide HTTP session cap reached", store: kvslots.Config{MaxSessions: 2}, check: func(t *testing.T, d *fixture) {
 		d.session(t)
 		s := d.session(t)
 		d.want(t, "", "POST", "/v1/sessions", "", 503, refused("max_sessions"))
 		d.want(t, "", "DELETE", "/v1/sessions/"+s, "", 204, "")
 		d.session(t)
 	}},
-	{sentence: "503 max_sessions_per_ip: per-IP session cap reached", store: kvslots.Config{MaxSessionsPerOrigin: 1}, check: func(t *testing.T, d *door) {
+	{sentence: "503 max_sessions_per_ip: per-IP session cap reached", store: kvslots.Config{MaxSessionsPerOrigin: 1}, check: func(t *testing.T, d *fixture) {
 		d.session(t)
 		d.want(t, "", "POST", "/v1/sessions", "", 503, refused("max_sessions_per_ip"))
 	}},

@@ -6,7 +6,7 @@ import (
 
 // statsContract is the part of statistics; see contract.
 var statsContract = []clause{
-	{sentence: "GET /v1/stats returns a snapshot of the lock-manager state", check: func(t *testing.T, d *door) {
+	{sentence: "GET /v1/stats returns a snapshot of the lock-manager state", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		d.grant(t, a, "/v1/locks/deploy", `{"acquire_timeout_s":0,"lease_ttl_s":30}`)
 		d.grant(t, a, "/v1/semaphores/rate-limit", `{"acquire_timeout_s":0,"limit":5}`)
@@ -21,7 +21,7 @@ var statsContract = []clause{
 			`"semaphores":\[\{"key":"rate-limit","limit":5,"holders":1,"waiters":0,"held":\[\{"position":0,"owner_conn_id":`+n+`,"fence":`+n+`,"age_s":`+s+`,"lease_expires_in_s":(32|33)(\.\d+)?\}\],"queue":\[\]\}\],`+
 			`"idle_locks":\[\{"key":"idle","idle_s":`+s+`\}\],"idle_semaphores":\[\{"key":"idle-too","idle_s":`+s+`\}\],"pools":\[\]\}`)
 	}},
-	{sentence: "connections is the sum of TCP connections plus active HTTP sessions", change: func(o *options) { o.dialect.Clients = func() int { return 40 } }, check: func(t *testing.T, d *door) {
+	{sentence: "connections is the sum of TCP connections plus active HTTP sessions", change: func(o *options) { o.dialect.Clients = func() int { return 40 } }, check: func(t *testing.T, d *fixture) {
 		d.session(t)
 		s := d.session(t)
 		if n := d.stats(t).Connections; n != 42 {

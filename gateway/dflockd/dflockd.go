@@ -2,14 +2,14 @@
 // under /v1, held by sessions (gateway/README.md, "The dflockd API: /v1"). A
 // session's id is a credential, and so is the token of a lease; keys are not.
 //
-// Where dflockd specifies nothing: unknown fields in bodies are refused; a body that is
-// too long is a bad_request with status 413, and one that is too slow with 408; a store
-// that does not answer is 502 unavailable, which is safe to repeat.
+// Where dflockd's specification is silent, this package refuses unknown fields in bodies;
+// it answers bad_request with status 413 to a body that is too long, and with status 408
+// to one that does not arrive in time; and it answers 502 unavailable if the store does not
+// respond, after which a request may be repeated.
 package dflockd
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/rs/zerolog"
@@ -23,19 +23,15 @@ import (
 
 const prefix = "/v1"
 
-// Config says how the dialect works.
+// Config configures a Dialect.
 type Config struct {
 	// Lending and Turns are the *gateway.Lending and *gateway.Turns that all
 	// transports of the gateway share.
 	Lending *ops.Lending
 	Turns   *ops.Turns
 
-	// DefaultLeaseTTL is the lease of a request without lease_ttl_s; 0 means 33 s.
-	DefaultLeaseTTL time.Duration
-
-	// IdleTimeout is how often clients must ping their sessions, as they are told.
-	// Sessions end after twice that time. 0 means 20 s.
-	IdleTimeout time.Duration
+	// SessionTimes is a gateway.SessionTimes.
+	ops.SessionTimes
 
 	// Clients returns the number of clients over other transports; nil if unknown.
 	Clients func() int
@@ -47,19 +43,19 @@ type Config struct {
 // Dialect serves /v1.
 type Dialect struct{ operations jsonhttp.Operations }
 
-// New returns the dialect of sessions, such as a *kvslots.Store.
+// New returns a Dialect that serves the sessions of a store, such as a *kvslots.Store.
 func New(sessions ops.Sessions, cfg Config) *Dialect {
 	return &Dialect{jsonhttp.Operations{
 		Service: &ops.Service{
 			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
-			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout, Clients: cfg.Clients,
+			SessionTimes: cfg.SessionTimes, Clients: cfg.Clients,
 		},
 		Read: readCall,
 		Log:  cfg.Logger,
 	}}
 }
 
-// Mount adds the routes.
+// Mount adds the routes of /v1.
 func (d *Dialect) Mount(r chi.Router) {
 	r.Post(prefix+"/sessions", d.operations.Handle(ops.CreateSession))
 	r.Delete(prefix+"/sessions/{id}", d.operations.Handle(ops.EndSession))
@@ -75,8 +71,8 @@ func (d *Dialect) Mount(r chi.Router) {
 	}
 }
 
-// readCall reads a request. The session is in the path, or, if the path has the key, in
-// a header.
+// readCall reads a request. If the path contains a key, a header contains the session;
+// otherwise the path contains it.
 func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
 	body, err := jsonhttp.ReadFields(w, r, call.Operation)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestStoreErrors(t *testing.T) {
 		{"unknown", errors.New("surprise"), 500, "internal_error", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := openDoor(t, gatewaytest.Failing{Err: fmt.Errorf("%s: %w", detail, c.err)})
+			d := openFixture(t, gatewaytest.Failing{Err: fmt.Errorf("%s: %w", detail, c.err)})
 			for _, r := range requests {
 				if r.path == "/v1/stats" && c.status == 503 {
 					continue // a gateway that drains tells what there is
@@ -89,7 +89,7 @@ func TestErrorsOfLocks(t *testing.T) {
 		{&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"}, "", 400, "bad_request"},
 	} {
 		t.Run(c.code+c.op, func(t *testing.T) {
-			d := openDoor(t, gatewaytest.Failing{Err: c.err})
+			d := openFixture(t, gatewaytest.Failing{Err: c.err})
 			for _, r := range requests {
 				if strings.HasSuffix(r.path, "/k"+c.op) {
 					d.want(t, someSession, r.method, r.path, r.body, c.status, refused(c.code))
@@ -101,14 +101,14 @@ func TestErrorsOfLocks(t *testing.T) {
 		err  error
 		code string
 	}{{kvslots.ErrMaxSessions, "max_sessions"}, {kvslots.ErrMaxSessionsPerOrigin, "max_sessions_per_ip"}} {
-		d := openDoor(t, gatewaytest.Failing{Err: r.err})
+		d := openFixture(t, gatewaytest.Failing{Err: r.err})
 		d.want(t, "", "POST", "/v1/sessions", "", 503, refused(r.code))
 	}
 }
 
-// Running out of time is no error.
+// A wait without a grant is not an error.
 func TestOutOfTime(t *testing.T) {
-	d := openDoor(t, gatewaytest.Failing{Err: kvslots.ErrNoSlot})
+	d := openFixture(t, gatewaytest.Failing{Err: kvslots.ErrNoSlot})
 	for _, path := range []string{"/v1/locks/k", "/v1/semaphores/k"} {
 		body := `{"acquire_timeout_s":0,"limit":1}`
 		if path == "/v1/locks/k" {
@@ -119,9 +119,9 @@ func TestOutOfTime(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is found before the store is asked.
+// Invalid requests are refused before the store is called.
 func TestBadRequests(t *testing.T) {
-	d := openDoor(t, gatewaytest.Failing{Err: errors.New("the store was asked")})
+	d := openFixture(t, gatewaytest.Failing{Err: errors.New("the store was asked")})
 	long := `{"acquire_timeout_s":1}` + strings.Repeat(" ", 64<<10)
 	upper := strings.ToUpper(someSession)
 	for _, c := range []struct {
@@ -154,10 +154,10 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// Whoever reads the logs, the metrics or an error must not be able to act for a
-// session, or to release what it holds.
+// A reader of the logs, the metrics or an error must not be able to act for a session, or
+// to release what it holds.
 func TestNoSecretLeaks(t *testing.T) {
-	d := openDoor(t, openStore(t, kvslots.Config{}))
+	d := openFixture(t, openStore(t, kvslots.Config{}))
 	session := d.session(t)
 	token := d.grant(t, session, "/v1/locks/k", `{"acquire_timeout_s":0}`).Token
 	for _, r := range []struct{ method, path, body string }{

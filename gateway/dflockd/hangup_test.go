@@ -31,9 +31,9 @@ func (s lateGrants) Enqueue(ctx context.Context, session string, r kvslots.Resou
 	return g, acquired, err
 }
 
-func TestGrantToOneWhoHungUpIsReleased(t *testing.T) {
+func TestGrantAfterHangUpIsReleased(t *testing.T) {
 	sessions := lateGrants{openStore(t, kvslots.Config{}), make(chan struct{})}
-	d := openDoor(t, sessions)
+	d := openFixture(t, sessions)
 	for path, body := range map[string]string{"/v1/locks/k": `{"acquire_timeout_s":0,"lease_ttl_s":600}`, "/v1/locks/k/enqueue": `{"lease_ttl_s":600}`} {
 		s := d.session(t)
 		now := d.hangUp(t, s, path, body)
@@ -44,11 +44,11 @@ func TestGrantToOneWhoHungUpIsReleased(t *testing.T) {
 	}
 }
 
-// A request that stands behind another of its session, and whose client hangs up,
-// is never served.
+// A request that waits for another one of its session, and whose client hangs up, is never
+// served.
 func TestHangUpBeforeItsTurn(t *testing.T) {
 	store := openStore(t, kvslots.Config{})
-	d := openDoor(t, store)
+	d := openFixture(t, store)
 	a, b := d.session(t), d.session(t)
 	g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 	first := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
@@ -57,7 +57,7 @@ func TestHangUpBeforeItsTurn(t *testing.T) {
 	gatewaytest.Eventually(t, "the log says 408", func() bool { return strings.Contains(d.Logs.String(), `"status":408`) })
 	d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
 	if got := <-first; !strings.Contains(got, `"status":"ok"`) {
-		t.Errorf("told %s", got)
+		t.Errorf("got %s", got)
 	}
 	d.free(t, "never")
 }

@@ -14,7 +14,7 @@ import (
 func TestStatsInPages(t *testing.T) {
 	const pools = wire.MaxPools + 5
 	store := openStore(t, kvslots.Config{})
-	d := openDoor(t, store)
+	d := openFixture(t, store)
 	for i := range pools {
 		if _, err := store.Register(t.Context(), uuid.New(), i%7); err != nil {
 			t.Fatal(err)

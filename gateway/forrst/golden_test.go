@@ -109,7 +109,7 @@ func result(result any) map[string]any {
 	return map[string]any{"protocol": map[string]any{"name": "forrst", "version": "0.1.0"}, "id": "r", "result": result}
 }
 
-func goldenDoor(t *testing.T) *testGateway {
+func goldenGateway(t *testing.T) *testGateway {
 	_, d := startSite(t, functions(map[string]forrst.Func{
 		"payments.charge": func(_ context.Context, c forrst.Call) (any, error) {
 			if c.Version != "1.0.0" || string(c.Arguments) != `{"amount":100,"user_id":"user_123"}` {
@@ -123,7 +123,7 @@ func goldenDoor(t *testing.T) *testGateway {
 }
 
 func TestGoldenCall(t *testing.T) {
-	d := goldenDoor(t)
+	d := goldenGateway(t)
 	request := encode(t, example(t, "call_request"))
 	a := d.golden(t, request, 200, example(t, "call_response"))
 	data := a.lock(t)
@@ -143,7 +143,7 @@ func TestGoldenCall(t *testing.T) {
 }
 
 func TestGoldenBlock(t *testing.T) {
-	d := goldenDoor(t)
+	d := goldenGateway(t)
 	request := example(t, "block_request")
 	a := d.post(t, encode(t, request))
 	if data := a.lock(t); a.code != 200 || data.Owner == "" {
@@ -164,7 +164,7 @@ func TestGoldenBlock(t *testing.T) {
 }
 
 func TestGoldenStatus(t *testing.T) {
-	d := goldenDoor(t)
+	d := goldenGateway(t)
 	key := `{"key":"lock:payments.charge:user:123"}`
 	d.golden(t, envelope(status, key, ""), 200, result(example(t, "status_free_result")))
 	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "uuid-abc-123", 30*time.Minute, 0); err != nil {
@@ -177,7 +177,7 @@ func TestGoldenStatus(t *testing.T) {
 
 // Several functions share one key (Forrst's specification, "Best Practices").
 func TestGoldenOptions(t *testing.T) {
-	d := goldenDoor(t)
+	d := goldenGateway(t)
 	options := encode(t, example(t, "options").(map[string]any)["options"])
 	d.call(t, "billing.generateReport", "", options, 200, `"scope":"global"`)
 }

@@ -25,7 +25,7 @@ func TestStoreErrors(t *testing.T) {
 		{"unknown", errors.New("surprise"), 500, `{"error":"internal error"}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := openDoor(t, gatewaytest.Failing{Err: fmt.Errorf("%s: %w", detail, c.err)})
+			d := openFixture(t, gatewaytest.Failing{Err: fmt.Errorf("%s: %w", detail, c.err)})
 			d.want(t, "GET", "/l/"+poolA, "", c.code, c.answer)
 			if c.err != kvslots.ErrNoPool { // which these need not
 				d.want(t, "PUT", "/l/"+poolA, `{"count":1}`, c.code, c.answer)
@@ -45,9 +45,9 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// Whoever reads the logs or the metrics must not be able to borrow or return.
+// A reader of the logs or the metrics must not be able to borrow or return.
 func TestNoSecretLeaks(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 1)
 	lease := d.borrow(t, poolA, `{"ttl":30}`).Lease.String()
 	for _, r := range []struct{ method, path, body string }{

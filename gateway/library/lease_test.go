@@ -22,7 +22,7 @@ import (
 const unknownLease = "3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"
 
 func TestBorrowAndReturn(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 2)
 
 	before := time.Now().Unix()
@@ -53,7 +53,7 @@ func TestBorrowAndReturn(t *testing.T) {
 }
 
 func TestRenew(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 2)
 	d.borrow(t, poolA, `{"ttl":600}`)
 	held := d.borrow(t, poolA, `{"ttl":2}`)
@@ -85,7 +85,7 @@ func TestRenew(t *testing.T) {
 }
 
 func TestClamping(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 1)
 	if lease := d.borrow(t, poolA, `{"ttl":99999999999999999999,"wait":99999999999999999999}`); lease.ExpiresIn != 3600 {
 		t.Errorf("expires in %d s, want the maximum of an hour", lease.ExpiresIn)
@@ -93,7 +93,7 @@ func TestClamping(t *testing.T) {
 }
 
 func TestWaiterGetsWhatComesBack(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 1)
 	held := d.borrow(t, poolA, `{"ttl":30}`)
 
@@ -107,7 +107,7 @@ func TestWaiterGetsWhatComesBack(t *testing.T) {
 }
 
 func TestWaiterOfADeletedPool(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 0)
 	answer := make(chan string, 1)
 	go func() {
@@ -117,13 +117,13 @@ func TestWaiterOfADeletedPool(t *testing.T) {
 	d.waitFor(t, poolA, `"waiting":1`)
 	d.want(t, "DELETE", "/l/"+poolA, "", 200, `{"deleted":true}`)
 	if got := <-answer; got != `404{"error":"no such pool"}` {
-		t.Errorf("the waiter was told %s", got)
+		t.Errorf("the waiter got %s", got)
 	}
 }
 
 // A waiter that hangs up leaves the line, and nothing behind it.
 func TestWaiterHangsUp(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 1)
 	held := d.borrow(t, poolA, `{"ttl":30}`)
 
@@ -149,9 +149,9 @@ func (p lateGrants) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.D
 	return lease, err
 }
 
-func TestGrantToOneWhoHungUpIsReturned(t *testing.T) {
+func TestGrantAfterHangUpIsReturned(t *testing.T) {
 	pools := lateGrants{Pools: openStore(t), hungUp: make(chan struct{})}
-	d := openDoor(t, pools)
+	d := openFixture(t, pools)
 	d.register(t, poolA, 1)
 
 	conn := d.Dial(t)
@@ -163,23 +163,23 @@ func TestGrantToOneWhoHungUpIsReturned(t *testing.T) {
 }
 
 func TestDraining(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 1)
 	held := d.borrow(t, poolA, `{"ttl":30}`)
-	told := make(chan string, 1)
+	answered := make(chan string, 1)
 	borrow := func() {
 		code, body, header := d.Do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
-		told <- fmt.Sprint(code, body, header.Get("Retry-After"))
+		answered <- fmt.Sprint(code, body, header.Get("Retry-After"))
 	}
 	go borrow()
 	d.waitFor(t, poolA, `"waiting":1`)
 	d.Lending.Stop()
 	const draining = `503{"error":"draining"}1`
-	if got := <-told; got != draining {
-		t.Errorf("the waiter was told %s", got)
+	if got := <-answered; got != draining {
+		t.Errorf("the waiter got %s", got)
 	}
-	if borrow(); draining != <-told {
-		t.Error("a new borrower was told something else than the waiter")
+	if borrow(); draining != <-answered {
+		t.Error("a new borrower got another answer than the waiter")
 	}
 	d.waitFor(t, poolA, `"waiting":0`)
 	d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+held.Lease.String()+`"}`, 200, `{"returned":true}`)
@@ -188,7 +188,7 @@ func TestDraining(t *testing.T) {
 
 // Several requests in one write, and a body in chunks.
 func TestPipelinedAndChunked(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 2)
 	conn := d.Dial(t)
 	io.WriteString(conn, rawBorrow(poolA, `{"ttl":30}`)+
@@ -214,7 +214,7 @@ func rawBorrow(pool, body string) string {
 	return fmt.Sprintf("POST /l/%s/borrow HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", pool, len(body), body)
 }
 
-func (d *door) register(t *testing.T, pool string, count int) {
+func (d *fixture) register(t *testing.T, pool string, count int) {
 	t.Helper()
 	if code, body, _ := d.Do(t, "PUT", "/l/"+pool, fmt.Sprintf(`{"count":%d}`, count)); code != 200 {
 		t.Fatalf("register: %d %s", code, body)
@@ -222,7 +222,7 @@ func (d *door) register(t *testing.T, pool string, count int) {
 }
 
 // borrow must succeed.
-func (d *door) borrow(t *testing.T, pool, body string) (lease wire.Lease) {
+func (d *fixture) borrow(t *testing.T, pool, body string) (lease wire.Lease) {
 	t.Helper()
 	code, answer, _ := d.Do(t, "POST", "/l/"+pool+"/borrow", body)
 	if err := json.Unmarshal([]byte(answer), &lease); err != nil || code != 200 {
@@ -232,7 +232,7 @@ func (d *door) borrow(t *testing.T, pool, body string) (lease wire.Lease) {
 }
 
 // waitFor waits until an inspection contains a text.
-func (d *door) waitFor(t *testing.T, pool, text string) {
+func (d *fixture) waitFor(t *testing.T, pool, text string) {
 	t.Helper()
 	gatewaytest.Eventually(t, text, func() bool {
 		_, state, _ := d.Do(t, "GET", "/l/"+pool, "")

@@ -17,9 +17,9 @@ import (
 // Dialect serves /l.
 type Dialect struct{ operations jsonhttp.Operations }
 
-// New returns the dialect of pools, such as a *kvslots.Store. lending is the
-// *gateway.Lending that all transports of the gateway share. log receives server errors,
-// without ids.
+// New returns a Dialect that serves the pools of a store, such as a *kvslots.Store.
+// lending is the *gateway.Lending that all transports of the gateway share. log receives
+// server errors, without ids.
 func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
 	return &Dialect{jsonhttp.Operations{
 		Service: &ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary)},
@@ -28,7 +28,7 @@ func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
 	}}
 }
 
-// Mount adds the routes.
+// Mount adds the routes of /l.
 func (d *Dialect) Mount(r chi.Router) {
 	r.Put("/l/{id}", d.operations.Handle(ops.Register))
 	r.Get("/l/{id}", d.operations.Handle(ops.Inspect))

@@ -12,7 +12,7 @@ const (
 )
 
 func TestPoolSession(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	const path = "/l/" + poolA
 	state := func(rest string) string { return `{"id":"` + poolA + `",` + rest + `}` }
 
@@ -30,7 +30,7 @@ func TestPoolSession(t *testing.T) {
 }
 
 func TestHead(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 4)
 	_, _, got := d.Do(t, "GET", "/l/"+poolA, "")
 	code, body, header := d.Do(t, "HEAD", "/l/"+poolA, "")
@@ -40,7 +40,7 @@ func TestHead(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	const (
 		badID    = `{"error":"id must be a canonical UUID of 36 characters"}`
 		badCount = `{"error":"count must be an integer between 0 and 1000"}`
@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAllow(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	for path, want := range map[string]string{
 		"/l/" + poolA:             "GET, HEAD, PUT, DELETE",
 		"/l/" + poolA + "/borrow": "POST",

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// A waiter hangs up in the very moment in which its turn comes: whichever is
-// first, nothing stays held.
+// If a waiter hangs up at the moment of its turn, nothing stays held, whichever comes
+// first.
 func TestHangUpMeetsGrant(t *testing.T) {
-	d := openDoor(t, openStore(t))
+	d := openFixture(t, openStore(t))
 	d.register(t, poolA, 1)
 	for range 200 {
 		held := d.borrow(t, poolA, `{"ttl":30}`)

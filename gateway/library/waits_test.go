@@ -11,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// Borrowers beyond each limit are refused, those within it wait on, and one that does not
-// wait is served.
+// Borrowers beyond a limit are refused, those within it continue to wait, and a borrow
+// without a wait is served.
 func TestWaitLimits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -27,7 +27,7 @@ func TestWaitLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			srv := gatewaytest.StartServer(t, natsembed.Config{})
 			store, _ := gatewaytest.OpenStore(t, srv.Connect, c.store)
-			d := &door{gatewaytest.Open(t, func(cfg *gateway.Config) {
+			d := &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
 				cfg.Lending.Waits.Limit(c.limits)
 				cfg.Dialects = []gateway.Dialect{library.New(store, cfg.Lending, cfg.Logger)}
 			})}

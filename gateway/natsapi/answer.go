@@ -25,8 +25,8 @@ func (s *Service) answer(r *request, call *ops.Call) {
 	s.publish(r, message, nil)
 }
 
-// refuse sends the answer that the table has for an error. A server error is logged, and
-// its text goes nowhere else.
+// refuse sends the answer for an error, according to the table. The text of a server error
+// is only logged.
 func (s *Service) refuse(r *request, err error) {
 	if r.isCall {
 		s.refuseCall(r, err)
@@ -43,7 +43,7 @@ func (s *Service) refuse(r *request, err error) {
 	s.publish(r, message, err)
 }
 
-// done counts and logs a request that is answered.
+// done counts and logs an answered request.
 func (s *Service) done(r *request, status int) {
 	r.count.done(r.arrived)
 	level := zerolog.DebugLevel

@@ -27,16 +27,16 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// served is a gateway as the binary runs it: an embedded server, whose storage
-// and service connections stay within the process, and clients on sockets.
+// served is a gateway as the program runs it: an embedded server, with connections for
+// the bucket and the service within the process, and clients on sockets.
 type served struct {
 	store *kvslots.Store
 	url   string // of NATS
 	web   string // of HTTP
 }
 
-// serveBoth answers over HTTP and over NATS until the benchmark ends. wrap may
-// put something in place of the store behind the NATS service.
+// serveBoth serves HTTP and NATS until the benchmark ends. wrap may replace the store of
+// the NATS service.
 func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	b.Helper()
 	ctx := b.Context()

@@ -101,7 +101,7 @@ func TestCancel(t *testing.T) {
 		d.waitFor(t, `"waiting":1`)
 		cancel(t, d.nc, name)
 		if got := <-answer; got != `499{"error":"the client went away"}` {
-			t.Fatalf("the waiter was told %s", got)
+			t.Fatalf("the waiter got %s", got)
 		}
 		d.waitFor(t, `"waiting":0`)
 	}
@@ -177,7 +177,7 @@ func TestDraining(t *testing.T) {
 	d.lending.Stop()
 	m := waiting[0].answer(t)
 	if got := status(m) + string(m.Data) + m.Header.Get("Retry-After"); got != `503{"error":"draining"}1` {
-		t.Errorf("the waiter was told %s", got)
+		t.Errorf("the waiter got %s", got)
 	}
 	d.want(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, "503", `{"error":"draining"}`)
 	d.waitFor(t, `"waiting":0`)

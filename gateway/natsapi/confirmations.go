@@ -31,10 +31,11 @@ const (
 // confirmations sends grants that their clients confirm.
 //
 // The reply subject of a grant is a subject that only its client learns. The client sends
-// an empty request there, and holds what was granted once that is answered without an
-// error. So both sides know the outcome: a grant that was not confirmed in time goes to
-// the next in line, and a later confirmation is refused. Since the client waits for the
-// answer, a grant may be taken back without knowing whether it arrived.
+// an empty request there, and holds the grant once that request is answered without an
+// error. So both sides know the outcome: a grant that the client does not confirm in time
+// goes to the next in line, and the service refuses a later confirmation. Since the client
+// waits for the answer, the service may take a grant back without knowing whether it
+// arrived.
 type confirmations struct {
 	nc         *nats.Conn
 	deliveries *deliveries // probes reply subjects
@@ -65,79 +66,79 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 	return c, err
 }
 
-// send publishes a grant and returns heard if it was confirmed, and otherwise unheard: a
-// later confirmation is refused. It takes up to confirmTimeout; a client that is gone is
-// noticed in milliseconds.
+// send publishes a grant. It returns heard if the client confirmed it, and otherwise
+// unheard; a later confirmation is refused then. It takes up to confirmTimeout, but only
+// milliseconds for a client that has disconnected.
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
-	told := make(chan outcome, 1)
+	result := make(chan outcome, 1)
 	grant.Reply = randomBelow(c.prefix)
 	setHeader(grant, wire.ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
 	c.mu.Lock()
-	c.open[grant.Reply] = told
+	c.open[grant.Reply] = result
 	c.mu.Unlock()
 	if c.nc.PublishMsg(grant) != nil {
-		return c.end(grant.Reply, told)
+		return c.end(grant.Reply, result)
 	}
 	began, pause := time.Now(), firstProbe
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
-		case what := <-told:
+		case what := <-result:
 			return what
 		case <-ctx.Done():
-			return c.end(grant.Reply, told)
+			return c.end(grant.Reply, result)
 		case <-timer.C:
 		}
 		if time.Since(began) >= confirmTimeout || !usedUp(grant.Subject) && c.deliveries.listens(grant.Subject) == unheard {
-			return c.end(grant.Reply, told)
+			return c.end(grant.Reply, result)
 		}
 		pause *= 2
 		timer.Reset(min(pause, confirmTimeout-time.Since(began)))
 	}
 }
 
-// usedUp reports whether a reply subject leads to its client only once: the server
-// removes the subject of a service import with the first answer, and a later probe would
-// find no subscription though the client is alive.
+// usedUp reports whether a reply subject reaches its client only once: the server removes
+// the reply subject of a service import with the first answer, so a later probe would find
+// no subscription although the client is alive.
 func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import+".") }
 
 // end closes a grant that was not confirmed. It returns heard if a confirmation came at
 // the same time.
-func (c *confirmations) end(subject string, told chan outcome) outcome {
+func (c *confirmations) end(subject string, result chan outcome) outcome {
 	if c.take(subject) != nil {
 		return unheard
 	}
-	return <-told
+	return <-result
 }
 
 // take removes an open grant. It returns nil if the grant is closed.
-func (c *confirmations) take(subject string) (told chan outcome) {
+func (c *confirmations) take(subject string) (result chan outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	told = c.open[subject]
+	result = c.open[subject]
 	delete(c.open, subject)
-	return told
+	return result
 }
 
 // receive handles confirmations, and the status 503 that the server sends when nothing is
 // subscribed to the subject of a grant.
 func (c *confirmations) receive(m *nats.Msg) {
 	if isNoResponders(m) {
-		if told := c.take(m.Subject); told != nil {
-			told <- unheard
+		if result := c.take(m.Subject); result != nil {
+			result <- unheard
 		}
 		return
 	}
 	if !c.replies.mayGoTo(m.Reply) {
 		return // the grant stays open: this confirmation cannot be answered
 	}
-	told := c.take(m.Subject)
-	if told != nil {
-		told <- heard
+	result := c.take(m.Subject)
+	if result != nil {
+		result <- heard
 	}
 	if m.Reply != "" {
-		_ = c.answer(m.Reply, told != nil) // without an answer the client holds nothing
+		_ = c.answer(m.Reply, result != nil) // without an answer the client holds nothing
 	}
 }
 

@@ -15,14 +15,15 @@ import (
 const deliveryTimeout = 5 * time.Second
 
 // deathNotice is about how long the server takes to notice that a client's socket was
-// closed. Measured on a machine that is not overloaded: a slot that was granted to a
-// waiter within 0.2 ms of the waiter's death was lost until its TTL in 58 % of the cases,
-// because the server still had the subscription; after 1 ms in none.
+// closed. Until then it still has the subscription, and reports a grant to the dead client
+// as delivered. Measured on a machine that is not overloaded: a slot that was granted
+// within 0.2 ms of the client's death was lost until its TTL in 58 % of the cases; a slot
+// that was granted after 1 ms in none.
 const deathNotice = 3 * time.Millisecond
 
-// quickGrant is how long a request that did not wait in line may have waited for
-// something else, such as another request of its session, before it is treated like a
-// request that did. It is longer than a busy machine takes.
+// quickGrant is how long a request that did not wait in line may have waited otherwise,
+// such as for another request of its session, before the service treats it like a request
+// that waited in line. It is longer than a busy machine takes.
 const quickGrant = time.Second
 
 // outcome is the outcome of sending an answer.
@@ -36,11 +37,11 @@ const (
 
 // deliveries sends answers and learns whether a client was subscribed to their subjects.
 //
-// When a message with a reply subject goes to a subject without a subscription, the
-// server sends a status 503 to the reply subject. It sends nothing otherwise. So a
-// message to this connection's own inbox follows the answer, a marker: the server
-// handles both in order, and if the marker arrives first, there was no 503. Answers that
-// are sent while a marker is under way share the next one.
+// When a message with a reply subject goes to a subject without a subscription, the server
+// sends a status 503 to the reply subject; otherwise it sends nothing. So deliveries sends
+// another message behind the answer, a marker, to this connection's own inbox. The server
+// handles both in order: if the marker arrives and no 503 has, a client was subscribed.
+// Answers that are sent while a marker is pending share the next marker.
 type deliveries struct {
 	nc    *nats.Conn
 	inbox string // ends in a dot
@@ -50,7 +51,7 @@ type deliveries struct {
 	open   map[string]chan outcome   // by the reply subject of the answer
 	probes map[string]chan *nats.Msg // by subject
 	sent   []string                  // the open answers that no marker follows yet
-	marker *marker                   // the one that is under way, if any
+	marker *marker                   // the pending one, or nil
 }
 
 // marker is a message to this connection's own inbox that follows answers.
@@ -77,10 +78,10 @@ func inboxPrefix(nc *nats.Conn) string {
 	return inbox[:strings.LastIndexByte(inbox, '.')]
 }
 
-// randomToken returns a token of a subject that cannot be guessed.
+// randomToken returns a random token of a subject.
 func randomToken() string { return randomBelow("") }
 
-// randomBelow returns prefix followed by such a token.
+// randomBelow returns prefix followed by a random token.
 func randomBelow(prefix string) string {
 	var token [16]byte
 	_, _ = rand.Read(token[:]) // it never fails
@@ -89,10 +90,10 @@ func randomBelow(prefix string) string {
 
 // send publishes an answer and returns its outcome when that is known.
 func (d *deliveries) send(answer *nats.Msg) outcome {
-	answer.Reply = randomBelow(d.inbox) // the client sees it, and must not guess those of other answers
-	told := make(chan outcome, 1)
+	answer.Reply = randomBelow(d.inbox) // random, since the client sees it, and must not guess those of other answers
+	result := make(chan outcome, 1)
 	d.mu.Lock()
-	d.open[answer.Reply] = told
+	d.open[answer.Reply] = result
 	if d.nc.PublishMsg(answer) != nil {
 		d.end(answer.Reply, unheard)
 	} else {
@@ -100,12 +101,12 @@ func (d *deliveries) send(answer *nats.Msg) outcome {
 		d.mark()
 	}
 	d.mu.Unlock()
-	return <-told
+	return <-result
 }
 
-// mark sends a marker behind the answers in d.sent, unless a marker is under way. The
-// caller holds the lock, as send does while it publishes: otherwise a marker could
-// overtake an answer that it has to follow.
+// mark sends a marker behind the answers in d.sent, unless a marker is pending. The caller
+// holds the lock, as send does while it publishes, so that a marker cannot overtake an
+// answer that it must follow.
 func (d *deliveries) mark() {
 	if d.marker != nil || len(d.sent) == 0 {
 		return
@@ -123,8 +124,8 @@ func (d *deliveries) mark() {
 	})
 }
 
-// passed ends the marker that is under way. The answers that it follows, and that are
-// still open, have the given outcome. The caller holds the lock.
+// passed ends the pending marker. The open answers before it have the given outcome. The
+// caller holds the lock.
 func (d *deliveries) passed(m *marker, what outcome) {
 	if d.marker != m {
 		return
@@ -141,9 +142,9 @@ func (d *deliveries) passed(m *marker, what outcome) {
 
 // end ends the wait for an answer's outcome. The caller holds the lock.
 func (d *deliveries) end(answer string, what outcome) {
-	if told := d.open[answer]; told != nil {
+	if result := d.open[answer]; result != nil {
 		delete(d.open, answer)
-		told <- what
+		result <- what
 	}
 }
 
@@ -153,20 +154,19 @@ func isNoResponders(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
 
-// settle gives the server time to notice which clients are dead. A waiting client may
-// have died just now, so this is worth its time. The round trips make it longer where
-// the server is slow.
+// settle waits until the server has noticed closed sockets: a waiting client may have died
+// a moment ago. Round trips to the server lengthen the wait if the server is slow.
 func (d *deliveries) settle() {
 	const rounds = 3
 	for range rounds {
 		time.Sleep(deathNotice / rounds)
 		if d.nc.FlushTimeout(deliveryTimeout) != nil {
-			return // send will report what is wrong
+			return // send will return the outcome
 		}
 	}
 }
 
-// receive handles markers, and what the server sends about answers and probes.
+// receive handles markers, and the server's reports about answers and probes.
 func (d *deliveries) receive(m *nats.Msg) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,9 +177,9 @@ func (d *deliveries) receive(m *nats.Msg) {
 	if isNoResponders(m) {
 		d.end(m.Subject, unheard)
 	}
-	if told := d.probes[m.Subject]; told != nil {
+	if result := d.probes[m.Subject]; result != nil {
 		delete(d.probes, m.Subject)
-		told <- m
+		result <- m
 	}
 }
 

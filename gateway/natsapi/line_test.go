@@ -17,26 +17,26 @@ func TestOneLine(t *testing.T) {
 	transports := []over{sessionsOverNATS(d), sessionsOverHTTP(web)}
 	holder := createSession(t, transports[0])
 	answer := transports[0](t, "lock.acquire", holder, "k", `{"acquire_timeout_s":0}`)
-	told := make(chan string, 10)
+	answered := make(chan string, 10)
 	var sessions []string
 	for i := range 10 {
 		s := createSession(t, transports[i%2])
 		sessions = append(sessions, s)
 		go func() {
 			answer := transports[i%2](t, "lock.acquire", s, "k", `{"acquire_timeout_s":60}`)
-			told <- fmt.Sprint(i, " ", answer)
+			answered <- fmt.Sprint(i, " ", answer)
 		}()
 		d.waitForLine(t, store, "k", i+1)
 	}
 	for i := range 10 {
 		token := newToken.FindStringSubmatch(answer)
 		if token == nil {
-			t.Fatalf("the one before %d was told %s", i, answer)
+			t.Fatalf("the one before %d got %s", i, answer)
 		}
 		if got := transports[i%2](t, "lock.release", holder, "k", `{"token":"`+token[1]+`"}`); got != "200 {}" {
 			t.Fatalf("release: %s", got)
 		}
-		answer = <-told
+		answer = <-answered
 		if !strings.HasPrefix(answer, fmt.Sprint(i, " 200")) {
 			t.Fatalf("instead of %d the lock has: %s", i, answer)
 		}
@@ -98,9 +98,9 @@ func TestTurnsAcrossTransports(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	overNATS(t, "lock.release", a, "k", `{"token":"`+held[1]+`"}`)
-	for _, told := range []chan string{first, second} {
-		if got := <-told; !strings.HasPrefix(got, `200 {"status":"ok"`) {
-			t.Errorf("told %s", got)
+	for _, answered := range []chan string{first, second} {
+		if got := <-answered; !strings.HasPrefix(got, `200 {"status":"ok"`) {
+			t.Errorf("got %s", got)
 		}
 	}
 }

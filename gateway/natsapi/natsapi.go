@@ -1,19 +1,20 @@
 // Package natsapi serves the operations of the gateway over NATS request/reply
 // (README.md, "Subjects"): a micro service named kvslots with an endpoint for each
-// operation. Bodies are those of HTTP, with the pool's "id", or the "session" and the
-// "key", in them. Answers are the same bytes, {} where HTTP has no body, and an error has
-// its HTTP status in the header field Nats-Service-Error-Code. kvslots.rpc takes and
-// answers with the envelopes of Forrst.
+// operation. Request bodies are those of HTTP, plus the pool's "id", or the "session" and
+// the "key", which HTTP has in the path and in headers. Answers are the same bytes as over
+// HTTP, or {} where HTTP has no body. An error has its HTTP status in the header
+// Nats-Service-Error-Code. kvslots.rpc receives and returns envelopes of Forrst.
 //
-// Gateways on one NATS share a queue group: one of them receives each request. All of
-// them receive kvslots.cancel.
+// The gateways on one NATS share a queue group, so one of them receives each request. All
+// of them receive kvslots.cancel.
 //
-// An answer that grants a lease is sent in a way that reports whether its reply subject
-// has a subscription; if not, the lease is taken back at once. That works within one
-// account only: a reply that passes a service import is never reported as undelivered. So
-// the connection has to be in the clients' account. A client that confirms what it was
-// granted after a wait does not depend on that, and gets its grant without the pause in
-// which the server notices closed sockets (README.md, "Confirming").
+// The service sends an answer that grants a lease in such a way that the server reports
+// whether its reply subject has a subscription. If it has none, the service takes the lease
+// back at once. That works within one account only, since the server never reports a reply
+// through a service import as undelivered. So the connection must be in the clients'
+// account. A client that confirms its grants after a wait does not depend on that report,
+// and gets its grants sooner: for other clients the service first waits until the server
+// has noticed closed sockets (README.md, "Confirming").
 package natsapi
 
 import (
@@ -41,37 +42,36 @@ type Config struct {
 	Lending *ops.Lending
 
 	// Sessions performs the operations on sessions, locks and semaphores, such as a
-	// *kvslots.Store; nil leaves them out. They need Turns, the *gateway.Turns that all
-	// transports share. DefaultLeaseTTL (0 means 33 s) is the lease of requests without
-	// a ttl. A session without a ping ends after twice IdleTimeout (0 means 20 s).
-	Sessions        ops.Sessions
-	Turns           *ops.Turns
-	DefaultLeaseTTL time.Duration
-	IdleTimeout     time.Duration
+	// *kvslots.Store; if it is nil, the service does not have these operations. They need
+	// Turns, the *gateway.Turns that all transports share, and SessionTimes, a
+	// gateway.SessionTimes.
+	Sessions ops.Sessions
+	Turns    *ops.Turns
+	ops.SessionTimes
 
-	// ReplyPrefixes are the beginnings of further reply subjects to which the
-	// service answers, for clients with a custom inbox prefix. It always
-	// answers below _INBOX and _INBOX_<anything>, and below _R_, by which a
-	// server replaces them on the way between accounts. It never answers below
-	// _KVSLOTS, nor to inboxes of its own connection. Each prefix has to pass
-	// CheckReplyPrefix.
+	// ReplyPrefixes are prefixes of further reply subjects to which the service
+	// answers, for clients with a custom inbox prefix. It always answers below
+	// _INBOX and _INBOX_<anything>, and below _R_, which a server substitutes for
+	// them in requests between accounts. It never answers below _KVSLOTS, nor to
+	// the inboxes of its own connection. CheckReplyPrefix must accept each prefix.
 	ReplyPrefixes []string
 
-	// Calls answers calls of functions; nil leaves them out.
+	// Calls answers calls of functions. If it is nil, the service does not have them.
 	Calls Calls
 
 	// Version is the version in the answers to PING and INFO. If it is not a semantic
 	// version, it is appended to 0.0.0.
 	Version string
 
-	// MaxBorrows bounds the borrows that are open at once, nearly all of which wait;
-	// further ones are answered 503. Requests of sessions have the same bound of
-	// their own, and so have calls. One client, and one pool or lock, gets a quarter.
-	// 0 means DefaultMaxBorrows.
+	// MaxBorrows is the maximum of borrows that are open at once, nearly all of which
+	// wait. The service answers 503 to further ones. The same maximum applies
+	// separately to requests of sessions that may wait, and to calls. One client may
+	// use a quarter of it, and so may the requests for one pool or lock. 0 means
+	// DefaultMaxBorrows.
 	MaxBorrows int
 
-	// VerbsPerSecond bounds the answers to requests to $SRV; the service drops further
-	// ones. 0 means DefaultVerbsPerSecond.
+	// VerbsPerSecond is the maximal rate of answers to requests to $SRV. The service
+	// drops further ones. 0 means DefaultVerbsPerSecond.
 	VerbsPerSecond float64
 
 	// Logger receives the errors of requests, without ids.
@@ -89,8 +89,7 @@ const (
 	// verbsAtOnce is the burst above VerbsPerSecond.
 	verbsAtOnce = 50
 
-	// maxOthers bounds the other requests that are open at once. They wait for the
-	// store only.
+	// maxOthers is the maximum of other open requests, which wait for the store only.
 	maxOthers = 4096
 
 	// startTimeout bounds the round trip at the start.
@@ -130,10 +129,10 @@ type Service struct {
 	ctx    context.Context // of the requests that are under way
 }
 
-// Start begins to answer on nc, which stays the caller's and must outlive the Service. It
-// should be a separate connection without a reconnect buffer: an answer that is sent late
-// promises too much. Its inboxes should be below a prefix to which clients cannot
-// subscribe, such as _KVSLOTS.<random>.
+// Start starts a Service on nc. The caller must close nc only after the Service. nc should
+// serve nothing else, and have no reconnect buffer, since a lease in an answer that is sent
+// late is shorter than the answer says. Its inboxes should be below a prefix to which
+// clients cannot subscribe, such as _KVSLOTS.<random>.
 func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	for _, prefix := range cfg.ReplyPrefixes {
 		if err := CheckReplyPrefix(prefix); err != nil {
@@ -145,7 +144,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		nc: nc, calls: cfg.Calls, log: cfg.Logger,
 		ops: ops.Service{
 			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
-			DefaultLeaseTTL: cfg.DefaultLeaseTTL, IdleTimeout: cfg.IdleTimeout,
+			SessionTimes: cfg.SessionTimes,
 		},
 		replies:  replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
@@ -182,9 +181,9 @@ func (s *Service) start() (err error) {
 	return s.nc.FlushTimeout(startTimeout) // the server knows the subscriptions now
 }
 
-// Close stops receiving requests and waits until those under way are answered, or until
-// ctx ends, which cancels them. Lending should have been stopped before: otherwise
-// waiting borrows do not end.
+// Close stops receiving requests, and waits until pending ones are answered. When ctx ends
+// first, Close cancels them. Lending should have been stopped before, since waiting borrows
+// do not end otherwise.
 func (s *Service) Close(ctx context.Context) error {
 	stopped := s.drain() // other gateways get the requests from here on
 	s.mu.Lock()
@@ -204,8 +203,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return stopped
 }
 
-// Finish stops receiving requests, which other gateways then receive. Those under way go
-// on until Close.
+// Finish stops receiving requests, which other gateways then receive. Pending requests
+// continue until Close.
 func (s *Service) Finish(context.Context) { _ = s.drain() }
 
 // drain ends the subscriptions once they have delivered what has arrived. Repeated calls

@@ -54,9 +54,8 @@ func readCall(r *request, call *ops.Call) (name string, err error) {
 	return name, r.readConfirms()
 }
 
-// deliverGrant sends a grant. If its client is gone, or has cancelled the request
-// meanwhile, the client does not learn of the grant, which is taken back at once, for the
-// next in line.
+// deliverGrant sends a grant. If the client has disconnected, or has cancelled the request,
+// deliverGrant takes the grant back at once, for the next in line.
 func (s *Service) deliverGrant(r *request, waiting *waiter, grant *ops.Call) {
 	if !waiting.grant(grant) {
 		s.takeBack(grant)
@@ -80,14 +79,13 @@ func (s *Service) deliverGrant(r *request, waiting *waiter, grant *ops.Call) {
 	}
 }
 
-// send publishes a grant. If the request waited, its client may have died meanwhile
-// without the server having noticed. For clients that do not confirm, it is no solution
-// to send the grant first and to ask the server afterwards: a client whose reply subject
-// has no subscription any more may have received the grant and ended the subscription for
-// that reason, and would lose what it holds.
+// send publishes a grant. If the request waited, its client may have died without the
+// server having noticed, so send first waits for that, unless the client confirms. Sending
+// the grant first and asking the server afterwards would not work: a client may end its
+// subscription because it has received the grant, and would then lose what it holds.
 //
-// For a free slot send does not wait, however busy the machine: a client that dies while
-// it is granted one is like a client that dies just after.
+// If the request did not wait, send does not wait either: a client that dies at that moment
+// could as well have died just after it received the grant.
 func (s *Service) send(r *request, grant *nats.Msg, queued bool) outcome {
 	switch {
 	case !queued && time.Since(r.arrived) <= quickGrant:
@@ -99,7 +97,7 @@ func (s *Service) send(r *request, grant *nats.Msg, queued bool) outcome {
 	return s.deliveries.send(grant)
 }
 
-// takeBack takes back a grant that its client did not learn of, or has cancelled.
+// takeBack takes back a grant that the client did not receive, or has cancelled.
 func (s *Service) takeBack(grant *ops.Call) {
 	if err := s.ops.TakeBack(context.WithoutCancel(s.ctx), grant); err != nil {
 		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// probeTimeout bounds the wait for the server's answer about a reply subject. After that
-// the client counts as alive.
+// probeTimeout bounds the wait for the result of a probe. After that the client counts as
+// alive.
 const probeTimeout = time.Second
 
 // The header fields of a message that the server traces instead of delivering it (NATS,
@@ -20,14 +20,14 @@ const (
 	traceOnly        = "Nats-Trace-Only"
 )
 
-// listens returns unheard if nothing is subscribed to a reply subject any more. The server
-// traces the message that it sends, and does not deliver it. Older servers would deliver
-// it, so they are not asked.
+// listens returns unheard if nothing is subscribed to a reply subject any more. It sends a
+// message that the server traces and does not deliver. To an older server, which would
+// deliver the message, listens sends nothing, and returns unknown.
 func (d *deliveries) listens(reply string) outcome {
 	if !traces(d.nc.ConnectedServerVersion()) || !d.nc.HeadersSupported() {
 		return unknown
 	}
-	subject, told, done := d.expect()
+	subject, result, done := d.expect()
 	defer done()
 	probe := nats.NewMsg(reply)
 	probe.Header.Set(traceDestination, subject)
@@ -38,7 +38,7 @@ func (d *deliveries) listens(reply string) outcome {
 	timer := time.NewTimer(probeTimeout)
 	defer timer.Stop()
 	select {
-	case m := <-told:
+	case m := <-result:
 		return traced(m.Data)
 	case <-timer.C:
 		return unknown
@@ -47,20 +47,20 @@ func (d *deliveries) listens(reply string) outcome {
 
 // expect returns a subject below the inbox, and the channel that receives the first
 // message there. done removes it.
-func (d *deliveries) expect() (subject string, told chan *nats.Msg, done func()) {
-	subject, told = randomBelow(d.inbox), make(chan *nats.Msg, 1)
+func (d *deliveries) expect() (subject string, result chan *nats.Msg, done func()) {
+	subject, result = randomBelow(d.inbox), make(chan *nats.Msg, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.probes[subject] = told
-	return subject, told, func() {
+	d.probes[subject] = result
+	return subject, result, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.probes, subject)
 	}
 }
 
-// traced reads a server's trace. Any event but the message's arrival is a way on which it
-// would have left the server.
+// traced reads a server's trace. Any event except the arrival of the message is a delivery
+// that the server would have made.
 func traced(data []byte) outcome {
 	var trace struct {
 		Events []struct {

@@ -91,7 +91,7 @@ func TestRawSocket(t *testing.T) {
 	if answer != `{"error":"no resource available"}` ||
 		!strings.Contains(header, "Nats-Service-Error: no resource available\r\n") ||
 		!strings.Contains(header, "Nats-Service-Error-Code: 409\r\n") {
-		t.Errorf("the second borrower was told %s, header %q", answer, header)
+		t.Errorf("the second borrower got %s, header %q", answer, header)
 	}
 	want("renew", `{"id":"`+poolA+`","lease":"`+lease+`","ttl":60}`, `{"lease":"`+lease+`","position":0,"expires_at_unix":\d+,"expires_in":60,"fence":\d+}`)
 	want("return", `{"id":"`+poolA+`","lease":"`+lease+`"}`, `{"returned":true}`)

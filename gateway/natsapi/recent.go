@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// earlyTime is how long a cancellation is remembered whose request has not come
-	// yet, or up to twice that: it can only overtake requests that are in this process.
+	// earlyTime, or up to twice that, is how long a cancellation is remembered that
+	// arrives before its request. It can only overtake requests that have reached this
+	// process.
 	earlyTime = time.Second
 
-	// maxEarly bounds the cancellations that are remembered in earlyTime. They are
-	// about as many as one goroutine can handle.
+	// maxEarly is the maximum of cancellations that are remembered in earlyTime, about as
+	// many as one goroutine can handle in that time.
 	maxEarly = 1 << 17
 
-	// grantedTime and maxGranted bound how long, and how many, grants are remembered
-	// that were sent to a client that may be cancelling its request.
+	// grantedTime is how long a sent grant is remembered, since its client may cancel the
+	// request at the same time. maxGranted is the maximum of remembered grants.
 	grantedTime = 10 * time.Second
 	maxGranted  = 8192
 )
 
-// earlyCancels remembers the names of cancelled requests that have not come yet. A name
-// is remembered for as long as it is to be, whatever other clients cancel; a flood beyond
-// maxEarly is not remembered. It holds hashes of the names, which are short.
+// earlyCancels remembers the names of cancelled requests that have not arrived yet. A
+// flood of cancellations does not displace earlier names: names beyond maxEarly are not
+// remembered. To save memory, it stores hashes of the names.
 type earlyCancels struct {
 	seed       maphash.Seed
 	young, old map[uint64]struct{}

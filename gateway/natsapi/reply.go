@@ -16,10 +16,11 @@ const refusalsEvery = time.Minute
 
 // replies decides to which reply subjects the service answers.
 //
-// A server does not check whether a client may publish to the reply subject that the
-// client names. When all are in one account, a client could thus make the service
-// publish where only the service may: to the bucket, to JetStream and to other services.
-// A list of forbidden subjects could not be complete, so this is a list of allowed ones.
+// A server does not check whether a client may publish to the reply subject of its
+// request. If the client and the service are in one account, the client could thus make
+// the service publish where only the service may: to the bucket, to JetStream and to other
+// services. A list of forbidden subjects could not be complete, so replies has a list of
+// allowed ones.
 type replies struct {
 	own     string   // the inbox prefix of the service's connection, which is not allowed
 	further []string // allowed prefixes, beside those of every client
@@ -79,9 +80,9 @@ func literal(subject string) bool {
 	return true
 }
 
-// clientOf returns what the room of a client is counted by: the inbox in which it takes
-// its answers. That is the whole first token of a named inbox; otherwise it is everything
-// but the last token, which differs from request to request.
+// clientOf returns the key by which a room counts the requests of a client: the client's
+// inbox. Of a named inbox that is the first token; otherwise it is everything but the last
+// token, which differs from request to request.
 func clientOf(reply string) string {
 	if first, _, _ := strings.Cut(reply, "."); isNamedInbox(first) {
 		return first
@@ -89,8 +90,8 @@ func clientOf(reply string) string {
 	return reply[:max(0, strings.LastIndexByte(reply, '.'))]
 }
 
-// refused logs refused requests, since a client with another inbox prefix waits for
-// answers in vain. The log line does not have the subject, which the client chose.
+// refused logs the number of refused requests, since a client with another inbox prefix
+// waits for answers in vain. It does not log the subject, which the client chose.
 func (r *replies) refused(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,8 +105,8 @@ func (r *replies) refused(now time.Time) {
 }
 
 // CheckReplyPrefix returns an error if prefix cannot be one of Config.ReplyPrefixes: it
-// must be a subject without wildcards, and its first token must not have a meaning for
-// servers or for gateways.
+// must be a subject without wildcards, and servers and gateways must not give its first
+// token a meaning.
 func CheckReplyPrefix(prefix string) error {
 	first, _, _ := strings.Cut(prefix, ".")
 	switch {

@@ -19,16 +19,16 @@ const maxName = 64 // characters of a wire.RequestHeader
 // request is one request.
 type request struct {
 	body     []byte
-	reply    string // the subject of the answer; empty if the client wants none
+	reply    string // the subject of the answer; "" if the client expects none
 	header   nats.Header
 	arrived  time.Time
-	confirms bool // the client will confirm a grant
+	confirms bool // whether the client will confirm a grant
 	count    *counter
 	statusOf wire.Lookup // the table of errors
-	isCall   bool        // its errors are those of Calls
+	isCall   bool        // whether Calls makes the answers with errors
 	trace    ops.Trace
 
-	room           *room // what it is counted in
+	room           *room // counts the request, by client and target
 	client, target string
 }
 
@@ -40,9 +40,8 @@ func newRequest(m *nats.Msg) *request {
 	return r
 }
 
-// traceOf returns the ids in a request's headers. The header of W3C Trace Context is in
-// lower case over NATS, where case matters; clients that use net/http's form are heard,
-// too.
+// traceOf returns the ids in a request's headers. Over NATS, where case matters, the header
+// of W3C Trace Context is in lower case; traceOf also accepts net/http's spelling.
 func traceOf(header nats.Header) ops.Trace {
 	return ops.TraceOf(func(name string) string {
 		if name == wire.TraceHeader && header[wire.TraceHeaderNATS] != nil {
@@ -52,7 +51,8 @@ func traceOf(header nats.Header) ops.Trace {
 	}).Clone()
 }
 
-// drop releases the memory of what has been read, since the request may wait long.
+// drop releases the memory of the body and the header after they were read, since the
+// request may wait long.
 func (r *request) drop() { r.body, r.header = nil, nil }
 
 // enter counts the request in its room. It returns false if the room is full.
@@ -61,8 +61,8 @@ func (r *request) enter() bool {
 	return r.room.enter(r.client)
 }
 
-// aim counts the request for the pool or the lock that its call waits for. It returns
-// false if too many wait there.
+// aim counts the request for the pool or the lock that its call may wait for. It returns
+// false if too many requests for that target are open.
 func (r *request) aim(call *ops.Call) bool {
 	if !call.Grants {
 		return true
@@ -89,7 +89,7 @@ func (r *request) name() (string, error) {
 	if n := utf8.RuneCountInString(names[0]); n < 1 || n > maxName {
 		return "", &kvslots.RangeError{Field: wire.RequestHeader, Range: "1 to " + strconv.Itoa(maxName) + " characters"}
 	}
-	return strings.Clone(names[0]), nil // it must not keep all headers in memory
+	return strings.Clone(names[0]), nil // a substring would keep all headers in memory
 }
 
 // readConfirms notes whether the client will confirm.

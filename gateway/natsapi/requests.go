@@ -12,12 +12,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// requests are the named requests that may be granted something, so that their clients
-// can cancel them.
+// requests are the open requests that a client has named in order to cancel them.
 //
-// A cancellation may cross the grant on the way, so grants are remembered for a while. It
-// may also overtake its request, since the two have different subjects, so cancellations
-// of unknown requests are remembered, too.
+// A client may send a cancellation before the grant has reached it, so requests remembers
+// grants for a while. A cancellation may also overtake its request, since the two have
+// different subjects, so requests also remembers cancellations of unknown requests.
 type requests struct {
 	now func() time.Time
 
@@ -74,8 +73,8 @@ func (w *waiter) end() {
 	}
 }
 
-// grant is called with what the request was granted. It returns false if the request has
-// been cancelled; the grant must then be taken back.
+// grant records the request's grant. It returns false if the request was cancelled; the
+// caller must then take the grant back.
 func (w *waiter) grant(grant *ops.Call) bool {
 	if w.name == "" {
 		return true
@@ -90,8 +89,8 @@ func (w *waiter) grant(grant *ops.Call) bool {
 	return true
 }
 
-// cancel ends the requests of a name. If a grant was sent already, cancel returns it: it
-// must be taken back, since the client does not want it any more.
+// cancel ends the requests with the given name. If a grant was sent already, cancel returns
+// it, and the caller must take it back.
 func (r *requests) cancel(name string) (grant *ops.Call, out bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +99,7 @@ func (r *requests) cancel(name string) (grant *ops.Call, out bool) {
 	}
 	open := r.open[name]
 	for _, w := range open {
-		w.stop() // a lease may be on its way all the same: see grant
+		w.stop() // the store may still grant a lease: see grant
 	}
 	if len(open) == 0 {
 		r.early.put(name, r.now())
@@ -108,9 +107,8 @@ func (r *requests) cancel(name string) (grant *ops.Call, out bool) {
 	return nil, false
 }
 
-// cancelBorrow handles kvslots.cancel, which every gateway receives and at most one
-// acts on. It is not answered, whatever its reply subject: the answer to the request
-// itself says that it has ended.
+// cancelBorrow handles kvslots.cancel, which every gateway receives, and on which at most
+// one acts. It sends no answer, since the answer to the request itself reports its end.
 func (s *Service) cancelBorrow(m *nats.Msg) {
 	s.counters[subjects.Cancel].received.Add(1)
 	r := newRequest(m)

@@ -3,16 +3,16 @@ package natsapi
 import "sync"
 
 const (
-	// shareOf is the part of a room, one in so many, that the requests of one client
-	// may have open at once, and those for one pool or lock.
+	// shareOf is the divisor of a room's size that gives the share: the maximum of open
+	// requests of one client, and of those for one pool or lock.
 	shareOf = 4
 
-	// leastShare is the least share, if the room is not smaller.
+	// leastShare is the least share, unless the room is smaller.
 	leastShare = 64
 )
 
-// room bounds the requests that are open at once: in all, of each client, and for each
-// pool or lock, so that no client and no pool takes the room of all others.
+// room bounds the open requests: in all, of each client, and for each pool or lock, so that
+// a flood by one client, or for one pool, does not exclude all other requests.
 type room struct {
 	size, share int
 
@@ -53,7 +53,7 @@ func (r *room) aim(target string) bool {
 	return true
 }
 
-// leave ends what enter and aim have counted. target is empty without aim.
+// leave undoes enter and aim. target is "" if aim was not called.
 func (r *room) leave(client, target string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

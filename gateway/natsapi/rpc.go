@@ -13,13 +13,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// Calls answers calls of functions; *forrst.Server implements it. authorization is the
-// gateway's token, as over HTTP, which calls that administer locks must have. Answers are
-// whole envelopes, those with errors included; status is that of HTTP, and code that of
-// the error. gone reports whether it is certain that the client is gone; it takes a while,
-// and is called when a call that has waited is about to be made.
+// Calls answers calls of functions. A *forrst.Server implements it, and describes the
+// parameters. Answers are whole envelopes, also those with errors; status is the HTTP
+// status, and code that of the first error. hungUp takes a while.
 type Calls interface {
-	Call(ctx, lasting context.Context, body []byte, authorization string, trace ops.Trace, gone func() bool) (status int, code string, answer []byte)
+	Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, hungUp func() bool) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)
 }
 
@@ -40,16 +38,16 @@ func (s *Service) rpc(r *request) {
 	r.drop()
 	ctx, waiting := s.requests.begin(s.ctx, name)
 	defer waiting.end()
-	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, r.trace, func() bool { return s.gone(r) })
+	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, r.trace, func() bool { return s.hungUp(r) })
 	if int64(len(answer)) > s.nc.MaxPayload() {
 		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
 	}
 	s.respond(r, status, code, answer)
 }
 
-// gone reports whether a client has died, after the time that the server takes to notice
-// it. It returns false for a client that wants no answer.
-func (s *Service) gone(r *request) bool {
+// hungUp reports whether the client has certainly disconnected. It waits until the server
+// has noticed closed sockets. It returns false for a request without a reply subject.
+func (s *Service) hungUp(r *request) bool {
 	if r.reply == "" {
 		return false
 	}
@@ -57,7 +55,7 @@ func (s *Service) gone(r *request) bool {
 	return s.deliveries.listens(r.reply) == unheard
 }
 
-// refuseCall answers a call that is not made.
+// refuseCall answers a call that the service refuses.
 func (s *Service) refuseCall(r *request, err error) {
 	status, code, answer := s.calls.Refuse(err)
 	s.respond(r, status, code, answer)

@@ -88,7 +88,7 @@ func TestSessionsRequesterKilled(t *testing.T) {
 				m := next.answer(t)
 				token := newToken.FindStringSubmatch(string(m.Data))
 				if token == nil {
-					t.Fatalf("the next was told %s", m.Data)
+					t.Fatalf("the next got %s", m.Data)
 				}
 				ask(t, "lock.release", c, "k", `{"token":"`+token[1]+`"}`)
 				next.nc.Close()
@@ -133,17 +133,17 @@ func TestCancelOfSessions(t *testing.T) {
 			body = `{"timeout_s":60}`
 		}
 		name := fmt.Sprint("name", i)
-		told := make(chan string, 1)
+		answered := make(chan string, 1)
 		go func() {
 			code, answer := d.ask(t, "lock."+op, addressed(t, "lock."+op, b, "k", body), wire.RequestHeader, name)
-			told <- code + " " + answer
+			answered <- code + " " + answer
 		}()
 		if op == "acquire" {
 			d.waitForLine(t, store, "k", 1)
 		}
 		cancel(t, d.nc, name)
-		if got := <-told; got != `408 {"error":"client_canceled","detail":"the client went away"}` {
-			t.Errorf("%s was told %s", op, got)
+		if got := <-answered; got != `408 {"error":"client_canceled","detail":"the client went away"}` {
+			t.Errorf("%s got %s", op, got)
 		}
 		d.waitForLine(t, store, "k", 0)
 	}

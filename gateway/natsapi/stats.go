@@ -53,8 +53,8 @@ type endpointStats struct {
 	Open     int64 `json:"open"`
 }
 
-// stats returns the numbers of an endpoint in STATS. The times are those from a request's
-// arrival to its answer, and have the wait for a slot in them.
+// stats returns the numbers of an endpoint in STATS. The times are from a request's
+// arrival to its answer, and include the wait for a slot.
 func (c *counter) stats(e endpoint) (*micro.EndpointStats, error) {
 	s := &micro.EndpointStats{
 		Name: e.name(), Subject: e.subject, QueueGroup: e.queue(),

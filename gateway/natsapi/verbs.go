@@ -9,9 +9,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// This file answers the verbs of micro services, which can be sent to all services, to
-// those of one name, and to one instance. micro.AddService would answer them to any reply
-// subject, with this connection's permissions.
+// This file answers the verbs of micro services. A verb can be sent to all services, to
+// all services of one name, and to one instance. micro.AddService would answer verbs to any
+// reply subject, with this connection's permissions.
 
 func newIdentity(version string) micro.ServiceIdentity {
 	return micro.ServiceIdentity{
@@ -41,7 +41,7 @@ func (s *Service) subscribeVerbs() error {
 	return nil
 }
 
-// sayTo answers a verb, unless there are too many requests.
+// sayTo returns a handler that answers a verb, within the rate limit.
 func (s *Service) sayTo(say func() (any, error)) nats.MsgHandler {
 	return func(m *nats.Msg) {
 		if m.Reply == "" || !s.replies.mayGoTo(m.Reply) || !s.verbLimit.Allow() {

@@ -11,13 +11,13 @@ import (
 // answerTimeout bounds the time in which a client must read an answer.
 const answerTimeout = 10 * time.Second
 
-// typeJSON is a value of a header, made once.
+// typeJSON is the value of a header, allocated once.
 var typeJSON = []string{"application/json"}
 
-// LimitAnswerTime bounds the time of the answer that is about to be written. The
-// server's own WriteTimeout begins with the request, and would cut a borrow that waits.
+// LimitAnswerTime sets the deadline of the answer, which is about to be written. The
+// server's own WriteTimeout begins with the request, and would end a waiting borrow.
 func LimitAnswerTime(w http.ResponseWriter) {
-	// Only the writers of tests have no deadline.
+	// It fails only for the ResponseWriters of tests.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 }
 
@@ -31,12 +31,11 @@ func Answer(w http.ResponseWriter, code int, v any) error {
 	return Send(w, code, body)
 }
 
-// Send is Answer for a body that is encoded already.
+// Send is like Answer, with an encoded body.
 func Send(w http.ResponseWriter, code int, body []byte) error {
 	header := w.Header()
 	header["Content-Type"] = typeJSON
-	// Without a length the flush would begin a chunked answer, whose end is written
-	// later.
+	// Without a length, flushing would begin a chunked answer, whose end is written later.
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	return send(w, code, body)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// LimitBodyTime bounds the time in which a request's body must arrive, even if the
-// handler does not read it: net/http then does, to find the next request. The server's
-// own ReadTimeout continues after the body, and would cut a borrow that waits.
+// LimitBodyTime sets the deadline of a request's body, even if the handler does not read
+// it: net/http then reads it, to reach the next request. The server's own ReadTimeout
+// continues after the body, and would end a waiting borrow.
 func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	if r.Body != http.NoBody {
 		control, end := http.NewResponseController(w), time.Now().Add(limit)
@@ -22,9 +22,9 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 	}
 }
 
-// ReadBody reads the body to its end, where net/http begins to watch for a client that
-// hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for a
-// body that broke off.
+// ReadBody reads the body to its end, after which net/http begins to detect whether the
+// client hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for
+// a truncated body.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {

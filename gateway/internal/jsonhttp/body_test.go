@@ -68,7 +68,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-func TestAnswerTellsWhenNobodyReads(t *testing.T) {
+func TestAnswerFailsAfterHangUp(t *testing.T) {
 	answered := make(chan error, 1)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -117,7 +117,7 @@ func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) e
 	return srv.Listener.Addr().String()
 }
 
-// talk sends raw text and gives the answer's status and body.
+// talk sends raw text, and returns the answer's status and body.
 func talk(t *testing.T, addr, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

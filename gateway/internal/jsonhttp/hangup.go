@@ -17,8 +17,8 @@ func WithConn(ctx context.Context, conn net.Conn) context.Context {
 // HungUp reports whether the client has closed its end of the connection. The request's
 // context also ends then, but only when the goroutine that watches the connection runs,
 // and not at all if the client has already sent its next request. An answer that is
-// written in between is lost without an error. Where the system cannot be asked, HungUp
-// reports whether the context has ended.
+// written before is lost without an error. On systems without a way to ask the kernel,
+// HungUp reports whether the context has ended.
 func HungUp(r *http.Request) bool {
 	if r.Context().Err() != nil {
 		return true

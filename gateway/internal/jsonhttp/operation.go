@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Operations carries operations over HTTP.
+// Operations performs operations over HTTP.
 type Operations struct {
 	Service *ops.Service
 
@@ -24,8 +24,8 @@ type Operations struct {
 	Log zerolog.Logger
 }
 
-// Handle returns a handler that performs an operation. The frames below a request that
-// waits are kept small: a gateway has one stack for each waiting client.
+// Handle returns a handler that performs an operation. Its stack frames are small, since a
+// gateway has one stack for each waiting client.
 func (o *Operations) Handle(op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Operations: o, w: w, r: r, call: ops.Call{Operation: op, Arrived: time.Now()}}
@@ -47,21 +47,21 @@ func (x *exchange) perform() error {
 	if err := x.Read(x.w, x.r, &x.call); err != nil {
 		return err
 	}
-	// The store bounds the time of what goes on after the client has hung up.
+	// The store bounds the time of operations that continue after the client has hung up.
 	return x.Service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
 }
 
-// deliver answers the call. A grant to a client that has hung up is taken back at once:
-// no client knows its id or token.
+// deliver answers the call. It takes back a grant to a client that has hung up, since no
+// client knows the grant's id or token.
 func (x *exchange) deliver() {
-	gone := x.call.Granted() && HungUp(x.r)
-	if !gone && x.answer() == nil || !x.call.Granted() {
+	hungUp := x.call.Granted() && HungUp(x.r)
+	if !hungUp && x.answer() == nil || !x.call.Granted() {
 		return
 	}
 	if err := x.Service.TakeBack(context.Background(), &x.call); err != nil {
 		x.Log.Warn().Err(err).Str("request_id", x.w.Header().Get(wire.RequestIDHeader)).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
 	}
-	if gone { // for the log and the metrics
+	if hungUp { // for the log and the metrics
 		x.refuse(x.w, context.Canceled, x.call.StatusOf)
 	}
 }
@@ -89,10 +89,9 @@ func ReadFields(w http.ResponseWriter, r *http.Request, op *ops.Operation) (wire
 	return op.Parse(body)
 }
 
-// PathValue returns a segment of the path, decoded. If the path was sent in another
-// encoding than net/url's, chi matches the encoded path, and leaves the encoding in its
-// segments. Otherwise chi matches the decoded path, whose segments must not be decoded
-// again.
+// PathValue returns a decoded segment of the path. chi matches the encoded path, and
+// returns encoded segments, if the client has encoded the path in another way than net/url
+// would. Otherwise chi matches the decoded path, whose segments must not be decoded again.
 func PathValue(r *http.Request, name string) string {
 	text := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {

@@ -1,5 +1,6 @@
-// Package jsonhttp reads and writes JSON over HTTP: bodies that are bounded in size and
-// time, compact answers, and errors from the table of package wire.
+// Package jsonhttp performs operations over HTTP with JSON: it reads bodies of bounded
+// size and time, and writes compact answers, and errors according to the table of package
+// wire.
 package jsonhttp
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// refuse answers with an error as the table has it, and counts it. The detail of a
-// server error is logged, and is not in the answer.
+// refuse answers with an error according to the table, and counts it. The text of a server
+// error is logged, and is not in the answer.
 func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Lookup) {
 	status := statusOf(err)
 	o.Service.Events.Failed(status.Name)

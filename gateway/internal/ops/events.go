@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// The APIs that metrics tell apart.
+// Values of the label "api" of metrics.
 const (
 	APILibrary = "library" // HTTP, /l
 	APIDflockd = "dflockd" // HTTP, /v1
@@ -18,7 +18,7 @@ const (
 	APINATS    = "nats"    // the operations of /l and /v1 over NATS
 )
 
-// outcome is what a call came to, as far as metrics tell it apart.
+// outcome is the result of a call, as metrics distinguish it.
 type outcome uint8
 
 const (
@@ -30,15 +30,15 @@ const (
 	outcomeRegistered
 )
 
-// eventVectors are the metrics of what calls came to, by API.
+// eventVectors are the metrics of the outcomes of calls, by API.
 type eventVectors struct {
-	counts []*prometheus.CounterVec // by the index of eventCounters
+	counts []*prometheus.CounterVec // with the indexes of eventCounters
 	errors *prometheus.CounterVec
 	waits  *prometheus.HistogramVec
 }
 
-// eventCounters are the names and helps of the counters by API. The constants are
-// indexes of it.
+// eventCounters are the names and help texts of the counters. The constants below are its
+// indexes.
 var eventCounters = [...]prometheus.CounterOpts{
 	grants:        {Name: "kvslots_grants_total", Help: "Leases granted: of pools, locks and semaphores."},
 	refusals:      {Name: "kvslots_refusals_total", Help: "Borrows that would not wait and found no free slot."},
@@ -76,12 +76,13 @@ func newEventVectors() eventVectors {
 	return v
 }
 
-// Describe and Collect make a prometheus.Collector of a Lending.
+// Describe sends the descriptions of the metrics of all APIs. With Collect it makes a
+// Lending a prometheus.Collector.
 func (v *eventVectors) Describe(to chan<- *prometheus.Desc) {
 	v.each(func(c prometheus.Collector) { c.Describe(to) })
 }
 
-// Collect collects the counts of all APIs.
+// Collect sends the metrics of all APIs.
 func (v *eventVectors) Collect(to chan<- prometheus.Metric) {
 	v.each(func(c prometheus.Collector) { c.Collect(to) })
 }
@@ -94,15 +95,15 @@ func (v *eventVectors) each(do func(prometheus.Collector)) {
 	do(v.waits)
 }
 
-// Events counts what the calls of one API came to. A nil *Events counts nothing.
+// Events counts the outcomes of calls of one API. A nil *Events counts nothing.
 type Events struct {
 	counts [len(eventCounters)]prometheus.Counter
 	waits  prometheus.Observer
 	errors *prometheus.CounterVec
 }
 
-// Events returns the events of an API. It is called once for each, since every event is
-// to find its counter without a look-up. A nil *Lending has none.
+// Events returns the Events of an API, or nil for a nil *Lending. Transports call it once,
+// so that counting an event needs no look-up of its counter.
 func (l *Lending) Events(api string) *Events {
 	if l == nil {
 		return nil
@@ -120,11 +121,11 @@ func (l *Lending) Events(api string) *Events {
 	return e
 }
 
-// alarming are the errors of the gateway and its store. They are counted from 0 on: the
-// rate of a counter that appears with its first event misses that event.
+// alarming are the kinds of server errors. Their counters are exported as 0 before the
+// first error: otherwise a rate would not include the first error.
 var alarming = []string{wire.StatusOf(kvslots.ErrUnavailable).Name, wire.Internal.Name}
 
-// Granted counts a grant to a caller that asked for it so long ago.
+// Granted counts a grant to a caller that has waited for it for the given time.
 func (e *Events) Granted(waited time.Duration) {
 	if e != nil {
 		e.counts[grants].Inc()
@@ -141,7 +142,7 @@ func (e *Events) NoSlot(wait time.Duration) {
 	}
 }
 
-// Returned counts a lease that its holder has given back.
+// Returned counts a lease that its holder has returned.
 func (e *Events) Returned() { e.inc(returns) }
 
 func (e *Events) inc(of int) {
@@ -150,8 +151,8 @@ func (e *Events) inc(of int) {
 	}
 }
 
-// Failed counts an answer that is an error. kind is the error's name in a table: it must
-// not hold anything of the request.
+// Failed counts an answer with an error. kind is the error's name in a table: it must not
+// contain text of the request.
 func (e *Events) Failed(kind string) {
 	if e != nil && kind != noSlot {
 		e.errors.WithLabelValues(kind).Inc()
@@ -161,7 +162,7 @@ func (e *Events) Failed(kind string) {
 // noSlot is counted by NoSlot.
 var noSlot = wire.StatusOf(kvslots.ErrNoSlot).Name
 
-// count counts what a call came to.
+// count counts the outcome of a call.
 func (e *Events) count(call *Call, err error) {
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot) || call.outcome == outcomeRefused:

@@ -7,8 +7,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Lending counts the open borrows of a gateway over all transports, and can stop them
-// all. A stop is final. It is a prometheus.Collector of what became of requests: see
+// Lending counts the open borrows of a gateway over all transports, and can stop all of
+// them for ever. It is also the prometheus.Collector of the outcomes of requests: see
 // Events.
 type Lending struct {
 	eventVectors

@@ -18,7 +18,8 @@ import (
 // turnTimeout bounds the wait for a session's turn of an operation that does not wait in line.
 const turnTimeout = 30 * time.Second
 
-// Service executes operations. Without Pools or Sessions it has none of those operations.
+// Service executes operations. If Pools or Sessions is nil, the operations on them must not
+// be called.
 type Service struct {
 	Pools    Pools
 	Sessions Sessions
@@ -26,9 +27,20 @@ type Service struct {
 	Turns    *Turns  // used with Sessions
 	Events   *Events // counts outcomes; may be nil
 
-	DefaultLeaseTTL time.Duration // for requests without one; 0 means wire.DefaultLeaseTTL
-	IdleTimeout     time.Duration // as clients of sessions see it; 0 means wire.DefaultIdleTimeout
-	Clients         func() int    // number of connected clients without a session; nil means 0
+	SessionTimes
+	Clients func() int // number of connected clients without a session; nil means 0
+}
+
+// SessionTimes are the times of sessions, and of the leases that they hold. All
+// transports of a gateway must have the same ones.
+type SessionTimes struct {
+	// DefaultLeaseTTL is the lease of a request without a ttl; 0 means
+	// wire.DefaultLeaseTTL.
+	DefaultLeaseTTL time.Duration
+
+	// IdleTimeout is how often clients must ping their sessions. A session ends after
+	// twice that time without a request. 0 means wire.DefaultIdleTimeout.
+	IdleTimeout time.Duration
 }
 
 // Operation is an operation that a client can request.
@@ -40,21 +52,21 @@ type Operation struct {
 	// semaphores.
 	Noun, Name string
 
-	// Grants reports whether the operation may wait in line and be granted something,
-	// which must be taken back if the client does not receive the answer. Such an
-	// operation is refused while the gateway drains.
+	// Grants reports whether the operation may wait in line and grant a lease, which must
+	// be taken back if the client does not receive the answer. Such an operation is
+	// refused while the gateway drains.
 	Grants bool
 
 	*group
 	kind                 kvslots.Kind
 	refusedWhileDraining bool // refused while the gateway drains, although it grants nothing
-	endsWithClient       bool // ends when the client is gone, since it changes nothing
+	endsWithClient       bool // ends when the client hangs up, since it changes nothing
 	leavesLine           bool // a canceled call still has to take its session out of the line
 	read                 func(call *Call, body wire.Fields) error
 	perform              step
 }
 
-// group is what operations on the same kind of thing have in common.
+// group is the common part of operations on the same kind of resource.
 type group struct {
 	// StatusOf is the table of errors.
 	StatusOf wire.Lookup
@@ -79,7 +91,7 @@ func (o *Operation) Waits() bool { return o.Grants || o.inTurn }
 type Call struct {
 	*Operation
 
-	// Parameters that some transports take from elsewhere than the body.
+	// Parameters that some transports do not have in the body.
 	Pool     uuid.UUID
 	Session  string
 	Resource kvslots.Resource // transports set the key
@@ -91,7 +103,7 @@ type Call struct {
 	// per address; "" if unknown.
 	Remote string
 
-	Arrived time.Time // when the request came
+	Arrived time.Time // when the request arrived
 
 	count     int
 	lease     uuid.UUID
@@ -102,7 +114,7 @@ type Call struct {
 	Answer any            // the body; nil if it is empty
 	Queued bool           // the grant came after a wait in line
 	Lease  *kvslots.Lease // of a pool, granted or renewed; nil for other operations
-	undo   step           // takes back what was granted; nil if nothing was
+	undo   step           // takes back the grant; nil without a grant
 	outcome
 }
 
@@ -129,12 +141,13 @@ func (c *Call) ReadAll(body []byte) error {
 	return c.Read(fields)
 }
 
-// Granted reports whether something has to be taken back if the client does not receive
-// the answer. Otherwise it would be held until its time is over.
+// Granted reports whether the call has granted a lease or created a session, which must be
+// taken back if the client does not receive the answer. Otherwise it would be held until
+// its time is over.
 func (c *Call) Granted() bool { return c.undo != nil }
 
-// TakeBack takes back what was granted, unless it has ended already. The store bounds
-// how long that takes.
+// TakeBack takes back a grant, unless it has ended already. The store bounds how long that
+// takes.
 func (s *Service) TakeBack(ctx context.Context, call *Call) error {
 	back := *call // the transport may still be using call's answer
 	err := call.undo(ctx, s, &back)

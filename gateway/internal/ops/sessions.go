@@ -27,7 +27,7 @@ type Sessions interface {
 }
 
 // The operations on sessions (gateway/README.md, "The dflockd API: /v1", "Statistics").
-// They do not wait for their session's turn. EndSession refuses the calls that do.
+// They do not wait for their session's turn. EndSession refuses the calls that wait for it.
 var (
 	CreateSession = &Operation{Subject: subjects.SessionCreate, group: &serviceGroup, refusedWhileDraining: true, read: readEmpty, perform: createSession}
 	PingSession   = &Operation{Subject: subjects.SessionPing, group: &sessionGroup, endsWithClient: true, read: readEmpty, perform: pingSession}
@@ -60,9 +60,9 @@ func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	return nil
 }
 
-// origin returns what counts as one address for the cap on sessions per address: an
-// IPv4 address, or the /64 network of an IPv6 address, because one host can use all
-// addresses of such a network.
+// origin returns the address by which limits per address count a client: an IPv4 address,
+// or the /64 network of an IPv6 address, because one host can use all addresses of such a
+// network.
 func origin(remote string) string {
 	address, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -8,22 +8,21 @@ import (
 )
 
 // Tokens are the bearer tokens that clients may send: one, or two while the old one is
-// being replaced. It is safe for concurrent use. A nil *Tokens asks for none.
+// being replaced. It is safe for concurrent use. A nil *Tokens requires none.
 type Tokens struct {
-	// hashes are of one length, so that a comparison takes the same time for every
-	// token.
+	// hashes have equal lengths, so that a comparison takes the same time for every token.
 	hashes atomic.Pointer[[][sha256.Size]byte]
 }
 
-// NewTokens returns Tokens that accept each of these tokens. Without any, they ask for
-// none.
+// NewTokens returns Tokens that accept each of the given tokens. Without any, clients need
+// no token.
 func NewTokens(tokens ...string) *Tokens {
 	t := &Tokens{}
 	t.Replace(tokens...)
 	return t
 }
 
-// Replace replaces the tokens for all requests from now on.
+// Replace replaces the tokens for all later requests.
 func (t *Tokens) Replace(tokens ...string) {
 	var hashes [][sha256.Size]byte
 	for _, token := range tokens {
@@ -35,8 +34,9 @@ func (t *Tokens) Replace(tokens ...string) {
 // Required reports whether clients must send a token.
 func (t *Tokens) Required() bool { return t != nil && len(*t.hashes.Load()) > 0 }
 
-// Accept reports whether a client may be served that sends this header
-// "Authorization: Bearer <token>". Every client may where no token is required.
+// Accept reports whether the gateway may serve a request with the given value of the
+// Authorization header, "Bearer <token>". If no token is required, it may serve every
+// request.
 func (t *Tokens) Accept(authorization string) bool {
 	if !t.Required() {
 		return true

@@ -10,8 +10,8 @@ import (
 
 // Trace identifies a request in the logs of several programs.
 type Trace struct {
-	RequestID string // "" for none
-	Parent    string // W3C Trace Context, the header traceparent; "" for none
+	RequestID string // "" if unknown
+	Parent    string // the header traceparent of W3C Trace Context; "" if unknown
 }
 
 // Log adds the ids to a log line. event may be nil.
@@ -25,8 +25,8 @@ func (t Trace) Log(event *zerolog.Event) *zerolog.Event {
 	return event
 }
 
-// TraceOf returns the ids in a request's headers that are well-formed. get returns the
-// value of a header.
+// TraceOf returns the well-formed ids in a request's headers. get returns the value of a
+// header.
 func TraceOf(get func(name string) string) (t Trace) {
 	if id := get(wire.RequestIDHeader); isRequestID(id) {
 		t.RequestID = id
@@ -37,13 +37,13 @@ func TraceOf(get func(name string) string) (t Trace) {
 	return t
 }
 
-// Clone returns a copy that does not hold the memory of the headers.
+// Clone returns a copy that does not keep the headers in memory.
 func (t Trace) Clone() Trace { return Trace{strings.Clone(t.RequestID), strings.Clone(t.Parent)} }
 
-// maxRequestID is the longest id of a request that is taken, in characters.
+// maxRequestID is the longest accepted id of a request, in characters.
 const maxRequestID = 64
 
-// isRequestID reports whether a text of a client's may stand in logs and headers.
+// isRequestID reports whether text may be written to logs and headers as a request's id.
 func isRequestID(text string) bool {
 	if text == "" || len(text) > maxRequestID {
 		return false
@@ -58,7 +58,7 @@ func isRequestID(text string) bool {
 	return true
 }
 
-// isTraceparent reports whether a text is a traceparent of version 00: its trace and its
+// isTraceparent reports whether text is a traceparent of version 00, whose trace and
 // parent are not all zeros (W3C Trace Context, "traceparent Header Field Values").
 func isTraceparent(text string) bool {
 	const form = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"

@@ -89,8 +89,8 @@ func (t *Turns) next(session string) {
 	line.waiting = slices.Delete(line.waiting, 0, 1)
 }
 
-// End refuses the waiting requests of a session that has ended. The request whose turn
-// it is learns of the end from the store.
+// End refuses the waiting requests of a session that has ended. The store refuses the
+// request whose turn it is.
 func (t *Turns) End(session string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

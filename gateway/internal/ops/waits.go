@@ -7,21 +7,21 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// WaitLimits are limits on the requests that may wait at a gateway at once. They are
-// exact, and those of one gateway. 0 means no limit.
+// WaitLimits are exact limits of the requests that wait at one gateway at once. 0 means no
+// limit.
 type WaitLimits struct {
 	Total int // over all transports
-	PerIP int // of one client address over HTTP, for IPv6 its /64
+	PerIP int // of one client address over HTTP, for IPv6 of one /64
 }
 
-// Waits counts the requests that wait, and refuses those beyond the limits. The zero
-// Waits has no limits. It is safe for concurrent use.
+// Waits counts waiting requests, and refuses those beyond the limits. The zero Waits has no
+// limits. It is safe for concurrent use.
 type Waits struct {
 	limits WaitLimits // set before the first request
 	open   atomic.Int64
 
 	mu    sync.Mutex
-	perIP map[string]int // without a limit it is not used
+	perIP map[string]int // unused without a limit
 
 	refusedTotal, refusedPerIP atomic.Int64
 }
@@ -29,9 +29,9 @@ type Waits struct {
 // Limit sets the limits. It must be called before the first request.
 func (w *Waits) Limit(limits WaitLimits) { w.limits = limits }
 
-// Enter counts a request that is about to wait. Leave must be called with the same
-// address when it does not wait any more. remote is the address and port of the client;
-// "" if unknown, to which no limit per address applies.
+// Enter counts a request that is about to wait. When it has stopped waiting, the caller
+// must call Leave with the same address. remote is the address and port of the client; the
+// limit per address does not apply to "".
 func (w *Waits) Enter(remote string) error {
 	if open := w.open.Add(1); w.limits.Total > 0 && open > int64(w.limits.Total) {
 		w.open.Add(-1)
@@ -63,7 +63,7 @@ func (w *Waits) enterIP(remote string) bool {
 	return true
 }
 
-// Leave is called once for each Enter that returned nil.
+// Leave ends the count of a request for which Enter returned nil.
 func (w *Waits) Leave(remote string) {
 	w.open.Add(-1)
 	if w.limits.PerIP == 0 || remote == "" {

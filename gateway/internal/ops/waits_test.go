@@ -36,7 +36,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// However many come at once, no more than the limit wait.
+// However many requests arrive at once, no more than the limit wait.
 func TestWaitsAreExact(t *testing.T) {
 	const limit = 7
 	var w Waits

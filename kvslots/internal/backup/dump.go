@@ -23,7 +23,7 @@ import (
 var ErrNoBucket = errors.New("there is no bucket " + bucket.Name)
 
 // Dump reads the bucket while peers write to it. The result is the bucket's exact state
-// after one revision, which is not below the last one when Dump was called.
+// after one revision, which is at least the last revision at the time of the call.
 func Dump(ctx context.Context, nc *nats.Conn) (*Backup, error) {
 	if err := bucket.CheckServer(nc); err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func Dump(ctx context.Context, nc *nats.Conn) (*Backup, error) {
 	if err := bucket.CheckSettings(stream.CachedInfo().Config); err != nil {
 		return nil, err
 	}
-	// Only a write shows that the leader is still the leader, and that a replica which
-	// delivers the write has everything before it.
+	// Only a write proves that the leader is still the leader, and that the replica
+	// that delivers the write also delivers all earlier ones.
 	barrier, err := writeBarrier(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
@@ -56,7 +56,7 @@ func Dump(ctx context.Context, nc *nats.Conn) (*Backup, error) {
 	return b, nil
 }
 
-// writeBarrier writes a barrier under a random key, which expires, and returns its
+// writeBarrier writes a barrier, which expires, under a random key, and returns its
 // revision.
 func writeBarrier(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 	key := entry.Key{Kind: entry.Barrier}
@@ -70,16 +70,16 @@ func writeBarrier(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 	return ack.Sequence, nil
 }
 
-// message returns a write as a message of NATS.
+// message converts a write into a NATS message.
 func message(m *entry.Message) *nats.Msg {
 	out := &nats.Msg{Subject: bucket.SubjectPrefix + m.Key.String(), Header: nats.Header{}, Data: m.Data}
 	m.Headers(out.Header.Set)
 	return out
 }
 
-// read reads the stream in order, at least up to a revision, until there is nothing
-// more. What was overwritten before it was read is read again in its newer version,
-// since that comes later: so at the end every key has its last entry.
+// read reads the stream in order, at least up to the revision atLeast, until no message
+// is pending. If a peer overwrites a key before read reaches it, the newer entry comes
+// later in the stream. So at the end read has the last entry of every key.
 func read(ctx context.Context, js jetstream.JetStream, atLeast uint64) (*Backup, error) {
 	consumer, err := js.OrderedConsumer(ctx, bucket.StreamName, jetstream.OrderedConsumerConfig{})
 	if err != nil {
@@ -113,7 +113,7 @@ func read(ctx context.Context, js jetstream.JetStream, atLeast uint64) (*Backup,
 	return b, nil
 }
 
-// note adds the last entry of a key to entries, or removes what it supersedes.
+// note records the newest entry of a key in entries, or its deletion.
 func note(entries map[string]Entry, m jetstream.Msg, revision uint64, at time.Time) {
 	key := strings.TrimPrefix(m.Subject(), bucket.SubjectPrefix)
 	e := entry.Parse(key, revision, at, m.Headers().Get, m.Data())

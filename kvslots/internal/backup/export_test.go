@@ -7,8 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Interrupted does what Restore does until it has written the first writes of the new
-// stream.
+// Interrupted is a Restore that stops after the first writes to the new stream.
 func Interrupted(ctx context.Context, nc *nats.Conn, b *Backup, writes int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -19,6 +18,6 @@ func Interrupted(ctx context.Context, nc *nats.Conn, b *Backup, writes int) erro
 		return err
 	}
 	p := newPlan(b, r.now)
-	p.steady, p.leases = p.steady[:writes], nil
+	p.untimed, p.leases = p.untimed[:writes], nil
 	return r.write(ctx, p)
 }

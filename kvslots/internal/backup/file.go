@@ -14,15 +14,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// version is the version of the file's format. Read refuses a higher one.
+// version is the version of the file format. Read refuses higher versions.
 const version = 1
 
-// ErrCorruptBackup is returned by Read for a file that Write has not written, or that
-// was cut off or changed since.
+// ErrCorruptBackup is returned by Read for a file that is not a backup, or that was
+// truncated or changed.
 var ErrCorruptBackup = errors.New("not a complete backup")
 
-// Backup is the state of the bucket after one revision, without what is never restored:
-// tickets, presences, barriers, deletions and markers.
+// Backup is the state of the bucket after one revision, without the entries that are never
+// restored: tickets, presences, barriers, deletions and markers.
 type Backup struct {
 	Header
 	Entries []Entry // in order of revision
@@ -36,8 +36,8 @@ type Header struct {
 	Replicas int       `json:"replicas"` // of the stream
 }
 
-// Entry is one further line of the file: an entry as it is in the bucket, which has
-// hashes of all credentials.
+// Entry is an entry of the bucket, and a line of the file. The bucket stores hashes in
+// place of credentials, and so does the file.
 type Entry struct {
 	Key      string          `json:"key"`
 	Revision uint64          `json:"revision"`

@@ -12,32 +12,32 @@ type Summary struct {
 	Pools    int `json:"pools"`
 	Leases   int `json:"leases"`
 	Sessions int `json:"sessions"`
-	Expired  int `json:"expired"` // leases whose time was over: not restored
+	Expired  int `json:"expired"` // leases that were not restored because their time was over
 }
 
-// plan is what to write into the new stream.
+// plan is the contents of the new stream.
 type plan struct {
 	Summary
-	steady []entry.Message // configurations and sessions
-	leases []lease
+	untimed []entry.Message // configurations and sessions: they do not depend on the time of the write
+	leases  []lease
 }
 
 // lease is a live lease.
 type lease struct {
 	key   entry.Key
 	value entry.SlotValue
-	left  time.Duration // of its time when the plan was made; more than -rules.Slack
+	left  time.Duration // its remaining time when the plan was made; more than -rules.Slack
 }
 
-// epoch is the instant at which a plan is made. No lease began before instant 0, which
-// the rules take for "none".
+// epoch is the instant at which a plan is made. It is so late that no lease began before
+// instant 0, which means "none" in package rules.
 const epoch = rules.Instant(2 * entry.MaxSpan)
 
-// newPlan decides what of a backup is restored at a time by the stream leader's clock.
-// The rules say what is live, as they do when a peer loads the bucket.
+// newPlan decides which entries of a backup to restore at the time now, by the stream
+// leader's clock. Package rules decides which are live, as when a peer loads the bucket.
 //
-// Of one lease the backup may have two claims, since two peers may claim for one
-// enqueued ticket. The first one is the lease.
+// The backup may contain two claims of one lease, since two peers may claim for one
+// enqueued ticket. The claim with the lower fence is the lease.
 func newPlan(b *Backup, now time.Time) *plan {
 	view, p := rules.New(), &plan{}
 	entries := make([]entry.Entry, len(b.Entries))
@@ -83,23 +83,24 @@ func slotOf(view *rules.View, e *entry.Entry) *rules.Slot {
 	return view.Pool(e.Key.Pool).Slot(e.Key.N)
 }
 
-// addPool adds a registered pool, or a named one that is in use. The next user of any
-// other name opens it anew. A name that was being closed has its whole count again.
+// addPool adds a registered pool, or a lock or semaphore that is in use. Any other lock
+// or semaphore is opened again by its next user. One that was being closed gets its full
+// count again.
 func (p *plan) addPool(pool *rules.Pool, e *entry.Entry, used bool) {
 	if !pool.Registered() || pool.Terms().Named() && !used {
 		return
 	}
 	value := e.Config
-	value.Before = nil // these generations have no calls in the new stream
+	value.Before = nil // no call of an earlier generation is in the new stream
 	if value.Named() {
 		value.Count = value.Limit
 	}
 	p.Pools++
-	p.steady = append(p.steady, write(e.Key, value, 0))
+	p.untimed = append(p.untimed, write(e.Key, value, 0))
 }
 
-// addSession adds a session that was not idle for too long, or that holds a lease. It
-// has its whole idle time again, as after any time without a stream.
+// addSession adds a session that has not been idle for too long, or that holds a lease.
+// Its idle time restarts, as after any time in which the stream was unavailable.
 func (p *plan) addSession(s *rules.Session, e *entry.Entry, holds bool) {
 	if s.Ends <= epoch && !holds {
 		return
@@ -107,11 +108,11 @@ func (p *plan) addSession(s *rules.Session, e *entry.Entry, holds bool) {
 	value := e.Session
 	value.Idled = 0
 	p.Sessions++
-	p.steady = append(p.steady, write(e.Key, value, value.Left()+rules.Guard))
+	p.untimed = append(p.untimed, write(e.Key, value, value.Left()+rules.Guard))
 }
 
-// addLease adds a lease. Its value names the fence that its holder was told, as that of
-// a renewed lease does.
+// addLease adds a lease. As with a renewed lease, its value contains the fence that the
+// holder knows, which is not the revision of the new entry.
 func (p *plan) addLease(s *rules.Slot, e *entry.Entry) {
 	value := s.Value
 	value.Fence = s.Fence
@@ -119,8 +120,8 @@ func (p *plan) addLease(s *rules.Slot, e *entry.Entry) {
 	p.leases = append(p.leases, lease{e.Key, value, s.Ends.Sub(epoch) - rules.Slack})
 }
 
-// message returns the message that writes the lease when some time has passed since the
-// plan was made, or false if the lease has ended meanwhile.
+// message returns the message that writes the lease at the time passed after the plan was
+// made, or false if the lease has ended by then.
 func (l *lease) message(passed time.Duration) (entry.Message, bool) {
 	left := l.left - passed
 	if left <= -rules.Slack {

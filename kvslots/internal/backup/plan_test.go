@@ -81,7 +81,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlan(c.b, start.Add(c.after))
-			if p.Summary != c.want || len(p.leases) != c.want.Leases || len(p.steady) != c.want.Pools+c.want.Sessions {
+			if p.Summary != c.want || len(p.leases) != c.want.Leases || len(p.untimed) != c.want.Pools+c.want.Sessions {
 				t.Errorf("got %+v, want %+v", p.Summary, c.want)
 			}
 		})

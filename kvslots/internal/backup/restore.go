@@ -26,21 +26,21 @@ const (
 var ErrNotEmpty = errors.New("the bucket is not empty")
 
 // ErrClock is returned by Restore when a clock is behind the time of the backup.
-// Fences and the ends of leases could go wrong then.
+// Restored fences could be too low then, and leases too long.
 var ErrClock = errors.New("the clock is behind the time of the backup")
 
 // Options are the options of Restore.
 type Options struct {
-	Replicas int  // of the new stream; 0: those of the present one, or else of the backup
+	Replicas int  // of the new stream; 0 means as the present stream, or else as the backup
 	Replace  bool // replace a bucket that is not empty
 }
 
-// Restore replaces the bucket's stream by a new one with the live part of a backup.
+// Restore replaces the bucket's stream by a new one with the live entries of a backup.
 //
-// No peer watches the new stream until it is complete: its metadata says that it is being
-// restored, until one update at the end. A running peer then finds a stream that was
-// created at another time, and builds its view anew. If Restore is interrupted, it can
-// be repeated; meanwhile no peer serves callers.
+// No peer watches the new stream before it is complete: until then its metadata says that
+// it is being restored. A running peer then sees a stream with another creation time,
+// and rebuilds its view. If Restore is interrupted, it can be repeated; until it succeeds
+// no peer serves callers.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
 	if err := bucket.CheckServer(nc); err != nil {
 		return Summary{}, err
@@ -73,19 +73,19 @@ type restore struct {
 	backup  *Backup
 	options Options
 
-	id    string    // in the new stream's metadata
+	id    string    // of this restore, in the new stream's metadata
 	fence uint64    // the highest known revision of any earlier stream
-	now   time.Time // the clock of the new stream's leader when it was created
-	at    time.Time // this machine's clock then
+	now   time.Time // the time at which the new stream was created, by its leader's clock
+	at    time.Time // the same, by this machine's clock
 }
 
 func newRestore(nc *nats.Conn, js jetstream.JetStream, b *Backup, o Options) *restore {
 	return &restore{nc: nc, js: js, backup: b, options: o, id: rand.Text(), fence: b.Revision}
 }
 
-// checkEmpty returns ErrNotEmpty if the bucket holds anything that a backup would
-// contain, and must not be replaced. A stream that an earlier Restore was writing
-// counts as empty.
+// checkEmpty returns ErrNotEmpty if the bucket has an entry that a backup would contain,
+// and Options.Replace is false. A stream that an earlier Restore left incomplete counts
+// as empty.
 func (r *restore) checkEmpty(ctx context.Context) error {
 	if r.options.Replace {
 		return nil
@@ -108,8 +108,8 @@ func (r *restore) checkEmpty(ctx context.Context) error {
 	return nil
 }
 
-// newStream deletes the present stream and creates the new one. A peer that runs may
-// create an empty stream in between, which is deleted in turn.
+// newStream deletes the present stream and creates the new one. A running peer may create
+// an empty stream in between, which newStream deletes as well.
 func (r *restore) newStream(ctx context.Context) error {
 	for {
 		config, err := r.clear(ctx)
@@ -152,8 +152,8 @@ func (r *restore) create(ctx context.Context, config jetstream.StreamConfig) (st
 	return nil, err
 }
 
-// clear deletes the present stream, and returns its configuration, or the usual one if
-// there is no stream.
+// clear deletes the present stream and returns the configuration for the new one: that of
+// the present stream if it is valid, and otherwise the default one.
 func (r *restore) clear(ctx context.Context) (jetstream.StreamConfig, error) {
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -170,23 +170,24 @@ func (r *restore) clear(ctx context.Context) (jetstream.StreamConfig, error) {
 	if err := r.js.DeleteStream(ctx, bucket.StreamName); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return info.Config, err
 	}
-	if c := inService(info.Config); bucket.CheckSettings(c) == nil { // an administrator may have chosen its placement
+	if c := inService(info.Config); bucket.CheckSettings(c) == nil { // it may have settings of an operator, such as placement
 		return c, nil
 	}
 	return bucket.StreamConfig(info.Config.Replicas), nil
 }
 
-// inService returns the configuration of a stream that peers use.
+// inService returns the configuration without the mark of a restore.
 func inService(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	delete(c.Metadata, bucket.RestoreKey)
 	return c
 }
 
-// restoring returns the configuration of the new stream while it is being restored.
+// restoring returns the configuration with the mark of a restore.
 //
-// Fences are revisions: the stream begins above all that are known, and at the
-// microseconds since 1970, which is above all that were told since the backup.
+// Fences are revisions, so the stream's first revision must be above all earlier ones.
+// The known ones are in r.fence. Those since the backup may be unknown, but they are below
+// the microseconds since 1970.
 func (r *restore) restoring(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	if c.Metadata == nil {
@@ -200,17 +201,17 @@ func (r *restore) restoring(c jetstream.StreamConfig) jetstream.StreamConfig {
 	return c
 }
 
-// pending is how many writes may be unacknowledged.
-const pending = 512
+// maxPending is the highest number of unacknowledged writes.
+const maxPending = 512
 
-// write writes a plan, and waits until everything is acknowledged. The leases come last,
-// so that little time passes until peers see them.
+// write writes a plan, and waits until the server has acknowledged all of it. The leases
+// come last, so that little of their time passes before peers see them.
 //
-// The writes have no expected revision: a running peer that has not noticed yet that its
-// stream is gone may have written a claim for a slot that is lent. That peer withdraws
-// what it wrote when it builds its view anew.
+// The writes have no expected revision, because a running peer that has not yet noticed
+// the deletion of its stream may have written a claim for a slot that the plan lends. That
+// peer withdraws its claim when it rebuilds its view.
 func (r *restore) write(ctx context.Context, p *plan) error {
-	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncMaxPending(pending))
+	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncMaxPending(maxPending))
 	if err != nil {
 		return err
 	}
@@ -220,8 +221,8 @@ func (r *restore) write(ctx context.Context, p *plan) error {
 		acks = append(acks, ack)
 		return err
 	}
-	for i := range p.steady {
-		if err := put(message(&p.steady[i])); err != nil {
+	for i := range p.untimed {
+		if err := put(message(&p.untimed[i])); err != nil {
 			return err
 		}
 	}
@@ -247,7 +248,7 @@ func (r *restore) write(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// complete ends the restore: peers use the stream from now on.
+// complete removes the mark of a restore, whereupon peers use the stream.
 func (r *restore) complete(ctx context.Context) error {
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if err != nil {

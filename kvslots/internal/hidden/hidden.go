@@ -23,8 +23,8 @@ func Clear(ids ...*uuid.UUID) {
 	}
 }
 
-// Scrub clears the stack that the functions which the caller calls next will use. A dump
-// prints what earlier calls left there as arguments of theirs that are not in use.
+// Scrub clears the part of the stack that the caller's next calls will use. Earlier calls
+// left ids there, which a dump would print as unused arguments of the later calls.
 //
 //go:noinline
 func Scrub() {

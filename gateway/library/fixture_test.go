@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// door is a gateway with the Library API.
-type door struct{ *gatewaytest.Gateway }
+// fixture is a gateway with the Library API.
+type fixture struct{ *gatewaytest.Gateway }
 
 // openStore opens a store on an embedded server; both end with the test.
 func openStore(t *testing.T) *kvslots.Store {
@@ -27,16 +27,16 @@ func openStore(t *testing.T) *kvslots.Store {
 	return store
 }
 
-// openDoor serves pools until the test ends.
-func openDoor(t *testing.T, pools ops.Pools) *door {
+// openFixture serves pools until the test ends.
+func openFixture(t *testing.T, pools ops.Pools) *fixture {
 	t.Helper()
-	return &door{gatewaytest.Open(t, func(cfg *gateway.Config) {
+	return &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
 		cfg.Dialects = []gateway.Dialect{library.New(pools, cfg.Lending, cfg.Logger)}
 	})}
 }
 
 // want sends a request and compares status and body.
-func (d *door) want(t *testing.T, method, path, body string, code int, answer string) {
+func (d *fixture) want(t *testing.T, method, path, body string, code int, answer string) {
 	t.Helper()
 	gotCode, got, header := d.Do(t, method, path, body)
 	if gotCode != code || got != answer {

@@ -20,22 +20,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// options are what tests change of a door.
+// options are the configurations that tests may change.
 type options struct {
 	dialect dflockd.Config
 	gateway *gateway.Config
 }
 
-// door is a gateway with the dflockd API.
-type door struct{ *gatewaytest.Gateway }
+// fixture is a gateway with the dflockd API.
+type fixture struct{ *gatewaytest.Gateway }
 
 func startServer(t *testing.T, dir string) *natsembed.Server {
 	t.Helper()
 	return gatewaytest.StartServer(t, natsembed.Config{DataDir: dir})
 }
 
-// openPeer opens a store on a server; it is closed when the test ends, or by the
-// function that is returned.
+// openPeer opens a store on a server. The store is closed when the test ends, or when
+// closeIt is called.
 func openPeer(t *testing.T, srv *natsembed.Server, cfg kvslots.Config) (store *kvslots.Store, closeIt func()) {
 	t.Helper()
 	return gatewaytest.OpenStore(t, srv.Connect, cfg)
@@ -48,10 +48,10 @@ func openStore(t *testing.T, cfg kvslots.Config) *kvslots.Store {
 	return store
 }
 
-// openDoor serves sessions until the test ends.
-func openDoor(t *testing.T, sessions ops.Sessions, change ...func(o *options)) *door {
+// openFixture serves sessions until the test ends.
+func openFixture(t *testing.T, sessions ops.Sessions, change ...func(o *options)) *fixture {
 	t.Helper()
-	return &door{gatewaytest.Open(t, func(cfg *gateway.Config) {
+	return &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
 		o := options{dialect: dflockd.Config{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}, gateway: cfg}
 		for _, c := range change {
 			c(&o)
@@ -62,7 +62,7 @@ func openDoor(t *testing.T, sessions ops.Sessions, change ...func(o *options)) *
 
 // do sends a request in the name of a session, or of none. It may be called from any
 // goroutine.
-func (d *door) do(t *testing.T, session, method, path, body string, header ...string) (int, string, http.Header) {
+func (d *fixture) do(t *testing.T, session, method, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()
 	if session != "" {
 		header = append(header, wire.SessionHeader, session)
@@ -70,9 +70,9 @@ func (d *door) do(t *testing.T, session, method, path, body string, header ...st
 	return d.Do(t, method, path, body, header...)
 }
 
-// want sends a request and compares status and body, the latter with a regular
-// expression for all of it.
-func (d *door) want(t *testing.T, session, method, path, body string, code int, answer string) {
+// want sends a request, and compares the status, and the whole body with a regular
+// expression.
+func (d *fixture) want(t *testing.T, session, method, path, body string, code int, answer string) {
 	t.Helper()
 	gotCode, got, header := d.do(t, session, method, path, body)
 	if gotCode != code || !regexp.MustCompile("^(?:"+answer+")$").MatchString(got) {
@@ -91,8 +91,8 @@ const (
 	queued   = `\{"status":"queued"\}`
 )
 
-// session creates one.
-func (d *door) session(t *testing.T) string {
+// session creates a session.
+func (d *fixture) session(t *testing.T) string {
 	t.Helper()
 	code, body, _ := d.do(t, "", "POST", "/v1/sessions", "")
 	var answer struct {
@@ -104,7 +104,7 @@ func (d *door) session(t *testing.T) string {
 	return answer.SessionID
 }
 
-// grant is the answer to who got something.
+// grant is the answer to a request that was granted.
 type grant struct {
 	Status   string `json:"status"`
 	Token    string `json:"token"`
@@ -112,7 +112,7 @@ type grant struct {
 }
 
 // grant sends a request that must be granted.
-func (d *door) grant(t *testing.T, session, path, body string) (g grant) {
+func (d *fixture) grant(t *testing.T, session, path, body string) (g grant) {
 	t.Helper()
 	code, answer, _ := d.do(t, session, "POST", path, body)
 	if err := json.Unmarshal([]byte(answer), &g); err != nil || code != 200 || len(g.Token) != 32 {
@@ -121,18 +121,18 @@ func (d *door) grant(t *testing.T, session, path, body string) (g grant) {
 	return g
 }
 
-// later sends a request and gives what will be answered.
-func (d *door) later(t *testing.T, session, method, path, body string) <-chan string {
+// later sends a request, and returns a channel that receives the answer.
+func (d *fixture) later(t *testing.T, session, method, path, body string) <-chan string {
 	t.Helper()
-	told := make(chan string, 1)
+	answered := make(chan string, 1)
 	go func() {
 		code, answer, _ := d.do(t, session, method, path, body)
-		told <- http.StatusText(code) + " " + answer
+		answered <- http.StatusText(code) + " " + answer
 	}()
-	return told
+	return answered
 }
 
-// stats are those fields that tests wait for.
+// stats are the fields for which tests wait.
 type stats struct {
 	Connections int
 	Locks       []struct {
@@ -150,13 +150,13 @@ type stats struct {
 	PoolsAfter string `json:"pools_after"`
 }
 
-func (d *door) stats(t *testing.T) stats {
+func (d *fixture) stats(t *testing.T) stats {
 	t.Helper()
 	return d.statsOf(t, "")
 }
 
 // statsOf gets a page of the statistics.
-func (d *door) statsOf(t *testing.T, query string) (s stats) {
+func (d *fixture) statsOf(t *testing.T, query string) (s stats) {
 	t.Helper()
 	code, body, _ := d.do(t, "", "GET", "/v1/stats"+query, "")
 	if err := json.Unmarshal([]byte(body), &s); err != nil || code != 200 {
@@ -165,8 +165,8 @@ func (d *door) statsOf(t *testing.T, query string) (s stats) {
 	return s
 }
 
-// waiters waits until so many stand in line for a lock.
-func (d *door) waiters(t *testing.T, key string, n int) {
+// waiters waits until n sessions are in line for a lock.
+func (d *fixture) waiters(t *testing.T, key string, n int) {
 	t.Helper()
 	gatewaytest.Eventually(t, "the line has another length", func() bool {
 		for _, lock := range d.stats(t).Locks {
@@ -179,7 +179,7 @@ func (d *door) waiters(t *testing.T, key string, n int) {
 }
 
 // free waits until no session holds or waits for a lock.
-func (d *door) free(t *testing.T, key string) {
+func (d *fixture) free(t *testing.T, key string) {
 	t.Helper()
 	gatewaytest.Eventually(t, "the lock is free", func() bool {
 		for _, lock := range d.stats(t).Locks {
@@ -191,8 +191,8 @@ func (d *door) free(t *testing.T, key string) {
 	})
 }
 
-// hangUp sends a request on a connection of its own, and hangs up when told to.
-func (d *door) hangUp(t *testing.T, session, path, body string) (now func()) {
+// hangUp sends a request on a new connection, and returns a function that hangs up.
+func (d *fixture) hangUp(t *testing.T, session, path, body string) (now func()) {
 	t.Helper()
 	conn := d.Dial(t)
 	r, err := http.NewRequest("POST", "http://"+d.Addr+path, strings.NewReader(body))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,10 +39,28 @@ func backupCommand(env lookupEnv) *cobra.Command {
 				_, err := content.WriteTo(command.OutOrStdout())
 				return err
 			}
-			return replaceFile(file, content.Bytes())
+			return writeBackup(file, content.Bytes())
 		})
 	s.addFlags(command.Flags())
 	return command
+}
+
+// writeBackup writes content to a path: to a device or a pipe as it is, and otherwise by
+// replacing the file. A symbolic link stays, and the file that it names is replaced.
+func writeBackup(path string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().IsRegular() {
+		return replaceFile(path, content)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Close())
 }
 
 // replaceFile writes a file that only its owner can read. Other processes see the file as
@@ -100,7 +119,7 @@ func (r restoredAnswer) String() string {
 }
 
 func restoreCommand(env lookupEnv) *cobra.Command {
-	s, options, asJSON := &storage{}, kvslots.RestoreOptions{}, false
+	s, options, asJSON := &storage{exclusive: true}, kvslots.RestoreOptions{}, false
 	command := storageCommand(env, s, "restore FILE", "Replace the bucket by what backup has written", restoreHelp,
 		func(ctx context.Context, command *cobra.Command, file string) error {
 			content, err := readFile(command.InOrStdin(), file)

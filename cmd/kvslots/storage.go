@@ -18,6 +18,11 @@ import (
 type storage struct {
 	dataDir string
 	nats    natsConnection
+
+	// exclusive is set by a command that replaces the bucket: two at once would
+	// break each other's stream. A data directory that no gateway uses has a lock
+	// of its own.
+	exclusive bool
 }
 
 const dataDirFlag = "data-dir"
@@ -68,7 +73,7 @@ func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err e
 	nc, notRunning := natsembed.Dial(s.dataDir, nats.Timeout(natsDialing))
 	if notRunning == nil {
 		defer nc.Close()
-		return do(nc)
+		return s.doRunning(nc, do)
 	}
 	server, err := natsembed.Start(ctx, natsembed.Config{DataDir: s.dataDir, Sync: natsembed.SyncAlways})
 	if err != nil {
@@ -79,6 +84,18 @@ func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err e
 		return err
 	}
 	defer nc.Close()
+	return do(nc)
+}
+
+// doRunning calls do with a connection to a running gateway's server.
+func (s *storage) doRunning(nc *nats.Conn, do func(nc *nats.Conn) error) error {
+	if s.exclusive {
+		unlock, err := natsembed.LockRestore(s.dataDir)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unlock() }()
+	}
 	return do(nc)
 }
 

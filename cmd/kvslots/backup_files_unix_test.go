@@ -1,0 +1,42 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A backup must not put a file in the place of a link, a pipe or a device.
+func TestBackupKeepsWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	target, link, pipe := filepath.Join(dir, "target"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(target, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // O_RDWR does not wait for a writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for path, mode := range map[string]os.FileMode{link: os.ModeSymlink, pipe: os.ModeNamedPipe} {
+		if err := writeBackup(path, []byte("backup")); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode().Type() != mode {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	if content, err := os.ReadFile(target); err != nil || string(content) != "backup" {
+		t.Errorf("%q, %v", content, err)
+	}
+}

@@ -150,17 +150,23 @@ func choice(target *string, words ...string) flagValue[string] {
 // address is a flag that takes a host:port to listen on.
 func address(target *string) flagValue[string] {
 	return checked(target, "host:port", func(text string) error {
-		if _, port, err := net.SplitHostPort(text); err != nil || port == "" {
+		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) {
 			return fmt.Errorf(`must be host:port, such as "127.0.0.1:8080" or ":0"`)
 		}
 		return nil
 	})
 }
 
+// isPort reports whether text is a port to listen on.
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
+}
+
 // loopback is an address that other machines cannot reach.
 func loopback(target *string) flagValue[string] {
 	return checked(target, "loopback:port", func(text string) error {
-		if _, port, err := net.SplitHostPort(text); err != nil || port == "" || !isLoopback(text) {
+		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) || !isLoopback(text) {
 			return fmt.Errorf(`must be host:port of a loopback address, such as "127.0.0.1:6060" or "[::1]:0"`)
 		}
 		return nil

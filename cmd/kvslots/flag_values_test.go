@@ -161,3 +161,18 @@ func TestReplyPrefixes(t *testing.T) {
 		}
 	}
 }
+
+func TestAddresses(t *testing.T) {
+	for text, want := range map[string]bool{
+		"127.0.0.1:0": true, "[::1]:65535": true, "localhost:80": true,
+		"127.0.0.1:65536": false, "127.0.0.1:-1": false, "127.0.0.1:": false, "127.0.0.1": false, "127.0.0.1:http": false,
+	} {
+		var got string
+		if err := address(&got).Set(text); (err == nil) != want {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := loopback(&got).Set(text); (err == nil) != want {
+			t.Errorf("loopback %q: %v", text, err)
+		}
+	}
+}

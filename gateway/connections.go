@@ -18,8 +18,9 @@ const (
 	// request, and to read the answer.
 	refusalTime = time.Second
 
-	// maxRefusals is the maximum of refused connections that are open at once. The
-	// gateway closes further ones without an answer, which bounds the cost of a flood.
+	// maxRefusals is the maximum of refused connections that are open at once, or half
+	// of Config.MaxConnections if that is less, since each has a file open. The gateway
+	// closes further ones without an answer, which bounds the cost of a flood.
 	maxRefusals = 64
 )
 
@@ -36,7 +37,7 @@ type connections struct {
 
 	refused, refusedPerIP atomic.Int64
 
-	refusals chan struct{} // a semaphore of maxRefusals
+	refusals chan struct{} // a semaphore of refusalsFor places
 	writing  sync.WaitGroup
 }
 
@@ -44,8 +45,16 @@ func newConnections(cfg Config) *connections {
 	return &connections{
 		max: cfg.MaxConnections, maxPerIP: cfg.MaxConnectionsPerIP,
 		exempt: cfg.TrustedProxies, encrypted: cfg.TLS != nil,
-		perIP: map[netip.Prefix]int{}, refusals: make(chan struct{}, maxRefusals),
+		perIP: map[netip.Prefix]int{}, refusals: make(chan struct{}, refusalsFor(cfg.MaxConnections)),
 	}
+}
+
+// refusalsFor returns how many refused connections may be open at once.
+func refusalsFor(maxConnections int) int {
+	if maxConnections == 0 {
+		return maxRefusals
+	}
+	return min(max(maxConnections/2, 1), maxRefusals)
 }
 
 // enter counts a connection. refusal is nil if the connection is within the limits.

@@ -14,10 +14,9 @@ const (
 	// DefaultMaxConnections is Config.MaxConnections when it is 0.
 	DefaultMaxConnections = 1024
 
-	// spareConnections is how many connections the server accepts beyond
-	// MaxConnections: those within the process, and those of clients that have not
-	// authenticated yet.
-	spareConnections = 64
+	// maxSpareConnections bounds what spareConnections returns; minSpareConnections are
+	// enough for the connections within the process.
+	minSpareConnections, maxSpareConnections = 8, 64
 
 	// maxSubscriptions bounds the subscriptions of one client. A client needs one for
 	// all its requests, or one for each open request. A client that subscribes many
@@ -49,7 +48,7 @@ const (
 
 // setLimits sets the options that bound clients.
 func (c Config) setLimits(options *server.Options) {
-	options.MaxConn = c.maxConnections() + spareConnections
+	options.MaxConn = c.maxConnections() + c.spareConnections()
 	options.MaxSubs = maxSubscriptions
 	options.MaxPayload = maxPayload
 	options.MaxControlLine = maxControlLine
@@ -57,6 +56,14 @@ func (c Config) setLimits(options *server.Options) {
 }
 
 func (c Config) maxConnections() int { return cmp.Or(c.MaxConnections, DefaultMaxConnections) }
+
+// spareConnections returns how many connections the server accepts beyond
+// MaxConnections: those within the process, and those of clients that have not
+// authenticated yet. There are few where MaxConnections is low, since a caller may have
+// lowered it for the sake of open files.
+func (c Config) spareConnections() int {
+	return min(max(c.maxConnections()/2, minSpareConnections), maxSpareConnections)
+}
 
 func (c Config) validateLimits() error {
 	if c.MaxConnections < 0 {

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/natsembed"
 )
 
 // limits are those of one gateway, and of the lines of pools.
@@ -47,6 +49,15 @@ func (l *limits) connections() int {
 func connectionsFor(files uint64) int {
 	reserve := min(filesReserve, files/2)
 	return int(min((files-reserve)/2, maxConnectionsByFiles))
+}
+
+// natsConnections returns the maximum of NATS clients. Clients that are not authenticated
+// yet are among them, and open a file each, too.
+func (s *settings) natsConnections() int {
+	if s.natsMaxConns > 0 {
+		return s.natsMaxConns
+	}
+	return min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit()))
 }
 
 // proxies returns the networks of --trusted-proxies.

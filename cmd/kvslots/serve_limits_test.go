@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/kvslots/kvslots/natsembed"
 )
 
 // The store keeps files for itself, however few the process may open.
@@ -18,6 +20,18 @@ func TestConnectionsByFiles(t *testing.T) {
 	}
 	if got := (&limits{}).connections(); got < 1 {
 		t.Errorf("%d connections by default", got)
+	}
+}
+
+// A flood of NATS clients without credentials must leave files for HTTP and the store.
+func TestNATSConnectionsByFiles(t *testing.T) {
+	s := defaultSettings()
+	if got, want := s.embedded().MaxConnections, min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit()))+ownConnections; got != want {
+		t.Errorf("%d connections by default, want %d", got, want)
+	}
+	s.natsMaxConns = 5000
+	if got := s.natsConnections(); got != 5000 {
+		t.Errorf("got %d connections, and not those of the flag", got)
 	}
 }
 

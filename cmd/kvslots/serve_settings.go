@@ -77,8 +77,6 @@ func defaultSettings() settings {
 		maxLocks:        1024,
 		limits:          limits{maxWaitersTotal: 100_000},
 
-		natsMaxConns: natsembed.DefaultMaxConnections,
-
 		functions: defaultFunctionSettings(),
 
 		logLevel:  "info",
@@ -108,7 +106,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(address(&s.natsAddr), "nats-addr", "accept NATS clients on this address; without it the embedded server has no listener")
 	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
 	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "accept every NATS client at --nats-addr, also from other machines")
-	flags.Var(number(&s.natsMaxConns, 1, 1e6), "nats-max-connections", "maximum of NATS clients at --nats-addr")
+	flags.Var(number(&s.natsMaxConns, 0, 1e6), "nats-max-connections", "maximum of NATS clients at --nats-addr; 0 means 1024, or fewer if the limit of open files is low")
 	flags.StringVar(&s.nats.url, "nats-url", s.nats.url, "use this NATS instead of embedding one (comma-separated URLs)")
 	flags.StringVar(&s.nats.creds, "nats-creds", s.nats.creds, "credentials file for --nats-url")
 	flags.StringVar(&s.nats.nkey, "nats-nkey", s.nats.nkey, "file with an nkey seed for --nats-url")
@@ -218,7 +216,7 @@ func (s *settings) embedded() natsembed.Config {
 		Nkeys:     splitList(s.natsNkeys),
 		Functions: s.functions.embedded(),
 		TLSCert:   s.nats.tlsCert, TLSKey: s.nats.tlsKey, TLSCA: s.nats.tlsCA,
-		Insecure: s.natsInsecure, MaxConnections: s.natsMaxConns + ownConnections,
+		Insecure: s.natsInsecure, MaxConnections: s.natsConnections() + ownConnections,
 	}
 }
 

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -22,6 +24,8 @@ const (
 	// of Config.MaxConnections if that is less, since each has a file open. The gateway
 	// closes further ones without an answer, which bounds the cost of a flood.
 	maxRefusals = 64
+
+	settleInterval = 5 * time.Millisecond
 )
 
 // connections counts the connections of a listener, and refuses those beyond the
@@ -36,6 +40,11 @@ type connections struct {
 	perIP map[netip.Prefix]int // unused if maxPerIP is 0
 
 	refused, refusedPerIP atomic.Int64
+
+	// busy is the number of connections whose request is being read or answered, or
+	// has not begun.
+	busy      atomic.Int64
+	listening *limitedListener // nil before limit
 
 	refusals chan struct{} // a semaphore of refusalsFor places
 	writing  sync.WaitGroup
@@ -139,17 +148,86 @@ func plainRefusal(why *wire.Status) string {
 }
 
 // limit returns a listener that applies the limits to its connections.
-func (c *connections) limit(ln net.Listener) net.Listener { return &limitedListener{ln, c} }
+func (c *connections) limit(ln net.Listener) net.Listener {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listening = &limitedListener{Listener: ln, connections: c, closed: make(chan struct{})}
+	return c.listening
+}
+
+// settle closes the listener, and waits until no connection is busy, or ctx ends. Each
+// answer must close its connection by now.
+//
+// http.Server.Shutdown closes connections without an answer if their request has just
+// been read, so they must have been served before.
+func (c *connections) settle(ctx context.Context) {
+	c.mu.Lock()
+	listening := c.listening
+	c.mu.Unlock()
+	if listening != nil {
+		listening.stop()
+	}
+	beat := time.NewTicker(settleInterval)
+	defer beat.Stop()
+	for c.busy.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+		}
+	}
+}
+
+// changed is http.Server.ConnState.
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	if layer, ok := conn.(*tls.Conn); ok {
+		conn = layer.NetConn()
+	}
+	counted, ok := conn.(*countedConn)
+	if !ok {
+		return
+	}
+	busy := state == http.StateNew || state == http.StateActive
+	switch was := counted.busy.Swap(busy); {
+	case busy && !was:
+		c.busy.Add(1)
+	case was && !busy:
+		c.busy.Add(-1)
+	}
+}
 
 type limitedListener struct {
 	net.Listener
 	connections *connections
+
+	stopping, closing sync.Once
+	stopped           atomic.Bool
+	err               error // of stop
+	closed            chan struct{}
+}
+
+// stop closes the listener. Accept then returns at Close.
+func (l *limitedListener) stop() {
+	l.stopping.Do(func() {
+		l.stopped.Store(true)
+		l.err = l.Listener.Close()
+	})
+}
+
+// Close ends Accept.
+func (l *limitedListener) Close() error {
+	l.stop()
+	l.closing.Do(func() { close(l.closed) })
+	return l.err
 }
 
 // Accept refuses connections beyond the limits, and returns the next one within them.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
+		if err != nil && l.stopped.Load() {
+			<-l.closed // http.Server takes the error for a failure until it closes the listener
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -175,6 +253,7 @@ type countedConn struct {
 	net.Conn
 	connections *connections
 	client      netip.Prefix
+	busy        atomic.Bool // counts in connections.busy
 	closed      atomic.Bool
 }
 

@@ -121,6 +121,40 @@ func TestDrainNamesWhatItCuts(t *testing.T) {
 	}
 }
 
+// A request whose header is still arriving when the listener closes is answered.
+func TestDrainAnswersWhatHasConnected(t *testing.T) {
+	g, _ := newTestGateway(storeState{})
+	addr, served := serve(t, g)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for g.connections.busy.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- g.Drain(t.Context()) }()
+	for closed := false; !closed; { // the listener
+		other, err := net.Dial("tcp", addr)
+		if closed = err != nil; !closed {
+			other.Close()
+		}
+	}
+	io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !resp.Close {
+		t.Errorf("%d, close %t", resp.StatusCode, resp.Close)
+	}
+	if err := errors.Join(<-drained, <-served); err != nil {
+		t.Error(err)
+	}
+}
+
 // A connection that the client wants to keep is closed with the answer.
 func TestDrainAsksClientsToLeave(t *testing.T) {
 	g, _ := newTestGateway(storeState{})

@@ -28,6 +28,10 @@ const (
 
 	shutdownTimeout = 10 * time.Second // Config.ShutdownTimeout when it is 0
 
+	// settleTime bounds how long connections that are open when the listener closes may
+	// take to begin their request. http.Server.Shutdown then closes them.
+	settleTime = 5 * time.Second
+
 	// answerGrace is the time for answering requests whose work was given up.
 	answerGrace = time.Second
 )
@@ -36,6 +40,7 @@ func (g *Gateway) newServer() *http.Server {
 	return &http.Server{
 		Handler:           g.Handler(),
 		ConnContext:       jsonhttp.WithConn,
+		ConnState:         g.connections.changed,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader - headerSlack,
@@ -92,6 +97,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 		pause(shut, answerGrace)
 		giveUp()
 	}()
+	g.settle(shut)
 	err := g.server.Shutdown(shut)
 	<-finished
 	switch {
@@ -101,6 +107,13 @@ func (g *Gateway) Drain(ctx context.Context) error {
 		err = fmt.Errorf("HTTP: requests were cut short that had not been answered within %s", g.cfg.ShutdownTimeout)
 	}
 	return errors.Join(err, g.server.Close())
+}
+
+// settle closes the listener, and has the requests answered that have reached it.
+func (g *Gateway) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	g.connections.settle(ctx)
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// soak skips a test that takes long.
+func soak(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KVSLOTS_SOAK") == "" {
+		t.Skip("make soak")
+	}
+}
+
+// gatewayProcess is serve in a process of its own.
+type gatewayProcess struct {
+	*program
+	process *exec.Cmd
+}
+
+func startGateway(t *testing.T, args ...string) *gatewayProcess {
+	t.Helper()
+	process, p := serveProcess(t, args...)
+	return &gatewayProcess{p, process}
+}
+
+// buildBinary builds kvslots as a release is built, without the tests.
+func buildBinary(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "kvslots")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// startBinary is startGateway for what buildBinary has built.
+func startBinary(t *testing.T, binary string, args ...string) *gatewayProcess {
+	t.Helper()
+	p := &program{logs: newLogs()}
+	process := exec.Command(binary, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, args...)...)
+	process.Stderr = p.logs
+	startProcess(t, process)
+	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
+	return &gatewayProcess{p, process}
+}
+
+// drain sends SIGTERM and waits for the end of the process.
+func (p *gatewayProcess) drain(t *testing.T) {
+	t.Helper()
+	if err := p.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.process.Wait(); err != nil {
+		t.Errorf("%v; logs:\n%s", err, p.logs)
+	}
+	if strings.Contains(p.logs.String(), `"level":"error"`) {
+		t.Errorf("errors in the logs:\n%s", p.logs)
+	}
+}

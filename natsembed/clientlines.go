@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// clientLine matches the format of a line about a client: its address, its number, and
-// the name and the version that it has given, which are quoted.
+// clientLine matches the format of a line about a client: the client's address, its
+// number, and its name and version, which are quoted.
 var clientLine = regexp.MustCompile(`(?s)^\S+ - cid:(\d+)(?: - "(?:[^"\\]|\\.)*")* - (.*)$`)
 
 // lineKind matches what such a line begins with. nats-server's own words come first,
@@ -49,7 +49,7 @@ const (
 	// clientLinesEvery is how often a line about clients is logged for each kind.
 	clientLinesEvery = 10 * time.Second
 
-	// maxLineKinds bounds the kinds that are told apart: nats-server has fewer.
+	// maxLineKinds bounds the number of kinds; nats-server has fewer.
 	maxLineKinds = 100
 	otherKinds   = "client error"
 )

@@ -78,7 +78,7 @@ func TestLinesAboutClientsAreLimited(t *testing.T) {
 	}
 }
 
-// What a client sends does not get into the log, and does not fill it.
+// Text of clients does not get into the log, and clients cannot flood the log.
 func TestClientsAreNotQuoted(t *testing.T) {
 	logged := &lockedBuffer{}
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Logger: zerolog.New(logged)})

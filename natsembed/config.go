@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Sync says when a write reaches the disk.
+// Sync is when writes reach the disk.
 type Sync string
 
 const (
@@ -39,8 +39,8 @@ type Config struct {
 	// Sync is SyncAlways when empty.
 	Sync Sync
 
-	// MaxStore is how many bytes the entries of the streams may take until Server.Room
-	// returns an error; the server itself takes more. 0 means that only the disk is the
+	// MaxStore is how many bytes the entries of the streams may take before Server.Room
+	// returns an error; the server itself accepts more. 0 means that the disk is the only
 	// limit.
 	MaxStore int64
 
@@ -51,8 +51,8 @@ type Config struct {
 	Addr string
 
 	// User and Password, Token, and Nkeys (public keys of users) are credentials
-	// for the listener. A client needs one of those that are set. If none is set,
-	// the listener accepts every client.
+	// for the listener. A client needs one of the credentials that are set. If none is
+	// set, the listener accepts every client.
 	User, Password string
 	Token          string
 	Nkeys          []string

@@ -12,8 +12,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// Functions says which clients of the listener may serve functions: subscribe to
-// the subjects below a prefix and answer the requests that arrive there.
+// Functions configures which clients of the listener may serve functions, that is,
+// subscribe to the subjects below a prefix and answer the requests that arrive there.
 //
 // If User and Password, or Nkeys (public keys of users), are set, clients that
 // connect with one of them may serve functions, and nothing else. If none is set,

@@ -32,13 +32,13 @@ const (
 	maxControlLine = 2 << 10
 
 	// maxPendingBytes bounds what the server keeps for one client that does not read.
-	// It is no option of the server's, since that option would bound the connections
-	// within the process, too: JetStream sends up to 32 MiB of a watch before it waits
-	// for an acknowledgement.
+	// nats-server's own option is not used, since it would also bound the connections
+	// within the process: JetStream sends up to 32 MiB of a watch before it waits for an
+	// acknowledgement.
 	maxPendingBytes = 1 << 20
 
-	// pendingEvery is how often maxPendingBytes is checked, for the slowestClients of
-	// which the server keeps most.
+	// pendingEvery is how often maxPendingBytes is checked, for the slowestClients for
+	// which the server keeps the most bytes.
 	pendingEvery   = 100 * time.Millisecond
 	slowestClients = 1024
 

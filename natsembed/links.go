@@ -15,9 +15,9 @@ import (
 // keepDir is a directory beside a stream's msgs directory. It contains hard links to
 // the stream's blocks.
 //
-// nats-server removes or rewrites a block as soon as the records that supersede the
-// block's own are written. The removal may reach the disk before these records do.
-// A link keeps the old block until the records that supersede it are flushed.
+// nats-server removes or rewrites a block as soon as it has written the records that
+// supersede those in the block. The removal may reach the disk before these records do. A
+// link keeps the old block until the superseding records are flushed.
 const keepDir = "keep"
 
 const blockSuffix = ".blk"

@@ -30,9 +30,9 @@ const (
 	lostDir = "lost"
 )
 
-// derived are the files that nats-server writes beside the blocks to start faster.
-// The Flusher does not flush them. A file of expiry times (thw.db) newer than the
-// blocks made nats-server delete live entries.
+// derived are the files that nats-server writes beside the blocks to start faster. The
+// Flusher does not flush them. In a test, a file of expiry times (thw.db) that was newer
+// than the blocks made nats-server delete live entries.
 var derived = []string{"index.db", "thw.db"}
 
 // recover prepares the directory for a start. After an unclean stop it undoes changes
@@ -62,7 +62,7 @@ func (d *dataDir) recover() error {
 }
 
 // readFromDisk drops the kernel's cache of the streams after a write to the disk has
-// failed. The kernel keeps pages that it could not write, and marks them as written.
+// failed: the kernel keeps pages that it could not write, and marks them as written.
 func (d *dataDir) readFromDisk() error {
 	failed := filepath.Join(d.path, failedFile)
 	if _, err := os.Lstat(failed); errors.Is(err, fs.ErrNotExist) {

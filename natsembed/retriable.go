@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// passing are the errors of the system that say that a file cannot be created, opened
-// or extended for now. Nothing that was written before is lost.
+// passing are the errors of the system for a file that cannot be created, opened or
+// extended for now. They do not affect earlier writes.
 var passing = []error{
 	syscall.ENOSPC, syscall.EDQUOT, // no space
 	syscall.EMFILE, syscall.ENFILE, // no descriptors
@@ -22,7 +22,8 @@ var passing = []error{
 // returns only the text of an error.
 func isPassing(err error) bool { return passingError(err) != nil }
 
-// passingError returns which of passing an error is, or nil. Its text contains no path.
+// passingError returns the element of passing that an error is, or nil. Unlike the error,
+// it contains no path.
 func passingError(err error) error {
 	text := fmt.Sprint(err)
 	for _, e := range passing {

@@ -72,10 +72,10 @@ type running struct {
 	auth *authenticator
 }
 
-// Start starts a server and returns when JetStream is ready. If Start returns an
-// error, nothing is left running. The end of ctx ends the start, not the server.
-// Recovery, once begun, is not interrupted: no other server may open the store while
-// it is being read.
+// Start starts a server and returns when JetStream is ready. If Start returns an error,
+// it has stopped everything that it started. The end of ctx ends the start, not the
+// server. It does not interrupt recovery: no other server may open the store while
+// nats-server reads it.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return start(ctx, cfg, flushFile)
 }
@@ -238,7 +238,7 @@ func (s *Server) fail(err error) {
 }
 
 // Connect opens a connection within the process to the account that owns the bucket.
-// The connection reconnects for ever. The caller must close it.
+// The connection reconnects without limit. The caller must close it.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	return s.connect(s.keys.bucket, opts)
 }

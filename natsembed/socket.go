@@ -62,7 +62,7 @@ func openSocket(dataDir string) (net.Listener, error) {
 	if err := makeRestoreLock(dataDir); err != nil {
 		return nil, err
 	}
-	// A process that was killed leaves its socket. The lock shows that it is gone.
+	// A killed process leaves its socket. The lock shows that the process has ended.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

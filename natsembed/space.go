@@ -10,7 +10,8 @@ const (
 	// leastReserve is the reserve of a small disk, in bytes.
 	leastReserve = 1 << 20
 
-	// reserveShare divides the size of the disk into the reserve, between these two.
+	// reserveShare is the divisor of the disk's size that gives the reserve, between
+	// leastReserve and mostReserve.
 	reserveShare = 16
 )
 
@@ -23,8 +24,8 @@ type room struct {
 
 func (r room) reserve() uint64 { return max(leastReserve, min(mostReserve, r.size/reserveShare)) }
 
-// lack returns why there is no room for new entries, or nil. A store that lacked room
-// needs more than one that did not, so that the answer does not change with each write.
+// lack returns nil if there is room for new entries, and otherwise the reason. A store
+// that lacked room needs more of it, so that the answer does not change with each write.
 func (r room) lack(lacked bool) error {
 	need, limit := r.reserve(), r.limit
 	if lacked {
@@ -43,11 +44,11 @@ func (r room) lack(lacked bool) error {
 
 func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// Room returns nil while the store has room for new entries. Otherwise it returns why
-// not, and what to do about it: the disk is nearly full, the store holds
-// Config.MaxStore, or the server waits to be restarted after a failed write. Meanwhile
-// a service should refuse new leases and pools, so that there is room for the records
-// that end leases. Room returns what was measured within the last second.
+// Room returns nil while the store has room for new entries. Otherwise it returns an error
+// with the reason and what to do: the disk is nearly full, the entries take
+// Config.MaxStore, or the server waits to be restarted after a failed write. A service
+// should then refuse new leases and pools, to leave room for the records that end leases.
+// The answer is at most about a second old.
 func (s *Server) Room() error {
 	if lack := s.lack.Load(); lack != nil {
 		return *lack
@@ -55,7 +56,7 @@ func (s *Server) Room() error {
 	return nil
 }
 
-// measure brings Room up to date.
+// measure updates the answer of Room.
 func (s *Server) measure() {
 	r := room{limit: uint64(s.cfg.MaxStore)}
 	var err error

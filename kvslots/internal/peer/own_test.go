@@ -110,3 +110,68 @@ func TestOwnWriteOfAPeerThatSeesNothing(t *testing.T) {
 		t.Fatalf("answered %+v", a)
 	}
 }
+
+// An acknowledged write that overwrote less than the view holds shows that the stream is
+// another one. Only its delivery is checked for that, so it must not be applied before.
+func TestOwnWriteOverLessThanTheViewHolds(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.auto = false
+	h.p.Do(h.borrow(pool, 0), h.now)
+	claim := h.take(entry.Slot)
+	other := claim.Message // of another peer, and lost before the claim is written
+	h.apply(h.store(&other))
+	h.settle()
+	own := h.store(&claim.Message)
+	h.ack(claim.ID, peer.Written, own.Revision)
+	if h.p.Delivered(h.watch, own.Revision, own.Key, own.Time, h.now) {
+		t.Error("the claim was applied before its delivery")
+	}
+	h.apply(own)
+	if n := h.p.Counters().Rebuilds; n != 1 {
+		t.Errorf("the view was built anew %d times, want once", n)
+	}
+}
+
+// A write that is acknowledged after its watch was lost may be in the tail that the stream
+// has lost since. The check of the next watch does not cover it, and the entry that came
+// in its place may be skipped.
+func TestOwnWriteAcknowledgedDuringACheck(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.pass(4 * time.Second) // the check begins at the last refresh of the presence
+	h.auto = false
+	call := h.p.Do(h.borrow(pool, 0), h.now)
+	claim := h.take(entry.Slot)
+	h.p.WatchLost(h.watch, h.now)
+	h.ack(claim.ID, peer.Written, h.last+1)
+	h.settle()
+	presence := h.take(entry.Session)
+	h.last++ // another entry has the revision of the lost claim
+	h.publish(&presence)
+	h.settle()
+	if err := h.p.Status(h.now); err != nil {
+		t.Errorf("after the check: %v", err)
+	}
+	if a, answered := h.answers[call]; answered {
+		t.Errorf("answered %+v", a)
+	}
+}
+
+// The purge of an own write outlives it by the time that the leader's clock showed, which
+// may have been stepped ahead since the peer last read it.
+func TestOwnWriteGetsItsTimestamp(t *testing.T) {
+	h, call, claim, _, own := claimed(t, 0)
+	h.ack(claim.ID, peer.Written, own.Revision)
+	h.settle()
+	h.granted(call)
+	at := own.Time.Add(10 * time.Minute)
+	if !h.p.Delivered(h.watch, own.Revision, own.Key, at, h.now) {
+		t.Fatal("Delivered does not know the entry")
+	}
+	h.p.Do(giveBack(peer.Borrow{Pool: own.Key.Pool, Lease: own.Slot.Lease}), h.now)
+	purge := h.take(entry.Slot)
+	if ends := at.Add(claim.TTL).UnixMilli(); purge.Outlives < ends {
+		t.Errorf("the purge outlives values until %d; the claim ends at %d", purge.Outlives, ends)
+	}
+}

@@ -84,17 +84,15 @@ func slotOf(view *rules.View, e *entry.Entry) *rules.Slot {
 }
 
 // addPool adds a registered pool, or a lock or semaphore that is in use. Any other lock
-// or semaphore is opened again by its next user. One that was being closed gets its full
-// count again.
+// or semaphore is opened again by its next user. A pool that was being closed is open
+// again.
 func (p *plan) addPool(pool *rules.Pool, e *entry.Entry, used bool) {
 	if !pool.Registered() || pool.Terms().Named() && !used {
 		return
 	}
 	value := e.Config
 	value.Before = nil // no call of an earlier generation is in the new stream
-	if value.Named() {
-		value.Count = value.Limit
-	}
+	value.Closing = false
 	p.Pools++
 	p.untimed = append(p.untimed, write(e.Key, value, 0))
 }

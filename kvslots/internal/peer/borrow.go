@@ -244,9 +244,14 @@ func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
 		b.refuseLater()
 		return true
 	}
-	if b.named() && (!pool.Registered() || pool.Count() == 0) {
+	switch {
+	case b.named() && (!pool.Registered() || pool.Closing()):
 		*blocked = true
 		return b.open(pool)
+	case pool.Closing():
+		*blocked = true
+		b.pool.restore(pool)
+		return false
 	}
 	if b.named() && !pool.InUseOrWaited() && b.pool.overLocks() {
 		b.finish(Answer{Err: ErrMaxLocks})

@@ -35,7 +35,7 @@ func (p *Peer) cleanUp() {
 		p.view.PassOver(p.now)
 		p.view.Settle(p.now)
 	}
-	p.names.plan()
+	p.closer.plan()
 }
 
 // endSlot purges a slot whose lease is over. If the session enqueued for the slot and

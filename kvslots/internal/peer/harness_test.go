@@ -20,6 +20,7 @@ type harness struct {
 	watch   uint64
 	last    uint64
 	stands  map[entry.Key]uint64
+	configs map[entry.Key]entry.ConfigValue
 	sent    []peer.Write
 	answers map[uint64]peer.Answer
 	names   uint64
@@ -30,11 +31,17 @@ const firstSequence = 1_000_000
 // newHarness returns a harness with a loaded view of an empty stream.
 func newHarness(t testing.TB) *harness {
 	t.Helper()
+	return newHarnessOf(t, peer.Config{})
+}
+
+func newHarnessOf(t testing.TB, cfg peer.Config) *harness {
+	t.Helper()
+	cfg.Random = rand.NewPCG(1, 2)
 	h := &harness{
 		t: t, now: peer.Instant(time.Hour), auto: true, last: firstSequence,
-		stands: map[entry.Key]uint64{}, answers: map[uint64]peer.Answer{},
+		stands: map[entry.Key]uint64{}, configs: map[entry.Key]entry.ConfigValue{}, answers: map[uint64]peer.Answer{},
 	}
-	h.p = peer.New(peer.Config{Random: rand.NewPCG(1, 2)}, h.now)
+	h.p = peer.New(cfg, h.now)
 	h.settle()
 	if err := h.p.Status(h.now); err != nil {
 		t.Fatal(err)
@@ -85,7 +92,11 @@ func (h *harness) publish(w *peer.Write) {
 func (h *harness) store(m *entry.Message) entry.Entry {
 	h.last++
 	h.stands[m.Key] = h.last
-	return h.entry(m, h.last)
+	e := h.entry(m, h.last)
+	if m.Key.Kind == entry.Config {
+		h.configs[m.Key] = e.Config
+	}
+	return e
 }
 
 func (h *harness) entry(m *entry.Message, revision uint64) entry.Entry {

@@ -163,7 +163,7 @@ func (b *borrow) admitted() {
 	}
 	pool := b.p.view.Pool(b.pool.id)
 	exact := b.p.view.Exact()
-	inForce := pool.Generation() == b.generation && (!b.named() || pool.Count() > 0)
+	inForce := pool.Generation() == b.generation && !pool.Closing()
 	switch {
 	case exact && inForce:
 		b.confirmed = true
@@ -171,7 +171,7 @@ func (b *borrow) admitted() {
 	case exact && pool.Generation() != b.generation:
 		b.restart()
 		return
-	case exact: // the name is being closed: the ticket makes a peer restore it
+	case exact: // the pool is being closed: the ticket makes a peer restore it
 		b.p.after(failurePause, func() { b.admitted() })
 		return
 	case b.kind == forEnqueue || !inForce:

@@ -15,6 +15,7 @@ type Counters struct {
 	Conflicts uint64 // writes that were refused because their key had changed
 	Grants    uint64
 	Expiries  uint64 // leases that this peer ended because their time was over
+	IdlePools uint64 // pools that this peer unregistered because nothing used them
 	Writes    uint64 // messages sent, with those that were sent again
 	Resent    uint64 // messages sent again
 	Early     uint64 // own writes that were applied before the watch delivered them

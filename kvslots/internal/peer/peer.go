@@ -16,6 +16,9 @@ type Config struct {
 	// Sole is set if no other peer can be alive: when the view is loaded, the
 	// presences of earlier peers end, and with them their tickets.
 	Sole bool
+	// PoolIdle is after which time without use a registered pool is unregistered; 0 means
+	// never.
+	PoolIdle time.Duration
 	// MaxPools is the cap on registered pools; 0 means any number.
 	MaxPools int
 	// The caps on named pools in use, waiters in each, client sessions, and
@@ -57,7 +60,8 @@ type Peer struct {
 	pools    pools
 	sessions map[entry.Hash]*sessionState
 	follows  map[entry.Hash][]*follow // by lease
-	names    names
+	closer   closer
+	opening  int // names that are not in use in the view, and in which this peer is claiming
 	closing  bool
 	counters Counters
 	steps    [phases][phases]uint64 // of borrows, from phase to phase
@@ -78,7 +82,7 @@ func New(cfg Config, now Instant) *Peer {
 		pools:    pools{byID: map[entry.Hash]*poolState{}},
 		sessions: map[entry.Hash]*sessionState{},
 	}
-	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.names.p, p.calls.p, p.pools.p = p, p, p, p, p, p, p
+	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.closer.p, p.calls.p, p.pools.p = p, p, p, p, p, p, p
 	p.writes.authored = map[uint64]*write{}
 	p.calls.open = map[uint64]*call{}
 	p.writes.pending = map[uint64]*write{}
@@ -217,6 +221,9 @@ func (p *Peer) advance() {
 // touched is called for each pool in which anything may have changed.
 func (p *Peer) touched(pool *rules.Pool) {
 	p.promote(pool)
+	if pool.Closing() {
+		p.closer.plan()
+	}
 	if ps := p.pools.byID[pool.ID]; ps != nil {
 		ps.mark()
 	}

@@ -55,7 +55,7 @@ func (b *borrow) review() {
 	case err != nil:
 		b.finish(Answer{Err: err})
 		return
-	case b.named() && (!pool.Registered() || pool.Count() == 0):
+	case b.named() && !pool.Registered(), pool.Closing():
 		b.backToQueue()
 		return
 	}

@@ -7,6 +7,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
+// idleNoted is for how long a pool may be idle before a registration that changes nothing
+// is written, so that all peers see it. Many callers may register a pool at once.
+const idleNoted = time.Second
+
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
@@ -20,7 +24,7 @@ func (c *call) inspect(id entry.Hash, gone Answer) {
 			c.answer(gone)
 			return
 		}
-		c.answer(Answer{State: State{Count: pool.Count(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
+		c.answer(Answer{State: State{Count: pool.Size(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
 	})
 }
 
@@ -35,8 +39,7 @@ func (c *call) whenCertain(id entry.Hash, do func(*rules.Pool)) {
 
 func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 
-// register writes a pool's configuration, unless the count is right already. The
-// answer is the state after the write.
+// register writes a pool's configuration, unless it is right already. The answer is the state after the write.
 func (r Register) register(c *call) {
 	if c.p.watch.mode != live {
 		c.p.reads.whenCurrent(c, func() { r.register(c) })
@@ -46,9 +49,9 @@ func (r Register) register(c *call) {
 	if pool.Registered() {
 		value = pool.Config
 	}
-	if value.Generation != 0 && value.Count == r.Count {
+	if r.registered(c.p, pool) {
 		c.p.reads.whenCurrent(c, func() {
-			if pool := c.p.view.Pool(r.Pool); pool.Registered() && pool.Count() == r.Count {
+			if r.registered(c.p, c.p.view.Pool(r.Pool)) {
 				c.inspect(r.Pool, Answer{})
 				return
 			}
@@ -56,7 +59,7 @@ func (r Register) register(c *call) {
 		})
 		return
 	}
-	value.Count = r.Count
+	value.Count, value.Closing = r.Count, false
 	if value.Generation == 0 {
 		if !c.mayRegister() {
 			c.answer(Answer{Err: ErrMaxPools})
@@ -69,6 +72,13 @@ func (r Register) register(c *call) {
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		c.p.reads.whenExactAt(c, revision, func() { c.inspect(r.Pool, gone) })
 	}, func() { r.register(c) })
+}
+
+// registered reports whether nothing has to be written to register the pool: it has the
+// count, and is not counted as idle.
+func (r Register) registered(p *Peer, pool *rules.Pool) bool {
+	return pool.Registered() && !pool.Closing() && pool.Size() == r.Count &&
+		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 
 // mayRegister reports whether the cap on pools allows another one. It counts the

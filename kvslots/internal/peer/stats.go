@@ -80,7 +80,7 @@ func readStats(r ReadStats, w *rules.View, now Instant) *Stats {
 	page.cut()
 	for _, pool := range page.pools {
 		stats.Pools = append(stats.Pools, PoolStats{
-			Pool: pool.ID, State: State{pool.Count(), pool.InUse(), pool.Waiting()}, OldestWait: oldestWait(pool, now),
+			Pool: pool.ID, State: State{pool.Size(), pool.InUse(), pool.Waiting()}, OldestWait: oldestWait(pool, now),
 		})
 	}
 	stats.More = page.more

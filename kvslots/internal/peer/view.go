@@ -61,6 +61,7 @@ type watch struct {
 // the places of this peer's borrows in the lines.
 func (p *Peer) newView() {
 	p.view = rules.New()
+	p.view.TracksIdle = p.cfg.PoolIdle > 0
 	p.watch.mode = loading
 	p.watch.check = check{}
 	p.self.revision = 0

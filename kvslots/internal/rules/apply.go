@@ -17,6 +17,9 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 		p.past = append(p.past, entry.Ended{Generation: before, Until: e.Revision})
 	}
 	p.Config, p.ConfigSeen = e.Config, now // e.Config is zero if e is a marker or corrupt
+	if !e.Config.Closing || before == 0 {
+		p.noteUse(now)
+	}
 	if after := p.Generation(); after != before {
 		for _, s := range p.slots {
 			if s != nil {
@@ -44,6 +47,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 		delete(p.leases, held.Lease)
 	}
 	v.note(&s.record, e, now, age)
+	p.noteUse(now)
 	s.Replaced, s.seen = e.Previous, now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
 		s.Granted = s.seen
@@ -115,6 +119,7 @@ func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 		v.marks.drop(&was.mark)
 	}
 	v.note(&t.record, e, now, age)
+	p.noteUse(now)
 	if p.line.byKey == nil {
 		p.line.byKey = map[entry.Key]*Ticket{}
 	}

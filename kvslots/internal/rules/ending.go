@@ -119,7 +119,7 @@ func (v *View) forgetPool(p *Pool) {
 	}
 	p.past = nil
 	if len(p.line.byKey) == 0 {
-		v.idles.drop(&p.idle)
+		p.rest(nil, 0)
 		delete(v.pools, p.ID)
 	}
 }

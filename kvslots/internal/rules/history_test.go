@@ -30,7 +30,9 @@ const (
 )
 
 func newHistory(t *rapid.T) *history {
-	return &history{t: t, stream: newStream(), view: rules.New(), naive: newNaive()}
+	view := rules.New()
+	view.TracksIdle = true
+	return &history{t: t, stream: newStream(), view: view, naive: newNaive()}
 }
 
 // step is something that may happen.
@@ -112,7 +114,7 @@ func text(e *entry.Entry) string {
 func (h *history) register() {
 	pool := h.pool()
 	e := config(pool, rapid.IntRange(0, historySlots).Draw(h.t, "count"), h.naive.config(pool).Generation)
-	e.Config.Terms = h.naive.config(pool).Terms
+	e.Config.Terms, e.Config.Closing = h.naive.config(pool).Terms, h.chance(6)
 	if e.Config.Generation == 0 || h.chance(10) {
 		e.Config.Generation = uint64(h.fresh())
 	}

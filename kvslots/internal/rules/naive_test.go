@@ -134,6 +134,14 @@ func (n *naive) isStalled(e entry.Entry) bool {
 	return n.stalled[cmp.Or(e.Wait.Peer, e.Key.Session)]
 }
 
+// count returns how many slots of a pool may be taken.
+func (n *naive) count(pool entry.Hash) int {
+	if c := n.config(pool); !c.Closing {
+		return c.Count
+	}
+	return 0
+}
+
 // waiting returns the tickets in the line that are not passed over.
 func (n *naive) waiting(pool entry.Hash) []entry.Entry {
 	return slices.DeleteFunc(n.standing(pool), n.isStalled)
@@ -141,7 +149,7 @@ func (n *naive) waiting(pool entry.Hash) []entry.Entry {
 
 // judge judges a claim by all entries at its revision.
 func (n *naive) judge(e entry.Entry, now rules.Instant) {
-	count, live := n.config(e.Key.Pool).Count, n.live(e.Key.Pool)
+	count, live := n.count(e.Key.Pool), n.live(e.Key.Pool)
 	n.excluded[e.Revision] = !n.lives(e) || e.Key.N >= count
 	at := e.Revision
 	if at = cmp.Or(e.Slot.Ticket, at); at != e.Revision {
@@ -187,7 +195,7 @@ func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
 // able returns the tickets for which there is a permit; one that is passed over
 // takes none.
 func (n *naive) able(pool entry.Hash) []entry.Entry {
-	free := n.config(pool).Count - len(n.live(pool))
+	free := n.count(pool) - len(n.live(pool))
 	var found []entry.Entry
 	for _, t := range n.standing(pool) {
 		if free <= 0 {
@@ -247,7 +255,7 @@ func (n *naive) choose(pool entry.Hash, at uint64, own *rules.InFlight) (positio
 			before++
 		}
 	}
-	count := n.config(pool).Count
+	count := n.count(pool)
 	if len(busy)+before >= count {
 		return 0, false
 	}

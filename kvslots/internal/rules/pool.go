@@ -34,12 +34,13 @@ type configuration struct {
 	past       []entry.Ended // earlier generations, the oldest first
 }
 
-// usage is whether a named pool is in use.
+// usage is whether a pool is in use.
 type usage struct {
-	counted   bool     // in uses.Unnamed
-	used      bool     // a slot is live, or a ticket stands
-	idle      deadline // while it is not in use: see Idlest
-	idleSince Instant  // since when it has not been in use
+	counted   bool       // in uses.Unnamed
+	used      bool       // of a named pool: a slot is live, or a ticket stands
+	idle      deadline   // in idleIn
+	idleIn    *IdlePools // the queue that the pool is in, or nil
+	idleSince Instant    // since when it has not been in use
 }
 
 // maxPast is how many earlier generations are remembered: enough for a call that
@@ -89,8 +90,21 @@ var unregistered entry.ConfigValue
 // Generation returns the pool's generation, or 0 if it is not registered.
 func (p *Pool) Generation() uint64 { return p.inForce().Generation }
 
-// Count returns the number of slots, or 0 if the pool is not registered.
-func (p *Pool) Count() int { return p.inForce().Count }
+// Count returns the number of slots that may be taken: 0 if the pool is not registered,
+// or is being closed.
+func (p *Pool) Count() int {
+	if p.Closing() {
+		return 0
+	}
+	return p.Size()
+}
+
+// Size returns the number of slots, also while the pool is being closed; 0 if it is not
+// registered.
+func (p *Pool) Size() int { return p.inForce().Count }
+
+// Closing reports whether the pool is being closed.
+func (p *Pool) Closing() bool { return p.inForce().Closing }
 
 // Terms returns the terms of a named pool, or zero Terms.
 func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }

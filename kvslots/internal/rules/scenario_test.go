@@ -154,6 +154,7 @@ func (s *scenario) value(word string, o options) entry.Entry {
 	switch word {
 	case "config":
 		e := config(poolID(1), int(o.number("count", 0)), generation)
+		e.Config.Closing = o.number("closing", 0) == 1
 		if limit := int(o.number("limit", 0)); limit > 0 {
 			e.Config.Terms = entry.Terms{Name: "x", Limit: limit, Lock: o.number("lock", 0) == 1}
 		}

@@ -36,7 +36,7 @@ func (v *View) settleTotals(p *Pool) {
 		now.of = &v.Registered
 	}
 	if now.of != nil {
-		now.count, now.inUse = int32(p.Count()), int32(p.InUse())
+		now.count, now.inUse = int32(p.Size()), int32(p.InUse())
 	}
 	v.lined.put(p, len(p.line.tickets) > 0)
 	if now == p.share {

@@ -1,21 +1,26 @@
 package rules
 
-// A named pool is an ordinary pool whose configuration its first borrow writes. It
-// is in use while a slot is live or a ticket stands, and idle otherwise. Peers close
-// a name that has been idle for a while: see package peer.
+// A pool is in use while a slot is live or a ticket stands, and idle otherwise. Peers
+// close a pool that has been idle for a while: see package peer. A named pool is an
+// ordinary pool whose configuration its first borrow writes.
 
-// uses holds which named pools are in use, idle or being closed.
+// uses holds which pools are idle or being closed, and how many are in use.
 type uses struct {
-	Named   int           // the number of those in use
-	Unnamed int           // the number of registered pools without a name
-	idles   deadlineQueue // the idle ones: see Idlest
-	closing poolSet       // those that are being closed
+	Named      int       // the number of named pools in use
+	Unnamed    int       // the number of registered pools without a name
+	IdleNames  IdlePools // the idle named pools
+	Idle       IdlePools // the other idle pools, if TracksIdle is set
+	TracksIdle bool      // set before the first entry is applied
+	closing    poolSet   // those that are being closed
 }
+
+// IdlePools holds idle pools, by when they became idle.
+type IdlePools struct{ queue deadlineQueue }
 
 // InUseOrWaited reports whether a slot is live or a ticket stands.
 func (p *Pool) InUseOrWaited() bool { return p.live.len() > 0 || p.WaitingUpTo(1) > 0 }
 
-// settleUse updates whether a named pool is in use, idle or being closed.
+// settleUse updates whether a pool is in use, idle or being closed.
 func (v *View) settleUse(p *Pool, now Instant) {
 	named := p.Terms().Named()
 	used := named && p.InUseOrWaited()
@@ -33,39 +38,69 @@ func (v *View) settleUse(p *Pool, now Instant) {
 			v.Unnamed--
 		}
 	}
-	v.closing.put(p, named && p.Config.Count == 0)
+	v.closing.put(p, p.Closing())
+	p.rest(v.idleQueue(p, named), now)
+}
+
+// idleQueue returns the queue that a pool belongs to, or nil if it is not idle.
+func (v *View) idleQueue(p *Pool, named bool) *IdlePools {
 	switch {
-	case used || !named || p.Config.Count == 0:
-		v.idles.drop(&p.idle)
-	case p.idle.index == 0:
+	case !p.Registered() || p.Closing() || !named && !v.TracksIdle || p.InUseOrWaited():
+		return nil
+	case named:
+		return &v.IdleNames
+	}
+	return &v.Idle
+}
+
+// rest moves the pool to a queue of idle pools, or out of all if in is nil.
+func (p *Pool) rest(in *IdlePools, now Instant) {
+	if p.idleIn == in {
+		return
+	}
+	if p.idleIn != nil {
+		p.idleIn.queue.drop(&p.idle)
+	}
+	if p.idleIn = in; in != nil {
 		p.idleSince = now
-		v.idles.set(&p.idle, now)
+		in.queue.set(&p.idle, now)
 	}
 }
 
-// Closings returns the named pools that are being closed. The slice is valid until
-// the next change of the view.
+// noteUse makes an idle pool count as idle only since now: an entry of it was written.
+func (p *Pool) noteUse(now Instant) {
+	if p.idleSince = now; p.idleIn != nil {
+		p.idleIn.queue.set(&p.idle, now)
+	}
+}
+
+// Closings returns the pools that are being closed. The slice is valid until the next
+// change of the view.
 func (u *uses) Closings() []*Pool { return u.closing.list }
 
-// IdleSince returns since when a named pool has been idle; ok is false if it is not,
-// and for a registered pool.
-func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idleSince, p.idle.index != 0 }
+// IdleSince returns since when an idle pool has been idle; ok is false if it is not idle,
+// is being closed, or is not tracked.
+func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idleSince, p.idleIn != nil }
 
-// IdleNames returns the number of idle named pools.
-func (u *uses) IdleNames() int { return len(u.idles) }
+// LastUse returns since when a pool that is not in use has had no entry written, but for
+// closings.
+func (p *Pool) LastUse() Instant { return p.idleSince }
 
-// Idlest returns the idle pool that is to be closed first, or nil. at is since when
-// it has been idle, or the time given to Defer.
-func (u *uses) Idlest() (p *Pool, at Instant) {
-	if len(u.idles) == 0 {
+// Len returns the number of pools.
+func (i *IdlePools) Len() int { return len(i.queue) }
+
+// First returns the pool that is to be closed first, or nil. at is since when it has been
+// idle, or the time given to Defer.
+func (i *IdlePools) First() (p *Pool, at Instant) {
+	if len(i.queue) == 0 {
 		return nil, 0
 	}
-	return u.idles[0].of.(*Pool), u.idles[0].at
+	return i.queue[0].of.(*Pool), i.queue[0].at
 }
 
-// Defer makes an idle pool count as idle only since at.
-func (u *uses) Defer(p *Pool, at Instant) {
-	if p.idle.index != 0 {
-		u.idles.set(&p.idle, at)
+// Defer makes a pool come after those that have been idle since at.
+func (i *IdlePools) Defer(p *Pool, at Instant) {
+	if p.idleIn == i {
+		i.queue.set(&p.idle, at)
 	}
 }

@@ -106,25 +106,25 @@ func (h *history) checkPool(id entry.Hash) int {
 		return 0
 	}
 	now := h.stream.instant()
-	if p.Registered() != (c.Generation != 0) || p.Count() != c.Count || p.Generation() != c.Generation || p.Terms() != c.Terms {
+	if p.Registered() != (c.Generation != 0) || p.Size() != c.Count || p.Closing() != c.Closing || p.Generation() != c.Generation || p.Terms() != c.Terms {
 		h.t.Fatalf("registered %v, count %d, generation %d; want %+v", p.Registered(), p.Count(), p.Generation(), c)
 	}
 	doubt := slices.ContainsFunc(live, func(e entry.Entry) bool { return h.naive.inDoubt(e, now) })
-	if p.InUse() != len(live) || p.Full() != (len(live) >= c.Count) || p.InDoubt(now) != doubt {
+	if p.InUse() != len(live) || p.Full() != (len(live) >= h.naive.count(id)) || p.InDoubt(now) != doubt {
 		h.t.Fatalf("in use %d, full %v, in doubt %v; want %d of %d, %v", p.InUse(), p.Full(), p.InDoubt(now), len(live), c.Count, doubt)
 	}
 	h.checkSlots(p)
 	h.checkLine(p)
 	h.checkChoice(p)
-	return h.checkUse(p, c.Named(), c.Named() && (len(live) > 0 || len(h.naive.standing(id)) > 0))
+	return h.checkUse(p, c, len(live) > 0 || len(h.naive.standing(id)) > 0)
 }
 
-func (h *history) checkUse(p *rules.Pool, named, used bool) int {
-	closing := named && p.Count() == 0
-	if _, idle := p.IdleSince(); idle != (named && !used && !closing) || slices.Contains(h.view.Closings(), p) != closing {
-		h.t.Fatalf("named %v, in use %v, closing %v, but idle: %v", named, used, closing, idle)
+func (h *history) checkUse(p *rules.Pool, c entry.ConfigValue, used bool) int {
+	registered := c.Generation != 0
+	if _, idle := p.IdleSince(); idle != (registered && !used && !c.Closing) || slices.Contains(h.view.Closings(), p) != c.Closing {
+		h.t.Fatalf("registered %v, in use %v, closing %v, but idle: %v", registered, used, c.Closing, idle)
 	}
-	if used {
+	if used && c.Named() {
 		return 1
 	}
 	return 0

@@ -21,6 +21,9 @@ func (k *checker) checkEnd() {
 			if e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
 				k.s.fail("left over", "the configuration of an unused name remains: %s", describeEntry(&e))
 			}
+			if k.s.plan.PoolIdle > 0 && !e.Config.Named() && !e.Config.Deleted && k.s.server.stream.Met(stream.Revived) == 0 {
+				k.s.fail("left over", "an unused pool remains: %s", describeEntry(&e))
+			}
 		case entry.Session:
 			if e.Session.Kind != entry.SessionPeer {
 				k.s.fail("left over", "an entry remains: %s", describeEntry(&e))

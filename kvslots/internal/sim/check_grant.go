@@ -204,8 +204,8 @@ func (k *checker) checkStall(c *call) {
 	if t.named && !p.registered() {
 		s.fail("stall", "call %d of %s has waited for %v for a name that is not registered", c.id, c.client, s.now.Sub(c.start))
 	}
-	if free := p.count() - len(p.slots); free > 0 {
+	if free := p.size() - len(p.slots); free > 0 {
 		s.fail("stall", "call %d of %s has waited for %v, and %d of %d slots have been free for %v",
-			c.id, c.client, s.now.Sub(c.start), free, p.count(), s.now.Sub(since))
+			c.id, c.client, s.now.Sub(c.start), free, p.size(), s.now.Sub(since))
 	}
 }

@@ -231,9 +231,13 @@ func (k *checker) slotEnded(p *poolTruth, before, after *entry.Entry) {
 
 // configured checks a write of a pool's configuration.
 func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
+	if before.Config.Closing && !after.Config.Closing && !after.Marker && !after.Config.Deleted && !after.Config.Named() {
+		k.s.met.add("pool restored")
+	}
 	if after.Marker == before.Marker && after.Config.Deleted == before.Config.Deleted && after.Config.Generation == before.Config.Generation {
 		return
 	}
+	k.unregistered(p, before, after)
 	for _, l := range k.pool(p.id).leases {
 		if l.certainlyLive(k.s.now) {
 			k.s.fail("lease ended early", "lease %s at position %d, fence %d, was promised for %v more, but the stream has %s",

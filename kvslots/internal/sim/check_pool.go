@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -24,7 +25,7 @@ func (k *checker) answeredPool(c *call) {
 		k.inspected(c)
 	case peer.Register:
 		k.administered(c)
-		if c.answer.Err == nil && k.wasAlone(c) && k.s.server.truth.pool(p.id).count() != r.Count {
+		if c.answer.Err == nil && k.wasAlone(c) && k.s.server.truth.pool(p.id).size() != r.Count {
 			k.wrong(c, "the pool has another count")
 		}
 		k.inspected(c)
@@ -38,6 +39,28 @@ func (k *checker) answeredPool(c *call) {
 		k.released(c, r)
 	case peer.InspectOwned:
 		k.inspectedOwned(c)
+	}
+}
+
+// unregistered checks the write of a peer that unregisters an idle pool. What was in the
+// stream before the closing must have ended since, and the last use be long ago.
+func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
+	if !before.Config.Closing || !after.Config.Deleted || after.Author != 0 {
+		return // a Delete has an author's number
+	}
+	k.s.met.add("pool unregistered")
+	for _, e := range p.slots {
+		if e.Revision < before.Revision && e.Slot.Generation == before.Config.Generation {
+			k.s.fail("unregistered", "the pool has a slot: %s", describeEntry(e))
+		}
+	}
+	for _, t := range p.tickets {
+		if _, alive := k.s.server.truth.sessions[t.Key.Session]; alive && t.place < before.Revision && p.stands(t) {
+			k.s.fail("unregistered", "the pool has a ticket: %s", describeEntry(t.Entry))
+		}
+	}
+	if idle := k.s.now.Sub(p.idleFrom); idle < k.s.plan.PoolIdle {
+		k.s.fail("unregistered", "the pool was idle for %v only", idle)
 	}
 }
 

@@ -17,6 +17,7 @@ type Plan struct {
 	Net      NetPlan
 	Clients  ClientPlan
 	Caps     CapPlan
+	PoolIdle time.Duration   // after which idle pools are unregistered; 0: never
 	Traps    bool            // whether the stream has the traps of a real server
 	Clock    time.Duration   // maximal difference between a leader's clock and the true time
 	Faults   [faults]float64 // episodes per minute, for each fault
@@ -88,6 +89,9 @@ func Draw(seed uint64) Plan {
 		situations[r.IntN(len(situations))](r, &p)
 	} else if r.IntN(5) == 4 {
 		lateViewSituations[r.IntN(len(lateViewSituations))](r, &p)
+	}
+	if r.IntN(5) == 0 {
+		idlePools(r, &p)
 	}
 	return p
 }

@@ -17,7 +17,7 @@ type field struct {
 func (p *Plan) fields() []field {
 	n, c, k := &p.Net, &p.Clients, &p.Caps
 	all := []field{
-		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock},
+		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock}, {"pool-idle", &p.PoolIdle},
 		{"net.uplink", &n.Uplink}, {"net.ack", &n.Ack}, {"net.watch", &n.Watch}, {"net.spikes", &n.Spikes}, {"net.lag", &n.Lag},
 		{"net.lose-write", &n.LoseWrite}, {"net.lose-ack", &n.LoseAck}, {"net.late-ack", &n.LateAck}, {"net.full", &n.Full},
 		{"clients.pool", &c.Pool}, {"clients.session", &c.Session}, {"clients.owned", &c.Owned}, {"clients.pools", &c.Pools},

@@ -126,6 +126,22 @@ func deadPeersInLine(r *rand.Rand, p *Plan) {
 	onlyFaults(p, 1+2*r.Float64(), killPeer, pausePeer)
 }
 
+// idlePools makes any plan one whose pools are unregistered when they are idle, with
+// borrowers that often come back at that moment.
+func idlePools(r *rand.Rand, p *Plan) {
+	p.PoolIdle = between(r, time.Second, 10*time.Second)
+	c := &p.Clients
+	c.Pool = max(c.Pool, 2+r.IntN(4))
+	switch r.IntN(3) {
+	case 0:
+		c.Think = between(r, p.PoolIdle/2, 2*p.PoolIdle)
+		c.Pool = min(c.Pool, 1+c.Pools)
+	case 1: // at the very moment
+		c.Think, c.Together = p.PoolIdle, p.PoolIdle
+		c.Pool = min(c.Pool, 1+c.Pools)
+	}
+}
+
 // sessionsWithoutLeader has sessions that are shorter than the times without a leader.
 func sessionsWithoutLeader(r *rand.Rand, p *Plan) {
 	prepareBusy(r, p)

@@ -43,6 +43,8 @@ type poolTruth struct {
 	unknownEndedAt Instant // when a call of unknown outcome last ended; its claim may still come
 
 	freeSince Instant // since when a slot has been free; 0 if none is
+	usedAt    Instant // when it was last used: an entry was written, except for closings
+	idleFrom  Instant // usedAt at the present closing
 }
 
 // ticketTruth is a ticket in a pool's line.
@@ -171,6 +173,9 @@ func (t *truth) apply(e *entry.Entry) {
 	case entry.Config:
 		before := p.config
 		p.config = e
+		if e.Config.Closing {
+			p.idleFrom = p.usedAt
+		}
 		t.s.check.configured(p, before, e)
 	case entry.Slot:
 		t.slot(p, e)
@@ -183,6 +188,9 @@ func (t *truth) apply(e *entry.Entry) {
 		}
 	}
 	p.changed = t.s.now
+	if e.Key.Kind != entry.Config || !e.Config.Closing {
+		p.usedAt = t.s.now
+	}
 	p.updateFree(t.s.now)
 	p.observe()
 }
@@ -318,11 +326,21 @@ func (p *poolTruth) stands(t *ticketTruth) bool {
 
 func (p *poolTruth) registered() bool { return !p.config.Marker && !p.config.Config.Deleted }
 
-func (p *poolTruth) count() int {
+// size returns the number of slots.
+func (p *poolTruth) size() int {
 	if !p.registered() {
 		return 0
 	}
 	return p.config.Config.Count
+}
+
+// count returns the number of slots that may be taken: none while the pool is being
+// closed.
+func (p *poolTruth) count() int {
+	if p.config.Config.Closing {
+		return 0
+	}
+	return p.size()
 }
 
 // inForce returns the number of taken slots of the generation in force.

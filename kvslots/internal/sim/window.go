@@ -6,7 +6,7 @@ type window struct {
 	seen          bool
 	minFree       int    // minimum of the slots that no lease, ticket or other call claimed
 	maxRivals     int    // maximum of the other calls that wanted a slot and had neither slot nor ticket
-	counts        minMax // the pool's count
+	counts        minMax // the pool's size
 	taken         minMax // slots with an entry
 	waiting       minMax // tickets
 	wasAbsent     bool   // the pool was not registered at some time
@@ -36,11 +36,11 @@ func (w *window) observe(p *poolTruth, c *call, pending int) {
 		pending--
 	}
 	w.maxRivals = max(w.maxRivals, pending)
-	free := p.count() - len(p.slots) - len(p.tickets) - pending
+	free := p.size() - len(p.slots) - len(p.tickets) - pending
 	if first || free < w.minFree {
 		w.minFree = free
 	}
-	w.counts.add(p.count(), first)
+	w.counts.add(p.size(), first)
 	w.taken.add(len(p.slots), first)
 	w.waiting.add(len(p.tickets), first)
 	if p.registered() {
@@ -52,7 +52,7 @@ func (w *window) observe(p *poolTruth, c *call, pending int) {
 		w.configChanged = true
 	}
 	w.revision = p.config.Revision
-	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.config.Config.Count > 0 && p.inForce()+len(p.tickets) > 0 || w.configChanged) {
+	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.count() > 0 && p.inForce()+len(p.tickets) > 0 || w.configChanged) {
 		w.otherTerms = true
 	}
 }

@@ -1,0 +1,128 @@
+package peer_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// A pool is unregistered when it has been idle for PoolIdle. A lease, a registration that
+// changes nothing and a ticket are uses.
+func TestIdlePoolIsUnregistered(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
+	idle, empty, lent, waited, renewed, again := h.newPool(1), h.newPool(0), h.newPool(1), h.newPool(0), h.newPool(1), h.newPool(1)
+	held, short := h.borrow(lent, 0), h.borrow(renewed, 0)
+	held.TTL, short.TTL = 3*time.Hour, 50*time.Minute
+	h.must(held)
+	h.must(short)
+	h.begin(h.borrow(waited, 2*time.Hour))
+	h.pass(40 * time.Minute)
+	h.must(peer.Renew{Held: peer.Held{Pool: renewed, Lease: short.Lease}, TTL: 10 * time.Minute})
+	h.pass(19 * time.Minute)
+	h.must(peer.Register{Pool: again, Count: 1})
+	h.wantPools(t, 6)
+	h.pass(2 * time.Minute)
+	h.wantGone(t, idle, empty)
+	h.wantPools(t, 4)
+	h.pass(47 * time.Minute) // 58 after the expiry
+	h.wantPools(t, 4)
+	h.pass(14 * time.Minute)
+	h.wantGone(t, again, renewed)
+	h.wantPools(t, 2)
+	h.must(giveBack(held))
+	h.pass(59 * time.Minute)
+	h.wantPools(t, 1) // the wait was over an hour ago
+	h.wantGone(t, waited)
+	h.pass(2 * time.Minute)
+	h.wantPools(t, 0)
+	if n := h.p.Counters().IdlePools; n != 6 {
+		t.Errorf("%d idle pools were counted", n)
+	}
+}
+
+// A peer without PoolIdle unregisters none, and restores one that is being closed by a
+// peer that has it.
+func TestPoolIdleIsOff(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.pass(3 * time.Hour)
+	h.wantPools(t, 1)
+	h.closePool(pool)
+	h.pass(2 * time.Second)
+	h.wantPools(t, 1)
+	h.must(h.borrow(pool, 0))
+}
+
+// While a pool is being closed, its state is told as before, and a borrow or a
+// registration restores it.
+func TestUseOfPoolBeingClosed(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
+	pool := h.newPool(3)
+	for name, use := range map[string]peer.Request{
+		"borrow":            peer.Borrow{Pool: pool, Lease: h.hash(), TTL: time.Second},
+		"wait":              peer.Borrow{Pool: pool, Lease: h.hash(), TTL: time.Second, Wait: time.Second},
+		"same registration": peer.Register{Pool: pool, Count: 3},
+	} {
+		closed := h.closePool(pool)
+		if state := h.must(peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 3}) {
+			t.Errorf("%s: %+v", name, state)
+		}
+		h.must(use)
+		if h.stands[entry.Key{Kind: entry.Config, Pool: pool}] == closed {
+			t.Errorf("%s: the pool is still being closed", name)
+		}
+		h.pass(2 * time.Second)
+	}
+	h.must(peer.Register{Pool: pool, Count: 2})
+	h.closePool(pool)
+	h.must(peer.Delete{Pool: pool})
+	h.wantGone(t, pool)
+}
+
+// One peer closes an idle pool. If it does not, the other peers do so 10 s later.
+func TestIdlePoolIsClosedByAnother(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
+	for range 16 {
+		alive := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(2 * time.Hour)}
+		m := entry.NewMessage(rules.SessionKey(h.hash()), alive, 0, 2*time.Hour)
+		h.apply(h.store(&m))
+	}
+	h.newPool(1)
+	h.pass(time.Hour + 9*time.Second)
+	h.wantPools(t, 1)
+	h.pass(3 * time.Second)
+	h.wantPools(t, 0)
+}
+
+// closePool writes that another peer is closing the pool, and returns the revision.
+func (h *harness) closePool(pool entry.Hash) uint64 {
+	h.t.Helper()
+	key := entry.Key{Kind: entry.Config, Pool: pool}
+	value := h.configs[key]
+	value.Closing = true
+	m := entry.NewMessage(key, value, h.stands[key], 0)
+	e := h.store(&m)
+	h.apply(e)
+	h.settle()
+	return e.Revision
+}
+
+func (h *harness) wantPools(t *testing.T, want int) {
+	t.Helper()
+	if _, g := h.p.Metrics(h.now); g.Pools.Pools != want {
+		t.Fatalf("%d pools are registered, want %d", g.Pools.Pools, want)
+	}
+}
+
+func (h *harness) wantGone(t *testing.T, pools ...entry.Hash) {
+	t.Helper()
+	for i, pool := range pools {
+		if a := h.answers[h.begin(peer.Inspect{Pool: pool})]; !errors.Is(a.Err, peer.ErrNoPool) {
+			t.Errorf("pool %d is registered: %+v, %v", i, a.State, a.Err)
+		}
+	}
+}

@@ -44,6 +44,8 @@ var storeSeries = []struct {
 		count(func(m *kvslots.Metrics) uint64 { return m.Grants })},
 	{metricDesc("kvslots_expiries_total", "Leases that this gateway ended because their time was over."),
 		count(func(m *kvslots.Metrics) uint64 { return m.Expiries })},
+	{metricDesc("kvslots_idle_pools_unregistered_total", "Pools that this gateway unregistered because nothing had used them for --pool-idle-ttl."),
+		count(func(m *kvslots.Metrics) uint64 { return m.IdlePools })},
 	{metricDesc("kvslots_writes_total", "Messages sent to the stream, with those that were sent again."),
 		count(func(m *kvslots.Metrics) uint64 { return m.Writes })},
 	{metricDesc("kvslots_resent_writes_total", "Messages sent again because no answer came."),

@@ -35,6 +35,14 @@ type Config struct {
 	//   - MaxPoolWaiters: places in the line of each pool.
 	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 
+	// PoolIdle is how long a registered pool may be unused before it is unregistered, as
+	// by Delete: no slot of it was lent meanwhile and no borrower stood in its line, and
+	// it was not registered again. A pool in use stays, whatever happens; a Borrow at the
+	// moment of the end is granted a lease that stands, or returns ErrNoPool. Each peer
+	// counts by its own clock from when it has loaded the bucket; all should have the
+	// same PoolIdle. 0 means that pools stay. At least a second, and at most a year.
+	PoolIdle time.Duration
+
 	// Sole asserts that no other peer can be running, as when this process embeds
 	// the server and no other process can reach the bucket. Open then removes at once
 	// the places in line that earlier peers left. Leases stay.
@@ -82,13 +90,15 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &RangeError{"max-ttl", "between 1s and a year"}
 	case c.MaxWait < 0 || c.MaxWait > year:
 		return c, &RangeError{"max-wait", "between 0s and a year"}
+	case c.PoolIdle != 0 && (c.PoolIdle < time.Second || c.PoolIdle > year):
+		return c, &RangeError{"pool-idle", "0, or between 1s and a year"}
 	}
 	return c, nil
 }
 
 func (c Config) peer() peer.Config {
 	return peer.Config{
-		Sole: c.Sole, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
+		Sole: c.Sole, PoolIdle: c.PoolIdle, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
 		MaxPoolWaiters: c.MaxPoolWaiters,
 	}

@@ -170,6 +170,7 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 		MaxTTL:   s.maxTTL,
 		MaxWait:  s.maxWait,
 		MaxPools: s.maxPools,
+		PoolIdle: s.poolIdleTTL,
 		MaxLocks: s.maxLocks, MaxWaiters: s.maxWaiters,
 		MaxSessions: s.maxSessions, MaxSessionsPerOrigin: s.maxSessionsPerIP,
 		MaxPoolWaiters: s.maxWaitersPerPool,

@@ -52,6 +52,7 @@ type settings struct {
 
 	defaultLeaseTTL  time.Duration
 	maxPools         int
+	poolIdleTTL      time.Duration
 	maxLocks         int
 	maxWaiters       int
 	maxSessions      int
@@ -123,6 +124,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(seconds(&s.defaultLeaseTTL, time.Second, maxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
 	flags.Var(seconds(&s.httpIdle, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
 	flags.Var(number(&s.maxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
+	flags.Var(seconds(&s.poolIdleTTL, 0, maxDuration), "pool-idle-ttl", "unregister pools that nothing has used for this long; 0 means never")
 	flags.Var(number(&s.maxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
 	flags.Var(number(&s.maxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
 	flags.Var(number(&s.maxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")

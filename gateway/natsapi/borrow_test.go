@@ -169,6 +169,25 @@ func TestTooManyWait(t *testing.T) {
 	d.waitFor(t, `"waiting":2`)
 }
 
+func TestTooManyPools(t *testing.T) {
+	srv, store := openStore(t, func(c *kvslots.Config) { c.MaxPools = 1 })
+	d := startService(t, srv, store)
+	d.register(t, "1")
+	m, err := d.nc.Request("kvslots.register", []byte(`{"id":"`+poolB+`","count":1}`), 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := status(m) + " " + m.Header.Get("Kvslots-Error") + string(m.Data) + m.Header.Get("Retry-After"); got != `503 max_pools{"error":"too many pools"}` {
+		t.Errorf("the answer is %s", got)
+	}
+	d.want(t, "inspect", `{"id":"`+poolB+`"}`, "404", `{"error":"no such pool"}`)
+	d.register(t, "2")
+	d.want(t, "delete", `{"id":"`+poolA+`"}`, "200", `{"deleted":true}`)
+	if code, body := d.ask(t, "register", `{"id":"`+poolB+`","count":1}`); code != "200" {
+		t.Errorf("after a deletion: %s %s", code, body)
+	}
+}
+
 func TestDraining(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)

@@ -39,15 +39,19 @@ type fixture struct {
 }
 
 // openStore opens a store on a server of its own; both end with the test.
-func openStore(t *testing.T) (*kvslotstest.Server, *kvslots.Store) {
+func openStore(t *testing.T, change ...func(*kvslots.Config)) (*kvslotstest.Server, *kvslots.Store) {
 	t.Helper()
 	srv := kvslotstest.Start(t, "", func(o *server.Options) { o.SyncInterval = time.Second })
-	return srv, openPeer(t, srv)
+	return srv, openPeer(t, srv, change...)
 }
 
-func openPeer(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
+func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Config)) *kvslots.Store {
 	t.Helper()
-	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute})
+	cfg := kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute}
+	for _, c := range change {
+		c(&cfg)
+	}
+	store, err := kvslots.Open(t.Context(), srv.Connect(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

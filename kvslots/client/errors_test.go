@@ -45,6 +45,31 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
+// A pool beyond the gateway's limit is refused as such; one that is registered is not.
+func TestTooManyPools(t *testing.T) {
+	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
+		pools := make([]uuid.UUID, maxPools)
+		for i := range pools {
+			pools[i] = uuid.New()
+			if _, err := c.Register(t.Context(), pools[i], 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.Register(t.Context(), uuid.New(), 1); !errors.Is(err, kvslots.ErrMaxPools) {
+			t.Errorf("another pool: %v", err)
+		}
+		if _, err := c.Register(t.Context(), pools[0], 2); err != nil {
+			t.Errorf("the same pool: %v", err)
+		}
+		if err := c.Delete(t.Context(), pools[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Register(t.Context(), uuid.New(), 1); err != nil {
+			t.Errorf("after a deletion: %v", err)
+		}
+	})
+}
+
 // A request that is canceled before a gateway has answered returns the cause.
 func TestGivenUp(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())

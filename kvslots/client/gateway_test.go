@@ -27,13 +27,16 @@ type gateways struct {
 	url     string // of HTTP
 }
 
-const authToken = "hunter2"
+const (
+	authToken = "hunter2"
+	maxPools  = 20 // more than the other tests register
+)
 
 // serve serves until the test ends.
 func serve(t *testing.T) *gateways {
 	t.Helper()
 	srv := kvslotstest.Start(t, "")
-	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{})
+	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{MaxPools: maxPools})
 	if err != nil {
 		t.Fatal(err)
 	}

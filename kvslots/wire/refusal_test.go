@@ -23,6 +23,7 @@ func TestRefusal(t *testing.T) {
 		{kvslots.ErrAlreadyEnqueued, kvslots.ErrAlreadyEnqueued},
 		{kvslots.ErrNotEnqueued, kvslots.ErrNotEnqueued},
 		{kvslots.ErrLeaseExpired, kvslots.ErrLeaseExpired},
+		{kvslots.ErrMaxPools, kvslots.ErrMaxPools},
 		{kvslots.ErrMaxLocks, kvslots.ErrMaxLocks},
 		{kvslots.ErrMaxWaiters, kvslots.ErrMaxWaiters},
 		{kvslots.ErrMaxSessions, kvslots.ErrMaxSessions},

@@ -25,7 +25,9 @@ func (k *checker) answeredPool(c *call) {
 		k.inspected(c)
 	case peer.Register:
 		k.administered(c)
-		if c.answer.Err == nil && k.wasAlone(c) && k.s.server.truth.pool(p.id).size() != r.Count {
+		pool := k.s.server.truth.pool(p.id)
+		removed := pool.removedAt > c.start // as idle, before the answer arrived
+		if c.answer.Err == nil && k.wasAlone(c) && pool.size() != r.Count && !removed {
 			k.wrong(c, "the pool has another count")
 		}
 		k.inspected(c)
@@ -49,6 +51,7 @@ func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
 		return // a Delete has an author's number
 	}
 	k.s.met.add("pool unregistered")
+	p.removedAt = k.s.now
 	for _, e := range p.slots {
 		if e.Revision < before.Revision && e.Slot.Generation == before.Config.Generation {
 			k.s.fail("unregistered", "the pool has a slot: %s", describeEntry(e))

@@ -45,6 +45,7 @@ type poolTruth struct {
 	freeSince Instant // since when a slot has been free; 0 if none is
 	usedAt    Instant // when it was last used: an entry was written, except for closings
 	idleFrom  Instant // usedAt at the present closing
+	removedAt Instant // when a peer last unregistered it as idle
 }
 
 // ticketTruth is a ticket in a pool's line.
@@ -173,7 +174,7 @@ func (t *truth) apply(e *entry.Entry) {
 	case entry.Config:
 		before := p.config
 		p.config = e
-		if e.Config.Closing {
+		if e.Config.Closing && !e.Config.Deleted { // its removal keeps the field
 			p.idleFrom = p.usedAt
 		}
 		t.s.check.configured(p, before, e)

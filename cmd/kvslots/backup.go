@@ -106,8 +106,8 @@ changed. A bucket with pools, leases or sessions is only replaced with --replace
 
 Gateways may be running: they answer 502 until the restore is complete, and then go on with what was restored. Leases keep
 their UUIDs, tokens and fences, and the time that they had left by the clock; those whose time is over are not restored. Later
-leases have higher fences than all before. Waiting borrowers have to ask again. If the restore is interrupted, no gateway serves
-until it is repeated.
+leases have higher fences than all before. Waiting borrowers have to ask again. If the restore is interrupted, repeat
+it before clients are let in.
 
 The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
 

@@ -40,7 +40,8 @@ type Options struct {
 // No peer watches the new stream before it is complete: until then its metadata says that
 // it is being restored. A running peer then sees a stream with another creation time,
 // and rebuilds its view. If Restore is interrupted, it can be repeated; until it succeeds
-// no peer serves callers.
+// no peer serves callers, unless it was interrupted between the deletion of the old stream
+// and the creation of the new one: then a peer may create an empty stream.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
 	if err := bucket.CheckServer(nc); err != nil {
 		return Summary{}, err

@@ -6,7 +6,9 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
-// WaitLimits are the limits of requests that wait at a gateway, for Lending.Waits.Limit.
+// WaitLimits are the limits of requests that wait at a gateway at once, for
+// Lending.Waits.Limit: Total over all transports, and PerIP of one client address over
+// HTTP, for IPv6 of one /64. 0 means no limit.
 type WaitLimits = ops.WaitLimits
 
 // limitMetrics returns the metrics of the gateway's limits.

@@ -45,7 +45,7 @@ type FlushMetrics struct {
 	callers  prometheus.Histogram
 }
 
-// NewFlushMetrics returns FlushMetrics without a flush.
+// NewFlushMetrics returns FlushMetrics that have counted no flush yet.
 func NewFlushMetrics() *FlushMetrics {
 	return &FlushMetrics{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{

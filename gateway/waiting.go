@@ -9,7 +9,7 @@ import (
 )
 
 // Waiting returns the handler of a process that has no store yet. It answers 200 to
-// /health, 503 with the reason to /ready, and 502 to every other path, upon which clients
+// /health, 503 with the reason to /ready, and 502 to every other path, so that clients
 // retry.
 func Waiting(reason string) http.Handler {
 	mux := http.NewServeMux()

@@ -8,13 +8,16 @@ import (
 
 // Metrics are counters since Open, and gauges at one instant. The gauges of pools, slots,
 // waiters and sessions cover the whole bucket, as this Store sees it; all other metrics
-// cover this Store alone.
+// cover this Store alone. gateway.StoreMetrics exports them to Prometheus, and
+// gateway/README.md describes each.
 type Metrics = bucket.Metrics
 
-// Durations is a histogram of durations in Metrics.
+// Durations is a histogram of durations in Metrics. Buckets[i] counts those that are at
+// most Bound(i) and longer than Bound(i−1); Count and Sum include all durations.
 type Durations = peer.Durations
 
-// Totals are sums over pools in Metrics.
+// Totals are sums over pools in Metrics: the number of Pools, their slots (Capacity), and
+// the slots InUse.
 type Totals = rules.Totals
 
 // Metrics returns the Store's metrics. Its cost grows with the number of waiting

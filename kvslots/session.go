@@ -157,9 +157,9 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 	return newGrant(a.Grant, secretHalf(session, a.Grant.Nonce)), nil
 }
 
-// Release releases a lock, or a slot of a semaphore, before its lease ends. A token
-// that another session was granted is accepted, too. Release ignores the end of the
-// context: see ReturnTimeout.
+// Release releases a lock, or a slot of a semaphore, before its lease ends. It accepts
+// the token of any session's lease. Release ignores the end of the context: see
+// ReturnTimeout.
 //
 // The errors are ErrNotHeld (the token is unknown, or its lease has ended),
 // ErrSessionGone, ErrUnavailable, ErrClosed and a *RangeError. After

@@ -11,7 +11,7 @@ import (
 // The limits of the listener's clients. nats-server applies those of its options to the
 // connections within the process, too, which stay far below them.
 const (
-	// DefaultMaxConnections is Config.MaxConnections when it is 0.
+	// DefaultMaxConnections is the default of Config.MaxConnections.
 	DefaultMaxConnections = 1024
 
 	// maxSpareConnections bounds what spareConnections returns; minSpareConnections are

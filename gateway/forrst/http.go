@@ -16,6 +16,7 @@ import (
 
 const path = "/rpc"
 
+// Mount adds the route of calls, POST /rpc.
 func (s *Server) Mount(r chi.Router) { r.Post(path, s.rpc) }
 
 // rpc answers POST /rpc. The gateway has checked its token, so that the caller may use

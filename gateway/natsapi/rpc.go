@@ -15,7 +15,7 @@ import (
 
 // Calls answers calls of functions. A *forrst.Server implements it, and describes the
 // parameters. Answers are whole envelopes, also those with errors; status is the HTTP
-// status, and code that of the first error. hungUp takes a while.
+// status, and code that of the first error. hungUp blocks for some milliseconds.
 type Calls interface {
 	Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, hungUp func() bool) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)

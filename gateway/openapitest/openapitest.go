@@ -4,12 +4,10 @@
 //	&http.Client{Transport: openapitest.Transport(t, &http.Transport{})}
 //
 // fails its test for each answer that does not match the document: its status, its
-// headers, its media type, or its body. An object may have no additional fields, even
-// where the document does not forbid them: the document allows clients to meet new
-// fields, but the gateway must not send undocumented ones.
+// headers, its media type, or its body. An object may have no undocumented fields, even
+// though the document allows additional ones, so that clients accept later versions.
 //
-// A test may send invalid requests. But a request that was successful must match the
-// document.
+// A test may send invalid requests, but a request that succeeds must match the document.
 package openapitest
 
 import (
@@ -83,7 +81,7 @@ func (b trailingError) Read([]byte) (int, error) {
 
 // Check checks the answer of a handler to a request with the given body. It ignores the
 // body of an answer to HEAD, which a server would drop.
-func Check(t testing.TB, r *http.Request, asked string, answer *http.Response) {
+func Check(t testing.TB, r *http.Request, requestBody string, answer *http.Response) {
 	t.Helper()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
@@ -93,7 +91,7 @@ func Check(t testing.TB, r *http.Request, asked string, answer *http.Response) {
 	if r.Method == http.MethodHead {
 		body = nil
 	}
-	report(t, r, body, answer.StatusCode, load(t).check(exchange{r, []byte(asked), answer.StatusCode, answer.Header, body}))
+	report(t, r, body, answer.StatusCode, load(t).check(exchange{r, []byte(requestBody), answer.StatusCode, answer.Header, body}))
 }
 
 func report(t testing.TB, r *http.Request, body []byte, status int, err error) {

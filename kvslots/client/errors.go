@@ -43,7 +43,7 @@ func withAnswerTimeout(ctx context.Context, wait time.Duration) (context.Context
 // header is the header of an answer over either transport.
 type header interface{ Get(name string) string }
 
-// newRefusal returns the error for an answer that is no success.
+// newRefusal returns the error for an answer that reports a failure.
 func newRefusal(status int, h header, body []byte) *wire.Refusal {
 	r := wire.NewRefusal(status, h, body)
 	r.RetryAfter = parseRetryAfter(h.Get(wire.RetryAfterHeader), time.Now())

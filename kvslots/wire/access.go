@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Internal is the Status of an error that is not in the table of errors.
+// Internal is the Status of an unknown error.
 var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_error", Text: "internal error"}
 
-// The refusals of an HTTP server that no operation has caused. Their texts are those
-// outside of /v1.
+// The refusals of the gateway's HTTP server before a request reaches an operation, as
+// StatusOf would return them.
 var (
 	Unauthorized     = Status{Code: http.StatusUnauthorized, Name: "unauthorized", Text: "unauthorized"}
 	ForeignHost      = Status{Code: http.StatusForbidden, Name: forbidden, Text: "the gateway does not answer to this Host"}

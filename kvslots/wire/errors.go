@@ -25,8 +25,8 @@ var (
 	// ErrBusy is returned when a transport has reached its maximum of open requests.
 	ErrBusy = errors.New("too many requests at once")
 
-	// ErrMaxWaitersTotal is returned when the maximum of requests wait at a gateway,
-	// and ErrMaxWaitersPerIP when those of the client's address do.
+	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as its
+	// limit allows, and ErrMaxWaitersPerIP when as many of the client's address do.
 	ErrMaxWaitersTotal = errors.New("too many requests wait at the gateway")
 	ErrMaxWaitersPerIP = errors.New("too many requests of the address wait")
 
@@ -46,10 +46,10 @@ func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 type Status struct {
 	Code   int    // HTTP status, on every transport
 	Name   string // for programs: the value of ErrorHeader
-	Text   string // contains nothing from the request, and no inner error
-	Detail string // likewise; only where Text is Name
+	Text   string // for people in StatusOf, Name in CodeOf; contains nothing from the request, and no inner error
+	Detail string // the text for people in CodeOf; "" in StatusOf
 	Retry  bool   // whether the answer has RetryAfterHeader
-	Capped bool   // a limit that the operator has set refused the request
+	Capped bool   // whether a limit that the operator has set was reached
 
 	Field, Range string // of a kvslots.RangeError: the values of FieldHeader and RangeHeader
 }
@@ -121,7 +121,7 @@ var table = []row{
 const aboutToStop = "the gateway is about to stop"
 
 // StatusClientGone is the status of a request whose client has disconnected, as in
-// nginx. A client receives it only if the gateway canceled the request by itself.
+// nginx, or has cancelled the request over NATS.
 const StatusClientGone = 499
 
 var (
@@ -150,12 +150,14 @@ func find(err error) row {
 	return row{Status: Internal}
 }
 
-// StatusOf returns the Status of an error in /l. An error that is not in the table is
-// Internal, whose text does not describe the error.
+// StatusOf returns the Status of an error in the Library API: /l over HTTP, and the
+// subjects of pools over NATS. An unknown error is Internal, whose text does not describe
+// the error.
 func StatusOf(err error) Status { return find(err).Status }
 
-// CodeOf returns the Status of an error in /v1, and over NATS for sessions, locks and
-// semaphores: Text is the name, and Detail is the text.
+// CodeOf returns the Status of an error in the dflockd API: /v1 over HTTP, and the
+// subjects of sessions, locks and semaphores over NATS. It differs from StatusOf in Text
+// and Detail, and in some codes.
 func CodeOf(err error) Status {
 	r := find(err)
 	if r.Detail = r.v1Text; r.Detail == "" {

@@ -20,8 +20,8 @@ const (
 	// milliseconds.
 	WaitedHeader = "Kvslots-Waited"
 
-	// ErrorHeader on a refusal is its Status.Name. Refusals of Forrst that the
-	// gateway has let through have a code in their body instead.
+	// ErrorHeader on a refusal is its Status.Name. The Forrst server's own refusals
+	// have a code in the body instead.
 	ErrorHeader = "Kvslots-Error"
 
 	// FieldHeader and RangeHeader on a refusal of an argument are the Field and the
@@ -32,15 +32,18 @@ const (
 	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.
 	SessionHeader = "X-Dflockd-Session"
 
+	// AuthorizationHeader is "Bearer " and the token of a gateway that requires one.
 	AuthorizationHeader = "Authorization"
 
-	// RequestIDHeader is what a request is called in logs: up to 64 letters, digits,
-	// and characters of "-_.". Over HTTP, the answer has it, too.
+	// RequestIDHeader is the id of a request in logs: 1 to 64 letters, digits, and
+	// characters of "-_.". Over HTTP, the answer has it, too.
 	RequestIDHeader = "X-Request-Id"
 
 	// TraceHeader is the header traceparent of W3C Trace Context, as net/http spells it.
 	// TraceHeaderNATS is its spelling over NATS, where case matters.
-	TraceHeader      = "Traceparent"
-	TraceHeaderNATS  = "traceparent"
-	RetryAfterHeader = "Retry-After" // seconds
+	TraceHeader     = "Traceparent"
+	TraceHeaderNATS = "traceparent"
+
+	// RetryAfterHeader on a refusal is the number of seconds after which to try again.
+	RetryAfterHeader = "Retry-After"
 )

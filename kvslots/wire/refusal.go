@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Refusal is the error that a client returns for an answer that is no success. It
+// Refusal is the error that a client returns for an answer that reports a failure. It
 // wraps Err.
 type Refusal struct {
 	Status     int           // HTTP status, on every transport

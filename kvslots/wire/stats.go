@@ -7,12 +7,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// MaxPools is how many pools a page of Stats has at most, and maxPlaces how many places
-// it lists of each semaphore or line.
-const (
-	MaxPools  = 1000
-	maxPlaces = 1000
-)
+// MaxPools is the maximal number of pools in one page of Stats.
+const MaxPools = 1000
+
+// maxPlaces is the maximal number of places that Stats lists of each semaphore or line.
+const maxPlaces = 1000
 
 // Stats is the answer to GET /v1/stats (gateway/README.md, "Statistics"). queue, held,
 // fence, age, dialect, pools and pools_after are additions to the fields of dflockd.
@@ -64,7 +63,7 @@ type WaitingStats struct {
 	Owner    uint64  `json:"owner_conn_id"`
 }
 
-// IdleStats is a lock or semaphore that was in use a short time ago.
+// IdleStats is a lock or semaphore that was in use within the last minute.
 type IdleStats struct {
 	Key     string  `json:"key"`
 	Dialect string  `json:"dialect,omitempty"`

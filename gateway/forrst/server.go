@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // storeTimeout bounds the calls of built-in functions if the store hangs. The store
@@ -79,7 +80,7 @@ func (s *Server) serveLocked(ctx, detached context.Context, r request, function 
 	}
 	data := lockData{
 		Key: r.lock.key, Acquired: true, Owner: lock.Owner, Scope: r.lock.scope,
-		ExpiresAt: timestamp(lock.ExpiresAt), Fence: lock.Fence,
+		ExpiresAt: wire.Timestamp(lock.ExpiresAt), Fence: lock.Fence,
 	}
 	s.finishLock(detached, lock, r.lock.autoRelease, &data)
 	answer.attach(data)

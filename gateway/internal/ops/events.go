@@ -33,6 +33,8 @@ const (
 
 // eventVectors are the metrics of the outcomes of calls, by API.
 type eventVectors struct {
+	prometheus.Collector // of all of them, which makes a Lending a Collector
+
 	counts [len(eventCounters)]*prometheus.CounterVec // by outcome
 	errors *prometheus.CounterVec
 	waits  *prometheus.HistogramVec
@@ -61,29 +63,14 @@ func newEventVectors() eventVectors {
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900},
 		}, api),
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(v.errors, v.waits)
 	for result := outcomeGranted; result <= outcomeRegistered; result++ {
 		v.counts[result] = prometheus.NewCounterVec(eventCounters[result], api)
+		all.MustRegister(v.counts[result])
 	}
+	v.Collector = all
 	return v
-}
-
-// Describe sends the descriptions of the metrics of all APIs. With Collect it makes a
-// Lending a prometheus.Collector.
-func (v *eventVectors) Describe(to chan<- *prometheus.Desc) {
-	v.each(func(c prometheus.Collector) { c.Describe(to) })
-}
-
-// Collect sends the metrics of all APIs.
-func (v *eventVectors) Collect(to chan<- prometheus.Metric) {
-	v.each(func(c prometheus.Collector) { c.Collect(to) })
-}
-
-func (v *eventVectors) each(do func(prometheus.Collector)) {
-	for _, c := range v.counts[outcomeGranted:] {
-		do(c)
-	}
-	do(v.errors)
-	do(v.waits)
 }
 
 // Events counts the outcomes of calls of one API. A nil *Events counts nothing.

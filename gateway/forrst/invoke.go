@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"runtime"
 
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
@@ -71,19 +69,14 @@ func newCall(c call, lock *kvslots.OwnedLock) Call {
 	return made
 }
 
-// runRecovered calls a function, and turns a panic into an error. It does not log the
-// text of the panic, which may contain arguments.
+// runRecovered calls a function, and turns a panic into an error.
 func (s *Server) runRecovered(ctx context.Context, run runner, c Call) (o outcome) {
 	defer func() {
 		reason := recover()
 		if reason == nil {
 			return
 		}
-		text := fmt.Sprintf("%T", reason)
-		if err, ok := reason.(runtime.Error); ok {
-			text = err.Error()
-		}
-		s.log.Error().Str("panic", text).Str("stack", stack.Lines()).Msg("a function panicked")
+		stack.Log(s.log.Error(), reason).Msg("a function panicked")
 		o = outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function panicked"})}}
 	}()
 	return run(ctx, c)

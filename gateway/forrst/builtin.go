@@ -66,7 +66,7 @@ func readArguments(raw json.RawMessage, known []string) (object, *Error) {
 	return o, wrong
 }
 
-func versionNotFound(c call, version string) *Error {
+func versionNotFound(c Call, version string) *Error {
 	return &Error{
 		Code: codeVersion, Message: "No such version of the function", status: http.StatusNotFound,
 		Details: map[string]any{"function": c.Function, "versions": []string{version}},

@@ -114,7 +114,7 @@ func (c Config) defaultWorkloads() []string {
 		return WorkloadNames()
 	}
 	return slices.DeleteFunc(WorkloadNames(), func(name string) bool {
-		return name == manyPools{}.Name() || name == manyWaiters{}.Name()
+		return name == manyPools || name == manyWaiters
 	})
 }
 

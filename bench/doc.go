@@ -1,7 +1,7 @@
 // Package bench measures the throughput and latency of kvslots, and compares them with
 // the limits of the machine and with other lock servers (peers).
 //
-// A Workload is a kind of load. It has one case for each transport by which clients
+// A workload is a kind of load. It has one case for each transport by which clients
 // reach kvslots, sync mode and size. The cases of a workload are measured in turn, over
 // and over (A B A B), each with a warm-up, so that changes of the machine's speed
 // affect all of them. A row of the Report is a case with the median and the spread of

@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-// expiry measures 200 locks whose leases of a second are not returned. The latency is
-// from the end of a lease to the arrival of the next waiter's answer. The ends of the
-// leases are spread evenly over the second.
-type expiry struct{}
-
-func (expiry) Name() string { return "expiry" }
-
 const (
 	expiryLocks = 200
 	expiryTTL   = time.Second
@@ -21,13 +14,16 @@ const (
 	expiryTime = 2 * time.Second
 )
 
-func (w expiry) Cases(ctx context.Context, env *Environment) ([]Case, error) {
+// expiryCases measure 200 locks whose leases of a second are not returned. The latency is
+// from the end of a lease to the arrival of the next waiter's answer. The ends of the
+// leases are spread evenly over the second.
+func expiryCases(ctx context.Context, env *Environment) ([]Case, error) {
 	locks := max(1, expiryLocks/env.cfg.Scale)
-	return transportCases(ctx, env, interval, func(f front, d Transport) []Case {
-		key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Size: locks}
-		return []Case{{Key: key, Measure: withPools(d, locks, 1, locks, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
+	return casesOf(ctx, env, interval, load{
+		key: Key{Workload: expiry, Size: locks}, pools: locks, slots: 1, clients: locks,
+		measure: func(ctx context.Context, _ *rig, pools Pools, d time.Duration) (Sample, error) {
 			return checked(measureExpiry(ctx, pools, locks, max(d, expiryTime/time.Duration(env.cfg.Scale))))
-		})}}
+		},
 	})
 }
 

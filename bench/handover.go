@@ -11,25 +11,22 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// handover measures one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
-// beginning of the return to the arrival of the next waiter's answer. At a rig it also
-// counts the claims that are written for each grant.
-type handover struct{}
-
-func (handover) Name() string { return "handover" }
-
 var lineLengths = []int{1, 10, 100, 1000}
 
-func (w handover) Cases(ctx context.Context, env *Environment) ([]Case, error) {
-	return transportCases(ctx, env, interval, func(f front, d Transport) (cases []Case) {
-		for _, waiters := range env.cfg.scaled(lineLengths) {
-			key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Size: waiters}
-			cases = append(cases, Case{Key: key, Measure: withPools(d, 1, 1, waiters+1, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
-				return measureHandover(ctx, pools, f.rig, waiters, d)
-			})})
-		}
-		return cases
-	})
+// handoverCases measure one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
+// beginning of the return to the arrival of the next waiter's answer. At a rig they also
+// count the claims that are written for each grant.
+func handoverCases(ctx context.Context, env *Environment) ([]Case, error) {
+	var loads []load
+	for _, waiters := range env.cfg.scaled(lineLengths) {
+		loads = append(loads, load{
+			key: Key{Workload: handover, Size: waiters}, pools: 1, slots: 1, clients: waiters + 1,
+			measure: func(ctx context.Context, r *rig, pools Pools, d time.Duration) (Sample, error) {
+				return measureHandover(ctx, pools, r, waiters, d)
+			},
+		})
+	}
+	return casesOf(ctx, env, interval, loads...)
 }
 
 // turn is a grant and the time at which the waiter received it.

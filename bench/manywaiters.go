@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 	"time"
 )
 
-// manyWaiters measures 1,000 and 10,000 borrowers in the line of one lock: the time
+var waiterNumbers = []int{1000, 10_000}
+
+// manyWaitersCases measure 1,000 and 10,000 borrowers in the line of one lock: the time
 // until all have joined it, the memory of this process per waiter, and the processor
 // time while nothing happens. Over HTTP with Config.Holder the memory is that of the
 // gateway alone. The memory of the kernel is not counted.
-type manyWaiters struct{}
-
-func (manyWaiters) Name() string { return "many-waiters" }
-
-var waiterNumbers = []int{1000, 10_000}
-
-func (w manyWaiters) Cases(ctx context.Context, env *Environment) ([]Case, error) {
+func manyWaitersCases(ctx context.Context, env *Environment) ([]Case, error) {
 	f, err := env.freshFront(ctx)
 	if err == nil {
 		err = env.brief.close() // only its transports and its sync mode are needed here
@@ -27,28 +22,32 @@ func (w manyWaiters) Cases(ctx context.Context, env *Environment) ([]Case, error
 		return nil, err
 	}
 	var cases []Case
-	for _, d := range f.transports {
+	for i, transport := range f.transports {
 		for _, n := range env.cfg.scaled(waiterNumbers) {
-			key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Size: n}
-			cases = append(cases, Case{Key: key, Once: true, Measure: w.measure(env, d.Name(), n)})
+			l := load{
+				key: Key{Workload: manyWaiters, Size: n}, pools: 1, slots: 1, clients: n,
+				measure: func(ctx context.Context, _ *rig, pools Pools, d time.Duration) (Sample, error) {
+					return measureWaiters(ctx, pools, n, d)
+				},
+			}
+			c := l.over(f, transport)
+			c.Once, c.Measure = true, l.atNewGateway(env, i)
+			cases = append(cases, c)
 		}
 	}
 	return cases, nil
 }
 
-// measure starts a new gateway each time: memory of earlier waiters that is not freed
-// yet would change the result.
-func (manyWaiters) measure(env *Environment, transport string, n int) func(ctx context.Context, d time.Duration) (Sample, error) {
+// atNewGateway starts a new gateway each time, and measures its transport with an index:
+// memory of earlier waiters that is not freed yet would change the result.
+func (l load) atNewGateway(env *Environment, transport int) func(ctx context.Context, d time.Duration) (Sample, error) {
 	return func(ctx context.Context, d time.Duration) (s Sample, err error) {
 		f, err := env.freshFront(ctx)
 		if err != nil {
 			return Sample{}, err
 		}
 		defer func() { err = errors.Join(err, env.brief.close()) }()
-		i := slices.IndexFunc(f.transports, func(d Transport) bool { return d.Name() == transport })
-		return withPools(f.transports[i], 1, 1, n, func(ctx context.Context, pools Pools, d time.Duration) (Sample, error) {
-			return measureWaiters(ctx, pools, n, d)
-		})(ctx, d)
+		return l.over(f, f.transports[transport]).Measure(ctx, d)
 	}
 }
 

@@ -8,17 +8,13 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// pairs measures borrow and return, each client in its own pool. The latency is that of
-// both. The limits and the peers are measured in turn with it.
-type pairs struct{}
-
-func (pairs) Name() string { return "pairs" }
-
 // pairer prepares pairs over a transport, a limit or a peer. It returns pair, which does
 // one borrow and return of a client, and close, which may be nil.
 type pairer func(ctx context.Context, clients int) (pair func(ctx context.Context, client int) error, close func(ctx context.Context) error, err error)
 
-func (w pairs) Cases(ctx context.Context, env *Environment) ([]Case, error) {
+// pairsCases measure borrow and return, each client in its own pool. The latency is that of
+// both. The limits and the peers are measured in turn with it.
+func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
 	fronts, err := env.fronts(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
 	if err != nil {
 		return nil, err
@@ -38,12 +34,12 @@ func (w pairs) Cases(ctx context.Context, env *Environment) ([]Case, error) {
 	for _, clients := range env.cfg.Clients {
 		for _, f := range fronts {
 			for _, d := range f.transports {
-				key := Key{Workload: w.Name(), Transport: d.Name(), Sync: f.sync, Clients: clients}
+				key := Key{Workload: pairs, Transport: d.Name(), Sync: f.sync, Clients: clients}
 				cases = append(cases, pairsCase(key, transportPairs(d)))
 			}
 		}
 		for _, r := range rivals {
-			key := Key{Workload: w.Name(), Transport: r.name, Sync: r.durability, Clients: clients}
+			key := Key{Workload: pairs, Transport: r.name, Sync: r.durability, Clients: clients}
 			if r.once {
 				if clients != env.cfg.Clients[0] {
 					continue

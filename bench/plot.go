@@ -103,7 +103,7 @@ func (r *Report) latencyChart() chart {
 		x: "microseconds", y: "share that took no longer", logX: true, topLeft: true,
 	}
 	for _, row := range r.Rows {
-		if row.Workload != (pairs{}.Name()) || row.Clients != plottedClients || row.Sync == "interval" || row.Latency.Count() == 0 {
+		if row.Workload != pairs || row.Clients != plottedClients || row.Sync == "interval" || row.Latency.Count() == 0 {
 			continue
 		}
 		c.series = append(c.series, series{row.label(), cumulative(row.Latency)})
@@ -133,7 +133,7 @@ func (r *Report) throughputChart() chart {
 		file: "throughput.svg", title: "Borrow and return, each client in a pool of its own",
 		x: "operations in flight", y: "pairs a second", logX: true, logY: true, topLeft: true,
 	}
-	c.series = r.lines(pairs{}.Name(), "per_second", func(k Key) int { return k.Clients })
+	c.series = r.lines(pairs, "per_second", func(k Key) int { return k.Clients })
 	return c
 }
 
@@ -142,7 +142,7 @@ func (r *Report) poolsChart() chart {
 		file: "pools.svg", title: fmt.Sprintf("Cost over the number of pools, %d in flight", sharedClients),
 		x: "pools", y: "microseconds of p50", logX: true,
 	}
-	c.series = r.lines(manyPools{}.Name(), "p50_us", func(k Key) int { return k.Size })
+	c.series = r.lines(manyPools, "p50_us", func(k Key) int { return k.Size })
 	return c
 }
 
@@ -151,7 +151,7 @@ func (r *Report) waitersChart() chart {
 		file: "waiters.svg", title: "Cost of a hand-over over the number of waiters",
 		x: "waiters", y: "microseconds of p50", logX: true, logY: true, topLeft: true,
 	}
-	c.series = r.lines(handover{}.Name(), "p50_us", func(k Key) int { return k.Size })
+	c.series = r.lines(handover, "p50_us", func(k Key) int { return k.Size })
 	return c
 }
 

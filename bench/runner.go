@@ -21,17 +21,17 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	defer func() { err = errors.Join(err, env.close()) }()
 	report = newReport(cfg)
 	for _, w := range workloads() {
-		if !cfg.measures(w.Name()) {
+		if !cfg.measures(w.name) {
 			continue
 		}
-		cases, err := w.Cases(ctx, env)
+		cases, err := w.cases(ctx, env)
 		if err != nil {
-			return report, fmt.Errorf("%s: %w", w.Name(), err)
+			return report, fmt.Errorf("%s: %w", w.name, err)
 		}
 		rows := measureInTurns(ctx, env, cases)
 		report.Rows = append(report.Rows, rows...)
 		if err := env.brief.close(); err != nil {
-			return report, fmt.Errorf("%s: %w", w.Name(), err)
+			return report, fmt.Errorf("%s: %w", w.name, err)
 		}
 		if ctx.Err() != nil {
 			return report, context.Cause(ctx)

@@ -52,23 +52,23 @@ type rule struct {
 
 // peerEtcd and peerRedis return the rates of the durable rows of the peers.
 func peerEtcd(clients int) figure {
-	return figure{Key{pairs{}.Name(), "etcd mutex", "fsync", clients, 0}, "per_second"}
+	return figure{Key{pairs, "etcd mutex", "fsync", clients, 0}, "per_second"}
 }
 
 func peerRedis(clients int) figure {
-	return figure{Key{pairs{}.Name(), "redis", "appendfsync always", clients, 0}, "per_second"}
+	return figure{Key{pairs, "redis", "appendfsync always", clients, 0}, "per_second"}
 }
 
 func pairRate(transport, sync string, clients int) figure {
-	return figure{Key{pairs{}.Name(), transport, sync, clients, 0}, "per_second"}
+	return figure{Key{pairs, transport, sync, clients, 0}, "per_second"}
 }
 
 func pairP50(transport, sync string, clients int) figure {
-	return figure{Key{pairs{}.Name(), transport, sync, clients, 0}, "p50_us"}
+	return figure{Key{pairs, transport, sync, clients, 0}, "p50_us"}
 }
 
 func handoverOf(transport string, waiters int, name string) figure {
-	return figure{Key{handover{}.Name(), transport, "interval", 0, waiters}, name}
+	return figure{Key{handover, transport, "interval", 0, waiters}, name}
 }
 
 func sized(workload, transport string, clients, size int, name string) figure {
@@ -97,10 +97,10 @@ func rules() []rule {
 		{name: "HTTP ÷ empty handler, requests, sync always, 64 in flight", bound: 0.30,
 			of: pairRate(transportHTTP, "always", 64), to: pairRate(limitHTTP, "", 64)},
 		{name: "borrow in a pool of 1,000 with 999 lent ÷ in a pool of 1, library, p50", bound: 1.2, atMost: true,
-			of: sized(lastSlot{}.Name(), transportLibrary, 1, bigPool, "p50_us"), to: sized(lastSlot{}.Name(), transportLibrary, 1, 1, "p50_us")},
+			of: sized(lastSlot, transportLibrary, 1, bigPool, "p50_us"), to: sized(lastSlot, transportLibrary, 1, 1, "p50_us")},
 		{name: "throughput with 100,000 pools ÷ with 1, library", bound: 0.8,
-			of: sized(manyPools{}.Name(), transportLibrary, sharedClients, 100_000, "per_second"),
-			to: sized(manyPools{}.Name(), transportLibrary, sharedClients, 1, "per_second")},
+			of: sized(manyPools, transportLibrary, sharedClients, 100_000, "per_second"),
+			to: sized(manyPools, transportLibrary, sharedClients, 1, "per_second")},
 		{name: "hand-over p50 with 1,000 waiters ÷ with 1, library", bound: 1.3, atMost: true,
 			of: handoverOf(transportLibrary, 1000, "p50_us"), to: handoverOf(transportLibrary, 1, "p50_us")},
 		{name: "hand-over p50 with 1,000 waiters ÷ with 1, HTTP", bound: 1.3, atMost: true,
@@ -108,9 +108,9 @@ func rules() []rule {
 		{name: "claims per grant with 1,000 waiters, library", bound: 1.05, atMost: true,
 			of: handoverOf(transportLibrary, 1000, "claims_per_grant")},
 		{name: "memory of each of 10,000 HTTP waiters", bound: 32, atMost: true, unit: " KiB",
-			of: sized(manyWaiters{}.Name(), transportHTTP, 0, 10_000, "kib_per_waiter")},
+			of: sized(manyWaiters, transportHTTP, 0, 10_000, "kib_per_waiter")},
 		{name: "expiry to the next grant, library, p99", bound: 20, atMost: true, unit: " ms", scale: 1e-3,
-			of: sized(expiry{}.Name(), transportLibrary, 0, expiryLocks, "p99_us")},
+			of: sized(expiry, transportLibrary, 0, expiryLocks, "p99_us")},
 		{name: "durable pairs, library ÷ etcd's mutex, 64 in flight", bound: 3,
 			of: pairRate(transportLibrary, "always", 64), to: peerEtcd(64)},
 		{name: "durable pairs, HTTP ÷ etcd's mutex, 64 in flight", bound: 1.5,

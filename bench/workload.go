@@ -44,21 +44,34 @@ type Case struct {
 	Measure func(ctx context.Context, d time.Duration) (Sample, error)
 }
 
-// Workload is a kind of load.
-type Workload interface {
-	// Name is the name in --workload and in rows.
-	Name() string
+// workload is a kind of load.
+type workload struct {
+	name string // in --workload and in rows
 
-	// Cases returns the cases to measure in turn. It starts the servers that they
-	// need.
-	Cases(ctx context.Context, env *Environment) ([]Case, error)
+	// cases returns the cases to measure in turn. It starts the servers that they need.
+	cases func(ctx context.Context, env *Environment) ([]Case, error)
 }
 
+// The names of the workloads.
+const (
+	pairs       = "pairs"
+	sharedPool  = "shared-pool"
+	lastSlot    = "last-slot"
+	handover    = "handover"
+	arrivals    = "arrivals"
+	namedOnce   = "named-once"
+	namedHot    = "named-hot"
+	manyPools   = "many-pools"
+	manyWaiters = "many-waiters"
+	expiry      = "expiry"
+)
+
 // workloads returns all workloads in the order in which they run.
-func workloads() []Workload {
-	return []Workload{
-		pairs{}, sharedPool{}, lastSlot{}, handover{}, arrivals{}, namedOnce{}, namedHot{},
-		manyPools{}, manyWaiters{}, expiry{},
+func workloads() []workload {
+	return []workload{
+		{pairs, pairsCases}, {sharedPool, sharedPoolCases}, {lastSlot, lastSlotCases}, {handover, handoverCases},
+		{arrivals, arrivalsCases}, {namedOnce, namedOnceCases}, {namedHot, namedHotCases},
+		{manyPools, manyPoolsCases}, {manyWaiters, manyWaitersCases}, {expiry, expiryCases},
 	}
 }
 
@@ -66,7 +79,7 @@ func workloads() []Workload {
 func WorkloadNames() []string {
 	var names []string
 	for _, w := range workloads() {
-		names = append(names, w.Name())
+		names = append(names, w.name)
 	}
 	return names
 }

@@ -16,10 +16,7 @@ func (g *Gateway) limitMetrics() []prometheus.Collector {
 	total := func() int64 { refused, _ := g.cfg.Lending.Waits.Refused(); return refused }
 	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }
 	return []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "kvslots_http_connections",
-			Help: "Open connections of HTTP clients.",
-		}, func() float64 { return float64(g.connections.count()) }),
+		gaugeOf("kvslots_http_connections", "Open connections of HTTP clients.", nil, func() float64 { return float64(g.connections.count()) }),
 		refusedBy("max_connections", g.connections.refused.Load),
 		refusedBy("max_connections_per_ip", g.connections.refusedPerIP.Load),
 		refusedBy("max_waiters_total", total),
@@ -29,9 +26,6 @@ func (g *Gateway) limitMetrics() []prometheus.Collector {
 }
 
 func refusedBy(limit string, count func() int64) prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name:        "kvslots_limit_refusals_total",
-		Help:        "Connections and requests that a limit of this gateway has refused.",
-		ConstLabels: prometheus.Labels{"limit": limit},
-	}, func() float64 { return float64(count()) })
+	return counterOf("kvslots_limit_refusals_total", "Connections and requests that a limit of this gateway has refused.",
+		prometheus.Labels{"limit": limit}, func() float64 { return float64(count()) })
 }

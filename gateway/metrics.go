@@ -43,9 +43,14 @@ func newMetrics(g *Gateway) *metrics {
 		m.duration,
 		m.failures,
 		g.cfg.Lending,
-		waitingBorrowers(g.cfg.Lending),
-		readyGauge(g),
-		buildInfo(g.cfg.Version),
+		gaugeOf("kvslots_waiting_borrowers", "Requests at this gateway that may be granted something and are not answered yet.", nil,
+			func() float64 { return float64(g.cfg.Lending.Open()) }),
+		gaugeOf("kvslots_ready", "1 if /ready answers 200, else 0.", nil, func() float64 {
+			code, _ := g.readiness()
+			return oneIf(code == http.StatusOK)
+		}),
+		gaugeOf("kvslots_build_info", "Always 1; the labels say what runs.",
+			prometheus.Labels{"version": g.cfg.Version, "goversion": runtime.Version()}, func() float64 { return 1 }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -53,31 +58,19 @@ func newMetrics(g *Gateway) *metrics {
 	return m
 }
 
-func waitingBorrowers(lending *Lending) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kvslots_waiting_borrowers",
-		Help: "Requests at this gateway that may be granted something and are not answered yet.",
-	}, func() float64 { return float64(lending.Open()) })
+func gaugeOf(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
 }
 
-func readyGauge(g *Gateway) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kvslots_ready",
-		Help: "1 if /ready answers 200, else 0.",
-	}, func() float64 {
-		if code, _ := g.readiness(); code == http.StatusOK {
-			return 1
-		}
-		return 0
-	})
+func counterOf(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, value)
 }
 
-func buildInfo(version string) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name:        "kvslots_build_info",
-		Help:        "Always 1; the labels say what runs.",
-		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
-	}, func() float64 { return 1 })
+func oneIf(condition bool) float64 {
+	if condition {
+		return 1
+	}
+	return 0
 }
 
 // request counts a request in the histogram, whose count is the number of requests.

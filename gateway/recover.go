@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
-	"runtime"
 
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -19,20 +17,9 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	if reason == http.ErrAbortHandler { // not a bug: handlers cut connections by it
 		panic(reason)
 	}
-	w.trace.Log(g.log.Error()).
-		Str("panic", describePanic(reason)).
-		Str("stack", stack.Lines()).
-		Msg("handler panicked")
+	stack.Log(w.trace.Log(g.log.Error()), reason).Msg("handler panicked")
 	if w.status() != 0 {
 		panic(http.ErrAbortHandler) // a part of the answer may have been sent
 	}
 	g.fail(w, r, wire.Internal)
-}
-
-// describePanic describes a panic without text that may come from a request.
-func describePanic(reason any) string {
-	if err, ok := reason.(runtime.Error); ok {
-		return err.Error()
-	}
-	return fmt.Sprintf("%T", reason)
 }

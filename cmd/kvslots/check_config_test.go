@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -87,7 +88,7 @@ func TestCheckConfigPrintsAConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := writeFile(t, "printed.yaml", stdout)
-	if got, err := load(t, []string{"--config", file}, nil); err != nil || got != want {
+	if got, err := load(t, []string{"--config", file}, nil); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
 	if _, again, _ := call(t, noEnv, "check-config", "--config", file); strings.Count(again, "  # file\n") != strings.Count(stdout, "\n")-strings.Count(stdout, "\n# ") {

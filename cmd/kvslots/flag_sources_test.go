@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -48,11 +49,11 @@ func TestPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaultSettings()
-	want.maxTTL = 30 * time.Second  // flag
-	want.maxWait = 20 * time.Second // environment
-	want.replicas = 3               // file
-	want.dataDir = "/from/file"     // file
-	if s != want {
+	want.store.MaxTTL = 30 * time.Second  // flag
+	want.store.MaxWait = 20 * time.Second // environment
+	want.store.Replicas = 3               // file
+	want.dataDir = "/from/file"           // file
+	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
 }
@@ -152,7 +153,7 @@ func TestFileFormats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.sync != "interval" || s.maxTTL != 90*time.Second || s.drainWait != time.Hour {
+			if s.sync != "interval" || s.store.MaxTTL != 90*time.Second || s.drainWait != time.Hour {
 				t.Errorf("got %+v", s)
 			}
 		})
@@ -208,7 +209,7 @@ func TestValidate(t *testing.T) {
 		{"one URL", func(s *settings) { s.nats.url = "nats://127.0.0.1:4222" }, ""},
 		{"several URLs", func(s *settings) { s.nats.url = "tls://a:4222, b:4222,ws://c" }, ""},
 		{"URL with a password", func(s *settings) { s.nats.url = "nats://u:p@a:4222" }, ""},
-		{"replicas elsewhere", func(s *settings) { s.nats.url = "a"; s.replicas = 3 }, ""},
+		{"replicas elsewhere", func(s *settings) { s.nats.url = "a"; s.store.Replicas = 3 }, ""},
 		{"user and password", func(s *settings) { s.nats.url = "a"; s.nats.user = "u"; s.nats.password = "hunter2" }, ""},
 		{"other scheme", func(s *settings) { s.nats.url = "http://hunter2@a" }, "--nats-url must be"},
 		{"not a URL", func(s *settings) { s.nats.url = "nats://u:hunter2@a:b:c" }, "--nats-url must be"},

@@ -141,7 +141,7 @@ type shared struct {
 
 func newShared(nats *backend, allowed *access, s settings) shared {
 	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed, metrics: nats.collectors()}
-	c.lending.Waits.Limit(gateway.WaitLimits{Total: s.maxWaitersTotal, PerIP: s.maxWaitersPerIP})
+	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
 		c.clients = nats.server.NumClients
 	}
@@ -154,7 +154,7 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 		Lending:       common.lending,
 		Sessions:      store,
 		Turns:         common.turns,
-		SessionTimes:  s.sessionTimes(),
+		SessionTimes:  s.sessions,
 		ReplyPrefixes: splitList(s.natsReplies),
 		Calls:         functions,
 		Version:       versionName(),
@@ -165,20 +165,11 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logger) (*kvslots.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	return kvslots.Open(ctx, nats.nc, kvslots.Config{
-		Replicas: s.replicas,
-		MaxTTL:   s.maxTTL,
-		MaxWait:  s.maxWait,
-		MaxPools: s.maxPools,
-		PoolIdle: s.poolIdleTTL,
-		MaxLocks: s.maxLocks, MaxWaiters: s.maxWaiters,
-		MaxSessions: s.maxSessions, MaxSessionsPerOrigin: s.maxSessionsPerIP,
-		MaxPoolWaiters: s.maxWaitersPerPool,
-		Sole:           nats.server != nil, // clients of its listener cannot reach the bucket
-		Durable:        nats.durable(),
-		Room:           nats.room(),
-		Logger:         log.With().Str("component", "store").Logger(),
-	})
+	cfg := s.store
+	cfg.Sole = nats.server != nil // clients of its listener cannot reach the bucket
+	cfg.Durable, cfg.Room = nats.durable(), nats.room()
+	cfg.Logger = log.With().Str("component", "store").Logger()
+	return kvslots.Open(ctx, nats.nc, cfg)
 }
 
 // closing calls the Close of a part of serve with a new context, since those of serve
@@ -213,14 +204,10 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 	})
 }
 
-func (s *settings) sessionTimes() gateway.SessionTimes {
-	return gateway.SessionTimes{DefaultLeaseTTL: s.defaultLeaseTTL, IdleTimeout: s.httpIdle}
-}
-
 func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Logger) *dflockd.Dialect {
 	return dflockd.New(store, dflockd.Config{
 		Lending: common.lending, Turns: common.turns, Clients: common.clients,
-		SessionTimes: s.sessionTimes(),
+		SessionTimes: s.sessions,
 		Logger:       log,
 	})
 }

@@ -53,7 +53,7 @@ func newForrst(store *kvslots.Store, nats *backend, common shared, s settings, l
 		NATS:           nats.functions,
 		Prefix:         s.functions.prefix,
 		Timeout:        s.functions.timeout,
-		MaxWait:        s.maxWait,
+		MaxWait:        s.store.MaxWait,
 		Tokens:         common.access.tokens,
 		NoForceRelease: !s.functions.forceRelease,
 		Version:        versionName(),

@@ -9,18 +9,13 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// limits are those of one gateway, and of the lines of pools.
-type limits struct {
-	maxConnections, maxConnectionsPerIP                 int
-	maxWaitersTotal, maxWaitersPerPool, maxWaitersPerIP int
-}
-
-func (l *limits) addFlags(flags *pflag.FlagSet) {
-	flags.Var(number(&l.maxConnections, 0, math.MaxInt32), "max-connections", "maximum of HTTP connections; 0 means what the limit of open files allows")
-	flags.Var(number(&l.maxConnectionsPerIP, 0, math.MaxInt32), "max-connections-per-ip", "maximum of HTTP connections of each client address; 0 means no limit")
-	flags.Var(number(&l.maxWaitersTotal, 0, math.MaxInt32), "max-waiters-total", "maximum of requests that wait at this gateway; 0 means no limit")
-	flags.Var(number(&l.maxWaitersPerPool, 0, math.MaxInt32), "max-waiters-per-pool", "maximum of requests that wait for each pool; 0 means no limit")
-	flags.Var(number(&l.maxWaitersPerIP, 0, math.MaxInt32), "max-waiters-per-ip", "maximum of requests of each client address that wait at this gateway; 0 means no limit")
+// addLimitFlags declares the flags of the limits of one gateway, and of the lines of pools.
+func (s *settings) addLimitFlags(flags *pflag.FlagSet) {
+	flags.Var(number(&s.maxConnections, 0, math.MaxInt32), "max-connections", "maximum of HTTP connections; 0 means what the limit of open files allows")
+	flags.Var(number(&s.maxConnectionsPerIP, 0, math.MaxInt32), "max-connections-per-ip", "maximum of HTTP connections of each client address; 0 means no limit")
+	flags.Var(number(&s.waits.Total, 0, math.MaxInt32), "max-waiters-total", "maximum of requests that wait at this gateway; 0 means no limit")
+	flags.Var(number(&s.store.MaxPoolWaiters, 0, math.MaxInt32), "max-waiters-per-pool", "maximum of requests that wait for each pool; 0 means no limit")
+	flags.Var(number(&s.waits.PerIP, 0, math.MaxInt32), "max-waiters-per-ip", "maximum of requests of each client address that wait at this gateway; 0 means no limit")
 }
 
 const (
@@ -36,9 +31,9 @@ const (
 )
 
 // connections returns the maximum of HTTP connections.
-func (l *limits) connections() int {
-	if l.maxConnections > 0 {
-		return l.maxConnections
+func (s *settings) connections() int {
+	if s.maxConnections > 0 {
+		return s.maxConnections
 	}
 	return connectionsFor(openFilesLimit())
 }

@@ -15,10 +15,10 @@ func TestConnectionsByFiles(t *testing.T) {
 			t.Errorf("%d files: %d connections, want %d", files, got, want)
 		}
 	}
-	if got := (&limits{maxConnections: 7}).connections(); got != 7 {
+	if got := (&settings{maxConnections: 7}).connections(); got != 7 {
 		t.Errorf("got %d connections, and not those of the flag", got)
 	}
-	if got := (&limits{}).connections(); got < 1 {
+	if got := (&settings{}).connections(); got < 1 {
 		t.Errorf("%d connections by default", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -19,18 +20,18 @@ const maxDuration = 365 * 24 * time.Hour
 
 // settings are the settings of serve, from flags, environment and file.
 type settings struct {
-	httpAddr      string
-	tls           tlsSettings
-	httpInsecure  bool
-	authToken     authToken
-	httpRateLimit float64 // requests a second
-	httpRateBurst int
-	httpOrigins   string // separated by commas
-	httpHosts     string // likewise
-	httpProxies   string // likewise
-	limits
-	httpIdle  time.Duration
-	drainWait time.Duration
+	httpAddr                            string
+	tls                                 tlsSettings
+	httpInsecure                        bool
+	authToken                           authToken
+	httpRateLimit                       float64 // requests a second
+	httpRateBurst                       int
+	httpOrigins                         string // separated by commas
+	httpHosts                           string // likewise
+	httpProxies                         string // likewise
+	maxConnections, maxConnectionsPerIP int
+	waits                               gateway.WaitLimits
+	drainWait                           time.Duration
 
 	dataDir  string
 	maxStore int64 // bytes
@@ -46,17 +47,8 @@ type settings struct {
 
 	functions functionSettings
 
-	replicas int
-	maxTTL   time.Duration
-	maxWait  time.Duration
-
-	defaultLeaseTTL  time.Duration
-	maxPools         int
-	poolIdleTTL      time.Duration
-	maxLocks         int
-	maxWaiters       int
-	maxSessions      int
-	maxSessionsPerIP int
+	store    kvslots.Config // as far as flags say; see openStore
+	sessions gateway.SessionTimes
 
 	logLevel  string
 	logFormat string
@@ -69,15 +61,9 @@ func defaultSettings() settings {
 		drainWait: 2 * time.Second,
 		dataDir:   "./kvslots-data",
 		sync:      "always",
-		replicas:  1,
-		maxTTL:    kvslots.DefaultMaxTTL,
-		maxWait:   kvslots.DefaultMaxWait,
-
-		httpIdle:        wire.DefaultIdleTimeout,
-		defaultLeaseTTL: wire.DefaultLeaseTTL,
-		maxLocks:        1024,
-		limits:          limits{maxWaitersTotal: 100_000},
-
+		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, MaxLocks: 1024},
+		sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout},
+		waits:     gateway.WaitLimits{Total: 100_000},
 		functions: defaultFunctionSettings(),
 
 		logLevel:  "info",
@@ -99,7 +85,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
 	flags.Var(hostNames(&s.httpHosts), "http-allowed-hosts", "names that HTTP requests may have in Host, besides addresses and localhost (comma-separated); checked on loopback without a token, or if given")
 	flags.Var(networks(&s.httpProxies), "trusted-proxies", "networks of proxies whose X-Forwarded-For or Forwarded names the client (comma-separated addresses or CIDRs)")
-	s.limits.addFlags(flags)
+	s.addLimitFlags(flags)
 	flags.Var(duration(&s.drainWait, 0, time.Hour), "drain-wait", "keep listening for this long after SIGTERM, and answer 503 to borrowers")
 	flags.StringVar(&s.dataDir, "data-dir", s.dataDir, "directory of the embedded NATS server's storage")
 	flags.Var(size(&s.maxStore), "max-store", "bytes that the entries of the embedded NATS server may take, such as 512M or 2G; above it no new leases and pools; 0 means that the disk is the limit")
@@ -118,17 +104,17 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.nats.tlsKey, "nats-tls-key", s.nats.tlsKey, "file with the certificate's key")
 	flags.StringVar(&s.nats.tlsCA, "nats-tls-ca", s.nats.tlsCA, "file with certificate authorities: those to trust for --nats-url, or those that must have issued the certificates of clients at --nats-addr")
 	flags.Var(replyPrefixes(&s.natsReplies), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
-	flags.Var(number(&s.replicas, 1, 5), "replicas", "replicas of the bucket; more than 1 needs --nats-url")
-	flags.Var(seconds(&s.maxTTL, time.Second, maxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
-	flags.Var(seconds(&s.maxWait, time.Second, maxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
-	flags.Var(seconds(&s.defaultLeaseTTL, time.Second, maxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
-	flags.Var(seconds(&s.httpIdle, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
-	flags.Var(number(&s.maxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
-	flags.Var(seconds(&s.poolIdleTTL, 0, maxDuration), "pool-idle-ttl", "unregister pools that nothing has used for this long; 0 means never")
-	flags.Var(number(&s.maxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
-	flags.Var(number(&s.maxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
-	flags.Var(number(&s.maxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
-	flags.Var(number(&s.maxSessionsPerIP, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions from each client address over HTTP; 0 means no limit")
+	flags.Var(number(&s.store.Replicas, 1, 5), "replicas", "replicas of the bucket; more than 1 needs --nats-url")
+	flags.Var(seconds(&s.store.MaxTTL, time.Second, maxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
+	flags.Var(seconds(&s.store.MaxWait, time.Second, maxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
+	flags.Var(seconds(&s.sessions.DefaultLeaseTTL, time.Second, maxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
+	flags.Var(seconds(&s.sessions.IdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
+	flags.Var(number(&s.store.MaxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
+	flags.Var(seconds(&s.store.PoolIdle, 0, maxDuration), "pool-idle-ttl", "unregister pools that nothing has used for this long; 0 means never")
+	flags.Var(number(&s.store.MaxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
+	flags.Var(number(&s.store.MaxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
+	flags.Var(number(&s.store.MaxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
+	flags.Var(number(&s.store.MaxSessionsPerOrigin, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions from each client address over HTTP; 0 means no limit")
 	s.functions.addFlags(flags)
 	flags.Var(choice(&s.logLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
 	flags.Var(choice(&s.logFormat, "json", "console"), "log-format", "format of log lines: json, or console for people")
@@ -174,7 +160,7 @@ func (s *settings) validateEmbedded() error {
 	found.when(s.natsAddr == "" && (s.natsNkeys != "" || s.natsInsecure), "--nats-nkeys and --nats-insecure need --nats-addr")
 	found.when(s.natsReplies != "", "--nats-reply-prefixes needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
 	found.when(s.natsAddr == "" && s.functions.asksForSecret(), "--forrst-fn-user, --forrst-fn-password and --forrst-fn-nkeys need --nats-addr")
-	found.when(s.replicas != 1, "--replicas %d needs --nats-url: there is one embedded server", s.replicas)
+	found.when(s.store.Replicas != 1, "--replicas %d needs --nats-url: there is one embedded server", s.store.Replicas)
 	found.add(s.nats.validatePairs())
 	if found.err() == nil { // the rules of natsembed repeat some of these
 		found.add(s.validateListener())

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -66,7 +66,7 @@ func readArguments(raw json.RawMessage, known []string) (object, *Error) {
 	return o, wrong
 }
 
-func versionNotFound(c call, version string) *Error {
+func versionNotFound(c Call, version string) *Error {
 	return &Error{
 		Code: codeVersion, Message: "No such version of the function", status: http.StatusNotFound,
 		Details: map[string]any{"function": c.Function, "versions": []string{version}},
@@ -77,7 +77,7 @@ func versionNotFound(c call, version string) *Error {
 func (s *Server) newBuiltins() map[string]builtin {
 	all := map[string]builtin{}
 	run := map[string]func(context.Context, object, caller) (any, *Error){
-		fnRelease: s.release, fnForceRelease: s.forceRelease, fnStatus: s.status,
+		fnRelease: s.onLock(ops.ReleaseOwned), fnForceRelease: s.forceRelease, fnStatus: s.onLock(ops.StatusOwned),
 		fnPing: s.ping, fnHealth: s.health, fnCapabilities: s.capabilities, fnDescribe: s.describe,
 	}
 	for _, d := range descriptions {
@@ -86,37 +86,30 @@ func (s *Server) newBuiltins() map[string]builtin {
 	return all
 }
 
-// releasedResult is the result of release and force-release.
-type releasedResult struct {
-	Released bool   `json:"released"`
-	Key      string `json:"key"`
-	Forced   bool   `json:"forced,omitempty"`
-}
-
-// onLock calls do with the lock that the argument "key" names.
-func (s *Server) onLock(args object, do func(key string) (any, error)) (any, *Error) {
-	key, wrong := args.key("key", maxFullKey)
-	if wrong != nil {
-		return nil, wrong
-	}
-	result, err := do(key)
-	if err != nil {
-		return nil, s.lockError(err, key)
-	}
-	if _, released := result.(releasedResult); released {
-		s.events.Returned()
-	}
-	return result, nil
-}
-
-func (s *Server) release(ctx context.Context, args object, _ caller) (any, *Error) {
-	return s.onLock(args, func(key string) (any, error) {
-		owner, wrong := args.plain("owner", maxOwner)
-		if wrong != nil {
+// onLock returns a function that performs an operation on the lock that the argument "key"
+// names.
+func (s *Server) onLock(op *ops.Operation) func(context.Context, object, caller) (any, *Error) {
+	return func(ctx context.Context, args object, _ caller) (any, *Error) {
+		call := ops.Call{Operation: op}
+		var wrong *Error
+		if call.Resource.Key, wrong = args.key("key", maxFullKey); wrong != nil {
 			return nil, wrong
 		}
-		return releasedResult{Released: true, Key: key}, s.locks.ReleaseOwned(ctx, key, owner)
-	})
+		if op == ops.ReleaseOwned {
+			if call.Owner, wrong = args.plain("owner", maxOwner); wrong != nil {
+				return nil, wrong
+			}
+		}
+		if err := s.do(ctx, &call); err != nil {
+			return nil, s.lockError(err, call.Resource.Key)
+		}
+		return call.Answer, nil
+	}
+}
+
+// do performs an operation. The caller delivers its answer.
+func (s *Server) do(ctx context.Context, call *ops.Call) error {
+	return s.ops.Do(ctx, ctx, call, func() {})
 }
 
 func (s *Server) forceRelease(ctx context.Context, args object, from caller) (any, *Error) {
@@ -126,9 +119,7 @@ func (s *Server) forceRelease(ctx context.Context, args object, from caller) (an
 	case !from.admin:
 		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
 	}
-	return s.onLock(args, func(key string) (any, error) {
-		return releasedResult{Released: true, Key: key, Forced: true}, s.locks.ForceRelease(ctx, key)
-	})
+	return s.onLock(ops.ForceRelease)(ctx, args, from)
 }
 
 // lockErrors are the errors of releases.
@@ -144,39 +135,10 @@ var lockErrors = []struct {
 }
 
 func (s *Server) lockError(err error, key string) *Error {
-	if wrong, ok := errors.AsType[*Error](err); ok {
-		return wrong
-	}
 	for _, row := range lockErrors {
 		if errors.Is(err, row.err) {
 			return &Error{Code: row.code, Message: row.message, status: row.status, Details: map[string]string{"key": key}}
 		}
 	}
 	return s.storeError(err)
-}
-
-// statusResult is the result of status. A lock that is not held has only the first two
-// fields.
-type statusResult struct {
-	Key          string `json:"key"`
-	Locked       bool   `json:"locked"`
-	Owner        string `json:"owner,omitempty"`
-	AcquiredAt   string `json:"acquired_at,omitempty"`
-	ExpiresAt    string `json:"expires_at,omitempty"`
-	TTLRemaining *int64 `json:"ttl_remaining,omitempty"` // whole seconds
-	Fence        uint64 `json:"fence,omitempty"`
-}
-
-func (s *Server) status(ctx context.Context, args object, _ caller) (any, *Error) {
-	return s.onLock(args, func(key string) (any, error) {
-		status, err := s.locks.OwnedStatus(ctx, key)
-		if err != nil || !status.Held {
-			return statusResult{Key: key}, err
-		}
-		left := int64(status.ExpiresIn / time.Second)
-		return statusResult{
-			Key: key, Locked: true, Owner: status.Owner, Fence: status.Fence,
-			AcquiredAt: timestamp(status.AcquiredAt), ExpiresAt: timestamp(status.ExpiresAt), TTLRemaining: &left,
-		}, nil
-	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -17,7 +19,7 @@ type pingResult struct {
 }
 
 func (s *Server) ping(context.Context, object, caller) (any, *Error) {
-	return pingResult{healthy, timestamp(time.Now())}, nil
+	return pingResult{healthy, wire.Timestamp(time.Now())}, nil
 }
 
 type healthResult struct {
@@ -35,7 +37,7 @@ type healthCheck struct {
 // does not report a drain.
 func (s *Server) health(context.Context, object, caller) (any, *Error) {
 	status := healthy
-	if s.locks.Ready() != nil {
+	if s.ops.Owned.Ready() != nil {
 		status = unhealthy
 	}
 	checks := map[string]healthCheck{"store": {status}}
@@ -46,7 +48,7 @@ func (s *Server) health(context.Context, object, caller) (any, *Error) {
 			status = unhealthy
 		}
 	}
-	return healthResult{status, timestamp(time.Now()), s.cfg.Version, checks}, nil
+	return healthResult{status, wire.Timestamp(time.Now()), s.cfg.Version, checks}, nil
 }
 
 type capabilitiesResult struct {

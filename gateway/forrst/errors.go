@@ -101,38 +101,19 @@ var (
 	storeUnanswered = unavailable("The store did not answer; safe to retry")
 )
 
-// transportError returns the answer to an error of the transport.
-func transportError(err error) *Error {
-	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-		return fault(codeRequest, wrong.Field, wrong.Range)
-	}
-	switch {
-	case errors.Is(err, wire.ErrTooLarge):
-		return &Error{Code: codeRequest, Message: wire.ErrTooLarge.Error(), status: http.StatusRequestEntityTooLarge}
-	case errors.Is(err, wire.ErrTooSlow):
-		return &Error{Code: codeRequest, Message: wire.ErrTooSlow.Error(), Retryable: true, status: http.StatusRequestTimeout}
-	case errors.Is(err, wire.ErrMalformed):
-		return &Error{Code: codeParse, Message: "the body broke off", status: http.StatusBadRequest}
-	case errors.Is(err, wire.ErrAnswerTooLarge):
-		return &Error{Code: codeInternal, Message: wire.ErrAnswerTooLarge.Error()}
-	case errors.Is(err, wire.ErrMaxWaitersTotal):
-		return unavailable("Too many requests wait at the gateway")
-	case errors.Is(err, wire.ErrMaxWaitersPerIP):
-		return &Error{Code: codeRateLimited, Message: "Too many requests of the address wait", Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}
-	case errors.Is(err, wire.ErrBusy):
-		return unavailable(wire.ErrBusy.Error())
-	case errors.Is(err, wire.ErrDraining):
-		return stopping
-	}
-	return &Error{Code: codeInternal, Message: wire.Internal.Text, Retryable: true, status: wire.Internal.Code}
-}
-
-// storeErrors translates the errors of the store that do not depend on the request. The
-// first row that matches applies.
-var storeErrors = []struct {
+// refusals are the answers to errors of the store and of the transport that do not depend
+// on the request. The first row that matches applies.
+var refusals = []struct {
 	err    error
 	answer *Error
 }{
+	{wire.ErrTooLarge, &Error{Code: codeRequest, Message: wire.ErrTooLarge.Error(), status: http.StatusRequestEntityTooLarge}},
+	{wire.ErrTooSlow, &Error{Code: codeRequest, Message: wire.ErrTooSlow.Error(), Retryable: true, status: http.StatusRequestTimeout}},
+	{wire.ErrMalformed, &Error{Code: codeParse, Message: "the body broke off", status: http.StatusBadRequest}},
+	{wire.ErrAnswerTooLarge, &Error{Code: codeInternal, Message: wire.ErrAnswerTooLarge.Error()}},
+	{wire.ErrMaxWaitersTotal, unavailable("Too many requests wait at the gateway")},
+	{wire.ErrMaxWaitersPerIP, &Error{Code: codeRateLimited, Message: "Too many requests of the address wait", Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}},
+	{wire.ErrBusy, unavailable(wire.ErrBusy.Error())},
 	{wire.ErrDraining, stopping},
 	{kvslots.ErrClosed, stopping},
 	{kvslots.ErrMaxLocks, unavailable("The maximum number of locks is in use")},
@@ -143,16 +124,33 @@ var storeErrors = []struct {
 	{context.Canceled, clientGone},
 }
 
-// storeError translates an error of the store, and logs one that the table does not
-// contain.
-func (s *Server) storeError(err error) *Error {
+// refusalOf returns the answer to an error, or nil for one that the table does not contain.
+// code is that of a field out of range.
+func refusalOf(err error, code string) *Error {
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-		return fault(codeArguments, wrong.Field, wrong.Range)
+		return fault(code, wrong.Field, wrong.Range)
 	}
-	for _, row := range storeErrors {
+	for _, row := range refusals {
 		if errors.Is(err, row.err) {
 			return row.answer
 		}
+	}
+	return nil
+}
+
+// transportError returns the answer to an error of the transport.
+func transportError(err error) *Error {
+	if answer := refusalOf(err, codeRequest); answer != nil {
+		return answer
+	}
+	return &Error{Code: codeInternal, Message: wire.Internal.Text, Retryable: true, status: wire.Internal.Code}
+}
+
+// storeError returns the answer to an error of an operation on a lock. It logs an error that
+// the table does not contain.
+func (s *Server) storeError(err error) *Error {
+	if answer := refusalOf(err, codeArguments); answer != nil {
+		return answer
 	}
 	s.log.Error().Err(err).Msg("a lock failed")
 	return unavailable("The store failed; safe to retry")

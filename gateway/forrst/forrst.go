@@ -99,8 +99,7 @@ func (c Config) withDefaults() Config {
 // Server answers calls until it is closed. Its methods are safe for concurrent use.
 type Server struct {
 	cfg      Config
-	locks    ops.OwnedLocks
-	events   *ops.Events
+	ops      ops.Service
 	log      zerolog.Logger
 	builtins map[string]builtin
 
@@ -115,7 +114,10 @@ type Server struct {
 
 // New returns a server whose calls hold locks of a store, such as a *kvslots.Store.
 func New(locks ops.OwnedLocks, cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), locks: locks, events: cfg.Lending.Events(ops.APIForrst), log: cfg.Logger}
+	s := &Server{
+		cfg: cfg.withDefaults(), log: cfg.Logger,
+		ops: ops.Service{Owned: locks, Lending: cfg.Lending, Events: cfg.Lending.Events(ops.APIForrst)},
+	}
 	s.builtins = s.newBuiltins()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Call is a call of a function in this process.
+// Call is a call of a function. Its JSON is what functions of other processes receive.
 type Call struct {
-	Function  string
-	Version   string          // "" if the caller did not specify one
-	Arguments json.RawMessage // a JSON object
-	Lock      *Lock           // nil if the call has no lock
+	Function  string          `json:"function"`
+	Version   string          `json:"version,omitempty"` // "" if the caller did not specify one
+	Arguments json.RawMessage `json:"arguments"`         // a JSON object
+	Lock      *Lock           `json:"-"`                 // nil if the call has no lock
 
-	RequestID   string // of the request, for logs; may be ""
-	Traceparent string // W3C Trace Context; "" if the caller sent none
+	RequestID   string `json:"-"` // of the request, for logs; may be ""
+	Traceparent string `json:"-"` // W3C Trace Context; "" if the caller sent none
 }
 
 // Lock is the lock of a call.

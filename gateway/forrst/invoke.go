@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"runtime"
 
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
@@ -21,15 +19,18 @@ type outcome struct {
 // invoke calls a function and adds its outcome to the answer. It returns when the
 // function's time is over, even if a function of this process continues. ran is false
 // if the function was certainly not called.
-func (s *Server) invoke(detached context.Context, f function, c call, lock *kvslots.OwnedLock, answer *response) (ran bool) {
+func (s *Server) invoke(detached context.Context, f function, c Call, lock *kvslots.OwnedLock, answer *response) (ran bool) {
 	ctx, cancel := context.WithTimeout(detached, f.timeout)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.ctx, func() { stop(errStopping) })()
 
+	if lock != nil {
+		c.Lock = &Lock{FullKey: lock.Name, Owner: lock.Owner, Fence: lock.Fence, ExpiresAt: lock.ExpiresAt}
+	}
 	done := make(chan outcome, 1)
-	go func() { done <- s.runRecovered(ctx, f.run, newCall(c, lock)) }()
+	go func() { done <- s.runRecovered(ctx, f.run, c) }()
 	var o outcome
 	select {
 	case o = <-done:
@@ -63,27 +64,14 @@ func abandonError(ctx context.Context, late, stopped *Error) *Error {
 	return stopped
 }
 
-func newCall(c call, lock *kvslots.OwnedLock) Call {
-	made := Call{Function: c.Function, Version: c.Version, Arguments: c.Arguments, RequestID: c.trace.RequestID, Traceparent: c.trace.Parent}
-	if lock != nil {
-		made.Lock = &Lock{FullKey: lock.Name, Owner: lock.Owner, Fence: lock.Fence, ExpiresAt: lock.ExpiresAt}
-	}
-	return made
-}
-
-// runRecovered calls a function, and turns a panic into an error. It does not log the
-// text of the panic, which may contain arguments.
+// runRecovered calls a function, and turns a panic into an error.
 func (s *Server) runRecovered(ctx context.Context, run runner, c Call) (o outcome) {
 	defer func() {
 		reason := recover()
 		if reason == nil {
 			return
 		}
-		text := fmt.Sprintf("%T", reason)
-		if err, ok := reason.(runtime.Error); ok {
-			text = err.Error()
-		}
-		s.log.Error().Str("panic", text).Str("stack", stack.Lines()).Msg("a function panicked")
+		stack.Log(s.log.Error(), reason).Msg("a function panicked")
 		o = outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function panicked"})}}
 	}()
 	return run(ctx, c)

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -20,32 +22,21 @@ const (
 // acquireLock acquires the lock of a call, or returns the response that says why it
 // could not.
 func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvslots.OwnedLock, *response) {
-	arrived := time.Now()
-	ctx, end := s.cfg.Lending.Begin(ctx)
-	defer end()
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
-	if o.block > 0 {
-		if err := s.cfg.Lending.Waits.Enter(from.remote); err != nil {
-			return nil, failed(r.id, transportError(err))
-		}
-		defer s.cfg.Lending.Waits.Leave(from.remote)
+	call := ops.Call{
+		Operation: ops.LockOwned, Arrived: time.Now(), Remote: from.remote,
+		Resource: kvslots.Lock(full), Owner: o.owner, TTL: o.ttl, Wait: o.block,
 	}
-	lock, err := s.locks.LockOwned(ctx, full, o.owner, o.ttl, o.block)
-	if err == nil {
-		s.events.Granted(time.Since(arrived))
-	}
-	if err == nil && o.block > 0 && from.hungUp != nil && from.hungUp() {
-		s.finishLock(ctx, lock, true, &lockData{}) // lets the next in line have it
+	err := s.do(ctx, &call)
+	switch {
+	case err == nil && o.block > 0 && from.hungUp != nil && from.hungUp():
+		s.finishLock(ctx, call.Lock, true, &lockData{}) // lets the next in line have it
 		return nil, failed(r.id, clientGone)
-	}
-	if err == nil {
-		return lock, nil
-	}
-	if !errors.Is(err, kvslots.ErrNoSlot) {
+	case err == nil:
+		return call.Lock, nil
+	case !errors.Is(err, kvslots.ErrNoSlot):
 		return nil, failed(r.id, s.storeError(err))
-	}
-	s.events.NoSlot(o.block)
-	if o.block > 0 {
+	case o.block > 0:
 		return nil, failed(r.id, lockTimeout(o, full, s.cfg.MaxWait))
 	}
 	refusal := failed(r.id, &Error{
@@ -83,16 +74,20 @@ func (s *Server) finishLock(detached context.Context, lock *kvslots.OwnedLock, r
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(detached), releaseTimeout)
 	defer cancel()
-	released, err := s.locks.UnlockOwned(ctx, lock)
-	switch {
-	case err != nil:
+	released, err := s.unlock(ctx, lock)
+	if err != nil {
 		s.log.Warn().Err(err).Msg("a lock could not be released; trying again until its time is over")
 		s.releaseLater(lock)
-	case released:
-		s.events.Returned()
-	case !data.Expired:
-		data.Released = true
+		return
 	}
+	data.Released = !released && !data.Expired
+}
+
+// unlock ends one acquisition. It returns false if that has ended already.
+func (s *Server) unlock(ctx context.Context, lock *kvslots.OwnedLock) (released bool, err error) {
+	call := ops.Call{Operation: ops.UnlockOwned, Lock: lock}
+	err = s.do(ctx, &call)
+	return call.Answer == wire.Returned{Returned: true}, err
 }
 
 // releaseLater repeats a failed release until it succeeds, the lock expires or the
@@ -113,10 +108,7 @@ func (s *Server) releaseLater(lock *kvslots.OwnedLock) {
 				return
 			case <-pause.C:
 			}
-			if released, err := s.locks.UnlockOwned(ctx, lock); err == nil {
-				if released {
-					s.events.Returned()
-				}
+			if _, err := s.unlock(ctx, lock); err == nil {
 				return
 			}
 		}

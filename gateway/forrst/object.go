@@ -1,13 +1,14 @@
 package forrst
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // object is a JSON object of an envelope. Unknown fields are errors, so that a misspelt
@@ -23,24 +24,21 @@ type object struct {
 // readObject reads an object with no fields but the known ones.
 func readObject(raw json.RawMessage, code, name, path string, known ...string) (object, *Error) {
 	o := object{path: path, code: code, fields: map[string]json.RawMessage{}}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return o, fault(code, name, "an object")
-	}
-	for decoder.More() {
-		token, err := decoder.Token()
-		field, _ := token.(string)
-		var value json.RawMessage
-		if err != nil || decoder.Decode(&value) != nil {
-			return o, fault(code, name, "an object")
-		}
+	err := wire.EachField(raw, func(field string, value json.RawMessage) error {
 		if !slices.Contains(known, field) {
-			return o, unknownField(code, name, field, known)
+			return unknownField(code, name, field, known)
 		}
-		if _, given := o.fields[field]; given {
-			return o, fault(code, path+field, "given once")
+		if o.has(field) {
+			return fault(code, path+field, "given once")
 		}
 		o.fields[field] = value
+		return nil
+	})
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		return o, wrong
+	}
+	if err != nil {
+		return o, fault(code, name, "an object")
 	}
 	return o, nil
 }
@@ -62,19 +60,8 @@ func (o object) has(field string) bool { return o.fields[field] != nil }
 
 func (o object) fault(field, allowed string) *Error { return fault(o.code, o.path+field, allowed) }
 
-// text returns the string in a field. ok is false if the field has no string. It
-// refuses a lone half of a surrogate pair: encoding/json replaces each by the same
-// character, and different names would become equal.
-func (o object) text(field string) (text string, ok bool) {
-	raw := o.fields[field]
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
-		return "", false
-	}
-	if strings.ContainsRune(text, utf8.RuneError) && bytes.Contains(bytes.ToLower(raw), []byte(`\ud`)) {
-		return "", false
-	}
-	return text, true
-}
+// text returns the string in a field. ok is false if the field has no string.
+func (o object) text(field string) (text string, ok bool) { return wire.Text(o.fields[field]) }
 
 // plain returns a string of 1 to most bytes without control characters.
 func (o object) plain(field string, most int) (string, *Error) {

@@ -27,7 +27,7 @@ const (
 
 // overNATS calls a function of another process.
 func (s *Server) overNATS(ctx context.Context, c Call) outcome {
-	body, err := json.Marshal(call{Function: c.Function, Version: c.Version, Arguments: c.Arguments})
+	body, err := json.Marshal(c)
 	if err != nil {
 		return outcome{refusal: fault(codeRequest, "call", "JSON")} // cannot happen, because the call was read from JSON
 	}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 const (
@@ -22,18 +20,8 @@ const (
 // request is a parsed envelope.
 type request struct {
 	id   *string // nil if it could not be read
-	call call
+	call Call
 	lock *lockOptions // nil without the extension
-}
-
-// call is the called function and its arguments, as functions of other processes
-// receive it.
-type call struct {
-	Function  string          `json:"function"`
-	Version   string          `json:"version,omitempty"`
-	Arguments json.RawMessage `json:"arguments"`
-
-	trace ops.Trace // of the request that has the call
 }
 
 // readRequest parses an envelope (gateway/README.md, "Forrst: /rpc"). Beside an error
@@ -85,7 +73,7 @@ func checkProtocol(top object) *Error {
 	return nil
 }
 
-func readCall(top object) (c call, wrong *Error) {
+func readCall(top object) (c Call, wrong *Error) {
 	fields, wrong := top.object("call", "function", "version", "arguments")
 	if wrong != nil {
 		return c, wrong

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // response is the envelope that answers a request.
@@ -94,14 +93,11 @@ func (r *response) encode() []byte {
 }
 
 // encode encodes a response that is about to be sent, and counts it if it is a failure.
-// That there was no lock to be had is counted by acquireLock.
+// That there was no lock to be had is counted by the operation.
 func (s *Server) encode(r *response) []byte {
 	body := r.encode()
 	if r.kind != "" && r.kind != codeNotAcquired && r.kind != codeLockTimeout {
-		s.events.Failed(strings.ToLower(r.kind))
+		s.ops.Events.Failed(strings.ToLower(r.kind))
 	}
 	return body
 }
-
-// timestamp returns a time in UTC, truncated to seconds, in the format of ISO 8601.
-func timestamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05Z") }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // storeTimeout bounds the calls of built-in functions if the store hangs. The store
@@ -46,7 +47,7 @@ func (s *Server) serve(ctx, detached context.Context, body []byte, from caller) 
 	if wrong != nil {
 		return failed(r.id, wrong)
 	}
-	r.call.trace = from.trace
+	r.call.RequestID, r.call.Traceparent = from.trace.RequestID, from.trace.Parent
 	if !s.begin(&s.tasks, &s.calls) {
 		return failed(r.id, stopping)
 	}
@@ -79,7 +80,7 @@ func (s *Server) serveLocked(ctx, detached context.Context, r request, function 
 	}
 	data := lockData{
 		Key: r.lock.key, Acquired: true, Owner: lock.Owner, Scope: r.lock.scope,
-		ExpiresAt: timestamp(lock.ExpiresAt), Fence: lock.Fence,
+		ExpiresAt: wire.Timestamp(lock.ExpiresAt), Fence: lock.Fence,
 	}
 	s.finishLock(detached, lock, r.lock.autoRelease, &data)
 	answer.attach(data)
@@ -99,7 +100,7 @@ type function struct {
 
 // find returns the function of a call: a built-in one, one of this process, or a NATS
 // service, which may not exist.
-func (s *Server) find(c call, from caller) (f function, wrong *Error) {
+func (s *Server) find(c Call, from caller) (f function, wrong *Error) {
 	if own, ok := s.builtins[c.Function]; ok {
 		if c.Version != "" && c.Version != own.Version {
 			return f, versionNotFound(c, own.Version)

@@ -2,9 +2,7 @@ package natsapi
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -70,18 +68,13 @@ func (s *Service) logUnsent(err error) {
 	}
 }
 
-// recoverPanic turns a panic into a 500 and a log line with the stack. It logs no text of
-// a panic that may contain parts of a request.
+// recoverPanic turns a panic into a 500 and a log line with the stack.
 func (s *Service) recoverPanic(r *request) {
 	reason := recover()
 	if reason == nil {
 		return
 	}
-	text := fmt.Sprintf("%T", reason)
-	if err, ok := reason.(runtime.Error); ok {
-		text = err.Error()
-	}
-	r.trace.Log(s.log.Error()).Str("panic", text).Str("stack", stack.Lines()).Msg("handler panicked")
+	stack.Log(r.trace.Log(s.log.Error()), reason).Msg("handler panicked")
 	s.refuse(r, errPanicked)
 }
 

@@ -35,15 +35,16 @@ func parseObject(body []byte) (object, error) {
 }
 
 // text returns the string in a field. ok is false if the field has no string.
-func (o object) text(field string) (value string, ok bool) {
-	raw, ok := o[field]
-	if !ok || len(raw) == 0 || raw[0] != '"' {
+func (o object) text(field string) (value string, ok bool) { return anyText(o[field]) }
+
+// anyText returns the string in a JSON value. It replaces lone halves of surrogate pairs.
+func anyText(raw json.RawMessage) (text string, ok bool) {
+	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
 	if inner := raw[1 : len(raw)-1]; allPlain(inner) {
 		return string(inner), true
 	}
-	var text string
 	err := json.Unmarshal(raw, &text)
 	return text, err == nil
 }

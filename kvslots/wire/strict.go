@@ -33,33 +33,35 @@ func ParseStrict(body []byte) (Fields, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return Fields{}, ErrMalformed
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return Fields{}, ErrMalformed
-	}
 	fields := Fields{object: object{}}
-	for decoder.More() {
-		if err := fields.next(decoder); err != nil {
-			return Fields{}, ErrMalformed
+	err := EachField(body, func(name string, value json.RawMessage) error {
+		if _, known := fields.object[name]; known {
+			fields.repeated = append(fields.repeated, name)
 		}
-	}
-	return fields, nil
+		fields.object[name] = value
+		return nil
+	})
+	return fields, err
 }
 
-func (f *Fields) next(decoder *json.Decoder) error {
-	token, err := decoder.Token()
-	if err != nil {
-		return err
+// EachField calls do for each field of a JSON object, in order, until do returns an error.
+// It returns that error, or ErrMalformed if it cannot read a field.
+func EachField(object []byte, do func(name string, value json.RawMessage) error) error {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+		return ErrMalformed
 	}
-	name, _ := token.(string) // a field's name is always a string
-	if _, known := f.object[name]; known {
-		f.repeated = append(f.repeated, name)
+	for decoder.More() {
+		token, err := decoder.Token()
+		name, _ := token.(string) // a field's name is always a string
+		var value json.RawMessage
+		if err != nil || decoder.Decode(&value) != nil {
+			return ErrMalformed
+		}
+		if err := do(name, value); err != nil {
+			return err
+		}
 	}
-	var value json.RawMessage
-	if err := decoder.Decode(&value); err != nil {
-		return err
-	}
-	f.object[name] = value
 	return nil
 }
 
@@ -68,20 +70,17 @@ func (f *Fields) take(name string) (text string, err error) {
 	if slices.Contains(f.repeated, name) {
 		return "", rangeError(name, "given once")
 	}
-	text, ok := f.plainText(name)
+	text, _ = Text(f.object[name])
 	delete(f.object, name)
-	if !ok {
-		text = ""
-	}
 	return text, nil
 }
 
-// plainText returns the string in a field. It refuses a lone half of a surrogate pair:
-// encoding/json replaces each by the same character, and different names would become
-// equal.
-func (f *Fields) plainText(name string) (string, bool) {
-	text, ok := f.text(name)
-	if strings.ContainsRune(text, utf8.RuneError) && bytes.Contains(bytes.ToLower(f.object[name]), []byte(`\ud`)) {
+// Text returns the string in a JSON value. ok is false for a value of another type, and for
+// a lone half of a surrogate pair: encoding/json replaces each by the same character, and
+// different names would become equal.
+func Text(value json.RawMessage) (text string, ok bool) {
+	text, ok = anyText(value)
+	if strings.ContainsRune(text, utf8.RuneError) && bytes.Contains(bytes.ToLower(value), []byte(`\ud`)) {
 		return "", false
 	}
 	return text, ok

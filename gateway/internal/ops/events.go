@@ -18,13 +18,14 @@ const (
 	APINATS    = "nats"    // the operations of /l and /v1 over NATS
 )
 
-// outcome is the result of a call, as metrics distinguish it.
+// outcome is the result of a call, as metrics distinguish it. It is an index of
+// eventCounters, except 0: a call without an outcome is not counted.
 type outcome uint8
 
 const (
-	outcomeNone outcome = iota
-	outcomeGranted
-	outcomeRefused // there was no slot
+	outcomeGranted outcome = iota + 1
+	outcomeRefused         // there was no slot
+	outcomeTimedOut
 	outcomeReturned
 	outcomeRenewed
 	outcomeRegistered
@@ -32,30 +33,22 @@ const (
 
 // eventVectors are the metrics of the outcomes of calls, by API.
 type eventVectors struct {
-	counts []*prometheus.CounterVec // with the indexes of eventCounters
+	prometheus.Collector // of all of them, which makes a Lending a Collector
+
+	counts [len(eventCounters)]*prometheus.CounterVec // by outcome
 	errors *prometheus.CounterVec
 	waits  *prometheus.HistogramVec
 }
 
-// eventCounters are the names and help texts of the counters. The constants below are its
-// indexes.
+// eventCounters are the names and help texts of the counters, by outcome.
 var eventCounters = [...]prometheus.CounterOpts{
-	grants:        {Name: "kvslots_grants_total", Help: "Leases granted: of pools, locks and semaphores."},
-	refusals:      {Name: "kvslots_refusals_total", Help: "Borrows that would not wait and found no free slot."},
-	timeouts:      {Name: "kvslots_timeouts_total", Help: "Borrows that waited in vain for a slot."},
-	returns:       {Name: "kvslots_returns_total", Help: "Leases returned or released by a client."},
-	renewals:      {Name: "kvslots_renewals_total", Help: "Leases renewed."},
-	registrations: {Name: "kvslots_registrations_total", Help: "Pools registered, or registered again."},
+	outcomeGranted:    {Name: "kvslots_grants_total", Help: "Leases granted: of pools, locks and semaphores."},
+	outcomeRefused:    {Name: "kvslots_refusals_total", Help: "Borrows that would not wait and found no free slot."},
+	outcomeTimedOut:   {Name: "kvslots_timeouts_total", Help: "Borrows that waited in vain for a slot."},
+	outcomeReturned:   {Name: "kvslots_returns_total", Help: "Leases returned or released by a client."},
+	outcomeRenewed:    {Name: "kvslots_renewals_total", Help: "Leases renewed."},
+	outcomeRegistered: {Name: "kvslots_registrations_total", Help: "Pools registered, or registered again."},
 }
-
-const (
-	grants = iota
-	refusals
-	timeouts
-	returns
-	renewals
-	registrations
-)
 
 func newEventVectors() eventVectors {
 	api := []string{"api"}
@@ -70,29 +63,14 @@ func newEventVectors() eventVectors {
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900},
 		}, api),
 	}
-	for _, opts := range eventCounters {
-		v.counts = append(v.counts, prometheus.NewCounterVec(opts, api))
+	all := prometheus.NewRegistry()
+	all.MustRegister(v.errors, v.waits)
+	for result := outcomeGranted; result <= outcomeRegistered; result++ {
+		v.counts[result] = prometheus.NewCounterVec(eventCounters[result], api)
+		all.MustRegister(v.counts[result])
 	}
+	v.Collector = all
 	return v
-}
-
-// Describe sends the descriptions of the metrics of all APIs. With Collect it makes a
-// Lending a prometheus.Collector.
-func (v *eventVectors) Describe(to chan<- *prometheus.Desc) {
-	v.each(func(c prometheus.Collector) { c.Describe(to) })
-}
-
-// Collect sends the metrics of all APIs.
-func (v *eventVectors) Collect(to chan<- prometheus.Metric) {
-	v.each(func(c prometheus.Collector) { c.Collect(to) })
-}
-
-func (v *eventVectors) each(do func(prometheus.Collector)) {
-	for _, c := range v.counts {
-		do(c)
-	}
-	do(v.errors)
-	do(v.waits)
 }
 
 // Events counts the outcomes of calls of one API. A nil *Events counts nothing.
@@ -112,8 +90,8 @@ func (l *Lending) Events(api string) *Events {
 		waits:  l.waits.WithLabelValues(api),
 		errors: l.errors.MustCurryWith(prometheus.Labels{"api": api}),
 	}
-	for i, v := range l.counts {
-		e.counts[i] = v.WithLabelValues(api)
+	for result := outcomeGranted; result <= outcomeRegistered; result++ {
+		e.counts[result] = l.counts[result].WithLabelValues(api)
 	}
 	for _, kind := range alarming {
 		e.errors.WithLabelValues(kind)
@@ -125,32 +103,6 @@ func (l *Lending) Events(api string) *Events {
 // first error: otherwise a rate would not include the first error.
 var alarming = []string{wire.StatusOf(kvslots.ErrUnavailable).Name, wire.Internal.Name}
 
-// Granted counts a grant to a caller that has waited for it for the given time.
-func (e *Events) Granted(waited time.Duration) {
-	if e != nil {
-		e.counts[grants].Inc()
-		e.waits.Observe(waited.Seconds())
-	}
-}
-
-// NoSlot counts a borrow that found no slot within its wait, which may be 0.
-func (e *Events) NoSlot(wait time.Duration) {
-	if wait > 0 {
-		e.inc(timeouts)
-	} else {
-		e.inc(refusals)
-	}
-}
-
-// Returned counts a lease that its holder has returned.
-func (e *Events) Returned() { e.inc(returns) }
-
-func (e *Events) inc(of int) {
-	if e != nil {
-		e.counts[of].Inc()
-	}
-}
-
 // Failed counts an answer with an error. kind is the error's name in a table: it must not
 // contain text of the request.
 func (e *Events) Failed(kind string) {
@@ -159,22 +111,26 @@ func (e *Events) Failed(kind string) {
 	}
 }
 
-// noSlot is counted by NoSlot.
+// noSlot is counted as a refusal or a timeout.
 var noSlot = wire.StatusOf(kvslots.ErrNoSlot).Name
 
 // count counts the outcome of a call.
 func (e *Events) count(call *Call, err error) {
+	result := call.outcome
 	switch {
-	case errors.Is(err, kvslots.ErrNoSlot) || call.outcome == outcomeRefused:
-		e.NoSlot(call.wait)
+	case errors.Is(err, kvslots.ErrNoSlot):
+		result = outcomeRefused
 	case err != nil:
-	case call.outcome == outcomeGranted:
-		e.Granted(time.Since(call.Arrived))
-	case call.outcome == outcomeReturned:
-		e.inc(returns)
-	case call.outcome == outcomeRenewed:
-		e.inc(renewals)
-	case call.outcome == outcomeRegistered:
-		e.inc(registrations)
+		result = 0
 	}
+	if e == nil || result == 0 {
+		return
+	}
+	switch {
+	case result == outcomeRefused && call.Wait > 0:
+		result = outcomeTimedOut
+	case result == outcomeGranted:
+		e.waits.Observe(time.Since(call.Arrived).Seconds())
+	}
+	e.counts[result].Inc()
 }

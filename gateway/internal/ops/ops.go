@@ -1,7 +1,8 @@
 // Package ops implements the operations on pools, sessions, locks and semaphores,
 // independent of the transport: it parses the bodies of requests, calls the store, and
 // makes the answers. A transport, HTTP or NATS, extracts the ids and keys that are not
-// in the body, and delivers the answer.
+// in the body, and delivers the answer. Locks that Forrst's calls hold are owned locks;
+// package forrst parses its envelopes itself.
 package ops
 
 import (
@@ -18,11 +19,12 @@ import (
 // turnTimeout bounds the wait for a session's turn of an operation that does not wait in line.
 const turnTimeout = 30 * time.Second
 
-// Service executes operations. If Pools or Sessions is nil, the operations on them must not
-// be called.
+// Service executes operations. If Pools, Sessions or Owned is nil, the operations on them must
+// not be called.
 type Service struct {
 	Pools    Pools
 	Sessions Sessions
+	Owned    OwnedLocks
 	Lending  *Lending
 	Turns    *Turns  // used with Sessions
 	Events   *Events // counts outcomes; may be nil
@@ -105,16 +107,19 @@ type Call struct {
 
 	Arrived time.Time // when the request arrived
 
+	// Parameters that Read sets, except of operations on owned locks.
+	Owner     string
+	TTL, Wait time.Duration
 	count     int
 	lease     uuid.UUID
 	token     string
-	ttl, wait time.Duration
 
 	// The outcome.
-	Answer any            // the body; nil if it is empty
-	Queued bool           // the grant came after a wait in line
-	Lease  *kvslots.Lease // of a pool, granted or renewed; nil for other operations
-	undo   step           // takes back the grant; nil without a grant
+	Answer any                // the body; nil if it is empty
+	Queued bool               // the grant came after a wait in line
+	Lease  *kvslots.Lease     // of a pool, granted or renewed; nil for other operations
+	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
+	undo   step               // takes back the grant; nil without a grant
 	outcome
 }
 
@@ -177,7 +182,7 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 	} else if !call.endsWithClient {
 		ctx = detached
 	}
-	if call.wait > 0 {
+	if call.Wait > 0 {
 		if err := s.Lending.Waits.Enter(call.Remote); err != nil {
 			return err
 		}

@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// OwnedLocks is the part of a *kvslots.Store that function calls use. Their locks
-// belong to an owner instead of a session.
+// OwnedLocks is the part of a *kvslots.Store that operations on owned locks use. An owned
+// lock belongs to an owner instead of a session.
 type OwnedLocks interface {
 	LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*kvslots.OwnedLock, error)
 	UnlockOwned(ctx context.Context, lock *kvslots.OwnedLock) (bool, error)
@@ -16,4 +17,47 @@ type OwnedLocks interface {
 	ForceRelease(ctx context.Context, name string) error
 	OwnedStatus(ctx context.Context, name string) (kvslots.OwnedStatus, error)
 	Ready() error
+}
+
+// The operations on owned locks (gateway/README.md, "Forrst: /rpc"). Package forrst, which
+// serves them over both transports, parses the parameters, and has the table of errors:
+// both are parts of Forrst's envelopes.
+var (
+	LockOwned    = &Operation{group: &ownedGroup, Grants: true, perform: lockOwned}
+	UnlockOwned  = &Operation{group: &ownedGroup, perform: unlockOwned}
+	ReleaseOwned = &Operation{group: &ownedGroup, perform: releaseOwned}
+	ForceRelease = &Operation{group: &ownedGroup, perform: forceRelease}
+	StatusOwned  = &Operation{group: &ownedGroup, endsWithClient: true, perform: statusOwned}
+)
+
+var ownedGroup group
+
+func lockOwned(ctx context.Context, s *Service, call *Call) error {
+	lock, err := s.Owned.LockOwned(ctx, call.Resource.Key, call.Owner, call.TTL, call.Wait)
+	if err == nil {
+		call.Lock, call.undo, call.outcome = lock, unlockOwned, outcomeGranted
+	}
+	return err
+}
+
+func unlockOwned(ctx context.Context, s *Service, call *Call) error {
+	released, err := s.Owned.UnlockOwned(ctx, call.Lock)
+	call.setReturned(released)
+	return err
+}
+
+func releaseOwned(ctx context.Context, s *Service, call *Call) error {
+	call.Answer, call.outcome = wire.OwnedReleased{Released: true, Key: call.Resource.Key}, outcomeReturned
+	return s.Owned.ReleaseOwned(ctx, call.Resource.Key, call.Owner)
+}
+
+func forceRelease(ctx context.Context, s *Service, call *Call) error {
+	call.Answer, call.outcome = wire.OwnedReleased{Released: true, Key: call.Resource.Key, Forced: true}, outcomeReturned
+	return s.Owned.ForceRelease(ctx, call.Resource.Key)
+}
+
+func statusOwned(ctx context.Context, s *Service, call *Call) error {
+	status, err := s.Owned.OwnedStatus(ctx, call.Resource.Key)
+	call.Answer = wire.NewOwnedStatus(call.Resource.Key, status)
+	return err
 }

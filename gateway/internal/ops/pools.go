@@ -68,12 +68,12 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 
 func readBorrow(call *Call, body wire.Fields) error {
 	claim, err := body.Borrow()
-	call.ttl, call.wait = claim.TTL, claim.Wait
+	call.TTL, call.Wait = claim.TTL, claim.Wait
 	return err
 }
 
 func borrow(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Borrow(ctx, call.Pool, call.ttl, call.wait)
+	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait)
 	if err == nil {
 		call.setBorrowed(lease)
 	}
@@ -94,20 +94,24 @@ func readReturn(call *Call, body wire.Fields) (err error) {
 
 func giveBack(ctx context.Context, s *Service, call *Call) error {
 	returned, err := s.Pools.Return(ctx, call.Pool, call.lease)
-	call.Answer = wire.Returned{Returned: returned}
-	if returned {
-		call.outcome = outcomeReturned
-	}
+	call.setReturned(returned)
 	return err
 }
 
+func (c *Call) setReturned(returned bool) {
+	c.Answer = wire.Returned{Returned: returned}
+	if returned {
+		c.outcome = outcomeReturned
+	}
+}
+
 func readRenew(call *Call, body wire.Fields) (err error) {
-	call.lease, call.ttl, err = body.RenewLease()
+	call.lease, call.TTL, err = body.RenewLease()
 	return err
 }
 
 func renew(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Renew(ctx, call.Pool, call.lease, call.ttl)
+	lease, err := s.Pools.Renew(ctx, call.Pool, call.lease, call.TTL)
 	if err == nil {
 		call.setLease(lease)
 		call.outcome = outcomeRenewed

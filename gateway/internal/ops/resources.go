@@ -41,17 +41,17 @@ func locateResource(call *Call, body wire.Fields) (err error) {
 
 func readAcquire(call *Call, body wire.Fields) error {
 	claim, err := body.Acquire(call.kind)
-	call.ttl, call.wait, call.Resource.Limit = claim.TTL, claim.Wait, claim.Limit
+	call.TTL, call.Wait, call.Resource.Limit = claim.TTL, claim.Wait, claim.Limit
 	return err
 }
 
 func acquire(ctx context.Context, s *Service, call *Call) error {
-	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource, s.leaseTTL(call), call.wait)
+	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource, s.leaseTTL(call), call.Wait)
 	return call.setWaited(grant, err)
 }
 
 func (s *Service) leaseTTL(call *Call) time.Duration {
-	return cmp.Or(call.ttl, s.DefaultLeaseTTL, wire.DefaultLeaseTTL)
+	return cmp.Or(call.TTL, s.DefaultLeaseTTL, wire.DefaultLeaseTTL)
 }
 
 // setWaited sets the outcome of a wait. A wait that ran out of time is an answer, not
@@ -75,7 +75,7 @@ func (c *Call) setGrant(status string, grant kvslots.Grant) {
 
 func readEnqueue(call *Call, body wire.Fields) error {
 	claim, err := body.Enqueue(call.kind)
-	call.ttl, call.Resource.Limit = claim.TTL, claim.Limit
+	call.TTL, call.Resource.Limit = claim.TTL, claim.Limit
 	return err
 }
 
@@ -93,12 +93,12 @@ func enqueue(ctx context.Context, s *Service, call *Call) error {
 }
 
 func readWait(call *Call, body wire.Fields) (err error) {
-	call.wait, err = body.Wait()
+	call.Wait, err = body.Wait()
 	return err
 }
 
 func wait(ctx context.Context, s *Service, call *Call) error {
-	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource, call.wait)
+	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource, call.Wait)
 	grant.Queued = true // by enqueue, if not by this call
 	return call.setWaited(grant, err)
 }
@@ -114,7 +114,7 @@ func release(ctx context.Context, s *Service, call *Call) error {
 }
 
 func readExtend(call *Call, body wire.Fields) (err error) {
-	call.token, call.ttl, err = body.Renew()
+	call.token, call.TTL, err = body.Renew()
 	return err
 }
 

@@ -5,10 +5,22 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/rs/zerolog"
 )
 
 // maxFrames is how many frames Lines returns at most.
 const maxFrames = 64
+
+// Log adds a recovered panic and the stack to a log line. It adds no text of a panic that
+// may contain parts of a request.
+func Log(event *zerolog.Event, reason any) *zerolog.Event {
+	text := fmt.Sprintf("%T", reason)
+	if err, ok := reason.(runtime.Error); ok {
+		text = err.Error()
+	}
+	return event.Str("panic", text).Str("stack", Lines())
+}
 
 // Lines returns the functions on the stack of the caller, the innermost first, one on
 // each line, with file and line. Unlike debug.Stack it contains no arguments: those of

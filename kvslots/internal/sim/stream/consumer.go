@@ -39,10 +39,6 @@ func (c *Consumer) skips(until uint64) bool {
 	return c.delivered > 0 && c.stream.log.index(c.next) < c.stream.log.index(until)
 }
 
-// Delivered returns the consumer sequence of the last message, or 0 before the first
-// one. Skipped messages have no consumer sequence.
-func (c *Consumer) Delivered() uint64 { return c.delivered }
-
 // Lost reports whether the consumer is gone. A real server does not notify the client:
 // there are no more heartbeats.
 func (c *Consumer) Lost() bool { return c.epoch != c.stream.consumerEpoch }

@@ -104,9 +104,6 @@ func (s *Stream) Info() Info {
 // Exists reports whether the stream exists.
 func (s *Stream) Exists() bool { return s.exists }
 
-// Len returns the number of live messages, including markers.
-func (s *Stream) Len() int { return len(s.current) }
-
 // Get returns the current message of a key.
 func (s *Stream) Get(key string) (Stored, bool) {
 	sequence, ok := s.current[key]

@@ -109,6 +109,3 @@ func AllTraps() []Trap {
 
 // Met returns how often a trap has occurred.
 func (s *Stream) Met(t Trap) int { return s.met[t] }
-
-// SetTraps changes the traps from now on.
-func (s *Stream) SetTraps(change func(*Traps)) { change(&s.opts.Traps) }

@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// The sync modes of workloads: both if the time of the disk matters, and interval if
+// that time would hide the measured time.
+var (
+	both     = []natsembed.Sync{natsembed.SyncAlways, natsembed.SyncInterval}
+	interval = []natsembed.Sync{natsembed.SyncInterval}
+)
+
+// load is a measurement with pools for its clients, which any transport can carry.
+type load struct {
+	key                   Key  // without transport and sync mode
+	pools, slots, clients int  // clients use pools with slots each
+	named                 bool // the pools are locks or semaphores
+
+	// measure measures for about d. r is nil for the gateway of Config.Server.
+	measure func(ctx context.Context, r *rig, pools Pools, d time.Duration) (Sample, error)
+}
+
+// casesOf returns a case of each load for each transport of each gateway with one of the
+// sync modes.
+func casesOf(ctx context.Context, env *Environment, syncs []natsembed.Sync, loads ...load) (cases []Case, err error) {
+	fronts, err := env.fronts(ctx, syncs...)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range fronts {
+		for _, transport := range f.transports {
+			for _, l := range loads {
+				if l.named && transport.Name() == transportHTTP { // /l has no names
+					continue
+				}
+				cases = append(cases, l.over(f, transport))
+			}
+		}
+	}
+	return cases, nil
+}
+
+// over returns the case of a load for one transport.
+func (l load) over(f front, transport Transport) Case {
+	key := l.key
+	key.Transport, key.Sync = transport.Name(), f.sync
+	return Case{Key: key, Measure: func(ctx context.Context, d time.Duration) (Sample, error) {
+		open := func() (Pools, error) { return transport.Pools(ctx, l.pools, l.slots, l.clients) }
+		if l.named {
+			open = func() (Pools, error) { return transport.Named(ctx, l.slots, l.clients) }
+		}
+		pools, err := open()
+		if pools == nil {
+			return Sample{}, err
+		}
+		closing := sync.OnceValue(func() error { return closeAgain(pools) })
+		defer func() { _ = closing() }()
+		if err != nil {
+			return Sample{}, err
+		}
+		s, err := l.measure(ctx, f.rig, pools, d)
+		return s, errors.Join(err, closing())
+	}}
+}
+
+// closeAgain closes pools, in up to three attempts: a busy server may not answer in
+// time.
+func closeAgain(pools Pools) (err error) {
+	for range 3 {
+		if err = bounded(pools.Close)(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// repeatedly returns a measure of clients that borrow and return all the time, in the
+// pools that pick returns.
+func repeatedly(clients int, pick func() (pool int)) func(context.Context, *rig, Pools, time.Duration) (Sample, error) {
+	return func(ctx context.Context, _ *rig, pools Pools, d time.Duration) (Sample, error) {
+		return checked(closedLoop(ctx, clients, d, timed(func(ctx context.Context, client int) error {
+			return takeAndGive(ctx, pools, client, pick())
+		})))
+	}
+}
+
+// onePool picks the only pool.
+func onePool() int { return 0 }

@@ -104,9 +104,11 @@ func (k *lineChecker) mayBePassedOver(t *ticketTruth) bool {
 	return false
 }
 
-// ticketEnded records the end of a ticket that may have let a turn pass.
+// ticketEnded records the end of a ticket that may have let a turn pass. A view may show
+// the ticket for longer than it stood, since it may learn of its end later than of its
+// beginning.
 func (k *lineChecker) ticketEnded(t *ticketTruth) {
-	if t != nil && k.s.now.Sub(t.at) >= rules.StallTime {
+	if t != nil && k.s.now.Sub(t.at) >= rules.StallTime-k.s.maxLatency() {
 		k.lastStall[t.server()] = k.s.now
 	}
 }

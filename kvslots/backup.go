@@ -41,9 +41,12 @@ func Backup(ctx context.Context, nc *nats.Conn, w io.Writer) error {
 // the new bucket. If Restore fails after it has begun to replace the bucket, it must be
 // repeated; until it succeeds no Store can be opened.
 //
-// The errors are ErrCorruptBackup, ErrNotEmpty, ErrClock, ErrServerTooOld,
-// ErrWrongBucket, those of r and of JetStream, and context.Cause(ctx). If r does not
-// contain a complete backup, the bucket is not changed.
+// One Restore runs at a time. One whose connection is lost counts as ended: nc should not
+// reconnect (nats.NoReconnect).
+//
+// The errors are ErrRestoreRunning, ErrCorruptBackup, ErrNotEmpty, ErrClock,
+// ErrServerTooOld, ErrWrongBucket, those of r and of JetStream, and context.Cause(ctx). If
+// r does not contain a complete backup, the bucket is not changed.
 func Restore(ctx context.Context, nc *nats.Conn, r io.Reader, options RestoreOptions) (Restored, error) {
 	b, err := backup.Read(r)
 	if err != nil {

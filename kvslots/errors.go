@@ -94,6 +94,13 @@ var (
 	// each setting that is wrong.
 	ErrWrongBucket = bucket.ErrWrongBucket
 
+	// ErrRestoring is returned by Open while Restore replaces the bucket, or when it
+	// was interrupted; then it must be repeated. It is an ErrWrongBucket.
+	ErrRestoring = bucket.ErrRestoring
+
+	// ErrRestoreRunning is returned by Restore while another Restore runs.
+	ErrRestoreRunning = backup.ErrRestoreRunning
+
 	// ErrNoBucket is returned by Backup when there is no bucket.
 	ErrNoBucket = backup.ErrNoBucket
 

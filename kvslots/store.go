@@ -38,7 +38,7 @@ type Store struct {
 // prefix that they may not subscribe to, such as
 // nats.CustomInboxPrefix("_KVSLOTS." + rand.Text()).
 //
-// The errors are ErrServerTooOld, ErrWrongBucket, ErrUnavailable, a *RangeError
+// The errors are ErrServerTooOld, ErrWrongBucket, ErrRestoring, ErrUnavailable, a *RangeError
 // for the Config, and context.Cause(ctx).
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return open(ctx, nc, cfg, nil)

@@ -59,9 +59,6 @@ func openSocket(dataDir string) (net.Listener, error) {
 	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	if err := makeRestoreLock(dataDir); err != nil {
-		return nil, err
-	}
 	// A killed process leaves its socket. The lock shows that the process has ended.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -107,7 +107,7 @@ changed. A bucket with pools, leases or sessions is only replaced with --replace
 Gateways may be running: they answer 502 until the restore is complete, and then go on with what was restored. Leases keep
 their UUIDs, tokens and fences, and the time that they had left by the clock; those whose time is over are not restored. Later
 leases have higher fences than all before. Waiting borrowers have to ask again. If the restore is interrupted, repeat
-it before clients are let in.
+it: until then gateways answer 502. One restore runs at a time.
 
 The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
 
@@ -119,7 +119,7 @@ func (r restoredAnswer) String() string {
 }
 
 func restoreCommand(env lookupEnv) *cobra.Command {
-	s, options, asJSON := &storage{exclusive: true}, kvslots.RestoreOptions{}, false
+	s, options, asJSON := &storage{}, kvslots.RestoreOptions{}, false
 	command := storageCommand(env, s, "restore FILE", "Replace the bucket by what backup has written", restoreHelp,
 		func(ctx context.Context, command *cobra.Command, file string) error {
 			content, err := readFile(command.InOrStdin(), file)

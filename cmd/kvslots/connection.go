@@ -157,12 +157,12 @@ func (c *natsConnection) ownInbox() error {
 	return nil
 }
 
-func (c *natsConnection) dial() (*nats.Conn, error) {
+func (c *natsConnection) dial(more ...nats.Option) (*nats.Conn, error) {
 	options, err := c.options()
 	if err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(c.url, options...)
+	nc, err := nats.Connect(c.url, append(options, more...)...)
 	if err != nil && unreachable(err) {
 		return nil, &client.Unanswered{Err: fmt.Errorf("NATS: %w", withoutPath(err))}
 	}

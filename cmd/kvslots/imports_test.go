@@ -38,7 +38,7 @@ var direction = []struct {
 	{"kvslots/internal/entry", nil},
 	{"kvslots/internal/rules", []string{"kvslots/internal/entry"}},
 	{"kvslots/internal/peer", []string{"kvslots/internal/rules", "kvslots/internal/entry"}},
-	{"kvslots/internal/bucket", []string{"kvslots/internal/peer", "kvslots/internal/rules", "kvslots/internal/entry"}},
+	{"kvslots/internal/bucket", []string{"kvslots/internal/peer", "kvslots/internal/rules", "kvslots/internal/entry", "kvslots/wire/subjects"}},
 	{"kvslots/internal/backup", []string{"kvslots/internal/bucket", "kvslots/internal/rules", "kvslots/internal/entry"}},
 	{"kvslots/internal/sim/stream", []string{"kvslots/internal/entry"}},
 	{"kvslots/internal/sim", []string{"kvslots/internal/..."}},

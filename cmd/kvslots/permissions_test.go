@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -108,6 +109,13 @@ func TestRecommendedPermissions(t *testing.T) {
 	if err := ann.Flush(); err != nil {
 		t.Fatal(err)
 	}
+	file, env := filepath.Join(t.TempDir(), "kvslots.backup"), envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"})
+	for _, command := range [][]string{{"backup"}, {"restore", "--replace"}} {
+		if code, _, stderr := call(t, env, append(command, file, "--nats-url", url, "--nats-user", "kvslots")...); code != exitDone {
+			t.Errorf("%s: %s", command[0], stderr)
+		}
+	}
+	p.eventually(t, "/l/"+pool, `"count":1,"in_use":1`)
 	select {
 	case err := <-complaints:
 		t.Errorf("the server complains of %v", err)

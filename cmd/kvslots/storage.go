@@ -18,11 +18,6 @@ import (
 type storage struct {
 	dataDir string
 	nats    natsConnection
-
-	// exclusive is set by a command that replaces the bucket: two at once would
-	// break each other's stream. A data directory that no gateway uses has a lock
-	// of its own.
-	exclusive bool
 }
 
 const dataDirFlag = "data-dir"
@@ -60,10 +55,11 @@ func (s *storage) embedded() bool { return s.nats.url == "" }
 
 // with calls do with a connection to the NATS that has the bucket: the one at --nats-url,
 // that of the gateway that runs on --data-dir, or, if no process uses the directory, an
-// embedded server for the time of the call.
+// embedded server for the time of the call. The connection does not reconnect: a restore
+// that has lost it may have been replaced by another one.
 func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err error) {
 	if !s.embedded() {
-		nc, err := s.nats.dial()
+		nc, err := s.nats.dial(ownInboxes(), nats.NoReconnect())
 		if err != nil {
 			return err
 		}
@@ -73,7 +69,7 @@ func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err e
 	nc, notRunning := natsembed.Dial(s.dataDir, nats.Timeout(natsDialing))
 	if notRunning == nil {
 		defer nc.Close()
-		return s.doRunning(nc, do)
+		return do(nc)
 	}
 	server, err := natsembed.Start(ctx, natsembed.Config{DataDir: s.dataDir, Sync: natsembed.SyncAlways})
 	if err != nil {
@@ -84,18 +80,6 @@ func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err e
 		return err
 	}
 	defer nc.Close()
-	return do(nc)
-}
-
-// doRunning calls do with a connection to a running gateway's server.
-func (s *storage) doRunning(nc *nats.Conn, do func(nc *nats.Conn) error) error {
-	if s.exclusive {
-		unlock, err := natsembed.LockRestore(s.dataDir)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = unlock() }()
-	}
 	return do(nc)
 }
 

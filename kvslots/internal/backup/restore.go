@@ -39,9 +39,9 @@ type Options struct {
 //
 // No peer watches the new stream before it is complete: until then its metadata says that
 // it is being restored. A running peer then sees a stream with another creation time,
-// and rebuilds its view. If Restore is interrupted, it can be repeated; until it succeeds
-// no peer serves callers, unless it was interrupted between the deletion of the old stream
-// and the creation of the new one: then a peer may create an empty stream.
+// and rebuilds its view. While there is no stream, the mark keeps peers from creating one.
+// If Restore is interrupted, it can be repeated; until it succeeds no peer serves callers,
+// or, if it had not yet deleted the old stream, all do.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
 	if err := bucket.CheckServer(nc); err != nil {
 		return Summary{}, err
@@ -54,17 +54,8 @@ func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary,
 		return Summary{}, fmt.Errorf("%w, which is %s: this machine's is %s", ErrClock, b.Time, now.UTC())
 	}
 	r := newRestore(nc, js, b, o)
-	if err := r.checkEmpty(ctx); err != nil {
-		return Summary{}, err
-	}
-	if err := r.newStream(ctx); err != nil {
-		return Summary{}, err
-	}
-	p := newPlan(b, r.now)
-	if err := r.write(ctx, p); err != nil {
-		return Summary{}, err
-	}
-	return p.Summary, r.complete(ctx)
+	err = errors.Join(r.run(ctx), r.end(ctx))
+	return r.restored, err
 }
 
 // restore is one call of Restore.
@@ -73,15 +64,54 @@ type restore struct {
 	js      jetstream.JetStream
 	backup  *Backup
 	options Options
+	mark    mark
 
-	id    string    // of this restore, in the new stream's metadata
-	fence uint64    // the highest known revision of any earlier stream
-	now   time.Time // the time at which the new stream was created, by its leader's clock
-	at    time.Time // the same, by this machine's clock
+	id       string                 // of this restore, in the new stream's metadata
+	config   jetstream.StreamConfig // of the new stream in service
+	fence    uint64                 // the highest known revision of any earlier stream
+	now      time.Time              // the time at which the new stream was created, by its leader's clock
+	at       time.Time              // the same, by this machine's clock
+	restored Summary
 }
 
 func newRestore(nc *nats.Conn, js jetstream.JetStream, b *Backup, o Options) *restore {
 	return &restore{nc: nc, js: js, backup: b, options: o, id: rand.Text(), fence: b.Revision}
+}
+
+func (r *restore) run(ctx context.Context) error {
+	for _, step := range r.steps() {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// steps are the steps of a restore, after each of which it may be killed.
+func (r *restore) steps() []func(context.Context) error {
+	return []func(context.Context) error{r.begin, r.checkEmpty, r.deleteOld, r.createNew, r.write, r.complete}
+}
+
+// configure sets the configuration of the new stream: that of the present stream if it is
+// valid, and otherwise the default one. It reports whether peers may use the present stream.
+func (r *restore) configure(ctx context.Context) (inService bool, err error) {
+	r.config = bucket.StreamConfig(max(1, r.backup.Replicas))
+	stream, err := r.js.Stream(ctx, bucket.StreamName)
+	switch {
+	case err == nil:
+		present := stream.CachedInfo().Config
+		inService = present.Metadata[bucket.RestoreKey] == ""
+		r.config.Replicas = present.Replicas
+		if c := unmarked(present); bucket.CheckSettings(c) == nil { // it may have settings of an operator, such as placement
+			r.config = c
+		}
+	case !errors.Is(err, jetstream.ErrStreamNotFound):
+		return false, err
+	}
+	if r.options.Replicas > 0 {
+		r.config.Replicas = r.options.Replicas
+	}
+	return inService, nil
 }
 
 // checkEmpty returns ErrNotEmpty if the bucket has an entry that a backup would contain,
@@ -93,14 +123,8 @@ func (r *restore) checkEmpty(ctx context.Context) error {
 	}
 	present, err := Dump(ctx, r.nc)
 	switch {
-	case errors.Is(err, ErrNoBucket):
+	case errors.Is(err, ErrNoBucket), errors.Is(err, bucket.ErrRestoring):
 		return nil
-	case errors.Is(err, bucket.ErrWrongBucket):
-		stream, err2 := r.js.Stream(ctx, bucket.StreamName)
-		if err2 == nil && stream.CachedInfo().Config.Metadata[bucket.RestoreKey] != "" {
-			return nil
-		}
-		return err
 	case err != nil:
 		return err
 	case len(present.Entries) > 0:
@@ -109,35 +133,54 @@ func (r *restore) checkEmpty(ctx context.Context) error {
 	return nil
 }
 
-// newStream deletes the present stream and creates the new one. A running peer may create
-// an empty stream in between, which newStream deletes as well.
-func (r *restore) newStream(ctx context.Context) error {
-	for {
-		config, err := r.clear(ctx)
-		if err != nil {
-			return err
-		}
-		stream, err := r.create(ctx, r.restoring(config))
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		info := stream.CachedInfo()
-		r.now, r.at = info.TimeStamp, time.Now()
-		if r.now.Before(r.backup.Time) { // there was no stream to read the server's clock from
-			_ = r.js.DeleteStream(ctx, bucket.StreamName)
-			return fmt.Errorf("%w, which is %s: the server's is %s", ErrClock, r.backup.Time, r.now.UTC())
-		}
+// deleteOld deletes the present stream.
+func (r *restore) deleteOld(ctx context.Context) error {
+	stream, err := r.js.Stream(ctx, bucket.StreamName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.fence = max(r.fence, stream.CachedInfo().State.LastSeq)
+	r.mark.harmless = false
+	if err := r.js.DeleteStream(ctx, bucket.StreamName); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
+	}
+	return nil
+}
+
+// createNew creates the new stream. If there was none, a peer that looked for the mark
+// before it was set may have created an empty one, which createNew deletes.
+func (r *restore) createNew(ctx context.Context) error {
+	r.mark.harmless = false
+	for {
+		stream, err := r.createStream(ctx, r.marked(r.config))
+		if err == nil {
+			r.now, r.at = stream.CachedInfo().TimeStamp, time.Now()
+			return r.checkClock(r.now)
+		}
+		if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || ctx.Err() != nil {
+			return err
+		}
+		if err := r.deleteOld(ctx); err != nil {
+			return err
+		}
 	}
 }
 
-// create creates the stream. It tries again if the server could not create its store:
+// checkClock returns ErrClock if a server's clock is behind the time of the backup.
+func (r *restore) checkClock(now time.Time) error {
+	if now.Before(r.backup.Time) {
+		return fmt.Errorf("%w, which is %s: the server's is %s", ErrClock, r.backup.Time, now.UTC())
+	}
+	return nil
+}
+
+// createStream creates a stream. It tries again if the server could not create its store:
 // after the deletion of an account's last stream, nats-server removes the directories
 // above it in the background, between two steps of the creation if it so happens.
-func (r *restore) create(ctx context.Context, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	for range createTries {
 		stream, err = r.js.CreateStream(ctx, config)
 		refused, ok := errors.AsType[*jetstream.APIError](err)
@@ -153,65 +196,39 @@ func (r *restore) create(ctx context.Context, config jetstream.StreamConfig) (st
 	return nil, err
 }
 
-// clear deletes the present stream and returns the configuration for the new one: that of
-// the present stream if it is valid, and otherwise the default one.
-func (r *restore) clear(ctx context.Context) (jetstream.StreamConfig, error) {
-	stream, err := r.js.Stream(ctx, bucket.StreamName)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return bucket.StreamConfig(max(1, r.backup.Replicas)), nil
-	}
-	if err != nil {
-		return jetstream.StreamConfig{}, err
-	}
-	info := stream.CachedInfo()
-	r.fence = max(r.fence, info.State.LastSeq)
-	if info.TimeStamp.Before(r.backup.Time) {
-		return info.Config, fmt.Errorf("%w, which is %s: the server's is %s", ErrClock, r.backup.Time, info.TimeStamp.UTC())
-	}
-	if err := r.js.DeleteStream(ctx, bucket.StreamName); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return info.Config, err
-	}
-	if c := inService(info.Config); bucket.CheckSettings(c) == nil { // it may have settings of an operator, such as placement
-		return c, nil
-	}
-	return bucket.StreamConfig(info.Config.Replicas), nil
-}
-
-// inService returns the configuration without the mark of a restore.
-func inService(c jetstream.StreamConfig) jetstream.StreamConfig {
+// unmarked returns the configuration without the mark of a restore.
+func unmarked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	delete(c.Metadata, bucket.RestoreKey)
 	return c
 }
 
-// restoring returns the configuration with the mark of a restore.
+// marked returns the configuration with the mark of this restore.
 //
 // Fences are revisions, so the stream's first revision must be above all earlier ones.
 // The known ones are in r.fence. Those since the backup may be unknown, but they are below
 // the microseconds since 1970.
-func (r *restore) restoring(c jetstream.StreamConfig) jetstream.StreamConfig {
+func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	if c.Metadata == nil {
 		c.Metadata = map[string]string{}
 	}
 	c.Metadata[bucket.RestoreKey] = r.id
 	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.fence+1)
-	if r.options.Replicas > 0 {
-		c.Replicas = r.options.Replicas
-	}
 	return c
 }
 
 // maxPending is the highest number of unacknowledged writes.
 const maxPending = 512
 
-// write writes a plan, and waits until the server has acknowledged all of it. The leases
+// write writes the plan, and waits until the server has acknowledged all of it. The leases
 // come last, so that little of their time passes before peers see them.
 //
 // The writes have no expected revision, because a running peer that has not yet noticed
 // the deletion of its stream may have written a claim for a slot that the plan lends. That
 // peer withdraws its claim when it rebuilds its view.
-func (r *restore) write(ctx context.Context, p *plan) error {
+func (r *restore) write(ctx context.Context) error {
+	p := newPlan(r.backup, r.now)
 	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncMaxPending(maxPending))
 	if err != nil {
 		return err
@@ -246,10 +263,11 @@ func (r *restore) write(ctx context.Context, p *plan) error {
 			return context.Cause(ctx)
 		}
 	}
+	r.restored = p.Summary
 	return nil
 }
 
-// complete removes the mark of a restore, whereupon peers use the stream.
+// complete puts the new stream into service.
 func (r *restore) complete(ctx context.Context) error {
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if err != nil {
@@ -259,6 +277,7 @@ func (r *restore) complete(ctx context.Context) error {
 	if c.Metadata[bucket.RestoreKey] != r.id {
 		return errors.New("another restore has replaced the bucket meanwhile")
 	}
-	_, err = r.js.UpdateStream(ctx, inService(c))
+	_, err = r.js.UpdateStream(ctx, unmarked(c))
+	r.mark.harmless = err == nil
 	return err
 }

@@ -3,10 +3,12 @@ package backup_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -27,62 +29,157 @@ func open(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
 	return s
 }
 
-// A restore that was interrupted leaves a stream that no store uses. Repeated, it
-// completes, and open stores go on.
-func TestInterruptedRestore(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
-	s, pool := open(t, srv), uuid.New()
-	if _, err := s.Register(t.Context(), pool, 2); err != nil {
-		t.Fatal(err)
-	}
-	lease, err := s.Borrow(t.Context(), pool, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := backup.Dump(t.Context(), srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for writes := range 2 {
-		if err := backup.Interrupted(t.Context(), srv.Connect(), b, writes); err != nil {
+// served repeats a call while the store is unavailable because it rebuilds its view.
+func served[T any](t *testing.T, call func() (T, error)) T {
+	t.Helper()
+	for {
+		got, err := call()
+		if err == nil {
+			return got
+		}
+		if !errors.Is(err, kvslots.ErrUnavailable) || t.Context().Err() != nil {
 			t.Fatal(err)
 		}
-		if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{}); !errors.Is(err, kvslots.ErrWrongBucket) {
-			t.Errorf("opened a bucket that is being restored: %v", err)
+	}
+}
+
+// killed runs the first steps of a restore and then closes its connection.
+func killed(t *testing.T, srv *kvslotstest.Server, b *backup.Backup, steps int) {
+	t.Helper()
+	nc := srv.Connect()
+	defer nc.Close()
+	if err := backup.Begun(t.Context(), nc, b, steps); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantPresent checks whether a restore has begun and not ended.
+func wantPresent(t *testing.T, srv *kvslotstest.Server, want bool) {
+	t.Helper()
+	js, err := jetstream.New(srv.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inbox, _, err := bucket.PresentRestore(t.Context(), js); err != nil || (inbox != "") != want {
+		t.Errorf("the present restore: %q, %v; want one: %v", inbox, err, want)
+	}
+}
+
+// A restore is killed after each of its steps. From the deletion of the old stream to the
+// completion of the new one no store serves callers or creates a bucket. Repeated, the
+// restore completes, and open stores go on.
+func TestKilledRestore(t *testing.T) {
+	for i, step := range backup.Steps {
+		t.Run("after "+step, func(t *testing.T) {
+			t.Parallel() // a store rebuilds its view once in 10 s at most
+			srv := kvslotstest.Start(t, "")
+			s, pool := open(t, srv), uuid.New()
+			if _, err := s.Register(t.Context(), pool, 2); err != nil {
+				t.Fatal(err)
+			}
+			lease, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := backup.Dump(t.Context(), srv.Connect())
+			if err != nil {
+				t.Fatal(err)
+			}
+			killed(t, srv, b, i+1)
+			wantPresent(t, srv, true)
+			if step == "delete" || step == "create" || step == "write" {
+				wantRestoring(t, srv, s, pool)
+			} else {
+				other := open(t, srv)
+				if got := served(t, func() (kvslots.State, error) { return other.Inspect(t.Context(), pool) }); got.InUse != 1 {
+					t.Errorf("another store has %+v", got)
+				}
+			}
+			restored, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: step == "begin" || step == "check" || step == "complete"})
+			if err != nil || restored != (backup.Summary{Pools: 1, Leases: 1}) {
+				t.Fatalf("restored %+v, %v", restored, err)
+			}
+			wantPresent(t, srv, false)
+			served(t, func() (*kvslots.Lease, error) { return s.Renew(t.Context(), pool, lease.ID(), time.Minute) })
+			next, err := open(t, srv).Borrow(t.Context(), pool, time.Minute, 0)
+			if err != nil || next.Position() != 1 || next.Fence() <= lease.Fence() {
+				t.Errorf("lent %+v, %v after the fence %d", next, err, lease.Fence())
+			}
+		})
+	}
+}
+
+// wantRestoring checks that no store is opened, and that an open one serves no callers.
+func wantRestoring(t *testing.T, srv *kvslotstest.Server, s *kvslots.Store, pool uuid.UUID) {
+	t.Helper()
+	if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{}); !errors.Is(err, kvslots.ErrRestoring) {
+		t.Errorf("opened a bucket that is being restored: %v", err)
+	}
+	if _, err := backup.Dump(t.Context(), srv.Connect()); err == nil {
+		t.Error("backed up a bucket that is being restored")
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		err := s.Ready()
+		if err != nil && strings.Contains(err.Error(), "repeat kvslots restore") {
+			break
 		}
-		if _, err := backup.Dump(t.Context(), srv.Connect()); !errors.Is(err, bucket.ErrWrongBucket) {
-			t.Errorf("backed up a bucket that is being restored: %v", err)
+		if time.Now().After(deadline) {
+			t.Fatal(err)
 		}
 	}
 	if _, err := s.Borrow(t.Context(), pool, time.Minute, 0); !errors.Is(err, kvslots.ErrUnavailable) {
 		t.Errorf("the open store: %v", err)
 	}
-	restored, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{})
-	if err != nil || restored != (backup.Summary{Pools: 1, Leases: 1}) {
-		t.Fatalf("restored %+v, %v", restored, err)
+}
+
+// A restore that fails before it has deleted anything leaves the bucket as it was, and no
+// mark, also where there is no bucket.
+func TestFailedRestore(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s := open(t, srv)
+	b, err := backup.Dump(t.Context(), srv.Connect())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for err := kvslots.ErrUnavailable; errors.Is(err, kvslots.ErrUnavailable); {
-		_, err = s.Renew(t.Context(), pool, lease.ID(), time.Minute)
-		if err != nil && !errors.Is(err, kvslots.ErrUnavailable) {
-			t.Fatal(err)
+	if _, err := s.Register(t.Context(), uuid.New(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{}); !errors.Is(err, backup.ErrNotEmpty) {
+		t.Errorf("got %v", err)
+	}
+	wantPresent(t, srv, false)
+	// A clock that is behind the backup's would lower fences and lengthen leases.
+	b.Time = time.Now().Add(time.Hour)
+	for _, server := range []*kvslotstest.Server{srv, kvslotstest.Start(t, "")} {
+		if _, err := backup.Restore(t.Context(), server.Connect(), b, backup.Options{Replace: true}); !errors.Is(err, backup.ErrClock) {
+			t.Errorf("got %v", err)
 		}
+		wantPresent(t, server, false)
 	}
-	next, err := open(t, srv).Borrow(t.Context(), pool, time.Minute, 0)
-	if err != nil || next.Position() != 1 || next.Fence() <= lease.Fence() {
-		t.Errorf("lent %+v, %v after the fence %d", next, err, lease.Fence())
+	if err := s.Ready(); err != nil {
+		t.Error(err)
 	}
 }
 
-// A clock that is behind the backup's would lower fences and lengthen leases.
-func TestRestoreWithoutTime(t *testing.T) {
+// While a restore runs, another one is refused at once, whatever the former has done.
+func TestRestoresExcludeEachOther(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	open(t, srv)
 	b, err := backup.Dump(t.Context(), srv.Connect())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Time = time.Now().Add(time.Hour)
-	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{}); !errors.Is(err, backup.ErrClock) {
-		t.Errorf("got %v", err)
+	for i, step := range backup.Steps {
+		nc := srv.Connect()
+		if err := backup.Begun(t.Context(), nc, b, i+1); err != nil {
+			t.Fatal(step, err)
+		}
+		if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true}); !errors.Is(err, backup.ErrRestoreRunning) {
+			t.Errorf("after %s: %v", step, err)
+		}
+		nc.Close()
+	}
+	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true}); err != nil {
+		t.Error(err)
 	}
 }

@@ -83,6 +83,7 @@ type guarded struct {
 	ignored   map[string]struct{} // keys of foreign entries that were logged
 	foreign   uint64              // foreign and corrupt entries delivered
 	watches   uint64              // watches ordered
+	wrong     error               // ErrWrongBucket if the stream may not be watched
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool
@@ -194,7 +195,11 @@ func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Dura
 // status returns nil if the peer can serve callers, as far as it knows, and otherwise
 // why it cannot.
 func (b *Bucket) status() (err error) {
-	b.Look(func(p *peer.Peer, now peer.Instant) { err = p.Status(now) })
+	b.Look(func(p *peer.Peer, now peer.Instant) {
+		if err = p.Status(now); err != nil && b.wrong != nil {
+			err = b.wrong
+		}
+	})
 	return err
 }
 

@@ -37,7 +37,7 @@ const (
 // ErrWrongBucket is returned by Open when the bucket exists with a configuration
 // that kvslots cannot work with; the error's text names each setting that is
 // wrong.
-var ErrWrongBucket = errors.New("bucket has a wrong configuration")
+var ErrWrongBucket = errors.New("the bucket has a wrong configuration")
 
 // JetStream's codes for a cluster that is still forming.
 const (
@@ -54,6 +54,8 @@ func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jets
 		switch {
 		case err == nil:
 			return stream, CheckSettings(stream.CachedInfo().Config)
+		case errors.Is(err, ErrRestoring):
+			return nil, err
 		case ctx.Err() != nil, !isTransient(err), !pause(ctx, openRetry):
 			return nil, notOpened(ctx, err)
 		}
@@ -65,7 +67,9 @@ func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, lim
 	defer cancel()
 	stream, err := js.Stream(ctx, StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = js.CreateStream(ctx, StreamConfig(replicas))
+		if err = mayCreate(ctx, js); err == nil {
+			stream, err = js.CreateStream(ctx, StreamConfig(replicas))
+		}
 	}
 	return stream, err
 }
@@ -114,14 +118,11 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 	}
 }
 
-// RestoreKey is a key of the stream's metadata while the stream is being restored. Its
-// value is different for each restore. No peer watches such a stream.
-const RestoreKey = "kvslots-restore"
-
-// CheckSettings returns ErrWrongBucket, with each setting that is wrong, or nil.
+// CheckSettings returns ErrRestoring, or ErrWrongBucket with each setting that is wrong, or
+// nil.
 func CheckSettings(c jetstream.StreamConfig) error {
 	if c.Metadata[RestoreKey] != "" {
-		return fmt.Errorf("%w: stream %s is being restored; if that was interrupted, repeat kvslots restore", ErrWrongBucket, StreamName)
+		return ErrRestoring
 	}
 	if wrong := wrongSettings(c); len(wrong) > 0 {
 		return fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, StreamName, strings.Join(wrong, "; "))

@@ -131,6 +131,7 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 		}
 	}
 	w, err := b.createWatch(o, limit)
+	b.mayWatch(err)
 	if err != nil {
 		if o.ctx.Err() == nil {
 			level := zerolog.DebugLevel
@@ -147,6 +148,15 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	_ = w.sub.Unsubscribe()
 	b.tasks.Go(w.remove)
 	return true
+}
+
+// mayWatch notes whether the stream may be watched, after a watch was created or failed
+// with err.
+func (b *Bucket) mayWatch(err error) {
+	if !errors.Is(err, ErrWrongBucket) {
+		err = nil
+	}
+	b.Look(func(*peer.Peer, peer.Instant) { b.wrong = err })
 }
 
 // createWatch creates a watch. Meanwhile it gets the entries of a replicated stream
@@ -221,8 +231,8 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	return w, nil
 }
 
-// streamInfo returns the stream's state. It creates a stream that was deleted again, and
-// returns ErrWrongBucket for one that is being restored.
+// streamInfo returns the stream's state. It creates a stream that was deleted again, unless
+// a restore has deleted it.
 func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.stream.Info(ctx)
 	if err == nil {

@@ -76,7 +76,6 @@ func (g *Gateway) Serve(ln net.Listener) error {
 // are answered, and Drain closes the connections of all other requests and returns an
 // error.
 func (g *Gateway) Drain(ctx context.Context) error {
-	g.log.Info().Dur("wait_ms", g.cfg.DrainWait).Msg("draining")
 	g.cfg.Lending.Stop()
 	pause(ctx, g.cfg.DrainWait)
 

@@ -31,6 +31,18 @@ type backend struct {
 	functions *nats.Conn
 }
 
+// awaitBackend opens the backend. While an external NATS does not answer, it waits for it.
+func awaitBackend(ctx context.Context, waiting *standby, s settings, log zerolog.Logger) (b *backend, err error) {
+	if s.nats.url == "" {
+		return openBackend(ctx, s, log)
+	}
+	err = waiting.await(ctx, "NATS", natsAbsent, func() (err error) {
+		b, err = openBackend(ctx, s, log)
+		return err
+	})
+	return b, err
+}
+
 func openBackend(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
 	if s.nats.url != "" {
 		return dialNATS(s, log)

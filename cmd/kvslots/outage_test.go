@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,7 +65,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := runServe(t, noEnv, "--nats-url", "nats://ann:hunter2@"+address)
+	p := runServe(t, noEnv, "--nats-url", "nats://ann:hunter2@"+address, "--max-connections-per-ip", "5")
 	p.url = "http://" + p.logs.waitFor(t, "waiting for NATS")["http"].(string)
 	for range 3 {
 		p.want(t, "GET", "/health", "", 200, `"ok"`)
@@ -70,6 +73,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 502, "safe to retry")
 		p.want(t, "POST", "/v1/sessions", "{}", 502, `"error":"unavailable"`)
 	}
+	p.wantGuarded(t, 5)
 	runNATS(t, server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir()})
 	p.logs.waitFor(t, "listening")
 	p.want(t, "GET", "/ready", "", 200, `"ready"`)
@@ -80,6 +84,30 @@ func TestServeWaitsForNATS(t *testing.T) {
 	}
 	if n := strings.Count(p.logs.String(), "waiting for NATS"); n != 1 || strings.Contains(p.logs.String(), "hunter2") {
 		t.Errorf("logged %d times:\n%s", n, p.logs)
+	}
+}
+
+// wantGuarded checks that requests get an id, and that a client gets no more connections
+// than its limit.
+func (p *program) wantGuarded(t *testing.T, limit int) {
+	t.Helper()
+	for open := 0; ; open++ {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: mine\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == http.StatusTooManyRequests {
+			return
+		}
+		if got := resp.Header.Get("X-Request-Id"); got != "mine" || open >= limit {
+			t.Fatalf("connection %d: %s, X-Request-Id is %q", open, resp.Status, got)
+		}
 	}
 }
 

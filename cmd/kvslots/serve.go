@@ -90,24 +90,29 @@ func serve(stop, hurry context.Context, s settings, manager *serviceManager, log
 		return err
 	}
 	defer func() { err = errors.Join(err, debug.stop()) }()
-	nats, standby, err := awaitBackend(stop, ln, allowed, s, manager, log)
-	defer func() { err = errors.Join(err, standby.stop()) }()
+	waiting := newStandby(ln, allowed, s, manager, log)
+	defer func() { err = errors.Join(err, waiting.stop()) }()
+	nats, err := awaitBackend(stop, waiting, s, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, nats.close()) }()
 	return nats.orFailure(func(stop, hurry context.Context) error {
-		return serveFrom(nats, standby, ln, allowed, stop, hurry, s, manager, log)
+		return serveFrom(nats, waiting, ln, allowed, stop, hurry, s, manager, log)
 	}, stop, hurry)
 }
 
 // serveFrom opens the store on a backend, and serves its pools until stop ends.
-func serveFrom(nats *backend, standby *standby, ln net.Listener, allowed *access, stop, hurry context.Context, s settings, manager *serviceManager, log zerolog.Logger) (err error) {
-	store, err := openStore(stop, nats, s, log)
+func serveFrom(nats *backend, waiting *standby, ln net.Listener, allowed *access, stop, hurry context.Context, s settings, manager *serviceManager, log zerolog.Logger) (err error) {
+	var store *kvslots.Store
+	err = waiting.await(stop, "the restore of the bucket", beingRestored, func() (err error) {
+		store, err = openStore(stop, nats, s, log)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if err := standby.stop(); err != nil {
+	if err := waiting.stop(); err != nil {
 		return errors.Join(err, closing(store.Close))
 	}
 	defer func() { err = errors.Join(err, closing(store.Close)) }()
@@ -127,7 +132,7 @@ func serveFrom(nats *backend, standby *standby, ln net.Listener, allowed *access
 	gw := newGateway(store, functions, finishers, common, nats.sync, s, log)
 	manager.ready("serving HTTP at " + ln.Addr().String())
 	defer manager.watch(nats.alive(store))()
-	return serveHTTP(stop, hurry, gw, ln, manager)
+	return serveHTTP(stop, hurry, gw, ln, manager, log.With().Dur("wait_ms", s.drainWait).Logger())
 }
 
 // shared is state that the dialects and the NATS service share, except the store.
@@ -181,15 +186,20 @@ func closing(close func(context.Context) error) error {
 }
 
 func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gateway.Finisher, common shared, sync string, s settings, log zerolog.Logger) *gateway.Gateway {
-	return gateway.New(gateway.Config{
-		Store:       store,
-		Sync:        sync,
-		Lending:     common.lending,
-		Dialects:    []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log), functions},
-		Finishers:   finishers,
-		DrainWait:   s.drainWait,
-		TLS:         common.access.tls(),
-		Tokens:      common.access.tokens,
+	c := httpConfig(common.access, s, log)
+	c.Store, c.Sync = store, sync
+	c.Lending, c.Finishers = common.lending, finishers
+	c.Dialects = []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log), functions}
+	c.DrainWait = s.drainWait
+	c.Collectors = append(common.metrics, gateway.StoreMetrics(store.Metrics))
+	return gateway.New(c)
+}
+
+// httpConfig returns the configuration of a gateway without a store.
+func httpConfig(allowed *access, s settings, log zerolog.Logger) gateway.Config {
+	return gateway.Config{
+		TLS:         allowed.tls(),
+		Tokens:      allowed.tokens,
 		Hosts:       s.allowedHosts(),
 		RateLimit:   s.httpRateLimit,
 		RateBurst:   s.httpRateBurst,
@@ -198,10 +208,9 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP,
 		TrustedProxies: s.proxies(),
 
-		Collectors: append(common.metrics, gateway.StoreMetrics(store.Metrics)),
-		Version:    versionName(),
-		Logger:     log.With().Str("component", "http").Logger(),
-	})
+		Version: versionName(),
+		Logger:  log.With().Str("component", "http").Logger(),
+	}
 }
 
 func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Logger) *dflockd.Dialect {
@@ -213,7 +222,7 @@ func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Log
 }
 
 // serveHTTP serves HTTP until stop ends, then drains until hurry ends.
-func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener, manager *serviceManager) error {
+func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener, manager *serviceManager, log zerolog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(ln) }()
 	select {
@@ -224,6 +233,7 @@ func serveHTTP(stop, hurry context.Context, gw *gateway.Gateway, ln net.Listener
 		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))
 	case <-stop.Done():
 		manager.stopping("draining")
+		log.Info().Msg("draining")
 		return errors.Join(gw.Drain(hurry), <-served)
 	}
 }

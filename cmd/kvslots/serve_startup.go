@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -13,73 +11,92 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/kvslots"
 )
 
-// natsRetry is the pause between attempts to connect to an external NATS server.
-const natsRetry = 250 * time.Millisecond
+// startRetry is the pause between attempts to reach an external NATS server, and to open a
+// bucket that is being restored.
+const startRetry = 250 * time.Millisecond
 
-// awaitBackend opens the backend. While an external NATS does not answer, it
-// serves the listener: /health reports that the process runs, /ready that it is
-// not ready. The caller stops that server before it serves the listener itself.
-func awaitBackend(ctx context.Context, ln net.Listener, allowed *access, s settings, manager *serviceManager, log zerolog.Logger) (*backend, *standby, error) {
-	var server *standby
-	for {
-		b, err := openBackend(ctx, s, log)
-		if err == nil || s.nats.url == "" || !isAbsent(err) {
-			return b, server, err
-		}
-		if server == nil {
-			log.Warn().Str("http", ln.Addr().String()).Err(err).Msg("waiting for NATS")
-			manager.notify("STATUS=waiting for NATS")
-			server = startStandby(ln, allowed.tls())
-		}
-		select {
-		case <-ctx.Done():
-			return nil, server, context.Cause(ctx)
-		case <-time.After(natsRetry):
-		}
-	}
-}
-
-// isAbsent reports whether no NATS server has answered. A server that refuses the
+// natsAbsent returns a reason if no NATS server has answered. A server that refuses the
 // connection of a client is not absent.
-func isAbsent(err error) bool {
+func natsAbsent(err error) (reason string) {
 	var failed *net.OpError // a DNSError is wrapped in one
-	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &failed)
+	if errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &failed) {
+		return "NATS does not answer yet"
+	}
+	return ""
 }
 
-// standby serves HTTP on a listener until the gateway is ready.
+// beingRestored returns a reason if the bucket is being restored.
+func beingRestored(err error) (reason string) {
+	if errors.Is(err, kvslots.ErrRestoring) {
+		return kvslots.ErrRestoring.Error()
+	}
+	return ""
+}
+
+// standby serves the listener while the store cannot be opened yet: /health reports that
+// the process runs, /ready why it is not ready, and other requests are answered 502.
 type standby struct {
-	server *http.Server
-	ln     *lentListener
+	ln      *net.TCPListener
+	config  gateway.Config
+	manager *serviceManager
+	log     zerolog.Logger
+
+	reason atomic.Pointer[string]
+	gw     *gateway.Gateway // nil before it serves
+	lent   *lentListener
 	served chan error
 }
 
-func startStandby(ln net.Listener, config *tls.Config) *standby {
-	s := &standby{
-		server: &http.Server{Handler: gateway.Waiting("NATS does not answer yet"), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second},
-		ln:     &lentListener{TCPListener: ln.(*net.TCPListener)},
-		served: make(chan error, 1),
-	}
-	served := net.Listener(s.ln)
-	if config != nil {
-		served = tls.NewListener(s.ln, config)
-	}
-	go func() { s.served <- s.server.Serve(served) }()
-	return s
+func newStandby(ln net.Listener, allowed *access, s settings, manager *serviceManager, log zerolog.Logger) *standby {
+	w := &standby{ln: ln.(*net.TCPListener), config: httpConfig(allowed, s, log), manager: manager, log: log}
+	w.config.Store, w.config.Dialects = w, []gateway.Dialect{gateway.Waiting{}}
+	return w
 }
 
-// stop waits for the requests in progress, and leaves the listener open. It may be
-// called more than once, and on nil.
-func (s *standby) stop() error {
-	if s == nil || s.ln.closed.Load() {
+// Ready returns why the gateway is not ready.
+func (w *standby) Ready() error { return errors.New(*w.reason.Load()) }
+
+// await calls open until it succeeds, or fails with an error for which passing returns no
+// reason. Until then the standby serves. The caller has to stop it.
+func (w *standby) await(ctx context.Context, what string, passing func(error) (reason string), open func() error) error {
+	for said := false; ; said = true {
+		err := open()
+		if err == nil || passing(err) == "" {
+			return err
+		}
+		reason := passing(err)
+		w.reason.Store(&reason)
+		if !said {
+			w.log.Warn().Str("http", w.ln.Addr().String()).Err(err).Msg("waiting for " + what)
+			w.manager.notify("STATUS=waiting for " + what)
+			w.serve()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(startRetry):
+		}
+	}
+}
+
+func (w *standby) serve() {
+	if w.gw != nil {
+		return
+	}
+	w.gw, w.lent, w.served = gateway.New(w.config), &lentListener{TCPListener: w.ln}, make(chan error, 1)
+	go func() { w.served <- w.gw.Serve(w.lent) }()
+}
+
+// stop waits for the requests in progress, and leaves the listener open. It may be called
+// more than once.
+func (w *standby) stop() error {
+	if w.gw == nil || w.lent.closed.Load() {
 		return nil
 	}
-	err := closing(s.server.Shutdown)
-	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return errors.Join(err, s.ln.TCPListener.SetDeadline(time.Time{}))
+	return errors.Join(closing(w.gw.Drain), <-w.served, w.ln.SetDeadline(time.Time{}))
 }
 
 // lentListener is a listener whose Close ends Accept but leaves the TCP listener open
@@ -93,13 +110,4 @@ type lentListener struct {
 func (l *lentListener) Close() error {
 	l.closed.Store(true)
 	return l.TCPListener.SetDeadline(time.Unix(1, 0))
-}
-
-// Accept returns net.ErrClosed after Close.
-func (l *lentListener) Accept() (net.Conn, error) {
-	conn, err := l.TCPListener.Accept()
-	if err != nil && l.closed.Load() {
-		return nil, net.ErrClosed
-	}
-	return conn, err
 }

@@ -44,7 +44,7 @@ func (b *borrow) open(pool *rules.Pool) bool {
 // overLocks reports whether the cap on names in use forbids another one.
 func (ps *poolState) overLocks() bool {
 	most := ps.p.cfg.MaxLocks
-	return most > 0 && !ps.opening && ps.p.view.Named+ps.p.opening >= most
+	return most > 0 && !ps.opening && ps.p.view.InNames.Pools+ps.p.opening >= most
 }
 
 // noteOpening updates Peer.opening for one pool.

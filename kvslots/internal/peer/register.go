@@ -85,7 +85,7 @@ func (r Register) registered(p *Peer, pool *rules.Pool) bool {
 // registrations of this peer that its view does not show yet.
 func (c *call) mayRegister() bool {
 	registering := c.p.calls.registering
-	if _, again := registering[c.id]; !again && c.p.cfg.MaxPools > 0 && c.p.view.Unnamed+len(registering) >= c.p.cfg.MaxPools {
+	if _, again := registering[c.id]; !again && c.p.cfg.MaxPools > 0 && c.p.view.Registered.Pools+len(registering) >= c.p.cfg.MaxPools {
 		return false
 	}
 	put(&c.p.calls.registering, c.id, struct{}{})

@@ -57,62 +57,28 @@ func (r ReadStats) begin(p *Peer, c *call) {
 	p.reads.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, p.view, p.now)}) })
 }
 
-// readStats reads the stats from the view.
+// readStats reads the stats from the view, in a time that depends on what it returns.
 func readStats(r ReadStats, w *rules.View, now Instant) *Stats {
 	stats := &Stats{Sessions: w.Clients}
-	page := poolPage{after: r.After, most: r.MaxPools}
-	w.EachPool(func(pool *rules.Pool) bool {
-		terms := pool.Terms()
-		since, idle := pool.IdleSince()
-		switch {
-		case !pool.Registered():
-		case !terms.Named():
-			page.add(pool)
-		case pool.InUseOrWaited():
-			stats.Names = append(stats.Names, nameStats(pool, now))
-		case idle && now.Sub(since) < idleTime:
-			stats.Idle = append(stats.Idle, IdleStats{terms, max(0, now.Sub(since))})
+	for _, pool := range w.NamesInUse() {
+		stats.Names = append(stats.Names, nameStats(pool, now))
+	}
+	for pool, since := range w.IdleNames.Each {
+		if idle := now.Sub(since); idle < idleTime {
+			stats.Idle = append(stats.Idle, IdleStats{pool.Terms(), max(0, idle)})
 		}
-		return true
-	})
+	}
 	slices.SortFunc(stats.Names, func(x, y NameStats) int { return compareTerms(x.Terms, y.Terms) })
 	slices.SortFunc(stats.Idle, func(x, y IdleStats) int { return compareTerms(x.Terms, y.Terms) })
-	page.cut()
-	for _, pool := range page.pools {
+	for pool := range w.PoolsAfter(r.After) {
+		if stats.More = r.MaxPools > 0 && len(stats.Pools) == r.MaxPools; stats.More {
+			break
+		}
 		stats.Pools = append(stats.Pools, PoolStats{
 			Pool: pool.ID, State: State{pool.Size(), pool.InUse(), pool.Waiting()}, OldestWait: oldestWait(pool, now),
 		})
 	}
-	stats.More = page.more
 	return stats
-}
-
-// poolPage collects the first pools by id, whatever the number of pools that are added.
-type poolPage struct {
-	after entry.Hash
-	most  int // 0: no limit
-	pools []*rules.Pool
-	more  bool // a pool was left out
-}
-
-func (g *poolPage) add(pool *rules.Pool) {
-	if g.most > 0 && slices.Compare(pool.ID[:], g.after[:]) <= 0 {
-		return
-	}
-	if g.more && slices.Compare(pool.ID[:], g.pools[g.most-1].ID[:]) > 0 {
-		return // after the last one of a page that is full
-	}
-	if g.pools = append(g.pools, pool); g.most > 0 && len(g.pools) >= 2*g.most {
-		g.cut()
-	}
-}
-
-// cut sorts the pools, and drops those beyond the page.
-func (g *poolPage) cut() {
-	slices.SortFunc(g.pools, func(x, y *rules.Pool) int { return slices.Compare(x.ID[:], y.ID[:]) })
-	if g.most > 0 && len(g.pools) > g.most {
-		g.pools, g.more = g.pools[:g.most], true
-	}
 }
 
 func compareTerms(x, y entry.Terms) int {

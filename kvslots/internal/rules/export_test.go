@@ -3,6 +3,10 @@ package rules
 // Pools returns the number of pools that the view knows.
 func (v *View) Pools() int { return len(v.pools) }
 
+// IdleSince returns since when an idle pool has been idle; ok is false if it is not idle,
+// is being closed, or is not tracked.
+func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idleSince, p.idleIn != nil }
+
 // ConfigRevision returns the revision of the pool's configuration, or of its marker.
 func (p *Pool) ConfigRevision() uint64 { return p.cfg.Revision }
 

@@ -165,8 +165,8 @@ func wantView(t *testing.T, w *rules.View, now rules.Instant) {
 			clients++
 		}
 	}
-	if w.Clients != clients || from != clients || w.Named != named || w.Pools() != pools {
-		t.Fatalf("%d clients, %d by origin, %d names, %d pools; there are %d, %d, %d", w.Clients, from, w.Named, w.Pools(), clients, named, pools)
+	if w.Clients != clients || from != clients || w.InNames.Pools != named || w.Pools() != pools {
+		t.Fatalf("%d clients, %d by origin, %d names, %d pools; there are %d, %d, %d", w.Clients, from, w.InNames.Pools, w.Pools(), clients, named, pools)
 	}
 }
 

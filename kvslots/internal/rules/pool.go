@@ -36,8 +36,6 @@ type configuration struct {
 
 // usage is whether a pool is in use.
 type usage struct {
-	counted   bool       // in uses.Unnamed
-	used      bool       // of a named pool: a slot is live, or a ticket stands
 	idle      deadline   // in idleIn
 	idleIn    *IdlePools // the queue that the pool is in, or nil
 	idleSince Instant    // since when it has not been in use

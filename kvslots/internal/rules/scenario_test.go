@@ -279,7 +279,7 @@ func (s *scenario) use(p *rules.Pool) string {
 		return ""
 	}
 	_, idle := p.IdleSince()
-	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.view.Named, idle, len(s.view.Closings()))
+	return fmt.Sprintf("; limit %d, names in use %d, idle: %v, closing %d", p.Terms().Limit, s.view.InNames.Pools, idle, len(s.view.Closings()))
 }
 
 func (s *scenario) slot(slot *rules.Slot) string {

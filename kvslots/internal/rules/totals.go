@@ -1,5 +1,13 @@
 package rules
 
+import (
+	"bytes"
+	"iter"
+	"slices"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
 // Totals are sums over pools.
 type Totals struct{ Pools, Capacity, InUse int }
 
@@ -9,12 +17,42 @@ func (t *Totals) add(of Totals, sign int) {
 	t.InUse += sign * of.InUse
 }
 
-// totals holds what metrics read. It is kept up to date pool by pool, so that reading it
-// does not take time for each pool.
+// totals holds what metrics and statistics read. It is kept up to date pool by pool, so that
+// reading it does not take time for each pool.
 type totals struct {
 	Registered Totals // of the registered pools without a name
 	InNames    Totals // of the named pools in use
 	lined      poolSet
+	named      poolSet      // the pools of InNames
+	registered [256]poolSet // the pools of Registered, by the first byte of their ids, which are hashes
+}
+
+func newTotals() totals {
+	t := totals{lined: poolSet{kind: hasLine}, named: poolSet{kind: isNamed}}
+	for i := range t.registered {
+		t.registered[i].kind = isRegistered
+	}
+	return t
+}
+
+// NamesInUse returns the named pools in use. The slice is valid until the next change of
+// the view.
+func (t *totals) NamesInUse() []*Pool { return t.named.list }
+
+// PoolsAfter returns the registered pools without a name whose ids are above after, in the
+// order of their ids. Beside those that are taken it looks at 1 in 128 pools at most.
+func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
+	return func(yield func(*Pool) bool) {
+		for _, part := range t.registered[after[0]:] {
+			sorted := slices.Clone(part.list)
+			slices.SortFunc(sorted, func(x, y *Pool) int { return bytes.Compare(x.ID[:], y.ID[:]) })
+			for _, p := range sorted {
+				if bytes.Compare(p.ID[:], after[:]) > 0 && !yield(p) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // share is what a pool contributes to the totals.
@@ -30,7 +68,7 @@ func (s share) totals() Totals { return Totals{Pools: 1, Capacity: int(s.count),
 func (v *View) settleTotals(p *Pool) {
 	var now share
 	switch {
-	case p.used:
+	case p.Terms().Named() && p.InUseOrWaited():
 		now.of = &v.InNames
 	case p.Registered() && !p.Terms().Named():
 		now.of = &v.Registered
@@ -39,6 +77,8 @@ func (v *View) settleTotals(p *Pool) {
 		now.count, now.inUse = int32(p.Size()), int32(p.InUse())
 	}
 	v.lined.put(p, len(p.line.tickets) > 0)
+	v.named.put(p, now.of == &v.InNames)
+	v.registered[p.ID[0]].put(p, now.of == &v.Registered)
 	if now == p.share {
 		return
 	}

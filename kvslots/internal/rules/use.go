@@ -4,10 +4,8 @@ package rules
 // close a pool that has been idle for a while: see package peer. A named pool is an
 // ordinary pool whose configuration its first borrow writes.
 
-// uses holds which pools are idle or being closed, and how many are in use.
+// uses holds which pools are idle or being closed.
 type uses struct {
-	Named      int       // the number of named pools in use
-	Unnamed    int       // the number of registered pools without a name
 	IdleNames  IdlePools // the idle named pools
 	Idle       IdlePools // the other idle pools, if TracksIdle is set
 	TracksIdle bool      // set before the first entry is applied
@@ -20,30 +18,15 @@ type IdlePools struct{ queue deadlineQueue }
 // InUseOrWaited reports whether a slot is live or a ticket stands.
 func (p *Pool) InUseOrWaited() bool { return p.live.len() > 0 || p.WaitingUpTo(1) > 0 }
 
-// settleUse updates whether a pool is in use, idle or being closed.
+// settleUse updates whether a pool is idle or being closed.
 func (v *View) settleUse(p *Pool, now Instant) {
-	named := p.Terms().Named()
-	used := named && p.InUseOrWaited()
-	if used != p.used {
-		if p.used = used; used {
-			v.Named++
-		} else {
-			v.Named--
-		}
-	}
-	if counted := p.Registered() && !named; counted != p.counted {
-		if p.counted = counted; counted {
-			v.Unnamed++
-		} else {
-			v.Unnamed--
-		}
-	}
 	v.closing.put(p, p.Closing())
-	p.rest(v.idleQueue(p, named), now)
+	p.rest(v.idleQueue(p), now)
 }
 
 // idleQueue returns the queue that a pool belongs to, or nil if it is not idle.
-func (v *View) idleQueue(p *Pool, named bool) *IdlePools {
+func (v *View) idleQueue(p *Pool) *IdlePools {
+	named := p.Terms().Named()
 	switch {
 	case !p.Registered() || p.Closing() || !named && !v.TracksIdle || p.InUseOrWaited():
 		return nil
@@ -78,13 +61,19 @@ func (p *Pool) noteUse(now Instant) {
 // change of the view.
 func (u *uses) Closings() []*Pool { return u.closing.list }
 
-// IdleSince returns since when an idle pool has been idle; ok is false if it is not idle,
-// is being closed, or is not tracked.
-func (p *Pool) IdleSince() (at Instant, ok bool) { return p.idleSince, p.idleIn != nil }
-
 // LastUse returns since when a pool that is not in use has had no entry written, but for
 // closings.
 func (p *Pool) LastUse() Instant { return p.idleSince }
+
+// Each calls yield for each pool, in no particular order, with since when it has been idle,
+// until yield returns false.
+func (i *IdlePools) Each(yield func(*Pool, Instant) bool) {
+	for _, d := range i.queue {
+		if p := d.of.(*Pool); !yield(p, p.idleSince) {
+			return
+		}
+	}
+}
 
 // Len returns the number of pools.
 func (i *IdlePools) Len() int { return len(i.queue) }

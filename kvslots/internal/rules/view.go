@@ -64,7 +64,7 @@ func New() *View {
 		doubted: poolSet{kind: inDoubt},
 		open:    poolSet{kind: leftOpen},
 		able:    poolSet{kind: hasAble},
-		totals:  totals{lined: poolSet{kind: hasLine}},
+		totals:  newTotals(),
 	}
 }
 

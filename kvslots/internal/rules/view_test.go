@@ -73,8 +73,8 @@ func (h *history) check() {
 	for i := range historyPools {
 		used += h.checkPool(poolID(i))
 	}
-	if h.view.Clients != clients || h.view.Named != used {
-		h.t.Fatalf("%d clients, %d names in use; want %d, %d", h.view.Clients, h.view.Named, clients, used)
+	if h.view.Clients != clients || h.view.InNames.Pools != used {
+		h.t.Fatalf("%d clients, %d names in use; want %d, %d", h.view.Clients, h.view.InNames.Pools, clients, used)
 	}
 	h.checkTotals()
 }

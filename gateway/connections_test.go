@@ -2,15 +2,21 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // serveLimited serves until the test ends.
@@ -165,5 +171,40 @@ func TestHeaderLimit(t *testing.T) {
 		if resp.Body.Close(); resp.StatusCode != want {
 			t.Errorf("%d bytes: %d, want %d", size, resp.StatusCode, want)
 		}
+	}
+}
+
+// starved is a listener whose first Accepts fail as when too many files are open.
+type starved struct {
+	net.Listener
+	failures int
+}
+
+func (l *starved) Accept() (net.Conn, error) {
+	if l.failures--; l.failures >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// An operator learns that no connection can be accepted, once; then connections are
+// accepted again.
+func TestTooManyOpenFilesAreLogged(t *testing.T) {
+	var logged bytes.Buffer
+	g := newGuardedGateway(func(cfg *Config) { cfg.Logger = zerolog.New(zerolog.SyncWriter(&logged)) })
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(&starved{ln, 4}) }()
+	if code, _ := request(t, dial(t, ln.Addr().String())); code != 200 {
+		t.Error(code)
+	}
+	if err := errors.Join(g.Drain(t.Context()), <-served); err != nil {
+		t.Error(err)
+	}
+	if got := logged.String(); strings.Count(got, `"level":"warn"`) != 1 || !strings.Contains(got, "too many open files; retrying in 5ms") {
+		t.Errorf("logged\n%s", got)
 	}
 }

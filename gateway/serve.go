@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
@@ -44,7 +46,7 @@ func (g *Gateway) newServer() *http.Server {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader - headerSlack,
-		ErrorLog:          log.New(errorLog{g.log}, "", 0),
+		ErrorLog:          log.New(&errorLog{log: g.log, accepting: rate.Sometimes{Interval: acceptErrorEvery}}, "", 0),
 		// The router answers "OPTIONS *", too, so that the answer is in JSON.
 		DisableGeneralOptionsHandler: true,
 	}
@@ -143,9 +145,23 @@ func (g *Gateway) prepare(next http.Handler) http.Handler {
 }
 
 // errorLog receives net/http's log lines about connections.
-type errorLog struct{ log zerolog.Logger }
+type errorLog struct {
+	log       zerolog.Logger
+	accepting rate.Sometimes
+}
 
-func (l errorLog) Write(line []byte) (int, error) {
-	l.log.Debug().Bytes("detail", line).Msg("http server")
+// acceptErrorEvery is how often the gateway logs that no connection can be accepted.
+// net/http tries again, and says so, once a second or more often.
+const acceptErrorEvery = 10 * time.Second
+
+func (l *errorLog) Write(line []byte) (int, error) {
+	if !bytes.HasPrefix(line, []byte("http: Accept error")) {
+		l.log.Debug().Bytes("detail", line).Msg("http server")
+		return len(line), nil
+	}
+	l.accepting.Do(func() {
+		l.log.Warn().Bytes("detail", bytes.TrimSpace(line)).
+			Msg("no connection can be accepted; if too many files are open, raise their limit or lower --max-connections")
+	})
 	return len(line), nil
 }

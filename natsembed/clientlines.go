@@ -46,16 +46,17 @@ func ownError(text string) string {
 }
 
 const (
-	// clientLinesEvery is how often a line about clients is logged for each kind.
-	clientLinesEvery = 10 * time.Second
+	// linesEvery is how often a limited line is logged for each kind.
+	linesEvery = 10 * time.Second
 
 	// maxLineKinds bounds the number of kinds; nats-server has fewer.
 	maxLineKinds = 100
 	otherKinds   = "client error"
 )
 
-// clientLines limits the lines about clients, which any client can cause.
-type clientLines struct {
+// limitedLines limits the lines about clients, which any client can cause, and those that
+// say that too many files are open.
+type limitedLines struct {
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -68,13 +69,13 @@ type kindLines struct {
 	logged time.Time
 }
 
-func newClientLines() *clientLines {
-	return &clientLines{now: time.Now, kinds: map[string]*kindLines{}}
+func newLimitedLines() *limitedLines {
+	return &limitedLines{now: time.Now, kinds: map[string]*kindLines{}}
 }
 
 // count counts a line. It reports whether to log it, and returns the number of lines of
 // its kind since the last one that was logged.
-func (c *clientLines) count(kind string) (lines int, due bool) {
+func (c *limitedLines) count(kind string) (lines int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kinds[kind] == nil && len(c.kinds) >= maxLineKinds {
@@ -87,7 +88,7 @@ func (c *clientLines) count(kind string) (lines int, due bool) {
 	}
 	of.held++
 	now := c.now()
-	if !of.logged.IsZero() && now.Sub(of.logged) < clientLinesEvery {
+	if !of.logged.IsZero() && now.Sub(of.logged) < linesEvery {
 		return 0, false
 	}
 	lines, of.held, of.logged = of.held, 0, now

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,7 +49,7 @@ func TestLinesAboutClientsAreLimited(t *testing.T) {
 	var out bytes.Buffer
 	log := newNatsLog(zerolog.New(&out))
 	now := time.Now()
-	log.clients.now = func() time.Time { return now }
+	log.limited.now = func() time.Time { return now }
 	line := func(kind string) string {
 		out.Reset()
 		log.Errorf("127.0.0.1:1 - cid:7 - "+kind+" %q", quoted)
@@ -68,13 +70,29 @@ func TestLinesAboutClientsAreLimited(t *testing.T) {
 	if line("Other") == "" {
 		t.Error("one kind hides another one")
 	}
-	now = now.Add(clientLinesEvery)
+	now = now.Add(linesEvery)
 	want(line("Violation"), 101)
 	for i := range 2 * maxLineKinds {
 		line("Kind" + strings.Repeat("x", i))
 	}
-	if n := len(log.clients.kinds); n > maxLineKinds+1 {
+	if n := len(log.limited.kinds); n > maxLineKinds+1 {
 		t.Errorf("%d kinds are told apart", n)
+	}
+}
+
+// Lines that say that too many files are open are limited; others are not.
+func TestLinesAboutOpenFilesAreLimited(t *testing.T) {
+	var out bytes.Buffer
+	log := newNatsLog(zerolog.New(&out))
+	failed := &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	for range 3 {
+		log.Errorf("Temporary %s Accept Error(%v), sleeping %dms", "Client", failed, 10)
+		log.Errorf("Error with the store: %v", syscall.EMFILE)
+		log.Errorf("Error with the store: %v", syscall.EIO)
+	}
+	const files, other = `"lines":1,"message":"Temporary Client Accept Error(accept tcp: accept4: too many open files), sleeping 10ms"}`, "input/output error"
+	if got := out.String(); strings.Count(got, `{"level":"warn",`) != 2 || !strings.Contains(got, files) || strings.Count(got, other) != 3 {
+		t.Errorf("logged\n%s", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/rs/zerolog"
 )
@@ -14,14 +15,14 @@ import (
 // line, after which the nats-server program would exit, as an error.
 type natsLog struct {
 	log     zerolog.Logger
-	clients *clientLines
+	limited *limitedLines
 
 	mu    sync.Mutex
 	fatal error
 }
 
 func newNatsLog(log zerolog.Logger) *natsLog {
-	return &natsLog{log: log, clients: newClientLines()}
+	return &natsLog{log: log, limited: newLimitedLines()}
 }
 
 func (l *natsLog) Debugf(string, ...any) {}
@@ -53,11 +54,21 @@ func (l *natsLog) line(level zerolog.Level, format string, v []any) {
 	}
 	client, kind, ok := aboutClient(format, v)
 	if !ok {
-		l.log.WithLevel(level).Msg(printable(strings.TrimSpace(fmt.Sprintf(format, v...))))
+		l.plain(level, printable(strings.TrimSpace(fmt.Sprintf(format, v...))))
 		return
 	}
-	if lines, due := l.clients.count(kind); due {
+	if lines, due := l.limited.count(kind); due {
 		l.log.WithLevel(level).Uint64("client", client).Int("lines", lines).Msg(kind)
+	}
+}
+
+// plain logs a line that is not about a client. While the process cannot open files,
+// nats-server says so many times a second.
+func (l *natsLog) plain(level zerolog.Level, text string) {
+	if !strings.Contains(text, syscall.EMFILE.Error()) {
+		l.log.WithLevel(level).Msg(text)
+	} else if lines, due := l.limited.count(lineKind.FindString(text)); due {
+		l.log.Warn().Int("lines", lines).Msg(text)
 	}
 }
 

@@ -48,17 +48,14 @@ func newKeys() (k *keys, err error) {
 
 // findAccounts looks up the accounts. It is called before the server starts.
 func (a *authenticator) findAccounts(srv *server.Server) (err error) {
-	if a.buckets, err = srv.LookupAccount(bucketAccount); err != nil {
-		return err
+	for name, account := range map[string]**server.Account{
+		bucketAccount: &a.buckets, clientAccount: &a.clients, fullAccount: &a.full, probeAccount: &a.probes,
+	} {
+		if *account, err = srv.LookupAccount(name); err != nil {
+			return err
+		}
 	}
-	if a.probes, err = srv.LookupAccount(probeAccount); err != nil {
-		return err
-	}
-	if a.full, err = srv.LookupAccount(fullAccount); err != nil {
-		return err
-	}
-	a.clients, err = srv.LookupAccount(clientAccount)
-	return err
+	return nil
 }
 
 // Check reports whether the server accepts a client. The server calls it for each

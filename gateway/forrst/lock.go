@@ -25,7 +25,7 @@ func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvsl
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
 	call := ops.Call{
 		Operation: ops.LockOwned, Arrived: time.Now(), Remote: from.remote,
-		Resource: kvslots.Lock(full), Owner: o.owner, TTL: o.ttl, Wait: o.block,
+		Resource: kvslots.Lock(full), Owner: o.owner, Params: wire.Params{GrantParams: wire.GrantParams{TTL: o.ttl, Wait: o.block}},
 	}
 	err := s.do(ctx, &call)
 	switch {

@@ -11,11 +11,11 @@ import (
 func FuzzParseRegister(f *testing.F) {
 	seed(f, `{"count":4}`, `{"count":-1}`, `{"count":1e3}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), (*Fields).Register)
+		got, err := parsed(string(body), params(Fields.Register))
 		if err != nil {
 			checkSafe(t, err, countText)
-		} else if got < 0 || got > kvslots.MaxCount {
-			t.Errorf("count %d", got)
+		} else if got.Count < 0 || got.Count > kvslots.MaxCount {
+			t.Errorf("count %d", got.Count)
 		}
 	})
 }
@@ -23,7 +23,7 @@ func FuzzParseRegister(f *testing.F) {
 func FuzzParseBorrow(f *testing.F) {
 	seed(f, `{"ttl":30,"wait":25}`, `{"ttl":99999999999999999999}`, `{"ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), (*Fields).Borrow)
+		got, err := parsed(string(body), params(Fields.Borrow))
 		switch {
 		case err != nil:
 			checkSafe(t, err, ttlText, waitText)
@@ -36,7 +36,7 @@ func FuzzParseBorrow(f *testing.F) {
 func FuzzParseReturn(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`, `{"lease":"urn:uuid:3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := parsed(string(body), (*Fields).Return); err != nil {
+		if _, err := parsed(string(body), params(Fields.Return)); err != nil {
 			checkSafe(t, err, leaseText)
 		}
 	})
@@ -45,12 +45,12 @@ func FuzzParseReturn(f *testing.F) {
 func FuzzParseRenew(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34","ttl":30}`, `{"lease":"x","ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), renewal)
+		got, err := parsed(string(body), params(Fields.RenewLease))
 		switch {
 		case err != nil:
 			checkSafe(t, err, leaseText, ttlText)
-		case got.ttl < time.Second || got.ttl%time.Second != 0:
-			t.Errorf("ttl %v", got.ttl)
+		case got.TTL < time.Second || got.TTL%time.Second != 0:
+			t.Errorf("ttl %v", got.TTL)
 		}
 	})
 }
@@ -97,22 +97,28 @@ func FuzzStrict(f *testing.F) {
 }
 
 var strictReaders = map[string]func(t *testing.T, f *Fields) error{
-	"acquire a lock":      func(t *testing.T, f *Fields) error { return checkClaim(t)(f.Acquire(kvslots.KindLock)) },
-	"acquire a semaphore": func(t *testing.T, f *Fields) error { return checkClaim(t)(f.Acquire(kvslots.KindSemaphore)) },
-	"enqueue for a lock":  func(t *testing.T, f *Fields) error { return checkClaim(t)(f.Enqueue(kvslots.KindLock)) },
+	"acquire a lock": func(t *testing.T, f *Fields) error {
+		return checkClaim(t)(granted(kvslots.KindLock, Fields.Acquire)(f))
+	},
+	"acquire a semaphore": func(t *testing.T, f *Fields) error {
+		return checkClaim(t)(granted(kvslots.KindSemaphore, Fields.Acquire)(f))
+	},
+	"enqueue for a lock": func(t *testing.T, f *Fields) error {
+		return checkClaim(t)(granted(kvslots.KindLock, Fields.Enqueue)(f))
+	},
 	"enqueue for a semaphore": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(f.Enqueue(kvslots.KindSemaphore))
+		return checkClaim(t)(granted(kvslots.KindSemaphore, Fields.Enqueue)(f))
 	},
 	"wait": func(t *testing.T, f *Fields) error {
-		wait, err := f.Wait()
-		return checkClaim(t)(GrantParams{Wait: wait, Limit: 1}, err)
+		p, err := params(Fields.Wait)(f)
+		return checkClaim(t)(GrantParams{Wait: p.Wait, Limit: 1}, err)
 	},
-	"release": func(_ *testing.T, f *Fields) error { _, err := f.Release(); return err },
+	"release": func(_ *testing.T, f *Fields) error { return f.Release(&Params{}) },
 	"renew": func(t *testing.T, f *Fields) error {
-		_, ttl, err := f.Renew()
-		return checkClaim(t)(GrantParams{TTL: ttl, Limit: 1}, err)
+		p, err := params(Fields.Renew)(f)
+		return checkClaim(t)(GrantParams{TTL: p.TTL, Limit: 1}, err)
 	},
-	"nothing": func(_ *testing.T, f *Fields) error { return f.Empty() },
+	"nothing": func(_ *testing.T, f *Fields) error { return f.Empty(nil) },
 	"session and key": func(t *testing.T, f *Fields) error {
 		_, err := f.Session()
 		key, wrong := f.Key()

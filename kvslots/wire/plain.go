@@ -124,25 +124,12 @@ func allPlain(text []byte) bool {
 
 // fieldName returns the name as a string, without allocation for the usual names.
 func fieldName(name []byte) string {
-	switch string(name) {
-	case "id":
-		return "id"
-	case "ttl":
-		return "ttl"
-	case "wait":
-		return "wait"
-	case "lease":
-		return "lease"
-	case "session":
-		return "session"
-	case "key":
-		return "key"
-	case "token":
-		return "token"
-	case "acquire_timeout_s":
-		return "acquire_timeout_s"
-	case "lease_ttl_s":
-		return "lease_ttl_s"
+	for _, usual := range usualFields {
+		if string(name) == usual {
+			return usual
+		}
 	}
 	return string(name)
 }
+
+var usualFields = []string{"id", "ttl", "wait", "lease", "session", "key", "token", "acquire_timeout_s", "lease_ttl_s"}

@@ -83,7 +83,7 @@ func BenchmarkParseBorrow(b *testing.B) {
 	for b.Loop() {
 		fields, err := ParseLax(body)
 		if err == nil {
-			_, err = fields.Borrow()
+			err = fields.Borrow(&Params{})
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 // ParseLax parses the body of a request about a pool, which must be one JSON object.
@@ -16,32 +18,50 @@ func ParseLax(body []byte) (Fields, error) {
 }
 
 // Pool parses {"id"} of a request over NATS. Over HTTP the path contains the pool's id.
-func (f *Fields) Pool() (uuid.UUID, error) { return f.id("id") }
+func (f Fields) Pool() (uuid.UUID, error) { return f.id("id") }
+
+// Params are the parameters of an operation. Each parser sets those that it names, and
+// returns an error if one of them is missing or out of range.
+type Params struct {
+	Kind    kvslots.Kind // of the lock or semaphore; set by the caller
+	Count   int
+	LeaseID uuid.UUID
+	Token   string
+	GrantParams
+}
+
+// GrantParams contains the parameters of a borrow, an acquire or an enqueue. The store
+// clamps the durations to its maxima.
+type GrantParams struct {
+	TTL   time.Duration // whole seconds; 0 means the default, for a lock or a semaphore
+	Wait  time.Duration // whole seconds
+	Limit int           // 1 for a lock; 0 for a pool
+}
 
 // Register parses {"count"}.
-func (f *Fields) Register() (count int, err error) { return f.count() }
+func (f Fields) Register(p *Params) (err error) {
+	p.Count, err = f.count()
+	return err
+}
 
-// Borrow parses {"ttl", "wait"}. The TTL is at least a second. The store clamps both
-// to its maxima.
-func (f *Fields) Borrow() (c GrantParams, err error) {
-	if c.TTL, err = f.ttl(); err != nil {
-		return GrantParams{}, err
+// Borrow parses {"ttl", "wait"}. The TTL is at least a second.
+func (f Fields) Borrow(p *Params) (err error) {
+	if p.TTL, err = f.ttl(); err == nil {
+		p.Wait, err = f.wait()
 	}
-	if c.Wait, err = f.wait(); err != nil {
-		return GrantParams{}, err
-	}
-	return c, nil
+	return err
 }
 
 // Return parses {"lease"}.
-func (f *Fields) Return() (lease uuid.UUID, err error) { return f.id("lease") }
+func (f Fields) Return(p *Params) (err error) {
+	p.LeaseID, err = f.id("lease")
+	return err
+}
 
-// RenewLease parses {"lease", "ttl"}. The ttl is at least a second. The store clamps
-// it to its maximum.
-func (f *Fields) RenewLease() (lease uuid.UUID, ttl time.Duration, err error) {
-	if lease, err = f.id("lease"); err != nil {
-		return lease, 0, err
+// RenewLease parses {"lease", "ttl"}. The TTL is at least a second.
+func (f Fields) RenewLease(p *Params) (err error) {
+	if err = f.Return(p); err == nil {
+		p.TTL, err = f.ttl()
 	}
-	ttl, err = f.ttl()
-	return lease, ttl, err
+	return err
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 const (
@@ -48,14 +46,14 @@ func parsed[T any](body string, read func(*Fields) (T, error)) (got T, err error
 	return read(&fields)
 }
 
-type renewed struct {
-	lease uuid.UUID
-	ttl   time.Duration
-}
-
-func renewal(f *Fields) (r renewed, err error) {
-	r.lease, r.ttl, err = f.RenewLease()
-	return r, err
+// params returns a reader of the parameters that a parser sets; none after an error.
+func params(parse func(Fields, *Params) error) func(*Fields) (Params, error) {
+	return func(f *Fields) (p Params, err error) {
+		if err = parse(*f, &p); err != nil {
+			return Params{}, err
+		}
+		return p, nil
+	}
 }
 
 func TestParseRegister(t *testing.T) {
@@ -85,16 +83,16 @@ func TestParseRegister(t *testing.T) {
 		{"array", `{"count":[4]}`, 0, countText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, (*Fields).Register)
+			got, err := parsed(c.body, params(Fields.Register))
 			checkText(t, err, c.wantErr)
-			if got != c.want {
-				t.Errorf("count %d, want %d", got, c.want)
+			if got.Count != c.want {
+				t.Errorf("count %d, want %d", got.Count, c.want)
 			}
 		})
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, (*Fields).Register)
+			_, err := parsed(c.body, params(Fields.Register))
 			checkText(t, err, c.want)
 		})
 	}
@@ -131,7 +129,7 @@ func TestParseBorrow(t *testing.T) {
 		{"wait object", `{"ttl":1,"wait":{}}`, 0, 0, waitText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, (*Fields).Borrow)
+			got, err := parsed(c.body, params(Fields.Borrow))
 			checkText(t, err, c.wantErr)
 			if got.TTL != c.ttl || got.Wait != c.wait {
 				t.Errorf("ttl %v, wait %v; want %v, %v", got.TTL, got.Wait, c.ttl, c.wait)
@@ -140,7 +138,7 @@ func TestParseBorrow(t *testing.T) {
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, (*Fields).Borrow)
+			_, err := parsed(c.body, params(Fields.Borrow))
 			checkText(t, err, c.want)
 		})
 	}
@@ -160,16 +158,16 @@ func TestParseReturn(t *testing.T) {
 		{"empty", `{"lease":""}`, "", leaseText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, (*Fields).Return)
+			got, err := parsed(c.body, params(Fields.Return))
 			checkText(t, err, c.wantErr)
-			if c.wantErr == "" && got.String() != c.want {
-				t.Errorf("lease %v, want %v", got, c.want)
+			if c.wantErr == "" && got.LeaseID.String() != c.want {
+				t.Errorf("lease %v, want %v", got.LeaseID, c.want)
 			}
 		})
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, (*Fields).Return)
+			_, err := parsed(c.body, params(Fields.Return))
 			checkText(t, err, c.want)
 		})
 	}
@@ -189,16 +187,16 @@ func TestParseRenew(t *testing.T) {
 		{"ttl in words", `{"lease":"` + id + `","ttl":"30s"}`, 0, ttlText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, renewal)
+			got, err := parsed(c.body, params(Fields.RenewLease))
 			checkText(t, err, c.wantErr)
-			if got.ttl != c.ttl || c.wantErr == "" && got.lease.String() != id {
+			if got.TTL != c.ttl || c.wantErr == "" && got.LeaseID.String() != id {
 				t.Errorf("got %+v", got)
 			}
 		})
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, renewal)
+			_, err := parsed(c.body, params(Fields.RenewLease))
 			checkText(t, err, c.want)
 		})
 	}

@@ -39,7 +39,7 @@ func CheckKey(key string) error { return kvslots.Lock(key).Check(false) }
 
 // Session removes and returns the field "session" of a request over NATS. Over HTTP
 // SessionHeader has its value.
-func (f *Fields) Session() (string, error) {
+func (f Fields) Session() (string, error) {
 	session, err := f.take("session")
 	if err == nil && session == "" {
 		err = rangeError("session", "the id of a session")
@@ -49,7 +49,7 @@ func (f *Fields) Session() (string, error) {
 
 // Key removes and returns the field "key" of a request over NATS. Over HTTP the path
 // contains its value.
-func (f *Fields) Key() (string, error) {
+func (f Fields) Key() (string, error) {
 	key, err := f.take("key")
 	if err != nil {
 		return "", err
@@ -58,84 +58,76 @@ func (f *Fields) Key() (string, error) {
 }
 
 // Empty returns an error if the body has any field.
-func (f *Fields) Empty() error { return f.only() }
-
-// GrantParams contains the parameters of a borrow, an acquire or an enqueue.
-type GrantParams struct {
-	TTL   time.Duration // whole seconds; 0 means the default
-	Wait  time.Duration // whole seconds
-	Limit int           // 1 for a lock; 0 for a borrow
-}
+func (f Fields) Empty(*Params) error { return f.only() }
 
 // Acquire parses {"acquire_timeout_s", "lease_ttl_s"}, and for a semaphore
 // {"acquire_timeout_s", "limit", "lease_ttl_s"}.
-func (f *Fields) Acquire(kind kvslots.Kind) (c GrantParams, err error) {
-	if c, err = f.grantParams(kind, "acquire_timeout_s"); err == nil {
-		c.Wait, err = f.seconds("acquire_timeout_s")
+func (f Fields) Acquire(p *Params) (err error) {
+	if err = f.grantParams(p, "acquire_timeout_s"); err == nil {
+		p.Wait, err = f.seconds("acquire_timeout_s")
 	}
-	return c, err
+	return err
 }
 
 // Enqueue parses {"lease_ttl_s"}, and for a semaphore {"limit", "lease_ttl_s"}. For a
 // lock the body may be absent.
-func (f *Fields) Enqueue(kind kvslots.Kind) (GrantParams, error) {
-	if f.absent && kind == kvslots.KindLock {
-		return GrantParams{Limit: 1}, nil
+func (f Fields) Enqueue(p *Params) error {
+	if f.absent && p.Kind == kvslots.KindLock {
+		p.Limit = 1
+		return nil
 	}
-	return f.grantParams(kind)
+	return f.grantParams(p)
 }
 
-func (f *Fields) grantParams(kind kvslots.Kind, others ...string) (c GrantParams, err error) {
-	if kind == kvslots.KindSemaphore {
+func (f Fields) grantParams(p *Params, others ...string) (err error) {
+	if p.Kind == kvslots.KindSemaphore {
 		others = append(others, "limit")
 	}
-	if err := f.present(append(others, "lease_ttl_s")...); err != nil {
-		return c, err
+	if err = f.present(append(others, "lease_ttl_s")...); err != nil {
+		return err
 	}
-	if c.Limit, err = f.limit(kind); err != nil {
-		return c, err
+	if p.Limit, err = f.limit(p.Kind); err == nil {
+		p.TTL, err = f.leaseTTL()
 	}
-	c.TTL, err = f.leaseTTL()
-	return c, err
+	return err
 }
 
 // Wait parses {"timeout_s"}.
-func (f *Fields) Wait() (time.Duration, error) {
-	if err := f.present("timeout_s"); err != nil {
-		return 0, err
+func (f Fields) Wait(p *Params) (err error) {
+	if err = f.present("timeout_s"); err == nil {
+		p.Wait, err = f.seconds("timeout_s")
 	}
-	return f.seconds("timeout_s")
+	return err
 }
 
 // Release parses {"token"}.
-func (f *Fields) Release() (token string, err error) {
-	if err := f.present("token"); err != nil {
-		return "", err
+func (f Fields) Release(p *Params) (err error) {
+	if err = f.present("token"); err == nil {
+		p.Token, err = f.token()
 	}
-	return f.token()
+	return err
 }
 
-// Renew parses {"token", "lease_ttl_s"}. A ttl of 0 means the default.
-func (f *Fields) Renew() (token string, ttl time.Duration, err error) {
-	if err := f.present("token", "lease_ttl_s"); err != nil {
-		return "", 0, err
+// Renew parses {"token", "lease_ttl_s"}.
+func (f Fields) Renew(p *Params) (err error) {
+	if err = f.present("token", "lease_ttl_s"); err != nil {
+		return err
 	}
-	if token, err = f.token(); err != nil {
-		return "", 0, err
+	if p.Token, err = f.token(); err == nil {
+		p.TTL, err = f.leaseTTL()
 	}
-	ttl, err = f.leaseTTL()
-	return token, ttl, err
+	return err
 }
 
 // present returns an error if the body is absent, or has other fields than these.
-func (f *Fields) present(names ...string) error {
+func (f Fields) present(names ...string) error {
 	if f.absent {
 		return ErrMalformed
 	}
 	return f.only(names...)
 }
 
-func (f *Fields) token() (string, error) {
+func (f Fields) token() (string, error) {
 	token, _ := f.text("token")
 	if !IsToken(token) {
 		return "", rangeError("token", strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
@@ -143,7 +135,7 @@ func (f *Fields) token() (string, error) {
 	return token, nil
 }
 
-func (f *Fields) limit(kind kvslots.Kind) (int, error) {
+func (f Fields) limit(kind kvslots.Kind) (int, error) {
 	if kind == kvslots.KindLock {
 		return 1, nil
 	}
@@ -154,7 +146,7 @@ func (f *Fields) limit(kind kvslots.Kind) (int, error) {
 	return int(n), nil
 }
 
-func (f *Fields) leaseTTL() (time.Duration, error) {
+func (f Fields) leaseTTL() (time.Duration, error) {
 	if _, ok := f.object["lease_ttl_s"]; !ok {
 		return 0, nil
 	}
@@ -163,7 +155,7 @@ func (f *Fields) leaseTTL() (time.Duration, error) {
 
 // seconds returns a required field, at most maxSeconds. The store clamps it to its
 // maximum.
-func (f *Fields) seconds(name string) (time.Duration, error) {
+func (f Fields) seconds(name string) (time.Duration, error) {
 	n, ok := f.integer(name, maxSeconds)
 	if !ok || n < 0 {
 		return 0, rangeError(name, "a whole number of seconds, 0 or more")

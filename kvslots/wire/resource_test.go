@@ -29,6 +29,15 @@ func parse[V any](body string, read func(f *Fields) (V, error)) (value V, err er
 	return read(&fields)
 }
 
+// granted returns a reader of the parameters that a parser sets for a kind of resource.
+func granted(kind kvslots.Kind, parse func(Fields, *Params) error) func(*Fields) (GrantParams, error) {
+	return func(f *Fields) (GrantParams, error) {
+		p := Params{Kind: kind}
+		err := parse(*f, &p)
+		return p.GrantParams, err
+	}
+}
+
 // strictBodies are bodies that every strict parser refuses.
 var strictBodies = append([]struct{ name, body, want string }{
 	{"invalid UTF-8", "{\"\xff\":1}", malformed},
@@ -91,7 +100,7 @@ func TestAcquire(t *testing.T) {
 		{"limit of null", `{"acquire_timeout_s":1,"limit":null}`, semaphore, GrantParams{}, limitText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, func(f *Fields) (GrantParams, error) { return f.Acquire(c.kind) })
+			got, err := parse(c.body, granted(c.kind, Fields.Acquire))
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -118,7 +127,7 @@ func TestEnqueue(t *testing.T) {
 		{"limit of a lock", `{"limit":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, func(f *Fields) (GrantParams, error) { return f.Enqueue(c.kind) })
+			got, err := parse(c.body, granted(c.kind, Fields.Enqueue))
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -140,10 +149,10 @@ func TestWait(t *testing.T) {
 		{"another's field", `{"acquire_timeout_s":1}`, 0, onlyText + "timeout_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, (*Fields).Wait)
+			got, err := parse(c.body, params(Fields.Wait))
 			checkText(t, err, c.wantErr)
-			if got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
+			if got.Wait != c.want {
+				t.Errorf("got %v, want %v", got.Wait, c.want)
 			}
 		})
 	}
@@ -163,12 +172,12 @@ func TestReleaseAndRenew(t *testing.T) {
 		{"empty", `""`, tokenText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			token, err := parse(`{"token":`+c.token+`}`, (*Fields).Release)
+			got, err := parse(`{"token":`+c.token+`}`, params(Fields.Release))
 			checkText(t, err, c.wantErr)
-			if err == nil && token != testToken {
-				t.Errorf("token %q", token)
+			if err == nil && got.Token != testToken {
+				t.Errorf("token %q", got.Token)
 			}
-			_, err = parse(`{"lease_ttl_s":1,"token":`+c.token+`}`, renewTTL)
+			_, err = parse(`{"lease_ttl_s":1,"token":`+c.token+`}`, params(Fields.Renew))
 			checkText(t, err, c.wantErr)
 		})
 	}
@@ -185,27 +194,22 @@ func TestReleaseAndRenew(t *testing.T) {
 		{"unknown field", `{"token":"` + testToken + `","ttl":7}`, 0, onlyText + "token, lease_ttl_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ttl, err := parse(c.body, renewTTL)
+			got, err := parse(c.body, params(Fields.Renew))
 			checkText(t, err, c.wantErr)
-			if err == nil && ttl != c.ttl {
-				t.Errorf("ttl %v, want %v", ttl, c.ttl)
+			if err == nil && got.TTL != c.ttl {
+				t.Errorf("ttl %v, want %v", got.TTL, c.ttl)
 			}
 		})
 	}
-	_, err := parse(``, (*Fields).Release)
+	_, err := parse(``, params(Fields.Release))
 	checkText(t, err, malformed)
-}
-
-func renewTTL(f *Fields) (time.Duration, error) {
-	_, ttl, err := f.Renew()
-	return ttl, err
 }
 
 func TestEmpty(t *testing.T) {
 	for body, want := range map[string]string{
 		``: "", `{}`: "", ` { } `: "", `{"idle_timeout_s":1}`: emptyText, `[]`: malformed, `null`: malformed,
 	} {
-		_, err := parse(body, func(f *Fields) (any, error) { return nil, f.Empty() })
+		_, err := parse(body, func(f *Fields) (any, error) { return nil, f.Empty(nil) })
 		checkText(t, err, want)
 	}
 }
@@ -237,7 +241,7 @@ func TestSessionAndKey(t *testing.T) {
 					p.key, err = f.Key()
 				}
 				if err == nil {
-					err = f.Empty()
+					err = f.Empty(nil)
 				}
 				return p, err
 			})

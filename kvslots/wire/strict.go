@@ -66,7 +66,7 @@ func EachField(object []byte, do func(name string, value json.RawMessage) error)
 }
 
 // take removes a field and returns its string, or "" if it has none.
-func (f *Fields) take(name string) (text string, err error) {
+func (f Fields) take(name string) (text string, err error) {
 	if slices.Contains(f.repeated, name) {
 		return "", rangeError(name, "given once")
 	}
@@ -87,7 +87,7 @@ func Text(value json.RawMessage) (text string, ok bool) {
 }
 
 // only returns an error for a field that is not named, or is given twice.
-func (f *Fields) only(names ...string) error {
+func (f Fields) only(names ...string) error {
 	for name := range f.object {
 		if !slices.Contains(names, name) {
 			return unknownField(names)

@@ -64,7 +64,7 @@ type Operation struct {
 	refusedWhileDraining bool // refused while the gateway drains, although it grants nothing
 	endsWithClient       bool // ends when the client hangs up, since it changes nothing
 	leavesLine           bool // a canceled call still has to take its session out of the line
-	read                 func(call *Call, body wire.Fields) error
+	read                 func(body wire.Fields, params *wire.Params) error
 	perform              step
 }
 
@@ -107,12 +107,10 @@ type Call struct {
 
 	Arrived time.Time // when the request arrived
 
-	// Parameters that Read sets, except of operations on owned locks.
-	Owner     string
-	TTL, Wait time.Duration
-	count     int
-	lease     uuid.UUID
-	token     string
+	// Params are the parameters in the body, which Read sets. For operations on owned locks
+	// the transport sets them, and the owner.
+	wire.Params
+	Owner string
 
 	// The outcome.
 	Answer any                // the body; nil if it is empty
@@ -128,8 +126,10 @@ func (c *Call) Read(body wire.Fields) error {
 	if c.read == nil {
 		return nil
 	}
-	c.Resource.Kind, c.Resource.Limit = c.kind, 1
-	return c.read(c, body)
+	c.Params.Kind = c.kind
+	err := c.read(body, &c.Params)
+	c.Resource.Kind, c.Resource.Limit = c.kind, max(c.Limit, 1)
+	return err
 }
 
 // ReadAll parses a body that also contains the ids and the key.

@@ -24,12 +24,12 @@ type Pools interface {
 
 // The operations on pools (gateway/README.md, "The Library API: /l").
 var (
-	Register = &Operation{Subject: subjects.PoolRegister, group: &poolGroup, read: readRegister, perform: register}
+	Register = &Operation{Subject: subjects.PoolRegister, group: &poolGroup, read: wire.Fields.Register, perform: register}
 	Inspect  = &Operation{Subject: subjects.PoolInspect, group: &poolGroup, endsWithClient: true, perform: inspect}
 	Delete   = &Operation{Subject: subjects.PoolDelete, group: &poolGroup, perform: remove}
-	Borrow   = &Operation{Subject: subjects.PoolBorrow, group: &poolGroup, Grants: true, read: readBorrow, perform: borrow}
-	Return   = &Operation{Subject: subjects.PoolReturn, group: &poolGroup, read: readReturn, perform: giveBack}
-	Renew    = &Operation{Subject: subjects.PoolRenew, group: &poolGroup, read: readRenew, perform: renew}
+	Borrow   = &Operation{Subject: subjects.PoolBorrow, group: &poolGroup, Grants: true, read: wire.Fields.Borrow, perform: borrow}
+	Return   = &Operation{Subject: subjects.PoolReturn, group: &poolGroup, read: wire.Fields.Return, perform: giveBack}
+	Renew    = &Operation{Subject: subjects.PoolRenew, group: &poolGroup, read: wire.Fields.RenewLease, perform: renew}
 )
 
 // OfPools are all operations on pools.
@@ -44,13 +44,8 @@ var poolGroup = group{
 	},
 }
 
-func readRegister(call *Call, body wire.Fields) (err error) {
-	call.count, err = body.Register()
-	return err
-}
-
 func register(ctx context.Context, s *Service, call *Call) error {
-	state, err := s.Pools.Register(ctx, call.Pool, call.count)
+	state, err := s.Pools.Register(ctx, call.Pool, call.Count)
 	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered
 	return err
 }
@@ -66,12 +61,6 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 	return s.Pools.Delete(ctx, call.Pool)
 }
 
-func readBorrow(call *Call, body wire.Fields) error {
-	claim, err := body.Borrow()
-	call.TTL, call.Wait = claim.TTL, claim.Wait
-	return err
-}
-
 func borrow(ctx context.Context, s *Service, call *Call) error {
 	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait)
 	if err == nil {
@@ -82,18 +71,13 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 
 func (c *Call) setBorrowed(lease *kvslots.Lease) {
 	c.setLease(lease)
-	c.lease, c.Queued, c.undo, c.outcome = lease.ID(), lease.Queued(), giveBack, outcomeGranted
+	c.LeaseID, c.Queued, c.undo, c.outcome = lease.ID(), lease.Queued(), giveBack, outcomeGranted
 }
 
 func (c *Call) setLease(lease *kvslots.Lease) { c.Answer, c.Lease = wire.NewLease(lease), lease }
 
-func readReturn(call *Call, body wire.Fields) (err error) {
-	call.lease, err = body.Return()
-	return err
-}
-
 func giveBack(ctx context.Context, s *Service, call *Call) error {
-	returned, err := s.Pools.Return(ctx, call.Pool, call.lease)
+	returned, err := s.Pools.Return(ctx, call.Pool, call.LeaseID)
 	call.setReturned(returned)
 	return err
 }
@@ -105,13 +89,8 @@ func (c *Call) setReturned(returned bool) {
 	}
 }
 
-func readRenew(call *Call, body wire.Fields) (err error) {
-	call.lease, call.TTL, err = body.RenewLease()
-	return err
-}
-
 func renew(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Renew(ctx, call.Pool, call.lease, call.TTL)
+	lease, err := s.Pools.Renew(ctx, call.Pool, call.LeaseID, call.TTL)
 	if err == nil {
 		call.setLease(lease)
 		call.outcome = outcomeRenewed

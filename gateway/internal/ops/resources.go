@@ -17,11 +17,11 @@ var OfResources = append(ofKind(kvslots.KindLock, subjects.Lock), ofKind(kvslots
 
 func ofKind(kind kvslots.Kind, noun string) []*Operation {
 	all := []*Operation{
-		{Name: subjects.Acquire, Grants: true, read: readAcquire, perform: acquire},
-		{Name: subjects.Enqueue, Grants: true, read: readEnqueue, perform: enqueue},
-		{Name: subjects.Wait, Grants: true, leavesLine: true, read: readWait, perform: wait},
-		{Name: subjects.Release, read: readRelease, perform: release},
-		{Name: subjects.Renew, read: readExtend, perform: extend},
+		{Name: subjects.Acquire, Grants: true, read: wire.Fields.Acquire, perform: acquire},
+		{Name: subjects.Enqueue, Grants: true, read: wire.Fields.Enqueue, perform: enqueue},
+		{Name: subjects.Wait, Grants: true, leavesLine: true, read: wire.Fields.Wait, perform: wait},
+		{Name: subjects.Release, read: wire.Fields.Release, perform: release},
+		{Name: subjects.Renew, read: wire.Fields.Renew, perform: extend},
 	}
 	for _, op := range all {
 		op.Noun, op.Subject, op.kind, op.group = noun, subjects.Of(noun, op.Name), kind, &resourceGroup
@@ -36,12 +36,6 @@ func locateResource(call *Call, body wire.Fields) (err error) {
 		return err
 	}
 	call.Resource.Key, err = body.Key()
-	return err
-}
-
-func readAcquire(call *Call, body wire.Fields) error {
-	claim, err := body.Acquire(call.kind)
-	call.TTL, call.Wait, call.Resource.Limit = claim.TTL, claim.Wait, claim.Limit
 	return err
 }
 
@@ -69,14 +63,8 @@ func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 }
 
 func (c *Call) setGrant(status string, grant kvslots.Grant) {
-	c.Answer, c.token, c.Queued, c.undo = wire.NewGrant(status, grant), grant.Token, grant.Queued, release
+	c.Answer, c.Token, c.Queued, c.undo = wire.NewGrant(status, grant), grant.Token, grant.Queued, release
 	c.outcome = outcomeGranted
-}
-
-func readEnqueue(call *Call, body wire.Fields) error {
-	claim, err := body.Enqueue(call.kind)
-	call.TTL, call.Resource.Limit = claim.TTL, claim.Limit
-	return err
 }
 
 func enqueue(ctx context.Context, s *Service, call *Call) error {
@@ -92,34 +80,19 @@ func enqueue(ctx context.Context, s *Service, call *Call) error {
 	return nil
 }
 
-func readWait(call *Call, body wire.Fields) (err error) {
-	call.Wait, err = body.Wait()
-	return err
-}
-
 func wait(ctx context.Context, s *Service, call *Call) error {
 	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource, call.Wait)
 	grant.Queued = true // by enqueue, if not by this call
 	return call.setWaited(grant, err)
 }
 
-func readRelease(call *Call, body wire.Fields) (err error) {
-	call.token, err = body.Release()
-	return err
-}
-
 func release(ctx context.Context, s *Service, call *Call) error {
 	call.outcome = outcomeReturned
-	return s.Sessions.Release(ctx, call.Session, call.Resource, call.token)
-}
-
-func readExtend(call *Call, body wire.Fields) (err error) {
-	call.token, call.TTL, err = body.Renew()
-	return err
+	return s.Sessions.Release(ctx, call.Session, call.Resource, call.Token)
 }
 
 func extend(ctx context.Context, s *Service, call *Call) error {
-	left, err := s.Sessions.Extend(ctx, call.Session, call.Resource, call.token, s.leaseTTL(call))
+	left, err := s.Sessions.Extend(ctx, call.Session, call.Resource, call.Token, s.leaseTTL(call))
 	call.Answer, call.outcome = wire.NewRenewed(left), outcomeRenewed
 	return err
 }

@@ -29,9 +29,9 @@ type Sessions interface {
 // The operations on sessions (gateway/README.md, "The dflockd API: /v1", "Statistics").
 // They do not wait for their session's turn. EndSession refuses the calls that wait for it.
 var (
-	CreateSession = &Operation{Subject: subjects.SessionCreate, group: &serviceGroup, refusedWhileDraining: true, read: readEmpty, perform: createSession}
-	PingSession   = &Operation{Subject: subjects.SessionPing, group: &sessionGroup, endsWithClient: true, read: readEmpty, perform: pingSession}
-	EndSession    = &Operation{Subject: subjects.SessionDelete, group: &sessionGroup, read: readEmpty, perform: endSession}
+	CreateSession = &Operation{Subject: subjects.SessionCreate, group: &serviceGroup, refusedWhileDraining: true, read: wire.Fields.Empty, perform: createSession}
+	PingSession   = &Operation{Subject: subjects.SessionPing, group: &sessionGroup, endsWithClient: true, read: wire.Fields.Empty, perform: pingSession}
+	EndSession    = &Operation{Subject: subjects.SessionDelete, group: &sessionGroup, read: wire.Fields.Empty, perform: endSession}
 	Stats         = &Operation{group: &serviceGroup, endsWithClient: true, perform: stats}
 )
 
@@ -47,8 +47,6 @@ func locateSession(call *Call, body wire.Fields) (err error) {
 	call.Session, err = body.Session()
 	return err
 }
-
-func readEmpty(_ *Call, body wire.Fields) error { return body.Empty() }
 
 // createSession creates a session that ends after twice the idle timeout.
 func createSession(ctx context.Context, s *Service, call *Call) (err error) {

@@ -197,10 +197,10 @@ func (n *node) setAlarm() {
 func (n *node) pause(d time.Duration, suspended bool) {
 	n.pauses++
 	n.s.check.lines.noteInterruption()
-	n.s.after(d, n.alive(func() { n.resume(d, suspended) }))
+	n.s.after(d, n.alive(func() { n.resume(suspended) }))
 }
 
-func (n *node) resume(d time.Duration, suspended bool) {
+func (n *node) resume(suspended bool) {
 	if n.pauses--; n.pauses > 0 {
 		return
 	}

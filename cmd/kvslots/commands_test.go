@@ -402,7 +402,7 @@ func TestExplain(t *testing.T) {
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
 		{errLate, "no gateway answered in time", true},
 		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
-		{client.ErrNotUnderstood, "the answer is not kvslots': is --server a kvslots gateway?", false},
+		{client.ErrNotUnderstood, "the answer is not that of a gateway: is --server a kvslots gateway?", false},
 	} {
 		err := new(lender).explain(c.err)
 		if err.Error() != c.text || temporary(err) != c.temporary {

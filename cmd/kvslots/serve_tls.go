@@ -19,7 +19,7 @@ type tlsSettings struct{ cert, key, clientCA string }
 func (s *tlsSettings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.cert, "tls-cert", s.cert, "file with the certificate of the HTTP listener, which then accepts TLS only; read again when it changes")
 	flags.StringVar(&s.key, "tls-key", s.key, "file with the certificate's key")
-	flags.StringVar(&s.clientCA, "tls-client-ca", s.clientCA, "file with certificate authorities, one of which must have issued the certificate of an HTTP client")
+	flags.StringVar(&s.clientCA, "tls-client-ca", s.clientCA, "file with certificate authorities, one of which must have issued each HTTP client's certificate")
 }
 
 func (s *tlsSettings) validate() error {

@@ -70,7 +70,7 @@ func (m *serviceManager) notify(state ...string) {
 		return
 	}
 	if err := m.send(strings.Join(state, "\n")); err != nil {
-		m.log.Warn().Err(err).Strs("state", state).Msg("service manager not told")
+		m.log.Warn().Err(err).Strs("state", state).Msg("service manager not notified")
 	}
 }
 
@@ -130,6 +130,6 @@ func (m *serviceManager) check(ctx context.Context, alive func(context.Context) 
 	case err == nil:
 		m.notify("WATCHDOG=1")
 	case ctx.Err() != context.Canceled:
-		m.log.Error().Err(err).Msg("no sign of life to the service manager")
+		m.log.Error().Err(err).Msg("watchdog not notified")
 	}
 }

@@ -84,7 +84,7 @@ func (c *configCheck) check(s *settings, env lookupEnv, stdin io.Reader) error {
 	}
 	rules.add(s.checkFiles())
 	for _, err := range rules {
-		// A rule about a flag with an invalid value was held against the flag's default.
+		// A broken rule about a flag with an invalid value is about the flag's default.
 		if !slices.ContainsFunc(flagsIn(err.Error()), func(flag string) bool { return c.wrong[flag] }) {
 			c.found.add(err)
 		}

@@ -80,7 +80,7 @@ func newTLSConfig(cert, key, authorities []byte) (*tls.Config, error) {
 		if !config.ClientCAs.AppendCertsFromPEM(authorities) {
 			return nil, errors.New("no certificate of a client authority found")
 		}
-		// A resumed session would not be held against authorities that were replaced.
+		// A resumed session would not be checked against authorities that have replaced others.
 		config.SessionTicketsDisabled = true
 	}
 	return config, nil

@@ -81,7 +81,7 @@ type httpConn struct {
 	reader *bufio.Reader
 }
 
-// statusError is an answer that is no success.
+// statusError is an answer with a status other than 2xx.
 type statusError struct {
 	status int
 	body   string

@@ -4,7 +4,7 @@ import "fmt"
 
 const (
 	// mostReserve is the free space in bytes below which a disk counts as nearly full.
-	// The reserve is for what ends leases: each return writes a record.
+	// The reserve is for writes that end leases: each return writes a record.
 	mostReserve = 64 << 20
 
 	// leastReserve is the reserve of a small disk, in bytes.

@@ -52,7 +52,7 @@ func openBackend(ctx context.Context, s settings, log zerolog.Logger) (*backend,
 
 func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
 	if s.sync == string(natsembed.SyncInterval) {
-		log.Warn().Msg("sync interval: a power cut may take the last second's leases and returns with it; sync always does not")
+		log.Warn().Msg("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
 	}
 	cfg := s.embedded()
 	flushes := gateway.NewFlushMetrics()

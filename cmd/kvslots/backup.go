@@ -17,11 +17,11 @@ import (
 )
 
 const backupHelp = `Write the pools, leases and sessions to FILE, which is replaced when the backup is complete; - is standard output. Gateways
-may be running. FILE has hashes in place of pools' UUIDs, leases and sessions' ids, as the bucket has.
+may be running. Like the bucket, FILE has hashes in place of the ids of pools, leases and sessions.
 
-No gateway is asked, since none hands out the whole bucket: the command uses the NATS at --nats-url, or the data directory of a
-gateway with an embedded NATS server. If that gateway is running, the command reaches its NATS server through a socket in the
-directory, which only the gateway's user can open. Otherwise the command runs a server on the directory itself.`
+Gateways give no access to the whole bucket, so the command uses the NATS at --nats-url, or the data directory of a gateway with
+an embedded NATS server. If that gateway is running, the command connects to its NATS server through a socket in the directory,
+which only the gateway's user can open. Otherwise the command runs a server on the directory itself.`
 
 func backupCommand(env lookupEnv) *cobra.Command {
 	s := &storage{}
@@ -104,10 +104,10 @@ func syncDirectory(path string) error {
 const restoreHelp = `Replace the bucket by what "kvslots backup" has written to FILE; - is standard input. FILE is checked before anything is
 changed. A bucket with pools, leases or sessions is only replaced with --replace.
 
-Gateways may be running: they answer 502 until the restore is complete, and then go on with what was restored. Leases keep
-their UUIDs, tokens and fences, and the time that they had left by the clock; those whose time is over are not restored. Later
-leases have higher fences than all before. Waiting borrowers have to ask again. If the restore is interrupted, repeat
-it: until then gateways answer 502. One restore runs at a time.
+Gateways may be running: they answer 502 until the restore is complete, and then serve what was restored. Leases keep their
+UUIDs, tokens and fences, and end when they would have ended without the restore; leases whose time is over are not restored.
+All later leases have higher fences. Waiting borrowers have to ask again. If the restore is interrupted, repeat it: until then
+gateways answer 502. One restore runs at a time.
 
 The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
 

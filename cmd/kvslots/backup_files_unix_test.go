@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A backup must not put a file in the place of a link, a pipe or a device.
+// A backup must not replace a link, a pipe or a device by a file.
 func TestBackupKeepsWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	target, link, pipe := filepath.Join(dir, "target"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")

@@ -10,11 +10,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// held is what a gateway was told to hold, in a test of backup and restore.
+// held is what a gateway reported to clients before a backup.
 type held struct {
 	lease leaseAnswer
 	token string // of the lock k
-	fence uint64 // the highest that was told
+	fence uint64 // the highest that was reported
 }
 
 // hold registers a pool and borrows two of its slots, one of which is returned, and
@@ -41,7 +41,7 @@ func (p *program) lend(t *testing.T) (lease leaseAnswer) {
 	return lease
 }
 
-// check checks that a gateway serves what it was told before the backup.
+// check checks that a gateway serves what was reported before the backup.
 func (h held) check(t *testing.T, p *program, session map[string][]string) {
 	t.Helper()
 	p.eventually(t, "/ready", `"status":"ready"`)
@@ -97,7 +97,7 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	h.check(t, startServe(t, noEnv, "--data-dir", other), session)
 }
 
-// Gateways on a NATS of their own go on after a restore, from standard input here.
+// Gateways on an external NATS continue after a restore, which here reads standard input.
 func TestBackupOfAnExistingNATS(t *testing.T) {
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), Authorization: "t0ken"})
 	env := envOf(map[string]string{"KVSLOTS_NATS_URL": url, "KVSLOTS_NATS_TOKEN": "t0ken"})

@@ -15,10 +15,12 @@ import (
 )
 
 const benchHelp = `
-Measure borrow and return over every transport, and their ratios to the limits of this machine, which hold on a busy one.
-Without --server it starts gateways in this process, on empty directories, and removes them at the end.
-With --server it measures that gateway, over HTTP: it registers pools and deletes them again, which leaves small markers
-in its bucket.
+Measure borrow and return over every transport, and compare them with the limits of this machine. If the machine is also
+used for other work, only ratios are meaningful.
+
+Without --server the command starts gateways in this process, on empty directories, and removes them at the end. With
+--server it measures that gateway, over HTTP: it registers pools and deletes them again, which leaves small markers in the
+bucket.
 
 Progress goes to standard error, the table to standard output. A line for each target begins with "met" or "missed".`
 
@@ -31,7 +33,7 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	cfg.Limits = true
 	command := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a gateway, or one of its own",
+		Short: "Measure the throughput and latency of a gateway",
 		Long:  strings.TrimSpace(benchHelp),
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -53,9 +55,9 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&cfg.Server, serverFlag, "", "measure the gateway at this URL, over the transports http and v1")
 	token.addFlags(flags, "bearer token of the gateway at --server")
-	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
-	flags.StringSliceVar(&cfg.Transports, "door", nil, "only these transports: "+strings.Join(bench.TransportNames(), ", "))
-	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
+	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
+	flags.StringSliceVar(&cfg.Transports, "door", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
+	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
 	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
 	flags.Var(decimal(&cfg.Rate, 1, 1e6), "rate", "arrivals per second of the workload arrivals; 0 means 1000")
 	cfg.Duration, cfg.Repetitions, cfg.Scale = bench.DefaultDuration, bench.DefaultRepetitions, 1

@@ -237,7 +237,7 @@ func (b *borrowers) await(t *testing.T, what string, reached func() bool) {
 	}
 }
 
-// finish checks that all leases were there to the end.
+// finish checks that all leases still exist at the end.
 func (b *borrowers) finish(t *testing.T, p *program) {
 	t.Helper()
 	b.stop()

@@ -16,8 +16,8 @@ func checkConfigCommand(env lookupEnv) *cobra.Command {
 		Use:   "check-config",
 		Short: "Check the settings of serve, and print them",
 		Long: "Read the same flags, environment variables and configuration file as serve, and report everything that is\n" +
-			"wrong with them. If nothing is, print the settings, in the format of a configuration file, with where each\n" +
-			"comes from, and without secrets. No connection is opened, and no data directory is touched.",
+			"wrong with them. If nothing is wrong, print a configuration file with all settings and their sources, but without\n" +
+			"secrets. The command opens no connection, and does not use the data directory.",
 		Args: cobra.NoArgs,
 	}
 	flags := command.Flags()
@@ -84,7 +84,7 @@ func (c *configCheck) check(s *settings, env lookupEnv, stdin io.Reader) error {
 	}
 	rules.add(s.checkFiles())
 	for _, err := range rules {
-		// A rule about a flag with an invalid value was held against the flag's default.
+		// A broken rule about a flag with an invalid value is about the flag's default.
 		if !slices.ContainsFunc(flagsIn(err.Error()), func(flag string) bool { return c.wrong[flag] }) {
 			c.found.add(err)
 		}

@@ -36,7 +36,8 @@ Run 'kvslots check-config --help' for usage.
 	}
 }
 
-// A rule between flags is not held against the default of a flag that has an invalid value.
+// A rule between flags is not reported if one of the flags has an invalid value: it would be
+// about the default.
 func TestCheckConfigReportsNothingTwice(t *testing.T) {
 	wantCall(t, exitUsage, "", "kvslots: --http-rate-limit: must be 0, or [^\n]*\nRun [^\n]*\n",
 		"check-config", "--http-rate-limit", "-1", "--http-rate-burst", "5")

@@ -56,8 +56,8 @@ func overTransports(t *testing.T, test func(t *testing.T, p *program, transport 
 	}
 }
 
-// wantCall calls the program and compares; stdout and stderr are expressions
-// that must match all there is.
+// wantCall runs the program and checks its exit code and output. stdout and stderr are
+// regular expressions that must match the whole output.
 func wantCall(t *testing.T, code int, stdout, stderr string, args ...string) string {
 	t.Helper()
 	gotCode, gotOut, gotErr := call(t, noEnv, args...)
@@ -93,7 +93,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// --json prints what REST answers, byte for byte.
+// --json prints the body of the answer over HTTP, byte for byte.
 func TestCommandsInJSON(t *testing.T) {
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		ask := func(code int, command string, args ...string) string {
@@ -122,7 +122,7 @@ func TestCommandsInJSON(t *testing.T) {
 	})
 }
 
-// anyLease blanks what differs from borrow to borrow.
+// anyLease replaces the values that differ from borrow to borrow.
 func anyLease(body string) string {
 	return regexp.MustCompile(`"(lease|position|expires_at_unix|fence)":("[^"]*"|\d+)`).ReplaceAllString(body, `"$1":…`)
 }
@@ -211,7 +211,7 @@ func TestWhereThePoolComesFrom(t *testing.T) {
 	}
 }
 
-// A flag for one transport beats the environment for the other.
+// A flag for one transport takes precedence over the environment for the other.
 func TestWhichTransport(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":3}`, 200, "")
@@ -227,7 +227,7 @@ func TestWhichTransport(t *testing.T) {
 	}
 }
 
-// The flags that let a command into a NATS do.
+// A NATS server that requires credentials accepts those of the flags.
 func TestCommandsLetThemselvesIn(t *testing.T) {
 	_, public, file := newNkey(t)
 	for _, c := range []struct {
@@ -256,7 +256,7 @@ func TestCommandsWithoutAGateway(t *testing.T) {
 	wantCall(t, 1, "", "kvslots: NATS: no gateway is there\n", "inspect", pool, "--nats-url", url)
 }
 
-// What fails on the way says so without the pool, which is part of the URL.
+// The error of a request does not contain the pool, although the URL does.
 func TestCommandsKeepSecrets(t *testing.T) {
 	lease := uuid.NewString()
 	for _, args := range [][]string{
@@ -274,8 +274,8 @@ func TestCommandsKeepSecrets(t *testing.T) {
 	}
 }
 
-// What is not a gateway is not believed, and not repeated to the terminal.
-func TestCommandsMeetAStranger(t *testing.T) {
+// The answer of a server that is not a gateway is an error, and is not printed.
+func TestCommandsRefuseOtherServers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
@@ -289,7 +289,7 @@ func TestCommandsMeetAStranger(t *testing.T) {
 		{"a redirect", 302, "", "HTTP status 302"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server := stranger(t, c.status, c.body)
+			server := fixedAnswer(t, c.status, c.body)
 			code, _, stderr := call(t, noEnv, "inspect", pool, "--server", server)
 			if code != exitFailed || !strings.Contains(stderr, c.want) {
 				t.Errorf("exit code %d, stderr %q, want %q", code, stderr, c.want)
@@ -375,8 +375,8 @@ func TestLimitCommands(t *testing.T) {
 	wantCall(t, 2, "", "kvslots: slot must be .*\n", release("mail", "--force")...)
 }
 
-// stranger is a server that always answers the same.
-func stranger(t *testing.T, status int, body string) string {
+// fixedAnswer starts a server that gives the same answer to every request.
+func fixedAnswer(t *testing.T, status int, body string) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "http://elsewhere.invalid/")
@@ -402,7 +402,7 @@ func TestExplain(t *testing.T) {
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
 		{errLate, "no gateway answered in time", true},
 		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
-		{client.ErrNotUnderstood, "the answer is not kvslots': is --server a kvslots gateway?", false},
+		{client.ErrNotUnderstood, "the answer is not that of a gateway: is --server a kvslots gateway?", false},
 	} {
 		err := new(lender).explain(c.err)
 		if err.Error() != c.text || temporary(err) != c.temporary {

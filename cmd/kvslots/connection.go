@@ -53,10 +53,10 @@ const (
 
 func (c *connection) addFlags(flags *pflag.FlagSet) {
 	c.server = defaultServer
-	flags.StringVar(&c.server, serverFlag, c.server, "ask this gateway, over HTTP")
+	flags.StringVar(&c.server, serverFlag, c.server, "call this gateway, over HTTP")
 	c.token.addFlags(flags, "bearer token for --server")
 	c.tls.addFlags(flags)
-	c.nats.addFlags(flags, "", "ask a gateway over this NATS instead (comma-separated URLs)")
+	c.nats.addFlags(flags, "", "call gateways over this NATS instead (comma-separated URLs)")
 	flags.StringVar(&c.nats.inbox, "nats-inbox", "", "prefix of the subjects for answers; with --nats-nkey the default is _INBOX_<public key>")
 }
 

@@ -14,9 +14,9 @@ import (
 type serverTLS struct{ ca, cert, key string }
 
 func (s *serverTLS) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.ca, "tls-ca", "", "file with the authorities to trust for --server; without it those of the system")
+	flags.StringVar(&s.ca, "tls-ca", "", "file with the certificate authorities to trust for --server, instead of the system's")
 	flags.StringVar(&s.cert, "tls-cert", "", "file with the certificate to show to --server")
-	flags.StringVar(&s.key, "tls-key", "", "file with its key")
+	flags.StringVar(&s.key, "tls-key", "", "file with the certificate's key")
 }
 
 func (s *serverTLS) validate() error {

@@ -24,9 +24,8 @@ var alternatives = [][2]string{
 }
 
 // applySources sets each flag that was not given on the command line from its
-// environment variable, or else from the configuration file: flag beats environment
-// beats file beats default. An invalid value is a usageError that names the variable
-// or the key; the result has an error for each.
+// environment variable, or else from the configuration file. An invalid value is a
+// usageError that names the variable or the key; the result has an error for each.
 func applySources(flags *pflag.FlagSet, env lookupEnv) error {
 	return errors.Join(applyEnvironment(flags, env), applyFile(flags))
 }

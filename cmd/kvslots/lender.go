@@ -148,7 +148,7 @@ func (l *lender) explain(err error) error {
 	}
 	switch unanswered, ok := errors.AsType[*client.Unanswered](err); {
 	case errors.Is(err, client.ErrNotUnderstood) && l.nats == nil:
-		return errors.New("the answer is not kvslots': is --server a kvslots gateway?")
+		return errors.New("the answer is not that of a gateway: is --server a kvslots gateway?")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &client.Unanswered{Err: errors.New("the server closed the connection without an answer; is --server right?")}
 	case ok:

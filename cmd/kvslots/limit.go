@@ -20,8 +20,8 @@ type limiting struct {
 	json   bool
 }
 
-const limitHelp = "Limits live in a NATS bucket of their own, beside the pools, and are shared with the Ruby workers of\n" +
-	"Cosmo::Job::Limit. No gateway is needed, only a NATS with JetStream."
+const limitHelp = "Limits are in a NATS bucket of their own, separate from the pools, and are shared with the Ruby workers of\n" +
+	"Cosmo::Job::Limit. They need no gateway, only a NATS with JetStream."
 
 func limitCommand(env lookupEnv) *cobra.Command {
 	command := &cobra.Command{
@@ -132,7 +132,7 @@ func limitReleaseCommand(env lookupEnv) *cobra.Command {
 	var s *limiting
 	command, s := limitCommandOf(env, "release <slot> --jid ID", "Release a slot of a limit",
 		"Release a slot, such as \"mail/0\", if the job --jid still holds it. If the slot is free, or another job holds it,\n"+
-			"the command does nothing and prints \"not held\", which is no error.",
+			"the command does nothing and prints \"not held\", which is not an error.",
 		func() error {
 			if (jid == "") == !force {
 				return errors.New("either --jid or --force is needed")

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// There is a page of each command, with each of its flags, and a completion for each shell.
+// man writes a page for each command, with all of its flags, and a completion for each
+// shell.
 func TestMan(t *testing.T) {
 	dir := t.TempDir()
 	wantCall(t, exitDone, "", "", "man", dir)

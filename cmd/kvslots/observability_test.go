@@ -160,8 +160,8 @@ func (s *scrapes) slow(buckets string) *scrapes {
 	return changed
 }
 
-// load has clients use every API of a gateway: they are granted and refused slots, wait in
-// vain and not, renew, return, let a lease expire, and make mistakes.
+// load uses every API of a gateway, so that each has grants, refusals, waits with and
+// without a grant, renewals, returns, expiries and errors.
 func (p *program) load(t *testing.T) {
 	t.Helper()
 	const pool = "/l/5f6f3a44-7d0c-4b5e-8a55-2d4a5f7f9b10"

@@ -50,7 +50,7 @@ func newPoolCommand(env lookupEnv, use, short, long string, args cobra.Positiona
 
 // addFlags adds the flags that all pool commands share.
 func (p *poolCommand) addFlags() {
-	p.Flags().BoolVar(&p.json, "json", false, "print the answer's body as HTTP has it, a line of JSON")
+	p.Flags().BoolVar(&p.json, "json", false, "print the body of the answer over HTTP, a line of JSON")
 	p.connection.addFlags(p.Flags())
 }
 

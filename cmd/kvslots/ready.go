@@ -48,7 +48,7 @@ func readyCommand(env lookupEnv) *cobra.Command {
 			return err
 		},
 	}
-	command.Flags().StringVar(&from.server, serverFlag, from.server, "ask this gateway, over HTTP")
+	command.Flags().StringVar(&from.server, serverFlag, from.server, "call this gateway, over HTTP")
 	from.tls.addFlags(command.Flags())
 	command.Flags().Var(duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
 	return command

@@ -165,7 +165,7 @@ func waiters(transport []string, flags ...string) map[string][]string {
 	}
 }
 
-// A gateway that cannot be connected to yet.
+// A wait goes on until the gateway accepts connections.
 func TestWaitThroughRefusedConnections(t *testing.T) {
 	for _, transport := range relayTransports {
 		p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
@@ -185,7 +185,7 @@ func TestWaitThroughRefusedConnections(t *testing.T) {
 	}
 }
 
-// A wait whose gateway dies goes on at the next one.
+// A wait whose gateway dies continues at the next gateway.
 func TestWaitThroughARestart(t *testing.T) {
 	for _, transport := range relayTransports {
 		t.Run(transport.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestWaitThroughARestart(t *testing.T) {
 	}
 }
 
-// No gateway answers on this NATS yet.
+// A wait goes on until a gateway is connected to the NATS.
 func TestWaitForAGateway(t *testing.T) {
 	_, url := runNATS(t, jetStreamOptions(t))
 	p := startServe(t, noEnv, "--nats-url", url)
@@ -227,8 +227,8 @@ func TestWaitForAGateway(t *testing.T) {
 	again.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 }
 
-// Refusals that are only for now are waited out: the wait that is asked for is
-// what is left, and Retry-After is heeded.
+// Requests with a temporary refusal are repeated after Retry-After. Each asks for the rest
+// of the wait.
 func TestWaitThroughRefusals(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable} {
 		for _, after := range []string{"", "2"} {
@@ -272,7 +272,7 @@ func TestWaitThroughRefusals(t *testing.T) {
 	}
 }
 
-// When the wait is over, what is said is what is wrong.
+// When the wait is over, the error is that of the last answer.
 func TestWaitIsOver(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -290,7 +290,7 @@ func TestWaitIsOver(t *testing.T) {
 		{"no slot", 409, "", "5m", exitNoSlot, "kvslots: HTTP status 409\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &program{url: stranger(t, 500, "")}
+			p := &program{url: fixedAnswer(t, 500, "")}
 			server := between(t, p, func(w http.ResponseWriter, _ *http.Request) bool {
 				if c.after != "" {
 					w.Header().Set("Retry-After", c.after)
@@ -305,8 +305,8 @@ func TestWaitIsOver(t *testing.T) {
 	}
 }
 
-// After a refusal the wait is asked for in whole seconds, and the rest of it is
-// not given away.
+// After a refusal a request asks for whole seconds, and the fraction of a second that is
+// left is used as well.
 func TestWaitToItsEnd(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
@@ -326,7 +326,7 @@ func TestWaitToItsEnd(t *testing.T) {
 	}
 }
 
-// A signal ends the tries.
+// A signal ends the repetitions.
 func TestWaitIsInterrupted(t *testing.T) {
 	for command, args := range waiters([]string{"--server", "http://" + newRelay(t).addr}, "--wait", "5m") {
 		t.Run(command, func(t *testing.T) {

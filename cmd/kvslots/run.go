@@ -16,18 +16,19 @@ const runHelp = `Borrow a slot, run the command, return the slot when the comman
 if signal n killed it. The command has KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment, and none of
 the variables with credentials of kvslots, such as KVSLOTS_AUTH_TOKEN.
 
-Exit codes of kvslots itself: 75, no slot was free in time, the command did not run; 124, kvslots ended the command because
-its lease was lost or about to end; 126 and 127, the command cannot be executed or found.
+Exit codes of kvslots itself: 75, no slot was free in time, and the command did not run; 124, kvslots ended the command
+because its lease was lost or about to end; 126 and 127, the command cannot be executed or found.
 
-The lease is renewed for as long as the command runs. If no gateway can be reached, the lease ends --ttl after it was last
-renewed. Before it ends, the command gets SIGTERM, and SIGKILL after --kill-after: early enough for the command to end
-before its lease does, even if the machine was suspended meanwhile. This needs a running kvslots. If kvslots is killed,
-Linux kills the command as well; on other systems the command goes on without a lease.
+kvslots renews the lease while the command runs. If no gateway can be reached, the lease ends --ttl after the last renewal.
+Before that, kvslots sends SIGTERM to the command, and SIGKILL after --kill-after: early enough for the command to end before
+its lease, even if the machine was suspended meanwhile. If kvslots itself is killed, Linux kills the command as well; on other
+systems the command continues without a lease.
 
-Signals are passed on to the command. It runs in a process group of its own, and the whole group is ended. If standard
-input is the terminal, the command stays in the group of kvslots, as with flock(1): it gets Ctrl-C and Ctrl-Z from the
-terminal, and when the lease ends, kvslots signals only the command, not the processes that the command has started. If a
-signal is ignored when kvslots starts, as SIGHUP is under nohup(1), kvslots and the command ignore it.
+kvslots passes signals on to the command. The command runs in a process group of its own, and when the lease ends, kvslots
+signals the whole group. If standard input is the terminal, the command stays in the group of kvslots, as with flock(1): it
+gets Ctrl-C and Ctrl-Z from the terminal, and when the lease ends, kvslots signals only the command, not the processes that
+the command has started. If a signal is ignored when kvslots starts, as SIGHUP is under nohup(1), kvslots and the command
+ignore it.
 
 While no gateway can be reached, or gateways answer 429, 502, 503 or 504, kvslots tries again until --wait is over. When
 the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal. If the

@@ -117,8 +117,8 @@ func TestRunCommandWithMoreThanIsLent(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "2s")
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	transport := []string{"--server", p.url}
-	const short = "kvslots: the lease is for 2s, and not for 30s: the gateway granted no more\n"
-	wantCall(t, 1, "", "kvslots: the gateway lends for 2s at most, .*\n", shell(transport, `echo ran`, "--kill-after", "10s")...)
+	const short = "kvslots: the gateway granted a lease of only 2s, not of 30s\n"
+	wantCall(t, 1, "", "kvslots: the gateway grants leases of at most 2s, .*\n", shell(transport, `echo ran`, "--kill-after", "10s")...)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 	wantCall(t, 0, "ran\n", short, shell(transport, `sleep 3; echo ran`, "--kill-after", "500ms")...)
 	wantCall(t, 0, ".*EXPIRES_IN=2\n", short, append([]string{"borrow", pool}, transport...)...)

@@ -31,8 +31,9 @@ func serveCommand(env lookupEnv) *cobra.Command {
 		Short: "Run the gateway",
 		Long: "Serve pools over HTTP and NATS, from an embedded NATS server or from an existing one.\n\n" +
 			"Every flag can also be given as an environment variable (--http-addr as KVSLOTS_HTTP_ADDR) and as a\n" +
-			"key of the configuration file; flag beats environment beats file. A bare number is seconds.\n" +
-			"SIGTERM drains and exits; a second one, at least a second later, skips the wait.",
+			"key of the configuration file. Flags take precedence over the environment, and the environment over the\n" +
+			"file. A duration without a unit is in seconds.\n\n" +
+			"SIGTERM drains the gateway and ends it; a second SIGTERM, at least a second later, skips the wait.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := applySources(command.Flags(), env); err != nil {

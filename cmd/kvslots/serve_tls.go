@@ -19,7 +19,7 @@ type tlsSettings struct{ cert, key, clientCA string }
 func (s *tlsSettings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.cert, "tls-cert", s.cert, "file with the certificate of the HTTP listener, which then accepts TLS only; read again when it changes")
 	flags.StringVar(&s.key, "tls-key", s.key, "file with the certificate's key")
-	flags.StringVar(&s.clientCA, "tls-client-ca", s.clientCA, "file with certificate authorities, one of which must have issued the certificate of an HTTP client")
+	flags.StringVar(&s.clientCA, "tls-client-ca", s.clientCA, "file with certificate authorities, one of which must have issued each HTTP client's certificate")
 }
 
 func (s *tlsSettings) validate() error {
@@ -80,7 +80,7 @@ func newTLSConfig(cert, key, authorities []byte) (*tls.Config, error) {
 		if !config.ClientCAs.AppendCertsFromPEM(authorities) {
 			return nil, errors.New("no certificate of a client authority found")
 		}
-		// A resumed session would not be held against authorities that were replaced.
+		// A resumed session would not be checked against authorities that have replaced others.
 		config.SessionTicketsDisabled = true
 	}
 	return config, nil

@@ -72,7 +72,7 @@ func replace(t *testing.T, name, with string) {
 	}
 }
 
-// SIGHUP replaces the certificate. A connection of before goes on.
+// SIGHUP replaces the certificate. Connections that were made before continue.
 func TestCertificatesAreReloaded(t *testing.T) {
 	cert, key := selfSigned(t)
 	newCert, newKey := selfSigned(t)

@@ -15,8 +15,8 @@ import (
 // serviceManager is what has started this process, such as systemd. It learns the state of
 // the gateway over the socket in NOTIFY_SOCKET, see sd_notify(3).
 type serviceManager struct {
-	send     func(state string) error // nil if there is none to tell
-	watchdog time.Duration            // it kills the process after this time without a sign of life; 0 means never
+	send     func(state string) error // nil without a service manager
+	watchdog time.Duration            // it kills the process after this time without a notification; 0 means never
 	log      zerolog.Logger
 
 	serving atomic.Bool // between READY=1 and STOPPING=1
@@ -38,19 +38,19 @@ func newServiceManager(env lookupEnv, log zerolog.Logger) *serviceManager {
 	return m
 }
 
-// ready says that the gateway serves.
+// ready reports that the gateway serves.
 func (m *serviceManager) ready(status string) {
 	m.serving.Store(true)
 	m.notify("READY=1", "STATUS="+status)
 }
 
-// stopping says that the gateway has begun to stop.
+// stopping reports that the gateway has begun to stop.
 func (m *serviceManager) stopping(status string) {
 	m.serving.Store(false)
 	m.notify("STOPPING=1", "STATUS="+status)
 }
 
-// reloading says that files are being read again, and done that they have been. While
+// reloading reports that files are being read again, and done that they have been. While
 // the gateway starts or stops, READY=1 would be wrong.
 func (m *serviceManager) reloading() (done func()) {
 	if !m.serving.Load() {
@@ -64,13 +64,13 @@ func (m *serviceManager) reloading() (done func()) {
 	}
 }
 
-// notify tells the state, in assignments such as READY=1.
+// notify sends the state, in assignments such as READY=1.
 func (m *serviceManager) notify(state ...string) {
 	if m.send == nil {
 		return
 	}
 	if err := m.send(strings.Join(state, "\n")); err != nil {
-		m.log.Warn().Err(err).Strs("state", state).Msg("service manager not told")
+		m.log.Warn().Err(err).Strs("state", state).Msg("service manager not notified")
 	}
 }
 
@@ -86,8 +86,8 @@ func sendTo(socket, text string) error {
 	return err
 }
 
-// watch gives a sign of life twice in the time of the watchdog, as long as alive returns
-// nil in time. The caller stops it.
+// watch notifies the watchdog twice in its time, as long as alive returns nil in time. The
+// caller must call stop.
 func (m *serviceManager) watch(alive func(context.Context) error) (stop func()) {
 	if m.send == nil || m.watchdog == 0 {
 		return func() {}
@@ -113,8 +113,8 @@ func (m *serviceManager) watch(alive func(context.Context) error) (stop func()) 
 	}
 }
 
-// check calls alive once, and waits for it no longer than until the next call is due: one
-// that is stuck does not return.
+// check calls alive once, and waits for it no longer than until the next call is due, since
+// alive may never return.
 func (m *serviceManager) check(ctx context.Context, alive func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, m.watchdog/2)
 	defer cancel()
@@ -130,6 +130,6 @@ func (m *serviceManager) check(ctx context.Context, alive func(context.Context) 
 	case err == nil:
 		m.notify("WATCHDOG=1")
 	case ctx.Err() != context.Canceled:
-		m.log.Error().Err(err).Msg("no sign of life to the service manager")
+		m.log.Error().Err(err).Msg("watchdog not notified")
 	}
 }

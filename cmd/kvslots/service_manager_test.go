@@ -159,7 +159,7 @@ func TestServiceManagerWaitsForNATS(t *testing.T) {
 func TestServiceManagerIsGone(t *testing.T) {
 	p := startServe(t, envOf(map[string]string{"NOTIFY_SOCKET": socketFile(t)}), "--data-dir", t.TempDir())
 	p.want(t, "GET", "/ready", "", 200, "")
-	p.logs.waitFor(t, "service manager not told")
+	p.logs.waitFor(t, "service manager not notified")
 }
 
 func TestWatchdog(t *testing.T) {

@@ -36,10 +36,10 @@ func (p *program) metric(t *testing.T, name string) float64 {
 	return 0
 }
 
-// logIdle logs what the gateway takes while nothing is asked of it.
+// logIdle logs the processor time and memory of the gateway while it gets no requests.
 func (p *program) logIdle(t *testing.T, with string) {
 	t.Helper()
-	time.Sleep(10 * time.Second) // what the load has left is being written and collected
+	time.Sleep(10 * time.Second) // until what the load has left is written and collected
 	before := p.metric(t, "process_cpu_seconds_total")
 	time.Sleep(idleWindow)
 	used := p.metric(t, "process_cpu_seconds_total") - before

@@ -91,7 +91,7 @@ func (s *slot) granted(g grant) underlease.Lease {
 // printShortfall prints a line if the lease is shorter than --ttl.
 func (s *slot) printShortfall() {
 	if s.lease.ttl() < s.ttl {
-		fmt.Fprintf(s.stderr, "kvslots: the lease is for %s, and not for %s: the gateway granted no more\n",
+		fmt.Fprintf(s.stderr, "kvslots: the gateway granted a lease of only %s, not of %s\n",
 			formatDuration(s.lease.ttl()), formatDuration(s.ttl))
 	}
 }

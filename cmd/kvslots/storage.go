@@ -28,7 +28,7 @@ func (s *storage) addFlags(flags *pflag.FlagSet) {
 	s.nats.addFlags(flags, "", "use this NATS instead (comma-separated URLs)")
 }
 
-// load sets the flags from the environment. A flag beats the environment, also between
+// load sets the flags from the environment. Flags take precedence over it, also between
 // --data-dir and --nats-url; otherwise --nats-url counts, as for serve.
 func (s *storage) load(flags *pflag.FlagSet, env lookupEnv) error {
 	dir, url := flags.Changed(dataDirFlag), flags.Changed(natsURLFlag)

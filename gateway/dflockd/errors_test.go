@@ -54,7 +54,7 @@ func TestStoreErrors(t *testing.T) {
 			d := openFixture(t, gatewaytest.Failing{Err: fmt.Errorf("%s: %w", detail, c.err)})
 			for _, r := range requests {
 				if r.path == "/v1/stats" && c.status == 503 {
-					continue // a gateway that drains tells what there is
+					continue // a draining gateway still answers statistics
 				}
 				d.want(t, someSession, r.method, r.path, r.body, c.status, refused(c.code))
 				_, _, header := d.do(t, someSession, r.method, r.path, r.body)

@@ -154,12 +154,14 @@ func TestRemoteRequest(t *testing.T) {
 	}
 }
 
-// held is a function that blocks until the test releases it.
-type held struct{ entered, leave chan struct{} }
+// blockingFunc is a function that blocks until the test releases it.
+type blockingFunc struct{ entered, leave chan struct{} }
 
-func newHeld() held { return held{make(chan struct{}, 16), make(chan struct{})} }
+func newBlockingFunc() blockingFunc {
+	return blockingFunc{make(chan struct{}, 16), make(chan struct{})}
+}
 
-func (h held) call(ctx context.Context, _ forrst.Call) (any, error) {
+func (h blockingFunc) call(ctx context.Context, _ forrst.Call) (any, error) {
 	h.entered <- struct{}{}
 	select {
 	case <-h.leave:
@@ -170,7 +172,7 @@ func (h held) call(ctx context.Context, _ forrst.Call) (any, error) {
 }
 
 func TestScopes(t *testing.T) {
-	one, two := newHeld(), newHeld()
+	one, two := newBlockingFunc(), newBlockingFunc()
 	s := newSite(t)
 	f := functions(map[string]forrst.Func{"f.one": one.call, "f.two": two.call})
 	gateways := []*testGateway{s.startGateway(t, forrst.Config{Functions: f}), s.startGateway(t, forrst.Config{Functions: f})}
@@ -246,7 +248,7 @@ func TestUncallableFunctionIsNamed(t *testing.T) {
 // An answer reports that its function has outlived the lock, or that the lock was
 // released meanwhile.
 func TestLostLocks(t *testing.T) {
-	h := newHeld()
+	h := newBlockingFunc()
 	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	for _, c := range []struct {
 		name, release     string
@@ -303,7 +305,7 @@ func TestDeadline(t *testing.T) {
 
 // A call continues when its client hangs up. The lock is released when the call ends.
 func TestHangUp(t *testing.T) {
-	h := newHeld()
+	h := newBlockingFunc()
 	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	conn := d.send(t, envelope("f.f", "", `{"key":"k",`+second30+`}`))
 	<-h.entered
@@ -327,7 +329,7 @@ func TestHangUp(t *testing.T) {
 
 // A client that hangs up while its call waits for the lock leaves the line.
 func TestHangUpInLine(t *testing.T) {
-	h := newHeld()
+	h := newBlockingFunc()
 	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	first := make(chan answer)
 	go func() { first <- d.call(t, "f.f", "", `{"key":"k",`+second30+`}`, 200, "done") }()

@@ -14,7 +14,7 @@ import (
 // A stopping gateway answers waiting calls, refuses new ones, and waits for running
 // ones.
 func TestDrain(t *testing.T) {
-	h := newHeld()
+	h := newBlockingFunc()
 	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	running, waiting := make(chan answer), make(chan answer)
 	go func() { running <- d.call(t, "f.f", "", `{"key":"k",`+second30+`}`, 200, "done") }()
@@ -41,7 +41,7 @@ func TestDrain(t *testing.T) {
 
 // Closing the server abandons running functions and releases their locks.
 func TestClose(t *testing.T) {
-	h := newHeld()
+	h := newBlockingFunc()
 	_, d := startSite(t, functions(map[string]forrst.Func{"f.f": h.call}))
 	done := make(chan answer)
 	go func() {
@@ -62,7 +62,7 @@ func TestClose(t *testing.T) {
 // of their locks. The locks are released, unless auto_release is false, and the number
 // of calls is logged.
 func TestFinishCutsCallsShort(t *testing.T) {
-	h := newHeld()
+	h := newBlockingFunc()
 	lines := &gatewaytest.Logs{}
 	d := newSite(t).startGateway(t, forrst.Config{Functions: functions(map[string]forrst.Func{"f.f": h.call}), Logger: zerolog.New(lines)})
 	done := make(chan answer)

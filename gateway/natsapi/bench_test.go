@@ -113,7 +113,7 @@ func (d dialled) giveBack(ctx context.Context, pool uuid.UUID, lease string) err
 	return err
 }
 
-// asking sends the bodies itself, and confirms nothing: any other NATS client.
+// asking sends requests itself and confirms nothing, as a client without package client.
 type asking struct{ nc *nats.Conn }
 
 func (a asking) borrow(ctx context.Context, pool uuid.UUID) (string, error) {
@@ -234,7 +234,7 @@ func (s served) handOver(b *testing.B, holder, waiter borrower, pool uuid.UUID) 
 		if err != nil {
 			b.Fatal(err)
 		}
-		time.Sleep(2 * time.Millisecond) // what asks must not compete with what is measured
+		time.Sleep(2 * time.Millisecond) // the polling must not compete with what is measured
 	}
 	sent := time.Now()
 	err = holder.giveBack(ctx, pool, held)

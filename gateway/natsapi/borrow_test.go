@@ -34,8 +34,8 @@ func TestWaitingRequestsDoNotBlock(t *testing.T) {
 	}
 }
 
-// The client is killed while it waits: the next in line gets the slot at once, not after
-// the TTL, and every time.
+// If a client is killed while it waits, the next in line gets the slot at once, not after
+// the TTL, however often that happens.
 func TestRequesterKilledWhileWaiting(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)

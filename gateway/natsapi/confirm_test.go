@@ -27,8 +27,8 @@ func TestConfirmed(t *testing.T) {
 	d.giveBack(t, leaseOf(t, grant)) // it was still held
 }
 
-// A client that is alive and does not confirm loses its turn, and a later confirmation is
-// refused: the client must not believe that it holds what another one has.
+// A client that is alive and does not confirm loses its turn. A later confirmation is
+// refused, so that the client does not believe that it holds another client's slot.
 func TestNotConfirmed(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)
@@ -57,8 +57,8 @@ func TestNotConfirmed(t *testing.T) {
 	}
 }
 
-// The client is killed just before its turn comes, which the server does not know yet: the
-// next in line gets the slot all the same, every time.
+// If a client is killed just before its turn comes, and the server has not noticed it yet,
+// the next in line gets the slot nevertheless, however often that happens.
 func TestConfirmerKilledWhileWaiting(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)

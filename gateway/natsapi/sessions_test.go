@@ -62,8 +62,8 @@ func TestWithoutSessions(t *testing.T) {
 	}
 }
 
-// The client is killed while it waits for a lock: the next in line gets it at
-// once, not after the ttl.
+// If a client is killed while it waits for a lock, the next in line gets the lock at once,
+// not after the ttl.
 func TestSessionsRequesterKilled(t *testing.T) {
 	srv, store := openStore(t)
 	d, _ := openSessions(t, srv, store, store)

@@ -188,8 +188,8 @@ func (c *closer) finish() {
 }
 
 // wasUsed reports whether a pool that is being closed is in use; or, of a registered
-// one, whether this peer would not have begun to close it: the view of the peer that
-// has was late, or it counts from an earlier start.
+// pool, whether this peer would not have begun to close it. The peer that began may have
+// a view that is behind, an earlier start to count from, or another PoolIdle.
 func (c *closer) wasUsed(pool *rules.Pool) bool {
 	most := c.p.cfg.PoolIdle
 	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.p.now.Sub(pool.LastUse()) < most)

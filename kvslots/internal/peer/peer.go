@@ -16,8 +16,8 @@ type Config struct {
 	// Sole is set if no other peer can be alive: when the view is loaded, the
 	// presences of earlier peers end, and with them their tickets.
 	Sole bool
-	// PoolIdle is after which time without use a registered pool is unregistered; 0 means
-	// never.
+	// PoolIdle is the time without use after which a registered pool is unregistered; 0
+	// means never.
 	PoolIdle time.Duration
 	// MaxPools is the cap on registered pools; 0 means any number.
 	MaxPools int

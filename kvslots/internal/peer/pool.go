@@ -199,9 +199,9 @@ func (w *write) trackPurge() {
 	}
 }
 
-// untrackPurge ends that for a purge that was not written. If the purge was refused
-// for a revision above the view's, notePurges ends it when the view gets there: before,
-// another purge would be refused as well.
+// untrackPurge undoes trackPurge for a purge that was not written. If the purge was
+// refused because of a revision above the view's, notePurges does so when the view has
+// reached it: another purge before would be refused as well.
 func (w *write) untrackPurge(a Ack) {
 	key := w.msg.Key
 	if !w.msg.Marker || key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > w.p.view.Revision {

@@ -7,8 +7,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// idleNoted is for how long a pool may be idle before a registration that changes nothing
-// is written, so that all peers see it. Many callers may register a pool at once.
+// idleNoted is how long a pool must have been idle for a registration that changes nothing
+// to be written, so that all peers see the use. Many callers may register a pool at once.
 const idleNoted = time.Second
 
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
@@ -39,7 +39,8 @@ func (c *call) whenCertain(id entry.Hash, do func(*rules.Pool)) {
 
 func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 
-// register writes a pool's configuration, unless it is right already. The answer is the state after the write.
+// register writes a pool's configuration, unless it is right already. The answer is the
+// state after the write.
 func (r Register) register(c *call) {
 	if c.p.watch.mode != live {
 		c.p.reads.whenCurrent(c, func() { r.register(c) })

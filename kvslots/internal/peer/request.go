@@ -128,8 +128,8 @@ type ReadStats struct {
 	MaxPools int
 }
 
-// Confirm is answered when the stream has taken a write and the view has shown it, of
-// which the sending began at most confirmedFor before the request. ErrUnavailable.
+// Confirm is answered when a write that was sent at most confirmedFor before the request,
+// or later, is acknowledged and in the view. ErrUnavailable.
 type Confirm struct{}
 
 // Follow is answered when a lease has ended; at once if it is not live.

@@ -54,7 +54,7 @@ type writes struct {
 	pending   map[uint64]*write
 	held      []*write // to be sent when the view is live
 	acked     uint64   // the highest revision that was acknowledged
-	refused   string   // why the latest write was refused for no reason of its key; "" if it was not
+	refused   string   // why the latest write was refused, if not because of its key; "" otherwise
 	releasing int
 	unsettled int               // writes without an outcome
 	authored  map[uint64]*write // writes by Message.Author, for noteHolder

@@ -8,9 +8,9 @@ type sent struct {
 }
 
 // sends bounds the age of an entry by this machine's clock alone: the entry was
-// written after this peer sent whatever stands below it in the stream. The entry's
-// timestamp does not do: if the leader's clock was stepped ahead, the view would
-// seem to be behind.
+// written after this peer sent the messages that stand below it in the stream. The
+// entry's timestamp does not help: if the leader's clock was stepped ahead, the view
+// would seem to be behind.
 type sends struct {
 	passed Instant // when this peer sent the last message that the view has reached; 0: none
 	coming [2]sent // messages that it has not reached: the first and the last

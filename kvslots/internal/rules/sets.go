@@ -5,7 +5,7 @@ const (
 	inDoubt      = iota // pools with claims in doubt
 	leftOpen            // pools with open claims
 	hasAble             // pools with tickets for which there is a permit
-	isClosing           // named pools that are being closed
+	isClosing           // pools that are being closed
 	hasLine             // pools with tickets
 	isNamed             // named pools in use
 	isRegistered        // registered pools without a name

@@ -61,8 +61,8 @@ func (p *Pool) noteUse(now Instant) {
 // change of the view.
 func (u *uses) Closings() []*Pool { return u.closing.list }
 
-// LastUse returns since when a pool that is not in use has had no entry written, but for
-// closings.
+// LastUse returns when the last entry of a pool that is not in use was written, other
+// than a closing.
 func (p *Pool) LastUse() Instant { return p.idleSince }
 
 // Each calls yield for each pool, in no particular order, with since when it has been idle,

@@ -120,7 +120,7 @@ func (r *runner) borrow(stop, hurry context.Context) (Lease, error) {
 		}
 		if lease.TTL <= r.KillAfter+Margin(lease.TTL) {
 			r.giveBack(hurry)
-			return Lease{}, fmt.Errorf("the gateway lends for %s at most, which leaves no time to run a command that has %s to end",
+			return Lease{}, fmt.Errorf("the gateway grants leases of at most %s, which leaves no time to run a command that may take %s to end",
 				lease.TTL, r.KillAfter)
 		}
 		if lease.fresh(boottime.Now(), r.KillAfter) {

@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 		{"dies of a signal", fakeSlot{ttl: ttl, answers: []answer{{}}}, `kill -9 $$`, 128 + 9, "", "borrow return", ""},
 		{"no lease", fakeSlot{answers: []answer{{err: failed}}}, `echo ran`, 0, "failed", "borrow", ""},
 		{"too short a lease", fakeSlot{ttl: time.Second / 10, answers: []answer{{}}}, `echo ran`, 0,
-			"the gateway lends for 100ms at most", "borrow return", ""},
+			"the gateway grants leases of at most 100ms", "borrow return", ""},
 		{"a late answer", fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {}}}, `echo ran`, 0, "", "borrow renew return", "ran\n"},
 		{"a late answer and no renewal", fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {err: failed}, {}}}, `echo ran`, 0, "",
 			"borrow renew return borrow return", "ran\n"},

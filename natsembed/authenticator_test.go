@@ -100,9 +100,9 @@ func TestClientsReachServices(t *testing.T) {
 }
 
 // serve answers every request in the clients' account.
-func serve(t *testing.T, srv *Server) *nats.Conn {
+func serve(t *testing.T, srv *Server, opts ...nats.Option) *nats.Conn {
 	t.Helper()
-	nc, err := srv.ConnectService()
+	nc, err := srv.ConnectService(opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package natsembed
 import (
 	"cmp"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -37,10 +38,18 @@ const (
 	// acknowledgement.
 	maxPendingBytes = 1 << 20
 
-	// pendingEvery is how often maxPendingBytes is checked, for the slowestClients for
-	// which the server keeps the most bytes.
-	pendingEvery   = 100 * time.Millisecond
-	slowestClients = 1024
+	// maxBacklog bounds what the server keeps for a connection within the process that
+	// does not keep up. At 64 MiB nats-server would close it, and with it the service of
+	// all clients. Requests of clients that wait for their answers take far less.
+	maxBacklog = 8 << 20
+
+	// floodBytes is what one client has to send between two checks to be the cause of a
+	// backlog. Each message counts messageCost beside the bytes of its payload.
+	floodBytes  = 1 << 20
+	messageCost = 128
+
+	// pendingEvery is how often these are checked.
+	pendingEvery = 100 * time.Millisecond
 
 	// writeDeadline bounds one write to a client.
 	writeDeadline = 5 * time.Second
@@ -78,30 +87,51 @@ func (a *authenticator) isFull() bool {
 	return a.clients.NumLocalConnections() >= a.cfg.maxConnections()
 }
 
-// limitPending disconnects clients that do not read, until s.stopping is closed.
+// limitPending disconnects clients that do not read, and clients that send more than a
+// service can read, until s.stopping is closed.
 func (s *Server) limitPending() {
+	var sent traffic
 	for s.pause(pendingEvery) {
-		s.disconnectSlow()
+		sent = s.disconnectSlow(sent)
 	}
 }
 
+// traffic is what each client has sent, by its number.
+type traffic map[uint64]int64
+
 // disconnectSlow disconnects each client for which the server keeps more than
-// maxPendingBytes.
-func (s *Server) disconnectSlow() {
-	nats := s.nats()
-	open, err := nats.Connz(&server.ConnzOptions{Account: clientAccount, Sort: server.ByPending, Limit: slowestClients})
+// maxPendingBytes. If it keeps more than maxBacklog for a connection within the process,
+// disconnectSlow also disconnects the client that has flooded it since before. It returns
+// what each client has sent until now.
+func (s *Server) disconnectSlow(before traffic) traffic {
+	open, err := s.nats().Connz(&server.ConnzOptions{Account: clientAccount, Limit: math.MaxInt32})
 	if err != nil {
-		return // the server is stopping
+		return nil // the server is stopping
 	}
+	sent, backlog, most := traffic{}, false, int64(floodBytes)
+	var busiest *server.ConnInfo
 	for _, client := range open.Conns {
-		if client.Pending <= maxPendingBytes {
-			return // they are sorted
+		if client.IP == "" { // within the process
+			backlog = backlog || client.Pending > maxBacklog
+			continue
 		}
-		if client.IP == "" {
-			continue // within the process
+		if client.Pending > maxPendingBytes {
+			s.disconnect(client, "it does not read what it is sent")
 		}
-		s.cfg.Logger.Warn().Uint64("client", client.Cid).Int("pending_bytes", client.Pending).
-			Msg("NATS client disconnected: it does not read what it is sent")
-		_ = nats.DisconnectClientByID(client.Cid) // it may be gone already
+		sent[client.Cid] = client.InBytes + messageCost*client.InMsgs
+		if n := sent[client.Cid] - before[client.Cid]; n > most {
+			busiest, most = client, n
+		}
 	}
+	if backlog && busiest != nil {
+		s.disconnect(busiest, "it sends more than the gateway can read")
+	}
+	return sent
+}
+
+func (s *Server) disconnect(client *server.ConnInfo, reason string) {
+	s.cfg.Logger.Warn().Uint64("client", client.Cid).
+		Int("pending_bytes", client.Pending).Int64("messages", client.InMsgs).
+		Msg("NATS client disconnected: " + reason)
+	_ = s.nats().DisconnectClientByID(client.Cid) // it may be gone already
 }

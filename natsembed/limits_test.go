@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,11 +71,61 @@ func TestClientsThatDoNotReadAreDisconnected(t *testing.T) {
 		if err := errors.Join(service.Publish("_INBOX.x", answer), service.Flush()); err != nil {
 			t.Fatal(err)
 		}
-		srv.disconnectSlow()
+		srv.disconnectSlow(nil)
 	}
 	if _, err := reader.Request("kvslots.inspect", nil, 10*time.Second); err != nil {
 		t.Errorf("a client that reads: %v", err)
 	}
+}
+
+// stalling connects within the process. Its connections read nothing while mu is locked, as
+// in a process that cannot keep up.
+type stalling struct {
+	srv *Server
+	mu  sync.Mutex
+}
+
+func (s *stalling) InProcessConn() (net.Conn, error) {
+	conn, err := inProcess{s.srv}.InProcessConn()
+	return stalled{conn, s}, err
+}
+
+type stalled struct {
+	net.Conn
+	of *stalling
+}
+
+func (s stalled) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return n, err
+}
+
+// A client that sends more than the gateway can read is disconnected before nats-server
+// closes the gateway's own connection, with which the requests of all clients are lost.
+func TestFloodsAreDisconnected(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	gateway := &stalling{srv: srv}
+	defer serve(t, srv, nats.InProcessServer(gateway)).Close()
+	honest, _ := client(t, srv, nats.NoReconnect())
+	flood := silent(t, srv)
+
+	gateway.mu.Lock()
+	go func() {
+		request := []byte("PUB kvslots.cancel 65536\r\n" + strings.Repeat("x", 64<<10) + "\r\n")
+		for {
+			if _, err := flood.Write(request); err != nil {
+				return
+			}
+		}
+	}()
+	_, _ = io.Copy(io.Discard, flood) // until it is disconnected
+	gateway.mu.Unlock()
+	eventually(t, "another client is answered", func() bool { // the service may have to connect again
+		_, err := honest.Request("kvslots.inspect", nil, 10*time.Second)
+		return err == nil
+	})
 }
 
 func TestMaxConnections(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// newLogger returns a logger that writes to w, in the format json or console.
+// newLogger returns a logger that writes to w, in the format json or console. It limits
+// the lines that a client can cause.
 func newLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
 	parsed, err := zerolog.ParseLevel(level)
 	if err != nil {
@@ -17,7 +18,7 @@ func newLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
 	if format == "console" {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.TimeOnly}
 	}
-	return zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}), nil
+	return zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}, newLogLimit()), nil
 }
 
 // timestamp adds the time to log lines, in milliseconds. The format of zerolog's own

@@ -89,7 +89,15 @@ func endSession(ctx context.Context, s *Service, call *Call) error {
 	return err
 }
 
+// stats reads one page at a time, and then pauses for as long, since a page takes as long as
+// many other calls, during part of which the store serves none of them.
 func stats(ctx context.Context, s *Service, call *Call) error {
+	done, err := s.turn(ctx, ctx, call) // of the calls without a session, which are these
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	defer func() { time.AfterFunc(time.Since(began), done) }()
 	stats, err := s.Sessions.StatsPage(ctx, kvslots.PoolPage{After: call.PoolsAfter, Max: wire.MaxPools})
 	if err != nil {
 		return err

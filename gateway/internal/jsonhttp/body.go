@@ -27,7 +27,7 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 // client hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for
 // a truncated body.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var body bytes.Buffer // allocates once for a small body, unlike io.ReadAll
+	body := bytes.NewBuffer(make([]byte, 0, 2*bytes.MinRead)) // enough for most bodies
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, wire.MaxBody))
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge:

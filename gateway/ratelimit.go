@@ -124,20 +124,16 @@ func clientOf(addr netip.Addr) netip.Prefix {
 
 // limitRate refuses requests beyond a client's rate (README.md, "Access"), except those
 // for probes.
-func (g *Gateway) limitRate(next http.Handler) http.Handler {
-	if g.limiter == nil {
-		return next
+func (g *Gateway) limitRate(w http.ResponseWriter, r *http.Request) bool {
+	if g.limiter == nil || reads(r, probes) {
+		return true
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !reads(r, probes) {
-			remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-			if ok, retryAfter := g.limiter.allow(remote.Addr()); !ok {
-				g.limited.Add(1)
-				w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(retryAfter))
-				g.fail(w, r, wire.RateLimited)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	ok, retryAfter := g.limiter.allow(remote.Addr())
+	if !ok {
+		g.limited.Add(1)
+		w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(retryAfter))
+		g.fail(w, r, wire.RateLimited)
+	}
+	return ok
 }

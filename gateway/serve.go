@@ -130,18 +130,15 @@ func pause(ctx context.Context, d time.Duration) {
 // deadline of the request's body, which applies to refused requests, too. While the gateway
 // drains, each answer closes its connection: a client that keeps the connection could lose
 // a request when the gateway closes it.
-func (g *Gateway) prepare(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.cfg.Lending.Stopped() {
-			w.Header().Set("Connection", "close")
-		}
-		setHeaders(w.Header())
-		if len(g.cfg.TrustedProxies) > 0 {
-			r.RemoteAddr = trustedPeers(g.cfg.TrustedProxies).remoteAddr(r)
-		}
-		jsonhttp.LimitBodyTime(w, r, bodyTimeout)
-		next.ServeHTTP(w, r)
-	})
+func (g *Gateway) prepare(w http.ResponseWriter, r *http.Request) {
+	if g.cfg.Lending.Stopped() {
+		w.Header().Set("Connection", "close")
+	}
+	setHeaders(w.Header())
+	if len(g.cfg.TrustedProxies) > 0 {
+		r.RemoteAddr = trustedPeers(g.cfg.TrustedProxies).remoteAddr(r)
+	}
+	jsonhttp.LimitBodyTime(w, r, bodyTimeout)
 }
 
 // errorLog receives net/http's log lines about connections.

@@ -15,20 +15,16 @@ import (
 // guardPages refuses requests that a user's browser sends on behalf of a web page that the
 // operator has not allowed (README.md, "Web pages"). If a token is required, authenticate
 // refuses them.
-func (g *Gateway) guardPages(next http.Handler) http.Handler {
-	if g.cfg.Hosts == nil && g.cfg.Tokens.Required() {
-		return next
+func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case g.cfg.Hosts != nil && !g.answersTo(r.Host):
+		g.fail(w, r, wire.ForeignHost)
+	case !g.cfg.Tokens.Required() && g.isForeign(r):
+		g.fail(w, r, wire.ForeignOrigin)
+	default:
+		return true
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case g.cfg.Hosts != nil && !g.answersTo(r.Host):
-			g.fail(w, r, wire.ForeignHost)
-		case !g.cfg.Tokens.Required() && g.isForeign(r):
-			g.fail(w, r, wire.ForeignOrigin)
-		default:
-			next.ServeHTTP(w, r)
-		}
-	})
+	return false
 }
 
 // answersTo reports whether a request may have the given header Host. If the name of a
@@ -72,12 +68,14 @@ func newCORS(origins []string) *cors.Cors {
 // seconds.
 const corsMaxAge = 600
 
-// allowOrigins allows pages of Config.CORSOrigins to read answers, including refusals, and
-// answers preflight requests (README.md, "Web pages"). It precedes authentication, since
-// browsers send no token with a preflight request.
-func (g *Gateway) allowOrigins(next http.Handler) http.Handler {
+// answerPreflight allows pages of Config.CORSOrigins to read answers, including refusals.
+// It reports whether a request was a preflight request, which it has answered (README.md,
+// "Web pages"). It precedes authentication, since browsers send no token with a preflight
+// request.
+func (g *Gateway) answerPreflight(w http.ResponseWriter, r *http.Request) bool {
 	if g.cors == nil {
-		return next
+		return false
 	}
-	return g.cors.Handler(next)
+	g.cors.HandlerFunc(w, r)
+	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -80,11 +81,22 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wa
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err
 	}
+	request, half := s.newAcquire(session, r, ttl, wait)
+	c := s.bucket.Begin(request)
+	c.Wait(ctx) // with a short stack: see Borrow
+	return acquired(c, half)
+}
+
+func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration) (request peer.Request, half string) {
 	nonce, half := newSecret(session)
-	a, err := s.bucket.Do(ctx, peer.Acquire{
+	return peer.Acquire{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
-	})
+	}, half
+}
+
+func acquired(c *bucket.Call, half string) (Grant, error) {
+	a, err := c.Answer()
 	if err != nil {
 		return Grant{}, err
 	}
@@ -148,9 +160,15 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 	if !isHex(session) {
 		return Grant{}, ErrSessionGone
 	}
-	a, err := s.bucket.Do(ctx, peer.Await{
+	c := s.bucket.Begin(peer.Await{
 		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
 	})
+	c.Wait(ctx) // with a short stack: see Borrow
+	return grantedInTurn(c, session)
+}
+
+func grantedInTurn(c *bucket.Call, session string) (Grant, error) {
+	a, err := c.Answer()
 	if err != nil {
 		return Grant{}, err
 	}

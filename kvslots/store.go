@@ -141,7 +141,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 		return nil, err
 	}
 	ids := leaseIDs{hidden.Move(&pool), uuid.New()}
-	c := s.beginBorrow(&ids, ttl, wait, o.Label)
+	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o.Label))
 	hidden.Scrub()
 	c.Wait(ctx) // many goroutines may block here for long, hence the short stack: see bucket.Begin
 	return s.borrowed(&ids, c)
@@ -153,11 +153,11 @@ type leaseIDs struct {
 	lease uuid.UUID
 }
 
-func (s *Store) beginBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) *bucket.Call {
-	return s.bucket.Begin(peer.Borrow{
+func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) peer.Request {
+	return peer.Borrow{
 		Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease),
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
-	})
+	}
 }
 
 func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {

@@ -1,8 +1,8 @@
 package jsonhttp
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"time"
@@ -17,8 +17,9 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 	if r.Body != http.NoBody {
 		control, end := http.NewResponseController(w), time.Now().Add(limit)
 		_ = control.SetReadDeadline(end)
-		// For a 100 Continue: the deadline of the previous answer may have passed.
-		_ = control.SetWriteDeadline(end.Add(answerTimeout))
+		if r.Header.Get("Expect") != "" { // a 100 Continue is written; the deadline of the previous answer may have passed
+			_ = control.SetWriteDeadline(end.Add(answerTimeout))
+		}
 	}
 }
 
@@ -26,7 +27,8 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 // client hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for
 // a truncated body.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
+	body := bytes.NewBuffer(make([]byte, 0, 2*bytes.MinRead)) // enough for most bodies
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, wire.MaxBody))
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge:
 		return nil, wire.ErrTooLarge
@@ -35,8 +37,6 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, wire.ErrMalformed
 	}
-	control := http.NewResponseController(w) // see LimitBodyTime
-	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(time.Time{})
-	return body, nil
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see LimitBodyTime
+	return body.Bytes(), nil
 }

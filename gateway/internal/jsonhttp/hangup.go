@@ -11,7 +11,7 @@ type connKey struct{}
 
 // WithConn is http.Server.ConnContext. HungUp needs it.
 func WithConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, conn)
+	return context.WithValue(ctx, connKey{}, socket(conn))
 }
 
 // HungUp reports whether the client has closed its end of the connection. The request's
@@ -23,23 +23,18 @@ func HungUp(r *http.Request) bool {
 	if r.Context().Err() != nil {
 		return true
 	}
-	conn, ok := socket(r.Context().Value(connKey{}))
+	conn, ok := r.Context().Value(connKey{}).(syscall.RawConn)
 	if !ok {
 		return false
 	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return true // closed by this process
-	}
 	closed := false
-	if err := raw.Control(func(fd uintptr) { closed = peerClosed(fd) }); err != nil {
-		return true
-	}
-	return closed
+	err := conn.Control(func(fd uintptr) { closed = peerClosed(fd) })
+	return closed || err != nil // an error: closed by this process
 }
 
-// socket returns the connection below layers such as TLS.
-func socket(conn any) (syscall.Conn, bool) {
+// socket returns the connection below layers such as TLS, or nil if it is none of the
+// kernel's.
+func socket(conn net.Conn) syscall.RawConn {
 	for {
 		layer, ok := conn.(interface{ NetConn() net.Conn })
 		if !ok {
@@ -48,5 +43,9 @@ func socket(conn any) (syscall.Conn, bool) {
 		conn = layer.NetConn()
 	}
 	found, ok := conn.(syscall.Conn)
-	return found, ok
+	if !ok {
+		return nil
+	}
+	raw, _ := found.SyscallConn() // nil with an error
+	return raw
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -12,41 +13,56 @@ import (
 // Events.
 type Lending struct {
 	eventVectors
-	open    atomic.Int64
-	stopped context.Context
-	stop    context.CancelFunc
+	stopped atomic.Bool
+
+	mu   sync.Mutex
+	last uint64                             // key in open
+	open map[uint64]context.CancelCauseFunc // of the open borrows
 
 	Waits Waits // the requests that wait
 }
 
 // NewLending returns a Lending that is not stopped.
 func NewLending() *Lending {
-	l := &Lending{eventVectors: newEventVectors()}
-	l.stopped, l.stop = context.WithCancel(context.Background())
-	return l
+	return &Lending{eventVectors: newEventVectors(), open: map[uint64]context.CancelCauseFunc{}}
 }
 
 // Begin begins a borrow. Its context is canceled with cause wire.ErrDraining when Stop
 // is called, or has been. The caller must call end once.
 func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()) {
 	borrow, cancel := context.WithCancelCause(ctx)
-	if l.Stopped() { // at once; AfterFunc would do it in another goroutine
+	l.mu.Lock()
+	l.last++
+	key := l.last
+	l.open[key] = cancel
+	l.mu.Unlock()
+	if l.Stopped() {
 		cancel(wire.ErrDraining)
 	}
-	detach := context.AfterFunc(l.stopped, func() { cancel(wire.ErrDraining) })
-	l.open.Add(1)
 	return borrow, func() {
-		l.open.Add(-1)
-		detach()
+		l.mu.Lock()
+		delete(l.open, key)
+		l.mu.Unlock()
 		cancel(nil)
 	}
 }
 
 // Open returns the number of borrows that have begun and not ended.
-func (l *Lending) Open() int { return int(l.open.Load()) }
+func (l *Lending) Open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
 
 // Stop cancels all open borrows and those to come.
-func (l *Lending) Stop() { l.stop() }
+func (l *Lending) Stop() {
+	l.stopped.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, cancel := range l.open {
+		cancel(wire.ErrDraining)
+	}
+}
 
 // Stopped reports whether Stop was called.
-func (l *Lending) Stopped() bool { return l.stopped.Err() != nil }
+func (l *Lending) Stopped() bool { return l.stopped.Load() }

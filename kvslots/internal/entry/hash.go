@@ -13,7 +13,8 @@ type Hash [16]byte
 // HashOf hashes text under a domain ("library", "lease", …), so that the same
 // text in two roles gives two hashes.
 func HashOf(domain, text string) Hash {
-	sum := sha256.Sum256([]byte(domain + "/" + text))
+	var buffer [64]byte // on the stack; longer texts allocate
+	sum := sha256.Sum256(append(append(append(buffer[:0], domain...), '/'), text...))
 	return Hash(sum[:16])
 }
 

@@ -37,17 +37,21 @@ type Message struct {
 // revision is revision.
 func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
 	m := Message{Key: key, Revision: revision, TTL: ttl}
-	if slot, ok := value.(SlotValue); ok && slot.plain() {
-		m.Data, m.slot = slot.encode()
-		return m
+	switch value := value.(type) {
+	case SlotValue:
+		if value.plain() {
+			m.Data, m.slot = value.encode()
+		}
+	case TicketValue:
+		if m.wait = value.read(); m.wait != nil {
+			m.Data = m.wait.encode()
+		}
 	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // cannot happen with the types of this package
-	}
-	m.Data = data
-	if wait, ok := value.(TicketValue); ok {
-		m.wait = wait.read()
+	if m.Data == nil {
+		var err error
+		if m.Data, err = json.Marshal(value); err != nil {
+			panic(err) // cannot happen with the types of this package
+		}
 	}
 	return m
 }

@@ -10,7 +10,7 @@ import (
 // plain reports whether encode can encode the value: Parse accepts the value, and
 // its texts need no escapes.
 func (v *SlotValue) plain() bool {
-	return validSlot(*v) && v.TTL.inRange() && plainText(v.Label) && plainText(v.Owner)
+	return validSlot(*v) && v.TTL.inRange() && !v.Claimer.IsZero() && plainText(v.Label) && plainText(v.Owner)
 }
 
 // plainText reports whether encoding/json writes a text without escapes.
@@ -28,40 +28,61 @@ func plainText(text string) bool {
 // every borrow writes a slot. It also returns what Parse decodes from that.
 func (v SlotValue) encode() ([]byte, *SlotValue) {
 	v.TTL = v.TTL.written()
-	b := make([]byte, 0, 256+len(v.Label)+len(v.Owner))
-	number := func(name string, n uint64) {
-		b = strconv.AppendUint(append(b, name...), n, 10)
+	o := make(object, 0, 256+len(v.Label)+len(v.Owner))
+	o.hash(`{"lease":"`, v.Lease)
+	o.hash(`,"session":"`, v.Session)
+	o.hash(`,"claimer":"`, v.Claimer)
+	o.number(`,"ticket":`, v.Ticket)
+	o.number(`,"gen":`, v.Generation)
+	o.number(`,"ttl_ms":`, v.TTL.milliseconds())
+	o.number(`,"fence":`, v.Fence)
+	o.text(`,"label":"`, v.Label)
+	o.text(`,"owner":"`, v.Owner)
+	o.hash(`,"nonce":"`, v.Nonce)
+	o.flag(`,"unseen":true`, v.Unseen)
+	return append(o, '}'), &v
+}
+
+// encode is like that of a SlotValue, for a value that read has returned: a borrower that
+// waits has encoding/json's large stack frames on its stack otherwise.
+func (v *TicketValue) encode() []byte {
+	o := make(object, 0, 256)
+	o.hash(`{"lease":"`, v.Lease)
+	o.number(`,"gen":`, v.Generation)
+	o.number(`,"wait_ms":`, v.Wait.milliseconds())
+	o.number(`,"place":`, v.Place)
+	o.hash(`,"peer":"`, v.Peer)
+	o.number(`,"ttl_ms":`, v.TTL.milliseconds())
+	o.hash(`,"nonce":"`, v.Nonce)
+	o.flag(`,"spent":true`, v.Spent)
+	return append(o, '}')
+}
+
+// object is the JSON of an object. Its methods append a field unless it is zero.
+type object []byte
+
+func (o *object) number(name string, n uint64) {
+	if n != 0 {
+		*o = strconv.AppendUint(append(*o, name...), n, 10)
 	}
-	hash := func(name string, h Hash) {
-		b = append(hex.AppendEncode(append(b, name...), h[:]), '"')
+}
+
+func (o *object) hash(name string, h Hash) {
+	if !h.IsZero() {
+		*o = append(hex.AppendEncode(append(*o, name...), h[:]), '"')
 	}
-	text := func(name, value string) {
-		if value != "" {
-			b = append(append(append(b, name...), value...), '"')
-		}
+}
+
+func (o *object) text(name, value string) {
+	if value != "" {
+		*o = append(append(append(*o, name...), value...), '"')
 	}
-	hash(`{"lease":"`, v.Lease)
-	if !v.Session.IsZero() {
-		hash(`,"session":"`, v.Session)
+}
+
+func (o *object) flag(text string, set bool) {
+	if set {
+		*o = append(*o, text...)
 	}
-	hash(`,"claimer":"`, v.Claimer)
-	if v.Ticket != 0 {
-		number(`,"ticket":`, v.Ticket)
-	}
-	number(`,"gen":`, v.Generation)
-	number(`,"ttl_ms":`, uint64(v.TTL.Duration().Milliseconds()))
-	if v.Fence != 0 {
-		number(`,"fence":`, v.Fence)
-	}
-	text(`,"label":"`, v.Label)
-	text(`,"owner":"`, v.Owner)
-	if !v.Nonce.IsZero() {
-		hash(`,"nonce":"`, v.Nonce)
-	}
-	if v.Unseen {
-		b = append(b, `,"unseen":true`...)
-	}
-	return append(b, '}'), &v
 }
 
 // tooLong is a number of milliseconds above the maximum of a Span.

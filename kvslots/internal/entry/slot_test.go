@@ -60,8 +60,9 @@ func TestSlotEncoding(t *testing.T) {
 	}
 }
 
-// Message.Entry returns what Parse returns for a ticket.
-func TestTicketEntry(t *testing.T) {
+// A ticket's value is encoded as encoding/json encodes it, and Message.Entry returns what
+// Parse returns.
+func TestTicketEncoding(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	key, known := ParseKey("p."+idA+".w."+idB+".3"), 0
 	for range 3000 {
@@ -73,7 +74,15 @@ func TestTicketEntry(t *testing.T) {
 		if r.IntN(2) == 0 {
 			v.TTL = randomSlot(r).TTL
 		}
-		if wantOwnEntry(t, NewMessage(key, v, r.Uint64N(5), time.Duration(r.Int64N(int64(MaxSpan))))) {
+		want, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := NewMessage(key, v, r.Uint64N(5), time.Duration(r.Int64N(int64(MaxSpan))))
+		if string(m.Data) != string(want) {
+			t.Fatalf("%+v is written as\n%s, want\n%s", v, m.Data, want)
+		}
+		if wantOwnEntry(t, m) {
 			known++
 		}
 	}

@@ -129,6 +129,8 @@ func (s Span) Duration() time.Duration { return time.Duration(s) }
 // written returns the span cut to whole milliseconds, as MarshalJSON encodes it.
 func (s Span) written() Span { return s - s%Span(time.Millisecond) }
 
+func (s Span) milliseconds() uint64 { return uint64(s.Duration().Milliseconds()) }
+
 // inRange reports whether UnmarshalJSON accepts what MarshalJSON returns.
 func (s Span) inRange() bool { return s >= Span(time.Millisecond) && s <= Span(MaxSpan) }
 

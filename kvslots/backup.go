@@ -41,8 +41,8 @@ func Backup(ctx context.Context, nc *nats.Conn, w io.Writer) error {
 // the new bucket. If Restore fails after it has begun to replace the bucket, it must be
 // repeated; until it succeeds no Store can be opened.
 //
-// One Restore runs at a time. One whose connection is lost counts as ended: nc should not
-// reconnect (nats.NoReconnect).
+// One Restore runs at a time. A Restore whose connection is lost counts as ended, so nc
+// should not reconnect (nats.NoReconnect).
 //
 // The errors are ErrRestoreRunning, ErrCorruptBackup, ErrNotEmpty, ErrClock,
 // ErrServerTooOld, ErrWrongBucket, those of r and of JetStream, and context.Cause(ctx). If

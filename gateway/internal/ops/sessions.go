@@ -89,8 +89,8 @@ func endSession(ctx context.Context, s *Service, call *Call) error {
 	return err
 }
 
-// stats reads one page at a time, and then pauses for as long, since a page takes as long as
-// many other calls, during part of which the store serves none of them.
+// stats reads one page at a time, and then pauses for as long as that took: a page takes as
+// long as many other calls, and for a part of that time the store serves none of them.
 func stats(ctx context.Context, s *Service, call *Call) error {
 	done, err := s.turn(ctx, ctx, call) // of the calls without a session, which are these
 	if err != nil {

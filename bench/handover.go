@@ -14,8 +14,9 @@ import (
 var lineLengths = []int{1, 10, 100, 1000}
 
 // handoverCases measure one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
-// beginning of the return to the arrival of the next waiter's answer. At a rig they also
-// count the claims that are written for each grant.
+// beginning of the return to the arrival of the next waiter's answer. No other request is
+// under way then, so that it is the same work with any number of waiters. At a rig they
+// also count the claims that are written for each grant.
 func handoverCases(ctx context.Context, env *Environment) ([]Case, error) {
 	var loads []load
 	for _, waiters := range env.cfg.scaled(lineLengths) {
@@ -36,7 +37,9 @@ type turn struct {
 }
 
 // measureHandover returns the lock repeatedly on behalf of the waiters. Each waiter
-// joins the line again as soon as it was granted the lock.
+// joins the line again as soon as it was granted the lock. With one waiter, the lock
+// cannot be handed over before that; with more of them measureHandover waits for it
+// too, or the joining would be a part of the measured time.
 func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d time.Duration) (Sample, error) {
 	held, err := pools.Take(ctx, 0, 0, longTTL, 0)
 	if err != nil {
@@ -61,10 +64,8 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 	defer claims.stop()
 	w := newWindow(1, d)
 	for ctx.Err() == nil && w.open() {
-		if waiters == 1 { // the waiter must have joined the line again
-			if err := awaitLine(ctx, pools, 1); err != nil {
-				return Sample{}, err
-			}
+		if err := awaitLine(ctx, pools, waiters); err != nil {
+			return Sample{}, err
 		}
 		took, err := passOn(ctx, pools, &held, turns)
 		if err != nil {

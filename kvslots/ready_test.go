@@ -40,6 +40,9 @@ type trouble struct {
 }
 
 var troubles = map[string]trouble{
+	"the server is down": {"NATS is not connected",
+		func(_ *testing.T, srv *kvslotstest.Server) { srv.Stop() },
+		func(_ *testing.T, srv *kvslotstest.Server) { srv.Restart() }},
 	"the server's limit is reached": {"raise its storage limit",
 		func(t *testing.T, srv *kvslotstest.Server) {
 			js := admin(t, srv)

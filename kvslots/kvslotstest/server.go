@@ -52,14 +52,16 @@ func (s *Server) start() {
 
 // Stop stops the server and waits until it has stopped.
 func (s *Server) Stop() {
+	if address, ok := s.Addr().(*net.TCPAddr); ok {
+		s.opts.Port = address.Port // for Restart
+	}
 	s.Shutdown()
 	s.WaitForShutdown()
 }
 
-// Restart stops the server and starts it again on the same directory and port.
+// Restart stops the server, if it is running, and starts it again on the same directory and port.
 func (s *Server) Restart() {
 	s.t.Helper()
-	s.opts.Port = s.Addr().(*net.TCPAddr).Port
 	s.Stop()
 	s.start()
 }

@@ -200,6 +200,9 @@ func (b *Bucket) status() (err error) {
 			err = b.wrong
 		}
 	})
+	if err != nil && !errors.Is(err, peer.ErrClosed) && !b.nc.IsConnected() {
+		return errDisconnected // which is the cause
+	}
 	return err
 }
 

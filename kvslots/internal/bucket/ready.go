@@ -15,7 +15,8 @@ const readyTimeout = time.Second
 var (
 	errOld = errors.New("the view is older than a second, since no write was acknowledged and delivered: " +
 		"JetStream or its disk hangs, or NATS does not permit this account to use the bucket")
-	errSlowFlush = errors.New("no flush was completed within a second: the disk hangs")
+	errDisconnected = errors.New("NATS is not connected")
+	errSlowFlush    = errors.New("no flush was completed within a second: the disk hangs")
 )
 
 // Ready returns nil when a write that began within the last second is acknowledged and

@@ -74,7 +74,7 @@ func (s *sender) run(stop <-chan struct{}) {
 			// The client would buffer a write while the connection is lost, and send
 			// it long after the peer has given the write up.
 			if !connected || s.publish(&writes[i]) != nil {
-				s.refuse(writes[i].ID, peer.Ack{Outcome: peer.NotNow, Reason: "NATS is not connected"})
+				s.refuse(writes[i].ID, peer.Ack{Outcome: peer.NotNow, Reason: errDisconnected.Error()})
 			}
 		}
 		for _, id := range refused {

@@ -52,6 +52,9 @@ func (a *authToken) read(stdin io.Reader) error {
 		return exitError{exitFailed, fmt.Errorf("--%s: %w", tokenFileFlag, err)}
 	}
 	one, other, two := strings.Cut(strings.TrimSuffix(content, "\n"), "\n")
+	if strings.Contains(other, "\n") {
+		return usagef("--%s has more than two lines", tokenFileFlag)
+	}
 	one, other = strings.TrimSuffix(one, "\r"), strings.TrimSuffix(other, "\r")
 	if err := checkToken("the content of --"+tokenFileFlag, one); err != nil {
 		return err

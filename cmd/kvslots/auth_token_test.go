@@ -43,7 +43,7 @@ func TestTokenSources(t *testing.T) {
 		{"file of a newline", []string{"--auth-token-file", file("\n")}, nil, "", 2, "the content of --auth-token-file must be"},
 		{"file with two newlines", []string{"--auth-token-file", file("hunter2\n\n")}, nil, "", 2, "the second line of --auth-token-file must be"},
 		{"file of two tokens", []string{"--auth-token-file", file(secretToken + "\r\nanother\n")}, nil, "", 0, secretToken},
-		{"file of three tokens", []string{"--auth-token-file", file("hunter2\nhunter3\nhunter4\n")}, nil, "", 2, "the second line of --auth-token-file must be"},
+		{"file of three tokens", []string{"--auth-token-file", file("hunter2\nhunter3\nhunter4\n")}, nil, "", 2, "--auth-token-file has more than two lines"},
 		{"file with a tab", []string{"--auth-token-file", file("hunter2\tmore")}, nil, "", 2, "the content of --auth-token-file must be"},
 		{"long file", []string{"--auth-token-file", file(strings.Repeat("hunter2", 1000))}, nil, "", 2, "the content of --auth-token-file must be"},
 		{"no file", []string{"--auth-token-file", missing}, nil, "", 1, "--auth-token-file: no such file or directory"},

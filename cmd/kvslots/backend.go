@@ -63,16 +63,16 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 		return nil, err
 	}
 	b := &backend{server: server, flushes: flushes, sync: string(server.Sync())}
-	if b.nc, err = server.Connect(logConnection(log)...); err != nil {
+	if b.nc, err = server.Connect(logConnection(log, "bucket")...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	if s.natsAddr == "" {
 		return b, nil
 	}
-	if b.service, err = server.ConnectService(append(logConnection(log), noBuffer, ownInboxes())...); err != nil {
+	if b.service, err = server.ConnectService(append(logConnection(log, "service"), noBuffer, ownInboxes())...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if b.functions, err = server.ConnectService(append(logConnection(log), noBuffer, ownInboxes())...); err != nil {
+	if b.functions, err = server.ConnectService(append(logConnection(log, "functions"), noBuffer, ownInboxes())...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
@@ -94,19 +94,20 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	options = append(append(options, logConnection(log)...), nats.Name("kvslots"))
+	options = append(options, nats.Name("kvslots"))
 	b := &backend{sync: "external"}
 	for _, connection := range []struct {
+		name    string
 		of      **nats.Conn
 		options []nats.Option
 	}{
-		{&b.nc, nil},
+		{"bucket", &b.nc, nil},
 		// Separate connections, so that a flood of requests does not delay the bucket's
 		// stream.
-		{&b.service, []nats.Option{noBuffer}},
-		{&b.functions, []nats.Option{noBuffer}},
+		{"service", &b.service, []nats.Option{noBuffer}},
+		{"functions", &b.functions, []nats.Option{noBuffer}},
 	} {
-		all := slices.Concat(options, connection.options, []nats.Option{ownInboxes()})
+		all := slices.Concat(options, logConnection(log, connection.name), connection.options, []nats.Option{ownInboxes()})
 		if *connection.of, err = nats.Connect(s.nats.url, all...); err != nil {
 			return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
 		}
@@ -114,9 +115,10 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 	return b, nil
 }
 
-// logConnection returns options that log changes of a connection's state, and URLs
-// without passwords.
-func logConnection(log zerolog.Logger) []nats.Option {
+// logConnection returns options that log changes of a connection's state, with the name
+// that the connection has in the metrics.
+func logConnection(log zerolog.Logger, name string) []nats.Option {
+	log = log.With().Str("connection", name).Logger()
 	return []nats.Option{
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil means that this process has closed it
@@ -124,7 +126,7 @@ func logConnection(log zerolog.Logger) []nats.Option {
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info().Str("nats", nc.ConnectedUrlRedacted()).Msg("NATS reconnected")
+			log.Info().Str("nats", nc.ConnectedAddr()).Msg("NATS reconnected") // "pipe" within the process
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			log.Warn().Err(err).Msg("NATS error")

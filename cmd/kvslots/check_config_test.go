@@ -60,7 +60,8 @@ func TestCheckConfigReadsFiles(t *testing.T) {
 			[]string{"nats-tls-cert", "nats-tls-ca"}},
 		{"certificates of a listener", []string{"--nats-addr", ":0", "--nats-tls-ca", noPEM, "--nats-tls-cert", noPEM, "--nats-tls-key", noPEM},
 			[]string{"nats-tls-cert", "nats-tls-key", "nats-tls-ca"}},
-		{"certificates for HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM}, []string{"tls-cert", "tls-key", "tls-client-ca"}},
+		{"certificates for HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM}, []string{"tls-cert", "tls-key"}},
+		{"authorities of clients over HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM, "--tls-client-ca", none}, []string{"tls-client-ca"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, stderr := call(t, noEnv, append([]string{"check-config"}, c.args...)...)

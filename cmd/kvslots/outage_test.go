@@ -33,7 +33,10 @@ func TestOutageOfNATS(t *testing.T) {
 
 	nats.Shutdown()
 	nats.WaitForShutdown()
-	p.eventually(t, "/ready", `"status":"unavailable"`)
+	p.eventually(t, "/ready", "NATS is not connected")
+	for _, name := range []string{"bucket", "service", "functions"} {
+		p.logs.await(t, func(text string) bool { return strings.Contains(text, `"connection":"`+name+`"`) })
+	}
 	started := time.Now()
 	var refusals sync.WaitGroup
 	refusals.Go(func() { p.want(t, "GET", "/l/"+pool, "", 502, "safe to retry") })

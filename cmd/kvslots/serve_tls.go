@@ -44,11 +44,13 @@ type certificates struct {
 // succeeded. After an error the certificates are as before.
 func (c *certificates) load() (changed bool, err error) {
 	var read [][]byte
-	for _, name := range []string{c.files.cert, c.files.key, c.files.clientCA} {
+	for _, file := range []struct{ flag, name string }{
+		{"tls-cert", c.files.cert}, {"tls-key", c.files.key}, {"tls-client-ca", c.files.clientCA},
+	} {
 		var content []byte
-		if name != "" {
-			if content, err = os.ReadFile(name); err != nil {
-				return false, err
+		if file.name != "" {
+			if content, err = os.ReadFile(file.name); err != nil {
+				return false, fmt.Errorf("--%s: %w", file.flag, err)
 			}
 		}
 		read = append(read, content)
@@ -70,7 +72,7 @@ func (c *certificates) load() (changed bool, err error) {
 func newTLSConfig(cert, key, authorities []byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
 	// HTTP/2 would have many requests on one connection, and the limits count
 	// connections.
@@ -78,7 +80,7 @@ func newTLSConfig(cert, key, authorities []byte) (*tls.Config, error) {
 	if authorities != nil {
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 		if !config.ClientCAs.AppendCertsFromPEM(authorities) {
-			return nil, errors.New("no certificate of a client authority found")
+			return nil, errors.New("--tls-client-ca: no certificate found")
 		}
 		// A resumed session would not be checked against authorities that have replaced others.
 		config.SessionTicketsDisabled = true
@@ -101,7 +103,7 @@ func openCertificates(files tlsSettings) (*certificates, error) {
 	}
 	c := &certificates{files: files}
 	if _, err := c.load(); err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
+		return nil, err
 	}
 	return c, nil
 }

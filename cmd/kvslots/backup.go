@@ -134,6 +134,9 @@ func restoreCommand(env lookupEnv) *cobra.Command {
 				restored, err = kvslots.Restore(ctx, nc, bytes.NewReader(content), options)
 				return err
 			})
+			if errors.Is(err, kvslots.ErrNotEmpty) {
+				return fmt.Errorf("%w; --replace replaces them", err)
+			}
 			if err != nil {
 				return err
 			}

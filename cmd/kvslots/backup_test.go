@@ -76,7 +76,7 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 		t.Errorf("%v beside the backup, %v", left, err)
 	}
-	command(exitFailed, "the bucket is not empty", "restore", file)
+	command(exitFailed, "--replace replaces them", "restore", file)
 	command(exitDone, "pools 2, leases 3, sessions 1; expired leases 0\n", "restore", file, "--replace")
 	p.eventually(t, "/ready", `"status":"ready"`)
 	p.eventually(t, "/l/"+pool, `"in_use":2`)

@@ -27,8 +27,8 @@ var (
 
 	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as its
 	// limit allows, and ErrMaxWaitersPerIP when as many of the client's address do.
-	ErrMaxWaitersTotal = errors.New("too many requests wait at the gateway")
-	ErrMaxWaitersPerIP = errors.New("too many requests of the address wait")
+	ErrMaxWaitersTotal = errors.New("too many requests are waiting at this gateway")
+	ErrMaxWaitersPerIP = errors.New("too many requests from this address are waiting")
 
 	// ErrDraining is the cause with which the context of a borrow ends when the
 	// gateway stops lending. It wraps kvslots.ErrPlaceKept: a session that has

@@ -61,7 +61,7 @@ func request(t *testing.T, conn net.Conn) (int, string) {
 		t.Fatal(err)
 	}
 	if retry := resp.Header.Get("Retry-After"); (retry == "1") != (resp.StatusCode != 200) ||
-		resp.Header.Get("Cache-Control") != "no-store" || len(resp.Header.Get("X-Request-Id")) != requestIDLength {
+		resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("X-Request-Id") == "" {
 		t.Errorf("%d with headers %v", resp.StatusCode, resp.Header)
 	}
 	return resp.StatusCode, resp.Header.Get("Kvslots-Error")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -35,7 +36,7 @@ type refuser struct {
 	rates      *rateLimiter
 	places     chan struct{} // a semaphore
 	writing    sync.WaitGroup
-	requestIDs requestIDs
+	requestIDs ops.RequestIDs
 	log        zerolog.Logger
 }
 
@@ -89,7 +90,7 @@ func (r *refuser) answer(conn net.Conn, why *wire.Status) {
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		return
 	}
-	id := r.requestIDs.next()
+	id := r.requestIDs.Next()
 	r.log.Debug().Str("limit", why.Name).Int("status", why.Code).Str("request_id", id).Msg("connection refused")
 	if _, err := io.WriteString(conn, plainRefusal(why, id)); err != nil {
 		return

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +12,12 @@ import (
 // Config configures a Run.
 type Config struct {
 	// Server is the URL of a gateway to measure, http://host:port, over the
-	// transports http and v1. Token is its bearer token, if it needs one. "" means
+	// transports http and v1. Token is its bearer token, if it needs one, and TLS
+	// configures connections to an https URL; nil means the default. "" means
 	// gateways that Run starts in this process.
 	Server string
 	Token  string
+	TLS    *tls.Config
 
 	// Workloads, Transports and Syncs select what is measured; empty means all.
 	// With Server, Syncs is ignored.

@@ -104,7 +104,7 @@ func (e *Environment) chosen(transports []Transport) []Transport {
 
 // remoteFront returns the gateway of Config.Server.
 func (e *Environment) remoteFront(ctx context.Context) (front, error) {
-	to, err := parseEndpoint(e.cfg.Server, e.cfg.Token)
+	to, err := parseEndpoint(e.cfg.Server, e.cfg.Token, e.cfg.TLS)
 	if err != nil {
 		return front{}, err
 	}
@@ -123,5 +123,6 @@ func (e *Environment) remoteFront(ctx context.Context) (front, error) {
 	if ready.Sync == string(natsembed.SyncGroup) { // serve implements always by group
 		ready.Sync = string(natsembed.SyncAlways)
 	}
-	return front{ready.Sync, e.chosen([]Transport{httpTransport{to, e.holder()}, v1Transport{to, e.holder()}}), nil}, nil
+	// The gateway is in another process, so this one can hold the connections of waiters.
+	return front{ready.Sync, e.chosen([]Transport{httpTransport{to, holdInProcess}, v1Transport{to, holdInProcess}}), nil}, nil
 }

@@ -42,7 +42,7 @@ func holdInProcess(ctx context.Context, to endpoint, requests [][]byte) (leave f
 
 // heldRequests is the input, in JSON, of the process that holds connections.
 type heldRequests struct {
-	Server   string   `json:"server"` // http://… or https://…
+	Server   string   `json:"server"` // http://…
 	Requests [][]byte `json:"requests"`
 }
 
@@ -56,7 +56,7 @@ func HoldConnections(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := decoder.Decode(&work); err != nil {
 		return fmt.Errorf("bench: requests to hold: %w", err)
 	}
-	to, err := parseEndpoint(work.Server, "")
+	to, err := parseEndpoint(work.Server, "", nil)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,9 @@ type endpoint struct {
 	token string // bearer token; "" sends none
 }
 
-// parseEndpoint parses the URL of a gateway, http or https, without a path.
-func parseEndpoint(text, token string) (endpoint, error) {
+// parseEndpoint parses the URL of a gateway, http or https, without a path. config is used
+// for https; nil means the default.
+func parseEndpoint(text, token string, config *tls.Config) (endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" {
 		return endpoint{}, errors.New("bench: the server must be http://host:port or https://host:port")
@@ -34,7 +35,10 @@ func parseEndpoint(text, token string) (endpoint, error) {
 	port := "80"
 	if u.Scheme == "https" {
 		port = "443"
-		t.tls = &tls.Config{ServerName: u.Hostname()}
+		if t.tls = config.Clone(); t.tls == nil {
+			t.tls = &tls.Config{}
+		}
+		t.tls.ServerName = u.Hostname()
 	}
 	if u.Port() == "" {
 		t.addr = net.JoinHostPort(u.Hostname(), port)

@@ -189,7 +189,7 @@ func TestParseEndpoint(t *testing.T) {
 		{"ftp://example.com", ""}, {"example.com:80", ""}, {"http://example.com/l", ""}, {"", ""},
 	} {
 		t.Run(c.url, func(t *testing.T) {
-			e, err := parseEndpoint(c.url, "")
+			e, err := parseEndpoint(c.url, "", nil)
 			if (err == nil) != (c.addr != "") || e.addr != c.addr {
 				t.Errorf("got %q, %v", e.addr, err)
 			}

@@ -43,7 +43,7 @@ type httpClients struct {
 }
 
 func newHTTPClients(to endpoint, hold holder, clients int) (httpClients, error) {
-	api, err := client.Dial(to.url(), client.Config{Token: to.token})
+	api, err := client.Dial(to.url(), client.Config{Token: to.token, TLS: to.tls})
 	c := httpClients{to: to, hold: hold, api: api, conns: make([]httpConn, clients)}
 	for i := range c.conns {
 		c.conns[i].to = to

@@ -3,8 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,18 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
-	// refusalTime bounds how long a refused client may take to send the beginning of a
-	// request, and to read the answer.
-	refusalTime = time.Second
-
-	// maxRefusals is the maximum of refused connections that are open at once, or half
-	// of Config.MaxConnections if that is less, since each has a file open. The gateway
-	// closes further ones without an answer, which bounds the cost of a flood.
-	maxRefusals = 64
+	// throttleTime is how long a connection rests that carried a request of a flood.
+	throttleTime = time.Second
 
 	settleInterval = 5 * time.Millisecond
 )
@@ -32,8 +25,8 @@ const (
 // limits. The counts are exact.
 type connections struct {
 	max, maxPerIP int          // 0 means no limit
-	exempt        trustedPeers // from maxPerIP: a proxy carries the connections of many clients
-	encrypted     bool         // whether a refusal would need a TLS handshake
+	exempt        trustedPeers // see clientAt
+	refuser       *refuser
 
 	mu    sync.Mutex
 	open  int
@@ -46,24 +39,17 @@ type connections struct {
 	busy      atomic.Int64
 	listening *limitedListener // nil before limit
 
-	refusals chan struct{} // a semaphore of refusalsFor places
-	writing  sync.WaitGroup
+	resting context.Context // all rests of connections end with it
+	wake    context.CancelFunc
 }
 
 func newConnections(cfg Config) *connections {
+	resting, wake := context.WithCancel(context.Background())
 	return &connections{
 		max: cfg.MaxConnections, maxPerIP: cfg.MaxConnectionsPerIP,
-		exempt: cfg.TrustedProxies, encrypted: cfg.TLS != nil,
-		perIP: map[netip.Prefix]int{}, refusals: make(chan struct{}, refusalsFor(cfg.MaxConnections)),
+		exempt: cfg.TrustedProxies, perIP: map[netip.Prefix]int{},
+		resting: resting, wake: wake, refuser: newRefuser(cfg),
 	}
-}
-
-// refusalsFor returns how many refused connections may be open at once.
-func refusalsFor(maxConnections int) int {
-	if maxConnections == 0 {
-		return maxRefusals
-	}
-	return min(max(maxConnections/2, 1), maxRefusals)
 }
 
 // enter counts a connection. refusal is nil if the connection is within the limits.
@@ -92,10 +78,15 @@ func (c *connections) count() int {
 	return c.open
 }
 
-func (c *connections) leave(client netip.Prefix) {
+func (c *connections) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
+}
+
+func (c *connections) leaveIP(client netip.Prefix) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.countsPerIP(client) {
 		if c.perIP[client]--; c.perIP[client] == 0 {
 			delete(c.perIP, client)
@@ -104,47 +95,32 @@ func (c *connections) leave(client netip.Prefix) {
 }
 
 func (c *connections) countsPerIP(client netip.Prefix) bool {
-	return c.maxPerIP > 0 && client.IsValid() && !c.exempt.contain(client.Addr())
+	return c.maxPerIP > 0 && client.IsValid()
 }
 
-// refuse answers a connection that is not counted, and closes it. It does not block.
-func (c *connections) refuse(conn net.Conn, why *wire.Status) {
-	select {
-	case c.refusals <- struct{}{}:
-	default:
-		conn.Close()
-		return
+// clientAt returns the client at an address, or the zero Prefix for a trusted proxy, which
+// carries the connections of many clients, and for an unknown address.
+func (c *connections) clientAt(addr netip.Addr) netip.Prefix {
+	if c.exempt.contain(addr) {
+		return netip.Prefix{}
 	}
-	c.writing.Go(func() {
-		defer func() { <-c.refusals }()
-		defer conn.Close()
-		if c.encrypted { // a handshake would cost more than refusing saves
-			return
-		}
-		_ = conn.SetDeadline(time.Now().Add(refusalTime))
-		// Go's client ignores an answer that arrives before it has sent a request.
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			return
-		}
-		if _, err := io.WriteString(conn, plainRefusal(why)); err != nil {
-			return
-		}
-		// Closing the connection with unread data would reset it, and the client might
-		// lose the answer.
-		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-			_, _ = io.Copy(io.Discard, conn)
-		}
-	})
+	return clientOf(addr)
 }
 
-// plainRefusal returns the answer to a request that the gateway has not read. Its body has
-// the fields of errors of /v1, which include those of all other paths.
-func plainRefusal(why *wire.Status) string {
-	body, _ := wire.Encode(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
-	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
-		"Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"+
-		"%s: %s\r\n%s: 1\r\nContent-Length: %d\r\n\r\n%s",
-		why.Code, http.StatusText(why.Code), wire.ErrorHeader, why.Name, wire.RetryAfterHeader, len(body), body)
+type countedKey struct{}
+
+// withConn is http.Server.ConnContext. throttle and jsonhttp.HungUp need it.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return jsonhttp.WithConn(context.WithValue(ctx, countedKey{}, counted(conn)), conn)
+}
+
+// throttle makes the connection of a request rest after the answer, unless it may carry the
+// requests of several clients.
+func (c *connections) throttle(r *http.Request) {
+	if conn, _ := r.Context().Value(countedKey{}).(*countedConn); conn != nil && conn.client.IsValid() {
+		until := time.Now().Add(throttleTime)
+		conn.restUntil.Store(&until)
+	}
 }
 
 // limit returns a listener that applies the limits to its connections.
@@ -167,6 +143,7 @@ func (c *connections) settle(ctx context.Context) {
 	if listening != nil {
 		listening.stop()
 	}
+	c.wake()
 	beat := time.NewTicker(settleInterval)
 	defer beat.Stop()
 	for c.busy.Load() > 0 {
@@ -179,12 +156,12 @@ func (c *connections) settle(ctx context.Context) {
 }
 
 // changed is http.Server.ConnState.
+//
+// net/http calls it before it reads the next request of the connection, which waits while
+// the connection rests.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
-	if layer, ok := conn.(*tls.Conn); ok {
-		conn = layer.NetConn()
-	}
-	counted, ok := conn.(*countedConn)
-	if !ok {
+	counted := counted(conn)
+	if counted == nil {
 		return
 	}
 	busy := state == http.StateNew || state == http.StateActive
@@ -194,6 +171,20 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case was && !busy:
 		c.busy.Add(-1)
 	}
+	if state == http.StateIdle {
+		if rest := counted.rest(); rest > 0 {
+			pause(c.resting, rest)
+		}
+	}
+}
+
+// counted returns the countedConn below a TLS connection, or nil if there is none.
+func counted(conn net.Conn) *countedConn {
+	if layer, ok := conn.(*tls.Conn); ok {
+		conn = layer.NetConn()
+	}
+	found, _ := conn.(*countedConn)
+	return found
 }
 
 type limitedListener struct {
@@ -231,12 +222,12 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		client := clientOf(ipOf(conn.RemoteAddr()))
+		client := l.connections.clientAt(ipOf(conn.RemoteAddr()))
 		refusal := l.connections.enter(client)
 		if refusal == nil {
 			return &countedConn{Conn: conn, connections: l.connections, client: client}, nil
 		}
-		l.connections.refuse(conn, refusal)
+		l.connections.refuser.refuse(conn, client, refusal)
 	}
 }
 
@@ -255,11 +246,28 @@ type countedConn struct {
 	client      netip.Prefix
 	busy        atomic.Bool // counts in connections.busy
 	closed      atomic.Bool
+	restUntil   atomic.Pointer[time.Time] // nil for a connection that never rested
 }
 
+// rest returns how long the connection still rests; it may be negative.
+func (c *countedConn) rest() time.Duration {
+	until := c.restUntil.Load()
+	if until == nil {
+		return 0
+	}
+	return time.Until(*until)
+}
+
+// Close keeps the connection's place in the count of its client until the rest is over:
+// a client could otherwise open a new connection for each request.
 func (c *countedConn) Close() error {
 	if !c.closed.Swap(true) {
-		c.connections.leave(c.client)
+		c.connections.leave()
+		if rest := c.rest(); rest > 0 {
+			time.AfterFunc(rest, func() { c.connections.leaveIP(c.client) })
+		} else {
+			c.connections.leaveIP(c.client)
+		}
 	}
 	return c.Conn.Close()
 }

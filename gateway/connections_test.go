@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -59,7 +60,8 @@ func request(t *testing.T, conn net.Conn) (int, string) {
 	if _, err := io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}
-	if retry := resp.Header.Get("Retry-After"); (retry == "1") != (resp.StatusCode != 200) || resp.Header.Get("Cache-Control") != "no-store" {
+	if retry := resp.Header.Get("Retry-After"); (retry == "1") != (resp.StatusCode != 200) ||
+		resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("X-Request-Id") == "" {
 		t.Errorf("%d with headers %v", resp.StatusCode, resp.Header)
 	}
 	return resp.StatusCode, resp.Header.Get("Kvslots-Error")
@@ -119,30 +121,44 @@ func TestMaxConnections(t *testing.T) {
 	}
 }
 
-// A flood of connections is refused, and does not keep the others from being served.
+// A proxy is found by its own address, also where clients are told apart by their networks.
+func TestProxyWithinClientsNetwork(t *testing.T) {
+	g := newGuardedGateway(func(cfg *Config) { cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("2001:db8::5/128")} })
+	for addr, isClient := range map[string]bool{"2001:db8::5": false, "2001:db8::6": true} {
+		if got := g.connections.clientAt(netip.MustParseAddr(addr)).IsValid(); got != isClient {
+			t.Errorf("%s is taken for a client: %v", addr, got)
+		}
+	}
+}
+
+// A flood of connections is refused, mostly without an answer, and does not keep the others
+// from being served.
 func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	g, addr := serveLimited(t, func(cfg *Config) { cfg.MaxConnections = 1 })
+	g.connections.refuser.rates.now = (&stoppedClock{time.Now()}).now
 	served := dial(t, addr)
 	request(t, served)
 	var flood sync.WaitGroup
+	var answers atomic.Int64
 	for range 200 {
 		flood.Go(func() {
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {
-				t.Error(err)
-				return
+				return // was reset at once
 			}
 			defer conn.Close()
 			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\n")
-			_, _ = io.Copy(io.Discard, conn) // ends with the refusal, or without one
+			if answer, _ := io.ReadAll(conn); len(answer) > 0 {
+				answers.Add(1)
+			}
 		})
 	}
 	flood.Wait()
 	if code, _ := request(t, served); code != 200 {
 		t.Errorf("the connection within the limit is answered %d", code)
 	}
-	if got := g.connections.refused.Load(); got != 200 {
-		t.Errorf("%d refusals are counted", got)
+	if refused := g.connections.refused.Load(); refused != 200 || answers.Load() > refusalsPerIP {
+		t.Errorf("%d refusals are counted, and %d were answered", refused, answers.Load())
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxClients is the maximum of clients whose rates are kept, which takes about 20 MB.
+	// maxClients is the maximum of clients whose rates are kept, which takes about 25 MB.
 	// Beyond it the client whose last request is the oldest gets a new, full bucket.
 	maxClients = 1 << 16
 
@@ -43,9 +43,10 @@ type rateLimiter struct {
 }
 
 type client struct {
-	prefix netip.Prefix
-	bucket *rate.Limiter
-	last   time.Time // of its requests
+	prefix   netip.Prefix
+	bucket   *rate.Limiter
+	refusals *rate.Limiter // of the same size: a client that empties it, too, floods the gateway
+	last     time.Time     // of its requests
 }
 
 // newRateLimiter returns a limiter that allows perSecond requests per second, and burst at
@@ -64,18 +65,28 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	}
 }
 
-// allow takes a token from the client's bucket. If the bucket is empty, allow returns the
-// number of seconds until it has a token.
-func (l *rateLimiter) allow(addr netip.Addr) (ok bool, retryAfter int) {
+// verdict is the limiter's decision about a request.
+type verdict struct {
+	refused    bool
+	retryAfter int  // seconds until the client's bucket has a token; 0 if not refused
+	floods     bool // the client has also been refused more often than the limit allows requests
+}
+
+// decide takes a token from the client's bucket.
+func (l *rateLimiter) decide(addr netip.Addr) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	bucket := l.clientLocked(clientOf(addr), now).bucket
-	if bucket.AllowN(now, 1) {
-		return true, 0
+	client := l.clientLocked(clientOf(addr), now)
+	if client.bucket.AllowN(now, 1) {
+		return verdict{}
 	}
-	missing := 1 - bucket.TokensAt(now)
-	return false, int(min(math.Ceil(missing/float64(l.perSecond)), maxRefill))
+	missing := 1 - client.bucket.TokensAt(now)
+	return verdict{
+		refused:    true,
+		retryAfter: int(min(math.Ceil(missing/float64(l.perSecond)), maxRefill)),
+		floods:     !client.refusals.AllowN(now, 1),
+	}
 }
 
 // clientLocked returns the client, and adds it if necessary.
@@ -85,7 +96,10 @@ func (l *rateLimiter) clientLocked(prefix netip.Prefix, now time.Time) *client {
 		l.recent.MoveToFront(element)
 	} else {
 		l.sweepLocked(now)
-		element = l.recent.PushFront(&client{prefix: prefix, bucket: rate.NewLimiter(l.perSecond, l.burst)})
+		element = l.recent.PushFront(&client{
+			prefix: prefix,
+			bucket: rate.NewLimiter(l.perSecond, l.burst), refusals: rate.NewLimiter(l.perSecond, l.burst),
+		})
 		l.clients[prefix] = element
 	}
 	found := element.Value.(*client)
@@ -129,11 +143,14 @@ func (g *Gateway) limitRate(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	ok, retryAfter := g.limiter.allow(remote.Addr())
-	if !ok {
+	v := g.limiter.decide(remote.Addr())
+	if v.refused {
 		g.limited.Add(1)
-		w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(retryAfter))
+		if v.floods {
+			g.connections.throttle(r)
+		}
+		w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(v.retryAfter))
 		g.fail(w, r, wire.RateLimited)
 	}
-	return ok
+	return !v.refused
 }

@@ -24,7 +24,7 @@ func newStoppedLimiter(perSecond float64, burst int) (*rateLimiter, *stoppedCloc
 // allowed returns how many of n requests at once are served.
 func allowed(l *rateLimiter, addr string, requests int) (count int) {
 	for range requests {
-		if ok, _ := l.allow(netip.MustParseAddr(addr)); ok {
+		if !l.decide(netip.MustParseAddr(addr)).refused {
 			count++
 		}
 	}
@@ -55,7 +55,7 @@ func TestRateLimiter(t *testing.T) {
 			if got := allowed(l, me, 100); got != c.atOnce {
 				t.Errorf("%d at once, want %d", got, c.atOnce)
 			}
-			if _, got := l.allow(netip.MustParseAddr(me)); got != c.retryAfter {
+			if got := l.decide(netip.MustParseAddr(me)).retryAfter; got != c.retryAfter {
 				t.Errorf("retry after %d s, want %d", got, c.retryAfter)
 			}
 			clock.pass(10 * time.Second)
@@ -72,7 +72,7 @@ func TestRetryAfterIsEnough(t *testing.T) {
 		l, clock := newStoppedLimiter(perSecond, 3)
 		for range 20 {
 			allowed(l, "192.0.2.1", 10)
-			_, retryAfter := l.allow(netip.MustParseAddr("192.0.2.1"))
+			retryAfter := l.decide(netip.MustParseAddr("192.0.2.1")).retryAfter
 			clock.pass(time.Duration(retryAfter) * time.Second)
 			if allowed(l, "192.0.2.1", 1) != 1 {
 				t.Errorf("at %g/s refused after Retry-After: %d", perSecond, retryAfter)
@@ -108,17 +108,17 @@ func TestClientOf(t *testing.T) {
 func TestIdleClientsAreForgotten(t *testing.T) {
 	l, clock := newStoppedLimiter(1, 4)
 	for i := range uint32(1000) {
-		l.allow(addressOf(i))
+		l.decide(addressOf(i))
 	}
 	clock.pass(3999 * time.Millisecond)
-	l.allow(addressOf(5)) // is not idle any more
-	l.allow(addressOf(1000))
+	l.decide(addressOf(5)) // is not idle any more
+	l.decide(addressOf(1000))
 	if len(l.clients) != 1001 {
 		t.Fatalf("%d clients, want all 1001", len(l.clients))
 	}
 	clock.pass(time.Millisecond)
 	for i := range uint32(600) {
-		l.allow(addressOf(2000 + i))
+		l.decide(addressOf(2000 + i))
 	}
 	if want := 602; len(l.clients) != want || l.recent.Len() != want {
 		t.Errorf("%d clients, %d in the list, want %d", len(l.clients), l.recent.Len(), want)
@@ -131,7 +131,7 @@ func TestIdleClientsAreForgotten(t *testing.T) {
 func TestClientsAreBounded(t *testing.T) {
 	l, _ := newStoppedLimiter(0.001, 1)
 	for i := range uint32(maxClients + 100) {
-		l.allow(addressOf(i))
+		l.decide(addressOf(i))
 	}
 	if len(l.clients) != maxClients || l.recent.Len() != maxClients {
 		t.Errorf("%d clients, %d in the list", len(l.clients), l.recent.Len())

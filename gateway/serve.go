@@ -41,7 +41,7 @@ const (
 func (g *Gateway) newServer() *http.Server {
 	return &http.Server{
 		Handler:           g.Handler(),
-		ConnContext:       jsonhttp.WithConn,
+		ConnContext:       withConn,
 		ConnState:         g.connections.changed,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
@@ -55,7 +55,7 @@ func (g *Gateway) newServer() *http.Server {
 // Serve serves connections of ln, with Config.TLS if it is set, until Drain closes ln, or
 // ln fails. It returns nil after a Drain. Drain itself returns later.
 func (g *Gateway) Serve(ln net.Listener) error {
-	defer g.connections.writing.Wait()
+	defer g.connections.refuser.writing.Wait()
 	ln = g.connections.limit(ln)
 	if g.cfg.TLS != nil {
 		ln = tls.NewListener(ln, g.cfg.TLS)

@@ -4,7 +4,6 @@ package gateway_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
@@ -158,73 +156,6 @@ func leaseOf(from *bufio.Reader) (string, error) {
 		return "", fmt.Errorf("%d %s, %w", answer.StatusCode, body, err)
 	}
 	return string(body)[len(`{"lease":"`):][:36], nil
-}
-
-// A client is served beside a flood from another address.
-func TestFloodFromOneAddressSoak(t *testing.T) {
-	const requests, offered = 1000, 1000 // a second
-	d := openSoak(t, func(cfg *gateway.Config) {
-		cfg.RateLimit, cfg.RateBurst, cfg.MaxConnectionsPerIP = 200, 200, 32
-	})
-	d.Do(t, "PUT", soakPool, `{"count":1}`)
-	measure := func() time.Duration {
-		pace := rate.NewLimiter(100, 1)
-		plain := &http.Client{Transport: &http.Transport{}} // whose answers are not checked
-		defer plain.CloseIdleConnections()
-		var took []time.Duration
-		for range requests {
-			if err := pace.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			asked := time.Now()
-			if code := inspect(plain, d.Addr); code != 200 {
-				t.Fatalf("answered %d", code)
-			}
-			took = append(took, time.Since(asked))
-		}
-		return percentile(took, 99)
-	}
-	quiet := measure()
-	ctx, stop := context.WithCancel(t.Context())
-	var flood sync.WaitGroup
-	var served, refused, failed atomic.Int64
-	pace := rate.NewLimiter(offered, 100)
-	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	client := &http.Client{Transport: &http.Transport{DialContext: from.DialContext, MaxIdleConnsPerHost: 64}, Timeout: 5 * time.Second}
-	for range 64 {
-		flood.Go(func() {
-			for pace.Wait(ctx) == nil {
-				switch inspect(client, d.Addr) {
-				case 200:
-					served.Add(1)
-				case 0:
-					failed.Add(1)
-				default:
-					refused.Add(1)
-				}
-			}
-		})
-	}
-	flooded := measure()
-	stop()
-	flood.Wait()
-	client.CloseIdleConnections()
-	t.Logf("p99 of an inspection: quiet %s, beside a flood of %d/s offered %s (%.1f times); the flood: %d served, %d refused, %d failed",
-		quiet, offered, flooded, float64(flooded)/float64(quiet), served.Load(), refused.Load(), failed.Load())
-	if refused.Load() == 0 {
-		t.Error("nothing of the flood was refused")
-	}
-}
-
-// inspect returns the status of an answer, or 0 without one.
-func inspect(client *http.Client, addr string) int {
-	resp, err := client.Get("http://" + addr + soakPool)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode
 }
 
 // openFiles returns how many files the process may open.

@@ -30,6 +30,7 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	var asJSON, peerStatus bool
 	var plots string
 	var token authToken
+	var files serverTLS
 	cfg.Limits = true
 	command := &cobra.Command{
 		Use:   "bench",
@@ -40,7 +41,14 @@ func benchCommand(env lookupEnv) *cobra.Command {
 			if err := applyEnvironment(command.Flags(), env); err != nil {
 				return err
 			}
+			if err := files.validate(); err != nil {
+				return err
+			}
 			if err := token.load(command.Flags(), command.InOrStdin()); err != nil {
+				return err
+			}
+			var err error
+			if cfg.TLS, err = files.config(); err != nil {
 				return err
 			}
 			cfg.Token, cfg.Progress = token.value, command.ErrOrStderr()
@@ -55,6 +63,7 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&cfg.Server, serverFlag, "", "measure the gateway at this URL, over the transports http and v1")
 	token.addFlags(flags, "bearer token of the gateway at --server")
+	files.addFlags(flags)
 	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
 	flags.StringSliceVar(&cfg.Transports, "door", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
 	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))

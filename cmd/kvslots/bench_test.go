@@ -86,6 +86,29 @@ func TestBenchServer(t *testing.T) {
 	}
 }
 
+// A gateway is measured over TLS, with the certificates of the other client commands.
+func TestBenchServerTLS(t *testing.T) {
+	cert, key := selfSigned(t)
+	ours, oursKey := selfSigned(t)
+	p := startTLS(t, "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ours)
+	measured := []string{"--server", p.url, "--workload", "pairs", "--limits=false"}
+	report := callBench(t, append(measured, "--tls-ca", cert, "--tls-cert", ours, "--tls-key", oursKey)...)
+	if len(report.Rows) != 4 {
+		t.Errorf("%d rows, want those of two transports with 1 and 2 clients", len(report.Rows))
+	}
+	for _, r := range report.Rows {
+		if r.Errors != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if code, _, stderr := call(t, noEnv, append(shortBench, measured...)...); code != exitFailed || !strings.Contains(stderr, "certificate") {
+		t.Errorf("without the authority: exit code %d, %s", code, stderr)
+	}
+	if code, _, stderr := call(t, noEnv, append(shortBench, "--tls-cert", ours)...); code != exitUsage {
+		t.Errorf("without the key: exit code %d, %s", code, stderr)
+	}
+}
+
 func TestBenchTable(t *testing.T) {
 	code, stdout, stderr := call(t, noEnv, append(shortBench, "--workload", "pairs", "--door", "library", "--sync", "interval", "--dir", t.TempDir())...)
 	if code != 0 {

@@ -302,5 +302,6 @@ func onlyOurs(line string) string {
 	line = regexp.MustCompile(`_KVSLOTS\.\w+\.\w+\.\w+`).ReplaceAllString(line, "_KVSLOTS.…")
 	line = regexp.MustCompile(`^HMSG (.*) \d+ \d+$`).ReplaceAllString(line, "HMSG $1") // a header's line contains lengths
 	line = regexp.MustCompile(`Kvslots-Waited: \d+`).ReplaceAllString(line, "Kvslots-Waited: …")
+	line = regexp.MustCompile(`X-Request-Id: [0-9a-f]{16}`).ReplaceAllString(line, "X-Request-Id: …")
 	return strings.TrimSpace(anyTime(line))
 }

@@ -72,7 +72,7 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 	result := make(chan outcome, 1)
 	grant.Reply = randomBelow(c.prefix)
-	setHeader(grant, wire.ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
+	grant.Header.Set(wire.ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
 	c.mu.Lock()
 	c.open[grant.Reply] = result
 	c.mu.Unlock()

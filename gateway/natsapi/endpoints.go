@@ -99,6 +99,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 		if !s.replies.mayGoTo(r.reply) {
 			return
 		}
+		r.trace = s.traceOf(m.Header)
 		if len(r.body) > wire.MaxBody { // checked here, where only one such body at a time is in memory
 			s.refuse(r, wire.ErrTooLarge)
 			return

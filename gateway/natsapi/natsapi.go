@@ -114,6 +114,7 @@ type Service struct {
 	confirmations *confirmations
 	requests      *requests
 	counters      counters
+	requestIDs    ops.RequestIDs
 	verbLimit     *rate.Limiter // of requests to $SRV
 	borrows       *room         // of pools
 	locks         *room         // requests of sessions that may wait

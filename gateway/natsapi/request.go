@@ -33,17 +33,14 @@ type request struct {
 }
 
 func newRequest(m *nats.Msg) *request {
-	r := &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
-	if len(m.Header) > 0 {
-		r.trace = traceOf(m.Header)
-	}
-	return r
+	return &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
 }
 
-// traceOf returns the ids in a request's headers. Over NATS, where case matters, the header
-// of W3C Trace Context is in lower case; traceOf also accepts net/http's spelling.
-func traceOf(header nats.Header) ops.Trace {
-	return ops.TraceOf(func(name string) string {
+// traceOf returns the ids in a request's headers, and an id of the service's own for a
+// request without one. Over NATS, where case matters, the header of W3C Trace Context is in
+// lower case; traceOf also accepts net/http's spelling.
+func (s *Service) traceOf(header nats.Header) ops.Trace {
+	return s.requestIDs.TraceOf(func(name string) string {
 		if name == wire.TraceHeader && header[wire.TraceHeaderNATS] != nil {
 			name = wire.TraceHeaderNATS
 		}
@@ -110,26 +107,19 @@ func (r *request) success(call *ops.Call) (*nats.Msg, error) {
 	}
 	m, err := r.message(answer)
 	if err == nil && call.Lease != nil {
-		setHeader(m, wire.WaitedHeader, wire.Waited(call.Lease, r.arrived))
+		m.Header.Set(wire.WaitedHeader, wire.Waited(call.Lease, r.arrived))
 	}
 	return m, err
 }
 
 func (r *request) message(answer any) (*nats.Msg, error) {
 	body, err := wire.Encode(answer)
-	if err != nil {
-		return nil, err
-	}
-	return &nats.Msg{Subject: r.reply, Data: body}, nil
+	return r.envelope(body), err
 }
 
-// setHeader sets a header field, and creates the header for the first one: most answers
-// have none.
-func setHeader(m *nats.Msg, name, value string) {
-	if m.Header == nil {
-		m.Header = nats.Header{}
-	}
-	m.Header.Set(name, value)
+// envelope returns an answer with the request's id.
+func (r *request) envelope(body []byte) *nats.Msg {
+	return &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}
 }
 
 // failure returns the answer with an error: the same body as over HTTP, and the status in
@@ -139,8 +129,8 @@ func (r *request) failure(status wire.Status) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	status.Headers(func(name, value string) { setHeader(m, name, value) })
-	setHeader(m, micro.ErrorHeader, status.Text)
-	setHeader(m, micro.ErrorCodeHeader, strconv.Itoa(status.Code))
+	status.Headers(m.Header.Set)
+	m.Header.Set(micro.ErrorHeader, status.Text)
+	m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status.Code))
 	return m, nil
 }

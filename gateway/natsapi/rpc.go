@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -63,8 +62,7 @@ func (s *Service) refuseCall(r *request, err error) {
 
 func (s *Service) respond(r *request, status int, code string, answer []byte) {
 	s.done(r, status)
-	m := nats.NewMsg(r.reply)
-	m.Data = answer
+	m := r.envelope(answer)
 	if status >= http.StatusBadRequest {
 		r.count.fail(wire.Status{Code: status, Text: code})
 		m.Header.Set(micro.ErrorHeader, code)

@@ -38,7 +38,7 @@ func TestInvalidDocuments(t *testing.T) {
 		"keyword of wrong type":  {`"maxLength": 256`, `"maxLength": "256"`},
 		"negative length":        {`"minLength": 1`, `"minLength": -1`},
 		"pattern":                {`"pattern": "^\\S+$"`, `"pattern": "^(\\S+$"`},
-		"no description":         {`{"description": "The gateway can serve borrowers."}`, `{}`},
+		"no description":         {`{"description": "The gateway can serve borrowers.", "headers"`, `{"headers"`},
 		"unknown parameter":      {`"name": "key"`, `"name": "kee"`},
 		"path without parameter": {`"in": "path"`, `"in": "query"`},
 		"unknown place":          {`"in": "header"`, `"in": "heather"`},

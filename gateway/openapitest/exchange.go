@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,12 +28,20 @@ type exchange struct {
 }
 
 // key returns a key that is the same for exchanges that are checked alike. It ignores
-// the Date header, which the document does not describe.
+// the Date header, which the document does not describe, and the ids that the gateway makes
+// for requests.
 func (e exchange) key() string {
 	header := maps.Clone(e.header)
 	delete(header, "Date")
+	if madeID.MatchString(e.header.Get(requestID)) {
+		delete(header, requestID)
+	}
 	return fmt.Sprintf("%s %s %v %q %d %v %q", e.request.Method, e.request.URL.EscapedPath(), e.request.Header, e.requestBody, e.status, header, e.body)
 }
+
+const requestID = "X-Request-Id"
+
+var madeID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // check reports how an exchange differs from the document.
 func (c *contract) check(e exchange) error {
@@ -153,8 +162,10 @@ func (c *contract) checkRefusal(e exchange, status int) error {
 	if !ok {
 		return fmt.Errorf("no such operation, which is answered %d", status)
 	}
-	if e.header.Get(header) == "" {
-		return fmt.Errorf("no %s with status %d", header, e.status)
+	for _, header := range []string{header, requestID} {
+		if e.header.Get(header) == "" {
+			return fmt.Errorf("no %s with status %d", header, e.status)
+		}
 	}
 	if e.request.Method == http.MethodHead {
 		return nil

@@ -30,14 +30,14 @@ type exchanged struct {
 func (e exchanged) exchange() exchange {
 	request := httptest.NewRequest(e.method, "http://127.0.0.1:8080"+e.path, nil)
 	request.Header = headers(e.header)
-	return exchange{request, []byte(e.asked), e.status, headers(e.answerHeader), []byte(e.answer)}
+	return exchange{request, []byte(e.asked), e.status, headers("X-Request-Id: mine-1\n" + e.answerHeader), []byte(e.answer)}
 }
 
 func headers(lines string) http.Header {
 	header := http.Header{}
 	for line := range strings.Lines(lines) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		header.Set(name, value)
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		header.Set(name, strings.TrimSpace(value))
 	}
 	return header
 }
@@ -93,6 +93,9 @@ func TestWrongAnswers(t *testing.T) {
 		{"no Retry-After", "GET", pool, "", "", 503, asJSON, refused},
 		{"Retry-After in words", "GET", pool, "", "", 503, asJSON + "Retry-After: soon", refused},
 		{"no Retry-After of head", "HEAD", pool, "", "", 503, asJSON, ""},
+		{"no request id", "GET", pool, "", "", 200, asJSON + "X-Request-Id: ", state},
+		{"request id with a space", "GET", pool, "", "", 200, asJSON + "X-Request-Id: a b", state},
+		{"no request id at an unknown path", "GET", "/x", "", "", 404, asJSON + "X-Request-Id: ", `{"error":"not found"}`},
 		{"no challenge", "GET", pool, "", "", 401, asJSON, `{"error":"unauthorized"}`},
 		{"code of pools", "GET", pool, "", "", 400, asJSON, `{"error":"bad_request","detail":"d"}`},
 		{"text of locks", "POST", "/v1/locks/k", inSession, "", 400, asJSON, `{"error":"body must be one JSON object"}`},
@@ -140,6 +143,7 @@ func TestTransport(t *testing.T) {
 			t.Errorf("asked %s, %v", body, err)
 		}
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Request-Id", "mine-1")
 		if r.URL.RawQuery == "broken" {
 			w.Header().Set("Content-Length", "1000")
 		}

@@ -36,7 +36,7 @@ const (
 	AuthorizationHeader = "Authorization"
 
 	// RequestIDHeader is the id of a request in logs: 1 to 64 letters, digits, and
-	// characters of "-_.". Over HTTP, the answer has it, too.
+	// characters of "-_.". The answer has it, too.
 	RequestIDHeader = "X-Request-Id"
 
 	// TraceHeader is the header traceparent of W3C Trace Context, as net/http spells it.

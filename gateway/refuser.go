@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+const (
+	// refusalTime bounds how long a refused client may take to send the beginning of a
+	// request, and to read the answer.
+	refusalTime = time.Second
+
+	// maxRefusals is the maximum of refused connections that are open at once, or half
+	// of Config.MaxConnections if that is less, since each has a file open.
+	maxRefusals = 64
+
+	// refusalsPerIP is the maximum of answers per second to refused connections of one
+	// client address.
+	refusalsPerIP = 8
+)
+
+// refuser answers connections beyond the limits, and closes them. It closes those beyond
+// its own limits without an answer, which bounds the cost of a flood.
+type refuser struct {
+	encrypted  bool // whether an answer would need a TLS handshake
+	rates      *rateLimiter
+	places     chan struct{} // a semaphore
+	writing    sync.WaitGroup
+	requestIDs ops.RequestIDs
+	log        zerolog.Logger
+}
+
+func newRefuser(cfg Config) *refuser {
+	return &refuser{
+		encrypted: cfg.TLS != nil,
+		rates:     newRateLimiter(refusalsPerIP, refusalsPerIP),
+		places:    make(chan struct{}, refusalsFor(cfg.MaxConnections)),
+		log:       cfg.Logger,
+	}
+}
+
+// refusalsFor returns how many refused connections may be open at once.
+func refusalsFor(maxConnections int) int {
+	if maxConnections == 0 {
+		return maxRefusals
+	}
+	return min(max(maxConnections/2, 1), maxRefusals)
+}
+
+// refuse answers a connection, and closes it. It does not block.
+func (r *refuser) refuse(conn net.Conn, client netip.Prefix, why *wire.Status) {
+	if r.encrypted || client.IsValid() && r.rates.decide(client.Addr()).refused { // a handshake would cost more than refusing saves
+		reset(conn)
+		return
+	}
+	select {
+	case r.places <- struct{}{}:
+	default:
+		reset(conn)
+		return
+	}
+	r.writing.Go(func() {
+		defer func() { <-r.places }()
+		defer conn.Close()
+		r.answer(conn, why)
+	})
+}
+
+// reset closes a connection at once, without the states of TCP that wait for the client.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	conn.Close()
+}
+
+func (r *refuser) answer(conn net.Conn, why *wire.Status) {
+	_ = conn.SetDeadline(time.Now().Add(refusalTime))
+	// Go's client ignores an answer that arrives before it has sent a request.
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		return
+	}
+	id := r.requestIDs.Next()
+	r.log.Debug().Str("limit", why.Name).Int("status", why.Code).Str("request_id", id).Msg("connection refused")
+	if _, err := io.WriteString(conn, plainRefusal(why, id)); err != nil {
+		return
+	}
+	// Closing the connection with unread data would reset it, and the client might
+	// lose the answer.
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
+// plainRefusal returns the answer to a request that the gateway has not read. Its body has
+// the fields of errors of /v1, which include those of all other paths.
+func plainRefusal(why *wire.Status, requestID string) string {
+	body, _ := wire.Encode(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
+		"Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"+
+		"%s: %s\r\n%s: %s\r\n%s: 1\r\nContent-Length: %d\r\n\r\n%s",
+		why.Code, http.StatusText(why.Code), wire.RequestIDHeader, requestID,
+		wire.ErrorHeader, why.Name, wire.RetryAfterHeader, len(body), body)
+}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // poolVariable is the environment variable of the pool, used if there is no argument.
@@ -50,11 +52,9 @@ func readSecret(stdin io.Reader, path string) (string, error) {
 
 // parseSecret parses a UUID. Its error does not contain text.
 func parseSecret(name, text string) (uuid.UUID, error) {
-	// uuid.Parse also accepts a urn, braces, and 32 digits without dashes.
-	if len(text) == 36 {
-		if id, err := uuid.Parse(text); err == nil {
-			return id, nil
-		}
+	id, err := wire.ParseID(name, text)
+	if err != nil {
+		return id, usageError{err}
 	}
-	return uuid.UUID{}, usagef("%s must be a canonical UUID of 36 characters", name)
+	return id, nil
 }

@@ -30,8 +30,8 @@ The exit code is 75 if no slot was free in time. To hold a slot while a command 
 
 func borrowCommand(env lookupEnv) *cobra.Command {
 	var t terms
-	p := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
-		cobra.MaximumNArgs(1),
+	return newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
+		cobra.MaximumNArgs(1), t.addFlags,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
@@ -47,9 +47,6 @@ func borrowCommand(env lookupEnv) *cobra.Command {
 			}
 			return p.answer(err, s.lease)
 		})
-	t.addFlags(p.Flags())
-	p.addFlags()
-	return p.Command
 }
 
 // String returns the lease as assignments for a shell.

@@ -8,16 +8,14 @@ import (
 )
 
 func deleteCommand(env lookupEnv) *cobra.Command {
-	p := newPoolCommand(env, "delete [<pool>]", "Delete a pool with all its leases",
+	return newPoolCommand(env, "delete [<pool>]", "Delete a pool with all its leases",
 		"Delete the pool. All its leases end at once. Deleting a pool that does not exist is not an error.",
-		cobra.MaximumNArgs(1),
+		cobra.MaximumNArgs(1), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				return p.answer(from.remove(ctx, pool), deletedAnswer{true})
 			})
 		})
-	p.addFlags()
-	return p.Command
 }
 
 func (deletedAnswer) String() string { return "deleted" }

@@ -8,15 +8,13 @@ import (
 )
 
 func inspectCommand(env lookupEnv) *cobra.Command {
-	p := newPoolCommand(env, "inspect [<pool>]", "Print the state of a pool",
+	return newPoolCommand(env, "inspect [<pool>]", "Print the state of a pool",
 		"Print how many slots the pool has, how many are in use and available, and how many borrowers wait.",
-		cobra.MaximumNArgs(1),
+		cobra.MaximumNArgs(1), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.inspect(ctx, pool)
 				return p.answer(err, answer)
 			})
 		})
-	p.addFlags()
-	return p.Command
 }

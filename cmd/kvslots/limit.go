@@ -8,13 +8,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
-// limiting contains the common settings of the limit commands.
-type limiting struct {
+// limitSubcommand is the command limit acquire or limit release.
+type limitSubcommand struct {
+	*cobra.Command
 	nats   natsConnection
 	bucket string
 	json   bool
@@ -35,12 +37,13 @@ func limitCommand(env lookupEnv) *cobra.Command {
 	return command
 }
 
-// limitCommandOf returns the command limit acquire or limit release.
-func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
-	do func(ctx context.Context, l *cosmo.Limiter, command *cobra.Command, args []string) error,
-) (*cobra.Command, *limiting) {
-	s := &limiting{}
-	command := &cobra.Command{
+// newLimitSubcommand returns a command that calls check and do. ownFlags declares the flags
+// that the other one does not have.
+func newLimitSubcommand(env lookupEnv, use, short, long string, ownFlags func(*pflag.FlagSet), check func() error,
+	do func(ctx context.Context, s *limitSubcommand, l *cosmo.Limiter, arg string) error,
+) *cobra.Command {
+	s := &limitSubcommand{}
+	s.Command = &cobra.Command{
 		Use: use, Short: short, Long: long + "\n\n" + limitHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -52,7 +55,7 @@ func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
 			}
 			ctx, release := untilSignal(command.Context())
 			defer release()
-			err := s.with(ctx, func(l *cosmo.Limiter) error { return do(ctx, l, command, args) })
+			err := s.with(ctx, func(l *cosmo.Limiter) error { return do(ctx, s, l, args[0]) })
 			if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 				return usagef("%w", wrong)
 			}
@@ -62,18 +65,16 @@ func limitCommandOf(env lookupEnv, use, short, long string, check func() error,
 			return err
 		},
 	}
-	command.Flags().SortFlags = false
-	return command, s
-}
-
-func (s *limiting) addFlags(command *cobra.Command) {
-	flags := command.Flags()
+	flags := s.Flags()
+	flags.SortFlags = false
+	ownFlags(flags)
 	flags.StringVar(&s.bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
 	flags.BoolVar(&s.json, "json", false, "print a line of JSON")
 	s.nats.addFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)")
+	return s.Command
 }
 
-func (s *limiting) with(ctx context.Context, do func(l *cosmo.Limiter) error) error {
+func (s *limitSubcommand) with(ctx context.Context, do func(l *cosmo.Limiter) error) error {
 	nc, err := s.nats.dial()
 	if err != nil {
 		return err
@@ -97,52 +98,53 @@ type limitAnswer struct {
 
 func limitAcquireCommand(env lookupEnv) *cobra.Command {
 	var jid string
-	var s *limiting
 	limit, hold := 1, 30*time.Second
-	command, s := limitCommandOf(env, "acquire <key> --jid ID [--limit N] [--duration 30s]", "Take a slot of a limit",
+	return newLimitSubcommand(env, "acquire <key> --jid ID [--limit N] [--duration 30s]", "Take a slot of a limit",
 		"Take the first free slot of the limit <key>, and print its slot key, such as \"mail/0\". It does not wait: the exit\n"+
 			"code is 75 when all slots are taken. The slot is free again when it is released, or after --duration.",
+		func(flags *pflag.FlagSet) {
+			flags.StringVar(&jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket, and needed to release the slot")
+			flags.Var(number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
+			flags.Var(duration(&hold, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
+		},
 		func() error {
 			if jid == "" {
 				return errors.New("--jid is missing")
 			}
 			return nil
 		},
-		func(ctx context.Context, l *cosmo.Limiter, command *cobra.Command, args []string) error {
-			slot, err := l.Acquire(ctx, args[0], jid, limit, hold)
+		func(ctx context.Context, s *limitSubcommand, l *cosmo.Limiter, key string) error {
+			slot, err := l.Acquire(ctx, key, jid, limit, hold)
 			if errors.Is(err, kvslots.ErrNoSlot) {
 				return exitError{exitNoSlot, errors.New("all slots are taken")}
 			}
 			if err != nil {
 				return err
 			}
-			return report(command.OutOrStdout(), s.json, limitAnswer{slot.Key, slot.Number, slot.Revision}, slot.Key)
+			return report(s.OutOrStdout(), s.json, limitAnswer{slot.Key, slot.Number, slot.Revision}, slot.Key)
 		})
-	flags := command.Flags()
-	flags.StringVar(&jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket, and needed to release the slot")
-	flags.Var(number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
-	flags.Var(duration(&hold, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
-	s.addFlags(command)
-	return command
 }
 
 func limitReleaseCommand(env lookupEnv) *cobra.Command {
 	var jid string
 	var force bool
-	var s *limiting
-	command, s := limitCommandOf(env, "release <slot> --jid ID", "Release a slot of a limit",
+	return newLimitSubcommand(env, "release <slot> --jid ID", "Release a slot of a limit",
 		"Release a slot, such as \"mail/0\", if the job --jid still holds it. If the slot is free, or another job holds it,\n"+
 			"the command does nothing and prints \"not held\", which is not an error.",
+		func(flags *pflag.FlagSet) {
+			flags.StringVar(&jid, "jid", "", "the --jid with which the slot was acquired")
+			flags.BoolVar(&force, "force", false, "release the slot whichever job holds it")
+		},
 		func() error {
 			if (jid == "") == !force {
 				return errors.New("either --jid or --force is needed")
 			}
 			return nil
 		},
-		func(ctx context.Context, l *cosmo.Limiter, command *cobra.Command, args []string) error {
+		func(ctx context.Context, s *limitSubcommand, l *cosmo.Limiter, slotKey string) error {
 			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
-			released, err := releaseOf(ctx, l, args[0], jid, force)
+			released, err := releaseOf(ctx, l, slotKey, jid, force)
 			if err != nil {
 				return err
 			}
@@ -150,12 +152,8 @@ func limitReleaseCommand(env lookupEnv) *cobra.Command {
 			if released {
 				text = "released"
 			}
-			return report(command.OutOrStdout(), s.json, map[string]bool{"released": released}, text)
+			return report(s.OutOrStdout(), s.json, map[string]bool{"released": released}, text)
 		})
-	command.Flags().StringVar(&jid, "jid", "", "the --jid with which the slot was acquired")
-	command.Flags().BoolVar(&force, "force", false, "release the slot whichever job holds it")
-	s.addFlags(command)
-	return command
 }
 
 // releaseOf releases a slot if the job jid holds it, or, with force, any job.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // poolCommand is a command that sends requests about a pool to a gateway.
@@ -20,11 +21,11 @@ type poolCommand struct {
 const gatewayHelp = `The command asks a gateway over HTTP, or over NATS if --nats-url is given. Every flag can also be given as an
 environment variable: --nats-url as KVSLOTS_NATS_URL.`
 
-// newPoolCommand returns a command that calls do. The caller adds the command's own
-// flags, and then calls addFlags.
-func newPoolCommand(env lookupEnv, use, short, long string, args cobra.PositionalArgs,
+// newPoolCommand returns a command that calls do. ownFlags declares the flags that other
+// commands do not have; nil means that there are none.
+func newPoolCommand(env lookupEnv, use, short, long string, args cobra.PositionalArgs, ownFlags func(*pflag.FlagSet),
 	do func(ctx context.Context, p *poolCommand, args []string) error,
-) *poolCommand {
+) *cobra.Command {
 	p := &poolCommand{env: env}
 	p.Command = &cobra.Command{
 		Use:   use,
@@ -45,13 +46,12 @@ func newPoolCommand(env lookupEnv, use, short, long string, args cobra.Positiona
 		},
 	}
 	p.Flags().SortFlags = false
-	return p
-}
-
-// addFlags adds the flags that all pool commands share.
-func (p *poolCommand) addFlags() {
+	if ownFlags != nil {
+		ownFlags(p.Flags())
+	}
 	p.Flags().BoolVar(&p.json, "json", false, "print the body of the answer over HTTP, a line of JSON")
 	p.connection.addFlags(p.Flags())
+	return p.Command
 }
 
 // pool returns the pool that was given in args, or else in the environment.

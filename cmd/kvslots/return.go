@@ -8,10 +8,10 @@ import (
 )
 
 func returnCommand(env lookupEnv) *cobra.Command {
-	p := newPoolCommand(env, "return [<pool>] <lease>", "Return a lease before it ends",
+	return newPoolCommand(env, "return [<pool>] <lease>", "Return a lease before it ends",
 		"Return a lease. The next borrower in line gets the slot. If the lease is unknown, was returned, or has expired, the\n"+
 			"command prints \"not held\", which is not an error: the command can safely be repeated. <lease> may also be @FILE.",
-		cobra.RangeArgs(1, 2),
+		cobra.RangeArgs(1, 2), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			last := len(args) - 1
 			lease, err := secretArgument(p.Command, "<lease>", args[last])
@@ -23,8 +23,6 @@ func returnCommand(env lookupEnv) *cobra.Command {
 				return p.answer(err, returnedAnswer{returned})
 			})
 		})
-	p.addFlags()
-	return p.Command
 }
 
 func (r returnedAnswer) String() string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 )
@@ -39,8 +40,13 @@ With --json the lease is printed to standard output before the command starts.`
 func runCommand(env lookupEnv) *cobra.Command {
 	var t terms
 	var killAfter time.Duration
-	p := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
+	command := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp, nil,
+		func(flags *pflag.FlagSet) {
+			t.addFlags(flags)
+			flags.Var(duration(&killAfter, 0, time.Hour), "kill-after",
+				"time for the command to end after SIGTERM; 0 means a third of --ttl, at most 10s")
+		},
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			dash := p.ArgsLenAtDash()
 			if dash < 0 || dash == len(args) {
@@ -62,12 +68,8 @@ func runCommand(env lookupEnv) *cobra.Command {
 			defer s.close()
 			return p.runUnder(ctx, s, args[dash:], killAfter)
 		})
-	p.DisableFlagsInUseLine = true // flags come before the command
-	t.addFlags(p.Flags())
-	p.Flags().Var(duration(&killAfter, 0, time.Hour), "kill-after",
-		"time for the command to end after SIGTERM; 0 means a third of --ttl, at most 10s")
-	p.addFlags()
-	return p.Command
+	command.DisableFlagsInUseLine = true // flags come before the command
+	return command
 }
 
 // runUnder runs argv under a lease of s.

@@ -8,24 +8,25 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
 
 func watchCommand(env lookupEnv) *cobra.Command {
 	every := time.Second
-	p := newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
+	return newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
 		"Print the state of the pool, and a line after each change, until interrupted. The command asks the gateway every\n"+
 			"--interval, and does not see a change that is undone in between.",
 		cobra.MaximumNArgs(1),
+		func(flags *pflag.FlagSet) {
+			flags.Var(duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
+		},
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
 			return p.with(args, func(from *lender, pool uuid.UUID) error { return p.watch(ctx, from, pool, every) })
 		})
-	p.Flags().Var(duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
-	p.addFlags()
-	return p.Command
 }
 
 // watch prints the state until ctx ends. It returns an error if the pool does not exist, or

@@ -7,6 +7,10 @@
 // service: a call of payments.charge is a request to forrst.fn.payments.charge. The
 // functions that manage locks and describe the server are built in.
 //
+// The operations on locks are rows of the table in package ops, which also counts them and
+// bounds the waits. This package has the envelopes around them, the errors by code, and
+// the functions.
+//
 // A call acquires its lock, calls the function, and releases the lock before it
 // answers, even if the function fails. The lock is never renewed. The answer reports
 // whether the function has outlived the lock, and the lock's fence lets the protected

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -68,19 +69,13 @@ func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration) (
 	if r.Kind == kvslots.KindSemaphore {
 		body.Limit = r.Limit
 	}
-	if err := kvslots.CheckTimes(ttl, wait); err != nil {
-		return body, err
-	}
-	return body, r.Check(true)
+	return body, cmp.Or(kvslots.CheckTimes(ttl, wait), r.Check(true))
 }
 
 // Wait is like Store.Wait. If ctx ends first, the Client cancels the request: see
 // "Cancellation" in the package comment.
 func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error) {
-	if err := kvslots.CheckTimes(time.Second, wait); err != nil {
-		return kvslots.Grant{}, err
-	}
-	if err := r.Check(false); err != nil {
+	if err := cmp.Or(kvslots.CheckTimes(time.Second, wait), r.Check(false)); err != nil {
 		return kvslots.Grant{}, err
 	}
 	seconds := wire.Seconds(wait)
@@ -100,10 +95,7 @@ func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource
 
 // Extend is like Store.Extend.
 func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
-	if err := kvslots.CheckTimes(ttl, 0); err != nil {
-		return 0, err
-	}
-	if err := r.Check(false); err != nil {
+	if err := cmp.Or(kvslots.CheckTimes(ttl, 0), r.Check(false)); err != nil {
 		return 0, err
 	}
 	var answer wire.Renewed

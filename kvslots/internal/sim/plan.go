@@ -94,6 +94,9 @@ func Draw(seed uint64) Plan {
 	if r.IntN(5) == 0 {
 		idlePools(r, &p)
 	}
+	if p.Faults[loseTail] > 0 && r.IntN(2) == 0 {
+		p.Faults[rollBack] = p.Faults[loseTail]
+	}
 	if p.Replicas == 1 && r.IntN(3) == 0 {
 		p.Flush.Delay = between(r, time.Millisecond, 3*time.Second)
 		if r.IntN(2) == 0 {
@@ -187,7 +190,7 @@ func drawFaults(r *rand.Rand, p *Plan) {
 			*rate = r.Float64() * r.Float64() * 0.2
 		}
 	}
-	for f := range p.Faults {
+	for f := range rollBack { // see Draw
 		if fault(f).fits(p) && r.IntN(3) == 0 {
 			p.Faults[f] = 0.3 + 5*r.Float64()*r.Float64()
 			switch {

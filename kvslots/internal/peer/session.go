@@ -78,6 +78,12 @@ func (c *call) park(a Answer) bool {
 	return true
 }
 
+// unpark delivers an answer that park has kept. The ttl of a lease begins only now.
+func (c *call) unpark() {
+	c.p.Told(c.parked, c.p.now)
+	c.deliver(*c.parked)
+}
+
 // parked returns the calls whose answers wait for a refresh.
 func (ss *sessionState) parked() []*call {
 	var list []*call
@@ -103,7 +109,7 @@ func (ss *sessionState) attend() {
 	if end >= ss.p.now.Add(tau) {
 		for _, c := range parked {
 			if c.parked != nil { // delivering one answer may deliver the others
-				c.deliver(*c.parked)
+				c.unpark()
 			}
 		}
 		parked = nil
@@ -200,7 +206,7 @@ func (p *Peer) noteSession(e *entry.Entry) {
 			c.parked = nil
 			c.end(ErrSessionGone)
 		case c.parked != nil: // it has taken effect: deliver that outcome
-			c.deliver(*c.parked)
+			c.unpark()
 		}
 	}
 	ss.forget()

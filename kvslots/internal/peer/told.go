@@ -15,8 +15,8 @@ type grantBasis struct {
 	renewal  bool          // the caller knows of the lease already
 }
 
-// Told records that the answer to a call reaches its caller only now, later than Ready
-// returned it. It restarts the lease's ttl, as far as the other peers let the lease
+// Told records that the answer to a call reaches its caller only now, later than it was
+// decided. It restarts the lease's ttl, as far as the other peers let the lease
 // live.
 func (p *Peer) Told(a *Answer, now Instant) {
 	p.now = now
@@ -29,10 +29,8 @@ func (p *Peer) Told(a *Answer, now Instant) {
 		p.Untold(a, ErrUnavailable, now)
 		return
 	}
-	if s := p.view.Pool(g.key.Pool).Slot(g.key.N); s != nil && s.Taken && s.Revision == g.revision {
+	if s := p.view.Pool(g.key.Pool).Slot(g.key.N); s != nil { // otherwise the stream says when it ends
 		p.view.EndAt(s, g.revision, now.Add(ttl))
-	} else { // the lease has ended, or the view is built anew: keep the end
-		ttl = a.Grant.TTL - now.Sub(a.Grant.At)
 	}
 	a.Grant.TTL, a.Grant.At = ttl, now
 }

@@ -113,10 +113,15 @@ func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 		t.life = was.life
 		if was.lined && was.Place == t.Place {
 			t.Seen, t.doubted, t.doubtedAt = was.Seen, was.doubted, was.doubtedAt
+		} else if was.lined {
+			p.ticketLeft(was.Place)
 		}
 		v.removeTicket(was)
 		v.ends.drop(&was.due)
 		v.marks.drop(&was.mark)
+	}
+	if e.Previous != t.Place { // otherwise the ticket was written again
+		p.ticketLeft(e.Previous)
 	}
 	v.note(&t.record, e, now, age)
 	p.noteUse(now)

@@ -197,10 +197,18 @@ func (h *history) ticketAgain() {
 	}
 }
 
+// endTicket ends a wait, or purges the ticket of a claim that was granted.
 func (h *history) endTicket() {
-	if e, ok := h.any(entry.Ticket, func(entry.Entry) bool { return true }); ok {
+	if e, ok := h.any(entry.Ticket, func(e entry.Entry) bool { return !h.pending(e) }); ok {
 		h.write(marker(e.Key))
 	}
+}
+
+// pending reports whether a ticket is named by a claim that is to be withdrawn.
+func (h *history) pending(t entry.Entry) bool {
+	return len(h.naive.of(t.Key.Pool, entry.Slot, func(e entry.Entry) bool {
+		return valid(e) && e.Slot.Ticket == place(t) && h.naive.verdictOf(e) != rules.Good
+	})) > 0
 }
 
 // any draws an entry of the keys that have a value.

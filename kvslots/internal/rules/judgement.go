@@ -32,6 +32,7 @@ type claim struct {
 	verdict  Verdict
 	state    *snapshot // the state that judges it; nil when it has been judged
 	excluded bool      // see Excluded
+	granted  bool      // its peer has shown that it granted the claim; the verdict stays
 }
 
 // Excluded reports whether an exact view judged the slot's claim void by count,
@@ -82,6 +83,7 @@ func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 func (s *snapshot) judge(position int) Verdict {
 	for _, c := range s.open {
 		switch {
+		case c.granted:
 		case c.verdict == Void:
 			s.void.put(c.position)
 		case c.verdict == Lost && c.position < position:
@@ -129,6 +131,17 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	s.claim = c
 	if !slices.Contains(p.doubted, s) {
 		p.doubted = append(p.doubted, s)
+	}
+}
+
+// ticketLeft ends the doubt about the claim that names a ticket, when the ticket's key
+// shows another entry: its peer purges the ticket when it has granted the claim, and a
+// void claim before the ticket. Claims of several peers may name an enqueued ticket.
+func (p *Pool) ticketLeft(place uint64) {
+	for _, s := range p.doubted {
+		if place != 0 && s.Value.Ticket == place && !s.Value.Unseen && s.claim != nil && !s.Excluded() {
+			s.claim.granted = true
+		}
 	}
 }
 

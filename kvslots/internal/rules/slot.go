@@ -54,4 +54,6 @@ func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 // doubtTime it will not: the peer is dead.
 func (s *Slot) InDoubt(now Instant) bool { return s.Live() && s.doubtful(now) }
 
-func (s *Slot) doubtful(now Instant) bool { return s.claim != nil && now-s.seen < doubtTime }
+func (s *Slot) doubtful(now Instant) bool {
+	return s.claim != nil && !s.claim.granted && now-s.seen < doubtTime
+}

@@ -28,6 +28,7 @@ type call struct {
 	delivered       bool   // the peer has received it
 	start           Instant
 	startByPeer     Instant // when the peer received it, by the peer's clock
+	decided         Instant // when the peer answered it; the answer may wait for a flush then. 0 until then
 	end             Instant // 0 until it is answered
 	gaveUp          Instant // when the client canceled it; 0 if it has not
 	peerNoticedLoss bool    // the peer had noticed the last loss of data before the call
@@ -81,7 +82,7 @@ func (c *call) giveUp(why error) {
 	}
 	generation := n.generation
 	n.input(func(p *peer.Peer, now Instant) {
-		if c.end == 0 && n.generation == generation {
+		if n.calls[c.peerNumber] == c && n.generation == generation {
 			p.GiveUp(c.peerNumber, why, now)
 		}
 	})
@@ -91,6 +92,9 @@ func (c *call) giveUp(why error) {
 func (c *call) finish(a peer.Answer) {
 	s := c.node.s
 	c.answer, c.end = a, s.now
+	if c.decided == 0 {
+		c.decided = s.now
+	}
 	delete(c.node.requests, c.id)
 	if s.trace != nil {
 		s.tracef(c.client, "has the answer to call %d: %s", c.id, describeAnswer(&a))

@@ -103,7 +103,7 @@ func (k *checker) deadline(c *call) Instant {
 	if c.node.pausedUntil > c.start {
 		from = max(from, c.node.pausedUntil.Add(c.target.wait))
 	}
-	return from.Add(answerTime + time.Second + k.s.maxLatency())
+	return from.Add(answerTime + time.Second + k.s.maxLatency() + k.s.plan.Flush.Delay)
 }
 
 // expectAnswer fails the run if the call has not been answered by its deadline.

@@ -172,7 +172,7 @@ func (k *checker) checkProgress() {
 	k.lines.updateCleaned()
 	waits := k.waitingCalls[:0]
 	for _, c := range k.waitingCalls {
-		if c.end == 0 && c.gaveUp == 0 {
+		if c.end == 0 && c.gaveUp == 0 && c.decided == 0 {
 			waits = append(waits, c)
 			k.checkStall(c)
 			k.lines.checkPassedOver(c)

@@ -207,7 +207,7 @@ func (k *checker) renewed(c *call, r peer.Renew) {
 
 // promised checks the time that a grant promises.
 func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
-	if at := c.node.simTime(g.At); at > c.end || g.TTL > ttl || g.TTL <= 0 {
+	if at := c.node.simTime(g.At); at > c.end || g.TTL > ttl || at.Add(g.TTL) <= c.end {
 		k.wrong(c, "the grant promises another time than the call asked for")
 	}
 }

@@ -38,10 +38,31 @@ func (k *checker) checkRefreshed(s *session, e *entry.Entry) {
 			continue
 		}
 		n := c.node
-		if c.facts.session != s || !c.delivered || c.gaveUp != 0 || !n.serving() || n.pauses > 0 || !k.s.faultState.settledAt(c.start) || c.facts.mayBeIdle || k.s.now >= c.start.Add(c.target.wait) {
+		if c.facts.session != s || !c.delivered || c.decided != 0 || c.gaveUp != 0 || !n.serving() || n.pauses > 0 || !k.s.faultState.settledAt(c.start) || c.facts.mayBeIdle || k.s.now >= c.start.Add(c.target.wait) {
 			continue
 		}
 		k.s.fail("session ended early", "session %s, idle timeout %v, has ended while call %d waits at %s: %s",
 			short(s.hash), s.idleTimeout, c.id, n.name(), describeEntry(e))
 	}
+}
+
+// untold fails the run if a granted lease that its client was not told of stays in the
+// stream, although its peer runs.
+func (k *checker) untold(c *call, g *peer.Grant) {
+	s, n, lease := k.s, c.node, c.target.lease
+	_, awaits := c.request.(peer.Await)
+	if awaits {
+		lease = leaseOf(c.target.session, g.Nonce)
+	}
+	e := s.server.truth.pool(c.target.pool).leaseAt(lease)
+	if _, renews := c.request.(peer.Renew); renews || e == nil || awaits && e.Slot.Ticket == 0 {
+		return // the lease has ended, or an earlier answer granted it
+	}
+	since, within := s.now, time.Second/2+8*s.maxLatency()
+	s.after(within, n.alive(func() {
+		now := s.server.truth.pool(c.target.pool).leaseAt(lease)
+		if now != nil && now.Revision == e.Revision && s.faultState.settledAt(since) && n.pauses == 0 {
+			s.fail("untold", "%v ago call %d was answered with an error in place of a lease, which is still in the stream: %s", within, c.id, describeEntry(e))
+		}
+	}))
 }

@@ -103,9 +103,10 @@ func hasEffect(r peer.Request) bool {
 
 // keepAlive records that a request of the session was answered.
 func (s *session) keepAlive(c *call) {
-	// A peer whose machine was suspended does not know the age of older entries.
+	// A peer whose machine was suspended does not know the age of older entries. The time
+	// that an answer takes to its client does not count, whether for a flush or on its way.
 	if s.endingSince == never && !s.uncertain && (c.node.suspendedUntil == 0 || c.start >= c.node.suspendedUntil.Add(2*s.idleTimeout)) {
-		s.aliveUntil = max(s.aliveUntil, c.end.Add(s.idleTimeout-clockMargin))
+		s.aliveUntil = max(s.aliveUntil, c.decided.Add(s.idleTimeout-clockMargin))
 	}
 }
 
@@ -227,7 +228,7 @@ func (k *checker) awaited(c *call) {
 func (k *checker) isWaiting(p *poolTruth, lease entry.Hash) bool {
 	for _, c := range p.calls {
 		if c.target.lease == lease {
-			return c.gaveUp == 0 && c.node.serving() && c.node.pauses == 0 && k.s.now < c.start.Add(c.target.wait-time.Second)
+			return c.gaveUp == 0 && c.decided == 0 && c.node.serving() && c.node.pauses == 0 && k.s.now < c.start.Add(c.target.wait-time.Second)
 		}
 	}
 	return false

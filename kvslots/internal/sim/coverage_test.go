@@ -83,5 +83,6 @@ var wantedAnswers = []string{
 	"answer: Inspect ok", "answer: Inspect no such pool", "answer: Inspect store unavailable", "answer: Delete ok",
 	"answer: CreateSession ok", "answer: CreateSession too many sessions", "answer: CreateSession too many sessions of one origin",
 	"answer: Ping ok", "answer: Ping session gone", "answer: Ping store unavailable", "answer: EndSession ok",
-	"answer: EndSession session gone", "answer: ReadStats ok", "answer: Follow ok",
+	"answer: EndSession session gone", "answer: ReadStats ok", "answer: Follow ok", "answer: grant told after a flush", "answer: grant told too late",
+	"answer: untold grant",
 }

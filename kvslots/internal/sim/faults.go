@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"time"
-
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
-)
+import "time"
 
 // fault is a kind of episode during which something is broken.
 type fault int
@@ -28,12 +24,13 @@ const (
 	deleteStream               // an operator deletes the stream, and a gateway creates it
 	compactBlocks              // the server compacts its block files
 	outage                     // all peers die, until about the time when the server expires their keys
+	rollBack                   // the last writes are lost behind connections that live on
 	faults
 )
 
 var faultNames = [faults]string{
 	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-watch", "refuse-watch", "slow-watch",
-	"change-leader", "leader-gap", "step-clock", "kill-server", "lose-tail", "purge-stream", "delete-stream", "compact-blocks", "outage",
+	"change-leader", "leader-gap", "step-clock", "kill-server", "lose-tail", "purge-stream", "delete-stream", "compact-blocks", "outage", "roll-back",
 }
 
 func (f fault) String() string { return faultNames[f] }
@@ -50,7 +47,9 @@ func (f fault) fits(p *Plan) bool {
 }
 
 // losesData reports whether a fault loses acknowledged writes.
-func (f fault) losesData() bool { return f == loseTail || f == purgeStream || f == deleteStream }
+func (f fault) losesData() bool {
+	return f == loseTail || f == purgeStream || f == deleteStream || f == rollBack
+}
 
 // scheduleFaults schedules the first episode of each fault.
 func (s *Simulation) scheduleFaults() {
@@ -93,7 +92,7 @@ func init() {
 		changeLeader: (*Simulation).changeLeader, leaderGap: (*Simulation).leaderGap, stepClock: (*Simulation).stepClock,
 		killServer: (*Simulation).killServer, loseTail: (*Simulation).loseTail,
 		purgeStream: (*Simulation).purgeStream, deleteStream: (*Simulation).deleteStream,
-		compactBlocks: (*Simulation).compactBlocks, outage: (*Simulation).outage,
+		compactBlocks: (*Simulation).compactBlocks, outage: (*Simulation).outage, rollBack: (*Simulation).rollBack,
 	}
 }
 
@@ -267,112 +266,4 @@ func (v *server) resumeWatches() {
 		}
 		n.watch.schedulePoll()
 	}
-}
-
-// killServer kills the server, which breaks all connections. The model of the stream
-// knows what the server finds on its disk when it restarts.
-func (s *Simulation) killServer() {
-	if s.server.down || s.server.stream.Leaderless() {
-		return
-	}
-	from := s.now
-	s.restart(func() {
-		s.server.stream.Kill(s.server.wall())
-		s.check.leaderReturned(from)
-	})
-}
-
-// loseTail loses the last writes, of all servers of a replicated stream at once.
-func (s *Simulation) loseTail() {
-	if s.server.down || s.server.stream.Leaderless() {
-		return
-	}
-	lost := 1 + uint64(s.rng.IntN(1+s.rng.IntN(30)))
-	s.restart(func() {
-		s.loseData(func() { s.server.stream.LoseTail(lost, s.server.wall()) })
-	})
-}
-
-// restart stops all servers, and starts them again after a while.
-func (s *Simulation) restart(meanwhile func()) {
-	v := s.server
-	v.down = true
-	v.stream.BeginGap(v.wall())
-	for _, n := range s.nodes {
-		if n.peer != nil {
-			n.link.cut(false)
-		}
-	}
-	s.episode(s.drawDuration(50*time.Millisecond, 6*time.Second), func() {
-		meanwhile()
-		v.stream.EndGap(v.wall())
-		v.down = false
-		v.changed()
-		for _, n := range s.nodes {
-			most := 2 * time.Second
-			if s.chance(0.2) { // others write more than was lost before this peer notices
-				most = 5 * time.Second
-			}
-			s.after(s.upTo(most), n.alive(n.link.reconnect))
-		}
-	})
-}
-
-// loseData runs a fault that loses acknowledged writes.
-func (s *Simulation) loseData(what func()) {
-	revisions := s.check.losses.beforeLoss()
-	s.check.losses.lossUnderWay = true
-	what()
-	s.server.changed()
-	s.check.losses.lossUnderWay = false
-	s.check.losses.afterLoss(revisions)
-}
-
-func (s *Simulation) purgeStream() {
-	if !s.server.reachable() {
-		return
-	}
-	s.loseData(func() {
-		s.server.stream.Purge(s.server.wall())
-		s.server.truth.reload()
-	})
-	s.episode(time.Second, func() {})
-}
-
-func (s *Simulation) deleteStream() {
-	v := s.server
-	if !v.reachable() {
-		return
-	}
-	s.loseData(func() {
-		v.stream.Delete(v.wall())
-		v.truth.reload()
-	})
-	v.silenceWatches()
-	s.episode(s.drawDuration(10*time.Millisecond, 5*time.Second), func() {
-		v.stream.Create(0, v.wall())
-		v.resumeWatches()
-	})
-}
-
-func (s *Simulation) compactBlocks() {
-	s.server.stream.Compact(s.server.stream.Info().Last)
-	s.met.add("trap: compacted")
-}
-
-// outage stops all peers for about as long as keys live without them. When the keys
-// expire, an unreplicated server may be killed, so that it reads its files again.
-func (s *Simulation) outage() {
-	d := rules.Guard - time.Minute + s.upTo(3*time.Minute)
-	for _, n := range s.nodes {
-		n.kill()
-		s.episode(d+s.upTo(5*time.Second), n.start)
-	}
-	v := s.server
-	s.after(rules.Guard+s.upTo(20*time.Second), func() {
-		if !v.stream.Leaderless() && !v.down {
-			v.stream.Kill(v.wall())
-			v.resumeWatches()
-		}
-	})
 }

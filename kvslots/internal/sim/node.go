@@ -30,7 +30,8 @@ type node struct {
 	pausedUntil    Instant // end of its last pause
 	suspendedUntil Instant // end of its last suspension
 	startedAt      Instant
-	rebuildsAtLoss uint64 // its counter at the last loss of data
+	flushedAt      Instant // end of the flush that the last answer waits for
+	rebuildsAtLoss uint64  // its counter at the last loss of data
 	stepCounter
 }
 
@@ -60,7 +61,7 @@ func (n *node) start() {
 	}
 	s := n.s
 	n.generation++
-	n.startedAt, n.suspendedUntil, n.rebuildsAtLoss = s.now, 0, 0
+	n.startedAt, n.suspendedUntil, n.flushedAt, n.rebuildsAtLoss = s.now, 0, 0, 0
 	n.clockOffset = Instant(s.upTo(100 * time.Hour))
 	n.closing, n.counted, n.tickAt, n.alarmAt, n.heldInputs = false, false, 0, 0, nil
 	n.link.connection++
@@ -159,7 +160,12 @@ func (n *node) answered(a *peer.Answer) {
 		return
 	}
 	delete(n.calls, a.Call)
-	c.finish(*a)
+	c.decided = n.s.now
+	if n.s.plan.Flush.Delay == 0 || needsNoFlush(c, a) {
+		c.finish(*a)
+	} else {
+		n.flush(c, *a)
+	}
 }
 
 // schedule records when the peer wants a Tick.

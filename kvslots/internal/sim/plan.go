@@ -17,6 +17,7 @@ type Plan struct {
 	Net      NetPlan
 	Clients  ClientPlan
 	Caps     CapPlan
+	Flush    FlushPlan
 	PoolIdle time.Duration   // after which idle pools are unregistered; 0: never
 	Traps    bool            // whether the stream has the traps of a real server
 	Clock    time.Duration   // maximal difference between a leader's clock and the true time
@@ -93,6 +94,15 @@ func Draw(seed uint64) Plan {
 	if r.IntN(5) == 0 {
 		idlePools(r, &p)
 	}
+	if p.Faults[loseTail] > 0 && r.IntN(2) == 0 {
+		p.Faults[rollBack] = p.Faults[loseTail]
+	}
+	if p.Replicas == 1 && r.IntN(3) == 0 {
+		p.Flush.Delay = between(r, time.Millisecond, 3*time.Second)
+		if r.IntN(2) == 0 {
+			p.Flush.Fails = r.Float64() * 0.1
+		}
+	}
 	return p
 }
 
@@ -103,7 +113,7 @@ func (p *Plan) FaultFree() bool {
 			return false
 		}
 	}
-	return p.Net.LoseWrite == 0 && p.Net.LoseAck == 0 && p.Net.LateAck == 0 && p.Net.Full == 0
+	return p.Net.LoseWrite == 0 && p.Net.LoseAck == 0 && p.Net.LateAck == 0 && p.Net.Full == 0 && p.Flush.Fails == 0
 }
 
 func drawNet(r *rand.Rand) NetPlan {
@@ -180,7 +190,7 @@ func drawFaults(r *rand.Rand, p *Plan) {
 			*rate = r.Float64() * r.Float64() * 0.2
 		}
 	}
-	for f := range p.Faults {
+	for f := range rollBack { // see Draw
 		if fault(f).fits(p) && r.IntN(3) == 0 {
 			p.Faults[f] = 0.3 + 5*r.Float64()*r.Float64()
 			switch {

@@ -1,8 +1,8 @@
 package jsonhttp
 
 import (
-	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"time"
@@ -27,8 +27,7 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 // client hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for
 // a truncated body.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body := bytes.NewBuffer(make([]byte, 0, 2*bytes.MinRead)) // enough for most bodies
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, wire.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge:
 		return nil, wire.ErrTooLarge
@@ -38,5 +37,5 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, wire.ErrMalformed
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see LimitBodyTime
-	return body.Bytes(), nil
+	return body, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -104,7 +105,7 @@ func (c *connections) clientAt(addr netip.Addr) netip.Prefix {
 	if c.exempt.contain(addr) {
 		return netip.Prefix{}
 	}
-	return clientOf(addr)
+	return ops.ClientOf(addr)
 }
 
 type countedKey struct{}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -18,10 +19,6 @@ const (
 	// maxClients is the maximum of clients whose rates are kept, which takes about 25 MB.
 	// Beyond it the client whose last request is the oldest gets a new, full bucket.
 	maxClients = 1 << 16
-
-	// ipv6Client is the number of bits of an IPv6 address that identify a client: one
-	// host can commonly take any address of a /64.
-	ipv6Client = 64
 
 	// maxRefill is in seconds. It is longer than any client waits, and does not overflow
 	// a time.Duration.
@@ -77,7 +74,7 @@ func (l *rateLimiter) decide(addr netip.Addr) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	client := l.clientLocked(clientOf(addr), now)
+	client := l.clientLocked(ops.ClientOf(addr), now)
 	if client.bucket.AllowN(now, 1) {
 		return verdict{}
 	}
@@ -122,18 +119,6 @@ func (l *rateLimiter) sweepLocked(now time.Time) {
 		}
 		delete(l.clients, l.recent.Remove(oldest).(*client).prefix)
 	}
-}
-
-// clientOf returns the network that identifies a client. All clients whose address is
-// unknown, as over a Unix socket, count as one.
-func clientOf(addr netip.Addr) netip.Prefix {
-	addr = addr.Unmap()
-	bits := addr.BitLen()
-	if addr.Is6() {
-		bits = ipv6Client
-	}
-	prefix, _ := addr.Prefix(bits)
-	return prefix
 }
 
 // limitRate refuses requests beyond a client's rate (README.md, "Access"), except those

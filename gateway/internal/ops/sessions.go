@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -56,25 +55,6 @@ func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	}
 	call.Answer, call.undo = wire.NewSession(call.Session, idle), endSession
 	return nil
-}
-
-// origin returns the address by which limits per address count a client: an IPv4 address,
-// or the /64 network of an IPv6 address, because one host can use all addresses of such a
-// network.
-func origin(remote string) string {
-	address, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip := address.Addr().Unmap().WithZone("")
-	if ip.Is4() {
-		return ip.String()
-	}
-	network, err := ip.Prefix(64)
-	if err != nil {
-		return ip.String()
-	}
-	return network.String()
 }
 
 func pingSession(ctx context.Context, s *Service, call *Call) error {

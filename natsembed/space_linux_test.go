@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -139,20 +141,62 @@ func TestNoDescriptors(t *testing.T) {
 // takeDescriptors makes the process unable to open files until release is called.
 func takeDescriptors(t *testing.T) (release func()) {
 	t.Helper()
+	return limitResource(t, syscall.RLIMIT_NOFILE, 0)
+}
+
+// limitResource limits a resource of the process until release is called.
+func limitResource(t *testing.T, resource int, to uint64) (release func()) {
+	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+	if err := syscall.Getrlimit(resource, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: limit.Max}); err != nil {
+	if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: to, Max: limit.Max}); err != nil {
 		t.Fatal(err)
 	}
 	release = func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		if err := syscall.Setrlimit(resource, &limit); err != nil {
 			t.Error(err)
 		}
 	}
 	t.Cleanup(release)
 	return release
+}
+
+// After a write error that does not pass, the server fails, as after an I/O error: only a
+// new process may go on. Started again, it has all acknowledged writes.
+func TestLastingWriteError(t *testing.T) {
+	cfg := Config{DataDir: t.TempDir(), Sync: SyncGroup}
+	srv := startServer(t, cfg)
+	put(t, srv, "one")
+	js := connect(t, srv)
+	release := limitFiles(t, 64<<10)
+	acknowledged := publishUntilRefused(t, js)
+	select {
+	case <-srv.Failed():
+	case <-time.After(time.Minute):
+		t.Fatal("the server has not failed")
+	}
+	release()
+	if err := srv.Err(); err == nil || !strings.Contains(err.Error(), syscall.EFBIG.Error()) {
+		t.Errorf("failed with %v", err)
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	again := startServer(t, cfg)
+	if got := messages(t, again); got < acknowledged+1 {
+		t.Errorf("%d messages are there, %d were acknowledged", got, acknowledged+1)
+	}
+}
+
+// limitFiles makes the process unable to write beyond a file's first bytes until release
+// is called.
+func limitFiles(t *testing.T, bytes uint64) (release func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ) // it would end the process
+	t.Cleanup(func() { signal.Reset(syscall.SIGXFSZ) })
+	return limitResource(t, unix.RLIMIT_FSIZE, bytes)
 }
 
 // A server whose directory is taken away restarts once it may write there again.

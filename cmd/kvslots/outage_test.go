@@ -33,7 +33,12 @@ func TestOutageOfNATS(t *testing.T) {
 
 	nats.Shutdown()
 	nats.WaitForShutdown()
-	p.eventually(t, "/ready", "NATS is not connected")
+	const reason = "NATS is not connected"
+	p.eventually(t, "/ready", reason)
+	p.want(t, "GET", "/ready", "", 503, reason)
+	if line := p.logs.waitFor(t, "not ready: send borrowers elsewhere"); !strings.Contains(fmt.Sprint(line["reason"]), reason) {
+		t.Errorf("logged %v", line)
+	}
 	for _, name := range []string{"bucket", "service", "functions"} {
 		p.logs.await(t, func(text string) bool { return strings.Contains(text, `"connection":"`+name+`"`) })
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -141,22 +143,75 @@ func (p *program) wantFull(t *testing.T, ids []string) {
 	}
 }
 
-// 10,000 requests over HTTP wait at an idle gateway.
+// 10,000 requests over HTTP wait at an idle gateway, the next one is refused, and each of
+// them is served. The clients are in this process, with a limit of open files of its own.
 func TestIdleWaitersSoak(t *testing.T) {
 	const waiters, borrow = 10_000, `{"ttl":60,"wait":1800}`
 	soak(t)
-	p := startBinary(t, buildBinary(t), "--data-dir", t.TempDir(), "--max-wait", "1h", "--max-connections", strconv.Itoa(waiters+100))
+	p := startBinary(t, buildBinary(t), "--data-dir", t.TempDir(), "--max-wait", "1h",
+		"--max-connections", strconv.Itoa(waiters+100), "--max-waiters-total", strconv.Itoa(waiters))
 	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
-	addr := strings.TrimPrefix(p.url, "http://")
-	for i := range waiters {
-		conn, err := net.Dial("tcp", addr)
+	conns := make([]net.Conn, waiters)
+	for i := range conns {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 		if err != nil {
 			t.Fatal(i, err)
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "POST /l/%s/borrow HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", pool, len(borrow), borrow)
+		conns[i] = conn
+		postTo(conn, "borrow", borrow)
+		if n := i + 1; n%500 == 0 { // all at once they would be refused on a busy machine, after 5 s without an answer of the store
+			p.eventually(t, "/l/"+pool, fmt.Sprintf(`"waiting":%d`, n))
+		}
 	}
-	p.eventually(t, "/l/"+pool, fmt.Sprintf(`"waiting":%d`, waiters))
 	p.logIdle(t, fmt.Sprint(waiters, " waiters"))
+	p.want(t, "POST", "/l/"+pool+"/borrow", borrow, 503, "")
+	began := time.Now()
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	var all sync.WaitGroup
+	for _, conn := range conns { // the line has another order than the connections
+		all.Go(func() {
+			if err := lentAndReturned(conn); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d served, one after the other, in %s", waiters, time.Since(began))
 	p.drain(t)
+}
+
+// postTo sends a request for the pool.
+func postTo(conn net.Conn, operation, body string) {
+	fmt.Fprintf(conn, "POST /l/%s/%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", pool, operation, len(body), body)
+}
+
+// lentAndReturned reads the answer to a borrow, and returns the lease.
+func lentAndReturned(conn net.Conn) error {
+	answers := bufio.NewReader(conn)
+	var lease struct{ Lease string }
+	if err := readAnswer(answers, &lease); err != nil {
+		return err
+	}
+	postTo(conn, "return", `{"lease":"`+lease.Lease+`"}`)
+	var ended struct{ Returned bool }
+	if err := readAnswer(answers, &ended); err != nil {
+		return err
+	}
+	if !ended.Returned {
+		return errors.New("the lease has ended before its return")
+	}
+	return nil
+}
+
+func readAnswer(from *bufio.Reader, into any) error {
+	answer, err := http.ReadResponse(from, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return json.NewDecoder(answer.Body).Decode(into)
 }

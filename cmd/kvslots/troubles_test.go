@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// trouble is a fault of an existing NATS, for which a gateway cannot serve.
+type trouble struct {
+	name   string
+	reason string // in /ready, and in the log
+	begin  func(nats *server.Server, js jetstream.JetStream) error
+	end    func(nats *server.Server, js jetstream.JetStream) error
+	loses  bool // the bucket's contents
+}
+
+func troubles(t *testing.T, storeDir string) []trouble {
+	return []trouble{
+		{
+			"JetStream is disabled", "enable JetStream",
+			func(nats *server.Server, _ jetstream.JetStream) error { return nats.DisableJetStream() },
+			func(nats *server.Server, _ jetstream.JetStream) error {
+				return nats.EnableJetStream(&server.JetStreamConfig{StoreDir: storeDir})
+			},
+			false,
+		},
+		{
+			"another tool has created the bucket", "max_msgs_per_subject (history) is 5, not 1",
+			func(_ *server.Server, js jetstream.JetStream) error {
+				if err := js.DeleteStream(t.Context(), "KV_kvslots"); err != nil {
+					return err
+				}
+				_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "kvslots", History: 5})
+				return err
+			},
+			func(_ *server.Server, js jetstream.JetStream) error { return js.DeleteKeyValue(t.Context(), "kvslots") },
+			true,
+		},
+	}
+}
+
+// While NATS has a fault, a gateway answers 502, and /ready and the log have a reason that
+// says what to do. Afterwards the gateway recovers by itself.
+func TestTroublesOfAnExistingNATS(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range troubles(t, dir) {
+		t.Run(c.name, func(t *testing.T) {
+			nats, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: dir})
+			js, err := jetstream.New(connectNATS(t, url))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := startServe(t, noEnv, "--nats-url", url)
+			p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+			lease := p.lend(t)
+			if err := c.begin(nats, js); err != nil {
+				t.Fatal(err)
+			}
+			p.eventually(t, "/ready", c.reason)
+			p.want(t, "GET", "/ready", "", 503, c.reason)
+			p.want(t, "GET", "/health", "", 200, "ok")
+			p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 502, "safe to retry")
+			p.logs.waitFor(t, "not ready: send borrowers elsewhere")
+			if !strings.Contains(p.logs.String(), c.reason) {
+				t.Errorf("logged\n%s", p.logs)
+			}
+			if err := c.end(nats, js); err != nil {
+				t.Fatal(err)
+			}
+			p.eventually(t, "/ready", `"status":"ready"`)
+			p.logs.waitFor(t, "ready again")
+			if c.loses {
+				p.want(t, "GET", "/l/"+pool, "", 404, "")
+				p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+				return
+			}
+			p.want(t, "POST", "/l/"+pool+"/return", fmt.Sprintf(`{"lease":%q}`, lease.Lease), 200, `{"returned":true}`)
+		})
+	}
+}

@@ -206,6 +206,41 @@ func TestPrivateInboxes(t *testing.T) {
 	}
 }
 
+// The server does not check the reply subject that a client names, and tells a service
+// nothing else about the client: see gateway/natsapi/README.md, "Who a client is".
+func TestReplySubjectIsNotChecked(t *testing.T) {
+	alice, aliceKey := newUser(t)
+	bob, bobKey := newUser(t)
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Nkeys: []string{alice, bob}})
+	service, err := srv.ConnectService()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	headers := make(chan nats.Header, 1)
+	if _, err := service.Subscribe("kvslots.borrow", func(m *nats.Msg) {
+		headers <- m.Header
+		_ = m.Respond(nil)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	owner, _ := client(t, srv, bobKey)
+	answers, err := owner.SubscribeSync("_INBOX_" + bob + ".x")
+	if err := errors.Join(err, owner.Flush(), service.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := client(t, srv, aliceKey)
+	if err := other.PublishRequest("kvslots.borrow", "_INBOX_"+bob+".x", nil); err != nil {
+		t.Fatal(err)
+	}
+	if header := <-headers; len(header) != 0 {
+		t.Errorf("the service learns of the client: %v", header)
+	}
+	if _, err := answers.NextMsg(10 * time.Second); err != nil {
+		t.Error("the answer did not go to the owner of the inbox:", err)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	key, _ := newUser(t)
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ const pool = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
 // program is "kvslots serve" within the test's process.
 type program struct {
 	url  string
+	tls  *tls.Config // of clients; nil means the default
 	logs *logs
 	stop context.CancelFunc // has the effect of SIGTERM
 	code chan int
@@ -78,7 +80,7 @@ func (p *program) ask(t *testing.T, method, path, body string) (int, string) {
 // askWith is ask with headers.
 func (p *program) askWith(t *testing.T, header http.Header, method, path, body string) (int, http.Header, string) {
 	t.Helper()
-	client := &http.Client{Transport: openapitest.Transport(t, &http.Transport{DisableKeepAlives: true})}
+	client := &http.Client{Transport: openapitest.Transport(t, &http.Transport{DisableKeepAlives: true, TLSClientConfig: p.tls})}
 	r, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)

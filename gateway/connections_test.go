@@ -135,7 +135,10 @@ func TestProxyWithinClientsNetwork(t *testing.T) {
 // from being served.
 func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	g, addr := serveLimited(t, func(cfg *Config) { cfg.MaxConnections = 1 })
-	g.connections.refuser.rates.now = (&stoppedClock{time.Now()}).now
+	rates := g.connections.refuser.rates
+	rates.mu.Lock()
+	rates.now = (&stoppedClock{time.Now()}).now
+	rates.mu.Unlock()
 	served := dial(t, addr)
 	request(t, served)
 	var flood sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -27,7 +28,8 @@ var ErrNotDurable = errors.New("natsembed: the write was not flushed to disk")
 //
 // One goroutine makes passes over the block files of the streams in the bucket's
 // account, one pass after the other. A pass serves the callers that came before it
-// began; the next pass serves later ones. No pass waits for more callers.
+// began; the next pass serves later ones. No pass waits for more callers; it only lets
+// those run first that can.
 type Flusher struct {
 	streams string // the directory of the streams
 	top     string // directories are flushed up to here
@@ -88,6 +90,7 @@ func (f *Flusher) run() {
 	idle := time.NewTicker(idlePass)
 	defer idle.Stop()
 	var spare []func(error)
+	served := 0 // by the last pass
 	for {
 		select {
 		case <-f.stop:
@@ -96,7 +99,11 @@ func (f *Flusher) run() {
 		case <-f.wake:
 		case <-idle.C:
 		}
+		if served > 1 { // they may be about to write again: let them run, so that this pass covers it
+			runtime.Gosched()
+		}
 		batch := f.take(spare)
+		served = len(batch)
 		began := time.Now()
 		err := f.concern(f.pass())
 		if f.flushed != nil && len(batch) > 0 {

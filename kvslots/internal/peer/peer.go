@@ -34,7 +34,7 @@ const (
 	// answered ErrUnavailable.
 	patience = 5 * time.Second
 
-	// tick is how often Tick is called while there is a ticket whose turn may be
+	// tick is how often Tick is called at least while there is a ticket whose turn may be
 	// passed over, or a claim in doubt.
 	tick = 100 * time.Millisecond
 
@@ -63,6 +63,7 @@ type Peer struct {
 	closer   closer
 	opening  int // names that are not in use in the view, and in which this peer is claiming
 	closing  bool
+	ticksAt  Instant // when Tick is next called because the view waits; 0: it does not wait
 	counters Counters
 	steps    [phases][phases]uint64 // of borrows, from phase to phase
 }
@@ -118,7 +119,7 @@ func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 
 // Tick records that time has passed.
 func (p *Peer) Tick(now Instant) {
-	p.now = now
+	p.now, p.ticksAt = now, 0
 	p.timers.run(now)
 	p.cleanUp()
 	p.advance()
@@ -191,8 +192,13 @@ func (p *Peer) wakeAt() Instant {
 		if due, ok := p.view.NextDue(); ok {
 			at = min(at, due)
 		}
-		if p.view.Waits() {
-			at = min(at, p.now.Add(tick))
+		if !p.view.Waits() {
+			p.ticksAt = 0
+		} else {
+			if p.ticksAt == 0 { // otherwise every input would put it off
+				p.ticksAt = p.now.Add(tick)
+			}
+			at = min(at, p.ticksAt)
 		}
 	}
 	if at == never {

@@ -81,8 +81,12 @@ func (p *Pool) clearDoubts(sent uint64) {
 	}
 }
 
-// Doubtful reports whether the ticket may have been served.
-func (t *Ticket) Doubtful(now Instant) bool { return t.doubted != 0 && now-t.doubted < doubtTime }
+// Doubtful reports whether the ticket may have been served. The doubt lasts for doubtTime;
+// if the ticket's turn comes meanwhile, until it is claimed or passed over, so that it never
+// counts as waiting in between.
+func (t *Ticket) Doubtful(now Instant) bool {
+	return t.doubted != 0 && (now-t.doubted < doubtTime || t.couldSince != 0 && t.couldSince-t.doubted < doubtTime)
+}
 
 // line is the waiting line of a pool.
 type line struct {

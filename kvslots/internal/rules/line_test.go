@@ -128,11 +128,17 @@ func TestDoubtfulTicketAndLowestFree(t *testing.T) {
 	if got := v.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Lost {
 		t.Errorf("judged %d; it is void to a view that saw the ticket served", got)
 	}
-	s.now += time.Second // its peer has not purged the ticket by now: it was not served
 	feed(s, v, marker(rules.SlotKey(poolID(1), 2)))
+	s.now += rules.StallTime // its peer has neither purged the ticket nor claimed for it
+	feed(s, v, claim(1, entry.SlotValue{Lease: leaseID(3)}))
+	if got := v.Pool(poolID(1)).Slot(1).Verdict(); got != rules.Good {
+		t.Errorf("the lowest free position is judged %d", got)
+	}
+	feed(s, v, marker(rules.SlotKey(poolID(1), 1)))
+	v.PassOver(s.instant())
 	feed(s, v, claim(2, entry.SlotValue{Lease: leaseID(3)}))
-	if got := v.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Good {
-		t.Errorf("judged %d", got)
+	if got := v.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Void {
+		t.Errorf("with the ticket passed over, judged %d", got)
 	}
 }
 

@@ -84,7 +84,8 @@ func (k *lossChecker) beforeLoss() (revisions map[entry.Hash]uint64) {
 }
 
 // afterLoss marks everything uncertain that the stream may have lost. An entry whose
-// revision is unchanged was not lost.
+// revision is unchanged was not lost; but if the latest configuration of its pool was, then
+// the pool was, since the stream keeps no earlier one.
 func (k *lossChecker) afterLoss(revisions map[entry.Hash]uint64) {
 	t := k.s.server.truth
 	t.catchUp()
@@ -98,7 +99,8 @@ func (k *lossChecker) afterLoss(revisions map[entry.Hash]uint64) {
 	for _, p := range k.pools {
 		now := t.pool(p.id)
 		for _, l := range p.leases {
-			if e := now.leaseAt(l.hash); e == nil || e.Revision != revisions[l.hash] {
+			e := now.leaseAt(l.hash)
+			if e == nil || e.Revision != revisions[l.hash] || !now.registered() || e.Slot.Generation != now.config.Config.Generation {
 				l.uncertain, l.overSince, l.returned = true, never, false // the write that ended it may be lost, too
 			}
 		}

@@ -128,8 +128,8 @@ func (p *Peer) noteTicket(e *entry.Entry) {
 		defer ps.enqueuedChanged(e.Key.Session)
 	}
 	switch {
-	case own && !e.Marker && !e.Wait.Enqueued() && (b == nil || !b.ticket.stands() && e.Wait.Lease != b.lease):
-		p.writes.release(e.Key, e.Revision, nil) // its borrow has ended
+	case !e.Marker && p.isStray(e.Key, &e.Wait):
+		p.writes.release(e.Key, e.Revision, nil)
 	case ps != nil && b == nil && e.Marker && own:
 		ps.freeNames = append(ps.freeNames, e.Key.N)
 	case b == nil:
@@ -139,6 +139,33 @@ func (p *Peer) noteTicket(e *entry.Entry) {
 		b.ticket.revision = e.Revision
 	case b.ticket.stands():
 		b.loseTicket()
+	}
+}
+
+// isStray reports whether a ticket is this peer's, and its borrow has ended.
+func (p *Peer) isStray(key entry.Key, v *entry.TicketValue) bool {
+	if p.self.id.IsZero() || v.Enqueued() || key.Session != p.self.id && v.Peer != p.self.id {
+		return false
+	}
+	ps := p.pools.byID[key.Pool]
+	if ps == nil || ps.tickets[key] == nil {
+		return true
+	}
+	b := ps.tickets[key]
+	return !b.ticket.stands() && v.Lease != b.lease
+}
+
+// purgeStrays purges the stray tickets in the view. The stream may have lost their purges
+// with its last writes, after it had acknowledged them.
+func (p *Peer) purgeStrays() {
+	s := p.view.Session(p.self.id)
+	if s == nil {
+		return
+	}
+	for _, t := range s.Tickets {
+		if p.isStray(t.Key, &t.Value) {
+			p.writes.release(t.Key, t.Revision, nil)
+		}
 	}
 }
 

@@ -238,6 +238,8 @@ func (w *watch) caughtUp() {
 		}
 		w.p.watch.rebuild("the stream lacks what the view holds")
 		return
+	default:
+		w.p.purgeStrays()
 	}
 	w.mode = live
 	w.p.writes.sendAgain()

@@ -49,7 +49,7 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 		case *Slot:
 			due = DueKey{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Marker: !of.Taken, Garbage: of.holdsNone()}
 		case *Ticket:
-			garbage := of.Garbage()
+			garbage := of.Garbage() || of.Value.Enqueued() && of.told()
 			if of.Taken && !garbage && !of.Value.Enqueued() {
 				v.ends.drop(d)
 				continue
@@ -141,6 +141,9 @@ func (t *Ticket) Garbage() bool {
 	return !t.lined || !t.author.Alive() || !t.Value.Enqueued() && !t.server.Alive() ||
 		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
 }
+
+// told reports whether a caller knows of the slot that the ticket was served with.
+func (t *Ticket) told() bool { return t.Claimed() && !t.claim.Value.Unseen }
 
 // sweepOrphans makes taken keys that hold no slot due soon, and resets the deadline
 // of those that hold one again.

@@ -98,9 +98,13 @@ func (k *lossChecker) afterLoss(revisions map[entry.Hash]uint64) {
 	}
 	for _, p := range k.pools {
 		now := t.pool(p.id)
+		ticketed := map[entry.Hash]bool{} // leases whose tickets have come back: they may be granted again
+		for _, t := range now.tickets {
+			ticketed[t.Wait.Lease] = true
+		}
 		for _, l := range p.leases {
 			e := now.leaseAt(l.hash)
-			if e == nil || e.Revision != revisions[l.hash] || !now.registered() || e.Slot.Generation != now.config.Config.Generation {
+			if e == nil || ticketed[l.hash] || e.Revision != revisions[l.hash] || !now.registered() || e.Slot.Generation != now.config.Config.Generation {
 				l.uncertain, l.overSince, l.returned = true, never, false // the write that ended it may be lost, too
 			}
 		}

@@ -145,7 +145,7 @@ func (p *Peer) Close(now Instant) {
 
 // Idle reports whether no purge is pending that the caller of Close has to wait for.
 func (p *Peer) Idle() bool {
-	return p.writes.releasing == 0 && len(p.writes.backlog) == 0 && !p.self.leaving
+	return p.writes.releasing == 0 && !p.self.leaving
 }
 
 // Status returns nil if the peer can serve callers, and otherwise why it cannot.
@@ -210,6 +210,7 @@ func (p *Peer) wakeAt() Instant {
 // advance advances every pool and read as far as the view allows.
 func (p *Peer) advance() {
 	for {
+		p.writes.sendWaiting()
 		p.own.applyReached()
 		for _, pool := range p.view.Touched() {
 			p.touched(pool)

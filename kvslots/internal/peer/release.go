@@ -11,43 +11,23 @@ import (
 // that the view does not show yet.
 const unseenLife = 20 * time.Second
 
-// release is a purge that no caller waits for. The peer repeats it until the key is
-// purged or has changed.
-type release struct {
-	msg  entry.Message
-	done func(Ack) // may be nil
-}
-
-// release purges a key at a revision.
+// release purges a key at a revision. No caller waits for that: the peer repeats the
+// purge until the key is purged or has changed. done may be nil.
 func (ws *writes) release(key entry.Key, revision uint64, done func(Ack)) {
 	ws.releaseAs(ws.p.purge(key, revision), done)
 }
 
 func (ws *writes) releaseAs(m entry.Message, done func(Ack)) {
-	if ws.releasing >= maxReleasing {
-		ws.backlog = append(ws.backlog, release{m, done})
-		return
-	}
 	ws.releasing++
 	view := ws.p.view
-	ws.send(m, func(a Ack) {
+	ws.sendIn(&ws.lanes[releases], m, func(a Ack) {
 		ws.releasing--
 		if a.Outcome == Unknown && ws.p.view == view {
 			ws.releaseAs(m, done)
 		} else if done != nil {
 			done(a)
 		}
-		ws.releaseNext()
 	})
-}
-
-func (ws *writes) releaseNext() {
-	for len(ws.backlog) > 0 && ws.releasing < maxReleasing {
-		next := ws.backlog[0]
-		ws.backlog[0] = release{}
-		ws.backlog = ws.backlog[1:]
-		ws.releaseAs(next.msg, next.done)
-	}
 }
 
 // purge returns the message that frees a key. Its marker outlives every earlier value

@@ -20,7 +20,7 @@ func (p *Peer) Remains() string {
 		{"calls", len(p.calls.open) - followed},
 		{"pools", len(p.pools.byID)},
 		{"sessions", len(p.sessions)},
-		{"releases", p.writes.releasing + len(p.writes.backlog)},
+		{"releases", p.writes.releasing},
 	} {
 		if part.n > 0 {
 			fmt.Fprintf(&text, "%d %s ", part.n, part.what)

@@ -168,7 +168,9 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	sentAt := ss.p.now
 	w := ss.p.writes.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
 	w.every = min(idle/16, refreshMost)
-	ss.p.timers.start(&w.timer, sentAt.Add(w.every))
+	if w.sent {
+		ss.p.timers.start(&w.timer, sentAt.Add(w.every))
+	}
 	w.done = func(a Ack) {
 		answered := func() {
 			ss.writing = false

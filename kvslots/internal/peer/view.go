@@ -65,9 +65,7 @@ func (p *Peer) newView() {
 	p.watch.mode = loading
 	p.watch.check = check{}
 	p.self.revision = 0
-	p.writes.backlog = nil
 	p.own = own{p: p}
-	clear(p.writes.authored) // some belong to purges of the backlog
 	p.reads.restart()
 	p.restartBorrows()
 	p.writes.sendAgain() // ends the writes that were sent under the previous view

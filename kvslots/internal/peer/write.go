@@ -21,7 +21,6 @@ const (
 
 	inFlightPause = 5 * time.Millisecond  // after "some write is in flight"
 	notNowPause   = 50 * time.Millisecond // after NotNow
-	maxReleasing  = 256                   // purges in flight that no caller waits for
 )
 
 // write is a message whose outcome is not known yet.
@@ -30,15 +29,17 @@ type write struct {
 	ids     []uint64 // of its copies, except those that were certainly not written
 	first   [1]uint64
 	msg     entry.Message
-	view    *rules.View // the view when it was sent
-	floor   uint64      // the highest sequence that was applied or acknowledged when it was sent
-	known   uint64      // the highest revision of the key that was known then
-	skips   uint64      // how many times the view had skipped entries then
-	held    bool        // the key had a value then, or a young marker
-	begun   Instant
+	view    *rules.View // the view that it was decided from
+	lane    *lane
+	sent    bool          // a copy was sent: it has a place in its lane
+	floor   uint64        // the highest sequence that was applied or acknowledged when it was sent
+	known   uint64        // the highest revision of the key that was known then
+	skips   uint64        // how many times the view had skipped entries then
+	held    bool          // the key had a value then, or a young marker
+	begun   Instant       // when it was sent first
 	timer   timer         // when it is sent again
 	every   time.Duration // how long it may go unanswered before that
-	pausing bool          // it waits to be sent again
+	pausing bool          // it waits to be sent, or sent again
 	over    bool          // done or told was called
 	applied read          // see own
 	shown   uint64        // the revision at which the view has shown it; of an authored one only
@@ -52,13 +53,12 @@ type writes struct {
 	p         *Peer
 	last      uint64
 	pending   map[uint64]*write
-	held      []*write // to be sent when the view is live
-	acked     uint64   // the highest revision that was acknowledged
-	refused   string   // why the latest write was refused, if not because of its key; "" otherwise
-	releasing int
+	lanes     lanes
+	acked     uint64            // the highest revision that was acknowledged
+	refused   string            // why the latest write was refused, if not because of its key; "" otherwise
+	releasing int               // releases without an outcome
 	unsettled int               // writes without an outcome
 	authored  map[uint64]*write // writes by Message.Author, for noteHolder
-	backlog   []release
 }
 
 // send sends a message, and again while it is not answered. It calls done once: with
@@ -67,17 +67,27 @@ type writes struct {
 // An earlier copy of the same message may have caused a Conflict. So done has to look
 // at the key when the view has reached the revision that the Conflict names.
 func (ws *writes) send(m entry.Message, done func(Ack)) *write {
-	p := ws.p
-	w := &write{p: p, msg: m, view: p.view, begun: p.now, every: resendAfter, done: done}
+	return ws.sendIn(&ws.lanes[m.Key.Kind], m, done)
+}
+
+func (ws *writes) sendIn(l *lane, m entry.Message, done func(Ack)) *write {
+	w := &write{p: ws.p, msg: m, view: ws.p.view, lane: l, begun: ws.p.now, every: resendAfter, done: done}
 	w.ids, w.timer.fire = w.first[:0], w.repeat
-	stands, taken := p.view.Stands(m.Key)
-	w.skips = p.counters.Skips
-	w.floor, w.known = max(p.view.Revision, ws.acked), max(stands, m.Revision)
-	w.held = taken || stands != 0 && !p.view.MarkerOld(m.Key, p.now)
-	w.trackPurge()
 	ws.unsettled++
 	w.transmit()
 	return w
+}
+
+// begin takes a place in the lane, and notes what is known before the first copy is sent.
+func (w *write) begin() {
+	p := w.p
+	w.sent, w.begun = true, p.now
+	w.lane.sent++
+	stands, taken := p.view.Stands(w.msg.Key)
+	w.skips = p.counters.Skips
+	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(stands, w.msg.Revision)
+	w.held = taken || stands != 0 && !p.view.MarkerOld(w.msg.Key, p.now)
+	w.trackPurge()
 }
 
 // mayHaveLanded reports whether an earlier copy of a refused write may have been
@@ -86,14 +96,16 @@ func (w *write) mayHaveLanded() bool {
 	return len(w.ids) > 1 && (w.p.counters.Skips != w.skips || w.view != w.p.view)
 }
 
-// transmit sends a copy of the message. While the view is not live, the peer only
-// writes its presence: if the stream has lost its tail, another entry may have the
-// expected revision, and the compare-and-swap would not protect it.
+// transmit sends a copy of the message, or queues the write if it may not be sent now.
 func (w *write) transmit() {
-	if w.p.watch.mode != live && w.msg.Key != w.p.self.key() {
+	if !w.maySend() {
 		w.pausing = true
-		w.p.writes.held = append(w.p.writes.held, w)
+		w.p.timers.stop(&w.timer)
+		w.lane.waiting = append(w.lane.waiting, w)
 		return
+	}
+	if !w.sent {
+		w.begin()
 	}
 	w.p.writes.last++
 	id := w.p.writes.last
@@ -111,13 +123,16 @@ func (w *write) transmit() {
 	w.p.out.ready.Writes = append(w.p.out.ready.Writes, Write{ID: id, Message: w.msg})
 }
 
-// repeat sends a write again, or gives it up: after giveUpAfter, or if the view was
-// built anew.
+// repeat sends a write again, or the first time after it has waited. It gives the write
+// up after giveUpAfter, or if the view was built anew. If the key has changed while the
+// write waited, the server would refuse it: repeat does so without asking.
 func (w *write) repeat() {
-	switch {
+	switch stands, _ := w.p.view.Stands(w.msg.Key); {
 	case w.over:
-	case w.view != w.p.view, w.p.now.Sub(w.begun) >= giveUpAfter:
+	case w.view != w.p.view, w.sent && w.p.now.Sub(w.begun) >= giveUpAfter:
 		w.settle(Ack{Outcome: Unknown})
+	case !w.sent && w.maySend() && w.msg.Expect == entry.ExpectRevision && stands > w.msg.Revision:
+		w.settle(Ack{Outcome: Conflict, Revision: stands})
 	default:
 		w.transmit()
 	}
@@ -131,16 +146,16 @@ func (p *Peer) Connected(now Instant) {
 	p.advance()
 }
 
-// sendAgain sends the unanswered and the held writes again.
+// sendAgain sends the unanswered writes again, and those that wait, as far as they may
+// be sent.
 func (ws *writes) sendAgain() {
-	held := ws.held
-	ws.held = nil
+	waiting := ws.lanes.drain()
 	for _, id := range slices.Sorted(maps.Keys(ws.pending)) {
 		if w := ws.pending[id]; !w.over && !w.pausing && w.ids[0] == id {
 			w.repeat()
 		}
 	}
-	for _, w := range held {
+	for _, w := range waiting {
 		w.repeat()
 	}
 }
@@ -196,6 +211,9 @@ func (w *write) settle(a Ack) {
 		return
 	}
 	w.over = true
+	if w.sent {
+		w.lane.sent--
+	}
 	w.p.timers.stop(&w.timer)
 	if a.Outcome == Unknown {
 		w.p.after(time.Minute, w.forget) // a late answer may still contradict the view

@@ -1,0 +1,52 @@
+package peer
+
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
+// window is how many writes of a lane may be sent and have no outcome. If the peer sent
+// all that its callers want at once, a slow server would get to most of them only after
+// resendAfter, and would then have their copies to answer as well.
+const window = 256
+
+// lane is a queue of writes, which do not delay those of other lanes.
+type lane struct {
+	sent    int      // writes that were sent and have no outcome
+	waiting []*write // to be sent
+}
+
+// lanes holds a lane for each kind of key, and one for the purges that no caller waits
+// for.
+type lanes [releases + 1]lane
+
+const releases = entry.Barrier + 1
+
+// maySend reports whether a copy of the message may be sent now. While the view is not
+// live, the peer only writes its presence: if the stream has lost its tail, another entry
+// may have the expected revision, and the compare-and-swap would not protect it.
+func (w *write) maySend() bool {
+	if w.msg.Key == w.p.self.key() {
+		return true
+	}
+	return w.p.watch.mode == live && (w.sent || w.lane.sent < window)
+}
+
+// sendWaiting sends the first waiting writes, as far as they may be sent.
+func (ws *writes) sendWaiting() {
+	for i := range ws.lanes {
+		for l := &ws.lanes[i]; len(l.waiting) > 0 && l.waiting[0].maySend(); {
+			w := l.waiting[0]
+			l.waiting[0] = nil
+			l.waiting = l.waiting[1:]
+			w.repeat()
+		}
+	}
+}
+
+// drain removes the waiting writes of all lanes and returns them.
+func (ls *lanes) drain() []*write {
+	var list []*write
+	for i := range ls {
+		list = append(list, ls[i].waiting...)
+		ls[i].waiting = nil
+	}
+	return list
+}

@@ -146,6 +146,8 @@ func TestCommandsUsage(t *testing.T) {
 		{"two transports", []string{"inspect", pool, "--server", "http://h", "--nats-url", "nats://h"}, "exclude each other"},
 		{"server no URL", []string{"inspect", pool, "--server", "hunter2"}, "--server must be a URL"},
 		{"server of another kind", []string{"inspect", pool, "--server", "ftp://hunter2"}, "--server must be a URL"},
+		{"server's port out of range", []string{"inspect", pool, "--server", "http://h:99999"}, "--server must be a URL such as http://127.0.0.1:8080, with a port between 1 and 65535"},
+		{"NATS's port out of range", []string{"inspect", pool, "--nats-url", "nats://h:99999"}, "with ports between 1 and 65535"},
 		{"NATS no URL", []string{"inspect", pool, "--nats-url", "http://hunter2"}, "--nats-url must be URLs"},
 		{"user without password", []string{"inspect", pool, "--nats-url", "nats://h", "--nats-user", "u"}, "go together"},
 		{"two ways in", []string{"inspect", pool, "--nats-url", "nats://h", "--nats-token", "t", "--nats-creds", "c"}, "exclude each other"},

@@ -151,7 +151,7 @@ func choice(target *string, words ...string) flagValue[string] {
 func address(target *string) flagValue[string] {
 	return checked(target, "host:port", func(text string) error {
 		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) {
-			return fmt.Errorf(`must be host:port, such as "127.0.0.1:8080" or ":0"`)
+			return fmt.Errorf(`must be host:port with a port between 0 and 65535, such as "127.0.0.1:8080" or ":0"`)
 		}
 		return nil
 	})
@@ -163,11 +163,16 @@ func isPort(text string) bool {
 	return err == nil
 }
 
+// isPortOfURL reports whether text is a port to connect to, or absent from the URL.
+func isPortOfURL(text string) bool {
+	return text == "" || isPort(text) && strings.Trim(text, "0") != ""
+}
+
 // loopback is an address that other machines cannot reach.
 func loopback(target *string) flagValue[string] {
 	return checked(target, "loopback:port", func(text string) error {
 		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) || !isLoopback(text) {
-			return fmt.Errorf(`must be host:port of a loopback address, such as "127.0.0.1:6060" or "[::1]:0"`)
+			return fmt.Errorf(`must be host:port of a loopback address, with a port between 0 and 65535, such as "127.0.0.1:6060" or "[::1]:0"`)
 		}
 		return nil
 	})
@@ -282,13 +287,8 @@ func isOrigin(text string) bool {
 		return true
 	}
 	parsed, err := url.Parse(text)
-	if err != nil || parsed.Scheme == "" || parsed.Hostname() == "" || strings.ContainsAny(parsed.Host, "* ") {
+	if err != nil || parsed.Scheme == "" || parsed.Hostname() == "" || strings.ContainsAny(parsed.Host, "* ") || !isPortOfURL(parsed.Port()) {
 		return false
-	}
-	if port := parsed.Port(); port != "" {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
-		}
 	}
 	return strings.EqualFold(text, parsed.Scheme+"://"+parsed.Host) && !strings.HasSuffix(text, ":")
 }

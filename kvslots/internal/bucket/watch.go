@@ -203,7 +203,12 @@ func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) 
 		return nil, err
 	}
 	b.stream = stream
-	return stream.CachedInfo(), nil
+	info = stream.CachedInfo()
+	if info.State.Msgs == 0 { // otherwise a restore may have created it
+		b.log.Warn().Msg("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
+			"and an empty bucket was created; to get the pools back from a backup: kvslots restore")
+	}
+	return info, nil
 }
 
 func (w *watch) config(inbox string) jetstream.ConsumerConfig {

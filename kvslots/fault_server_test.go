@@ -128,7 +128,8 @@ func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 func TestFault6BucketDeleted(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, "")
-	peers := openPeers(t, srv, 2)
+	var log lockedBuffer
+	peers := []*Store{openOverTCP(t, srv, &log), openOverTCP(t, srv, &log)}
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[0], pool)
 	js, err := jetstream.New(srv.Connect())
@@ -143,6 +144,9 @@ func TestFault6BucketDeleted(t *testing.T) {
 			_, err := s.Inspect(t.Context(), pool)
 			return errors.Is(err, ErrNoPool)
 		})
+	}
+	if text := log.String(); !strings.Contains(text, `{"level":"warn","message":"an operator or a program has deleted the bucket`) || !strings.Contains(text, "kvslots restore") {
+		t.Errorf("logged\n%s", text)
 	}
 	if _, err := peers[1].Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,10 @@ var lineKind = regexp.MustCompile(`^[A-Za-z]+(?:[ -]+[A-Za-z]+)*`)
 // aboutClient parses a line about a client. The rest of the line, which may quote
 // subjects, ids of pools and credentials, is not logged.
 func aboutClient(format string, v []any) (number uint64, kind string, ok bool) {
+	if strings.HasPrefix(format, "%s - %s") && len(v) > 1 {
+		// The client and the text are arguments if nats-server itself limits such lines.
+		format = fmt.Sprintf("%s - %s", v[0], v[1])
+	}
 	found := clientLine.FindStringSubmatch(format)
 	if found == nil {
 		return 0, "", false

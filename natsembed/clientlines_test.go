@@ -2,6 +2,7 @@ package natsembed
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,7 @@ const quoted = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
 
 func TestLinesAboutClients(t *testing.T) {
 	const of = `127.0.0.1:4711 - cid:7 - `
+	client := errors.New(of + `"v1:go:` + quoted + ` - x"`) // has a text, as nats-server's clients do
 	for _, c := range []struct {
 		format string
 		v      []any
@@ -35,6 +37,11 @@ func TestLinesAboutClients(t *testing.T) {
 		{of + "%s", []any{quoted}, "client error"},
 		{`127.0.0.1:4711 - cid:7 - "v1:go:` + quoted + ` \" - %s" - "user - x" - Publish Violation - Reply %q`, []any{quoted}, "Publish Violation - Reply"},
 		{"pipe - cid:7 - Slow Consumer Detected: MaxPending of %d Exceeded", []any{7}, "Slow Consumer Detected"},
+		{"%s - %s%s", []any{client, "Producer was stalled for a total of 12ms", " - user"}, "Producer was stalled for a total of"},
+		{"%s - %s%s", []any{client, "Invalid JetStream request '" + quoted + "'", ""}, "Invalid JetStream request"},
+		{"%s - %s%s", []any{errors.New("JETSTREAM"), "Producer was stalled for a total of 12ms", ""}, ""},
+		{"%s%s", []any{"Producer was stalled for a total of 12ms", ""}, ""},
+		{"%s - %s", []any{"message", "error"}, ""},
 		{"Server Exiting..", nil, ""},
 		{"JetStream: cid:7 - of a stream", nil, ""},
 	} {

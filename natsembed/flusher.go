@@ -28,8 +28,8 @@ var ErrNotDurable = errors.New("natsembed: the write was not flushed to disk")
 //
 // One goroutine makes passes over the block files of the streams in the bucket's
 // account, one pass after the other. A pass serves the callers that came before it
-// began; the next pass serves later ones. No pass waits for more callers; it only lets
-// those run first that can.
+// began; the next pass serves later ones. A pass yields the processor once, to callers that
+// can run, if the pass before served several; it does not wait for them.
 type Flusher struct {
 	streams string // the directory of the streams
 	top     string // directories are flushed up to here

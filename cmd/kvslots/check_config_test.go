@@ -17,14 +17,15 @@ func TestCheckConfigReportsEverything(t *testing.T) {
 		"KVSLOTS_AUTH_TOKEN": "two words",
 		"KVSLOTS_LOG_FORMAT": "xml",
 	}), "check-config", "--config", file, "--replicas", "6", "--max-ttl=soon", "--http-rate-burst", "5", "--nats-nkeys", "U",
-		"--nats-user", "u", "--log-format", "json", "--nats-insecure=perhaps")
+		"--nats-user", "u", "--log-format", "json", "--nats-insecure=perhaps", "--http-addr", ":99999")
 	want := `kvslots: --replicas: must be an integer between 1 and 5
---max-ttl: must be a duration such as "30s" or "1h", or a number of seconds
+--max-ttl: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
 --nats-insecure: strconv.ParseBool: parsing "perhaps": invalid syntax
+--http-addr: must be host:port with a port between 0 and 65535, such as "127.0.0.1:8080" or ":0"
 KVSLOTS_SYNC: must be one of always, interval
 config file ` + file + `: unknown key "bogus"
 config file ` + file + `: log-level: must be one of debug, info, warn, error
-config file ` + file + `: max-wait: must be a duration such as "30s" or "1h", or a number of seconds
+config file ` + file + `: max-wait: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
 --http-rate-burst needs --http-rate-limit
 --nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr
 --nats-user and --nats-password go together
@@ -43,6 +44,12 @@ func TestCheckConfigReportsNothingTwice(t *testing.T) {
 		"check-config", "--http-rate-limit", "-1", "--http-rate-burst", "5")
 	wantCall(t, exitUsage, "", "kvslots: --http-addr and --http-port exclude each other\nRun [^\n]*\n",
 		"check-config", "--http-addr", ":1", "--http-port", "1", "--config", writeFile(t, "a.yaml", "sync: always\n"))
+}
+
+// The URL may contain a password, so it is not repeated.
+func TestCheckConfigChecksPorts(t *testing.T) {
+	wantCall(t, exitUsage, "", "kvslots: --nats-url must be URLs such as nats://host:4222, with ports between 1 and 65535, separated by commas\nRun [^\n]*\n",
+		"check-config", "--nats-url", "nats://127.0.0.1:99999")
 }
 
 func TestCheckConfigReadsFiles(t *testing.T) {

@@ -81,8 +81,8 @@ func (c *connection) validate() error {
 		return c.nats.validate()
 	}
 	parsed, err := url.Parse(c.server)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return usagef("--server must be a URL such as %s", defaultServer)
+	if err != nil || parsed.Host == "" || !isPortOfURL(parsed.Port()) || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return usagef("--server must be a URL such as %s, with a port between 1 and 65535", defaultServer)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (c *natsConnection) forListener() bool {
 func (c *natsConnection) validate() error {
 	var found problems
 	found.when(slices.ContainsFunc(strings.Split(c.url, ","), func(text string) bool { return !isNATSURL(strings.TrimSpace(text)) }),
-		"--nats-url must be URLs such as nats://host:4222, separated by commas")
+		"--nats-url must be URLs such as nats://host:4222, with ports between 1 and 65535, separated by commas")
 	found.add(c.validatePairs())
 	ways := 0
 	for _, way := range []string{c.creds, c.user, c.token, c.nkey} {

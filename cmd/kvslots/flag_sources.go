@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -77,14 +79,19 @@ func applyFile(flags *pflag.FlagSet) error {
 	if path == "" {
 		return nil
 	}
-	file := viper.New()
-	file.SetConfigFile(path)
 	// viper supports more formats, which are not part of the contract.
-	if kind := filepath.Ext(path); !slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, kind) {
+	kind := strings.TrimPrefix(filepath.Ext(path), ".")
+	if !slices.Contains([]string{"yaml", "yml", "toml", "json"}, kind) {
 		return usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
-	if err := withoutContent(file.ReadInConfig()); err != nil {
-		return usagef("config file %s: %w", path, err)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return usagef("config file %s: %w", path, withoutPath(err))
+	}
+	file := viper.New()
+	file.SetConfigType(kind)
+	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
+		return usagef("config file %s: %w", path, syntaxError(err, content))
 	}
 	var found problems
 	for _, err := range applyKeys(flags, file) {

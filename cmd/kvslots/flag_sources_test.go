@@ -177,7 +177,13 @@ func TestBadSources(t *testing.T) {
 		{"section", "a.toml", "[http]\naddr = \":0\"\n", nil, `unknown key "http.addr"`},
 		{"file in a file", "a.yaml", "config: b.yaml\n", nil, `unknown key "config"`},
 		{"help", "a.yaml", "help: true\n", nil, `unknown key "help"`},
-		{"not YAML", "a.yaml", "sync: [\n", nil, "a.yaml: "},
+		{"not YAML", "a.yaml", "sync: interval\n\nnats-token: hunter2\n- hunter2\n", nil, "a.yaml: syntax error near line 3"},
+		{"key twice in YAML", "a.yaml", "nats-token: hunter2\nnats-token: hunter2\n", nil, "a.yaml: syntax error near line 2"},
+		{"error in the first line of YAML", "a.yaml", "a: b: hunter2\n", nil, "a.yaml: syntax error"},
+		{"not TOML", "a.toml", "sync = \"interval\"\nnats-token = = hunter2\n", nil, "a.toml: syntax error in line 2, column 14"},
+		{"not JSON", "a.json", "{\"sync\": \"interval\",\n  hunter2}", nil, "a.json: syntax error in line 2, column 3"},
+		{"empty JSON", "a.json", "", nil, "a.json: syntax error in line 1, column 1"},
+		{"no object in JSON", "a.json", `["hunter2"]`, nil, "a.json: syntax error"},
 		{"other format", "a.ini", "sync=always\n", nil, "must end in .yaml"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,6 +194,9 @@ func TestBadSources(t *testing.T) {
 			_, err := load(t, args, c.env)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the file is quoted in %q", err)
 			}
 			if _, usage := errors.AsType[usageError](err); !usage {
 				t.Errorf("%v is no usage error", err)
@@ -213,6 +222,9 @@ func TestValidate(t *testing.T) {
 		{"user and password", func(s *settings) { s.nats.url = "a"; s.nats.user = "u"; s.nats.password = "hunter2" }, ""},
 		{"other scheme", func(s *settings) { s.nats.url = "http://hunter2@a" }, "--nats-url must be"},
 		{"not a URL", func(s *settings) { s.nats.url = "nats://u:hunter2@a:b:c" }, "--nats-url must be"},
+		{"port of a URL out of range", func(s *settings) { s.nats.url = "b, nats://u:hunter2@a:65536" }, "--nats-url must be URLs such as nats://host:4222, with ports between 1 and 65535"},
+		{"port 0 of a URL", func(s *settings) { s.nats.url = "a:0" }, "--nats-url must be"},
+		{"highest port of a URL", func(s *settings) { s.nats.url = "a:65535,b:" }, ""},
 		{"empty URL in the list", func(s *settings) { s.nats.url = "a,,b" }, "--nats-url must be"},
 		{"user alone", func(s *settings) { s.nats.url = "a"; s.nats.user = "u" }, "go together"},
 		{"password alone", func(s *settings) { s.nats.url = "a"; s.nats.password = "hunter2" }, "go together"},

@@ -44,38 +44,31 @@ func (f flagValue[T]) Type() string { return f.kind }
 
 // duration is a flag such as "30s" or "1h". A bare number is seconds.
 func duration(target *time.Duration, min, max time.Duration) flagValue[time.Duration] {
-	return flagValue[time.Duration]{target, "duration", func(text string) (time.Duration, error) {
-		value, err := parseDuration(text)
-		if err == nil && (value < min || value > max) {
-			err = fmt.Errorf("must be between %s and %s", formatDuration(min), formatDuration(max))
-		}
-		return value, err
-	}, formatDuration}
+	return multiple(target, time.Nanosecond, "a duration", min, max)
 }
 
 // seconds is a duration in whole seconds.
 func seconds(target *time.Duration, min, max time.Duration) flagValue[time.Duration] {
-	flag := duration(target, min, max)
-	parse := flag.parse
-	flag.parse = func(text string) (time.Duration, error) {
-		value, err := parse(text)
-		if err == nil && value%time.Second != 0 {
-			err = fmt.Errorf("must be whole seconds")
+	return multiple(target, time.Second, "a duration in whole seconds", min, max)
+}
+
+// multiple is a flag that takes a multiple of unit in a range.
+func multiple(target *time.Duration, unit time.Duration, format string, min, max time.Duration) flagValue[time.Duration] {
+	return flagValue[time.Duration]{target, "duration", func(text string) (time.Duration, error) {
+		value, err := parseDuration(text)
+		if err != nil || value < min || value > max || value%unit != 0 {
+			return 0, fmt.Errorf(`must be %s such as "30s" or "1h", or a number of seconds, between %s and %s`,
+				format, formatDuration(min), formatDuration(max))
 		}
-		return value, err
-	}
-	return flag
+		return value, nil
+	}, formatDuration}
 }
 
 func parseDuration(text string) (time.Duration, error) {
 	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
 		text += "s"
 	}
-	value, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf(`must be a duration such as "30s" or "1h", or a number of seconds`)
-	}
-	return value, nil
+	return time.ParseDuration(text)
 }
 
 func formatDuration(value time.Duration) string {
@@ -151,7 +144,7 @@ func choice(target *string, words ...string) flagValue[string] {
 func address(target *string) flagValue[string] {
 	return checked(target, "host:port", func(text string) error {
 		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) {
-			return fmt.Errorf(`must be host:port, such as "127.0.0.1:8080" or ":0"`)
+			return fmt.Errorf(`must be host:port with a port between 0 and 65535, such as "127.0.0.1:8080" or ":0"`)
 		}
 		return nil
 	})
@@ -163,11 +156,16 @@ func isPort(text string) bool {
 	return err == nil
 }
 
+// isPortOfURL reports whether text is a port to connect to, or absent from the URL.
+func isPortOfURL(text string) bool {
+	return text == "" || isPort(text) && strings.Trim(text, "0") != ""
+}
+
 // loopback is an address that other machines cannot reach.
 func loopback(target *string) flagValue[string] {
 	return checked(target, "loopback:port", func(text string) error {
 		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) || !isLoopback(text) {
-			return fmt.Errorf(`must be host:port of a loopback address, such as "127.0.0.1:6060" or "[::1]:0"`)
+			return fmt.Errorf(`must be host:port of a loopback address, with a port between 0 and 65535, such as "127.0.0.1:6060" or "[::1]:0"`)
 		}
 		return nil
 	})
@@ -282,13 +280,8 @@ func isOrigin(text string) bool {
 		return true
 	}
 	parsed, err := url.Parse(text)
-	if err != nil || parsed.Scheme == "" || parsed.Hostname() == "" || strings.ContainsAny(parsed.Host, "* ") {
+	if err != nil || parsed.Scheme == "" || parsed.Hostname() == "" || strings.ContainsAny(parsed.Host, "* ") || !isPortOfURL(parsed.Port()) {
 		return false
-	}
-	if port := parsed.Port(); port != "" {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
-		}
 	}
 	return strings.EqualFold(text, parsed.Scheme+"://"+parsed.Host) && !strings.HasSuffix(text, ":")
 }

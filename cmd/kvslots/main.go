@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -54,11 +55,13 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		Use:           "kvslots",
 		Short:         "A distributed semaphore on NATS JetStream",
 		Long:          "kvslots lends the numbered slots of pools for a limited time, over HTTP and NATS, from NATS JetStream.",
+		Version:       buildOf(debug.ReadBuildInfo()).String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// completion.go replaces cobra's.
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		serveCommand(env), checkConfigCommand(env),

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,7 +78,8 @@ func TestRun(t *testing.T) {
 		code           int
 		stdout, stderr string // texts that they must contain
 	}{
-		{"version", []string{"version"}, 0, "kvslots ", ""},
+		{"version", []string{"version"}, 0, buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
+		{"version as a flag", []string{"--version"}, 0, buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
 		{"help", []string{"--help"}, 0, "serve", ""},
 		{"help of serve", []string{"serve", "--help"}, 0, "--http-addr", ""},
 		{"no command", nil, 0, "Usage:", ""},
@@ -90,8 +92,9 @@ func TestRun(t *testing.T) {
 		{"bad choice", []string{"serve", "--sync", "never"}, 2, "", `"--sync" flag: must be one of always, interval`},
 		{"bad level", []string{"serve", "--log-level", "loud"}, 2, "", `"--log-level" flag: must be one of`},
 		{"bad duration", []string{"serve", "--max-ttl", "soon"}, 2, "", `"--max-ttl" flag: must be a duration`},
-		{"fraction of a second", []string{"serve", "--max-wait", "1500ms"}, 2, "", "must be whole seconds"},
-		{"duration out of range", []string{"serve", "--max-ttl", "0"}, 2, "", "must be between 1s and 8760h"},
+		{"fraction of a second", []string{"serve", "--max-wait", "1500ms"}, 2, "", `"--max-wait" flag: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h`},
+		{"duration out of range", []string{"serve", "--max-ttl", "0"}, 2, "", `"--max-ttl" flag: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h`},
+		{"negative duration", []string{"serve", "--drain-wait", "-3"}, 2, "", `"--drain-wait" flag: must be a duration such as "30s" or "1h", or a number of seconds, between 0s and 1h`},
 		{"replicas out of range", []string{"serve", "--replicas", "6"}, 2, "", "must be an integer between 1 and 5"},
 		{"address without port", []string{"serve", "--http-addr", "localhost"}, 2, "", "must be host:port"},
 		{"port out of range", []string{"serve", "--http-port", "65536"}, 2, "", `"--http-port" flag: must be a port between 0 and 65535`},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 )
 
 // credential matches the environment variables of kvslots that hold a secret, or the
@@ -65,15 +66,27 @@ func withoutIDs(text string) string { return anyUUID.ReplaceAllString(text, "…
 
 var lineNumber = regexp.MustCompile(`line \d+`)
 
-// withoutContent replaces the error of a parser of the configuration file, which may
-// quote the file: a password, for example.
-func withoutContent(err error) error {
-	wrong, ok := errors.AsType[viper.ConfigParseError](err)
-	if !ok {
-		return err
+// syntaxError replaces the error of a parser of the configuration file, which may quote
+// the file: a password, for example. It keeps the position. The YAML parser has no
+// column, may name the line before, and has no line for some errors in the first one.
+func syntaxError(err error, content []byte) error {
+	if toml, ok := errors.AsType[interface {
+		error
+		Position() (line, column int)
+	}](err); ok {
+		line, column := toml.Position()
+		return syntaxErrorAt(line, column)
 	}
-	if line := lineNumber.FindString(wrong.Error()); line != "" {
-		return fmt.Errorf("syntax error in %s", line)
+	if json, ok := errors.AsType[*json.SyntaxError](err); ok {
+		before := content[:max(json.Offset, 1)-1]
+		return syntaxErrorAt(1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n'))
+	}
+	if line := lineNumber.FindString(err.Error()); line != "" {
+		return fmt.Errorf("syntax error near %s", line)
 	}
 	return errors.New("syntax error")
+}
+
+func syntaxErrorAt(line, column int) error {
+	return fmt.Errorf("syntax error in line %d, column %d", line, column)
 }

@@ -273,7 +273,7 @@ func TestFunctionSettings(t *testing.T) {
 		{"--forrst-fn-prefix kvslots.fn", "not begin with kvslots"},
 		{"--forrst-fn-prefix fn.>", "words of A-Z"},
 		{"--forrst-fn-prefix _INBOX", "words of A-Z"},
-		{"--forrst-timeout 0", "must be between 1s and 1h"},
+		{"--forrst-timeout 0", "between 1s and 1h"},
 		{"--forrst-fn-user fn --nats-addr 127.0.0.1:0", "go together"},
 		{"--forrst-fn-user fn --forrst-fn-password hunter2", "need --nats-addr"},
 		{"--forrst-fn-user fn --forrst-fn-password hunter2 --nats-url nats://127.0.0.1:1", "exclude --nats-url"},

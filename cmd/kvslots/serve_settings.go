@@ -215,7 +215,7 @@ func isNATSURL(text string) bool {
 		text = "nats://" + text
 	}
 	parsed, err := url.Parse(text)
-	if err != nil || parsed.Hostname() == "" {
+	if err != nil || parsed.Hostname() == "" || !isPortOfURL(parsed.Port()) {
 		return false
 	}
 	switch parsed.Scheme {

@@ -18,13 +18,13 @@ type trouble struct {
 	loses  bool // the bucket's contents
 }
 
-func troubles(t *testing.T, storeDir string) []trouble {
+func troubles(t *testing.T) []trouble {
 	return []trouble{
 		{
-			"JetStream is disabled", "enable JetStream",
-			func(nats *server.Server, _ jetstream.JetStream) error { return nats.DisableJetStream() },
+			"JetStream is disabled for the account", "enable JetStream",
+			func(nats *server.Server, _ jetstream.JetStream) error { return nats.GlobalAccount().DisableJetStream() },
 			func(nats *server.Server, _ jetstream.JetStream) error {
-				return nats.EnableJetStream(&server.JetStreamConfig{StoreDir: storeDir})
+				return nats.GlobalAccount().EnableJetStream(nil, nil)
 			},
 			false,
 		},
@@ -47,7 +47,7 @@ func troubles(t *testing.T, storeDir string) []trouble {
 // says what to do. Afterwards the gateway recovers by itself.
 func TestTroublesOfAnExistingNATS(t *testing.T) {
 	dir := t.TempDir()
-	for _, c := range troubles(t, dir) {
+	for _, c := range troubles(t) {
 		t.Run(c.name, func(t *testing.T) {
 			nats, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: dir})
 			js, err := jetstream.New(connectNATS(t, url))

@@ -23,7 +23,7 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version, the commit and its date",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(command.OutOrStdout(), buildOf(debug.ReadBuildInfo()))
+			_, err := fmt.Fprintln(command.OutOrStdout(), command.Root().Version)
 			return err
 		},
 	}

@@ -22,7 +22,6 @@ const (
 	heartbeat     = time.Second
 	silence       = 2500 * time.Millisecond // after which a watch counts as lost
 	checkEvery    = 100 * time.Millisecond  // between two checks of a watch
-	overdue       = 300 * time.Millisecond  // until the delivery of an acknowledged write is overdue
 	answerTimeout = 500 * time.Millisecond  // of a request for the consumer's state
 
 	// minSetup is the timeout of the first attempt to create a watch, doubled after
@@ -44,35 +43,6 @@ type order struct {
 	cancel context.CancelFunc
 }
 
-// progress is how far the deliveries have come.
-type progress struct {
-	reached uint64       // the highest revision that was delivered
-	pending uint64       // entries of which the server said at that delivery that they follow
-	acked   uint64       // the highest revision of an acknowledged write
-	overdue peer.Instant // when the delivery of acked becomes overdue
-	level   peer.Instant // when the server last showed that nothing was left to be delivered
-}
-
-// delivered records a delivery, behind which there were pending further entries.
-func (p *progress) delivered(revision, pending uint64, now peer.Instant) {
-	p.reached, p.pending = max(p.reached, revision), pending
-	p.heard(now)
-}
-
-// heard records that the server has delivered an entry, or has nothing to deliver.
-func (p *progress) heard(now peer.Instant) {
-	if p.pending == 0 && p.acked <= p.reached {
-		p.level = now
-	}
-}
-
-// lag returns how many revisions a view is behind the stream, as far as the server has
-// said.
-func (p *progress) lag(view uint64) uint64 {
-	known := max(p.acked, p.reached+p.pending)
-	return known - min(view, known)
-}
-
 // order replaces the watch by another one.
 func (b *Bucket) order(w peer.Watch) {
 	if b.watch.cancel != nil {
@@ -90,19 +60,6 @@ func (b *Bucket) order(w peer.Watch) {
 	}
 	b.orders <- b.watch
 }
-
-// written records that a write was acknowledged, which the watch has to deliver.
-func (p *progress) written(revision uint64, now peer.Instant) {
-	if revision <= p.reached || revision <= p.acked {
-		return
-	}
-	if p.acked <= p.reached {
-		p.overdue = now.Add(overdue)
-	}
-	p.acked = revision
-}
-
-func (p *progress) isOverdue(now peer.Instant) bool { return p.acked > p.reached && now > p.overdue }
 
 // keepWatch carries out the peer's orders.
 func (b *Bucket) keepWatch() {
@@ -246,7 +203,12 @@ func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) 
 		return nil, err
 	}
 	b.stream = stream
-	return stream.CachedInfo(), nil
+	info = stream.CachedInfo()
+	if info.State.Msgs == 0 { // otherwise a restore may have created it
+		b.log.Warn().Msg("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
+			"and an empty bucket was created; to get the pools back from a backup: kvslots restore")
+	}
+	return info, nil
 }
 
 func (w *watch) config(inbox string) jetstream.ConsumerConfig {
@@ -387,40 +349,4 @@ func (w *watch) applied(d delivery, key entry.Key) (applied bool) {
 		}
 	})
 	return applied
-}
-
-// delivery is the metadata in the reply subject of a delivered message.
-type delivery struct {
-	stream, consumer uint64 // sequences
-	at               time.Time
-	pending          uint64 // entries still to be delivered
-}
-
-// parseDelivery parses "$JS.ACK.<stream>.<consumer>.<deliveries>.<stream
-// sequence>.<consumer sequence>.<nanoseconds>.<pending>", and the longer form
-// with a domain and an account before the stream. Unlike Msg.Metadata it does not
-// allocate.
-func parseDelivery(reply string) (d delivery, ok bool) {
-	const prefix, dots = "$JS.ACK.", 6 // of the short form
-	rest, ok := strings.CutPrefix(reply, prefix)
-	if !ok {
-		return d, false
-	}
-	skip := 3
-	if strings.Count(rest, ".") > dots {
-		skip = 5
-	}
-	for range skip {
-		_, rest, _ = strings.Cut(rest, ".")
-	}
-	var numbers [4]uint64
-	for i := range numbers {
-		text, after, _ := strings.Cut(rest, ".")
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return d, false
-		}
-		numbers[i], rest = n, after
-	}
-	return delivery{numbers[0], numbers[1], time.Unix(0, int64(numbers[2])), numbers[3]}, true
 }

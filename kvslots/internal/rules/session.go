@@ -117,7 +117,11 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	s.Taken, s.Value = s.Taken && e.Corrupt == nil, e.Session
 	v.count(s, 1)
 	if s.Taken {
-		s.Ends = now.Add(e.Session.Left() - age)
+		ends := now.Add(e.Session.Left() - age)
+		if was { // a refresh that was sent late must not move the end back
+			ends = max(ends, s.Ends)
+		}
+		s.Ends = ends
 		if v.sends.passed != 0 {
 			s.Promise(v.sends.passed.Add(e.Session.Left()))
 		}

@@ -39,7 +39,7 @@ func (f *follow) look() {
 	})
 }
 
-func (f *follow) over() bool { return f.call.p.view.Pool(f.pool).Lease(f.lease) == nil }
+func (f *follow) over() bool { return f.call.p.view.Pool(f.pool).Lease(f.lease, 0) == nil }
 
 // holder is a lease and the session that holds it.
 type holder struct{ lease, session entry.Hash }

@@ -14,8 +14,8 @@ func (h *Held) find(p *Peer) (*rules.Slot, error) {
 	case !pool.Registered():
 		return nil, ErrNoPool
 	}
-	s := pool.Lease(h.Lease)
-	if s == nil || h.Named && (pool.Terms().Lock != h.Lock || h.Fence != 0 && h.Fence != s.Fence) {
+	s := pool.Lease(h.Lease, h.Fence)
+	if s == nil || h.Named && pool.Terms().Lock != h.Lock {
 		return nil, ErrNotHeld
 	}
 	return s, nil

@@ -176,7 +176,7 @@ func wantSlots(t *testing.T, w *rules.View, p *rules.Pool, now rules.Instant) {
 	p.Slots(func(s *rules.Slot) bool {
 		if s.Live() {
 			live[s.Position] = true
-			if found := p.Lease(s.Value.Lease); found == nil || found.Value.Lease != s.Value.Lease {
+			if found := p.Lease(s.Value.Lease, 0); found == nil || found.Value.Lease != s.Value.Lease {
 				t.Fatalf("the lease of slot %d is not found", s.Position)
 			}
 		}

@@ -157,13 +157,17 @@ func (p *Pool) DoubtBelow(position int, now Instant) bool {
 // indexed is above how many positions a pool keeps an index by lease.
 const indexed = 16
 
-// Lease returns the live slot of a lease, or nil.
-func (p *Pool) Lease(lease entry.Hash) *Slot {
+// Lease returns the live slot of a lease, or nil. If fence is not 0, the slot must have that
+// fence: see index.
+func (p *Pool) Lease(lease entry.Hash, fence uint64) *Slot {
 	if p == nil {
 		return nil
 	}
+	is := func(s *Slot) bool { // hashes: comparison time reveals no id
+		return s != nil && s.Live() && s.Value.Lease == lease && (fence == 0 || s.Fence == fence)
+	}
 	if p.leases != nil {
-		if s := p.leases[lease]; s != nil && s.Live() {
+		if s := p.leases[lease]; is(s) {
 			return s
 		}
 		if !p.doubles {
@@ -171,7 +175,7 @@ func (p *Pool) Lease(lease entry.Hash) *Slot {
 		}
 	}
 	for _, s := range p.slots {
-		if s != nil && s.Live() && s.Value.Lease == lease { // hashes: comparison time reveals no id
+		if is(s) {
 			return s
 		}
 	}

@@ -110,7 +110,7 @@ func TestLeaseClaimedTwice(t *testing.T) {
 		s, v, p := lent(t, 1)
 		feed(s, v, claim(second, entry.SlotValue{Lease: leaseID(0)}))
 		feed(s, v, marker(rules.SlotKey(p.ID, second)))
-		if p.Lease(leaseID(0)) != p.Slot(0) || p.Lease(leaseID(9)) != nil {
+		if p.Lease(leaseID(0), 0) != p.Slot(0) || p.Lease(leaseID(9), 0) != nil {
 			t.Errorf("the lease is not found when slot %d is purged", second)
 		}
 	}

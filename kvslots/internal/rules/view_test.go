@@ -147,7 +147,7 @@ func (h *history) checkSlots(p *rules.Pool) {
 		if s.Fence != fence {
 			h.t.Fatalf("slot %d: fence %d, want %d", s.Position, s.Fence, fence)
 		}
-		if found := p.Lease(e.Slot.Lease); s.Live() && (found == nil || found.Value.Lease != e.Slot.Lease) {
+		if found := p.Lease(e.Slot.Lease, 0); s.Live() && (found == nil || found.Value.Lease != e.Slot.Lease) {
 			h.t.Fatalf("the lease of slot %d is not found", s.Position)
 		}
 		return true

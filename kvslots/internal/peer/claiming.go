@@ -265,8 +265,12 @@ func (b *borrow) withdraw() {
 		}
 		p.reads.whenReached(a.Revision, func() {
 			t := p.view.Pool(b.pool.id).Ticket(b.ticket.place)
-			if t != nil && (a.Outcome == Written || sent.shown != 0) {
+			switch stands, _ := p.view.Stands(m.Key); {
+			case t == nil:
+			case a.Outcome == Written || sent.shown != 0:
 				t.Unsure = false // this purge names no ticket
+			case stands == m.Revision:
+				t.Unsure = true // the view has skipped another purge, which may name it
 			}
 			delete(p.writes.authored, m.Author)
 			again()

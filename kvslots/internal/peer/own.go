@@ -22,6 +22,9 @@ type own struct {
 // acknowledged applies an acknowledged write, as soon as the view has reached the
 // revision below it.
 func (o *own) acknowledged(w *write, revision uint64) {
+	if w.view != o.p.view { // its event may be of the queue that the earlier view had
+		return
+	}
 	if below := revision - 1; below > o.p.view.Revision {
 		w.applied.fire = func() { o.apply(w, revision) }
 		o.ahead.start(&w.applied, below)

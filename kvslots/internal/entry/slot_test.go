@@ -39,20 +39,13 @@ func TestSlotEncoding(t *testing.T) {
 	key, plain := ParseKey("p."+idA+".s.3"), 0
 	for range 5000 {
 		v := randomSlot(r)
-		want, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := NewMessage(key, v, r.Uint64N(5), time.Duration(r.Int64N(int64(MaxSpan))))
-		if string(m.Data) != string(want) {
-			t.Fatalf("%+v is written as\n%s, want\n%s", v, m.Data, want)
-		}
+		m := wantEncoded(t, r, key, v)
 		if wantOwnEntry(t, m) {
 			plain++
 		}
-		wantSlotRead(t, want)
+		wantSlotRead(t, m.Data)
 		for range 3 { // a little wrong
-			wantSlotRead(t, mangled(r, want))
+			wantSlotRead(t, mangled(r, m.Data))
 		}
 	}
 	if plain < 500 {
@@ -74,14 +67,7 @@ func TestTicketEncoding(t *testing.T) {
 		if r.IntN(2) == 0 {
 			v.TTL = randomSlot(r).TTL
 		}
-		want, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := NewMessage(key, v, r.Uint64N(5), time.Duration(r.Int64N(int64(MaxSpan))))
-		if string(m.Data) != string(want) {
-			t.Fatalf("%+v is written as\n%s, want\n%s", v, m.Data, want)
-		}
+		m := wantEncoded(t, r, key, v)
 		if wantOwnEntry(t, m) {
 			known++
 		}
@@ -89,6 +75,20 @@ func TestTicketEncoding(t *testing.T) {
 	if known < 500 {
 		t.Errorf("Entry was ok for %d tickets only", known)
 	}
+}
+
+// wantEncoded returns a message with a value, which must be encoded as encoding/json does.
+func wantEncoded(t *testing.T, r *rand.Rand, key Key, v any) Message {
+	t.Helper()
+	want, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMessage(key, v, r.Uint64N(5), time.Duration(r.Int64N(int64(MaxSpan))))
+	if string(m.Data) != string(want) {
+		t.Fatalf("%+v is written as\n%s, want\n%s", v, m.Data, want)
+	}
+	return m
 }
 
 // wantOwnEntry compares what Message.Entry and Parse return. It reports whether

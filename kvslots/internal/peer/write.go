@@ -169,8 +169,6 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	}
 	if a.Outcome != Unknown {
 		delete(p.writes.pending, id)
-	}
-	if a.Outcome != Unknown {
 		p.writes.refused = a.Reason
 	}
 	if a.Outcome == Written {

@@ -17,6 +17,7 @@ type naive struct {
 	dropped  map[uint64]bool          // tickets that are out of the line for good, by revision
 	verdict  map[uint64]rules.Verdict // of claims, by revision
 	excluded map[uint64]bool          // likewise
+	granted  map[uint64]bool          // likewise: those whose ticket has left its key
 	stalled  map[entry.Hash]bool      // sessions that are passed over
 	passed   map[uint64]bool          // enqueued tickets that are passed over, by revision
 	turn     map[uint64]rules.Instant // since when it has been a ticket's turn, by revision
@@ -25,7 +26,7 @@ type naive struct {
 func newNaive() *naive {
 	return &naive{
 		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{}, dropped: map[uint64]bool{},
-		verdict: map[uint64]rules.Verdict{}, excluded: map[uint64]bool{}, stalled: map[entry.Hash]bool{},
+		verdict: map[uint64]rules.Verdict{}, excluded: map[uint64]bool{}, granted: map[uint64]bool{}, stalled: map[entry.Hash]bool{},
 		passed: map[uint64]bool{}, turn: map[uint64]rules.Instant{},
 	}
 }
@@ -33,6 +34,7 @@ func newNaive() *naive {
 func valid(e entry.Entry) bool { return e.Revision != 0 && !e.Marker && e.Corrupt == nil }
 
 func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
+	was := n.last[e.Key]
 	n.last[e.Key], n.seen[e.Key] = e, now.Add(-age)
 	switch e.Key.Kind {
 	case entry.Slot:
@@ -44,6 +46,12 @@ func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 			n.judge(e, now)
 		}
 	case entry.Ticket:
+		if valid(was) && !n.dropped[was.Revision] && place(was) != place(e) {
+			n.ticketLeft(e.Key.Pool, place(was))
+		}
+		if e.Previous != place(e) {
+			n.ticketLeft(e.Key.Pool, e.Previous)
+		}
 		if valid(e) {
 			n.heard(cmp.Or(e.Wait.Peer, e.Key.Session))
 		}
@@ -51,6 +59,16 @@ func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 		n.heard(e.Key.Session)
 	}
 	n.turns(now)
+}
+
+// ticketLeft ends the doubt about the claims that name a ticket whose key shows another
+// entry.
+func (n *naive) ticketLeft(pool entry.Hash, at uint64) {
+	for _, e := range n.of(pool, entry.Slot, valid) {
+		if at != 0 && e.Slot.Ticket == at && !e.Slot.Unseen && !n.excluded[e.Revision] {
+			n.granted[e.Revision] = true
+		}
+	}
 }
 
 // heard records a sign of life of a session.
@@ -189,7 +207,7 @@ func (n *naive) verdictOf(e entry.Entry) rules.Verdict {
 }
 
 func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
-	return n.lives(e) && n.verdictOf(e) != rules.Good && now-n.seen[e.Key] < rules.Instant(time.Second)
+	return n.lives(e) && n.verdictOf(e) != rules.Good && !n.granted[e.Revision] && now-n.seen[e.Key] < rules.Instant(time.Second)
 }
 
 // able returns the tickets for which there is a permit; one that is passed over

@@ -223,8 +223,8 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	a.put(a.p.purge(t.Key, t.Revision), func(f fate) {
 		if f.learnt { // another peer has adopted the ticket meanwhile
 			a.known(key, value, sent)
-		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision {
-			a.look()
+		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision || !s.Live() {
+			a.look() // the lease or the session has ended
 		} else {
 			a.tell(s, sent)
 		}

@@ -29,7 +29,8 @@ type borrow struct {
 	refuseBy   Instant // see refuseGrace
 	expiry     timer
 	waitEnds   Instant
-	again      func() // of forEnqueue: starts the call again
+	joinAt     Instant // see starves
+	again      func()  // of forEnqueue: starts the call again
 
 	ticket ticket
 	claim  claim
@@ -106,6 +107,7 @@ func (p *Peer) start(b *borrow, wait time.Duration) {
 		b.expiry.fire = func() { b.expire() }
 		p.timers.start(&b.expiry, b.waitEnds)
 	}
+	b.joinAt = p.now.Add(rules.StallTime / 2)
 	b.pool.borrows++
 	b.pool.queue = byArrival(b.pool.queue, b)
 	b.pool.mark()
@@ -263,10 +265,11 @@ func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
 		return true
 	}
 	switch {
-	case ok:
-		taken := b.tryClaim(pool, position)
-		*blocked = !taken
-		return taken
+	case ok && b.tryClaim(pool, position):
+		return true
+	case ok && !b.starves(pool, position):
+		*blocked = true
+		return false
 	case !b.waits && b.kind == forCall:
 		b.refuseLater()
 		return true
@@ -275,6 +278,13 @@ func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
 	}
 	b.join()
 	return true
+}
+
+// starves reports whether a borrow that may join the line has been held up by claims in
+// doubt for so long that it should: there other peers leave it a slot. Without a ticket,
+// a peer with a late view may find new claims in doubt again and again.
+func (b *borrow) starves(pool *rules.Pool, position int) bool {
+	return (b.waits || b.kind == forEnqueue) && b.p.now >= b.joinAt && pool.DoubtBelow(position, b.p.now)
 }
 
 // overWaiters reports whether the cap on waiters forbids the borrow to join.

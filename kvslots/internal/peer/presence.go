@@ -61,14 +61,16 @@ func (s *presence) refresh() {
 func (s *presence) written(a Ack) {
 	s.writing = false
 	s.answered(a, s.revision)
-	switch a.Outcome {
-	case Written:
+	switch {
+	case a.Outcome == Written:
 		if s.again {
 			s.refresh()
 			return
 		}
 		s.in(presenceRefresh)
-	case Conflict: // an earlier copy may have been written: wait for the view
+	case a.Outcome == Conflict && s.p.watch.mode == loading && a.Revision < s.revision:
+		s.p.watch.replace(false) // the stream has lost what was loaded, and would refuse each refresh
+	case a.Outcome == Conflict: // an earlier copy may have been written: wait for the view
 		if s.p.watch.mode != live && s.revision == a.Revision { // delivered meanwhile
 			s.in(notNowPause)
 			return

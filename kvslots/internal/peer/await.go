@@ -93,41 +93,41 @@ func (a *await) step() {
 		return
 	}
 	pool := a.p.view.Pool(a.pool.id)
-	e := a.p.enqueuedIn(pool, a.session)
-	if pool.Registered() && pool.Terms().Lock != a.lock && e.status != spent { // a session may have enqueued under other terms
-		e = enqueued{}
+	e := a.p.view.EnqueuedIn(pool, a.session, a.p.now)
+	if pool.Registered() && pool.Terms().Lock != a.lock && e.Status != rules.Spent { // a session may have enqueued under other terms
+		e = rules.Enqueued{}
 	}
 	alive := a.p.view.Alive(a.session)
 	switch {
-	case !a.p.view.Exact() && (!alive || e.status != queued && e.status != served):
+	case !a.p.view.Exact() && (!alive || e.Status != rules.Queued && e.Status != rules.Served):
 		a.p.reads.whenExact(func() { a.step() })
 	case !alive:
 		a.end(Answer{Err: ErrSessionGone})
-	case e.status == doubtful:
+	case e.Status == rules.Doubtful:
 		a.p.after(failurePause, func() { a.step() })
-	case e.status == void: // no caller was answered, and the ticket stands again
+	case e.Status == rules.Unserved: // no caller was answered, and the ticket stands again
 		a.busy = true
-		a.p.writes.release(rules.SlotKey(a.pool.id, e.slot.Position), e.slot.Revision, func(Ack) {
+		a.p.writes.release(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(Ack) {
 			a.busy = false
 			a.look()
 		})
-	case e.status == absent && a.hasLeft:
+	case e.Status == rules.NotEnqueued && a.hasLeft:
 		a.end(Answer{Err: a.why})
-	case e.status == absent && a.marked: // the lease was granted, and ended before the answer
+	case e.Status == rules.NotEnqueued && a.marked: // the lease was granted, and ended before the answer
 		a.end(Answer{Err: ErrLeaseExpired})
-	case e.status == absent:
+	case e.Status == rules.NotEnqueued:
 		a.end(Answer{Err: ErrNotEnqueued})
-	case e.status == spent:
-		a.consume(e.ticket, func() { a.marked = true }) // step answers ErrLeaseExpired next, unless the session has ended
-	case e.status == served && a.gaveUp():
-		a.decline(e.slot, e.ticket)
-	case e.status == served:
+	case e.Status == rules.Spent:
+		a.consume(e.Ticket, func() { a.marked = true }) // step answers ErrLeaseExpired next, unless the session has ended
+	case e.Status == rules.Served && a.gaveUp():
+		a.decline(e.Slot, e.Ticket)
+	case e.Status == rules.Served:
 		a.markSeen(e)
 	case a.why != nil:
-		a.consume(e.ticket, func() { a.hasLeft = true })
-	case e.ticket != nil && e.ticket.Value.Peer != a.p.self.id && e.ticket.Stands():
+		a.consume(e.Ticket, func() { a.hasLeft = true })
+	case e.Ticket != nil && e.Ticket.Value.Peer != a.p.self.id && e.Ticket.Stands():
 		a.busy = true
-		a.p.adopt(e.ticket, func() {
+		a.p.adopt(e.Ticket, func() {
 			a.busy = false
 			a.step()
 		})
@@ -140,8 +140,8 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
 	a.put(m, func(f fate) {
-		e := a.p.enqueuedIn(a.p.view.Pool(a.pool.id), a.session)
-		if f.result == written || f.unsure && e.ticket == nil && e.slot == nil { // an earlier copy was written
+		e := a.p.view.EnqueuedIn(a.p.view.Pool(a.pool.id), a.session, a.p.now)
+		if f.result == written || f.unsure && e.Ticket == nil && e.Slot == nil { // an earlier copy was written
 			then()
 		}
 		a.look()
@@ -186,8 +186,8 @@ func (a *await) decline(s *rules.Slot, t *rules.Ticket) {
 
 // markSeen clears Unseen in the session's slot, which restarts the lease's ttl. From
 // then on the peer that claimed the slot cannot withdraw its claim.
-func (a *await) markSeen(e enqueued) {
-	s := e.slot
+func (a *await) markSeen(e rules.Enqueued) {
+	s := e.Slot
 	if s.Ended(a.p.now) || s.Expiring(a.p.now) {
 		return // the slot is about to be purged, which calls step again
 	}
@@ -214,7 +214,7 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 		a.look()
 		return
 	}
-	t := s.Pool.TicketAt(enqueuedKey(key.Pool, a.session))
+	t := s.Pool.TicketAt(rules.EnqueuedKey(key.Pool, a.session))
 	if t == nil || value.Ticket == 0 {
 		a.tell(s, sent)
 		return

@@ -293,27 +293,18 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	if b.named() {
 		most = b.p.cfg.MaxWaiters
 	}
-	return most > 0 && pool.WaitingUpTo(most)+b.pool.flight.Joining >= most
+	return pool.LineReaches(most, b.pool.flight.Joining)
 }
 
-// obstacle returns why a borrow cannot be served, according to the view: its session
-// is gone, its pool is not registered or has another generation, or its name is open
-// under other terms. It returns nil if there is no obstacle.
+// obstacle returns why the borrow cannot be served, according to the view, or nil.
 func (b *borrow) obstacle(pool *rules.Pool) error {
-	switch {
-	case !b.session.IsZero() && !b.p.view.Alive(b.session):
-		return ErrSessionGone
-	case b.named():
-		if pool.Registered() {
-			b.generation = pool.Generation()
-			if pool.Terms() != b.terms {
-				return ErrLimitMismatch
-			}
-		}
-		return nil
-	case !pool.Registered() || b.confirmed && b.generation != pool.Generation():
-		return ErrNoPool
+	known := uint64(0)
+	if b.confirmed {
+		known = b.generation
 	}
-	b.generation = pool.Generation()
-	return nil
+	obstacle := b.p.view.Obstacle(pool, b.session, b.terms, known)
+	if pool.Registered() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
+		b.generation = pool.Generation()
+	}
+	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]
 }

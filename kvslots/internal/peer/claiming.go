@@ -34,7 +34,7 @@ func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
 		return
 	}
 	for i := range position {
-		if s := pool.Slot(i); s != nil && (s.Excluded() || untold(s)) {
+		if s := pool.Slot(i); s != nil && (s.Excluded() || s.Untold()) {
 			ps.sweep(s)
 		}
 	}

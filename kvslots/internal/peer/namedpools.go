@@ -43,8 +43,7 @@ func (b *borrow) open(pool *rules.Pool) bool {
 
 // overLocks reports whether the cap on names in use forbids another one.
 func (ps *poolState) overLocks() bool {
-	most := ps.p.cfg.MaxLocks
-	return most > 0 && !ps.opening && ps.p.view.InNames.Pools+ps.p.opening >= most
+	return !ps.opening && ps.p.view.NamesReach(ps.p.cfg.MaxLocks, ps.p.opening)
 }
 
 // noteOpening updates Peer.opening for one pool.

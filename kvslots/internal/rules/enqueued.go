@@ -1,0 +1,94 @@
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
+
+// PromoteGrace is how long a peer waits for each peer that comes before it to claim
+// for an enqueued ticket.
+const PromoteGrace = 300 * time.Millisecond
+
+// Status is what has become of a session's Enqueue in a pool.
+type Status uint8
+
+// The statuses.
+const (
+	NotEnqueued Status = iota // it has not enqueued, or it has had the outcome
+	Queued                    // its ticket stands in the line
+	Served                    // it holds a slot, and has not called Await since
+	Spent                     // its lease has ended before it called Await
+	Doubtful                  // a claim for its ticket may still be withdrawn
+	Unserved                  // a claim for its ticket is to be purged: it is void and its peer has not withdrawn it, or it is untold
+)
+
+// Enqueued is a status, with the session's ticket and slot.
+type Enqueued struct {
+	Status Status
+	Ticket *Ticket // may be nil
+	Slot   *Slot   // may be nil
+}
+
+// EnqueuedKey returns the key of the ticket that a session has enqueued in a pool.
+func EnqueuedKey(pool, session entry.Hash) entry.Key {
+	return entry.Key{Kind: entry.Ticket, Pool: pool, Session: session}
+}
+
+// EnqueuedIn returns what has become of a session's Enqueue. NotEnqueued, Spent and
+// Unserved are only certain if the view is exact.
+func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued {
+	var e Enqueued
+	s := v.Session(session)
+	if pool == nil || s == nil {
+		return e
+	}
+	for _, slot := range s.Slots {
+		if slot.Pool == pool && slot.Live() && slot.Value.Unseen {
+			e.Slot = slot
+		}
+	}
+	e.Ticket = pool.TicketAt(EnqueuedKey(pool.ID, session))
+	switch t, s := e.Ticket, e.Slot; {
+	case s != nil && s.Untold():
+		e.Status = Unserved
+	case s != nil && s.Verdict() != Good && s.InDoubt(now):
+		e.Status = Doubtful
+	case s != nil && s.Verdict() != Good && s.Value.Ticket != 0: // without a ticket, the caller may have been answered
+		e.Status = Unserved
+	case s != nil:
+		e.Status = Served
+	case t == nil:
+	case t.Value.Spent:
+		e.Status = Spent
+	case t.Stands() || t.Claimed():
+		e.Status = Queued
+	}
+	return e
+}
+
+// Untold reports whether a live slot was claimed for an enqueued ticket, and the verdict
+// is lost. The claim's own peer may judge it good, but has told no caller: so any peer may
+// purge the slot, after which the ticket stands again.
+func (s *Slot) Untold() bool {
+	return s.Live() && s.Verdict() == Lost && s.Value.Unseen && s.Value.Ticket != 0
+}
+
+// Promotes reports whether a peer has to claim for an enqueued ticket now. First comes
+// the ticket's own peer, then the live peers by the order of their presences.
+func (v *View) Promotes(t *Ticket, self entry.Hash, now Instant) bool {
+	author := t.Value.Peer
+	if author == self {
+		return true
+	}
+	before := 0 // peers that come before this one
+	v.Peers(func(s *Session) bool {
+		if s.ID == author || slices.Compare(s.ID[:], self[:]) < 0 {
+			before++
+		}
+		return true
+	})
+	since, ok := t.CouldSince()
+	return before == 0 || ok && now.Sub(since) >= PromoteGrace*time.Duration(before)
+}

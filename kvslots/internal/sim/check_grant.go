@@ -70,7 +70,7 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 		l.uncertain = true
 	}
 	if l.uncertain { // its ticket may have come back, and been served again
-		l.fence, l.position = g.Fence, g.Position
+		l.fence, l.position, l.overSince, l.returned = g.Fence, g.Position, never, false
 		return
 	}
 	if g.Fence != l.fence || g.Position != l.position {

@@ -113,11 +113,15 @@ func (s *session) keepAlive(c *call) {
 // sessionEnded checks the end of a session's entry.
 func (k *checker) sessionEnded(e *entry.Entry) {
 	hash := e.Key.Session
+	early := k.expiredEarly(e)
+	if early {
+		k.session(hash) // its creation may not be answered yet
+	}
 	s := k.sessions[hash]
 	if s == nil {
 		return
 	}
-	if k.expiredEarly(e) || k.s.server.mayMisjudgeAge(k.s.now.Add(-4*s.idleTimeout)) {
+	if early || k.s.server.mayMisjudgeAge(k.s.now.Add(-4*s.idleTimeout)) {
 		s.aliveUntil, s.uncertain = 0, true
 	}
 	if k.s.now < s.aliveUntil {

@@ -31,7 +31,9 @@ func TestSubscribers(t *testing.T) {
 		return nc
 	}
 	receivers := func(subject string) (got []int) {
-		srv.Subscribers()(subject, func(number uint64) { got = append(got, slices.Index(numbers, number)) })
+		for _, number := range srv.Subscribers()(subject) {
+			got = append(got, slices.Index(numbers, number))
+		}
 		slices.Sort(got)
 		return slices.Compact(got)
 	}

@@ -153,6 +153,15 @@ func (b *backend) room() func() error {
 	return b.server.Room
 }
 
+// subscribers returns the function that looks up the subscriptions at the embedded server,
+// or nil without one.
+func (b *backend) subscribers() func() func(subject string) []uint64 {
+	if b.server == nil {
+		return nil
+	}
+	return b.server.Subscribers
+}
+
 // collectors returns the metrics of the connections, and of the embedded server's flushes.
 func (b *backend) collectors() []prometheus.Collector {
 	connections := map[string]*nats.Conn{}

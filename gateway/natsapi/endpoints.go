@@ -104,7 +104,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.refuse(r, wire.ErrTooLarge)
 			return
 		}
-		if !r.enter() {
+		if !r.room.enter() {
 			s.refuse(r, wire.ErrBusy)
 			return
 		}
@@ -119,6 +119,10 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			defer r.leave()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
+			if !s.admit(r) {
+				s.refuse(r, wire.ErrBusy)
+				return
+			}
 			e.serve(r)
 		})
 	}

@@ -70,6 +70,12 @@ type Config struct {
 	// DefaultMaxBorrows.
 	MaxBorrows int
 
+	// Subscribers returns a function that returns the connections that are subscribed
+	// to a subject, by their numbers; natsembed.Server has such a method. Requests
+	// then count for the connection that receives the answer. If Subscribers is nil,
+	// they count for the inbox that the client names, which it may make up.
+	Subscribers func() func(subject string) (connections []uint64)
+
 	// VerbsPerSecond is the maximal rate of answers to requests to $SRV. The service
 	// drops further ones. 0 means DefaultVerbsPerSecond.
 	VerbsPerSecond float64
@@ -115,6 +121,7 @@ type Service struct {
 	requests      *requests
 	counters      counters
 	requestIDs    ops.RequestIDs
+	identities    *identities   // nil unless the server tells which connections subscribe to a subject
 	verbLimit     *rate.Limiter // of requests to $SRV
 	borrows       *room         // of pools
 	locks         *room         // requests of sessions that may wait
@@ -152,6 +159,9 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		borrows:  newRoom(cfg.MaxBorrows), locks: newRoom(cfg.MaxBorrows), waitingCalls: newRoom(cfg.MaxBorrows),
 		others:    newRoom(maxOthers),
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
+	}
+	if cfg.Subscribers != nil {
+		s.identities = &identities{subscribers: cfg.Subscribers}
 	}
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)

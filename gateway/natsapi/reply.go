@@ -80,14 +80,20 @@ func literal(subject string) bool {
 	return true
 }
 
-// clientOf returns the key by which a room counts the requests of a client: the client's
-// inbox. Of a named inbox that is the first token; otherwise it is everything but the last
-// token, which differs from request to request.
+// noInbox is the key of all requests without a reply subject.
+const noInbox = " "
+
+// clientOf returns the key by which a room counts the requests of a client that only its
+// inbox identifies. Of a named inbox that is the first token; otherwise it is everything but
+// the last token, which differs from request to request.
 func clientOf(reply string) string {
+	if reply == "" {
+		return noInbox
+	}
 	if first, _, _ := strings.Cut(reply, "."); isNamedInbox(first) {
 		return first
 	}
-	return reply[:max(0, strings.LastIndexByte(reply, '.'))]
+	return reply[:strings.LastIndexByte(reply, '.')] // allowed requires a dot
 }
 
 // refused logs the number of refused requests, since a client with another inbox prefix

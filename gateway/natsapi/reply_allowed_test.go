@@ -65,7 +65,7 @@ func TestClientOf(t *testing.T) {
 		"_INBOX_UA.def":   "_INBOX_UA",
 		"app.inbox.abc.1": "app.inbox.abc",
 		"_R_.abc.def":     "_R_.abc",
-		"":                "",
+		"":                noInbox,
 	} {
 		if got := clientOf(reply); got != want {
 			t.Errorf("%q is of the client %q, want %q", reply, got, want)

@@ -28,8 +28,8 @@ type request struct {
 	isCall   bool        // whether Calls makes the answers with errors
 	trace    ops.Trace
 
-	room           *room // counts the request, by client and target
-	client, target string
+	room           *room  // counts the request
+	client, target string // for which it is counted, or ""
 }
 
 func newRequest(m *nats.Msg) *request {
@@ -52,10 +52,21 @@ func (s *Service) traceOf(header nats.Header) ops.Trace {
 // request may wait long.
 func (r *request) drop() { r.body, r.header = nil, nil }
 
-// enter counts the request in its room. It returns false if the room is full.
-func (r *request) enter() bool {
-	r.client = clientOf(r.reply)
-	return r.room.enter(r.client)
+// admit counts a request that has entered its room for the client that it is from. It
+// returns false if that client has used up its share.
+//
+// With identities that client is the connection that receives the answer. It takes time to
+// find it, so requests count for no client while the room has few.
+func (s *Service) admit(r *request) (ok bool) {
+	clients := []string{clientOf(r.reply)}
+	if s.identities != nil && r.reply != "" {
+		if !r.room.crowded() {
+			return true
+		}
+		clients = s.identities.of(r.reply)
+	}
+	r.client, ok = r.room.claim(clients...)
+	return ok
 }
 
 // aim counts the request for the pool or the lock that its call may wait for. It returns

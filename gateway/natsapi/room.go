@@ -12,7 +12,9 @@ const (
 )
 
 // room bounds the open requests: in all, of each client, and for each pool or lock, so that
-// a flood by one client, or for one pool, does not exclude all other requests.
+// a flood by one client, or for one pool, does not exclude all other requests. A request
+// enters, claims a place in the share of a client if it has to (see Service.admit), aims at
+// a pool or a lock if it waits for one, and leaves.
 type room struct {
 	size, share int
 
@@ -29,16 +31,39 @@ func newRoom(size int) *room {
 	}
 }
 
-// enter counts a request of a client. It returns false if there is no room for it.
-func (r *room) enter(client string) bool {
+// enter counts a request. It returns false if there is no room for it.
+func (r *room) enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.open >= r.size || r.clients[client] >= r.share {
+	if r.open >= r.size {
 		return false
 	}
 	r.open++
-	r.clients[client]++
 	return true
+}
+
+// crowded reports whether more requests are open than one client may have.
+func (r *room) crowded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open > r.share
+}
+
+// claim counts a request that has entered for one of the clients that it may be from: the
+// one with the fewest requests. It returns false if none of them may have a further one.
+func (r *room) claim(clients ...string) (client string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	least := r.share
+	for _, c := range clients {
+		if r.clients[c] < least {
+			client, least, ok = c, r.clients[c], true
+		}
+	}
+	if ok {
+		r.clients[client]++
+	}
+	return client, ok
 }
 
 // aim counts a request that has entered for its target. It returns false if there is no
@@ -53,12 +78,15 @@ func (r *room) aim(target string) bool {
 	return true
 }
 
-// leave undoes enter and aim. target is "" if aim was not called.
+// leave undoes enter, claim and aim. client is "" if nothing was claimed, and target is ""
+// if aim was not called.
 func (r *room) leave(client, target string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.open--
-	decrement(r.clients, client)
+	if client != "" {
+		decrement(r.clients, client)
+	}
 	if target != "" {
 		decrement(r.targets, target)
 	}

@@ -5,18 +5,38 @@ import (
 	"testing"
 )
 
+// request enters the room for one of the clients, and leaves again if there is no place.
+func (r *room) request(clients ...string) (client string, ok bool) {
+	if !r.enter() {
+		return "", false
+	}
+	if client, ok = r.claim(clients...); !ok {
+		r.leave("", "")
+	}
+	return client, ok
+}
+
 func TestRoom(t *testing.T) {
 	r := newRoom(4 * leastShare)
 	for i := range r.share {
-		if !r.enter("a") || !r.aim("pool") {
+		if _, ok := r.request("a"); !ok || !r.aim("pool") {
 			t.Fatalf("no room for request %d", i)
 		}
 	}
-	if r.enter("a") {
+	if _, ok := r.request("a"); ok {
 		t.Error("one client has more than its share")
 	}
-	if !r.enter("b") {
-		t.Fatal("one client has the room of another one")
+	if _, ok := r.request(); ok {
+		t.Error("a request of no client has a place")
+	}
+	if r.crowded() {
+		t.Error("a room with one share of requests is crowded")
+	}
+	if client, ok := r.request("a", "b", "a"); !ok || client != "b" {
+		t.Fatalf("a request of a or b is counted for %q, %v", client, ok)
+	}
+	if !r.crowded() {
+		t.Error("a room with more than one share of requests is not crowded")
 	}
 	if r.aim("pool") {
 		t.Error("one pool has more than its share")
@@ -26,11 +46,12 @@ func TestRoom(t *testing.T) {
 	}
 	r.leave("b", "other")
 	r.leave("a", "pool")
-	if !r.enter("a") || !r.aim("pool") {
+	if _, ok := r.request("a"); !ok || !r.aim("pool") {
 		t.Error("the room of a request that has left is not free")
 	}
-	for i := 0; r.enter(fmt.Sprint(i)); i++ {
-		defer r.leave(fmt.Sprint(i), "")
+	for i := 0; r.enter(); i++ {
+		client, _ := r.claim(fmt.Sprint(i))
+		defer r.leave(client, "")
 	}
 	if r.open != r.size {
 		t.Errorf("%d of %d fit", r.open, r.size)

@@ -1,7 +1,6 @@
 package natsapi_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,13 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
-
-	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/natsapi"
-	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/natsembed"
 )
 
 // Clients that subscribe to every answer and never read, during a flood of requests, cost
@@ -25,31 +17,7 @@ func TestSoakAnswersNotRead(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	srv, err := natsembed.Start(t.Context(), natsembed.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Close() })
-	inside, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(inside.Close)
-	store, err := kvslots.Open(t.Context(), inside, kvslots.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close(context.Background()) })
-	nc, err := srv.ConnectService(nats.ReconnectBufSize(-1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	service, err := natsapi.Start(nc, natsapi.Config{Pools: store, Lending: gateway.NewLending()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = service.Close(context.Background()) })
+	d := startEmbedded(t)
 	for _, c := range []struct {
 		subject string
 		each    int // subscriptions of each client
@@ -57,20 +25,19 @@ func TestSoakAnswersNotRead(t *testing.T) {
 		{"$SRV.STATS", 1}, {"$SRV.STATS", 256}, {"kvslots.inspect", 1}, {"kvslots.inspect", 256},
 	} {
 		t.Run(fmt.Sprint(c.subject, " ", c.each), func(t *testing.T) {
-			address := strings.TrimPrefix(srv.ClientURL(), "nats://")
 			const silent = 24
 			var subscribe strings.Builder
 			for i := range c.each {
 				fmt.Fprintf(&subscribe, "SUB _INBOX.> %d\r\n", i)
 			}
-			flood := connectSilent(t, address, "")
+			flood := connectSilent(t, d.address(), "")
 			go func() { _, _ = io.Copy(io.Discard, flood) }()
 			requests := strings.Repeat(fmt.Sprintf("PUB %s _INBOX.x 2\r\n{}\r\n", c.subject), 1000)
 			var most uint64
 			sent, connected := 0, 0
 			for began := time.Now(); time.Since(began) < 11*time.Second; sent += 1000 {
-				for range silent - (srv.NumClients() - 1) {
-					connectSilent(t, address, subscribe.String())
+				for range silent - (d.server.NumClients() - 2) {
+					connectSilent(t, d.address(), subscribe.String())
 					connected++
 				}
 				if _, err := io.WriteString(flood, requests); err != nil {

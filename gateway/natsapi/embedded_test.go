@@ -1,0 +1,72 @@
+package natsapi_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// embedded is an embedded server with a listener and the service on it, and a client.
+type embedded struct {
+	fixture // without a server of its own
+
+	server *natsembed.Server
+	store  *kvslots.Store
+}
+
+func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
+	t.Helper()
+	fail := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := &embedded{}
+	var err error
+	d.server, err = natsembed.Start(t.Context(), natsembed.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
+	fail(err)
+	t.Cleanup(func() { _ = d.server.Close() })
+	inside, err := d.server.Connect()
+	fail(err)
+	t.Cleanup(inside.Close)
+	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{})
+	fail(err)
+	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
+	nc, err := d.server.ConnectService(nats.ReconnectBufSize(-1))
+	fail(err)
+	t.Cleanup(nc.Close)
+	d.lending = gateway.NewLending()
+	cfg := natsapi.Config{Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers}
+	for _, c := range change {
+		c(&cfg)
+	}
+	d.service, err = natsapi.Start(nc, cfg)
+	fail(err)
+	t.Cleanup(func() {
+		d.lending.Stop()
+		_ = d.service.Close(context.Background())
+	})
+	d.nc = d.connect(t)
+	return d
+}
+
+func (d *embedded) connect(t *testing.T) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(d.server.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// address returns the host and port of the listener.
+func (d *embedded) address() string { return strings.TrimPrefix(d.server.ClientURL(), "nats://") }

@@ -1,0 +1,59 @@
+package natsapi
+
+import (
+	"strconv"
+	"sync"
+	"time"
+)
+
+// matcher returns the connections that are subscribed to a subject, by their numbers.
+type matcher = func(subject string) (connections []uint64)
+
+// restFactor is how long identities rests after a look at the subscriptions, as a multiple
+// of the time that the look took. So a flood of requests uses at most a quarter of a
+// processor for looks.
+const restFactor = 3
+
+// identities finds the connections that receive the answers to requests. No client can make
+// up a connection, as it can make up an inbox.
+//
+// One look at the server's subscriptions serves all requests that arrived before it. A
+// client subscribes before it sends a request, so the look finds its subscription.
+type identities struct {
+	subscribers func() matcher
+
+	mu   sync.Mutex
+	next func() matcher // performs the look that has not begun yet, or is nil
+
+	looking sync.Mutex // guards what follows
+	rested  time.Time  // when the next look may begin
+}
+
+// of returns the connections that are subscribed to a reply subject. It blocks until a look
+// at the subscriptions that has begun after the call.
+func (i *identities) of(reply string) (connections []string) {
+	i.mu.Lock()
+	if i.next == nil {
+		i.next = sync.OnceValue(i.look)
+	}
+	next := i.next
+	i.mu.Unlock()
+	for _, number := range next()(reply) {
+		connections = append(connections, strconv.FormatUint(number, 10))
+	}
+	return connections
+}
+
+func (i *identities) look() matcher {
+	i.looking.Lock()
+	defer i.looking.Unlock()
+	time.Sleep(time.Until(i.rested))
+	i.mu.Lock()
+	i.next = nil // requests that arrive from here on need a later one
+	i.mu.Unlock()
+	began := time.Now()
+	subscribed := i.subscribers()
+	ended := time.Now()
+	i.rested = ended.Add(restFactor * ended.Sub(began))
+	return subscribed
+}

@@ -1,0 +1,26 @@
+package natsembed
+
+import (
+	"math"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/gsl"
+)
+
+// Subscribers returns a function that returns the connections in the account of the
+// listener's clients that are subscribed to a subject, by their numbers: a connection
+// stands there once for each of its subscriptions that match. The subscriptions are those at
+// the time of the call to Subscribers, whose cost grows with their number.
+func (s *Server) Subscribers() func(subject string) (connections []uint64) {
+	all := gsl.NewSublist[uint64]()
+	found, err := s.nats().Subsz(&server.SubszOptions{Account: clientAccount, Subscriptions: true, Limit: math.MaxInt32})
+	if err == nil {
+		for _, subscription := range found.Subs {
+			_ = all.Insert(subscription.Subject, subscription.Cid) // the server has checked the subject
+		}
+	}
+	return func(subject string) (connections []uint64) {
+		all.Match(subject, func(number uint64) { connections = append(connections, number) })
+		return connections
+	}
+}

@@ -1,11 +1,10 @@
 package natsembed
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestNatsLogLevels(t *testing.T) {
@@ -24,8 +23,8 @@ func TestNatsLogLevels(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			var out bytes.Buffer
-			c.call(newNatsLog(zerolog.New(&out)))
+			var out logtest.Log
+			c.call(newNatsLog(out.Logger()))
 			if got := strings.TrimSpace(out.String()); got != c.want {
 				t.Errorf("logged %s, want %s", got, c.want)
 			}
@@ -34,7 +33,7 @@ func TestNatsLogLevels(t *testing.T) {
 }
 
 func TestFatalLineIsKept(t *testing.T) {
-	log := newNatsLog(zerolog.Nop())
+	log := newNatsLog(logtest.Logger())
 	if log.err() != nil {
 		t.Fatalf("an error before any line: %v", log.err())
 	}

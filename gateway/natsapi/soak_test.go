@@ -16,6 +16,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -25,7 +26,7 @@ func TestSoakAnswersNotRead(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	srv, err := natsembed.Start(t.Context(), natsembed.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
+	srv, err := natsembed.Start(t.Context(), natsembed.Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestSoakAnswersNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(inside.Close)
-	store, err := kvslots.Open(t.Context(), inside, kvslots.Config{})
+	store, err := kvslots.Open(t.Context(), inside, kvslots.Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestSoakAnswersNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	service, err := natsapi.Start(nc, natsapi.Config{Pools: store, Lending: gateway.NewLending()})
+	service, err := natsapi.Start(nc, natsapi.Config{Logger: logtest.Logger(), Pools: store, Lending: gateway.NewLending()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,9 @@ package natsembed
 
 import (
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -19,6 +21,12 @@ func TestNatsLogLevels(t *testing.T) {
 		{"fatal", func(l *natsLog) { l.Fatalf("dead") }, `{"level":"error","message":"dead"}`},
 		{"debug", func(l *natsLog) { l.Debugf("chatter") }, ``},
 		{"trace", func(l *natsLog) { l.Tracef("payload") }, ``},
+		{"subject", func(l *natsLog) {
+			l.Warnf("Internal subscription on %q took too long: %v", []byte(quoted), 3*time.Second)
+		}, `{"level":"warn","message":"Internal subscription on … took too long: 3s"}`},
+		{"message", func(l *natsLog) { l.Warnf("Malformed JetStream API Request: %q", quoted) }, `{"level":"warn","message":"Malformed JetStream API Request: …"}`},
+		{"file", func(l *natsLog) { l.Warnf("Error reading metafile %q: %v", "/data/meta.inf", syscall.EIO) }, `{"level":"warn","message":"Error reading metafile \"/data/meta.inf\": input/output error"}`},
+		{"fatal with a subject", func(l *natsLog) { l.Fatalf("%5.1f %q", 1.25, quoted) }, `{"level":"error","message":"1.2 …"}`},
 		{"escaped", func(l *natsLog) { l.Errorf("a\x1b[31m\nb") }, `{"level":"error","message":"a\\x1b[31m\\nb"}`},
 	}
 	for _, c := range cases {

@@ -47,7 +47,7 @@ func openStore(t *testing.T, change ...func(*kvslots.Config)) (*kvslotstest.Serv
 
 func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Config)) *kvslots.Store {
 	t.Helper()
-	cfg := kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute}
+	cfg := kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute, Logger: logtest.Logger()}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -39,15 +39,23 @@ func withoutPath(err error) error {
 	return err
 }
 
+// withoutText returns an error of a flag's value without the value.
+func withoutText(err error) error {
+	number, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case !ok:
+		return err
+	case number.Func == "ParseBool":
+		return errors.New("must be true or false")
+	}
+	return number.Err
+}
+
 // flagError replaces the errors of pflag that repeat what was given: it may be a secret
 // that was meant for another flag.
 func flagError(_ *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		cause := errors.Unwrap(invalid)
-		if number, ok := errors.AsType[*strconv.NumError](cause); ok {
-			cause = number.Err // without the text
-		}
-		return fmt.Errorf("invalid argument for %q flag: %w", "--"+invalid.GetFlag().Name, cause)
+		return fmt.Errorf("invalid argument for %q flag: %w", "--"+invalid.GetFlag().Name, withoutText(errors.Unwrap(invalid)))
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() != "" {
 		return fmt.Errorf("unknown shorthand flag: -%s", unknown.GetSpecifiedName())

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // credential matches the environment variables of kvslots that hold a secret, or the
@@ -71,6 +73,21 @@ var anyUUID = regexp.MustCompile(`[0-9A-Fa-f]{8}(-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-
 // withoutIDs replaces UUIDs in an error of cobra, which repeats arguments: the UUID of
 // a pool or a lease is a credential.
 func withoutIDs(text string) string { return anyUUID.ReplaceAllString(text, "…") }
+
+var quotedSubject = regexp.MustCompile(`"[^" ]+"`)
+
+// withoutInboxes cuts off the subjects that an error of NATS quotes after their first
+// token: the rest of an inbox is random, so that no other client can guess it. Subjects of
+// JetStream and of the service, which an operator may have to permit, have no secrets.
+func withoutInboxes(text string) string {
+	return quotedSubject.ReplaceAllStringFunc(text, func(quoted string) string {
+		first, _, more := strings.Cut(quoted, ".")
+		if !more || strings.HasPrefix(first, `"$`) || first == `"`+subjects.Service {
+			return quoted
+		}
+		return first + `.…"`
+	})
+}
 
 var lineNumber = regexp.MustCompile(`line \d+`)
 

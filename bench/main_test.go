@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // holdVariable makes the test program run HoldConnections.
@@ -20,5 +22,5 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(logtest.NoSecrets(m))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -65,7 +66,7 @@ func TestSessions(t *testing.T) { soakSessions(t, 200, 10, 200*time.Millisecond)
 
 func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	ctx := t.Context()
-	srv, err := natsembed.Start(ctx, natsembed.Config{DataDir: t.TempDir(), Sync: natsembed.SyncInterval})
+	srv, err := natsembed.Start(ctx, natsembed.Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Sync: natsembed.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	store, err := kvslots.Open(ctx, nc, kvslots.Config{MaxWait: time.Hour, MaxTTL: time.Hour})
+	store, err := kvslots.Open(ctx, nc, kvslots.Config{Logger: logtest.Logger(), MaxWait: time.Hour, MaxTTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

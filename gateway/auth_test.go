@@ -1,13 +1,12 @@
 package gateway
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 const token = "hunter2-and-more"
@@ -105,10 +104,10 @@ func TestNoTokenIsAskedFor(t *testing.T) {
 
 // The dialect renders refusals, and logs and metrics include them.
 func TestRefusalsAreSeen(t *testing.T) {
-	var lines bytes.Buffer
+	var lines logtest.Log
 	g := newGuardedGateway(func(cfg *Config) {
 		cfg.Tokens = NewTokens(token)
-		cfg.Logger = zerolog.New(&lines)
+		cfg.Logger = lines.Logger()
 	})
 	if answer := ask(g, "GET", "/v1/locks/k"); answer.Code != 401 || answer.Body.String() != "unauthorized: unauthorized" {
 		t.Errorf("got %d %s", answer.Code, answer.Body)

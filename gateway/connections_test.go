@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -17,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // serveLimited serves until the test ends.
@@ -209,8 +208,8 @@ func (l *starved) Accept() (net.Conn, error) {
 // An operator learns that no connection can be accepted, once; then connections are
 // accepted again.
 func TestTooManyOpenFilesAreLogged(t *testing.T) {
-	var logged bytes.Buffer
-	g := newGuardedGateway(func(cfg *Config) { cfg.Logger = zerolog.New(zerolog.SyncWriter(&logged)) })
+	var logged logtest.Log
+	g := newGuardedGateway(func(cfg *Config) { cfg.Logger = logged.Logger() })
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestDrain(t *testing.T) {
@@ -78,7 +79,7 @@ func (f finisher) Mount(r chi.Router) {
 // Work that outlasts the drain is given up, and its request is answered.
 func TestDrainGivesWorkUp(t *testing.T) {
 	f := finisher{make(chan struct{}), make(chan struct{})}
-	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Finishers: []Finisher{f}, Logger: zerolog.Nop()})
+	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Finishers: []Finisher{f}, Logger: logtest.Logger()})
 	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)
@@ -104,7 +105,7 @@ func TestDrainGivesWorkUp(t *testing.T) {
 // A request that does not end is cut off at last, and Drain returns an error.
 func TestDrainNamesWhatItCuts(t *testing.T) {
 	f := finisher{make(chan struct{}), make(chan struct{})}
-	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Logger: zerolog.Nop()})
+	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Logger: logtest.Logger()})
 	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // codedDialect renders errors with their codes, below /v1.
@@ -34,7 +35,7 @@ func newGuardedGateway(change func(cfg *Config)) *Gateway {
 		Store:    storeState{},
 		Sync:     "always",
 		Dialects: []Dialect{testDialect{NewLending()}, codedDialect{}},
-		Logger:   zerolog.Nop(),
+		Logger:   logtest.Logger(),
 	}
 	change(&cfg)
 	return New(cfg)

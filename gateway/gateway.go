@@ -134,7 +134,8 @@ type Gateway struct {
 	requestIDs  ops.RequestIDs
 
 	connections *connections
-	limited     atomic.Int64 // requests that limiter has refused
+	limited     atomic.Int64              // requests that limiter has refused
+	checkBegan  atomic.Pointer[time.Time] // of the store's readiness; nil between checks
 }
 
 // New returns a Gateway, which accepts no connections before Serve is called.

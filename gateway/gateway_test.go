@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // storeState is a store that is ready, or not for the given reason.
@@ -40,8 +40,8 @@ func (d testDialect) borrow(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, context.Cause(ctx).Error())
 }
 
-func newTestGateway(store storeState) (*Gateway, *bytes.Buffer) {
-	var lines bytes.Buffer
+func newTestGateway(store storeState) (*Gateway, *logtest.Log) {
+	var lines logtest.Log
 	lending := NewLending()
 	return New(Config{
 		Store:    store,
@@ -49,7 +49,7 @@ func newTestGateway(store storeState) (*Gateway, *bytes.Buffer) {
 		Lending:  lending,
 		Dialects: []Dialect{testDialect{lending}},
 		Version:  "v1.2.3",
-		Logger:   zerolog.New(zerolog.SyncWriter(&lines)),
+		Logger:   lines.Logger(),
 	}), &lines
 }
 

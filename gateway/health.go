@@ -14,6 +14,10 @@ const readyEvery = time.Second
 // unreadyAgain is how often the gateway logs that the store is still not ready.
 const unreadyAgain = 15 * time.Second
 
+// stuckAfter is how long a check may take. The store bounds its time to a few seconds, so the
+// store is stuck after that.
+const stuckAfter = 30 * time.Second
+
 // status is the answer of /health and /ready.
 type status struct {
 	Status string `json:"status"`
@@ -21,10 +25,22 @@ type status struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// health always answers 200. It does not report what /ready reports, since restarting the
-// process would not help against that.
+// health answers 503 only if the store is stuck. It does not report what /ready reports, since
+// restarting the process would not help against that.
 func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
-	_ = jsonhttp.Answer(w, http.StatusOK, status{Status: "ok"})
+	code, answer := http.StatusOK, status{Status: "ok"}
+	if began := g.checkBegan.Load(); began != nil && time.Since(*began) > stuckAfter {
+		code, answer = http.StatusServiceUnavailable, status{Status: "unavailable", Reason: "the store is stuck"}
+	}
+	_ = jsonhttp.Answer(w, code, answer)
+}
+
+// check asks the store whether it is ready, for logReadiness.
+func (g *Gateway) check() error {
+	began := time.Now()
+	g.checkBegan.Store(&began)
+	defer g.checkBegan.Store(nil)
+	return g.cfg.Store.Ready()
 }
 
 // ready reports whether borrowers may be sent to this gateway.
@@ -48,7 +64,7 @@ func (g *Gateway) readiness() (int, status) {
 func (g *Gateway) logReadiness(ctx context.Context) {
 	var since, logged time.Time // since is zero while the store is ready
 	for pause(ctx, readyEvery); ctx.Err() == nil; pause(ctx, readyEvery) {
-		err := g.cfg.Store.Ready()
+		err := g.check()
 		switch {
 		case ctx.Err() != nil || err == nil && since.IsZero():
 		case err == nil:

@@ -1,22 +1,21 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"testing"
 
-	"github.com/rs/zerolog"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Each answer has the request's id: the client's own if it is well-formed, otherwise
 // another one at each request. The log line has it, too, beside the client's trace.
 func TestRequestID(t *testing.T) {
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	var log bytes.Buffer
-	handler := New(Config{Logger: zerolog.New(&log)}).Handler()
+	var log logtest.Log
+	handler := New(Config{Logger: log.Logger()}).Handler()
 	seen := map[string]bool{}
 	ask := func(id, trace string) (answered string) {
 		t.Helper()
@@ -30,7 +29,7 @@ func TestRequestID(t *testing.T) {
 			RequestID string `json:"request_id"`
 			TraceID   string `json:"trace_id"`
 		}
-		if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+		if err := json.Unmarshal([]byte(log.String()), &line); err != nil {
 			t.Fatal(err)
 		}
 		answered = answer.Header().Get("X-Request-Id")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func mustBackup(t testing.TB, nc *nats.Conn) []byte {
@@ -257,7 +258,7 @@ func storedSlots(t testing.TB, nc *nats.Conn) (slots []bucket.Stored) {
 // The same on a cluster with a replicated bucket.
 func TestRestoreReplicated(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
-	s, err := Open(t.Context(), cluster.Connect(), Config{Replicas: 3})
+	s, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // At one peer a cap is exact, however many sessions come at once, and each session that
@@ -123,7 +124,7 @@ func TestCaps(t *testing.T) {
 // The caps count what sessions hold and wait for, not their attempts.
 func TestCapsLetPass(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
-	s, err := Open(t.Context(), srv.Connect(), Config{MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
+	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

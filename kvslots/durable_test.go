@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // flushes is a Config.Durable that can hold back its callbacks.
@@ -57,7 +58,7 @@ func (f *flushes) release(err error) {
 func openGated(t *testing.T) (*Store, *flushes, uuid.UUID) {
 	t.Helper()
 	f := &flushes{queued: make(chan struct{}, 1)}
-	store, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Durable: f.durable})
+	store, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), Durable: f.durable})
 	if err != nil {
 		t.Fatal(err)
 	}

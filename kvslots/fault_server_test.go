@@ -13,12 +13,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // fill writes leases into a bucket, as peers would.
@@ -128,7 +128,7 @@ func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 func TestFault6BucketDeleted(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, "")
-	var log lockedBuffer
+	var log logtest.Log
 	peers := []*Store{openOverTCP(t, srv, &log), openOverTCP(t, srv, &log)}
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[0], pool)
@@ -174,7 +174,7 @@ func TestFault20StartTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for i, nc := range conns {
 			all.Go(func() {
-				s, err := Open(t.Context(), nc, Config{Replicas: 3})
+				s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger(), Replicas: 3})
 				if err != nil {
 					t.Errorf("round %d, gateway %d: %v", round, i, err)
 					return
@@ -204,7 +204,7 @@ func TestFault20StartTogether(t *testing.T) {
 func TestFault21ServerRestarts(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, t.TempDir(), syncAlways)
-	var log lockedBuffer
+	var log logtest.Log
 	s := openOverTCP(t, srv, &log)
 	pool := newPool(t, s, 100)
 	for range 3 {
@@ -223,7 +223,7 @@ func TestFault21ServerRestarts(t *testing.T) {
 func TestFault21ConsumerLost(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, "")
-	var log lockedBuffer
+	var log logtest.Log
 	s := openOverTCP(t, srv, &log)
 	pool := newPool(t, s, 100)
 	js, err := jetstream.New(srv.Connect())
@@ -251,13 +251,13 @@ func TestFault21ConsumerLost(t *testing.T) {
 func TestFault21FollowerKilled(t *testing.T) {
 	t.Parallel()
 	cluster := kvslotstest.StartCluster(t)
-	first, err := Open(t.Context(), cluster.Connect(), Config{Replicas: 3})
+	first, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = first.Close(context.Background()) })
 	leader := cluster.StreamLeader(bucket.StreamName)
-	var log lockedBuffer
+	var log logtest.Log
 	s := openOverTCP(t, leader, &log)
 	pool := newPool(t, s, 100)
 	mustBorrow(t, s, pool)
@@ -307,14 +307,14 @@ func consumers(t *testing.T, js jetstream.JetStream) map[string]string {
 	return found
 }
 
-func openOverTCP(t *testing.T, srv *kvslotstest.Server, log *lockedBuffer) *Store {
+func openOverTCP(t *testing.T, srv *kvslotstest.Server, log *logtest.Log) *Store {
 	t.Helper()
 	nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	s, err := Open(t.Context(), nc, Config{Logger: zerolog.New(log)})
+	s, err := Open(t.Context(), nc, Config{Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func openOverTCP(t *testing.T, srv *kvslotstest.Server, log *lockedBuffer) *Stor
 }
 
 // wantNoSilence checks that no peer replaced a watch because of its silence.
-func wantNoSilence(t *testing.T, log *lockedBuffer) {
+func wantNoSilence(t *testing.T, log *logtest.Log) {
 	t.Helper()
 	if text := log.String(); strings.Contains(text, "no heartbeat") {
 		t.Errorf("a lost watch was noticed by its silence:\n%s", text)

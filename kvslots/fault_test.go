@@ -1,7 +1,6 @@
 package kvslots
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -13,11 +12,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // A restart on the same directory keeps every pool and every lease with its remaining
@@ -25,7 +24,7 @@ import (
 func TestRestartKeepsLeases(t *testing.T) {
 	dir := t.TempDir()
 	srv := kvslotstest.Start(t, dir, syncAlways)
-	s, err := Open(t.Context(), srv.Connect(), Config{})
+	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +67,7 @@ func TestServerRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		s, err := Open(t.Context(), nc, Config{})
+		s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,9 +174,9 @@ func TestBucketMadeAnew(t *testing.T) {
 // Entries that are not kvslots' own are logged once, as a hash, and otherwise ignored.
 func TestForeignEntries(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
-	var log lockedBuffer
+	var log logtest.Log
 	nc := srv.Connect()
-	s, err := Open(t.Context(), nc, Config{Logger: zerolog.New(&log)})
+	s, err := Open(t.Context(), nc, Config{Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,29 +244,12 @@ func slotKey(pool uuid.UUID, position int) entry.Key {
 	return entry.Key{Kind: entry.Slot, Pool: poolHash(pool), N: position}
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
-
 // The tickets from before a restart do not delay later borrowers.
 func TestSole(t *testing.T) {
 	dir := t.TempDir()
 	srv := kvslotstest.Start(t, dir)
 	nc := srv.Connect()
-	s, err := Open(t.Context(), nc, Config{Sole: true})
+	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger(), Sole: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +263,7 @@ func TestSole(t *testing.T) {
 		return err == nil && state.Waiting == 5
 	})
 	nc.Close() // the peer is dead for all others
-	again, err := Open(t.Context(), srv.Connect(), Config{Sole: true})
+	again, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), Sole: true})
 	if err != nil {
 		t.Fatal(err)
 	}

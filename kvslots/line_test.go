@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func containsText(err error, text string) bool {
@@ -101,7 +102,7 @@ func TestStalledPeer(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	nc := srv.Connect()
-	gone, err := Open(t.Context(), nc, Config{})
+	gone, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Every peer refuses new pools beyond MaxPools, and still accepts a new count for a
@@ -20,7 +21,7 @@ func TestMaxPools(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	var peers []*Store
 	for range 2 {
-		s, err := Open(t.Context(), srv.Connect(), Config{MaxPools: most})
+		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestMaxPools(t *testing.T) {
 func TestMaxPoolsAtOnce(t *testing.T) {
 	t.Parallel()
 	const most, callers = 20, 200
-	s, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{MaxPools: most})
+	s, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
 	if err != nil {
 		t.Fatal(err)
 	}

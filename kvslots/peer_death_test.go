@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // mortal opens a peer with a connection of its own. Closing the connection kills the
@@ -15,7 +16,7 @@ import (
 func mortal(t *testing.T, srv *kvslotstest.Server) (*Store, *nats.Conn) {
 	t.Helper()
 	nc := srv.Connect()
-	s, err := Open(t.Context(), nc, Config{})
+	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 	srv := kvslotstest.Start(t, dir, syncAlways)
 	ctx := t.Context()
 	nc := srv.Connect()
-	s, err := Open(ctx, nc, Config{Sole: true})
+	s, err := Open(ctx, nc, Config{Logger: logtest.Logger(), Sole: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 	srv.Stop()
 
 	srv = kvslotstest.Start(t, dir, syncAlways)
-	again, err := Open(ctx, srv.Connect(), Config{Sole: true})
+	again, err := Open(ctx, srv.Connect(), Config{Logger: logtest.Logger(), Sole: true})
 	if err != nil {
 		t.Fatal(err)
 	}

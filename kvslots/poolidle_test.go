@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Of several peers one unregisters an idle pool. A pool with a lease stays.
@@ -15,7 +16,7 @@ func TestPoolIdle(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	var peers []*Store
 	for range 3 {
-		s, err := Open(t.Context(), srv.Connect(), Config{PoolIdle: time.Second})
+		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), PoolIdle: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // wantUnready waits until a store is not ready, for a reason that contains a text.
@@ -91,7 +92,7 @@ func TestReadyByWriting(t *testing.T) {
 				o.JetStreamMaxStore = 4 << 20
 				o.Users = users(nil)
 			})
-			s, err := Open(t.Context(), dial(t, srv, "kvslots"), Config{})
+			s, err := Open(t.Context(), dial(t, srv, "kvslots"), Config{Logger: logtest.Logger()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +185,7 @@ func TestReadyWithoutABucket(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	var lack atomic.Pointer[error]
-	s, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Room: func() error {
+	s, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), Room: func() error {
 		if err := lack.Load(); err != nil {
 			return *err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // openPeers opens n peers on one server. They are closed with the test.
@@ -18,7 +19,7 @@ func openPeers(t testing.TB, srv *kvslotstest.Server, n int) []*Store {
 	t.Helper()
 	var stores []*Store
 	for range n {
-		s, err := Open(t.Context(), srv.Connect(), Config{})
+		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +309,7 @@ func TestWrongBucket(t *testing.T) {
 			if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 				t.Fatal(err)
 			}
-			_, err = Open(t.Context(), nc, Config{})
+			_, err = Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 			wantErr(t, err, ErrWrongBucket)
 			if !containsText(err, c.want) {
 				t.Fatalf("the error does not name %s: %v", c.want, err)

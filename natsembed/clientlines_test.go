@@ -1,20 +1,19 @@
 package natsembed
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 const quoted = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
@@ -53,8 +52,8 @@ func TestLinesAboutClients(t *testing.T) {
 }
 
 func TestLinesAboutClientsAreLimited(t *testing.T) {
-	var out bytes.Buffer
-	log := newNatsLog(zerolog.New(&out))
+	var out logtest.Log
+	log := newNatsLog(out.Logger())
 	now := time.Now()
 	log.limited.now = func() time.Time { return now }
 	line := func(kind string) string {
@@ -89,8 +88,8 @@ func TestLinesAboutClientsAreLimited(t *testing.T) {
 
 // Lines that say that too many files are open are limited; others are not.
 func TestLinesAboutOpenFilesAreLimited(t *testing.T) {
-	var out bytes.Buffer
-	log := newNatsLog(zerolog.New(&out))
+	var out logtest.Log
+	log := newNatsLog(out.Logger())
 	failed := &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	for range 3 {
 		log.Errorf("Temporary %s Accept Error(%v), sleeping %dms", "Client", failed, 10)
@@ -105,8 +104,8 @@ func TestLinesAboutOpenFilesAreLimited(t *testing.T) {
 
 // Text of clients does not get into the log, and clients cannot flood the log.
 func TestClientsAreNotQuoted(t *testing.T) {
-	logged := &lockedBuffer{}
-	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Logger: zerolog.New(logged)})
+	logged := &logtest.Log{}
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Logger: logged.Logger()})
 	connect := `CONNECT {"verbose":false,"name":"` + quoted + `"}` + "\r\n"
 	for _, sent := range []string{
 		quoted + "\r\n",
@@ -140,21 +139,4 @@ func TestClientsAreNotQuoted(t *testing.T) {
 			t.Errorf("%d lines of the kind %s:\n%.2000s", n, kind, text)
 		}
 	}
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.String()
 }

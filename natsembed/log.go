@@ -3,6 +3,8 @@ package natsembed
 import (
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +39,7 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fatal == nil {
-		l.fatal = errors.New(printable(fmt.Sprintf(format, v...)))
+		l.fatal = errors.New(formatConcealed(format, v))
 	}
 }
 
@@ -54,7 +56,7 @@ func (l *natsLog) line(level zerolog.Level, format string, v []any) {
 	}
 	client, kind, ok := aboutClient(format, v)
 	if !ok {
-		l.plain(level, printable(strings.TrimSpace(fmt.Sprintf(format, v...))))
+		l.plain(level, formatConcealed(format, v))
 		return
 	}
 	if lines, due := l.limited.count(kind); due {
@@ -70,6 +72,29 @@ func (l *natsLog) plain(level zerolog.Level, text string) {
 	} else if lines, due := l.limited.count(lineKind.FindString(text)); due {
 		l.log.Warn().Int("lines", lines).Msg(text)
 	}
+}
+
+// formatConcealed formats a line that is not about a client.
+func formatConcealed(format string, v []any) string {
+	concealing := make([]any, len(v))
+	for i, value := range v {
+		concealing[i] = concealed{value}
+	}
+	return printable(strings.TrimSpace(fmt.Sprintf(format, concealing...)))
+}
+
+// concealed is a value that is not printed where a line quotes it with %q: subjects and
+// messages, which nats-server quotes in this way, may contain a client's secrets. File
+// names, which an operator needs, are absolute.
+type concealed struct{ value any }
+
+// Format implements fmt.Formatter.
+func (c concealed) Format(f fmt.State, verb rune) {
+	if name, ok := c.value.(string); verb == 'q' && !(ok && filepath.IsAbs(name)) {
+		_, _ = io.WriteString(f, "…")
+		return
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), c.value)
 }
 
 // printable escapes characters that a terminal would interpret: some lines quote text

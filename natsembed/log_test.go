@@ -1,11 +1,12 @@
 package natsembed
 
 import (
-	"bytes"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
-	"github.com/rs/zerolog"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestNatsLogLevels(t *testing.T) {
@@ -20,12 +21,18 @@ func TestNatsLogLevels(t *testing.T) {
 		{"fatal", func(l *natsLog) { l.Fatalf("dead") }, `{"level":"error","message":"dead"}`},
 		{"debug", func(l *natsLog) { l.Debugf("chatter") }, ``},
 		{"trace", func(l *natsLog) { l.Tracef("payload") }, ``},
+		{"subject", func(l *natsLog) {
+			l.Warnf("Internal subscription on %q took too long: %v", []byte(quoted), 3*time.Second)
+		}, `{"level":"warn","message":"Internal subscription on … took too long: 3s"}`},
+		{"message", func(l *natsLog) { l.Warnf("Malformed JetStream API Request: %q", quoted) }, `{"level":"warn","message":"Malformed JetStream API Request: …"}`},
+		{"file", func(l *natsLog) { l.Warnf("Error reading metafile %q: %v", "/data/meta.inf", syscall.EIO) }, `{"level":"warn","message":"Error reading metafile \"/data/meta.inf\": input/output error"}`},
+		{"fatal with a subject", func(l *natsLog) { l.Fatalf("%5.1f %q", 1.25, quoted) }, `{"level":"error","message":"1.2 …"}`},
 		{"escaped", func(l *natsLog) { l.Errorf("a\x1b[31m\nb") }, `{"level":"error","message":"a\\x1b[31m\\nb"}`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			var out bytes.Buffer
-			c.call(newNatsLog(zerolog.New(&out)))
+			var out logtest.Log
+			c.call(newNatsLog(out.Logger()))
 			if got := strings.TrimSpace(out.String()); got != c.want {
 				t.Errorf("logged %s, want %s", got, c.want)
 			}
@@ -34,7 +41,7 @@ func TestNatsLogLevels(t *testing.T) {
 }
 
 func TestFatalLineIsKept(t *testing.T) {
-	log := newNatsLog(zerolog.Nop())
+	log := newNatsLog(logtest.Logger())
 	if log.err() != nil {
 		t.Fatalf("an error before any line: %v", log.err())
 	}

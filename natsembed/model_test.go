@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // disk is a model of what a power cut leaves of a stream: everything that was flushed,
@@ -257,7 +259,7 @@ func (d *disk) atCut(do func()) {
 // recovered starts a site on what a power cut left, and returns what it lost.
 func recovered(t *testing.T, dir string, f *facts) error {
 	t.Helper()
-	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	if err != nil {
 		return err
 	}

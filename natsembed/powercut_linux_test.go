@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // realDisk is a file system in a file, on a loop device. A power cut of it loses data
@@ -97,7 +99,7 @@ func realCuts(t *testing.T, d *realDisk, through durability, n int, before func(
 // oneCut starts a site on what the last cut left, checks it, and cuts the power again.
 func oneCut(t *testing.T, d *realDisk, dir string, through durability, c *crowd) error {
 	t.Helper()
-	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	if err != nil {
 		return err
 	}

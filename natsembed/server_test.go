@@ -6,11 +6,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestStartIsReadyWhenItReturns(t *testing.T) {
@@ -55,7 +58,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := startServer(t, Config{DataDir: dir})
 
-	_, err := Start(t.Context(), Config{DataDir: dir})
+	_, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir})
 	if err == nil || err.Error() != "data directory "+dir+" is in use by another kvslots process" {
 		t.Fatalf("second start: %v", err)
 	}
@@ -114,7 +117,7 @@ func TestFailedStartFreesTheDirectory(t *testing.T) {
 	}
 	defer taken.Close()
 	dir := t.TempDir()
-	if _, err := Start(t.Context(), Config{DataDir: dir, Addr: taken.Addr().String()}); err == nil {
+	if _, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Addr: taken.Addr().String()}); err == nil {
 		t.Fatal("no error")
 	}
 	startServer(t, Config{DataDir: dir})
@@ -132,7 +135,7 @@ func TestDamagedStreamStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	srv, err := Start(t.Context(), Config{DataDir: dir})
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir})
 	if err == nil {
 		srv.Close()
 		t.Fatal("a store whose stream was not recovered was taken for a good one")
@@ -172,6 +175,9 @@ func TestListenerIsOutsideTheBucketsAccount(t *testing.T) {
 // startServer starts a server that ends with the test.
 func startServer(t *testing.T, cfg Config) *Server {
 	t.Helper()
+	if reflect.ValueOf(cfg.Logger).IsZero() {
+		cfg.Logger = logtest.Logger()
+	}
 	srv, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // site is a server with a store on it, as kvslots serve has them.
@@ -41,7 +42,7 @@ func openSite(ctx context.Context, srv *Server, through durability) (*site, erro
 		return nil, err
 	}
 	if s.js, err = jetstream.New(s.nc); err == nil {
-		s.store, err = kvslots.Open(ctx, s.nc, kvslots.Config{Sole: true, Durable: s.durable})
+		s.store, err = kvslots.Open(ctx, s.nc, kvslots.Config{Logger: logtest.Logger(), Sole: true, Durable: s.durable})
 	}
 	if err != nil {
 		s.nc.Close()

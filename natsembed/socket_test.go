@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Another process of the same user reaches the bucket's account through the data
@@ -18,7 +20,7 @@ func TestDial(t *testing.T) {
 		t.Error("connected without a server")
 	}
 	for range 2 { // again after a stop
-		srv, err := Start(t.Context(), Config{DataDir: dir, Local: true})
+		srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Local: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +55,7 @@ func TestDial(t *testing.T) {
 // A server whose data directory has too long a path for a socket starts all the same.
 func TestDialTooLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
-	srv, err := Start(t.Context(), Config{DataDir: dir, Local: true})
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Local: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,7 @@ func TestDialAfterKill(t *testing.T) {
 	if err := os.WriteFile(socketPath(dir), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	srv, err := Start(t.Context(), Config{DataDir: dir, Local: true})
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Local: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // issuer issues certificates into a directory.
@@ -112,7 +114,7 @@ func TestTLS(t *testing.T) {
 		put(t, srv, "the bucket's own connection needs no certificate")
 	})
 	t.Run("no such file", func(t *testing.T) {
-		srv, err := Start(t.Context(), Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", TLSCert: "/nonexistent", TLSKey: key})
+		srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Addr: "127.0.0.1:0", TLSCert: "/nonexistent", TLSKey: key})
 		if err == nil {
 			srv.Close()
 			t.Error("no error")

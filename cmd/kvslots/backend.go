@@ -129,7 +129,7 @@ func logConnection(log zerolog.Logger, name string) []nats.Option {
 			log.Info().Str("nats", nc.ConnectedAddr()).Msg("NATS reconnected") // "pipe" within the process
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			log.Warn().Err(err).Msg("NATS error")
+			log.Warn().Str("error", withoutInboxes(err.Error())).Msg("NATS error")
 		}),
 	}
 }

@@ -44,6 +44,9 @@ func benchCommand(env lookupEnv) *cobra.Command {
 			if err := files.validate(); err != nil {
 				return err
 			}
+			if err := validateServer(cfg.Server); cfg.Server != "" && err != nil {
+				return err
+			}
 			if err := token.load(command.Flags(), command.InOrStdin()); err != nil {
 				return err
 			}

@@ -122,7 +122,8 @@ func TestBenchTable(t *testing.T) {
 }
 
 func TestBenchUsage(t *testing.T) {
-	for _, args := range [][]string{{"--workload", "none"}, {"--door", "window"}, {"--duration", "1ms"}, {"--repetitions", "0"}, {"word"}} {
+	for _, args := range [][]string{{"--workload", "none"}, {"--door", "window"}, {"--duration", "1ms"}, {"--repetitions", "0"}, {"word"},
+		{"--server", "http://127.0.0.1:99999"}, {"--server", "http://127.0.0.1:0"}, {"--server", "127.0.0.1:8080"}} {
 		if code, _, stderr := call(t, noEnv, append([]string{"bench"}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit code %d, %s", args, code, stderr)
 		}

@@ -60,7 +60,7 @@ type toleratedValue struct {
 
 func (v toleratedValue) Set(text string) error {
 	v.check.sources[v.flag] = v.check.source
-	err := v.Value.Set(text)
+	err := withoutText(v.Value.Set(text))
 	if err == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCheckConfigReportsEverything(t *testing.T) {
-	file := writeFile(t, "kvslots.yaml", "max-wait: 1.5\nlog-level: loud\nbogus: 1\n")
+	file := writeFile(t, "kvslots.yaml", "max-wait: 1.5\n# comment\nlog-level: loud\nbogus: 1\n")
 	code, stdout, stderr := call(t, envOf(map[string]string{
 		"KVSLOTS_SYNC":       "never",
 		"KVSLOTS_AUTH_TOKEN": "two words",
@@ -20,12 +20,12 @@ func TestCheckConfigReportsEverything(t *testing.T) {
 		"--nats-user", "u", "--log-format", "json", "--nats-insecure=perhaps", "--http-addr", ":99999")
 	want := `kvslots: --replicas: must be an integer between 1 and 5
 --max-ttl: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
---nats-insecure: strconv.ParseBool: parsing "perhaps": invalid syntax
+--nats-insecure: must be true or false
 --http-addr: must be host:port with a port between 0 and 65535, such as "127.0.0.1:8080" or ":0"
 KVSLOTS_SYNC: must be one of always, interval
-config file ` + file + `: unknown key "bogus"
-config file ` + file + `: log-level: must be one of debug, info, warn, error
-config file ` + file + `: max-wait: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
+config file ` + file + `: line 4: unknown key "bogus"
+config file ` + file + `: line 3: log-level: must be one of debug, info, warn, error
+config file ` + file + `: line 1: max-wait: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
 --http-rate-burst needs --http-rate-limit
 --nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr
 --nats-user and --nats-password go together

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -305,9 +306,9 @@ func TestWatch(t *testing.T) {
 		p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()
-		out, code := newLogs(), make(chan int, 1)
+		out, code := &logtest.Output{}, make(chan int, 1)
 		args := append([]string{"watch", pool, "--json", "--interval", "50ms"}, transport...)
-		go func() { code <- run(ctx, args, strings.NewReader(""), out, out, noEnv) }()
+		go func() { code <- run(ctx, args, strings.NewReader(""), out, searched(out), noEnv) }()
 		waitFor(t, func() bool { return strings.Contains(out.String(), `"in_use":0`) })
 		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, "")
 		waitFor(t, func() bool { return strings.Contains(out.String(), `"in_use":1`) })

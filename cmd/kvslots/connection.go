@@ -80,7 +80,12 @@ func (c *connection) validate() error {
 	if c.nats.url != "" {
 		return c.nats.validate()
 	}
-	parsed, err := url.Parse(c.server)
+	return validateServer(c.server)
+}
+
+// validateServer checks the value of --server.
+func validateServer(text string) error {
+	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || !isPortOfURL(parsed.Port()) || parsed.Scheme != "http" && parsed.Scheme != "https" {
 		return usagef("--server must be a URL such as %s, with a port between 1 and 65535", defaultServer)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // leaked returns parts of an id that a stack dump shows: four successive bytes, as
@@ -65,7 +66,7 @@ var (
 
 // A dump of a Go program that borrows, renews and waits shows no bytes of ids.
 func TestDumpOfStore(t *testing.T) {
-	store, err := kvslots.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{})
+	store, err := kvslots.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

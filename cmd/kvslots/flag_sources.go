@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
 )
 
 // configFlag is the flag with the path of the configuration file.
@@ -94,13 +95,13 @@ func applyFile(flags *pflag.FlagSet) error {
 		return usagef("config file %s: %w", path, syntaxError(err, content))
 	}
 	var found problems
-	for _, err := range applyKeys(flags, file) {
+	for _, err := range applyKeys(flags, file, readKeyLines(kind, content)) {
 		found.add(usagef("config file %s: %w", path, err))
 	}
 	return found.err()
 }
 
-func applyKeys(flags *pflag.FlagSet, file *viper.Viper) (found problems) {
+func applyKeys(flags *pflag.FlagSet, file *viper.Viper, lines keyLines) (found problems) {
 	decidedBefore, err := decided(flags)
 	if err != nil {
 		return nil // the source that has set both has reported it
@@ -108,11 +109,41 @@ func applyKeys(flags *pflag.FlagSet, file *viper.Viper) (found problems) {
 	keys := file.AllKeys()
 	slices.Sort(keys)
 	for _, key := range keys {
-		found.add(applyKey(flags, decidedBefore, key, file.Get(key)))
+		if err := applyKey(flags, decidedBefore, key, file.Get(key)); err != nil {
+			found.add(fmt.Errorf("%s%w", lines.prefix(key), err))
+		}
 	}
 	_, err = decided(flags)
 	found.add(err)
 	return found
+}
+
+// keyLines are the lines of the file's keys.
+type keyLines map[string]int
+
+// readKeyLines returns the lines of the keys of a file in YAML, or in JSON, which is YAML,
+// too. The parser of TOML does not report lines of valid keys.
+func readKeyLines(kind string, content []byte) keyLines {
+	var document yaml.Node
+	if kind == "toml" || yaml.Unmarshal(content, &document) != nil || len(document.Content) == 0 {
+		return nil
+	}
+	lines := keyLines{}
+	for i, node := range document.Content[0].Content {
+		if i%2 == 0 { // keys and values in turn
+			lines[strings.ToLower(node.Value)] = node.Line
+		}
+	}
+	return lines
+}
+
+// prefix returns the line of a key, or of the outer key of one such as "a.b", for an error.
+func (l keyLines) prefix(key string) string {
+	outer, _, _ := strings.Cut(key, ".")
+	if line, ok := l[outer]; ok {
+		return fmt.Sprintf("line %d: ", line)
+	}
+	return ""
 }
 
 func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, raw any) error {
@@ -152,5 +183,5 @@ func scalar(raw any) (string, error) {
 // source sets it.
 func set(flag *pflag.Flag, value string) error {
 	flag.Changed = true
-	return flag.Value.Set(value)
+	return withoutText(flag.Value.Set(value))
 }

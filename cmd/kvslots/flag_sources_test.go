@@ -168,7 +168,10 @@ func TestBadSources(t *testing.T) {
 	}{
 		{"environment", "", "", map[string]string{"KVSLOTS_SYNC": "never"}, "KVSLOTS_SYNC: must be one of always, interval"},
 		{"environment's number", "", "", map[string]string{"KVSLOTS_REPLICAS": "many"}, "KVSLOTS_REPLICAS: must be an integer"},
-		{"value", "a.yaml", "max-ttl: soon\n", nil, "a.yaml: max-ttl: must be a duration"},
+		{"environment's switch", "", "", map[string]string{"KVSLOTS_NATS_INSECURE": "hunter2"}, "KVSLOTS_NATS_INSECURE: must be true or false"},
+		{"line of JSON", "a.json", "{\"sync\": \"always\",\n \"max-ttl\": \"hunter2\"}", nil, "a.json: line 2: max-ttl: must be a duration"},
+		{"line of a section", "a.yaml", "sync: always\nHTTP:\n  addr: hunter2\n", nil, `a.yaml: line 2: unknown key "http.addr"`},
+		{"value", "a.yaml", "max-ttl: soon\n", nil, "a.yaml: line 1: max-ttl: must be a duration"},
 		{"fraction", "a.json", `{"max-ttl":1.5}`, nil, "max-ttl: must be a duration"},
 		{"large number", "a.json", `{"max-ttl":1e30}`, nil, "max-ttl: must be"},
 		{"list", "a.yaml", "sync: [always]\n", nil, "sync: must be a single value"},

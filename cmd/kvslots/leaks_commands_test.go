@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // addKey adds a private key in a file: its lines, and its bytes in all forms.
@@ -76,9 +78,9 @@ func (c *commandSecrets) watch(t *testing.T, env map[string]string, pool string)
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	stdout, stderr, ended := newLogs(), newLogs(), make(chan int)
+	stdout, stderr, ended := &logtest.Output{}, &logtest.Log{}, make(chan int)
 	go func() { ended <- run(ctx, []string{"watch", pool}, strings.NewReader(""), stdout, stderr, envOf(env)) }()
-	stdout.await(t, func(text string) bool { return strings.Contains(text, "\n") })
+	stdout.Await(t, func(text string) bool { return strings.Contains(text, "\n") })
 	stop()
 	<-ended
 	c.check(t, "watch", stdout.String(), stderr.String())

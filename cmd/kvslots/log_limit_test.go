@@ -1,22 +1,23 @@
 package main
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Whatever clients do, the log has 100 lines with one text in ten seconds, and the number
 // of those that it lacks.
 func TestLogLimit(t *testing.T) {
-	var out bytes.Buffer
+	var out logtest.Log
 	limit, now := newLogLimit(), time.Now()
 	limit.now = func() time.Time { return now }
-	log := zerolog.New(&out).Hook(limit)
+	log := out.Logger().Hook(limit)
 	logged := func(lines int, level zerolog.Level, text string) string {
 		out.Reset()
 		for range lines {

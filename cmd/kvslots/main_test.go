@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // asProgram makes the test program run as kvslots, for tests that send signals to a
@@ -24,7 +27,7 @@ func TestMain(m *testing.M) {
 		load(os.Args[1], os.Args[2])
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(logtest.NoSecrets(m))
 }
 
 // newProcess returns the command of kvslots in a process of its own, for startProcess.
@@ -63,10 +66,14 @@ func envOf(vars map[string]string) lookupEnv {
 	}
 }
 
+// searched returns a writer to the output that also looks for secrets: for standard error,
+// where standard output may show a lease.
+func searched(out *logtest.Output) io.Writer { return io.MultiWriter(out, &logtest.Log{}) }
+
 // call runs the program and waits for its end.
 func call(t *testing.T, env lookupEnv, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	out, errs := newLogs(), newLogs() // the child of run writes concurrently
+	out, errs := &logtest.Output{}, &logtest.Log{} // the child of run writes concurrently
 	code = run(t.Context(), args, strings.NewReader(""), out, errs, env)
 	return code, out.String(), errs.String()
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	natsclient "github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // TestManualSessions runs the console blocks of all documents and compares the output. It
@@ -121,8 +123,8 @@ func (s *session) kvslots(args []string) string {
 	for name, value := range s.vars {
 		env[strings.TrimPrefix(name, "$")] = value
 	}
-	terminal := newLogs()
-	s.code = run(s.t.Context(), args, strings.NewReader(""), terminal, terminal, envOf(env))
+	terminal := &logtest.Output{}
+	s.code = run(s.t.Context(), args, strings.NewReader(""), terminal, searched(terminal), envOf(env))
 	return strings.ReplaceAll(terminal.String(), "\n", "")
 }
 

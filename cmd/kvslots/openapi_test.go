@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // The OpenAPI document contains exactly the routes that a gateway serves by default.
 func TestRoutesAreDescribed(t *testing.T) {
-	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}, defaultSettings()), "always", defaultSettings(), zerolog.Nop())
+	gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{}, defaultSettings()), "always", defaultSettings(), logtest.Logger())
 	var served []string
 	err := chi.Walk(gw.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)

@@ -40,7 +40,7 @@ func TestOutageOfNATS(t *testing.T) {
 		t.Errorf("logged %v", line)
 	}
 	for _, name := range []string{"bucket", "service", "functions"} {
-		p.logs.await(t, func(text string) bool { return strings.Contains(text, `"connection":"`+name+`"`) })
+		p.logs.Await(t, func(text string) bool { return strings.Contains(text, `"connection":"`+name+`"`) })
 	}
 	started := time.Now()
 	var refusals sync.WaitGroup

@@ -15,14 +15,15 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // start calls the program in the background.
-func start(t *testing.T, args ...string) (out *logs, code chan int) {
+func start(t *testing.T, args ...string) (out *logtest.Output, code chan int) {
 	t.Helper()
-	out, code = newLogs(), make(chan int, 1)
-	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+	out, code = &logtest.Output{}, make(chan int, 1)
+	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, searched(out), noEnv) }()
 	return out, code
 }
 

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // shell returns the arguments of "kvslots run" for a shell script.
@@ -60,7 +62,7 @@ func TestRunCommand(t *testing.T) {
 func TestRunCommandReadsStdin(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	out, errs := newLogs(), newLogs()
+	out, errs := &logtest.Output{}, &logtest.Log{}
 	args := []string{"run", pool, "--server", p.url, "--", "cat"}
 	if code := run(t.Context(), args, strings.NewReader("through"), out, errs, noEnv); code != 0 || out.String() != "through" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
@@ -220,9 +222,9 @@ func TestRunCommandLosesItsLease(t *testing.T) {
 			func(string) { p.want(t, "DELETE", "/l/"+pool, "", 200, "") },
 		} {
 			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-			out, code := newLogs(), make(chan int, 1)
+			out, code := &logtest.Output{}, make(chan int, 1)
 			args := shell(transport, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")
-			go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+			go func() { code <- run(t.Context(), args, strings.NewReader(""), out, searched(out), noEnv) }()
 			lease := regexp.MustCompile(`runs (\S+)\.`)
 			waitFor(t, func() bool { return lease.MatchString(out.String()) })
 			end(lease.FindStringSubmatch(out.String())[1])

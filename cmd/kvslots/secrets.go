@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // credential matches the environment variables of kvslots that hold a secret, or the
@@ -39,15 +41,23 @@ func withoutPath(err error) error {
 	return err
 }
 
+// withoutText returns an error of a flag's value without the value.
+func withoutText(err error) error {
+	number, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case !ok:
+		return err
+	case number.Func == "ParseBool":
+		return errors.New("must be true or false")
+	}
+	return number.Err
+}
+
 // flagError replaces the errors of pflag that repeat what was given: it may be a secret
 // that was meant for another flag.
 func flagError(_ *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		cause := errors.Unwrap(invalid)
-		if number, ok := errors.AsType[*strconv.NumError](cause); ok {
-			cause = number.Err // without the text
-		}
-		return fmt.Errorf("invalid argument for %q flag: %w", "--"+invalid.GetFlag().Name, cause)
+		return fmt.Errorf("invalid argument for %q flag: %w", "--"+invalid.GetFlag().Name, withoutText(errors.Unwrap(invalid)))
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() != "" {
 		return fmt.Errorf("unknown shorthand flag: -%s", unknown.GetSpecifiedName())
@@ -63,6 +73,21 @@ var anyUUID = regexp.MustCompile(`[0-9A-Fa-f]{8}(-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-
 // withoutIDs replaces UUIDs in an error of cobra, which repeats arguments: the UUID of
 // a pool or a lease is a credential.
 func withoutIDs(text string) string { return anyUUID.ReplaceAllString(text, "…") }
+
+var quotedSubject = regexp.MustCompile(`"[^" ]+"`)
+
+// withoutInboxes cuts off the subjects that an error of NATS quotes after their first
+// token: the rest of an inbox is random, so that no other client can guess it. Subjects of
+// JetStream and of the service, which an operator may have to permit, have no secrets.
+func withoutInboxes(text string) string {
+	return quotedSubject.ReplaceAllStringFunc(text, func(quoted string) string {
+		first, _, more := strings.Cut(quoted, ".")
+		if !more || strings.HasPrefix(first, `"$`) || first == `"`+subjects.Service {
+			return quoted
+		}
+		return first + `.…"`
+	})
+}
 
 var lineNumber = regexp.MustCompile(`line \d+`)
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -14,13 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 const pool = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
@@ -51,10 +50,22 @@ func runServe(t *testing.T, env lookupEnv, args ...string) *program {
 	args = append([]string{"serve", "--http-addr", "127.0.0.1:0", "--drain-wait", "0"}, args...)
 	go func() { p.code <- run(ctx, args, strings.NewReader(""), io.Discard, p.logs, env) }()
 	t.Cleanup(func() {
+		p.searchMetrics()
 		cancel()
 		p.exitCode(t)
 	})
 	return p
+}
+
+// searchMetrics looks for secrets in a scrape of the metrics, if the program still serves
+// them.
+func (p *program) searchMetrics() {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: p.tls}, Timeout: time.Second}
+	if resp, err := client.Get(p.url + "/metrics"); err == nil {
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body) // it may be cut off
+		logtest.Search("a scrape of the metrics", text)
+	}
 }
 
 // exitCode waits for the end of the program and returns its exit code.
@@ -108,33 +119,15 @@ func (p *program) want(t *testing.T, method, path, body string, code int, answer
 	}
 }
 
-// logs collects JSON lines for which a test can wait.
-type logs struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
+// logs are JSON lines for which a test can wait.
+type logs struct{ logtest.Log }
 
-func newLogs() *logs { return &logs{changed: make(chan struct{})} }
-
-func (l *logs) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.changed)
-	l.changed = make(chan struct{})
-	return l.text.Write(line)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+func newLogs() *logs { return &logs{} }
 
 // waitFor waits for the line with a message, and returns it.
 func (l *logs) waitFor(t *testing.T, message string) (line map[string]any) {
 	t.Helper()
-	l.await(t, func(text string) bool {
+	l.Await(t, func(text string) bool {
 		for each := range strings.Lines(text) {
 			var fields map[string]any
 			if json.Unmarshal([]byte(each), &fields) == nil && fields["message"] == message {
@@ -145,25 +138,6 @@ func (l *logs) waitFor(t *testing.T, message string) (line map[string]any) {
 		return false
 	})
 	return line
-}
-
-// await waits until the logs satisfy a condition, and returns them.
-func (l *logs) await(t *testing.T, wanted func(text string) bool) string {
-	t.Helper()
-	timeout := time.After(30 * time.Second)
-	for {
-		l.mu.Lock()
-		text, changed := l.text.String(), l.changed
-		l.mu.Unlock()
-		if wanted(text) {
-			return text
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			t.Fatalf("never logged what was awaited, but:\n%s", text)
-		}
-	}
 }
 
 func TestServe(t *testing.T) {

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 )
 
 // startTLS runs serve with TLS.
@@ -148,7 +146,7 @@ func TestTokensAreReloaded(t *testing.T) {
 	} {
 		replace(t, file, writeFile(t, "token", c.content))
 		hangUp(t)
-		p.logs.await(t, func(text string) bool { return strings.Count(text, c.logged) >= c.times })
+		p.logs.Await(t, func(text string) bool { return strings.Count(text, c.logged) >= c.times })
 		for token, want := range map[string]int{"old-token": c.old, "new-token": c.new, "another": 401} {
 			code, _, _ := p.askWith(t, http.Header{"Authorization": {"Bearer " + token}}, "GET", "/l/"+pool, "")
 			if code != want {
@@ -173,7 +171,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{of: opened.files, log: zerolog.New(lines), failed: map[string]string{}}
+	r := &reloader{of: opened.files, log: lines.Logger(), failed: map[string]string{}}
 	ticks := make(chan time.Time)
 	done := make(chan struct{})
 	go func() {

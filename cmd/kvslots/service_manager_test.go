@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // notifySocket is a socket of a service manager.
@@ -113,7 +114,7 @@ func TestServiceManagerReloads(t *testing.T) {
 		if err := process.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		lines.await(t, func(text string) bool { return strings.Count(text, "SIGHUP") == times })
+		lines.Await(t, func(text string) bool { return strings.Count(text, "SIGHUP") == times })
 	}
 	hangUp(1)
 	if told := s.want(t, "READY=1"); !slices.Equal(told, []string{"RELOADING=1", "READY=1"}) {
@@ -182,7 +183,7 @@ func TestWatchdog(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stuck = make(chan struct{})
 				var told []string
-				m := &serviceManager{watchdog: 20 * time.Second, log: zerolog.Nop(), send: func(state string) error {
+				m := &serviceManager{watchdog: 20 * time.Second, log: logtest.Logger(), send: func(state string) error {
 					told = append(told, state)
 					return nil
 				}}
@@ -204,7 +205,7 @@ func TestWatchdog(t *testing.T) {
 func TestAlive(t *testing.T) {
 	s := defaultSettings()
 	s.dataDir = t.TempDir()
-	b, err := openBackend(t.Context(), s, zerolog.Nop())
+	b, err := openBackend(t.Context(), s, logtest.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestNewServiceManager(t *testing.T) {
 		{map[string]string{"WATCHDOG_USEC": "9223372036854775807"}, 0},
 	} {
 		t.Run(fmt.Sprint(c.env), func(t *testing.T) {
-			if m := newServiceManager(envOf(c.env), zerolog.Nop()); m.watchdog != c.want || m.send != nil {
+			if m := newServiceManager(envOf(c.env), logtest.Logger()); m.watchdog != c.want || m.send != nil {
 				t.Errorf("got %+v, want %s", m, c.want)
 			}
 		})

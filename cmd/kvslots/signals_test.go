@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // serveProcess runs serve in a process of its own.
@@ -42,7 +42,7 @@ func TestSignals(t *testing.T) {
 		}
 		// The test sends the next signal only after the process has logged this one,
 		// so the process never gets a signal that it does not handle.
-		p.logs.await(t, func(text string) bool {
+		p.logs.Await(t, func(text string) bool {
 			return strings.Count(text, "signal ignored") == sent || strings.Contains(text, taken)
 		})
 		time.Sleep(10 * time.Millisecond)
@@ -69,7 +69,7 @@ func drainDespiteTwo(t *testing.T) (*exec.Cmd, *program) {
 		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		logged := p.logs.await(t, func(text string) bool {
+		logged := p.logs.Await(t, func(text string) bool {
 			return strings.Contains(text, "signal ignored") || strings.Contains(text, "stopped")
 		})
 		if strings.Contains(logged, "signal ignored") {
@@ -105,7 +105,7 @@ func TestHeedSignals(t *testing.T) {
 				logged := newLogs()
 				go func() {
 					defer close(done)
-					heedSignals(signals, quit, zerolog.New(logged), step, step)
+					heedSignals(signals, quit, logged.Logger(), step, step)
 				}()
 				for _, at := range c.at {
 					time.Sleep(time.Until(began.Add(at)))
@@ -131,7 +131,7 @@ func TestHeedSignalsEnds(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		signals <- syscall.SIGTERM
 		began := time.Now()
-		heedSignals(signals, nil, zerolog.Nop(), func() {})
+		heedSignals(signals, nil, logtest.Logger(), func() {})
 		if took := time.Since(began); took != signalPause {
 			t.Errorf("ended after %s", took)
 		}

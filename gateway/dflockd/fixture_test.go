@@ -14,11 +14,12 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
 // options are the configurations that tests may change.
 type options struct {

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 const second30 = `"ttl":{"value":30,"unit":"second"}`
@@ -237,8 +237,8 @@ func TestUncallableFunctionIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	lines := &gatewaytest.Logs{}
-	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: zerolog.New(lines)})
+	lines := &logtest.Log{}
+	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: lines.Logger()})
 	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", ops.Trace{}, nil)
 	if text := lines.String(); code != 503 || !strings.Contains(text, `"function":"r.f","nats_connected":false`) {
 		t.Errorf("%d %s\n%s", code, answer, text)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -98,6 +99,7 @@ func (s *Server) releaseLater(lock *kvslots.OwnedLock) {
 	}
 	go func() {
 		defer s.tasks.Done()
+		defer stack.Recover(s.log)
 		ctx, cancel := context.WithDeadline(s.ctx, lock.ExpiresAt)
 		defer cancel()
 		pause := time.NewTicker(releaseRetry)

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		serveFunctions(url)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(logtest.NoSecrets(m))
 }
 
 // site is an embedded server with a listener for function services.
@@ -87,7 +87,7 @@ func (s *site) startGateway(t testing.TB, cfg forrst.Config) *testGateway {
 	d.Gateway = gatewaytest.Open(t, func(g *gateway.Config) {
 		cfg.Lending = g.Lending
 		d.server = forrst.New(store, cfg)
-		g.Store, g.Dialects, g.Tokens, g.Logger = store, []gateway.Dialect{d.server}, cfg.Tokens, zerolog.Nop()
+		g.Store, g.Dialects, g.Tokens, g.Logger = store, []gateway.Dialect{d.server}, cfg.Tokens, logtest.Logger()
 	})
 	d.url = "http://" + d.Addr + "/rpc"
 	d.stop = sync.OnceFunc(func() {

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // A stopping gateway answers waiting calls, refuses new ones, and waits for running
@@ -63,8 +62,8 @@ func TestClose(t *testing.T) {
 // of calls is logged.
 func TestFinishCutsCallsShort(t *testing.T) {
 	h := newBlockingFunc()
-	lines := &gatewaytest.Logs{}
-	d := newSite(t).startGateway(t, forrst.Config{Functions: functions(map[string]forrst.Func{"f.f": h.call}), Logger: zerolog.New(lines)})
+	lines := &logtest.Log{}
+	d := newSite(t).startGateway(t, forrst.Config{Functions: functions(map[string]forrst.Func{"f.f": h.call}), Logger: lines.Logger()})
 	done := make(chan answer)
 	for key, release := range map[string]string{"a": "true", "b": "false"} {
 		go func() {

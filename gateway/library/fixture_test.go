@@ -11,10 +11,11 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
 // fixture is a gateway with the Library API.
 type fixture struct{ *gatewaytest.Gateway }

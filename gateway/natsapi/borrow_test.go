@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -258,21 +257,6 @@ func TestReplySubjects(t *testing.T) {
 			t.Errorf("the service wrote %s to %s", m.Data, m.Subject)
 		}
 	}
-}
-
-// panicking is a store that panics.
-type panicking struct{ ops.Pools }
-
-func (panicking) Inspect(context.Context, uuid.UUID) (kvslots.State, error) { panic("at " + poolA) }
-
-func TestPanic(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, panicking{store})
-	d.want(t, "inspect", `{"id":"`+poolA+`"}`, "500", `{"error":"internal error"}`)
-	if logged := d.logs.String(); !strings.Contains(logged, "handler panicked") || strings.Contains(logged, poolA) {
-		t.Errorf("logged:\n%s", logged)
-	}
-	d.register(t, "1")
 }
 
 func TestMicroService(t *testing.T) {

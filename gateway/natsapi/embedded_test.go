@@ -10,6 +10,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -31,20 +32,20 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	}
 	d := &embedded{}
 	var err error
-	d.server, err = natsembed.Start(t.Context(), natsembed.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
+	d.server, err = natsembed.Start(t.Context(), natsembed.Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
 	fail(err)
 	t.Cleanup(func() { _ = d.server.Close() })
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)
-	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{})
+	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{Logger: logtest.Logger()})
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
 	nc, err := d.server.ConnectService(nats.ReconnectBufSize(-1))
 	fail(err)
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
-	cfg := natsapi.Config{Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers}
+	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
@@ -77,7 +78,10 @@ func (s *Service) subscribeEndpoints() error {
 // subscribe calls the handler with each message to a subject, until drain. An empty queue
 // means no queue group.
 func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) error {
-	sub, err := s.nc.QueueSubscribe(subject, queue, handler)
+	sub, err := s.nc.QueueSubscribe(subject, queue, func(m *nats.Msg) {
+		defer stack.Recover(s.log)
+		handler(m)
+	})
 	if err != nil {
 		return err
 	}

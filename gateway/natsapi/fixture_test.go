@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
@@ -19,10 +18,11 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
 const (
 	poolA        = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
@@ -35,7 +35,7 @@ type fixture struct {
 	nc      *nats.Conn // the client's
 	lending *gateway.Lending
 	service *natsapi.Service
-	logs    *gatewaytest.Logs
+	logs    *logtest.Log
 }
 
 // openStore opens a store on a server of its own; both end with the test.
@@ -47,7 +47,7 @@ func openStore(t *testing.T, change ...func(*kvslots.Config)) (*kvslotstest.Serv
 
 func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Config)) *kvslots.Store {
 	t.Helper()
-	cfg := kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute}
+	cfg := kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute, Logger: logtest.Logger()}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -66,8 +66,8 @@ func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Con
 // startService serves pools until the test ends.
 func startService(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change ...func(*natsapi.Config)) *fixture {
 	t.Helper()
-	d := &fixture{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &gatewaytest.Logs{}}
-	cfg := natsapi.Config{Pools: pools, Lending: d.lending, Version: "v1.2.3", Logger: zerolog.New(d.logs)}
+	d := &fixture{srv: srv, nc: srv.Connect(), lending: gateway.NewLending(), logs: &logtest.Log{}}
+	cfg := natsapi.Config{Pools: pools, Lending: d.lending, Version: "v1.2.3", Logger: d.logs.Logger()}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
@@ -21,6 +20,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 const poolB = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a02"
@@ -179,7 +179,8 @@ func overHTTP(t *testing.T, pools ops.Pools) ask {
 	gw := gateway.New(gateway.Config{
 		Store:    gatewaytest.Ready{},
 		Lending:  lending,
-		Dialects: []gateway.Dialect{library.New(pools, lending, zerolog.Nop())},
+		Logger:   logtest.Logger(),
+		Dialects: []gateway.Dialect{library.New(pools, lending, logtest.Logger())},
 	})
 	srv := httptest.NewServer(gw.Handler())
 	t.Cleanup(srv.Close)

@@ -1,12 +1,11 @@
 package natsapi
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestAllowedReplies(t *testing.T) {
@@ -87,7 +86,7 @@ func TestCheckReplyPrefix(t *testing.T) {
 			t.Errorf("%q passes", prefix)
 		}
 	}
-	if _, err := Start(nil, Config{ReplyPrefixes: []string{"app", "$KV"}}); err == nil || !strings.Contains(err.Error(), `"$KV"`) {
+	if _, err := Start(nil, Config{Logger: logtest.Logger(), ReplyPrefixes: []string{"app", "$KV"}}); err == nil || !strings.Contains(err.Error(), `"$KV"`) {
 		t.Errorf("Start: %v", err)
 	}
 }
@@ -95,8 +94,8 @@ func TestCheckReplyPrefix(t *testing.T) {
 // A flood of refused requests is not a flood of log lines, and no line has their reply
 // subjects.
 func TestRefusedRepliesAreLogged(t *testing.T) {
-	var logged bytes.Buffer
-	r := &replies{own: "_INBOX", log: zerolog.New(&logged)}
+	var logged logtest.Log
+	r := &replies{own: "_INBOX", log: logged.Logger()}
 	now := time.Now()
 	for _, c := range []struct {
 		after time.Duration
@@ -111,7 +110,7 @@ func TestRefusedRepliesAreLogged(t *testing.T) {
 		}
 	}
 	logged.Reset()
-	if (&replies{own: "_INBOX", log: zerolog.New(&logged)}).mayGoTo("$KV.secret") || strings.Contains(logged.String(), "secret") {
+	if (&replies{own: "_INBOX", log: logged.Logger()}).mayGoTo("$KV.secret") || strings.Contains(logged.String(), "secret") {
 		t.Errorf("logged %s", logged.String())
 	}
 }

@@ -9,18 +9,18 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // answerOnly starts a service for requests that need no pools.
 func answerOnly(t *testing.T, nc *nats.Conn, change ...func(*natsapi.Config)) {
 	t.Helper()
-	cfg := natsapi.Config{Lending: gateway.NewLending(), Logger: zerolog.Nop()}
+	cfg := natsapi.Config{Lending: gateway.NewLending(), Logger: logtest.Logger()}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
@@ -122,6 +123,7 @@ func (s *Service) cancelBorrow(m *nats.Msg) {
 	}
 	go func() {
 		defer s.tasks.Done()
+		defer stack.Recover(s.log)
 		s.takeBack(grant)
 	}()
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
@@ -30,7 +29,7 @@ func openSessions(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, sessio
 		Store:   gatewaytest.Ready{},
 		Lending: d.lending,
 		Dialects: []gateway.Dialect{dflockd.New(sessions, dflockd.Config{
-			Lending: d.lending, Turns: turns, Logger: zerolog.New(d.logs),
+			Lending: d.lending, Turns: turns, Logger: d.logs.Logger(),
 		})},
 	})
 	web := httptest.NewServer(gw.Handler())

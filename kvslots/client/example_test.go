@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -162,7 +162,7 @@ func exampleGateway(ctx context.Context) (at urls, stop func(), err error) {
 	undo = append(undo, func() { service.Close(ctx) })
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: store, Lending: lending,
-		Dialects: []gateway.Dialect{library.New(store, lending, zerolog.Nop())},
+		Dialects: []gateway.Dialect{library.New(store, lending, logtest.Logger())},
 	}).Handler())
 	undo = append(undo, web.Close)
 	return urls{srv.ClientURL(), web.URL}, stop, nil

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
@@ -17,6 +16,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // gateways is a store with a gateway in front of it, over NATS and over HTTP.
@@ -36,21 +36,21 @@ const (
 func serve(t *testing.T) *gateways {
 	t.Helper()
 	srv := kvslotstest.Start(t, "")
-	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{MaxPools: maxPools})
+	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger(), MaxPools: maxPools})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
 	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
-		Pools: store, Sessions: store, Turns: turns, Lending: lending,
+		Pools: store, Sessions: store, Turns: turns, Lending: lending, Logger: logtest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	web := gateway.New(gateway.Config{
-		Store: store, Lending: lending, Tokens: gateway.NewTokens(authToken), Logger: zerolog.Nop(),
+		Store: store, Lending: lending, Tokens: gateway.NewTokens(authToken), Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{
-			library.New(store, lending, zerolog.Nop()),
+			library.New(store, lending, logtest.Logger()),
 			dflockd.New(store, dflockd.Config{Lending: lending, Turns: turns}),
 		},
 	})

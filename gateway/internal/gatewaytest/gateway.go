@@ -9,10 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Gateway is a gateway that listens on a port, and a client that checks its answers
@@ -20,7 +19,7 @@ import (
 type Gateway struct {
 	Addr    string
 	Lending *gateway.Lending
-	Logs    *Logs
+	Logs    *logtest.Log
 	Client  *http.Client
 	Stop    func() // drains the gateway; called at the end of the test at the latest
 }
@@ -33,8 +32,8 @@ func Open(t testing.TB, configure func(cfg *gateway.Config)) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Gateway{Addr: ln.Addr().String(), Lending: gateway.NewLending(), Logs: &Logs{}}
-	cfg := gateway.Config{Store: Ready{}, Sync: "interval", Lending: g.Lending, Logger: zerolog.New(g.Logs)}
+	g := &Gateway{Addr: ln.Addr().String(), Lending: gateway.NewLending(), Logs: &logtest.Log{}}
+	cfg := gateway.Config{Store: Ready{}, Sync: "interval", Lending: g.Lending, Logger: g.Logs.Logger()}
 	configure(&cfg)
 	gw := gateway.New(cfg)
 	served := make(chan error, 1)

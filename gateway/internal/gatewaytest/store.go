@@ -1,5 +1,5 @@
 // Package gatewaytest contains helpers for tests of the gateway's APIs: stores, a
-// gateway that listens on a port with a client, and a buffer for its log.
+// gateway that listens on a port, and a client.
 package gatewaytest
 
 import (
@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -26,7 +27,7 @@ func StartServer(t testing.TB, cfg natsembed.Config) *natsembed.Server {
 	if cfg.DataDir == "" {
 		cfg.DataDir = t.TempDir()
 	}
-	cfg.Sync = natsembed.SyncInterval
+	cfg.Sync, cfg.Logger = natsembed.SyncInterval, logtest.Logger()
 	srv, err := natsembed.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +48,7 @@ func OpenStore(t testing.TB, connect func(...nats.Option) (*nats.Conn, error), c
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Logger = logtest.Logger()
 	store, err = kvslots.Open(t.Context(), nc, cfg)
 	if err != nil {
 		t.Fatal(err)

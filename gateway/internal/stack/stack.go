@@ -22,6 +22,14 @@ func Log(event *zerolog.Event, reason any) *zerolog.Event {
 	return event.Str("panic", text).Str("stack", Lines())
 }
 
+// Recover logs a panic of a task that no client waits for, which would otherwise end the
+// process. It must be called by defer.
+func Recover(log zerolog.Logger) {
+	if reason := recover(); reason != nil {
+		Log(log.Error(), reason).Msg("task panicked")
+	}
+}
+
 // Lines returns the functions on the stack of the caller, the innermost first, one on
 // each line, with file and line. Unlike debug.Stack it contains no arguments: those of
 // some functions are bytes of the ids of pools and leases, which are secrets.

@@ -15,13 +15,14 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
 func open(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
 	t.Helper()
-	s, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{})
+	s, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestKilledRestore(t *testing.T) {
 // wantRestoring checks that no store is opened, and that an open one serves no callers.
 func wantRestoring(t *testing.T, srv *kvslotstest.Server, s *kvslots.Store, pool uuid.UUID) {
 	t.Helper()
-	if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{}); !errors.Is(err, kvslots.ErrRestoring) {
+	if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); !errors.Is(err, kvslots.ErrRestoring) {
 		t.Errorf("opened a bucket that is being restored: %v", err)
 	}
 	if _, err := backup.Dump(t.Context(), srv.Connect()); err == nil {

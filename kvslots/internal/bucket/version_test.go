@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestIsTooOld(t *testing.T) {
@@ -30,7 +32,7 @@ func TestOldServerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	_, err = Open(t.Context(), nc, Config{})
+	_, err = Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 	if !errors.Is(err, ErrServerTooOld) || !strings.Contains(err.Error(), `"elder" has version 2.10.29`) {
 		t.Errorf("got %v", err)
 	}

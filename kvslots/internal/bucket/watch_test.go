@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // While a watch could not be created, direct gets only began after 5 s. Here the watch
@@ -19,7 +19,7 @@ func TestFault21DirectGets(t *testing.T) {
 	t.Parallel()
 	cluster := kvslotstest.StartCluster(t)
 	open := func(hook Hook) *Bucket {
-		b, err := Open(t.Context(), cluster.Connect(), Config{Replicas: 3, Logger: zerolog.Nop(), Hook: hook})
+		b, err := Open(t.Context(), cluster.Connect(), Config{Replicas: 3, Logger: logtest.Logger(), Hook: hook})
 		if err != nil {
 			t.Fatal(err)
 		}

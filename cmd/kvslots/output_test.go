@@ -1,0 +1,47 @@
+package main
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	printing   = regexp.MustCompile(`\bos\.(Stdout|Stderr)\b|\b(fmt|log)\.(Print|Fatal|Panic)|\bprintln?\(`)
+	ownLogger  = regexp.MustCompile(`\bzerolog\.(New|Nop)\(`)
+	unsearched = regexp.MustCompile(`\b(Open|Start)\((t\.Context\(\)|ctx), .*\bConfig\{.*\}`)
+)
+
+// All output is searched for secrets (see package logtest): the tests of each package that
+// logs do it, they log only to what is searched, and no package but main prints past the
+// writers that it is given.
+func TestOutputIsSearched(t *testing.T) {
+	mayPrint := map[string]bool{"cmd/kvslots/main.go": true, "bench/hold.go": true, "kvslots/logtest/secrets.go": true}
+	logs, searches := map[string]bool{}, map[string]bool{}
+	walkModule(t, func(name string) error {
+		if path.Ext(name) != ".go" || strings.HasPrefix(name, "kvslots/logtest/") {
+			return nil
+		}
+		text, isTest := readDocument(t, name), strings.HasSuffix(name, "_test.go")
+		if found := printing.FindString(text); !isTest && found != "" && !mayPrint[name] {
+			t.Errorf("%s uses %s", name, found)
+		}
+		logs[path.Dir(name)] = logs[path.Dir(name)] || !isTest && strings.Contains(text, "zerolog.Logger")
+		searches[path.Dir(name)] = searches[path.Dir(name)] || isTest && strings.Contains(text, "logtest.NoSecrets(m)")
+		if !isTest || strings.HasSuffix(name, "example_test.go") || name == "gateway/natsapi/bench_test.go" || name == "cmd/kvslots/output_test.go" {
+			return nil
+		}
+		for line := range strings.Lines(text) {
+			if ownLogger.MatchString(line) || unsearched.MatchString(line) && !strings.Contains(line, "Logger") {
+				t.Errorf("%s: the log is not searched: %s", name, line)
+			}
+		}
+		return nil
+	})
+	for dir := range logs {
+		if logs[dir] && !searches[dir] && !strings.HasSuffix(dir, "test") {
+			t.Errorf("the tests of %s do not use logtest.NoSecrets", dir)
+		}
+	}
+}

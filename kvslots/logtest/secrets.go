@@ -1,0 +1,84 @@
+// Package logtest looks for secrets in what programs log while they are tested.
+package logtest
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"sync"
+
+	"github.com/rs/zerolog"
+)
+
+var (
+	// secret matches each secret that a test uses: the beginning of a UUID, which names a
+	// pool or a lease; a token or a session's id; the seed of an nkey; a private key; and
+	// passwords, all of which have this word in them.
+	secret = regexp.MustCompile(`[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}|\b[0-9a-f]{32}\b|\bS[A-Z][A-Z2-7]{56}\b|PRIVATE KEY|hunter[0-9]`)
+
+	// public matches what only looks like a secret.
+	public = regexp.MustCompile(`"(trace_id|key_hash)":"[0-9a-f]{32}"`)
+)
+
+// Log collects log lines, or a program's standard error, and looks for secrets in them.
+// NoSecrets fails the tests of a package if there is one. The zero Log is ready for use, and
+// safe for concurrent use.
+type Log struct{ Output }
+
+// Write implements io.Writer.
+func (l *Log) Write(line []byte) (int, error) {
+	Search("a log", line)
+	return l.Output.Write(line)
+}
+
+// Logger returns a logger of all levels that writes to the log.
+func (l *Log) Logger() zerolog.Logger { return zerolog.New(l) }
+
+// Logger returns a logger for a test that does not read the log. The log is searched as any
+// other one is.
+func Logger() zerolog.Logger { return zerolog.New(searched{}) }
+
+type searched struct{}
+
+func (searched) Write(line []byte) (int, error) {
+	Search("a log", line)
+	return len(line), nil
+}
+
+// leaks are the texts with secrets that were found.
+var leaks struct {
+	sync.Mutex
+	texts []string
+}
+
+// Search looks for secrets in a text that others than the client with the secret may read.
+func Search(where string, text []byte) {
+	if !secret.Match(text) || !secret.Match(public.ReplaceAll(text, nil)) {
+		return
+	}
+	at := secret.FindIndex(text)
+	around := text[max(0, at[0]-200):min(len(text), at[1]+200)]
+	leaks.Lock()
+	defer leaks.Unlock()
+	leaks.texts = append(leaks.texts, fmt.Sprintf("%s holds a secret: %q", where, around))
+}
+
+// Tests are the tests of a package: a testing.M.
+type Tests interface{ Run() int }
+
+// NoSecrets returns the tests of a package, for TestMain, that also fail if a Log or a text
+// given to Search held a secret. go test itself prints the logs of failed tests alone.
+func NoSecrets(m Tests) Tests { return searchedTests{m} }
+
+type searchedTests struct{ Tests }
+
+func (s searchedTests) Run() int {
+	code := s.Tests.Run()
+	leaks.Lock()
+	defer leaks.Unlock()
+	for _, text := range leaks.texts {
+		fmt.Fprintln(os.Stderr, text)
+		code = max(code, 1)
+	}
+	return code
+}

@@ -110,10 +110,10 @@ func TestParityOfFailures(t *testing.T) {
 	for _, err := range []error{
 		kvslots.ErrNoPool, kvslots.ErrNoSlot, kvslots.ErrNotHeld, kvslots.ErrUnavailable, kvslots.ErrClosed,
 		&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"},
-		context.DeadlineExceeded, gateway.ErrDraining, errors.New("hunter2"),
+		context.DeadlineExceeded, gateway.ErrDraining, errors.New("an inner reason"),
 	} {
 		t.Run(err.Error(), func(t *testing.T) {
-			pools := gatewaytest.Failing{Err: fmt.Errorf("hunter2: %w", err)}
+			pools := gatewaytest.Failing{Err: fmt.Errorf("an inner reason: %w", err)}
 			// A server each: one service's queue group must not answer for the next.
 			overNATS, overHTTP := overNATS(startService(t, kvslotstest.Start(t, ""), pools)), overHTTP(t, pools)
 			for op, body := range map[string]string{
@@ -122,7 +122,7 @@ func TestParityOfFailures(t *testing.T) {
 				"renew": `{"lease":"` + unknownLease + `","ttl":1}`,
 			} {
 				got, want := overNATS(t, op, poolA, body), overHTTP(t, op, poolA, body)
-				if got != want || strings.Contains(got, "hunter2") {
+				if got != want || strings.Contains(got, "an inner reason") {
 					t.Errorf("%s over NATS %s, over HTTP %s", op, got, want)
 				}
 			}

@@ -193,10 +193,10 @@ func TestParityOfSessionFailures(t *testing.T) {
 		kvslots.ErrSessionGone, kvslots.ErrLimitMismatch, kvslots.ErrAlreadyEnqueued, kvslots.ErrNotEnqueued, kvslots.ErrLeaseExpired,
 		kvslots.ErrNotHeld, kvslots.ErrMaxLocks, kvslots.ErrMaxWaiters, kvslots.ErrMaxSessions, kvslots.ErrMaxSessionsPerOrigin,
 		kvslots.ErrNoSlot, kvslots.ErrUnavailable, kvslots.ErrClosed, gateway.ErrDraining, context.DeadlineExceeded,
-		&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"}, errors.New("hunter2"),
+		&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"}, errors.New("an inner reason"),
 	} {
 		t.Run(err.Error(), func(t *testing.T) {
-			store := gatewaytest.Failing{Err: fmt.Errorf("hunter2: %w", err)}
+			store := gatewaytest.Failing{Err: fmt.Errorf("an inner reason: %w", err)}
 			d, web := openSessions(t, kvslotstest.Start(t, ""), store, store)
 			overNATS, overHTTP := sessionsOverNATS(d), sessionsOverHTTP(web)
 			for _, c := range []struct{ op, body string }{
@@ -205,7 +205,7 @@ func TestParityOfSessionFailures(t *testing.T) {
 				{"semaphore.release", `{"token":"` + someToken + `"}`}, {"semaphore.renew", `{"token":"` + someToken + `"}`},
 			} {
 				got, want := overNATS(t, c.op, someSession, "k", c.body), overHTTP(t, c.op, someSession, "k", c.body)
-				if got != want || strings.Contains(got, "hunter2") {
+				if got != want || strings.Contains(got, "an inner reason") {
 					t.Errorf("%s over NATS %s, over HTTP %s", c.op, got, want)
 				}
 			}

@@ -403,7 +403,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{wire.NewRefusal(409, http.Header{wire.ErrorHeader: {"no_slot"}}, []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
-		{errLate, "no gateway answered in time", true},
+		{client.ErrAnswerTimeout, "no gateway answered in time", true},
 		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
 		{client.ErrNotUnderstood, "the answer is not that of a gateway: is --server a kvslots gateway?", false},
 	} {

@@ -46,7 +46,7 @@ var direction = []struct {
 	{"kvslots/kvslotstest", []string{"kvslots/...", "natsembed"}},
 	{"kvslots/wire/subjects", nil},
 	{"kvslots/wire", []string{"kvslots", "kvslots/wire/subjects"}},
-	{"kvslots/cosmo", []string{"kvslots", "kvslots/internal/entry"}},
+	{"kvslots/cosmo", []string{"kvslots", "kvslots/internal/bucket", "kvslots/internal/entry"}},
 	{"kvslots/client", []string{"kvslots", "kvslots/wire/..."}},
 	{"kvslots", []string{"kvslots/internal/..."}},
 }

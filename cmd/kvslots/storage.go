@@ -33,7 +33,7 @@ func (s *storage) addFlags(flags *pflag.FlagSet) {
 func (s *storage) load(flags *pflag.FlagSet, env lookupEnv) error {
 	dir, url := flags.Changed(dataDirFlag), flags.Changed(natsURLFlag)
 	if dir && url {
-		return usagef("--%s and --%s exclude each other", dataDirFlag, natsURLFlag)
+		return excluded(dataDirFlag, natsURLFlag)
 	}
 	if err := applyEnvironment(flags, env); err != nil {
 		return err

@@ -95,15 +95,14 @@ const claimSize = 200
 
 func claimAndPurge(ctx context.Context, js jetstream.JetStream, subject string, durable func(then func(error))) error {
 	claim := nats.NewMsg(subject)
-	claim.Header.Set("Nats-TTL", "630s")
+	claim.Header.Set(jetstream.MsgTTLHeader, "630s")
 	claim.Data = make([]byte, claimSize)
 	revision, err := publish(ctx, js, claim, 0, durable)
 	if err != nil {
 		return err
 	}
 	purge := nats.NewMsg(subject)
-	purge.Header.Set("KV-Operation", "PURGE")
-	purge.Header.Set("Nats-TTL", "120s")
+	purge.Header.Set(jetstream.MsgTTLHeader, "120s")
 	_, err = publish(ctx, js, purge, revision, durable)
 	return err
 }

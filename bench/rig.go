@@ -24,7 +24,7 @@ import (
 type rig struct {
 	sync       natsembed.Sync
 	nats       *natsembed.Server
-	inner      *nats.Conn // to the bucket's account; limits and counts use it
+	inner      *nats.Conn // to the bucket's account; limits use it
 	outer      *nats.Conn // a client of the listener
 	store      *kvslots.Store
 	http       endpoint
@@ -123,6 +123,14 @@ func (r *rig) durable() func(then func(error)) {
 		return f.Durable
 	}
 	return nil
+}
+
+// claims returns how many claims of slots the peer has sent; 0 without a rig.
+func (r *rig) claims() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.store.Metrics().Claims
 }
 
 func (r *rig) connect() (err error) {

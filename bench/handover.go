@@ -12,14 +12,14 @@ var lineLengths = []int{1, 10, 100, 1000}
 
 // handoverCases measure one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
 // beginning of the return to the arrival of the next waiter's answer. No other request is
-// under way then, so that it is the same work with any number of waiters. At a rig they
+// under way then, so that it is the same work with any number of waiters. At a testbed they
 // also count the claims that the peer sends for each grant.
 func handoverCases(ctx context.Context, env *Environment) ([]Case, error) {
 	var loads []load
 	for _, waiters := range env.cfg.scaled(lineLengths) {
 		loads = append(loads, load{
 			key: Key{Workload: handover, Size: waiters}, pools: 1, slots: 1, clients: waiters + 1,
-			measure: func(ctx context.Context, r *rig, pools Pools, d time.Duration) (Sample, error) {
+			measure: func(ctx context.Context, r *testbed, pools Pools, d time.Duration) (Sample, error) {
 				return measureHandover(ctx, pools, r, waiters, d)
 			},
 		})
@@ -37,7 +37,7 @@ type turn struct {
 // joins the line again as soon as it was granted the lock. With one waiter, the lock
 // cannot be handed over before that; with more of them measureHandover waits for it
 // too, or the joining would be a part of the measured time.
-func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d time.Duration) (Sample, error) {
+func measureHandover(ctx context.Context, pools Pools, r *testbed, waiters int, d time.Duration) (Sample, error) {
 	held, err := pools.Take(ctx, 0, 0, longTTL, 0)
 	if err != nil {
 		return Sample{}, err

@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
@@ -22,6 +21,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -336,14 +336,9 @@ func TestWatchEndsWithThePool(t *testing.T) {
 	}
 }
 
-// waitFor waits for a condition.
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited for 30 s")
-		}
-	}
+	kvslotstest.Eventually(t, "the condition", condition)
 }
 
 func TestCompletion(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package bench measures the throughput and latency of kvslots, and compares them with
-// the limits of the machine and with other lock servers (peers).
+// the limits of the machine and with other lock servers. It calls those peers, like the
+// flag --peers, although elsewhere a peer is a process that uses the bucket.
 //
 // A workload is a kind of load. It has one case for each transport by which clients
 // reach kvslots, sync mode and size. The cases of a workload are measured in turn, over

@@ -21,7 +21,7 @@ func expiryCases(ctx context.Context, env *Environment) ([]Case, error) {
 	locks := max(1, expiryLocks/env.cfg.Scale)
 	return casesOf(ctx, env, interval, load{
 		key: Key{Workload: expiry, Size: locks}, pools: locks, slots: 1, clients: locks,
-		measure: func(ctx context.Context, _ *rig, pools Pools, d time.Duration) (Sample, error) {
+		measure: func(ctx context.Context, _ *testbed, pools Pools, d time.Duration) (Sample, error) {
 			return checked(measureExpiry(ctx, pools, locks, max(d, expiryTime/time.Duration(env.cfg.Scale))))
 		},
 	})

@@ -5,24 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 var lineLengths = []int{1, 10, 100, 1000}
 
 // handoverCases measure one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
 // beginning of the return to the arrival of the next waiter's answer. No other request is
-// under way then, so that it is the same work with any number of waiters. At a rig they
-// also count the claims that are written for each grant.
+// under way then, so that it is the same work with any number of waiters. At a testbed they
+// also count the claims that the peer sends for each grant.
 func handoverCases(ctx context.Context, env *Environment) ([]Case, error) {
 	var loads []load
 	for _, waiters := range env.cfg.scaled(lineLengths) {
 		loads = append(loads, load{
 			key: Key{Workload: handover, Size: waiters}, pools: 1, slots: 1, clients: waiters + 1,
-			measure: func(ctx context.Context, r *rig, pools Pools, d time.Duration) (Sample, error) {
+			measure: func(ctx context.Context, r *testbed, pools Pools, d time.Duration) (Sample, error) {
 				return measureHandover(ctx, pools, r, waiters, d)
 			},
 		})
@@ -40,7 +37,7 @@ type turn struct {
 // joins the line again as soon as it was granted the lock. With one waiter, the lock
 // cannot be handed over before that; with more of them measureHandover waits for it
 // too, or the joining would be a part of the measured time.
-func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d time.Duration) (Sample, error) {
+func measureHandover(ctx context.Context, pools Pools, r *testbed, waiters int, d time.Duration) (Sample, error) {
 	held, err := pools.Take(ctx, 0, 0, longTTL, 0)
 	if err != nil {
 		return Sample{}, err
@@ -57,11 +54,7 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 	if err := awaitLine(ctx, pools, waiters); err != nil {
 		return Sample{}, err
 	}
-	claims, err := countClaims(r)
-	if err != nil {
-		return Sample{}, err
-	}
-	defer claims.stop()
+	grants, before := 0, r.claims()
 	w := newWindow(1, d)
 	for ctx.Err() == nil && w.open() {
 		if err := awaitLine(ctx, pools, waiters); err != nil {
@@ -75,10 +68,12 @@ func measureHandover(ctx context.Context, pools Pools, r *rig, waiters int, d ti
 		if w.succeeded(time.Now()) {
 			t.add(ctx, 0, took, nil)
 		}
-		claims.grants++
+		grants++
 	}
 	s, err := checked(t.sample(w.elapsed()))
-	s.Extra = claims.perGrant()
+	if r != nil && grants > 0 {
+		s.Extra = map[string]float64{"claims_per_grant": float64(r.claims()-before) / float64(grants)}
+	}
 	return s, err
 }
 
@@ -130,60 +125,4 @@ func awaitLine(ctx context.Context, pools Pools, n int) error {
 			return fmt.Errorf("bench: the line has %d waiters instead of %d: %w", waiting, n, errors.Join(context.Cause(limit), err))
 		}
 	}
-}
-
-// claimCounter counts the claims of slots that peers publish.
-type claimCounter struct {
-	subscription *nats.Subscription // nil for the gateway of Config.Server
-	conn         *nats.Conn
-	claims       atomic.Int64
-	grants       int64
-}
-
-// slotSubjects matches the subjects of slots (kvslots/DESIGN.md, "The bucket").
-const slotSubjects = "$KV.kvslots.p.*.s.*"
-
-func countClaims(r *rig) (*claimCounter, error) {
-	c := &claimCounter{}
-	if r == nil {
-		return c, nil
-	}
-	var err error
-	c.conn = r.inner
-	c.subscription, err = r.inner.Subscribe(slotSubjects, func(m *nats.Msg) {
-		if m.Header.Get("KV-Operation") == "" { // otherwise it is the marker of a return
-			c.claims.Add(1)
-		}
-	})
-	if err == nil {
-		err = r.inner.Flush()
-	}
-	return c, err
-}
-
-func (c *claimCounter) stop() {
-	if c.subscription != nil {
-		_ = c.subscription.Unsubscribe()
-	}
-}
-
-// awaitCounted waits for at most a second until all claims that have arrived are counted.
-func (c *claimCounter) awaitCounted() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	for ctx.Err() == nil {
-		if n, _, err := c.subscription.Pending(); err != nil || n == 0 {
-			return
-		}
-		pause(ctx, time.Millisecond)
-	}
-}
-
-// perGrant returns the claims per grant since the counter was created.
-func (c *claimCounter) perGrant() map[string]float64 {
-	if c.subscription == nil || c.grants == 0 || c.conn.Flush() != nil {
-		return nil
-	}
-	c.awaitCounted()
-	return map[string]float64{"claims_per_grant": float64(c.claims.Load()) / float64(c.grants)}
 }

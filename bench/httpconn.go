@@ -66,7 +66,7 @@ func (e endpoint) request(method, path, header string, body []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, e.host)
 	if e.token != "" {
-		b.WriteString("Authorization: Bearer " + e.token + "\r\n")
+		b.WriteString(wire.AuthorizationHeader + ": Bearer " + e.token + "\r\n")
 	}
 	b.WriteString(header)
 	if body != nil {

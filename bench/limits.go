@@ -24,18 +24,18 @@ const (
 )
 
 // limits starts the limits with which the transports are compared.
-func (e *Environment) limits(ctx context.Context, fronts []front) (limits []rival, err error) {
-	for _, f := range fronts {
-		if f.rig == nil {
+func (e *Environment) limits(ctx context.Context, instances []instance) (limits []baseline, err error) {
+	for _, f := range instances {
+		if f.testbed == nil {
 			continue
 		}
-		raw, err := rawPairs(ctx, f.rig.inner, f.rig.durable())
+		raw, err := rawPairs(ctx, f.testbed.inner, f.testbed.durable())
 		if err != nil {
 			return nil, err
 		}
-		limits = append(limits, rival{name: limitRaw, durability: f.sync, pairs: raw})
+		limits = append(limits, baseline{name: limitRaw, durability: f.sync, pairs: raw})
 		if f.sync == string(natsembed.SyncInterval) {
-			limits = append(limits, rival{name: limitPing, pairs: requestPairs(f.rig.outer, "$SRV.PING", "$SRV.PING")})
+			limits = append(limits, baseline{name: limitPing, pairs: requestPairs(f.testbed.outer, "$SRV.PING", "$SRV.PING")})
 		}
 	}
 	each, err := startLibrary(ctx, e.cfg.Dir, natsembed.SyncAlways)
@@ -58,9 +58,9 @@ func (e *Environment) limits(ctx context.Context, fronts []front) (limits []riva
 	}
 	disk, err := e.diskPairs()
 	return append(limits,
-		rival{name: limitLibraryEach, durability: "always", pairs: transportPairs(newLibraryTransport(each.store))},
-		rival{name: limitEcho, pairs: echo},
-		rival{name: limitHTTP, pairs: handler}, rival{name: limitDisk, pairs: disk, once: true}), err
+		baseline{name: limitLibraryEach, durability: "always", pairs: transportPairs(newLibraryTransport(each.store))},
+		baseline{name: limitEcho, pairs: echo},
+		baseline{name: limitHTTP, pairs: handler}, baseline{name: limitDisk, pairs: disk, once: true}), err
 }
 
 // rawStream is the stream of the raw limit.
@@ -95,15 +95,14 @@ const claimSize = 200
 
 func claimAndPurge(ctx context.Context, js jetstream.JetStream, subject string, durable func(then func(error))) error {
 	claim := nats.NewMsg(subject)
-	claim.Header.Set("Nats-TTL", "630s")
+	claim.Header.Set(jetstream.MsgTTLHeader, "630s")
 	claim.Data = make([]byte, claimSize)
 	revision, err := publish(ctx, js, claim, 0, durable)
 	if err != nil {
 		return err
 	}
 	purge := nats.NewMsg(subject)
-	purge.Header.Set("KV-Operation", "PURGE")
-	purge.Header.Set("Nats-TTL", "120s")
+	purge.Header.Set(jetstream.MsgTTLHeader, "120s")
 	_, err = publish(ctx, js, purge, revision, durable)
 	return err
 }

@@ -23,17 +23,17 @@ type load struct {
 	named                 bool // the pools are locks or semaphores
 
 	// measure measures for about d. r is nil for the gateway of Config.Server.
-	measure func(ctx context.Context, r *rig, pools Pools, d time.Duration) (Sample, error)
+	measure func(ctx context.Context, r *testbed, pools Pools, d time.Duration) (Sample, error)
 }
 
 // casesOf returns a case of each load for each transport of each gateway with one of the
 // sync modes.
 func casesOf(ctx context.Context, env *Environment, syncs []natsembed.Sync, loads ...load) (cases []Case, err error) {
-	fronts, err := env.fronts(ctx, syncs...)
+	instances, err := env.instances(ctx, syncs...)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range fronts {
+	for _, f := range instances {
 		for _, transport := range f.transports {
 			for _, l := range loads {
 				if l.named && transport.Name() == transportHTTP { // /l has no names
@@ -47,7 +47,7 @@ func casesOf(ctx context.Context, env *Environment, syncs []natsembed.Sync, load
 }
 
 // over returns the case of a load for one transport.
-func (l load) over(f front, transport Transport) Case {
+func (l load) over(f instance, transport Transport) Case {
 	key := l.key
 	key.Transport, key.Sync = transport.Name(), f.sync
 	return Case{Key: key, Measure: func(ctx context.Context, d time.Duration) (Sample, error) {
@@ -64,7 +64,7 @@ func (l load) over(f front, transport Transport) Case {
 		if err != nil {
 			return Sample{}, err
 		}
-		s, err := l.measure(ctx, f.rig, pools, d)
+		s, err := l.measure(ctx, f.testbed, pools, d)
 		return s, errors.Join(err, closing())
 	}}
 }
@@ -82,8 +82,8 @@ func closeAgain(pools Pools) (err error) {
 
 // repeatedly returns a measure of clients that borrow and return all the time, in the
 // pools that pick returns.
-func repeatedly(clients int, pick func() (pool int)) func(context.Context, *rig, Pools, time.Duration) (Sample, error) {
-	return func(ctx context.Context, _ *rig, pools Pools, d time.Duration) (Sample, error) {
+func repeatedly(clients int, pick func() (pool int)) func(context.Context, *testbed, Pools, time.Duration) (Sample, error) {
+	return func(ctx context.Context, _ *testbed, pools Pools, d time.Duration) (Sample, error) {
 		return checked(closedLoop(ctx, clients, d, timed(func(ctx context.Context, client int) error {
 			return takeAndGive(ctx, pools, client, pick())
 		})))

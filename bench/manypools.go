@@ -10,12 +10,12 @@ import (
 var poolNumbers = []int{1, 1000, 100_000}
 
 // manyPoolsCases measure 64 clients that borrow and return in pools picked at random out of
-// 1, 1,000 and 100,000 of 1,000 slots, each time at a gateway without other pools. A rig
+// 1, 1,000 and 100,000 of 1,000 slots, each time at a gateway without other pools. A testbed
 // is measured over the first transport that has pools.
 func manyPoolsCases(ctx context.Context, env *Environment) (cases []Case, err error) {
 	clients := env.cfg.clients(sharedClients)
 	for _, n := range env.cfg.scaled(poolNumbers) {
-		f, err := env.freshFront(ctx)
+		f, err := env.freshInstance(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -28,11 +28,11 @@ func manyPoolsCases(ctx context.Context, env *Environment) (cases []Case, err er
 				continue
 			}
 			c := l.over(f, transport)
-			if f.rig == nil {
+			if f.testbed == nil {
 				cases = append(cases, c)
 				continue
 			}
-			c.Measure = l.withoutDeletion(f.rig, transport)
+			c.Measure = l.withoutDeletion(f.testbed, transport)
 			cases = append(cases, c)
 			break // another transport would register its own pools at this gateway
 		}
@@ -41,7 +41,7 @@ func manyPoolsCases(ctx context.Context, env *Environment) (cases []Case, err er
 }
 
 // withoutDeletion registers the pools once for all repetitions, and does not delete them.
-func (l load) withoutDeletion(r *rig, transport Transport) func(ctx context.Context, d time.Duration) (Sample, error) {
+func (l load) withoutDeletion(r *testbed, transport Transport) func(ctx context.Context, d time.Duration) (Sample, error) {
 	register := sync.OnceValues(func() (Pools, error) {
 		return transport.Pools(context.Background(), l.pools, l.slots, l.clients)
 	})

@@ -15,30 +15,30 @@ type pairer func(ctx context.Context, clients int) (pair func(ctx context.Contex
 // pairsCases measure borrow and return, each client in its own pool. The latency is that of
 // both. The limits and the peers are measured in turn with it.
 func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
-	fronts, err := env.fronts(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
+	instances, err := env.instances(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
 	if err != nil {
 		return nil, err
 	}
-	var rivals []rival
+	var baselines []baseline
 	if env.cfg.Limits {
-		limits, err := env.limits(ctx, fronts)
+		limits, err := env.limits(ctx, instances)
 		if err != nil {
 			return nil, err
 		}
-		rivals = append(rivals, limits...)
+		baselines = append(baselines, limits...)
 	}
 	if env.cfg.Peers {
-		rivals = append(rivals, env.startPeers(ctx)...)
+		baselines = append(baselines, env.startPeers(ctx)...)
 	}
 	var cases []Case
 	for _, clients := range env.cfg.Clients {
-		for _, f := range fronts {
+		for _, f := range instances {
 			for _, d := range f.transports {
 				key := Key{Workload: pairs, Transport: d.Name(), Sync: f.sync, Clients: clients}
 				cases = append(cases, pairsCase(key, transportPairs(d)))
 			}
 		}
-		for _, r := range rivals {
+		for _, r := range baselines {
 			key := Key{Workload: pairs, Transport: r.name, Sync: r.durability, Clients: clients}
 			if r.once {
 				if clients != env.cfg.Clients[0] {
@@ -52,8 +52,8 @@ func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
 	return cases, nil
 }
 
-// rival is a limit or a peer, with which transports are compared.
-type rival struct {
+// baseline is a limit or a peer, with which transports are compared.
+type baseline struct {
 	name       string
 	durability string // in its own words
 	once       bool   // measured with one operation in flight only

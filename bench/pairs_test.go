@@ -19,7 +19,7 @@ func benchmarkPairs(b *testing.B, clients int) {
 		b.Run(string(sync), func(b *testing.B) {
 			env := &Environment{cfg: Config{Dir: b.TempDir()}}
 			defer closing(b, env.stack.close)
-			r, err := startRig(b.Context(), b.TempDir(), sync, holdInProcess)
+			r, err := startTestbed(b.Context(), b.TempDir(), sync, holdInProcess)
 			if err != nil {
 				b.Fatal(err)
 			}

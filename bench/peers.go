@@ -19,7 +19,7 @@ import (
 type peer struct {
 	program string // the server's
 	pkg     string // Debian's package of it
-	start   func(ctx context.Context, e *Environment, program string) ([]rival, error)
+	start   func(ctx context.Context, e *Environment, program string) ([]baseline, error)
 }
 
 var peers = []peer{
@@ -32,7 +32,7 @@ var peers = []peer{
 var errNoPeers error
 
 // startPeers starts all installed peers, and notes the missing ones.
-func (e *Environment) startPeers(ctx context.Context) (rivals []rival) {
+func (e *Environment) startPeers(ctx context.Context) (baselines []baseline) {
 	for _, p := range peers {
 		program, err := exec.LookPath(p.program)
 		if err != nil {
@@ -43,9 +43,9 @@ func (e *Environment) startPeers(ctx context.Context) (rivals []rival) {
 		if err != nil {
 			e.note("left out: %s: %v", p.program, err)
 		}
-		rivals = append(rivals, started...)
+		baselines = append(baselines, started...)
 	}
-	return rivals
+	return baselines
 }
 
 // PeerStatus returns a line for each peer's server: its version, or the Debian package

@@ -15,7 +15,7 @@ import (
 
 // startEtcd starts a single etcd server, which flushes its log in groups before it
 // answers.
-func startEtcd(ctx context.Context, e *Environment, program string) ([]rival, error) {
+func startEtcd(ctx context.Context, e *Environment, program string) ([]baseline, error) {
 	ports := [2]int{} // for clients, and for other servers
 	for i := range ports {
 		port, err := freePort()
@@ -48,7 +48,7 @@ func startEtcd(ctx context.Context, e *Environment, program string) ([]rival, er
 	if err != nil {
 		return nil, err
 	}
-	return []rival{{name: "etcd mutex", durability: "fsync", pairs: etcdPairs(client)}}, nil
+	return []baseline{{name: "etcd mutex", durability: "fsync", pairs: etcdPairs(client)}}, nil
 }
 
 // etcdPairs creates a session and a mutex for each client.

@@ -24,7 +24,7 @@ const ttlVersion = "v2.11.0"
 // Cosmo::Job::Limit: one that flushes each write, and one with default settings, which
 // flushes every two minutes. If the installed server is too old, startKV uses the
 // embedded server's version, within this process.
-func startKV(ctx context.Context, e *Environment, program string) (rivals []rival, err error) {
+func startKV(ctx context.Context, e *Environment, program string) (baselines []baseline, err error) {
 	version := versionOf(program)
 	old := semver.Compare("v"+version, ttlVersion) < 0
 	if old {
@@ -33,19 +33,19 @@ func startKV(ctx context.Context, e *Environment, program string) (rivals []riva
 	for _, always := range []bool{true, false} {
 		nc, err := e.connectKV(ctx, program, old, always)
 		if err != nil {
-			return rivals, err
+			return baselines, err
 		}
 		limiter, err := cosmo.New(ctx, nc, cosmo.Config{})
 		if err != nil {
-			return rivals, err
+			return baselines, err
 		}
 		durability := "sync_interval 2m"
 		if always {
 			durability = "sync_interval always"
 		}
-		rivals = append(rivals, rival{name: "plain KV", durability: durability, pairs: kvPairs(limiter)})
+		baselines = append(baselines, baseline{name: "plain KV", durability: durability, pairs: kvPairs(limiter)})
 	}
-	return rivals, nil
+	return baselines, nil
 }
 
 func (e *Environment) connectKV(ctx context.Context, program string, old, always bool) (*nats.Conn, error) {

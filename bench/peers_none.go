@@ -14,4 +14,4 @@ var errNoPeers = errors.New("bench: this kvslots was built without the clients o
 // PeerStatus returns the error of a build without the tag peers.
 func PeerStatus() ([]string, error) { return nil, errNoPeers }
 
-func (e *Environment) startPeers(context.Context) []rival { return nil }
+func (e *Environment) startPeers(context.Context) []baseline { return nil }

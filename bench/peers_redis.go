@@ -29,11 +29,11 @@ var (
 
 // startRedis starts two Redis servers: one flushes its log before it answers, the other
 // once a second.
-func startRedis(ctx context.Context, e *Environment, program string) (rivals []rival, err error) {
+func startRedis(ctx context.Context, e *Environment, program string) (baselines []baseline, err error) {
 	for _, appendfsync := range []string{"always", "everysec"} {
 		port, err := freePort()
 		if err != nil {
-			return rivals, err
+			return baselines, err
 		}
 		c, err := e.startChild(program, func(dir string) []string {
 			return []string{
@@ -42,16 +42,16 @@ func startRedis(ctx context.Context, e *Environment, program string) (rivals []r
 			}
 		})
 		if err != nil {
-			return rivals, err
+			return baselines, err
 		}
 		client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), PoolSize: 512})
 		e.stack.add(client.Close)
 		if err := c.await(ctx, func(ctx context.Context) error { return client.Ping(ctx).Err() }); err != nil {
-			return rivals, err
+			return baselines, err
 		}
-		rivals = append(rivals, rival{name: "redis", durability: "appendfsync " + appendfsync, pairs: redisPairs(client)})
+		baselines = append(baselines, baseline{name: "redis", durability: "appendfsync " + appendfsync, pairs: redisPairs(client)})
 	}
-	return rivals, nil
+	return baselines, nil
 }
 
 func redisPairs(client *redis.Client) pairer {

@@ -26,7 +26,7 @@ func lastSlotCases(ctx context.Context, env *Environment) ([]Case, error) {
 	for _, size := range env.cfg.scaled([]int{1, bigPool}) {
 		loads = append(loads, load{
 			key: Key{Workload: lastSlot, Clients: 1, Size: size}, pools: 1, slots: size, clients: 1,
-			measure: func(ctx context.Context, _ *rig, pools Pools, d time.Duration) (Sample, error) {
+			measure: func(ctx context.Context, _ *testbed, pools Pools, d time.Duration) (Sample, error) {
 				for range size - 1 {
 					if _, err := pools.Take(ctx, 0, 0, longTTL, 0); err != nil {
 						return Sample{}, err

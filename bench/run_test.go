@@ -66,10 +66,10 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A rig is measured as Config.Server. The run leaves nothing on it.
+// A testbed is measured as Config.Server. The run leaves nothing on it.
 func TestRunServer(t *testing.T) {
 	t.Parallel()
-	r, err := startRig(t.Context(), t.TempDir(), "interval", holdInProcess)
+	r, err := startTestbed(t.Context(), t.TempDir(), "interval", holdInProcess)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +89,7 @@ func (p *httpPools) path(pool int, operation string) string {
 }
 
 func (p *httpPools) borrow(pool int, ttl, wait time.Duration) []byte {
-	body := fmt.Appendf(nil, `{"ttl": %d, "wait": %d}`, int(ttl.Seconds()), int(wait.Seconds()))
+	body := wire.PoolRequest{TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)}.Encode()
 	return p.to.request("POST", p.path(pool, "/borrow"), "", body)
 }
 
@@ -107,7 +106,7 @@ func (p *httpPools) Take(ctx context.Context, client, pool int, ttl, wait time.D
 
 func (p *httpPools) Give(ctx context.Context, client, pool int, held Held) error {
 	var answer wire.Returned
-	body := []byte(`{"lease": "` + held.lease.String() + `"}`)
+	body := wire.PoolRequest{Lease: &held.lease}.Encode()
 	err := p.ask(ctx, client, p.to.request("POST", p.path(pool, "/return"), "", body), &answer)
 	if err == nil && !answer.Returned {
 		return errNotReturned

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -48,11 +47,12 @@ func (n *v1Names) request(client, pool int, operation string, body []byte) []byt
 }
 
 func (n *v1Names) acquire(client, pool int, ttl, wait time.Duration) []byte {
-	body := fmt.Appendf(nil, `{"acquire_timeout_s": %d, "lease_ttl_s": %d`, int(wait.Seconds()), int(ttl.Seconds()))
+	timeout := wire.Seconds(wait)
+	body := wire.SessionRequest{Acquire: &timeout, TTL: wire.Seconds(ttl)}
 	if n.slots != 1 {
-		body = fmt.Appendf(body, `, "limit": %d`, n.slots)
+		body.Limit = n.slots
 	}
-	return n.request(client, pool, "", append(body, '}'))
+	return n.request(client, pool, "", body.Encode())
 }
 
 var errTimeout = errors.New("bench: not granted in time")
@@ -69,7 +69,7 @@ func (n *v1Names) Take(ctx context.Context, client, pool int, ttl, wait time.Dur
 }
 
 func (n *v1Names) Give(ctx context.Context, client, pool int, held Held) error {
-	return n.ask(ctx, client, n.request(client, pool, "/release", []byte(`{"token": "`+held.token+`"}`)), nil)
+	return n.ask(ctx, client, n.request(client, pool, "/release", wire.SessionRequest{Token: held.token}.Encode()), nil)
 }
 
 // Waiting reads all statistics, since /v1 has no statistics of a single name.

@@ -10,14 +10,15 @@ import (
 var ErrDraining = wire.ErrDraining
 
 // Lending counts the open borrows of a gateway over all transports, and ends them when
-// the gateway drains. All transports of a gateway share it.
+// the gateway drains. All transports of a gateway share it. Lending.Waits.Limit sets its
+// WaitLimits, before the gateway serves.
 type Lending = ops.Lending
 
 // NewLending returns a Lending that is not stopped.
 func NewLending() *Lending { return ops.NewLending() }
 
 // Tokens are the bearer tokens that clients may send. All transports of a gateway
-// share them.
+// share them. Tokens.Replace replaces them while the gateway serves.
 type Tokens = ops.Tokens
 
 // NewTokens returns Tokens that accept each of the given tokens. Without any, clients

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // WaitLimits are the limits of requests that wait at a gateway at once, for
@@ -17,10 +18,10 @@ func (g *Gateway) limitMetrics() []prometheus.Collector {
 	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }
 	return []prometheus.Collector{
 		gaugeOf("kvslots_http_connections", "Open connections of HTTP clients.", nil, func() float64 { return float64(g.connections.count()) }),
-		refusedBy("max_connections", g.connections.refused.Load),
-		refusedBy("max_connections_per_ip", g.connections.refusedPerIP.Load),
-		refusedBy("max_waiters_total", total),
-		refusedBy("max_waiters_per_ip", perIP),
+		refusedBy(wire.MaxConnections.Name, g.connections.refused.Load),
+		refusedBy(wire.MaxConnectionsPerIP.Name, g.connections.refusedPerIP.Load),
+		refusedBy(wire.StatusOf(wire.ErrMaxWaitersTotal).Name, total),
+		refusedBy(wire.StatusOf(wire.ErrMaxWaitersPerIP).Name, perIP),
 		refusedBy("http_rate_limit", g.limited.Load),
 	}
 }

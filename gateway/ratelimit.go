@@ -25,9 +25,9 @@ const (
 	maxRefill = 1e9
 )
 
-// rateLimiter has a bucket of tokens for each client. It removes a client whose bucket is
-// full, like that of a new client. It needs no goroutine: each request of a new client
-// removes old ones.
+// rateLimiter has a bucket of tokens for each client. It forgets a client whose bucket is
+// full again, since a new client gets a full bucket, too. It needs no goroutine for that:
+// it does so when a new client sends a request.
 type rateLimiter struct {
 	perSecond rate.Limit
 	burst     int

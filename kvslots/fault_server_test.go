@@ -268,7 +268,7 @@ func TestFault21FollowerKilled(t *testing.T) {
 	var follower *kvslotstest.Server
 	eventually(t, "a follower has the consumer", func() bool {
 		known := consumers(t, js)
-		s.bucket.BreakWatch()
+		breakWatch(s)
 		eventually(t, "there is another consumer", func() bool {
 			for name, server := range consumers(t, js) {
 				if _, old := known[name]; !old {

@@ -421,16 +421,7 @@ func nothingLeft(t *testing.T, h *history, stores []*Store) {
 	}
 }
 
-// eventually waits for a condition. Its limit only ends a test that fails.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(limit) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
+var eventually = kvslotstest.Eventually
 
 func TestOneSemaphoreManyPeers(t *testing.T) {
 	runHistory(t, setting{peers: 3, clients: 50, pools: 40})

@@ -10,7 +10,29 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
+
+// open is Open with a hook on the watch.
+func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Hook: hook})
+	return &Store{cfg, b}, err
+}
+
+// breakWatch makes a peer begin another watch. A peer uses at most two numbers a watch, and
+// ignores the loss of all watches but the present one.
+func breakWatch(s *Store) {
+	most := 2*s.Metrics().Watches + 2
+	s.bucket.Look(func(p *peer.Peer, now peer.Instant) {
+		for number := most; number > 0; number-- {
+			p.WatchLost(number, now)
+		}
+	})
+}
 
 // lag delays a watch by random times. It drops entries that were overwritten in that
 // time, as the server does for a stream with history 1.
@@ -83,7 +105,7 @@ func TestLaggingViews(t *testing.T) {
 					return
 				case <-time.After(time.Duration(300+r.IntN(700)) * time.Millisecond):
 				}
-				stores[r.IntN(len(stores))].bucket.BreakWatch()
+				breakWatch(stores[r.IntN(len(stores))])
 			}
 		},
 	})

@@ -10,14 +10,21 @@ import (
 // waiters and sessions cover the whole bucket, as this Store sees it; all other metrics
 // cover this Store alone. gateway.StoreMetrics exports them to Prometheus, and
 // gateway/README.md describes each.
+//
+// The counters, of type uint64, are Claims, Voids, Conflicts, Grants, Expiries, IdlePools,
+// Writes, Resent, Early, Barriers, Skips, Rebuilds, Checks, Watches and Foreign. The
+// Durations are Wrote, Read and Leased. The gauges are Pools and Named, of type Totals;
+// Sessions, Waiting and WritesInFlight, of type int; Revision and LagRevisions, of type
+// uint64; OldestWait and Lag, of type time.Duration.
 type Metrics = bucket.Metrics
 
 // Durations is a histogram of durations in Metrics. Buckets[i] counts those that are at
-// most Bound(i) and longer than Bound(i−1); Count and Sum include all durations.
+// most the time.Duration Bound(i) and longer than Bound(i−1); Count, of type uint64, and
+// Sum, of type time.Duration, include all durations.
 type Durations = peer.Durations
 
-// Totals are sums over pools in Metrics: the number of Pools, their slots (Capacity), and
-// the slots InUse.
+// Totals are sums over pools in Metrics, of type int: the number of Pools, their slots
+// (Capacity), and the slots InUse.
 type Totals = rules.Totals
 
 // Metrics returns the Store's metrics. Its cost grows with the number of waiting

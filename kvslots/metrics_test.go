@@ -1,6 +1,9 @@
 package kvslots
 
 import (
+	"os"
+	"reflect"
+	"regexp"
 	"testing"
 	"time"
 
@@ -11,6 +14,19 @@ import (
 )
 
 // Every peer measures the whole bucket, and counts its own actions.
+// go doc shows no fields of an alias, so the comment names them.
+func TestMetricsNamesItsFields(t *testing.T) {
+	source, err := os.ReadFile("metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Metrics]()) {
+		if !field.Anonymous && !regexp.MustCompile(`\b`+field.Name+`\b`).Match(source) {
+			t.Errorf("the comment of Metrics does not name %s", field.Name)
+		}
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	stores := openPeers(t, srv, 2)

@@ -8,12 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -63,22 +63,23 @@ func arrive(ctx context.Context, t testing.TB, peers []*Store, at int, session s
 		if how == waitsAway {
 			w.at = next
 		}
+		before := awaiting(w.at, r)
 		go func() {
 			defer close(w.done)
 			w.grant, w.err = w.at.Wait(ctx, session, r, time.Minute)
 		}()
-		eventually(t, "it waits", func() bool { return awaited(w.at, r, session) })
+		eventually(t, "it waits", func() bool { return awaiting(w.at, r) > before })
 	}
 	inLine(t, peers[(at+2)%len(peers)], r, n)
 	return w
 }
 
-// awaited reports whether a session is in Wait.
-func awaited(s *Store, r Resource, session string) bool {
-	return s.bucket.Asked(func(request peer.Request) bool {
-		await, ok := request.(peer.Await)
-		return ok && await.Pool == r.hash() && await.Session == sessionHash(session)
-	})
+// awaiting returns how many sessions are in Wait for r at a peer.
+func awaiting(s *Store, r Resource) (n int) {
+	_, pool, _ := strings.Cut(remains(s), fmt.Sprintf("pool %s:", r.hash()))
+	_, awaits, _ := strings.Cut(pool, " awaits ")
+	_, _ = fmt.Sscan(awaits, &n) // 0 if the peer does nothing for r
+	return n
 }
 
 // inLine waits until n sessions wait for r.

@@ -150,9 +150,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 		_, err := s.Wait(ctx, sessions[1], Lock("k"), time.Minute)
 		waits <- err
 	}()
-	eventually(t, "it waits", func() bool {
-		return awaited(s, Lock("k"), sessions[1])
-	})
+	eventually(t, "it waits", func() bool { return awaiting(s, Lock("k")) == 1 })
 	_ = s.Close(ctx)
 	wantErr(t, <-waits, ErrClosed)
 	nc.Close()

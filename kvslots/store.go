@@ -41,15 +41,11 @@ type Store struct {
 // The errors are ErrServerTooOld, ErrWrongBucket, ErrRestoring, ErrUnavailable, a *RangeError
 // for the Config, and context.Cause(ctx).
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
-	return open(ctx, nc, cfg, nil)
-}
-
-func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Hook: hook, Durable: cfg.Durable})
+	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Durable: cfg.Durable})
 	if err != nil {
 		return nil, err
 	}

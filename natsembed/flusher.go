@@ -16,7 +16,7 @@ const idlePass = time.Second
 
 // ErrNotDurable is returned when a write may not survive a power cut: the flush
 // failed, or the server is stopping.
-var ErrNotDurable = errors.New("natsembed: the write was not flushed to disk")
+var ErrNotDurable = errors.New("the write was not flushed to disk")
 
 // Flusher flushes acknowledged writes in groups: one flush covers every write before
 // it, of any number of callers.

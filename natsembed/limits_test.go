@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // silent connects a client that subscribes to _INBOX.> and never reads again.
@@ -29,16 +31,7 @@ func silent(t *testing.T, srv *Server) net.Conn {
 	return conn
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ticks := time.NewTicker(time.Millisecond)
-	defer ticks.Stop()
-	for deadline := time.Now().Add(time.Minute); !done(); <-ticks.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not reached: %s", what)
-		}
-	}
-}
+var eventually = kvslotstest.Eventually
 
 // pending returns how many bytes the server keeps for clients.
 func pending(t *testing.T, srv *Server) (bytes int) {

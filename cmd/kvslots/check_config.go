@@ -103,8 +103,8 @@ func flagsIn(text string) (names []string) {
 // secretFlags are the flags of serve with secrets. --nats-url may contain a password.
 var secretFlags = []string{tokenFlag, "nats-password", "nats-token", "forrst-fn-password"}
 
-// print prints the settings as a configuration file, in which a comment stands for what
-// must not or need not be in it.
+// print prints the settings as a configuration file. Secrets, empty settings and the path
+// of the file are comments.
 func (c *configCheck) print(w io.Writer) error {
 	var lines strings.Builder
 	c.flags.VisitAll(func(flag *pflag.Flag) {

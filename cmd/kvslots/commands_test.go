@@ -14,13 +14,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -336,14 +336,9 @@ func TestWatchEndsWithThePool(t *testing.T) {
 	}
 }
 
-// waitFor waits for a condition.
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited for 30 s")
-		}
-	}
+	kvslotstest.Eventually(t, "the condition", condition)
 }
 
 func TestCompletion(t *testing.T) {
@@ -403,7 +398,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{wire.NewRefusal(409, http.Header{wire.ErrorHeader: {"no_slot"}}, []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
-		{errLate, "no gateway answered in time", true},
+		{client.ErrAnswerTimeout, "no gateway answered in time", true},
 		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
 		{client.ErrNotUnderstood, "the answer is not that of a gateway: is --server a kvslots gateway?", false},
 	} {

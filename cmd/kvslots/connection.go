@@ -143,7 +143,7 @@ func (c *connection) dial() (*lender, error) {
 	return &lender{client: client.New(nc), nats: nc, timeout: requestTimeout}, nil
 }
 
-// ownInbox makes the nkey's own prefix the prefix of reply subjects, unless one was given.
+// ownInbox sets the prefix of reply subjects to the nkey's own, unless a prefix was given.
 // Other clients may be permitted to subscribe below _INBOX, and would read the leases in
 // answers.
 func (c *natsConnection) ownInbox() error {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 
@@ -11,19 +9,14 @@ import (
 )
 
 // serverTLS are the files with which a command asks a gateway at an https URL.
-type serverTLS struct{ ca, cert, key string }
+type serverTLS struct {
+	ca string
+	keyPair
+}
 
 func (s *serverTLS) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.ca, "tls-ca", "", "file with the certificate authorities to trust for --server, instead of the system's")
-	flags.StringVar(&s.cert, "tls-cert", "", "file with the certificate to show to --server")
-	flags.StringVar(&s.key, "tls-key", "", "file with the certificate's key")
-}
-
-func (s *serverTLS) validate() error {
-	if (s.cert == "") != (s.key == "") {
-		return usagef("--tls-cert and --tls-key go together")
-	}
-	return nil
+	s.keyPair.addFlags(flags, "file with the certificate to show to --server")
 }
 
 // config returns nil without files.
@@ -37,17 +30,14 @@ func (s *serverTLS) config() (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--tls-ca: %w", err)
 		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, errors.New("--tls-ca: no certificate found")
+		if config.RootCAs, err = parseAuthorities("tls-ca", authorities); err != nil {
+			return nil, err
 		}
 	}
-	if s.cert != "" {
-		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	if s.cert == "" {
+		return config, nil
 	}
-	return config, nil
+	var err error
+	config.Certificates, err = keyPairOf(tls.LoadX509KeyPair(s.cert, s.key))
+	return config, err
 }

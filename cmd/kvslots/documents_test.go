@@ -215,6 +215,32 @@ func TestDocumentConstants(t *testing.T) {
 	}
 }
 
+// The README's chapter "Project structure" lists each package, and no other path.
+func TestDocumentPackages(t *testing.T) {
+	_, section, _ := strings.Cut(readDocument(t, "README.md"), "## Project structure\n\n")
+	section, _, _ = strings.Cut(section, "\n\n")
+	listed := map[string]bool{}
+	var top string
+	for line := range strings.Lines(section) {
+		name := strings.Fields(line)[0]
+		if strings.HasPrefix(line, "      ") {
+			name = top + "/" + name
+		} else {
+			top = name
+		}
+		listed[name] = true
+		if _, err := os.Stat(filepath.Join(moduleRoot, name)); err != nil {
+			t.Errorf("the README lists %s: %v", name, err)
+		}
+	}
+	for _, file := range sources(t) {
+		if name := path.Dir(file.name); !listed[name] {
+			t.Errorf("the README does not list %s", name)
+			listed[name] = true
+		}
+	}
+}
+
 // The README links to the documentation of each direct dependency, and of no other
 // module.
 func TestDocumentDependencies(t *testing.T) {

@@ -46,11 +46,15 @@ func decided(flags *pflag.FlagSet) (map[string]bool, error) {
 	for _, pair := range alternatives {
 		one, other := names[pair[0]], names[pair[1]]
 		if one && other {
-			return nil, usagef("--%s and --%s exclude each other", pair[0], pair[1])
+			return nil, excluded(pair[0], pair[1])
 		}
 		names[pair[0]], names[pair[1]] = one || other, one || other
 	}
 	return names, nil
+}
+
+func excluded(one, other string) error {
+	return usagef("--%s and --%s exclude each other", one, other)
 }
 
 // applyEnvironment sets flags from environment variables. It ignores empty ones.

@@ -30,7 +30,7 @@ var direction = []struct {
 	{"cmd/kvslots/internal/underlease", []string{"cmd/kvslots/internal/boottime"}},
 	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
 	{"bench", []string{"gateway/...", "natsembed", "kvslots/..."}},
-	{"gateway/internal/gatewaytest", []string{"gateway", "gateway/openapitest", "gateway/internal/ops", "kvslots", "kvslots/logtest", "natsembed"}},
+	{"gateway/internal/gatewaytest", []string{"gateway", "gateway/openapitest", "gateway/internal/ops", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "natsembed"}},
 	{"gateway/internal/ops", []string{"kvslots", "kvslots/wire/..."}},
 	{"gateway/internal/jsonhttp", []string{"gateway/internal/ops", "kvslots/wire"}},
 	{"gateway", []string{"gateway/internal/...", "kvslots", "kvslots/wire/..."}},
@@ -46,7 +46,7 @@ var direction = []struct {
 	{"kvslots/kvslotstest", []string{"kvslots/...", "natsembed"}},
 	{"kvslots/wire/subjects", nil},
 	{"kvslots/wire", []string{"kvslots", "kvslots/wire/subjects"}},
-	{"kvslots/cosmo", []string{"kvslots", "kvslots/internal/entry"}},
+	{"kvslots/cosmo", []string{"kvslots", "kvslots/internal/bucket", "kvslots/internal/entry"}},
 	{"kvslots/client", []string{"kvslots", "kvslots/wire/..."}},
 	{"kvslots", []string{"kvslots/internal/..."}},
 }

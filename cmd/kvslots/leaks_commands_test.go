@@ -107,7 +107,7 @@ func TestSecretsOfCommands(t *testing.T) {
 		"--nats-addr", "127.0.0.1:0", "--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-nkeys", public)
 	p.url = "https" + strings.TrimPrefix(p.url, "http")
 	var err error
-	if p.tls, err = (&serverTLS{cert, ours, oursKey}).config(); err != nil {
+	if p.tls, err = (&serverTLS{cert, keyPair{ours, oursKey}}).config(); err != nil {
 		t.Fatal(err)
 	}
 	overHTTP := map[string]string{

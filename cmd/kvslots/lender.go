@@ -92,7 +92,7 @@ func leaseFrom(call func(context.Context) (*kvslots.Lease, error)) func(context.
 
 // ask performs a call. The gateway may take up to wait, in addition to the timeout.
 func ask[T any](ctx context.Context, l *lender, wait time.Duration, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait+l.timeout, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+l.timeout, client.ErrAnswerTimeout)
 	defer cancel()
 	if l.nats != nil {
 		var stop func()
@@ -103,13 +103,9 @@ func ask[T any](ctx context.Context, l *lender, wait time.Duration, call func(co
 	return answer, l.explain(err)
 }
 
-var (
-	errLate = &client.Unanswered{Err: errors.New("no gateway answered in time")}
-
-	// errDisconnected is the cause when the connection to NATS is lost: the answer
-	// cannot arrive any more.
-	errDisconnected = &client.Unanswered{Err: errors.New("NATS: not connected")}
-)
+// errDisconnected is the cause when the connection to NATS is lost: the answer cannot
+// arrive any more.
+var errDisconnected = &client.Unanswered{Err: errors.New("NATS: not connected")}
 
 // whileConnected returns a context that ends when the connection is lost, since a gateway
 // that stops together with its NATS server never answers. If there is no connection the

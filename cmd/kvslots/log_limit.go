@@ -50,8 +50,8 @@ func (l *logLimit) Run(e *zerolog.Event, level zerolog.Level, text string) {
 	}
 }
 
-// count counts a line. It reports whether to log it, and returns the number of those with
-// its text that were left out before it.
+// count counts a line. due reports whether to log it, and leftOut is the number of lines
+// with the same text that were left out since the last one that was logged.
 func (l *logLimit) count(text string) (leftOut int, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

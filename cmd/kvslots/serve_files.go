@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,8 +34,9 @@ func (c *natsConnection) checkCertificates() error {
 	}
 	if c.tlsCA != "" {
 		pem, err := os.ReadFile(c.tlsCA)
-		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			found.add(errors.New("--nats-tls-ca: no certificate found"))
+		if err == nil {
+			_, err = parseAuthorities("nats-tls-ca", pem)
+			found.add(err)
 		}
 	}
 	return found.err()

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -14,22 +12,21 @@ import (
 )
 
 // tlsSettings are the files of the HTTP listener's TLS.
-type tlsSettings struct{ cert, key, clientCA string }
+type tlsSettings struct {
+	keyPair
+	clientCA string
+}
 
 func (s *tlsSettings) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.cert, "tls-cert", s.cert, "file with the certificate of the HTTP listener, which then accepts TLS only; read again when it changes")
-	flags.StringVar(&s.key, "tls-key", s.key, "file with the certificate's key")
+	s.keyPair.addFlags(flags, "file with the certificate of the HTTP listener, which then accepts TLS only; read again when it changes")
 	flags.StringVar(&s.clientCA, "tls-client-ca", s.clientCA, "file with certificate authorities, one of which must have issued each HTTP client's certificate")
 }
 
 func (s *tlsSettings) validate() error {
-	switch {
-	case (s.cert == "") != (s.key == ""):
-		return usagef("--tls-cert and --tls-key go together")
-	case s.clientCA != "" && s.cert == "":
+	if s.clientCA != "" && s.cert == "" && s.key == "" {
 		return usagef("--tls-client-ca needs --tls-cert and --tls-key")
 	}
-	return nil
+	return s.keyPair.validate()
 }
 
 // certificates are those of the HTTP listener, as the files had them when they were last
@@ -70,17 +67,17 @@ func (c *certificates) load() (changed bool, err error) {
 // newTLSConfig returns the configuration of a server. Without authorities it asks
 // clients for no certificate.
 func newTLSConfig(cert, key, authorities []byte) (*tls.Config, error) {
-	pair, err := tls.X509KeyPair(cert, key)
+	pair, err := keyPairOf(tls.X509KeyPair(cert, key))
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		return nil, err
 	}
 	// HTTP/2 would have many requests on one connection, and the limits count
 	// connections.
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: pair, NextProtos: []string{"http/1.1"}}
 	if authorities != nil {
-		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-		if !config.ClientCAs.AppendCertsFromPEM(authorities) {
-			return nil, errors.New("--tls-client-ca: no certificate found")
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		if config.ClientCAs, err = parseAuthorities("tls-client-ca", authorities); err != nil {
+			return nil, err
 		}
 		// A resumed session would not be checked against authorities that have replaced others.
 		config.SessionTicketsDisabled = true

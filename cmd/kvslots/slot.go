@@ -11,6 +11,7 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
 
 const (
@@ -116,7 +117,7 @@ func (s *slot) Return(ctx context.Context) error {
 
 func (s *slot) returnOnce(ctx context.Context) error {
 	timeout := min(max(s.latest-boottime.Now(), minReturnTimeout), returnTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, client.ErrAnswerTimeout)
 	defer cancel()
 	_, err := s.from.giveBack(ctx, s.pool, s.lease.Lease)
 	return err

@@ -28,12 +28,13 @@ func (s *storage) addFlags(flags *pflag.FlagSet) {
 	s.nats.addFlags(flags, "", "use this NATS instead (comma-separated URLs)")
 }
 
-// load sets the flags from the environment. Flags take precedence over it, also between
-// --data-dir and --nats-url; otherwise --nats-url counts, as for serve.
+// load sets the flags that were not given from the environment. A given --data-dir also
+// overrides --nats-url in the environment; otherwise --nats-url overrides --data-dir, as
+// for serve.
 func (s *storage) load(flags *pflag.FlagSet, env lookupEnv) error {
 	dir, url := flags.Changed(dataDirFlag), flags.Changed(natsURLFlag)
 	if dir && url {
-		return usagef("--%s and --%s exclude each other", dataDirFlag, natsURLFlag)
+		return excluded(dataDirFlag, natsURLFlag)
 	}
 	if err := applyEnvironment(flags, env); err != nil {
 		return err

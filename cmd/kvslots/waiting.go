@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
 
 // waiting is one wait for a slot. It may take several requests, since gateways may be
@@ -77,7 +78,7 @@ const answerGrace = 5 * time.Second
 func (w *waiting) request(ctx context.Context, from borrower, pool uuid.UUID, wait time.Duration) (leaseAnswer, error) {
 	if w.wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, max(w.until-boottime.Now(), 0)+answerGrace, errLate)
+		ctx, cancel = context.WithTimeoutCause(ctx, max(w.until-boottime.Now(), 0)+answerGrace, client.ErrAnswerTimeout)
 		defer cancel()
 	}
 	return from.borrow(ctx, pool, w.ttl, wait)

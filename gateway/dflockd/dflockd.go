@@ -16,7 +16,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
@@ -85,7 +84,7 @@ func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
 	if call.Noun != "" {
 		session := r.Header.Values(wire.SessionHeader)
 		if len(session) != 1 || session[0] == "" {
-			return &kvslots.RangeError{Field: "header " + wire.SessionHeader, Range: "the id of a session"}
+			return wire.SessionMissing("header " + wire.SessionHeader)
 		}
 		call.Session, call.Resource.Key = session[0], jsonhttp.PathValue(r, "key")
 		if err := wire.CheckKey(call.Resource.Key); err != nil {

@@ -115,7 +115,7 @@ func (s *Server) do(ctx context.Context, call *ops.Call) error {
 func (s *Server) forceRelease(ctx context.Context, args object, from caller) (any, *Error) {
 	switch {
 	case s.cfg.NoForceRelease:
-		return nil, &Error{Code: codeForbidden, Message: "force-release is switched off", status: http.StatusForbidden}
+		return nil, &Error{Code: codeForbidden, Message: switchedOff.Description, status: http.StatusForbidden}
 	case !from.admin:
 		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const second30 = `"ttl":{"value":30,"unit":"second"}`
@@ -145,8 +146,8 @@ func TestRemoteRequest(t *testing.T) {
 	}
 	a := d.call(t, "r.f", "", `{"key":"k",`+second30+`}`, 200, "")
 	m = <-requests
-	left, err := strconv.Atoi(m.Header.Get(forrst.LockEndsInHeader))
-	if err != nil || left < 1000 || left > 30_000 || m.Header.Get(forrst.FenceHeader) != strconv.FormatUint(a.lock(t).Fence, 10) {
+	left, err := strconv.Atoi(m.Header.Get(wire.LockEndsInHeader))
+	if err != nil || left < 1000 || left > 30_000 || m.Header.Get(wire.FenceHeader) != strconv.FormatUint(a.lock(t).Fence, 10) {
 		t.Errorf("%v, %v", m.Header, err)
 	}
 	if string(m.Data) != `{"function":"r.f","arguments":{}}` {

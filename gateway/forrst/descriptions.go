@@ -32,6 +32,7 @@ var (
 	notFound    = errorDescription{codeNotFound, false, "The lock is not held"}
 	badArgument = errorDescription{codeArguments, false, "An argument is missing, unknown, or out of range"}
 	storeFailed = errorDescription{codeUnavailable, true, "The store did not answer"}
+	switchedOff = errorDescription{codeForbidden, false, "force-release is switched off"}
 )
 
 // descriptions describe the built-in functions.
@@ -51,7 +52,7 @@ var descriptions = []description{
 		Result:    []field{{"released", "boolean", true, "true"}, keyField, {"forced", "boolean", true, "true"}},
 		Errors: []errorDescription{
 			notFound, {codeUnauthorized, false, "The token is missing or wrong"},
-			{codeForbidden, false, "force-release is switched off"}, badArgument, storeFailed,
+			switchedOff, badArgument, storeFailed,
 		},
 	},
 	{

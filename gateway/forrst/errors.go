@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -96,10 +97,16 @@ var (
 		status: http.StatusGatewayTimeout,
 	}
 
-	stopping        = unavailable("The gateway is about to stop")
-	clientGone      = &Error{Code: codeUnavailable, Message: "The client went away", Retryable: true, status: wire.StatusClientGone}
-	storeUnanswered = unavailable("The store did not answer; safe to retry")
+	stopping        = unavailable(textOf(wire.ErrDraining))
+	clientGone      = &Error{Code: codeUnavailable, Message: textOf(context.Canceled), Retryable: true, status: wire.StatusClientGone}
+	storeUnanswered = unavailable(textOf(kvslots.ErrUnavailable))
 )
+
+// textOf returns the text of /v1 for an error, with a capital letter.
+func textOf(err error) string {
+	text := wire.CodeOf(err).Detail
+	return strings.ToUpper(text[:1]) + text[1:]
+}
 
 // refusals are the answers to errors of the store and of the transport that do not depend
 // on the request. The first row that matches applies.
@@ -111,8 +118,8 @@ var refusals = []struct {
 	{wire.ErrTooSlow, &Error{Code: codeRequest, Message: wire.ErrTooSlow.Error(), Retryable: true, status: http.StatusRequestTimeout}},
 	{wire.ErrMalformed, &Error{Code: codeParse, Message: "the body broke off", status: http.StatusBadRequest}},
 	{wire.ErrAnswerTooLarge, &Error{Code: codeInternal, Message: wire.ErrAnswerTooLarge.Error()}},
-	{wire.ErrMaxWaitersTotal, unavailable("Too many requests are waiting at this gateway")},
-	{wire.ErrMaxWaitersPerIP, &Error{Code: codeRateLimited, Message: "Too many requests from this address are waiting", Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}},
+	{wire.ErrMaxWaitersTotal, unavailable(textOf(wire.ErrMaxWaitersTotal))},
+	{wire.ErrMaxWaitersPerIP, &Error{Code: codeRateLimited, Message: textOf(wire.ErrMaxWaitersPerIP), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}},
 	{wire.ErrBusy, unavailable(wire.ErrBusy.Error())},
 	{wire.ErrDraining, stopping},
 	{kvslots.ErrClosed, stopping},

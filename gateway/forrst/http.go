@@ -36,8 +36,8 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 	s.writeResponse(w, s.serve(r.Context(), context.WithoutCancel(r.Context()), body, from))
 }
 
-// traceOf returns the ids of a request. The gateway has put the request's own into the
-// header of the answer, since it may have made it.
+// traceOf returns the ids of a request. The request id is in the header of the answer: the
+// gateway makes one for a client that has sent none.
 func traceOf(w http.ResponseWriter, r *http.Request) ops.Trace {
 	t := ops.TraceOf(r.Header.Get)
 	t.RequestID = w.Header().Get(wire.RequestIDHeader)

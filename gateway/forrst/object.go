@@ -50,7 +50,7 @@ func unknownField(code, object, field string, known []string) *Error {
 	if runes := []rune(field); len(runes) > most {
 		field = string(runes[:most]) + "…"
 	}
-	wrong := fault(code, object, "an object with no fields but "+strings.Join(known, ", "))
+	wrong := fault(code, object, wire.OnlyFields(known))
 	wrong.Message = "unknown field " + strconv.Quote(field) + " in " + object + ": " + wrong.Message
 	return wrong
 }

@@ -15,16 +15,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// The headers of a request to a function that runs under a lock.
-const (
-	// FenceHeader contains the lock's fencing token.
-	FenceHeader = "Kvslots-Fence"
-
-	// LockEndsInHeader contains the lock's remaining time in milliseconds when the
-	// request was sent.
-	LockEndsInHeader = "Kvslots-Lock-Ends-In"
-)
-
 // overNATS calls a function of another process.
 func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 	body, err := json.Marshal(c)
@@ -35,8 +25,8 @@ func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 	m.Data = body
 	if c.Lock != nil {
 		left := max(0, time.Until(c.Lock.ExpiresAt))
-		m.Header.Set(FenceHeader, strconv.FormatUint(c.Lock.Fence, 10))
-		m.Header.Set(LockEndsInHeader, strconv.FormatInt(left.Milliseconds(), 10))
+		m.Header.Set(wire.FenceHeader, strconv.FormatUint(c.Lock.Fence, 10))
+		m.Header.Set(wire.LockEndsInHeader, strconv.FormatInt(left.Milliseconds(), 10))
 	}
 	if c.RequestID != "" {
 		m.Header.Set(wire.RequestIDHeader, c.RequestID)

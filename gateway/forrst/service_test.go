@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // asService is the environment variable with which the test binary serves functions at
@@ -42,7 +43,7 @@ func serveFunctions(url string) {
 			mu.Lock()
 			inside--
 			answer := fmt.Sprintf(`{"most":%d,"number":%d,"fence":%s,"ends_in":%s}`,
-				most, number, m.Header.Get(forrst.FenceHeader), m.Header.Get(forrst.LockEndsInHeader))
+				most, number, m.Header.Get(wire.FenceHeader), m.Header.Get(wire.LockEndsInHeader))
 			mu.Unlock()
 			_ = m.Respond([]byte(answer))
 		}()

@@ -21,9 +21,9 @@ const deliveryTimeout = 5 * time.Second
 // that was granted after 1 ms in none.
 const deathNotice = 3 * time.Millisecond
 
-// quickGrant is how long a request that did not wait in line may have waited otherwise,
-// such as for another request of its session, before the service treats it like a request
-// that waited in line. It is longer than a busy machine takes.
+// quickGrant bounds the time of a grant that did not wait in line. The service treats a
+// grant that took longer, such as one that waited for another request of its session, like
+// one that waited in line. Even a busy machine takes less.
 const quickGrant = time.Second
 
 // outcome is the outcome of sending an answer.

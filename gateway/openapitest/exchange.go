@@ -16,6 +16,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // exchange is a request and its answer.
@@ -33,13 +35,11 @@ type exchange struct {
 func (e exchange) key() string {
 	header := maps.Clone(e.header)
 	delete(header, "Date")
-	if madeID.MatchString(e.header.Get(requestID)) {
-		delete(header, requestID)
+	if madeID.MatchString(e.header.Get(wire.RequestIDHeader)) {
+		delete(header, wire.RequestIDHeader)
 	}
 	return fmt.Sprintf("%s %s %v %q %d %v %q", e.request.Method, e.request.URL.EscapedPath(), e.request.Header, e.requestBody, e.status, header, e.body)
 }
-
-const requestID = "X-Request-Id"
 
 var madeID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
@@ -155,14 +155,14 @@ func (e exchange) checkAnswer(asked *openapi3filter.RequestValidationInput) erro
 func (c *contract) checkRefusal(e exchange, status int) error {
 	required := map[int]string{
 		http.StatusUnauthorized:    "WWW-Authenticate",
-		http.StatusTooManyRequests: "Retry-After",
+		http.StatusTooManyRequests: wire.RetryAfterHeader,
 		status:                     "Content-Type",
 	}
 	header, ok := required[e.status]
 	if !ok {
 		return fmt.Errorf("no such operation, which is answered %d", status)
 	}
-	for _, header := range []string{header, requestID} {
+	for _, header := range []string{header, wire.RequestIDHeader} {
 		if e.header.Get(header) == "" {
 			return fmt.Errorf("no %s with status %d", header, e.status)
 		}

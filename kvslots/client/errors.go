@@ -29,15 +29,16 @@ func (e *Unanswered) Unwrap() []error { return []error{kvslots.ErrUnavailable, e
 // request. A gateway gives up on the bucket earlier.
 const answerTimeout = 45 * time.Second
 
-var errAnswerTimeout = &Unanswered{errors.New("no gateway answered in time")}
+// ErrAnswerTimeout is returned when no gateway has answered in time.
+var ErrAnswerTimeout = &Unanswered{errors.New("no gateway answered in time")}
 
-// withAnswerTimeout returns a context that ends with cause errAnswerTimeout when a
+// withAnswerTimeout returns a context that ends with cause ErrAnswerTimeout when a
 // gateway that may wait for that long has not answered in time.
 func withAnswerTimeout(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	if ends, ok := ctx.Deadline(); ok && time.Until(ends) <= wait+answerTimeout {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, wait+answerTimeout, errAnswerTimeout)
+	return context.WithTimeoutCause(ctx, wait+answerTimeout, ErrAnswerTimeout)
 }
 
 // header is the header of an answer over either transport.

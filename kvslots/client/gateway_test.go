@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -98,14 +97,5 @@ func overEach(t *testing.T, test func(t *testing.T, g *gateways, c *client.Clien
 			g := serve(t)
 			test(t, g, transport(g, t))
 		})
-	}
-}
-
-func eventually(t *testing.T, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("never happened")
-		}
 	}
 }

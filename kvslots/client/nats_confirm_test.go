@@ -47,7 +47,7 @@ func TestClientConfirms(t *testing.T) {
 				}
 				granted <- lease
 			}()
-			eventually(t, func() bool {
+			kvslotstest.Eventually(t, "the borrow waits", func() bool {
 				state, err := store.Inspect(ctx, pool)
 				return err == nil && state.Waiting == 1
 			})

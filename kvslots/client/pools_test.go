@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // poolUser is the part of Store and Client that is about pools.
@@ -132,7 +133,7 @@ func TestKeepAlive(t *testing.T) {
 		}
 		defer lease.KeepAlive(ctx)()
 		ends := lease.ExpiresAt()
-		eventually(t, func() bool { return lease.ExpiresAt().After(ends) })
+		kvslotstest.Eventually(t, "the lease is renewed", func() bool { return lease.ExpiresAt().After(ends) })
 		if _, err := g.store.Return(ctx, pool, lease.ID()); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ var errGone = errors.New("gone")
 // inLine waits until the line of a pool has that many waiters and all slots are free.
 func (g *gateways) inLine(t *testing.T, pool uuid.UUID, want int) {
 	t.Helper()
-	eventually(t, func() bool {
+	kvslotstest.Eventually(t, "the pool has its line", func() bool {
 		state, err := g.store.Inspect(t.Context(), pool)
 		return err == nil && state.Waiting == want && state.InUse == 0
 	})

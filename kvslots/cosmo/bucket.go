@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
 // DefaultBucket is the KV bucket of a Limiter whose Config.Bucket is "".
@@ -40,7 +41,7 @@ func (c Config) withDefaults() (Config, error) {
 func bucketConfig(cfg Config) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              "KV_" + cfg.Bucket,
-		Subjects:          []string{"$KV." + cfg.Bucket + ".>"},
+		Subjects:          []string{subjects(cfg)},
 		Storage:           jetstream.FileStorage,
 		Replicas:          cfg.Replicas,
 		MaxMsgsPerSubject: 1,
@@ -49,6 +50,8 @@ func bucketConfig(cfg Config) jetstream.StreamConfig {
 		AllowRollup:       true,
 	}
 }
+
+func subjects(cfg Config) string { return "$KV." + cfg.Bucket + ".>" }
 
 func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 	name := "KV_" + cfg.Bucket
@@ -73,19 +76,8 @@ func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 
 // wrongSettings describes the settings with which no slot could be taken or released.
 // All other settings of an existing bucket are accepted.
-func wrongSettings(c jetstream.StreamConfig, cfg Config) []string {
-	var wrong []string
-	if want := "$KV." + cfg.Bucket + ".>"; len(c.Subjects) != 1 || c.Subjects[0] != want {
-		wrong = append(wrong, fmt.Sprintf("subjects are %q, not %q", c.Subjects, want))
-	}
-	if !c.AllowMsgTTL {
-		wrong = append(wrong, "allow_msg_ttl is off")
-	}
-	if c.DenyPurge {
-		wrong = append(wrong, "deny_purge is on")
-	}
-	if c.Sealed {
-		wrong = append(wrong, "the stream is sealed")
-	}
+func wrongSettings(c jetstream.StreamConfig, cfg Config) (wrong bucket.Wrong) {
+	wrong.CheckBasics(c, subjects(cfg))
+	wrong.Check(!c.DenyPurge, "deny_purge is on")
 	return wrong
 }

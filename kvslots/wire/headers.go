@@ -46,4 +46,10 @@ const (
 
 	// RetryAfterHeader on a refusal is the number of seconds after which to try again.
 	RetryAfterHeader = "Retry-After"
+
+	// FenceHeader on a request to a function that runs under a lock of Forrst is the
+	// lock's fencing token, and LockEndsInHeader the remaining time of the lock in
+	// milliseconds when the request was sent.
+	FenceHeader      = "Kvslots-Fence"
+	LockEndsInHeader = "Kvslots-Lock-Ends-In"
 )

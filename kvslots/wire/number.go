@@ -61,14 +61,20 @@ func (o object) ttl() (time.Duration, error) {
 	return seconds(n), nil
 }
 
-// wait returns the field "wait" (gateway/README.md, "The Library API: /l"), or 0 without it.
-func (o object) wait() (time.Duration, error) {
-	if _, ok := o["wait"]; !ok {
+// optionalSeconds is seconds for a field that may be missing, which means 0.
+func (o object) optionalSeconds(name string) (time.Duration, error) {
+	if _, ok := o[name]; !ok {
 		return 0, nil
 	}
-	n, ok := o.integer("wait", maxSeconds)
+	return o.seconds(name)
+}
+
+// seconds returns a required field, at most maxSeconds. The store clamps it to its
+// maximum.
+func (o object) seconds(name string) (time.Duration, error) {
+	n, ok := o.integer(name, maxSeconds)
 	if !ok || n < 0 {
-		return 0, rangeError("wait", "a whole number of seconds, 0 or more")
+		return 0, rangeError(name, "a whole number of seconds, 0 or more")
 	}
 	return seconds(n), nil
 }

@@ -47,7 +47,7 @@ func (f Fields) Register(p *Params) (err error) {
 // Borrow parses {"ttl", "wait"}. The TTL is at least a second.
 func (f Fields) Borrow(p *Params) (err error) {
 	if p.TTL, err = f.ttl(); err == nil {
-		p.Wait, err = f.wait()
+		p.Wait, err = f.optionalSeconds("wait")
 	}
 	return err
 }

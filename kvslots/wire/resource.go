@@ -42,10 +42,14 @@ func CheckKey(key string) error { return kvslots.Lock(key).Check(false) }
 func (f Fields) Session() (string, error) {
 	session, err := f.take("session")
 	if err == nil && session == "" {
-		err = rangeError("session", "the id of a session")
+		err = SessionMissing("session")
 	}
 	return session, err
 }
+
+// SessionMissing returns the error for a request without the id of a session in the given
+// field or header.
+func SessionMissing(field string) error { return rangeError(field, "the id of a session") }
 
 // Key removes and returns the field "key" of a request over NATS. Over HTTP the path
 // contains its value.
@@ -87,7 +91,7 @@ func (f Fields) grantParams(p *Params, others ...string) (err error) {
 		return err
 	}
 	if p.Limit, err = f.limit(p.Kind); err == nil {
-		p.TTL, err = f.leaseTTL()
+		p.TTL, err = f.optionalSeconds("lease_ttl_s")
 	}
 	return err
 }
@@ -114,7 +118,7 @@ func (f Fields) Renew(p *Params) (err error) {
 		return err
 	}
 	if p.Token, err = f.token(); err == nil {
-		p.TTL, err = f.leaseTTL()
+		p.TTL, err = f.optionalSeconds("lease_ttl_s")
 	}
 	return err
 }
@@ -144,21 +148,4 @@ func (f Fields) limit(kind kvslots.Kind) (int, error) {
 		return 0, rangeError("limit", "an integer between 1 and "+strconv.Itoa(kvslots.MaxSemaphoreLimit))
 	}
 	return int(n), nil
-}
-
-func (f Fields) leaseTTL() (time.Duration, error) {
-	if _, ok := f.object["lease_ttl_s"]; !ok {
-		return 0, nil
-	}
-	return f.seconds("lease_ttl_s")
-}
-
-// seconds returns a required field, at most maxSeconds. The store clamps it to its
-// maximum.
-func (f Fields) seconds(name string) (time.Duration, error) {
-	n, ok := f.integer(name, maxSeconds)
-	if !ok || n < 0 {
-		return 0, rangeError(name, "a whole number of seconds, 0 or more")
-	}
-	return seconds(n), nil
 }

@@ -90,7 +90,7 @@ func Text(value json.RawMessage) (text string, ok bool) {
 func (f Fields) only(names ...string) error {
 	for name := range f.object {
 		if !slices.Contains(names, name) {
-			return unknownField(names)
+			return rangeError("body", OnlyFields(names)) // not the unknown name, which may be a misplaced secret
 		}
 	}
 	for _, name := range names {
@@ -101,11 +101,10 @@ func (f Fields) only(names ...string) error {
 	return nil
 }
 
-// unknownField returns an error that names the allowed fields. It does not name the
-// unknown one, which may be a misplaced secret.
-func unknownField(known []string) error {
+// OnlyFields describes an object that has no fields but the known ones.
+func OnlyFields(known []string) string {
 	if len(known) == 0 {
-		return rangeError("body", "empty, or an object without fields")
+		return "empty, or an object without fields"
 	}
-	return rangeError("body", "an object with no fields but "+strings.Join(known, ", "))
+	return "an object with no fields but " + strings.Join(known, ", ")
 }

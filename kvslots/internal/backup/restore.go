@@ -177,9 +177,9 @@ func (r *restore) checkClock(now time.Time) error {
 	return nil
 }
 
-// createStream creates a stream. It tries again if the server could not create its store:
-// after the deletion of an account's last stream, nats-server removes the directories
-// above it in the background, between two steps of the creation if it so happens.
+// createStream creates a stream. It tries again if the server could not create the stream's
+// store: after the deletion of an account's last stream, nats-server removes the directories
+// above it in the background, which may happen between two steps of the creation.
 func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	for range createTries {
 		stream, err = r.js.CreateStream(ctx, config)

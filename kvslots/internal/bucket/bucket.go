@@ -44,7 +44,7 @@ type Config struct {
 	Replicas int         // of the stream, when Open has to create it
 	Peer     peer.Config // Open sets Replicated and Random
 	Logger   zerolog.Logger
-	Hook     Hook // for tests; may be nil
+	Hook     Hook // may be nil
 
 	// Durable calls then once every write acknowledged before is durable, or with an
 	// error. If it is nil, a write is durable when it is acknowledged.

@@ -65,17 +65,6 @@ func (c *Call) settle(a *peer.Answer) {
 	c.answered <- struct{}{}
 }
 
-// Asked reports whether a request is pending for which match returns true. It is for
-// tests.
-func (b *Bucket) Asked(match func(peer.Request) bool) (asked bool) {
-	b.Look(func(*peer.Peer, peer.Instant) {
-		for _, c := range b.calls {
-			asked = asked || match(c.request)
-		}
-	})
-	return asked
-}
-
 func (b *Bucket) giveUp(id uint64, why error) {
 	b.Look(func(p *peer.Peer, now peer.Instant) {
 		if _, open := b.calls[id]; open {

@@ -130,25 +130,34 @@ func CheckSettings(c jetstream.StreamConfig) error {
 	return nil
 }
 
-// wrongSettings describes each setting that kvslots cannot work with.
-func wrongSettings(c jetstream.StreamConfig) []string {
-	var wrong []string
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
-		}
+// Wrong lists what is wrong with the settings of a stream.
+type Wrong []string
+
+// Check adds a text unless ok.
+func (w *Wrong) Check(ok bool, format string, args ...any) {
+	if !ok {
+		*w = append(*w, fmt.Sprintf(format, args...))
 	}
-	check(len(c.Subjects) == 1 && c.Subjects[0] == SubjectPrefix+">", "subjects are %q, not %q", c.Subjects, SubjectPrefix+">")
-	check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
-	check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
-	check(c.MaxMsgsPerSubject == 1, "max_msgs_per_subject (history) is %d, not 1", c.MaxMsgsPerSubject)
-	check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
-	check(c.MaxMsgs <= 0 && c.MaxBytes <= 0, "max_msgs is %d and max_bytes is %d, not unlimited", c.MaxMsgs, c.MaxBytes)
-	check(c.AllowMsgTTL, "allow_msg_ttl is off")
-	check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
-	check(c.AllowDirect, "allow_direct is off")
-	check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
-	check(!c.Sealed, "the stream is sealed")
-	check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
+}
+
+// CheckBasics checks the settings without which no key could be written with a TTL.
+func (w *Wrong) CheckBasics(c jetstream.StreamConfig, subjects string) {
+	w.Check(len(c.Subjects) == 1 && c.Subjects[0] == subjects, "subjects are %q, not %q", c.Subjects, subjects)
+	w.Check(c.AllowMsgTTL, "allow_msg_ttl is off")
+	w.Check(!c.Sealed, "the stream is sealed")
+}
+
+// wrongSettings describes each setting that kvslots cannot work with.
+func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
+	wrong.CheckBasics(c, SubjectPrefix+">")
+	wrong.Check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
+	wrong.Check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
+	wrong.Check(c.MaxMsgsPerSubject == 1, "max_msgs_per_subject (history) is %d, not 1", c.MaxMsgsPerSubject)
+	wrong.Check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
+	wrong.Check(c.MaxMsgs <= 0 && c.MaxBytes <= 0, "max_msgs is %d and max_bytes is %d, not unlimited", c.MaxMsgs, c.MaxBytes)
+	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
+	wrong.Check(c.AllowDirect, "allow_direct is off")
+	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
+	wrong.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 	return wrong
 }

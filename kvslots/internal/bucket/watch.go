@@ -31,9 +31,10 @@ const (
 	maxSetup = 8 * time.Second
 )
 
-// Hook intercepts the messages of a watch, in tests. It may delay a message, or drop
-// one that the server could have skipped. It passes the others to next, in order,
-// from one goroutine at a time.
+// Hook intercepts the messages of a watch between the connection and the peer. It is for
+// tests of slow watches, since no server can be made to be slow and to skip entries at
+// will. It may delay a message, or drop one that the server could have skipped. It passes
+// the others to next, in order, from one goroutine at a time.
 type Hook func(m *nats.Msg, next func(*nats.Msg))
 
 // order is the peer's order of a watch. ctx ends when a later order replaces it.
@@ -133,13 +134,6 @@ func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
 	return w, err
 }
 
-// BreakWatch makes the peer begin another watch. It is for tests.
-func (b *Bucket) BreakWatch() {
-	var o order
-	b.Look(func(*peer.Peer, peer.Instant) { o = b.watch })
-	b.watchLost(o)
-}
-
 // watchLost tells the peer that the watch will deliver nothing more.
 func (b *Bucket) watchLost(o order) {
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
@@ -156,7 +150,7 @@ type watch struct {
 	sub      *nats.Subscription
 	consumer string
 	begun    chan struct{} // closed when startWatch returns
-	sequence uint64        // of the consumer's last delivery
+	sequence uint64        // of the last delivery
 	heard    atomic.Int64  // when the last message came
 }
 
@@ -286,13 +280,23 @@ func (w *watch) remove() {
 func (w *watch) received(m *nats.Msg) {
 	<-w.begun
 	w.hear()
-	switch {
-	case m.Header.Get("Status") == "100":
+	if m.Header.Get("Status") == "100" {
 		w.control(m)
-	case w.b.hook != nil:
-		w.b.hook(m, func(m *nats.Msg) { w.deliver(m) })
+		return
+	}
+	w.sequence++
+	switch d, ok := parseDelivery(m.Reply); {
+	case !ok:
+		w.lost("a delivery without its number")
+	case d.consumer != w.sequence:
+		w.lost(fmt.Sprintf("delivery %d came after %d", d.consumer, w.sequence-1))
+	case w.b.hook == nil:
+		w.deliver(m, d)
 	default:
-		w.deliver(m)
+		w.b.hook(m, func(m *nats.Msg) {
+			d, _ := parseDelivery(m.Reply)
+			w.deliver(m, d)
+		})
 	}
 }
 
@@ -304,28 +308,18 @@ func (w *watch) control(m *nats.Msg) {
 		_ = w.b.nc.Publish(stalled, nil)
 	}
 	last := m.Header.Get("Nats-Last-Consumer")
-	if last == strconv.FormatUint(w.sequence, 10) {
+	switch last {
+	case "":
+	case strconv.FormatUint(w.sequence, 10):
 		w.b.input(w.order.ctx, func(_ *peer.Peer, now peer.Instant) { w.b.progress.heard(now) })
-	}
-	if last != "" && w.b.hook == nil && last != strconv.FormatUint(w.sequence, 10) {
+	default:
 		w.lost(fmt.Sprintf("delivery %s is missing", last))
 	}
 }
 
 // deliver feeds one delivered entry to the peer.
-func (w *watch) deliver(m *nats.Msg) {
+func (w *watch) deliver(m *nats.Msg, d delivery) {
 	b := w.b
-	d, ok := parseDelivery(m.Reply)
-	if !ok {
-		w.lost("a delivery without its number")
-		return
-	}
-	if b.hook == nil {
-		if w.sequence++; d.consumer != w.sequence {
-			w.lost(fmt.Sprintf("delivery %d came after %d", d.consumer, w.sequence-1))
-			return
-		}
-	}
 	key := strings.TrimPrefix(m.Subject, SubjectPrefix)
 	if w.applied(d, entry.ParseKey(key)) {
 		return

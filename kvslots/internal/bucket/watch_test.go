@@ -3,7 +3,6 @@ package bucket
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -58,18 +57,11 @@ func TestFault21DirectGets(t *testing.T) {
 		defer other.mu.Unlock()
 		return other.progress.reached
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	kvslotstest.Eventually(t, "the view has reached the other's", func() bool {
 		behind.mu.Lock()
-		now := behind.progress.reached
-		behind.mu.Unlock()
-		if now >= reached {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the view stands at %d, not %d", now, reached)
-		}
-		pause(t.Context(), time.Millisecond)
-	}
+		defer behind.mu.Unlock()
+		return behind.progress.reached >= reached
+	})
 	stop()
 	<-done
 }

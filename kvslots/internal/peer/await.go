@@ -139,7 +139,7 @@ func (a *await) step() {
 func (a *await) consume(t *rules.Ticket, then func()) {
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
-	a.put(m, func(f fate) {
+	a.put(m, func(f resolution) {
 		e := a.p.view.EnqueuedIn(a.p.view.Pool(a.pool.id), a.session, a.p.now)
 		if f.result == written || f.unsure && e.Ticket == nil && e.Slot == nil { // an earlier copy was written
 			then()
@@ -149,9 +149,9 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 }
 
 // put sends a message for an await, which is busy until the outcome is known.
-func (a *await) put(m entry.Message, then func(fate)) {
+func (a *await) put(m entry.Message, then func(resolution)) {
 	a.busy = true
-	a.p.writes.put(m, func(f fate) {
+	a.p.writes.put(m, func(f resolution) {
 		a.busy = false
 		if f.result == unknown {
 			a.end(Answer{Err: ErrUnavailable})
@@ -195,7 +195,7 @@ func (a *await) markSeen(e rules.Enqueued) {
 	value.Unseen, value.Fence = false, s.Fence
 	ttl := value.TTL.Duration()
 	a.marked = value.Ticket != 0
-	a.put(a.p.value(key, value, s.Revision, ttl), func(f fate) {
+	a.put(a.p.value(key, value, s.Revision, ttl), func(f resolution) {
 		// Only an exact view shows for certain what was written, or what replaced it.
 		a.busy = true
 		a.p.reads.whenExactAt(a.call, f.revision, func() {
@@ -220,7 +220,7 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 		return
 	}
 	revision := s.Revision
-	a.put(a.p.purge(t.Key, t.Revision), func(f fate) {
+	a.put(a.p.purge(t.Key, t.Revision), func(f resolution) {
 		if f.learnt { // another peer has adopted the ticket meanwhile
 			a.known(key, value, sent)
 		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision || !s.Live() {

@@ -8,7 +8,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// recent is how many of the last entries are at least remembered for the check.
+// recent is the number of latest entries that the check remembers at least.
 const recent = 4096
 
 // checkRounds is how many refreshes of this peer's presence the check awaits before

@@ -55,7 +55,7 @@ func (p *Peer) endSlot(d rules.DueKey) {
 	default:
 		value := t.Value
 		value.Spent, value.Place = true, t.Place
-		p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+		p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f resolution) {
 			if f.result == written {
 				p.writes.releaseAs(m, done)
 			} // otherwise cleanUp tries again

@@ -32,7 +32,7 @@ type closer struct {
 }
 
 // writeConfig writes the configuration of a pool. One such write is pending at a time.
-// When its fate is known, the pool is advanced. A write with unknown outcome is not
+// When its outcome is known, the pool is advanced. A write with unknown outcome is not
 // undone: if it takes effect later, it leaves an idle name, or a closing that any peer
 // finishes.
 func (ps *poolState) writeConfig(value entry.ConfigValue, ttl time.Duration) {
@@ -58,7 +58,7 @@ func (ps *poolState) purgeConfig() {
 func (ps *poolState) sendConfig(m entry.Message, done func()) {
 	w := ps.p.writes.put(m, nil)
 	ps.config = w
-	w.told = func(f fate) {
+	w.settled = func(f resolution) {
 		if f.result == written {
 			done()
 		}

@@ -42,7 +42,7 @@ func (p *Peer) adopt(t *rules.Ticket, then func()) {
 	}
 	value := t.Value
 	value.Peer, value.Place = p.self.id, t.Place
-	p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f fate) {
+	p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f resolution) {
 		if f.result == unknown {
 			p.after(failurePause, then)
 		} else {

@@ -42,7 +42,7 @@ func (b *borrow) join() {
 	ps.flight.Joining++
 	isOwn := b.joinedBy(key)
 	w := b.p.writes.put(b.p.value(key, value, revision, ttl), nil)
-	w.told = func(f fate) { b.joinAnswered(w, f, isOwn) }
+	w.settled = func(f resolution) { b.joinAnswered(w, f, isOwn) }
 }
 
 // ticketNumber returns a number for which the author has no ticket in the pool.
@@ -71,9 +71,9 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 	return n
 }
 
-// joinAnswered handles the fate of a ticket that was not written, or was written too
+// joinAnswered handles the outcome of a ticket that was not written, or was written too
 // late. noteTicket handles success, when the view shows the ticket.
-func (b *borrow) joinAnswered(w *write, f fate, isOwn func(entry.Key) bool) {
+func (b *borrow) joinAnswered(w *write, f resolution, isOwn func(entry.Key) bool) {
 	key := w.msg.Key
 	switch {
 	case !b.joins(key):
@@ -128,7 +128,7 @@ func (p *Peer) noteTicket(e *entry.Entry) {
 		defer ps.enqueuedChanged(e.Key.Session)
 	}
 	switch {
-	case !e.Marker && p.isStray(e.Key, &e.Wait):
+	case !e.Marker && p.isOrphaned(e.Key, &e.Wait):
 		p.writes.release(e.Key, e.Revision, nil)
 	case ps != nil && b == nil && e.Marker && own:
 		ps.freeNames = append(ps.freeNames, e.Key.N)
@@ -142,8 +142,8 @@ func (p *Peer) noteTicket(e *entry.Entry) {
 	}
 }
 
-// isStray reports whether a ticket is this peer's, and its borrow has ended.
-func (p *Peer) isStray(key entry.Key, v *entry.TicketValue) bool {
+// isOrphaned reports whether a ticket is this peer's, and its borrow has ended.
+func (p *Peer) isOrphaned(key entry.Key, v *entry.TicketValue) bool {
 	if p.self.id.IsZero() || v.Enqueued() || key.Session != p.self.id && v.Peer != p.self.id {
 		return false
 	}
@@ -155,15 +155,15 @@ func (p *Peer) isStray(key entry.Key, v *entry.TicketValue) bool {
 	return !b.ticket.stands() && v.Lease != b.lease
 }
 
-// purgeStrays purges the stray tickets in the view. The stream may have lost their purges
+// purgeOrphans purges the orphaned tickets in the view. The stream may have lost their purges
 // with its last writes, after it had acknowledged them.
-func (p *Peer) purgeStrays() {
+func (p *Peer) purgeOrphans() {
 	s := p.view.Session(p.self.id)
 	if s == nil {
 		return
 	}
 	for _, t := range s.Tickets {
-		if p.isStray(t.Key, &t.Value) {
+		if p.isOrphaned(t.Key, &t.Value) {
 			p.writes.release(t.Key, t.Revision, nil)
 		}
 	}

@@ -20,7 +20,7 @@ func (ws *writes) release(key entry.Key, revision uint64, done func(Ack)) {
 func (ws *writes) releaseAs(m entry.Message, done func(Ack)) {
 	ws.releasing++
 	view := ws.p.view
-	ws.sendIn(&ws.lanes[releases], m, func(a Ack) {
+	ws.sendIn(&ws.queues[releases], m, func(a Ack) {
 		ws.releasing--
 		if a.Outcome == Unknown && ws.p.view == view {
 			ws.releaseAs(m, done)

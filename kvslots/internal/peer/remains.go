@@ -6,7 +6,8 @@ import (
 )
 
 // Remains describes the pending work: unanswered calls other than Follow, pools and
-// sessions in use, and purges. It returns "" if there is none.
+// sessions in use, and purges. It returns "" if there is none. It is for tests, which look
+// for work that a peer has forgotten.
 func (p *Peer) Remains() string {
 	followed := 0
 	for _, list := range p.follows {

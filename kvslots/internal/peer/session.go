@@ -12,8 +12,7 @@ const (
 	// after the stream's leader has answered a barrier.
 	endingPause = 500 * time.Millisecond
 
-	// refreshMost is how long a refresh may go unanswered at most before it is
-	// sent again.
+	// refreshMost is the longest time after which an unanswered refresh is sent again.
 	refreshMost = 250 * time.Millisecond
 )
 
@@ -234,7 +233,7 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
-	p.writes.put(p.value(key, value, 0, r.Idle), func(f fate) { // the id is new: only an earlier copy can cause a refusal
+	p.writes.put(p.value(key, value, 0, r.Idle), func(f resolution) { // the id is new: only an earlier copy can cause a refusal
 		delete(p.calls.creating, r.Session)
 		if f.result == unknown || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})

@@ -237,7 +237,7 @@ func (w *watch) caughtUp() {
 		w.p.watch.rebuild("the stream lacks what the view holds")
 		return
 	default:
-		w.p.purgeStrays()
+		w.p.purgeOrphans()
 	}
 	w.mode = live
 	w.p.writes.sendAgain()

@@ -30,22 +30,22 @@ type write struct {
 	first   [1]uint64
 	msg     entry.Message
 	view    *rules.View // the view that it was decided from
-	lane    *lane
-	sent    bool          // a copy was sent: it has a place in its lane
-	floor   uint64        // the highest sequence that was applied or acknowledged when it was sent
-	known   uint64        // the highest revision of the key that was known then
-	skips   uint64        // how many times the view had skipped entries then
-	held    bool          // the key had a value then, or a young marker
-	begun   Instant       // when it was sent first
-	timer   timer         // when it is sent again
-	every   time.Duration // how long it may go unanswered before that
-	pausing bool          // it waits to be sent, or sent again
-	over    bool          // done or told was called
-	applied read          // see own
-	shown   uint64        // the revision at which the view has shown it; of an authored one only
-	done    func(Ack)     // called with the answer, or
-	told    func(fate)    // with what has become of it
-	again   func()        // called when it is sent again; may be nil
+	queue   *writeQueue
+	sent    bool             // a copy was sent: it has a place in its queue
+	floor   uint64           // the highest sequence that was applied or acknowledged when it was sent
+	known   uint64           // the highest revision of the key that was known then
+	skips   uint64           // how many times the view had skipped entries then
+	held    bool             // the key had a value then, or a young marker
+	begun   Instant          // when it was sent first
+	timer   timer            // when it is sent again
+	every   time.Duration    // how long it may go unanswered before that
+	pausing bool             // it waits to be sent, or sent again
+	over    bool             // done or settled was called
+	applied read             // see own
+	shown   uint64           // the revision at which the view has shown it; of an authored one only
+	done    func(Ack)        // called with the answer, or
+	settled func(resolution) // with what has become of it
+	again   func()           // called when it is sent again; may be nil
 }
 
 // writes holds the pending writes.
@@ -53,7 +53,7 @@ type writes struct {
 	p         *Peer
 	last      uint64
 	pending   map[uint64]*write
-	lanes     lanes
+	queues    writeQueues
 	acked     uint64            // the highest revision that was acknowledged
 	refused   string            // why the latest write was refused, if not because of its key; "" otherwise
 	releasing int               // releases without an outcome
@@ -67,22 +67,22 @@ type writes struct {
 // An earlier copy of the same message may have caused a Conflict. So done has to look
 // at the key when the view has reached the revision that the Conflict names.
 func (ws *writes) send(m entry.Message, done func(Ack)) *write {
-	return ws.sendIn(&ws.lanes[m.Key.Kind], m, done)
+	return ws.sendIn(&ws.queues[m.Key.Kind], m, done)
 }
 
-func (ws *writes) sendIn(l *lane, m entry.Message, done func(Ack)) *write {
-	w := &write{p: ws.p, msg: m, view: ws.p.view, lane: l, begun: ws.p.now, every: resendAfter, done: done}
+func (ws *writes) sendIn(l *writeQueue, m entry.Message, done func(Ack)) *write {
+	w := &write{p: ws.p, msg: m, view: ws.p.view, queue: l, begun: ws.p.now, every: resendAfter, done: done}
 	w.ids, w.timer.fire = w.first[:0], w.repeat
 	ws.unsettled++
 	w.transmit()
 	return w
 }
 
-// begin takes a place in the lane, and notes what is known before the first copy is sent.
+// begin takes a place in the queue, and notes what is known before the first copy is sent.
 func (w *write) begin() {
 	p := w.p
 	w.sent, w.begun = true, p.now
-	w.lane.sent++
+	w.queue.sent++
 	stands, taken := p.view.Stands(w.msg.Key)
 	w.skips = p.counters.Skips
 	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(stands, w.msg.Revision)
@@ -101,7 +101,7 @@ func (w *write) transmit() {
 	if !w.maySend() {
 		w.pausing = true
 		w.p.timers.stop(&w.timer)
-		w.lane.waiting = append(w.lane.waiting, w)
+		w.queue.waiting = append(w.queue.waiting, w)
 		return
 	}
 	if !w.sent {
@@ -149,7 +149,7 @@ func (p *Peer) Connected(now Instant) {
 // sendAgain sends the unanswered writes again, and those that wait, as far as they may
 // be sent.
 func (ws *writes) sendAgain() {
-	waiting := ws.lanes.drain()
+	waiting := ws.queues.drain()
 	for _, id := range slices.Sorted(maps.Keys(ws.pending)) {
 		if w := ws.pending[id]; !w.over && !w.pausing && w.ids[0] == id {
 			w.repeat()
@@ -210,7 +210,7 @@ func (w *write) settle(a Ack) {
 	}
 	w.over = true
 	if w.sent {
-		w.lane.sent--
+		w.queue.sent--
 	}
 	w.p.timers.stop(&w.timer)
 	if a.Outcome == Unknown {
@@ -220,7 +220,7 @@ func (w *write) settle(a Ack) {
 	}
 	w.p.wrote(w, a.Outcome)
 	w.untrackPurge(a)
-	if w.told != nil {
+	if w.settled != nil {
 		w.resolve(a)
 	} else {
 		w.done(a)

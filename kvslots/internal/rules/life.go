@@ -27,8 +27,9 @@ const (
 	// measured after a leader's death.
 	expiryLate = 10 * time.Second
 
-	// lengthened is by how much the end of a value may exceed its Outlives without
-	// counting as a new end. Every marker ends at least expiryLate after Outlives.
+	// lengthened is a tolerance: a value whose end exceeds its Outlives by no more than
+	// that does not postpone the end of the key's life. Every marker ends at least
+	// expiryLate after Outlives.
 	lengthened = expiryLate / 2
 
 	// expiryNear is how long before its physical end an entry is only purged.

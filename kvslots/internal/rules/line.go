@@ -47,8 +47,9 @@ func (t *Ticket) Claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
 
-// stalled reports whether the ticket is passed over. An enqueued ticket, which any
-// peer may serve, is passed over alone; others together with all of their peer.
+// stalled reports whether the line passes over the ticket. An enqueued ticket is passed
+// over by itself, since any peer may serve it. Any other ticket is passed over together
+// with all tickets of its peer.
 func (t *Ticket) stalled() bool {
 	if t.Value.Enqueued() {
 		return t.passed

@@ -50,7 +50,7 @@ func (p *Pool) rest(in *IdlePools, now Instant) {
 	}
 }
 
-// noteUse makes an idle pool count as idle only since now: an entry of it was written.
+// noteUse restarts the idle time of a pool, since one of its entries was written.
 func (p *Pool) noteUse(now Instant) {
 	if p.idleSince = now; p.idleIn != nil {
 		p.idleIn.queue.set(&p.idle, now)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // answerTimeout is the timeout for a server on a busy machine.
@@ -297,13 +298,14 @@ func describeAll(all []stream.Stored) string {
 	return strings.Join(lines, "\n")
 }
 
-// eventually waits for a condition. state describes the state if the condition never
+// eventually is kvslotstest.Eventually. state describes the state if the condition never
 // holds.
 func eventually(t testing.TB, what string, is func() bool, state func() string) {
 	t.Helper()
-	for deadline := time.Now().Add(answerTimeout); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s\n%s", what, state())
+	defer func() {
+		if t.Failed() {
+			t.Log(state())
 		}
-	}
+	}()
+	kvslotstest.Eventually(t, what, is)
 }

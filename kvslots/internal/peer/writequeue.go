@@ -2,20 +2,20 @@ package peer
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// window is how many writes of a lane may be sent and have no outcome. If the peer sent
+// window is how many writes of a queue may be sent and have no outcome. If the peer sent
 // all that its callers want at once, a slow server would get to most of them only after
 // resendAfter, and would then have their copies to answer as well.
 const window = 256
 
-// lane is a queue of writes, which do not delay those of other lanes.
-type lane struct {
+// writeQueue is a queue of writes, which do not delay those of other queues.
+type writeQueue struct {
 	sent    int      // writes that were sent and have no outcome
 	waiting []*write // to be sent
 }
 
-// lanes holds a lane for each kind of key, and one for the purges that no caller waits
+// writeQueues holds a queue for each kind of key, and one for the purges that no caller waits
 // for.
-type lanes [releases + 1]lane
+type writeQueues [releases + 1]writeQueue
 
 const releases = entry.Barrier + 1
 
@@ -26,13 +26,13 @@ func (w *write) maySend() bool {
 	if w.msg.Key == w.p.self.key() {
 		return true
 	}
-	return w.p.watch.mode == live && (w.sent || w.lane.sent < window)
+	return w.p.watch.mode == live && (w.sent || w.queue.sent < window)
 }
 
 // sendWaiting sends the first waiting writes, as far as they may be sent.
 func (ws *writes) sendWaiting() {
-	for i := range ws.lanes {
-		for l := &ws.lanes[i]; len(l.waiting) > 0 && l.waiting[0].maySend(); {
+	for i := range ws.queues {
+		for l := &ws.queues[i]; len(l.waiting) > 0 && l.waiting[0].maySend(); {
 			w := l.waiting[0]
 			l.waiting[0] = nil
 			l.waiting = l.waiting[1:]
@@ -41,8 +41,8 @@ func (ws *writes) sendWaiting() {
 	}
 }
 
-// drain removes the waiting writes of all lanes and returns them.
-func (ls *lanes) drain() []*write {
+// drain removes the waiting writes of all queues and returns them.
+func (ls *writeQueues) drain() []*write {
 	var list []*write
 	for i := range ls {
 		list = append(list, ls[i].waiting...)

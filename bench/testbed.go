@@ -19,12 +19,12 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// rig is a gateway in this process: an embedded server on an empty directory, one peer
+// testbed is a gateway in this process: an embedded server on an empty directory, one peer
 // of the library, and all transports, on loopback.
-type rig struct {
+type testbed struct {
 	sync       natsembed.Sync
 	nats       *natsembed.Server
-	inner      *nats.Conn // to the bucket's account; limits and counts use it
+	inner      *nats.Conn // to the bucket's account; limits use it
 	outer      *nats.Conn // a client of the listener
 	store      *kvslots.Store
 	http       endpoint
@@ -45,7 +45,7 @@ func (c *closers) close() (err error) {
 	return err
 }
 
-// closeTimeout bounds the closing of each part of a rig.
+// closeTimeout bounds the closing of each part of a testbed.
 const closeTimeout = 20 * time.Second
 
 // bounded returns a function that calls close with closeTimeout.
@@ -57,18 +57,18 @@ func bounded(f func(ctx context.Context) error) func() error {
 	}
 }
 
-// startRig starts a rig with its data below dir.
-func startRig(ctx context.Context, dir string, sync natsembed.Sync, hold holder) (*rig, error) {
-	r := &rig{sync: sync}
+// startTestbed starts a testbed with its data below dir.
+func startTestbed(ctx context.Context, dir string, sync natsembed.Sync, hold holder) (*testbed, error) {
+	r := &testbed{sync: sync}
 	if err := r.start(ctx, dir, hold); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
 }
 
-func (r *rig) close() error { return r.stack.close() }
+func (r *testbed) close() error { return r.stack.close() }
 
-func (r *rig) start(ctx context.Context, dir string, hold holder) error {
+func (r *testbed) start(ctx context.Context, dir string, hold holder) error {
 	flush := r.sync
 	if flush == natsembed.SyncAlways { // as in kvslots serve
 		flush = natsembed.SyncGroup
@@ -82,10 +82,10 @@ func (r *rig) start(ctx context.Context, dir string, hold holder) error {
 	return r.serve(hold)
 }
 
-// startLibrary starts a rig without gateway and transports, on a server with the given
+// startLibrary starts a testbed without gateway and transports, on a server with the given
 // sync mode.
-func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*rig, error) {
-	r := &rig{sync: flush}
+func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*testbed, error) {
+	r := &testbed{sync: flush}
 	if err := r.open(ctx, dir, flush); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -93,7 +93,7 @@ func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*rig, 
 }
 
 // open starts the server and the peer.
-func (r *rig) open(ctx context.Context, dir string, flush natsembed.Sync) error {
+func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) error {
 	data, err := os.MkdirTemp(dir, "kvslots-bench-")
 	if err != nil {
 		return err
@@ -118,14 +118,22 @@ func (r *rig) open(ctx context.Context, dir string, flush natsembed.Sync) error 
 }
 
 // durable returns Flusher.Durable, or nil if the server has no Flusher.
-func (r *rig) durable() func(then func(error)) {
+func (r *testbed) durable() func(then func(error)) {
 	if f := r.nats.Flusher(); f != nil {
 		return f.Durable
 	}
 	return nil
 }
 
-func (r *rig) connect() (err error) {
+// claims returns how many claims of slots the peer has sent; 0 without a testbed.
+func (r *testbed) claims() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.store.Metrics().Claims
+}
+
+func (r *testbed) connect() (err error) {
 	if r.inner, err = r.nats.Connect(); err != nil {
 		return err
 	}
@@ -141,7 +149,7 @@ func (r *rig) connect() (err error) {
 const sessionIdle = time.Hour
 
 // serve starts the gateway and connects the transports.
-func (r *rig) serve(hold holder) error {
+func (r *testbed) serve(hold holder) error {
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
 	times := gateway.SessionTimes{IdleTimeout: sessionIdle}
 	service, err := r.nats.ConnectService()

@@ -82,16 +82,16 @@ const (
 	foreign                 // another write was acknowledged at this revision
 )
 
-// stamp adds the timestamp to an entry that was applied before its delivery. is reports
-// whether the delivered entry is the one that was written.
-func (o *own) stamp(e *entry.Entry, is func(own *entry.Entry) bool) stamping {
+// stamp adds the timestamp of a delivered entry to the view, if the entry was applied
+// before. isSame reports whether an entry that this peer wrote is the delivered one.
+func (o *own) stamp(e *entry.Entry, isSame func(own *entry.Entry) bool) stamping {
 	s := o.p.watch.check.find(e.Revision)
 	if s == nil || s.own == nil {
 		o.delivered = max(o.delivered, e.Revision)
 		return notOwn
 	}
 	own, _ := s.own.msg.Entry(e.Revision)
-	if !is(&own) {
+	if !isSame(&own) {
 		return foreign
 	}
 	o.delivered = max(o.delivered, e.Revision)

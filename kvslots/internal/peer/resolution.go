@@ -2,15 +2,15 @@ package peer
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// fate is the outcome of a message, as a view that has reached it shows it.
-type fate struct {
+// resolution is the outcome of a message, as a view that has reached it shows it.
+type resolution struct {
 	result   result
 	revision uint64 // of the written entry, or of the entry that it was refused for
 	learnt   bool   // refused, and the view has learnt of another entry of the key
 	unsure   bool   // refused, and an earlier copy may have been written unseen
 }
 
-// result is the kind of a fate.
+// result is the kind of a resolution.
 type result uint8
 
 // The results.
@@ -25,34 +25,34 @@ const (
 //
 // An earlier copy of the same message may have caused a refusal. The view shows that
 // if the message has an Author, which is in the entry too.
-func (ws *writes) put(m entry.Message, done func(fate)) *write {
+func (ws *writes) put(m entry.Message, done func(resolution)) *write {
 	w := ws.send(m, nil)
-	w.told = done
+	w.settled = done
 	if m.Author != 0 {
 		ws.authored[m.Author] = w
 	}
 	return w
 }
 
-// resolve calls told with the write's fate when the view has reached its revision.
+// resolve calls settled with the outcome when the view has reached its revision.
 func (w *write) resolve(a Ack) {
 	if a.Outcome != Written && a.Outcome != Conflict {
 		delete(w.p.writes.authored, w.msg.Author)
-		w.told(fate{})
+		w.settled(resolution{})
 		return
 	}
 	w.p.reads.whenReached(a.Revision, func() {
 		delete(w.p.writes.authored, w.msg.Author)
 		switch stands, _ := w.p.view.Stands(w.msg.Key); {
 		case a.Outcome == Written:
-			w.told(fate{result: written, revision: a.Revision})
+			w.settled(resolution{result: written, revision: a.Revision})
 		case w.shown != 0:
-			w.told(fate{result: written, revision: w.shown})
+			w.settled(resolution{result: written, revision: w.shown})
 		default:
 			if a.Revision == 0 && stands == w.msg.Revision {
 				w.p.view.Absent(w.msg.Key)
 			}
-			w.told(fate{result: refused, revision: a.Revision, learnt: stands != w.msg.Revision, unsure: w.mayHaveLanded()})
+			w.settled(resolution{result: refused, revision: a.Revision, learnt: stands != w.msg.Revision, unsure: w.mayHaveLanded()})
 		}
 	})
 }
@@ -68,7 +68,7 @@ func (c *call) putOnce(m entry.Message, then func(revision uint64), again func()
 // written. If it was refused, put calls again when the view shows why, or after a
 // pause. Without an answer to the message, the call is answered ErrUnavailable.
 func (c *call) put(m entry.Message, then func(revision uint64), again func()) {
-	c.p.writes.put(m, func(f fate) {
+	c.p.writes.put(m, func(f resolution) {
 		switch f.result {
 		case written:
 			then(f.revision)

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const restoreHelp = `Replace the bucket by what "kvslots backup" has written to FILE; - is standard input. FILE is checked before anything is
+changed. A bucket with pools, leases or sessions is only replaced with --replace.
+
+Gateways may be running: they answer 502 until the restore is complete, and then serve what was restored. Leases keep their
+UUIDs, tokens and fences, and end when they would have ended without the restore; leases whose time is over are not restored.
+All later leases have higher fences. Waiting borrowers have to ask again. If the restore is interrupted, repeat it: until then
+gateways answer 502. One restore runs at a time.
+
+The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
+
+// restoredAnswer is what was restored.
+type restoredAnswer kvslots.Restored
+
+func (r restoredAnswer) String() string {
+	return fmt.Sprintf("pools %d, leases %d, sessions %d; expired leases %d", r.Pools, r.Leases, r.Sessions, r.Expired)
+}
+
+func restoreCommand(env lookupEnv) *cobra.Command {
+	s, options, asJSON := &storage{}, kvslots.RestoreOptions{}, false
+	command := storageCommand(env, s, "restore FILE", "Replace the bucket by what backup has written", restoreHelp,
+		func(ctx context.Context, command *cobra.Command, file string) error {
+			content, err := readFile(command.InOrStdin(), file)
+			if err != nil {
+				return err
+			}
+			if s.embedded() {
+				options.Replicas = 1
+			}
+			var restored kvslots.Restored
+			err = s.with(ctx, func(nc *nats.Conn) (err error) {
+				restored, err = kvslots.Restore(ctx, nc, bytes.NewReader(content), options)
+				return err
+			})
+			if errors.Is(err, kvslots.ErrNotEmpty) {
+				return fmt.Errorf("%w; --replace replaces them", err)
+			}
+			if err != nil {
+				return err
+			}
+			answer := restoredAnswer(restored)
+			return report(command.OutOrStdout(), asJSON, answer, answer.String())
+		})
+	flags := command.Flags()
+	flags.BoolVar(&options.Replace, "replace", false, "replace a bucket that is not empty")
+	flags.Var(number(&options.Replicas, 0, 5), "replicas", "replicas of the new bucket; 0 means those of the bucket that is replaced, or else of the backup")
+	flags.BoolVar(&asJSON, "json", false, "print a line of JSON")
+	s.addFlags(flags)
+	return command
+}
+
+// readFile reads a file; - is stdin.
+func readFile(stdin io.Reader, path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(path)
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// keyPair are the files of --tls-cert and --tls-key.
+type keyPair struct{ cert, key string }
+
+func (k *keyPair) addFlags(flags *pflag.FlagSet, use string) {
+	flags.StringVar(&k.cert, "tls-cert", k.cert, use)
+	flags.StringVar(&k.key, "tls-key", k.key, "file with the certificate's key")
+}
+
+func (k *keyPair) validate() error {
+	if (k.cert == "") != (k.key == "") {
+		return usagef("--tls-cert and --tls-key go together")
+	}
+	return nil
+}
+
+// keyPairOf returns the certificate of a key pair, or its error with the flags.
+func keyPairOf(pair tls.Certificate, err error) ([]tls.Certificate, error) {
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	return []tls.Certificate{pair}, nil
+}
+
+// parseAuthorities parses the content of a flag's file.
+func parseAuthorities(flag string, pem []byte) (*x509.CertPool, error) {
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--%s: no certificate found", flag)
+	}
+	return authorities, nil
+}

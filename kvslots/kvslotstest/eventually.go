@@ -1,0 +1,22 @@
+package kvslotstest
+
+import (
+	"testing"
+	"time"
+)
+
+// eventuallyLimit only ends a test that fails.
+const eventuallyLimit = time.Minute
+
+// Eventually waits for a condition, and fails the test if it is not met within a minute. It
+// checks the condition ever less often, since the check may cost the server much.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	began := time.Now()
+	for pause := time.Millisecond; !condition(); pause = min(2*pause, 20*time.Millisecond) {
+		if time.Since(began) > eventuallyLimit {
+			t.Fatalf("never: %s", what)
+		}
+		<-time.After(pause)
+	}
+}

@@ -1,6 +1,7 @@
 package kvslots
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -151,5 +152,44 @@ func TestFailedFlushGivesBack(t *testing.T) {
 	}
 	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A caller does not wait for a flush that hangs after its context has ended, and holds
+// nothing then.
+func TestContextEndsTheWaitForAFlush(t *testing.T) {
+	store, f, pool := openGated(t)
+	calls := []struct {
+		name string
+		call func(ctx context.Context) error
+	}{
+		{"borrow", func(ctx context.Context) error {
+			_, err := store.Borrow(ctx, pool, time.Hour, 0)
+			return err
+		}},
+		{"inspect", func(ctx context.Context) error {
+			_, err := store.Inspect(ctx, pool)
+			return err
+		}},
+		{"register", func(ctx context.Context) error {
+			_, err := store.Register(ctx, pool, 1)
+			return err
+		}},
+	}
+	hung := errors.New("hung")
+	f.hold()
+	for _, c := range calls {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.call(ctx) }()
+		<-f.queued
+		cancel(hung)
+		if err := <-done; !errors.Is(err, hung) {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+	}
+	f.release(nil)
+	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
+		t.Errorf("the slot is not free: %v", err)
 	}
 }

@@ -24,6 +24,8 @@ const Bucket = bucket.Name
 // When a method's context ends, the method returns context.Cause(ctx), and the
 // caller holds no slot and no place in line. Return, Release and EndSession ignore
 // the end of the context: see ReturnTimeout.
+//
+// The end of the context also ends the wait for Config.Durable.
 type Store struct {
 	cfg    Config
 	bucket *bucket.Bucket

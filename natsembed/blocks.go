@@ -29,7 +29,7 @@ type blocks struct {
 	// since both directories were last flushed.
 	renamed bool
 
-	sync func(*os.File) error // flushes a block or a directory
+	sync syncer
 }
 
 // block is one block file. Its descriptor stays open for as long as its link is
@@ -42,7 +42,7 @@ type block struct {
 	listed  bool // whether the latest listing found it in msgs
 }
 
-func newBlocks(dir, top string, sync func(*os.File) error) *blocks {
+func newBlocks(dir, top string, sync syncer) *blocks {
 	return &blocks{dir: dir, top: top, sync: sync, open: map[uint64]*block{}}
 }
 
@@ -70,7 +70,7 @@ func (s *blocks) flush() error {
 		return err
 	}
 	for _, dir := range []string{keepDir, msgsDir, "."} { // a purge replaces msgs
-		if err := s.syncDir(dir); err != nil {
+		if err := s.sync.path(s.path(dir)); err != nil {
 			return err
 		}
 	}
@@ -101,16 +101,16 @@ func (s *blocks) flushMeta() error {
 	if err := checkMeta(s.path(server.JetStreamMetaFile)); err != nil {
 		return err
 	}
-	if err := syncTree(s.dir); err != nil {
+	if err := s.sync.tree(s.dir); err != nil {
 		return err
 	}
-	if err := syncUp(filepath.Dir(s.dir), s.top); err != nil {
+	if err := s.sync.up(filepath.Dir(s.dir), s.top); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.path(keepDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := s.syncDir("."); err != nil {
+	if err := s.sync.path(s.dir); err != nil {
 		return err
 	}
 	s.meta = stampOf(info)
@@ -250,20 +250,11 @@ func (s *blocks) flushBlock(b *block) error {
 	if b.flushed == stampOf(info) {
 		return nil
 	}
-	if err := s.sync(b.file); err != nil {
+	if err := s.sync.file(b.file); err != nil {
 		return err
 	}
 	b.flushed = stampOf(info) // taken before the flush: later writes are for the next one
 	return nil
-}
-
-func (s *blocks) syncDir(name string) (err error) {
-	f, err := os.Open(s.path(name))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return s.sync(f)
 }
 
 // drop removes the links of blocks that the server has removed. It must be called
@@ -287,7 +278,7 @@ func (s *blocks) drop() error {
 	if !dropped {
 		return nil
 	}
-	return s.syncDir(keepDir)
+	return s.sync.path(s.path(keepDir))
 }
 
 // close closes the blocks' descriptors.

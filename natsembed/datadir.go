@@ -15,11 +15,12 @@ const lockFile = "kvslots.lock"
 type dataDir struct {
 	path string // absolute
 	lock *flock.Flock
+	sync syncer
 }
 
 // openDataDir locks a data directory: two servers would destroy the JetStream store.
 // If the directory does not exist, openDataDir creates it, with access for its owner only.
-func openDataDir(path string) (*dataDir, error) {
+func openDataDir(path string, sync syncer) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -36,7 +37,7 @@ func openDataDir(path string) (*dataDir, error) {
 	if !locked {
 		return nil, fmt.Errorf("data directory %s is in use by another kvslots process", path)
 	}
-	return &dataDir{path: path, lock: lock}, nil
+	return &dataDir{path: path, lock: lock, sync: sync}, nil
 }
 
 // close unlocks the directory. The lock file stays: if it were removed, two processes

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -30,16 +29,22 @@ var ErrNotDurable = errors.New("the write was not flushed to disk")
 // account, one pass after the other. A pass serves the callers that came before it
 // began; the next pass serves later ones. A pass yields the processor once, to callers that
 // can run, if the pass before served several; it does not wait for them.
+//
+// The first pass is made before nats-server starts, since nats-server removes and
+// rewrites blocks already while it recovers a stream.
 type Flusher struct {
 	streams string // the directory of the streams
 	top     string // directories are flushed up to here
 	failed  func(error)
 	flushed func(took time.Duration, callers int) // may be nil
-	sync    func(*os.File) error                  // flushes a block or a directory
+	sync    syncer
 
-	mu    sync.Mutex
-	batch []func(error) // callers of the next pass
-	err   error         // set once; nothing is flushed afterwards
+	mu      sync.Mutex
+	batch   []func(error) // callers of the next pass
+	serving []func(error) // callers of the pass under way
+	err     error         // set once; nothing is flushed afterwards
+
+	passing sync.Mutex // held during a pass and its callbacks
 
 	wake chan struct{}
 	stop chan struct{}
@@ -51,16 +56,20 @@ type Flusher struct {
 	listed bool               // whether the last listing is up to date unless watch reports a change
 }
 
-// newFlusher starts a flusher, which calls failed once if a flush fails, and flushed
-// after each flush for which callers waited.
-func newFlusher(dir *dataDir, failed func(error), flushed func(time.Duration, int), sync func(*os.File) error) *Flusher {
+// newFlusher makes a first pass and starts a flusher, which calls failed once if a flush
+// fails, and flushed after each flush for which callers waited.
+func newFlusher(dir *dataDir, failed func(error), flushed func(time.Duration, int)) (*Flusher, error) {
 	f := &Flusher{
-		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, flushed: flushed, sync: guarded(sync),
+		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, flushed: flushed, sync: dir.sync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
 	}
+	if err := f.pass(); err != nil {
+		f.end(err)
+		return nil, err
+	}
 	go f.run()
-	return f
+	return f, nil
 }
 
 // Durable calls then(nil) once everything that the server acknowledged before the
@@ -102,35 +111,57 @@ func (f *Flusher) run() {
 		if served > 1 { // they may be about to write again: let them run, so that this pass covers it
 			runtime.Gosched()
 		}
-		batch := f.take(spare)
-		served = len(batch)
-		began := time.Now()
-		err := f.concern(f.pass())
-		if f.flushed != nil && len(batch) > 0 {
-			f.flushed(time.Since(began), len(batch))
-		}
-		for _, then := range batch {
-			then(err)
-		}
-		if err == nil {
-			err = f.concern(f.drop())
-		}
+		served, spare = f.serve(spare)
 		if f.hasFailed() {
-			f.end(err)
+			f.end(nil)
 			return
 		}
-		clear(batch)
-		spare = batch[:0]
 	}
 }
 
-// take removes and returns the batch. Later callers join the batch of the next pass.
-func (f *Flusher) take(spare []func(error)) []func(error) {
+// serve makes a pass, and returns the number of its callers, and a slice for other ones.
+func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
+	f.passing.Lock()
+	defer f.passing.Unlock()
+	served := f.closeBatch(spare)
+	began := time.Now()
+	err := f.concern(f.pass())
+	if f.flushed != nil && served > 0 {
+		f.flushed(time.Since(began), served)
+	}
+	batch := f.takeServing()
+	for _, then := range batch {
+		then(err)
+	}
+	if err == nil {
+		_ = f.concern(f.drop()) // nothing waits for it
+	}
+	clear(batch)
+	return served, batch[:0]
+}
+
+// closeBatch returns the number of callers that the next pass serves. Later callers join
+// the batch of the pass after it.
+func (f *Flusher) closeBatch(spare []func(error)) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	batch := f.batch
-	f.batch = spare
+	f.serving, f.batch = f.batch, spare
+	return len(f.serving)
+}
+
+// takeServing returns the callers of the pass, unless abandon has called them back.
+func (f *Flusher) takeServing() []func(error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	batch := f.serving
+	f.serving = nil
 	return batch
+}
+
+// awaitPass blocks while a pass is under way.
+func (f *Flusher) awaitPass() {
+	f.passing.Lock()
+	defer f.passing.Unlock()
 }
 
 // concern returns an error of a pass as the callers get it. Unless the next pass may
@@ -156,18 +187,25 @@ func (f *Flusher) hasFailed() bool {
 	return f.err != nil
 }
 
-// end calls back all waiting and later callers with an error, and releases files.
-func (f *Flusher) end(err error) {
+// abandon calls back all waiting and later callers, also those of a pass that hangs, with
+// the error that ended the Flusher, or else with err.
+func (f *Flusher) abandon(err error) {
 	f.mu.Lock()
 	if f.err == nil {
 		f.err = err
 	}
-	batch := f.batch
-	f.batch = nil
+	err = f.err
+	waiting := append(f.serving, f.batch...)
+	f.serving, f.batch = nil, nil
 	f.mu.Unlock()
-	for _, then := range batch {
+	for _, then := range waiting {
 		then(err)
 	}
+}
+
+// end abandons the callers and releases files.
+func (f *Flusher) end(err error) {
+	f.abandon(err)
 	for _, s := range f.blocks {
 		_ = s.close() // nothing is written through these descriptors
 	}

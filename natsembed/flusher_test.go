@@ -26,13 +26,14 @@ func flushed(t *testing.T, srv *Server) {
 func likeTheBucket(t *testing.T, srv *Server) jetstream.JetStream {
 	t.Helper()
 	js := connect(t, srv)
-	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true,
-	})
-	if err != nil {
+	if _, err := js.CreateStream(t.Context(), bucketLike); err != nil {
 		t.Fatal(err)
 	}
 	return js
+}
+
+var bucketLike = jetstream.StreamConfig{
+	Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true,
 }
 
 func streamPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), "S") }

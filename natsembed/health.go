@@ -19,24 +19,25 @@ const (
 	maxUnanswered = 10
 )
 
+var errStuck = errors.New("nats-server or its disk does not respond")
+
 // keepHealthy checks the server until s.stopping or s.failed is closed. After a write
 // error nats-server does not write until it is restarted. If the error may pass,
-// keepHealthy restarts it as soon as the disk takes writes; after any other error the
-// server fails.
-func (s *Server) keepHealthy() {
-	ticker := time.NewTicker(healthEvery)
-	defer ticker.Stop()
+// keepHealthy restarts it as soon as the disk takes writes; after any other error, or if
+// check does not return for maxUnanswered ticks, the server fails.
+func (s *Server) keepHealthy(ticks <-chan time.Time, check func() error) {
 	var answer chan error
 	for unanswered := 0; ; {
 		if answer == nil {
-			answer, unanswered = s.checkHealth(), 0
+			answer, unanswered = make(chan error, 1), 0 // buffered: keepHealthy may have returned by then
+			go func() { answer <- check() }()
 		}
 		select {
 		case <-s.stopping:
 			return
 		case <-s.failed:
 			return
-		case <-ticker.C:
+		case <-ticks:
 		}
 		select {
 		case err := <-answer:
@@ -47,22 +48,28 @@ func (s *Server) keepHealthy() {
 			if err != nil {
 				s.fail(err)
 			}
-			s.measure()
 		default:
 			if unanswered++; unanswered >= maxUnanswered {
-				s.fail(errors.New("nats-server does not answer"))
+				s.fail(errStuck)
+				if s.flusher != nil {
+					s.flusher.abandon(fmt.Errorf("%w: %w", ErrNotDurable, errStuck))
+				}
 			}
 		}
 	}
 }
 
-// checkHealth starts a health check. The channel receives the error of a stream that
-// the server could not write to, or nil.
-func (s *Server) checkHealth() chan error {
-	answer := make(chan error, 1) // buffered: keepHealthy may have returned by then
-	nats := s.nats()
-	go func() { answer <- writeError(nats) }()
-	return answer
+// check returns the error of a stream that the server could not write to, or nil. It
+// blocks while the disk does not respond.
+func (s *Server) check() error {
+	if err := writeError(s.nats()); err != nil {
+		return err
+	}
+	s.measure()
+	if s.flusher != nil {
+		s.flusher.awaitPass()
+	}
+	return nil
 }
 
 // writeError returns the error after which nats-server writes no more, or nil.

@@ -3,7 +3,6 @@ package natsembed
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -33,48 +32,4 @@ func listStreams(dir string) ([]string, error) {
 		}
 	}
 	return streams, err
-}
-
-// syncTree flushes a directory and every file and directory below it, except those
-// that are removed meanwhile.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && (entry.IsDir() || entry.Type().IsRegular()) {
-			err = syncPath(path)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
-}
-
-// syncUp flushes dir and its parents up to top.
-func syncUp(dir, top string) error {
-	for {
-		if err := syncPath(dir); err != nil {
-			return err
-		}
-		if dir == top || filepath.Dir(dir) == dir {
-			return nil
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
-// writeDurably writes a file and flushes it. After a power cut during the call the
-// file has its old content or all of the new one.
-func writeDurably(path string, data []byte) (err error) {
-	const mode = 0o600
-	temporary := path + ".tmp"
-	if err := os.WriteFile(temporary, data, mode); err != nil {
-		return err
-	}
-	if err := syncPath(temporary); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return syncPath(filepath.Dir(path))
 }

@@ -81,12 +81,13 @@ func listLinks(dir string) ([]link, error) {
 	return links, nil
 }
 
-// putBack restores each block of a stream from its earliest link. It is called after
-// an unclean stop, while no server runs, and may be interrupted and called again.
+// putBack restores each block of a stream from its earliest link, and removes the
+// links. It is called after an unclean stop, while no server runs, and may be interrupted
+// and called again.
 //
 // The earliest link of a block contains every record that was reported as durable: a
 // link is removed only after everything that supersedes its block was flushed.
-func putBack(dir string) error {
+func putBack(dir string, sync syncer) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -95,45 +96,50 @@ func putBack(dir string) error {
 		return err
 	}
 	keep, msgs := filepath.Join(dir, keepDir), filepath.Join(dir, msgsDir)
-	var earliest []link
 	for i, l := range links {
+		kept := filepath.Join(keep, l.String())
 		if i == 0 || links[i-1].block != l.block {
-			earliest = append(earliest, l)
-		} else if err := os.Remove(filepath.Join(keep, l.String())); err != nil {
+			err = putBackOne(kept, filepath.Join(msgs, l.block))
+		} else {
+			err = os.Remove(kept)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	// Otherwise, after a power cut, a removed link could reappear without the earliest
-	// one, and the next call would restore from it.
-	if err := syncPath(keep); err != nil {
+	// After a power cut, an earliest link could otherwise be gone before its block is back,
+	// or before a later link, from which the next call would restore.
+	if err := errors.Join(sync.path(msgs), sync.path(keep)); err != nil {
 		return err
 	}
-	for _, l := range earliest {
-		if err := putBackOne(filepath.Join(keep, l.String()), filepath.Join(msgs, l.block)); err != nil {
-			return err
-		}
-	}
-	return errors.Join(syncPath(msgs), syncPath(keep))
+	return dropLinks(dir, sync)
 }
 
+// putBackOne makes block another name of the file kept.
 func putBackOne(kept, block string) error {
 	from, err := os.Lstat(kept)
 	if err != nil {
 		return err
 	}
 	to, err := os.Lstat(block)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return err
-	case os.SameFile(from, to):
-		return os.Remove(kept) // renaming a file onto another name of the same file does nothing
+	if err == nil && os.SameFile(from, to) {
+		return nil // renaming a file onto another name of the same file does nothing
 	}
-	return os.Rename(kept, block)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(kept), "back")
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Link(kept, temporary); err != nil {
+		return err
+	}
+	return os.Rename(temporary, block)
 }
 
 // dropLinks removes all links of a stream. Its blocks must have been flushed.
-func dropLinks(dir string) error {
+func dropLinks(dir string, sync syncer) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -147,7 +153,7 @@ func dropLinks(dir string) error {
 			return err
 		}
 	}
-	return syncPath(keep)
+	return sync.path(keep)
 }
 
 // listNames returns the names in a directory, in any order.
@@ -158,24 +164,4 @@ func listNames(dir string) (names []string, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return f.Readdirnames(-1)
-}
-
-// syncPath flushes a file's content, or a directory's names.
-func syncPath(path string) (err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return guarded(flushFile)(f)
-}
-
-// guarded wraps the errors of a function that flushes in errFlush.
-func guarded(sync func(*os.File) error) func(*os.File) error {
-	return func(f *os.File) error {
-		if err := sync(f); err != nil {
-			return fmt.Errorf("%w: %w", errFlush, err)
-		}
-		return nil
-	}
 }

@@ -46,7 +46,7 @@ func TestPutBack(t *testing.T) {
 				write(t, block, c.block)
 			}
 			for range 2 { // it may be interrupted, and called again
-				if err := putBack(dir); err != nil {
+				if err := putBack(dir, flushFile); err != nil {
 					t.Fatal(err)
 				}
 			}

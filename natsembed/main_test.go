@@ -1,6 +1,7 @@
 package natsembed
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,4 +9,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victimDir); dir != "" {
+		runVictim(dir)
+	}
+	goleak.VerifyTestMain(logtest.NoSecrets(m))
+}

@@ -28,14 +28,8 @@ var errUngroupable = errors.New("writes cannot be flushed in groups")
 // probe checks what the Flusher relies on: when nats-server acknowledges a write, a
 // block file contains the written bytes.
 func (s *Server) probe(ctx context.Context) error {
-	if !groupSyncPossible {
-		return fmt.Errorf("%w: the system has no inode numbers", errUngroupable)
-	}
 	if s.nats().JetStreamIsClustered() {
 		return fmt.Errorf("%w: the server is clustered", errUngroupable)
-	}
-	if err := s.checkStreams(); err != nil {
-		return err
 	}
 	nc, err := s.connect(s.keys.probe, nil)
 	if err != nil {
@@ -58,8 +52,11 @@ func (s *Server) probe(ctx context.Context) error {
 	return errors.Join(err, js.DeleteStream(ctx, stream.CachedInfo().Config.Name))
 }
 
-// checkStreams checks the configuration of the existing streams.
+// checkStreams checks the system, and the configuration of the existing streams.
 func (s *Server) checkStreams() error {
+	if !groupSyncPossible {
+		return fmt.Errorf("%w: the system has no inode numbers", errUngroupable)
+	}
 	names, err := listStreams(s.dir.streamsPath())
 	if err != nil {
 		return err

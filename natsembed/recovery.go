@@ -42,7 +42,7 @@ func (d *dataDir) recover() error {
 	err := os.Remove(clean)
 	switch {
 	case err == nil:
-		return syncPath(d.path)
+		return d.sync.path(d.path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -95,26 +95,26 @@ func (d *dataDir) recoverStream(name string) error {
 	if never {
 		return d.setAside(dir)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, msgsDir)); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err := errors.Join(d.dropDerived(name), putBack(dir, d.sync)); err != nil {
+		return err
 	}
-	return errors.Join(d.dropDerived(name), putBack(dir))
+	return d.sync.tree(dir) // as nats-server removes what is superseded as soon as it starts
 }
 
 // dropDerived removes the derived files, so that nats-server recovers the stream from
 // its blocks alone.
 func (d *dataDir) dropDerived(stream string) error {
 	msgs := filepath.Join(d.streamsPath(), stream, msgsDir)
+	// A purge replaces msgs, and may have been interrupted.
+	if err := os.Mkdir(msgs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	for _, name := range derived {
 		if err := os.Remove(filepath.Join(msgs, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	err := syncPath(msgs)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return d.sync.path(msgs)
 }
 
 // neverFlushed reports whether a power cut came before the first flush of the stream.
@@ -155,12 +155,20 @@ func (d *dataDir) setAside(dir string) error {
 	if err := os.Rename(dir, to); err != nil {
 		return err
 	}
-	return errors.Join(syncPath(filepath.Dir(dir)), syncPath(lost), syncPath(d.path))
+	return errors.Join(d.sync.path(filepath.Dir(dir)), d.sync.path(lost), d.sync.path(d.path))
 }
 
-// markClean flushes everything after the server has stopped, and writes cleanFile.
+// markClean writes cleanFile after the server has stopped.
 func (d *dataDir) markClean() error {
-	if err := syncTree(filepath.Join(d.path, server.JetStreamStoreDir)); err != nil {
+	if err := d.settle(); err != nil {
+		return err
+	}
+	return d.sync.write(filepath.Join(d.path, cleanFile), nil)
+}
+
+// settle flushes everything and removes the links. No server may be running.
+func (d *dataDir) settle() error {
+	if err := d.sync.tree(filepath.Join(d.path, server.JetStreamStoreDir)); err != nil {
 		return err
 	}
 	streams, err := listStreams(d.streamsPath())
@@ -168,11 +176,11 @@ func (d *dataDir) markClean() error {
 		return err
 	}
 	for _, name := range streams {
-		if err := dropLinks(filepath.Join(d.streamsPath(), name)); err != nil {
+		if err := dropLinks(filepath.Join(d.streamsPath(), name), d.sync); err != nil {
 			return err
 		}
 	}
-	return writeDurably(filepath.Join(d.path, cleanFile), nil)
+	return nil
 }
 
 // checkRecovery returns an error if nats-server has not recovered a stream that is on

@@ -26,7 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -44,6 +43,9 @@ const readyTimeout = 10 * time.Second
 
 // closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
+
+// noteTimeout bounds the wait for noteFailure.
+const noteTimeout = time.Second
 
 // Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {
@@ -80,17 +82,17 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return start(ctx, cfg, flushFile)
 }
 
-func start(ctx context.Context, cfg Config, sync func(*os.File) error) (*Server, error) {
+func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	dir, err := openDataDir(cfg.DataDir)
+	dir, err := openDataDir(cfg.DataDir, sync)
 	if err != nil {
 		return nil, err
 	}
 	srv, err := newServer(cfg, dir)
 	if err == nil {
-		err = srv.open(ctx, sync)
+		err = srv.open(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.close())
@@ -110,49 +112,67 @@ func newServer(cfg Config, dir *dataDir) (*Server, error) {
 }
 
 // open prepares the directory and starts everything. After an error nothing runs.
-func (s *Server) open(ctx context.Context, sync func(*os.File) error) error {
+func (s *Server) open(ctx context.Context) error {
 	if err := errors.Join(s.dir.openable(), s.dir.removeProbe(), s.dir.recover()); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
-	if err := s.launch(ctx); err != nil {
+	if err := s.launchFirst(ctx); err != nil {
 		return err
 	}
-	if err := s.settleSync(ctx); err != nil {
-		s.shutDown()
+	if err := s.dir.sync.write(filepath.Join(s.dir.path, syncFile), []byte(s.cfg.Sync)); err != nil {
+		s.stop()
 		return err
-	}
-	if s.cfg.Sync == SyncGroup {
-		s.flusher = newFlusher(s.dir, s.fail, s.cfg.Flushed, sync)
 	}
 	if s.cfg.Local {
 		s.listenLocally()
 	}
 	s.measure()
-	s.tasks.Go(s.keepHealthy)
+	s.tasks.Go(func() {
+		ticker := time.NewTicker(healthEvery)
+		defer ticker.Stop()
+		s.keepHealthy(ticker.C, s.check)
+	})
 	if s.cfg.Addr != "" {
 		s.tasks.Go(s.limitPending)
 	}
 	return nil
 }
 
-// settleSync checks whether writes can be flushed in groups. If not, it restarts the
-// server with SyncAlways.
-func (s *Server) settleSync(ctx context.Context) error {
-	if s.cfg.Sync == SyncGroup {
-		err := s.probe(ctx)
-		if err != nil && !errors.Is(err, errUngroupable) {
-			return err
-		}
-		if err != nil {
-			s.cfg.Logger.Warn().Err(err).Msg("each write is flushed separately")
-			s.shutDown()
-			s.cfg.Sync = SyncAlways
-			if err := s.launch(ctx); err != nil {
-				return err
-			}
-		}
+// launchFirst launches nats-server. If writes cannot be flushed in groups, it launches it
+// with SyncAlways. After an error nothing runs.
+func (s *Server) launchFirst(ctx context.Context) error {
+	if s.cfg.Sync != SyncGroup {
+		return s.launch(ctx)
 	}
-	return writeDurably(filepath.Join(s.dir.path, syncFile), []byte(s.cfg.Sync))
+	err := s.launchGrouped(ctx)
+	if !errors.Is(err, errUngroupable) {
+		return err
+	}
+	s.cfg.Logger.Warn().Err(err).Msg("each write is flushed separately")
+	s.cfg.Sync = SyncAlways
+	if err := s.dir.settle(); err != nil {
+		return err
+	}
+	return s.launch(ctx)
+}
+
+// launchGrouped starts the Flusher, and then nats-server. From the first instant, blocks
+// that nats-server removes or rewrites have links.
+func (s *Server) launchGrouped(ctx context.Context) (err error) {
+	if err := s.checkStreams(); err != nil {
+		return err
+	}
+	if s.flusher, err = newFlusher(s.dir, s.fail, s.cfg.Flushed); err != nil {
+		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
+	}
+	if err = s.launch(ctx); err == nil {
+		err = s.probe(ctx)
+	}
+	if err != nil {
+		s.stop()
+		s.flusher = nil
+	}
+	return err
 }
 
 // launch starts a nats-server. After an error no nats-server runs.
@@ -233,7 +253,15 @@ func (s *Server) fail(err error) {
 		return
 	}
 	s.failure = err
-	s.dir.noteFailure()
+	noted := make(chan struct{})
+	go func() {
+		defer close(noted)
+		s.dir.noteFailure()
+	}()
+	select {
+	case <-noted:
+	case <-time.After(noteTimeout): // a disk that hangs must not keep the process from ending
+	}
 	close(s.failed)
 }
 
@@ -316,10 +344,7 @@ func (s *Server) close() error {
 	go func() {
 		defer close(stopped)
 		s.tasks.Wait()
-		if s.flusher != nil {
-			s.flusher.close()
-		}
-		s.shutDown()
+		s.stop()
 	}()
 	if s.Err() == nil {
 		select {
@@ -343,8 +368,17 @@ func (s *Server) close() error {
 	return errors.Join(err, s.dir.close())
 }
 
+// stop stops the Flusher and nats-server, if they run.
+func (s *Server) stop() {
+	if s.flusher != nil {
+		s.flusher.close()
+	}
+	s.shutDown()
+}
+
 func (s *Server) shutDown() {
-	nats := s.nats()
-	nats.Shutdown()
-	nats.WaitForShutdown()
+	if r := s.now.Load(); r != nil {
+		r.nats.Shutdown()
+		r.nats.WaitForShutdown()
+	}
 }

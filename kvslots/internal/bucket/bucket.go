@@ -217,7 +217,7 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	}
 	after := b.settle()
 	b.mu.Unlock()
-	b.flush(after.replies)
+	b.flush(after.flushing)
 	for _, tell := range after.ended {
 		tell()
 	}
@@ -228,9 +228,9 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 
 // effects is the part of a Ready that is carried out without the lock.
 type effects struct {
-	replies []reply  // answers that wait for a flush
-	ended   []func() // the callbacks of Follow whose leases have ended
-	logs    []peer.Log
+	flushing []*Call  // whose answers wait for a flush
+	ended    []func() // the callbacks of Follow whose leases have ended
+	logs     []peer.Log
 }
 
 // settle carries out the peer's Ready after an input, except for what it returns.
@@ -242,12 +242,12 @@ func (b *Bucket) settle() effects {
 	if r.Watch != nil {
 		b.order(*r.Watch)
 	}
-	replies, ended := b.answer(r.Answers)
+	flushing, ended := b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)
 	if b.idle != nil && (!b.connected || b.peer.Idle()) {
 		b.idle()
 	}
-	return effects{replies, ended, slices.Clone(r.Logs)}
+	return effects{flushing, ended, slices.Clone(r.Logs)}
 }
 
 // sleepUntil makes the timer call tick at an instant, or earlier. A call that is too

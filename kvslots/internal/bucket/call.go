@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -12,9 +13,13 @@ type Call struct {
 	b        *Bucket
 	id       uint64
 	request  peer.Request
-	answered chan struct{} // receives one value when answer is set
+	answered chan struct{} // receives one value when answer is final, unless abandoned
 	answer   peer.Answer
 	ended    func() // set for Follow, which has no answer
+
+	// The Bucket's lock guards these.
+	flushing  bool // answer waits for a flush
+	abandoned bool // the caller did not wait for it
 }
 
 // calls reuses Calls, so that a request allocates no channel.
@@ -22,7 +27,7 @@ var calls = sync.Pool{New: func() any { return &Call{answered: make(chan struct{
 
 // Do sends a request to the peer and waits for the answer. When ctx ends, Do gives
 // the request up with context.Cause(ctx), and returns what the peer answers then: at
-// once, or within the peer's own timeout.
+// once, or within the peer's own timeout. Do does not wait for a flush any longer.
 func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 	c := b.Begin(r)
 	c.Wait(ctx)
@@ -47,22 +52,37 @@ func (c *Call) Wait(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	c.b.giveUp(c.id, context.Cause(ctx))
-	<-c.answered
+	if !c.abandon(context.Cause(ctx)) {
+		<-c.answered
+	}
+}
+
+// abandon gives a request up. If its answer waits for a flush, which may hang, abandon
+// returns true, and the answer is final. A session that keeps its place keeps a slot that
+// it was granted meanwhile, too, so its answer is not given up.
+func (c *Call) abandon(why error) bool {
+	c.b.Look(func(p *peer.Peer, now peer.Instant) {
+		if c.b.calls[c.id] == c {
+			p.GiveUp(c.id, why, now)
+		}
+	})
+	c.b.Look(func(p *peer.Peer, now peer.Instant) {
+		if c.flushing && !errors.Is(why, peer.ErrPlaceKept) {
+			c.abandoned = true
+			p.Untold(&c.answer, why, now)
+		}
+	})
+	return c.abandoned
 }
 
 // Answer returns the peer's answer. The Call must not be used any more.
 func (c *Call) Answer() (peer.Answer, error) {
 	a := c.answer
-	c.request, c.answer = nil, peer.Answer{}
-	calls.Put(c)
+	if !c.abandoned { // otherwise flush still refers to it
+		c.request, c.answer = nil, peer.Answer{}
+		calls.Put(c)
+	}
 	return a, a.Err
-}
-
-// settle delivers an answer to the caller.
-func (c *Call) settle(a *peer.Answer) {
-	c.answer = *a
-	c.answered <- struct{}{}
 }
 
 func (b *Bucket) giveUp(id uint64, why error) {
@@ -84,24 +104,26 @@ func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
 	return func() { b.giveUp(id, context.Canceled) }
 }
 
-// answer delivers the peer's answers to their callers, or returns those that have to
-// wait for a flush. It also returns the callbacks of Follow, which never wait: the
+// answer delivers the peer's answers to their callers, or returns the calls whose answers
+// have to wait for a flush. It also returns the callbacks of Follow, which never wait: the
 // holder of a lease that has ended should stop at once.
-func (b *Bucket) answer(answers []peer.Answer) (replies []reply, ended []func()) {
+func (b *Bucket) answer(answers []peer.Answer) (flushing []*Call, ended []func()) {
 	for _, a := range answers {
 		c, open := b.calls[a.Call]
 		delete(b.calls, a.Call)
 		switch {
 		case !open:
 		case c.ended == nil:
+			c.answer = a
 			if b.durable == nil || needsNoFlush(c.request, a) {
-				c.settle(&a)
+				c.answered <- struct{}{}
 			} else {
-				replies = append(replies, reply{c, a})
+				c.flushing = true
+				flushing = append(flushing, c)
 			}
 		case a.Err == nil:
 			ended = append(ended, c.ended)
 		}
 	}
-	return replies, ended
+	return flushing, ended
 }

@@ -2,35 +2,32 @@ package bucket
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// reply is an answer of the peer that has to wait for a flush, with its call.
-type reply struct {
-	call   *Call
-	answer peer.Answer
-}
-
-// flush delivers answers to their callers once all that they depend on is durable:
-// the entries written, and the entries read, since an entry can be read before it is
-// flushed.
-func (b *Bucket) flush(answers []reply) {
-	if len(answers) == 0 {
+// flush delivers the answers of calls once all that they depend on is durable: the entries
+// written, and the entries read, since an entry can be read before it is flushed. Callers
+// that are gone meanwhile get none.
+func (b *Bucket) flush(calls []*Call) {
+	if len(calls) == 0 {
 		return
 	}
 	b.durable(func(err error) {
 		b.Look(func(p *peer.Peer, now peer.Instant) {
-			for i := range answers {
+			calls = slices.DeleteFunc(calls, func(c *Call) bool { return c.abandoned })
+			for _, c := range calls {
+				c.flushing = false
 				if err == nil {
-					p.Told(&answers[i].answer, now) // the ttl of a lease begins now
+					p.Told(&c.answer, now) // the ttl of a lease begins now
 				} else {
-					p.Untold(&answers[i].answer, fmt.Errorf("%w: %w", peer.ErrUnavailable, err), now)
+					p.Untold(&c.answer, fmt.Errorf("%w: %w", peer.ErrUnavailable, err), now)
 				}
 			}
 		})
-		for i := range answers {
-			answers[i].call.settle(&answers[i].answer)
+		for _, c := range calls {
+			c.answered <- struct{}{}
 		}
 	})
 }

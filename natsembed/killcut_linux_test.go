@@ -1,0 +1,80 @@
+package natsembed
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// killVictim runs a server until it has written a line that begins so, and kills it.
+func killVictim(t *testing.T, dir, line string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), victimDir+"="+dir)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), line) {
+	}
+	if text := lines.Text(); text != startingLine && text != readyLine+" <nil>" {
+		t.Fatalf("the server says %q", text)
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait() // returns that it was killed
+}
+
+// TestSoakCutsAfterAKill cuts the power of a real file system right after a start that
+// follows kills of the server, also of one that starts: every flushed record survives.
+func TestSoakCutsAfterAKill(t *testing.T) {
+	for name, mkfs := range fileSystems {
+		t.Run(name, func(t *testing.T) {
+			d := newRealDisk(t, mkfs...)
+			n := cuts(20)
+			for i := range n {
+				dir := filepath.Join(d.mount, fmt.Sprint(i))
+				killVictim(t, dir, readyLine)
+				for range rand.IntN(3) {
+					killVictim(t, dir, []string{startingLine, readyLine}[rand.IntN(2)])
+				}
+				if got := leftAfterCut(t, d, dir); got != victimKeys {
+					t.Fatalf("cut %d: %d of %d records are left", i, got, victimKeys)
+				}
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("%d cuts", n)
+		})
+	}
+}
+
+// leftAfterCut starts a server, cuts the power, and returns how many records are left.
+func leftAfterCut(t *testing.T, d *realDisk, dir string) uint64 {
+	t.Helper()
+	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.cut()
+	_ = srv.Close() // without its disk
+	if err := errors.Join(err, d.down(), d.up()); err != nil {
+		t.Fatal(err)
+	}
+	again := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	left := messages(t, again)
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}

@@ -136,6 +136,7 @@ func TestFault6BucketDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	deleted := time.Now()
 	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +148,14 @@ func TestFault6BucketDeleted(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, `{"level":"warn","message":"an operator or a program has deleted the bucket`) || !strings.Contains(text, "kvslots restore") {
 		t.Errorf("logged\n%s", text)
+	}
+	stream, err := js.Stream(t.Context(), bucket.StreamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A server that has just enabled JetStream may not have found its streams yet.
+	if after := stream.CachedInfo().Created.Sub(deleted); after < 3*time.Second {
+		t.Errorf("created again after %v", after)
 	}
 	if _, err := peers[1].Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // freeze makes all writes to the disk hang until thaw is called.
@@ -36,7 +38,7 @@ func TestSoakHangingDisk(t *testing.T) {
 	d := newRealDisk(t, fileSystems["ext4"]...)
 	for _, sync := range []Sync{SyncGroup, SyncAlways, SyncInterval} {
 		t.Run(string(sync), func(t *testing.T) {
-			srv, err := Start(t.Context(), Config{DataDir: filepath.Join(d.mount, string(sync)), Sync: sync})
+			srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: filepath.Join(d.mount, string(sync)), Sync: sync})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // killVictim runs a server until it has written a line that begins so, and kills it.
@@ -62,7 +64,7 @@ func TestSoakCutsAfterAKill(t *testing.T) {
 // leftAfterCut starts a server, cuts the power, and returns how many records are left.
 func leftAfterCut(t *testing.T, d *realDisk, dir string) uint64 {
 	t.Helper()
-	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	if err != nil {
 		t.Fatal(err)
 	}

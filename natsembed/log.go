@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -84,13 +85,15 @@ func formatConcealed(format string, v []any) string {
 }
 
 // concealed is a value that is not printed where a line quotes it with %q: subjects and
-// messages, which nats-server quotes in this way, may contain a client's secrets. File
-// names, which an operator needs, are absolute.
+// messages, which nats-server quotes in this way, may contain a client's secrets. What an
+// operator needs is printed: names of files, which are absolute, and errors of the network.
 type concealed struct{ value any }
 
 // Format implements fmt.Formatter.
 func (c concealed) Format(f fmt.State, verb rune) {
-	if name, ok := c.value.(string); verb == 'q' && !(ok && filepath.IsAbs(name)) {
+	name, _ := c.value.(string)
+	_, network := c.value.(*net.OpError)
+	if verb == 'q' && !filepath.IsAbs(name) && !network {
 		_, _ = io.WriteString(f, "…")
 		return
 	}

@@ -56,6 +56,7 @@ type Bucket struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	stream   jetstream.Stream // used by Open and then by keepWatch
+	missing  peer.Instant     // since when it has not been found; 0: it was found
 	replicas int              // of the stream
 	log      zerolog.Logger
 	hook     Hook
@@ -211,12 +212,7 @@ func (b *Bucket) Look(f func(p *peer.Peer, now peer.Instant)) { b.input(context.
 
 // input feeds the peer, unless ctx has ended, and then carries out its Ready.
 func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Instant)) {
-	b.mu.Lock()
-	if ctx.Err() == nil {
-		feed(b.peer, b.now())
-	}
-	after := b.settle()
-	b.mu.Unlock()
+	after := b.advance(ctx, feed)
 	b.flush(after.flushing)
 	for _, tell := range after.ended {
 		tell()
@@ -224,6 +220,17 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	for _, l := range after.logs {
 		b.write(l)
 	}
+}
+
+// advance is the part of input that holds the lock.
+func (b *Bucket) advance(ctx context.Context, feed func(p *peer.Peer, now peer.Instant)) effects {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.crash()
+	if ctx.Err() == nil {
+		feed(b.peer, b.now())
+	}
+	return b.settle()
 }
 
 // effects is the part of a Ready that is carried out without the lock.

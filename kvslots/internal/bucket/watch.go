@@ -182,21 +182,32 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	return w, nil
 }
 
+// missingTime is how long the stream must have been missing before the Bucket creates it
+// again: a server that enables JetStream for an account does not find its streams at first.
+const missingTime = 3 * time.Second
+
 // streamInfo returns the stream's state. It creates a stream that was deleted again, unless
 // a restore has deleted it.
 func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.stream.Info(ctx)
 	if err == nil {
+		b.missing = 0
 		return info, CheckSettings(info.Config)
 	}
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, err
+	}
+	if b.missing == 0 {
+		b.missing = b.now()
+	}
+	if b.now().Sub(b.missing) < missingTime {
 		return nil, err
 	}
 	stream, err := openStream(ctx, b.js, b.replicas)
 	if err != nil {
 		return nil, err
 	}
-	b.stream = stream
+	b.stream, b.missing = stream, 0
 	info = stream.CachedInfo()
 	if info.State.Msgs == 0 { // otherwise a restore may have created it
 		b.log.Warn().Msg("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +

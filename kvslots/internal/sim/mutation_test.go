@@ -17,10 +17,11 @@ const (
 	mutationSeeds = 300 // number of seeds within which each mutation must be detected
 )
 
-// mutation is a change of one line in package rules or peer.
+// mutation is a change of one line in package rules or peer, and what detects it: the
+// sweep, after a number of seeds according to the list; a kept scenario; or a test.
 type mutation struct {
 	name, file, in, old, new string
-	seeds                    string // number of seeds that it took, according to the list
+	seeds, scenario, test    string // one of them is set
 }
 
 // TestSoakMutations changes one line at a time, as testdata/mutations.txt says, and
@@ -35,29 +36,60 @@ func TestSoakMutations(t *testing.T) {
 			out, err := m.run(t)
 			var failed *exec.ExitError
 			switch {
-			case errors.As(err, &failed) && firstFailure(out) != "":
-				t.Logf("found after %s seeds (the list says %s)\n%s", seedsOf(out), m.seeds, firstFailure(out))
+			case errors.As(err, &failed) && m.failure(out) != "":
+				t.Logf("detected%s (the list says: by %s)\n%s", seedsOf(out), m.detector(), m.failure(out))
 			case err != nil:
 				t.Errorf("%v\n%s", err, out)
 			default:
-				t.Errorf("not found in %d seeds: %s\n-%s\n+%s", mutationSeeds, m.file, m.old, m.new)
+				t.Errorf("not detected by %s: %s\n-%s\n+%s", m.detector(), m.file, m.old, m.new)
 			}
 		})
 	}
 }
 
-// TestMutationsApply checks that each mutation's line exists exactly once.
+// TestMutationsApply checks that each mutation's line exists exactly once, and that what
+// detects the mutation exists.
 func TestMutationsApply(t *testing.T) {
 	for _, m := range readMutations(t) {
 		if _, err := m.apply(); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
+		switch _, err := os.Stat(filepath.Join("testdata", m.scenario+".txt")); {
+		case m.seeds != "":
+		case m.scenario != "" && err != nil:
+			t.Errorf("%s: %v", m.name, err)
+		case m.scenario == "" && !hasTest(t, ".", m.test):
+			t.Errorf("%s: no test %q", m.name, m.test)
+		}
 	}
 }
 
+// detector names what detects the mutation, according to the list.
+func (m *mutation) detector() string {
+	switch {
+	case m.scenario != "":
+		return "scenario " + m.scenario
+	case m.test != "":
+		return m.test
+	}
+	return m.seeds + " seeds"
+}
+
+// pattern returns the -run pattern of the detector.
+func (m *mutation) pattern() string {
+	switch {
+	case m.scenario != "":
+		return "^TestScenarios$/^" + m.scenario + ".txt$"
+	case m.test != "":
+		return "^" + m.test + "$"
+	}
+	return "^TestSimulation$"
+}
+
 // readMutations reads the list, which consists of blocks separated by empty lines. A
-// block has the lines "name", "file", "in", "old", "new" and "seeds". Paths are
-// relative to kvslots/internal. "in" names a function, and is optional.
+// block has the lines "name", "file", "in", "old", "new", and one of "seeds", "scenario"
+// and "test". Paths are relative to kvslots/internal. "in" names a function, and is
+// optional.
 func readMutations(t *testing.T) (all []mutation) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", mutationsFile))
@@ -66,7 +98,10 @@ func readMutations(t *testing.T) (all []mutation) {
 	}
 	for block := range strings.SplitSeq(string(text), "\n\n") {
 		var m mutation
-		fields := map[string]*string{"name": &m.name, "file": &m.file, "in": &m.in, "old": &m.old, "new": &m.new, "seeds": &m.seeds}
+		fields := map[string]*string{
+			"name": &m.name, "file": &m.file, "in": &m.in, "old": &m.old, "new": &m.new,
+			"seeds": &m.seeds, "scenario": &m.scenario, "test": &m.test,
+		}
 		for line := range strings.Lines(block) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if key == "" || strings.HasPrefix(key, "#") {
@@ -126,29 +161,31 @@ func (m *mutation) run(t *testing.T) (string, error) {
 	if err := errors.Join(os.WriteFile(file, []byte(changed), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=30m", "-overlay="+overlay, "-run=^(TestSimulation|TestScenarios)$",
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=30m", "-overlay="+overlay, "-run="+m.pattern(),
 		".", "-v", "-args", "-first=1101", fmt.Sprintf("-seeds=%d", mutationSeeds), "-trace=5") // go test has a -trace of its own
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
 var (
-	seedsRun   = regexp.MustCompile(`(\d+) seeds, `)
-	failedSeed = regexp.MustCompile(`: seed \d+: `)
+	seedsRun   = regexp.MustCompile(`\d+ seeds, `)
+	failedSeed = regexp.MustCompile(`(?m)^.*: seed \d+: .*$`)
+	failedTest = regexp.MustCompile(`(?m)^--- FAIL: .*$`)
 )
 
+// seedsOf returns after how many seeds a sweep has failed.
 func seedsOf(out string) string {
-	if m := seedsRun.FindStringSubmatch(out); m != nil {
-		return m[1]
-	}
-	return "?"
-}
-
-func firstFailure(out string) string {
-	for line := range strings.Lines(out) {
-		if failedSeed.MatchString(line) {
-			return strings.TrimSpace(line)
-		}
+	if n := seedsRun.FindString(out); n != "" {
+		return " after " + strings.TrimSuffix(n, ", ")
 	}
 	return ""
+}
+
+// failure returns the line that says what has failed, and "" if the detector has not.
+func (m *mutation) failure(out string) string {
+	failed := failedSeed
+	if m.test != "" {
+		failed = failedTest
+	}
+	return strings.TrimSpace(failed.FindString(out))
 }

@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
+)
+
+// A peer that builds its view anew keeps the ends of the leases that the stream still
+// has. The clock of the leader was set ahead since the lease was renewed: by that clock
+// the lease is over.
+func TestRebuildKeepsEnds(t *testing.T) {
+	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
+		s := newScript(t, 2, change)
+		pool := s.newPool(1)
+		lease := s.borrow(pool, 10*time.Second, 0)
+		s.must(0, lease)
+		s.pass(5 * time.Second)
+		end := s.now.Add(s.must(1, peer.Renew{Held: returnOf(lease).Held, TTL: 2 * time.Minute}).Grant.TTL)
+		s.pass(100 * time.Millisecond)
+
+		over := s.fault()
+		s.nodes[1].kill() // a sign of life of it would restart the ttl
+		s.setClock(9 * time.Minute)
+		s.pass(5 * time.Second)
+		s.loseTailNow(1) // a refresh of the presence
+		s.nodes[0].link.reconnect()
+		s.until("the peer is ready, with another view", 20*time.Second, func() bool { return s.status(0) == nil && s.counters(0).Rebuilds == 1 })
+		for s.now < end.Add(-time.Second) {
+			s.want(0, s.borrow(pool, time.Second, 0), peer.ErrNoSlot)
+			s.pass(time.Second)
+		}
+		s.must(0, s.borrow(pool, time.Second, 10*time.Second))
+		over()
+	}
+}
+
+// The server replaces an expired key by a marker which erases a write that it has
+// acknowledged meanwhile. So a peer writes no value to a key that is about to expire.
+func TestNoWriteToExpiringKey(t *testing.T) {
+	for name, careless := range map[string]bool{"a peer": false, "a writer without that rule": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t, 1, func(p *Plan) { p.Traps, p.Net.Uplink = true, 2*time.Microsecond })
+			const idle = time.Minute
+			session := s.newSession(0, idle/2)
+			over := s.fault()
+			s.nodes[0].kill()
+			expires := s.now.Add(idle + rules.Guard)
+			s.pass(expires.Sub(s.now) - time.Second)
+			s.nodes[0].start() // it gives the session its whole idle time again
+			s.until("the peer is ready", 500*time.Millisecond, func() bool { return s.status(0) == nil })
+			e := s.server.truth.sessions[session]
+			s.pass(s.server.stream.NextExpiry().Sub(s.server.wall()))
+			if late := s.server.wall().Sub(e.Time.Add(e.TTL)); late < 0 || late > 250*time.Millisecond {
+				t.Fatalf("another key than the session's expires: %v after it", late)
+			}
+			if careless {
+				key := rules.SessionKey(session)
+				m := entry.NewMessage(key, e.Session, e.Revision, idle+rules.Guard)
+				if a, _ := s.server.publish(&peer.Write{Message: m}); a.Outcome != peer.Written {
+					t.Fatalf("%+v", a)
+				}
+			} else {
+				s.do(0, peer.Ping{Session: session})
+			}
+			s.runUntil(s.now.Add(time.Second))
+			if erased := s.server.stream.Met(stream.ErasedAfterAck) > 0; erased != careless {
+				t.Errorf("a write was acknowledged and erased: %t\n%s", erased, s.events())
+			}
+			over()
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // checkerTest is a simulation without peers. The test writes to the stream and answers
@@ -304,7 +305,18 @@ func TestChecks(t *testing.T) {
 			x.ask(peer.Borrow{Pool: x.pool, Lease: a, Wait: time.Hour})
 			x.sleep(time.Minute)
 		}},
-		"left over":         {"left over", func(x *checkerTest) { x.config(1); x.claim(0, a); x.check.checkEnd() }},
+		"left over": {"left over", func(x *checkerTest) { x.config(1); x.claim(0, a); x.check.checkEnd() }},
+		"presence left over": {"not a living peer's", func(x *checkerTest) {
+			x.write(rules.SessionKey(hashOf(9)), entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(9 * time.Second)})
+			x.check.checkEnd()
+		}},
+		"too many writes": {"writes have reached", func(x *checkerTest) { x.server.messages = 1000; x.check.checkEnd() }},
+		"too many claims": {"claims for", func(x *checkerTest) { x.check.claims = 60; x.check.checkEnd() }},
+		"too many rebuilds": {"built their views", func(x *checkerTest) {
+			x.met.addN("peer: rebuilds", 2)
+			x.loseData(func() {})
+			x.check.checkEnd()
+		}},
 		"nothing left over": {"", func(x *checkerTest) { x.config(1); x.check.checkEnd() }},
 		"revived": {"revived", func(x *checkerTest) {
 			x.config(1)

@@ -25,6 +25,7 @@ type server struct {
 	clock         time.Duration // the leader's clock minus the true time
 	clockWentBack bool          // a marker may have expired before the entry that it replaced
 	steppedAt     Instant       // when clock last changed; 0: never
+	clockSteps    uint64        // number of such changes
 	misreadAt     Instant       // the last such change before a peer built its view
 	messages      uint64
 }
@@ -95,12 +96,16 @@ func (v *server) setClock(ahead time.Duration) {
 	}
 	if ahead != v.clock {
 		v.clock, v.steppedAt = ahead, v.s.now
+		v.clockSteps++
 	}
 }
 
 // mayMisjudgeAge reports whether a peer may overestimate the age of an entry written at
 // that time, because it read the stream after the leader's clock was stepped.
 func (v *server) mayMisjudgeAge(at Instant) bool { return v.misreadAt >= at }
+
+// ageOf returns the age of an entry by the leader's clock.
+func (v *server) ageOf(e *entry.Entry) time.Duration { return v.wall().Add(v.clock).Sub(e.Time) }
 
 // publish delivers a write to the stream. answered is false if the server does not
 // answer.

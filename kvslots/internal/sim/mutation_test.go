@@ -58,7 +58,7 @@ func TestMutationsApply(t *testing.T) {
 		case m.seeds != "":
 		case m.scenario != "" && err != nil:
 			t.Errorf("%s: %v", m.name, err)
-		case m.scenario == "" && !hasTest(t, ".", m.test):
+		case m.scenario == "" && !hasTest(t, m.dir(t), m.test):
 			t.Errorf("%s: no test %q", m.name, m.test)
 		}
 	}
@@ -84,6 +84,16 @@ func (m *mutation) pattern() string {
 		return "^" + m.test + "$"
 	}
 	return "^TestSimulation$"
+}
+
+// dir returns the directory of the tests: this one, unless the test is beside the changed
+// file.
+func (m *mutation) dir(t *testing.T) string {
+	t.Helper()
+	if beside := filepath.Join("..", filepath.Dir(m.file)); m.test != "" && hasTest(t, beside, m.test) {
+		return beside
+	}
+	return "."
 }
 
 // readMutations reads the list, which consists of blocks separated by empty lines. A
@@ -161,8 +171,12 @@ func (m *mutation) run(t *testing.T) (string, error) {
 	if err := errors.Join(os.WriteFile(file, []byte(changed), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=30m", "-overlay="+overlay, "-run="+m.pattern(),
-		".", "-v", "-args", "-first=1101", fmt.Sprintf("-seeds=%d", mutationSeeds), "-trace=5") // go test has a -trace of its own
+	args := []string{"test", "-count=1", "-timeout=30m", "-overlay=" + overlay, "-run=" + m.pattern(), "-v", "."}
+	if m.test == "" {
+		args = append(args, "-args", "-first=1101", fmt.Sprintf("-seeds=%d", mutationSeeds), "-trace=5") // go test has a -trace of its own
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = m.dir(t)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

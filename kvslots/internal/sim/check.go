@@ -164,7 +164,11 @@ func (k *checker) answeredError(c *call) {
 		if !w.otherTerms {
 			k.wrong(c, "the name was in use under no other terms")
 		}
-	case isAny(err, peer.ErrMaxLocks) && caps.Locks == 0, isAny(err, peer.ErrMaxWaiters) && caps.Waiters == 0,
+	case isAny(err, peer.ErrMaxPools) && w.seen && !w.wasAbsent:
+		k.wrong(c, "the pool was registered all the time, and a change of its count needs no room")
+	case isAny(err, peer.ErrMaxPools) && caps.Pools == 0, isAny(err, peer.ErrMaxLocks) && caps.Locks == 0,
+		isAny(err, peer.ErrMaxWaiters) && c.target.named && caps.Waiters == 0,
+		isAny(err, peer.ErrMaxWaiters) && !c.target.named && caps.PoolWaiters == 0,
 		isAny(err, peer.ErrMaxSessions) && caps.Sessions == 0, isAny(err, peer.ErrMaxSessionsPerOrigin) && caps.SessionsPerOrigin == 0:
 		k.wrong(c, "no such cap is configured")
 	}

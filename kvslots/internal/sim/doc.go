@@ -16,6 +16,12 @@
 // rules and peer that the simulation must detect, with the number of seeds that it
 // needs.
 //
+// A kept scenario (testdata/seed-*.txt) is a plan with its seed, and no list of events: a
+// change of what the simulation or a peer draws at random, or of what a peer writes, makes
+// another run of it. What must happen exactly so is a scripted test (type script). So that
+// new faults leave the kept runs alone, what is new in a plan is drawn from a source of its
+// own (drawMore), and a run draws only for what its plan has.
+//
 // A node hosts a peer as the shell does: it passes inputs to the peer, takes a Ready
 // after each input, and sends the writes over a link. The peer's watch is a consumer of
 // the stream that the node polls after a delay. The stream keeps one entry for each

@@ -70,7 +70,7 @@ func (l *link) buffer(w peer.Write) {
 // the same connection.
 func (l *link) arrived(w *peer.Write, number uint64) {
 	s := l.n.s
-	a, answered := s.server.publish(w)
+	a, answered := l.publish(w)
 	if s.trace != nil {
 		s.tracef("stream", "%s writes %s: %s", l.n.name(), describeWrite(w), describeAck(a, answered))
 	}
@@ -99,6 +99,19 @@ func (l *link) arrived(w *peer.Write, number uint64) {
 		}
 		n.input(func(p *peer.Peer, now Instant) { p.Acked(id, a, now) })
 	})
+}
+
+// publish delivers a write to the stream. The answer may be one that the shell does not
+// understand.
+func (l *link) publish(w *peer.Write) (a peer.Ack, answered bool) {
+	s := l.n.s
+	a, answered = s.server.publish(w)
+	if answered && !s.ending && s.chance(s.plan.Net.Unknown) {
+		s.met.add("trap: unclear answer")
+		s.faultState.disturb(s.now)
+		a = peer.Ack{Outcome: peer.Unknown}
+	}
+	return a, answered
 }
 
 // ackLocally acknowledges a write that the shell did not send.

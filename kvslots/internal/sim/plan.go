@@ -33,6 +33,7 @@ type NetPlan struct {
 	LoseAck            float64       // share of acknowledgements that are lost
 	LateAck            float64       // share of acknowledgements that take 0.5 to 8 s
 	Full               float64       // share of writes that the peer's send queue rejects as full
+	Unknown            float64       // share of acknowledgements that do not say what became of the write
 }
 
 // ClientPlan holds the number of clients and the parameters of their requests.
@@ -60,7 +61,7 @@ type ClientPlan struct {
 const maxGuardedClock = rules.Guard/2 - 10*time.Second
 
 // CapPlan holds the caps of the peers' configuration; 0 means no cap.
-type CapPlan struct{ Locks, Waiters, Sessions, SessionsPerOrigin int }
+type CapPlan struct{ Pools, PoolWaiters, Locks, Waiters, Sessions, SessionsPerOrigin int }
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) Plan {
@@ -103,7 +104,20 @@ func Draw(seed uint64) Plan {
 			p.Flush.Fails = r.Float64() * 0.1
 		}
 	}
+	drawMore(&p)
 	return p
+}
+
+// drawMore draws what the first plans did not have. It has a source of its own, so that
+// the rest of a seed's plan stays as it was.
+func drawMore(p *Plan) {
+	r := rand.New(rand.NewPCG(p.Seed, 0x6d6f7265))
+	if r.IntN(12) == 0 {
+		p.Caps.Pools, p.Caps.PoolWaiters = 1+r.IntN(max(1, p.Clients.Pools-1)), 1+r.IntN(4)
+	}
+	if r.IntN(10) == 0 && !p.FaultFree() {
+		p.Net.Unknown = r.Float64() * r.Float64() * 0.2
+	}
 }
 
 // FaultFree reports whether the plan has no faults. It may have lag.
@@ -113,7 +127,8 @@ func (p *Plan) FaultFree() bool {
 			return false
 		}
 	}
-	return p.Net.LoseWrite == 0 && p.Net.LoseAck == 0 && p.Net.LateAck == 0 && p.Net.Full == 0 && p.Flush.Fails == 0
+	n := &p.Net
+	return n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Unknown == 0 && p.Flush.Fails == 0
 }
 
 func drawNet(r *rand.Rand) NetPlan {

@@ -155,6 +155,9 @@ func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 	case survey:
 		t.Logf("never met: %q", missing)
 	}
+	if unlisted := y.met.unlisted(); len(unlisted) > 0 {
+		t.Errorf("answers_test.go does not list:\n%s", strings.Join(unlisted, "\n"))
+	}
 	if testing.Verbose() {
 		t.Logf("met:\n%s", y.met)
 	}

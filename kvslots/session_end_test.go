@@ -15,7 +15,7 @@ import (
 // take longer, so only make soak checks this.
 const (
 	toleratedLate = 300 * time.Millisecond // after a call that ends the session
-	toleratedIdle = 600 * time.Millisecond // after its deadline: peers wait for a late use (DESIGN.md, "The end")
+	toleratedIdle = 600 * time.Millisecond // after its deadline, since peers wait 0.5 s for a late use
 )
 
 // spread is a set of durations, which is reported by percentiles.

@@ -18,7 +18,7 @@ func TestReplicated(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
 	nc := cluster.Connect()
 	runHistory(t, setting{
-		peers: 3, clients: 20, pools: 20, replicas: 3,
+		peers: 3, clients: 20, pools: 20, replicas: 3, length: *historyTime, seed: *historySeed,
 		connect: func(int) *nats.Conn { return cluster.Connect() },
 		disturb: func(ctx context.Context, _ []*Store, _ *rand.Rand) {
 			for {

@@ -329,43 +329,60 @@ func (o *observer) see(m *nats.Msg) {
 type setting struct {
 	peers, clients, pools int
 	replicas              int
+	length                time.Duration
+	seed                  uint64
 	connect               func(peer int) *nats.Conn // nil: to a server of the test's own
 	hook                  func(peer int, r *rand.Rand) bucket.Hook
 	disturb               func(ctx context.Context, stores []*Store, r *rand.Rand)
 }
 
-func runHistory(t *testing.T, set setting) {
-	t.Logf("seed %d", *historySeed)
+// open opens a store for each peer.
+func (set *setting) open(t *testing.T) (stores []*Store) {
+	t.Helper()
+	t.Logf("seed %d", set.seed)
 	if set.connect == nil {
 		srv := kvslotstest.Start(t, "")
 		set.connect = func(int) *nats.Conn { return srv.Connect() }
 	}
-	var stores []*Store
 	for i := range set.peers {
 		var between bucket.Hook
 		if set.hook != nil {
-			between = set.hook(i, rand.New(rand.NewPCG(*historySeed, uint64(1000+i))))
+			between = set.hook(i, set.random(1000+i))
 		}
 		s, err := open(t.Context(), set.connect(i), Config{Replicas: set.replicas}, between)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close(context.Background())
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		stores = append(stores, s)
 	}
+	return stores
+}
+
+func (set *setting) random(stream int) *rand.Rand {
+	return rand.New(rand.NewPCG(set.seed, uint64(stream)))
+}
+
+// lagging reports whether a peer's view may skip entries that another peer has seen.
+func (set *setting) lagging() bool { return set.hook != nil || set.replicas > 1 }
+
+// runHistory has clients of pools make random calls, and fails if their history is not
+// linearizable. It returns Ok, or Unknown if that could not be decided in time.
+func runHistory(t *testing.T, set setting) porcupine.CheckResult {
+	stores := set.open(t)
 	h := newHistory(t, set.pools)
-	h.lagging = set.hook != nil || set.replicas > 1
+	h.lagging = set.lagging()
 	watched := observe(t, set.connect(0))
-	until := time.Now().Add(*historyTime)
+	until := time.Now().Add(set.length)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for i := range set.peers * set.clients {
-		c := &client{history: h, id: i, store: stores[i%set.peers], rand: rand.New(rand.NewPCG(*historySeed, uint64(i)))}
+		c := &client{history: h, id: i, store: stores[i%set.peers], rand: set.random(i)}
 		wg.Go(func() { c.run(t.Context(), until) })
 	}
 	if set.disturb != nil {
 		var side sync.WaitGroup
-		side.Go(func() { set.disturb(ctx, stores, rand.New(rand.NewPCG(*historySeed, 999))) })
+		side.Go(func() { set.disturb(ctx, stores, set.random(999)) })
 		defer side.Wait()
 	}
 	wg.Wait()
@@ -395,19 +412,14 @@ func runHistory(t *testing.T, set setting) {
 		}
 		t.Fatalf("history is not linearizable (%s):\n%s", result, text)
 	}
+	return result
 }
 
 // nothingLeft waits until every lease has ended, and checks that no slot, no ticket and
 // no waiting borrower remains.
 func nothingLeft(t *testing.T, h *history, stores []*Store) {
 	t.Helper()
-	defer func() {
-		if t.Failed() {
-			for _, s := range stores {
-				t.Log(remains(s), counters(s))
-			}
-		}
-	}()
+	defer logRemains(t, stores)
 	for _, id := range h.pools {
 		for _, s := range stores {
 			eventually(t, "a pool is empty", func() bool {
@@ -421,8 +433,17 @@ func nothingLeft(t *testing.T, h *history, stores []*Store) {
 	}
 }
 
+// logRemains logs the pending work of the peers if the test has failed.
+func logRemains(t *testing.T, stores []*Store) {
+	if t.Failed() {
+		for _, s := range stores {
+			t.Log(remains(s), counters(s))
+		}
+	}
+}
+
 var eventually = kvslotstest.Eventually
 
 func TestOneSemaphoreManyPeers(t *testing.T) {
-	runHistory(t, setting{peers: 3, clients: 50, pools: 40})
+	runHistory(t, setting{peers: 3, clients: 50, pools: 40, length: *historyTime, seed: *historySeed})
 }

@@ -87,26 +87,30 @@ func (l *lag) release() {
 	}
 }
 
+// lagBehind makes the views of all peers but the first lag.
+func lagBehind(peer int, r *rand.Rand) bucket.Hook {
+	if peer == 0 {
+		return nil
+	}
+	return (&lag{rand: r}).hook
+}
+
+// breakWatches breaks the watches of random peers at random times.
+func breakWatches(ctx context.Context, stores []*Store, r *rand.Rand) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(300+r.IntN(700)) * time.Millisecond):
+		}
+		breakWatch(stores[r.IntN(len(stores))])
+	}
+}
+
 // Peers whose watch is delayed, skips entries and breaks at random are still a correct
 // semaphore.
 func TestLaggingViews(t *testing.T) {
 	runHistory(t, setting{
-		peers: 3, clients: 30, pools: 30,
-		hook: func(peer int, r *rand.Rand) bucket.Hook {
-			if peer == 0 {
-				return nil
-			}
-			return (&lag{rand: r}).hook
-		},
-		disturb: func(ctx context.Context, stores []*Store, r *rand.Rand) {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(time.Duration(300+r.IntN(700)) * time.Millisecond):
-				}
-				breakWatch(stores[r.IntN(len(stores))])
-			}
-		},
+		peers: 3, clients: 30, pools: 30, hook: lagBehind, disturb: breakWatches, length: *historyTime, seed: *historySeed,
 	})
 }

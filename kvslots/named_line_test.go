@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -135,10 +134,7 @@ func TestArrivalOrder(t *testing.T) {
 }
 
 func arrivalOrder(t *testing.T, r Resource, freed int) {
-	sessions := 40
-	if os.Getenv("KVSLOTS_SOAK") != "" {
-		sessions = 100
-	}
+	sessions := inSoak(40, 100)
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
 	random := rand.New(rand.NewPCG(*historySeed, 1))
@@ -199,27 +195,15 @@ func TestCancelRacesGrant(t *testing.T) {
 }
 
 func rounds() int {
-	switch {
-	case os.Getenv("KVSLOTS_SOAK") != "":
-		return 3000
-	case testing.Short():
+	if testing.Short() {
 		return 60
 	}
-	return 120
+	return inSoak(120, 3000)
 }
 
 // TestCancelRacesGrantElsewhere releases at other peers than those that granted.
 func TestCancelRacesGrantElsewhere(t *testing.T) {
 	cancelsRaceGrants(t, rounds(), true)
-}
-
-// TestCancelSoak runs the same race many more times.
-func TestCancelSoak(t *testing.T) {
-	if os.Getenv("KVSLOTS_SOAK") == "" {
-		t.Skip("make soak")
-	}
-	TestCancelRacesGrant(t)
-	TestCancelRacesGrantElsewhere(t)
 }
 
 func cancelsRaceGrants(t *testing.T, rounds int, elsewhere bool) {

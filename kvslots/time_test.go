@@ -24,7 +24,7 @@ func TestBoundaryStorm(t *testing.T) {
 	pool := newPool(t, peers[0], 300)
 	var renewed, refused int
 	var mu sync.Mutex
-	for round := range *stormRounds {
+	for round := range inSoak(*stormRounds, 20) {
 		r := rand.New(rand.NewPCG(*historySeed, uint64(round)))
 		var wg sync.WaitGroup
 		for i := range 300 {

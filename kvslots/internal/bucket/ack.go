@@ -37,8 +37,8 @@ func (b *Bucket) answered(m *nats.Msg) {
 
 func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
 	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
-		if a.Outcome == peer.Written {
-			b.progress.written(a.Revision, now)
+		if a.Outcome == peer.Written || a.Outcome == peer.Conflict {
+			b.progress.named(a.Revision, now)
 		}
 		p.Acked(write, a, now)
 	})

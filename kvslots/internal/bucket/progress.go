@@ -6,15 +6,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// overdue is the time until the delivery of an acknowledged write is overdue.
+// overdue is the time until the delivery of a revision that an answer named is overdue.
 const overdue = 300 * time.Millisecond
 
 // progress is how far the deliveries have come.
 type progress struct {
 	reached uint64       // the highest revision that was delivered
 	pending uint64       // entries of which the server said at that delivery that they follow
-	acked   uint64       // the highest revision of an acknowledged write
-	overdue peer.Instant // when the delivery of acked becomes overdue
+	known   uint64       // the highest revision that an answer to a write named
+	overdue peer.Instant // when the delivery of known becomes overdue
 	level   peer.Instant // when the server last showed that nothing was left to be delivered
 }
 
@@ -26,7 +26,7 @@ func (p *progress) delivered(revision, pending uint64, now peer.Instant) {
 
 // heard records that the server has delivered an entry, or has nothing to deliver.
 func (p *progress) heard(now peer.Instant) {
-	if p.pending == 0 && p.acked <= p.reached {
+	if p.pending == 0 && p.known <= p.reached {
 		p.level = now
 	}
 }
@@ -34,19 +34,20 @@ func (p *progress) heard(now peer.Instant) {
 // lag returns how many revisions a view is behind the stream, as far as the server has
 // said.
 func (p *progress) lag(view uint64) uint64 {
-	known := max(p.acked, p.reached+p.pending)
-	return known - min(view, known)
+	last := max(p.known, p.reached+p.pending)
+	return last - min(view, last)
 }
 
-// written records that a write was acknowledged, which the watch has to deliver.
-func (p *progress) written(revision uint64, now peer.Instant) {
-	if revision <= p.reached || revision <= p.acked {
+// named records that an answer to a write named a revision, which the watch has to deliver:
+// the write's own, or that of the entry because of which it was refused.
+func (p *progress) named(revision uint64, now peer.Instant) {
+	if revision <= p.reached || revision <= p.known {
 		return
 	}
-	if p.acked <= p.reached {
+	if p.known <= p.reached {
 		p.overdue = now.Add(overdue)
 	}
-	p.acked = revision
+	p.known = revision
 }
 
-func (p *progress) isOverdue(now peer.Instant) bool { return p.acked > p.reached && now > p.overdue }
+func (p *progress) isOverdue(now peer.Instant) bool { return p.known > p.reached && now > p.overdue }

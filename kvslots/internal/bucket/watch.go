@@ -27,7 +27,7 @@ const (
 	// minSetup is the timeout of the first attempt to create a watch, doubled after
 	// each failure up to maxSetup. It is short because a request to a leader that has
 	// just died is lost.
-	minSetup = time.Second
+	minSetup = 500 * time.Millisecond
 	maxSetup = 8 * time.Second
 )
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -69,12 +70,25 @@ func TestFault6StreamPurged(t *testing.T) {
 		s.must(0, lease)
 		over, messages := s.fault(), s.server.messages
 		s.purgeStream()
+		stop := s.askAlways(pool)
 		s.do(0, returnOf(lease))
+		for i := range s.nodes {
+			s.until("the pool is gone", 3*time.Second, func() bool {
+				return isAny(s.do(i, peer.Inspect{Pool: pool}).Err, peer.ErrNoPool)
+			})
+		}
+		stop()
 		s.recover()
 		if sent := s.server.messages - messages; sent > 200 {
 			t.Errorf("%d messages were sent", sent)
 		}
 		over()
+		s.must(1, peer.Register{Pool: pool, Count: 1})
+		for i := range s.nodes {
+			b := s.borrow(pool, 3*time.Second, time.Second)
+			s.must(i, b)
+			s.must(i, returnOf(b))
+		}
 		s.lendsAfresh()
 	}
 }
@@ -97,6 +111,27 @@ func TestFault6StreamRecreated(t *testing.T) {
 	}
 	over()
 	s.lendsAfresh()
+}
+
+// askAlways asks every peer for a pool again and again, until the test calls stop. It
+// fails if a peer that is ready answers that it is unavailable.
+func (s *script) askAlways(pool entry.Hash) (stop func()) {
+	stopped := false
+	for i := range s.nodes {
+		var ask func()
+		ask = func() {
+			s.schedule(20*time.Millisecond, i, peer.Inspect{Pool: pool}, func(c *call) {
+				if isAny(c.answer.Err, peer.ErrUnavailable) && s.status(i) == nil {
+					s.fail("fault 6", "peer %d is ready, and unavailable to a request of %v before", i, s.now.Sub(c.start))
+				}
+				if !stopped {
+					ask()
+				}
+			})
+		}
+		ask()
+	}
+	return func() { stopped = true }
 }
 
 // recover waits until every peer has noticed that the stream of its view is gone, and

@@ -1,0 +1,311 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// gateway is a store with a connection of its own over TCP.
+type gateway struct {
+	*Store
+	log         *logtest.Log
+	uplink      *uplink
+	reconnected atomic.Pointer[time.Time] // the last time
+}
+
+// openGateway opens a store at the first server of url that answers.
+func openGateway(t *testing.T, url string, cfg Config) *gateway {
+	t.Helper()
+	g := &gateway{log: &logtest.Log{}, uplink: &uplink{}}
+	nc, err := nats.Connect(url, nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
+		nats.SetCustomDialer(g.uplink), nats.ReconnectHandler(func(*nats.Conn) {
+			now := time.Now()
+			g.reconnected.Store(&now)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	cfg.Logger = g.log.Logger()
+	if g.Store, err = Open(t.Context(), nc, cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close(context.Background()) })
+	return g
+}
+
+// lends reports whether the gateway lends a slot of a pool at once.
+func (g *gateway) lends(t *testing.T, pool uuid.UUID) bool {
+	_, err := g.Borrow(t.Context(), pool, time.Minute, 0)
+	return err == nil
+}
+
+// uplink opens connections that can lose what is written to them.
+type uplink struct{ conn atomic.Pointer[lossyConn] }
+
+func (u *uplink) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	c := &lossyConn{Conn: conn}
+	u.conn.Store(c)
+	return c, nil
+}
+
+// cut makes the connection lose what is written to it, and break some time after the first
+// loss.
+func (u *uplink) cut(after time.Duration) { u.conn.Load().cut.Store(int64(after)) }
+
+type lossyConn struct {
+	net.Conn
+	cut atomic.Int64 // when it breaks after a lost write; 0: it loses none
+	end sync.Once
+}
+
+func (c *lossyConn) Write(b []byte) (int, error) {
+	after := c.cut.Load()
+	if after == 0 {
+		return c.Conn.Write(b)
+	}
+	c.end.Do(func() { time.AfterFunc(time.Duration(after), func() { _ = c.Close() }) })
+	return len(b), nil
+}
+
+// lendsWithin returns how soon after NATS is back every gateway lends. A busy machine may
+// take longer, so only make soak demands the second that is promised.
+func lendsWithin() time.Duration {
+	if soaking {
+		return time.Second
+	}
+	return 10 * time.Second
+}
+
+// wantLending checks that every gateway lends again soon after NATS is back: after the
+// given time, or after its reconnect if that was later.
+func wantLending(t *testing.T, gateways []*gateway, pool uuid.UUID, back time.Time) {
+	t.Helper()
+	together(t, len(gateways), func(t *testing.T, i int) {
+		g := gateways[i]
+		eventually(t, "it lends", func() bool { return g.lends(t, pool) })
+		lent, back := time.Now(), back
+		if at := g.reconnected.Load(); at != nil && at.After(back) {
+			back = *at
+		}
+		t.Logf("lends %v after NATS is back", lent.Sub(back))
+		if lent.Sub(back) > lendsWithin() {
+			t.Errorf("lends only %v after NATS is back\n%s", lent.Sub(back), g.log)
+		}
+	})
+}
+
+// After a restart of the server a gateway lent again only after more than 2 s, because
+// it noticed the loss of the consumer only by its silence.
+func TestFault21ServerRestarts(t *testing.T) {
+	besideOthers(t)
+	srv := kvslotstest.Start(t, t.TempDir(), syncAlways)
+	var gateways []*gateway
+	for range 3 {
+		gateways = append(gateways, openGateway(t, srv.ClientURL(), Config{}))
+	}
+	pool := newPool(t, gateways[0].Store, 1000)
+	for range inSoak(3, 20) {
+		for _, g := range gateways {
+			mustBorrow(t, g.Store, pool)
+		}
+		srv.Restart()
+		wantLending(t, gateways, pool, time.Now())
+	}
+	wantNoSilence(t, gateways...)
+}
+
+// A write that was lost with the connection blocked its pool at that gateway for 5 s.
+func TestFault21UplinkLost(t *testing.T) {
+	besideOthers(t)
+	srv := kvslotstest.Start(t, "")
+	gateways := []*gateway{openGateway(t, srv.ClientURL(), Config{}), openGateway(t, srv.ClientURL(), Config{})}
+	pool := newPool(t, gateways[0].Store, 1000)
+	for range inSoak(2, 20) {
+		for _, g := range gateways {
+			mustBorrow(t, g.Store, pool)
+		}
+		g := gateways[0]
+		before := g.reconnected.Load()
+		g.uplink.cut(200 * time.Millisecond)
+		lost := make(chan struct{}) // the write of this borrow is lost
+		go func() {
+			defer close(lost)
+			_ = g.lends(t, pool)
+		}()
+		eventually(t, "the connection is back", func() bool { return g.reconnected.Load() != before })
+		wantLending(t, gateways, pool, *g.reconnected.Load())
+		<-lost
+	}
+	wantNoSilence(t, gateways...)
+}
+
+// The same for a consumer that is lost while the connection stays, because it was on
+// another server than the connection.
+func TestFault21ConsumerLost(t *testing.T) {
+	t.Parallel()
+	srv := kvslotstest.Start(t, "")
+	g := openGateway(t, srv.ClientURL(), Config{})
+	pool := newPool(t, g.Store, 100)
+	js, err := jetstream.New(srv.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), bucket.StreamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		names := stream.ConsumerNames(t.Context())
+		for name := range names.Name() {
+			if err := stream.DeleteConsumer(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustBorrow(t, g.Store, pool)
+	}
+	wantNoSilence(t, g)
+}
+
+// The same when the killed server has the consumer and is a follower of the replicated
+// stream: the other servers still list the consumer, but its server does not answer.
+func TestFault21FollowerKilled(t *testing.T) {
+	besideOthers(t)
+	for round := range inSoak(1, 5) {
+		t.Run(fmt.Sprint(round), followerKilled)
+	}
+}
+
+func followerKilled(t *testing.T) {
+	cluster := kvslotstest.StartCluster(t)
+	first, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Close(context.Background()) })
+	leader := cluster.StreamLeader(bucket.StreamName)
+	g := openGateway(t, leader.ClientURL(), Config{})
+	pool := newPool(t, g.Store, 100)
+	mustBorrow(t, g.Store, pool)
+	js, err := jetstream.New(leader.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var follower *kvslotstest.Server
+	eventually(t, "a follower has the consumer", func() bool {
+		known := consumers(t, js)
+		breakWatch(g.Store)
+		eventually(t, "there is another consumer", func() bool {
+			for name, server := range consumers(t, js) {
+				if _, old := known[name]; !old {
+					follower = cluster.Servers[slices.IndexFunc(cluster.Servers, func(s *kvslotstest.Server) bool { return s.Name() == server })]
+					return true
+				}
+			}
+			return false
+		})
+		return follower != leader
+	})
+	// One gateway is at the server that will be killed, and connects to the other one.
+	moved := openGateway(t, follower.ClientURL()+","+leader.ClientURL(), Config{})
+	gateways := []*gateway{g, moved}
+	for _, g := range gateways {
+		mustBorrow(t, g.Store, pool)
+	}
+	t.Logf("the server to be killed is the meta leader: %v", follower.JetStreamIsLeader())
+	follower.Stop()
+	killed := time.Now()
+	eventually(t, "the other gateway has moved", func() bool { return moved.reconnected.Load() != nil })
+	wantLending(t, gateways, pool, killed)
+	wantNoSilence(t, g)
+}
+
+// consumers returns the consumers of the bucket, with the server of each.
+func consumers(t *testing.T, js jetstream.JetStream) map[string]string {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), bucket.StreamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for c := range stream.ListConsumers(t.Context()).Info() {
+		if c.Cluster != nil && c.Cluster.Leader != "" {
+			found[c.Name] = c.Cluster.Leader
+		}
+	}
+	return found
+}
+
+// wantNoSilence checks that no peer replaced a watch because of its silence.
+func wantNoSilence(t *testing.T, gateways ...*gateway) {
+	t.Helper()
+	for _, g := range gateways {
+		if text := g.log.String(); strings.Contains(text, "no heartbeat") {
+			t.Errorf("a lost watch was noticed by its silence:\n%s", text)
+		}
+	}
+}
+
+// Without a quorum a gateway said for 25 s that it was ready, while it refused every
+// request. It is ready again when the servers are back, and no lease is lost.
+func TestSoakFault10QuorumLost(t *testing.T) {
+	soak(t)
+	const bound = 3 * time.Second
+	cluster := kvslotstest.StartCluster(t)
+	gateways := []*gateway{openGateway(t, cluster.URL(), Config{Replicas: 3}), openGateway(t, cluster.URL(), Config{Replicas: 3})}
+	pool := newPool(t, gateways[0].Store, 10)
+	lease := mustBorrow(t, gateways[0].Store, pool)
+	var killed time.Time
+	for i, s := range cluster.Servers[1:] {
+		if i == 1 {
+			killed = time.Now()
+		}
+		s.Stop()
+	}
+	together(t, len(gateways), func(t *testing.T, i int) {
+		eventually(t, "the gateway is not ready", func() bool { return errors.Is(gateways[i].Ready(), ErrUnavailable) })
+		took := time.Since(killed)
+		t.Logf("not ready after %v: %v", took, gateways[i].Ready())
+		if took > bound {
+			t.Errorf("ready for %v without a quorum", took)
+		}
+		for tick := time.Tick(100 * time.Millisecond); time.Since(killed) < 30*time.Second; <-tick {
+			if gateways[i].Ready() == nil {
+				t.Fatalf("ready %v after the quorum was lost", time.Since(killed))
+			}
+		}
+		_, err := gateways[i].Borrow(t.Context(), pool, time.Minute, 0)
+		wantErr(t, err, ErrUnavailable)
+	})
+	for _, s := range cluster.Servers[1:] {
+		s.Restart()
+	}
+	back := time.Now()
+	for _, g := range gateways {
+		wantReady(t, g.Store)
+		t.Logf("ready %v after the servers are back", time.Since(back))
+		mustBorrow(t, g.Store, pool)
+	}
+	wantState(t, gateways[1].Store, pool, State{Count: 10, InUse: 3})
+	mustReturn(t, gateways[1].Store, pool, lease)
+}

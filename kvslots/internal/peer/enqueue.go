@@ -58,7 +58,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 		return
 	}
 	if ps := p.pools.byID[pool.ID]; ps != nil && len(ps.promoting) > 0 {
-		ps.dropPromotions(pool)
+		ps.mark() // for dropPromotions
 	}
 	for _, t := range pool.Able() {
 		if !t.Value.Enqueued() || !p.view.Promotes(t, p.self.id, p.now) {

@@ -143,6 +143,7 @@ func (ps *poolState) advance() {
 	ps.notePurges(pool)
 	ps.noteGeneration(pool)
 	ps.noteClaims(pool)
+	ps.dropPromotions(pool) // the tickets may have gone while the view was being checked
 	if ps.mayChoose() {
 		ps.serveLine(pool)
 	}

@@ -22,9 +22,20 @@ func (ws *writes) releaseAs(m entry.Message, done func(Ack)) {
 	view := ws.p.view
 	ws.sendIn(&ws.queues[releases], m, func(a Ack) {
 		ws.releasing--
-		if a.Outcome == Unknown && ws.p.view == view {
+		switch {
+		case a.Outcome == Unknown && ws.p.view == view:
 			ws.releaseAs(m, done)
-		} else if done != nil {
+		case a.Outcome == Never && ws.p.view == view: // the server may have space again
+			ws.releasing++
+			ws.p.after(failurePause, func() {
+				ws.releasing--
+				if ws.p.view == view {
+					ws.releaseAs(m, done)
+				} else if done != nil {
+					done(a)
+				}
+			})
+		case done != nil:
 			done(a)
 		}
 	})

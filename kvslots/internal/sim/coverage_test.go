@@ -85,7 +85,7 @@ func rare(t stream.Trap) bool {
 var wantedTraps = []string{
 	"trap: queue full", "trap: write lost", "trap: write lost in a cut", "trap: write kept in a cut", "trap: no answer",
 	"trap: ack lost", "trap: ack late", "trap: ack lost in a cut", "trap: no watch to be had", "trap: fetched",
-	"trap: silent watch", "trap: watch lost", "trap: delay spike", "trap: unclear answer",
+	"trap: silent watch", "trap: watch lost", "trap: delay spike", "trap: unclear answer", "trap: refused for good",
 	"gave up", "closed idle", "pool unregistered", "pool restored",
 	"peer: skips", "peer: voids", "peer: conflicts", "peer: barriers", "peer: rebuilds", "peer: checks", "peer: resent",
 	"answer: grant told after a flush", "answer: grant told too late", "answer: untold grant",

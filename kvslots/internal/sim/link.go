@@ -101,10 +101,15 @@ func (l *link) arrived(w *peer.Write, number uint64) {
 	})
 }
 
-// publish delivers a write to the stream. The answer may be one that the shell does not
-// understand.
+// publish delivers a write to the stream, unless the server refuses it, because it has no
+// space for example. The answer may be one that the shell does not understand.
 func (l *link) publish(w *peer.Write) (a peer.Ack, answered bool) {
 	s := l.n.s
+	if !s.ending && s.chance(s.plan.Net.Never) {
+		s.met.add("trap: refused for good")
+		s.faultState.disturb(s.now)
+		return peer.Ack{Outcome: peer.Never, Reason: "no space"}, true
+	}
 	a, answered = s.server.publish(w)
 	if answered && !s.ending && s.chance(s.plan.Net.Unknown) {
 		s.met.add("trap: unclear answer")

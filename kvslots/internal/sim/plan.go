@@ -33,6 +33,7 @@ type NetPlan struct {
 	LoseAck            float64       // share of acknowledgements that are lost
 	LateAck            float64       // share of acknowledgements that take 0.5 to 8 s
 	Full               float64       // share of writes that the peer's send queue rejects as full
+	Never              float64       // share of writes that the server refuses for good
 	Unknown            float64       // share of acknowledgements that do not say what became of the write
 }
 
@@ -118,6 +119,9 @@ func drawMore(p *Plan) {
 	if r.IntN(10) == 0 && !p.FaultFree() {
 		p.Net.Unknown = r.Float64() * r.Float64() * 0.2
 	}
+	if r.IntN(10) == 0 && !p.FaultFree() {
+		p.Net.Never = r.Float64() * r.Float64() * 0.2
+	}
 }
 
 // FaultFree reports whether the plan has no faults. It may have lag.
@@ -128,7 +132,7 @@ func (p *Plan) FaultFree() bool {
 		}
 	}
 	n := &p.Net
-	return n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Unknown == 0 && p.Flush.Fails == 0
+	return n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
 }
 
 func drawNet(r *rand.Rand) NetPlan {

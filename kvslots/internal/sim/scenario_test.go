@@ -19,7 +19,7 @@ func (p *Plan) fields() []field {
 	all := []field{
 		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock}, {"pool-idle", &p.PoolIdle},
 		{"net.uplink", &n.Uplink}, {"net.ack", &n.Ack}, {"net.watch", &n.Watch}, {"net.spikes", &n.Spikes}, {"net.lag", &n.Lag},
-		{"net.lose-write", &n.LoseWrite}, {"net.lose-ack", &n.LoseAck}, {"net.late-ack", &n.LateAck}, {"net.full", &n.Full}, {"net.unknown", &n.Unknown},
+		{"net.lose-write", &n.LoseWrite}, {"net.lose-ack", &n.LoseAck}, {"net.late-ack", &n.LateAck}, {"net.full", &n.Full}, {"net.never", &n.Never}, {"net.unknown", &n.Unknown},
 		{"flush.delay", &p.Flush.Delay}, {"flush.fails", &p.Flush.Fails},
 		{"clients.pool", &c.Pool}, {"clients.session", &c.Session}, {"clients.owned", &c.Owned}, {"clients.pools", &c.Pools},
 		{"clients.count", &c.Count}, {"clients.names", &c.Names}, {"clients.owneds", &c.OwnedNames}, {"clients.ttl", &c.TTL},

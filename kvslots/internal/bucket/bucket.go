@@ -212,7 +212,13 @@ func (b *Bucket) Look(f func(p *peer.Peer, now peer.Instant)) { b.input(context.
 
 // input feeds the peer, unless ctx has ended, and then carries out its Ready.
 func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Instant)) {
-	after := b.advance(ctx, feed)
+	defer b.crash()
+	b.mu.Lock()
+	if ctx.Err() == nil {
+		feed(b.peer, b.now())
+	}
+	after := b.settle()
+	b.mu.Unlock()
 	b.flush(after.flushing)
 	for _, tell := range after.ended {
 		tell()
@@ -220,17 +226,6 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	for _, l := range after.logs {
 		b.write(l)
 	}
-}
-
-// advance is the part of input that holds the lock.
-func (b *Bucket) advance(ctx context.Context, feed func(p *peer.Peer, now peer.Instant)) effects {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer b.crash()
-	if ctx.Err() == nil {
-		feed(b.peer, b.now())
-	}
-	return b.settle()
 }
 
 // effects is the part of a Ready that is carried out without the lock.

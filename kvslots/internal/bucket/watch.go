@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -201,7 +202,7 @@ func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) 
 		b.missing = b.now()
 	}
 	if b.now().Sub(b.missing) < missingTime {
-		return nil, err
+		return nil, cmp.Or(mayCreate(ctx, b.js), err)
 	}
 	stream, err := openStream(ctx, b.js, b.replicas)
 	if err != nil {

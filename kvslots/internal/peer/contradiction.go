@@ -4,49 +4,95 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// finding is the result of comparing the answer to a write with the view.
-type finding uint8
+// evidence is why the stream may not be the one that the view was built from; "" means
+// that it may be.
+type evidence string
 
 const (
-	consistent    finding = iota
-	suspicion             // the stream may not be the one that the view was built from: check the view
-	contradiction         // it is not
+	otherStream  evidence = "the stream is another one"
+	wentBack     evidence = "the stream went back"
+	otherEntries evidence = "the stream is not the one that the view was built from"
+	lostEntries  evidence = "the stream lacks what the view holds"
+	lateView     evidence = "the view was behind for too long" // markers may have expired unseen
+	suspicion    evidence = "a key is not where the view holds it"
 )
 
-// examine compares the answer to a write with the view, and checks the view or builds
-// it anew if they do not agree. Every kind of key is examined here and nowhere else.
+// decide decides what follows from evidence, for every kind of key and nowhere else: the
+// view is built anew, at most once in rebuildPause. After a suspicion it is checked first,
+// and built anew if the same key is suspected again within that time. Meanwhile the peer
+// grants nothing. decide reports whether that is so because of the evidence.
+func (w *watch) decide(found evidence, key entry.Key) bool {
+	switch {
+	case found == "", w.mode == loading: // an empty view is of any stream
+		return false
+	case found == suspicion && w.mode == checking && key != w.p.self.key(): // without its presence the check cannot end
+		return false
+	case found == suspicion && w.mode == live && key != w.suspect:
+		w.suspect = key
+		w.p.after(rebuildPause, func() { w.suspect = entry.Key{} })
+		w.p.log(Debug, "view checked", string(found))
+		w.replace(true)
+		return true
+	}
+	next := w.rebuilt.Add(rebuildPause)
+	if w.rebuilt == 0 || w.p.now >= next {
+		w.rebuild(found)
+		return true
+	}
+	w.number++ // ignore the old watch
+	w.mode = checking
+	w.retry.fire = func() { w.rebuild(found) }
+	w.p.timers.start(&w.retry, next)
+	return true
+}
+
+// judgeStart compares the state of the stream when a watch begins with the view.
+func (w *watch) judgeStart(s StreamInfo) evidence {
+	switch {
+	case !w.created.IsZero() && !s.Created.Equal(w.created):
+		return otherStream
+	case !w.p.cfg.Replicated && s.Last < w.floor:
+		return wentBack
+	}
+	return ""
+}
+
+// judgeDelivery compares a delivered entry with the view.
+func (w *watch) judgeDelivery(e *entry.Entry) evidence {
+	switch {
+	case w.mode != loading && w.lagged(e.Revision, e.Time):
+		return lateView
+	case w.mode == checking && !w.checkDelivery(e):
+		return otherEntries
+	case w.p.own.stamp(e, sameAs(e)) == foreign, e.Revision > w.p.view.Revision && w.contradicts(e):
+		return wentBack
+	}
+	return ""
+}
+
+// judgeAnswer compares the answer to a write with the view.
 //
 // The answers and the watch are two subscriptions, and either may be ahead. So a late
 // acknowledgement is consistent, and so is a refusal without a revision, or any refusal
 // of a write to a key that a view which is not exact may not know.
-func (w *write) examine(a Ack) {
-	if w.view != w.p.view || w.p.watch.mode == loading {
-		return // the write was sent under an earlier view
-	}
-	switch w.judgeAnswer(a) {
-	case contradiction:
-		w.p.watch.rebuild("the stream went back")
-	case suspicion:
-		w.p.watch.suspectKey(w.msg.Key)
-	}
-}
-
-func (w *write) judgeAnswer(a Ack) finding {
+func (w *write) judgeAnswer(a Ack) evidence {
 	switch {
+	case w.view != w.p.view: // the write was sent under an earlier view
+		return ""
 	case a.Outcome == Written && a.Revision <= w.floor:
-		return contradiction
+		return wentBack
 	case a.Outcome != Conflict || w.msg.Expect == entry.ExpectNothing:
-		return consistent
+		return ""
 	case w.msg.Expect == entry.ExpectStream:
 		if a.Revision < w.floor {
-			return contradiction
+			return wentBack
 		}
-		return consistent
+		return ""
 	case a.Revision == 0:
 		if w.held {
 			return suspicion
 		}
-		return consistent
+		return ""
 	case a.Revision < w.known:
 		return suspicion
 	}
@@ -64,30 +110,14 @@ func (w *watch) contradicts(e *entry.Entry) bool {
 
 // judgeRefusal examines a refusal that names a revision. An exact view that has reached
 // the revision must hold the key at that revision, or above.
-func (w *write) judgeRefusal(revision uint64) finding {
+func (w *write) judgeRefusal(revision uint64) evidence {
 	view := w.p.view
 	holds, _ := view.Stands(w.msg.Key)
 	switch {
 	case revision > view.Revision || !view.Exact() || holds >= revision:
-		return consistent
+		return ""
 	case holds == 0 && revision <= view.Forgotten:
-		return consistent
+		return ""
 	}
 	return suspicion
-}
-
-// suspectKey stops granting, and checks the view. If the same key is suspected again
-// within rebuildPause, suspectKey builds the view anew.
-func (w *watch) suspectKey(key entry.Key) {
-	if w.mode == checking && key != w.p.self.key() {
-		return
-	}
-	if w.suspect == key || w.mode == checking { // without its presence the check cannot end
-		w.rebuild("a key is not where the view holds it")
-		return
-	}
-	w.suspect = key
-	w.p.after(rebuildPause, func() { w.suspect = entry.Key{} })
-	w.p.log(Debug, "view checked", "a key is not where the view holds it")
-	w.replace(true)
 }

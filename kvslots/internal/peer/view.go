@@ -54,7 +54,7 @@ type watch struct {
 	ends      map[entry.Hash]Instant // when leases of the previous view end
 	retry     timer
 	witnessed Instant   // until when heardOther acts on another peer's sign of life
-	suspect   entry.Key // see suspectKey
+	suspect   entry.Key // see decide
 }
 
 // newView begins an empty view. The presence stays: loading shows its tickets, and so
@@ -89,14 +89,9 @@ func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 	if number != p.watch.number || p.closing {
 		return
 	}
-	switch {
-	case !p.watch.created.IsZero() && !s.Created.Equal(p.watch.created) && p.watch.mode != loading: // an empty view is of any stream
-		p.watch.created = s.Created
-		p.watch.rebuild("the stream is another one")
-	case !p.cfg.Replicated && s.Last < p.watch.floor && p.watch.mode != loading:
-		p.watch.rebuild("the stream went back")
-	default:
-		p.watch.created = s.Created
+	found := p.watch.judgeStart(s)
+	p.watch.created = s.Created
+	if !p.watch.decide(found, entry.Key{}) {
 		p.watch.started, p.watch.began, p.watch.now, p.watch.at = true, s.Last, s.Now, now
 		p.view.Postpone(now) // no session could be refreshed meanwhile
 		p.self.refresh()     // its delivery shows that all entries before it were delivered
@@ -150,17 +145,7 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	if number != p.watch.number || !p.watch.started || p.closing && e.Key != p.self.key() {
 		return
 	}
-	if p.watch.mode != loading && p.watch.lagged(e.Revision, e.Time) {
-		p.watch.rebuild("the view was behind for too long")
-		return
-	}
-	if p.watch.mode == checking && !p.watch.checkDelivery(&e) {
-		p.watch.rebuild("the stream is not the one that the view was built from")
-		return
-	}
-	if p.own.stamp(&e, sameAs(&e)) == foreign ||
-		p.watch.mode != loading && e.Revision > p.view.Revision && p.watch.contradicts(&e) {
-		p.watch.rebuild("the stream went back")
+	if p.watch.decide(p.watch.judgeDelivery(&e), e.Key) {
 		return
 	}
 	if e.Revision > p.view.Revision {
@@ -234,7 +219,7 @@ func (w *watch) caughtUp() {
 			w.p.self.refresh()
 			return
 		}
-		w.p.watch.rebuild("the stream lacks what the view holds")
+		w.decide(lostEntries, entry.Key{})
 		return
 	default:
 		w.p.purgeOrphans()
@@ -262,19 +247,12 @@ func (w *watch) loaded() {
 	w.p.log(Debug, "view loaded", "")
 }
 
-// rebuild drops the view and builds it anew, at most once in rebuildPause. It keeps the
-// ends of leases, which this peer knows better than the stream.
-func (w *watch) rebuild(why string) {
-	if next := w.rebuilt.Add(rebuildPause); w.rebuilt != 0 && w.p.now < next {
-		w.number++
-		w.mode = checking
-		w.retry.fire = func() { w.p.watch.rebuild(why) }
-		w.p.timers.start(&w.retry, next)
-		return
-	}
+// rebuild drops the view and builds it anew. It keeps the ends of leases, which this peer
+// knows better than the stream.
+func (w *watch) rebuild(why evidence) {
 	w.rebuilt = max(w.p.now, 1)
 	w.p.counters.Rebuilds++
-	w.p.log(Warn, "view built anew", why)
+	w.p.log(Warn, "view built anew", string(why))
 	w.p.watch.keepEnds()
 	w.p.writes.acked = 0
 	w.p.newView()

@@ -175,7 +175,7 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 		p.writes.acked = max(p.writes.acked, a.Revision)
 		w.view.Sent(a.Revision, w.begun)
 	}
-	w.examine(a)
+	p.watch.decide(w.judgeAnswer(a), w.msg.Key)
 	switch a.Outcome {
 	case Unknown:
 	case InFlight, NotNow: // this copy was certainly not written

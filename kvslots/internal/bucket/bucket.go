@@ -5,12 +5,14 @@
 // One lock guards the peer, and only the method input takes it. Every event calls
 // input, which feeds the peer; then settle carries out the peer's Ready:
 //
-//	a caller asks or gives up    Do, Follow
+//	a caller asks or gives up    begin, giveUp, abandon
 //	an acknowledgement comes     acknowledged
 //	the watch delivers an entry  deliver, catchUp
 //	the watch begins or ends     startWatch, watchLost
-//	the connection is back       connectionChanged
+//	the connection changes       connectionChanged
+//	answers are durable          flush
 //	time has passed              tick
+//	the Bucket is closed         Close
 //
 // No I/O happens under the lock. Writes go into a queue, in the order in which
 // the peer decided them, and one goroutine publishes them.
@@ -150,10 +152,10 @@ func (b *Bucket) start() (err error) {
 		return err
 	}
 	statuses := b.nc.StatusChanged()
+	b.connected = b.nc.IsConnected() // no other goroutine uses b yet
 	b.tasks.Go(func() { b.sender.run(b.open.Done()) })
 	b.tasks.Go(b.keepWatch)
 	b.tasks.Go(func() { b.keepConnection(statuses) })
-	b.input(b.open, func(*peer.Peer, peer.Instant) { b.connected = b.nc.IsConnected() })
 	return nil
 }
 

@@ -37,7 +37,10 @@ func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 // Begin sends a request to the peer. Begin, Wait and Answer together do what Do does,
 // but a caller that blocks in Wait needs less stack: there may be very many callers.
 func (b *Bucket) Begin(r peer.Request) *Call {
-	c := calls.Get().(*Call)
+	return b.begin(calls.Get().(*Call), r)
+}
+
+func (b *Bucket) begin(c *Call, r peer.Request) *Call {
 	b.Look(func(p *peer.Peer, now peer.Instant) {
 		c.b, c.request, c.id = b, r, p.Do(r, now)
 		b.calls[c.id] = c
@@ -61,11 +64,7 @@ func (c *Call) Wait(ctx context.Context) {
 // returns true, and the answer is final. A session that keeps its place keeps a slot that
 // it was granted meanwhile, too, so its answer is not given up.
 func (c *Call) abandon(why error) bool {
-	c.b.Look(func(p *peer.Peer, now peer.Instant) {
-		if c.b.calls[c.id] == c {
-			p.GiveUp(c.id, why, now)
-		}
-	})
+	c.b.giveUp(c.id, why)
 	c.b.Look(func(p *peer.Peer, now peer.Instant) {
 		if c.flushing && !errors.Is(why, peer.ErrPlaceKept) {
 			c.abandoned = true
@@ -96,12 +95,8 @@ func (b *Bucket) giveUp(id uint64, why error) {
 // Follow calls ended once, without holding the lock, when the view shows that a lease
 // has ended. It does not call ended when the Bucket is closed, nor after stop.
 func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
-	var id uint64
-	b.Look(func(p *peer.Peer, now peer.Instant) {
-		id = p.Do(r, now)
-		b.calls[id] = &Call{request: r, ended: ended}
-	})
-	return func() { b.giveUp(id, context.Canceled) }
+	c := b.begin(&Call{ended: ended}, r)
+	return func() { b.giveUp(c.id, context.Canceled) }
 }
 
 // answer delivers the peer's answers to their callers, or returns the calls whose answers

@@ -1,25 +1,15 @@
 package bucket
 
-import (
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/peer"
-)
-
 // maxIgnored is how many foreign or corrupt entries are logged at most.
 const maxIgnored = 1000
 
-// logIgnored logs a foreign or corrupt entry, once for each key.
-func (b *Bucket) logIgnored(key string, why error) {
-	first := false
-	b.Look(func(*peer.Peer, peer.Instant) {
-		b.foreign++
-		_, known := b.ignored[key]
-		if first = !known && len(b.ignored) < maxIgnored; first {
-			b.ignored[key] = struct{}{}
-		}
-	})
-	if first {
-		b.log.Warn().Stringer("key_hash", entry.HashOf("key", key)).Str("reason", why.Error()).
-			Msg("foreign or corrupt entry in the bucket ignored")
+// ignore counts a foreign or corrupt entry, and reports whether to log it: once for each
+// key.
+func (g *guarded) ignore(key string) bool {
+	g.foreign++
+	if _, known := g.ignored[key]; known || len(g.ignored) == maxIgnored {
+		return false
 	}
+	g.ignored[key] = struct{}{}
+	return true
 }

@@ -90,7 +90,6 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 		}
 	}
 	w, err := b.createWatch(o, limit)
-	b.mayWatch(err)
 	if err != nil {
 		if o.ctx.Err() == nil {
 			level := zerolog.DebugLevel
@@ -99,7 +98,7 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 			}
 			b.log.WithLevel(level).Err(err).Msg("watch not created; trying again")
 			b.keepHearing(o.ctx)
-			b.watchLost(o)
+			b.watchLost(o, err)
 		}
 		return false
 	}
@@ -107,15 +106,6 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	_ = w.sub.Unsubscribe()
 	b.tasks.Go(w.remove)
 	return true
-}
-
-// mayWatch notes whether the stream may be watched, after a watch was created or failed
-// with err.
-func (b *Bucket) mayWatch(err error) {
-	if !errors.Is(err, ErrWrongBucket) {
-		err = nil
-	}
-	b.Look(func(*peer.Peer, peer.Instant) { b.wrong = err })
 }
 
 // createWatch creates a watch. Meanwhile it gets the entries of a replicated stream
@@ -135,9 +125,13 @@ func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
 	return w, err
 }
 
-// watchLost tells the peer that the watch will deliver nothing more.
-func (b *Bucket) watchLost(o order) {
+// watchLost tells the peer that the watch will deliver nothing more. why is not nil if the
+// watch was not created.
+func (b *Bucket) watchLost(o order, why error) {
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
+		if b.wrong = nil; errors.Is(why, ErrWrongBucket) {
+			b.wrong = why
+		}
 		o.cancel()
 		p.WatchLost(o.Number, now)
 	})
@@ -178,6 +172,7 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	}
 	w.hear()
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
+		b.wrong = nil
 		p.WatchStarted(o.Number, peer.StreamInfo{Created: info.Created, Now: info.TimeStamp, Last: info.State.LastSeq}, now)
 	})
 	return w, nil
@@ -275,7 +270,7 @@ func (w *watch) lost(why string) {
 	if w.order.ctx.Err() == nil {
 		w.b.log.Warn().Str("reason", why).Msg("watch broken")
 	}
-	w.b.watchLost(w.order)
+	w.b.watchLost(w.order, nil)
 }
 
 // remove deletes the consumer; otherwise the server does so when it is inactive.
@@ -329,30 +324,25 @@ func (w *watch) control(m *nats.Msg) {
 	}
 }
 
-// deliver feeds one delivered entry to the peer.
+// deliver feeds one delivered entry to the peer. The entry need not be parsed if the peer
+// wrote it, and applied it when it was acknowledged.
 func (w *watch) deliver(m *nats.Msg, d delivery) {
 	b := w.b
 	key := strings.TrimPrefix(m.Subject, SubjectPrefix)
-	if w.applied(d, entry.ParseKey(key)) {
-		return
-	}
-	e := entry.Parse(key, d.stream, d.at, m.Header.Get, m.Data)
-	if e.Corrupt != nil {
-		b.logIgnored(key, e.Corrupt)
-	}
+	var corrupt error
 	b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
-		b.progress.delivered(e.Revision, d.pending, now)
+		b.progress.delivered(d.stream, d.pending, now)
+		if p.Delivered(w.order.Number, d.stream, entry.ParseKey(key), d.at, now) {
+			return
+		}
+		e := entry.Parse(key, d.stream, d.at, m.Header.Get, m.Data)
+		if e.Corrupt != nil && b.ignore(key) {
+			corrupt = e.Corrupt
+		}
 		p.Apply(w.order.Number, e, now)
 	})
-}
-
-// applied reports whether the peer applied an entry before its delivery. Then the
-// message need not be parsed.
-func (w *watch) applied(d delivery, key entry.Key) (applied bool) {
-	w.b.input(w.order.ctx, func(p *peer.Peer, now peer.Instant) {
-		if applied = p.Delivered(w.order.Number, d.stream, key, d.at, now); applied {
-			w.b.progress.delivered(d.stream, d.pending, now)
-		}
-	})
-	return applied
+	if corrupt != nil {
+		b.log.Warn().Stringer("key_hash", entry.HashOf("key", key)).Str("reason", corrupt.Error()).
+			Msg("foreign or corrupt entry in the bucket ignored")
+	}
 }

@@ -73,7 +73,7 @@ func TestFault21DirectGets(t *testing.T) {
 	stream.broken.Store(true)
 	var o order
 	b.Look(func(*peer.Peer, peer.Instant) { o = b.watch })
-	b.watchLost(o)
+	b.watchLost(o, nil)
 	if _, err := other.Do(t.Context(), peer.Register{Pool: entry.HashOf("pool", t.Name()), Count: 3}); err != nil {
 		t.Fatal(err)
 	}

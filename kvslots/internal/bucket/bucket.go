@@ -219,26 +219,20 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	if ctx.Err() == nil {
 		feed(b.peer, b.now())
 	}
-	after := b.settle()
+	flushing, ended, logs := b.settle()
 	b.mu.Unlock()
-	b.flush(after.flushing)
-	for _, tell := range after.ended {
+	b.flush(flushing)
+	for _, tell := range ended {
 		tell()
 	}
-	for _, l := range after.logs {
+	for _, l := range logs {
 		b.write(l)
 	}
 }
 
-// effects is the part of a Ready that is carried out without the lock.
-type effects struct {
-	flushing []*Call  // whose answers wait for a flush
-	ended    []func() // the callbacks of Follow whose leases have ended
-	logs     []peer.Log
-}
-
-// settle carries out the peer's Ready after an input, except for what it returns.
-func (b *Bucket) settle() effects {
+// settle carries out the peer's Ready after an input. It returns what has to be done
+// without the lock: see answer.
+func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
 		b.sender.put(r.Writes)
@@ -246,12 +240,12 @@ func (b *Bucket) settle() effects {
 	if r.Watch != nil {
 		b.order(*r.Watch)
 	}
-	flushing, ended := b.answer(r.Answers)
+	flushing, ended = b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)
 	if b.idle != nil && (!b.connected || b.peer.Idle()) {
 		b.idle()
 	}
-	return effects{flushing, ended, slices.Clone(r.Logs)}
+	return flushing, ended, slices.Clone(r.Logs)
 }
 
 // sleepUntil makes the timer call tick at an instant, or earlier. A call that is too

@@ -22,12 +22,11 @@ const checkRounds = 4
 // or below the view's revision must be one that the view holds; and each entry that
 // the view holds from there on must be delivered again, or be overwritten.
 type check struct {
-	log      []seen              // the last entries applied
-	presence uint64              // the revision of this peer's presence in the view
-	from     uint64              // the first revision checked
-	until    uint64              // the last revision checked: the view's when the check began
-	rounds   int                 // how many refreshes of the presence it has awaited
-	again    map[uint64]struct{} // the revisions that were delivered again
+	log    []seen              // the last entries applied
+	from   uint64              // the first revision checked
+	until  uint64              // the last revision checked: the view's when the check began
+	rounds int                 // how many refreshes of the presence it has awaited
+	again  map[uint64]struct{} // the revisions that were delivered again
 }
 
 // seen is an applied entry.
@@ -47,14 +46,6 @@ func (c *check) note(e *entry.Entry, own *write) {
 	c.log = append(c.log, seen{e.Revision, e.Key, e.Time, own})
 }
 
-// oldest returns the lowest revision in the log, or 0 if the log is empty.
-func (c *check) oldest() uint64 {
-	if len(c.log) == 0 {
-		return 0
-	}
-	return c.log[0].revision
-}
-
 func (c *check) find(revision uint64) *seen {
 	i, found := slices.BinarySearchFunc(c.log, revision, func(s seen, r uint64) int { return cmp.Compare(s.revision, r) })
 	if !found {
@@ -69,7 +60,10 @@ func (w *watch) beginCheck() (from uint64) {
 	c := &w.check
 	w.mode = checking
 	w.p.counters.Checks++
-	c.from = max(c.oldest(), c.presence)
+	c.from = w.p.self.revision
+	if len(c.log) > 0 {
+		c.from = max(c.from, c.log[0].revision)
+	}
 	c.rounds, c.until, c.again = 0, w.p.view.Revision, map[uint64]struct{}{}
 	return c.from
 }

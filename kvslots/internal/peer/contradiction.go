@@ -1,8 +1,6 @@
 package peer
 
-import (
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
-)
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // evidence is why the stream may not be the one that the view was built from; "" means
 // that it may be.
@@ -34,15 +32,14 @@ func (w *watch) decide(found evidence, key entry.Key) bool {
 		w.replace(true)
 		return true
 	}
-	next := w.rebuilt.Add(rebuildPause)
-	if w.rebuilt == 0 || w.p.now >= next {
+	if next := w.rebuilt.Add(rebuildPause); w.rebuilt == 0 || w.p.now >= next {
 		w.rebuild(found)
-		return true
+	} else {
+		w.number++ // ignore the old watch
+		w.mode = checking
+		w.retry.fire = func() { w.rebuild(found) }
+		w.p.timers.start(&w.retry, next)
 	}
-	w.number++ // ignore the old watch
-	w.mode = checking
-	w.retry.fire = func() { w.rebuild(found) }
-	w.p.timers.start(&w.retry, next)
 	return true
 }
 
@@ -78,25 +75,31 @@ func (w *watch) judgeDelivery(e *entry.Entry) evidence {
 func (w *write) judgeAnswer(a Ack) evidence {
 	switch {
 	case w.view != w.p.view: // the write was sent under an earlier view
-		return ""
-	case a.Outcome == Written && a.Revision <= w.floor:
-		return wentBack
+	case a.Outcome == Written:
+		if a.Revision <= w.floor {
+			return wentBack
+		}
 	case a.Outcome != Conflict || w.msg.Expect == entry.ExpectNothing:
-		return ""
 	case w.msg.Expect == entry.ExpectStream:
 		if a.Revision < w.floor {
 			return wentBack
 		}
-		return ""
 	case a.Revision == 0:
 		if w.held {
 			return suspicion
 		}
-		return ""
-	case a.Revision < w.known:
+	case a.Revision < w.known, w.p.watch.misses(w.msg.Key, a.Revision):
 		return suspicion
 	}
-	return w.judgeRefusal(a.Revision)
+	return ""
+}
+
+// misses reports whether the view has passed a revision of a key and is exact, but holds
+// the key below that revision.
+func (w *watch) misses(key entry.Key, revision uint64) bool {
+	view := w.p.view
+	holds, _ := view.Stands(key)
+	return revision <= view.Revision && view.Exact() && holds < revision && (holds != 0 || revision > view.Forgotten)
 }
 
 // contradicts reports whether an entry overwrote an earlier revision of its key than
@@ -106,18 +109,4 @@ func (w *write) judgeAnswer(a Ack) evidence {
 func (w *watch) contradicts(e *entry.Entry) bool {
 	stands, taken := w.p.view.Stands(e.Key)
 	return e.Previous < stands && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
-}
-
-// judgeRefusal examines a refusal that names a revision. An exact view that has reached
-// the revision must hold the key at that revision, or above.
-func (w *write) judgeRefusal(revision uint64) evidence {
-	view := w.p.view
-	holds, _ := view.Stands(w.msg.Key)
-	switch {
-	case revision > view.Revision || !view.Exact() || holds >= revision:
-		return ""
-	case holds == 0 && revision <= view.Forgotten:
-		return ""
-	}
-	return suspicion
 }

@@ -111,7 +111,7 @@ func (s *presence) applied(e *entry.Entry) {
 				ps.mark()
 			}
 		}
-		s.revision, s.seen, s.p.watch.check.presence = e.Revision, s.p.now, e.Revision
+		s.revision, s.seen = e.Revision, s.p.now
 		s.shown(e.Revision)
 		if s.again && s.p.watch.mode != live && e.Revision <= s.p.watch.began {
 			s.refresh() // caughtUp needs a refresh that was written after the watch began

@@ -241,6 +241,12 @@ func (r CreateSession) begin(p *Peer, c *call) {
 		}
 		p.view.Session(r.Session).Promise(sentAt.Add(r.Idle))
 		c.useSession(r.Session)
+		c.quit = func(why error) {
+			if why == ErrSessionGone { // its client has never known of it
+				why = ErrUnavailable
+			}
+			c.answer(Answer{Err: why})
+		}
 		c.answer(Answer{})
 	})
 }

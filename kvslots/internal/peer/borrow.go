@@ -163,10 +163,7 @@ func (b *borrow) finish(a Answer) {
 // requeue puts a borrow whose claim failed back in line. It goes back to the queue if
 // it has no ticket, or if its ticket was, or may have been, used up by that claim.
 func (b *borrow) requeue() {
-	var t *rules.Ticket
-	if b.ticket.stands() {
-		t = b.p.view.Pool(b.pool.id).Ticket(b.ticket.place)
-	}
+	t := b.p.view.Pool(b.pool.id).Ticket(b.ticket.place)
 	switch {
 	case b.phase == done:
 	case b.kind == forTicket && (t == nil || !t.Stands()):

@@ -68,7 +68,7 @@ func (b *borrow) review() {
 	switch {
 	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // the borrow came before the view showed the pool
 		b.backToQueue()
-	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose():
+	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose() && b.isShort(pool):
 		b.finish(Answer{Err: ErrNoSlot})
 	default:
 		b.pool.markLater()
@@ -87,9 +87,11 @@ func (b *borrow) claimFreed() bool {
 
 // choose returns the position that the borrow may claim.
 func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
-	var t *rules.Ticket
-	if b.ticket.stands() {
-		t = pool.Ticket(b.ticket.place)
-	}
-	return pool.Choose(t, &b.pool.flight, b.p.now)
+	return pool.Choose(pool.Ticket(b.ticket.place), &b.pool.flight, b.p.now)
+}
+
+// isShort reports whether there is no permit for the borrow. choose returns no position
+// either while a ticket before it is in doubt.
+func (b *borrow) isShort(pool *rules.Pool) bool {
+	return pool.Short(pool.Ticket(b.ticket.place), &b.pool.flight, b.p.now)
 }

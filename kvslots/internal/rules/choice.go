@@ -22,25 +22,7 @@ func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 // While it is not known whether one of the tickets before it was served, the borrow may
 // not claim: its claim would be judged lost.
 func (p *Pool) Choose(t *Ticket, own *InFlight, now Instant) (position int, ok bool) {
-	free := p.Count() - p.InUse()
-	for i := range own.Claims {
-		if !p.live.has(i) {
-			free--
-		}
-	}
-	if free <= 0 {
-		return 0, false
-	}
-	place, before := uint64(math.MaxUint64), own.Joining
-	if t != nil {
-		place, before = t.Place, 0
-	}
-	doubtful := false
-	before += p.line.count(place, free-before, func(o *Ticket) bool {
-		ahead := o.waits() && !own.claims(o.Place)
-		doubtful = doubtful || ahead && o.Doubtful(now)
-		return ahead
-	})
+	free, before, doubtful := p.rank(t, own, now)
 	if before >= free || doubtful {
 		return 0, false
 	}
@@ -54,6 +36,35 @@ func (p *Pool) Choose(t *Ticket, own *InFlight, now Instant) (position int, ok b
 		before--
 	}
 	return 0, false
+}
+
+// Short reports whether there is no permit for the borrow. If there is one, Choose may
+// still return no position, because of a ticket in doubt.
+func (p *Pool) Short(t *Ticket, own *InFlight, now Instant) bool {
+	free, before, _ := p.rank(t, own, now)
+	return before >= free
+}
+
+// rank returns the number of free permits, and that of the tickets before the borrow, up
+// to the first for which no permit is left. doubtful is set if one of these may have been
+// served.
+func (p *Pool) rank(t *Ticket, own *InFlight, now Instant) (free, before int, doubtful bool) {
+	free = p.Count() - p.InUse()
+	for i := range own.Claims {
+		if !p.live.has(i) {
+			free--
+		}
+	}
+	place, before := uint64(math.MaxUint64), own.Joining
+	if t != nil {
+		place, before = t.Place, 0
+	}
+	before += p.line.count(place, free-before, func(o *Ticket) bool {
+		ahead := o.waits() && !own.claims(o.Place)
+		doubtful = doubtful || ahead && o.Doubtful(now)
+		return ahead
+	})
+	return free, before, doubtful
 }
 
 // claims reports whether a claim in flight names the ticket of that place.

@@ -104,10 +104,13 @@ func (s *scenario) command(line string) {
 		s.view.Reached(o.number("sent", 0), now)
 	case "choose":
 		p := s.view.Pool(poolID(1))
-		if position, ok := p.Choose(p.Ticket(o.number("ticket", 0)), &rules.InFlight{}, now); ok {
+		t, own := p.Ticket(o.number("ticket", 0)), &rules.InFlight{}
+		if position, ok := p.Choose(t, own, now); ok {
 			s.printf("position %d\n", position)
-		} else {
+		} else if p.Short(t, own, now) {
 			s.printf("none\n")
+		} else {
+			s.printf("none yet\n")
 		}
 	case "due":
 		s.due(now)

@@ -7,17 +7,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// refuseGrace is how long the refusal of a borrow may wait, while a free permit
-// belongs to a ticket whose peer is slow.
+// refuseGrace is how long the refusal of a borrow may wait in a view that is exact and as
+// new as the borrow, while a claim is in doubt, or a free permit belongs to a ticket whose
+// peer is slow.
 const refuseGrace = 1500 * time.Millisecond
 
 // refuseLater moves a borrow to phase refusing. reviewRefusals decides about it when
 // the view is exact and as new as the borrow.
 func (b *borrow) refuseLater() {
 	b.to(refusing)
-	if b.refuseBy == 0 {
-		b.refuseBy = b.p.now.Add(refuseGrace)
-	}
 	b.pool.refusing = byArrival(b.pool.refusing, b) // the first to come gets a freed slot first
 	if b.current {
 		b.pool.mark()
@@ -47,6 +45,9 @@ func (ps *poolState) reviewRefusals() {
 
 // review decides about one borrow, in a view that is exact and as new as the borrow.
 func (b *borrow) review() {
+	if b.refuseBy == 0 { // counted from here, since the view may have been late until now
+		b.refuseBy = b.p.now.Add(refuseGrace)
+	}
 	pool := b.p.view.Pool(b.pool.id)
 	switch err := b.obstacle(pool); {
 	case err == ErrLimitMismatch:

@@ -53,7 +53,9 @@ func (k *checker) checkEnd() {
 
 // checkWrites bounds the numbers of writes, claims and rebuilds, so that no conflict leads
 // to endless writes, and no fault to more rebuilds than one of each peer. In 300 seeds, at
-// most 0.7 of each bound was used without the factor for faults.
+// most 0.7 of each bound was used without the factor for faults. At a long distance, seed
+// 160009262 took 2.9 claims for each grant of four peers, none of which claimed twice over
+// one entry within 0.4 s.
 func (k *checker) checkWrites() {
 	for _, n := range k.s.nodes {
 		n.count()
@@ -69,7 +71,11 @@ func (k *checker) checkWrites() {
 	if sent, again := s.server.messages, met("peer: resent"); sent > writes+again || sent > 10*writes {
 		s.fail("writes", "%d writes have reached the stream, and %d were sent again, for %d calls in %d s with %d rebuilds", sent, again, k.calls, seconds, rebuilds)
 	}
-	if most := faults * (2*k.grants + k.calls/10 + 50); k.claims > most {
+	rivals := uint64(2)
+	if s.plan.Net.Uplink+s.plan.Net.Ack >= 20*time.Millisecond { // each peer may claim a position before it learns of the others' claims
+		rivals = max(rivals, nodes)
+	}
+	if most := faults * (rivals*k.grants + k.calls/10 + 50); k.claims > most {
 		s.fail("writes", "%d claims for %d grants and %d calls", k.claims, k.grants, k.calls)
 	}
 	pauses := met("fault: "+pausePeer.String()) + met("fault: "+suspendPeer.String())

@@ -130,19 +130,16 @@ func (b *borrow) beaten(w *write, actual uint64) {
 			return
 		}
 		key := w.msg.Key
-		if s := b.p.view.Pool(ps.id).Slot(key.N); s != nil && b.claimed(s) {
-			ps.changed = append(ps.changed, key.N) // an earlier copy was written
+		if stands, _ := b.p.view.Stands(key); stands > b.claim.stood { // noteClaim looks whose entry it is
+			ps.changed = append(ps.changed, key.N)
 			ps.mark()
 			return
 		}
-		if stands, _ := b.p.view.Stands(key); stands == b.claim.stood { // the refusal taught the view nothing
-			if actual == 0 {
-				b.p.view.Absent(key)
-			}
-			ps.pause(failurePause)
+		if actual == 0 {
+			b.p.view.Absent(key)
 		}
-		b.dropClaim()
-		b.requeue()
+		ps.pause(failurePause) // the refusal taught the view nothing
+		b.loseClaim(actual > b.claim.stood)
 	})
 }
 
@@ -181,16 +178,23 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 	case c.revision == 0 && s.Revision > c.stood && s.Replaced != c.stood && !c.write.over:
 		// The view may have skipped the claim and its end: wait for the answer.
 	case c.revision == 0 && s.Revision > c.stood:
-		if t := s.Pool.Ticket(b.ticket.place); t != nil && s.Replaced != c.stood {
-			t.Unsure = t.Unsure || c.acked != 0 || len(c.write.ids) > 1
-		}
-		b.dropClaim() // lost
-		b.requeue()
+		b.loseClaim(s.Replaced != c.stood)
 	case c.revision != 0 && (s == nil || s.Revision != c.revision):
 		b.dropClaim() // purged or superseded before its caller had an answer
 		c.revision = 0
 		b.requeue()
 	}
+}
+
+// loseClaim requeues a borrow whose claim does not hold its position. If the view has
+// skipped an entry of the position, that may have been the claim, and its end may have
+// used up the ticket.
+func (b *borrow) loseClaim(skipped bool) {
+	if t := b.p.view.Pool(b.pool.id).Ticket(b.ticket.place); t != nil && skipped {
+		t.Unsure = t.Unsure || b.claim.acked != 0 || len(b.claim.write.ids) > 1
+	}
+	b.dropClaim()
+	b.requeue()
 }
 
 // claimed reports whether a slot is taken by the borrow's claim. It compares the

@@ -2,7 +2,7 @@ package rules
 
 import "math/bits"
 
-// positions is a set of slot positions.
+// positions is a set of slot positions, with a bit for each.
 type positions []uint64
 
 func (p positions) has(i int) bool {

@@ -10,8 +10,8 @@ import (
 var poolNumbers = []int{1, 1000, 100_000}
 
 // manyPoolsCases measure 64 clients that borrow and return in pools picked at random out of
-// 1, 1,000 and 100,000 of 1,000 slots, each time at a gateway without other pools. A testbed
-// is measured over the first transport that has pools.
+// 1, 1,000 and 100,000 of 1,000 slots, each time at a gateway without other pools. All
+// transports of a testbed use the same pools.
 func manyPoolsCases(ctx context.Context, env *Environment) (cases []Case, err error) {
 	clients := env.cfg.clients(sharedClients)
 	for _, n := range env.cfg.scaled(poolNumbers) {
@@ -23,30 +23,42 @@ func manyPoolsCases(ctx context.Context, env *Environment) (cases []Case, err er
 			key: Key{Workload: manyPools, Clients: clients, Size: n}, pools: n, slots: bigPool, clients: clients,
 			measure: repeatedly(clients, func() int { return rand.IntN(n) }),
 		}
+		registered := l.registered(f.testbed)
 		for _, transport := range f.transports {
-			if transport.Name() == transportV1 { // /v1 has no pools, and its gateway closes unused names
+			transport, ok := transport.(poolTransport)
+			if !ok { // its gateway closes unused names
 				continue
 			}
 			c := l.over(f, transport)
-			if f.testbed == nil {
-				cases = append(cases, c)
-				continue
+			if f.testbed != nil {
+				c.Measure = l.shared(f.testbed, transport, registered)
 			}
-			c.Measure = l.withoutDeletion(f.testbed, transport)
 			cases = append(cases, c)
-			break // another transport would register its own pools at this gateway
 		}
 	}
 	return cases, nil
 }
 
-// withoutDeletion registers the pools once for all repetitions, and does not delete them.
-func (l load) withoutDeletion(r *testbed, transport Transport) func(ctx context.Context, d time.Duration) (Sample, error) {
-	register := sync.OnceValues(func() (Pools, error) {
-		return transport.Pools(context.Background(), l.pools, l.slots, l.clients)
+// registered returns a function that registers the pools at a testbed when it is first called.
+func (l load) registered(r *testbed) func() (*clientPools, error) {
+	return sync.OnceValues(func() (*clientPools, error) {
+		p := &clientPools{api: r.store, ids: newIDs(l.pools)}
+		return p, p.register(context.Background(), l.slots)
+	})
+}
+
+// shared measures a transport in pools that it does not delete, on connections that stay open
+// for all repetitions.
+func (l load) shared(r *testbed, transport poolTransport, registered func() (*clientPools, error)) func(ctx context.Context, d time.Duration) (Sample, error) {
+	open := sync.OnceValues(func() (Pools, error) {
+		p, err := registered()
+		if err != nil {
+			return nil, err
+		}
+		return transport.Share(p.ids, l.clients)
 	})
 	return func(ctx context.Context, d time.Duration) (Sample, error) {
-		pools, err := register()
+		pools, err := open()
 		if err != nil {
 			return Sample{}, err
 		}

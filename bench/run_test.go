@@ -53,11 +53,14 @@ func TestRun(t *testing.T) {
 		for _, workload := range []string{"last-slot", "handover", "many-waiters", "expiry"} {
 			wanted = append(wanted, workload+" "+transport+" interval")
 		}
+		if transport != transportV1 {
+			wanted = append(wanted, "many-pools "+transport+" interval")
+		}
 		if transport != transportHTTP {
 			wanted = append(wanted, "named-once "+transport+" always", "named-hot "+transport+" interval")
 		}
 	}
-	wanted = append(wanted, "many-pools library interval",
+	wanted = append(wanted,
 		"pairs raw always", "pairs raw interval", "pairs library-fsync always", "pairs net/http ", "pairs nats-echo ", "pairs nats-ping ", "pairs fsync ")
 	for _, want := range wanted {
 		if !has[want] {

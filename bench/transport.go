@@ -32,6 +32,15 @@ type Transport interface {
 	Named(ctx context.Context, slots, clients int) (Pools, error)
 }
 
+// poolTransport is a Transport whose pools have ids, which is every one but /v1. Several of
+// them can use the same pools.
+type poolTransport interface {
+	Transport
+
+	// Share returns registered pools, for clients 0 … clients−1.
+	Share(ids []uuid.UUID, clients int) (Pools, error)
+}
+
 // Pools are pools, or locks and semaphores, as a transport's clients use them. Calls of
 // one client must not be concurrent. Errors are those of the transport and the cause of
 // ctx.

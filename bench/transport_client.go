@@ -49,13 +49,20 @@ func newGatewayTransport(name string, c *client.Client) clientTransport {
 func (d clientTransport) Name() string { return d.name }
 
 func (d clientTransport) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
-	p := &clientPools{api: d.api, ids: make([]uuid.UUID, pools), clients: clients}
-	err := forEach(pools, func(i int) error {
-		p.ids[i] = uuid.New()
-		_, err := d.api.Register(ctx, p.ids[i], slots)
-		return err
-	})
-	return p, err
+	p := &clientPools{api: d.api, ids: newIDs(pools), clients: clients}
+	return p, p.register(ctx, slots)
+}
+
+func (d clientTransport) Share(ids []uuid.UUID, clients int) (Pools, error) {
+	return &clientPools{api: d.api, ids: ids, clients: clients}, nil
+}
+
+func newIDs(n int) []uuid.UUID {
+	ids := make([]uuid.UUID, n)
+	for i := range ids {
+		ids[i] = uuid.New()
+	}
+	return ids
 }
 
 func (d clientTransport) Named(ctx context.Context, slots, clients int) (Pools, error) {
@@ -72,6 +79,13 @@ type clientPools struct {
 	api     api
 	ids     []uuid.UUID
 	clients int
+}
+
+func (p *clientPools) register(ctx context.Context, slots int) error {
+	return forEach(len(p.ids), func(i int) error {
+		_, err := p.api.Register(ctx, p.ids[i], slots)
+		return err
+	})
 }
 
 func (p *clientPools) Take(ctx context.Context, _, pool int, ttl, wait time.Duration) (Held, error) {

@@ -21,12 +21,20 @@ type httpTransport struct {
 func (d httpTransport) Name() string { return transportHTTP }
 
 func (d httpTransport) Pools(ctx context.Context, pools, slots, clients int) (Pools, error) {
-	c, err := newHTTPClients(d.to, d.hold, clients)
+	p, err := d.share(newIDs(pools), clients)
 	if err != nil {
 		return nil, err
 	}
-	made, err := newGatewayTransport(transportHTTP, c.api).Pools(ctx, pools, slots, clients)
-	return &httpPools{c, made.(*clientPools)}, withStatus(err)
+	return p, withStatus(p.register(ctx, slots))
+}
+
+func (d httpTransport) Share(ids []uuid.UUID, clients int) (Pools, error) {
+	return d.share(ids, clients)
+}
+
+func (d httpTransport) share(ids []uuid.UUID, clients int) (*httpPools, error) {
+	c, err := newHTTPClients(d.to, d.hold, clients)
+	return &httpPools{c, &clientPools{api: c.api, ids: ids, clients: clients}}, err
 }
 
 func (d httpTransport) Named(context.Context, int, int) (Pools, error) {

@@ -15,12 +15,13 @@ import (
 
 // Names of the limits in rows.
 const (
-	limitRaw         = "raw"           // claim and purge on JetStream, on the same server, flushed like the library's writes
-	limitLibraryEach = "library-fsync" // the library, on a server that flushes each write alone
-	limitHTTP        = "net/http"      // an empty handler with the same bodies
-	limitEcho        = "nats-echo"     // a NATS service that answers with the same bodies
-	limitPing        = "nats-ping"     // $SRV.PING at the gateway's own service
-	limitDisk        = "fsync"         // 512 bytes appended to a file and flushed, twice
+	limitRaw         = "raw"              // claim and purge on JetStream, on the same server, flushed like the library's writes
+	limitLibraryEach = "library-fsync"    // the library, on a server that flushes each write alone
+	limitHTTP        = "net/http"         // an empty handler with the same bodies
+	limitHTTPLibrary = "net/http+library" // a handler that calls the library, and does nothing else
+	limitEcho        = "nats-echo"        // a NATS service that answers with the same bodies
+	limitPing        = "nats-ping"        // $SRV.PING at the gateway's own service
+	limitDisk        = "fsync"            // 512 bytes appended to a file and flushed, twice
 )
 
 // limits starts the limits with which the transports are compared.
@@ -33,7 +34,12 @@ func (e *Environment) limits(ctx context.Context, instances []instance) (limits 
 		if err != nil {
 			return nil, err
 		}
-		limits = append(limits, baseline{name: limitRaw, durability: f.sync, pairs: raw})
+		handler, err := e.handlerPairs(answerFrom(f.testbed.store))
+		if err != nil {
+			return nil, err
+		}
+		limits = append(limits, baseline{name: limitRaw, durability: f.sync, pairs: raw},
+			baseline{name: limitHTTPLibrary, durability: f.sync, pairs: handler})
 		if f.sync == string(natsembed.SyncInterval) {
 			limits = append(limits, baseline{name: limitPing, pairs: requestPairs(f.testbed.outer, "$SRV.PING", "$SRV.PING")})
 		}
@@ -52,7 +58,7 @@ func (e *Environment) limits(ctx context.Context, instances []instance) (limits 
 	if err != nil {
 		return nil, err
 	}
-	handler, err := e.handlerPairs()
+	handler, err := e.handlerPairs(answerAtOnce)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,15 +11,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 // Bodies of requests and answers of the limits, as long as those of kvslots.
 const (
 	borrowBody   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","ttl":600,"wait":60}`
-	returnBody   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","lease":"82b230f8-9734-4503-a28b-c72da7736e82"}`
-	leaseAnswer  = `{"lease":"82b230f8-9734-4503-a28b-c72da7736e82","position":0,"expires_at_unix":1795218908,"expires_in":600,"fence":1795218878144510}`
+	returnBody   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","lease":"` + answeredLease + `"}`
+	leaseAnswer  = `{"lease":"` + answeredLease + `","position":0,"expires_at_unix":1795218908,"expires_in":600,"fence":1795218878144510}`
 	returnAnswer = `{"returned":true}`
+
+	answeredLease = "82b230f8-9734-4503-a28b-c72da7736e82"
 )
 
 // requestPairs sends two NATS requests, one after the other.
@@ -53,24 +59,59 @@ func echoPairs(server *plainServer) (pairer, error) {
 	return requestPairs(client, "bench.borrow", "bench.return"), server.inner.Flush()
 }
 
-// handlerPairs measures an empty HTTP handler with the client of the transport http.
-func (e *Environment) handlerPairs() (pairer, error) {
+// handlerPairs measures an HTTP handler with the client of the transport http.
+func (e *Environment) handlerPairs(handler http.HandlerFunc) (pairer, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: http.HandlerFunc(answerAtOnce), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	e.stack.add(func() error {
 		err := server.Close()
 		if stopped := <-served; !errors.Is(stopped, http.ErrServerClosed) {
-			err = errors.Join(err, fmt.Errorf("bench: the empty handler: %w", stopped))
+			err = errors.Join(err, fmt.Errorf("bench: the HTTP handler of a limit: %w", stopped))
 		}
 		return err
 	})
 	to := endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
 	return transportPairs(httpTransport{to: to, hold: holdInProcess}), nil
+}
+
+// answerFrom returns a handler of requests of the transport http that calls the library, and
+// does nothing else that a gateway does.
+func answerFrom(store *kvslots.Store) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var request struct{ Lease uuid.UUID }
+		id, operation, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/l/"), "/")
+		pool, err := uuid.Parse(id)
+		body, unread := io.ReadAll(r.Body)
+		if err = errors.Join(err, unread); err == nil && len(body) > 0 {
+			err = json.Unmarshal(body, &request)
+		}
+		answer := returnAnswer
+		switch {
+		case err != nil:
+		case operation == "borrow":
+			var lease *kvslots.Lease
+			if lease, err = store.Borrow(r.Context(), pool, longTTL, time.Minute); err == nil {
+				answer = strings.Replace(leaseAnswer, answeredLease, lease.ID().String(), 1)
+			}
+		case operation == "return":
+			_, err = store.Return(context.Background(), pool, request.Lease)
+		case r.Method == http.MethodDelete:
+			err = store.Delete(r.Context(), pool)
+		default:
+			_, err = store.Register(r.Context(), pool, 1)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}
 }
 
 func answerAtOnce(w http.ResponseWriter, r *http.Request) {

@@ -31,7 +31,7 @@ func benchmarkPairs(b *testing.B, clients int) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			handler, err := env.handlerPairs()
+			handler, err := env.handlerPairs(answerAtOnce)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -15,7 +15,8 @@ import (
 )
 
 // A peer is another lock server that could replace kvslots: the operating system's
-// package of it, in a process of its own, on loopback, used in its usual way.
+// package of it, in a process of its own, on loopback, used in its usual way. Plain KV needs
+// no package.
 type peer struct {
 	program string // the server's
 	pkg     string // Debian's package of it
@@ -25,13 +26,12 @@ type peer struct {
 var peers = []peer{
 	{"redis-server", "redis-server", startRedis},
 	{"etcd", "etcd-server", startEtcd},
-	{"nats-server", "nats-server", startKV},
 }
 
 // errNoPeers is nil in a build with the tag peers.
 var errNoPeers error
 
-// startPeers starts all installed peers, and notes the missing ones.
+// startPeers starts all installed peers and plain KV, and notes the missing ones.
 func (e *Environment) startPeers(ctx context.Context) (baselines []baseline) {
 	for _, p := range peers {
 		program, err := exec.LookPath(p.program)
@@ -45,7 +45,11 @@ func (e *Environment) startPeers(ctx context.Context) (baselines []baseline) {
 		}
 		baselines = append(baselines, started...)
 	}
-	return baselines
+	kv, err := startKV(ctx, e)
+	if err != nil {
+		e.note("left out: plain KV: %v", err)
+	}
+	return append(baselines, kv...)
 }
 
 // PeerStatus returns a line for each peer's server: its version, or the Debian package

@@ -50,25 +50,12 @@ type rule struct {
 	to     figure // the divisor; the zero figure means none
 }
 
-// peerEtcd and peerRedis return the rates of the durable rows of the peers.
-func peerEtcd(clients int) figure {
-	return figure{Key{pairs, "etcd mutex", "fsync", clients, 0}, "per_second"}
-}
-
-func peerRedis(clients int) figure {
-	return figure{Key{pairs, "redis", "appendfsync always", clients, 0}, "per_second"}
-}
-
 func pairRate(transport, sync string, clients int) figure {
 	return figure{Key{pairs, transport, sync, clients, 0}, "per_second"}
 }
 
 func pairP50(transport, sync string, clients int) figure {
 	return figure{Key{pairs, transport, sync, clients, 0}, "p50_us"}
-}
-
-func handoverOf(transport string, waiters int, name string) figure {
-	return figure{Key{handover, transport, "interval", 0, waiters}, name}
 }
 
 func sized(workload, transport string, clients, size int, name string) figure {
@@ -85,7 +72,7 @@ func rules() []rule {
 		{name: "library, sync always ÷ library with an fsync each, 512 in flight", bound: 9,
 			of: pairRate(transportLibrary, "always", 512), to: pairRate(limitLibraryEach, "always", 512)},
 		{name: "NATS ÷ HTTP, hand-over p50, 1 waiter", bound: 1.5, atMost: true,
-			of: handoverOf(transportNATS, 1, "p50_us"), to: handoverOf(transportHTTP, 1, "p50_us")},
+			of: sized(handover, transportNATS, 0, 1, "p50_us"), to: sized(handover, transportHTTP, 0, 1, "p50_us")},
 		{name: "NATS ÷ $SRV.PING, requests, sync interval, 64 in flight", bound: 0.45,
 			of: pairRate(transportNATS, "interval", 64), to: pairRate(limitPing, "", 64)},
 		{name: "library ÷ raw, sync interval, 64 in flight", bound: 0.80,
@@ -102,23 +89,23 @@ func rules() []rule {
 			of: sized(manyPools, transportLibrary, sharedClients, 100_000, "per_second"),
 			to: sized(manyPools, transportLibrary, sharedClients, 1, "per_second")},
 		{name: "hand-over p50 with 1,000 waiters ÷ with 1, library", bound: 1.3, atMost: true,
-			of: handoverOf(transportLibrary, 1000, "p50_us"), to: handoverOf(transportLibrary, 1, "p50_us")},
+			of: sized(handover, transportLibrary, 0, 1000, "p50_us"), to: sized(handover, transportLibrary, 0, 1, "p50_us")},
 		{name: "hand-over p50 with 1,000 waiters ÷ with 1, HTTP", bound: 1.3, atMost: true,
-			of: handoverOf(transportHTTP, 1000, "p50_us"), to: handoverOf(transportHTTP, 1, "p50_us")},
+			of: sized(handover, transportHTTP, 0, 1000, "p50_us"), to: sized(handover, transportHTTP, 0, 1, "p50_us")},
 		{name: "claims per grant with 1,000 waiters, library", bound: 1.05, atMost: true,
-			of: handoverOf(transportLibrary, 1000, "claims_per_grant")},
+			of: sized(handover, transportLibrary, 0, 1000, "claims_per_grant")},
 		{name: "memory of each of 10,000 HTTP waiters", bound: 32, atMost: true, unit: " KiB",
 			of: sized(manyWaiters, transportHTTP, 0, 10_000, "kib_per_waiter")},
 		{name: "expiry to the next grant, library, p99", bound: 20, atMost: true, unit: " ms", scale: 1e-3,
 			of: sized(expiry, transportLibrary, 0, expiryLocks, "p99_us")},
 		{name: "durable pairs, library ÷ etcd's mutex, 64 in flight", bound: 3,
-			of: pairRate(transportLibrary, "always", 64), to: peerEtcd(64)},
+			of: pairRate(transportLibrary, "always", 64), to: pairRate("etcd mutex", "fsync", 64)},
 		{name: "durable pairs, HTTP ÷ etcd's mutex, 64 in flight", bound: 1.5,
-			of: pairRate(transportHTTP, "always", 64), to: peerEtcd(64)},
+			of: pairRate(transportHTTP, "always", 64), to: pairRate("etcd mutex", "fsync", 64)},
 		{name: "durable pairs, library ÷ Redis with appendfsync always, 64 in flight", bound: 0.5,
-			of: pairRate(transportLibrary, "always", 64), to: peerRedis(64)},
+			of: pairRate(transportLibrary, "always", 64), to: pairRate("redis", "appendfsync always", 64)},
 		{name: "durable pairs, library ÷ Redis with appendfsync always, 1 in flight", bound: 0.8,
-			of: pairRate(transportLibrary, "always", 1), to: peerRedis(1)},
+			of: pairRate(transportLibrary, "always", 1), to: pairRate("redis", "appendfsync always", 1)},
 	}
 }
 

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -15,9 +14,13 @@ type Turns struct {
 	lines map[string]*turnLine // by session with an open request
 }
 
-// turnLine contains the requests that wait for their turn. Each receives one value: nil
-// when it is its turn, or an error.
-type turnLine struct{ waiting []chan error }
+// turnLine is the line of a session's open requests. The request that has received from
+// free is being served, and the others block in receiving, in their order.
+type turnLine struct {
+	free     chan struct{} // has an element while no request is being served
+	requests int
+	ended    bool // the session has ended, and free is closed
+}
 
 // NewTurns returns an empty Turns.
 func NewTurns() *Turns { return &Turns{lines: map[string]*turnLine{}} }
@@ -26,67 +29,48 @@ func NewTurns() *Turns { return &Turns{lines: map[string]*turnLine{}} }
 // returns kvslots.ErrSessionGone if the session ends meanwhile, and the cause of ctx if
 // that ends first. It takes a free turn even if ctx has ended.
 func (t *Turns) Take(ctx context.Context, session string) (done func(), err error) {
-	mine := t.join(session)
-	if mine == nil {
-		return func() { t.next(session) }, nil
-	}
+	line, taken := t.join(session), false
 	select {
-	case err = <-mine:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-		if !t.leave(session, mine) && <-mine == nil { // its turn came at the same time
-			t.next(session)
+	case _, taken = <-line.free:
+	default:
+		select {
+		case _, taken = <-line.free:
+		case <-ctx.Done():
+			t.leave(session, line, false)
+			return nil, context.Cause(ctx)
 		}
 	}
-	if err != nil {
-		return nil, err
+	if !taken {
+		t.leave(session, line, false)
+		return nil, kvslots.ErrSessionGone
 	}
-	return func() { t.next(session) }, nil
+	return func() { t.leave(session, line, true) }, nil
 }
 
-// join appends a request to the session's line. It returns nil if it is the request's
-// turn at once.
-func (t *Turns) join(session string) (mine chan error) {
+// join adds a request to the session's line.
+func (t *Turns) join(session string) *turnLine {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := t.lines[session]
 	if line == nil {
-		t.lines[session] = &turnLine{}
-		return nil
+		line = &turnLine{free: make(chan struct{}, 1)}
+		line.free <- struct{}{}
+		t.lines[session] = line
 	}
-	mine = make(chan error, 1)
-	line.waiting = append(line.waiting, mine)
-	return mine
+	line.requests++
+	return line
 }
 
-// leave removes a request from the line. It returns false if the request has received
-// its value already.
-func (t *Turns) leave(session string, mine chan error) bool {
+// leave takes a request out of its line. If the request was served, the next one has its
+// turn.
+func (t *Turns) leave(session string, line *turnLine, served bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	line := t.lines[session]
-	if line == nil {
-		return false
-	}
-	i := slices.Index(line.waiting, mine)
-	if i < 0 {
-		return false
-	}
-	line.waiting = slices.Delete(line.waiting, i, i+1)
-	return true
-}
-
-// next gives the turn to the session's next request.
-func (t *Turns) next(session string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	line := t.lines[session]
-	if len(line.waiting) == 0 {
+	if line.requests--; line.requests == 0 {
 		delete(t.lines, session)
-		return
+	} else if served && !line.ended {
+		line.free <- struct{}{}
 	}
-	line.waiting[0] <- nil
-	line.waiting = slices.Delete(line.waiting, 0, 1)
 }
 
 // End refuses the waiting requests of a session that has ended. The store refuses the
@@ -94,12 +78,8 @@ func (t *Turns) next(session string) {
 func (t *Turns) End(session string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	line := t.lines[session]
-	if line == nil {
-		return
+	if line := t.lines[session]; line != nil && !line.ended {
+		line.ended = true
+		close(line.free)
 	}
-	for _, waiting := range line.waiting {
-		waiting <- kvslots.ErrSessionGone
-	}
-	line.waiting = nil
 }

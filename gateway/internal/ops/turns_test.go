@@ -17,7 +17,7 @@ func (t *Turns) waiting(session string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if line := t.lines[session]; line != nil {
-		return len(line.waiting)
+		return line.requests - 1
 	}
 	return -1
 }

@@ -48,7 +48,7 @@ func (n *v1Names) request(client, pool int, operation string, body []byte) []byt
 
 func (n *v1Names) acquire(client, pool int, ttl, wait time.Duration) []byte {
 	timeout := wire.Seconds(wait)
-	body := wire.SessionRequest{Acquire: &timeout, TTL: wire.Seconds(ttl)}
+	body := wire.Request{AcquireTimeout: &timeout, LeaseTTL: wire.Seconds(ttl)}
 	if n.slots != 1 {
 		body.Limit = n.slots
 	}
@@ -69,7 +69,7 @@ func (n *v1Names) Take(ctx context.Context, client, pool int, ttl, wait time.Dur
 }
 
 func (n *v1Names) Give(ctx context.Context, client, pool int, held Held) error {
-	return n.ask(ctx, client, n.request(client, pool, "/release", wire.SessionRequest{Token: held.token}.Encode()), nil)
+	return n.ask(ctx, client, n.request(client, pool, "/release", wire.Request{Token: held.token}.Encode()), nil)
 }
 
 // Waiting reads all statistics, since /v1 has no statistics of a single name.

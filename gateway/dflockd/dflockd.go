@@ -17,7 +17,6 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const prefix = "/v1"
@@ -56,18 +55,9 @@ func New(sessions ops.Sessions, cfg Config) *Dialect {
 
 // Mount adds the routes of /v1.
 func (d *Dialect) Mount(r chi.Router) {
-	r.Post(prefix+"/sessions", d.operations.Handle(ops.CreateSession))
-	r.Delete(prefix+"/sessions/{id}", d.operations.Handle(ops.EndSession))
-	r.Post(prefix+"/sessions/{id}/ping", d.operations.Handle(ops.PingSession))
-	r.Get(prefix+"/stats", d.operations.Handle(ops.Stats))
-	r.Head(prefix+"/stats", d.operations.Handle(ops.Stats))
-	for _, op := range ops.OfResources {
-		path := prefix + "/" + op.Noun + "s/{key}"
-		if op.Name != subjects.Acquire {
-			path += "/" + op.Name
-		}
-		r.Post(path, d.operations.Handle(op))
-	}
+	d.operations.Mount(r, ops.OfSessions...)
+	d.operations.Mount(r, ops.OfResources...)
+	d.operations.Mount(r, ops.Stats)
 }
 
 // readCall reads a request. If the path contains a key, a header contains the session;
@@ -81,7 +71,7 @@ func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
 	if call.Operation == ops.Stats {
 		call.PoolsAfter = r.URL.Query().Get("pools_after")
 	}
-	if call.Noun != "" {
+	if call.OnResource() {
 		session := r.Header.Values(wire.SessionHeader)
 		if len(session) != 1 || session[0] == "" {
 			return wire.SessionMissing("header " + wire.SessionHeader)

@@ -29,15 +29,7 @@ func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
 }
 
 // Mount adds the routes of /l.
-func (d *Dialect) Mount(r chi.Router) {
-	r.Put("/l/{id}", d.operations.Handle(ops.Register))
-	r.Get("/l/{id}", d.operations.Handle(ops.Inspect))
-	r.Head("/l/{id}", d.operations.Handle(ops.Inspect))
-	r.Delete("/l/{id}", d.operations.Handle(ops.Delete))
-	r.Post("/l/{id}/borrow", d.operations.Handle(ops.Borrow))
-	r.Post("/l/{id}/return", d.operations.Handle(ops.Return))
-	r.Post("/l/{id}/renew", d.operations.Handle(ops.Renew))
-}
+func (d *Dialect) Mount(r chi.Router) { d.operations.Mount(r, ops.OfPools...) }
 
 // readCall reads a request, whose pool is in its path.
 func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) (err error) {

@@ -68,11 +68,10 @@ func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) er
 
 func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Request, error) {
 	name, session, body := r.split()
-	if r.method == http.MethodGet || r.method == http.MethodDelete {
+	if r.Method == http.MethodGet || r.Method == http.MethodDelete {
 		body = nil
 	}
-	path := strings.Replace(r.path, "{}", url.PathEscape(name), 1)
-	message, err := http.NewRequestWithContext(ctx, r.method, h.base+path, bytes.NewReader(body))
+	message, err := http.NewRequestWithContext(ctx, r.Method, h.base+r.PathOf(name), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -86,19 +85,20 @@ func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Reques
 	return message, nil
 }
 
-// split returns the value for the path, the session if the path does not contain it,
-// and the body without both.
+// split returns the name for the path, the session if the path does not contain it, and
+// the body without both.
 func (r request) split() (name, session string, body []byte) {
-	s := r.session
+	b := r.body
 	switch {
-	case r.pool.ID != nil:
-		name, r.pool.ID = r.pool.ID.String(), nil
-		return name, "", r.pool.Encode()
-	case s.Key == "":
-		return s.Session, "", wire.SessionRequest{}.Encode()
+	case b.ID != nil:
+		name = b.ID.String()
+	case b.Key != "":
+		name, session = b.Key, b.Session
+	default:
+		name = b.Session
 	}
-	r.session.Session, r.session.Key = "", ""
-	return s.Key, s.Session, r.session.Encode()
+	b.ID, b.Key, b.Session = nil, "", ""
+	return name, session, b.Encode()
 }
 
 // unsupportedIfUnknownPath adds errors.ErrUnsupported to the refusal of a server that

@@ -52,11 +52,7 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 }
 
 func (r request) natsMessage() *nats.Msg {
-	body := r.session.Encode
-	if r.pool.ID != nil {
-		body = r.pool.Encode
-	}
-	return &nats.Msg{Subject: r.subject, Data: body()}
+	return &nats.Msg{Subject: r.Subject, Data: r.body.Encode()}
 }
 
 // send sends a request. It returns the reply with the error that it contains, or no

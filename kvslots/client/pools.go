@@ -14,23 +14,23 @@ import (
 
 // Register is like Store.Register.
 func (c *Client) Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error) {
-	return c.state(ctx, poolRegister, wire.PoolRequest{ID: &pool, Count: &count})
+	return c.state(ctx, request{Route: wire.RegisterPool, body: wire.Request{ID: &pool, Count: &count}})
 }
 
 // Inspect is like Store.Inspect.
 func (c *Client) Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error) {
-	return c.state(ctx, poolInspect, wire.PoolRequest{ID: &pool})
+	return c.state(ctx, request{Route: wire.InspectPool, body: wire.Request{ID: &pool}})
 }
 
-func (c *Client) state(ctx context.Context, op operation, body wire.PoolRequest) (kvslots.State, error) {
+func (c *Client) state(ctx context.Context, r request) (kvslots.State, error) {
 	var answer wire.Pool
-	err := c.ask(ctx, request{operation: op, pool: body}, &answer)
+	err := c.ask(ctx, r, &answer)
 	return kvslots.State{Count: answer.Count, InUse: answer.InUse, Waiting: answer.Waiting}, err
 }
 
 // Delete is like Store.Delete.
 func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
-	return c.ask(ctx, request{operation: poolDelete, pool: wire.PoolRequest{ID: &pool}}, new(wire.Deleted))
+	return c.ask(ctx, request{Route: wire.DeletePool, body: wire.Request{ID: &pool}}, new(wire.Deleted))
 }
 
 // Return is like Store.Return.
@@ -48,7 +48,7 @@ func (c *Client) TryReturn(ctx context.Context, pool, lease uuid.UUID) (bool, er
 }
 
 func returnOf(pool, lease uuid.UUID) request {
-	return request{operation: poolReturn, pool: wire.PoolRequest{ID: &pool, Lease: &lease}}
+	return request{Route: wire.Return, body: wire.Request{ID: &pool, Lease: &lease}}
 }
 
 // Borrow is like Store.Borrow. If ctx ends first, the Client cancels the borrow: see
@@ -65,8 +65,8 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	}
 	var lease wire.Lease
 	return c.lease(ctx, &lease, request{
-		operation: poolBorrow, wait: wait,
-		pool: wire.PoolRequest{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
+		Route: wire.Borrow, wait: wait,
+		body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
 		undo: func() request { return returnOf(pool, lease.Lease) },
 	})
 }
@@ -77,10 +77,8 @@ func (c *Client) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Dura
 	if err := kvslots.CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
-	return c.lease(ctx, new(wire.Lease), request{
-		operation: poolRenew,
-		pool:      wire.PoolRequest{ID: &pool, Lease: &lease, TTL: wire.Seconds(ttl)},
-	})
+	body := wire.Request{ID: &pool, Lease: &lease, TTL: wire.Seconds(ttl)}
+	return c.lease(ctx, new(wire.Lease), request{Route: wire.RenewLease, body: body})
 }
 
 // maxTTL is longer than any gateway grants, and does not overflow a time.Duration.
@@ -106,5 +104,5 @@ func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslo
 		return nil, err
 	}
 	ttl := time.Duration(min(body.ExpiresIn, int64(maxTTL/time.Second))) * time.Second
-	return kvslots.NewLease(c, *r.pool.ID, body.Lease, body.Position, body.Fence, ttl, sent.Add(body.Waited)), nil
+	return kvslots.NewLease(c, *r.body.ID, body.Lease, body.Position, body.Fence, ttl, sent.Add(body.Waited)), nil
 }

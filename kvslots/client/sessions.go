@@ -16,29 +16,29 @@ import (
 // ping the session well before it is over.
 func (c *Client) CreateSession(ctx context.Context) (id string, idle time.Duration, err error) {
 	var answer wire.Session
-	err = c.ask(ctx, request{operation: sessionCreate}, &answer)
+	err = c.ask(ctx, request{Route: wire.CreateSession}, &answer)
 	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, err
 }
 
 // Ping is like Store.Ping.
 func (c *Client) Ping(ctx context.Context, session string) error {
-	return c.inSession(ctx, sessionPing, wire.SessionRequest{Session: session}, new(wire.Empty))
+	return c.inSession(ctx, wire.PingSession, wire.Request{Session: session}, new(wire.Empty))
 }
 
 // EndSession is like Store.EndSession.
 func (c *Client) EndSession(ctx context.Context, session string) error {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
-	return c.inSession(ctx, sessionDelete, wire.SessionRequest{Session: session}, new(wire.Empty))
+	return c.inSession(ctx, wire.EndSession, wire.Request{Session: session}, new(wire.Empty))
 }
 
 // inSession sends a request of a session. It refuses an invalid session id, which must
 // not become part of a path.
-func (c *Client) inSession(ctx context.Context, op operation, body wire.SessionRequest, into any) error {
+func (c *Client) inSession(ctx context.Context, to wire.Route, body wire.Request, into any) error {
 	if !wire.IsSessionID(body.Session) {
 		return kvslots.ErrSessionGone
 	}
-	return c.ask(ctx, request{operation: op, session: body}, into)
+	return c.ask(ctx, request{Route: to, body: body}, into)
 }
 
 // Acquire is like Store.Acquire. If ctx ends first, the Client cancels the request: see
@@ -49,7 +49,7 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 		return kvslots.Grant{}, err
 	}
 	seconds := wire.Seconds(wait)
-	body.Acquire = &seconds
+	body.AcquireTimeout = &seconds
 	return c.grant(ctx, subjects.Acquire, r, body, wait)
 }
 
@@ -64,8 +64,8 @@ func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource
 }
 
 // grantRequest returns the body of a request for a lock or a semaphore.
-func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration) (wire.SessionRequest, error) {
-	body := wire.SessionRequest{Session: session, Key: r.Key, TTL: wire.Seconds(ttl)}
+func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration) (wire.Request, error) {
+	body := wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl)}
 	if r.Kind == kvslots.KindSemaphore {
 		body.Limit = r.Limit
 	}
@@ -79,7 +79,7 @@ func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, w
 		return kvslots.Grant{}, err
 	}
 	seconds := wire.Seconds(wait)
-	return c.grant(ctx, subjects.Wait, r, wire.SessionRequest{Session: session, Key: r.Key, Wait: &seconds}, wait)
+	return c.grant(ctx, subjects.Wait, r, wire.Request{Session: session, Key: r.Key, WaitTimeout: &seconds}, wait)
 }
 
 // Release is like Store.Release.
@@ -89,8 +89,8 @@ func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource
 	if err := r.Check(false); err != nil {
 		return err
 	}
-	body := wire.SessionRequest{Session: session, Key: r.Key, Token: token}
-	return c.inSession(ctx, resourceOperations[r.Kind][subjects.Release], body, new(wire.Empty))
+	body := wire.Request{Session: session, Key: r.Key, Token: token}
+	return c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Release), body, new(wire.Empty))
 }
 
 // Extend is like Store.Extend.
@@ -99,22 +99,22 @@ func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource,
 		return 0, err
 	}
 	var answer wire.Renewed
-	body := wire.SessionRequest{Session: session, Key: r.Key, Token: token, TTL: wire.Seconds(ttl)}
-	err = c.inSession(ctx, resourceOperations[r.Kind][subjects.Renew], body, &answer)
+	body := wire.Request{Session: session, Key: r.Key, Token: token, LeaseTTL: wire.Seconds(ttl)}
+	err = c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Renew), body, &answer)
 	return time.Duration(answer.Remaining) * time.Second, err
 }
 
 // grant sends a request for a lock or a semaphore, for which the gateway may wait. The
 // grant has no token if the session was queued.
-func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource, body wire.SessionRequest, wait time.Duration) (g kvslots.Grant, err error) {
+func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource, body wire.Request, wait time.Duration) (g kvslots.Grant, err error) {
 	if !wire.IsSessionID(body.Session) {
 		return g, kvslots.ErrSessionGone
 	}
 	err = c.gateways.ask(ctx, request{
-		operation: resourceOperations[r.Kind][operation], session: body, wait: wait,
+		Route: wire.ResourceRoute(r.Kind, operation), body: body, wait: wait,
 		undo: func() request {
-			given := wire.SessionRequest{Session: body.Session, Key: r.Key, Token: g.Token}
-			return request{operation: resourceOperations[r.Kind][subjects.Release], session: given}
+			given := wire.Request{Session: body.Session, Key: r.Key, Token: g.Token}
+			return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), body: given}
 		},
 	}, func(a answer) (err error) {
 		g, err = readGrant(a.body)

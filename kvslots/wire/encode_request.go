@@ -7,37 +7,30 @@ import (
 	"github.com/google/uuid"
 )
 
-// PoolRequest is the body of any request about a pool, as a client writes it. Fields
-// that are nil or 0 are left out.
-type PoolRequest struct {
-	ID    *uuid.UUID `json:"id,omitempty"` // over NATS; over HTTP the path contains the id
+// Request is the body of any request, as a client writes it. Fields that are nil or zero
+// are left out. Times are in seconds.
+type Request struct {
+	// About a pool. Over HTTP the path contains the id.
+	ID    *uuid.UUID `json:"id,omitempty"`
 	Count *int       `json:"count,omitempty"`
 	Lease *uuid.UUID `json:"lease,omitempty"`
-	TTL   int64      `json:"ttl,omitempty"`  // seconds
-	Wait  int64      `json:"wait,omitempty"` // seconds
+	TTL   int64      `json:"ttl,omitempty"`
+	Wait  int64      `json:"wait,omitempty"`
+
+	// About a session. Over HTTP the path, or SessionHeader, contains the session, and the
+	// path the key.
+	Session        string `json:"session,omitempty"`
+	Key            string `json:"key,omitempty"`
+	Limit          int    `json:"limit,omitempty"`
+	Token          string `json:"token,omitempty"`
+	LeaseTTL       int64  `json:"lease_ttl_s,omitempty"`
+	AcquireTimeout *int64 `json:"acquire_timeout_s,omitempty"`
+	WaitTimeout    *int64 `json:"timeout_s,omitempty"`
 }
 
 // Encode returns the JSON of the body.
-func (r PoolRequest) Encode() []byte {
-	body, _ := json.Marshal(r) // cannot fail for ids and numbers
-	return body
-}
-
-// SessionRequest is the body of any request about a session, as a client writes it
-// over NATS. Fields that are nil or zero are left out.
-type SessionRequest struct {
-	Session string `json:"session,omitempty"`
-	Key     string `json:"key,omitempty"`
-	Limit   int    `json:"limit,omitempty"`
-	Token   string `json:"token,omitempty"`
-	TTL     int64  `json:"lease_ttl_s,omitempty"`       // seconds
-	Acquire *int64 `json:"acquire_timeout_s,omitempty"` // seconds
-	Wait    *int64 `json:"timeout_s,omitempty"`         // seconds
-}
-
-// Encode returns the JSON of the body.
-func (r SessionRequest) Encode() []byte {
-	body, _ := json.Marshal(r) // cannot fail for strings and numbers
+func (r Request) Encode() []byte {
+	body, _ := json.Marshal(r) // cannot fail for ids, strings and numbers
 	return body
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestPoolRequest(t *testing.T) {
+func TestRequest(t *testing.T) {
 	const id = `"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"`
 	pool, count := uuid.MustParse(id[1:37]), 0
-	for want, r := range map[string]PoolRequest{
+	for want, r := range map[string]Request{
 		`{}`:          {},
 		`{"count":0}`: {Count: &count},
 		`{"id":` + id + `,"lease":` + id + `,"ttl":30}`: {ID: &pool, Lease: &pool, TTL: 30},

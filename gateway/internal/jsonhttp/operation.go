@@ -24,9 +24,19 @@ type Operations struct {
 	Log zerolog.Logger
 }
 
-// Handle returns a handler that performs an operation. Its stack frames are small, since a
+// Mount adds the routes of operations. A path that can be read also has the method HEAD.
+func (o *Operations) Mount(r chi.Router, all ...*ops.Operation) {
+	for _, op := range all {
+		r.Method(op.Method, op.Path, o.handle(op))
+		if op.Method == http.MethodGet {
+			r.Head(op.Path, o.handle(op))
+		}
+	}
+}
+
+// handle returns a handler that performs an operation. Its stack frames are small, since a
 // gateway has one stack for each waiting client.
-func (o *Operations) Handle(op *ops.Operation) http.HandlerFunc {
+func (o *Operations) handle(op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Operations: o, w: w, r: r, call: ops.Call{Operation: op, Arrived: time.Now()}}
 		if err := x.perform(); err != nil {

@@ -47,12 +47,7 @@ type SessionTimes struct {
 
 // Operation is an operation that a client can request.
 type Operation struct {
-	// Subject is its NATS subject; "" for an operation that only HTTP has.
-	Subject string
-
-	// Noun and Name are words in the subject and path of operations on locks and
-	// semaphores.
-	Noun, Name string
+	wire.Route
 
 	// Grants reports whether the operation may wait in line and grant a lease, which must
 	// be taken back if the client does not receive the answer. Such an operation is
@@ -85,6 +80,9 @@ type step func(ctx context.Context, s *Service, call *Call) error
 
 // HasBody reports whether requests over HTTP have a body.
 func (o *Operation) HasBody() bool { return o.read != nil }
+
+// OnResource reports whether the operation is one on a lock or a semaphore.
+func (o *Operation) OnResource() bool { return o.group == &resourceGroup }
 
 // Waits reports whether calls may wait, in a line or for another call of their session.
 func (o *Operation) Waits() bool { return o.Grants || o.inTurn }

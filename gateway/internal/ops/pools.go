@@ -8,7 +8,6 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // Pools is the part of a *kvslots.Store that operations on pools use. Each method
@@ -24,12 +23,12 @@ type Pools interface {
 
 // The operations on pools (gateway/README.md, "The Library API: /l").
 var (
-	Register = &Operation{Subject: subjects.PoolRegister, group: &poolGroup, read: wire.Fields.Register, perform: register}
-	Inspect  = &Operation{Subject: subjects.PoolInspect, group: &poolGroup, endsWithClient: true, perform: inspect}
-	Delete   = &Operation{Subject: subjects.PoolDelete, group: &poolGroup, perform: remove}
-	Borrow   = &Operation{Subject: subjects.PoolBorrow, group: &poolGroup, Grants: true, read: wire.Fields.Borrow, perform: borrow}
-	Return   = &Operation{Subject: subjects.PoolReturn, group: &poolGroup, read: wire.Fields.Return, perform: giveBack}
-	Renew    = &Operation{Subject: subjects.PoolRenew, group: &poolGroup, read: wire.Fields.RenewLease, perform: renew}
+	Register = &Operation{Route: wire.RegisterPool, group: &poolGroup, read: wire.Fields.Register, perform: register}
+	Inspect  = &Operation{Route: wire.InspectPool, group: &poolGroup, endsWithClient: true, perform: inspect}
+	Delete   = &Operation{Route: wire.DeletePool, group: &poolGroup, perform: remove}
+	Borrow   = &Operation{Route: wire.Borrow, group: &poolGroup, Grants: true, read: wire.Fields.Borrow, perform: borrow}
+	Return   = &Operation{Route: wire.Return, group: &poolGroup, read: wire.Fields.Return, perform: giveBack}
+	Renew    = &Operation{Route: wire.RenewLease, group: &poolGroup, read: wire.Fields.RenewLease, perform: renew}
 )
 
 // OfPools are all operations on pools.

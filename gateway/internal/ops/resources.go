@@ -13,20 +13,20 @@ import (
 
 // OfResources are all operations on locks and semaphores (gateway/README.md, "The
 // dflockd API: /v1").
-var OfResources = append(ofKind(kvslots.KindLock, subjects.Lock), ofKind(kvslots.KindSemaphore, subjects.Semaphore)...)
+var OfResources = append(ofKind(kvslots.KindLock), ofKind(kvslots.KindSemaphore)...)
 
-func ofKind(kind kvslots.Kind, noun string) []*Operation {
-	all := []*Operation{
-		{Name: subjects.Acquire, Grants: true, read: wire.Fields.Acquire, perform: acquire},
-		{Name: subjects.Enqueue, Grants: true, read: wire.Fields.Enqueue, perform: enqueue},
-		{Name: subjects.Wait, Grants: true, leavesLine: true, read: wire.Fields.Wait, perform: wait},
-		{Name: subjects.Release, read: wire.Fields.Release, perform: release},
-		{Name: subjects.Renew, read: wire.Fields.Renew, perform: extend},
+func ofKind(kind kvslots.Kind) []*Operation {
+	named := func(name string, op Operation) *Operation {
+		op.Route, op.kind, op.group = wire.ResourceRoute(kind, name), kind, &resourceGroup
+		return &op
 	}
-	for _, op := range all {
-		op.Noun, op.Subject, op.kind, op.group = noun, subjects.Of(noun, op.Name), kind, &resourceGroup
+	return []*Operation{
+		named(subjects.Acquire, Operation{Grants: true, read: wire.Fields.Acquire, perform: acquire}),
+		named(subjects.Enqueue, Operation{Grants: true, read: wire.Fields.Enqueue, perform: enqueue}),
+		named(subjects.Wait, Operation{Grants: true, leavesLine: true, read: wire.Fields.Wait, perform: wait}),
+		named(subjects.Release, Operation{read: wire.Fields.Release, perform: release}),
+		named(subjects.Renew, Operation{read: wire.Fields.Renew, perform: extend}),
 	}
-	return all
 }
 
 var resourceGroup = group{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateResource, inTurn: true}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 // Sessions is the part of a *kvslots.Store that operations on sessions, locks and
@@ -28,13 +27,14 @@ type Sessions interface {
 // The operations on sessions (gateway/README.md, "The dflockd API: /v1", "Statistics").
 // They do not wait for their session's turn. EndSession refuses the calls that wait for it.
 var (
-	CreateSession = &Operation{Subject: subjects.SessionCreate, group: &serviceGroup, refusedWhileDraining: true, read: wire.Fields.Empty, perform: createSession}
-	PingSession   = &Operation{Subject: subjects.SessionPing, group: &sessionGroup, endsWithClient: true, read: wire.Fields.Empty, perform: pingSession}
-	EndSession    = &Operation{Subject: subjects.SessionDelete, group: &sessionGroup, read: wire.Fields.Empty, perform: endSession}
-	Stats         = &Operation{group: &serviceGroup, endsWithClient: true, perform: stats}
+	CreateSession = &Operation{Route: wire.CreateSession, group: &serviceGroup, refusedWhileDraining: true, read: wire.Fields.Empty, perform: createSession}
+	PingSession   = &Operation{Route: wire.PingSession, group: &sessionGroup, endsWithClient: true, read: wire.Fields.Empty, perform: pingSession}
+	EndSession    = &Operation{Route: wire.EndSession, group: &sessionGroup, read: wire.Fields.Empty, perform: endSession}
+	Stats         = &Operation{Route: wire.ReadStats, group: &serviceGroup, endsWithClient: true, perform: stats}
 )
 
-// OfSessions are the operations on sessions that also exist over NATS.
+// OfSessions are the operations on sessions. Stats, which concern all of them, exist over
+// HTTP only.
 var OfSessions = []*Operation{CreateSession, PingSession, EndSession}
 
 var (

@@ -29,7 +29,7 @@ func readObject(raw json.RawMessage, code, name, path string, known ...string) (
 			return unknownField(code, name, field, known)
 		}
 		if o.has(field) {
-			return fault(code, path+field, "given once")
+			return fault(code, path+field, wire.Once)
 		}
 		o.fields[field] = value
 		return nil

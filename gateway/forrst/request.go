@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -145,7 +147,7 @@ func readExtensions(top object) (*lockOptions, *Error) {
 				Details: map[string]string{"field": name + ".urn"},
 			}
 		case lock != nil:
-			return nil, extension.fault("urn", "given once")
+			return nil, extension.fault("urn", wire.Once)
 		}
 		if lock, wrong = readLockOptions(extension.fields["options"]); wrong != nil {
 			return nil, wrong

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // ErrNotUnderstood is returned when an answer is not that of a gateway. It wraps
@@ -39,25 +36,4 @@ func withAnswerTimeout(ctx context.Context, wait time.Duration) (context.Context
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, wait+answerTimeout, ErrAnswerTimeout)
-}
-
-// header is the header of an answer over either transport.
-type header interface{ Get(name string) string }
-
-// newRefusal returns the error for an answer that reports a failure.
-func newRefusal(status int, h header, body []byte) *wire.Refusal {
-	r := wire.NewRefusal(status, h, body)
-	r.RetryAfter = parseRetryAfter(h.Get(wire.RetryAfterHeader), time.Now())
-	return r
-}
-
-// parseRetryAfter parses a number of seconds or a date (RFC 9110, 10.2.3).
-func parseRetryAfter(text string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(text); err == nil {
-		return max(date.Sub(now), 0)
-	}
-	return 0
 }

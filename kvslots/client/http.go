@@ -61,7 +61,7 @@ func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) er
 	case http.StatusNoContent:
 		body = []byte("{}") // as over NATS
 	default:
-		return unsupportedIfUnknownPath(newRefusal(response.StatusCode, response.Header, body))
+		return unsupportedIfUnknownPath(wire.NewRefusal(response.StatusCode, response.Header, body))
 	}
 	return read(answer{body, response.Header})
 }

@@ -82,7 +82,7 @@ func replyError(reply *nats.Msg) error {
 		return nil
 	}
 	status, _ := strconv.Atoi(code)
-	refused := newRefusal(status, reply.Header, reply.Data)
+	refused := wire.NewRefusal(status, reply.Header, reply.Data)
 	if refused.Text == "" { // not an answer of a gateway, but of another micro service
 		refused.Text = reply.Header.Get(micro.ErrorHeader)
 	}

@@ -21,7 +21,7 @@ type transport interface {
 // answer is a successful answer of a gateway.
 type answer struct {
 	body   []byte
-	header header
+	header interface{ Get(name string) string }
 }
 
 // request is a request to a gateway.

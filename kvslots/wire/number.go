@@ -1,11 +1,11 @@
 package wire
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
-
-	"github.com/kvslots/kvslots/kvslots"
 )
 
 // maxSeconds is the bound to which larger numbers of seconds are reduced: 68 years, far
@@ -13,70 +13,35 @@ import (
 const maxSeconds = math.MaxInt32
 
 // integer returns the value of a field that must be a JSON number without fraction and
-// exponent, of any length. It returns limit+1 for a larger number, and -1 for a
-// negative one.
-func (o object) integer(field string, limit int64) (int64, bool) {
-	digits := string(o[field])
-	negative := len(digits) > 1 && digits[0] == '-'
-	if negative {
-		digits = digits[1:]
-	}
-	if !allDigits(digits) {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n > limit { // err can only be ErrRange here
-		n = limit + 1
-	}
-	if negative && n != 0 {
-		n = -1
-	}
-	return n, true
+// exponent. A number beyond the range of an int64 counts as the end of that range.
+func (o object) integer(field string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(o[field]), 10, 64)
+	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-func allDigits(text string) bool {
-	for _, r := range text {
-		if r < '0' || r > '9' {
-			return false
-		}
-	}
-	return text != ""
-}
-
-// count returns the field "count" (gateway/README.md, "The Library API: /l").
-func (o object) count() (int, error) {
-	n, ok := o.integer("count", kvslots.MaxCount)
-	if !ok || n < 0 || n > kvslots.MaxCount {
-		return 0, rangeError("count", "an integer between 0 and "+strconv.Itoa(kvslots.MaxCount))
+// between returns a required field that contains an integer in a range.
+func (o object) between(field string, low, high int64) (int, error) {
+	n, ok := o.integer(field)
+	if !ok || n < low || n > high {
+		return 0, rangeError(field, fmt.Sprintf("an integer between %d and %d", low, high))
 	}
 	return int(n), nil
 }
 
-// ttl returns the field "ttl" (gateway/README.md, "The Library API: /l"), which is required.
-func (o object) ttl() (time.Duration, error) {
-	n, ok := o.integer("ttl", maxSeconds)
-	if !ok || n < 1 {
-		return 0, rangeError("ttl", "a whole number of seconds, 1 or more")
+// seconds returns a required field that contains a number of seconds, at most maxSeconds.
+// The store clamps it to its maximum.
+func (o object) seconds(field string, low int64) (time.Duration, error) {
+	n, ok := o.integer(field)
+	if !ok || n < low {
+		return 0, rangeError(field, fmt.Sprintf("a whole number of seconds, %d or more", low))
 	}
-	return seconds(n), nil
+	return time.Duration(min(n, maxSeconds)) * time.Second, nil
 }
 
 // optionalSeconds is seconds for a field that may be missing, which means 0.
-func (o object) optionalSeconds(name string) (time.Duration, error) {
-	if _, ok := o[name]; !ok {
+func (o object) optionalSeconds(field string) (time.Duration, error) {
+	if _, ok := o[field]; !ok {
 		return 0, nil
 	}
-	return o.seconds(name)
+	return o.seconds(field, 0)
 }
-
-// seconds returns a required field, at most maxSeconds. The store clamps it to its
-// maximum.
-func (o object) seconds(name string) (time.Duration, error) {
-	n, ok := o.integer(name, maxSeconds)
-	if !ok || n < 0 {
-		return 0, rangeError(name, "a whole number of seconds, 0 or more")
-	}
-	return seconds(n), nil
-}
-
-func seconds(n int64) time.Duration { return time.Duration(min(n, maxSeconds)) * time.Second }

@@ -16,24 +16,6 @@ const MaxBody = 64 << 10
 // unchanged if its value is null.
 type object map[string]json.RawMessage
 
-// parseObject parses a body that must be one JSON object and nothing else.
-func parseObject(body []byte) (object, error) {
-	if len(body) > MaxBody {
-		return nil, ErrTooLarge
-	}
-	if fields := parsePlain(body); fields != nil {
-		return fields, nil
-	}
-	var fields object
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, ErrMalformed // does not wrap err, whose text quotes the body
-	}
-	if fields == nil { // a bare null
-		return nil, ErrMalformed
-	}
-	return fields, nil
-}
-
 // text returns the string in a field. ok is false if the field has no string.
 func (o object) text(field string) (value string, ok bool) { return anyText(o[field]) }
 

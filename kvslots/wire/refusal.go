@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -20,7 +21,7 @@ type Refusal struct {
 
 // NewRefusal returns the Refusal of an answer with the given status, headers and body.
 func NewRefusal(status int, header interface{ Get(name string) string }, body []byte) *Refusal {
-	r := &Refusal{Status: status}
+	r := &Refusal{Status: status, RetryAfter: parseRetryAfter(header.Get(RetryAfterHeader), time.Now())}
 	var failure Failure
 	if json.Unmarshal(body, &failure) == nil {
 		r.Text = failure.Error
@@ -35,6 +36,17 @@ func NewRefusal(status int, header interface{ Get(name string) string }, body []
 		r.Err = r.meaning(name)
 	}
 	return r
+}
+
+// parseRetryAfter parses a number of seconds or a date (RFC 9110, 10.2.3).
+func parseRetryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	return 0
 }
 
 func (r *Refusal) Error() string {

@@ -8,15 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// ParseLax parses the body of a request about a pool, which must be one JSON object.
-// Unknown fields are ignored, and of repeated fields the last one counts. Like
-// ParseStrict and the methods of Fields it returns ErrMalformed, ErrTooLarge or a
-// *kvslots.RangeError, whose texts contain nothing of the body.
-func ParseLax(body []byte) (Fields, error) {
-	fields, err := parseObject(body)
-	return Fields{object: fields}, err
-}
-
 // Pool parses {"id"} of a request over NATS. Over HTTP the path contains the pool's id.
 func (f Fields) Pool() (uuid.UUID, error) { return f.id("id") }
 
@@ -40,13 +31,13 @@ type GrantParams struct {
 
 // Register parses {"count"}.
 func (f Fields) Register(p *Params) (err error) {
-	p.Count, err = f.count()
+	p.Count, err = f.between("count", 0, kvslots.MaxCount)
 	return err
 }
 
 // Borrow parses {"ttl", "wait"}. The TTL is at least a second.
 func (f Fields) Borrow(p *Params) (err error) {
-	if p.TTL, err = f.ttl(); err == nil {
+	if p.TTL, err = f.seconds("ttl", 1); err == nil {
 		p.Wait, err = f.optionalSeconds("wait")
 	}
 	return err
@@ -61,7 +52,7 @@ func (f Fields) Return(p *Params) (err error) {
 // RenewLease parses {"lease", "ttl"}. The TTL is at least a second.
 func (f Fields) RenewLease(p *Params) (err error) {
 	if err = f.Return(p); err == nil {
-		p.TTL, err = f.ttl()
+		p.TTL, err = f.seconds("ttl", 1)
 	}
 	return err
 }

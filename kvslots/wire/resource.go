@@ -68,7 +68,7 @@ func (f Fields) Empty(*Params) error { return f.only() }
 // {"acquire_timeout_s", "limit", "lease_ttl_s"}.
 func (f Fields) Acquire(p *Params) (err error) {
 	if err = f.grantParams(p, "acquire_timeout_s"); err == nil {
-		p.Wait, err = f.seconds("acquire_timeout_s")
+		p.Wait, err = f.seconds("acquire_timeout_s", 0)
 	}
 	return err
 }
@@ -90,16 +90,19 @@ func (f Fields) grantParams(p *Params, others ...string) (err error) {
 	if err = f.present(append(others, "lease_ttl_s")...); err != nil {
 		return err
 	}
-	if p.Limit, err = f.limit(p.Kind); err == nil {
-		p.TTL, err = f.optionalSeconds("lease_ttl_s")
+	if p.Limit = 1; p.Kind == kvslots.KindSemaphore {
+		if p.Limit, err = f.between("limit", 1, kvslots.MaxSemaphoreLimit); err != nil {
+			return err
+		}
 	}
+	p.TTL, err = f.optionalSeconds("lease_ttl_s")
 	return err
 }
 
 // Wait parses {"timeout_s"}.
 func (f Fields) Wait(p *Params) (err error) {
 	if err = f.present("timeout_s"); err == nil {
-		p.Wait, err = f.seconds("timeout_s")
+		p.Wait, err = f.seconds("timeout_s", 0)
 	}
 	return err
 }
@@ -137,15 +140,4 @@ func (f Fields) token() (string, error) {
 		return "", rangeError("token", strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
 	}
 	return token, nil
-}
-
-func (f Fields) limit(kind kvslots.Kind) (int, error) {
-	if kind == kvslots.KindLock {
-		return 1, nil
-	}
-	n, ok := f.integer("limit", kvslots.MaxSemaphoreLimit)
-	if !ok || n < 1 || n > kvslots.MaxSemaphoreLimit {
-		return 0, rangeError("limit", "an integer between 1 and "+strconv.Itoa(kvslots.MaxSemaphoreLimit))
-	}
-	return int(n), nil
 }

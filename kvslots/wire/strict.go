@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Fields is the body of a request. The method named after the request parses it. If the
-// body was parsed strictly, unknown and repeated fields are errors, so that a misspelt
-// field is not mistaken for a missing one.
+// Fields is the body of a request. The method named after the request parses it. Those of
+// requests of /v1 are strict: unknown and repeated fields are errors, so that a misspelt
+// field is not mistaken for a missing one. The methods return a *kvslots.RangeError or
+// ErrMalformed.
 type Fields struct {
 	object
 	absent   bool     // the body is empty
@@ -18,19 +19,28 @@ type Fields struct {
 }
 
 // ParseStrict parses a body that must be one JSON object in valid UTF-8 and nothing
-// else, or be empty. Like the methods of Fields it returns ErrMalformed, ErrTooLarge
-// or a *kvslots.RangeError, whose texts contain nothing of the body.
+// else, or be empty. Like ParseLax it returns ErrMalformed or ErrTooLarge.
 func ParseStrict(body []byte) (Fields, error) {
 	switch {
 	case len(body) == 0:
 		return Fields{absent: true}, nil
-	case len(body) > MaxBody:
+	case len(body) <= MaxBody && !utf8.Valid(body):
+		return Fields{}, ErrMalformed
+	}
+	return ParseLax(body)
+}
+
+// ParseLax parses a body that must be one JSON object and nothing else. Of repeated fields
+// the last one counts. The texts of its errors, and of those of Fields, contain nothing of
+// the body.
+func ParseLax(body []byte) (Fields, error) {
+	if len(body) > MaxBody {
 		return Fields{}, ErrTooLarge
 	}
 	if fields := parsePlain(body); fields != nil {
 		return Fields{object: fields}, nil
 	}
-	if !utf8.Valid(body) || !json.Valid(body) {
+	if !json.Valid(body) {
 		return Fields{}, ErrMalformed
 	}
 	fields := Fields{object: object{}}
@@ -67,12 +77,20 @@ func EachField(object []byte, do func(name string, value json.RawMessage) error)
 
 // take removes a field and returns its string, or "" if it has none.
 func (f Fields) take(name string) (text string, err error) {
-	if slices.Contains(f.repeated, name) {
-		return "", rangeError(name, "given once")
-	}
 	text, _ = Text(f.object[name])
 	delete(f.object, name)
-	return text, nil
+	return text, f.once(name)
+}
+
+// Once is the range of a field that is given more than once.
+const Once = "given once"
+
+// once returns an error if a field that may be given once is given more often.
+func (f Fields) once(name string) error {
+	if slices.Contains(f.repeated, name) {
+		return rangeError(name, Once)
+	}
+	return nil
 }
 
 // Text returns the string in a JSON value. ok is false for a value of another type, and for
@@ -94,8 +112,8 @@ func (f Fields) only(names ...string) error {
 		}
 	}
 	for _, name := range names {
-		if slices.Contains(f.repeated, name) {
-			return rangeError(name, "given once")
+		if err := f.once(name); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -7,16 +7,8 @@ import (
 	"time"
 )
 
-// units are the units of durations, the largest first.
-var units = []struct {
-	name string
-	of   time.Duration
-}{
-	{"day", 24 * time.Hour},
-	{"hour", time.Hour},
-	{"minute", time.Minute},
-	{"second", time.Second},
-}
+// units are the units of durations.
+var units = map[string]time.Duration{"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second}
 
 const (
 	unitsAllowed  = "second, minute, hour or day"
@@ -32,9 +24,6 @@ type duration struct {
 	Value int64  `json:"value"`
 	Unit  string `json:"unit"`
 }
-
-// durationOf returns a duration in whole seconds.
-func durationOf(d time.Duration) duration { return duration{int64(d / time.Second), "second"} }
 
 // String returns the duration in words: "5 seconds".
 func (s duration) String() string {
@@ -59,40 +48,23 @@ func (o object) duration(field string) (duration, time.Duration, *Error) {
 		return duration{}, 0, wrong
 	}
 	name, _ := inner.text("unit")
-	for _, unit := range units {
-		if unit.name == name {
-			return duration{value, name}, min(maxDuration, time.Duration(min(value, int64(maxDuration/unit.of)+1))*unit.of), nil
-		}
+	unit := units[name]
+	if unit == 0 {
+		return duration{}, 0, inner.fault("unit", unitsAllowed)
 	}
-	return duration{}, 0, inner.fault("unit", unitsAllowed)
+	return duration{value, name}, min(maxDuration, time.Duration(min(value, int64(maxDuration/unit)+1))*unit), nil
 }
 
-// positive returns a JSON number that is whole and at least 1, of any length. 1.0 and
-// 1e3 are whole, too.
+// positive returns a JSON number that is whole and at least 1, of any length: 1.0 and 1e3
+// are whole, too. A number that may not be exact counts as the largest integer.
 func (o object) positive(field string) (int64, *Error) {
-	number := string(o.fields[field])
-	value, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		value = wholeFloat(number)
-	}
-	if value < 1 {
-		return 0, o.fault(field, valuesAllowed)
-	}
-	return value, nil
-}
-
-// wholeFloat returns a whole number that is not written as an integer, or 0. It returns
-// the largest integer for larger numbers.
-func wholeFloat(text string) int64 {
 	const exact = 1 << 53
-	value, err := strconv.ParseFloat(text, 64) // infinite if out of range
+	value, err := strconv.ParseFloat(string(o.fields[field]), 64) // infinite if out of range
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange), text[0] != '-' && (text[0] < '0' || text[0] > '9'):
-		return 0
+	case err != nil && !errors.Is(err, strconv.ErrRange), value < 1, value != math.Trunc(value):
+		return 0, o.fault(field, valuesAllowed)
 	case value >= exact:
-		return math.MaxInt64
-	case value < 1, value != math.Trunc(value):
-		return 0
+		return math.MaxInt64, nil
 	}
-	return int64(value)
+	return int64(value), nil
 }

@@ -56,8 +56,13 @@ type heldDetails struct {
 	Waited  *duration `json:"waited,omitempty"`
 }
 
+// lockTimeout returns the error of a call that has waited for the lock: for as long as it
+// asked, but no longer than most.
 func lockTimeout(o *lockOptions, full string, most time.Duration) *Error {
-	waited := o.waitedDuration(most)
+	waited := o.blockText
+	if o.block > most {
+		waited = duration{int64(most / time.Second), "second"}
+	}
 	return &Error{
 		Code: codeLockTimeout, Message: "Lock acquisition timed out after " + waited.String(), Retryable: true,
 		status:  http.StatusRequestTimeout,

@@ -90,12 +90,3 @@ func (o *lockOptions) fullKey(function string) string {
 	}
 	return "lock:" + function + ":" + o.key
 }
-
-// waitedDuration returns how long the call has waited: what it asked for, but at most
-// the longest wait.
-func (o *lockOptions) waitedDuration(most time.Duration) duration {
-	if o.block > most {
-		return durationOf(most)
-	}
-	return o.blockText
-}

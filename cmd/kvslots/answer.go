@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -25,6 +27,10 @@ func (p poolAnswer) String() string {
 }
 
 func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
+
+func addJSONFlag(flags *pflag.FlagSet, asJSON *bool) {
+	flags.BoolVar(asJSON, "json", false, "print a line of JSON")
+}
 
 // report prints a result: text for people, or body as a line of JSON.
 func report(w io.Writer, asJSON bool, body any, text string) error {

@@ -69,11 +69,10 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if s.natsAddr == "" {
 		return b, nil
 	}
-	if b.service, err = server.ConnectService(append(logConnection(log, "service"), noBuffer, ownInboxes())...); err != nil {
-		return nil, errors.Join(err, b.close())
-	}
-	if b.functions, err = server.ConnectService(append(logConnection(log, "functions"), noBuffer, ownInboxes())...); err != nil {
-		return nil, errors.Join(err, b.close())
+	for name, connection := range map[string]**nats.Conn{"service": &b.service, "functions": &b.functions} {
+		if *connection, err = server.ConnectService(append(logConnection(log, name), noBuffer, ownInboxes())...); err != nil {
+			return nil, errors.Join(err, b.close())
+		}
 	}
 	return b, nil
 }
@@ -132,34 +131,6 @@ func logConnection(log zerolog.Logger, name string) []nats.Option {
 			log.Warn().Str("error", withoutInboxes(err.Error())).Msg("NATS error")
 		}),
 	}
-}
-
-// durable returns the function that calls back when the store's writes are flushed. It
-// returns nil if the store must not wait: the server flushes before it acknowledges,
-// or clients do not wait for the flush.
-func (b *backend) durable() func(then func(error)) {
-	if b.server == nil || b.server.Flusher() == nil {
-		return nil
-	}
-	return b.server.Flusher().Durable
-}
-
-// room returns the function that says whether the embedded server has room for new
-// entries, or nil without one.
-func (b *backend) room() func() error {
-	if b.server == nil {
-		return nil
-	}
-	return b.server.Room
-}
-
-// subscribers returns the function that looks up the subscriptions at the embedded server,
-// or nil without one.
-func (b *backend) subscribers() func() func(subject string) []uint64 {
-	if b.server == nil {
-		return nil
-	}
-	return b.server.Subscribers
 }
 
 // collectors returns the metrics of the connections, and of the embedded server's flushes.

@@ -51,25 +51,36 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
+// addServerFlag declares the flag of the gateway.
+func (c *connection) addServerFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&c.server, serverFlag, defaultServer, "call this gateway, over HTTP")
+}
+
 func (c *connection) addFlags(flags *pflag.FlagSet) {
-	c.server = defaultServer
-	flags.StringVar(&c.server, serverFlag, c.server, "call this gateway, over HTTP")
+	c.addServerFlag(flags)
 	c.token.addFlags(flags, "bearer token for --server")
 	c.tls.addFlags(flags)
-	c.nats.addFlags(flags, "", "call gateways over this NATS instead (comma-separated URLs)")
+	c.nats.addFlags(flags, "", "call gateways over this NATS instead (comma-separated URLs)", false)
 	flags.StringVar(&c.nats.inbox, "nats-inbox", "", "prefix of the subjects for answers; with --nats-nkey the default is _INBOX_<public key>")
 }
 
-func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string) {
+// addFlags declares the flags. Some of those of serve also apply to the listener of the
+// embedded server.
+func (c *natsConnection) addFlags(flags *pflag.FlagSet, url, usage string, listener bool) {
+	clients, authorities := "", ""
+	if listener {
+		clients = ", or of NATS clients at --nats-addr"
+		authorities = ", or those that must have issued the certificates of clients at --nats-addr"
+	}
 	flags.StringVar(&c.url, natsURLFlag, url, usage)
 	flags.StringVar(&c.creds, "nats-creds", "", "credentials file for --nats-url")
-	flags.StringVar(&c.user, "nats-user", "", "user for --nats-url")
-	flags.StringVar(&c.password, "nats-password", "", "password for --nats-url; better given as KVSLOTS_NATS_PASSWORD")
-	flags.StringVar(&c.token, "nats-token", "", "token for --nats-url; better given as KVSLOTS_NATS_TOKEN")
 	flags.StringVar(&c.nkey, "nats-nkey", "", "file with an nkey seed for --nats-url")
-	flags.StringVar(&c.tlsCA, "nats-tls-ca", "", "file with the certificate authorities to trust for --nats-url")
-	flags.StringVar(&c.tlsCert, "nats-tls-cert", "", "file with this client's certificate for --nats-url")
-	flags.StringVar(&c.tlsKey, "nats-tls-key", "", "file with the certificate's key")
+	flags.StringVar(&c.user, "nats-user", "", "user for --nats-url"+clients)
+	flags.StringVar(&c.password, "nats-password", "", "the user's password; better given as KVSLOTS_NATS_PASSWORD")
+	flags.StringVar(&c.token, "nats-token", "", "token for --nats-url"+clients+"; better given as KVSLOTS_NATS_TOKEN")
+	flags.StringVar(&c.tlsCert, "nats-tls-cert", "", "file with the certificate of this program, for NATS")
+	flags.StringVar(&c.tlsKey, "nats-tls-key", "", certificateKeyUsage)
+	flags.StringVar(&c.tlsCA, "nats-tls-ca", "", "file with the certificate authorities to trust for --nats-url"+authorities)
 }
 
 // validate checks combinations of flags.
@@ -150,16 +161,25 @@ func (c *natsConnection) ownInbox() error {
 	if c.nkey == "" || c.inbox != "" {
 		return nil
 	}
-	option, err := nats.NkeyOptionFromSeed(c.nkey)
+	option, err := c.nkeyOption()
 	if err != nil {
-		return fmt.Errorf("--nats-nkey: %w", withoutPath(err))
+		return err
 	}
 	var options nats.Options
 	if err := option(&options); err != nil {
-		return fmt.Errorf("--nats-nkey: %w", withoutPath(err))
+		return err
 	}
 	c.inbox = subjects.Inbox + "_" + options.Nkey
 	return nil
+}
+
+// nkeyOption reads the seed of --nats-nkey.
+func (c *natsConnection) nkeyOption() (nats.Option, error) {
+	option, err := nats.NkeyOptionFromSeed(c.nkey)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-nkey: %w", withoutPath(err))
+	}
+	return option, nil
 }
 
 func (c *natsConnection) dial(more ...nats.Option) (*nats.Conn, error) {
@@ -226,9 +246,9 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 		options = append(options, nats.Token(c.token))
 	}
 	if c.nkey != "" {
-		nkey, err := nats.NkeyOptionFromSeed(c.nkey)
+		nkey, err := c.nkeyOption()
 		if err != nil {
-			return nil, fmt.Errorf("--nats-nkey: %w", withoutPath(err))
+			return nil, err
 		}
 		options = append(options, nkey)
 	}

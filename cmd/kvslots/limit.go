@@ -69,8 +69,8 @@ func newLimitSubcommand(env lookupEnv, use, short, long string, ownFlags func(*p
 	flags.SortFlags = false
 	ownFlags(flags)
 	flags.StringVar(&s.bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
-	flags.BoolVar(&s.json, "json", false, "print a line of JSON")
-	s.nats.addFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)")
+	addJSONFlag(flags, &s.json)
+	s.nats.addFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)", false)
 	return s.Command
 }
 

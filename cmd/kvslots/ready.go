@@ -20,7 +20,7 @@ const maxReadiness = 4 << 10
 
 // readyCommand is for health checks of containers, whose image has no shell and no curl.
 func readyCommand(env lookupEnv) *cobra.Command {
-	from, timeout := connection{server: defaultServer}, 5*time.Second
+	from, timeout := connection{}, 5*time.Second
 	command := &cobra.Command{
 		Use:   "ready",
 		Short: "Ask a gateway whether it is ready",
@@ -48,7 +48,7 @@ func readyCommand(env lookupEnv) *cobra.Command {
 			return err
 		},
 	}
-	command.Flags().StringVar(&from.server, serverFlag, from.server, "call this gateway, over HTTP")
+	from.addServerFlag(command.Flags())
 	from.tls.addFlags(command.Flags())
 	command.Flags().Var(duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
 	return command
@@ -72,13 +72,14 @@ func askReady(ctx context.Context, server string, config *tls.Config) (sync stri
 	defer answer.Body.Close()
 	var body struct{ Status, Sync, Reason string }
 	err = json.NewDecoder(io.LimitReader(answer.Body, maxReadiness)).Decode(&body)
+	reason := body.Status
 	switch {
 	case err == nil && answer.StatusCode == http.StatusOK && body.Status == "ready":
 		return body.Sync, nil
 	case err != nil || body.Status == "":
-		return "", fmt.Errorf("not ready: %s", answer.Status)
+		reason = answer.Status
 	case body.Reason != "":
-		return "", fmt.Errorf("not ready: %s: %s", body.Status, body.Reason)
+		reason += ": " + body.Reason
 	}
-	return "", fmt.Errorf("not ready: %s", body.Status)
+	return "", fmt.Errorf("not ready: %s", reason)
 }

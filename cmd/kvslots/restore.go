@@ -59,7 +59,7 @@ func restoreCommand(env lookupEnv) *cobra.Command {
 	flags := command.Flags()
 	flags.BoolVar(&options.Replace, "replace", false, "replace a bucket that is not empty")
 	flags.Var(number(&options.Replicas, 0, 5), "replicas", "replicas of the new bucket; 0 means those of the bucket that is replaced, or else of the backup")
-	flags.BoolVar(&asJSON, "json", false, "print a line of JSON")
+	addJSONFlag(flags, &asJSON)
 	s.addFlags(flags)
 	return command
 }

@@ -80,7 +80,7 @@ func serve(stop, hurry context.Context, s settings, manager *serviceManager, log
 	if err != nil {
 		return err
 	}
-	defer allowed.follow(manager, log)()
+	defer startReloader(allowed.files, manager, log)()
 	ln, err := net.Listen("tcp", s.httpAddr) // before NATS, since it fails more often
 	if err != nil {
 		return fmt.Errorf("HTTP: %w", err)
@@ -141,15 +141,18 @@ type shared struct {
 	lending *gateway.Lending
 	turns   *gateway.Turns
 	access  *access
-	clients func() int // number of NATS clients; nil if unknown
 	metrics []prometheus.Collector
+
+	// Of the embedded server; nil without one.
+	clients     func() int                           // the number of NATS clients
+	subscribers func() func(subject string) []uint64 // looks up the subscriptions
 }
 
 func newShared(nats *backend, allowed *access, s settings) shared {
 	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed, metrics: nats.collectors()}
 	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
-		c.clients = nats.server.NumClients
+		c.clients, c.subscribers = nats.server.NumClients, nats.server.Subscribers
 	}
 	return c
 }
@@ -162,7 +165,7 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 		Turns:         common.turns,
 		SessionTimes:  s.sessions,
 		ReplyPrefixes: splitList(s.natsReplies),
-		Subscribers:   nats.subscribers(),
+		Subscribers:   common.subscribers,
 		Calls:         functions,
 		Version:       versionName(),
 		Logger:        log.With().Str("component", "nats").Logger(),
@@ -173,8 +176,13 @@ func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logge
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	cfg := s.store
-	cfg.Sole = nats.server != nil // clients of its listener cannot reach the bucket
-	cfg.Durable, cfg.Room = nats.durable(), nats.room()
+	if nats.server != nil {
+		cfg.Sole, cfg.Room = true, nats.server.Room // clients of its listener cannot reach the bucket
+		// Without a Flusher the server flushes before it acknowledges, or clients do not wait for that.
+		if flusher := nats.server.Flusher(); flusher != nil {
+			cfg.Durable = flusher.Durable
+		}
+	}
 	cfg.Logger = log.With().Str("component", "store").Logger()
 	return kvslots.Open(ctx, nats.nc, cfg)
 }
@@ -191,7 +199,12 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 	c := httpConfig(common.access, s, log)
 	c.Store, c.Sync = store, sync
 	c.Lending, c.Finishers = common.lending, finishers
-	c.Dialects = []gateway.Dialect{library.New(store, common.lending, log), newDflockd(store, common, s, log), functions}
+	sessions := dflockd.New(store, dflockd.Config{
+		Lending: common.lending, Turns: common.turns, Clients: common.clients,
+		SessionTimes: s.sessions,
+		Logger:       log,
+	})
+	c.Dialects = []gateway.Dialect{library.New(store, common.lending, log), sessions, functions}
 	c.DrainWait = s.drainWait
 	c.Collectors = append(common.metrics, gateway.StoreMetrics(store.Metrics))
 	return gateway.New(c)
@@ -213,14 +226,6 @@ func httpConfig(allowed *access, s settings, log zerolog.Logger) gateway.Config 
 		Version: versionName(),
 		Logger:  log.With().Str("component", "http").Logger(),
 	}
-}
-
-func newDflockd(store *kvslots.Store, common shared, s settings, log zerolog.Logger) *dflockd.Dialect {
-	return dflockd.New(store, dflockd.Config{
-		Lending: common.lending, Turns: common.turns, Clients: common.clients,
-		SessionTimes: s.sessions,
-		Logger:       log,
-	})
 }
 
 // serveHTTP serves HTTP until stop ends, then drains until hurry ends.

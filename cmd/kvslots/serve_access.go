@@ -3,8 +3,6 @@ package main
 import (
 	"crypto/tls"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/gateway"
 )
 
@@ -63,9 +61,4 @@ func (a *access) tls() *tls.Config {
 		return nil
 	}
 	return a.certs.config()
-}
-
-// follow reads the files again when they change, until stop is called.
-func (a *access) follow(manager *serviceManager, log zerolog.Logger) (stop func()) {
-	return startReloader(a.files, manager, log)
 }

@@ -25,7 +25,7 @@ const dataDirFlag = "data-dir"
 func (s *storage) addFlags(flags *pflag.FlagSet) {
 	s.dataDir = defaultSettings().dataDir
 	flags.StringVar(&s.dataDir, dataDirFlag, s.dataDir, "data directory of a gateway, which may be running, with an embedded NATS server")
-	s.nats.addFlags(flags, "", "use this NATS instead (comma-separated URLs)")
+	s.nats.addFlags(flags, "", "use this NATS instead (comma-separated URLs)", false)
 }
 
 // load sets the flags that were not given from the environment. A given --data-dir also

@@ -11,9 +11,11 @@ import (
 // keyPair are the files of --tls-cert and --tls-key.
 type keyPair struct{ cert, key string }
 
+const certificateKeyUsage = "file with the certificate's key"
+
 func (k *keyPair) addFlags(flags *pflag.FlagSet, use string) {
 	flags.StringVar(&k.cert, "tls-cert", k.cert, use)
-	flags.StringVar(&k.key, "tls-key", k.key, "file with the certificate's key")
+	flags.StringVar(&k.key, "tls-key", k.key, certificateKeyUsage)
 }
 
 func (k *keyPair) validate() error {

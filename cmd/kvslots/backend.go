@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -191,19 +190,16 @@ func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop,
 	defer endStop()
 	hurry, endHurry := context.WithCancel(hurry)
 	defer endHurry()
-	done := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
+	stopWatching := inBackground(func(ctx context.Context) {
 		select {
-		case <-done:
+		case <-ctx.Done():
 		case <-b.failed():
 			endStop()
 			endHurry()
 		}
 	})
 	err := serve(stop, hurry)
-	close(done)
-	watching.Wait()
+	stopWatching()
 	if b.server != nil && b.server.Err() != nil {
 		err = errors.Join(fmt.Errorf("embedded NATS: %w", b.server.Err()), err)
 	}

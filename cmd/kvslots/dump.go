@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime/pprof"
-	"sync"
 	"syscall"
 )
 
@@ -19,20 +19,14 @@ const exitQuit = 2
 func dumpOnQuit(w io.Writer) (release func()) {
 	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)
-	done := make(chan struct{})
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
+	return inBackground(func(ctx context.Context) {
+		defer signal.Stop(quit)
 		select {
 		case <-quit:
 			_, _ = fmt.Fprintln(w, "SIGQUIT: quit")
 			_ = pprof.Lookup("goroutine").WriteTo(w, 1) // 1: without arguments
 			os.Exit(exitQuit)
-		case <-done:
+		case <-ctx.Done():
 		}
 	})
-	return func() {
-		signal.Stop(quit)
-		close(done)
-		waiting.Wait()
-	}
 }

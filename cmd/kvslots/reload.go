@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -35,18 +34,14 @@ type reloader struct {
 // called. Without files it only keeps SIGHUP from ending the process.
 func startReloader(of []reloadable, manager *serviceManager, log zerolog.Logger) (stop func()) {
 	r := &reloader{of: of, manager: manager, log: log, failed: map[string]string{}}
-	ctx, cancel := context.WithCancel(context.Background())
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	ticker := time.NewTicker(reloadPause)
-	var running sync.WaitGroup
-	running.Go(func() { r.run(ctx, hangups, ticker.C) })
-	return func() {
-		signal.Stop(hangups)
-		ticker.Stop()
-		cancel()
-		running.Wait()
-	}
+	return inBackground(func(ctx context.Context) {
+		defer signal.Stop(hangups)
+		ticker := time.NewTicker(reloadPause)
+		defer ticker.Stop()
+		r.run(ctx, hangups, ticker.C)
+	})
 }
 
 func (r *reloader) run(ctx context.Context, hangups <-chan os.Signal, ticks <-chan time.Time) {

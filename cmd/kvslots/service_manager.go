@@ -92,10 +92,7 @@ func (m *serviceManager) watch(alive func(context.Context) error) (stop func()) 
 	if m.send == nil || m.watchdog == 0 {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return inBackground(func(ctx context.Context) {
 		ticker := time.NewTicker(m.watchdog / 2)
 		defer ticker.Stop()
 		for {
@@ -106,11 +103,7 @@ func (m *serviceManager) watch(alive func(context.Context) error) (stop func()) 
 				m.check(ctx, alive)
 			}
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	})
 }
 
 // check calls alive once, and waits for it no longer than until the next call is due, since

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -29,19 +28,15 @@ func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.C
 	stop, stopNow := context.WithCancel(ctx)
 	hurry, hurryNow := context.WithCancel(context.WithoutCancel(ctx))
 
-	quit := make(chan struct{})
-	var heeding sync.WaitGroup
-	heeding.Go(func() {
-		heedSignals(signals, quit, log, stopNow, func() {
+	stopHeeding := inBackground(func(ctx context.Context) {
+		defer signal.Stop(signals) // the next signal kills the process
+		heedSignals(signals, ctx.Done(), log, stopNow, func() {
 			log.Warn().Msg("another signal: the drain is cut short")
 			hurryNow()
 		})
-		signal.Stop(signals) // the next signal kills the process
 	})
 	return stop, hurry, func() {
-		signal.Stop(signals)
-		close(quit)
-		heeding.Wait()
+		stopHeeding()
 		stopNow()
 		hurryNow()
 	}
@@ -76,19 +71,18 @@ func untilSignal(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	var listening sync.WaitGroup
-	listening.Go(func() {
+	stop := inBackground(func(stopped context.Context) {
+		defer signal.Stop(signals)
 		select {
 		case sig := <-signals:
-			signal.Stop(signals)
+			signal.Stop(signals) // before the command can end: the next signal kills the process
 			cancel(underlease.SignalError{Signal: sig})
-		case <-ctx.Done():
+		case <-stopped.Done():
 		}
 	})
 	return ctx, func() {
-		signal.Stop(signals)
+		stop()
 		cancel(nil)
-		listening.Wait()
 	}
 }
 

@@ -24,9 +24,11 @@ type errorDescription struct {
 	Description string `json:"description"`
 }
 
+const inUTC = "ISO 8601, in UTC"
+
 var (
 	keyField   = field{"key", "string", true, "The lock's full key: lock:{function}:{key}, or lock:{key}"}
-	timeField  = field{"timestamp", "string", true, "ISO 8601, in UTC"}
+	timeField  = field{"timestamp", "string", true, inUTC}
 	stateField = field{"status", "string", true, "healthy or unhealthy"}
 
 	notFound    = errorDescription{codeNotFound, false, "The lock is not held"}
@@ -60,8 +62,8 @@ var descriptions = []description{
 		Arguments: []field{keyField},
 		Result: []field{
 			keyField, {"locked", "boolean", true, "Whether the lock is held; otherwise the fields below are missing"},
-			{"owner", "string", false, "Its owner"}, {"acquired_at", "string", false, "ISO 8601, in UTC"},
-			{"expires_at", "string", false, "ISO 8601, in UTC"},
+			{"owner", "string", false, "Its owner"}, {"acquired_at", "string", false, inUTC},
+			{"expires_at", "string", false, inUTC},
 			{"ttl_remaining", "integer", false, "Whole seconds until it expires"},
 			{"fence", "integer", false, "Its fencing token"},
 		},

@@ -21,6 +21,8 @@ const version = 1
 // truncated or changed.
 var ErrCorruptBackup = errors.New("not a complete backup")
 
+var errCutOff = fmt.Errorf("%w: it does not end as a backup does", ErrCorruptBackup)
+
 // Backup is the state of the bucket after one revision, without the entries that are never
 // restored: tickets, presences, barriers, deletions and markers.
 type Backup struct {
@@ -85,7 +87,7 @@ func Read(r io.Reader) (*Backup, error) {
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	if len(lines) < 3 || len(lines[len(lines)-1]) > 0 {
-		return nil, fmt.Errorf("%w: it does not end as a backup does", ErrCorruptBackup)
+		return nil, errCutOff
 	}
 	first, rest, last := lines[0], lines[1:len(lines)-2], lines[len(lines)-2]
 	b := &Backup{Entries: make([]Entry, 0, len(rest))}
@@ -99,7 +101,7 @@ func Read(r io.Reader) (*Backup, error) {
 	sum := sha256.Sum256(data[:len(data)-len(last)])
 	switch err := json.Unmarshal(last, &end); {
 	case err != nil || end.SHA256 == "":
-		return nil, fmt.Errorf("%w: it does not end as a backup does", ErrCorruptBackup)
+		return nil, errCutOff
 	case end.SHA256 != hex.EncodeToString(sum[:]) || end.Entries != len(rest):
 		return nil, fmt.Errorf("%w: its checksum is wrong", ErrCorruptBackup)
 	}

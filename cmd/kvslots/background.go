@@ -1,0 +1,18 @@
+package main
+
+import (
+	"context"
+	"sync"
+)
+
+// inBackground calls do in another goroutine. stop ends the context of do, and waits until
+// do has returned.
+func inBackground(do func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { do(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

@@ -29,8 +29,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 	"github.com/rs/zerolog"
-
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 // Config configures a Gateway.
@@ -131,7 +129,6 @@ type Gateway struct {
 	cors        *cors.Cors // nil without Config.CORSOrigins
 	sameOrigin  http.CrossOriginProtection
 	description []byte // the answer of /v1/openapi.json
-	requestIDs  ops.RequestIDs
 
 	connections *connections
 	limited     atomic.Int64              // requests that limiter has refused

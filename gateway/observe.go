@@ -16,7 +16,7 @@ import (
 // observe begins to record an answer. It sets the request's id in the answer: the client's,
 // if it sent a well-formed one.
 func (g *Gateway) observe(w http.ResponseWriter, r *http.Request) *recorder {
-	recorder := &recorder{ResponseWriter: w, began: time.Now(), trace: g.requestIDs.TraceOf(r.Header.Get)}
+	recorder := &recorder{ResponseWriter: w, began: time.Now(), trace: ops.NewTrace(r.Header.Get)}
 	recorder.id[0] = recorder.trace.RequestID
 	w.Header()[wire.RequestIDHeader] = recorder.id[:]
 	return recorder

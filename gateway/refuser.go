@@ -32,12 +32,11 @@ const (
 // refuser answers connections beyond the limits, and closes them. It closes those beyond
 // its own limits without an answer, which bounds the cost of a flood.
 type refuser struct {
-	encrypted  bool // whether an answer would need a TLS handshake
-	rates      *rateLimiter
-	places     chan struct{} // a semaphore
-	writing    sync.WaitGroup
-	requestIDs ops.RequestIDs
-	log        zerolog.Logger
+	encrypted bool // whether an answer would need a TLS handshake
+	rates     *rateLimiter
+	places    chan struct{} // a semaphore
+	writing   sync.WaitGroup
+	log       zerolog.Logger
 }
 
 func newRefuser(cfg Config) *refuser {
@@ -90,7 +89,7 @@ func (r *refuser) answer(conn net.Conn, why *wire.Status) {
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		return
 	}
-	id := r.requestIDs.Next()
+	id := ops.NewRequestID()
 	r.log.Debug().Str("limit", why.Name).Int("status", why.Code).Str("request_id", id).Msg("connection refused")
 	if _, err := io.WriteString(conn, plainRefusal(why, id)); err != nil {
 		return

@@ -120,7 +120,6 @@ type Service struct {
 	confirmations *confirmations
 	requests      *requests
 	counters      counters
-	requestIDs    ops.RequestIDs
 	identities    *identities   // nil unless the server tells which connections subscribe to a subject
 	verbLimit     *rate.Limiter // of requests to $SRV
 	borrows       *room         // of pools

@@ -40,7 +40,7 @@ func newRequest(m *nats.Msg) *request {
 // request without one. Over NATS, where case matters, the header of W3C Trace Context is in
 // lower case; traceOf also accepts net/http's spelling.
 func (s *Service) traceOf(header nats.Header) ops.Trace {
-	return s.requestIDs.TraceOf(func(name string) string {
+	return ops.NewTrace(func(name string) string {
 		if name == wire.TraceHeader && header[wire.TraceHeaderNATS] != nil {
 			name = wire.TraceHeaderNATS
 		}

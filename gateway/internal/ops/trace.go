@@ -1,6 +1,9 @@
 package ops
 
 import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
 	"strings"
 
 	"github.com/rs/zerolog"
@@ -35,6 +38,22 @@ func TraceOf(get func(name string) string) (t Trace) {
 		t.Parent = parent
 	}
 	return t
+}
+
+// NewTrace is TraceOf with a new id for a request without one.
+func NewTrace(get func(name string) string) Trace {
+	t := TraceOf(get)
+	if t.RequestID == "" {
+		t.RequestID = NewRequestID()
+	}
+	return t
+}
+
+// NewRequestID returns a random id of 16 digits. It is no secret.
+func NewRequestID() string {
+	var id [8]byte
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64())
+	return hex.EncodeToString(id[:])
 }
 
 // Clone returns a copy that does not keep the headers in memory.

@@ -2,8 +2,6 @@ package forrst
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -24,9 +22,6 @@ func (s *Server) Mount(r chi.Router) { r.Post(path, s.rpc) }
 func (s *Server) rpc(w http.ResponseWriter, r *http.Request) {
 	body, err := jsonhttp.ReadBody(w, r)
 	if err != nil {
-		if errors.Is(err, wire.ErrTooSlow) {
-			w.Header().Set("Connection", "close") // the rest of the body may still arrive
-		}
 		s.writeResponse(w, failed(nil, transportError(err)))
 		return
 	}
@@ -51,7 +46,7 @@ func (s *Server) writeResponse(w http.ResponseWriter, r *response) {
 	if r.retryAfter {
 		w.Header().Set(wire.RetryAfterHeader, "1")
 	}
-	_ = jsonhttp.Answer(w, r.status, json.RawMessage(body))
+	_ = jsonhttp.Send(w, r.status, body)
 }
 
 // Prefix returns the beginning of the server's paths.

@@ -140,7 +140,7 @@ func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, durat
 func (l *Limiter) Release(ctx context.Context, slot Slot) (bool, error) {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
-	if err := checkSlotKey(slot.Key); err != nil {
+	if _, err := parseSlotKey(slot.Key); err != nil {
 		return false, err
 	}
 	if slot.Revision == 0 {
@@ -155,7 +155,8 @@ func (l *Limiter) Release(ctx context.Context, slot Slot) (bool, error) {
 // The errors are kvslots.ErrNotHeld if the slot is free, ErrUnavailable, a *RangeError,
 // and the cause of ctx.
 func (l *Limiter) Holder(ctx context.Context, slotKey string) (Slot, string, error) {
-	if err := checkSlotKey(slotKey); err != nil {
+	number, err := parseSlotKey(slotKey)
+	if err != nil {
 		return Slot{}, "", err
 	}
 	found, err := l.read(ctx, readRequest{LastBySubject: l.prefix + slotKey})
@@ -167,7 +168,7 @@ func (l *Limiter) Holder(ctx context.Context, slotKey string) (Slot, string, err
 	case err != nil:
 		return Slot{}, "", fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 	}
-	return Slot{slotKey, slotNumber(slotKey), found.revision}, found.jid, nil
+	return Slot{slotKey, number, found.revision}, found.jid, nil
 }
 
 // keyForm matches the KV keys that NATS clients accept: without wildcards, spaces and
@@ -191,16 +192,11 @@ func checkArguments(key, jid string, limit int, duration time.Duration) error {
 	return nil
 }
 
-func checkSlotKey(key string) error {
+// parseSlotKey returns the number in a slot key.
+func parseSlotKey(key string) (number int, err error) {
 	match := slotForm.FindStringSubmatch(key)
 	if match == nil || len(match[1]) > MaxKey || !keyForm.MatchString(match[1]) {
-		return &kvslots.RangeError{Field: "slot", Range: `a slot key such as "mail/0"`}
+		return 0, &kvslots.RangeError{Field: "slot", Range: `a slot key such as "mail/0"`}
 	}
-	return nil
-}
-
-// slotNumber returns the number in a slot key that checkSlotKey has accepted.
-func slotNumber(key string) int {
-	n, _ := strconv.Atoi(slotForm.FindStringSubmatch(key)[2])
-	return n
+	return strconv.Atoi(match[2])
 }

@@ -32,6 +32,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case tooLarge:
 		return nil, wire.ErrTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close") // the rest of the body may still arrive
 		return nil, wire.ErrTooSlow
 	case err != nil:
 		return nil, wire.ErrMalformed

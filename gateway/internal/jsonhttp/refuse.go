@@ -4,7 +4,6 @@
 package jsonhttp
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -17,9 +16,6 @@ func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Look
 	o.Service.Events.Failed(status.Name)
 	if status.Failed() {
 		o.Log.Error().Err(err).Int("status", status.Code).Str("request_id", w.Header().Get(wire.RequestIDHeader)).Msg("request failed")
-	}
-	if errors.Is(err, wire.ErrTooSlow) {
-		w.Header().Set("Connection", "close") // the rest of the body may still come
 	}
 	Refuse(w, status)
 }

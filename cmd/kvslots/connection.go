@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -208,9 +209,11 @@ func unreachable(err error) bool {
 	return ok
 }
 
-// checkFiles returns an error for each file that cannot be read, which names its flag.
+// checkFiles returns an error, which names the flag, for each file that cannot be read, or
+// has no valid certificate.
 func (c *natsConnection) checkFiles() error {
 	var found problems
+	read := map[string][]byte{} // by flag
 	for _, file := range []struct{ flag, path string }{
 		{"nats-creds", c.creds}, {"nats-nkey", c.nkey},
 		{"nats-tls-ca", c.tlsCA}, {"nats-tls-cert", c.tlsCert}, {"nats-tls-key", c.tlsKey},
@@ -218,9 +221,21 @@ func (c *natsConnection) checkFiles() error {
 		if file.path == "" {
 			continue
 		}
-		if _, err := os.ReadFile(file.path); err != nil {
+		content, err := os.ReadFile(file.path)
+		if err != nil {
 			found.add(fmt.Errorf("--%s: %w", file.flag, withoutPath(err)))
+			continue
 		}
+		read[file.flag] = content
+	}
+	if cert, key := read["nats-tls-cert"], read["nats-tls-key"]; cert != nil && key != nil {
+		if _, err := tls.X509KeyPair(cert, key); err != nil {
+			found.add(fmt.Errorf("--nats-tls-cert, --nats-tls-key: %w", err))
+		}
+	}
+	if authorities := read["nats-tls-ca"]; authorities != nil {
+		_, err := parseAuthorities("nats-tls-ca", authorities)
+		found.add(err)
 	}
 	return found.err()
 }

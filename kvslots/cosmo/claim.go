@@ -30,12 +30,10 @@ const (
 	codeDuplicate = 10158
 )
 
-// Outcomes of a write that was not acknowledged. Only after errUnknown may the entry
-// have been written, or be written later.
+// Errors of a write. Only after errUnknown may the entry have been written, or be written
+// later. After an error that is none of these the write had no effect, and is repeated.
 var (
 	errConflict = errors.New("the key has another revision")
-	errInFlight = errors.New("another write is in flight")
-	errNotSent  = errors.New("no server accepted the write")
 	errRefused  = errors.New("the stream refused the request")
 	errUnknown  = errors.New("the write was not acknowledged")
 )
@@ -98,7 +96,7 @@ func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse): // no leader
-		return 0, fmt.Errorf("%w: %w", errNotSent, err)
+		return 0, fmt.Errorf("no server accepted the write: %w", err)
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return 0, fmt.Errorf("%w: %w", errRefused, err)
 	case !ok:
@@ -110,7 +108,7 @@ func (l *Limiter) write(ctx context.Context, m *nats.Msg) (uint64, error) {
 	case refusal.ErrorCode == codeInFlight, refusal.ErrorCode == codeDuplicate, refusal.Code == 503:
 		// The slot may be free: on a replicated stream some worker's write is in
 		// flight, and may still be refused.
-		return 0, fmt.Errorf("%w: %w", errInFlight, err)
+		return 0, fmt.Errorf("another write is in flight: %w", err)
 	}
 	return 0, fmt.Errorf("%w: %w", errRefused, err)
 }

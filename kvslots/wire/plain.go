@@ -1,5 +1,7 @@
 package wire
 
+import "bytes"
+
 // parsePlain parses the bodies that nearly all clients send, faster than encoding/json:
 // one object, without repeated fields, whose values are integers and strings, all in
 // printable ASCII without escapes. It returns nil for any other body, well-formed or
@@ -93,15 +95,11 @@ func (s *plainScanner) text() []byte {
 	if len(s.rest) == 0 || s.rest[0] != '"' {
 		return nil
 	}
-	for i, c := range s.rest[1:] {
-		if c == '"' {
-			return s.cut(i + 2)
-		}
-		if !isPlain(c) {
-			return nil
-		}
+	length := bytes.IndexByte(s.rest[1:], '"')
+	if length < 0 || !allPlain(s.rest[1:length+1]) {
+		return nil
 	}
-	return nil
+	return s.cut(length + 2)
 }
 
 func (s *plainScanner) cut(n int) []byte {

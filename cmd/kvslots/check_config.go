@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"regexp"
 	"slices"
@@ -136,14 +137,11 @@ var userInfo = regexp.MustCompile(`(^|//|, *)[^/,]*@`)
 
 // sourceOf returns where a flag's value comes from.
 func (c *configCheck) sourceOf(flag string) string {
-	source, ok := c.sources[flag]
-	if port, given := c.sources["http-port"]; !ok && given && flag == "http-addr" {
-		return port // --http-port sets the address
+	source := c.sources[flag]
+	if flag == "http-addr" { // which --http-port sets, too
+		source = cmp.Or(source, c.sources["http-port"])
 	}
-	if !ok {
-		return "default"
-	}
-	return source
+	return cmp.Or(source, "default")
 }
 
 // quoted returns a value as YAML.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -55,9 +56,7 @@ func runCommand(env lookupEnv) *cobra.Command {
 			if dash > 1 {
 				return usagef("only the pool and flags may come before --")
 			}
-			if killAfter == 0 {
-				killAfter = underlease.DefaultKillAfter(t.ttl)
-			}
+			killAfter = cmp.Or(killAfter, underlease.DefaultKillAfter(t.ttl))
 			if margin := underlease.Margin(t.ttl); killAfter+margin >= t.ttl {
 				return usagef("--kill-after must be less than --ttl, by more than %s: the command would have no time to run", formatDuration(margin))
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -38,19 +39,13 @@ type build struct{ version, commit, date string }
 // buildOf returns what the linker has set, and for the rest what the go command has
 // recorded, if ok.
 func buildOf(info *debug.BuildInfo, ok bool) build {
-	b := build{version, commit, date}
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
+	b := build{cmp.Or(version, info.Main.Version, "unknown"), commit, date}
 	recorded := map[string]string{}
 	for _, setting := range info.Settings {
 		recorded[setting.Key] = setting.Value
-	}
-	if b.version == "" {
-		b.version = info.Main.Version
-	}
-	if b.version == "" {
-		b.version = "unknown"
 	}
 	if b.commit == "" {
 		b.commit, b.date = recorded["vcs.revision"], recorded["vcs.time"]

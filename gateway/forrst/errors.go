@@ -55,14 +55,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// httpStatus returns the HTTP status, which is 422 for the error of a function.
-func (e *Error) httpStatus() int {
-	if e.status == 0 {
-		return http.StatusUnprocessableEntity
-	}
-	return e.status
-}
-
 // fault returns the error for a field that is missing, of another type or out of range.
 // Its text contains nothing from the request.
 func fault(code, field, allowed string) *Error {

@@ -23,6 +23,7 @@
 package forrst
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -85,18 +86,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Prefix == "" {
-		c.Prefix = DefaultPrefix
-	}
-	if c.Functions == nil {
-		c.Functions = defaultFunctions
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
-	if c.MaxWait == 0 {
-		c.MaxWait = kvslots.DefaultMaxWait
-	}
+	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
+	c.Functions = cmp.Or(c.Functions, defaultFunctions)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.MaxWait = cmp.Or(c.MaxWait, kvslots.DefaultMaxWait)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package forrst
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,14 +83,10 @@ func serviceError(header nats.Header) *Error {
 	if header.Values(micro.ErrorHeader) == nil && header.Values(micro.ErrorCodeHeader) == nil {
 		return nil
 	}
-	e := &Error{Code: header.Get(micro.ErrorCodeHeader), Message: header.Get(micro.ErrorHeader)}
-	if e.Code == "" {
-		e.Code = codeFailed
+	return &Error{
+		Code:    cmp.Or(header.Get(micro.ErrorCodeHeader), codeFailed),
+		Message: cmp.Or(header.Get(micro.ErrorHeader), messageFailed),
 	}
-	if e.Message == "" {
-		e.Message = messageFailed
-	}
-	return e
 }
 
 // readErrors returns the errors in a reply. An entry that is not an error of Forrst

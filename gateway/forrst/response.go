@@ -1,6 +1,7 @@
 package forrst
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -61,7 +62,7 @@ func failed(id *string, e *Error) *response {
 
 func (r *response) fail(e *Error) {
 	r.Result, r.Errors = null, []json.RawMessage{encodeError(e)}
-	r.status, r.code, r.kind, r.retryAfter = e.httpStatus(), e.Code, e.Code, e.retryAfter
+	r.status, r.code, r.kind, r.retryAfter = cmp.Or(e.status, http.StatusUnprocessableEntity), e.Code, e.Code, e.retryAfter
 }
 
 // failAs adds the errors of a function.

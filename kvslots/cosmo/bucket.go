@@ -1,6 +1,7 @@
 package cosmo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +20,7 @@ const DefaultBucket = "cosmo_jobs_limits"
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Bucket == "" {
-		c.Bucket = DefaultBucket
-	}
-	if c.Replicas == 0 {
-		c.Replicas = 1
-	}
+	c.Bucket, c.Replicas = cmp.Or(c.Bucket, DefaultBucket), cmp.Or(c.Replicas, 1)
 	switch {
 	case !bucketName.MatchString(c.Bucket):
 		return c, &kvslots.RangeError{Field: "bucket", Range: "1 to 64 letters, digits, - and _"}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -139,13 +140,10 @@ func find(err error) row {
 		return row{Status: Status{Code: http.StatusBadRequest, Name: badRequest, Text: wrong.Error(), Field: wrong.Field, Range: wrong.Range}}
 	}
 	for _, r := range table {
-		if !errors.Is(err, r.err) {
-			continue
+		if errors.Is(err, r.err) {
+			r.Text = cmp.Or(r.Text, r.err.Error())
+			return r
 		}
-		if r.Text == "" {
-			r.Text = r.err.Error()
-		}
-		return r
 	}
 	return row{Status: Internal}
 }
@@ -160,12 +158,6 @@ func StatusOf(err error) Status { return find(err).Status }
 // and Detail, and in some codes.
 func CodeOf(err error) Status {
 	r := find(err)
-	if r.Detail = r.v1Text; r.Detail == "" {
-		r.Detail = r.Text
-	}
-	if r.v1Code != 0 {
-		r.Code = r.v1Code
-	}
-	r.Text = r.Name
+	r.Detail, r.Code, r.Text = cmp.Or(r.v1Text, r.Text), cmp.Or(r.v1Code, r.Code), r.Name
 	return r.Status
 }

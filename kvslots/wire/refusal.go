@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,10 +25,7 @@ func NewRefusal(status int, header interface{ Get(name string) string }, body []
 	r := &Refusal{Status: status, RetryAfter: parseRetryAfter(header.Get(RetryAfterHeader), time.Now())}
 	var failure Failure
 	if json.Unmarshal(body, &failure) == nil {
-		r.Text = failure.Error
-		if failure.Detail != "" {
-			r.Text = failure.Detail
-		}
+		r.Text = cmp.Or(failure.Detail, failure.Error)
 	}
 	name, field := header.Get(ErrorHeader), header.Get(FieldHeader)
 	if name == badRequest && field != "" {

@@ -21,13 +21,13 @@ type Waits struct {
 	open   atomic.Int64
 
 	mu    sync.Mutex
-	perIP map[string]int // unused without a limit
+	perIP map[string]int // nil without a limit
 
 	refusedTotal, refusedPerIP atomic.Int64
 }
 
 // Limit sets the limits. It must be called before the first request.
-func (w *Waits) Limit(limits WaitLimits) { w.limits = limits }
+func (w *Waits) Limit(limits WaitLimits) { w.limits, w.perIP = limits, map[string]int{} }
 
 // Enter counts a request that is about to wait. When it has stopped waiting, the caller
 // must call Leave with the same address. remote is the address and port of the client; the
@@ -55,9 +55,6 @@ func (w *Waits) enterIP(remote string) bool {
 	defer w.mu.Unlock()
 	if w.perIP[ip] >= w.limits.PerIP {
 		return false
-	}
-	if w.perIP == nil {
-		w.perIP = map[string]int{}
 	}
 	w.perIP[ip]++
 	return true

@@ -17,7 +17,7 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	if reason == http.ErrAbortHandler { // not a bug: handlers cut connections by it
 		panic(reason)
 	}
-	stack.Log(w.trace.Log(g.log.Error()), reason).Msg("handler panicked")
+	stack.Log(w.trace.Log(g.log.Error()), reason).Msg(stack.Panicked)
 	if w.status() != 0 {
 		panic(http.ErrAbortHandler) // a part of the answer may have been sent
 	}

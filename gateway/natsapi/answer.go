@@ -30,13 +30,9 @@ func (s *Service) refuse(r *request, err error) {
 		s.refuseCall(r, err)
 		return
 	}
-	status := r.statusOf(err)
+	status := s.ops.Refuse(err, r.statusOf, s.log, r.trace)
 	s.done(r, status.Code)
 	r.count.fail(status)
-	s.ops.Events.Failed(status.Name)
-	if status.Failed() {
-		r.trace.Log(s.log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
-	}
 	message, err := r.failure(status)
 	s.publish(r, message, err)
 }
@@ -74,8 +70,8 @@ func (s *Service) recoverPanic(r *request) {
 	if reason == nil {
 		return
 	}
-	stack.Log(r.trace.Log(s.log.Error()), reason).Msg("handler panicked")
+	stack.Log(r.trace.Log(s.log.Error()), reason).Msg(stack.Panicked)
 	s.refuse(r, errPanicked)
 }
 
-var errPanicked = errors.New("handler panicked") // in no table: a 500
+var errPanicked = errors.New(stack.Panicked) // in no table: a 500

@@ -69,7 +69,7 @@ func (x *exchange) deliver() {
 		return
 	}
 	if err := x.Service.TakeBack(context.Background(), &x.call); err != nil {
-		x.Log.Warn().Err(err).Str("request_id", x.w.Header().Get(wire.RequestIDHeader)).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
+		traceOf(x.w).Log(x.Log.Warn()).Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
 	}
 	if hungUp { // for the log and the metrics
 		x.refuse(x.w, context.Canceled, x.call.StatusOf)

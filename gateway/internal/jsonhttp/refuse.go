@@ -6,18 +6,19 @@ package jsonhttp
 import (
 	"net/http"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// refuse answers with an error according to the table, and counts it. The text of a server
-// error is logged, and is not in the answer.
+// refuse answers with an error.
 func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Lookup) {
-	status := statusOf(err)
-	o.Service.Events.Failed(status.Name)
-	if status.Failed() {
-		o.Log.Error().Err(err).Int("status", status.Code).Str("request_id", w.Header().Get(wire.RequestIDHeader)).Msg("request failed")
-	}
-	Refuse(w, status)
+	Refuse(w, o.Service.Refuse(err, statusOf, o.Log, traceOf(w)))
+}
+
+// traceOf returns the id of a request, which is in the header of the answer: the gateway
+// makes one for a client that has sent none.
+func traceOf(w http.ResponseWriter) ops.Trace {
+	return ops.Trace{RequestID: w.Header().Get(wire.RequestIDHeader)}
 }
 
 // Refuse answers with a status other than success.

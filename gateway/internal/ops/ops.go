@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -158,6 +159,17 @@ func (s *Service) TakeBack(ctx context.Context, call *Call) error {
 		return nil
 	}
 	return err
+}
+
+// Refuse returns the answer to an error, and counts it. It logs a server error, whose text is
+// not in the answer.
+func (s *Service) Refuse(err error, statusOf wire.Lookup, log zerolog.Logger, trace Trace) wire.Status {
+	status := statusOf(err)
+	s.Events.Failed(status.Name)
+	if status.Failed() {
+		trace.Log(log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
+	}
+	return status
 }
 
 // Do executes a call in its session's turn. It calls deliver before the turn ends, so

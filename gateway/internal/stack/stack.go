@@ -9,6 +9,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// Panicked is the message about a panic in the handler of a request.
+const Panicked = "handler panicked"
+
 // maxFrames is how many frames Lines returns at most.
 const maxFrames = 64
 

@@ -2,8 +2,6 @@ package natsapi_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -96,13 +94,8 @@ func TestPanics(t *testing.T) {
 		return func() string { return overWeb(t, web, method, path, body) }
 	}
 	for _, op := range ops.OfPools {
-		name := strings.TrimPrefix(op.Subject, "kvslots.")
-		want500(op.Subject, over(name, poolBody))
-		method, path := http.MethodPost, "/l/"+poolA+"/"+name
-		if i := slices.Index([]string{"register", "inspect", "delete"}, name); i >= 0 {
-			method, path = []string{http.MethodPut, http.MethodGet, http.MethodDelete}[i], "/l/"+poolA
-		}
-		want500(method+" "+path, post(method, path, poolBody))
+		want500(op.Subject, over(strings.TrimPrefix(op.Subject, "kvslots."), poolBody))
+		want500(op.Method+" "+op.Path, post(op.Method, op.PathOf(poolA), poolBody))
 	}
 	nats, http := sessionsOverNATS(d), sessionsOverHTTP(web)
 	for _, op := range slices.Concat(ops.OfSessions, ops.OfResources) {
@@ -118,25 +111,6 @@ func TestPanics(t *testing.T) {
 	if n := strings.Count(log.String(), `"message":"handler panicked"`); n != asked || lending.Open() != 0 {
 		t.Errorf("%d panics in the log, want %d; %d borrows are open\n%s", n, asked, lending.Open(), log)
 	}
-}
-
-func overWeb(t *testing.T, web *httptest.Server, method, path, body string) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := web.Client().Do(r)
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return strings.TrimSuffix(resp.Status, " "+http.StatusText(resp.StatusCode)) + " " + string(answer)
 }
 
 // noReturn is a store that panics when a lease is returned.

@@ -84,28 +84,40 @@ func sessionsOverHTTP(web *httptest.Server) over {
 		case verb != "acquire":
 			path += "/" + verb
 		}
-		r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		var header []string
 		if session != "" && kind != "session" {
-			r.Header.Set(wire.SessionHeader, session)
+			header = []string{wire.SessionHeader, session}
 		}
-		resp, err := web.Client().Do(r)
-		if err != nil {
-			t.Error(err)
-			return ""
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		if resp.StatusCode == http.StatusNoContent {
+		answer := overWeb(t, web, method, path, body, header...)
+		if answer == "204 " {
 			return "200 {}"
 		}
-		return fmt.Sprintf("%d %s", resp.StatusCode, answer)
+		return answer
 	}
+}
+
+// overWeb sends a request, with names and values of headers in turn, and returns the status
+// and the body.
+func overWeb(t *testing.T, web *httptest.Server, method, path, body string, header ...string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := web.Client().Do(r)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return fmt.Sprintf("%d %s", resp.StatusCode, answer)
 }
 
 // sessionCases are requests in their order. A and B are sessions, TOKEN stands

@@ -25,8 +25,10 @@ func backupCommand(env lookupEnv) *cobra.Command {
 	s := &storage{}
 	command := storageCommand(env, s, "backup FILE", "Write the pools, leases and sessions to a file", backupHelp,
 		func(ctx context.Context, command *cobra.Command, file string) error {
-			if err := s.exists(); err != nil { // a server would create the directory
-				return err
+			if s.embedded() { // a server would create the directory
+				if _, err := os.Stat(s.dataDir); err != nil {
+					return err
+				}
 			}
 			var content bytes.Buffer
 			err := s.with(ctx, func(nc *nats.Conn) error { return kvslots.Backup(ctx, nc, &content) })

@@ -21,10 +21,6 @@ type functionSettings struct {
 	forceRelease bool
 }
 
-func defaultFunctionSettings() functionSettings {
-	return functionSettings{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true}
-}
-
 func (f *functionSettings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(subjectPrefix(&f.prefix), "forrst-fn-prefix", "call Forrst functions on NATS subjects below this")
 	flags.Var(duration(&f.timeout, time.Second, time.Hour), "forrst-timeout", "how long a function may take")

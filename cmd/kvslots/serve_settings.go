@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -64,7 +65,7 @@ func defaultSettings() settings {
 		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, MaxLocks: 1024},
 		sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout},
 		waits:     gateway.WaitLimits{Total: 100_000},
-		functions: defaultFunctionSettings(),
+		functions: functionSettings{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
 
 		logLevel:  "info",
 		logFormat: "json",

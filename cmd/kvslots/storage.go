@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -82,15 +81,6 @@ func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err e
 	}
 	defer nc.Close()
 	return do(nc)
-}
-
-// exists returns an error if there is no data directory.
-func (s *storage) exists() error {
-	if !s.embedded() {
-		return nil
-	}
-	_, err := os.Stat(s.dataDir)
-	return err
 }
 
 // storageTimeout bounds a command that uses the bucket without a gateway: a NATS that

@@ -8,10 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fields is the body of a request. The method named after the request parses it. Those of
-// requests of /v1 are strict: unknown and repeated fields are errors, so that a misspelt
-// field is not mistaken for a missing one. The methods return a *kvslots.RangeError or
-// ErrMalformed.
+// Fields is the body of a request. The method named after the request parses it, and
+// returns a *kvslots.RangeError or ErrMalformed. The methods for /v1 refuse unknown and
+// repeated fields, so that a misspelt field is not mistaken for a missing one.
 type Fields struct {
 	object
 	absent   bool     // the body is empty

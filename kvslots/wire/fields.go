@@ -76,9 +76,12 @@ func EachField(object []byte, do func(name string, value json.RawMessage) error)
 
 // take removes a field and returns its string, or "" if it has none.
 func (f Fields) take(name string) (text string, err error) {
+	if err := f.once(name); err != nil {
+		return "", err
+	}
 	text, _ = Text(f.object[name])
 	delete(f.object, name)
-	return text, f.once(name)
+	return text, nil
 }
 
 // Once is the range of a field that is given more than once.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/clientip"
 )
 
 const (
@@ -105,7 +105,7 @@ func (c *connections) clientAt(addr netip.Addr) netip.Prefix {
 	if c.exempt.contain(addr) {
 		return netip.Prefix{}
 	}
-	return ops.ClientOf(addr)
+	return clientip.Of(addr)
 }
 
 type countedKey struct{}

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/clientip"
 )
 
 const (
@@ -74,7 +74,7 @@ func (l *rateLimiter) decide(addr netip.Addr) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	client := l.clientLocked(ops.ClientOf(addr), now)
+	client := l.clientLocked(clientip.Of(addr), now)
 	if client.bucket.AllowN(now, 1) {
 		return verdict{}
 	}

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"net"
 	"slices"
+	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -18,6 +20,9 @@ import (
 type authenticator struct {
 	*keys
 	cfg Config
+	srv *Server
+
+	admitting sync.Mutex // held from counting an address's connections until one more counts
 
 	buckets, clients, full, probes *server.Account
 }
@@ -65,7 +70,16 @@ func (a *authenticator) Check(client server.ClientAuthentication) bool {
 	if user == nil {
 		return false
 	}
-	if user.Permissions != nil && a.isFull() {
+	if user.Permissions == nil { // within the process
+		client.RegisterUser(user)
+		return true
+	}
+	host, _, _ := net.SplitHostPort(client.RemoteAddress().String())
+	address := addressOf(host)
+	a.srv.awaitRest(address)
+	a.admitting.Lock()
+	defer a.admitting.Unlock()
+	if a.isFull() || a.isFullFor(address) {
 		user = &server.User{Account: a.full}
 	}
 	client.RegisterUser(user)

@@ -61,6 +61,10 @@ type Config struct {
 	// account. 0 means DefaultMaxConnections.
 	MaxConnections int
 
+	// MaxConnectionsPerIP bounds those of the clients at each address: an IPv4 address, or
+	// the /64 of an IPv6 address. 0 means no limit.
+	MaxConnectionsPerIP int
+
 	// Functions configures the clients that serve functions.
 	Functions Functions
 

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"net/netip"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/kvslots/wire/clientip"
 )
 
 // The limits of the listener's clients. nats-server applies those of its options to the
@@ -40,13 +43,17 @@ const (
 
 	// maxBacklog bounds what the server keeps for a connection within the process that
 	// does not keep up. At 64 MiB nats-server would close it, and with it the service of
-	// all clients. Requests of clients that wait for their answers take far less.
-	maxBacklog = 8 << 20
+	// all clients. It holds some 20,000 requests, and delays those that follow them.
+	maxBacklog = 2 << 20
 
-	// floodBytes is what one client has to send between two checks to be the cause of a
-	// backlog. Each message counts messageCost beside the bytes of its payload.
+	// floodBytes is what one client has to send while there is a backlog to be its cause.
+	// Each message counts messageCost beside the bytes of its payload.
 	floodBytes  = 1 << 20
 	messageCost = 128
+
+	// floodRest is how long clients at the address of a disconnected one wait until they
+	// are accepted. A flood would otherwise go on at once over a new connection.
+	floodRest = time.Second
 
 	// pendingEvery is how often these are checked.
 	pendingEvery = 100 * time.Millisecond
@@ -75,8 +82,8 @@ func (c Config) spareConnections() int {
 }
 
 func (c Config) validateLimits() error {
-	if c.MaxConnections < 0 {
-		return errors.New("the maximum of NATS connections must not be negative")
+	if c.MaxConnections < 0 || c.MaxConnectionsPerIP < 0 {
+		return errors.New("maximums of NATS connections must not be negative")
 	}
 	return nil
 }
@@ -85,6 +92,38 @@ func (c Config) validateLimits() error {
 // count as clients.
 func (a *authenticator) isFull() bool {
 	return a.clients.NumLocalConnections() >= a.cfg.maxConnections()
+}
+
+// isFullFor reports whether the listener has all the clients that it may have from an
+// address.
+func (a *authenticator) isFullFor(address netip.Prefix) bool {
+	if a.cfg.MaxConnectionsPerIP == 0 {
+		return false
+	}
+	open, err := a.srv.clients()
+	n := 0
+	for _, client := range open {
+		if addressOf(client.IP) == address {
+			n++
+		}
+	}
+	return err != nil || n >= a.cfg.MaxConnectionsPerIP
+}
+
+// addressOf returns the network by which limits count the clients at an IP address.
+func addressOf(ip string) netip.Prefix {
+	addr, _ := netip.ParseAddr(ip) // nats-server wrote it
+	return clientip.Of(addr)
+}
+
+// clients returns the connections in the account of the listener's clients: theirs, and
+// those of services, which have no IP.
+func (s *Server) clients() ([]*server.ConnInfo, error) {
+	open, err := s.nats().Connz(&server.ConnzOptions{Account: clientAccount, Limit: math.MaxInt32})
+	if err != nil {
+		return nil, err // the server is stopping
+	}
+	return open.Conns, nil
 }
 
 // limitPending disconnects clients that do not read, and clients that send more than a
@@ -101,16 +140,16 @@ type traffic map[uint64]int64
 
 // disconnectSlow disconnects each client for which the server keeps more than
 // maxPendingBytes. If it keeps more than maxBacklog for a connection within the process,
-// disconnectSlow also disconnects the client that has flooded it since before. It returns
-// what each client has sent until now.
+// disconnectSlow also disconnects the clients that have flooded it: the one that has sent
+// the most since before, and those that have sent at least half as much. It returns what
+// each client had sent when there was no backlog.
 func (s *Server) disconnectSlow(before traffic) traffic {
-	open, err := s.nats().Connz(&server.ConnzOptions{Account: clientAccount, Limit: math.MaxInt32})
+	open, err := s.clients()
 	if err != nil {
-		return nil // the server is stopping
+		return nil
 	}
-	sent, backlog, most := traffic{}, false, int64(floodBytes)
-	var busiest *server.ConnInfo
-	for _, client := range open.Conns {
+	sent, backlog, most := traffic{}, false, int64(0)
+	for _, client := range open {
 		if client.IP == "" { // within the process
 			backlog = backlog || client.Pending > maxBacklog
 			continue
@@ -119,19 +158,37 @@ func (s *Server) disconnectSlow(before traffic) traffic {
 			s.disconnect(client, "it does not read what it is sent")
 		}
 		sent[client.Cid] = client.InBytes + messageCost*client.InMsgs
-		if n := sent[client.Cid] - before[client.Cid]; n > most {
-			busiest, most = client, n
+		most = max(most, sent[client.Cid]-before[client.Cid])
+	}
+	if !backlog {
+		return sent
+	}
+	for _, client := range open {
+		if n := sent[client.Cid] - before[client.Cid]; n > floodBytes && n >= most/2 {
+			s.disconnect(client, "it sends more than the gateway can read")
 		}
 	}
-	if backlog && busiest != nil {
-		s.disconnect(busiest, "it sends more than the gateway can read")
-	}
-	return sent
+	return before
 }
 
 func (s *Server) disconnect(client *server.ConnInfo, reason string) {
 	s.cfg.Logger.Warn().Uint64("client", client.Cid).
 		Int("pending_bytes", client.Pending).Int64("messages", client.InMsgs).
 		Msg("NATS client disconnected: " + reason)
+	address, now := addressOf(client.IP), time.Now()
+	s.floods.Store(address, now)
+	time.AfterFunc(floodRest, func() { s.floods.CompareAndDelete(address, now) })
 	_ = s.nats().DisconnectClientByID(client.Cid) // it may be gone already
+}
+
+// awaitRest waits until no client at an address was disconnected for floodRest, or the
+// server stops.
+func (s *Server) awaitRest(address netip.Prefix) {
+	for {
+		flood, found := s.floods.Load(address)
+		if !found || !s.pause(time.Until(flood.(time.Time).Add(floodRest))) {
+			return
+		}
+		s.floods.CompareAndDelete(address, flood)
+	}
 }

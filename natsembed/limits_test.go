@@ -79,7 +79,7 @@ type stalling struct {
 }
 
 func (s *stalling) InProcessConn() (net.Conn, error) {
-	conn, err := inProcess{s.srv}.InProcessConn()
+	conn, err := s.srv.InProcessConn()
 	return stalled{conn, s}, err
 }
 
@@ -115,6 +115,10 @@ func TestFloodsAreDisconnected(t *testing.T) {
 	}()
 	_, _ = io.Copy(io.Discard, flood) // until it is disconnected
 	gateway.mu.Unlock()
+	flooded, _ := srv.floods.Load(addressOf("127.0.0.1"))
+	if client(t, srv); flooded == nil || time.Since(flooded.(time.Time)) < floodRest {
+		t.Errorf("a new connection is accepted soon after the flood at %v", flooded)
+	}
 	eventually(t, "another client is answered", func() bool { // the service may have to connect again
 		_, err := honest.Request("kvslots.inspect", nil, 10*time.Second)
 		return err == nil
@@ -133,6 +137,31 @@ func TestMaxConnections(t *testing.T) {
 	}
 	defer serve(t, srv).Close() // a service is not refused
 	put(t, srv, "the bucket's own connection is not refused")
+}
+
+func TestMaxConnectionsPerIP(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", MaxConnectionsPerIP: 2})
+	defer serve(t, srv).Close()
+	first, _ := client(t, srv)
+	client(t, srv)
+	if nc, err := nats.Connect(srv.ClientURL()); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
+		nc.Close()
+		t.Errorf("one too many: %v", err)
+	}
+	elsewhere := &nats.Options{Url: srv.ClientURL(), CustomDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}}
+	nc, err := elsewhere.Connect()
+	if err != nil {
+		t.Fatalf("from another address: %v", err)
+	}
+	nc.Close()
+	first.Close()
+	eventually(t, "the place of a closed connection is free", func() bool {
+		nc, err := nats.Connect(srv.ClientURL())
+		if err == nil {
+			nc.Close()
+		}
+		return err == nil
+	})
 }
 
 func TestMessagesAreBounded(t *testing.T) {

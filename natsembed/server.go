@@ -54,6 +54,7 @@ type Server struct {
 	keys    *keys
 	now     atomic.Pointer[running]
 	lack    atomic.Pointer[error] // see Room
+	floods  sync.Map              // the time.Time of the latest flood from each address
 	flusher *Flusher              // nil unless Sync is SyncGroup
 
 	mu       sync.Mutex
@@ -194,7 +195,7 @@ func (s *Server) launch(ctx context.Context) error {
 }
 
 func (s *Server) prepare() (*running, *natsLog, error) {
-	auth := &authenticator{cfg: s.cfg, keys: s.keys}
+	auth := &authenticator{cfg: s.cfg, srv: s, keys: s.keys}
 	options, err := s.cfg.options(s.dir.path, auth)
 	if err != nil {
 		return nil, nil, err
@@ -292,7 +293,7 @@ func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, er
 	}
 	ours := []nats.Option{
 		nats.Name(serverName),
-		nats.InProcessServer(inProcess{s}),
+		nats.InProcessServer(s),
 		nats.Nkey(key, pair.Sign),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
@@ -322,10 +323,9 @@ func (s *Server) ClientURL() string {
 	return nats.ClientURL()
 }
 
-// inProcess connects to the nats-server that is running at the time of the call.
-type inProcess struct{ s *Server }
-
-func (p inProcess) InProcessConn() (net.Conn, error) { return p.s.nats().InProcessConn() }
+// InProcessConn implements nats.InProcessConnProvider, for the options of ConnectService. It
+// connects to the nats-server that is running at the time of the call.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.nats().InProcessConn() }
 
 // Close stops the server, waits until its storage is written, and unlocks the data
 // directory. The caller should close connections first. Further calls return the

@@ -86,7 +86,7 @@ func (l *socket) serve(client net.Conn) {
 	if _, err := client.Write(append(seed, '\n')); err != nil {
 		return
 	}
-	server, err := inProcess{l.s}.InProcessConn()
+	server, err := l.s.InProcessConn()
 	if err != nil {
 		return
 	}

@@ -24,3 +24,6 @@ func (s *Server) Subscribers() func(subject string) (connections []uint64) {
 		return connections
 	}
 }
+
+// Connected reports whether a connection that Subscribers has named is still open.
+func (s *Server) Connected(connection uint64) bool { return s.nats().GetClient(connection) != nil }

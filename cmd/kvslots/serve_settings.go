@@ -41,10 +41,10 @@ type settings struct {
 	nats        natsConnection // to --nats-url; some fields also apply to --nats-addr
 	natsReplies string         // prefixes, separated by commas
 
-	natsAddr     string
-	natsNkeys    string // separated by commas
-	natsInsecure bool
-	natsMaxConns int
+	natsAddr                        string
+	natsNkeys                       string // separated by commas
+	natsInsecure                    bool
+	natsMaxConns, natsMaxConnsPerIP int
 
 	functions functionSettings
 
@@ -95,6 +95,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
 	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "accept every NATS client at --nats-addr, also from other machines")
 	flags.Var(number(&s.natsMaxConns, 0, 1e6), "nats-max-connections", "maximum of NATS clients at --nats-addr; 0 means 1024, or fewer if the limit of open files is low")
+	flags.Var(number(&s.natsMaxConnsPerIP, 0, math.MaxInt32), "nats-max-connections-per-ip", "maximum of NATS clients at --nats-addr of each client address; 0 means no limit")
 	s.nats.addFlags(flags, "", "use this NATS instead of embedding one (comma-separated URLs)", true)
 	flags.Var(replyPrefixes(&s.natsReplies), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
 	flags.Var(number(&s.store.Replicas, 1, 5), "replicas", "replicas of the bucket; more than 1 needs --nats-url")
@@ -197,7 +198,7 @@ func (s *settings) embedded() natsembed.Config {
 		Nkeys:     splitList(s.natsNkeys),
 		Functions: s.functions.embedded(),
 		TLSCert:   s.nats.tlsCert, TLSKey: s.nats.tlsKey, TLSCA: s.nats.tlsCA,
-		Insecure: s.natsInsecure, MaxConnections: s.natsConnections() + ownConnections,
+		Insecure: s.natsInsecure, MaxConnections: s.natsConnections() + ownConnections, MaxConnectionsPerIP: s.natsMaxConnsPerIP,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -20,6 +21,7 @@ import (
 type backend struct {
 	nc      *nats.Conn            // for the bucket
 	service *nats.Conn            // in the account of the clients; nil without a listener
+	gate    *natsapi.Gate         // of service; nil when external
 	server  *natsembed.Server     // nil when external
 	flushes *gateway.FlushMetrics // nil when external
 	sync    string                // for /ready: group, always, interval or external
@@ -68,8 +70,13 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if s.natsAddr == "" {
 		return b, nil
 	}
+	b.gate = natsapi.NewGate(server)
 	for name, connection := range map[string]**nats.Conn{"service": &b.service, "functions": &b.functions} {
-		if *connection, err = server.ConnectService(append(logConnection(log, name), noBuffer, ownInboxes())...); err != nil {
+		options := append(logConnection(log, name), noBuffer, ownInboxes())
+		if name == "service" {
+			options = append(options, nats.InProcessServer(b.gate))
+		}
+		if *connection, err = server.ConnectService(options...); err != nil {
 			return nil, errors.Join(err, b.close())
 		}
 	}

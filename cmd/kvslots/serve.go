@@ -146,13 +146,14 @@ type shared struct {
 	// Of the embedded server; nil without one.
 	clients     func() int                           // the number of NATS clients
 	subscribers func() func(subject string) []uint64 // looks up the subscriptions
+	connected   func(connection uint64) bool         // whether the connection is open
 }
 
 func newShared(nats *backend, allowed *access, s settings) shared {
 	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed, metrics: nats.collectors()}
 	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
-		c.clients, c.subscribers = nats.server.NumClients, nats.server.Subscribers
+		c.clients, c.subscribers, c.connected = nats.server.NumClients, nats.server.Subscribers, nats.server.Connected
 	}
 	return c
 }
@@ -166,6 +167,8 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 		SessionTimes:  s.sessions,
 		ReplyPrefixes: splitList(s.natsReplies),
 		Subscribers:   common.subscribers,
+		Connected:     common.connected,
+		Gate:          nats.gate,
 		Calls:         functions,
 		Version:       versionName(),
 		Logger:        log.With().Str("component", "nats").Logger(),

@@ -41,11 +41,12 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{Logger: logtest.Logger()})
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
-	nc, err := d.server.ConnectService(nats.ReconnectBufSize(-1))
+	gate := natsapi.NewGate(d.server)
+	nc, err := d.server.ConnectService(nats.ReconnectBufSize(-1), nats.InProcessServer(gate))
 	fail(err)
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
-	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers}
+	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers, Connected: d.server.Connected, Gate: gate}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -13,10 +13,15 @@ import (
 )
 
 const (
-	// The bounds of requests that have arrived and have not been handled yet. Handlers
-	// do not block, so there are few of them, except in a flood.
+	// The bounds of requests to one subject that have arrived and have not been handled
+	// yet. Handlers do not block, so there are few of them, except in a flood. The library
+	// drops further ones; with a Gate there are none.
 	pendingMessages = 16 << 10
 	pendingBytes    = 32 << 20
+
+	// floodMessages is how many of them are a flood. They are answered 503, which takes
+	// less time than to serve them.
+	floodMessages = pendingMessages / 4
 )
 
 // endpoint is one subject of the service.
@@ -108,25 +113,25 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.refuse(r, wire.ErrTooLarge)
 			return
 		}
-		if !r.room.enter() {
-			s.refuse(r, wire.ErrBusy)
+		if !s.begin() {
+			s.refuse(r, wire.ErrDraining)
 			return
 		}
-		if !s.begin() {
-			r.leave()
-			s.refuse(r, wire.ErrDraining)
+		if waiting, _, _ := m.Sub.Pending(); waiting > floodMessages || !r.room.enter() {
+			s.tasks.Done()
+			s.refuse(r, wire.ErrBusy)
 			return
 		}
 		count.open.Add(1)
 		s.workers.run(func() {
 			defer s.tasks.Done()
-			defer r.leave()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
 			if !s.admit(r) {
 				s.refuse(r, wire.ErrBusy)
 				return
 			}
+			defer r.leave()
 			e.serve(r)
 		})
 	}

@@ -21,6 +21,7 @@ const restFactor = 3
 // client subscribes before it sends a request, so the look finds its subscription.
 type identities struct {
 	subscribers func() matcher
+	looked      func() // called after each look, unless it is nil
 
 	mu   sync.Mutex
 	next func() matcher // performs the look that has not begun yet, or is nil
@@ -55,5 +56,18 @@ func (i *identities) look() matcher {
 	subscribed := i.subscribers()
 	ended := time.Now()
 	i.rested = ended.Add(restFactor * ended.Sub(began))
+	if i.looked != nil {
+		i.looked()
+	}
 	return subscribed
+}
+
+// endGone ends the requests of connections that are closed.
+func (s *Service) endGone(connected func(number uint64) bool) {
+	for _, of := range []*room{s.borrows, s.locks, s.waitingCalls, s.others} {
+		of.endGone(func(client string) bool {
+			number, err := strconv.ParseUint(client, 10, 64)
+			return err != nil || connected(number) // an error is that of noInbox
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -26,9 +27,9 @@ func TestMadeUpInboxesLeaveRoom(t *testing.T) {
 		most            int // requests that wait
 	}{
 		{"no inbox", "", share},
-		{"one inbox", "SUB _INBOX.made-up-1.* 1\r\n", share + 1},
-		{"all inboxes", "SUB _INBOX.> 1\r\n", 2 * share},
-		{"all inboxes often", strings.Repeat("SUB _INBOX.> 1\r\nSUB _INBOX.*.1 2\r\nSUB _INBOX.*.> 3\r\n", 10), 2 * share},
+		{"one inbox", "SUB _INBOX.made-up-1.* 2\r\n", share + 1},
+		{"all inboxes", "SUB _INBOX.> 2\r\n", 2 * share},
+		{"all inboxes often", strings.Repeat("SUB _INBOX.> 2\r\nSUB _INBOX.*.1 3\r\nSUB _INBOX.*.> 4\r\n", 10), 2 * share},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -51,6 +52,26 @@ func TestMadeUpInboxesLeaveRoom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The requests of a closed connection make room for others while many requests are open.
+func TestClosedConnectionsLeaveRoom(t *testing.T) {
+	const size, share = 256, 64
+	d := startEmbedded(t, func(c *natsapi.Config) { c.MaxBorrows, c.VerbsPerSecond = size, 1e9 })
+	attacker := d.attack(t, "SUB _INBOX.> 2\r\n", 4*size)
+	var before int
+	gatewaytest.Eventually(t, "the requests of the attacker are handled", func() bool {
+		received, answered, open := d.statsOf(t, "borrow")
+		before = open
+		return received == 4*size && answered+open == received && open >= share && open <= 2*share
+	})
+	d.register(t, "1")
+	attacker.Close()
+	gatewaytest.Eventually(t, "those that count for the attacker end", func() bool {
+		d.giveBack(t, d.borrow(t, `"ttl":600,"wait":60`))
+		_, _, open := d.statsOf(t, "borrow")
+		return open <= before-share
+	})
 }
 
 // A flood of cancellations with made-up inboxes and names takes no client's answer, and no
@@ -95,7 +116,7 @@ func TestMadeUpCancelsLeaveAnswers(t *testing.T) {
 
 // attack has one raw connection send requests that wait, each with another inbox, and to
 // one of ten pools.
-func (d *embedded) attack(t *testing.T, subscribe string, requests int) {
+func (d *embedded) attack(t *testing.T, subscribe string, requests int) net.Conn {
 	t.Helper()
 	var all strings.Builder
 	all.WriteString(subscribe)
@@ -113,6 +134,7 @@ func (d *embedded) attack(t *testing.T, subscribe string, requests int) {
 	c := dialRaw(t, d.address())
 	go func() { _, _ = io.Copy(io.Discard, c.conn) }()
 	c.send(t, all.String())
+	return c.conn
 }
 
 // statsOf returns how many requests to an endpoint have arrived, were answered and are open.

@@ -76,6 +76,14 @@ type Config struct {
 	// they count for the inbox that the client names, which it may make up.
 	Subscribers func() func(subject string) (connections []uint64)
 
+	// Connected reports whether a connection is still open; natsembed.Server has such a
+	// method. While many requests are open, the service ends those of closed connections.
+	// If Connected is nil, they end when their wait is over.
+	Connected func(connection uint64) bool
+
+	// Gate is the one through which the service is connected, or nil.
+	Gate *Gate
+
 	// VerbsPerSecond is the maximal rate of answers to requests to $SRV. The service
 	// drops further ones. 0 means DefaultVerbsPerSecond.
 	VerbsPerSecond float64
@@ -161,6 +169,9 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	}
 	if cfg.Subscribers != nil {
 		s.identities = &identities{subscribers: cfg.Subscribers}
+		if cfg.Connected != nil {
+			s.identities.looked = func() { s.endGone(cfg.Connected) }
+		}
 	}
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)
@@ -172,6 +183,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		s.stop()
 		return nil, err
 	}
+	cfg.Gate.hold(s.isBehind)
 	return s, nil
 }
 

@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type request struct {
 	isCall   bool        // whether Calls makes the answers with errors
 	trace    ops.Trace
 
+	ctx            context.Context
 	room           *room  // counts the request
 	client, target string // for which it is counted, or ""
 }
@@ -60,12 +62,13 @@ func (r *request) drop() { r.body, r.header = nil, nil }
 func (s *Service) admit(r *request) (ok bool) {
 	clients := []string{clientOf(r.reply)}
 	if s.identities != nil && r.reply != "" {
-		if !r.room.crowded() {
+		if r.room.pass() {
+			r.ctx = s.ctx
 			return true
 		}
 		clients = s.identities.of(r.reply)
 	}
-	r.client, ok = r.room.claim(clients...)
+	r.client, r.ctx, ok = r.room.claim(s.ctx, clients...)
 	return ok
 }
 

@@ -1,11 +1,20 @@
 package natsapi
 
-import "sync"
+import (
+	"context"
+	"sync"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
 
 const (
 	// shareOf is the divisor of a room's size that gives the share: the maximum of open
 	// requests of one client, and of those for one pool or lock.
 	shareOf = 4
+
+	// reserveOf is the divisor of a room's size that gives the reserve. That of
+	// DefaultMaxBorrows has a place for each of natsembed.DefaultMaxConnections.
+	reserveOf = 16
 
 	// leastShare is the least share, unless the room is smaller.
 	leastShare = 64
@@ -15,19 +24,31 @@ const (
 // a flood by one client, or for one pool, does not exclude all other requests. A request
 // enters, claims a place in the share of a client if it has to (see Service.admit), aims at
 // a pool or a lock if it waits for one, and leaves.
+//
+// Several clients with full shares would leave no place to others. So while no more than a
+// share is free, a client may have no more requests than there are free places beyond a
+// reserve, which is for clients without an open request.
 type room struct {
 	size, share int
 
 	mu      sync.Mutex
 	open    int
-	clients map[string]int // open requests
-	targets map[string]int // likewise, by pool or lock
+	doubted int // open requests that have neither passed nor claimed
+	clients map[string]*roomClient
+	targets map[string]int // open requests for each pool or lock
+}
+
+// roomClient is a client with open requests.
+type roomClient struct {
+	open int
+	ctx  context.Context // of the requests
+	end  context.CancelCauseFunc
 }
 
 func newRoom(size int) *room {
 	return &room{
 		size: size, share: min(size, max(size/shareOf, leastShare)),
-		clients: map[string]int{}, targets: map[string]int{},
+		clients: map[string]*roomClient{}, targets: map[string]int{},
 	}
 }
 
@@ -39,31 +60,67 @@ func (r *room) enter() bool {
 		return false
 	}
 	r.open++
+	r.doubted++
 	return true
 }
 
-// crowded reports whether more requests are open than one client may have.
-func (r *room) crowded() bool {
+// pass reports whether a request that has entered need not claim, since no more are open
+// than one client may have.
+func (r *room) pass() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.open > r.share
+	if r.open > r.share {
+		return false
+	}
+	r.doubted--
+	return true
 }
 
 // claim counts a request that has entered for one of the clients that it may be from: the
-// one with the fewest requests. It returns false if none of them may have a further one.
-func (r *room) claim(clients ...string) (client string, ok bool) {
+// one with the fewest requests. The request must end with the context that claim returns, a
+// child of ctx. If none of them may have a further request, claim returns false, and the
+// request has left.
+func (r *room) claim(ctx context.Context, clients ...string) (client string, _ context.Context, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	free := r.size - r.open + r.doubted
+	r.doubted--
 	least := r.share
+	if free <= r.share && r.share < r.size {
+		least = max(1, free-r.size/reserveOf)
+	}
 	for _, c := range clients {
-		if r.clients[c] < least {
-			client, least, ok = c, r.clients[c], true
+		n := 0
+		if known := r.clients[c]; known != nil {
+			n = known.open
+		}
+		if n < least {
+			client, least, ok = c, n, true
 		}
 	}
-	if ok {
-		r.clients[client]++
+	if !ok {
+		r.open--
+		return "", nil, false
 	}
-	return client, ok
+	if r.clients[client] == nil {
+		of := &roomClient{}
+		of.ctx, of.end = context.WithCancelCause(ctx)
+		r.clients[client] = of
+	}
+	r.clients[client].open++
+	return client, r.clients[client].ctx, true
+}
+
+// endGone ends the requests of clients that are not connected any more. Their cause is
+// ErrBusy: a client may have connected again, and wait for the answer.
+func (r *room) endGone(connected func(client string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, client := range r.clients {
+		if !connected(name) {
+			client.end(wire.ErrBusy)
+		}
+	}
 }
 
 // aim counts a request that has entered for its target. It returns false if there is no
@@ -78,22 +135,21 @@ func (r *room) aim(target string) bool {
 	return true
 }
 
-// leave undoes enter, claim and aim. client is "" if nothing was claimed, and target is ""
+// leave undoes enter, and pass or claim, and aim. client is "" if nothing was claimed, and target is ""
 // if aim was not called.
 func (r *room) leave(client, target string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.open--
-	if client != "" {
-		decrement(r.clients, client)
+	if of := r.clients[client]; of != nil {
+		if of.open--; of.open == 0 {
+			of.end(nil)
+			delete(r.clients, client)
+		}
 	}
 	if target != "" {
-		decrement(r.targets, target)
-	}
-}
-
-func decrement(counts map[string]int, key string) {
-	if counts[key]--; counts[key] == 0 {
-		delete(counts, key)
+		if r.targets[target]--; r.targets[target] == 0 {
+			delete(r.targets, target)
+		}
 	}
 }

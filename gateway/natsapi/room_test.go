@@ -1,8 +1,11 @@
 package natsapi
 
 import (
+	"context"
 	"fmt"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // request enters the room for one of the clients, and leaves again if there is no place.
@@ -10,14 +13,16 @@ func (r *room) request(clients ...string) (client string, ok bool) {
 	if !r.enter() {
 		return "", false
 	}
-	if client, ok = r.claim(clients...); !ok {
-		r.leave("", "")
-	}
+	client, _, ok = r.claim(context.Background(), clients...)
 	return client, ok
 }
 
 func TestRoom(t *testing.T) {
 	r := newRoom(4 * leastShare)
+	if r.enter(); !r.pass() {
+		t.Error("the first request does not pass")
+	}
+	r.leave("", "")
 	for i := range r.share {
 		if _, ok := r.request("a"); !ok || !r.aim("pool") {
 			t.Fatalf("no room for request %d", i)
@@ -29,15 +34,13 @@ func TestRoom(t *testing.T) {
 	if _, ok := r.request(); ok {
 		t.Error("a request of no client has a place")
 	}
-	if r.crowded() {
-		t.Error("a room with one share of requests is crowded")
-	}
 	if client, ok := r.request("a", "b", "a"); !ok || client != "b" {
 		t.Fatalf("a request of a or b is counted for %q, %v", client, ok)
 	}
-	if !r.crowded() {
-		t.Error("a room with more than one share of requests is not crowded")
+	if r.enter(); r.pass() {
+		t.Error("a request passes where one client may have made all others")
 	}
+	r.claim(t.Context())
 	if r.aim("pool") {
 		t.Error("one pool has more than its share")
 	}
@@ -50,7 +53,7 @@ func TestRoom(t *testing.T) {
 		t.Error("the room of a request that has left is not free")
 	}
 	for i := 0; r.enter(); i++ {
-		client, _ := r.claim(fmt.Sprint(i))
+		client, _, _ := r.claim(t.Context(), fmt.Sprint(i))
 		defer r.leave(client, "")
 	}
 	if r.open != r.size {
@@ -62,6 +65,48 @@ func TestRoom(t *testing.T) {
 	if len(r.clients) != r.size-r.share || len(r.targets) != 0 {
 		t.Errorf("%d clients and %d pools are counted", len(r.clients), len(r.targets))
 	}
+}
+
+// However many clients take what they can get, there is room for a further one.
+func TestRoomForFurtherClients(t *testing.T) {
+	r := newRoom(DefaultMaxBorrows)
+	for i := range 1000 {
+		for range r.size {
+			if _, ok := r.request(fmt.Sprint(i)); !ok {
+				break
+			}
+		}
+	}
+	if r.open == r.size {
+		t.Error("1000 clients have filled the room")
+	}
+}
+
+// The requests of clients that are gone end, and those of others do not.
+func TestRequestsOfGoneClientsEnd(t *testing.T) {
+	r := newRoom(DefaultMaxBorrows)
+	requests := map[string]context.Context{}
+	for _, name := range []string{"gone", "here"} {
+		r.enter()
+		_, requests[name], _ = r.claim(t.Context(), name)
+	}
+	r.endGone(func(client string) bool { return client == "here" })
+	if cause := context.Cause(requests["gone"]); cause != wire.ErrBusy {
+		t.Errorf("a request of a client that is gone: %v", cause)
+	}
+	if err := requests["here"].Err(); err != nil {
+		t.Errorf("a request of another client: %v", err)
+	}
+	r.leave("gone", "")
+	if r.enter(); !r.claims(t, "gone") {
+		t.Error("a client that comes back has no room")
+	}
+}
+
+// claims reports whether a client gets a context that has not ended.
+func (r *room) claims(t *testing.T, client string) bool {
+	_, ctx, ok := r.claim(t.Context(), client)
+	return ok && ctx.Err() == nil
 }
 
 // A small room is not divided: a share of less than leastShare would refuse a client that

@@ -35,7 +35,7 @@ func (s *Service) rpc(r *request) {
 	}
 	authorization, body := r.header.Get(wire.AuthorizationHeader), r.body
 	r.drop()
-	ctx, waiting := s.requests.begin(s.ctx, name)
+	ctx, waiting := s.requests.begin(r.ctx, name)
 	defer waiting.end()
 	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, r.trace, func() bool { return s.hungUp(r) })
 	if int64(len(answer)) > s.nc.MaxPayload() {

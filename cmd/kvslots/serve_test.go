@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,9 @@ func runServe(t *testing.T, env lookupEnv, args ...string) *program {
 		p.searchMetrics()
 		cancel()
 		p.exitCode(t)
+		if dir := slices.Index(args, "--data-dir"); dir >= 0 {
+			logtest.SearchDir(args[dir+1])
+		}
 	})
 	return p
 }

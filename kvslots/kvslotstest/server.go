@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Server is a nats-server with JetStream. It stops at the end of the test.
@@ -32,7 +34,10 @@ func Start(t testing.TB, dir string, change ...func(*server.Options)) *Server {
 		c(&s.opts)
 	}
 	s.start()
-	t.Cleanup(s.Stop)
+	t.Cleanup(func() {
+		s.Stop()
+		logtest.SearchDir(dir)
+	})
 	return s
 }
 

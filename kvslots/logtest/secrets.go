@@ -3,18 +3,29 @@ package logtest
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"sync"
 
 	"github.com/rs/zerolog"
 )
 
+// unlikeHash matches the beginning of a UUID, which names a pool or a lease; the seed of an
+// nkey; a private key; and passwords, all of which have this word in them.
+const unlikeHash = `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}|\bS[A-Z][A-Z2-7]{56}\b|PRIVATE KEY|hunter[0-9]`
+
 var (
-	// secret matches each secret that a test uses: the beginning of a UUID, which names a
-	// pool or a lease; a token or a session's id; the seed of an nkey; a private key; and
-	// passwords, all of which have this word in them.
-	secret = regexp.MustCompile(`[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}|\b[0-9a-f]{32}\b|\bS[A-Z][A-Z2-7]{56}\b|PRIVATE KEY|hunter[0-9]`)
+	// secret matches each secret that a test uses: these, and tokens and ids of sessions.
+	secret = regexp.MustCompile(unlikeHash + `|\b[0-9a-f]{32}\b`)
+
+	// storedSecret matches those that do not look like the hashes in the bucket.
+	storedSecret = regexp.MustCompile(unlikeHash)
+
+	// storedNames matches names of locks, and owners of those of Forrst, which may contain
+	// any UUID. People read them.
+	storedNames = regexp.MustCompile(`"(name|owner)":"[^"]*"`)
 
 	// public matches what only looks like a secret.
 	public = regexp.MustCompile(`"(trace_id|key_hash)":"[0-9a-f]{32}"`)
@@ -53,14 +64,34 @@ var leaks struct {
 
 // Search looks for secrets in a text that others than the client with the secret may read.
 func Search(where string, text []byte) {
-	if !secret.Match(text) || !secret.Match(public.ReplaceAll(text, nil)) {
-		return
+	if secret.Match(text) && secret.Match(public.ReplaceAll(text, nil)) {
+		note(where, text, secret.FindIndex(text))
 	}
-	at := secret.FindIndex(text)
+}
+
+// note keeps what a text has at and around a secret.
+func note(where string, text []byte, at []int) {
 	around := text[max(0, at[0]-200):min(len(text), at[1]+200)]
 	leaks.Lock()
 	defer leaks.Unlock()
 	leaks.texts = append(leaks.texts, fmt.Sprintf("%s holds a secret: %q", where, around))
+}
+
+// SearchDir looks for secrets in the files below the data directory of a server that has
+// stopped. It does not find tokens and ids of sessions there, since the bucket's keys are
+// hashes that look like them; TestSecrets of cmd/kvslots does.
+func SearchDir(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil // the test may have removed it
+		}
+		content, _ := os.ReadFile(path)
+		content = storedNames.ReplaceAll(content, nil)
+		if at := storedSecret.FindIndex(content); at != nil {
+			note("the data directory's "+entry.Name(), content, at)
+		}
+		return nil
+	})
 }
 
 // Tests are the tests of a package: a testing.M.

@@ -1,6 +1,9 @@
 package logtest
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,6 +34,22 @@ func TestSecretsAreFound(t *testing.T) {
 		}
 		if found := take(); (len(found) > 0) != c.want {
 			t.Errorf("%s: found %q, want %v", c.text, found, c.want)
+		}
+	}
+}
+
+func TestSecretsInFilesAreFound(t *testing.T) {
+	for text, want := range map[string]int{
+		"\x00\xffp." + strings.ReplaceAll(id, "-", "") + ".cfg": 0,
+		"\x00\xff" + id[:20]: 1,
+	} {
+		dir := t.TempDir()
+		below := filepath.Join(dir, "msgs")
+		if err := errors.Join(os.Mkdir(below, 0o700), os.WriteFile(filepath.Join(below, "1.blk"), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if SearchDir(dir); len(take()) != want {
+			t.Errorf("%q: want %d secrets", text, want)
 		}
 	}
 }

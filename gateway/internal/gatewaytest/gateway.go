@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,9 @@ func Open(t testing.TB, configure func(cfg *gateway.Config)) *Gateway {
 	go func() { served <- gw.Serve(ln) }()
 	g.Client = &http.Client{Transport: openapitest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64})}
 	g.Stop = sync.OnceFunc(func() {
+		scrape := httptest.NewRecorder()
+		gw.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "http://"+g.Addr+"/metrics", nil))
+		logtest.Search("a scrape of the metrics", scrape.Body.Bytes())
 		g.Client.CloseIdleConnections()
 		if err := gw.Drain(context.Background()); err != nil {
 			t.Error(err)

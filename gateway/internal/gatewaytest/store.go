@@ -36,6 +36,7 @@ func StartServer(t testing.TB, cfg natsembed.Config) *natsembed.Server {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
+		logtest.SearchDir(cfg.DataDir)
 	})
 	return srv
 }

@@ -48,6 +48,7 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 
 		CustomClientAuthentication: auth,
 		AlwaysEnableNonce:          true, // auth checks nkeys; the server's options have none
+		AuthTimeout:                connectTimeout.Seconds(),
 
 		JetStream:  true,
 		StoreDir:   dir,

@@ -41,6 +41,10 @@ import (
 // includes recovery and takes as long as it needs.
 const readyTimeout = 10 * time.Second
 
+// connectTimeout bounds how long a connection takes to be opened. On a busy machine, the 2
+// seconds of nats-server and of its client are too short.
+const connectTimeout = 5 * time.Second
+
 // closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
 
@@ -294,6 +298,7 @@ func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, er
 	ours := []nats.Option{
 		nats.Name(serverName),
 		nats.InProcessServer(s),
+		nats.Timeout(connectTimeout),
 		nats.Nkey(key, pair.Sign),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),

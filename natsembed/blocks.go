@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -260,23 +261,26 @@ func (s *blocks) flushBlock(b *block) error {
 // drop removes the links of blocks that the server has removed. It must be called
 // after a flush, which made the records durable that supersede theirs.
 func (s *blocks) drop() error {
-	dropped := false
-	for number, b := range s.open {
-		if b.listed {
-			continue
+	var gone []link
+	for _, b := range s.open {
+		if !b.listed {
+			gone = append(gone, b.link)
 		}
-		err := os.Remove(s.path(filepath.Join(keepDir, b.link.String())))
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	slices.SortFunc(gone, link.compare)
+	for _, l := range gone {
+		err := os.Remove(s.path(filepath.Join(keepDir, l.String())))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		delete(s.open, number)
-		if err := b.file.Close(); err != nil {
+		err = s.open[l.inode].file.Close()
+		delete(s.open, l.inode)
+		if err != nil {
 			return err
 		}
-		dropped = true
-	}
-	if !dropped {
-		return nil
 	}
 	return s.sync.path(s.path(keepDir))
 }

@@ -34,6 +34,15 @@ func (l link) String() string {
 	return fmt.Sprintf("%s.%d.%d", l.block, l.order, l.inode)
 }
 
+// compare orders links by the numbers of their blocks, and the links of one block by age.
+//
+// Links are removed in this order. What supersedes or deletes a record is in the same block
+// or in a later one. After a power cut between two removals, the later links are left: the
+// records that putBack restores come back together with what superseded or deleted them.
+func (l link) compare(m link) int {
+	return cmp.Or(cmp.Compare(len(l.block), len(m.block)), cmp.Compare(l.block, m.block), cmp.Compare(l.order, m.order))
+}
+
 // parseLink parses the name of a link. ok is false for any other name.
 func parseLink(name string) (l link, ok bool) {
 	number, rest, ok := strings.Cut(name, blockSuffix+".")
@@ -62,7 +71,7 @@ func isNumber(text string) bool {
 	return err == nil
 }
 
-// listLinks returns the links of a stream, the earlier ones of each block first.
+// listLinks returns the links of a stream in the order of compare.
 // It returns fs.ErrNotExist when the stream has no keepDir.
 func listLinks(dir string) ([]link, error) {
 	names, err := listNames(filepath.Join(dir, keepDir))
@@ -75,9 +84,7 @@ func listLinks(dir string) ([]link, error) {
 			links = append(links, l)
 		}
 	}
-	slices.SortFunc(links, func(a, b link) int {
-		return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.order, b.order))
-	})
+	slices.SortFunc(links, link.compare)
 	return links, nil
 }
 

@@ -1,8 +1,10 @@
 package natsembed
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -57,6 +59,49 @@ func TestPutBack(t *testing.T) {
 				t.Errorf("links %v, %v are left", links, err)
 			}
 		})
+	}
+}
+
+// The links of removed blocks are dropped in the order of the blocks' numbers: a power cut
+// may come between two of them.
+func TestLinksAreDroppedInOrder(t *testing.T) {
+	s := newBlocks(t.TempDir(), "", flushFile)
+	for _, name := range []string{msgsDir, keepDir} {
+		if err := os.Mkdir(s.path(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := []string{"9.blk", "10.blk", "11.blk", "100.blk"}
+	for _, name := range names {
+		write(t, filepath.Join(s.path(msgsDir), name), "x")
+	}
+	list := func() (links []link) {
+		if err := s.list(); err != nil {
+			t.Fatal(err)
+		}
+		links, err := listLinks(s.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return links
+	}
+	links := list()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(s.path(msgsDir), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A directory cannot be removed like a link.
+	obstacle := filepath.Join(s.path(keepDir), links[2].String())
+	if err := errors.Join(os.Remove(obstacle), os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	list()
+	if err := s.drop(); err == nil {
+		t.Fatal("no error")
+	}
+	if left := list(); !slices.Equal(left, links[2:]) || left[0].block != "11.blk" {
+		t.Errorf("%v are left of %v", left, links)
 	}
 }
 

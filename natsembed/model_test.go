@@ -24,10 +24,11 @@ type disk struct {
 	names map[string]map[string]uint64 // by directory: the names that were flushed, and their inodes
 	sizes map[uint64]int64             // of what was flushed of a file
 
-	// If a cut is wanted, the next pass that finds removed or rewritten blocks waits for
-	// it: the records that superseded those of the blocks are not flushed yet.
+	// If a cut is wanted, the next flush that finds files of msgsDir or of keepDir gone or
+	// replaced waits for it. Of msgsDir, the records that superseded those of the blocks are
+	// not flushed yet. Of keepDir, the Flusher is dropping links.
 	stream string
-	wanted bool
+	wanted string // the directory, or ""
 	moment chan struct{}
 	resume chan struct{}
 
@@ -42,41 +43,35 @@ func newDisk(t *testing.T) *disk {
 	}
 }
 
-// want sets whether the next pass that finds removed or rewritten blocks waits for a cut.
-func (d *disk) want(wanted bool) {
+// want makes the next flush wait for a cut that finds files of a directory gone.
+func (d *disk) want(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.wanted = wanted
+	d.wanted = dir
 }
 
-// awaitCut waits for a cut if one is wanted and blocks were removed or rewritten.
-func (d *disk) awaitCut() error {
-	d.mu.Lock()
-	wanted := d.wanted && d.stream != ""
-	d.mu.Unlock()
-	if !wanted {
-		return nil
-	}
+// awaitCut waits for a cut if one is wanted now.
+func (d *disk) awaitCut() {
 	d.mu.Lock()
 	vanished := false
-	for name, number := range d.names[msgsDir] {
-		info, err := os.Lstat(filepath.Join(d.stream, msgsDir, name))
-		vanished = vanished || isBlock(name) && (err != nil || inode(info) != number)
+	for name, number := range d.names[d.wanted] {
+		_, linked := parseLink(name)
+		info, err := os.Lstat(filepath.Join(d.stream, d.wanted, name))
+		vanished = vanished || (linked || isBlock(name)) && (err != nil || inode(info) != number)
 	}
-	d.wanted = d.wanted && !vanished
+	if vanished {
+		d.wanted = ""
+	}
 	d.mu.Unlock()
 	if vanished {
 		d.moment <- struct{}{}
 		<-d.resume
 	}
-	return nil
 }
 
 // sync is called by the server. It records what is flushed.
 func (d *disk) sync(f *os.File) error {
-	if err := d.awaitCut(); err != nil {
-		return err
-	}
+	d.awaitCut()
 	if d.begins != nil {
 		d.begins()
 	}
@@ -87,8 +82,10 @@ func (d *disk) sync(f *os.File) error {
 		return err
 	}
 	if info.IsDir() {
-		names, err := d.list(f.Name())
-		d.names[filepath.Base(f.Name())] = names // those of msgsDir and keepDir are of interest
+		dir := filepath.Base(f.Name())
+		if dir == msgsDir || dir == keepDir {
+			d.names[dir], err = d.list(f.Name())
+		}
 		return err
 	}
 	d.sizes[inode(info)] = info.Size()
@@ -256,9 +253,9 @@ func modelCuts(t *testing.T, through durability, n int, end outage, then func(di
 	d.stream = bucketPath(srv)
 	d.mu.Unlock()
 	for i := range n {
-		found := i%4 > 0
-		if found {
-			d.want(true)
+		in := []string{"", msgsDir, keepDir, msgsDir}[i%4]
+		if in != "" {
+			d.want(in)
 			<-d.moment
 		} else {
 			c.await(100 + random.IntN(1000)) // at a random moment
@@ -270,7 +267,7 @@ func modelCuts(t *testing.T, through durability, n int, end outage, then func(di
 		var left func() string
 		d.atCut(func() { left = end(t, d, random) })
 		c.addBegun(f) // the server wrote while its files were read
-		if found {
+		if in != "" {
 			d.resume <- struct{}{}
 		}
 		if !then(left(), f) {

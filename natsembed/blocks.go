@@ -21,7 +21,6 @@ var errChanged = errors.New("the blocks changed during a listing")
 // blocks are the block files of one stream, as they were last flushed.
 type blocks struct {
 	dir   string            // the stream's directory
-	top   string            // directories are flushed up to here after the stream was created or changed
 	meta  stamp             // of the stream's meta file, as flushed
 	open  map[uint64]*block // by inode
 	order uint64            // of the next link
@@ -43,8 +42,8 @@ type block struct {
 	listed  bool // whether the latest listing found it in msgs
 }
 
-func newBlocks(dir, top string, sync syncer) *blocks {
-	return &blocks{dir: dir, top: top, sync: sync, open: map[uint64]*block{}}
+func newBlocks(dir string, sync syncer) *blocks {
+	return &blocks{dir: dir, sync: sync, open: map[uint64]*block{}}
 }
 
 func (s *blocks) path(of string) string { return filepath.Join(s.dir, of) }
@@ -105,7 +104,7 @@ func (s *blocks) flushMeta() error {
 	if err := s.sync.tree(s.dir); err != nil {
 		return err
 	}
-	if err := s.sync.up(filepath.Dir(s.dir), s.top); err != nil {
+	if err := s.sync.up(filepath.Dir(s.dir)); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.path(keepDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -34,7 +34,6 @@ var ErrNotDurable = errors.New("the write was not flushed to disk")
 // rewrites blocks already while it recovers a stream.
 type Flusher struct {
 	streams string // the directory of the streams
-	top     string // directories are flushed up to here
 	failed  func(error)
 	flushed func(took time.Duration, callers int) // may be nil
 	sync    syncer
@@ -60,7 +59,7 @@ type Flusher struct {
 // fails, and flushed after each flush for which callers waited.
 func newFlusher(dir *dataDir, failed func(error), flushed func(time.Duration, int)) (*Flusher, error) {
 	f := &Flusher{
-		streams: dir.streamsPath(), top: filepath.Dir(dir.path), failed: failed, flushed: flushed, sync: dir.sync,
+		streams: dir.streamsPath(), failed: failed, flushed: flushed, sync: dir.sync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
 	}
@@ -270,7 +269,7 @@ func (f *Flusher) flushAll(names []string) error {
 func (f *Flusher) flush(name string) error {
 	s := f.blocks[name]
 	if s == nil {
-		s = newBlocks(filepath.Join(f.streams, name), f.top, f.sync)
+		s = newBlocks(filepath.Join(f.streams, name), f.sync)
 		f.blocks[name] = s
 	}
 	err := s.flush()

@@ -94,6 +94,32 @@ func TestLinksFollowTheBlocks(t *testing.T) {
 	}
 }
 
+// The first flush of a stream makes the directories durable that the start has created.
+func TestFlushReachesNewDirectories(t *testing.T) {
+	dir := t.TempDir()
+	var mu sync.Mutex
+	names := map[string]bool{}
+	srv, err := start(t.Context(), Config{DataDir: filepath.Join(dir, "some", "where"), Sync: SyncGroup}, func(f *os.File) error {
+		mu.Lock()
+		defer mu.Unlock()
+		names[f.Name()] = true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	put(t, srv, "one")
+	flushed(t, srv)
+	mu.Lock()
+	defer mu.Unlock()
+	for at := streamPath(srv); at != filepath.Dir(dir); at = filepath.Dir(at) {
+		if !names[at] {
+			t.Errorf("%s is not flushed", at)
+		}
+	}
+}
+
 func TestCloseLeavesACleanDirectory(t *testing.T) {
 	dir := t.TempDir()
 	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})

@@ -65,7 +65,7 @@ func TestPutBack(t *testing.T) {
 // The links of removed blocks are dropped in the order of the blocks' numbers: a power cut
 // may come between two of them.
 func TestLinksAreDroppedInOrder(t *testing.T) {
-	s := newBlocks(t.TempDir(), "", flushFile)
+	s := newBlocks(t.TempDir(), flushFile)
 	for _, name := range []string{msgsDir, keepDir} {
 		if err := os.Mkdir(s.path(name), 0o700); err != nil {
 			t.Fatal(err)

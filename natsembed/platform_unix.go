@@ -3,6 +3,7 @@
 package natsembed
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -16,6 +17,13 @@ func inode(info os.FileInfo) uint64 {
 		return uint64(stat.Ino) // a narrower type on some systems
 	}
 	return 0
+}
+
+// sameDevice reports whether two files are on the same file system.
+func sameDevice(a, b string) (bool, error) {
+	var of [2]syscall.Stat_t
+	err := errors.Join(syscall.Stat(a, &of[0]), syscall.Stat(b, &of[1]))
+	return of[0].Dev == of[1].Dev, err
 }
 
 // flushFile flushes a file's content, or a directory's names.

@@ -43,16 +43,23 @@ func (s syncer) tree(dir string) error {
 	})
 }
 
-// up flushes dir and its parents up to top.
-func (s syncer) up(dir, top string) error {
+// up flushes dir and the directories above it, as far as its file system reaches. It stops
+// at a directory that this process may not read, and so has not created.
+func (s syncer) up(dir string) error {
 	for {
-		if err := s.path(dir); err != nil {
-			return err
-		}
-		if dir == top || filepath.Dir(dir) == dir {
+		err := s.path(dir)
+		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, errFlush) {
 			return nil
 		}
-		dir = filepath.Dir(dir)
+		if err != nil {
+			return err
+		}
+		above := filepath.Dir(dir)
+		same, err := sameDevice(dir, above)
+		if err != nil || !same || above == dir {
+			return err
+		}
+		dir = above
 	}
 }
 

@@ -94,7 +94,9 @@ func (c *crowd) known() (*facts, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begun = nil
-	return c.facts.clone(), c.wrong
+	f := c.facts.clone()
+	c.facts.forget()
+	return f, c.wrong
 }
 
 // addBegun adds to the facts that known returned what clients have begun since.

@@ -87,6 +87,12 @@ func (f *facts) clone() *facts {
 	return c
 }
 
+// forget drops half of the facts about what has ended, which would grow with each cut.
+func (f *facts) forget() {
+	maps.DeleteFunc(f.pools, func(_ uuid.UUID, p *poolFacts) bool { return p.deleted && rand.IntN(2) == 0 })
+	maps.DeleteFunc(f.sessions, func(_ string, s *sessionFacts) bool { return s.ended && rand.IntN(2) == 0 })
+}
+
 // check returns which reported results a recovered site has lost, and what it has
 // granted twice. Then it makes the facts certain: it undoes or ends what was begun.
 func (f *facts) check(ctx context.Context, s *site) error {

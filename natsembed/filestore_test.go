@@ -32,6 +32,8 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			"func (mb *msgBlock) atomicOverwriteFile(", "os.Rename(tmpFN, origFN)"},
 		{"a removed block is unlinked, and not emptied",
 			"func (mb *msgBlock) dirtyCloseWithRemove(", "os.Remove(mb.mfn)"},
+		{"a tombstone is in the last block when the record is removed",
+			"func (fs *fileStore) removeMsgFromBlock(", "lmb.writeTombstone(seq, ts)"},
 		{"a missing index is rebuilt from the blocks",
 			"func (fs *fileStore) recoverMsgs(", "for _, index := range indices {"},
 		{"a torn tail is cut off",

@@ -1,3 +1,5 @@
+//go:build unix
+
 package natsembed
 
 import (
@@ -7,7 +9,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -83,10 +87,13 @@ func (d *disk) sync(f *os.File) error {
 	}
 	if info.IsDir() {
 		dir := filepath.Base(f.Name())
-		if dir == msgsDir || dir == keepDir {
-			d.names[dir], err = d.list(f.Name())
+		if dir != msgsDir && dir != keepDir {
+			return nil
 		}
-		return err
+		if d.names[dir], err = d.list(f.Name()); err != nil {
+			return err
+		}
+		return d.forget()
 	}
 	d.sizes[inode(info)] = info.Size()
 	return nil
@@ -121,6 +128,40 @@ func (d *disk) list(dir string) (map[string]uint64, error) {
 		found[name] = inode(info)
 	}
 	return found, nil
+}
+
+// forget removes the files that no cut can leave: they have no name, and had none when the
+// names were flushed.
+func (d *disk) forget() error {
+	flushed := map[uint64]bool{}
+	for _, names := range d.names {
+		for _, number := range names {
+			flushed[number] = true
+		}
+	}
+	all, err := os.ReadDir(d.shadow)
+	if err != nil {
+		return err
+	}
+	for _, entry := range all {
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if number := inode(info); !flushed[number] && lonely(info) {
+			delete(d.sizes, number) // another file may get its number
+			if err := os.Remove(filepath.Join(d.shadow, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lonely reports whether a file has only one name.
+func lonely(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 1
 }
 
 // cut writes what a power cut could leave into another data directory. The caller holds
@@ -225,7 +266,7 @@ func powerCut(t *testing.T, d *disk, random *rand.Rand) func() string {
 
 // modelCuts runs clients of a store, and calls then with each of n directories that an
 // outage could have left, until then returns false.
-func modelCuts(t *testing.T, through durability, n int, end outage, then func(dir string, f *facts) bool) {
+func modelCuts(t *testing.T, through durability, n int, end outage, then func(t *testing.T, dir string, f *facts) bool) {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -252,28 +293,30 @@ func modelCuts(t *testing.T, through durability, n int, end outage, then func(di
 	d.mu.Lock()
 	d.stream = bucketPath(srv)
 	d.mu.Unlock()
-	for i := range n {
-		in := []string{"", msgsDir, keepDir, msgsDir}[i%4]
-		if in != "" {
-			d.want(in)
-			<-d.moment
-		} else {
-			c.await(100 + random.IntN(1000)) // at a random moment
-		}
-		f, wrong := c.known()
-		if wrong != nil {
-			t.Fatal(wrong)
-		}
-		var left func() string
-		d.atCut(func() { left = end(t, d, random) })
-		c.addBegun(f) // the server wrote while its files were read
-		if in != "" {
-			d.resume <- struct{}{}
-		}
-		if !then(left(), f) {
-			return
-		}
+	for i, more := 0, true; more && i < n; i++ {
+		// Each cut is a test of its own, which removes what it has written.
+		more = t.Run(strconv.Itoa(i+1), func(t *testing.T) {
+			in := []string{"", msgsDir, keepDir, msgsDir}[i%4]
+			if in != "" {
+				d.want(in)
+				<-d.moment
+			} else {
+				c.await(100 + random.IntN(1000)) // at a random moment
+			}
+			f, wrong := c.known()
+			if wrong != nil {
+				t.Fatal(wrong)
+			}
+			var left func() string
+			d.atCut(func() { left = end(t, d, random) })
+			c.addBegun(f) // the server wrote while its files were read
+			if in != "" {
+				d.resume <- struct{}{}
+			}
+			more = then(t, left(), f)
+		}) && more
 	}
+	c.look(func(*facts) { t.Logf("%d reports to clients", c.reports) })
 }
 
 // atCut calls do while no flush is running.
@@ -307,7 +350,7 @@ func TestModelledPowerCuts(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		cuts = 330
 	}
-	modelCuts(t, onFlush, cuts, powerCut, func(dir string, f *facts) bool {
+	modelCuts(t, onFlush, cuts, powerCut, func(t *testing.T, dir string, f *facts) bool {
 		if err := recovered(t, dir, f); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -323,7 +366,7 @@ func TestModelledPowerCutsFindLosses(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			var loss error
 			taken := 0
-			modelCuts(t, w.through, cuts, powerCut, func(dir string, f *facts) bool {
+			modelCuts(t, w.through, cuts, powerCut, func(t *testing.T, dir string, f *facts) bool {
 				taken++
 				if err := w.before(dir); err != nil {
 					t.Fatal(err)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package natsembed
 
 import (
@@ -112,7 +114,7 @@ func TestModelledCutsWithinAStart(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		cuts = 200
 	}
-	modelCuts(t, onFlush, cuts, killAndCut, func(dir string, f *facts) bool {
+	modelCuts(t, onFlush, cuts, killAndCut, func(t *testing.T, dir string, f *facts) bool {
 		if err := recovered(t, dir, f); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -132,7 +134,7 @@ func TestModelledCutsWithinAStartFindLosses(t *testing.T) {
 		d, dir := d.killed(t)
 		d.forgets = true
 		return func() string { return d.cutWithinStart(t, dir, random) }
-	}, func(dir string, f *facts) bool {
+	}, func(t *testing.T, dir string, f *facts) bool {
 		taken++
 		loss = recovered(t, dir, f)
 		return loss == nil

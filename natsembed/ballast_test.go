@@ -41,6 +41,7 @@ func (c *crowd) loadBallast(ctx context.Context, s *site) {
 	for client := range ballasts {
 		running.Go(func() {
 			for client >= rareBallasts || c.pacer.turn(ctx) {
+				c.mayBegin()
 				if ctx.Err() != nil || c.writeBallast(ctx, s, client) != nil {
 					return
 				}

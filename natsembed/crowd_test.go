@@ -16,6 +16,7 @@ import (
 type crowd struct {
 	pacer *pacer
 	pools [lentPools]uuid.UUID // to lend from
+	pause sync.RWMutex         // while it is locked, clients begin nothing
 
 	mu      sync.Mutex
 	facts   *facts
@@ -128,9 +129,16 @@ func (c *crowd) run(ctx context.Context, s *site) {
 	running.Wait()
 }
 
+// mayBegin waits while the clients pause.
+func (c *crowd) mayBegin() {
+	c.pause.RLock()
+	defer c.pause.RUnlock()
+}
+
 // repeat does steps until ctx ends. A step may fail, mostly because no slot is free.
 func (c *crowd) repeat(ctx context.Context, rarely bool, step func(ctx context.Context)) {
 	for !rarely || c.pacer.turn(ctx) {
+		c.mayBegin()
 		if ctx.Err() != nil {
 			return
 		}

@@ -313,6 +313,8 @@ func modelCuts(t *testing.T, through durability, n int, end outage, then func(t 
 			if in != "" {
 				d.resume <- struct{}{}
 			}
+			c.pause.Lock() // a start needs the processor
+			defer c.pause.Unlock()
 			more = then(t, left(), f)
 		}) && more
 	}

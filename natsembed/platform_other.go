@@ -4,10 +4,7 @@ package natsembed
 
 import "os"
 
-// groupSyncPossible reports whether files have inode numbers.
-const groupSyncPossible = false
-
-// inode returns the inode number of a file, which all its names share.
+// inode returns 0: not every system has inode numbers.
 func inode(os.FileInfo) uint64 { return 0 }
 
 // sameDevice reports whether two files are on the same file system, which is not known.

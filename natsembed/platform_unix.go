@@ -8,9 +8,6 @@ import (
 	"syscall"
 )
 
-// groupSyncPossible reports whether files have inode numbers.
-const groupSyncPossible = true
-
 // inode returns the inode number of a file, which all its names share.
 func inode(info os.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -52,10 +52,10 @@ func (s *Server) probe(ctx context.Context) error {
 	return errors.Join(err, js.DeleteStream(ctx, stream.CachedInfo().Config.Name))
 }
 
-// checkStreams checks the system, and the configuration of the existing streams.
-func (s *Server) checkStreams() error {
-	if !groupSyncPossible {
-		return fmt.Errorf("%w: the system has no inode numbers", errUngroupable)
+// checkGroupable checks the file system, and the configuration of the existing streams.
+func (s *Server) checkGroupable() error {
+	if err := s.dir.checkLinks(); err != nil {
+		return fmt.Errorf("%w: %w", errUngroupable, err)
 	}
 	names, err := listStreams(s.dir.streamsPath())
 	if err != nil {
@@ -66,6 +66,27 @@ func (s *Server) checkStreams() error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: %w", errUngroupable, err)
 		}
+	}
+	return nil
+}
+
+// checkLinks returns an error unless a file can have two names, and one inode number.
+func (d *dataDir) checkLinks() error {
+	file := filepath.Join(d.path, lockFile)
+	second := file + ".link"
+	if err := os.Remove(second); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an interrupted start
+		return err
+	}
+	if err := os.Link(file, second); err != nil {
+		return err
+	}
+	a, err := os.Lstat(file)
+	b, err2 := os.Lstat(second)
+	if err := errors.Join(err, err2, os.Remove(second)); err != nil {
+		return err
+	}
+	if inode(a) == 0 || inode(a) != inode(b) {
+		return errors.New("files have no inode numbers")
 	}
 	return nil
 }

@@ -30,6 +30,19 @@ func TestUngroupableStreamFallsBack(t *testing.T) {
 	}
 }
 
+// Where files cannot have a second name, nats-server flushes each write itself. (A directory
+// in the place of that name stands for such a file system.)
+func TestNoLinksFallBack(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, lockFile+".link", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	if srv.Sync() != SyncAlways || srv.Flusher() != nil || !srv.nats().JetStreamConfig().SyncAlways {
+		t.Errorf("sync is %q", srv.Sync())
+	}
+}
+
 func TestCheckStream(t *testing.T) {
 	good := server.StreamConfig{Name: "S", Storage: server.FileStorage, Replicas: 1}
 	cases := []struct {

@@ -164,7 +164,7 @@ func (s *Server) launchFirst(ctx context.Context) error {
 // launchGrouped starts the Flusher, and then nats-server. From the first instant, blocks
 // that nats-server removes or rewrites have links.
 func (s *Server) launchGrouped(ctx context.Context) (err error) {
-	if err := s.checkStreams(); err != nil {
+	if err := s.checkGroupable(); err != nil {
 		return err
 	}
 	if s.flusher, err = newFlusher(s.dir, s.fail, s.cfg.Flushed); err != nil {

@@ -23,9 +23,9 @@ var (
 	// storedSecret matches those that do not look like the hashes in the bucket.
 	storedSecret = regexp.MustCompile(unlikeHash)
 
-	// storedNames matches names of locks, and owners of those of Forrst, which may contain
-	// any UUID. People read them.
-	storedNames = regexp.MustCompile(`"(name|owner)":"[^"]*"`)
+	// storedPublic matches what may contain any UUID, and is no secret: names of locks,
+	// owners of those of Forrst, and ids of Cosmo's messages.
+	storedPublic = regexp.MustCompile(`"(name|owner)":"[^"]*"|Nats-Msg-Id: [^\r]*`)
 
 	// public matches what only looks like a secret.
 	public = regexp.MustCompile(`"(trace_id|key_hash)":"[0-9a-f]{32}"`)
@@ -86,7 +86,7 @@ func SearchDir(dir string) {
 			return nil // the test may have removed it
 		}
 		content, _ := os.ReadFile(path)
-		content = storedNames.ReplaceAll(content, nil)
+		content = storedPublic.ReplaceAll(content, nil)
 		if at := storedSecret.FindIndex(content); at != nil {
 			note("the data directory's "+entry.Name(), content, at)
 		}

@@ -127,6 +127,7 @@ func (h *harness) take(kind entry.Kind) peer.Write {
 
 // pass lets time pass, in steps as small as the peer asks for.
 func (h *harness) pass(d time.Duration) {
+	h.settle()
 	end := h.now.Add(d)
 	for h.now < end {
 		next := end

@@ -86,15 +86,24 @@ func TestUseOfPoolBeingClosed(t *testing.T) {
 // One peer closes an idle pool. If it does not, the other peers do so 10 s later.
 func TestIdlePoolIsClosedByAnother(t *testing.T) {
 	h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
-	for range 16 {
-		alive := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(2 * time.Hour)}
-		m := entry.NewMessage(rules.SessionKey(h.hash()), alive, 0, 2*time.Hour)
-		h.apply(h.store(&m))
-	}
+	h.addPeers(16, 2*time.Hour)
 	h.newPool(1)
 	h.pass(time.Hour + 9*time.Second)
 	h.wantPools(t, 1)
 	h.pass(3 * time.Second)
+	h.wantPools(t, 0)
+}
+
+// A peer that is gone began to close an idle pool. Another peer finishes that 1 s later.
+func TestClosingIsFinishedByAnother(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
+	h.addPeers(16, 2*time.Hour)
+	pool := h.newPool(1)
+	h.pass(time.Hour + time.Second)
+	h.closePool(pool)
+	h.pass(900 * time.Millisecond)
+	h.wantPools(t, 1)
+	h.pass(400 * time.Millisecond)
 	h.wantPools(t, 0)
 }
 
@@ -109,6 +118,16 @@ func (h *harness) closePool(pool entry.Hash) uint64 {
 	h.apply(e)
 	h.settle()
 	return e.Revision
+}
+
+// addPeers shows the peer other ones that are alive for a time and do nothing. With 16 of
+// them one has a higher rank for the first pool.
+func (h *harness) addPeers(n int, idle time.Duration) {
+	for range n {
+		alive := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(idle)}
+		m := entry.NewMessage(rules.SessionKey(h.hash()), alive, 0, idle)
+		h.apply(h.store(&m))
+	}
 }
 
 func (h *harness) wantPools(t *testing.T, want int) {

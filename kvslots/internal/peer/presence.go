@@ -30,8 +30,8 @@ type presence struct {
 func (s *presence) key() entry.Key { return rules.SessionKey(s.id) }
 
 // refresh writes the presence, a new one if there is none. It refreshes by
-// compare-and-swap and never re-creates a presence: one that is gone is replaced by
-// another one, with another id.
+// compare-and-swap and never re-creates a presence: one that is gone, or about to expire
+// in the stream, is replaced by another one, with another id.
 func (s *presence) refresh() {
 	if s.p.closing || !s.p.watch.started {
 		return
@@ -47,6 +47,7 @@ func (s *presence) refresh() {
 	revision, _ := s.p.view.Stands(s.key())
 	if s.p.view.Expiring(s.key(), s.p.now) {
 		s.forget()
+		s.refresh()
 		return
 	}
 	s.writing, s.again, s.begun = true, false, s.p.now
@@ -139,9 +140,6 @@ func (s *presence) forget() {
 	}
 	for _, ps := range s.p.pools.all() {
 		ps.nextName, ps.freeNames = 0, nil
-	}
-	if s.p.watch.mode == live {
-		s.in(0)
 	}
 }
 

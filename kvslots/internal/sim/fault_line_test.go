@@ -336,6 +336,24 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 	}
 }
 
+// A gateway that was alone, and was cut off until its presence had expired in the stream, was
+// never ready again: it dropped the presence when its watch began, and wrote no other one
+// (found behind seed 190041357).
+func TestReadyAfterLongCut(t *testing.T) {
+	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
+		for _, cut := range []time.Duration{10 * time.Minute, 11*time.Minute + 9*time.Second, 12 * time.Minute, time.Hour} {
+			s := newScript(t, 1, change)
+			over := s.fault()
+			s.nodes[0].link.cut(false)
+			s.pass(cut)
+			s.nodes[0].link.reconnect()
+			s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(0) == nil })
+			over()
+			s.lendsAfresh()
+		}
+	}
+}
+
 // A name that no session used was refused as limit_mismatch for the session that had
 // begun to close it and had no answer from the stream.
 func TestClosingWithoutAnswer(t *testing.T) {

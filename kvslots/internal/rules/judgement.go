@@ -52,6 +52,7 @@ type snapshot struct {
 	doubtful int       // how many of these may have been served
 	count    int       // of slots; 0 if the pool was not registered, or had another generation
 	hidden   uint64    // if not 0: a skipped entry from this revision on, which no entry names, may have changed the state
+	ticket   uint64    // if not 0: the ticket that the claim names, which is not in the line
 	lost     bool      // a skipped entry has changed the state
 }
 
@@ -125,6 +126,9 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	c := &claim{position: s.Position, verdict: verdict, excluded: excluded}
 	if !exact {
 		kept := state
+		if s.Value.Ticket != 0 && p.Ticket(s.Value.Ticket) == nil {
+			kept.ticket = s.Value.Ticket
+		}
 		c.state = &kept
 		p.open = append(p.open, c)
 	}
@@ -170,11 +174,13 @@ func (s *Slot) place() uint64 {
 }
 
 // close judges the open claims when the view is exact. unnamed is Gaps.Unnamed: an
-// entry that no other entry named may have been one of this pool.
+// entry that no other entry named may have been one of this pool. If such an entry was the
+// ticket that a claim names, the view cannot know whether it stood: the ticket's marker has
+// expired since, or was lost.
 func (p *Pool) close(unnamed func(low, high uint64) bool) {
 	for _, c := range p.open { // in their order, since a verdict may depend on earlier ones
 		s := c.state
-		s.lost = s.lost || (s.hidden != 0 && unnamed(s.hidden, s.revision))
+		s.lost = s.lost || s.hidden != 0 && unnamed(s.hidden, s.revision) || s.ticket != 0 && unnamed(s.ticket, s.ticket)
 		c.verdict, c.state = s.judge(c.position), nil
 	}
 	p.open = nil

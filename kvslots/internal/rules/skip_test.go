@@ -87,3 +87,52 @@ func TestSkippingView(t *testing.T) {
 		t.Errorf("some verdict was never given: %v", judged)
 	}
 }
+
+// TestLoadedView checks that a view which loads the bucket, from which markers have
+// expired, excludes no live slot whose claim a view which sees all does not exclude.
+func TestLoadedView(t *testing.T) {
+	excluded := 0
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory(t)
+		for n := range historyPools {
+			h.write(config(poolID(n), historySlots, 1))
+		}
+		steps := []step{
+			{"register", 1, h.register},
+			{"session", 8, h.session},
+			{"end session", 1, h.endSession},
+			{"ticket", 10, h.ticket},
+			{"end ticket", 6, h.endTicket},
+			{"claim", 20, h.claim},
+			{"purge", 4, h.purge},
+			{"wait", 2, func() { h.stream.now += rules.Guard }},
+		}
+		for range rapid.IntRange(10, 50).Draw(t, "steps") {
+			h.oneOf(steps)
+		}
+		view, now := rules.New(), h.stream.instant()
+		for _, e := range h.stream.log {
+			if h.stream.last[e.Key].Revision == e.Revision && h.stream.revision(e.Key) != 0 {
+				view.Apply(&e, h.stream.time().Sub(e.Time), now)
+			}
+		}
+		loaded := view.Revision
+		view.Apply(h.stream.write(entry.Entry{Key: barrierKey(sessionID(0))}), 0, now)
+		view.Reached(loaded, now)
+		for n := range historyPools {
+			view.Pool(poolID(n)).Slots(func(s *rules.Slot) bool {
+				if !s.Live() || !s.Excluded() { // an orphaned value is purged in any case
+					return true
+				}
+				excluded++
+				if !h.naive.excluded[s.Revision] {
+					t.Errorf("the claim at %d is excluded; a view that sees all judges it %d", s.Revision, h.naive.verdict[s.Revision])
+				}
+				return true
+			})
+		}
+	})
+	if excluded == 0 {
+		t.Error("no claim was excluded")
+	}
+}

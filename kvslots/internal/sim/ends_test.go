@@ -104,6 +104,44 @@ func TestLeaseBeginsAfterRefresh(t *testing.T) {
 	}
 }
 
+// A lease that was taken from the line outlives the marker of its ticket. A peer that
+// begins then finds no trace of the ticket, and must not take the lease for a void claim,
+// not even when it purges one of a dead peer.
+func TestLeaseOutlivesTicket(t *testing.T) {
+	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
+		s := newScript(t, 2, change)
+		pool := s.newPool(3)
+		fill := []peer.Borrow{s.borrow(pool, time.Minute, 0), s.borrow(pool, time.Minute, 0), s.borrow(pool, time.Minute, 0)}
+		for _, b := range fill {
+			s.must(0, b)
+		}
+		waits := s.begin(0, s.borrow(pool, time.Hour, 5*time.Second))
+		s.pass(time.Second)
+		for _, b := range fill {
+			s.must(0, returnOf(b))
+		}
+		g := s.answer(waits).Grant
+		if e := s.server.truth.pool(pool).slots[g.Position]; e == nil || e.Slot.Ticket == 0 || g.Position != 0 {
+			t.Fatalf("the lowest slot was not taken with a ticket\n%s", s.events())
+		}
+		s.pass(rules.Guard + 2*time.Minute)
+
+		over := s.fault()
+		s.nodes[1].kill()
+		s.nodes[1].start()
+		s.must(1, peer.Inspect{Pool: pool}) // its view is exact from then on
+		generation := s.server.truth.pool(pool).config.Config.Generation
+		void := entry.SlotValue{Lease: s.newHash(), Claimer: s.newHash(), Ticket: 1, Generation: generation, TTL: entry.Span(time.Minute)}
+		m := entry.NewMessage(rules.SlotKey(pool, 1), void, 0, time.Minute+rules.Guard)
+		if a, _ := s.server.publish(&peer.Write{Message: m}); a.Outcome != peer.Written {
+			t.Fatalf("the void claim: %+v", a)
+		}
+		s.must(1, s.borrow(pool, time.Minute, 5*time.Second))
+		s.pass(5 * time.Second) // the lease does not end
+		over()
+	}
+}
+
 // A Confirm is answered only when a write is acknowledged.
 func TestConfirm(t *testing.T) {
 	s := newScript(t, 1)

@@ -319,7 +319,7 @@ func (p *Peer) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant,
 		return Grant{}, false
 	}
 	p.view.EndAt(s, s.Revision, p.now.Add(left))
-	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, ttl: ttl, sent: sent}
+	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent}
 	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now, Nonce: s.Value.Nonce, basis: basis}, true
 }
 

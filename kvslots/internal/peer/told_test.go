@@ -1,0 +1,93 @@
+package peer_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// grantedBeforeRebuild returns a peer that has granted a lease of 10 s and then begun to
+// build its view anew, before the answer reached the caller. slot is a lease of an hour at
+// the same position and revision: another one, because the stream has lost the first, or
+// the same.
+func grantedBeforeRebuild(t *testing.T, another bool) (h *harness, a peer.Answer, slot entry.Entry) {
+	t.Helper()
+	h = newHarness(t)
+	b := h.borrow(h.newPool(1), 0)
+	b.TTL = 10 * time.Second
+	a = h.must(b)
+	value := entry.SlotValue{Lease: b.Lease, Claimer: h.hash(), Generation: h.generation(b.Pool), TTL: entry.Span(time.Hour)}
+	if another {
+		value.Lease = h.hash()
+	}
+	key := rules.SlotKey(b.Pool, a.Grant.Position)
+	claim := entry.NewMessage(key, value, 0, time.Hour+rules.Guard)
+	slot = h.entry(&claim, h.stands[key])
+
+	h.auto = false
+	h.p.WatchLost(h.watch, h.now)
+	h.p.WatchStarted(h.p.Ready().Watch.Number, peer.StreamInfo{Created: h.wall(h.now), Now: h.wall(h.now), Last: h.last}, h.now)
+	h.settle()
+	if n := h.p.Counters().Rebuilds; n != 1 {
+		t.Fatalf("the view was built anew %d times, want once", n)
+	}
+	return h, a, slot
+}
+
+// load loads the view of a stream that holds a slot and its pool. The peer then writes its
+// presence, which the stream has lost.
+func (h *harness) load(slot entry.Entry) {
+	h.t.Helper()
+	config := entry.Key{Kind: entry.Config, Pool: slot.Key.Pool}
+	registered := entry.NewMessage(config, h.configs[config], 0, 0)
+	h.apply(h.entry(&registered, h.stands[config]))
+	h.apply(slot)
+	presence := h.take(entry.Session)
+	delete(h.stands, presence.Key)
+	h.publish(&presence)
+	h.auto = true
+	h.settle()
+	if err := h.p.Status(h.now); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// A peer set the end of a lease, or purged it, when the answer reached its caller late or
+// never. It did so at the lease's revision, even if it had built its view anew meanwhile:
+// then the stream may hold another lease there.
+func TestLateAnswerOfLostLease(t *testing.T) {
+	for name, finish := range map[string]func(h *harness, a *peer.Answer){
+		"told":   func(h *harness, a *peer.Answer) { h.p.Told(a, h.now) },
+		"untold": func(h *harness, a *peer.Answer) { h.p.Untold(a, peer.ErrUnavailable, h.now) },
+	} {
+		for _, loaded := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, loaded %t", name, loaded), func(t *testing.T) {
+				h, a, slot := grantedBeforeRebuild(t, true)
+				if loaded {
+					h.load(slot)
+				}
+				finish(h, &a)
+				if !loaded {
+					h.load(slot)
+				}
+				h.pass(30 * time.Second)
+				if stands := h.stands[slot.Key]; stands != slot.Revision {
+					t.Error("another lease, of an hour, was ended within 30 s")
+				}
+			})
+		}
+	}
+}
+
+func TestUntoldLeaseIsPurgedAfterRebuild(t *testing.T) {
+	h, a, slot := grantedBeforeRebuild(t, false)
+	h.p.Untold(&a, peer.ErrUnavailable, h.now)
+	h.load(slot)
+	if stands := h.stands[slot.Key]; stands == slot.Revision {
+		t.Error("the lease was not purged when the view was loaded")
+	}
+}

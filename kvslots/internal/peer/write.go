@@ -171,7 +171,7 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 		delete(p.writes.pending, id)
 		p.writes.refused = a.Reason
 	}
-	if a.Outcome == Written {
+	if a.Outcome == Written && w.view == p.view { // otherwise the stream may have lost it
 		p.writes.acked = max(p.writes.acked, a.Revision)
 		w.view.Sent(a.Revision, w.begun)
 	}

@@ -28,24 +28,38 @@ func grantedBeforeRebuild(t *testing.T, another bool) (h *harness, a peer.Answer
 	claim := entry.NewMessage(key, value, 0, time.Hour+rules.Guard)
 	slot = h.entry(&claim, h.stands[key])
 
+	h.loseStream()
+	return h, a, slot
+}
+
+// loseStream lets the peer begin to build its view anew.
+func (h *harness) loseStream() {
+	h.t.Helper()
 	h.auto = false
 	h.p.WatchLost(h.watch, h.now)
 	h.p.WatchStarted(h.p.Ready().Watch.Number, peer.StreamInfo{Created: h.wall(h.now), Now: h.wall(h.now), Last: h.last}, h.now)
 	h.settle()
-	if n := h.p.Counters().Rebuilds; n != 1 {
-		t.Fatalf("the view was built anew %d times, want once", n)
-	}
-	return h, a, slot
+	h.wantRebuilt()
 }
 
-// load loads the view of a stream that holds a slot and its pool. The peer then writes its
-// presence, which the stream has lost.
-func (h *harness) load(slot entry.Entry) {
+// wantRebuilt checks that the view was built anew once.
+func (h *harness) wantRebuilt() {
 	h.t.Helper()
-	config := entry.Key{Kind: entry.Config, Pool: slot.Key.Pool}
+	if n := h.p.Counters().Rebuilds; n != 1 {
+		h.t.Errorf("the view was built anew %d times, want once", n)
+	}
+}
+
+// load loads the view of a stream that holds a pool and slots of it. The peer then writes
+// its presence, which the stream has lost.
+func (h *harness) load(pool entry.Hash, slots ...entry.Entry) {
+	h.t.Helper()
+	config := entry.Key{Kind: entry.Config, Pool: pool}
 	registered := entry.NewMessage(config, h.configs[config], 0, 0)
 	h.apply(h.entry(&registered, h.stands[config]))
-	h.apply(slot)
+	for _, slot := range slots {
+		h.apply(slot)
+	}
 	presence := h.take(entry.Session)
 	delete(h.stands, presence.Key)
 	h.publish(&presence)
@@ -68,11 +82,11 @@ func TestLateAnswerOfLostLease(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, loaded %t", name, loaded), func(t *testing.T) {
 				h, a, slot := grantedBeforeRebuild(t, true)
 				if loaded {
-					h.load(slot)
+					h.load(slot.Key.Pool, slot)
 				}
 				finish(h, &a)
 				if !loaded {
-					h.load(slot)
+					h.load(slot.Key.Pool, slot)
 				}
 				h.pass(30 * time.Second)
 				if stands := h.stands[slot.Key]; stands != slot.Revision {
@@ -86,8 +100,28 @@ func TestLateAnswerOfLostLease(t *testing.T) {
 func TestUntoldLeaseIsPurgedAfterRebuild(t *testing.T) {
 	h, a, slot := grantedBeforeRebuild(t, false)
 	h.p.Untold(&a, peer.ErrUnavailable, h.now)
-	h.load(slot)
+	h.load(slot.Key.Pool, slot)
 	if stands := h.stands[slot.Key]; stands == slot.Revision {
 		t.Error("the lease was not purged when the view was loaded")
 	}
+}
+
+// The revision of a late acknowledgement counted as reached, although the stream had lost
+// the write and the view was built anew meanwhile. Each answer then seemed to be of a stream
+// that had gone back.
+func TestLateAcknowledgementOfLostWrite(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.auto = false
+	h.p.Do(h.borrow(pool, 0), h.now)
+	claim := h.take(entry.Slot)
+	h.loseStream()
+	h.ack(claim.ID, peer.Written, h.last+9)
+	h.load(pool)
+	h.must(peer.Inspect{Pool: pool})
+	if err := h.p.Status(h.now); err != nil {
+		t.Error(err)
+	}
+	h.pass(11 * time.Second)
+	h.wantRebuilt()
 }

@@ -84,8 +84,8 @@ func (b *borrow) joinAnswered(w *write, f resolution, isOwn func(entry.Key) bool
 		w.undo(Ack{Outcome: Unknown}, isOwn)
 		b.leaveLine()
 		b.finish(Answer{Err: ErrUnavailable})
-	default: // the key has another ticket, or the ticket was purged
-		b.ticketMissing(key)
+	default: // only an exact view shows for certain that no earlier copy was written
+		b.p.reads.whenExact(func() { b.ticketMissing(key) })
 	}
 }
 

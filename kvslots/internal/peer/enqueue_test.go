@@ -1,0 +1,67 @@
+package peer_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// The ticket of an Enqueue was written, without an answer, and another peer has served
+// it. The view has skipped the ticket's first entry when the peer learns that a second
+// copy was refused. It may not join the line meanwhile, since it is purging the slot.
+// Afterwards it must not write another ticket over its own: the session would be served
+// twice.
+func TestRefusedTicketMayHaveBeenWritten(t *testing.T) {
+	for _, spent := range []bool{false, true} {
+		h := newHarness(t)
+		session, pool := h.hash(), h.hash()
+		on := peer.Resource{Pool: pool, Name: "a", Lock: true, Limit: 1}
+		h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+		h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+		h.auto = false
+		enqueued := h.begin(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Minute})
+		barrier := h.take(entry.Barrier)
+		h.publish(&barrier)
+		ticket := h.take(entry.Ticket)
+		h.begin(peer.ReleaseOwned{Pool: pool, Owner: "o"})
+		barrier = h.take(entry.Barrier)
+		h.publish(&barrier)
+		purge := h.take(entry.Slot)
+		h.pass(time.Second)
+		again := h.take(entry.Ticket)
+
+		written := h.store(&ticket.Message)
+		other := entry.NewMessage(entry.Key{Kind: entry.Barrier, Session: h.hash()}, entry.BarrierValue{}, 0, rules.Guard)
+		between := h.store(&other)
+		value := written.Wait
+		value.Place, value.Spent = written.Revision, spent
+		rewrite := entry.NewMessage(ticket.Key, value, written.Revision, rules.EnqueuedLife+rules.Guard)
+		after := h.store(&rewrite)
+
+		h.ack(again.ID, peer.Conflict, written.Revision)
+		h.apply(between)
+		h.settle()
+		if a, answered := h.answers[enqueued]; answered {
+			t.Fatalf("answered %+v before the view shows the ticket", a)
+		}
+		h.apply(after)
+		h.auto = true
+		h.publish(&purge)
+		h.settle()
+		h.pass(time.Second)
+		if a := h.granted(enqueued); !a.Queued {
+			t.Errorf("answered %+v, want queued", a)
+		}
+		if h.stands[ticket.Key] != after.Revision {
+			t.Error("the peer has written another ticket")
+		}
+		waits := h.begin(peer.Await{Pool: pool, Session: session, Lock: true, Wait: time.Minute})
+		if a := h.answers[waits]; errors.Is(a.Err, peer.ErrLeaseExpired) != spent || !spent && a.Grant.Fence == 0 {
+			t.Errorf("spent %t: await is answered %+v", spent, a)
+		}
+	}
+}

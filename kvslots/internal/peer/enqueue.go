@@ -4,19 +4,18 @@ import "github.com/kvslots/kvslots/kvslots/internal/rules"
 
 func (r Enqueue) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
-	r.enqueue(c, false)
+	r.enqueue(c)
 }
 
 // enqueue starts the borrow of an Enqueue, once it is certain that the session has not
-// enqueued before. twice is set if the call has found a ticket, maybe its own, where it
-// was about to write one.
-func (r Enqueue) enqueue(c *call, twice bool) {
+// enqueued before.
+func (r Enqueue) enqueue(c *call) {
 	c.p.reads.whenCurrent(c, func() {
 		e := c.p.view.EnqueuedIn(c.p.view.Pool(r.Pool), r.Session, c.p.now)
-		switch again := func() { r.enqueue(c, twice) }; {
+		switch again := func() { r.enqueue(c) }; {
 		case !c.p.view.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.Status == rules.Doubtful, twice && e.Ticket != nil && e.Ticket.Value.Lease == r.Lease: // its own ticket is being purged
+		case e.Status == rules.Doubtful:
 			c.after(failurePause, again)
 		case e.Status == rules.Unserved: // no caller was answered
 			c.p.writes.release(rules.SlotKey(r.Pool, e.Slot.Position), e.Slot.Revision, func(Ack) { again() })
@@ -26,7 +25,7 @@ func (r Enqueue) enqueue(c *call, twice bool) {
 			c.answer(Answer{Err: ErrAlreadyEnqueued})
 		default:
 			c.p.start(&borrow{
-				p: c.p, call: c, pool: c.p.pools.of(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c, true) },
+				p: c.p, call: c, pool: c.p.pools.of(r.Pool), kind: forEnqueue, current: true, again: func() { r.enqueue(c) },
 				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
 			}, 0)
 		}

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -13,6 +14,7 @@ type await struct {
 	call    *call
 	pool    *poolState
 	session entry.Hash
+	place   uint64 // of the ticket that it waits with; 0: none was seen
 	lock    bool
 	certain bool  // the view was as new as the call, when it was exact
 	why     error // why the call ends without a slot; nil while it waits
@@ -95,6 +97,9 @@ func (a *await) step() {
 	pool := a.p.view.Pool(a.pool.id)
 	e := a.p.view.EnqueuedIn(pool, a.session, a.p.now)
 	if pool.Registered() && pool.Terms().Lock != a.lock && e.Status != rules.Spent { // a session may have enqueued under other terms
+		e = rules.Enqueued{}
+	}
+	if a.place = cmp.Or(a.place, e.Place()); e.Place() != a.place { // of a later Enqueue
 		e = rules.Enqueued{}
 	}
 	alive := a.p.view.Alive(a.session)
@@ -215,7 +220,7 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 		return
 	}
 	t := s.Pool.TicketAt(rules.EnqueuedKey(key.Pool, a.session))
-	if t == nil || value.Ticket == 0 {
+	if t == nil || t.Place != value.Ticket { // or the session has enqueued again
 		a.tell(s, sent)
 		return
 	}

@@ -68,6 +68,18 @@ func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued 
 	return e
 }
 
+// Place returns the place of the ticket, or of the ticket that the slot served. It is 0 if
+// there is none.
+func (e Enqueued) Place() uint64 {
+	switch {
+	case e.Slot != nil:
+		return e.Slot.Value.Ticket
+	case e.Ticket != nil:
+		return e.Ticket.Place
+	}
+	return 0
+}
+
 // Untold reports whether a live slot was claimed for an enqueued ticket, and the verdict
 // is lost. The claim's own peer may judge it good, but has told no caller: so any peer may
 // purge the slot, after which the ticket stands again.

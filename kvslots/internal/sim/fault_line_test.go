@@ -341,7 +341,7 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 // (found behind seed 190041357).
 func TestReadyAfterLongCut(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
-		for _, cut := range []time.Duration{10 * time.Minute, 11*time.Minute + 9*time.Second, 12 * time.Minute, time.Hour} {
+		for _, cut := range []time.Duration{10 * time.Minute, 11*time.Minute + 9*time.Second, 12 * time.Minute, 14 * time.Minute, time.Hour} {
 			s := newScript(t, 1, change)
 			over := s.fault()
 			s.nodes[0].link.cut(false)

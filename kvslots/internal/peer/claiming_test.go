@@ -100,3 +100,23 @@ func (h *harness) storeBarrier() entry.Entry {
 	m := entry.NewMessage(entry.Key{Kind: entry.Barrier, Session: h.hash()}, entry.BarrierValue{}, 0, rules.Guard)
 	return h.store(&m)
 }
+
+// A marker that stands when the peer has forgotten it, since the leader's clock was set back,
+// made the peer claim its position again every 50 ms, always over revision 0. The view is
+// built anew instead, which loads the marker.
+func TestClaimOverForgottenMarker(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	first := h.borrow(pool, 0)
+	first.TTL = 10 * time.Second
+	h.must(first)
+	h.must(giveBack(first))
+	h.pass(12 * time.Minute) // the stream never drops a marker
+	before := h.p.Counters()
+	h.begin(h.borrow(pool, time.Second))
+	h.pass(2 * time.Second)
+	after := h.p.Counters()
+	if claims, rebuilds := after.Claims-before.Claims, after.Rebuilds-before.Rebuilds; claims != 2 || rebuilds != 1 {
+		t.Errorf("%d claims and %d rebuilds; want a claim before and after the check, and a rebuild", claims, rebuilds)
+	}
+}

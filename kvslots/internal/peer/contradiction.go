@@ -95,11 +95,12 @@ func (w *write) judgeAnswer(a Ack) evidence {
 }
 
 // misses reports whether the view has passed a revision of a key and is exact, but holds
-// the key below that revision.
+// the key below that revision. It may have forgotten a marker that the server has kept: the
+// leader's clock was set back.
 func (w *watch) misses(key entry.Key, revision uint64) bool {
 	view := w.p.view
 	holds, _ := view.Stands(key)
-	return revision <= view.Revision && view.Exact() && holds < revision && (holds != 0 || revision > view.Forgotten)
+	return revision <= view.Revision && view.Exact() && holds < revision
 }
 
 // contradicts reports whether an entry overwrote an earlier revision of its key than

@@ -22,10 +22,9 @@ type DueKey struct {
 
 // deadlines holds when to purge, and when to forget, each key of the bucket.
 type deadlines struct {
-	ends      deadlineQueue // of slots, tickets and sessions: when Due returns their keys
-	marks     deadlineQueue // of free keys: when Forget forgets them
-	Forgotten uint64        // the highest revision of a forgotten marker
-	found     []DueKey      // the slice that Due returned last
+	ends  deadlineQueue // of slots, tickets and sessions: when Due returns their keys
+	marks deadlineQueue // of free keys: when Forget forgets them
+	found []DueKey      // the slice that Due returned last
 }
 
 // NextDue returns the earliest deadline; ok is false if there is none.
@@ -107,7 +106,6 @@ func (v *View) forget(mark *deadline) {
 
 // absent records that a key is not in the bucket any more.
 func (d *deadlines) absent(r *record) {
-	d.Forgotten = max(d.Forgotten, r.Revision)
 	d.ends.drop(&r.due)
 	r.Revision = 0
 }

@@ -84,7 +84,8 @@ func (d *deadlines) note(r *record, e *entry.Entry, now Instant, age time.Durati
 		d.marks.drop(&r.mark)
 		return
 	}
-	d.marks.set(&r.mark, r.life.present.Add(expiryLate))
+	// The marker stands now, whatever its age by the leader's clock.
+	d.marks.set(&r.mark, max(r.life.present, now).Add(expiryLate))
 	if r.life.short(e) {
 		d.ends.set(&r.due, now.Add(garbageTime))
 	} else {

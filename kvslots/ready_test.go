@@ -92,11 +92,7 @@ func TestReadyByWriting(t *testing.T) {
 				o.JetStreamMaxStore = 4 << 20
 				o.Users = users(nil)
 			})
-			s, err := Open(t.Context(), dial(t, srv, "kvslots"), Config{Logger: logtest.Logger()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close(context.Background()) })
+			s := openAs(t, dial(t, srv, "kvslots"))
 			if _, err := admin(t, srv).CreateStream(t.Context(), jetstream.StreamConfig{Name: "BALLAST", Subjects: []string{"ballast.>"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +103,7 @@ func TestReadyByWriting(t *testing.T) {
 			}
 			trouble.begin(t, srv)
 			wantUnready(t, s, trouble.reason)
-			_, err = s.Borrow(t.Context(), pool, time.Minute, 0)
+			_, err := s.Borrow(t.Context(), pool, time.Minute, 0)
 			wantErr(t, err, ErrUnavailable)
 			trouble.end(t, srv)
 			wantReady(t, s)
@@ -119,6 +115,82 @@ func TestReadyByWriting(t *testing.T) {
 
 func users(limits *server.Permissions) []*server.User {
 	return []*server.User{{Username: "kvslots", Password: "p", Permissions: limits}, {Username: "admin", Password: "p"}}
+}
+
+// Ready returns the reason for as long as the trouble lasts: also after the watch was
+// lost, or was replaced because it did not deliver the peer's own writes. It once said
+// then that the view was being checked, for which an operator can only wait.
+func TestReadyKeepsTheReason(t *testing.T) {
+	for _, name := range []string{"JetStream is disabled", "permission to publish is taken away", "all permissions are taken away"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := kvslotstest.Start(t, "", func(o *server.Options) { o.Users = users(nil) })
+			s := openAs(t, dial(t, srv, "kvslots"))
+			checks := s.Metrics().Checks
+			troubles[name].begin(t, srv)
+			eventually(t, "the view is checked", func() bool { return s.Metrics().Checks > checks })
+			wantUnready(t, s, troubles[name].reason)
+			troubles[name].end(t, srv)
+			wantReady(t, s)
+		})
+	}
+}
+
+// The server drops the subscriptions that are no longer permitted, and nats.go asks for
+// them again only when it reconnects. A store hears by two that last as long as its
+// connection: to the acknowledgements of its writes, and to the answers to its requests. It
+// recovers from the loss of either, whether or not it loses its watch as well.
+func TestLostSubscriptions(t *testing.T) {
+	const watches = "_INBOX.*" // the other two are to _INBOX.*.*
+	for name, permitted := range map[string]func(acks, answers string) []string{
+		"acknowledgements":             func(_, answers string) []string { return []string{watches, answers} },
+		"acknowledgements and answers": func(_, _ string) []string { return []string{watches} },
+		"answers and the watch":        func(acks, _ string) []string { return []string{acks} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := kvslotstest.Start(t, "", func(o *server.Options) { o.Users = users(nil) })
+			nc := dial(t, srv, "kvslots")
+			s := openAs(t, nc)
+			answers := nc.NewRespInbox()
+			answers = answers[:strings.LastIndexByte(answers, '.')] + ".*"
+			permit(t, srv, &server.Permissions{Subscribe: &server.SubjectPermission{Allow: permitted(acks(t, srv, answers), answers)}})
+			wantUnready(t, s, "permit")
+			permit(t, srv, nil)
+			wantReady(t, s)
+			pool := newPool(t, s, 1)
+			mustReturn(t, s, pool, mustBorrow(t, s, pool))
+		})
+	}
+}
+
+// acks returns the subject of a store's subscription to acknowledgements.
+func acks(t *testing.T, srv *kvslotstest.Server, answers string) string {
+	t.Helper()
+	conns, err := srv.Connz(&server.ConnzOptions{Subscriptions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, conn := range conns.Conns {
+		for _, subject := range conn.Subs {
+			if strings.HasSuffix(subject, ".*") && subject != answers {
+				return subject
+			}
+		}
+	}
+	t.Fatal("the store has no subscription to acknowledgements")
+	return ""
+}
+
+// openAs opens a store on a connection.
+func openAs(t *testing.T, nc *nats.Conn) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
 }
 
 // permit changes the permissions of the stores' connections.

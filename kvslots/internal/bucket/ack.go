@@ -27,7 +27,7 @@ const (
 func (b *Bucket) answered(m *nats.Msg) {
 	token := m.Subject[len(b.sender.prefix):]
 	if token == echo {
-		wake(b.echo)
+		_ = m.Respond(nil)
 		return
 	}
 	if id, ok := b.sender.tokens.write(token); ok {
@@ -37,6 +37,7 @@ func (b *Bucket) answered(m *nats.Msg) {
 
 func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
 	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
+		b.unacked = 0
 		if a.Outcome == peer.Written || a.Outcome == peer.Conflict {
 			b.progress.named(a.Revision, now)
 		}
@@ -46,7 +47,7 @@ func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
 
 func parseAck(m *nats.Msg) peer.Ack {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		return peer.Ack{Outcome: peer.NotNow, Reason: noResponders}
+		return peer.Ack{Outcome: peer.NotNow, Reason: errNoServer.Error()}
 	}
 	if a, ok := scanAck(m.Data); ok {
 		return a
@@ -79,9 +80,6 @@ func refusal(r jetstream.APIError) peer.Ack {
 	}
 	return peer.Ack{Outcome: peer.Never, Reason: reason(r)}
 }
-
-// noResponders is the reason of a refusal when the stream has no leader.
-const noResponders = "no JetStream server answers for the bucket: enable JetStream for this account, or restore its quorum"
 
 // reason says why the server refused a write, and what to do about it.
 func reason(r jetstream.APIError) string {

@@ -68,7 +68,6 @@ type Bucket struct {
 	sender   *sender
 	orders   chan order      // for keepWatch; the latest one only
 	online   chan struct{}   // for keepWatch: the connection is back
-	echo     chan struct{}   // for hears: its message was delivered
 	open     context.Context // ends when the Bucket stops feeding the peer
 	stop     context.CancelFunc
 	tasks    sync.WaitGroup
@@ -86,7 +85,8 @@ type guarded struct {
 	ignored   map[string]struct{} // keys of foreign entries that were logged
 	foreign   uint64              // foreign and corrupt entries delivered
 	watches   uint64              // watches ordered
-	wrong     error               // ErrWrongBucket if the stream may not be watched
+	unwatched error               // why the latest watch could not be created; nil: it could
+	unacked   peer.Instant        // when the first write was sent since the latest answer; 0: none was
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool
@@ -127,7 +127,6 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 		log: cfg.Logger, hook: cfg.Hook, durable: cfg.Durable, origin: time.Now(),
 		orders: make(chan order, 1),
 		online: make(chan struct{}, 1),
-		echo:   make(chan struct{}, 1),
 	}
 	b.open, b.stop = context.WithCancel(context.Background())
 	b.calls, b.ignored = map[uint64]*Call{}, map[string]struct{}{}
@@ -156,6 +155,7 @@ func (b *Bucket) start() (err error) {
 	b.tasks.Go(func() { b.sender.run(b.open.Done()) })
 	b.tasks.Go(b.keepWatch)
 	b.tasks.Go(func() { b.keepConnection(statuses) })
+	b.tasks.Go(b.keepHearing)
 	return nil
 }
 
@@ -196,11 +196,15 @@ func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) 
 func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Duration(at)) }
 
 // status returns nil if the peer can serve callers, as far as it knows, and otherwise
-// why it cannot.
+// why it cannot. What the peer waits for does not come if the server does not answer.
 func (b *Bucket) status() (err error) {
 	b.Look(func(p *peer.Peer, now peer.Instant) {
-		if err = p.Status(now); err != nil && b.wrong != nil {
-			err = b.wrong
+		switch err = p.Status(now); {
+		case err == nil, errors.Is(err, peer.ErrClosed):
+		case b.unwatched != nil:
+			err = b.unwatched
+		case b.isUnacked(readyTimeout, now):
+			err = errOld
 		}
 	})
 	if err != nil && !errors.Is(err, peer.ErrClosed) && !b.nc.IsConnected() {
@@ -236,6 +240,9 @@ func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
 		b.sender.put(r.Writes)
+		if b.unacked == 0 {
+			b.unacked = b.now()
+		}
 	}
 	if r.Watch != nil {
 		b.order(*r.Watch)

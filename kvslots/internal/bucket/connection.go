@@ -2,6 +2,8 @@ package bucket
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -41,36 +43,36 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 	})
 }
 
-// keepHearing reconnects if the server has dropped the subscriptions of the connection,
-// as it does when permissions are taken away. When they are given again, only a new
-// connection subscribes again.
-func (b *Bucket) keepHearing(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+// keepHearing reconnects if the server has dropped a subscription that lasts as long as the
+// connection, as it does when permissions are taken away. When they are given again, only a
+// new connection subscribes again. It looks only while a watch cannot be created or writes
+// are not acknowledged: a gateway that may not publish to its own inbox seems to be deaf.
+func (b *Bucket) keepHearing() {
+	for pause(b.open, silence) {
+		var waits bool
+		b.Look(func(_ *peer.Peer, now peer.Instant) { waits = b.unwatched != nil || b.isUnacked(silence, now) })
+		if waits && b.nc.IsConnected() && b.isDeaf() {
+			b.log.Warn().Msg("NATS delivers nothing to this connection; reconnecting")
+			_ = b.nc.ForceReconnect() // if that fails, it is tried again
+		}
+	}
+}
+
+// isUnacked reports whether a write was sent at least d ago, and none was answered since.
+func (g *guarded) isUnacked(d time.Duration, now peer.Instant) bool {
+	return g.unacked != 0 && now.Sub(g.unacked) >= d
+}
+
+// isDeaf reports whether the connection has lost its subscription to the acknowledgements,
+// or the one to the answers to requests. A request to the former needs both.
+func (b *Bucket) isDeaf() bool {
+	ctx, cancel := context.WithTimeout(b.open, silence)
 	defer cancel()
-	if b.nc.IsConnected() && !b.hears(ctx) {
-		b.log.Warn().Msg("NATS delivers nothing to this connection; reconnecting")
-		_ = b.nc.ForceReconnect() // if that fails, the next call tries again
-	}
+	_, err := b.nc.RequestWithContext(ctx, b.sender.prefix+echo, nil)
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// hears reports whether the subscription to the acknowledgements delivers.
-func (b *Bucket) hears(ctx context.Context) bool {
-	select {
-	case <-b.echo: // of an earlier call
-	default:
-	}
-	if b.nc.Publish(b.sender.prefix+echo, nil) != nil {
-		return false
-	}
-	select {
-	case <-b.echo:
-		return true
-	case <-ctx.Done():
-		return context.Cause(ctx) != context.DeadlineExceeded // the watch was replaced, or the connection lost
-	}
-}
-
-// echo is the last token of the subject that hears sends to. It is no number of a write.
+// echo is the last token of the subject that isDeaf sends to. It is no number of a write.
 const echo = "_echo"
 
 // wake wakes the goroutine that receives from c, now or when it next does.

@@ -15,6 +15,8 @@ const readyTimeout = time.Second
 var (
 	errOld = errors.New("the view is older than a second, since no write was acknowledged and delivered: " +
 		"JetStream or its disk hangs, or NATS does not permit this account to use the bucket")
+	errNoServer = errors.New("no JetStream server answers for the bucket: enable JetStream for this account, permit its use, " +
+		"or restore its quorum")
 	errDisconnected = errors.New("NATS is not connected")
 	errSlowFlush    = errors.New("no flush was completed within a second: the disk hangs")
 )

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -88,13 +89,22 @@ func isTransient(err error) bool {
 }
 
 func notOpened(ctx context.Context, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.New("JetStream does not answer; is it enabled for this account, and permitted?")
-	}
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%w: bucket %s: %w: %w", peer.ErrUnavailable, Name, err, cause)
+		return fmt.Errorf("%w: bucket %s: %w: %w", peer.ErrUnavailable, Name, explain(err), cause)
 	}
-	return fmt.Errorf("%w: bucket %s: %w", peer.ErrUnavailable, Name, err)
+	return fmt.Errorf("%w: bucket %s: %w", peer.ErrUnavailable, Name, explain(err))
+}
+
+// explain returns what an operator can do about a failed request to JetStream, if the error
+// does not say so.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w: %w", errNoServer, err)
+	case errors.Is(err, context.DeadlineExceeded): // of the request, not of the caller's context
+		return errNoServer
+	}
+	return err
 }
 
 // StreamConfig returns the configuration with which Open creates the stream.

@@ -97,8 +97,7 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 				level = zerolog.WarnLevel
 			}
 			b.log.WithLevel(level).Err(err).Msg("watch not created; trying again")
-			b.keepHearing(o.ctx)
-			b.watchLost(o, err)
+			b.watchLost(o, explain(err))
 		}
 		return false
 	}
@@ -129,9 +128,7 @@ func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
 // watch was not created.
 func (b *Bucket) watchLost(o order, why error) {
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
-		if b.wrong = nil; errors.Is(why, ErrWrongBucket) {
-			b.wrong = why
-		}
+		b.unwatched = why
 		o.cancel()
 		p.WatchLost(o.Number, now)
 	})
@@ -172,7 +169,7 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 	}
 	w.hear()
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
-		b.wrong = nil
+		b.unwatched = nil
 		p.WatchStarted(o.Number, peer.StreamInfo{Created: info.Created, Now: info.TimeStamp, Last: info.State.LastSeq}, now)
 	})
 	return w, nil

@@ -61,16 +61,16 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	}
 	switch e.Key.Kind {
 	case Config:
-		e.Config, e.Corrupt = decode(data, validConfig)
+		e.Config, e.Corrupt = decode[ConfigValue](data)
 	case Slot:
 		e.Slot, e.Corrupt = decodeSlot(data)
 	case Ticket:
-		e.Wait, e.Corrupt = decode(data, validTicket)
+		e.Wait, e.Corrupt = decode[TicketValue](data)
 	case Session:
-		e.Session, e.Corrupt = decode(data, validSession)
+		e.Session, e.Corrupt = decode[SessionValue](data)
 	case Barrier:
 		var b BarrierValue
-		b, e.Corrupt = decode(data, func(BarrierValue) bool { return true })
+		b, e.Corrupt = decode[BarrierValue](data)
 		e.Previous = b.Previous
 	case Foreign:
 		e.Corrupt = errForeign

@@ -37,17 +37,19 @@ type Message struct {
 // revision is revision.
 func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
 	m := Message{Key: key, Revision: revision, TTL: ttl}
+	c := codec{data: make([]byte, 0, 256)}
 	switch value := value.(type) {
 	case SlotValue:
-		if value.plain() {
-			m.Data, m.slot = value.encode()
-		}
+		c.slot(&value)
+		m.slot = &value
 	case TicketValue:
-		if m.wait = value.read(); m.wait != nil {
-			m.Data = m.wait.encode()
-		}
+		c.ticket(&value)
+		m.wait = &value
+	default:
+		c.unfit = true
 	}
-	if m.Data == nil {
+	if m.Data = c.data; c.unfit {
+		m.slot, m.wait = nil, nil
 		var err error
 		if m.Data, err = json.Marshal(value); err != nil {
 			panic(err) // cannot happen with the types of this package

@@ -82,15 +82,6 @@ type TicketValue struct {
 	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: its lease has ended; it is out of the line
 }
 
-// read returns what Parse decodes from the encoded value, or nil if that is corrupt.
-func (v TicketValue) read() *TicketValue {
-	if !v.Wait.inRange() || v.TTL != 0 && !v.TTL.inRange() || !validTicket(v) {
-		return nil
-	}
-	v.Wait, v.TTL = v.Wait.written(), v.TTL.written()
-	return &v
-}
-
 // Enqueued reports whether a session's Enqueue wrote the ticket: any peer may
 // claim for it.
 func (v TicketValue) Enqueued() bool { return v.TTL > 0 }
@@ -126,14 +117,6 @@ type Span time.Duration
 // Duration returns the span as a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) }
 
-// written returns the span cut to whole milliseconds, as MarshalJSON encodes it.
-func (s Span) written() Span { return s - s%Span(time.Millisecond) }
-
-func (s Span) milliseconds() uint64 { return uint64(s.Duration().Milliseconds()) }
-
-// inRange reports whether UnmarshalJSON accepts what MarshalJSON returns.
-func (s Span) inRange() bool { return s >= Span(time.Millisecond) && s <= Span(MaxSpan) }
-
 // MarshalJSON encodes the span in milliseconds.
 func (s Span) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, time.Duration(s).Milliseconds(), 10), nil
@@ -159,18 +142,18 @@ var (
 
 // decode decodes a value and checks that it is valid. With an error it returns the
 // zero value.
-func decode[V any](data []byte, valid func(V) bool) (v V, err error) {
+func decode[V interface{ valid() bool }](data []byte) (v V, err error) {
 	var none V
 	if err := json.Unmarshal(data, &v); err != nil {
 		return none, fmt.Errorf("%w: %w", errCorrupt, err)
 	}
-	if !valid(v) {
+	if !v.valid() {
 		return none, errCorrupt
 	}
 	return v, nil
 }
 
-func validConfig(v ConfigValue) bool {
+func (v ConfigValue) valid() bool {
 	most := MaxCount
 	if v.Named() {
 		most = v.Limit
@@ -178,14 +161,16 @@ func validConfig(v ConfigValue) bool {
 	return v.Count >= 0 && v.Count <= most && v.Generation != 0 && v.Terms.valid()
 }
 
-func validSlot(v SlotValue) bool {
+func (v SlotValue) valid() bool {
 	return !v.Lease.IsZero() && v.TTL > 0 && v.Generation != 0 && len(v.Label) <= MaxLabel && len(v.Owner) <= MaxLabel
 }
 
-func validTicket(v TicketValue) bool {
+func (v TicketValue) valid() bool {
 	return !v.Lease.IsZero() && v.Wait > 0 && v.Generation != 0
 }
 
-func validSession(v SessionValue) bool {
+func (v SessionValue) valid() bool {
 	return (v.Kind == SessionPeer || v.Kind == SessionClient) && v.Idle > 0 && v.Idled < v.Idle
 }
+
+func (BarrierValue) valid() bool { return true }

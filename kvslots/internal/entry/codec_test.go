@@ -134,7 +134,7 @@ func TestMessageEntryOfMarker(t *testing.T) {
 // wantSlotRead compares what decodeSlot and encoding/json return.
 func wantSlotRead(t *testing.T, data []byte) {
 	t.Helper()
-	want, failed := decode(data, validSlot)
+	want, failed := decode[SlotValue](data)
 	got, err := decodeSlot(data)
 	if got != want || (err == nil) != (failed == nil) {
 		t.Fatalf("%s is read as %+v, %v; want %+v, %v", data, got, err, want, failed)
@@ -142,7 +142,7 @@ func wantSlotRead(t *testing.T, data []byte) {
 }
 
 func TestSlotWithATTLThatOverflows(t *testing.T) {
-	v, _ := SlotValue{Lease: HashOf("lease", "x"), Generation: 1, TTL: Span(time.Second)}.encode()
+	v, _ := json.Marshal(SlotValue{Lease: HashOf("lease", "x"), Claimer: HashOf("x", "y"), Generation: 1, TTL: Span(time.Second)})
 	for _, ms := range []string{"9223372036854", "9223372036855", "18446744073710", "9999999999999999999", "18446744073709551617"} {
 		wantSlotRead(t, []byte(strings.Replace(string(v), `_ms":1000`, `_ms":`+ms, 1)))
 	}

@@ -1,0 +1,141 @@
+package entry
+
+import (
+	"bytes"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// codec writes the fields of a value as encoding/json does, in a tenth of the time, or
+// reads what it wrote: every borrow writes a slot, and a borrower that waits for a ticket
+// would have encoding/json's large stack frames on its stack.
+//
+// Its methods write a field unless it is zero, or read the field if it is the next one.
+type codec struct {
+	data    []byte // what is written, or what is left to read
+	reading bool
+	unfit   bool // encoding/json has to write or read this value
+}
+
+// slot writes or reads a value. When it has written one, v is what Parse decodes.
+func (c *codec) slot(v *SlotValue) {
+	c.hash(`{"lease":"`, &v.Lease)
+	c.hash(`,"session":"`, &v.Session)
+	c.hash(`,"claimer":"`, &v.Claimer)
+	c.number(`,"ticket":`, &v.Ticket)
+	c.number(`,"gen":`, &v.Generation)
+	c.span(`,"ttl_ms":`, &v.TTL)
+	c.number(`,"fence":`, &v.Fence)
+	c.text(`,"label":"`, &v.Label)
+	c.text(`,"owner":"`, &v.Owner)
+	c.hash(`,"nonce":"`, &v.Nonce)
+	c.flag(`,"unseen":true`, &v.Unseen)
+	c.end(v.valid() && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
+}
+
+// ticket is like slot.
+func (c *codec) ticket(v *TicketValue) {
+	c.hash(`{"lease":"`, &v.Lease)
+	c.number(`,"gen":`, &v.Generation)
+	c.span(`,"wait_ms":`, &v.Wait)
+	c.number(`,"place":`, &v.Place)
+	c.hash(`,"peer":"`, &v.Peer)
+	c.span(`,"ttl_ms":`, &v.TTL)
+	c.hash(`,"nonce":"`, &v.Nonce)
+	c.flag(`,"spent":true`, &v.Spent)
+	c.end(v.valid())
+}
+
+// end writes or reads the end of a value.
+func (c *codec) end(valid bool) {
+	if !c.field("}", true) || c.reading && len(c.data) > 0 || !valid {
+		c.unfit = true
+	}
+}
+
+// field writes or reads the name of a field, and whatever else is the same in every value.
+// It reports whether the field is there.
+func (c *codec) field(name string, set bool) bool {
+	if !c.reading {
+		if set {
+			c.data = append(c.data, name...)
+		}
+		return set
+	}
+	if len(c.data) < len(name) || string(c.data[:len(name)]) != name {
+		return false
+	}
+	c.data = c.data[len(name):]
+	return true
+}
+
+func (c *codec) flag(name string, v *bool) { *v = c.field(name, *v) }
+
+func (c *codec) number(name string, v *uint64) {
+	switch {
+	case !c.field(name, *v != 0):
+	case !c.reading:
+		c.data = strconv.AppendUint(c.data, *v, 10)
+	default:
+		digits := 0
+		for ; digits < len(c.data) && '0' <= c.data[digits] && c.data[digits] <= '9'; digits++ {
+			*v = *v*10 + uint64(c.data[digits]-'0')
+		}
+		c.unfit = c.unfit || digits == 0 || digits > 19 || c.data[0] == '0' // 19 digits do not overflow
+		c.data = c.data[digits:]
+	}
+}
+
+// span writes or reads a duration, and cuts it to whole milliseconds.
+func (c *codec) span(name string, v *Span) {
+	ms := uint64(v.Duration().Milliseconds())
+	c.number(name, &ms)
+	c.unfit = c.unfit || ms > uint64(MaxSpan.Milliseconds()) || ms == 0 && *v != 0
+	*v = Span(ms) * Span(time.Millisecond)
+}
+
+func (c *codec) hash(name string, v *Hash) {
+	switch {
+	case !c.field(name, !v.IsZero()):
+	case !c.reading:
+		c.data = append(hex.AppendEncode(c.data, v[:]), '"')
+	default:
+		h, ok := parseHash(c.quoted())
+		c.unfit = c.unfit || !ok || h.IsZero()
+		*v = h
+	}
+}
+
+// text writes or reads a text that encoding/json writes without escapes.
+func (c *codec) text(name string, v *string) {
+	if !c.field(name, *v != "") {
+		return
+	}
+	if c.reading {
+		*v = string(c.quoted())
+	} else {
+		c.data = append(append(c.data, *v...), '"')
+	}
+	c.unfit = c.unfit || *v == "" || strings.ContainsFunc(*v, func(r rune) bool {
+		return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r)
+	})
+}
+
+// quoted reads what stands before the next quotation mark.
+func (c *codec) quoted() []byte {
+	text, rest, _ := bytes.Cut(c.data, []byte{'"'}) // without one, end misses the "}"
+	c.data = rest
+	return text
+}
+
+// decodeSlot decodes a slot's value. It uses encoding/json only for what the codec does
+// not write.
+func decodeSlot(data []byte) (v SlotValue, err error) {
+	c := codec{data: data, reading: true}
+	if c.slot(&v); c.unfit {
+		return decode[SlotValue](data)
+	}
+	return v, nil
+}

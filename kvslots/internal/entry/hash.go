@@ -42,17 +42,9 @@ func parseHash[T string | []byte](text T) (h Hash, ok bool) {
 	if len(text) != 2*len(h) {
 		return Hash{}, false
 	}
-	for i := range len(text) {
-		var digit byte
-		switch c := text[i]; {
-		case '0' <= c && c <= '9':
-			digit = c - '0'
-		case 'a' <= c && c <= 'f':
-			digit = c - 'a' + 10
-		default:
-			return Hash{}, false
-		}
-		h[i/2] = h[i/2]<<4 | digit
+	_, err := hex.Decode(h[:], []byte(text))
+	if err != nil || string(hex.AppendEncode(make([]byte, 0, 2*len(h)), h[:])) != string(text) { // upper case
+		return Hash{}, false
 	}
 	return h, true
 }

@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// maxSpans is how many gaps Gaps keeps apart. When there are more, all sequences
-// up to the highest count as one gap.
+// maxSpans is how many gaps Gaps keeps apart. When there are more, the last one
+// includes the sequences between them.
 const maxSpans = 1024
 
 // Gaps holds the sequences of the stream that the view skipped and that are not
@@ -28,7 +28,6 @@ const maxSpans = 1024
 // The zero Gaps is ready for use.
 type Gaps struct {
 	spans []span // disjoint, ascending
-	floor uint64 // all sequences up to floor may have been skipped; 0: spans says all
 
 	// unnamed are the gaps that a barrier accounted for, and no entry named, since
 	// the view was last exact.
@@ -39,7 +38,7 @@ type span struct{ low, high uint64 } // both included
 
 // Exact reports whether all skipped entries are accounted for: then the view knows
 // of every key what the stream held at the last applied sequence, or later.
-func (g *Gaps) Exact() bool { return g.floor == 0 && len(g.spans) == 0 }
+func (g *Gaps) Exact() bool { return len(g.spans) == 0 }
 
 // Unnamed reports whether an entry from low to high was skipped since the view was
 // last exact, and no later entry named it: its key is not known.
@@ -52,20 +51,17 @@ func (g *Gaps) Skip(low, high uint64) {
 	if g.Exact() {
 		g.unnamed = nil
 	}
-	if len(g.spans) >= maxSpans {
-		g.floor, g.spans = high, g.spans[:0]
-		return
+	if n := len(g.spans); n >= maxSpans {
+		g.spans[n-1].high = high
+	} else {
+		g.spans = append(g.spans, span{low, high})
 	}
-	g.spans = append(g.spans, span{low, high})
 }
 
 // Explain records that an entry arrived which overwrote the given sequence.
 func (g *Gaps) Explain(sequence uint64) {
-	if len(g.spans) == 0 || sequence == 0 {
-		return
-	}
 	i := g.search(sequence)
-	if i == len(g.spans) || g.spans[i].low > sequence {
+	if i == len(g.spans) || g.spans[i].low > sequence { // or 0, if it overwrote none
 		return
 	}
 	switch s := g.spans[i]; {
@@ -84,16 +80,9 @@ func (g *Gaps) Explain(sequence uint64) {
 // Reached records that the view has reached a barrier, which was sent when the
 // view's revision was sent.
 func (g *Gaps) Reached(sent uint64) {
-	if g.floor > sent {
-		return
-	}
 	i := g.search(sent + 1)
 	g.unnamed = append(g.unnamed, g.spans[:i]...)
-	if g.floor > 0 {
-		g.unnamed = append(g.unnamed, span{0, g.floor})
-	}
 	g.spans = slices.Delete(g.spans, 0, i)
-	g.floor = 0
 }
 
 // search returns the index of the first span that ends at or after the sequence.

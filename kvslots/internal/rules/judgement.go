@@ -101,8 +101,6 @@ func (s *snapshot) judge(position int) Verdict {
 		return Void
 	case s.doubtful > 0 && (s.ahead > room || gap > s.ahead-s.doubtful):
 		return Lost
-	case s.ahead > room:
-		return Void
 	}
 	return Good
 }

@@ -69,7 +69,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	p.reindex(s)
 	if s.Taken && e.Slot.Fence == 0 && e.Corrupt == nil {
 		p.claimed(s, v.Exact())
-		v.open.put(p, len(p.open) > 0)
+		v.sets.put(leftOpen, p, len(p.open) > 0)
 	}
 	v.touch(p)
 }

@@ -23,7 +23,7 @@ type Pool struct {
 	released  []release
 	touched   bool
 	share     share
-	member    [sets]int // places in the view's sets, from 1
+	member    [kinds]int // places in the view's sets, from 1
 }
 
 // configuration is the configuration of a pool.

@@ -9,27 +9,30 @@ const (
 	hasLine             // pools with tickets
 	isNamed             // named pools in use
 	isRegistered        // registered pools without a name
-	sets
+	kinds
 )
 
-// poolSet is a set of pools. Its order is a function of the calls of put.
-type poolSet struct {
-	kind int
-	list []*Pool
-}
+// poolSets holds a set of each kind, so that finding the pools with a property does not
+// take time for every pool.
+type poolSets [kinds]poolSet
 
-func (s *poolSet) put(p *Pool, member bool) {
-	i := p.member[s.kind]
+func (s *poolSets) put(kind int, p *Pool, member bool) { s[kind].put(kind, p, member) }
+
+// poolSet is a set of pools. Its order is a function of the calls of put.
+type poolSet []*Pool
+
+func (s *poolSet) put(kind int, p *Pool, member bool) {
+	list, i := *s, p.member[kind]
 	switch {
 	case member && i == 0:
-		s.list = append(s.list, p)
-		p.member[s.kind] = len(s.list)
+		*s = append(list, p)
+		p.member[kind] = len(*s)
 	case !member && i != 0:
-		last := len(s.list) - 1
-		s.list[i-1] = s.list[last]
-		s.list[i-1].member[s.kind] = i
-		s.list[last] = nil
-		s.list = s.list[:last]
-		p.member[s.kind] = 0
+		last := len(list) - 1
+		list[i-1] = list[last]
+		list[i-1].member[kind] = i
+		list[last] = nil
+		*s = list[:last]
+		p.member[kind] = 0
 	}
 }

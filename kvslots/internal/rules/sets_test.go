@@ -13,21 +13,21 @@ func TestPoolSet(t *testing.T) {
 		for i := range pools {
 			pools[i] = &Pool{}
 		}
-		fast := []poolSet{{kind: inDoubt}, {kind: hasAble}} // apart from each other
-		naive := []map[*Pool]bool{{}, {}}
+		var fast poolSets
+		naive := [kinds]map[*Pool]bool{{}, {}}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			i, p := rapid.IntRange(0, 1).Draw(t, "set"), rapid.SampledFrom(pools).Draw(t, "pool")
+			i, p := rapid.IntRange(inDoubt, leftOpen).Draw(t, "set"), rapid.SampledFrom(pools).Draw(t, "pool")
 			member := rapid.Bool().Draw(t, "member")
-			fast[i].put(p, member)
+			fast.put(i, p, member)
 			if naive[i][p] = member; !member {
 				delete(naive[i], p)
 			}
 			for i, s := range fast {
-				if len(s.list) != len(naive[i]) {
-					t.Fatalf("%d members, want %d", len(s.list), len(naive[i]))
+				if len(s) != len(naive[i]) {
+					t.Fatalf("%d members, want %d", len(s), len(naive[i]))
 				}
 				for _, p := range pools {
-					if slices.Contains(s.list, p) != naive[i][p] {
+					if slices.Contains(s, p) != naive[i][p] {
 						t.Fatalf("a member: %v, want %v", !naive[i][p], naive[i][p])
 					}
 				}

@@ -20,31 +20,21 @@ func (t *Totals) add(of Totals, sign int) {
 // totals holds what metrics and statistics read. It is kept up to date pool by pool, so that
 // reading it does not take time for each pool.
 type totals struct {
-	Registered Totals // of the registered pools without a name
-	InNames    Totals // of the named pools in use
-	lined      poolSet
-	named      poolSet      // the pools of InNames
+	Registered Totals       // of the registered pools without a name
+	InNames    Totals       // of the named pools in use
 	registered [256]poolSet // the pools of Registered, by the first byte of their ids, which are hashes
-}
-
-func newTotals() totals {
-	t := totals{lined: poolSet{kind: hasLine}, named: poolSet{kind: isNamed}}
-	for i := range t.registered {
-		t.registered[i].kind = isRegistered
-	}
-	return t
 }
 
 // NamesInUse returns the named pools in use. The slice is valid until the next change of
 // the view.
-func (t *totals) NamesInUse() []*Pool { return t.named.list }
+func (v *View) NamesInUse() []*Pool { return v.sets[isNamed] }
 
 // PoolsAfter returns the registered pools without a name whose ids are above after, in the
 // order of their ids. Beside those that are taken it looks at 1 in 128 pools at most.
 func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
 	return func(yield func(*Pool) bool) {
 		for _, part := range t.registered[after[0]:] {
-			sorted := slices.Clone(part.list)
+			sorted := slices.Clone(part)
 			slices.SortFunc(sorted, func(x, y *Pool) int { return bytes.Compare(x.ID[:], y.ID[:]) })
 			for _, p := range sorted {
 				if bytes.Compare(p.ID[:], after[:]) > 0 && !yield(p) {
@@ -57,43 +47,34 @@ func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
 
 // share is what a pool contributes to the totals.
 type share struct {
-	of    *Totals // nil: nothing
-	count int32
-	inUse int32
+	to *Totals // nil: to none
+	Totals
 }
-
-func (s share) totals() Totals { return Totals{Pools: 1, Capacity: int(s.count), InUse: int(s.inUse)} }
 
 // settleTotals updates what a pool contributes.
 func (v *View) settleTotals(p *Pool) {
 	var now share
 	switch {
 	case p.Terms().Named() && p.InUseOrWaited():
-		now.of = &v.InNames
+		now.to = &v.InNames
 	case p.Registered() && !p.Terms().Named():
-		now.of = &v.Registered
+		now.to = &v.Registered
 	}
-	if now.of != nil {
-		now.count, now.inUse = int32(p.Size()), int32(p.InUse())
+	v.sets.put(isNamed, p, now.to == &v.InNames)
+	v.registered[p.ID[0]].put(isRegistered, p, now.to == &v.Registered)
+	if p.share.to != nil {
+		p.share.to.add(p.share.Totals, -1)
 	}
-	v.lined.put(p, len(p.line.tickets) > 0)
-	v.named.put(p, now.of == &v.InNames)
-	v.registered[p.ID[0]].put(p, now.of == &v.Registered)
-	if now == p.share {
-		return
-	}
-	if p.share.of != nil {
-		p.share.of.add(p.share.totals(), -1)
-	}
-	if now.of != nil {
-		now.of.add(now.totals(), 1)
+	if now.to != nil {
+		now.Totals = Totals{Pools: 1, Capacity: p.Size(), InUse: p.InUse()}
+		now.to.add(now.Totals, 1)
 	}
 	p.share = now
 }
 
 // Lines returns how many tickets stand in a line, and when the oldest of them came.
 func (v *View) Lines() (waiting int, oldest Instant) {
-	for _, p := range v.lined.list {
+	for _, p := range v.sets[hasLine] {
 		for _, t := range p.line.tickets {
 			if !t.Stands() {
 				continue

@@ -4,12 +4,11 @@ package rules
 // close a pool that has been idle for a while: see package peer. A named pool is an
 // ordinary pool whose configuration its first borrow writes.
 
-// uses holds which pools are idle or being closed.
+// uses holds which pools are idle.
 type uses struct {
 	IdleNames  IdlePools // the idle named pools
 	Idle       IdlePools // the other idle pools, if TracksIdle is set
 	TracksIdle bool      // set before the first entry is applied
-	closing    poolSet   // those that are being closed
 }
 
 // IdlePools holds idle pools, by when they became idle.
@@ -17,12 +16,6 @@ type IdlePools struct{ queue deadlineQueue }
 
 // InUseOrWaited reports whether a slot is live or a ticket stands.
 func (p *Pool) InUseOrWaited() bool { return p.live.len() > 0 || p.WaitingUpTo(1) > 0 }
-
-// settleUse updates whether a pool is idle or being closed.
-func (v *View) settleUse(p *Pool, now Instant) {
-	v.closing.put(p, p.Closing())
-	p.rest(v.idleQueue(p), now)
-}
 
 // idleQueue returns the queue that a pool belongs to, or nil if it is not idle.
 func (v *View) idleQueue(p *Pool) *IdlePools {
@@ -59,7 +52,7 @@ func (p *Pool) noteUse(now Instant) {
 
 // Closings returns the pools that are being closed. The slice is valid until the next
 // change of the view.
-func (u *uses) Closings() []*Pool { return u.closing.list }
+func (v *View) Closings() []*Pool { return v.sets[isClosing] }
 
 // LastUse returns when the last entry of a pool that is not in use was written, other
 // than a closing.

@@ -44,9 +44,7 @@ type View struct {
 	gaps    Gaps
 	sends   sends
 	leader  reading
-	doubted poolSet
-	open    poolSet
-	able    poolSet
+	sets    poolSets
 	touched []*Pool
 	handed  []*Pool // the slice that Touched returned last
 }
@@ -59,12 +57,7 @@ func New() *View {
 			peers:   map[*Session]struct{}{},
 			origins: map[entry.Hash]int{},
 		},
-		uses:    uses{closing: poolSet{kind: isClosing}},
-		pools:   map[entry.Hash]*Pool{},
-		doubted: poolSet{kind: inDoubt},
-		open:    poolSet{kind: leftOpen},
-		able:    poolSet{kind: hasAble},
-		totals:  newTotals(),
+		pools: map[entry.Hash]*Pool{},
 	}
 }
 
@@ -174,12 +167,12 @@ func (v *View) closeOpen() {
 	if !v.Exact() {
 		return
 	}
-	for len(v.open.list) > 0 {
-		p := v.open.list[0]
+	for len(v.sets[leftOpen]) > 0 {
+		p := v.sets[leftOpen][0]
 		p.close(v.gaps.Unnamed)
 		p.unsettled = append(p.unsettled, p.doubted...)
 		v.touch(p)
-		v.open.put(p, false)
+		v.sets.put(leftOpen, p, false)
 	}
 }
 
@@ -187,7 +180,7 @@ func (v *View) closeOpen() {
 // within StallTime of their turn. It touches every pool with a ticket for which there
 // is a permit.
 func (v *View) PassOver(now Instant) {
-	for _, p := range v.able.list {
+	for _, p := range v.sets[hasAble] {
 		v.touch(p)
 		for _, t := range p.line.able {
 			if t.couldSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
@@ -207,11 +200,11 @@ func (v *View) PassOver(now Instant) {
 }
 
 // Waits reports whether PassOver and Settle have to be called as time passes.
-func (v *View) Waits() bool { return len(v.able.list) > 0 || len(v.doubted.list) > 0 }
+func (v *View) Waits() bool { return len(v.sets[hasAble]) > 0 || len(v.sets[inDoubt]) > 0 }
 
 // Settle drops the doubts that have lasted for doubtTime.
 func (v *View) Settle(now Instant) {
-	for _, p := range v.doubted.list {
+	for _, p := range v.sets[inDoubt] {
 		v.touch(p)
 	}
 	v.settle(now)
@@ -223,7 +216,7 @@ func (v *View) Reached(sent uint64, now Instant) {
 	v.gaps.Reached(sent)
 	v.closeOpen()
 	if v.Exact() {
-		for _, p := range v.able.list {
+		for _, p := range v.sets[hasAble] {
 			p.clearDoubts(sent)
 		}
 	}
@@ -236,11 +229,13 @@ func (v *View) settle(now Instant) {
 		p := v.touched[i]
 		v.sweepOrphans(p, now)
 		p.settle(now)
-		v.settleUse(p, now)
+		p.rest(v.idleQueue(p), now)
 		v.settleTotals(p)
 		p.refreshAble(now)
-		v.doubted.put(p, len(p.doubted) > 0)
-		v.able.put(p, len(p.line.able) > 0)
+		v.sets.put(inDoubt, p, len(p.doubted) > 0)
+		v.sets.put(hasAble, p, len(p.line.able) > 0)
+		v.sets.put(hasLine, p, len(p.line.tickets) > 0)
+		v.sets.put(isClosing, p, p.Closing())
 	}
 }
 

@@ -35,10 +35,10 @@ type Lease struct {
 	mu       sync.Mutex
 	ttl      time.Duration
 	deadline time.Time
-	done     chan struct{} // made by the first Done
-	timer    *time.Timer   // ends the lease at the deadline; nil before done is made
-	unfollow func()        // set by the first Done
 	ended    bool
+	life     context.Context // made by the first Done; it ends with the lease
+	endLife  context.CancelFunc
+	timer    *time.Timer // ends the lease at the deadline; nil before life is made
 }
 
 // NewLease returns a lease that was granted, or renewed, at the instant now. It is for
@@ -85,36 +85,28 @@ func (l *Lease) ExpiresAt() time.Time {
 // when it is returned, and when a renewal is refused. With a Store it is also closed
 // as soon as the Store sees that another caller returned the lease or deleted its pool.
 func (l *Lease) Done() <-chan struct{} {
-	done, first := l.makeDone()
-	w, ok := l.lender.(watcher)
-	if !first || !ok {
-		return done
+	if first := l.watchEnd(); first {
+		if w, ok := l.lender.(watcher); ok {
+			context.AfterFunc(l.life, w.follow(l)) // without l.mu: follow may call l.end at once
+		}
 	}
-	stop := w.follow(l) // without l.mu: it may call l.end at once
-	l.mu.Lock()
-	l.unfollow = stop
-	ended := l.ended
-	l.mu.Unlock()
-	if ended {
-		stop()
-	}
-	return done
+	return l.life.Done()
 }
 
-// makeDone returns the channel, and reports whether this call made it for a live lease.
-func (l *Lease) makeDone() (done <-chan struct{}, first bool) {
+// watchEnd makes life. It reports whether this call made it for a live lease.
+func (l *Lease) watchEnd() (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.done != nil {
-		return l.done, false
+	if l.life != nil {
+		return false
 	}
-	l.done = make(chan struct{})
+	l.life, l.endLife = context.WithCancel(context.Background())
 	if l.ended {
-		close(l.done)
-		return l.done, false
+		l.endLife()
+		return false
 	}
 	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
-	return l.done, true
+	return true
 }
 
 // Return ends the lease early. It ignores the end of ctx: see ReturnTimeout. It
@@ -178,19 +170,11 @@ func (l *Lease) expire() {
 // end closes Done.
 func (l *Lease) end() {
 	l.mu.Lock()
-	if l.ended {
-		l.mu.Unlock()
-		return
-	}
+	defer l.mu.Unlock()
 	l.ended = true
-	if l.done != nil {
+	if l.timer != nil {
 		l.timer.Stop()
-		close(l.done)
-	}
-	stop := l.unfollow
-	l.mu.Unlock()
-	if stop != nil {
-		stop()
+		l.endLife()
 	}
 }
 

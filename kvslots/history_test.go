@@ -165,7 +165,7 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	end := time.Now()
 	out := output{outcome: outcomeOf(c.t, err)}
 	if err == nil {
-		l := c.store.lease(&c.pools[pool], &id, a.Grant)
+		l := c.store.lease(&leaseIDs{&c.pools[pool], id}, &a.Grant)
 		out.position, out.fence = l.Position(), l.Fence()
 		r := &recorded{lease: l, pool: pool, number: in.lease, ends: l.ExpiresAt()}
 		c.held = append(c.held, r)

@@ -100,9 +100,7 @@ func acquired(c *bucket.Call, half string) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	g := newGrant(a.Grant, half)
-	g.Queued = a.Grant.Queued
-	return g, nil
+	return newGrant(a.Grant, half), nil
 }
 
 // Enqueue takes a lock, or a slot of a semaphore, at once if one is free; acquired is
@@ -234,7 +232,7 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 }
 
 func newGrant(g peer.Grant, half string) Grant {
-	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL}
+	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
 }
 
 func sessionHash(id string) entry.Hash { return entry.HashOf("session", id) }

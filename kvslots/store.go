@@ -163,13 +163,13 @@ func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := s.lease(ids.pool, &ids.lease, a.Grant)
-	l.queued = a.Grant.Queued
-	return l, nil
+	return s.lease(ids, &a.Grant), nil
 }
 
-func (s *Store) lease(pool, lease *uuid.UUID, g peer.Grant) *Lease {
-	return NewLease(s, *pool, *lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
+	l := NewLease(s, *ids.pool, ids.lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+	l.queued = g.Queued
+	return l
 }
 
 // CheckTimes returns a *RangeError unless ttl is at least a second and wait at least 0.
@@ -212,7 +212,7 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	if err != nil {
 		return nil, err
 	}
-	return s.lease(ids.pool, &ids.lease, a.Grant), nil
+	return s.lease(&ids, &a.Grant), nil
 }
 
 // follow ends l when the peer's view shows that the lease has ended.

@@ -104,7 +104,7 @@ func (v *View) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration
 func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.pool(e.Key.Pool)
 	t := &Ticket{Pool: p, Key: e.Key, Value: e.Wait, Seen: now.Add(-age)}
-	t.due.of, t.mark.of = t, t
+	t.init(t)
 	if t.Place = e.Wait.Place; t.Place == 0 {
 		t.Place = e.Revision
 	}

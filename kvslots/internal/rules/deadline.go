@@ -19,7 +19,7 @@ func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - e
 type deadline struct {
 	at    Instant
 	index int // in the queue, from 1; 0: not in it
-	of    any // *Slot, *Session or *Pool
+	of    *record
 }
 
 // deadlineQueue is a deadline queue, earliest first.

@@ -42,23 +42,23 @@ func (d *deadlines) NextDue() (at Instant, ok bool) {
 func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 	found := v.found[:0]
 	for len(v.ends) > 0 && len(found) < limit && v.ends[0].at <= now {
-		d := v.ends[0]
-		due := DueKey{}
-		switch of := d.of.(type) {
+		r := v.ends[0].of
+		due := DueKey{Revision: r.Revision, Marker: !r.Taken}
+		switch of := r.holder.(type) {
 		case *Slot:
-			due = DueKey{Key: SlotKey(of.Pool.ID, of.Position), Revision: of.Revision, Slot: of, Marker: !of.Taken, Garbage: of.holdsNone()}
+			due.Key, due.Slot, due.Garbage = SlotKey(of.Pool.ID, of.Position), of, of.holdsNone()
 		case *Ticket:
 			garbage := of.Garbage() || of.Value.Enqueued() && of.told()
 			if of.Taken && !garbage && !of.Value.Enqueued() {
-				v.ends.drop(d)
+				v.ends.drop(&r.due)
 				continue
 			}
-			due = DueKey{Key: of.Key, Revision: of.Revision, Ticket: of, Marker: !of.Taken, Garbage: garbage, Refresh: !garbage}
+			due.Key, due.Ticket, due.Garbage, due.Refresh = of.Key, of, garbage, !garbage
 		case *Session:
-			due = DueKey{Key: SessionKey(of.ID), Revision: of.Revision, Session: of, Marker: !of.Taken}
+			due.Key, due.Session = SessionKey(of.ID), of
 		}
 		found = append(found, due)
-		v.ends.set(d, now.Add(retry))
+		v.ends.set(&r.due, now.Add(retry))
 	}
 	v.found = found
 	return found
@@ -79,35 +79,28 @@ func (v *View) Forget(now Instant) {
 		v.endings = v.endings[1:]
 	}
 	for len(v.marks) > 0 && v.marks[0].at <= now {
-		v.forget(v.marks[0])
+		v.forget(v.marks[0].of)
 	}
 }
 
-func (v *View) forget(mark *deadline) {
-	v.marks.drop(mark)
-	switch of := mark.of.(type) {
+// forget records that a key is not in the bucket any more.
+func (v *View) forget(r *record) {
+	v.marks.drop(&r.mark)
+	v.ends.drop(&r.due)
+	r.Revision = 0
+	switch of := r.holder.(type) {
 	case *Slot:
-		v.absent(&of.record)
 		of.Pool.dropSlot(of)
 		v.forgetPool(of.Pool)
 	case *Pool:
-		v.absent(&of.cfg)
 		of.past = nil
 		v.forgetPool(of)
 	case *Ticket:
-		v.absent(&of.record)
 		delete(of.Pool.line.byKey, of.Key)
 		v.forgetPool(of.Pool)
 	case *Session:
-		v.absent(&of.record)
 		v.left(of)
 	}
-}
-
-// absent records that a key is not in the bucket any more.
-func (d *deadlines) absent(r *record) {
-	d.ends.drop(&r.due)
-	r.Revision = 0
 }
 
 // forgetPool drops a pool that has neither a configuration nor slots nor tickets.

@@ -189,7 +189,7 @@ func (p *Pool) slotAt(position int) *Slot {
 	}
 	if p.slots[position] == nil {
 		s := &Slot{Pool: p, Position: position}
-		s.due.of, s.mark.of = s, s
+		s.init(s)
 		p.slots[position] = s
 	}
 	if p.leases == nil && len(p.slots) > indexed {

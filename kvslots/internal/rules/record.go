@@ -13,7 +13,10 @@ type record struct {
 	life     life
 	due      deadline // when the key is to be purged, or its marker written again
 	mark     deadline // when its marker has certainly expired
+	holder   any      // the *Slot, *Ticket, *Session or *Pool that the record is a part of
 }
+
+func (r *record) init(holder any) { r.holder, r.due.of, r.mark.of = holder, r, r }
 
 // Expiring reports whether the key is so close to its physical end that a peer may
 // only purge it: the server's marker would erase a value written at that moment.
@@ -58,7 +61,7 @@ func (v *View) Stands(key entry.Key) (revision uint64, taken bool) {
 // Absent records that, according to the server, a free key has no marker any more.
 func (v *View) Absent(key entry.Key) {
 	if r := v.record(key); r != nil && !r.Taken && r.mark.index != 0 {
-		v.forget(&r.mark)
+		v.forget(r)
 	}
 }
 

@@ -191,7 +191,7 @@ func (ss *sessions) session(id entry.Hash) *Session {
 	s := ss.byID[id]
 	if s == nil {
 		s = &Session{ID: id}
-		s.due.of, s.mark.of = s, s
+		s.init(s)
 		ss.byID[id] = s
 	}
 	return s

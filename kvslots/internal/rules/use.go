@@ -62,7 +62,7 @@ func (p *Pool) LastUse() Instant { return p.idleSince }
 // until yield returns false.
 func (i *IdlePools) Each(yield func(*Pool, Instant) bool) {
 	for _, d := range i.queue {
-		if p := d.of.(*Pool); !yield(p, p.idleSince) {
+		if p := d.of.holder.(*Pool); !yield(p, p.idleSince) {
 			return
 		}
 	}
@@ -77,7 +77,7 @@ func (i *IdlePools) First() (p *Pool, at Instant) {
 	if len(i.queue) == 0 {
 		return nil, 0
 	}
-	return i.queue[0].of.(*Pool), i.queue[0].at
+	return i.queue[0].of.holder.(*Pool), i.queue[0].at
 }
 
 // Defer makes a pool come after those that have been idle since at.

@@ -261,7 +261,8 @@ func (v *View) pool(id entry.Hash) *Pool {
 	p := v.pools[id]
 	if p == nil {
 		p = &Pool{ID: id}
-		p.idle.of, p.cfg.mark.of = p, p
+		p.cfg.init(p)
+		p.idle.of = &p.cfg
 		v.pools[id] = p
 	}
 	return p

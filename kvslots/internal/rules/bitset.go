@@ -22,13 +22,7 @@ func (p positions) drop(i int) {
 	}
 }
 
-func (p positions) len() int {
-	n := 0
-	for _, w := range p {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
+func (p positions) len() int { return p.below(len(p) << 6) }
 
 // below counts the members less than i.
 func (p positions) below(i int) int {

@@ -101,6 +101,5 @@ func (v *View) Promotes(t *Ticket, self entry.Hash, now Instant) bool {
 		}
 		return true
 	})
-	since, ok := t.CouldSince()
-	return before == 0 || ok && now.Sub(since) >= PromoteGrace*time.Duration(before)
+	return before == 0 || t.couldSince != 0 && now.Sub(t.couldSince) >= PromoteGrace*time.Duration(before)
 }

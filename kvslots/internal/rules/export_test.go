@@ -20,3 +20,7 @@ func (t *Ticket) Claim() *Slot {
 	}
 	return nil
 }
+
+// CouldSince returns since when it has been the ticket's turn; ok is false while
+// it is not.
+func (t *Ticket) CouldSince() (at Instant, ok bool) { return t.couldSince, t.couldSince != 0 }

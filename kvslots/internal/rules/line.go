@@ -30,17 +30,9 @@ type Ticket struct {
 	lined      bool     // it is in line.tickets
 }
 
-// Stands reports whether the ticket waits in the line: its value is readable, it
-// was not served, its author and its peer are alive, its generation is the pool's,
-// and no live slot names it.
-func (t *Ticket) Stands() bool {
-	return t.lined && t.author.Alive() && (t.Value.Enqueued() || t.server.Alive()) &&
-		!t.Value.Spent && t.Value.Generation == t.Pool.Generation() && !t.Claimed()
-}
-
-// CouldSince returns since when it has been the ticket's turn; ok is false while
-// it is not.
-func (t *Ticket) CouldSince() (at Instant, ok bool) { return t.couldSince, t.couldSince != 0 }
+// Stands reports whether the ticket waits in the line: it is no garbage, it was not
+// served, and no live slot names it.
+func (t *Ticket) Stands() bool { return !t.Garbage() && !t.Value.Spent && !t.Claimed() }
 
 // Claimed reports whether a live slot names the ticket.
 func (t *Ticket) Claimed() bool {

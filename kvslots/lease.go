@@ -17,12 +17,6 @@ type Lender interface {
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error)
 }
 
-// watcher is a Lender that observes when a lease ends early, for instance because
-// another caller returned it, or deleted its pool.
-type watcher interface {
-	follow(l *Lease) (stop func())
-}
-
 // Lease is the right to one slot for a limited time. It is safe for concurrent use.
 type Lease struct {
 	lender   Lender
@@ -86,8 +80,8 @@ func (l *Lease) ExpiresAt() time.Time {
 // as soon as the Store sees that another caller returned the lease or deleted its pool.
 func (l *Lease) Done() <-chan struct{} {
 	if first := l.watchEnd(); first {
-		if w, ok := l.lender.(watcher); ok {
-			context.AfterFunc(l.life, w.follow(l)) // without l.mu: follow may call l.end at once
+		if s, ok := l.lender.(*Store); ok {
+			context.AfterFunc(l.life, s.follow(l)) // without l.mu: follow may call l.end at once
 		}
 	}
 	return l.life.Done()
@@ -153,16 +147,9 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// expire ends the lease at its deadline. If a renewal has moved the deadline, expire
-// sets the timer again.
+// expire ends the lease at its deadline.
 func (l *Lease) expire() {
-	l.mu.Lock()
-	left := time.Until(l.deadline)
-	if left > 0 {
-		l.timer.Reset(left)
-	}
-	l.mu.Unlock()
-	if left <= 0 {
+	if time.Until(l.ExpiresAt()) <= 0 { // otherwise a renewal has set the timer again
 		l.end()
 	}
 }

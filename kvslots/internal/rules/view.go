@@ -33,8 +33,9 @@ const (
 // View is one peer's copy of the bucket, with what follows from it. New returns one;
 // the zero View is not usable.
 type View struct {
-	Revision uint64    // the highest sequence applied
-	Time     time.Time // its timestamp, by the stream leader's clock
+	Revision  uint64    // the highest sequence applied
+	Time      time.Time // its timestamp, by the stream leader's clock
+	timeAfter Instant   // that clock showed Time after this; 0: not known
 
 	sessions
 	deadlines
@@ -43,7 +44,6 @@ type View struct {
 	pools   map[entry.Hash]*Pool
 	gaps    Gaps
 	sends   sends
-	leader  reading
 	sets    poolSets
 	touched []*Pool
 	handed  []*Pool // the slice that Touched returned last
@@ -79,7 +79,7 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	}
 	v.Time = e.Time
 	v.apply(e, age, now)
-	v.leader = reading{e.Time, v.sends.passed}
+	v.timeAfter = v.sends.passed
 }
 
 // ApplyOwn applies a slot's or a ticket's entry that this peer wrote, when its ack
@@ -87,10 +87,12 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 // entry's timestamp, which Stamped adds when the watch delivers the entry. ApplyOwn
 // does nothing, and returns false, if the leader's clock was never read.
 func (v *View) ApplyOwn(e *entry.Entry, now Instant) bool {
-	if v.leader.after == 0 {
+	if v.timeAfter == 0 {
 		return false
 	}
-	e.Time = v.leader.latest(now) // an upper bound, so that the computed life is not too short
+	// The latest time that the clock may show now, unless it was stepped, so that the
+	// computed life is not too short.
+	e.Time = v.Time.Add(now.Sub(v.timeAfter))
 	v.apply(e, 0, now)
 	e.Time = time.Time{}
 	return true
@@ -99,7 +101,7 @@ func (v *View) ApplyOwn(e *entry.Entry, now Instant) bool {
 // Stamped adds the timestamp at to an entry that ApplyOwn applied, and that this
 // peer sent at sent.
 func (v *View) Stamped(e *entry.Entry, at time.Time, sent, now Instant) {
-	v.Time, v.leader = at, reading{at, sent}
+	v.Time, v.timeAfter = at, sent
 	r := v.record(e.Key)
 	if r == nil {
 		return
@@ -110,17 +112,6 @@ func (v *View) Stamped(e *entry.Entry, at time.Time, sent, now Instant) {
 		v.ends.set(&r.due, now.Add(garbageTime))
 	}
 }
-
-// reading is a time that the leader's clock showed at some instant after `after`. If
-// that is 0, no time is known.
-type reading struct {
-	at    time.Time
-	after Instant
-}
-
-// latest returns the latest time that the leader's clock may show now, unless it was
-// stepped.
-func (r reading) latest(now Instant) time.Time { return r.at.Add(now.Sub(r.after)) }
 
 func (v *View) apply(e *entry.Entry, age time.Duration, now Instant) {
 	if e.Revision > v.Revision+1 {

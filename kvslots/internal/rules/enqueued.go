@@ -95,11 +95,10 @@ func (v *View) Promotes(t *Ticket, self entry.Hash, now Instant) bool {
 		return true
 	}
 	before := 0 // peers that come before this one
-	v.Peers(func(s *Session) bool {
+	for s := range v.Peers {
 		if s.ID == author || slices.Compare(s.ID[:], self[:]) < 0 {
 			before++
 		}
-		return true
-	})
+	}
 	return before == 0 || t.couldSince != 0 && now.Sub(t.couldSince) >= PromoteGrace*time.Duration(before)
 }

@@ -171,9 +171,6 @@ func (p *Pool) Able() []*Ticket { return p.line.able }
 
 // refreshAble computes Able. A ticket that is passed over takes no permit.
 func (p *Pool) refreshAble(now Instant) {
-	if len(p.line.tickets) == 0 && len(p.line.able) == 0 {
-		return
-	}
 	old := p.line.able
 	able := p.line.spare[:0]
 	for _, t := range old {

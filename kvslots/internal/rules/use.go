@@ -4,13 +4,6 @@ package rules
 // close a pool that has been idle for a while: see package peer. A named pool is an
 // ordinary pool whose configuration its first borrow writes.
 
-// uses holds which pools are idle.
-type uses struct {
-	IdleNames  IdlePools // the idle named pools
-	Idle       IdlePools // the other idle pools, if TracksIdle is set
-	TracksIdle bool      // set before the first entry is applied
-}
-
 // IdlePools holds idle pools, by when they became idle.
 type IdlePools struct{ queue deadlineQueue }
 

@@ -37,9 +37,12 @@ type View struct {
 	Time      time.Time // its timestamp, by the stream leader's clock
 	timeAfter Instant   // that clock showed Time after this; 0: not known
 
+	IdleNames  IdlePools // the idle named pools
+	Idle       IdlePools // the other idle pools, if TracksIdle is set
+	TracksIdle bool      // set before the first entry is applied
+
 	sessions
 	deadlines
-	uses
 	totals
 	pools   map[entry.Hash]*Pool
 	gaps    Gaps

@@ -64,17 +64,9 @@ func (g *Gaps) Explain(sequence uint64) {
 	if i == len(g.spans) || g.spans[i].low > sequence { // or 0, if it overwrote none
 		return
 	}
-	switch s := g.spans[i]; {
-	case s.low == s.high:
-		g.spans = slices.Delete(g.spans, i, i+1)
-	case s.low == sequence:
-		g.spans[i].low++
-	case s.high == sequence:
-		g.spans[i].high--
-	default:
-		g.spans[i].high = sequence - 1
-		g.spans = slices.Insert(g.spans, i+1, span{sequence + 1, s.high})
-	}
+	left := []span{{g.spans[i].low, sequence - 1}, {sequence + 1, g.spans[i].high}}
+	left = slices.DeleteFunc(left, func(s span) bool { return s.low > s.high })
+	g.spans = slices.Replace(g.spans, i, i+1, left...)
 }
 
 // Reached records that the view has reached a barrier, which was sent when the

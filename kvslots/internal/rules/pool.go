@@ -194,10 +194,8 @@ func (p *Pool) slotAt(position int) *Slot {
 	}
 	if p.leases == nil && len(p.slots) > indexed {
 		p.leases = map[entry.Hash]*Slot{}
-		for _, s := range p.slots {
-			if s != nil && s.Taken {
-				p.index(s)
-			}
+		for s := range p.Slots {
+			p.index(s)
 		}
 	}
 	return p.slots[position]

@@ -18,7 +18,6 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -160,12 +159,18 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	}
 	in := input{kind: opBorrow, pool: pool, lease: c.next()}
 	call := time.Now()
-	id := uuid.New() // not Store.Borrow, which keeps the lease's id to itself if it is canceled
-	a, err := c.store.bucket.Do(ctx, peer.Borrow{Pool: poolHash(c.pools[pool]), Lease: leaseHash(id), TTL: ttl, Wait: wait})
+	ids := leaseIDs{&c.pools[pool], uuid.New()} // not Store.Borrow, which keeps the ids to itself if it is canceled
+	request := c.store.newBorrow(&ids, ttl, wait, "")
+	leases := []entry.Hash{request.Lease}
+	request.LeaseOf = func(n int) entry.Hash {
+		leases = append(leases, ids.hashOfClaim(n))
+		return leases[n]
+	}
+	a, err := c.store.bucket.Do(ctx, request)
 	end := time.Now()
 	out := output{outcome: outcomeOf(c.t, err)}
 	if err == nil {
-		l := c.store.lease(&leaseIDs{&c.pools[pool], id}, &a.Grant)
+		l := c.store.lease(&ids, &a.Grant)
 		out.position, out.fence = l.Position(), l.Fence()
 		r := &recorded{lease: l, pool: pool, number: in.lease, ends: l.ExpiresAt()}
 		c.held = append(c.held, r)
@@ -176,7 +181,9 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	c.add(c.id, call, end, in, out)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.borrows = append(c.borrows, attempt{pool, leaseHash(id), err == nil, call, end})
+	for i, lease := range leases {
+		c.borrows = append(c.borrows, attempt{pool, lease, err == nil && i == a.Grant.Claim, call, end})
+	}
 }
 
 func (c *client) pick() *recorded {

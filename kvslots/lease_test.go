@@ -2,10 +2,14 @@ package kvslots
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestLeaseDone(t *testing.T) {
@@ -58,4 +62,71 @@ func TestKeepAlive(t *testing.T) {
 	stop()
 	stop()
 	wantErr(t, l.Renew(t.Context(), time.Second), ErrNoPool)
+}
+
+// A borrow whose first claim was refused tells its caller the lease of its second claim.
+func TestLeaseOfSecondClaim(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	first := openPeers(t, srv, 1)[0]
+	pool := newPool(t, first, 2)
+	var gate gate
+	late, err := open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()}, gate.hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close(context.Background())
+
+	gate.shut()
+	mustBorrow(t, first, pool)
+	var l *Lease
+	var borrowed sync.WaitGroup
+	borrowed.Go(func() { l, err = late.Borrow(t.Context(), pool, time.Minute, 0) })
+	eventually(t, "the late peer has claimed", func() bool { return counters(late).Claims == 1 })
+	gate.open()
+	if borrowed.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if claims := counters(late).Claims; l.Position() != 1 || claims < 2 {
+		t.Fatalf("position %d after %d claims", l.Position(), claims)
+	}
+	again, err := first.Renew(t.Context(), pool, l.ID(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Position() != 1 || again.Fence() != l.Fence() {
+		t.Errorf("renewed to position %d and fence %d, from 1 and %d", again.Position(), again.Fence(), l.Fence())
+	}
+	mustReturn(t, first, pool, l)
+}
+
+// gate keeps back what a watch delivers while it is shut.
+type gate struct {
+	mu     sync.Mutex
+	isShut bool
+	held   []func()
+}
+
+func (g *gate) hook(m *nats.Msg, next func(*nats.Msg)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isShut {
+		g.held = append(g.held, func() { next(m) })
+	} else {
+		next(m)
+	}
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.isShut = true
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.isShut = false
+	for _, pass := range g.held {
+		pass()
+	}
 }

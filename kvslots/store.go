@@ -2,6 +2,7 @@ package kvslots
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -148,12 +149,26 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 // leaseIDs are the secrets of a lease: its pool's id and its own.
 type leaseIDs struct {
 	pool  *uuid.UUID
-	lease uuid.UUID
+	lease uuid.UUID // of a borrow: the one that its first claim has
 }
 
-func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) peer.Request {
+// ofClaim returns the id of the lease that claim n of a borrow has, counted from 0.
+func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
+	id := ids.lease
+	low := id[12:]
+	binary.BigEndian.PutUint32(low, binary.BigEndian.Uint32(low)+uint32(n))
+	return id
+}
+
+// hashOfClaim returns the hash of that id.
+func (ids *leaseIDs) hashOfClaim(n int) entry.Hash {
+	defer hidden.Scrub()
+	return leaseHash(ids.ofClaim(n))
+}
+
+func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) peer.Borrow {
 	return peer.Borrow{
-		Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease),
+		Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease), LeaseOf: ids.hashOfClaim,
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
 	}
 }
@@ -167,7 +182,7 @@ func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {
 }
 
 func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
-	l := NewLease(s, *ids.pool, ids.lease, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+	l := NewLease(s, *ids.pool, ids.ofClaim(g.Claim), g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
 	l.queued = g.Queued
 	return l
 }

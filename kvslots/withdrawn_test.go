@@ -6,9 +6,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// attempt is a borrow some of whose claims may have been withdrawn although other peers
-// had judged them valid. For a moment those peers counted one more lease, which no client
-// had received.
+// attempt is a lease that a borrow claimed. The claim may have been withdrawn although
+// other peers had judged it valid. For a moment those peers counted one more lease, which
+// no client had received.
 type attempt struct {
 	pool       int
 	lease      entry.Hash

@@ -39,6 +39,7 @@ type borrow struct {
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
+	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since the holder names the fence
 	ttl                   time.Duration
 	label, owner          string
 	terms                 entry.Terms // of a named pool
@@ -67,6 +68,8 @@ func (t *ticket) stands() bool { return t.place != 0 }
 // claim is a borrow's latest claim.
 type claim struct {
 	position int
+	number   int // counted from 0; of a borrow without leaseOf always 0
+	lease    entry.Hash
 	claimer  entry.Hash // the presence of this peer when it sent the claim
 	stood    uint64     // the revision that the claim expects
 	revision uint64     // 0 until the view shows it
@@ -77,7 +80,7 @@ type claim struct {
 
 func (r Borrow) begin(p *Peer, c *call) {
 	p.start(&borrow{
-		p: p, call: c, pool: p.pools.of(r.Pool), wish: wish{lease: r.Lease, ttl: r.TTL, label: r.Label},
+		p: p, call: c, pool: p.pools.of(r.Pool), wish: wish{lease: r.Lease, leaseOf: r.LeaseOf, ttl: r.TTL, label: r.Label},
 	}, r.Wait)
 }
 

@@ -69,27 +69,37 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	ps.noteOpening()
 	b.to(claiming)
 	b.generation = generation
-	b.claim = claim{position: position, stood: stood, claimer: b.p.self.id}
+	number, lease := b.nextLease()
+	b.claim = claim{position: position, number: number, lease: lease, stood: stood, claimer: b.p.self.id}
 	put(&ps.claims, position, append(ps.claims[position], b))
 	b.p.counters.Claims++
 	value := entry.SlotValue{
-		Lease: b.lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
+		Lease: lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
 		TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.kind != forCall,
 	}
 	w := b.p.writes.send(b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl), nil)
 	b.claim.write = w
-	w.done = func(a Ack) { b.claimAnswered(w, a) }
+	w.done = func(a Ack) { b.claimAnswered(w, lease, a) }
 	w.again = func() { b.doubtClaim(w) }
 	return true
 }
 
+// nextLease returns the number and the lease of the borrow's next claim.
+func (b *borrow) nextLease() (n int, lease entry.Hash) {
+	if b.leaseOf == nil || b.claim.write == nil {
+		return 0, b.lease
+	}
+	n = b.claim.number + 1
+	return n, b.leaseOf(n)
+}
+
 // claimAnswered handles the answer to a claim. It only has to handle failures, since
 // a claim is granted when the view shows it.
-func (b *borrow) claimAnswered(w *write, a Ack) {
+func (b *borrow) claimAnswered(w *write, lease entry.Hash, a Ack) {
 	switch {
 	case a.Outcome == Written && b.claim.revision == a.Revision: // the view was ahead
 	case !b.claims(w):
-		w.undo(a, b.claimedBy())
+		w.undo(a, b.claimedBy(lease))
 	case a.Outcome == Written:
 		if b.claim.acked = a.Revision; b.claim.revision == 0 && b.p.view.Revision > a.Revision { // the view has skipped it
 			b.pool.changed = append(b.pool.changed, b.claim.position)
@@ -98,7 +108,7 @@ func (b *borrow) claimAnswered(w *write, a Ack) {
 	case a.Outcome == Conflict:
 		b.beaten(w, a.Revision)
 	case b.claim.revision == 0:
-		w.undo(a, b.claimedBy())
+		w.undo(a, b.claimedBy(lease))
 		b.finish(Answer{Err: ErrUnavailable})
 	}
 }
@@ -107,8 +117,8 @@ func (b *borrow) claimAnswered(w *write, a Ack) {
 func (b *borrow) claims(w *write) bool { return b.phase == claiming && b.claim.write == w }
 
 // claimedBy returns a function that reports whether a slot is taken by a claim of
-// the borrow that is not granted, nor its current one.
-func (b *borrow) claimedBy() func(entry.Key) bool {
+// the borrow for a lease, other than a granted one and the current one.
+func (b *borrow) claimedBy(lease entry.Hash) func(entry.Key) bool {
 	claimer := b.claim.claimer
 	return func(key entry.Key) bool {
 		s := b.p.view.Pool(key.Pool).Slot(key.N)
@@ -116,7 +126,7 @@ func (b *borrow) claimedBy() func(entry.Key) bool {
 			return false // it may be the current claim
 		}
 		granted := b.claim.revision != 0 && (b.phase == done || b.phase == claiming)
-		return s != nil && s.Taken && s.Value.Lease == b.lease && s.Value.Claimer == claimer && s.Value.Fence == 0 && !(granted && s.Revision == b.claim.revision)
+		return s != nil && s.Taken && s.Value.Lease == lease && s.Value.Claimer == claimer && s.Value.Fence == 0 && !(granted && s.Revision == b.claim.revision)
 	}
 }
 
@@ -200,7 +210,7 @@ func (b *borrow) loseClaim(skipped bool) {
 // claimed reports whether a slot is taken by the borrow's claim. It compares the
 // claimer too: other peers may claim for the same enqueued ticket and lease.
 func (b *borrow) claimed(s *rules.Slot) bool {
-	return s.Taken && s.Value.Lease == b.lease && s.Value.Claimer == b.claim.claimer
+	return s.Taken && s.Value.Lease == b.claim.lease && s.Value.Claimer == b.claim.claimer
 }
 
 // doubtClaim allows other borrows to claim the position of an unanswered claim: the
@@ -289,7 +299,7 @@ func (b *borrow) abandonClaim() {
 	b.dropClaim()
 	b.claim.revision = 0
 	if revision != 0 {
-		w.undo(Ack{Outcome: Written, Revision: revision}, b.claimedBy())
+		w.undo(Ack{Outcome: Written, Revision: revision}, b.claimedBy(b.claim.lease))
 	}
 }
 
@@ -306,7 +316,7 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	}
 	b.p.counters.Grants++
 	b.dropClaim()
-	grant.Queued = b.queued
+	grant.Queued, grant.Claim = b.queued, b.claim.number
 	b.finish(Answer{Grant: grant})
 	return true
 }

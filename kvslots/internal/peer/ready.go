@@ -53,6 +53,7 @@ type Grant struct {
 	At       Instant
 	Nonce    entry.Hash // of a lease of a named pool
 	Queued   bool       // the borrow has stood in the line
+	Claim    int        // the number of the claim that was granted: see Borrow.LeaseOf
 	basis    grantBasis
 }
 

@@ -27,6 +27,11 @@ type Borrow struct {
 	TTL         time.Duration
 	Wait        time.Duration // 0: refuse at once
 	Label       string
+
+	// LeaseOf returns the lease of claim n > 0; Lease is that of claim 0. A lost tail may
+	// bring a withdrawn claim back in place of the granted one. A lock's token tells the
+	// two apart by its fence, the id of a pool's lease only because each claim has another.
+	LeaseOf func(n int) entry.Hash
 }
 
 // Acquire asks for a lock or a slot of a semaphore.

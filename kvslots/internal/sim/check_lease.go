@@ -136,7 +136,7 @@ func (k *checker) answeredLease(c *call) {
 	switch r := c.request.(type) {
 	case peer.Borrow:
 		if c.answer.Err == nil {
-			k.granted(c, r.Lease)
+			k.granted(c, leaseOfClaim(r.Lease, c.answer.Grant.Claim))
 		}
 	case peer.Acquire:
 		if c.answer.Err == nil {

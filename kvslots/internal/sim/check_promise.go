@@ -49,7 +49,7 @@ func (k *checker) checkRefreshed(s *session, e *entry.Entry) {
 // untold fails the run if a granted lease that its client was not told of stays in the
 // stream, although its peer runs.
 func (k *checker) untold(c *call, g *peer.Grant) {
-	s, n, lease := k.s, c.node, c.target.lease
+	s, n, lease := k.s, c.node, leaseOfClaim(c.target.lease, g.Claim)
 	_, awaits := c.request.(peer.Await)
 	if awaits {
 		lease = leaseOf(c.target.session, g.Nonce)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -66,17 +67,39 @@ type borrower struct {
 	lease entry.Hash
 }
 
+// newBorrow returns a request for a slot. Each of its claims has a lease of its own.
+func (s *Simulation) newBorrow(pool entry.Hash) peer.Borrow {
+	first := borrowOf(s.newHash())
+	return peer.Borrow{Pool: pool, Lease: first, LeaseOf: func(n int) entry.Hash { return leaseOfClaim(first, n) }}
+}
+
+// leaseOfClaim returns the lease of a borrow's claim n, whose claim 0 has the lease first.
+func leaseOfClaim(first entry.Hash, n int) entry.Hash {
+	const at = len(first) - 2
+	binary.BigEndian.PutUint16(first[at:], binary.BigEndian.Uint16(first[at:])+uint16(n))
+	return first
+}
+
+// borrowOf returns what the leases of a borrow's claims have in common.
+func borrowOf(lease entry.Hash) entry.Hash {
+	clear(lease[len(lease)-2:])
+	return lease
+}
+
 func (b *borrower) step() {
 	if b.s.ending {
 		b.finish()
 		return
 	}
-	b.pool, b.lease = poolID(b.rng.IntN(b.s.plan.Clients.Pools)), b.s.newHash()
-	b.askImpatiently(peer.Borrow{Pool: b.pool, Lease: b.lease, TTL: b.ttl(), Wait: b.wait()}, errHungUp, func(c *call) {
+	b.pool = poolID(b.rng.IntN(b.s.plan.Clients.Pools))
+	r := b.s.newBorrow(b.pool)
+	r.TTL, r.Wait = b.ttl(), b.wait()
+	b.askImpatiently(r, errHungUp, func(c *call) {
 		if c.answer.Err != nil {
 			b.think(b.step)
 			return
 		}
+		b.lease = leaseOfClaim(r.Lease, c.answer.Grant.Claim)
 		if b.chance(0.1) {
 			b.follow(c.node)
 		}

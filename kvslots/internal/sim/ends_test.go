@@ -18,9 +18,9 @@ func TestRebuildKeepsEnds(t *testing.T) {
 		s := newScript(t, 2, change)
 		pool := s.newPool(1)
 		lease := s.borrow(pool, 10*time.Second, 0)
-		s.must(0, lease)
+		g := s.must(0, lease).Grant
 		s.pass(5 * time.Second)
-		end := s.now.Add(s.must(1, peer.Renew{Held: returnOf(lease).Held, TTL: 2 * time.Minute}).Grant.TTL)
+		end := s.now.Add(s.must(1, peer.Renew{Held: returnOf(lease, g).Held, TTL: 2 * time.Minute}).Grant.TTL)
 		s.pass(100 * time.Millisecond)
 
 		over := s.fault()
@@ -112,13 +112,14 @@ func TestLeaseOutlivesTicket(t *testing.T) {
 		s := newScript(t, 2, change)
 		pool := s.newPool(3)
 		fill := []peer.Borrow{s.borrow(pool, time.Minute, 0), s.borrow(pool, time.Minute, 0), s.borrow(pool, time.Minute, 0)}
+		var granted []peer.Grant
 		for _, b := range fill {
-			s.must(0, b)
+			granted = append(granted, s.must(0, b).Grant)
 		}
 		waits := s.begin(0, s.borrow(pool, time.Hour, 5*time.Second))
 		s.pass(time.Second)
-		for _, b := range fill {
-			s.must(0, returnOf(b))
+		for i, b := range fill {
+			s.must(0, returnOf(b, granted[i]))
 		}
 		g := s.answer(waits).Grant
 		if e := s.server.truth.pool(pool).slots[g.Position]; e == nil || e.Slot.Ticket == 0 || g.Position != 0 {

@@ -105,17 +105,17 @@ func TestFault11SlowAcknowledgements(t *testing.T) {
 		pool := s.newPool(1)
 		for i := range s.nodes {
 			b := s.borrow(pool, time.Minute, 0)
-			s.must(i, b)
+			g := s.must(i, b).Grant
 			s.want(i, s.borrow(pool, time.Minute, 0), peer.ErrNoSlot)
 			if state := s.must(i, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 1, InUse: 1}) {
 				t.Errorf("state %+v", state)
 			}
 			s.want(i, peer.Inspect{Pool: s.newHash()}, peer.ErrNoPool)
 			s.want(i, peer.Ping{Session: s.newHash()}, peer.ErrSessionGone)
-			if a := s.must(i, returnOf(b)); !a.Returned {
+			if a := s.must(i, returnOf(b, g)); !a.Returned {
 				t.Error("not returned")
 			}
-			if a := s.must(i, returnOf(b)); a.Returned {
+			if a := s.must(i, returnOf(b, g)); a.Returned {
 				t.Error("returned twice")
 			}
 		}
@@ -149,7 +149,7 @@ func busyPool(t *testing.T, peers, workers int, bound time.Duration) {
 				switch {
 				case c.answer.Err == nil:
 					granted++
-					s.schedule(0, i%peers, returnOf(b), func(*call) { work() })
+					s.schedule(0, i%peers, returnOf(b, c.answer.Grant), func(*call) { work() })
 				case isAny(c.answer.Err, peer.ErrNoSlot):
 					refused++
 					work()

@@ -226,7 +226,7 @@ func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 		s.nodes[0].watch.schedulePoll()
 		grant := s.answer(asked).Grant
 		s.pass(grant.TTL - 500*time.Millisecond)
-		renewed := s.must(1, peer.Renew{Held: returnOf(b).Held, TTL: 10 * time.Second})
+		renewed := s.must(1, peer.Renew{Held: returnOf(b, grant).Held, TTL: 10 * time.Second})
 		if renewed.Grant.Fence != grant.Fence || renewed.Grant.TTL < 9*time.Second {
 			t.Errorf("renewed to %s", describeAnswer(&renewed))
 		}

@@ -35,16 +35,18 @@ func TestFault2TwoHoldersAfterLostTail(t *testing.T) {
 			pool := s.newPool(1)
 			for range 2 {
 				first := s.borrow(pool, time.Minute, 0)
-				s.must(0, first)
-				s.must(1, returnOf(first))
+				g := s.must(0, first).Grant
+				s.must(1, returnOf(first, g))
 			}
 			over := s.fault()
 			s.loseTailNow(lost)
 			s.nodes[0].link.reconnect()
 			held := s.borrow(pool, 5*time.Minute, 10*time.Second)
-			for s.do(0, held).Err != nil {
+			answer := s.do(0, held)
+			for answer.Err != nil {
 				held = s.borrow(pool, 5*time.Minute, 10*time.Second)
 				s.do(0, peer.Register{Pool: pool, Count: 1})
+				answer = s.do(0, held)
 			}
 			s.pass(late)
 			s.nodes[1].link.reconnect()
@@ -55,7 +57,7 @@ func TestFault2TwoHoldersAfterLostTail(t *testing.T) {
 				s.pass(250 * time.Millisecond)
 			}
 			over()
-			s.must(0, returnOf(held))
+			s.must(0, returnOf(held, answer.Grant))
 		}
 	}
 }
@@ -67,11 +69,11 @@ func TestFault6StreamPurged(t *testing.T) {
 		s := newScript(t, 2, change)
 		pool := s.newPool(1)
 		lease := s.borrow(pool, 3*time.Second, 0)
-		s.must(0, lease)
+		g := s.must(0, lease).Grant
 		over, messages := s.fault(), s.server.messages
 		s.purgeStream()
 		stop := s.askAlways(pool)
-		s.do(0, returnOf(lease))
+		s.do(0, returnOf(lease, g))
 		for i := range s.nodes {
 			s.until("the pool is gone", 3*time.Second, func() bool {
 				return isAny(s.do(i, peer.Inspect{Pool: pool}).Err, peer.ErrNoPool)
@@ -86,8 +88,8 @@ func TestFault6StreamPurged(t *testing.T) {
 		s.must(1, peer.Register{Pool: pool, Count: 1})
 		for i := range s.nodes {
 			b := s.borrow(pool, 3*time.Second, time.Second)
-			s.must(i, b)
-			s.must(i, returnOf(b))
+			g := s.must(i, b).Grant
+			s.must(i, returnOf(b, g))
 		}
 		s.lendsAfresh()
 	}
@@ -100,10 +102,10 @@ func TestFault6StreamRecreated(t *testing.T) {
 	s := newScript(t, 2)
 	pool := s.newPool(1)
 	lease := s.borrow(pool, time.Minute, 0)
-	s.must(0, lease)
+	g := s.must(0, lease).Grant
 	over, messages := s.fault(), s.server.messages
 	s.deleteStream()
-	s.do(1, returnOf(lease))
+	s.do(1, returnOf(lease, g))
 	s.until("the stream is back", 10*time.Second, s.server.reachable)
 	s.recover()
 	if sent := s.server.messages - messages; sent > 300 {
@@ -154,8 +156,8 @@ func (s *script) lendsAfresh() {
 	for i := range s.nodes {
 		pool := s.newPool(1)
 		b := s.borrow(pool, time.Minute, 0)
-		s.must(i, b)
-		s.must(i, returnOf(b))
+		g := s.must(i, b).Grant
+		s.must(i, returnOf(b, g))
 	}
 }
 
@@ -182,7 +184,7 @@ func TestNoRebuildWithoutCause(t *testing.T) {
 							return
 						}
 						granted++
-						s.schedule(s.upTo(40*time.Millisecond), i%3, returnOf(b), func(*call) { work() })
+						s.schedule(s.upTo(40*time.Millisecond), i%3, returnOf(b, c.answer.Grant), func(*call) { work() })
 					})
 				}
 				work()
@@ -250,7 +252,7 @@ func TestFault9ServerClockStepped(t *testing.T) {
 			s := newScript(t, 2, change)
 			pool := s.newPool(1)
 			lease := s.borrow(pool, 2*time.Minute, 0)
-			s.must(0, lease)
+			g := s.must(0, lease).Grant
 			over := s.fault()
 			s.setClock(step)
 			for range 23 { // up to 115 s
@@ -262,7 +264,7 @@ func TestFault9ServerClockStepped(t *testing.T) {
 				}
 			}
 			over()
-			s.must(1, returnOf(lease))
+			s.must(1, returnOf(lease, g))
 		}
 	}
 }
@@ -277,8 +279,8 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 		on := named("lock", 1, true)
 		session, ended := s.newSession(0, time.Hour), s.newSession(0, time.Hour)
 		lease := s.borrow(pool, 50*time.Minute, 0)
-		s.must(0, lease)
-		s.must(0, returnOf(lease))
+		g := s.must(0, lease).Grant
+		s.must(0, returnOf(lease, g))
 		grant := s.must(0, s.acquire(on, session, 50*time.Minute, 0)).Grant
 		s.must(0, s.enqueue(on, ended, 50*time.Minute))
 		s.must(0, releaseOf(on, session, grant))
@@ -318,14 +320,14 @@ func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
 		late.polling = true
 		s.answer(waiter) // its ticket is purged
 		other := s.borrow(s.newPool(1), time.Minute, 0)
-		s.must(0, other)
+		g := s.must(0, other).Grant
 		s.setClock(3*time.Minute + 30*time.Second)
 		late.polling = false
 		late.schedulePoll()
 		if exact {
-			s.must(1, returnOf(s.borrow(pool, time.Minute, 0)))
+			s.must(1, returnOf(s.borrow(pool, time.Minute, 0), peer.Grant{}))
 		}
-		s.must(0, returnOf(other))
+		s.must(0, returnOf(other, g))
 		s.until("the peer is ready, with another view", 5*time.Second, func() bool { return s.status(1) == nil && s.counters(1).Rebuilds == 1 })
 		if a := s.must(1, peer.Inspect{Pool: pool}); a.State != (peer.State{Count: 1, InUse: 1}) {
 			t.Errorf("exact before: %t: %+v\n%s", exact, a.State, s.events())

@@ -149,12 +149,14 @@ func (s *script) newPool(count int) entry.Hash {
 
 // borrow returns a request for a slot.
 func (s *script) borrow(pool entry.Hash, ttl, wait time.Duration) peer.Borrow {
-	return peer.Borrow{Pool: pool, Lease: s.newHash(), TTL: ttl, Wait: wait}
+	r := s.newBorrow(pool)
+	r.TTL, r.Wait = ttl, wait
+	return r
 }
 
-// returnOf returns the request that returns the slot of b.
-func returnOf(b peer.Borrow) peer.Return {
-	return peer.Return{Held: peer.Held{Pool: b.Pool, Lease: b.Lease}}
+// returnOf returns the request that returns the slot that b was granted.
+func returnOf(b peer.Borrow, g peer.Grant) peer.Return {
+	return peer.Return{Held: peer.Held{Pool: b.Pool, Lease: leaseOfClaim(b.Lease, g.Claim)}}
 }
 
 // newSession creates a session with the given idle timeout, as clients see it.

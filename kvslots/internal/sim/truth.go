@@ -37,7 +37,7 @@ type poolTruth struct {
 	config         *entry.Entry // a Marker if the pool was never registered
 	slots          map[int]*entry.Entry
 	tickets        map[entry.Key]*ticketTruth
-	leases         map[entry.Hash]int // number of slots and tickets, by lease
+	borrows        map[entry.Hash]int // number of slots and tickets, by borrow: see borrowOf
 	calls          []*call            // calls under way
 	changed        Instant
 	unknownEndedAt Instant // when a call of unknown outcome last ended; its claim may still come
@@ -80,7 +80,7 @@ func (t *truth) pool(id entry.Hash) *poolTruth {
 	if p == nil {
 		p = &poolTruth{
 			id: id, config: &entry.Entry{Marker: true}, slots: map[int]*entry.Entry{},
-			tickets: map[entry.Key]*ticketTruth{}, leases: map[entry.Hash]int{}, changed: t.s.now,
+			tickets: map[entry.Key]*ticketTruth{}, borrows: map[entry.Hash]int{}, changed: t.s.now,
 		}
 		t.pools[id] = p
 	}
@@ -216,7 +216,7 @@ func (p *poolTruth) pending() (n int) {
 }
 
 func (p *poolTruth) pends(c *call) bool {
-	return c.target.takes && (c.target.lease.IsZero() || p.leases[c.target.lease] == 0)
+	return c.target.takes && (c.target.lease.IsZero() || p.borrows[borrowOf(c.target.lease)] == 0)
 }
 
 func (t *truth) slot(p *poolTruth, e *entry.Entry) {
@@ -238,7 +238,7 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 func (p *poolTruth) setSlot(e *entry.Entry) {
 	p.dropSlot(e.Key.N)
 	p.slots[e.Key.N] = e
-	p.leases[e.Slot.Lease]++
+	p.borrows[borrowOf(e.Slot.Lease)]++
 }
 
 func (p *poolTruth) dropSlot(position int) {
@@ -259,7 +259,7 @@ func (p *poolTruth) setTicket(e *entry.Entry, now Instant) {
 	}
 	p.dropTicket(e.Key)
 	p.tickets[e.Key] = t
-	p.leases[e.Wait.Lease]++
+	p.borrows[borrowOf(e.Wait.Lease)]++
 }
 
 func (p *poolTruth) dropTicket(key entry.Key) {
@@ -271,8 +271,9 @@ func (p *poolTruth) dropTicket(key entry.Key) {
 
 // dropLease records that a slot or a ticket of the lease is gone.
 func (p *poolTruth) dropLease(lease entry.Hash) {
-	if p.leases[lease]--; p.leases[lease] == 0 {
-		delete(p.leases, lease)
+	b := borrowOf(lease)
+	if p.borrows[b]--; p.borrows[b] == 0 {
+		delete(p.borrows, b)
 	}
 }
 
@@ -300,7 +301,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	}
 	for _, t := range p.tickets {
 		c.ticketStood = c.ticketStood || t.place == place && p.stands(t)
-		if t.place < place && p.stands(t) && t.Wait.Lease != e.Slot.Lease {
+		if t.place < place && p.stands(t) && borrowOf(t.Wait.Lease) != borrowOf(e.Slot.Lease) {
 			c.ticketsAhead++
 			if s.faultState.settledAt(t.at) && (s.check.lines.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Wait.Lease)) && !s.check.lines.mayBePassedOver(t) {
 				if c.undisturbed++; c.undisturbed == 1 || t.place < c.firstUndisturbed.place {
@@ -318,7 +319,7 @@ func (p *poolTruth) stands(t *ticketTruth) bool {
 		return false
 	}
 	for _, s := range p.slots {
-		if s.Slot.Ticket == t.place || s.Slot.Lease == t.Wait.Lease {
+		if s.Slot.Ticket == t.place || borrowOf(s.Slot.Lease) == borrowOf(t.Wait.Lease) {
 			return false
 		}
 	}
@@ -356,7 +357,7 @@ func (p *poolTruth) inForce() (n int) {
 
 // leaseAt returns the slot of a lease, the lowest if it has several, or nil.
 func (p *poolTruth) leaseAt(lease entry.Hash) (found *entry.Entry) {
-	if p.leases[lease] == 0 {
+	if p.borrows[borrowOf(lease)] == 0 {
 		return nil
 	}
 	for _, e := range p.slots {

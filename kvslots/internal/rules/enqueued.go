@@ -21,7 +21,7 @@ const (
 	Served                    // it holds a slot, and has not called Await since
 	Spent                     // its lease has ended before it called Await
 	Doubtful                  // a claim for its ticket may still be withdrawn
-	Unserved                  // a claim for its ticket is to be purged: it is void and its peer has not withdrawn it, or it is untold
+	Unserved                  // a claim is to be purged: it is void and its peer has not withdrawn it, it is untold, or it names the ticket of an earlier Enqueue
 )
 
 // Enqueued is a status, with the session's ticket and slot.
@@ -45,13 +45,14 @@ func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued 
 		return e
 	}
 	for _, slot := range s.Slots {
-		if slot.Pool == pool && slot.Live() && slot.Value.Unseen {
+		// A claim without a ticket is of a later Enqueue than a void one that names a ticket.
+		if slot.Pool == pool && slot.Live() && slot.Value.Unseen && (e.Slot == nil || slot.Value.Ticket == 0) {
 			e.Slot = slot
 		}
 	}
 	e.Ticket = pool.TicketAt(EnqueuedKey(pool.ID, session))
 	switch t, s := e.Ticket, e.Slot; {
-	case s != nil && s.Untold():
+	case s != nil && (s.Untold() || e.Place() != s.Value.Ticket):
 		e.Status = Unserved
 	case s != nil && s.Verdict() != Good && s.InDoubt(now):
 		e.Status = Doubtful
@@ -69,10 +70,11 @@ func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued 
 }
 
 // Place returns the place of the ticket, or of the ticket that the slot served. It is 0 if
-// there is none.
+// there is none. A slot that names another ticket was claimed for an earlier Enqueue, whose
+// ticket was purged before the claim reached the stream.
 func (e Enqueued) Place() uint64 {
 	switch {
-	case e.Slot != nil:
+	case e.Slot != nil && (e.Ticket == nil || e.Slot.Value.Ticket == 0):
 		return e.Slot.Value.Ticket
 	case e.Ticket != nil:
 		return e.Ticket.Place

@@ -58,9 +58,8 @@ const (
 // ticket is a borrow's place in the line.
 type ticket struct {
 	key      entry.Key
-	server   entry.Hash // the presence of the peer that claims for it
-	revision uint64     // 0 until the view shows it
-	place    uint64     // 0 until the view shows it
+	revision uint64 // 0 until the view shows it
+	place    uint64 // 0 until the view shows it
 }
 
 func (t *ticket) stands() bool { return t.place != 0 }

@@ -79,7 +79,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 			wish: wish{
 				lease: t.Value.Lease, ttl: t.Value.TTL.Duration(), session: t.Key.Session, nonce: t.Value.Nonce, terms: pool.Terms(),
 			},
-			ticket: ticket{key: t.Key, server: p.self.id, revision: t.Revision, place: t.Place},
+			ticket: ticket{key: t.Key, revision: t.Revision, place: t.Place},
 		}
 		ps.borrows++
 		put(&ps.promoting, t.Place, b)

@@ -65,3 +65,29 @@ func TestRefusedTicketMayHaveBeenWritten(t *testing.T) {
 		}
 	}
 }
+
+// Another peer takes this one for dead while the ticket of an Enqueue is on its way. The
+// ticket does not end with the peer's presence. The peer regarded it as lost, found it when
+// it decided again, and answered "already enqueued".
+func TestEnqueuedTicketOutlivesPresence(t *testing.T) {
+	h := newHarness(t)
+	session, pool := h.hash(), h.hash()
+	on := peer.Resource{Pool: pool, Name: "a", Lock: true, Limit: 1}
+	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+	h.auto = false
+	enqueued := h.begin(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Minute})
+	barrier := h.take(entry.Barrier)
+	h.publish(&barrier)
+	ticket := h.take(entry.Ticket)
+	value := h.entry(&ticket.Message, 0).Wait
+	presence := rules.SessionKey(value.Peer)
+	ended := entry.NewPurge(presence, h.stands[presence], rules.MarkerTTL)
+	h.apply(h.store(&ended))
+	h.apply(h.store(&ticket.Message))
+	h.auto = true
+	h.pass(time.Second)
+	if a := h.granted(enqueued); !a.Queued {
+		t.Errorf("answered %+v, want queued", a)
+	}
+}

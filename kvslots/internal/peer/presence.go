@@ -129,12 +129,12 @@ func (s *presence) applied(e *entry.Entry) {
 }
 
 // forget drops the presence, so that refresh creates another one. The borrows whose
-// tickets end with it go back to their queues, in order of arrival.
+// tickets end with it go back to their queues, in order of arrival. An enqueued ticket does
+// not end with it, and may be served while its borrow still waits for the view to show it.
 func (s *presence) forget() {
-	old := s.id
 	*s = presence{p: s.p, seen: s.seen, timer: s.timer, confirmed: s.confirmed}
 	for _, c := range s.p.calls.all() {
-		if b := c.borrow; b != nil && b.phase != done && b.ticket.server == old {
+		if b := c.borrow; b != nil && b.phase != done && b.kind == forCall && b.ticket.key != (entry.Key{}) {
 			b.loseTicket()
 		}
 	}

@@ -36,7 +36,7 @@ func (b *borrow) join() {
 			return
 		}
 	}
-	b.ticket = ticket{key: key, server: b.p.self.id}
+	b.ticket = ticket{key: key}
 	b.to(joining)
 	put(&ps.tickets, key, b)
 	ps.flight.Joining++

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -40,12 +41,7 @@ func (s *calls) begin() *call {
 
 // all returns the open calls in order of arrival.
 func (s *calls) all() []*call {
-	list := make([]*call, 0, len(s.open))
-	for _, c := range s.open {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(x, y *call) int { return cmp.Compare(x.id, y.id) })
-	return list
+	return slices.SortedFunc(maps.Values(s.open), func(x, y *call) int { return cmp.Compare(x.id, y.id) })
 }
 
 // bound sets when the call is answered ErrUnavailable.

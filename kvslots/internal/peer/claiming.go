@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -156,15 +157,8 @@ func (b *borrow) beaten(w *write, actual uint64) {
 // noteClaims updates the claims at positions that have changed, and decides about
 // those that the view shows.
 func (ps *poolState) noteClaims(pool *rules.Pool) {
-	if len(ps.claims) == 0 {
-		ps.changed, ps.allChanged = ps.changed[:0], false
-		return
-	}
 	if ps.allChanged {
-		ps.changed = ps.changed[:0]
-		for i := range ps.claims {
-			ps.changed = append(ps.changed, i)
-		}
+		ps.changed = slices.AppendSeq(ps.changed[:0], maps.Keys(ps.claims))
 		slices.Sort(ps.changed)
 	}
 	for _, i := range ps.changed {

@@ -1,9 +1,6 @@
 package peer
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -111,10 +108,8 @@ func (p *Peer) restartBorrows() {
 		ss.stands = 0
 	}
 	for _, ps := range p.pools.all() {
-		promoting := slices.Collect(maps.Values(ps.promoting))
-		sortByPlace(promoting)
-		for _, b := range promoting {
-			b.finish(Answer{Err: ErrUnavailable})
+		for _, place := range ps.promotions() {
+			ps.promoting[place].finish(Answer{Err: ErrUnavailable})
 		}
 		ps.flight = rules.InFlight{}
 		ps.claims, ps.tickets, ps.promoting, ps.config = nil, nil, nil, nil

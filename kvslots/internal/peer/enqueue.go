@@ -1,6 +1,11 @@
 package peer
 
-import "github.com/kvslots/kvslots/kvslots/internal/rules"
+import (
+	"maps"
+	"slices"
+
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
 
 func (r Enqueue) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
@@ -87,16 +92,15 @@ func (p *Peer) promote(pool *rules.Pool) {
 	}
 }
 
+// promotions returns the places of the tickets that promote has begun to claim for.
+func (ps *poolState) promotions() []uint64 { return slices.Sorted(maps.Keys(ps.promoting)) }
+
 // dropPromotions ends the borrows of enqueued tickets that do not stand any more.
 func (ps *poolState) dropPromotions(pool *rules.Pool) {
-	var gone []*borrow
-	for place, b := range ps.promoting {
-		if t := pool.Ticket(place); b.phase == waiting && (t == nil || !t.Stands()) {
-			gone = append(gone, b)
+	for _, place := range ps.promotions() {
+		b, t := ps.promoting[place], pool.Ticket(place)
+		if b.phase == waiting && (t == nil || !t.Stands()) {
+			b.finish(Answer{Err: ErrNoSlot})
 		}
-	}
-	sortByPlace(gone)
-	for _, b := range gone {
-		b.finish(Answer{Err: ErrNoSlot})
 	}
 }

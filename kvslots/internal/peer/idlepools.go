@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"hash/fnv"
 	"math"
 	"time"
 
@@ -218,21 +219,20 @@ func (c *closer) begin(i *idlers) {
 // closes reports whether this peer has the highest rank for a pool.
 func (c *closer) closes(pool entry.Hash) bool {
 	mine := rank(pool, c.p.self.id)
-	first := true
-	c.p.view.Peers(func(s *rules.Session) bool {
-		first = s.ID == c.p.self.id || rank(pool, s.ID) < mine
-		return first
-	})
-	return first
+	for s := range c.p.view.Peers {
+		if s.ID != c.p.self.id && rank(pool, s.ID) >= mine {
+			return false
+		}
+	}
+	return true
 }
 
 // rank returns a peer's rank for a pool: a hash of both, which spreads the pools over
 // the peers.
 func rank(pool, peer entry.Hash) uint64 {
-	x := uint64(14695981039346656037)
+	h := fnv.New64a()
 	for i := range pool {
-		x = (x ^ uint64(pool[i])) * 1099511628211
-		x = (x ^ uint64(peer[i])) * 1099511628211
+		h.Write([]byte{pool[i], peer[i]})
 	}
-	return x
+	return h.Sum64()
 }

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -239,10 +240,7 @@ func (p *Peer) touched(pool *rules.Pool) {
 // randomHash returns an id as random as Config.Random.
 func (p *Peer) randomHash() (h entry.Hash) {
 	for i := 0; i < len(h); i += 8 {
-		n := p.random.Uint64()
-		for j := range 8 {
-			h[i+j] = byte(n >> (8 * j))
-		}
+		binary.LittleEndian.PutUint64(h[i:], p.random.Uint64())
 	}
 	return h
 }

@@ -126,10 +126,8 @@ func drop[K, T comparable](lists map[K][]T, k K, x T) {
 
 // without returns a new list without x.
 func without[T comparable](list []T, x T) []T {
-	for i, y := range list {
-		if y == x {
-			return append(list[:i:i], list[i+1:]...)
-		}
+	if i := slices.Index(list, x); i >= 0 {
+		return slices.Concat(list[:i], list[i+1:])
 	}
 	return list
 }

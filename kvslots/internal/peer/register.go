@@ -131,16 +131,14 @@ func (p *Peer) clear(id entry.Hash, generation uint64) {
 	if pool == nil {
 		return
 	}
-	pool.Slots(func(s *rules.Slot) bool {
+	for s := range pool.Slots {
 		if s.Value.Generation == generation && s.Orphaned() {
 			p.writes.release(rules.SlotKey(id, s.Position), s.Revision, nil)
 		}
-		return true
-	})
-	pool.Tickets(func(t *rules.Ticket) bool {
+	}
+	for t := range pool.Tickets {
 		if t.Value.Generation == generation && t.Key.Session != p.self.id && !t.Stands() {
 			p.writes.release(t.Key, t.Revision, nil)
 		}
-		return true
-	})
+	}
 }

@@ -85,29 +85,26 @@ func compareTerms(x, y entry.Terms) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Dialect, y.Dialect))
 }
 
-func oldestWait(pool *rules.Pool, now Instant) (oldest time.Duration) {
-	pool.Tickets(func(t *rules.Ticket) bool {
+func oldestWait(pool *rules.Pool, now Instant) time.Duration {
+	for t := range pool.Tickets {
 		if t.Stands() {
-			oldest = max(0, now.Sub(t.Seen))
-			return false
+			return max(0, now.Sub(t.Seen))
 		}
-		return true
-	})
-	return oldest
+	}
+	return 0
 }
 
 func nameStats(pool *rules.Pool, now Instant) NameStats {
 	stats := NameStats{Terms: pool.Terms()}
-	pool.Slots(func(s *rules.Slot) bool {
+	for s := range pool.Slots {
 		if s.Live() {
 			stats.Holders = append(stats.Holders, HolderStats{
 				Session: s.Value.Session, Owner: s.Value.Owner, Position: s.Position, Fence: s.Fence,
 				Age: max(0, now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(now)),
 			})
 		}
-		return true
-	})
-	pool.Tickets(func(t *rules.Ticket) bool {
+	}
+	for t := range pool.Tickets {
 		if t.Stands() {
 			w := WaiterStats{Waited: max(0, now.Sub(t.Seen))}
 			if t.Value.Enqueued() || !t.Value.Peer.IsZero() {
@@ -115,7 +112,6 @@ func nameStats(pool *rules.Pool, now Instant) NameStats {
 			}
 			stats.Waiters = append(stats.Waiters, w)
 		}
-		return true
-	})
+	}
 	return stats
 }

@@ -273,10 +273,6 @@ func (ps *poolState) inLine() []*borrow {
 			list = append(list, b)
 		}
 	}
-	sortByPlace(list)
-	return list
-}
-
-func sortByPlace(list []*borrow) {
 	slices.SortFunc(list, func(x, y *borrow) int { return cmp.Compare(x.ticket.place, y.ticket.place) })
+	return list
 }

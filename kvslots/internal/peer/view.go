@@ -271,13 +271,11 @@ func (w *watch) heardOther(e *entry.Entry) {
 }
 
 func (w *watch) keepEnds() {
-	w.p.view.EachPool(func(pool *rules.Pool) bool {
-		pool.Slots(func(s *rules.Slot) bool {
+	for pool := range w.p.view.EachPool {
+		for s := range pool.Slots {
 			if s.Value.TTL > 0 {
 				put(&w.ends, s.Value.Lease, max(w.ends[s.Value.Lease], s.Ends))
 			}
-			return true
-		})
-		return true
-	})
+		}
+	}
 }

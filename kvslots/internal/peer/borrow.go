@@ -167,7 +167,6 @@ func (b *borrow) finish(a Answer) {
 func (b *borrow) requeue() {
 	t := b.p.view.Pool(b.pool.id).Ticket(b.ticket.place)
 	switch {
-	case b.phase == done:
 	case b.kind == forTicket && (t == nil || !t.Stands()):
 		b.finish(Answer{Err: ErrNoSlot})
 	case t != nil && !(t.Unsure && b.kind == forCall):

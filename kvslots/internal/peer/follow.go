@@ -1,13 +1,6 @@
 package peer
 
-import (
-	"cmp"
-	"iter"
-	"maps"
-	"slices"
-
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
-)
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // follow is a call of Follow: it is answered when its lease has ended.
 type follow struct {
@@ -54,51 +47,41 @@ func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 	return h
 }
 
-// noteHolder handles what an applied entry changes for the calls about leases.
-func (p *Peer) noteHolder(e *entry.Entry, before holder) {
-	if w := p.writes.authored[e.Author]; w != nil {
-		w.shown = e.Revision
+// noteSlot handles the applied entry of a slot.
+func (p *Peer) noteSlot(e *entry.Entry, before holder) {
+	if end, known := p.watch.ends[e.Slot.Lease]; known {
+		s := p.view.Pool(e.Key.Pool).Slot(e.Key.N)
+		p.view.EndAt(s, e.Revision, max(s.Ends, end))
 	}
-	switch e.Key.Kind {
-	case entry.Slot:
-		ps := p.pools.byID[e.Key.Pool]
-		if ps != nil {
-			ps.changed = append(ps.changed, e.Key.N)
-			if !before.session.IsZero() {
-				ps.enqueuedChanged(before.session)
-			}
-			if !e.Slot.Session.IsZero() && e.Slot.Session != before.session {
-				ps.enqueuedChanged(e.Slot.Session)
-			}
+	if ps := p.pools.byID[e.Key.Pool]; ps != nil {
+		ps.changed = append(ps.changed, e.Key.N)
+		ps.enqueuedChanged(before.session)
+		if e.Slot.Session != before.session {
+			ps.enqueuedChanged(e.Slot.Session)
 		}
-		if len(p.follows) > 0 && !before.lease.IsZero() && before.lease != e.Slot.Lease {
-			p.tellFollows(slices.Values([][]*follow{p.follows[before.lease]}), e.Key.Pool)
-		}
-	case entry.Config:
-		p.tellFollows(maps.Values(p.follows), e.Key.Pool)
-	case entry.Session:
-		if e.Marker {
-			p.tellFollows(maps.Values(p.follows), entry.Hash{})
+	}
+	if before.lease != e.Slot.Lease {
+		p.tellFollows(before.lease)
+	}
+}
+
+// noteConfig handles the applied configuration of a pool, which may have ended its leases.
+func (p *Peer) noteConfig(id entry.Hash) {
+	if pool := p.view.Pool(id); pool != nil && len(p.follows) > 0 {
+		for s := range pool.Slots {
+			p.tellFollows(s.Value.Lease)
 		}
 	}
 }
 
-// tellFollows answers the follows whose leases have ended, in the order of their calls.
-// A zero pool means all pools.
-func (p *Peer) tellFollows(lists iter.Seq[[]*follow], pool entry.Hash) {
+// tellFollows answers the calls that follow a lease, if the lease has ended.
+func (p *Peer) tellFollows(lease entry.Hash) {
 	if p.watch.mode != live {
 		return
 	}
-	var over []*follow
-	for list := range lists {
-		for _, f := range list {
-			if (pool.IsZero() || f.pool == pool) && f.over() {
-				over = append(over, f)
-			}
+	for _, f := range p.follows[lease] {
+		if f.over() {
+			f.call.end(nil)
 		}
-	}
-	slices.SortFunc(over, func(x, y *follow) int { return cmp.Compare(x.call.id, y.call.id) })
-	for _, f := range over {
-		f.call.end(nil)
 	}
 }

@@ -159,10 +159,6 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	// The end in the view may be later than the promised one. Do not move it back.
 	ends := min(max(ss.used.Add(idle), s.Ends), ss.p.now.Add(idle))
 	value.Idled = entry.Span(min(idle-ends.Sub(ss.p.now), idle-time.Millisecond).Truncate(time.Millisecond))
-	if ss.p.now.Add(value.Left()) <= s.Promised {
-		ss.p.timers.start(&ss.timer, ss.p.now.Add(idle/16)) // the end would not move forward
-		return
-	}
 	ss.writing = true
 	sentAt := ss.p.now
 	w := ss.p.writes.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)

@@ -106,15 +106,11 @@ func (b *borrow) joinedBy(key entry.Key) func(entry.Key) bool {
 	}
 }
 
-// ticketMissing requeues a borrow whose ticket was purged or never written: the view
-// would show it by now.
+// ticketMissing handles a ticket that was purged or never written: the view would show
+// it by now.
 func (b *borrow) ticketMissing(key entry.Key) {
-	if !b.joins(key) {
-		return
-	}
-	b.leaveLine()
-	if b.phase == joining {
-		b.requeue()
+	if b.joins(key) {
+		b.loseTicket()
 	}
 }
 
@@ -217,9 +213,6 @@ func (b *borrow) admitted() {
 // loseTicket puts a borrow whose ticket is gone back to the queue. The ticket may have
 // ended with this peer's presence.
 func (b *borrow) loseTicket() {
-	if b.phase == done || b.kind == forTicket {
-		return
-	}
 	b.leaveLine()
 	if b.phase == joining || b.phase == waiting || b.phase == refusing {
 		b.backToQueue()

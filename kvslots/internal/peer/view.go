@@ -190,19 +190,21 @@ func (p *Peer) applied(e *entry.Entry, age time.Duration) {
 // that wrote it, if its delivery is still to come.
 func (p *Peer) noted(e *entry.Entry, own *write, before holder) {
 	p.watch.check.note(e, own)
-	if end, known := p.watch.ends[e.Slot.Lease]; known && e.Key.Kind == entry.Slot {
-		s := p.view.Pool(e.Key.Pool).Slot(e.Key.N)
-		p.view.EndAt(s, e.Revision, max(s.Ends, end))
+	if w := p.writes.authored[e.Author]; w != nil {
+		w.shown = e.Revision
 	}
-	if e.Key.Kind == entry.Session {
+	switch e.Key.Kind {
+	case entry.Slot:
+		p.noteSlot(e, before)
+	case entry.Ticket:
+		p.noteTicket(e)
+	case entry.Session:
 		p.self.applied(e)
 		p.watch.heardOther(e)
 		p.noteSession(e)
+	case entry.Config:
+		p.noteConfig(e.Key.Pool)
 	}
-	if e.Key.Kind == entry.Ticket {
-		p.noteTicket(e)
-	}
-	p.noteHolder(e, before)
 }
 
 // caughtUp ends loading or checking: the view has all entries from before its watch

@@ -58,7 +58,7 @@ type writes struct {
 	refused   string            // why the latest write was refused, if not because of its key; "" otherwise
 	releasing int               // releases without an outcome
 	unsettled int               // writes without an outcome
-	authored  map[uint64]*write // writes by Message.Author, for noteHolder
+	authored  map[uint64]*write // writes by Message.Author, for noted
 }
 
 // send sends a message, and again while it is not answered. It calls done once: with

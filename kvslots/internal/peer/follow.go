@@ -1,6 +1,11 @@
 package peer
 
-import "github.com/kvslots/kvslots/kvslots/internal/entry"
+import (
+	"iter"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
 
 // follow is a call of Follow: it is answered when its lease has ended.
 type follow struct {
@@ -61,21 +66,20 @@ func (p *Peer) noteSlot(e *entry.Entry, before holder) {
 		}
 	}
 	if before.lease != e.Slot.Lease {
-		p.tellFollows(before.lease)
+		p.tellFollow(before.lease)
 	}
 }
 
-// noteConfig handles the applied configuration of a pool, which may have ended its leases.
-func (p *Peer) noteConfig(id entry.Hash) {
-	if pool := p.view.Pool(id); pool != nil && len(p.follows) > 0 {
-		for s := range pool.Slots {
-			p.tellFollows(s.Value.Lease)
+// tellFollows answers the calls that follow one of the leases of slots, if that has ended.
+func (p *Peer) tellFollows(slots iter.Seq[*rules.Slot]) {
+	if len(p.follows) > 0 {
+		for s := range slots {
+			p.tellFollow(s.Value.Lease)
 		}
 	}
 }
 
-// tellFollows answers the calls that follow a lease, if the lease has ended.
-func (p *Peer) tellFollows(lease entry.Hash) {
+func (p *Peer) tellFollow(lease entry.Hash) {
 	if p.watch.mode != live {
 		return
 	}

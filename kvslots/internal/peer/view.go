@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -202,8 +203,13 @@ func (p *Peer) noted(e *entry.Entry, own *write, before holder) {
 		p.self.applied(e)
 		p.watch.heardOther(e)
 		p.noteSession(e)
+		if s := p.view.Session(e.Key.Session); s != nil && e.Marker {
+			p.tellFollows(slices.Values(s.Slots))
+		}
 	case entry.Config:
-		p.noteConfig(e.Key.Pool)
+		if pool := p.view.Pool(e.Key.Pool); pool != nil {
+			p.tellFollows(pool.Slots)
+		}
 	}
 }
 

@@ -42,23 +42,15 @@ func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 // register writes a pool's configuration, unless it is right already. The answer is the
 // state after the write.
 func (r Register) register(c *call) {
-	if c.p.watch.mode != live {
-		c.p.reads.whenCurrent(c, func() { r.register(c) })
-		return
-	}
-	pool, value := c.p.view.Pool(r.Pool), entry.ConfigValue{}
-	if pool.Registered() {
+	c.when(func() bool { return !r.registered(c.p, c.p.view.Pool(r.Pool)) },
+		func() { r.write(c) },
+		func() { c.inspect(r.Pool, Answer{}) })
+}
+
+func (r Register) write(c *call) {
+	value := entry.ConfigValue{}
+	if pool := c.p.view.Pool(r.Pool); pool.Registered() {
 		value = pool.Config
-	}
-	if r.registered(c.p, pool) {
-		c.p.reads.whenCurrent(c, func() {
-			if r.registered(c.p, c.p.view.Pool(r.Pool)) {
-				c.inspect(r.Pool, Answer{})
-				return
-			}
-			r.register(c)
-		})
-		return
 	}
 	value.Count, value.Closing = r.Count, false
 	if value.Generation == 0 {

@@ -1,9 +1,6 @@
 package peer
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // confirmedFor is how long a Confirm may be answered on the strength of an earlier
 // write.
@@ -12,17 +9,11 @@ const confirmedFor = 500 * time.Millisecond
 // confirmed records since when the stream takes writes and the view follows it. The
 // writes that show it are the refreshes of the presence.
 type confirmed struct {
-	begun    Instant // when the pending refresh was sent
-	revision uint64  // of the latest acknowledged refresh
-	sent     Instant // when that one was sent
-	at       Instant // when the latest one was sent that is acknowledged and in the view
-	waiting  []confirming
-}
-
-// confirming is a Confirm that waits for a write that began at or after an instant.
-type confirming struct {
-	call *call
-	from Instant
+	begun    Instant        // when the pending refresh was sent
+	revision uint64         // of the latest acknowledged refresh
+	sent     Instant        // when that one was sent
+	at       Instant        // when the latest one was sent that is acknowledged and in the view
+	waiting  queue[Instant] // Confirms, each until at is at or after an instant
 }
 
 func (r Confirm) begin(p *Peer, c *call) {
@@ -31,8 +22,12 @@ func (r Confirm) begin(p *Peer, c *call) {
 		c.answer(Answer{})
 		return
 	}
-	f.waiting = slices.DeleteFunc(f.waiting, func(w confirming) bool { return !w.call.isOpen() })
-	f.waiting = append(f.waiting, confirming{c, from})
+	e := &timer{fire: func() { c.end(nil) }}
+	f.waiting.start(e, from)
+	c.quit = func(why error) {
+		f.waiting.stop(e)
+		c.answer(Answer{Err: why})
+	}
 	p.self.refresh()
 }
 
@@ -50,11 +45,5 @@ func (f *confirmed) shown(revision uint64) {
 		return
 	}
 	f.at = f.sent
-	f.waiting = slices.DeleteFunc(f.waiting, func(w confirming) bool {
-		if w.from > f.at {
-			return false
-		}
-		w.call.answer(Answer{})
-		return true
-	})
+	f.waiting.run(f.at)
 }

@@ -22,20 +22,9 @@ func (ws *writes) releaseAs(m entry.Message, done func(Ack)) {
 	view := ws.p.view
 	ws.sendIn(&ws.queues[releases], m, func(a Ack) {
 		ws.releasing--
-		switch {
-		case a.Outcome == Unknown && ws.p.view == view:
+		if a.Outcome == Unknown && ws.p.view == view {
 			ws.releaseAs(m, done)
-		case a.Outcome == Never && ws.p.view == view: // the server may have space again
-			ws.releasing++
-			ws.p.after(failurePause, func() {
-				ws.releasing--
-				if ws.p.view == view {
-					ws.releaseAs(m, done)
-				} else if done != nil {
-					done(a)
-				}
-			})
-		case done != nil:
+		} else if done != nil {
 			done(a)
 		}
 	})

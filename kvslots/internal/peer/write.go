@@ -176,11 +176,11 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 		w.view.Sent(a.Revision, w.begun)
 	}
 	p.watch.decide(w.judgeAnswer(a), w.msg.Key)
-	switch a.Outcome {
-	case Unknown:
-	case InFlight, NotNow: // this copy was certainly not written
+	switch o := a.Outcome; {
+	case o == Unknown:
+	case o == InFlight, o == NotNow, o == Never && w.isRelease(): // this copy was certainly not written
 		w.ids = without(w.ids, id)
-		w.retry(a.Outcome)
+		w.retry(o)
 	default:
 		w.settle(a)
 	}

@@ -19,6 +19,10 @@ type writeQueues [releases + 1]writeQueue
 
 const releases = entry.Barrier + 1
 
+// isRelease reports whether the write is a purge for which no caller waits. The peer repeats
+// it after Never as well: the server may have space again.
+func (w *write) isRelease() bool { return w.queue == &w.p.writes.queues[releases] }
+
 // maySend reports whether a copy of the message may be sent now. While the view is not
 // live, the peer only writes its presence: if the stream has lost its tail, another entry
 // may have the expected revision, and the compare-and-swap would not protect it.

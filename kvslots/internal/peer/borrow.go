@@ -111,8 +111,7 @@ func (p *Peer) start(b *borrow, wait time.Duration) {
 	}
 	b.joinAt = p.now.Add(rules.StallTime / 2)
 	b.pool.borrows++
-	b.pool.queue = byArrival(b.pool.queue, b)
-	b.pool.mark()
+	b.enlist()
 }
 
 func (b *borrow) named() bool { return b.terms.Named() }
@@ -181,17 +180,20 @@ func (b *borrow) requeue() {
 	}
 }
 
-// backToQueue puts a borrow back into its pool's queue.
+// backToQueue has a borrow begin again in its pool's queue.
 func (b *borrow) backToQueue() {
 	b.to(arrived)
-	b.pool.queue = byArrival(b.pool.queue, b)
-	b.pool.mark()
+	b.enlist()
 }
 
-// byArrival inserts a borrow into a list that is sorted by arrival.
-func byArrival(list []*borrow, b *borrow) []*borrow {
-	i, _ := slices.BinarySearchFunc(list, b, func(x, y *borrow) int { return cmp.Compare(x.call.id, y.call.id) })
-	return slices.Insert(list, i, b)
+// enlist puts a borrow into its pool's queue, unless it is there.
+func (b *borrow) enlist() {
+	queue := &b.pool.queue
+	i, found := slices.BinarySearchFunc(*queue, b, func(x, y *borrow) int { return cmp.Compare(x.call.id, y.call.id) })
+	if !found {
+		*queue = slices.Insert(*queue, i, b)
+	}
+	b.pool.mark()
 }
 
 // restart makes a borrow start again, because its pool has another generation now.
@@ -229,60 +231,57 @@ func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
 	return nil
 }
 
-// serveQueue serves the borrows in the queue, in order of arrival.
+// serveQueue serves the borrows that have arrived, in that order.
 func (ps *poolState) serveQueue(pool *rules.Pool) {
-	blocked := false
-	ps.queue = slices.DeleteFunc(ps.queue, func(b *borrow) bool {
-		return b.phase != arrived || !blocked && b.serve(pool, &blocked)
-	})
+	for _, b := range ps.queue {
+		if b.phase == arrived && !b.serve(pool) {
+			return
+		}
+	}
 }
 
-// serve decides what to do with a borrow of the queue. It returns false if the borrow
-// has to stay there, and sets blocked if those behind it have to stay as well.
-func (b *borrow) serve(pool *rules.Pool, blocked *bool) bool {
-	if b.obstacle(pool) != nil {
+// serve decides what to do with a borrow that has arrived. It returns false if those
+// behind it have to wait until the view changes.
+func (b *borrow) serve(pool *rules.Pool) bool {
+	switch {
+	case b.obstacle(pool) != nil:
 		b.refuseLater()
 		return true
-	}
-	switch {
 	case b.named() && (!pool.Registered() || pool.Closing()):
-		*blocked = true
-		return b.open(pool)
+		b.open(pool)
+		return false
 	case pool.Closing():
-		*blocked = true
 		b.pool.restore(pool)
 		return false
-	}
-	if b.named() && !pool.InUseOrWaited() && b.pool.overLocks() {
+	case b.named() && !pool.InUseOrWaited() && b.pool.overLocks():
 		b.finish(Answer{Err: ErrMaxLocks})
 		return true
 	}
 	position, ok := pool.Choose(nil, &b.pool.flight, b.p.now)
-	if !ok && (b.waits || b.kind == forEnqueue) && b.overWaiters(pool) {
-		b.finish(Answer{Err: ErrMaxWaiters})
-		return true
-	}
 	switch {
+	case !ok && b.joins() && b.overWaiters(pool):
+		b.finish(Answer{Err: ErrMaxWaiters})
 	case ok && b.tryClaim(pool, position):
-		return true
 	case ok && !b.starves(pool, position):
-		*blocked = true
 		return false
-	case !b.waits && b.kind == forCall:
+	case !b.joins():
 		b.refuseLater()
-		return true
 	case len(b.pool.flight.Purges) > 0 || b.p.self.revision == 0:
-		return false // a slot is being freed, or this peer has no presence to hold a ticket
+		// A slot is being freed, or this peer has no presence to hold a ticket.
+	default:
+		b.join()
 	}
-	b.join()
 	return true
 }
+
+// joins reports whether the borrow joins the line if there is no permit for it.
+func (b *borrow) joins() bool { return b.waits || b.kind == forEnqueue }
 
 // starves reports whether a borrow that may join the line has been held up by claims in
 // doubt for so long that it should: there other peers leave it a slot. Without a ticket,
 // a peer with a late view may find new claims in doubt again and again.
 func (b *borrow) starves(pool *rules.Pool, position int) bool {
-	return (b.waits || b.kind == forEnqueue) && b.p.now >= b.joinAt && pool.DoubtBelow(position, b.p.now)
+	return b.joins() && b.p.now >= b.joinAt && pool.DoubtBelow(position, b.p.now)
 }
 
 // overWaiters reports whether the cap on waiters forbids the borrow to join.

@@ -175,7 +175,7 @@ func (c *closer) finish() {
 			continue
 		}
 		ps := c.p.pools.byID[pool.ID]
-		if ps != nil && (ps.config != nil || len(ps.queue)+len(ps.refusing) > 0) {
+		if ps != nil && (ps.config != nil || len(ps.queue) > 0) {
 			continue // a borrow is deciding about the pool
 		}
 		ps = c.p.pools.of(pool.ID)

@@ -10,35 +10,25 @@ import (
 // configuration is written first, the claim is void, since no pool has its generation.
 // A borrow under other terms first closes the name, if that is idle.
 
-// open opens a borrow's name, and claims slot 0 in the same round trip. It returns
-// false if the borrow has to wait.
-func (b *borrow) open(pool *rules.Pool) bool {
-	ps := b.pool
-	if ps.config != nil {
-		return false
-	}
-	if pool.Registered() { // it is being closed
-		if !b.p.view.Exact() {
-			ps.wantExact()
-			return false
-		}
-		if pool.InUseOrWaited() {
-			ps.restore(pool)
-			return false
-		}
-	}
-	if ps.overLocks() {
+// open opens a borrow's name, and claims slot 0 in the same round trip. Otherwise the
+// phase of the borrow stays as it is, and the borrow has to wait.
+func (b *borrow) open(pool *rules.Pool) {
+	ps, s := b.pool, pool.Slot(0)
+	switch {
+	case ps.config != nil:
+	case pool.Registered() && !b.p.view.Exact(): // it is being closed
+		ps.wantExact()
+	case pool.Registered() && pool.InUseOrWaited():
+		ps.restore(pool)
+	case ps.overLocks():
 		b.finish(Answer{Err: ErrMaxLocks})
-		return true
-	}
-	s := pool.Slot(0)
-	if s != nil && s.Taken {
+	case s != nil && s.Taken:
 		ps.sweep(s)
-		return false
+	default:
+		generation := b.p.randomNumber()
+		ps.writeConfig(entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Terms: b.terms}, 0)
+		b.sendClaim(s, 0, generation)
 	}
-	generation := b.p.randomNumber()
-	ps.writeConfig(entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Terms: b.terms}, 0)
-	return b.sendClaim(s, 0, generation)
 }
 
 // overLocks reports whether the cap on names in use forbids another one.

@@ -12,19 +12,18 @@ import (
 // poolState is this peer's pending work for one pool. It exists only while a call
 // or a write is pending.
 //
-// Where a borrow is kept follows from its phase: arrived, in the queue; claiming
-// and withdrawing, among the claims; and by its ticket's key, as long as it has
-// one.
+// Where a borrow is kept follows from its phase: arrived and refusing, in the queue;
+// claiming and withdrawing, among the claims; and by its ticket's key, as long as it
+// has one.
 type poolState struct {
 	p       *Peer
 	id      entry.Hash
 	flight  rules.InFlight
-	borrows int // that are not done
-	queue   []*borrow
+	borrows int               // that are not done
+	queue   []*borrow         // in order of arrival; advance drops those of another phase
 	claims  map[int][]*borrow // by position
 	changes
 	tickets    map[entry.Key]*borrow
-	refusing   []*borrow
 	promoting  map[uint64]*borrow      // by the place of the enqueued ticket
 	awaits     map[entry.Hash][]*await // by session
 	config     *write                  // the pending write of the configuration, if any
@@ -145,10 +144,11 @@ func (ps *poolState) advance() {
 	if ps.mayChoose() {
 		ps.serveLine(pool)
 	}
-	ps.reviewRefusals() // these borrows came before those in the queue
+	ps.reviewRefusals() // these borrows came before those that have just arrived
 	if ps.mayChoose() {
 		ps.serveQueue(pool)
 	}
+	ps.queue = slices.DeleteFunc(ps.queue, func(b *borrow) bool { return b.phase != arrived && b.phase != refusing })
 	ps.tidy()
 }
 

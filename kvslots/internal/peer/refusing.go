@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -16,31 +15,27 @@ const refuseGrace = 1500 * time.Millisecond
 // the view is exact and as new as the borrow.
 func (b *borrow) refuseLater() {
 	b.to(refusing)
-	b.pool.refusing = byArrival(b.pool.refusing, b) // the first to come gets a freed slot first
-	if b.current {
-		b.pool.mark()
-		return
+	b.enlist()
+	if !b.current {
+		b.p.reads.whenCurrent(b.call, func() {
+			b.current = true
+			b.pool.mark()
+		})
 	}
-	b.p.reads.whenCurrent(b.call, func() {
-		b.current = true
-		b.pool.mark()
-	})
 }
 
-// reviewRefusals decides about the borrows in phase refusing.
+// reviewRefusals decides about the borrows in phase refusing. The first to come gets a
+// freed slot first.
 func (ps *poolState) reviewRefusals() {
-	ps.refusing = slices.DeleteFunc(ps.refusing, func(b *borrow) bool {
+	for _, b := range ps.queue {
 		switch {
-		case b.phase != refusing || b.claimFreed():
-			return true
-		case !b.current:
+		case b.phase != refusing || b.claimFreed() || !b.current:
 		case !ps.p.view.Exact():
 			ps.wantExact()
 		default:
 			b.review()
 		}
-		return b.phase != refusing
-	})
+	}
 }
 
 // review decides about one borrow, in a view that is exact and as new as the borrow.
@@ -67,7 +62,7 @@ func (b *borrow) review() {
 		}
 	}
 	switch {
-	case (b.waits || b.kind == forEnqueue) && !b.ticket.stands(): // the borrow came before the view showed the pool
+	case b.joins() && !b.ticket.stands(): // the borrow came before the view showed the pool
 		b.backToQueue()
 	case pool.Full() && !pool.InDoubt(b.p.now), b.p.now >= b.refuseBy && b.pool.mayChoose() && b.isShort(pool):
 		b.finish(Answer{Err: ErrNoSlot})

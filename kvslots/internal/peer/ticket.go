@@ -76,7 +76,7 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 func (b *borrow) joinAnswered(w *write, f resolution, isOwn func(entry.Key) bool) {
 	key := w.msg.Key
 	switch {
-	case !b.joins(key):
+	case !b.isJoiningAt(key):
 		if f.result == written && b.phase != done {
 			b.p.writes.purgeOwn(key, isOwn)
 		}
@@ -89,9 +89,9 @@ func (b *borrow) joinAnswered(w *write, f resolution, isOwn func(entry.Key) bool
 	}
 }
 
-// joins reports whether the borrow's ticket was sent under a key and is not shown by
-// the view yet.
-func (b *borrow) joins(key entry.Key) bool {
+// isJoiningAt reports whether the borrow's ticket was sent under a key and is not shown
+// by the view yet.
+func (b *borrow) isJoiningAt(key entry.Key) bool {
 	return b.ticket.key == key && !b.ticket.stands() && b.pool.tickets[key] == b
 }
 
@@ -109,7 +109,7 @@ func (b *borrow) joinedBy(key entry.Key) func(entry.Key) bool {
 // ticketMissing handles a ticket that was purged or never written: the view would show
 // it by now.
 func (b *borrow) ticketMissing(key entry.Key) {
-	if b.joins(key) {
+	if b.isJoiningAt(key) {
 		b.loseTicket()
 	}
 }

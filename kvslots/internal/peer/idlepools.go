@@ -47,15 +47,6 @@ func (ps *poolState) writeConfig(value entry.ConfigValue, ttl time.Duration) {
 	})
 }
 
-// purgeConfig purges the configuration of a named pool. The marker need not outlive the
-// configuration, which has no TTL: if that came back, it would be of an idle name. But
-// the marker must not expire while a view is behind.
-func (ps *poolState) purgeConfig() {
-	key := configKey(ps.id)
-	revision, _ := ps.p.view.Stands(key)
-	ps.sendConfig(entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL), func() {})
-}
-
 func (ps *poolState) sendConfig(m entry.Message, done func()) {
 	w := ps.p.writes.put(m, nil)
 	ps.config = w
@@ -95,10 +86,14 @@ func (ps *poolState) setClosing(pool *rules.Pool, closing bool) {
 }
 
 // finishClosing removes an idle pool that is being closed. The mark of a deleted pool
-// lives for DeletionTTL: see Delete.
+// lives for DeletionTTL: see Delete. The marker of a named pool need not outlive the
+// configuration, which has no TTL: if that came back, it would be of an idle name. But
+// the marker must not expire while a view is behind.
 func (ps *poolState) finishClosing(pool *rules.Pool) {
 	if pool.Terms().Named() {
-		ps.purgeConfig()
+		key := configKey(ps.id)
+		revision, _ := ps.p.view.Stands(key)
+		ps.sendConfig(entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL), func() {})
 		return
 	}
 	value := pool.Config

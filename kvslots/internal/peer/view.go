@@ -218,8 +218,8 @@ func (p *Peer) noted(e *entry.Entry, own *write, before holder) {
 func (w *watch) caughtUp() {
 	switch {
 	case w.mode == loading:
-		w.p.watch.loaded()
-	case !w.p.watch.endCheck():
+		w.loaded()
+	case !w.endCheck():
 		// A missing entry may have been overwritten by one that comes after this peer's
 		// refresh: await another refresh.
 		if w.check.rounds++; w.check.rounds < checkRounds {

@@ -68,8 +68,9 @@ func newTruth(s *Simulation, from *stream.Stream) *truth {
 func (t *truth) reset() {
 	old := t.pools
 	t.pools = map[entry.Hash]*poolTruth{}
-	for id, p := range old {
-		t.pool(id).calls = p.calls
+	for id, p := range old { // what the stream does not say
+		now := t.pool(id)
+		now.calls, now.removedAt = p.calls, p.removedAt
 	}
 	t.sessions = map[entry.Hash]*entry.Entry{}
 	t.consumer = t.stream.Consumer(0)

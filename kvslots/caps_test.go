@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
+
+// waits reports whether a session stands in a line.
+func waits(stats Stats, session string) bool {
+	return slices.ContainsFunc(stats.Names, func(name NameStats) bool {
+		return slices.ContainsFunc(name.Waiters, func(w WaiterStats) bool { return w.Owner == ownerNumber(sessionHash(session)) })
+	})
+}
 
 // At one peer a cap is exact, however many sessions come at once, and each session that
 // leaves makes room for another one.
@@ -56,12 +64,16 @@ func TestCaps(t *testing.T) {
 				}
 				return nil
 			}
-			select {
-			case err := <-left:
-				cancel()
-				return nil, err
-			case <-time.After(500 * time.Millisecond): // it waits
-				return leave, nil
+			for {
+				select {
+				case err := <-left:
+					cancel()
+					return nil, err
+				default:
+				}
+				if stats, err := s.Stats(ctx); err != nil || waits(stats, session) {
+					return leave, err
+				}
 			}
 		}},
 		{"sessions", Config{MaxSessions: crowd + 1 + 5}, ErrMaxSessions, 5, func(ctx context.Context, s *Store, _ string, _ int) (func() error, error) {

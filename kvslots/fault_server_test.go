@@ -91,7 +91,7 @@ func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 	var kept []*Lease
 	var ends []time.Time
 	for range leases {
-		l, err := s.Borrow(t.Context(), pool, 6*time.Second, 0)
+		l, err := s.Borrow(t.Context(), pool, 15*time.Second, 0) // renewed after a third of its time
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package kvslots
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -111,14 +112,18 @@ func TestIdleSessionToGrant(t *testing.T) {
 		r := Lock(fmt.Sprint("k", i))
 		next := newSession(t, peers[(i+1)%3], time.Minute)
 		dying := newSession(t, peers[i%3], idle)
+		used := time.Now()
 		held := mustHold(t, peers[i%3], dying, r)
 		w := arrive(context.Background(), t, peers, i+1, next, r, method(i%int(methods)), 1)
 		pinged := time.Now()
-		if err := peers[i%2].Ping(t.Context(), dying); err != nil {
+		switch err := peers[i%2].Ping(t.Context(), dying); {
+		case err == nil:
+			used = pinged
+		case !errors.Is(err, ErrSessionGone): // the machine may have paused for the idle time
 			t.Fatal(err)
 		}
 		<-w.done
-		after := time.Since(pinged) - idle
+		after := time.Since(used) - idle
 		if w.err != nil || w.grant.Fence <= held.Fence {
 			t.Fatal(w.grant, w.err)
 		}
@@ -141,62 +146,48 @@ func TestIdleTime(t *testing.T) {
 	const idle = time.Second
 	srv := kvslotstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
-	ping := func(t *testing.T, s *Store, session string) time.Time {
-		t.Helper()
-		pinged := time.Now()
-		if err := s.Ping(t.Context(), session); err != nil {
-			t.Error(err)
+	// pinging pings a session at one of the peers after the other.
+	pinging := func(times int, every time.Duration, at ...*Store) func(t *testing.T, session string, last time.Time) time.Time {
+		return func(t *testing.T, session string, last time.Time) time.Time {
+			for i := range times {
+				time.Sleep(every)
+				pinged := time.Now()
+				switch err := at[i%len(at)].Ping(t.Context(), session); {
+				case err == nil:
+					last = pinged
+				case errors.Is(err, ErrSessionGone) && time.Since(last) >= idle: // the machine has paused
+					return last
+				default:
+					t.Error(err)
+				}
+			}
+			return last
 		}
-		return pinged
 	}
 	cases := []struct {
 		name string
-		// use uses a session, and returns the time of its last use.
-		use func(t *testing.T, session string) time.Time
+		// use uses a session that was last used after the given time, and returns the
+		// earliest time at which its last use may have ended.
+		use func(t *testing.T, session string, last time.Time) time.Time
 	}{
-		{"never used", func(*testing.T, string) time.Time { return time.Now() }},
-		{"pinged every half", func(t *testing.T, session string) (last time.Time) {
-			for range 10 {
-				time.Sleep(idle / 2)
-				last = ping(t, peers[0], session)
-			}
-			return last
-		}},
-		{"pinged every half, at one peer after another", func(t *testing.T, session string) (last time.Time) {
-			for i := range 10 {
-				time.Sleep(idle / 2)
-				last = ping(t, peers[i%3], session)
-			}
-			return last
-		}},
-		{"waiting", func(t *testing.T, session string) time.Time {
+		{"never used", func(_ *testing.T, _ string, last time.Time) time.Time { return last }},
+		{"pinged every half", pinging(10, idle/2, peers[0])},
+		{"pinged every half, at one peer after another", pinging(10, idle/2, peers...)},
+		{"waiting", func(t *testing.T, session string, _ time.Time) time.Time {
+			asked := time.Now()
 			_, err := peers[1].Wait(t.Context(), session, Lock("held"), 5*idle)
 			wantErr(t, err, ErrNoSlot)
-			return time.Now()
+			return asked.Add(5 * idle)
 		}},
-		{"acquiring", func(t *testing.T, session string) time.Time {
+		{"acquiring", func(t *testing.T, session string, _ time.Time) time.Time {
+			asked := time.Now()
 			_, err := peers[1].Acquire(t.Context(), session, Lock("held"), time.Minute, 5*idle)
 			wantErr(t, err, ErrNoSlot)
-			return time.Now()
+			return asked.Add(5 * idle)
 		}},
-		{"pinged in the first third only", func(t *testing.T, session string) (last time.Time) {
-			for range 5 {
-				time.Sleep(idle / 20)
-				last = ping(t, peers[0], session)
-			}
-			return last
-		}},
-		{"pinged in the first third only, at one peer after another", func(t *testing.T, session string) (last time.Time) {
-			for i := range 5 {
-				time.Sleep(idle / 20)
-				last = ping(t, peers[i%3], session)
-			}
-			return last
-		}},
-		{"pinged once, long after the first third", func(t *testing.T, session string) time.Time {
-			time.Sleep(idle * 4 / 5)
-			return ping(t, peers[2], session)
-		}},
+		{"pinged in the first third only", pinging(5, idle/20, peers[0])},
+		{"pinged in the first third only, at one peer after another", pinging(5, idle/20, peers...)},
+		{"pinged once, long after the first third", pinging(1, idle*4/5, peers[2])},
 	}
 	holder := newSession(t, peers[0], time.Minute)
 	mustHold(t, peers[0], holder, Lock("held"))
@@ -204,6 +195,7 @@ func TestIdleTime(t *testing.T) {
 		c := cases[i]
 		session, next := newSession(t, peers[0], idle), newSession(t, peers[1], time.Minute)
 		own := Lock(fmt.Sprint("own", i))
+		used := time.Now()
 		mustHold(t, peers[0], session, own)
 		if _, acquired, err := peers[0].Enqueue(t.Context(), session, Lock("held"), time.Minute); acquired || err != nil {
 			t.Fatal(acquired, err)
@@ -215,7 +207,7 @@ func TestIdleTime(t *testing.T) {
 			}
 			done <- time.Now()
 		}()
-		used := c.use(t, session)
+		used = c.use(t, session, used)
 		after := (<-done).Sub(used) - idle
 		t.Logf("%s: it died %v after its deadline", c.name, after)
 		if after < 0 {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -31,17 +32,18 @@ func TestReadBody(t *testing.T) {
 		{"never complete", "Content-Length: 2\r\n\r\n{", `408 {"error":"body did not arrive in time"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			addr := serveBodies(t, 100*time.Millisecond, nil)
-			if got := talk(t, addr, "POST / HTTP/1.1\r\nHost: x\r\n"+c.request); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				if got := talk(t, readBodies(time.Second, nil), "POST / HTTP/1.1\r\nHost: x\r\n"+c.request); got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+			})
 		})
 	}
 }
 
 // The deadline is for the body alone: a borrow waits much longer.
 func TestDeadlineEndsWithTheBody(t *testing.T) {
-	const limit = 50 * time.Millisecond
+	const limit = time.Second
 	outlive := func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -50,20 +52,20 @@ func TestDeadlineEndsWithTheBody(t *testing.T) {
 			return nil
 		}
 	}
-	addr := serveBodies(t, limit, outlive)
-	if got, want := talk(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"), `200 {"got":2}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		if got, want := talk(t, readBodies(limit, outlive), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"), `200 {"got":2}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
 }
 
 func TestDone(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	done := func(w http.ResponseWriter, _ *http.Request) {
 		if err := Done(w); err != nil {
 			t.Error(err)
 		}
-	}))
-	defer srv.Close()
-	if got := talk(t, srv.Listener.Addr().String(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); got != "204 " {
+	}
+	if got := talk(t, done, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); got != "204 " {
 		t.Errorf("got %q", got)
 	}
 }
@@ -91,9 +93,8 @@ func TestAnswerFailsAfterHangUp(t *testing.T) {
 	}
 }
 
-// serveBodies answers with the length of the body, after the call to then.
-func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) error) (addr string) {
-	t.Helper()
+// readBodies answers with the length of the body, after the call to then.
+func readBodies(limit time.Duration, then func(context.Context) error) http.HandlerFunc {
 	handler := func(w http.ResponseWriter, r *http.Request) error {
 		body, err := ReadBody(w, r)
 		if err != nil {
@@ -106,28 +107,51 @@ func serveBodies(t *testing.T, limit time.Duration, then func(context.Context) e
 		}
 		return Answer(w, http.StatusOK, map[string]int{"got": len(body)})
 	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		LimitBodyTime(w, r, limit)
 		if err := handler(w, r); err != nil {
 			o := &Operations{Service: &ops.Service{}}
 			o.refuse(w, err, wire.StatusOf)
 		}
-	}))
-	t.Cleanup(srv.Close)
-	return srv.Listener.Addr().String()
+	}
 }
 
-// talk sends raw text, and returns the answer's status and body.
-func talk(t *testing.T, addr, request string) string {
+// within is a listener that accepts connections within the process.
+type within chan net.Conn
+
+func (l within) Accept() (net.Conn, error) {
+	conn, ok := <-l
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (l within) Close() error {
+	close(l)
+	return nil
+}
+
+func (within) Addr() net.Addr { return &net.TCPAddr{} }
+
+// talk sends raw text over a connection within the process, and returns the status and the
+// body of the handler's answer.
+func talk(t *testing.T, handler http.HandlerFunc, request string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
+	conn, theirs := net.Pipe()
+	ln := make(within, 1)
+	ln <- theirs
+	srv := &http.Server{Handler: handler}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	defer func() {
+		conn.Close()
+		if err := srv.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-served
+	}()
+	go io.WriteString(conn, request) // ends with the connection, if the server does not read all of it
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)

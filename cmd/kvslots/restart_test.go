@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"strings"
 	"testing"
 
@@ -29,18 +28,17 @@ func TestRestartSoak(t *testing.T) {
 }
 
 func testRestart(t *testing.T, rounds int) {
-	dir := t.TempDir()
-	start := func(http, nats string) *gatewayProcess {
+	dir, http, nats := t.TempDir(), closedPort(t), closedPort(t)
+	start := func() *gatewayProcess {
 		return startGateway(t, "--data-dir", dir, "--http-addr", http, "--nats-addr", nats, "--drain-wait", "500ms")
 	}
-	p := start("127.0.0.1:0", "127.0.0.1:0")
+	p := start()
 	b := newBorrowers(t, p.program, p.natsURL(t), p.url)
 	for range rounds {
 		b.awaitGrants(t, grantsPerRound)
-		http, nats := hostOf(t, p.url), hostOf(t, p.natsURL(t))
 		b.down.Store(true)
 		p.drain(t)
-		p = start(http, nats)
+		p = start()
 		b.back(t)
 		b.wantRenewed(t)
 	}
@@ -63,7 +61,7 @@ func testRestartOfOneOfTwo(t *testing.T, rounds int) {
 	start := func(http string) *gatewayProcess {
 		return startGateway(t, "--nats-url", natsURL, "--http-addr", http, "--drain-wait", "1s")
 	}
-	gateways := []*gatewayProcess{start("127.0.0.1:0"), start("127.0.0.1:0")}
+	gateways := []*gatewayProcess{start(closedPort(t)), start(closedPort(t))}
 	b := newBorrowers(t, gateways[0].program, natsURL, gateways[0].url, gateways[1].url)
 	for round := range rounds {
 		b.awaitGrants(t, grantsPerRound)
@@ -77,13 +75,4 @@ func testRestartOfOneOfTwo(t *testing.T, rounds int) {
 	for _, p := range gateways {
 		p.drain(t)
 	}
-}
-
-func hostOf(t *testing.T, address string) string {
-	t.Helper()
-	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed.Host
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -285,13 +286,10 @@ func TestServeFailsWhenNothingCanBeFlushed(t *testing.T) {
 // closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
+	return addressOf(kvslotstest.Port(t))
 }
+
+func addressOf(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 func TestServeOnAnExistingNATS(t *testing.T) {
 	_, nats := runNATS(t, server.Options{

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -139,17 +140,12 @@ func TestServiceManagerReloads(t *testing.T) {
 
 // A gateway is not ready before NATS has answered.
 func TestServiceManagerWaitsForNATS(t *testing.T) {
-	s, addr := newNotifySocket(t, socketFile(t)), closedPort(t)
-	p := runServe(t, envOf(s.env(time.Minute)), "--nats-url", addr)
+	s, port := newNotifySocket(t, socketFile(t)), kvslotstest.Port(t)
+	p := runServe(t, envOf(s.env(time.Minute)), "--nats-url", addressOf(port))
 	if told := s.want(t, "STATUS=waiting for NATS"); len(told) != 1 {
 		t.Errorf("told %q first", told)
 	}
-	host, port, _ := net.SplitHostPort(addr)
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runNATS(t, server.Options{Host: host, Port: number, JetStream: true, StoreDir: t.TempDir()})
+	runNATS(t, server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir()})
 	if told := s.want(t, "READY=1"); len(told) != 1 {
 		t.Errorf("told %q before that", told)
 	}

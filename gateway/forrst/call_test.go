@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -228,12 +230,8 @@ func TestNothingRan(t *testing.T) {
 
 // The log names a function that cannot be called, and the reason.
 func TestUncallableFunctionIsNamed(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close() // so that no server listens there
-	nc, err := nats.Connect("nats://"+ln.Addr().String(), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1))
+	closed := fmt.Sprintf("nats://127.0.0.1:%d", kvslotstest.Port(t))
+	nc, err := nats.Connect(closed, nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,12 +22,7 @@ import (
 // closedURL returns a URL at which no server listens.
 func closedURL(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
-	return "http://" + ln.Addr().String()
+	return fmt.Sprintf("http://127.0.0.1:%d", kvslotstest.Port(t))
 }
 
 // An error without an answer is retryable, and does not contain the pool's id.

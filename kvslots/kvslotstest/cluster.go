@@ -15,8 +15,9 @@ import (
 const (
 	clusterSize = 3
 
-	// clusterTimeout bounds the start of the servers and each election of a leader.
-	clusterTimeout = 60 * time.Second
+	// startTimeout bounds the start of a server, and of a cluster, and each election of a
+	// leader. It only ends a test that fails.
+	startTimeout = 60 * time.Second
 )
 
 // Cluster is a cluster of three nats-servers with JetStream, enough for streams with
@@ -31,40 +32,28 @@ type Cluster struct {
 func StartCluster(t testing.TB, change ...func(*server.Options)) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
-	held, routes := holdPorts(t)
-	for n := range clusterSize {
+	// JetStream needs the routes of all servers in advance.
+	var routes []*url.URL
+	var ports [clusterSize]int
+	for n := range ports {
+		ports[n] = Port(t)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[n])})
+	}
+	for n, port := range ports {
 		member := func(o *server.Options) {
 			o.ServerName = fmt.Sprintf("n%d", n)
-			o.Cluster = server.ClusterOpts{Name: "kvslotstest", Host: "127.0.0.1", Port: held[n].Addr().(*net.TCPAddr).Port}
+			o.Cluster = server.ClusterOpts{Name: "kvslotstest", Host: "127.0.0.1", Port: port}
 			o.Routes = routes
 		}
-		held[n].Close()
 		c.Servers = append(c.Servers, Start(t, "", append([]func(*server.Options){member}, change...)...))
 	}
 	c.waitReady()
 	return c
 }
 
-// holdPorts opens a listener for each server's routes. JetStream needs the routes of
-// all servers in advance. So the kernel picks the ports first, and each listener
-// keeps its port until shortly before its server starts.
-func holdPorts(t testing.TB) (held []net.Listener, routes []*url.URL) {
-	t.Helper()
-	for range clusterSize {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { ln.Close() })
-		held = append(held, ln)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: ln.Addr().String()})
-	}
-	return held, routes
-}
-
 func (c *Cluster) waitReady() {
 	c.t.Helper()
-	deadline := time.Now().Add(clusterTimeout)
+	deadline := time.Now().Add(startTimeout)
 	for {
 		if leader := c.metaLeader(); leader != nil && len(leader.JetStreamClusterPeers()) == len(c.Servers) {
 			return
@@ -89,7 +78,7 @@ func (c *Cluster) metaLeader() *Server {
 // until the stream has a leader.
 func (c *Cluster) StreamLeader(stream string) *Server {
 	c.t.Helper()
-	deadline := time.Now().Add(clusterTimeout)
+	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
 		for _, s := range c.Servers {
 			if s.Running() && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {

@@ -3,9 +3,7 @@
 package kvslotstest
 
 import (
-	"net"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -28,7 +26,7 @@ func Start(t testing.TB, dir string, change ...func(*server.Options)) *Server {
 		dir = t.TempDir()
 	}
 	s := &Server{t: t, opts: server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+		Host: "127.0.0.1", Port: Port(t), JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
 	}}
 	for _, c := range change {
 		c(&s.opts)
@@ -49,7 +47,7 @@ func (s *Server) start() {
 		s.t.Fatal(err)
 	}
 	srv.Start()
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(startTimeout) {
 		s.t.Fatal("nats-server did not become ready")
 	}
 	s.Server = srv
@@ -57,9 +55,6 @@ func (s *Server) start() {
 
 // Stop stops the server and waits until it has stopped.
 func (s *Server) Stop() {
-	if address, ok := s.Addr().(*net.TCPAddr); ok {
-		s.opts.Port = address.Port // for Restart
-	}
 	s.Shutdown()
 	s.WaitForShutdown()
 }
@@ -76,7 +71,6 @@ func (s *Server) Reload(change func(*server.Options)) {
 	s.t.Helper()
 	change(&s.opts)
 	opts := s.opts
-	opts.Port = s.Addr().(*net.TCPAddr).Port
 	if err := s.ReloadOptions(&opts); err != nil {
 		s.t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (c *connections) throttle(r *http.Request) {
 func (c *connections) limit(ln net.Listener) net.Listener {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listening = &limitedListener{Listener: ln, connections: c, closed: make(chan struct{})}
+	c.listening = &limitedListener{Listener: ln, connections: c, ended: make(chan struct{}), closed: make(chan struct{})}
 	return c.listening
 }
 
@@ -143,6 +143,11 @@ func (c *connections) settle(ctx context.Context) {
 	c.mu.Unlock()
 	if listening != nil {
 		listening.stop()
+		select {
+		case <-listening.ended: // each accepted connection is busy by now, or has been
+		case <-listening.closed:
+		case <-ctx.Done():
+		}
 	}
 	c.wake()
 	beat := time.NewTicker(settleInterval)
@@ -192,10 +197,11 @@ type limitedListener struct {
 	net.Listener
 	connections *connections
 
-	stopping, closing sync.Once
-	stopped           atomic.Bool
-	err               error // of stop
-	closed            chan struct{}
+	stopping, ending, closing sync.Once
+	stopped                   atomic.Bool
+	err                       error         // of stop
+	ended                     chan struct{} // closed when Accept has returned the last connection
+	closed                    chan struct{}
 }
 
 // stop closes the listener. Accept then returns at Close.
@@ -218,6 +224,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil && l.stopped.Load() {
+			l.ending.Do(func() { close(l.ended) })
 			<-l.closed // http.Server takes the error for a failure until it closes the listener
 		}
 		if err != nil {

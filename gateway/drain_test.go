@@ -156,6 +156,46 @@ func TestDrainAnswersWhatHasConnected(t *testing.T) {
 	}
 }
 
+// lateListener accepts a connection while it is being closed, and no other one.
+type lateListener struct {
+	*pipeListener
+	accepting chan struct{} // closed by the first Accept
+	conn      net.Conn
+}
+
+func (l *lateListener) Accept() (net.Conn, error) {
+	conn := l.conn
+	if l.conn = nil; conn == nil {
+		return nil, net.ErrClosed
+	}
+	close(l.accepting)
+	<-l.closed
+	return conn, nil
+}
+
+// A connection that is accepted just when the listener closes is answered.
+func TestDrainAnswersWhatIsBeingAccepted(t *testing.T) {
+	g, _ := newTestGateway(storeState{})
+	conn, theirs := net.Pipe()
+	defer conn.Close()
+	ln := &lateListener{newPipeListener(), make(chan struct{}), pipeConn{theirs, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}}
+	served, drained := make(chan error, 1), make(chan error, 1)
+	go func() { served <- g.Serve(ln) }()
+	<-ln.accepting
+	go func() { drained <- g.Drain(t.Context()) }()
+	go io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+		t.Error(resp.StatusCode)
+	}
+	if err := errors.Join(<-drained, <-served); err != nil {
+		t.Error(err)
+	}
+}
+
 // A connection that the client wants to keep is closed with the answer.
 func TestDrainAsksClientsToLeave(t *testing.T) {
 	g, _ := newTestGateway(storeState{})

@@ -18,15 +18,16 @@ func (g *Gateway) limitMetrics() []prometheus.Collector {
 	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }
 	return []prometheus.Collector{
 		gaugeOf("kvslots_http_connections", "Open connections of HTTP clients.", nil, func() float64 { return float64(g.connections.count()) }),
-		refusedBy(wire.MaxConnections.Name, g.connections.refused.Load),
-		refusedBy(wire.MaxConnectionsPerIP.Name, g.connections.refusedPerIP.Load),
-		refusedBy(wire.StatusOf(wire.ErrMaxWaitersTotal).Name, total),
-		refusedBy(wire.StatusOf(wire.ErrMaxWaitersPerIP).Name, perIP),
-		refusedBy("http_rate_limit", g.limited.Load),
+		LimitRefusals(wire.MaxConnections.Name, g.connections.refused.Load),
+		LimitRefusals(wire.MaxConnectionsPerIP.Name, g.connections.refusedPerIP.Load),
+		LimitRefusals(wire.StatusOf(wire.ErrMaxWaitersTotal).Name, total),
+		LimitRefusals(wire.StatusOf(wire.ErrMaxWaitersPerIP).Name, perIP),
+		LimitRefusals("http_rate_limit", g.limited.Load),
 	}
 }
 
-func refusedBy(limit string, count func() int64) prometheus.Collector {
+// LimitRefusals returns the metric of what a limit has refused, for Config.Collectors.
+func LimitRefusals(limit string, count func() int64) prometheus.Collector {
 	return counterOf("kvslots_limit_refusals_total", "Connections and requests that a limit of this gateway has refused.",
 		prometheus.Labels{"limit": limit}, func() float64 { return float64(count()) })
 }

@@ -76,10 +76,11 @@ func (a *authenticator) Check(client server.ClientAuthentication) bool {
 	}
 	host, _, _ := net.SplitHostPort(client.RemoteAddress().String())
 	address := addressOf(host)
-	a.srv.awaitRest(address)
+	rested := a.srv.awaitRest(address)
 	a.admitting.Lock()
 	defer a.admitting.Unlock()
-	if a.isFull() || a.isFullFor(address) {
+	if count := a.refusal(address, rested); count != nil {
+		count.Add(1)
 		user = &server.User{Account: a.full}
 	}
 	client.RegisterUser(user)

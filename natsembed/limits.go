@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -46,19 +47,21 @@ const (
 	// all clients. It holds some 20,000 requests, and delays those that follow them.
 	maxBacklog = 2 << 20
 
-	// floodBytes is what one client has to send while there is a backlog to be its cause.
-	// Each message counts messageCost beside the bytes of its payload.
+	// floodBytes is what one client has to send while there is a backlog to be its cause,
+	// and floodTotal what all have to send together, so that many connections of a flood
+	// are noticed before each has sent so much. Each message counts messageCost beside the
+	// bytes of its payload.
 	floodBytes  = 1 << 20
+	floodTotal  = 8 << 20
 	messageCost = 128
 
-	// floodRest is how long clients at the address of a disconnected one wait until they
-	// are accepted. A flood would otherwise go on at once over a new connection.
-	floodRest = time.Second
+	// minPendingPause and maxPendingPause bound the pause between two checks of these. In
+	// between it is pendingShare times as long as a check, which takes longer the more
+	// clients there are.
+	minPendingPause, maxPendingPause = 20 * time.Millisecond, 100 * time.Millisecond
+	pendingShare                     = 5
 
-	// pendingEvery is how often these are checked.
-	pendingEvery = 100 * time.Millisecond
-
-	// writeDeadline bounds one write to a client.
+	// writeDeadline is how long a client may read nothing of what is waiting for it.
 	writeDeadline = 5 * time.Second
 )
 
@@ -69,6 +72,9 @@ func (c Config) setLimits(options *server.Options) {
 	options.MaxPayload = maxPayload
 	options.MaxControlLine = maxControlLine
 	options.WriteDeadline = writeDeadline
+	// By default nats-server closes a connection that has not read all that was waiting for
+	// it in that time: in a flood also that of the gateway, which reads without a pause.
+	options.WriteTimeout = server.WriteTimeoutPolicyRetry
 }
 
 func (c Config) maxConnections() int { return cmp.Or(c.MaxConnections, DefaultMaxConnections) }
@@ -84,6 +90,31 @@ func (c Config) spareConnections() int {
 func (c Config) validateLimits() error {
 	if c.MaxConnections < 0 || c.MaxConnectionsPerIP < 0 {
 		return errors.New("maximums of NATS connections must not be negative")
+	}
+	return nil
+}
+
+// Refusals counts the clients of the listener that were refused or disconnected, by the
+// reason.
+type Refusals struct {
+	MaxConnections      atomic.Int64 // Config.MaxConnections
+	MaxConnectionsPerIP atomic.Int64 // Config.MaxConnectionsPerIP
+	Flood               atomic.Int64 // sent more than the service can read, or came from such a client's address
+	Unread              atomic.Int64 // did not read what they were sent
+}
+
+// Refusals returns the counts since the start.
+func (s *Server) Refusals() *Refusals { return &s.refusals }
+
+// refusal returns the count of the reason to refuse another client from an address, or nil.
+func (a *authenticator) refusal(address netip.Prefix, rested bool) *atomic.Int64 {
+	switch counts := a.srv.Refusals(); {
+	case !rested:
+		return &counts.Flood
+	case a.isFull():
+		return &counts.MaxConnections
+	case a.isFullFor(address):
+		return &counts.MaxConnectionsPerIP
 	}
 	return nil
 }
@@ -130,8 +161,10 @@ func (s *Server) clients() ([]*server.ConnInfo, error) {
 // service can read, until s.stopping is closed.
 func (s *Server) limitPending() {
 	var sent traffic
-	for s.pause(pendingEvery) {
+	for took := time.Duration(0); s.pause(min(max(pendingShare*took, minPendingPause), maxPendingPause)); {
+		began := time.Now()
 		sent = s.disconnectSlow(sent)
+		took = time.Since(began)
 	}
 }
 
@@ -141,54 +174,46 @@ type traffic map[uint64]int64
 // disconnectSlow disconnects each client for which the server keeps more than
 // maxPendingBytes. If it keeps more than maxBacklog for a connection within the process,
 // disconnectSlow also disconnects the clients that have flooded it: the one that has sent
-// the most since before, and those that have sent at least half as much. It returns what
-// each client had sent when there was no backlog.
+// the most since before, and those that have sent at least an eighth as much, if that one has
+// sent more than floodBytes, or all together more than floodTotal. It returns what each
+// client had sent when there was no backlog.
 func (s *Server) disconnectSlow(before traffic) traffic {
 	open, err := s.clients()
 	if err != nil {
 		return nil
 	}
-	sent, backlog, most := traffic{}, false, int64(0)
+	sent, backlog, most, total := traffic{}, false, int64(0), int64(0)
 	for _, client := range open {
 		if client.IP == "" { // within the process
 			backlog = backlog || client.Pending > maxBacklog
 			continue
 		}
 		if client.Pending > maxPendingBytes {
-			s.disconnect(client, "it does not read what it is sent")
+			s.disconnect(client, &s.refusals.Unread, "it does not read what it is sent")
 		}
 		sent[client.Cid] = client.InBytes + messageCost*client.InMsgs
-		most = max(most, sent[client.Cid]-before[client.Cid])
+		since := sent[client.Cid] - before[client.Cid]
+		most, total = max(most, since), total+since
 	}
 	if !backlog {
 		return sent
 	}
+	if most <= floodBytes && total <= floodTotal {
+		return before
+	}
 	for _, client := range open {
-		if n := sent[client.Cid] - before[client.Cid]; n > floodBytes && n >= most/2 {
-			s.disconnect(client, "it sends more than the gateway can read")
+		if client.IP != "" && sent[client.Cid]-before[client.Cid] >= most/8 {
+			s.disconnect(client, &s.refusals.Flood, "it sends more than the gateway can read")
 		}
 	}
 	return before
 }
 
-func (s *Server) disconnect(client *server.ConnInfo, reason string) {
+func (s *Server) disconnect(client *server.ConnInfo, count *atomic.Int64, reason string) {
+	count.Add(1)
 	s.cfg.Logger.Warn().Uint64("client", client.Cid).
 		Int("pending_bytes", client.Pending).Int64("messages", client.InMsgs).
 		Msg("NATS client disconnected: " + reason)
-	address, now := addressOf(client.IP), time.Now()
-	s.floods.Store(address, now)
-	time.AfterFunc(floodRest, func() { s.floods.CompareAndDelete(address, now) })
+	s.floods.note(addressOf(client.IP), time.Now())
 	_ = s.nats().DisconnectClientByID(client.Cid) // it may be gone already
-}
-
-// awaitRest waits until no client at an address was disconnected for floodRest, or the
-// server stops.
-func (s *Server) awaitRest(address netip.Prefix) {
-	for {
-		flood, found := s.floods.Load(address)
-		if !found || !s.pause(time.Until(flood.(time.Time).Add(floodRest))) {
-			return
-		}
-		s.floods.CompareAndDelete(address, flood)
-	}
 }

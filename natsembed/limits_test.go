@@ -1,6 +1,7 @@
 package natsembed
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -69,6 +70,9 @@ func TestClientsThatDoNotReadAreDisconnected(t *testing.T) {
 	if _, err := reader.Request("kvslots.inspect", nil, 10*time.Second); err != nil {
 		t.Errorf("a client that reads: %v", err)
 	}
+	if n := srv.Refusals().Unread.Load(); n < 3 {
+		t.Errorf("%d clients that do not read are counted", n)
+	}
 }
 
 // stalling connects within the process. Its connections read nothing while mu is locked, as
@@ -115,14 +119,102 @@ func TestFloodsAreDisconnected(t *testing.T) {
 	}()
 	_, _ = io.Copy(io.Discard, flood) // until it is disconnected
 	gateway.mu.Unlock()
-	flooded, _ := srv.floods.Load(addressOf("127.0.0.1"))
-	if client(t, srv); flooded == nil || time.Since(flooded.(time.Time)) < floodRest {
-		t.Errorf("a new connection is accepted soon after the flood at %v", flooded)
+	if left := srv.floods.left(addressOf("127.0.0.1"), time.Time{}); left <= 0 {
+		t.Error("the address of the flood does not rest")
+	}
+	if srv.Refusals().Flood.Load() == 0 {
+		t.Error("the flood is not counted")
 	}
 	eventually(t, "another client is answered", func() bool { // the service may have to connect again
 		_, err := honest.Request("kvslots.inspect", nil, 10*time.Second)
 		return err == nil
 	})
+}
+
+// Connections that flood the gateway together are disconnected, although each sends little,
+// until the rest is no flood.
+func TestFloodsOverManyConnectionsAreDisconnected(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	gateway := &stalling{srv: srv}
+	defer serve(t, srv, nats.InProcessServer(gateway)).Close()
+	request := "PUB kvslots.cancel 65536\r\n" + strings.Repeat("x", 64<<10) + "\r\n"
+	each := strings.Repeat(request, floodBytes/len(request)-1)
+	var floods []net.Conn
+	for range 2 + (floodTotal+maxBacklog)/len(each) { // a backlog below maxBacklog does not count yet
+		floods = append(floods, silent(t, srv))
+	}
+	gateway.mu.Lock()
+	defer gateway.mu.Unlock()
+	disconnected := make(chan struct{}, len(floods))
+	for _, flood := range floods {
+		go func() {
+			_, _ = io.WriteString(flood, each)
+			_, _ = io.Copy(io.Discard, flood)
+			disconnected <- struct{}{}
+		}()
+	}
+	<-disconnected
+}
+
+// A connection that reads slowly is not closed: nats-server would otherwise close that of
+// the gateway when a flood takes longer to read than writeDeadline.
+func TestSlowReadersStayConnected(t *testing.T) {
+	options := &server.Options{DontListen: true, NoSigs: true}
+	Config{}.setLimits(options)
+	options.WriteDeadline = time.Second
+	srv, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	defer srv.Shutdown()
+	conn, err := srv.InProcessConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	expect := func(want string) {
+		t.Helper()
+		if line, err := reader.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
+			t.Fatalf("the server sends %q, %v; want %q", line, err, want)
+		}
+	}
+	expect("INFO")
+	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB a 1\r\nPING\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	expect("PONG")
+	publisher, err := nats.Connect("", nats.InProcessServer(srv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	const messages = 16
+	for range messages {
+		if err := publisher.Publish("a", make([]byte, maxPayload/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := publisher.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for tick := time.NewTicker(10 * time.Millisecond); srv.NumSlowConsumers() == 0; <-tick.C {
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := publisher.Publish("a", []byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	if err := publisher.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for last := ""; last != "last\r\n"; {
+		if last, err = reader.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestMaxConnections(t *testing.T) {
@@ -134,6 +226,9 @@ func TestMaxConnections(t *testing.T) {
 	if nc, err := nats.Connect(srv.ClientURL()); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
 		nc.Close()
 		t.Errorf("one too many: %v", err)
+	}
+	if n := srv.Refusals().MaxConnections.Load(); n != 1 {
+		t.Errorf("%d refusals are counted", n)
 	}
 	defer serve(t, srv).Close() // a service is not refused
 	put(t, srv, "the bucket's own connection is not refused")
@@ -147,6 +242,9 @@ func TestMaxConnectionsPerIP(t *testing.T) {
 	if nc, err := nats.Connect(srv.ClientURL()); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
 		nc.Close()
 		t.Errorf("one too many: %v", err)
+	}
+	if n := srv.Refusals().MaxConnectionsPerIP.Load(); n != 1 {
+		t.Errorf("%d refusals are counted", n)
 	}
 	elsewhere := &nats.Options{Url: srv.ClientURL(), CustomDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}}
 	nc, err := elsewhere.Connect()

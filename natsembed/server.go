@@ -53,13 +53,14 @@ const noteTimeout = time.Second
 
 // Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {
-	cfg     Config
-	dir     *dataDir
-	keys    *keys
-	now     atomic.Pointer[running]
-	lack    atomic.Pointer[error] // see Room
-	floods  sync.Map              // the time.Time of the latest flood from each address
-	flusher *Flusher              // nil unless Sync is SyncGroup
+	cfg      Config
+	dir      *dataDir
+	keys     *keys
+	now      atomic.Pointer[running]
+	lack     atomic.Pointer[error] // see Room
+	floods   floods
+	refusals Refusals
+	flusher  *Flusher // nil unless Sync is SyncGroup
 
 	mu       sync.Mutex
 	services []*nats.Conn // in the clients' account; NumClients does not count them

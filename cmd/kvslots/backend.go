@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -150,6 +151,15 @@ func (b *backend) collectors() []prometheus.Collector {
 	all := []prometheus.Collector{gateway.ConnectionMetrics(connections)}
 	if b.server != nil && b.server.Flusher() != nil {
 		all = append(all, b.flushes)
+	}
+	if b.server != nil && b.service != nil {
+		refused := b.server.Refusals()
+		for limit, count := range map[string]*atomic.Int64{
+			"nats_max_connections": &refused.MaxConnections, "nats_max_connections_per_ip": &refused.MaxConnectionsPerIP,
+			"nats_flood": &refused.Flood, "nats_unread": &refused.Unread,
+		} {
+			all = append(all, gateway.LimitRefusals(limit, count.Load))
+		}
 	}
 	return all
 }

@@ -20,7 +20,7 @@ const (
 	pendingBytes    = 32 << 20
 
 	// floodMessages is how many of them are a flood. They are answered 503, which takes
-	// less time than to serve them.
+	// less time than to serve them, or dropped if no client would receive the answer.
 	floodMessages = pendingMessages / 4
 )
 
@@ -101,8 +101,14 @@ func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) erro
 // delay all that follow.
 func (s *Service) handle(e endpoint) nats.MsgHandler {
 	count := s.counters[e.subject]
+	flood := flood{identities: s.identities}
 	return func(m *nats.Msg) {
 		count.received.Add(1)
+		waiting, _, _ := m.Sub.Pending()
+		if flood.drops(m.Reply, waiting) {
+			s.shed(count)
+			return
+		}
 		r := newRequest(m)
 		r.count, r.statusOf, r.isCall, r.room = count, e.statusOf, e.subject == subjects.RPC, e.room
 		if !s.replies.mayGoTo(r.reply) {
@@ -117,7 +123,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.refuse(r, wire.ErrDraining)
 			return
 		}
-		if waiting, _, _ := m.Sub.Pending(); waiting > floodMessages || !r.room.enter() {
+		if waiting > floodMessages || !r.room.enter() {
 			s.tasks.Done()
 			s.refuse(r, wire.ErrBusy)
 			return

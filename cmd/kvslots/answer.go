@@ -2,14 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -43,20 +41,5 @@ func report(w io.Writer, asJSON bool, body any, text string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "%s\n", line)
-	return err
-}
-
-// reportFailure returns the error with the exit code that scripts depend on. With asJSON
-// it first prints the body of a gateway's refusal.
-func reportFailure(w io.Writer, asJSON bool, err error) error {
-	refused, ok := errors.AsType[*wire.Refusal](err)
-	if ok && asJSON {
-		if err := report(w, true, wire.Failure{Error: refused.Error()}, ""); err != nil {
-			return err
-		}
-	}
-	if errors.Is(err, kvslots.ErrNoSlot) {
-		return exitError{exitNoSlot, err}
-	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -142,12 +143,8 @@ func logConnection(log zerolog.Logger, name string) []nats.Option {
 
 // collectors returns the metrics of the connections, and of the embedded server's flushes.
 func (b *backend) collectors() []prometheus.Collector {
-	connections := map[string]*nats.Conn{}
-	for name, nc := range map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions} {
-		if nc != nil {
-			connections[name] = nc
-		}
-	}
+	connections := map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions}
+	maps.DeleteFunc(connections, func(_ string, nc *nats.Conn) bool { return nc == nil })
 	all := []prometheus.Collector{gateway.ConnectionMetrics(connections)}
 	if b.server != nil && b.server.Flusher() != nil {
 		all = append(all, b.flushes)

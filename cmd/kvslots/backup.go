@@ -80,10 +80,7 @@ func replaceFile(path string, content []byte) (err error) {
 	if err == nil {
 		err = file.Sync()
 	}
-	if err2 := file.Close(); err == nil {
-		err = err2
-	}
-	if err == nil {
+	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err == nil && runtime.GOOS != "windows" { // which cannot flush a directory

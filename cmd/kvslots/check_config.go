@@ -83,7 +83,10 @@ func (c *configCheck) check(s *settings, env lookupEnv, stdin io.Reader) error {
 	if !c.wrong[tokenFlag] && !c.wrong[tokenFileFlag] {
 		rules.add(s.authToken.load(c.flags, stdin))
 	}
-	rules.add(s.checkFiles())
+	_, err := openCertificates(s.tls)
+	rules.add(err)
+	_, err = s.nats.options()
+	rules.add(err)
 	for _, err := range rules {
 		// A broken rule about a flag with an invalid value is about the flag's default.
 		if !slices.ContainsFunc(flagsIn(err.Error()), func(flag string) bool { return c.wrong[flag] }) {

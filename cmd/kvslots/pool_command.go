@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // poolCommand is a command that sends requests about a pool to a gateway.
@@ -81,7 +85,7 @@ func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) 
 	return do(from, pool)
 }
 
-// answer prints a result, or returns err: see reportFailure.
+// answer prints a result, or fails with err.
 func (p *poolCommand) answer(err error, body fmt.Stringer) error {
 	if err != nil {
 		return p.fail(err)
@@ -89,4 +93,16 @@ func (p *poolCommand) answer(err error, body fmt.Stringer) error {
 	return report(p.OutOrStdout(), p.json, body, body.String())
 }
 
-func (p *poolCommand) fail(err error) error { return reportFailure(p.OutOrStdout(), p.json, err) }
+// fail returns the error with the exit code that scripts depend on. With --json it first
+// prints the body of a gateway's refusal.
+func (p *poolCommand) fail(err error) error {
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok && p.json {
+		if err := report(p.OutOrStdout(), true, wire.Failure{Error: refused.Error()}, ""); err != nil {
+			return err
+		}
+	}
+	if errors.Is(err, kvslots.ErrNoSlot) {
+		return exitError{exitNoSlot, err}
+	}
+	return err
+}

@@ -171,8 +171,8 @@ func (b *backend) failed() <-chan struct{} {
 }
 
 // alive returns a check for the watchdog of the service manager. It fails, or does not
-// return, if only a restart of this process can help: if the store or the embedded
-// server is stuck. An outage of an external NATS, or a full disk, is none of that.
+// return, if the store or the embedded server is stuck, so that only a restart of this
+// process can help. It succeeds during an outage of an external NATS, and with a full disk.
 func (b *backend) alive(store interface{ Ready() error }) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_ = store.Ready()

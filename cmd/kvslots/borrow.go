@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// terms are the ttl of a lease and the longest wait for it.
-type terms struct{ ttl, wait time.Duration }
+// leaseTimes are the ttl of a lease and the longest wait for it.
+type leaseTimes struct{ ttl, wait time.Duration }
 
-func (t *terms) addFlags(flags *pflag.FlagSet) {
+func (t *leaseTimes) addFlags(flags *pflag.FlagSet) {
 	t.ttl = 30 * time.Second
 	flags.Var(seconds(&t.ttl, time.Second, maxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
 	flags.Var(seconds(&t.wait, 0, maxDuration), "wait", "how long to wait for a slot; the gateway may wait less")
@@ -29,7 +29,7 @@ gateway grants a shorter lease than --ttl, kvslots prints that to standard error
 The exit code is 75 if no slot was free in time. To hold a slot while a command runs, use "kvslots run".`
 
 func borrowCommand(env lookupEnv) *cobra.Command {
-	var t terms
+	var t leaseTimes
 	return newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
 		cobra.MaximumNArgs(1), t.addFlags,
 		func(ctx context.Context, p *poolCommand, args []string) error {

@@ -36,7 +36,7 @@ func checkConfigCommand(env lookupEnv) *cobra.Command {
 // configCheck reads settings beyond the first error.
 type configCheck struct {
 	flags   *pflag.FlagSet
-	source  string            // that sets flags now
+	source  string            // the one that is setting flags
 	sources map[string]string // of each flag that was set
 	wrong   map[string]bool   // flags that were set to an invalid value
 	found   problems          // of the command line

@@ -104,8 +104,8 @@ func validateServer(text string) error {
 	return nil
 }
 
-// forListener reports whether credentials or certificates are given that --nats-addr
-// has a use for.
+// forListener reports whether credentials or certificates are given that also apply to
+// --nats-addr.
 func (c *natsConnection) forListener() bool {
 	return c.user != "" || c.password != "" || c.token != "" || c.tlsCert != "" || c.tlsKey != "" || c.tlsCA != ""
 }

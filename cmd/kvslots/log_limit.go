@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// Of lines with the same text maxLines are logged in linesEvery, since a client that
-	// floods the gateway may cause one with each request.
+	// At most maxLines lines with the same text are logged in each linesEvery: a client
+	// that floods the gateway may cause one with each request.
 	maxLines   = 100
 	linesEvery = 10 * time.Second
 

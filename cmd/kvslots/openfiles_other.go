@@ -2,5 +2,5 @@
 
 package main
 
-// openFilesLimit returns a guess: the system has no such limit.
+// openFilesLimit returns a guess: not every system can report its limit.
 func openFilesLimit() uint64 { return unknownFilesLimit }

@@ -15,7 +15,7 @@ import (
 // file itself.
 const reloadPause = 5 * time.Second
 
-// reloadable is what can be read again while serve runs.
+// reloadable is a setting whose files can be read again while serve runs.
 type reloadable struct {
 	name string // of the flag
 	load func() (changed bool, err error)
@@ -67,8 +67,8 @@ func (r *reloader) reloadAll() {
 	}
 }
 
-// reload keeps what is in force after an error: files that belong together are replaced
-// one after the other.
+// reload reads a setting's files again. After an error the previous content stays in force:
+// of files that belong together, the operator may not have replaced all yet.
 func (r *reloader) reload(file reloadable) {
 	changed, err := file.load()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-const restoreHelp = `Replace the bucket by what "kvslots backup" has written to FILE; - is standard input. FILE is checked before anything is
+const restoreHelp = `Replace the bucket with what "kvslots backup" has written to FILE; - is standard input. FILE is checked before anything is
 changed. A bucket with pools, leases or sessions is only replaced with --replace.
 
 Gateways may be running: they answer 502 until the restore is complete, and then serve what was restored. Leases keep their
@@ -33,7 +33,7 @@ func (r restoredAnswer) String() string {
 
 func restoreCommand(env lookupEnv) *cobra.Command {
 	s, options, asJSON := &storage{}, kvslots.RestoreOptions{}, false
-	command := storageCommand(env, s, "restore FILE", "Replace the bucket by what backup has written", restoreHelp,
+	command := storageCommand(env, s, "restore FILE", "Replace the bucket with what backup has written", restoreHelp,
 		func(ctx context.Context, command *cobra.Command, file string) error {
 			content, err := readFile(command.InOrStdin(), file)
 			if err != nil {

@@ -39,7 +39,7 @@ gateway grants a shorter lease than --ttl, kvslots prints that to standard error
 With --json the lease is printed to standard output before the command starts.`
 
 func runCommand(env lookupEnv) *cobra.Command {
-	var t terms
+	var t leaseTimes
 	var killAfter time.Duration
 	command := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp, nil,

@@ -30,7 +30,8 @@ func (s *settings) allowedHosts() []string {
 	return append([]string{}, splitList(s.httpHosts)...)
 }
 
-// access is who may use the HTTP listener, as the files say at the moment.
+// access decides which clients may use the HTTP listener. It follows the files of the
+// tokens and certificates while serve runs.
 type access struct {
 	tokens *gateway.Tokens // nil without
 	certs  *certificates   // nil without TLS

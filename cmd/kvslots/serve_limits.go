@@ -22,7 +22,7 @@ const (
 	// filesReserve is how many files are kept for the store, NATS and logs.
 	filesReserve = 256
 
-	// unknownFilesLimit is taken for the limit of open files where it is unknown.
+	// unknownFilesLimit stands for the limit of open files where that is unknown.
 	unknownFilesLimit = 1 << 14
 
 	// maxConnectionsByFiles bounds the default where the number of files does not: a

@@ -27,7 +27,7 @@ func newServiceManager(env lookupEnv, log zerolog.Logger) *serviceManager {
 	if socket, _ := env("NOTIFY_SOCKET"); socket != "" {
 		m.send = func(state string) error { return sendTo(socket, state) }
 	}
-	// A process inherits the watchdog of its parent, unless the process id is its own.
+	// If WATCHDOG_PID is another process, such as the parent, the watchdog is not for this one.
 	if pid, ok := env("WATCHDOG_PID"); ok && pid != strconv.Itoa(os.Getpid()) {
 		return m
 	}

@@ -35,7 +35,7 @@ type slot struct {
 
 // slot returns a slot of the pool that was given in args, or else in the environment. The
 // caller must close it.
-func (p *poolCommand) slot(t terms, args []string) (*slot, error) {
+func (p *poolCommand) slot(t leaseTimes, args []string) (*slot, error) {
 	pool, err := p.pool(args)
 	return &slot{waiting: newWaiting(t, p.ErrOrStderr()), at: &p.connection, pool: pool}, err
 }
@@ -64,8 +64,8 @@ func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
 	return s.granted(answer), nil
 }
 
-// Renew renews the lease. It also extends latest after an error that does not rule out
-// that the lease was renewed.
+// Renew renews the lease. After an error it also extends latest, unless the error shows
+// that the lease was not renewed.
 func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
 	sent := boottime.Now()
 	answer, err := s.from.renew(ctx, s.pool, s.lease.Lease, s.ttl)

@@ -16,13 +16,13 @@ import (
 // waiting is one wait for a slot. It may take several requests, since gateways may be
 // unreachable or refuse requests for a while.
 type waiting struct {
-	terms
+	leaseTimes
 	retry
 	tried bool // a request was sent, or a connection attempted
 }
 
-func newWaiting(t terms, stderr io.Writer) *waiting {
-	return &waiting{terms: t, retry: retry{until: boottime.Now() + t.wait, hint: "trying again", stderr: stderr}}
+func newWaiting(t leaseTimes, stderr io.Writer) *waiting {
+	return &waiting{leaseTimes: t, retry: retry{until: boottime.Now() + t.wait, hint: "trying again", stderr: stderr}}
 }
 
 // left returns the wait to ask a gateway for: all of --wait in the first request, and the

@@ -27,7 +27,7 @@ func (l *askedLender) borrow(ctx context.Context, _ uuid.UUID, _, _ time.Duratio
 func TestWaitBoundsItsTries(t *testing.T) {
 	for _, c := range []struct{ wait, most time.Duration }{{2 * time.Second, 7 * time.Second}, {0, 0}} {
 		l := &askedLender{}
-		_, err := newWaiting(terms{ttl: time.Minute, wait: c.wait}, io.Discard).borrow(t.Context(), l, uuid.New())
+		_, err := newWaiting(leaseTimes{ttl: time.Minute, wait: c.wait}, io.Discard).borrow(t.Context(), l, uuid.New())
 		if err == nil || l.within > c.most || (l.within == 0) != (c.most == 0) {
 			t.Errorf("--wait %s: a try within %s, %v", c.wait, l.within, err)
 		}

@@ -2,11 +2,10 @@ package natsapi
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/mod/semver"
 )
 
 // probeTimeout bounds the wait for the result of a probe. After that the client counts as
@@ -84,12 +83,5 @@ func traced(data []byte) outcome {
 
 // traces reports whether a server of a version traces messages: 2.11 or later.
 func traces(version string) bool {
-	first, rest, _ := strings.Cut(version, ".")
-	second, _, _ := strings.Cut(rest, ".")
-	major, err := strconv.Atoi(first)
-	if err != nil {
-		return false
-	}
-	minor, err := strconv.Atoi(second)
-	return err == nil && (major > 2 || major == 2 && minor >= 11)
+	return semver.Compare(semver.MajorMinor("v"+version), "v2.11") >= 0 // false for a text that is no version
 }

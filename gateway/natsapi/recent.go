@@ -91,11 +91,12 @@ func (r *recentGrants) put(name string, grant *ops.Call, now time.Time) {
 	r.order = append(r.order, name)
 }
 
-func (r *recentGrants) take(name string, now time.Time) (grant *ops.Call, ok bool) {
-	found, known := r.values[name]
+// take removes a grant and returns it, or nil if there is none or it is too old.
+func (r *recentGrants) take(name string, now time.Time) *ops.Call {
+	found := r.values[name]
 	delete(r.values, name)
-	if !known || now.Sub(found.at) >= grantedTime {
-		return nil, false
+	if now.Sub(found.at) >= grantedTime {
+		return nil
 	}
-	return found.grant, true
+	return found.grant
 }

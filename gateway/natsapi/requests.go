@@ -91,12 +91,12 @@ func (w *waiter) grant(grant *ops.Call) bool {
 }
 
 // cancel ends the requests with the given name. If a grant was sent already, cancel returns
-// it, and the caller must take it back.
-func (r *requests) cancel(name string) (grant *ops.Call, out bool) {
+// it, and the caller must take it back; otherwise it returns nil.
+func (r *requests) cancel(name string) *ops.Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if grant, out = r.granted.take(name, r.now()); out {
-		return grant, true
+	if grant := r.granted.take(name, r.now()); grant != nil {
+		return grant
 	}
 	open := r.open[name]
 	for _, w := range open {
@@ -105,7 +105,7 @@ func (r *requests) cancel(name string) (grant *ops.Call, out bool) {
 	if len(open) == 0 {
 		r.early.put(name, r.now())
 	}
-	return nil, false
+	return nil
 }
 
 // cancelBorrow handles kvslots.cancel, which every gateway receives, and on which at most
@@ -117,8 +117,8 @@ func (s *Service) cancelBorrow(m *nats.Msg) {
 	if err != nil || name == "" {
 		return
 	}
-	grant, out := s.requests.cancel(name)
-	if !out || !s.begin() {
+	grant := s.requests.cancel(name)
+	if grant == nil || !s.begin() {
 		return
 	}
 	go func() {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// trustedPeers are the networks of proxies whose headers about their clients are true.
-type trustedPeers []netip.Prefix
+// trustedProxies are the networks of proxies whose headers about their clients are true.
+type trustedProxies []netip.Prefix
 
-func (t trustedPeers) contain(addr netip.Addr) bool {
+func (t trustedProxies) contain(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	return slices.ContainsFunc(t, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
@@ -20,9 +20,9 @@ func (t trustedPeers) contain(addr netip.Addr) bool {
 // a proxy's own: the client may have written everything before it. A proxy that writes
 // one of the headers may pass on the other one from the client. So if the two headers
 // disagree, the address is the proxy's.
-func (t trustedPeers) remoteAddr(r *http.Request) string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !t.contain(peer.Addr()) {
+func (t trustedProxies) remoteAddr(r *http.Request) string {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !t.contain(remote.Addr()) {
 		return r.RemoteAddr
 	}
 	client, ok := t.lastUntrusted(r.Header.Values("X-Forwarded-For"), strings.TrimSpace)
@@ -43,7 +43,7 @@ func (t trustedPeers) remoteAddr(r *http.Request) string {
 // there is none, because the chain consists of proxies, or because an element after it is
 // not an address, lastUntrusted returns the first of the proxies at the end of the chain.
 // ok is false if there is no address at all.
-func (t trustedPeers) lastUntrusted(lines []string, node func(element string) string) (addr netip.Addr, ok bool) {
+func (t trustedProxies) lastUntrusted(lines []string, node func(element string) string) (addr netip.Addr, ok bool) {
 	elements := strings.Split(strings.Join(lines, ","), ",")
 	for _, element := range slices.Backward(elements) {
 		parsed, valid := parseNode(node(element))

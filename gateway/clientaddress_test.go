@@ -8,7 +8,7 @@ import (
 )
 
 func TestClientAddress(t *testing.T) {
-	proxies := trustedPeers{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:ffff::/48")}
+	proxies := trustedProxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:ffff::/48")}
 	const proxy, stranger = "10.0.0.1:4000", "198.51.100.9:4000"
 	for _, c := range []struct {
 		name, peer string

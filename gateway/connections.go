@@ -25,8 +25,8 @@ const (
 // connections counts the connections of a listener, and refuses those beyond the
 // limits. The counts are exact.
 type connections struct {
-	max, maxPerIP int          // 0 means no limit
-	exempt        trustedPeers // see clientAt
+	max, maxPerIP int            // 0 means no limit
+	exempt        trustedProxies // see clientAt
 	refuser       *refuser
 
 	mu    sync.Mutex

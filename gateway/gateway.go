@@ -145,7 +145,7 @@ func New(cfg Config) *Gateway {
 	}
 	g := &Gateway{
 		cfg: cfg, log: cfg.Logger,
-		cors: newCORS(cfg.CORSOrigins), description: describe(cfg.Version),
+		cors: newCORS(cfg.CORSOrigins), description: newDescription(cfg.Version),
 		connections: newConnections(cfg),
 	}
 	g.metrics = newMetrics(g)

@@ -3,8 +3,6 @@ package gateway
 import (
 	"net/http"
 	"runtime"
-	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,7 +17,7 @@ import (
 // Each gateway has its own registry, so that a process can run several gateways.
 type metrics struct {
 	registry *prometheus.Registry
-	duration *prometheus.HistogramVec
+	duration *prometheus.HistogramVec // its count is the number of requests
 	failures *prometheus.CounterVec
 }
 
@@ -71,11 +69,6 @@ func oneIf(condition bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// request counts a request in the histogram, whose count is the number of requests.
-func (m *metrics) request(method, route string, status int, took time.Duration) {
-	m.duration.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
 func (m *metrics) handler() http.Handler {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,11 +28,11 @@ func (g *Gateway) observe(w http.ResponseWriter, r *http.Request) *recorder {
 func (g *Gateway) observed(recorder *recorder, r *http.Request) {
 	took := time.Since(recorder.began)
 	method, route := methodName(r.Method), routeName(r)
-	g.metrics.request(method, route, recorder.status(), took)
-	event := g.log.WithLevel(accessLevel(recorder.status())).
+	g.metrics.duration.WithLabelValues(method, route, strconv.Itoa(recorder.code)).Observe(took.Seconds())
+	event := g.log.WithLevel(accessLevel(recorder.code)).
 		Str("method", method).
 		Str("route", route).
-		Int("status", recorder.status()).
+		Int("status", recorder.code).
 		Dur("duration_ms", took)
 	recorder.trace.Log(event).Msg("request")
 }
@@ -62,7 +63,7 @@ func methodName(method string) string {
 type recorder struct {
 	http.ResponseWriter
 	began time.Time
-	code  int
+	code  int // the status that was written, or 0
 	trace ops.Trace
 	id    [1]string // the value of the header with the request's id
 }
@@ -89,6 +90,3 @@ func (w *recorder) begin(code int) {
 
 // Unwrap returns the server's ResponseWriter, for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// status returns the status that was written, or 0.
-func (w *recorder) status() int { return w.code }

@@ -17,8 +17,8 @@ var openAPI []byte
 // unversioned is the text in the document that Config.Version replaces.
 var unversioned = []byte(`"version": "unversioned"`)
 
-// describe returns the document of this build, without white space.
-func describe(version string) []byte {
+// newDescription returns the document of this build, without white space.
+func newDescription(version string) []byte {
 	quoted, _ := json.Marshal(version) // does not fail for a string
 	text := bytes.Replace(openAPI, unversioned, append([]byte(`"version": `), quoted...), 1)
 	var compact bytes.Buffer

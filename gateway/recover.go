@@ -18,7 +18,7 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 		panic(reason)
 	}
 	stack.Log(w.trace.Log(g.log.Error()), reason).Msg(stack.Panicked)
-	if w.status() != 0 {
+	if w.code != 0 {
 		panic(http.ErrAbortHandler) // a part of the answer may have been sent
 	}
 	g.fail(w, r, wire.Internal)

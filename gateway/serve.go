@@ -136,7 +136,7 @@ func (g *Gateway) prepare(w http.ResponseWriter, r *http.Request) {
 	}
 	setHeaders(w.Header())
 	if len(g.cfg.TrustedProxies) > 0 {
-		r.RemoteAddr = trustedPeers(g.cfg.TrustedProxies).remoteAddr(r)
+		r.RemoteAddr = trustedProxies(g.cfg.TrustedProxies).remoteAddr(r)
 	}
 	jsonhttp.LimitBodyTime(w, r, bodyTimeout)
 }

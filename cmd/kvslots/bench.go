@@ -75,7 +75,7 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	cfg.Duration, cfg.Repetitions, cfg.Scale = bench.DefaultDuration, bench.DefaultRepetitions, 1
 	flags.Var(duration(&cfg.Duration, 10*time.Millisecond, time.Hour), "duration", "duration of each repetition")
 	flags.Var(number(&cfg.Repetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
-	flags.Var(number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools and waiters by this, for a short run")
+	flags.Var(number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools, waiters, slots and clients by this, except those of the workload pairs, for a short run")
 	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
 	flags.BoolVar(&cfg.Peers, "peers", false, "measure plain KV, and Redis and etcd if installed, in turn with the workload pairs; only in a build by make bench")
 	flags.BoolVar(&peerStatus, "peer-status", false, "print which servers of --peers are installed, and exit")

@@ -40,7 +40,7 @@ func (g *Gate) InProcessConn() (net.Conn, error) {
 	return &gatedConn{Conn: conn, gate: g}, nil
 }
 
-// hold has the connection wait while the service is behind.
+// hold makes the connection wait while behind returns true.
 func (g *Gate) hold(behind func() bool) {
 	if g != nil {
 		g.behind.Store(&behind)

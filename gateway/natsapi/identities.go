@@ -14,8 +14,8 @@ type matcher = func(subject string) (connections []uint64)
 // processor for looks.
 const restFactor = 3
 
-// identities finds the connections that receive the answers to requests. No client can make
-// up a connection, as it can make up an inbox.
+// identities finds the connections that receive the answers to requests. A client can make
+// up an inbox, but not a connection.
 //
 // One look at the server's subscriptions serves all requests that arrived before it. A
 // client subscribes before it sends a request, so the look finds its subscription.

@@ -128,7 +128,7 @@ type Service struct {
 	confirmations *confirmations
 	requests      *requests
 	counters      counters
-	identities    *identities   // nil unless the server tells which connections subscribe to a subject
+	identities    *identities   // nil without Config.Subscribers
 	verbLimit     *rate.Limiter // of requests to $SRV
 	borrows       *room         // of pools
 	locks         *room         // requests of sessions that may wait

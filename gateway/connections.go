@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// throttleTime is how long a connection rests that carried a request of a flood.
+	// throttleTime is how long a connection rests after a request of a flood.
 	throttleTime = time.Second
 
 	settleInterval = 5 * time.Millisecond
@@ -35,8 +35,8 @@ type connections struct {
 
 	refused, refusedPerIP atomic.Int64
 
-	// busy is the number of connections whose request is being read or answered, or
-	// has not begun.
+	// busy is the number of connections that are new, or whose request is being read or
+	// answered.
 	busy      atomic.Int64
 	listening *limitedListener // nil before limit
 
@@ -53,7 +53,8 @@ func newConnections(cfg Config) *connections {
 	}
 }
 
-// enter counts a connection. refusal is nil if the connection is within the limits.
+// enter counts a connection, or returns why it is refused. The result is nil if the
+// connection is within the limits.
 func (c *connections) enter(client netip.Prefix) (refusal *wire.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,8 +43,8 @@ type Config struct {
 	// Dialects are the APIs to serve.
 	Dialects []Dialect
 
-	// Lending is the Lending of all transports that grant slots. The gateway stops it
-	// when it drains. nil means that no transport grants slots.
+	// Lending is shared by all transports that grant slots. The gateway stops it when it
+	// drains. nil means that no transport grants slots.
 	Lending *Lending
 
 	// DrainWait is how long the listener stays open while draining, so that load
@@ -74,7 +74,8 @@ type Config struct {
 
 	// RateLimit is the maximal number of requests per second of each client, and
 	// RateBurst that of requests at once; a client is an IPv4 address or an IPv6 /64.
-	// RateLimit 0 means no limit, and RateBurst 0 twice RateLimit.
+	// RateLimit 0 means no limit. RateBurst 0 means twice RateLimit, which is rounded up
+	// to a whole number first.
 	RateLimit float64
 	RateBurst int
 

@@ -25,8 +25,8 @@ type status struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// health answers 503 only if the store is stuck. It does not report what /ready reports, since
-// restarting the process would not help against that.
+// health answers 503 only if the store is stuck. It does not report what /ready reports: a
+// restart of the process would not mend that.
 func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
 	code, answer := http.StatusOK, status{Status: "ok"}
 	if began := g.checkBegan.Load(); began != nil && time.Since(*began) > stuckAfter {

@@ -34,7 +34,7 @@ func NewFlushMetrics() *FlushMetrics {
 	m := &FlushMetrics{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kvslots_flush_duration_seconds",
-			Help:    "Time that a flush took for which answers waited.",
+			Help:    "Duration of a flush for which answers waited.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 		callers: prometheus.NewHistogram(prometheus.HistogramOpts{

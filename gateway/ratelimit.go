@@ -47,7 +47,7 @@ type client struct {
 }
 
 // newRateLimiter returns a limiter that allows perSecond requests per second, and burst at
-// once. If burst is 0, it is twice perSecond.
+// once. If burst is 0, it is twice perSecond, which is rounded up first.
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	if burst == 0 {
 		burst = 2 * int(math.Ceil(perSecond))

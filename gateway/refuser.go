@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// refusalTime bounds how long a refused client may take to send the beginning of a
-	// request, and to read the answer.
+	// refusalTime bounds how long a refused client may take to begin a request and to
+	// read the answer.
 	refusalTime = time.Second
 
 	// maxRefusals is the maximum of refused connections that are open at once, or half
@@ -58,7 +58,7 @@ func refusalsFor(maxConnections int) int {
 
 // refuse answers a connection, and closes it. It does not block.
 func (r *refuser) refuse(conn net.Conn, client netip.Prefix, why *wire.Status) {
-	if r.encrypted || client.IsValid() && r.rates.decide(client.Addr()).refused { // a handshake would cost more than refusing saves
+	if r.encrypted || client.IsValid() && r.rates.decide(client.Addr()).refused { // a TLS handshake would cost more than serving
 		reset(conn)
 		return
 	}

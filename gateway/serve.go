@@ -53,7 +53,7 @@ func (g *Gateway) newServer() *http.Server {
 }
 
 // Serve serves connections of ln, with Config.TLS if it is set, until Drain closes ln, or
-// ln fails. It returns nil after a Drain. Drain itself returns later.
+// ln fails. After Drain has closed ln, Serve returns nil, before Drain itself returns.
 func (g *Gateway) Serve(ln net.Listener) error {
 	defer g.connections.refuser.writing.Wait()
 	ln = g.connections.limit(ln)
@@ -110,7 +110,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	return errors.Join(err, g.server.Close())
 }
 
-// settle closes the listener, and has the requests answered that have reached it.
+// settle closes the listener, and waits until the requests that have reached it are answered.
 func (g *Gateway) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()

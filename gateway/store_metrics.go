@@ -75,7 +75,7 @@ var storeSeries = []struct {
 		gauge(func(m *kvslots.Metrics) float64 { return float64(m.Sessions) })},
 	{metricDesc("kvslots_waiters", "Borrowers that stand in a line, in the whole bucket."),
 		gauge(func(m *kvslots.Metrics) float64 { return float64(m.Waiting) })},
-	{metricDesc("kvslots_oldest_waiter_age_seconds", "How long the borrower has waited that has waited longest, in the whole bucket; 0 if there is none."),
+	{metricDesc("kvslots_oldest_waiter_age_seconds", "The longest time that a waiting borrower has waited, in the whole bucket; 0 if none waits."),
 		gauge(func(m *kvslots.Metrics) float64 { return m.OldestWait.Seconds() })},
 	{metricDesc("kvslots_writes_in_flight", "Writes without an outcome."),
 		gauge(func(m *kvslots.Metrics) float64 { return float64(m.WritesInFlight) })},
@@ -88,7 +88,7 @@ var storeSeries = []struct {
 		histogram(20, func(m *kvslots.Metrics) *kvslots.Durations { return &m.Wrote })},
 	{metricDesc("kvslots_read_barrier_duration_seconds", "Time from the sending of a read barrier until the view has reached it."),
 		histogram(20, func(m *kvslots.Metrics) *kvslots.Durations { return &m.Read })},
-	{metricDesc("kvslots_lease_duration_seconds", "How long the leases lasted that this gateway ended: returned, released or expired."),
+	{metricDesc("kvslots_lease_duration_seconds", "Duration of each lease that this gateway ended: returned, released or expired."),
 		histogram(30, func(m *kvslots.Metrics) *kvslots.Durations { return &m.Leased })},
 }
 

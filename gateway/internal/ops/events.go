@@ -44,7 +44,7 @@ type eventVectors struct {
 var eventCounters = [...]prometheus.CounterOpts{
 	outcomeGranted:    {Name: "kvslots_grants_total", Help: "Leases granted: of pools, locks and semaphores."},
 	outcomeRefused:    {Name: "kvslots_refusals_total", Help: "Borrows that would not wait and found no free slot."},
-	outcomeTimedOut:   {Name: "kvslots_timeouts_total", Help: "Borrows that waited in vain for a slot."},
+	outcomeTimedOut:   {Name: "kvslots_timeouts_total", Help: "Borrows that waited and got no slot."},
 	outcomeReturned:   {Name: "kvslots_returns_total", Help: "Leases returned or released by a client."},
 	outcomeRenewed:    {Name: "kvslots_renewals_total", Help: "Leases renewed."},
 	outcomeRegistered: {Name: "kvslots_registrations_total", Help: "Pools registered, or registered again."},

@@ -104,7 +104,7 @@ type Call struct {
 	// per address; "" if unknown.
 	Remote string
 
-	Arrived time.Time // when the request arrived
+	Arrived time.Time // of the request
 
 	// Params are the parameters in the body, which Read sets. For operations on owned locks
 	// the transport sets them, and the owner.

@@ -72,7 +72,7 @@ func endSession(ctx context.Context, s *Service, call *Call) error {
 // stats reads one page at a time, and then pauses for as long as that took: a page takes as
 // long as many other calls, and for a part of that time the store serves none of them.
 func stats(ctx context.Context, s *Service, call *Call) error {
-	done, err := s.turn(ctx, ctx, call) // of the calls without a session, which are these
+	done, err := s.turn(ctx, ctx, call) // all calls of stats have the session "", and so take turns
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 type cycle func(ctx context.Context, client int) (time.Duration, error)
 
 // timed returns a cycle whose latency is the whole duration of do.
-func timed(do func(ctx context.Context, client int) error) cycle {
+func timed(do action) cycle {
 	return func(ctx context.Context, client int) (time.Duration, error) {
 		began := time.Now()
 		err := do(ctx, client)

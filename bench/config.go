@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -73,18 +74,8 @@ var (
 func SyncNames() []string { return slices.Clone(syncNames) }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Duration == 0 {
-		c.Duration = DefaultDuration
-	}
-	if c.Repetitions == 0 {
-		c.Repetitions = DefaultRepetitions
-	}
-	if c.Rate == 0 {
-		c.Rate = DefaultRate
-	}
-	if c.Scale == 0 {
-		c.Scale = 1
-	}
+	c.Duration, c.Repetitions = cmp.Or(c.Duration, DefaultDuration), cmp.Or(c.Repetitions, DefaultRepetitions)
+	c.Rate, c.Scale = cmp.Or(c.Rate, DefaultRate), cmp.Or(c.Scale, 1)
 	if len(c.Clients) == 0 {
 		c.Clients = defaultClients
 	}

@@ -13,18 +13,18 @@ import (
 // Environment contains what workloads measure: gateways, limits and peers. It starts
 // them when a workload first needs them, and stops them at the end of the run.
 type Environment struct {
-	cfg      Config
-	testbeds map[natsembed.Sync]*testbed
-	stack    closers
-	brief    closers  // closed at the end of a workload
-	notes    []string // what was left out, and why
+	cfg        Config
+	testbeds   map[natsembed.Sync]*testbed
+	ofRun      closers  // closed at the end of the run
+	ofWorkload closers  // closed at the end of a workload
+	notes      []string // what was left out, and why
 }
 
 func newEnvironment(cfg Config) *Environment {
 	return &Environment{cfg: cfg, testbeds: map[natsembed.Sync]*testbed{}}
 }
 
-func (e *Environment) close() error { return errors.Join(e.brief.close(), e.stack.close()) }
+func (e *Environment) close() error { return errors.Join(e.ofWorkload.close(), e.ofRun.close()) }
 
 // note adds a note to the report, once.
 func (e *Environment) note(format string, v ...any) {
@@ -71,7 +71,7 @@ func (e *Environment) testbed(ctx context.Context, sync natsembed.Sync) (*testbe
 	if err != nil {
 		return nil, err
 	}
-	e.stack.add(r.close)
+	e.ofRun.add(r.close)
 	e.testbeds[sync] = r
 	return r, nil
 }
@@ -86,7 +86,7 @@ func (e *Environment) freshInstance(ctx context.Context) (instance, error) {
 	if err != nil {
 		return instance{}, err
 	}
-	e.brief.add(r.close)
+	e.ofWorkload.add(r.close)
 	return instance{string(natsembed.SyncInterval), e.chosen(r.transports), r}, nil
 }
 

@@ -48,12 +48,12 @@ func (e *Environment) limits(ctx context.Context, instances []instance) (limits 
 	if err != nil {
 		return nil, err
 	}
-	e.stack.add(each.close)
+	e.ofRun.add(each.close)
 	server, err := startPlainServer(e.cfg.Dir, false)
 	if err != nil {
 		return nil, err
 	}
-	e.stack.add(server.close)
+	e.ofRun.add(server.close)
 	echo, err := echoPairs(server)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))
 	if err != nil {
 		return nil, err
 	}
-	return func(_ context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+	return func(_ context.Context, clients int) (action, cleanup, error) {
 		subjects := make([]string, clients)
 		for i := range subjects {
 			subjects[i] = fmt.Sprintf("%s.%d", rawStream, i)
@@ -138,14 +138,14 @@ func (e *Environment) diskPairs() (pairer, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.stack.add(func() error { return os.RemoveAll(dir) })
+	e.ofRun.add(func() error { return os.RemoveAll(dir) })
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
-	e.stack.add(file.Close)
+	e.ofRun.add(file.Close)
 	block := make([]byte, 512)
-	return func(context.Context, int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+	return func(context.Context, int) (action, cleanup, error) {
 		return func(context.Context, int) error {
 			for range 2 {
 				if _, err := file.Write(block); err != nil {

@@ -29,7 +29,7 @@ const (
 
 // requestPairs sends two NATS requests, one after the other.
 func requestPairs(nc *nats.Conn, first, second string) pairer {
-	return func(context.Context, int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+	return func(context.Context, int) (action, cleanup, error) {
 		return func(ctx context.Context, _ int) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
@@ -55,7 +55,7 @@ func echoPairs(server *plainServer) (pairer, error) {
 	if err != nil {
 		return nil, err
 	}
-	server.stack.add(func() error { client.Close(); return nil })
+	server.add(func() error { client.Close(); return nil })
 	return requestPairs(client, "bench.borrow", "bench.return"), server.inner.Flush()
 }
 
@@ -68,7 +68,7 @@ func (e *Environment) handlerPairs(handler http.HandlerFunc) (pairer, error) {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
-	e.stack.add(func() error {
+	e.ofRun.add(func() error {
 		err := server.Close()
 		if stopped := <-served; !errors.Is(stopped, http.ErrServerClosed) {
 			err = errors.Join(err, fmt.Errorf("bench: the HTTP handler of a limit: %w", stopped))

@@ -16,7 +16,7 @@ var waiterNumbers = []int{1000, 10_000}
 func manyWaitersCases(ctx context.Context, env *Environment) ([]Case, error) {
 	f, err := env.freshInstance(ctx)
 	if err == nil {
-		err = env.brief.close() // only its transports and its sync mode are needed here
+		err = env.ofWorkload.close() // only its transports and its sync mode are needed here
 	}
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (l load) atNewGateway(env *Environment, transport int) func(ctx context.Con
 		if err != nil {
 			return Sample{}, err
 		}
-		defer func() { err = errors.Join(err, env.brief.close()) }()
+		defer func() { err = errors.Join(err, env.ofWorkload.close()) }()
 		return l.over(f, f.transports[transport]).Measure(ctx, d)
 	}
 }

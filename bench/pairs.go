@@ -10,7 +10,12 @@ import (
 
 // pairer prepares pairs over a transport, a limit or a peer. It returns pair, which does
 // one borrow and return of a client, and close, which may be nil.
-type pairer func(ctx context.Context, clients int) (pair func(ctx context.Context, client int) error, close func(ctx context.Context) error, err error)
+type pairer func(ctx context.Context, clients int) (pair action, close cleanup, err error)
+
+type (
+	action  = func(ctx context.Context, client int) error
+	cleanup = func(ctx context.Context) error
+)
 
 // pairsCases measure borrow and return, each client in its own pool. The latency is that of
 // both. The limits and the peers are measured in turn with it.
@@ -85,7 +90,7 @@ var errNothingMeasured = errors.New("bench: no operation ended within the durati
 
 // transportPairs gives each client a pool of its own.
 func transportPairs(d Transport) pairer {
-	return func(ctx context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+	return func(ctx context.Context, clients int) (action, cleanup, error) {
 		pools, err := d.Pools(ctx, clients, 1, clients)
 		if err != nil {
 			return nil, closeOf(pools), err

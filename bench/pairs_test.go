@@ -18,7 +18,7 @@ func benchmarkPairs(b *testing.B, clients int) {
 	for _, sync := range []natsembed.Sync{natsembed.SyncInterval, natsembed.SyncAlways} {
 		b.Run(string(sync), func(b *testing.B) {
 			env := &Environment{cfg: Config{Dir: b.TempDir()}}
-			defer closing(b, env.stack.close)
+			defer closing(b, env.ofRun.close)
 			r, err := startTestbed(b.Context(), b.TempDir(), sync, holdInProcess)
 			if err != nil {
 				b.Fatal(err)

@@ -99,7 +99,7 @@ func (e *Environment) startChild(program string, args func(dir string) []string)
 		defer close(c.ended)
 		_ = c.command.Wait() // an error is expected: the process is killed
 	}()
-	e.stack.add(func() error {
+	e.ofRun.add(func() error {
 		_ = c.command.Process.Kill() // fails if it has ended
 		<-c.ended
 		return os.RemoveAll(dir)

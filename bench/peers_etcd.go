@@ -38,7 +38,7 @@ func startEtcd(ctx context.Context, e *Environment, program string) ([]baseline,
 	if err != nil {
 		return nil, err
 	}
-	e.stack.add(client.Close)
+	e.ofRun.add(client.Close)
 	err = c.await(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -53,7 +53,7 @@ func startEtcd(ctx context.Context, e *Environment, program string) ([]baseline,
 
 // etcdPairs creates a session and a mutex for each client.
 func etcdPairs(client *clientv3.Client) pairer {
-	return func(ctx context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+	return func(ctx context.Context, clients int) (action, cleanup, error) {
 		sessions := make([]*concurrency.Session, clients)
 		mutexes := make([]*concurrency.Mutex, clients)
 		prefix := "bench/" + uuid.NewString()

@@ -22,12 +22,12 @@ func startKV(ctx context.Context, e *Environment) (baselines []baseline, err err
 		if err != nil {
 			return baselines, err
 		}
-		e.stack.add(server.close)
+		e.ofRun.add(server.close)
 		nc, err := nats.Connect(server.url())
 		if err != nil {
 			return baselines, err
 		}
-		e.stack.add(func() error { nc.Close(); return nil })
+		e.ofRun.add(func() error { nc.Close(); return nil })
 		limiter, err := cosmo.New(ctx, nc, cosmo.Config{})
 		if err != nil {
 			return baselines, err
@@ -38,7 +38,7 @@ func startKV(ctx context.Context, e *Environment) (baselines []baseline, err err
 }
 
 func kvPairs(limiter *cosmo.Limiter) pairer {
-	return func(context.Context, int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+	return func(context.Context, int) (action, cleanup, error) {
 		base := "bench_" + uuid.NewString()
 		return func(ctx context.Context, client int) error {
 			slot, err := limiter.Acquire(ctx, fmt.Sprintf("%s_%d", base, client), "bench", 1, longTTL)

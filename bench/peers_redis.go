@@ -45,7 +45,7 @@ func startRedis(ctx context.Context, e *Environment, program string) (baselines 
 			return baselines, err
 		}
 		client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), PoolSize: 512})
-		e.stack.add(client.Close)
+		e.ofRun.add(client.Close)
 		if err := c.await(ctx, func(ctx context.Context) error { return client.Ping(ctx).Err() }); err != nil {
 			return baselines, err
 		}
@@ -55,7 +55,7 @@ func startRedis(ctx context.Context, e *Environment, program string) (baselines 
 }
 
 func redisPairs(client *redis.Client) pairer {
-	return func(ctx context.Context, clients int) (func(ctx context.Context, client int) error, func(ctx context.Context) error, error) {
+	return func(ctx context.Context, clients int) (action, cleanup, error) {
 		keys := make([][]string, clients)
 		for i := range keys {
 			keys[i] = []string{"bench:" + uuid.NewString()}

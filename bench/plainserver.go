@@ -14,7 +14,7 @@ import (
 type plainServer struct {
 	nats  *server.Server
 	inner *nats.Conn // without a socket
-	stack closers
+	closers
 }
 
 // startPlainServer starts a server with its data below dir. With syncAlways the server
@@ -32,14 +32,14 @@ func (s *plainServer) start(dir string, syncAlways bool) error {
 	if err != nil {
 		return err
 	}
-	s.stack.add(func() error { return os.RemoveAll(data) })
+	s.add(func() error { return os.RemoveAll(data) })
 	s.nats, err = server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: data, SyncAlways: syncAlways, NoSigs: true, NoLog: true,
 	})
 	if err != nil {
 		return err
 	}
-	s.stack.add(func() error {
+	s.add(func() error {
 		s.nats.Shutdown()
 		s.nats.WaitForShutdown()
 		return nil
@@ -51,10 +51,8 @@ func (s *plainServer) start(dir string, syncAlways bool) error {
 	if s.inner, err = nats.Connect("", nats.InProcessServer(s.nats)); err != nil {
 		return err
 	}
-	s.stack.add(func() error { s.inner.Close(); return nil })
+	s.add(func() error { s.inner.Close(); return nil })
 	return nil
 }
 
 func (s *plainServer) url() string { return s.nats.ClientURL() }
-
-func (s *plainServer) close() error { return s.stack.close() }

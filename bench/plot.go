@@ -59,10 +59,7 @@ func (c chart) write(file string) error {
 	p := plot.New()
 	p.Title.Text = c.title
 	p.X.Label.Text, p.Y.Label.Text = c.x, c.y
-	p.Legend.Top, p.Legend.Left = true, c.topLeft
-	if !c.topLeft {
-		p.Legend.Top = false
-	}
+	p.Legend.Top, p.Legend.Left = c.topLeft, c.topLeft
 	if c.logX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}

@@ -30,7 +30,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 		}
 		rows := measureInTurns(ctx, env, cases)
 		report.Rows = append(report.Rows, rows...)
-		if err := env.brief.close(); err != nil {
+		if err := env.ofWorkload.close(); err != nil {
 			return report, fmt.Errorf("%s: %w", w.name, err)
 		}
 		if ctx.Err() != nil {

@@ -1,6 +1,9 @@
 package bench
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Sample is the result of one repetition of a case.
 type Sample struct {
@@ -33,9 +36,7 @@ func (s Sample) Values() map[string]float64 {
 		}
 		values["max_us"] = microseconds(s.Latency.Max())
 	}
-	for name, v := range s.Extra {
-		values[name] = v
-	}
+	maps.Copy(values, s.Extra)
 	return values
 }
 

@@ -29,7 +29,7 @@ type testbed struct {
 	store      *kvslots.Store
 	http       endpoint
 	transports []Transport
-	stack      closers
+	closers
 }
 
 // closers are functions that close calls in the opposite order.
@@ -66,8 +66,6 @@ func startTestbed(ctx context.Context, dir string, sync natsembed.Sync, hold hol
 	return r, nil
 }
 
-func (r *testbed) close() error { return r.stack.close() }
-
 func (r *testbed) start(ctx context.Context, dir string, hold holder) error {
 	flush := r.sync
 	if flush == natsembed.SyncAlways { // as in kvslots serve
@@ -98,22 +96,22 @@ func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) er
 	if err != nil {
 		return err
 	}
-	r.stack.add(func() error { return os.RemoveAll(data) })
+	r.add(func() error { return os.RemoveAll(data) })
 	if r.nats, err = natsembed.Start(ctx, natsembed.Config{DataDir: data, Sync: flush, Addr: "127.0.0.1:0"}); err != nil {
 		return err
 	}
-	r.stack.add(r.nats.Close)
+	r.add(r.nats.Close)
 	// The peer has its own connection, as in kvslots serve.
 	peer, err := r.nats.Connect()
 	if err != nil {
 		return err
 	}
-	r.stack.add(func() error { peer.Close(); return nil })
+	r.add(func() error { peer.Close(); return nil })
 	cfg := kvslots.Config{MaxWait: longWait, Sole: true, Durable: r.durable()}
 	if r.store, err = kvslots.Open(ctx, peer, cfg); err != nil {
 		return err
 	}
-	r.stack.add(bounded(r.store.Close))
+	r.add(bounded(r.store.Close))
 	return nil
 }
 
@@ -137,11 +135,11 @@ func (r *testbed) connect() (err error) {
 	if r.inner, err = r.nats.Connect(); err != nil {
 		return err
 	}
-	r.stack.add(func() error { r.inner.Close(); return nil })
+	r.add(func() error { r.inner.Close(); return nil })
 	if r.outer, err = nats.Connect(r.nats.ClientURL()); err != nil {
 		return err
 	}
-	r.stack.add(func() error { r.outer.Close(); return nil })
+	r.add(func() error { r.outer.Close(); return nil })
 	return nil
 }
 
@@ -156,7 +154,7 @@ func (r *testbed) serve(hold holder) error {
 	if err != nil {
 		return err
 	}
-	r.stack.add(func() error { service.Close(); return nil })
+	r.add(func() error { service.Close(); return nil })
 	api, err := natsapi.Start(service, natsapi.Config{
 		Pools: r.store, Lending: lending, Sessions: r.store, Turns: turns, SessionTimes: times, Logger: zerolog.Nop(),
 		MaxBorrows: 1 << 17, VerbsPerSecond: 1e9, // the bench is one client
@@ -164,7 +162,7 @@ func (r *testbed) serve(hold holder) error {
 	if err != nil {
 		return err
 	}
-	r.stack.add(bounded(api.Close))
+	r.add(bounded(api.Close))
 	g := gateway.New(gateway.Config{
 		Store: r.store, Sync: string(r.sync), Lending: lending, Logger: zerolog.Nop(),
 		Dialects: []gateway.Dialect{
@@ -178,7 +176,7 @@ func (r *testbed) serve(hold holder) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ln) }()
-	r.stack.add(func() error { return errors.Join(bounded(g.Drain)(), <-served) })
+	r.add(func() error { return errors.Join(bounded(g.Drain)(), <-served) })
 	r.http = endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
 	r.transports = []Transport{
 		newLibraryTransport(r.store), newGatewayTransport(transportNATS, client.New(r.outer)),

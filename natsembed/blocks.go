@@ -15,7 +15,7 @@ import (
 // maxListings bounds how often list repeats a listing because files changed.
 const maxListings = 1000
 
-// errChanged is returned when files changed during a listing.
+// errChanged is returned when nats-server changed files during a listing.
 var errChanged = errors.New("the blocks changed during a listing")
 
 // blocks are the block files of one stream, as they were last flushed.

@@ -124,7 +124,7 @@ func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
 	defer f.passing.Unlock()
 	served := f.closeBatch(spare)
 	began := time.Now()
-	err := f.concern(f.pass())
+	err := f.noteError(f.pass())
 	if f.flushed != nil && served > 0 {
 		f.flushed(time.Since(began), served)
 	}
@@ -133,7 +133,7 @@ func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
 		then(err)
 	}
 	if err == nil {
-		_ = f.concern(f.drop()) // nothing waits for it
+		_ = f.noteError(f.drop()) // no caller waits for it
 	}
 	clear(batch)
 	return served, batch[:0]
@@ -163,9 +163,9 @@ func (f *Flusher) awaitPass() {
 	defer f.passing.Unlock()
 }
 
-// concern returns an error of a pass as the callers get it. Unless the next pass may
-// succeed, the error is the last one: nothing is flushed after it.
-func (f *Flusher) concern(err error) error {
+// noteError returns an error of a pass as the callers get it. Unless the next pass may
+// succeed, the error ends the Flusher: nothing is flushed after it.
+func (f *Flusher) noteError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -186,8 +186,8 @@ func (f *Flusher) hasFailed() bool {
 	return f.err != nil
 }
 
-// abandon calls back all waiting and later callers, also those of a pass that hangs, with
-// the error that ended the Flusher, or else with err.
+// abandon calls back all waiting and later callers, including those of a pass that hangs,
+// with the error that ended the Flusher, or else with err.
 func (f *Flusher) abandon(err error) {
 	f.mu.Lock()
 	if f.err == nil {

@@ -1,6 +1,7 @@
 package natsembed
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -74,9 +75,9 @@ func notInWord(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// function returns the user of a client that serves functions. ok reports whether
-// the client gave the user name or an nkey of functions. With a wrong password user
-// is nil: such a client must not be accepted as an ordinary one.
+// function returns the user of a client that serves functions. ok reports whether the
+// client gave the user name or an nkey of functions. With a wrong password user is nil,
+// and ok is true: the server must not accept such a client as one that serves no functions.
 func (a *authenticator) function(given *server.ClientOpts, key string) (user *server.User, ok bool) {
 	f := a.cfg.Functions
 	switch {
@@ -98,10 +99,7 @@ func (a *authenticator) function(given *server.ClientOpts, key string) (user *se
 // allow adds the permissions to serve functions to p.
 func (f Functions) allow(p *server.Permissions) *server.Permissions {
 	p.Subscribe.Allow = append(p.Subscribe.Allow, f.Prefix+".>")
-	expires := f.ReplyTime
-	if expires == 0 {
-		expires = server.DEFAULT_ALLOW_RESPONSE_EXPIRATION
-	}
+	expires := cmp.Or(f.ReplyTime, server.DEFAULT_ALLOW_RESPONSE_EXPIRATION)
 	p.Response = &server.ResponsePermission{MaxMsgs: 1, Expires: expires}
 	return p
 }

@@ -28,9 +28,9 @@ const (
 	probeAccount = "PROBE"
 )
 
-// unlimited is nats-server's own limit of the storage, in bytes. Without one it takes
-// three quarters of the disk, and refuses every write above it, also those that end
-// leases. Server.Room has the limit that counts.
+// unlimited is the limit of the storage in nats-server's options, in bytes. Without one
+// nats-server limits itself to three quarters of the disk, and refuses every write above
+// that, including those that end leases. Server.Room has the limit that counts.
 const unlimited = 1 << 60
 
 // options returns nats-server's options. The accounts are given in its configuration

@@ -130,12 +130,7 @@ func inBlocks(msgs string, text []byte) (bool, error) {
 	return false, nil
 }
 
-// probePath is the directory of probeAccount.
+// probePath returns the directory of probeAccount. An interrupted start may have left it.
 func (d *dataDir) probePath() string {
 	return filepath.Join(d.path, server.JetStreamStoreDir, probeAccount)
-}
-
-// removeProbe removes the probe's stream, which an interrupted start may have left.
-func (d *dataDir) removeProbe() error {
-	return os.RemoveAll(d.probePath())
 }

@@ -22,10 +22,12 @@
 package natsembed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -107,9 +109,7 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 }
 
 func newServer(cfg Config, dir *dataDir) (*Server, error) {
-	if cfg.Sync == "" {
-		cfg.Sync = SyncAlways
-	}
+	cfg.Sync = cmp.Or(cfg.Sync, SyncAlways)
 	keys, err := newKeys()
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func newServer(cfg Config, dir *dataDir) (*Server, error) {
 
 // open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context) error {
-	if err := errors.Join(s.dir.openable(), s.dir.removeProbe(), s.dir.recover()); err != nil {
+	if err := errors.Join(s.dir.openable(), os.RemoveAll(s.dir.probePath()), s.dir.recover()); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err := s.launchFirst(ctx); err != nil {

@@ -108,13 +108,12 @@ func (l *socket) serve(client net.Conn) {
 // of the same user runs on a data directory. The connection does not reconnect. The
 // caller must close it.
 func Dial(dataDir string, opts ...nats.Option) (*nats.Conn, error) {
-	d := &dialer{path: socketPath(dataDir)}
-	conn, err := d.dial()
+	conn, pair, public, err := dialSocket(socketPath(dataDir))
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dataDir, err)
 	}
 	nc, err := nats.Connect("", append([]nats.Option{
-		nats.InProcessServer(connected{conn}), nats.Nkey(d.public, d.pair.Sign), nats.NoReconnect(),
+		nats.InProcessServer(connected{conn}), nats.Nkey(public, pair.Sign), nats.NoReconnect(),
 	}, opts...)...)
 	if err != nil {
 		_ = conn.Close()
@@ -123,31 +122,25 @@ func Dial(dataDir string, opts ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// dialer opens a connection to a socket.
-type dialer struct {
-	path   string
-	pair   nkeys.KeyPair
-	public string
-}
-
-func (d *dialer) dial() (net.Conn, error) {
-	conn, err := net.Dial("unix", d.path)
+// dialSocket connects to a socket, and returns the nkey from the server's first line.
+func dialSocket(path string) (conn net.Conn, pair nkeys.KeyPair, public string, err error) {
+	conn, err = net.Dial("unix", path)
 	if err != nil {
-		return nil, err
+		return nil, nil, "", err
 	}
 	reader := bufio.NewReader(conn)
 	line, err := reader.ReadString('\n')
 	if err == nil {
-		d.pair, err = nkeys.FromSeed([]byte(strings.TrimSuffix(line, "\n")))
+		pair, err = nkeys.FromSeed([]byte(strings.TrimSuffix(line, "\n")))
 	}
 	if err == nil {
-		d.public, err = d.pair.PublicKey()
+		public, err = pair.PublicKey()
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, errors.New("the server on it did not answer as kvslots does")
+		return nil, nil, "", errors.New("the server on it did not answer as kvslots does")
 	}
-	return greeted{conn, reader}, nil
+	return greeted{conn, reader}, pair, public, nil
 }
 
 // greeted is a connection whose first line was read.

@@ -78,7 +78,7 @@ func Dial(at string, cfg Config) (*Client, error) {
 }
 
 // Close closes the NATS connection that Dial has made, or the idle HTTP connections. It
-// does not close a connection passed to New, and returns no lease.
+// does not close a connection passed to New, and does not return leases.
 func (c *Client) Close() { c.gateways.close() }
 
 // ask sends a request and decodes its answer.

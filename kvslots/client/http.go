@@ -113,8 +113,8 @@ func unsupportedIfUnknownPath(refused *wire.Refusal) error {
 	return refused
 }
 
-// failure returns the error of a request without an answer. It is an *Unanswered unless
-// a repeated request would fail, too, because the server is not trusted.
+// failure returns the error of a request without an answer. It is an *Unanswered, unless
+// the TLS handshake failed in a way in which a repeated one would fail, too.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -9,9 +9,9 @@ import (
 
 // transport sends requests to gateways.
 type transport interface {
-	// ask sends a request and passes the answer to read. When it returns an error,
-	// nothing that was granted stays held, as far as the transport can inform the
-	// gateways. Its errors are a *wire.Refusal, an *Unanswered, ErrNotUnderstood, the
+	// ask sends a request and passes the answer to read. If it returns an error, it has
+	// informed the gateways, as far as the transport can, so that they take back what
+	// they granted. Its errors are a *wire.Refusal, an *Unanswered, ErrNotUnderstood, the
 	// cause of ctx, and those of read.
 	ask(ctx context.Context, r request, read func(answer) error) error
 

@@ -139,9 +139,9 @@ func (l *Limiter) withdraw(ctx context.Context, m *nats.Msg, unsure bool) {
 	}
 }
 
-// acquireMarked tries all slots again when each has an entry: some of the entries may
-// be markers, which mean that the slot is free. Earlier versions of Cosmo released
-// slots by writing permanent markers. A bucket with limit markers has them, too.
+// acquireMarked tries all slots again when each has an entry: an entry may be a marker,
+// which means that the slot is free. Earlier versions of Cosmo released slots by writing
+// permanent markers, and a server writes markers in a bucket with limit markers.
 func (l *Limiter) acquireMarked(ctx context.Context, taken []Slot, jid string, duration time.Duration) (Slot, error) {
 	for _, slot := range taken {
 		if err := context.Cause(ctx); err != nil {

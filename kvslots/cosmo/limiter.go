@@ -39,8 +39,8 @@ const (
 // Slot n of a limit is the KV key "<key>/<n>". A worker acquires it by a
 // compare-and-swap on revision 0, which writes an entry with a TTL. The slot is free
 // when a worker removes the entry from the stream, without leaving a marker, or when
-// the TTL ends. So a limit has at most limit entries, and a worker that only does
-// such writes can acquire a slot as soon as it was released.
+// the TTL ends. So a limit has at most limit entries, and a worker that knows only this
+// compare-and-swap can acquire a slot as soon as it was released.
 //
 // Safety: as long as each worker ends its job within the job's duration, at most limit
 // jobs run at once. NATS measures the duration, and ends it no earlier than the

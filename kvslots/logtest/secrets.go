@@ -17,7 +17,7 @@ import (
 const unlikeHash = `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}|\bS[A-Z][A-Z2-7]{56}\b|PRIVATE KEY|hunter[0-9]`
 
 var (
-	// secret matches each secret that a test uses: these, and tokens and ids of sessions.
+	// secret matches each secret that a test uses: unlikeHash, tokens and ids of sessions.
 	secret = regexp.MustCompile(unlikeHash + `|\b[0-9a-f]{32}\b`)
 
 	// storedSecret matches those that do not look like the hashes in the bucket.
@@ -62,7 +62,7 @@ var leaks struct {
 	texts []string
 }
 
-// Search looks for secrets in a text that others than the client with the secret may read.
+// Search looks for secrets in a text that may be read by others than the secret's owner.
 func Search(where string, text []byte) {
 	if secret.Match(text) && secret.Match(public.ReplaceAll(text, nil)) {
 		note(where, text, secret.FindIndex(text))

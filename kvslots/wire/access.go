@@ -24,11 +24,11 @@ var (
 
 const forbidden = "forbidden"
 
-// turnedAway contains the names of refusals that do not come from an operation.
+// turnedAway are the names of refusals that do not come from an operation.
 var turnedAway = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
-// isTurnedAway reports whether a refusal with a name did not reach an operation. A
-// server without ErrorHeader, such as a proxy, is understood by the status alone.
+// isTurnedAway reports whether a request that was refused with a name did not reach an
+// operation. Without a name, as from a proxy, the status alone decides.
 func isTurnedAway(name string, status int) bool {
 	if name == "" {
 		return status < http.StatusInternalServerError && status != http.StatusConflict

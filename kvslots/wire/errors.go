@@ -47,7 +47,7 @@ func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 type Status struct {
 	Code   int    // HTTP status, on every transport
 	Name   string // for programs: the value of ErrorHeader
-	Text   string // for people in StatusOf, Name in CodeOf; contains nothing from the request, and no inner error
+	Text   string // for people in StatusOf, equal to Name in CodeOf; contains nothing from the request or an inner error
 	Detail string // the text for people in CodeOf; "" in StatusOf
 	Retry  bool   // whether the answer has RetryAfterHeader
 	Capped bool   // whether a limit that the operator has set was reached

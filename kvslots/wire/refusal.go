@@ -56,9 +56,9 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// meaning returns the error for a value of ErrorHeader. All failures of a gateway are
-// kvslots.ErrUnavailable: the client holds nothing, and may try again. An answer
-// without ErrorHeader may come from a proxy; its error depends on the status alone.
+// meaning returns the error for a value of ErrorHeader. Every failure of a gateway is
+// kvslots.ErrUnavailable: the client holds nothing, and may try again. An answer without
+// ErrorHeader may come from a proxy: the status alone decides on its error.
 func (r *Refusal) meaning(name string) error {
 	for _, row := range table {
 		if row.Name == name && row.definite() {

@@ -97,7 +97,7 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 		}
 	}
 	for _, name := range stats.Idle {
-		idle := IdleStats{Key: name.Key, Dialect: dialect(name.Owned), Idle: millis(name.Idle)}
+		idle := IdleStats{Key: name.Key, Dialect: dialect(name.Owned), Idle: inSeconds(name.Idle)}
 		if name.Kind == kvslots.KindLock {
 			s.IdleLocks = append(s.IdleLocks, idle)
 		} else {
@@ -107,7 +107,7 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 	for _, pool := range stats.Pools {
 		s.Pools = append(s.Pools, PoolStats{
 			Pool: pool.Hash, Count: pool.Count, InUse: pool.InUse, Available: pool.Available(),
-			Waiting: pool.Waiting, OldestWait: millis(pool.OldestWait),
+			Waiting: pool.Waiting, OldestWait: inSeconds(pool.OldestWait),
 		})
 	}
 	if stats.More {
@@ -149,17 +149,17 @@ func newSemaphoreStats(name kvslots.NameStats) SemaphoreStats {
 func newHeldStats(holder kvslots.HolderStats) HeldStats {
 	return HeldStats{
 		Position: holder.Position, Owner: holder.Owner, Fence: holder.Fence,
-		Age: millis(holder.Age), LeaseExpiresIn: millis(holder.ExpiresIn),
+		Age: inSeconds(holder.Age), LeaseExpiresIn: inSeconds(holder.ExpiresIn),
 	}
 }
 
 func newQueue(waiters []kvslots.WaiterStats) []WaitingStats {
 	queue := []WaitingStats{}
 	for i, waiter := range waiters[:min(len(waiters), maxPlaces)] {
-		queue = append(queue, WaitingStats{Position: i + 1, Waited: millis(waiter.Waited), Owner: waiter.Owner})
+		queue = append(queue, WaitingStats{Position: i + 1, Waited: inSeconds(waiter.Waited), Owner: waiter.Owner})
 	}
 	return queue
 }
 
-// millis returns a duration in seconds, rounded to milliseconds.
-func millis(d time.Duration) float64 { return math.Round(max(0, d.Seconds())*1000) / 1000 }
+// inSeconds returns a duration in seconds, rounded to milliseconds, and 0 for a negative one.
+func inSeconds(d time.Duration) float64 { return math.Round(max(0, d.Seconds())*1000) / 1000 }

@@ -67,8 +67,8 @@ const (
 
 // Requests returns the subjects to which clients of gateways may publish. They are
 // listed one by one, since a permission with a wildcard also allows the wildcard itself
-// as a literal subject. Only confirmations have a pattern: each grant has its own
-// subject, and no gateway subscribes to the literal pattern. The last subjects are those
+// as a literal subject. Only confirmations have a wildcard: each grant has its own subject,
+// and no gateway subscribes to the literal wildcard. The last subjects are those
 // on which NATS micro services answer monitoring requests: PING, INFO and STATS, of all
 // services, of those with a name, and of one instance.
 func Requests() []string {

@@ -19,6 +19,9 @@ const (
 	// throttleTime is how long a connection rests after a request of a flood.
 	throttleTime = time.Second
 
+	// settleTime bounds how long connections that are open when the listener closes may
+	// take to begin their request. http.Server.Shutdown then closes them.
+	settleTime     = 5 * time.Second
 	settleInterval = 5 * time.Millisecond
 )
 
@@ -133,12 +136,14 @@ func (c *connections) limit(ln net.Listener) net.Listener {
 	return c.listening
 }
 
-// settle closes the listener, and waits until no connection is busy, or ctx ends. Each
-// answer must close its connection by now.
+// settle closes the listener, and waits for up to settleTime until no connection is busy,
+// or ctx ends. Each answer must close its connection by now.
 //
 // http.Server.Shutdown closes connections without an answer if their request has just
 // been read, so they must have been served before.
 func (c *connections) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
 	c.mu.Lock()
 	listening := c.listening
 	c.mu.Unlock()

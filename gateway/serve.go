@@ -30,10 +30,6 @@ const (
 
 	shutdownTimeout = 10 * time.Second // Config.ShutdownTimeout when it is 0
 
-	// settleTime bounds how long connections that are open when the listener closes may
-	// take to begin their request. http.Server.Shutdown then closes them.
-	settleTime = 5 * time.Second
-
 	// answerGrace is the time for answering requests whose work was given up.
 	answerGrace = time.Second
 )
@@ -98,7 +94,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 		pause(shut, answerGrace)
 		giveUp()
 	}()
-	g.settle(shut)
+	g.connections.settle(shut)
 	err := g.server.Shutdown(shut)
 	<-finished
 	switch {
@@ -108,13 +104,6 @@ func (g *Gateway) Drain(ctx context.Context) error {
 		err = fmt.Errorf("HTTP: requests were cut short that had not been answered within %s", g.cfg.ShutdownTimeout)
 	}
 	return errors.Join(err, g.server.Close())
-}
-
-// settle closes the listener, and waits until the requests that have reached it are answered.
-func (g *Gateway) settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	g.connections.settle(ctx)
 }
 
 func pause(ctx context.Context, d time.Duration) {

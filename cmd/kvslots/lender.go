@@ -59,26 +59,26 @@ func (l *lender) remove(ctx context.Context, pool uuid.UUID) error {
 }
 
 func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
-	return ask(ctx, l, wait, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
+	return l.askLease(ctx, wait, func(ctx context.Context) (*kvslots.Lease, error) {
 		return l.client.Borrow(ctx, pool, ttl, wait)
-	}))
+	})
 }
 
 // renew returns errors.ErrUnsupported if the gateway's version cannot renew leases.
 func (l *lender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
-	return ask(ctx, l, 0, leaseFrom(func(ctx context.Context) (*kvslots.Lease, error) {
+	return l.askLease(ctx, 0, func(ctx context.Context) (*kvslots.Lease, error) {
 		return l.client.Renew(ctx, pool, lease, ttl)
-	}))
+	})
 }
 
 func (l *lender) giveBack(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	return ask(ctx, l, 0, func(ctx context.Context) (bool, error) { return l.client.TryReturn(ctx, pool, lease) })
 }
 
-// leaseFrom returns a call that converts the lease of the given call to an answer. The
-// client has computed the beginning of the lease from the gateway's answer.
-func leaseFrom(call func(context.Context) (*kvslots.Lease, error)) func(context.Context) (leaseAnswer, error) {
-	return func(ctx context.Context) (leaseAnswer, error) {
+// askLease performs a call, and converts its lease to an answer. The client has computed
+// the beginning of the lease from the gateway's answer.
+func (l *lender) askLease(ctx context.Context, wait time.Duration, call func(context.Context) (*kvslots.Lease, error)) (leaseAnswer, error) {
+	return ask(ctx, l, wait, func(ctx context.Context) (leaseAnswer, error) {
 		sent := time.Now()
 		lease, err := call(ctx)
 		if err != nil {
@@ -87,7 +87,7 @@ func leaseFrom(call func(context.Context) (*kvslots.Lease, error)) func(context.
 		answer := leaseAnswer(wire.NewLease(lease))
 		answer.Waited = max(lease.ExpiresAt().Add(-lease.TTL()).Sub(sent), 0)
 		return answer, nil
-	}
+	})
 }
 
 // ask performs a call. The gateway may take up to wait, in addition to the timeout.

@@ -20,7 +20,7 @@ man: ## man pages and completions in bin/share, to be copied to /usr/share or /u
 	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/kvslots man bin/share
 
 test:
-	CGO_ENABLED=0 $(GO) test -timeout 10m ./...
+	CGO_ENABLED=0 $(GO) test -timeout 20m ./...
 	CGO_ENABLED=0 $(GO) test -tags peers -run Peer ./bench ./cmd/kvslots
 
 race:

@@ -331,7 +331,7 @@ func runNATS(t *testing.T, options server.Options) (*server.Server, string) {
 		srv.Shutdown()
 		srv.WaitForShutdown()
 	})
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(time.Minute) {
 		t.Fatal("NATS is not ready")
 	}
 	return srv, srv.ClientURL()

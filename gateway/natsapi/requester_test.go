@@ -25,7 +25,7 @@ type requester struct {
 func (d *fixture) send(t *testing.T, subject, body string, header nats.Header, opts ...nats.Option) *requester {
 	t.Helper()
 	r := &requester{}
-	nc, err := nats.Connect(d.srv.ClientURL(), append(opts, nats.NoReconnect(), nats.SetCustomDialer(r))...)
+	nc, err := nats.Connect(d.srv.ClientURL(), append(opts, nats.NoReconnect(), nats.Timeout(time.Minute), nats.SetCustomDialer(r))...)
 	if err != nil {
 		t.Fatal(err)
 	}

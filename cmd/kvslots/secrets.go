@@ -77,10 +77,14 @@ func withoutIDs(text string) string { return anyUUID.ReplaceAllString(text, "…
 var quotedSubject = regexp.MustCompile(`"[^" ]+"`)
 
 // withoutInboxes cuts off the subjects that an error of NATS quotes after their first
-// token: the rest of an inbox is random, so that no other client can guess it. Subjects of
-// JetStream and of the service, which an operator may have to permit, have no secrets.
+// token: the rest of an inbox is random, so that no other client can guess it, and so is
+// that of the subject for confirmations. Other subjects of the service, and those of
+// JetStream, which an operator may have to permit, have no secrets.
 func withoutInboxes(text string) string {
 	return quotedSubject.ReplaceAllStringFunc(text, func(quoted string) string {
+		if strings.HasPrefix(quoted, `"`+subjects.Confirm) {
+			return `"` + subjects.Confirm + `…"`
+		}
 		first, _, more := strings.Cut(quoted, ".")
 		if !more || strings.HasPrefix(first, `"$`) || first == `"`+subjects.Service {
 			return quoted

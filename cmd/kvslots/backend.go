@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -111,8 +113,8 @@ func dialNATS(s settings, log zerolog.Logger) (*backend, error) {
 		{"bucket", &b.nc, nil},
 		// Separate connections, so that a flood of requests does not delay the bucket's
 		// stream.
-		{"service", &b.service, []nats.Option{noBuffer}},
-		{"functions", &b.functions, []nats.Option{noBuffer}},
+		{"service", &b.service, []nats.Option{noBuffer, resubscribe(log, "service")}},
+		{"functions", &b.functions, []nats.Option{noBuffer, resubscribe(log, "functions")}},
 	} {
 		all := slices.Concat(options, logConnection(log, connection.name), connection.options, []nats.Option{ownInboxes()})
 		if *connection.of, err = nats.Connect(s.nats.url, all...); err != nil {
@@ -138,6 +140,40 @@ func logConnection(log zerolog.Logger, name string) []nats.Option {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			log.Warn().Str("error", withoutInboxes(err.Error())).Msg("NATS error")
 		}),
+	}
+}
+
+const (
+	// While NATS does not permit a subscription, the connection subscribes again after
+	// minResubscribe, then after twice as long each time, up to maxResubscribe.
+	minResubscribe = time.Second
+	maxResubscribe = time.Minute
+)
+
+// resubscribe returns an option, which must follow those of logConnection, for a connection
+// that subscribes again when NATS has dropped a subscription because its permission was
+// taken away. nats.go does that only when it reconnects, which loses messages on their way
+// to this connection, and makes publishing fail for some milliseconds. Therefore the pause
+// grows: a subscription that is never permitted must not disturb the others. The store
+// does the same for the bucket's connection, when it hears nothing.
+func resubscribe(log zerolog.Logger, name string) nats.Option {
+	return func(o *nats.Options) error {
+		var next time.Time // the last reconnect, which may be yet to come
+		pause, logged := minResubscribe, o.AsyncErrorCB
+		o.AsyncErrorCB = func(nc *nats.Conn, sub *nats.Subscription, err error) { // called in one goroutine
+			logged(nc, sub, err)
+			denied := errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), "Subscription to")
+			if !denied || time.Now().Before(next) {
+				return
+			}
+			if pause = min(2*pause, maxResubscribe); time.Since(next) > maxResubscribe { // a new loss
+				pause = minResubscribe
+			}
+			next = time.Now().Add(pause)
+			log.Error().Str("connection", name).Dur("pause_ms", pause).Msg("NATS denies subscriptions: permit them to the gateway's user; subscribing again after a pause")
+			time.AfterFunc(pause, func() { _ = nc.ForceReconnect() })
+		}
+		return nil
 	}
 }
 

@@ -106,6 +106,7 @@ var bad = map[string]struct {
 	"KvslotsMissing":          {"kvslots_build_info", nil},
 	"KvslotsNotReady":         {"kvslots_ready", new(0.0)},
 	"KvslotsNATSDisconnected": {"kvslots_nats_connected", new(0.0)},
+	"KvslotsNATSReconnects":   {"kvslots_nats_reconnects_total", new(1e3)},
 	"KvslotsStoreUnavailable": {"kvslots_errors_total", new(1e3)},
 	"KvslotsInternalErrors":   {"kvslots_errors_total", new(1e3)},
 	"KvslotsViewLag":          {"kvslots_view_lag_seconds", new(6.0)},

@@ -46,6 +46,9 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	inflate(t, mount, 0)
+	for code := 200; code == 200; { // a full disk still takes what fits into the last page of a file
+		code, _ = p.ask(t, "POST", "/l/"+pool+"/renew", leases[1])
+	}
 	p.eventually(t, "/ready", "no space left on device")
 	p.want(t, "POST", "/l/"+pool+"/return", leases[1], 502, "")
 	if err := os.Remove(filepath.Join(mount, "balloon")); err != nil {

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
@@ -61,23 +61,31 @@ func outcome(got answer, err error) string {
 // was 200 when it was last asked. If there is none, it tries all the same.
 type balancer struct {
 	client *http.Client
-	urls   []string
-	ready  []atomic.Bool
-	turn   atomic.Int64
+
+	mu       sync.Mutex
+	gateways []*balanced
+	turn     int
+}
+
+// balanced is a gateway of a balancer.
+type balanced struct {
+	url   string
+	ready bool
+	gone  bool // see withdraw
+	busy  int  // requests without an answer
 }
 
 const readyInterval = 50 * time.Millisecond
 
 func newBalancer(t *testing.T, urls []string) *balancer {
 	t.Helper()
-	b := &balancer{
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: borrowersHTTP}},
-		urls:   urls, ready: make([]atomic.Bool, len(urls)),
-	}
+	b := &balancer{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: borrowersHTTP}}}
 	ctx, stop := context.WithCancel(context.Background())
 	var probing sync.WaitGroup
-	for i := range urls {
-		probing.Go(func() { b.probe(ctx, i) })
+	for _, url := range urls {
+		g := &balanced{url: url}
+		b.gateways = append(b.gateways, g)
+		probing.Go(func() { b.probe(ctx, g) })
 	}
 	t.Cleanup(func() {
 		stop()
@@ -87,48 +95,76 @@ func newBalancer(t *testing.T, urls []string) *balancer {
 	return b
 }
 
-func (b *balancer) probe(ctx context.Context, i int) {
-	beat := time.NewTicker(readyInterval)
-	defer beat.Stop()
-	for ctx.Err() == nil {
-		got, err := b.ask(ctx, "GET", b.urls[i]+"/ready", "")
-		b.ready[i].Store(err == nil && got.code == http.StatusOK)
-		select {
-		case <-ctx.Done():
-		case <-beat.C:
+func (b *balancer) probe(ctx context.Context, g *balanced) {
+	pace := rate.NewLimiter(rate.Every(readyInterval), 1)
+	for pace.Wait(ctx) == nil {
+		got, err := b.ask(ctx, "GET", g.url+"/ready", "")
+		b.change(func() { g.ready = err == nil && got.code == http.StatusOK })
+	}
+}
+
+func (b *balancer) change(do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	do()
+}
+
+// await waits until reached, which is called with the lock, returns true.
+func (b *balancer) await(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	pace := rate.NewLimiter(rate.Every(readyInterval), 1)
+	for done := false; !done; b.change(func() { done = reached() }) {
+		if pace.Wait(ctx) != nil {
+			t.Fatal(what)
 		}
 	}
 }
 
-// awaitReady waits until each gateway has been found ready.
+// awaitReady waits until each gateway is ready, also those that were withdrawn.
 func (b *balancer) awaitReady(t *testing.T) {
 	t.Helper()
-	for i := range b.ready {
-		for deadline := time.Now().Add(time.Minute); !b.ready[i].Load(); time.Sleep(readyInterval) {
-			if time.Now().After(deadline) {
-				t.Fatalf("gateway %d is not ready", i)
-			}
-		}
+	for _, g := range b.gateways {
+		b.change(func() { g.gone = false })
+		b.await(t, "a gateway is not ready", func() bool { return g.ready })
 	}
+}
+
+// withdraw waits until a gateway is not ready, sends it no request from then on, and waits
+// for the answers to the others.
+func (b *balancer) withdraw(t *testing.T, g *balanced) {
+	t.Helper()
+	b.await(t, "a gateway that drains is ready", func() bool {
+		g.gone = !g.ready
+		return g.gone
+	})
+	b.await(t, "a gateway that drains does not answer", func() bool { return g.busy == 0 })
 }
 
 func (b *balancer) call(ctx context.Context, operation, pool, fields string) (answer, error) {
-	i := b.pick()
-	got, err := b.ask(ctx, "POST", fmt.Sprintf("%s/l/%s/%s", b.urls[i], pool, operation), "{"+fields+"}")
-	if got.code == http.StatusServiceUnavailable {
-		b.ready[i].Store(false)
-	}
+	g := b.pick()
+	got, err := b.ask(ctx, "POST", fmt.Sprintf("%s/l/%s/%s", g.url, pool, operation), "{"+fields+"}")
+	b.change(func() {
+		g.busy--
+		g.ready = g.ready && got.code != http.StatusServiceUnavailable
+	})
 	return got, err
 }
 
-func (b *balancer) pick() int {
-	first := int(b.turn.Add(1))
-	for i := range b.urls {
-		if at := (first + i) % len(b.urls); b.ready[at].Load() {
-			return at
+// pick counts the request as busy.
+func (b *balancer) pick() (g *balanced) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn++
+	for i := range b.gateways {
+		next := b.gateways[(b.turn+i)%len(b.gateways)]
+		if !next.gone && (g == nil || !g.ready && next.ready) {
+			g = next
 		}
 	}
-	return first % len(b.urls)
+	g.busy++
+	return g
 }
 
 func (b *balancer) ask(ctx context.Context, method, url, body string) (answer, error) {

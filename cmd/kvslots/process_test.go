@@ -7,6 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // soak skips a test that takes long.
@@ -55,9 +58,37 @@ func startBinary(t *testing.T, binary string, args ...string) *gatewayProcess {
 // drain sends SIGTERM and waits for the end of the process.
 func (p *gatewayProcess) drain(t *testing.T) {
 	t.Helper()
+	p.terminate(t)
+	p.wantStop(t)
+}
+
+// drainUntil is drain of a gateway with a long --drain-wait, which ends when until returns.
+func (p *gatewayProcess) drainUntil(t *testing.T, until func()) {
+	t.Helper()
+	const heeded, ignored = "the drain is cut short", "signal ignored"
+	p.terminate(t)
+	p.logs.waitFor(t, "draining")
+	until()
+	pace := rate.NewLimiter(rate.Every(100*time.Millisecond), 1)
+	for sent := 1; !strings.Contains(p.logs.String(), heeded) && pace.Wait(t.Context()) == nil; sent++ {
+		p.terminate(t) // is ignored if it comes too soon after the first one
+		p.logs.Await(t, func(text string) bool {
+			return strings.Contains(text, heeded) || strings.Count(text, ignored) == sent
+		})
+	}
+	p.wantStop(t)
+}
+
+func (p *gatewayProcess) terminate(t *testing.T) {
+	t.Helper()
 	if err := p.process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// wantStop waits for the end of the process.
+func (p *gatewayProcess) wantStop(t *testing.T) {
+	t.Helper()
 	if err := p.process.Wait(); err != nil {
 		t.Errorf("%v; logs:\n%s", err, p.logs)
 	}

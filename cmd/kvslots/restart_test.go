@@ -47,8 +47,8 @@ func testRestart(t *testing.T, rounds int) {
 }
 
 // Two gateways on one NATS are restarted in turn under load. Clients over HTTP use those
-// whose /ready is 200, as behind a load balancer. No client meets an error but 503 with
-// Retry-After.
+// whose /ready is 200, as behind a load balancer, and a gateway listens until the balancer
+// has noticed that it drains. No client meets an error but 503 with Retry-After.
 func TestRestartOfOneOfTwo(t *testing.T) { testRestartOfOneOfTwo(t, restartRounds) }
 
 func TestRestartOfOneOfTwoSoak(t *testing.T) {
@@ -59,20 +59,20 @@ func TestRestartOfOneOfTwoSoak(t *testing.T) {
 func testRestartOfOneOfTwo(t *testing.T, rounds int) {
 	_, natsURL := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	start := func(http string) *gatewayProcess {
-		return startGateway(t, "--nats-url", natsURL, "--http-addr", http, "--drain-wait", "1s")
+		return startGateway(t, "--nats-url", natsURL, "--http-addr", http, "--drain-wait", "1m")
 	}
 	gateways := []*gatewayProcess{start(closedPort(t)), start(closedPort(t))}
 	b := newBorrowers(t, gateways[0].program, natsURL, gateways[0].url, gateways[1].url)
 	for round := range rounds {
 		b.awaitGrants(t, grantsPerRound)
 		p := gateways[round%2]
-		p.drain(t)
+		p.drainUntil(t, func() { b.balancer.withdraw(t, b.balancer.gateways[round%2]) })
 		gateways[round%2] = start(strings.TrimPrefix(p.url, "http://"))
 		b.back(t)
 		b.wantRenewed(t)
 	}
 	b.finish(t, gateways[0].program)
 	for _, p := range gateways {
-		p.drain(t)
+		p.drainUntil(t, func() {})
 	}
 }

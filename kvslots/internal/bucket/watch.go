@@ -251,13 +251,15 @@ func (w *watch) failure() string {
 		return ""
 	}
 	// The consumer is lost if its server died or was restarted: ask, rather than wait
-	// for silence.
+	// for silence. While entries arrive, the answer may only be late, behind them: a
+	// watch that was replaced for that would never load a large bucket on a slow machine.
+	heard := w.heard.Load()
 	ctx, cancel := context.WithTimeout(w.order.ctx, answerTimeout)
 	defer cancel()
 	switch _, err := w.b.stream.PushConsumer(ctx, w.consumer); {
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
 		return "the consumer is gone"
-	case err != nil:
+	case err != nil && w.heard.Load() == heard:
 		return "the server of the consumer does not answer"
 	}
 	return ""

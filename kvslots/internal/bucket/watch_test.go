@@ -3,10 +3,12 @@ package bucket
 import (
 	"context"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -53,6 +55,64 @@ func openUnwatchable(t *testing.T, cluster *kvslotstest.Cluster) (*Bucket, *unwa
 		t.Fatal(err)
 	}
 	return b, s
+}
+
+// unanswered is a stream on which no question about a consumer is answered.
+type unanswered struct {
+	jetstream.Stream
+	asked     chan struct{}
+	questions atomic.Int64
+}
+
+func (s *unanswered) PushConsumer(ctx context.Context, _ string) (jetstream.PushConsumer, error) {
+	s.questions.Add(1)
+	select {
+	case s.asked <- struct{}{}:
+	case <-ctx.Done():
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A gateway with 100,000 pools did not load them on a busy machine: the answer about its
+// consumer came behind too many entries, and the gateway replaced the watch and began anew
+// each time. Here an entry arrives with each question, and no question is answered.
+func TestLoadWithLateAnswers(t *testing.T) {
+	t.Parallel()
+	const pools, enough = 3, 20 // questions
+	nc := kvslotstest.Start(t, t.TempDir()).Connect()
+	earlier, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pools {
+		if _, err := earlier.Do(t.Context(), peer.Register{Pool: entry.HashOf("pool", strconv.Itoa(i)), Count: 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	earlier.Close(t.Context())
+
+	s := &unanswered{Stream: earlier.stream, asked: make(chan struct{})}
+	hook := func(m *nats.Msg, next func(*nats.Msg)) {
+		if s.questions.Load() < enough {
+			select {
+			case <-s.asked:
+			case <-t.Context().Done():
+			}
+		}
+		next(m)
+	}
+	b := newBucket(nc, earlier.js, s, Config{Logger: logtest.Logger(), Hook: hook})
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	if err := b.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.questions.Load(); n >= enough {
+		t.Errorf("the view was not loaded within %d questions", n)
+	}
 }
 
 // While a watch could not be created, direct gets only began after 5 s. Here no watch can

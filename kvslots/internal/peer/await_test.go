@@ -2,11 +2,13 @@ package peer_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // A session's wait ends, so its ticket is purged, while another peer's claim for that ticket is
@@ -54,4 +56,40 @@ func TestAwaitBesideVoidClaimOfEarlierEnqueue(t *testing.T) {
 	if a, answered := h.answers[second]; !answered || a.Err != nil || a.Grant.Fence <= claimed.Revision {
 		t.Errorf("answered %t with fence %d, %v; want the slot that the ticket was served with, above %d", answered, a.Grant.Fence, a.Err, claimed.Revision)
 	}
+}
+
+// A session was served, and its caller knows of the slot, but the purge of its ticket is
+// refused, when it is told and again when its lease is over. The slot must not be purged
+// before the ticket is: in a view that skipped the slot's purge, the ticket would stand again,
+// and would be served twice.
+func TestTicketIsPurgedBeforeItsSlot(t *testing.T) {
+	h := newHarness(t)
+	session, pool := h.hash(), h.hash()
+	on := peer.Resource{Pool: pool, Name: "a", Lock: true, Limit: 1}
+	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: 2 * time.Second})
+	h.must(peer.ReleaseOwned{Pool: pool, Owner: "o"})
+
+	h.auto = false
+	waits := h.begin(peer.Await{Pool: pool, Session: session, Lock: true, Wait: time.Minute})
+	barrier := h.take(entry.Barrier)
+	h.publish(&barrier)
+	seen := h.take(entry.Slot)
+	h.publish(&seen)
+	for range 2 {
+		refused := h.take(entry.Ticket)
+		h.ack(refused.ID, peer.Never, 0)
+		h.settle()
+		if err := h.answers[waits].Err; !errors.Is(err, peer.ErrUnavailable) {
+			t.Fatalf("the wait is answered %v", err)
+		}
+		if slices.ContainsFunc(h.sent, func(w peer.Write) bool { return w.Key.Kind == entry.Slot }) {
+			t.Fatal("the slot is purged although its ticket was not")
+		}
+		h.pass(2*time.Second + rules.Slack)
+	}
+	h.auto = true
+	h.pass(2 * time.Second)
+	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
 }

@@ -35,31 +35,36 @@ func (p *Peer) cleanUp() {
 	p.closer.plan()
 }
 
-// endSlot purges a slot whose lease is over. If the session enqueued for the slot and
-// has not called Await since, endSlot first marks the ticket as spent: once the slot
-// is purged, only the ticket says that it was served.
+// endSlot purges a slot whose lease is over. If it was claimed for an enqueued ticket that
+// is still there, endSlot first takes that out of the line: in a view that skips the slot's
+// purge, the ticket would stand again. It purges the ticket, or marks it as spent if the
+// session has not called Await since: once the slot is purged, only the ticket says that it
+// was served.
 func (p *Peer) endSlot(d rules.DueKey) {
 	s := d.Slot
 	m := p.purge(d.Key, d.Revision)
-	var done func(Ack)
-	if !d.Garbage {
-		m.Ticket, done = s.Value.Ticket, p.expired(s)
-	}
-	switch t := s.Pool.Ticket(s.Value.Ticket); {
-	case t == nil || !t.Value.Enqueued() || d.Garbage:
-	case !s.Value.Unseen:
-		p.writes.release(t.Key, t.Revision, nil)
-	default:
-		value := t.Value
-		value.Spent, value.Place = true, t.Place
-		p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(f resolution) {
-			if f.result == written {
-				p.writes.releaseAs(m, done)
-			} // otherwise cleanUp tries again
-		})
+	if d.Garbage {
+		p.writes.releaseAs(m, nil)
 		return
 	}
-	p.writes.releaseAs(m, done)
+	done := p.expired(s)
+	m.Ticket = s.Value.Ticket
+	t := s.Pool.Ticket(s.Value.Ticket)
+	if t == nil || !t.Value.Enqueued() {
+		p.writes.releaseAs(m, done)
+		return
+	}
+	leaves := p.purge(t.Key, t.Revision)
+	if s.Value.Unseen {
+		value := t.Value
+		value.Spent, value.Place = true, t.Place
+		leaves = p.value(t.Key, value, t.Revision, rules.EnqueuedLife)
+	}
+	p.writes.put(leaves, func(f resolution) {
+		if f.result == written {
+			p.writes.releaseAs(m, done)
+		} // otherwise cleanUp tries again
+	})
 }
 
 // endSessionAt ends a session whose idle time is over. It first sends a barrier, and

@@ -39,12 +39,20 @@ func (c *call) whenCertain(id entry.Hash, do func(*rules.Pool)) {
 
 func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 
-// register writes a pool's configuration, unless it is right already. The answer is the
-// state after the write.
+// register writes a pool's configuration, unless it is right already, or the cap on pools
+// leaves no room: a late view may not show the pool yet, or that another one was deleted.
+// The answer is the state after the write.
 func (r Register) register(c *call) {
-	c.when(func() bool { return !r.registered(c.p, c.p.view.Pool(r.Pool)) },
-		func() { r.write(c) },
-		func() { c.inspect(r.Pool, Answer{}) })
+	c.when(func() bool {
+		pool := c.p.view.Pool(r.Pool)
+		return !r.registered(c.p, pool) && (pool.Registered() || c.mayRegister())
+	}, func() { r.write(c) }, func() {
+		if !c.p.view.Pool(r.Pool).Registered() {
+			c.answer(Answer{Err: ErrMaxPools})
+			return
+		}
+		c.inspect(r.Pool, Answer{})
+	})
 }
 
 func (r Register) write(c *call) {
@@ -54,10 +62,7 @@ func (r Register) write(c *call) {
 	}
 	value.Count, value.Closing = r.Count, false
 	if value.Generation == 0 {
-		if !c.mayRegister() {
-			c.answer(Answer{Err: ErrMaxPools})
-			return
-		}
+		put(&c.p.calls.registering, c.id, struct{}{})
 		value.Generation = c.p.randomNumber()
 	}
 	c.writePool(r.Pool, value, 0, func(revision uint64) {
@@ -77,12 +82,9 @@ func (r Register) registered(p *Peer, pool *rules.Pool) bool {
 // mayRegister reports whether the cap on pools allows another one. It counts the
 // registrations of this peer that its view does not show yet.
 func (c *call) mayRegister() bool {
-	registering := c.p.calls.registering
-	if _, again := registering[c.id]; !again && c.p.cfg.MaxPools > 0 && c.p.view.Registered.Pools+len(registering) >= c.p.cfg.MaxPools {
-		return false
-	}
-	put(&c.p.calls.registering, c.id, struct{}{})
-	return true
+	most, registering := c.p.cfg.MaxPools, c.p.calls.registering
+	_, again := registering[c.id]
+	return again || most == 0 || c.p.view.Registered.Pools+len(registering) < most
 }
 
 // writePool writes the configuration of a pool. It calls then when the view has reached

@@ -213,7 +213,7 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 		if b == nil || b.phase != waiting && b.phase != refusing {
 			continue
 		}
-		position, ok := pool.Choose(t, &ps.flight, ps.p.now)
+		position, ok := pool.Choose(t, &ps.flight)
 		if !ok || !b.tryClaim(pool, position) {
 			return
 		}
@@ -257,7 +257,7 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.finish(Answer{Err: ErrMaxLocks})
 		return true
 	}
-	position, ok := pool.Choose(nil, &b.pool.flight, b.p.now)
+	position, ok := pool.Choose(nil, &b.pool.flight)
 	switch {
 	case !ok && b.joins() && b.overWaiters(pool):
 		b.finish(Answer{Err: ErrMaxWaiters})

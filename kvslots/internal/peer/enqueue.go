@@ -68,7 +68,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 		if !t.Value.Enqueued() || !p.view.Promotes(t, p.self.id, p.now) {
 			continue
 		}
-		if t.Doubtful(p.now) {
+		if t.Doubtful() {
 			// A ticket that still stands when the view has reached a barrier was not
 			// served. An exact view is not enough: the entry that named the skipped
 			// one need not say which ticket that served.

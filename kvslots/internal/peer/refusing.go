@@ -83,11 +83,11 @@ func (b *borrow) claimFreed() bool {
 
 // choose returns the position that the borrow may claim.
 func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
-	return pool.Choose(pool.Ticket(b.ticket.place), &b.pool.flight, b.p.now)
+	return pool.Choose(pool.Ticket(b.ticket.place), &b.pool.flight)
 }
 
 // isShort reports whether there is no permit for the borrow. choose returns no position
 // either while a ticket before it is in doubt.
 func (b *borrow) isShort(pool *rules.Pool) bool {
-	return pool.Short(pool.Ticket(b.ticket.place), &b.pool.flight, b.p.now)
+	return pool.Short(pool.Ticket(b.ticket.place), &b.pool.flight)
 }

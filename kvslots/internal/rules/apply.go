@@ -38,7 +38,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	s := p.slotAt(e.Key.N)
 	held := s.Value
 	if e.Previous > s.Revision {
-		p.doubtTickets(e.Previous, e.Revision, now)
+		p.doubtTickets(e.Previous, e.Revision)
 		if t := p.Ticket(held.Ticket); t != nil && s.Taken {
 			t.Unsure = true
 		}
@@ -112,7 +112,7 @@ func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	if was != nil {
 		t.life = was.life
 		if was.lined && was.Place == t.Place {
-			t.Seen, t.doubted, t.doubtedAt = was.Seen, was.doubted, was.doubtedAt
+			t.Seen, t.doubtedAt = was.Seen, was.doubtedAt
 		} else if was.lined {
 			p.ticketLeft(was.Place)
 		}

@@ -21,8 +21,8 @@ func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 //
 // While it is not known whether one of the tickets before it was served, the borrow may
 // not claim: its claim would be judged lost.
-func (p *Pool) Choose(t *Ticket, own *InFlight, now Instant) (position int, ok bool) {
-	free, before, doubtful := p.rank(t, own, now)
+func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
+	free, before, doubtful := p.rank(t, own)
 	if before >= free || doubtful {
 		return 0, false
 	}
@@ -40,15 +40,15 @@ func (p *Pool) Choose(t *Ticket, own *InFlight, now Instant) (position int, ok b
 
 // Short reports whether there is no permit for the borrow. If there is one, Choose may
 // still return no position, because of a ticket in doubt.
-func (p *Pool) Short(t *Ticket, own *InFlight, now Instant) bool {
-	free, before, _ := p.rank(t, own, now)
+func (p *Pool) Short(t *Ticket, own *InFlight) bool {
+	free, before, _ := p.rank(t, own)
 	return before >= free
 }
 
 // rank returns the number of free permits, and that of the tickets before the borrow, up
 // to the first for which no permit is left. doubtful is set if one of these may have been
 // served.
-func (p *Pool) rank(t *Ticket, own *InFlight, now Instant) (free, before int, doubtful bool) {
+func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int, doubtful bool) {
 	free = p.Count() - p.InUse()
 	for i := range own.Claims {
 		if !p.live.has(i) {
@@ -61,7 +61,7 @@ func (p *Pool) rank(t *Ticket, own *InFlight, now Instant) (free, before int, do
 	}
 	before += p.line.count(place, free-before, func(o *Ticket) bool {
 		ahead := o.waits() && !own.claims(o.Place)
-		doubtful = doubtful || ahead && o.Doubtful(now)
+		doubtful = doubtful || ahead && o.Doubtful()
 		return ahead
 	})
 	return free, before, doubtful

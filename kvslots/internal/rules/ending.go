@@ -164,18 +164,12 @@ func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 }
 
 // Postpone makes every session live for its whole idle time from now on: it could
-// not be refreshed before. Nor could a ticket that was served be purged, so a doubt
-// begins anew. Leases are left alone: they end by the clock.
+// not be refreshed before. Leases are left alone: they end by the clock.
 func (v *View) Postpone(now Instant) {
 	for _, s := range v.sorted() {
 		if s.Taken {
 			s.Ends = max(s.Ends, now.Add(time.Duration(s.Value.Idle)))
 			v.ends.set(&s.due, s.Ends)
-		}
-		for _, t := range s.Tickets {
-			if t.doubted != 0 {
-				t.doubted = max(now, 1)
-			}
 		}
 	}
 }

@@ -191,7 +191,7 @@ func wantSlots(t *testing.T, w *rules.View, p *rules.Pool, now rules.Instant) {
 	if p.InUse() != len(live) || p.Full() != (len(live) >= p.Count()) || p.InDoubt(now) && len(live) == 0 {
 		t.Fatalf("in use: %d, full: %v; want %v of %d", p.InUse(), p.Full(), live, p.Count())
 	}
-	if position, ok := p.Choose(nil, &rules.InFlight{}, now); ok && (live[position] || position >= p.Count() || p.Full()) {
+	if position, ok := p.Choose(nil, &rules.InFlight{}); ok && (live[position] || position >= p.Count() || p.Full()) {
 		t.Fatalf("position %d chosen of %v of %d", position, live, p.Count())
 	}
 }

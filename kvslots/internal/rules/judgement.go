@@ -109,7 +109,7 @@ func (s *snapshot) judge(position int) Verdict {
 func (p *Pool) claimed(s *Slot, exact bool) {
 	state := p.snapshot(s.Revision, !exact)
 	state.ahead = p.ahead(s.place(), state.count+1)
-	state.doubtful = p.doubtfulAhead(s.place(), s.seen)
+	state.doubtful = p.doubtfulAhead(s.place())
 	excluded := !s.Live() || p.servedElsewhere(s)
 	if excluded {
 		state.count = 0
@@ -149,8 +149,8 @@ func (p *Pool) ticketLeft(place uint64) {
 
 // doubtfulAhead counts the tickets that wait before a place and may have been
 // served.
-func (p *Pool) doubtfulAhead(place uint64, now Instant) int {
-	return p.line.count(place, math.MaxInt, func(t *Ticket) bool { return t.Doubtful(now) && t.waits() })
+func (p *Pool) doubtfulAhead(place uint64) int {
+	return p.line.count(place, math.MaxInt, func(t *Ticket) bool { return t.Doubtful() && t.waits() })
 }
 
 // servedElsewhere reports whether a claim names a ticket that has left the line,

@@ -22,8 +22,7 @@ type Ticket struct {
 	author     *Session // the ticket ends with this session
 	server     *Session // the peer that claims for it; of a peer's own ticket, the author
 	claim      *Slot    // the slot that names it
-	doubted    Instant  // when the view last learnt that it skipped an entry that may have served the ticket; 0: never
-	doubtedAt  uint64   // the revision that taught it
+	doubtedAt  uint64   // the revision that last taught the view that it skipped an entry that may have served the ticket; 0: none
 	couldSince Instant  // since when it has been its turn; 0 while it is not
 	able       bool     // there is a permit for it
 	passed     bool     // an enqueued ticket that is passed over
@@ -55,10 +54,10 @@ func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 // doubtTickets records that entries of a slot up to revision skipped were skipped,
 // and that the entry at revision taught says so. A claim and its purge may have been
 // among them, so each ticket before may have been served. If it was, its own peer
-// purges it soon.
-func (p *Pool) doubtTickets(skipped, taught uint64, now Instant) {
+// purges it, as soon as that peer's view shows the claim.
+func (p *Pool) doubtTickets(skipped, taught uint64) {
 	for _, t := range p.line.tickets[:p.line.search(skipped)] {
-		t.doubted, t.doubtedAt = max(now, 1), taught
+		t.doubtedAt = taught
 	}
 }
 
@@ -68,18 +67,16 @@ func (p *Pool) doubtTickets(skipped, taught uint64, now Instant) {
 // ticket that still stands was not served.
 func (p *Pool) clearDoubts(sent uint64) {
 	for _, t := range p.line.tickets {
-		if t.doubted != 0 && t.Value.Enqueued() && t.doubtedAt <= sent {
-			t.doubted = 0
+		if t.Value.Enqueued() && t.doubtedAt <= sent {
+			t.doubtedAt = 0
 		}
 	}
 }
 
-// Doubtful reports whether the ticket may have been served. The doubt lasts for doubtTime;
-// if the ticket's turn comes meanwhile, until it is claimed or passed over, so that it never
-// counts as waiting in between.
-func (t *Ticket) Doubtful(now Instant) bool {
-	return t.doubted != 0 && (now-t.doubted < doubtTime || t.couldSince != 0 && t.couldSince-t.doubted < doubtTime)
-}
+// Doubtful reports whether the ticket may have been served. No time ends the doubt, since
+// the ticket's own peer, which would purge it, may be late. A ticket that was served holds
+// up the line until it is passed over.
+func (t *Ticket) Doubtful() bool { return t.doubtedAt != 0 }
 
 // line is the waiting line of a pool.
 type line struct {

@@ -140,6 +140,39 @@ func TestDoubtfulTicketAndLowestFree(t *testing.T) {
 	if got := v.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Void {
 		t.Errorf("with the ticket passed over, judged %d", got)
 	}
+	feed(s, v, marker(rules.SlotKey(poolID(1), 2)))
+	feed(s, v, entry.Entry{Key: barrierKey(sessionID(1))}) // a sign of life: it waits again
+	feed(s, v, claim(2, entry.SlotValue{Lease: leaseID(3)}))
+	if got := v.Pool(poolID(1)).Slot(2).Verdict(); got != rules.Lost {
+		t.Errorf("with a ticket that was passed over, judged %d", got)
+	}
+}
+
+// Nor does it a second after the view has learnt that the ticket may have been served: no
+// permit was free, so the ticket was not passed over, and its peer may be late.
+func TestDoubtOutlastsFullPool(t *testing.T) {
+	s, v := newStream(), rules.New()
+	for _, e := range []entry.Entry{
+		config(poolID(1), 2, 1), alive(sessionID(1)), claim(0, entry.SlotValue{}), claim(1, entry.SlotValue{}),
+		ticket(ticketKey(poolID(1), sessionID(1), 0), leaseID(1), 1),
+	} {
+		feed(s, v, e)
+	}
+	p := v.Pool(poolID(1))
+	s.write(marker(rules.SlotKey(p.ID, 1))) // skipped
+	feed(s, v, claim(1, entry.SlotValue{}))
+	v.Reached(s.sequence, s.instant())
+	s.now += 2 * rules.StallTime
+	v.Settle(s.instant())
+	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
+	feed(s, v, marker(rules.SlotKey(p.ID, 1)))
+	if position, ok := p.Choose(nil, &rules.InFlight{}); ok {
+		t.Errorf("chose position %d", position)
+	}
+	feed(s, v, claim(1, entry.SlotValue{Lease: leaseID(2)}))
+	if got := p.Slot(1).Verdict(); got != rules.Lost {
+		t.Errorf("judged %d above a free position", got)
+	}
 }
 
 // A claim that the view cannot judge is not waited for any more once its peer has purged

@@ -105,9 +105,9 @@ func (s *scenario) command(line string) {
 	case "choose":
 		p := s.view.Pool(poolID(1))
 		t, own := p.Ticket(o.number("ticket", 0)), &rules.InFlight{}
-		if position, ok := p.Choose(t, own, now); ok {
+		if position, ok := p.Choose(t, own); ok {
 			s.printf("position %d\n", position)
-		} else if p.Short(t, own, now) {
+		} else if p.Short(t, own) {
 			s.printf("none\n")
 		} else {
 			s.printf("none yet\n")

@@ -183,9 +183,9 @@ func (h *history) checkChoice(p *rules.Pool) {
 	}
 	flight.Joining = rapid.SampledFrom([]int{0, 0, 1}).Draw(h.t, "joining")
 	for _, at := range []uint64{0, h.drawPlace(p.ID)} {
-		position, ok := p.Choose(p.Ticket(at), &flight, h.stream.instant())
+		position, ok := p.Choose(p.Ticket(at), &flight)
 		wantPosition, wantOK := h.naive.choose(p.ID, at, &flight)
-		if ok != wantOK || ok && position != wantPosition || p.Short(p.Ticket(at), &flight, h.stream.instant()) == ok {
+		if ok != wantOK || ok && position != wantPosition || p.Short(p.Ticket(at), &flight) == ok {
 			h.t.Fatalf("choose for %d in %+v: got %d %v, want %d %v", at, flight, position, ok, wantPosition, wantOK)
 		}
 	}

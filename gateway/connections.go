@@ -12,7 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/clientip"
+	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 const (
@@ -109,7 +109,7 @@ func (c *connections) clientAt(addr netip.Addr) netip.Prefix {
 	if c.exempt.contain(addr) {
 		return netip.Prefix{}
 	}
-	return clientip.Of(addr)
+	return clientnet.Of(addr)
 }
 
 type countedKey struct{}

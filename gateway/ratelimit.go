@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/clientip"
+	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 const (
@@ -74,7 +74,7 @@ func (l *rateLimiter) decide(addr netip.Addr) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	client := l.clientLocked(clientip.Of(addr), now)
+	client := l.clientLocked(clientnet.Of(addr), now)
 	if client.bucket.AllowN(now, 1) {
 		return verdict{}
 	}

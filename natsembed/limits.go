@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/kvslots/kvslots/kvslots/wire/clientip"
+	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 // The limits of the listener's clients. nats-server applies those of its options to the
@@ -144,7 +144,7 @@ func (a *authenticator) isFullFor(address netip.Prefix) bool {
 // addressOf returns the network by which limits count the clients at an IP address.
 func addressOf(ip string) netip.Prefix {
 	addr, _ := netip.ParseAddr(ip) // nats-server wrote it
-	return clientip.Of(addr)
+	return clientnet.Of(addr)
 }
 
 // clients returns the connections in the account of the listener's clients: theirs, and

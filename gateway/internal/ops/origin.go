@@ -3,7 +3,7 @@ package ops
 import (
 	"net/netip"
 
-	"github.com/kvslots/kvslots/kvslots/wire/clientip"
+	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 // origin returns the network of the client with an address and port, as text.
@@ -12,7 +12,7 @@ func origin(remote string) string {
 	if err != nil {
 		return remote
 	}
-	client := clientip.Of(address.Addr())
+	client := clientnet.Of(address.Addr())
 	if client.Addr().Is4() {
 		return client.Addr().String()
 	}

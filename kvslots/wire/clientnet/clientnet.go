@@ -1,5 +1,5 @@
-// Package clientip has the rule by which limits per address count clients.
-package clientip
+// Package clientnet has the rule by which limits per address count clients.
+package clientnet
 
 import "net/netip"
 

@@ -22,8 +22,9 @@ const (
 
 // room bounds the open requests: in all, of each client, and for each pool or lock, so that
 // a flood by one client, or for one pool, does not exclude all other requests. A request
-// enters, claims a place in the share of a client if it has to (see Service.admit), aims at
-// a pool or a lock if it waits for one, and leaves.
+// enters, passes or claims a place in the share of a client (see Service.admit), aims at
+// a pool or a lock if it waits for one, and leaves. Until its client is known, a request
+// takes no place: most of a flood is refused then.
 //
 // Several clients with full shares would leave no place to others. So while no more than a
 // share is free, a client may have no more requests than there are free places beyond a
@@ -32,8 +33,8 @@ type room struct {
 	size, share int
 
 	mu      sync.Mutex
-	open    int
-	doubted int // open requests that have neither passed nor claimed
+	open    int // requests that have passed or claimed
+	entered int // requests that have done neither yet; at most size, too
 	clients map[string]*roomClient
 	targets map[string]int // open requests for each pool or lock
 }
@@ -52,39 +53,43 @@ func newRoom(size int) *room {
 	}
 }
 
-// enter counts a request. It returns false if there is no room for it.
+// enter counts a request whose client is not known yet. It returns false if there is no
+// room for it.
 func (r *room) enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.open >= r.size {
+	if r.open >= r.size || r.entered >= r.size {
 		return false
 	}
-	r.open++
-	r.doubted++
+	r.entered++
 	return true
 }
 
-// pass reports whether a request that has entered need not claim, since no more are open
-// than one client may have.
+// pass reports whether a request that has entered need not claim, since there are no more
+// requests than one client may have.
 func (r *room) pass() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.open > r.share {
+	if r.open+r.entered > r.share {
 		return false
 	}
-	r.doubted--
+	r.entered--
+	r.open++
 	return true
 }
 
 // claim counts a request that has entered for one of the clients that it may be from: the
 // one with the fewest requests. The request must end with the context that claim returns, a
-// child of ctx. If none of them may have a further request, claim returns false, and the
-// request has left.
+// child of ctx. If there is no room, or none of them may have a further request, claim
+// returns false, and the request has left.
 func (r *room) claim(ctx context.Context, clients ...string) (client string, _ context.Context, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	free := r.size - r.open + r.doubted
-	r.doubted--
+	r.entered--
+	free := r.size - r.open
+	if free == 0 {
+		return "", nil, false
+	}
 	least := r.share
 	if free <= r.share && r.share < r.size {
 		least = max(1, free-r.size/reserveOf)
@@ -99,9 +104,9 @@ func (r *room) claim(ctx context.Context, clients ...string) (client string, _ c
 		}
 	}
 	if !ok {
-		r.open--
 		return "", nil, false
 	}
+	r.open++
 	if r.clients[client] == nil {
 		of := &roomClient{}
 		of.ctx, of.end = context.WithCancelCause(ctx)
@@ -135,7 +140,7 @@ func (r *room) aim(target string) bool {
 	return true
 }
 
-// leave undoes enter, and pass or claim, and aim. client is "" if nothing was claimed, and target is ""
+// leave undoes pass or claim, and aim. client is "" if nothing was claimed, and target is ""
 // if aim was not called.
 func (r *room) leave(client, target string) {
 	r.mu.Lock()

@@ -67,6 +67,30 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// A flood whose client is not known yet does not exclude others, and does not grow without
+// bound. Nor do more requests claim a place than there are.
+func TestRoomBesideUnknownClients(t *testing.T) {
+	r := newRoom(4 * leastShare)
+	for range r.size - 1 {
+		r.enter()
+	}
+	if _, ok := r.request("other"); !ok {
+		t.Error("requests that may all be refused exclude another client")
+	}
+	for range r.size {
+		r.enter()
+	}
+	if r.entered != r.size {
+		t.Errorf("%d requests have entered a room of %d", r.entered, r.size)
+	}
+	for i := range r.size {
+		r.claim(t.Context(), fmt.Sprint(i))
+	}
+	if r.entered != 0 || r.open != r.size {
+		t.Errorf("%d of %d fit, and %d more", r.open, r.size, r.entered)
+	}
+}
+
 // However many clients take what they can get, there is room for a further one.
 func TestRoomForFurtherClients(t *testing.T) {
 	r := newRoom(DefaultMaxBorrows)

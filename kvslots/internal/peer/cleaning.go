@@ -6,13 +6,17 @@ import (
 )
 
 // cleanUp purges the keys that are due. The clock only decides when this peer writes:
-// a lease is live until its purge is in the stream.
+// a lease is live until its purge is in the stream. A key stays due until the view shows
+// its purge, which may take seconds: until then the purge is not begun again.
 func (p *Peer) cleanUp() {
 	if p.watch.mode != live || p.closing {
 		return
 	}
 	p.view.Forget(p.now)
 	for _, d := range p.view.Due(dueRetry, dueBatch, p.now) {
+		if p.ending[d.Key] == d.Revision {
+			continue
+		}
 		switch {
 		case d.Marker:
 			p.writes.release(d.Key, d.Revision, nil)
@@ -60,10 +64,13 @@ func (p *Peer) endSlot(d rules.DueKey) {
 		value.Spent, value.Place = true, t.Place
 		leaves = p.value(t.Key, value, t.Revision, rules.EnqueuedLife)
 	}
+	put(&p.ending, d.Key, d.Revision)
 	p.writes.put(leaves, func(f resolution) {
 		if f.result == written {
 			p.writes.releaseAs(m, done)
-		} // otherwise cleanUp tries again
+		} else { // cleanUp tries again
+			p.ended(d.Key, d.Revision)
+		}
 	})
 }
 
@@ -74,8 +81,10 @@ func (p *Peer) endSessionAt(d rules.DueKey) {
 	if d.Key == p.self.key() {
 		return
 	}
+	put(&p.ending, d.Key, d.Revision)
 	purge := func() {
 		if s := p.view.Session(d.Key.Session); !s.Alive() || s.Revision != d.Revision || s.Ends > p.now {
+			p.ended(d.Key, d.Revision)
 			return
 		}
 		p.writes.release(d.Key, d.Revision, func(a Ack) {
@@ -89,6 +98,13 @@ func (p *Peer) endSessionAt(d rules.DueKey) {
 		return
 	}
 	p.reads.whenCurrent(nil, func() { p.after(endingPause, purge) })
+}
+
+// ended records that no purge of a key at a revision is under way any more.
+func (p *Peer) ended(key entry.Key, revision uint64) {
+	if p.ending[key] == revision {
+		delete(p.ending, key)
+	}
 }
 
 // afterLoad is called when the view has become live.

@@ -61,6 +61,7 @@ type Peer struct {
 	pools    pools
 	sessions map[entry.Hash]*sessionState
 	follows  map[entry.Hash][]*follow // by lease
+	ending   map[entry.Key]uint64     // keys whose purge is under way, by the revision that it expects
 	closer   closer
 	opening  int // names that are not in use in the view, and in which this peer is claiming
 	closing  bool

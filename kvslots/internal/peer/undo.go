@@ -20,11 +20,15 @@ func (ws *writes) release(key entry.Key, revision uint64, done func(Ack)) {
 func (ws *writes) releaseAs(m entry.Message, done func(Ack)) {
 	ws.releasing++
 	view := ws.p.view
+	put(&ws.p.ending, m.Key, m.Revision)
 	ws.sendIn(&ws.queues[releases], m, func(a Ack) {
 		ws.releasing--
 		if a.Outcome == Unknown && ws.p.view == view {
 			ws.releaseAs(m, done)
-		} else if done != nil {
+			return
+		}
+		ws.p.reads.whenReached(a.Revision, func() { ws.p.ended(m.Key, m.Revision) })
+		if done != nil {
 			done(a)
 		}
 	})

@@ -68,6 +68,7 @@ func (p *Peer) newView() {
 	p.self.revision = 0
 	p.own = own{p: p}
 	p.reads.restart()
+	p.ending = nil
 	p.restartBorrows()
 	p.writes.sendAgain() // ends the writes that were sent under the previous view
 }

@@ -1,0 +1,49 @@
+package peer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// A key stays due until the view shows its purge. While the server answers a barrier after
+// two seconds, and a purge not at all, each purge is one message, sent again twice a second.
+func TestDueKeyIsPurgedOnce(t *testing.T) {
+	h := newHarness(t)
+	b := h.borrow(h.newPool(1), 0)
+	b.TTL = 2 * time.Second
+	h.must(b)
+	h.must(peer.CreateSession{Session: h.hash(), Idle: 2 * time.Second})
+	h.auto = false
+	purges, last := map[entry.Key]int{}, map[entry.Key]peer.Instant{}
+	var barrier peer.Write
+	var answerAt peer.Instant
+	for end := h.now.Add(9 * time.Second); h.now < end; h.pass(10 * time.Millisecond) {
+		writes := h.sent
+		h.sent = nil
+		for _, w := range writes {
+			switch {
+			case w.Key.Kind == entry.Barrier && answerAt == 0:
+				barrier, answerAt = w, h.now.Add(2*time.Second)
+			case w.Key.Kind == entry.Barrier:
+			case !w.Marker:
+				h.publish(&w)
+			default:
+				if n := purges[w.Key]; n > 0 && h.now.Sub(last[w.Key]) < 490*time.Millisecond {
+					t.Errorf("purge %d of %s was sent %v after the one before", n, w.Key, h.now.Sub(last[w.Key]))
+				}
+				purges[w.Key]++
+				last[w.Key] = h.now
+			}
+		}
+		if answerAt != 0 && h.now >= answerAt {
+			h.publish(&barrier)
+			answerAt = 0
+		}
+	}
+	if len(purges) != 2 {
+		t.Errorf("purged %v instead of a slot and a session", purges)
+	}
+}

@@ -42,10 +42,18 @@ func (q *reads) whenCurrent(c *call, try func()) {
 	q.sendBarrier()
 }
 
-// whenExactAt calls try when the view is exact and has reached a revision, unless c is
-// answered before.
+// whenExactAt calls try when the view is exact and has reached the revision of a write of c,
+// unless c is answered before. If the view is built anew before, the stream may have lost the
+// write, and c is answered ErrUnavailable.
 func (q *reads) whenExactAt(c *call, revision uint64, try func()) {
-	q.exact.start(&read{call: c, fire: try}, revision)
+	view := q.p.view
+	q.exact.start(&read{call: c, fire: func() {
+		if q.p.view != view {
+			c.end(ErrUnavailable)
+			return
+		}
+		try()
+	}}, revision)
 	q.wantExact()
 }
 
@@ -55,7 +63,10 @@ func (q *reads) whenReached(revision uint64, do func()) {
 }
 
 // whenExact calls do when the view is exact.
-func (q *reads) whenExact(do func()) { q.whenExactAt(nil, 0, do) }
+func (q *reads) whenExact(do func()) {
+	q.exact.start(&read{fire: do}, 0)
+	q.wantExact()
+}
 
 // wantExact sends a barrier unless the view is exact, or is about to reach one.
 func (q *reads) wantExact() {

@@ -154,8 +154,9 @@ func (p *Peer) restartBorrows() {
 	}
 }
 
-// expectTicket makes a borrow join again with the ticket that it has sent: the new view
-// either shows the ticket, or calls ticketMissing.
+// expectTicket makes a borrow join again with the ticket that it has sent, if the new view
+// shows the ticket. Otherwise a borrow that was waiting sends another one, and one that was
+// joining is answered ErrUnavailable.
 func (b *borrow) expectTicket() {
 	key := b.ticket.key
 	put(&b.pool.tickets, key, b)

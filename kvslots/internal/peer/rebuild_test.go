@@ -1,6 +1,7 @@
 package peer_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -20,16 +21,23 @@ func grantedBeforeRebuild(t *testing.T, another bool) (h *harness, a peer.Answer
 	b := h.borrow(h.newPool(1), 0)
 	b.TTL = 10 * time.Second
 	a = h.must(b)
-	value := entry.SlotValue{Lease: b.Lease, Claimer: h.hash(), Generation: h.generation(b.Pool), TTL: entry.Span(time.Hour)}
+	lease := b.Lease
 	if another {
-		value.Lease = h.hash()
+		lease = h.hash()
 	}
-	key := rules.SlotKey(b.Pool, a.Grant.Position)
-	claim := entry.NewMessage(key, value, 0, time.Hour+rules.Guard)
-	slot = h.entry(&claim, h.stands[key])
+	slot = h.slot(b.Pool, a.Grant.Position, lease)
 
 	h.loseStream()
 	return h, a, slot
+}
+
+// slot returns the entry of a lease of an hour at the present revision of a position.
+func (h *harness) slot(pool entry.Hash, position int, lease entry.Hash) entry.Entry {
+	h.t.Helper()
+	key := rules.SlotKey(pool, position)
+	value := entry.SlotValue{Lease: lease, Claimer: h.hash(), Generation: h.generation(pool), TTL: entry.Span(time.Hour)}
+	claim := entry.NewMessage(key, value, 0, time.Hour+rules.Guard)
+	return h.entry(&claim, h.stands[key])
 }
 
 // loseStream lets the peer begin to build its view anew.
@@ -124,4 +132,42 @@ func TestLateAcknowledgementOfLostWrite(t *testing.T) {
 	}
 	h.pass(11 * time.Second)
 	h.wantRebuilt()
+}
+
+// A write was acknowledged, and the stream lost it before its caller was answered. The answer
+// was that the write stood, although the peer had built its view anew meanwhile.
+func TestDeletionIsLost(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.auto = false
+	id := h.begin(peer.Delete{Pool: pool})
+	deletion := h.take(entry.Config)
+	h.ack(deletion.ID, peer.Written, h.last+9)
+	h.loseStream()
+	h.load(pool)
+	h.wantUnavailable(id)
+}
+
+// The same, when the view had shown the write and was not exact.
+func TestReturnIsLost(t *testing.T) {
+	h := newHarness(t)
+	b := h.borrow(h.newPool(1), 0)
+	slot := h.slot(b.Pool, h.must(b).Grant.Position, b.Lease)
+	h.auto = false
+	h.last += 3 // entries that the view skips
+	id := h.begin(giveBack(b))
+	purge := h.take(entry.Slot)
+	h.publish(&purge)
+	h.stands[slot.Key], h.sent = slot.Revision, nil
+	h.loseStream()
+	h.load(b.Pool, slot)
+	h.wantUnavailable(id)
+}
+
+// wantUnavailable checks that a call was answered ErrUnavailable.
+func (h *harness) wantUnavailable(id uint64) {
+	h.t.Helper()
+	if a, ok := h.answers[id]; !ok || !errors.Is(a.Err, peer.ErrUnavailable) {
+		h.t.Errorf("answered %t, %v, want %v", ok, a.Err, peer.ErrUnavailable)
+	}
 }

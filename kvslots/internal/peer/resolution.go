@@ -15,7 +15,7 @@ type result uint8
 
 // The results.
 const (
-	unknown result = iota // there was no answer in time
+	unknown result = iota // there was no answer in time, or the view was built anew before it had reached it
 	written               // the message, or an earlier copy of it, was written
 	refused               // the key has another revision
 )
@@ -44,6 +44,8 @@ func (w *write) resolve(a Ack) {
 	w.p.reads.whenReached(a.Revision, func() {
 		delete(w.p.writes.authored, w.msg.Author)
 		switch stands, _ := w.p.view.Stands(w.msg.Key); {
+		case w.view != w.p.view: // the stream may have lost the message
+			w.settled(resolution{})
 		case a.Outcome == Written:
 			w.settled(resolution{result: written, revision: a.Revision})
 		case w.shown != 0:

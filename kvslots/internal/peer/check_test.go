@@ -1,10 +1,12 @@
 package peer_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // The stream has lost its last entry, which raised a pool's count. Its last sequence does
@@ -51,4 +53,38 @@ func (h *harness) storeCount(pool entry.Hash, count int) entry.Entry {
 	key := entry.Key{Kind: entry.Config, Pool: pool}
 	m := entry.NewMessage(key, entry.ConfigValue{Count: count, Generation: 1}, h.stands[key], 0)
 	return h.store(&m)
+}
+
+// The stream has acknowledged the purge of a ticket whose borrow has ended, and then lost it
+// with its last writes. The peer's view had not reached the purge, so the check finds nothing
+// amiss: the ticket is in the view, and no borrow of the peer will purge it. The peer purges
+// it after the check.
+func TestCheckPurgesTicketOfEndedBorrow(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.must(h.borrow(pool, 0))
+	call := h.begin(h.borrow(pool, time.Hour))
+	h.pass(4 * time.Second) // the check begins at the last refresh of the presence
+	h.auto = false
+	last := h.last
+	h.p.GiveUp(call, errors.New("the caller is gone"), h.now)
+	purge := h.take(entry.Ticket)
+	h.storeBarrier() // without it, the peer would apply its purge when it is acknowledged
+	h.ack(purge.ID, peer.Written, h.store(&purge.Message).Revision)
+
+	h.last, h.stands[purge.Key] = last, purge.Revision
+	instead := []entry.Entry{h.storeBarrier(), h.storeBarrier()}
+	h.p.WatchLost(h.watch, h.now)
+	h.settle()
+	for _, e := range instead {
+		h.apply(e)
+	}
+	presence := h.take(entry.Session)
+	h.publish(&presence)
+	if n := h.p.Counters().Rebuilds; n != 0 {
+		t.Fatalf("the view was built anew %d times: the check has found the loss", n)
+	}
+	if again := h.take(entry.Ticket); !again.Marker || again.Key != purge.Key || again.Revision != purge.Revision {
+		t.Errorf("the peer has written %+v, and not purged the ticket", again.Message)
+	}
 }

@@ -82,3 +82,42 @@ func TestEnqueuedAgainBesideVoidClaim(t *testing.T) {
 		})
 	}
 }
+
+// An enqueued ticket is due when half of its key's life is over. It is written again while it
+// stands, and while the session does not know of the slot that it was served with. After that
+// it only waits for its purge, which may have been lost: it is garbage, or it would be kept in
+// the bucket for as long as the lease is renewed.
+func TestTicketOfToldSlotIsGarbage(t *testing.T) {
+	const lease = 2 * rules.EnqueuedLife
+	for name, c := range map[string]struct {
+		claims  []bool // whether each write of the slot is unseen
+		garbage bool
+	}{
+		"in line":      {nil, false},
+		"served":       {[]bool{true}, false},
+		"told":         {[]bool{false}, true},
+		"told at last": {[]bool{true, false}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, v := newStream(), rules.New()
+			id, peer := sessionID(1), sessionID(2)
+			key := rules.EnqueuedKey(poolID(1), id)
+			feed(s, v, config(poolID(1), 1, 1))
+			feed(s, v, session(peer, entry.SessionPeer, lease))
+			feed(s, v, session(id, entry.SessionClient, lease))
+			place := feed(s, v, entry.Entry{Key: key, Wait: entry.TicketValue{
+				Lease: leaseID(1), Peer: peer, Generation: 1, TTL: entry.Span(lease), Wait: entry.Span(rules.EnqueuedLife),
+			}})
+			value := entry.SlotValue{Lease: leaseID(1), Session: id, Claimer: peer, Ticket: place, TTL: entry.Span(lease)}
+			for _, unseen := range c.claims {
+				value.Unseen = unseen
+				value.Fence = feed(s, v, claim(0, value))
+			}
+			s.now += rules.EnqueuedLife / 2
+			due := v.Due(time.Second, 9, s.instant())
+			if len(due) != 1 || due[0].Key != key || due[0].Garbage != c.garbage || due[0].Refresh == c.garbage {
+				t.Errorf("due: %+v, want the ticket, as garbage: %t", due, c.garbage)
+			}
+		})
+	}
+}

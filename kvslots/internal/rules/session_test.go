@@ -106,3 +106,33 @@ func TestSessionEnd(t *testing.T) {
 		t.Error("the session was created again and not forgotten")
 	}
 }
+
+// A refresh was sent while the stream had no leader, and is delivered after a new watch has
+// given every session its whole idle time again. It does not end the session soon after.
+func TestLateRefreshDoesNotMoveEndBack(t *testing.T) {
+	s, v := newStream(), rules.New()
+	refresh := func(idled time.Duration) {
+		e := client(sessionID(1))
+		e.Session.Idled = entry.Span(idled)
+		feed(s, v, e)
+	}
+	wantEnd := func(want rules.Instant) {
+		t.Helper()
+		if got := v.Session(sessionID(1)).Ends; got != want {
+			t.Errorf("the session ends at %v, want %v", time.Duration(got), time.Duration(want))
+		}
+		wantDue(t, v, want)
+	}
+	refresh(0)
+	s.now += 14 * time.Second
+	whole := s.instant().Add(15 * time.Second)
+	v.Postpone(s.instant())
+	refresh(14 * time.Second)
+	wantEnd(whole)
+	if due := v.Due(time.Second, 9, s.instant().Add(2*time.Second)); len(due) != 0 {
+		t.Errorf("due: %+v, want nothing yet", due)
+	}
+	s.now += time.Second
+	refresh(0)
+	wantEnd(whole.Add(time.Second))
+}

@@ -93,7 +93,12 @@ func (p *Peer) promote(pool *rules.Pool) {
 }
 
 // promotions returns the places of the tickets that promote has begun to claim for.
-func (ps *poolState) promotions() []uint64 { return slices.Sorted(maps.Keys(ps.promoting)) }
+func (ps *poolState) promotions() []uint64 {
+	if len(ps.promoting) == 0 { // as in nearly all pools: an empty iterator costs allocations, too
+		return nil
+	}
+	return slices.Sorted(maps.Keys(ps.promoting))
+}
 
 // dropPromotions ends the borrows of enqueued tickets that do not stand any more.
 func (ps *poolState) dropPromotions(pool *rules.Pool) {

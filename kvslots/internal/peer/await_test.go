@@ -17,14 +17,12 @@ import (
 // the claim was purged.
 func TestAwaitBesideVoidClaimOfEarlierEnqueue(t *testing.T) {
 	h := newHarness(t)
-	session, pool, lease := h.hash(), h.hash(), h.hash()
-	on := peer.Resource{Pool: pool, Name: "a", Lock: true, Limit: 1}
+	on, session := h.ownedLock()
+	pool, lease := on.Pool, h.hash()
 	ticket := entry.Key{Kind: entry.Ticket, Pool: pool, Session: session}
 	config := entry.Key{Kind: entry.Config, Pool: pool}
 	wait := peer.Await{Pool: pool, Session: session, Lock: true, Wait: time.Second}
 
-	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
-	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
 	h.must(peer.Enqueue{Resource: on, Session: session, Lease: lease, Nonce: h.hash(), TTL: time.Minute})
 	earlier := h.stands[ticket]
 	first := h.begin(wait)
@@ -64,15 +62,12 @@ func TestAwaitBesideVoidClaimOfEarlierEnqueue(t *testing.T) {
 // and would be served twice.
 func TestTicketIsPurgedBeforeItsSlot(t *testing.T) {
 	h := newHarness(t)
-	session, pool := h.hash(), h.hash()
-	on := peer.Resource{Pool: pool, Name: "a", Lock: true, Limit: 1}
-	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
-	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+	on, session := h.ownedLock()
 	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: 2 * time.Second})
-	h.must(peer.ReleaseOwned{Pool: pool, Owner: "o"})
+	h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
 
 	h.auto = false
-	waits := h.begin(peer.Await{Pool: pool, Session: session, Lock: true, Wait: time.Minute})
+	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
 	barrier := h.take(entry.Barrier)
 	h.publish(&barrier)
 	seen := h.take(entry.Slot)

@@ -10,6 +10,15 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
+// ownedLock returns a lock that owner "o" holds for an hour, and a session.
+func (h *harness) ownedLock() (on peer.Resource, session entry.Hash) {
+	on = peer.Resource{Pool: h.hash(), Name: "a", Lock: true, Limit: 1}
+	session = h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+	return on, session
+}
+
 // The ticket of an Enqueue was written, without an answer, and another peer has served
 // it. The view has skipped the ticket's first entry when the peer learns that a second
 // copy was refused. It may not join the line meanwhile, since it is purging the slot.
@@ -18,16 +27,13 @@ import (
 func TestRefusedTicketMayHaveBeenWritten(t *testing.T) {
 	for _, spent := range []bool{false, true} {
 		h := newHarness(t)
-		session, pool := h.hash(), h.hash()
-		on := peer.Resource{Pool: pool, Name: "a", Lock: true, Limit: 1}
-		h.must(peer.CreateSession{Session: session, Idle: time.Hour})
-		h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+		on, session := h.ownedLock()
 		h.auto = false
 		enqueued := h.begin(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Minute})
 		barrier := h.take(entry.Barrier)
 		h.publish(&barrier)
 		ticket := h.take(entry.Ticket)
-		h.begin(peer.ReleaseOwned{Pool: pool, Owner: "o"})
+		h.begin(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
 		barrier = h.take(entry.Barrier)
 		h.publish(&barrier)
 		purge := h.take(entry.Slot)
@@ -59,7 +65,7 @@ func TestRefusedTicketMayHaveBeenWritten(t *testing.T) {
 		if h.stands[ticket.Key] != after.Revision {
 			t.Error("the peer has written another ticket")
 		}
-		waits := h.begin(peer.Await{Pool: pool, Session: session, Lock: true, Wait: time.Minute})
+		waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
 		if a := h.answers[waits]; errors.Is(a.Err, peer.ErrLeaseExpired) != spent || !spent && a.Grant.Fence == 0 {
 			t.Errorf("spent %t: await is answered %+v", spent, a)
 		}
@@ -71,10 +77,7 @@ func TestRefusedTicketMayHaveBeenWritten(t *testing.T) {
 // it decided again, and answered "already enqueued".
 func TestEnqueuedTicketOutlivesPresence(t *testing.T) {
 	h := newHarness(t)
-	session, pool := h.hash(), h.hash()
-	on := peer.Resource{Pool: pool, Name: "a", Lock: true, Limit: 1}
-	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
-	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+	on, session := h.ownedLock()
 	h.auto = false
 	enqueued := h.begin(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Minute})
 	barrier := h.take(entry.Barrier)

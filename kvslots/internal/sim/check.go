@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -134,12 +135,7 @@ func (k *checker) answered(c *call) {
 		if t.takes && c.unknown() {
 			p.unknownEndedAt = k.s.now
 		}
-		for i, other := range p.calls {
-			if other == c {
-				p.calls = append(p.calls[:i], p.calls[i+1:]...)
-				break
-			}
-		}
+		p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 	}
 	k.answeredError(c)
 	k.answeredSession(c)
@@ -220,16 +216,12 @@ func (k *checker) hasNoticedLoss(n *node) bool {
 func (k *checker) addCounters(n *node, c peer.Counters) {
 	k.claims += c.Claims
 	k.grants += c.Grants
-	m := k.s.met
-	m.addN("peer: skips", c.Skips)
-	m.addN("peer: voids", c.Voids)
-	m.addN("peer: conflicts", c.Conflicts)
-	m.addN("peer: barriers", c.Barriers)
-	m.addN("peer: rebuilds", c.Rebuilds)
-	m.addN("peer: checks", c.Checks)
-	m.addN("peer: resent", c.Resent)
-	m.addN("peer: applied at its acknowledgement", c.Early)
-	m.addN("peer: grants", c.Grants)
+	for what, n := range map[string]uint64{
+		"skips": c.Skips, "voids": c.Voids, "conflicts": c.Conflicts, "barriers": c.Barriers, "rebuilds": c.Rebuilds,
+		"checks": c.Checks, "resent": c.Resent, "applied at its acknowledgement": c.Early, "grants": c.Grants,
+	} {
+		k.s.met.addN("peer: "+what, n)
+	}
 	if k.s.plan.FaultFree() && c.Rebuilds > 0 {
 		k.s.fail("rebuild", "%s rebuilt its view %d times without a fault", n.name(), c.Rebuilds)
 	}

@@ -76,7 +76,6 @@ func (c *connections) enter(client netip.Prefix) (refusal *wire.Status) {
 	return nil
 }
 
-// count returns the number of open connections.
 func (c *connections) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

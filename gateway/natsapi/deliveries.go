@@ -78,7 +78,6 @@ func inboxPrefix(nc *nats.Conn) string {
 	return inbox[:strings.LastIndexByte(inbox, '.')]
 }
 
-// randomToken returns a random token of a subject.
 func randomToken() string { return randomBelow("") }
 
 // randomBelow returns prefix followed by a random token.

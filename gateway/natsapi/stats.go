@@ -24,7 +24,6 @@ type counter struct {
 	lastError atomic.Pointer[string]
 }
 
-// newCounters returns a counter for each endpoint.
 func newCounters(endpoints []endpoint) counters {
 	c := counters{}
 	for _, e := range endpoints {

@@ -17,7 +17,6 @@ import (
 // Ready is a store that is always ready.
 type Ready struct{}
 
-// Ready implements gateway.Config.Store.
 func (Ready) Ready() error { return nil }
 
 // StartServer starts an embedded server, and stops it when the test ends. Without a

@@ -10,7 +10,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// refuse answers with an error.
 func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Lookup) {
 	Refuse(w, o.Service.Refuse(err, statusOf, o.Log, traceOf(w)))
 }

@@ -31,7 +31,6 @@ var (
 	Renew    = &Operation{Route: wire.RenewLease, group: &poolGroup, read: wire.Fields.RenewLease, perform: renew}
 )
 
-// OfPools are all operations on pools.
 var OfPools = []*Operation{Register, Inspect, Delete, Borrow, Return, Renew}
 
 var poolGroup = group{

@@ -15,7 +15,6 @@ const (
 	never      = Instant(1 << 62)
 )
 
-// Failure describes a check that failed.
 type Failure struct {
 	Check string
 	At    time.Duration // since the start of the run
@@ -125,7 +124,6 @@ func (k *checker) expectAnswer(c *call, at Instant) {
 	})
 }
 
-// answered checks an answer.
 func (k *checker) answered(c *call) {
 	delete(k.openCalls, c.id)
 	t := &c.target
@@ -191,7 +189,6 @@ func (k *checker) checkNoSlot(c *call) {
 	}
 }
 
-// wrong fails the run because of an answer.
 func (k *checker) wrong(c *call, why string) {
 	k.s.fail("wrong answer", "call %d of %s to %s, sent %v before: %s: %s; but %s",
 		c.id, c.client, c.node.name(), c.end.Sub(c.start), describeRequest(c.request), describeAnswer(&c.answer), why)

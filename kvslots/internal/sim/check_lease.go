@@ -195,7 +195,6 @@ func (k *checker) renewed(c *call, r peer.Renew) {
 	}
 }
 
-// promised checks the time that a grant promises.
 func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
 	if at := c.node.simTime(g.At); at > c.end || g.TTL > ttl || at.Add(g.TTL) <= c.end {
 		k.wrong(c, "the grant promises another time than the call asked for")
@@ -219,7 +218,6 @@ func (k *checker) slotEnded(p *poolTruth, before, after *entry.Entry) {
 	}
 }
 
-// configured checks a write of a pool's configuration.
 func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 	if before.Config.Closing && !after.Config.Closing && !after.Marker && !after.Config.Deleted && !after.Config.Named() {
 		k.s.met.add("pool restored")

@@ -102,7 +102,6 @@ func (s *session) keepAlive(c *call) {
 	}
 }
 
-// sessionEnded checks the end of a session's entry.
 func (k *checker) sessionEnded(e *entry.Entry) {
 	hash := e.Key.Session
 	early := k.expiredEarly(e)

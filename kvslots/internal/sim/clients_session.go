@@ -107,7 +107,6 @@ func (h *sessionClient) abandonSession() {
 	h.think(h.step)
 }
 
-// drawResource draws a lock or semaphore.
 func (h *sessionClient) drawResource() peer.Resource {
 	c := h.s.plan.Clients
 	r := peer.Resource{Lock: true, Limit: 1}

@@ -35,7 +35,6 @@ var faultNames = [faults]string{
 
 func (f fault) String() string { return faultNames[f] }
 
-// fits reports whether a fault is possible under a plan.
 func (f fault) fits(p *Plan) bool {
 	switch f {
 	case changeLeader:
@@ -46,12 +45,10 @@ func (f fault) fits(p *Plan) bool {
 	return true
 }
 
-// losesData reports whether a fault loses acknowledged writes.
 func (f fault) losesData() bool {
 	return f == loseTail || f == purgeStream || f == deleteStream || f == rollBack
 }
 
-// scheduleFaults schedules the first episode of each fault.
 func (s *Simulation) scheduleFaults() {
 	for f, rate := range s.plan.Faults {
 		if rate > 0 {
@@ -245,14 +242,12 @@ func (s *Simulation) stepClock() {
 	s.server.changed()
 }
 
-// silenceWatches stops the heartbeats of all watches.
 func (v *server) silenceWatches() {
 	for _, n := range v.s.nodes {
 		n.watch.awaitSilence()
 	}
 }
 
-// resumeWatches resumes deliveries and heartbeats.
 func (v *server) resumeWatches() {
 	v.changed()
 	for _, n := range v.s.nodes {

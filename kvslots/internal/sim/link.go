@@ -22,7 +22,6 @@ type link struct {
 	buffered     []peer.Write
 }
 
-// send sends a write of the peer.
 func (l *link) send(w peer.Write) {
 	s := l.n.s
 	if s.chance(s.plan.Net.Full) && !s.ending {

@@ -54,7 +54,6 @@ func newNode(s *Simulation, number int) *node {
 
 func (n *node) name() string { return fmt.Sprintf("peer %d", n.number) }
 
-// start starts a peer.
 func (n *node) start() {
 	if n.peer != nil {
 		return

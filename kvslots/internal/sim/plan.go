@@ -206,7 +206,6 @@ func drawFaults(r *rand.Rand, p *Plan) {
 	}
 }
 
-// random is a source of random values.
 type random struct{ rng *rand.Rand }
 
 func newRandom(seed, stream uint64) random { return random{rand.New(rand.NewPCG(seed, stream))} }

@@ -10,7 +10,6 @@ import (
 // several fields use 0 for "none".
 const start = Instant(time.Hour)
 
-// Simulation is one run of a plan.
 type Simulation struct {
 	random     // of faults and delays
 	plan       Plan
@@ -30,7 +29,6 @@ type Simulation struct {
 	failed     *Failure
 }
 
-// Result is the outcome of a run.
 type Result struct {
 	Failure *Failure      // nil if every check passed
 	Virtual time.Duration // how long it took by the simulation's clock
@@ -39,7 +37,6 @@ type Result struct {
 	Trace   *trace
 }
 
-// Run executes a plan to its end.
 func Run(p Plan, o Options) Result {
 	s := newSimulation(p, o)
 	for _, n := range s.nodes {

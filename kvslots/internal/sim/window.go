@@ -16,7 +16,6 @@ type window struct {
 	revision      uint64
 }
 
-// minMax is a range of values.
 type minMax struct{ min, max int }
 
 func (s *minMax) add(n int, first bool) {
@@ -28,7 +27,6 @@ func (s *minMax) add(n int, first bool) {
 
 func (s minMax) has(n int) bool { return s.min <= n && n <= s.max }
 
-// observe adds the present state of the pool.
 func (w *window) observe(p *poolTruth, c *call, pending int) {
 	first := !w.seen
 	w.seen = true

@@ -155,14 +155,8 @@ func (c *connections) settle(ctx context.Context) {
 		}
 	}
 	c.wake()
-	beat := time.NewTicker(settleInterval)
-	defer beat.Stop()
-	for c.busy.Load() > 0 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat.C:
-		}
+	for c.busy.Load() > 0 && ctx.Err() == nil {
+		pause(ctx, settleInterval)
 	}
 }
 
@@ -182,10 +176,8 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case was && !busy:
 		c.busy.Add(-1)
 	}
-	if state == http.StateIdle {
-		if rest := counted.rest(); rest > 0 {
-			pause(c.resting, rest)
-		}
+	if rest := counted.rest(); rest > 0 && state == http.StateIdle {
+		pause(c.resting, rest)
 	}
 }
 
@@ -264,11 +256,10 @@ type countedConn struct {
 
 // rest returns how long the connection still rests; it may be negative.
 func (c *countedConn) rest() time.Duration {
-	until := c.restUntil.Load()
-	if until == nil {
-		return 0
+	if until := c.restUntil.Load(); until != nil {
+		return time.Until(*until)
 	}
-	return time.Until(*until)
+	return 0
 }
 
 // Close keeps the connection's place in the count of its client until the rest is over:

@@ -58,27 +58,20 @@ func refusalsFor(maxConnections int) int {
 
 // refuse answers a connection, and closes it. It does not block.
 func (r *refuser) refuse(conn net.Conn, client netip.Prefix, why *wire.Status) {
-	if r.encrypted || client.IsValid() && r.rates.decide(client.Addr()).refused { // a TLS handshake would cost more than serving
-		reset(conn)
-		return
+	if !r.encrypted && !(client.IsValid() && r.rates.decide(client.Addr()).refused) { // a TLS handshake would cost more than serving
+		select {
+		case r.places <- struct{}{}:
+			r.writing.Go(func() {
+				defer func() { <-r.places }()
+				defer conn.Close()
+				r.answer(conn, why)
+			})
+			return
+		default:
+		}
 	}
-	select {
-	case r.places <- struct{}{}:
-	default:
-		reset(conn)
-		return
-	}
-	r.writing.Go(func() {
-		defer func() { <-r.places }()
-		defer conn.Close()
-		r.answer(conn, why)
-	})
-}
-
-// reset closes a connection at once, without the states of TCP that wait for the client.
-func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
+		_ = tcp.SetLinger(0) // no states of TCP that wait for the client
 	}
 	conn.Close()
 }

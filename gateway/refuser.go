@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -97,7 +98,7 @@ func (r *refuser) answer(conn net.Conn, why *wire.Status) {
 // plainRefusal returns the answer to a request that the gateway has not read. Its body has
 // the fields of errors of /v1, which include those of all other paths.
 func plainRefusal(why *wire.Status, requestID string) string {
-	body, _ := wire.Encode(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
+	body, _ := json.Marshal(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
 		"Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"+
 		"%s: %s\r\n%s: %s\r\n%s: 1\r\nContent-Length: %d\r\n\r\n%s",

@@ -2,6 +2,7 @@ package natsapi
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -127,7 +128,7 @@ func (r *request) success(call *ops.Call) (*nats.Msg, error) {
 }
 
 func (r *request) message(answer any) (*nats.Msg, error) {
-	body, err := wire.Encode(answer)
+	body, err := json.Marshal(answer)
 	return r.envelope(body), err
 }
 

@@ -20,13 +20,7 @@ type Pool struct {
 
 // NewPool returns the answer for the pool id in the given state.
 func NewPool(id uuid.UUID, state kvslots.State) Pool {
-	return Pool{
-		ID:        id,
-		Count:     state.Count,
-		InUse:     state.InUse,
-		Available: state.Available(),
-		Waiting:   state.Waiting,
-	}
+	return Pool{ID: id, Count: state.Count, InUse: state.InUse, Available: state.Available(), Waiting: state.Waiting}
 }
 
 // Lease is the answer to a borrow or a renewal.
@@ -44,11 +38,8 @@ type Lease struct {
 // NewLease returns the answer for a lease that was just granted or renewed.
 func NewLease(lease *kvslots.Lease) Lease {
 	return Lease{
-		Lease:         lease.ID(),
-		Position:      lease.Position(),
-		ExpiresAtUnix: lease.ExpiresAt().Unix(),
-		ExpiresIn:     int64(lease.TTL() / time.Second),
-		Fence:         lease.Fence(),
+		Lease: lease.ID(), Position: lease.Position(), Fence: lease.Fence(),
+		ExpiresAtUnix: lease.ExpiresAt().Unix(), ExpiresIn: int64(lease.TTL() / time.Second),
 	}
 }
 

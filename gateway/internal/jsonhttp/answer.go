@@ -1,11 +1,10 @@
 package jsonhttp
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // answerTimeout bounds the time in which a client must read an answer.
@@ -24,7 +23,7 @@ func LimitAnswerTime(w http.ResponseWriter) {
 // Answer writes v as the JSON body and flushes it. After an error the client will not
 // receive the answer, or not all of it.
 func Answer(w http.ResponseWriter, code int, v any) error {
-	body, err := wire.Encode(v)
+	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}

@@ -122,8 +122,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 // requests of several clients.
 func (c *connections) throttle(r *http.Request) {
 	if conn, _ := r.Context().Value(countedKey{}).(*countedConn); conn != nil && conn.client.IsValid() {
-		until := time.Now().Add(throttleTime)
-		conn.restUntil.Store(&until)
+		conn.restUntil.Store(new(time.Now().Add(throttleTime)))
 	}
 }
 

@@ -83,13 +83,10 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	defer giveUp()
 	finished := make(chan struct{})
 	go func() {
-		defer close(finished)
 		for _, f := range g.cfg.Finishers {
 			f.Finish(limit)
 		}
-	}()
-	go func() {
-		<-finished
+		close(finished)
 		<-limit.Done()
 		pause(shut, answerGrace)
 		giveUp()

@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -116,11 +117,7 @@ func (r *request) readConfirms() error {
 
 // success returns the answer to a call without an error.
 func (r *request) success(call *ops.Call) (*nats.Msg, error) {
-	answer := call.Answer
-	if answer == nil {
-		answer = wire.Empty{}
-	}
-	m, err := r.message(answer)
+	m, err := r.message(cmp.Or[any](call.Answer, wire.Empty{}))
 	if err == nil && call.Lease != nil {
 		m.Header.Set(wire.WaitedHeader, wire.Waited(call.Lease, r.arrived))
 	}

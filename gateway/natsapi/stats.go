@@ -43,8 +43,7 @@ func (c *counter) done(arrived time.Time) {
 // fail counts an answer that is an error, beside done.
 func (c *counter) fail(status wire.Status) {
 	c.failed.Add(1)
-	text := strconv.Itoa(status.Code) + ":" + status.Text // as micro writes it
-	c.lastError.Store(&text)
+	c.lastError.Store(new(strconv.Itoa(status.Code) + ":" + status.Text)) // as micro writes it
 }
 
 // endpointStats is the field "data" in STATS.

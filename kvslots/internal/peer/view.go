@@ -208,6 +208,7 @@ func (p *Peer) noted(e *entry.Entry, own *write, before holder) {
 			p.tellFollows(slices.Values(s.Slots))
 		}
 	case entry.Config:
+		delete(p.calls.registering, e.Key.Pool)
 		if pool := p.view.Pool(e.Key.Pool); pool != nil {
 			p.tellFollows(pool.Slots)
 		}

@@ -15,6 +15,7 @@ type truth struct {
 	pools    map[entry.Hash]*poolTruth
 	sessions map[entry.Hash]*entry.Entry
 	claims   map[uint64]claim // by the revision of the slot's first write
+	totals   totals           // of the pools
 }
 
 // claim describes the pool at the moment when a slot was taken.
@@ -42,6 +43,7 @@ type poolTruth struct {
 	changed        Instant
 	unknownEndedAt Instant // when a call of unknown outcome last ended; its claim may still come
 
+	counted   totals  // what it contributes to the totals
 	freeSince Instant // since when a slot has been free; 0 if none is
 	usedAt    Instant // when it was last used: an entry was written, except for closings
 	idleFrom  Instant // usedAt at the present closing
@@ -67,6 +69,7 @@ func newTruth(s *Simulation, from *stream.Stream) *truth {
 
 func (t *truth) reset() {
 	old := t.pools
+	t.totals = totals{}
 	t.pools = map[entry.Hash]*poolTruth{}
 	for id, p := range old { // what the stream does not say
 		now := t.pool(id)
@@ -106,6 +109,7 @@ func (t *truth) catchUp() bool {
 		e := t.s.server.entry(&m)
 		t.last = e.Revision
 		t.apply(e)
+		t.observeTotals()
 	}
 }
 
@@ -130,6 +134,7 @@ func (t *truth) reload() {
 	for _, p := range t.pools {
 		p.updateFree(t.s.now)
 		p.observe()
+		t.recount(p)
 	}
 	t.s.check.losses.onReread()
 }
@@ -195,6 +200,7 @@ func (t *truth) apply(e *entry.Entry) {
 	}
 	p.updateFree(t.s.now)
 	p.observe()
+	t.recount(p)
 }
 
 // observe adds the pool's present state to the windows of its calls.

@@ -144,7 +144,8 @@ func (s *Store) checkAcquire(ctx context.Context, session string, r Resource, tt
 // Wait blocks until the session's turn has come in a line that it joined by Enqueue,
 // for up to wait, which is clamped to Config.MaxWait. The lease restarts when Wait
 // returns it. If the turn does not come in that time, or ctx ends, the session leaves
-// the line; but it keeps its place if the cause is ErrPlaceKept or ErrClosed.
+// the line; but it keeps its place if the cause is ErrPlaceKept or ErrClosed. After
+// ErrUnavailable it may have left the line.
 //
 // The errors are ErrNoSlot, ErrNotEnqueued, ErrLeaseExpired, ErrSessionGone,
 // ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).

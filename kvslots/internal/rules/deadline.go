@@ -6,7 +6,7 @@ import (
 )
 
 // Instant is a reading of this machine's monotonic clock, from an origin that the
-// caller chooses. It is always an argument: the rules read no clock.
+// caller chooses.
 type Instant time.Duration
 
 // Add returns the instant d later.
@@ -22,7 +22,7 @@ type deadline struct {
 	of    *record
 }
 
-// deadlineQueue is a deadline queue, earliest first.
+// deadlineQueue is a heap of deadlines, the earliest first.
 type deadlineQueue []*deadline
 
 func (q deadlineQueue) Len() int           { return len(q) }

@@ -8,8 +8,8 @@ import (
 // Internal is the Status of an unknown error.
 var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_error", Text: "internal error"}
 
-// The refusals of the gateway's HTTP server before a request reaches an operation, as
-// StatusOf would return them.
+// The answers of the gateway's HTTP server to requests that it refuses before they reach
+// an operation.
 var (
 	Unauthorized     = Status{Code: http.StatusUnauthorized, Name: "unauthorized", Text: "unauthorized"}
 	ForeignHost      = Status{Code: http.StatusForbidden, Name: forbidden, Text: "the gateway does not answer to this Host"}
@@ -24,14 +24,16 @@ var (
 
 const forbidden = "forbidden"
 
-// turnedAway are the names of refusals that do not come from an operation.
-var turnedAway = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
+// clientFaults are the names of those refusals for which the client is the cause: their
+// status is below 500.
+var clientFaults = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
-// isTurnedAway reports whether a request that was refused with a name did not reach an
-// operation. Without a name, as from a proxy, the status alone decides.
-func isTurnedAway(name string, status int) bool {
+// isClientFault reports whether a refusal with a name and a status did not come from an
+// operation, and has the client as its cause. Without a name, as from a proxy, the status
+// alone decides.
+func isClientFault(name string, status int) bool {
 	if name == "" {
 		return status < http.StatusInternalServerError && status != http.StatusConflict
 	}
-	return slices.Contains(turnedAway, name)
+	return slices.Contains(clientFaults, name)
 }

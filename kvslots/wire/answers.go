@@ -37,7 +37,7 @@ type Lease struct {
 	ExpiresIn     int64     `json:"expires_in"` // seconds
 	Fence         uint64    `json:"fence"`
 
-	// Waited is the value of WaitedHeader, as a client reads it; 0 without the header.
+	// Waited is the value of WaitedHeader, which a client sets; 0 without the header.
 	Waited time.Duration `json:"-"`
 }
 

@@ -34,5 +34,5 @@ func (r Request) Encode() []byte {
 	return body
 }
 
-// Seconds returns a duration in whole seconds, rounded up, as requests contain it.
+// Seconds returns a duration in whole seconds, rounded up, for a request.
 func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

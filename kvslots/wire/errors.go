@@ -26,8 +26,8 @@ var (
 	// ErrBusy is returned when a transport has reached its maximum of open requests.
 	ErrBusy = errors.New("too many requests at once")
 
-	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as its
-	// limit allows, and ErrMaxWaitersPerIP when as many of the client's address do.
+	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as it
+	// allows, and ErrMaxWaitersPerIP when as many from one address do.
 	ErrMaxWaitersTotal = errors.New("too many requests are waiting at this gateway")
 	ErrMaxWaitersPerIP = errors.New("too many requests from this address are waiting")
 
@@ -47,8 +47,8 @@ func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 type Status struct {
 	Code   int    // HTTP status, on every transport
 	Name   string // for programs: the value of ErrorHeader
-	Text   string // for people in StatusOf, equal to Name in CodeOf; contains nothing from the request or an inner error
-	Detail string // the text for people in CodeOf; "" in StatusOf
+	Text   string // from StatusOf: for people; from CodeOf: equal to Name. It contains nothing of the request or an inner error
+	Detail string // from StatusOf: ""; from CodeOf: for people
 	Retry  bool   // whether the answer has RetryAfterHeader
 	Capped bool   // whether a limit that the operator has set was reached
 
@@ -80,8 +80,8 @@ type Lookup func(error) Status
 
 const badRequest = "bad_request"
 
-// row is an error and its Status in /l, whose Text is the error's own text if it is "".
-// v1Text and v1Code are those of /v1, if they differ.
+// row is an error with its Status in /l. If Text is "", it is the error's own text. v1Text
+// and v1Code replace Text and Code in /v1, unless they are zero.
 type row struct {
 	err error
 	Status

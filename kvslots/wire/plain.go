@@ -38,7 +38,7 @@ func parsePlain(body []byte) object {
 	}
 }
 
-// plainFields is the largest number of fields in most requests.
+// plainFields is the number of fields for which a map is made: most requests have no more.
 const plainFields = 4
 
 // plainScanner scans a body. rest is the part that is not scanned yet.
@@ -85,7 +85,7 @@ func (s *plainScanner) value() []byte {
 	if n == first || s.rest[first] == '0' && n > first+1 {
 		return nil
 	}
-	return s.cut(n) // the caller rejects a fraction or an exponent, which is neither ',' nor '}'
+	return s.cut(n) // the caller rejects a fraction or an exponent, since neither ',' nor '}' follows
 }
 
 // text scans a string, and returns it with its quotation marks. It returns nil if no
@@ -108,7 +108,7 @@ func (s *plainScanner) cut(n int) []byte {
 	return taken
 }
 
-// isPlain reports whether a byte of a JSON string is a character without an escape.
+// isPlain reports whether a byte of a JSON string is an ASCII character without an escape.
 func isPlain(c byte) bool { return ' ' <= c && c <= '~' && c != '"' && c != '\\' }
 
 func allPlain(text []byte) bool {

@@ -87,8 +87,7 @@ func (l *Lease) Done() <-chan struct{} {
 	return l.done.Done()
 }
 
-// initDone sets done, unless it is set. It reports whether it has done so for a lease that
-// has not ended.
+// initDone sets done unless it is set, and reports whether it did so for a live lease.
 func (l *Lease) initDone() (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +154,6 @@ func (l *Lease) expire() {
 	}
 }
 
-// end records that the lease has ended.
 func (l *Lease) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

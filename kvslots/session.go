@@ -66,7 +66,7 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
 	}
-	_, err := s.bucket.Do(context.Background(), peer.EndSession{Session: sessionHash(session)}) // the peer answers within its own timeout
+	_, err := s.bucket.Do(context.Background(), peer.EndSession{Session: sessionHash(session)}) // the peer has a timeout
 	return err
 }
 
@@ -187,7 +187,7 @@ func (s *Store) Release(_ context.Context, session string, r Resource, token str
 	if err != nil {
 		return err
 	}
-	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer answers within its own timeout
+	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer has a timeout
 	if err == nil && !a.Returned || errors.Is(err, ErrNoPool) {
 		return ErrNotHeld
 	}

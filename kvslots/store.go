@@ -56,8 +56,8 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 }
 
 // Close ends every pending call with ErrClosed, gives up the callers' places in line,
-// and waits for all goroutines of the Store. Leases stay live. Close takes a few seconds
-// at most, and less if ctx ends. It always returns nil.
+// and waits for all goroutines. Leases stay live. Close takes a few seconds at most, and
+// less if ctx ends. It returns nil.
 func (s *Store) Close(ctx context.Context) error {
 	s.bucket.Close(ctx)
 	return nil
@@ -142,18 +142,17 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	ids := leaseIDs{hidden.Move(&pool), uuid.New()}
 	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o.Label))
 	hidden.Scrub()
-	c.Wait(ctx) // many goroutines may block here, so the stack must be small: see bucket.Begin
+	c.Wait(ctx) // with a small stack: see bucket.Begin
 	return s.borrowed(&ids, c)
 }
 
-// leaseIDs are the secrets of a lease: its pool's id and its own. Each claim of a borrow
-// has a lease id of its own.
+// leaseIDs are the secrets of a lease: its pool's id and its own.
 type leaseIDs struct {
 	pool  *uuid.UUID
-	lease uuid.UUID // of a borrow, the id of its first claim
+	lease uuid.UUID // of a borrow, that of its first claim
 }
 
-// ofClaim returns the lease id of claim n of a borrow, counted from 0.
+// ofClaim returns the lease id of claim n of a borrow, counted from 0. Each claim has its own.
 func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
 	id := ids.lease
 	low := id[12:]
@@ -207,7 +206,7 @@ func CheckTimes(ttl, wait time.Duration) error {
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
 	hidden.Clear(&pool, &lease)
-	a, err := s.bucket.Do(context.Background(), request) // the peer answers within its own timeout
+	a, err := s.bucket.Do(context.Background(), request) // the peer has a timeout
 	return a.Returned, err
 }
 

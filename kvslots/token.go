@@ -28,7 +28,6 @@ func randomHash() (h entry.Hash) {
 	return h
 }
 
-// secretHalf derives the secret half of a token.
 func secretHalf(session string, nonce entry.Hash) string {
 	mac := hmac.New(sha256.New, []byte(session))
 	mac.Write(nonce[:])

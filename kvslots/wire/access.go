@@ -28,9 +28,8 @@ const forbidden = "forbidden"
 // status is below 500.
 var clientFaults = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
-// isClientFault reports whether a refusal with a name and a status did not come from an
-// operation, and has the client as its cause. Without a name, as from a proxy, the status
-// alone decides.
+// isClientFault reports whether a refusal is one of clientFaults. Without a name, as from
+// a proxy, the status alone decides.
 func isClientFault(name string, status int) bool {
 	if name == "" {
 		return status < http.StatusInternalServerError && status != http.StatusConflict

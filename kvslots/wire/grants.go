@@ -12,8 +12,8 @@ type Session struct {
 	IdleTimeout int64  `json:"idle_timeout_s"`
 }
 
-// NewSession returns the answer for a new session. idle is the idle timeout: the client
-// must use or ping the session within that time.
+// NewSession returns the answer for a new session. idle is the time within which the client
+// must ping or use it again.
 func NewSession(id string, idle time.Duration) Session {
 	return Session{ID: id, IdleTimeout: int64(idle / time.Second)}
 }

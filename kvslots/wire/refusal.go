@@ -56,10 +56,9 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// meaning returns the error for a value of ErrorHeader. It is nil if the request was wrong,
-// and kvslots.ErrUnavailable for every failure of a gateway: the client holds nothing, and
-// may try again. An answer without ErrorHeader may come from a proxy, so its status alone
-// decides.
+// meaning returns the error for a value of ErrorHeader: nil for a wrong request, and
+// kvslots.ErrUnavailable for every failure of a gateway, after which the client holds
+// nothing and may try again. Without ErrorHeader, as from a proxy, the status alone decides.
 func (r *Refusal) meaning(name string) error {
 	for _, row := range table {
 		if row.Name == name && row.definite() {

@@ -23,8 +23,7 @@ const (
 	codeStoreFailed = 10077 // a limit of the stream, or a failure of its store
 )
 
-// answered handles a message on the subjects of acknowledgements: the server's answer to a
-// write, or a request of hasLostSubscription.
+// answered handles the server's answer to a write, or a request of hasLostSubscription.
 func (b *Bucket) answered(m *nats.Msg) {
 	token := m.Subject[len(b.sender.prefix):]
 	if token == echo {
@@ -94,7 +93,7 @@ func reason(r jetstream.APIError) string {
 func conflict(description string) peer.Ack {
 	_, text, _ := strings.Cut(description, ": ")
 	actual, err := strconv.ParseUint(text, 10, 64)
-	if err != nil { // without a revision, all that is left is to send the write again
+	if err != nil { // without a revision, the peer can only send the write again
 		return peer.Ack{Outcome: peer.InFlight}
 	}
 	return peer.Ack{Outcome: peer.Conflict, Revision: actual}

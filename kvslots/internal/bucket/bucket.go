@@ -142,7 +142,6 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 
 func (b *Bucket) replicated() bool { return b.replicas > 1 }
 
-// start subscribes to the acknowledgements and starts the goroutines.
 func (b *Bucket) start() (err error) {
 	if b.acks, err = b.nc.Subscribe(b.sender.prefix+"*", b.answered); err != nil {
 		return err
@@ -159,9 +158,9 @@ func (b *Bucket) start() (err error) {
 	return nil
 }
 
-// load blocks until the view is loaded, or ctx ends. Only a loaded view answers ErrNoPool
-// for a pool that does not exist. The peer's timeout for a request may come before that,
-// so load repeats the request.
+// load blocks until the view is loaded, or ctx ends. Only then does the peer answer
+// ErrNoPool for a pool that does not exist. A request may time out before that, so load
+// repeats it.
 func (b *Bucket) load(ctx context.Context) error {
 	for {
 		_, err := b.Do(ctx, peer.Inspect{})
@@ -177,7 +176,7 @@ func (b *Bucket) load(ctx context.Context) error {
 	}
 }
 
-// pause sleeps for d and returns true; it returns false as soon as ctx ends.
+// pause sleeps for d and returns true, or returns false as soon as ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -189,15 +188,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// now reads the monotonic clock.
 func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) }
 
 // Time returns an Instant as a time.Time with a monotonic reading.
 func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Duration(at)) }
 
 // status returns nil if the peer can serve callers, as far as it knows, and otherwise
-// why it cannot. The cause may be that the server does not answer: then status returns
-// that, and not what the peer waits for.
+// why it cannot. If the server does not answer, status returns that rather than what the
+// peer waits for.
 func (b *Bucket) status() (err error) {
 	b.Look(func(p *peer.Peer, now peer.Instant) {
 		switch err = p.Status(now); {

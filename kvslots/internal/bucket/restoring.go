@@ -10,9 +10,9 @@ import (
 )
 
 // RestoreStream is a stream with one message, on RestoreSubject: the inbox of the restore
-// that is replacing the bucket's stream, or nothing if there is no restore. The message
-// remains when the old stream is deleted and the new one does not exist yet, even if the
-// restore is killed then: no peer creates an empty stream meanwhile.
+// that is replacing the bucket's stream, or nothing if there is no restore. While the old
+// stream is deleted and the new one does not exist yet, the message keeps peers from
+// creating an empty stream, even if the restore is killed.
 const (
 	RestoreStream  = "kvslots-restore"
 	RestoreSubject = subjects.Gateway + ".restore"

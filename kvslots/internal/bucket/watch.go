@@ -21,7 +21,7 @@ import (
 
 const (
 	heartbeat     = time.Second
-	silence       = 2500 * time.Millisecond // without a message, after which a watch counts as lost
+	silence       = 2500 * time.Millisecond // after which a watch counts as lost
 	checkEvery    = 100 * time.Millisecond  // between two checks of a watch
 	answerTimeout = 500 * time.Millisecond  // of a request for the consumer's state
 
@@ -57,7 +57,7 @@ func (b *Bucket) orderWatch(w peer.Watch) {
 		b.progress = progress{caughtUp: b.progress.caughtUp}
 	}
 	select {
-	case <-b.orders: // drop an order that keepWatch has not received
+	case <-b.orders: // keepWatch has not received it
 	default:
 	}
 	b.orders <- b.watch
@@ -80,8 +80,7 @@ func (b *Bucket) keepWatch() {
 }
 
 // serveWatch creates a watch within limit, and monitors it until it is lost or replaced.
-// It returns false if the watch could not be created, which it logs as a warning if warn
-// is set.
+// It returns false if the watch could not be created; warn is the level of that log.
 func (b *Bucket) serveWatch(o order, limit time.Duration, warn bool) bool {
 	for !b.nc.IsConnected() {
 		select {
@@ -177,8 +176,7 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 }
 
 // missingTime is how long the stream must have been missing before the Bucket creates it
-// again: a server that enables JetStream for an account does not find the account's streams
-// at first.
+// again: a server that enables JetStream for an account at first finds none of its streams.
 const missingTime = 3 * time.Second
 
 // streamInfo returns the stream's state. If the stream has been missing for missingTime, and
@@ -233,7 +231,6 @@ func (w *watch) config(inbox string) jetstream.ConsumerConfig {
 
 func (w *watch) noteMessage() { w.lastMessage.Store(int64(w.b.now())) }
 
-// monitor checks the watch until it is lost or replaced.
 func (w *watch) monitor() {
 	for pause(w.order.ctx, checkEvery) {
 		if why := w.failure(); why != "" {
@@ -252,9 +249,9 @@ func (w *watch) failure() string {
 	if !late {
 		return ""
 	}
-	// The consumer is lost if its server died or was restarted: ask, rather than wait for
-	// missing heartbeats. While entries arrive, an answer may be late because it is queued
-	// behind them. If that ended the watch, a slow machine would never load a large bucket.
+	// Ask whether the server has lost the consumer, rather than wait for heartbeats. While
+	// entries arrive, the answer may be queued behind them: if that ended the watch, a slow
+	// machine would never load a large bucket.
 	heard := w.lastMessage.Load()
 	ctx, cancel := context.WithTimeout(w.order.ctx, answerTimeout)
 	defer cancel()
@@ -274,7 +271,7 @@ func (w *watch) lost(why string) {
 	w.b.watchLost(w.order, nil)
 }
 
-// remove deletes the consumer. Without it, the server deletes an inactive consumer later.
+// remove deletes the consumer; otherwise the server does so when it is inactive.
 func (w *watch) remove() {
 	if !w.b.nc.IsConnected() {
 		return
@@ -284,7 +281,6 @@ func (w *watch) remove() {
 	_ = w.b.js.DeleteConsumer(ctx, StreamName, w.consumer)
 }
 
-// received handles one message of the watch.
 func (w *watch) received(m *nats.Msg) {
 	<-w.begun
 	w.noteMessage()

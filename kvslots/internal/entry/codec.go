@@ -9,8 +9,7 @@ import (
 )
 
 // codec writes the JSON of slots and tickets as encoding/json does, and reads what it
-// wrote. Every borrow writes a slot: codec takes a tenth of encoding/json's time, and does
-// not enlarge the stacks of the many goroutines that wait.
+// wrote. It takes a tenth of the time, and keeps the stacks of waiting borrowers small.
 //
 // Its methods write a field unless it is zero, or read the field if it is the next one.
 type codec struct {
@@ -33,10 +32,9 @@ func (c *codec) slot(v *SlotValue) {
 	c.text(`,"owner":"`, &v.Owner)
 	c.hash(`,"nonce":"`, &v.Nonce)
 	c.flag(`,"unseen":true`, &v.Unseen)
-	c.end(v.valid() && !v.Claimer.IsZero()) // encoding/json would write a zero claimer, which has no omitzero
+	c.end(v.valid() && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
 }
 
-// ticket is like slot.
 func (c *codec) ticket(v *TicketValue) {
 	c.hash(`{"lease":"`, &v.Lease)
 	c.number(`,"gen":`, &v.Generation)
@@ -49,16 +47,14 @@ func (c *codec) ticket(v *TicketValue) {
 	c.end(v.valid())
 }
 
-// end writes or reads the end of a value.
 func (c *codec) end(valid bool) {
 	if !c.field("}", true) || c.reading && len(c.data) > 0 || !valid {
 		c.unfit = true
 	}
 }
 
-// field writes name if set is true, or reads name if it is next. name is the constant part
-// of a field: a comma, the field's name and what else is the same in every value. field
-// reports whether the value has the field.
+// field writes name if set is true, or reads name if it is next. name is what is the same
+// in every value that has the field. field reports whether the value has it.
 func (c *codec) field(name string, set bool) bool {
 	if !c.reading {
 		if set {

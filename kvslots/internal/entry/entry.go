@@ -28,7 +28,7 @@ type Entry struct {
 	Revision uint64
 	Time     time.Time     // when it was written, by the stream leader's clock
 	Previous uint64        // the revision that this entry overwrote; 0: none, or not stated
-	Marker   bool          // the entry has no value: its key was purged, deleted or has expired, and is free
+	Marker   bool          // the key is free: it was purged, was deleted or has expired
 	TTL      time.Duration // how long it stays in the bucket, counted from Time; 0: for ever
 	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: none ends after this entry
 	Ticket   uint64        // see HeaderTicket

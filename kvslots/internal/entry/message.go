@@ -10,7 +10,6 @@ import (
 // Expect is the condition that the stream checks before it stores a message.
 type Expect int8
 
-// The conditions.
 const (
 	ExpectRevision Expect = iota // the key's last revision is Message.Revision; 0: the key is absent
 	ExpectNothing                // none; for a barrier on a replicated stream
@@ -30,8 +29,7 @@ type Message struct {
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
 
-	// What Parse decodes from Data. Both are nil for other kinds of keys, and if only
-	// decoding Data would show the value.
+	// What Parse decodes from Data; nil for other keys, or if it is not known.
 	slot *SlotValue
 	wait *TicketValue
 }

@@ -15,7 +15,7 @@ type DueKey struct {
 	Slot     *Slot    // of a slot's key; otherwise nil
 	Ticket   *Ticket  // of a ticket's key; otherwise nil
 	Session  *Session // of a session's key; otherwise nil
-	Marker   bool     // the key is free, and its marker is to be written again; Garbage and Refresh mean nothing then
+	Marker   bool     // the key is free: its marker is to be written again. Ignore Garbage and Refresh
 	Garbage  bool     // the value has no meaning any more; certain only if the view is exact
 	Refresh  bool     // an enqueued ticket: its value is to be written again before the key expires
 }
@@ -155,8 +155,8 @@ func (v *View) scheduleOrphans(p *Pool, now Instant) {
 	p.unsettled = p.unsettled[:0]
 }
 
-// EndAt sets when a slot's lease ends, if the slot still has the given revision. The
-// peer that answered the caller knows best when: it knows what it promised.
+// EndAt sets when a slot's lease ends, if the slot still has the given revision. The peer
+// that answered the caller calls it.
 func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 	if s.Revision == revision && s.Taken {
 		s.Ends = at
@@ -175,8 +175,7 @@ func (v *View) Postpone(now Instant) {
 	}
 }
 
-// HoldBack postpones the end of every lease by slack, and at least until the instant
-// until.
+// HoldBack postpones the end of every lease by slack, and at least to until.
 func (v *View) HoldBack(until Instant, slack time.Duration) {
 	v.eachLease(func(s *Slot) { v.EndAt(s, s.Revision, max(s.Ends.Add(slack), until)) })
 }

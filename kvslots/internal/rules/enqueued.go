@@ -14,7 +14,6 @@ const PromoteGrace = 300 * time.Millisecond
 // Status is what has become of a session's Enqueue in a pool.
 type Status uint8
 
-// The statuses.
 const (
 	NotEnqueued Status = iota // the session has not enqueued, or was told the outcome
 	Queued                    // its ticket stands in the line

@@ -5,25 +5,21 @@ import (
 	"slices"
 )
 
-// A claim is judged by the state of its pool at the claim's own revision. So its
-// verdict is a function of the stream alone, and all peers come to the same one,
-// whatever each of them had seen when the claim arrived.
+// A claim is judged by the state of its pool at the claim's own revision. This state is a
+// function of the stream, except for which tickets each peer passes over.
 //
-// A view that skipped entries may lack part of that state. Then the claim stays
-// open, with a snapshot of what the view held, until the view is exact again. If
-// it turns out that no entry of that pool was skipped, the snapshot was complete.
-// Otherwise the verdict is lost: the claim's own peer purges the claim, and the
-// other peers wait for that.
+// A view that skipped entries may lack part of the state. Then the claim stays open, with
+// a snapshot of what the view held, until the view is exact again. If it turns out that no
+// entry of the pool was skipped, the snapshot was complete. Otherwise the verdict is lost.
 
 // Verdict is the judgement of a claim.
 type Verdict int
 
-// The verdicts.
 const (
 	Open Verdict = iota // not known yet, because the view is not exact
 	Good                // the lease may be granted
 	Void                // the claim must be purged; its caller was told nothing
-	Lost                // this view will never know it: the claim's own peer purges the claim, other peers wait
+	Lost                // can never be known: the claim's own peer purges the claim, other peers wait
 )
 
 // claim is a claim that this view has not judged good.
@@ -35,10 +31,9 @@ type claim struct {
 	granted  bool      // its peer has shown that it granted the claim; the verdict stays
 }
 
-// Excluded reports whether an exact view judged the slot's claim void because of its
-// session, the count, the generation or the ticket. These are functions of the stream, so
-// any peer may purge the claim. Which tickets were passed over is not, so a claim that is
-// void for a ticket before it is not excluded.
+// Excluded reports whether an exact view judged the slot's claim void by session, count,
+// generation or ticket. All peers judge these alike, so any peer may purge the claim.
+// Which tickets waited before it depends on which of them a peer passes over.
 func (s *Slot) Excluded() bool {
 	return s.Taken && s.claim != nil && s.claim.verdict == Void && s.claim.excluded
 }
@@ -57,8 +52,8 @@ type snapshot struct {
 	lost     bool      // a skipped entry has changed the state
 }
 
-// snapshot returns the pool's state as the view has it now. If keep is set, it stays
-// valid when the view changes; otherwise it shares the positions with the pool.
+// snapshot returns the pool's state as the view has it now. Unless keep is set, it is
+// valid until the next change of the view.
 func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 	s := snapshot{revision: revision, live: p.live, count: p.Count()}
 	if keep {
@@ -137,10 +132,10 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	}
 }
 
-// ticketLeft marks the claim that names a ticket as granted. It is called when the
-// ticket's key has another entry: the claim's peer purges the ticket only after it has
-// granted the claim, or after it has purged a void claim. An unseen claim stays in doubt,
-// since claims of several peers may name an enqueued ticket.
+// ticketLeft marks the claim that names a ticket as granted, when the ticket's key has
+// another entry: the claim's peer purges the ticket only after the grant, and purges a void
+// claim before the ticket. Unseen claims stay in doubt: several peers may claim for an
+// enqueued ticket.
 func (p *Pool) ticketLeft(place uint64) {
 	for _, s := range p.doubted {
 		if place != 0 && s.Value.Ticket == place && !s.Value.Unseen && s.claim != nil && !s.Excluded() {

@@ -17,7 +17,7 @@ type Ticket struct {
 	Place  uint64 // the revision of its first write, which orders the line
 	Value  entry.TicketValue
 	Seen   Instant // when its first entry was written, as far as this peer knows
-	Unsure bool    // the view skipped the end of a claim that named it: other views may have removed it from the line
+	Unsure bool    // the view skipped the end of a claim that named it; in other views it may have left the line
 
 	author    *Session // the ticket ends with this session
 	server    *Session // the peer that claims for it; of a peer's own ticket, the author
@@ -73,12 +73,11 @@ func (p *Pool) clearDoubts(sent uint64) {
 	}
 }
 
-// Doubtful reports whether the ticket may have been served, unseen by the view. No time
-// ends the doubt, since the ticket's own peer, which would purge it, may be late. A ticket
-// that was served holds up the line until the line passes over it.
+// Doubtful reports whether the ticket may have been served. No time ends the doubt, since
+// the ticket's own peer, which would purge it, may be late. A ticket that was served holds
+// up the line until it is passed over.
 func (t *Ticket) Doubtful() bool { return t.doubtedAt != 0 }
 
-// line is the waiting line of a pool.
 type line struct {
 	tickets []*Ticket             // in order of place
 	byKey   map[entry.Key]*Ticket // every ticket and marker, in the line or not
@@ -158,8 +157,7 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 	return nil
 }
 
-// Tickets calls yield for every ticket of the line, in order of place, until yield
-// returns false.
+// Tickets iterates over the tickets of the line, in order of place.
 func (p *Pool) Tickets(yield func(*Ticket) bool) { slices.Values(p.line.tickets)(yield) }
 
 // Able returns the tickets for which there is a permit. Tickets that are passed over use

@@ -5,7 +5,6 @@ import "github.com/kvslots/kvslots/kvslots/internal/entry"
 // Obstacle is why a borrow cannot be served in a pool, however many slots are free.
 type Obstacle uint8
 
-// The obstacles.
 const (
 	NoObstacle    Obstacle = iota
 	SessionEnded           // the borrow's session is gone
@@ -28,14 +27,14 @@ func (v *View) Obstacle(pool *Pool, session entry.Hash, terms entry.Terms, gener
 	return NoObstacle
 }
 
-// LineReaches reports whether the tickets in the line, and joining more that are being
-// written, reach the limit most. 0 means no limit.
+// LineReaches reports whether the tickets in the line and joining more reach the limit
+// most. 0 means no limit.
 func (p *Pool) LineReaches(most, joining int) bool {
 	return most > 0 && p.WaitingUpTo(most)+joining >= most
 }
 
-// NamesReach reports whether the named pools in use, and opening more that are being
-// opened, reach the limit most. 0 means no limit.
+// NamesReach reports whether the named pools in use and opening more reach the limit most.
+// 0 means no limit.
 func (v *View) NamesReach(most, opening int) bool {
 	return most > 0 && v.InNames.Pools+opening >= most
 }

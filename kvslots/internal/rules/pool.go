@@ -23,10 +23,9 @@ type Pool struct {
 	released  []release
 	touched   bool
 	share     share
-	member    [kinds]int // the pool's index in each of the view's sets, from 1; 0: not a member
+	member    [kinds]int // index in each of the view's sets, from 1; 0: not in it
 }
 
-// configuration is the configuration of a pool.
 type configuration struct {
 	ConfigSeen Instant           // when the view applied the configuration's last entry
 	Config     entry.ConfigValue // zero if the key has no value, or a corrupt one
@@ -34,7 +33,6 @@ type configuration struct {
 	past       []entry.Ended // earlier generations, the oldest first
 }
 
-// usage is whether a pool is in use.
 type usage struct {
 	idle      deadline   // the pool's element in idleIn
 	idleIn    *IdlePools // the queue that the pool is in; nil: none
@@ -72,8 +70,8 @@ func (p *Pool) Before(generation uint64) []entry.Ended {
 	return list[max(0, len(list)-maxPast):]
 }
 
-// Registered reports whether the pool exists: its configuration has a value and is not
-// marked as deleted. That includes named pools.
+// Registered reports whether the pool, registered or named, exists: its configuration has
+// a value that is not a deletion.
 func (p *Pool) Registered() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
 
 // inForce returns the configuration of a registered pool, or a zero one for any other.
@@ -136,8 +134,7 @@ func (p *Pool) Slot(position int) *Slot {
 	return p.slots[position]
 }
 
-// Slots calls yield for every taken slot, in order of position, until yield returns
-// false.
+// Slots iterates over the taken slots, in order of position.
 func (p *Pool) Slots(yield func(*Slot) bool) {
 	for _, s := range p.slots {
 		if s != nil && s.Taken && !yield(s) {
@@ -158,13 +155,13 @@ func (p *Pool) DoubtBelow(position int, now Instant) bool {
 // maxUnindexed is the number of positions above which a pool keeps an index by lease.
 const maxUnindexed = 16
 
-// Lease returns the live slot of a lease, or nil. If fence is not 0, the slot must have that
-// fence, since two slots may name one lease: see index.
+// Lease returns the live slot of a lease, or nil. If fence is not 0, the slot must have
+// that fence, since two slots may name one lease.
 func (p *Pool) Lease(lease entry.Hash, fence uint64) *Slot {
 	if p == nil {
 		return nil
 	}
-	matches := func(s *Slot) bool { // these are hashes: the time of a comparison reveals no id
+	matches := func(s *Slot) bool { // of hashes: the time of a comparison reveals no id
 		return s != nil && s.Live() && s.Value.Lease == lease && (fence == 0 || s.Fence == fence)
 	}
 	if p.leases != nil {
@@ -239,7 +236,7 @@ func (p *Pool) reindex(s *Slot) {
 	}
 }
 
-// settle drops the slots from doubted whose claims are not in doubt any more.
+// settle removes the claims from doubted that are not in doubt any more.
 func (p *Pool) settle(now Instant) {
 	p.doubted = slices.DeleteFunc(p.doubted, func(s *Slot) bool { return !s.doubtful(now) })
 }

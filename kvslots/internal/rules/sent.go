@@ -15,8 +15,8 @@ type sends struct {
 	coming [2]sent // of the messages that the view has not reached, the first and the last
 }
 
-// Sent records that this peer sent a message at an instant, and that the stream reached
-// a revision only after that.
+// Sent records that this peer sent a message at an instant, before the stream had the
+// given revision.
 func (v *View) Sent(revision uint64, at Instant) {
 	switch s := &v.sends; {
 	case revision <= v.Revision:

@@ -32,7 +32,6 @@ type sessions struct {
 	endings []ending              // of the last MarkerTTL, in stream order
 }
 
-// ending is the end of a session.
 type ending struct {
 	session  entry.Hash
 	revision uint64
@@ -58,15 +57,14 @@ func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
 	return false
 }
 
-// Session returns a session that is alive or has left slots, tickets or a marker,
-// or nil.
+// Session returns a session, or nil if the view knows nothing of it.
 func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 
 // Alive reports whether a session is alive.
 func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 
-// Peers calls yield for the presences that are alive, until yield returns false. What
-// yield does must not depend on their order.
+// Peers iterates over the presences that are alive. The caller must not depend on their
+// order.
 func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
 
 // setHolder records which client session holds a slot; the zero Hash means none.
@@ -92,10 +90,9 @@ func without[T comparable](list []T, x T) []T {
 	return list
 }
 
-// learnSession handles the entry of a session whose earlier entries the view skipped:
-// the view did not count the session's slots and tickets, although it was alive. A
-// session that the view knew to be alive was never dead in between, since an id is used
-// once.
+// learnSession handles the entry of a session that was alive before the view knew it: the
+// view did not count the session's slots and tickets. A session that the view knew has
+// been alive all the time, since an id is used once.
 func (v *View) learnSession(e *entry.Entry) {
 	s := v.byID[e.Key.Session]
 	if s == nil || s.Taken {

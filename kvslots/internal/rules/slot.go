@@ -11,13 +11,13 @@ type Slot struct {
 	Value    entry.SlotValue
 	Fence    uint64  // the revision of the lease's first write
 	Replaced uint64  // the revision that the last entry overwrote
-	Granted  Instant // when the lease began, or when its renewal was written from which this peer loaded it
+	Granted  Instant // when the lease began, or, if this peer has loaded it, when it was last renewed before
 	Ends     Instant // when the lease ends, as far as this peer knows
 
 	claim    *claim   // nil when the claim is known to be good
 	seen     Instant  // when the last entry was written, as far as this peer knows
 	session  *Session // the client session that holds the slot; nil: none
-	sweepDue bool     // the key's deadline is that of an orphaned value or an excluded claim
+	sweepDue bool     // due is set for a purge, since holdsNone is true
 }
 
 // Live reports whether the slot is lent: it is taken under the pool's present

@@ -29,9 +29,8 @@ type totals struct {
 // the view.
 func (v *View) NamesInUse() []*Pool { return v.sets[isNamed] }
 
-// PoolsAfter returns the registered pools without a name whose ids are above after, in the
-// order of their ids. It sorts only the parts that it needs: besides the pools that it
-// yields, about 1 in 128 of all at most.
+// PoolsAfter iterates over the registered pools without a name whose ids are above after,
+// in the order of their ids. Besides those, it visits about 1 in 128 pools at most.
 func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
 	return func(yield func(*Pool) bool) {
 		for _, part := range t.registered[after[0]:] {

@@ -50,8 +50,8 @@ func (v *View) Closings() []*Pool { return v.sets[isClosing] }
 // other than a closing was applied.
 func (p *Pool) LastUse() Instant { return p.idleSince }
 
-// Each calls yield for each pool and the instant since which it has been idle, in no
-// particular order, until yield returns false.
+// Each iterates over the pools, and the instants since which they have been idle, in no
+// particular order.
 func (i *IdlePools) Each(yield func(*Pool, Instant) bool) {
 	for _, d := range i.queue {
 		if p := d.of.parent.(*Pool); !yield(p, p.idleSince) {

@@ -49,7 +49,7 @@ type View struct {
 	sends   sends
 	sets    poolSets
 	touched []*Pool
-	handed  []*Pool // the slice that Touched returned last, which is used again
+	handed  []*Pool // the slice that Touched returned last
 }
 
 // New returns an empty view.
@@ -67,8 +67,7 @@ func New() *View {
 // Pool returns a pool, or nil if the view knows nothing of it.
 func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
 
-// EachPool calls yield for every pool that the view knows, in no particular order,
-// until yield returns false.
+// EachPool iterates over the pools that the view knows, in no particular order.
 func (v *View) EachPool(yield func(*Pool) bool) { maps.Values(v.pools)(yield) }
 
 // Exact reports whether the view is exact: see Gaps.Exact.
@@ -85,10 +84,10 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	v.timeAfter = v.sends.passed
 }
 
-// ApplyOwn applies the entry of a slot or a ticket that this peer wrote, before the
-// watch delivers it. The entry's revision must be the one after View.Revision. Only the
-// timestamp is missing, which Stamped adds after the delivery. ApplyOwn does nothing, and
-// returns false, while the view cannot estimate the leader's clock.
+// ApplyOwn applies the entry of a slot or a ticket that this peer wrote, before the watch
+// delivers it. Its revision must be the one after View.Revision. Stamped adds the
+// timestamp after the delivery. ApplyOwn does nothing, and returns false, while the view
+// cannot estimate the leader's clock.
 func (v *View) ApplyOwn(e *entry.Entry, now Instant) bool {
 	if v.timeAfter == 0 {
 		return false
@@ -170,9 +169,9 @@ func (v *View) judgeOpen() {
 	}
 }
 
-// PassOver makes the line pass over each peer that has not claimed for one of its
-// tickets within StallTime of the ticket's turn, and over each enqueued ticket for which
-// no peer has. It touches every pool with a ticket for which there is a permit.
+// PassOver passes over each peer that has not claimed for a ticket within StallTime of
+// the ticket's turn, and over each enqueued ticket for which no peer has. It touches every
+// pool with a ticket for which there is a permit.
 func (v *View) PassOver(now Instant) {
 	for _, p := range v.sets[hasAble] {
 		v.touch(p)
@@ -233,8 +232,8 @@ func (v *View) settle(now Instant) {
 	}
 }
 
-// Touched returns the pools that may have changed since the last call, and clears that
-// list. The slice is valid until the next call.
+// Touched returns the pools that may have changed since the last call. The slice is
+// valid until the next call.
 func (v *View) Touched() []*Pool {
 	t := v.touched
 	for _, p := range t {

@@ -165,7 +165,7 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// ownedHash returns the hash of an owned lock's name, which identifies its pool.
+// ownedHash returns the id of an owned lock's pool.
 func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
 
 func ownerHash(owner string) entry.Hash { return entry.HashOf("owner", owner) }

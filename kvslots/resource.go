@@ -74,5 +74,5 @@ func (r Resource) pool() peer.Resource {
 	return p
 }
 
-// hash returns the pool of r. A lock and a semaphore of the same name share it.
+// hash returns the id of r's pool, which a lock and a semaphore of the same name share.
 func (r Resource) hash() entry.Hash { return entry.HashOf("dflockd", r.Key) }

@@ -24,8 +24,7 @@ var (
 
 const forbidden = "forbidden"
 
-// clientFaults are the names of those refusals for which the client is the cause: their
-// status is below 500.
+// clientFaults are the names of those refusals whose status is below 500.
 var clientFaults = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
 // isClientFault reports whether a refusal is one of clientFaults. Without a name, as from

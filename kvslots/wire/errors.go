@@ -90,8 +90,7 @@ type row struct {
 }
 
 // table is the table of errors in gateway/README.md, "The Library API: /l" and "The
-// dflockd API: /v1". The first row that matches applies. A body that is too long or
-// too slow has the name of a bad request and a status of its own.
+// dflockd API: /v1". The first row that matches applies.
 var table = []row{
 	{err: ErrMalformed, Status: Status{Code: http.StatusBadRequest, Name: badRequest}},
 	{err: ErrTooLarge, Status: Status{Code: http.StatusRequestEntityTooLarge, Name: badRequest}},

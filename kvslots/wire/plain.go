@@ -38,7 +38,7 @@ func parsePlain(body []byte) object {
 	}
 }
 
-// plainFields is the number of fields for which a map is made: most requests have no more.
+// plainFields is the number of fields that most requests do not exceed.
 const plainFields = 4
 
 // plainScanner scans a body. rest is the part that is not scanned yet.

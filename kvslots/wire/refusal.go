@@ -74,8 +74,8 @@ func (r *Refusal) meaning(name string) error {
 	return kvslots.ErrUnavailable
 }
 
-// definite reports whether a client returns the table's error for the Status. It is false
-// for wrong requests and for failures: see meaning.
+// definite reports whether the client returns the error of the Status. It does not for
+// wrong requests and failures: see meaning.
 func (s Status) definite() bool {
 	return s.Capped || s.Code < StatusClientGone && s.Name != badRequest
 }

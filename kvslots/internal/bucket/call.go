@@ -34,9 +34,8 @@ func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 	return c.Answer()
 }
 
-// Begin sends a request to the peer. Begin, Wait and Answer together do what Do does. A
-// caller that blocks in Wait itself, rather than in Do, needs a smaller stack, which counts
-// when very many callers wait.
+// Begin sends a request to the peer. Begin, Wait and Answer together do what Do does. Very
+// many callers may wait, and blocking in Wait rather than in Do takes a smaller stack.
 func (b *Bucket) Begin(r peer.Request) *Call {
 	return b.begin(calls.Get().(*Call), r)
 }
@@ -61,9 +60,9 @@ func (c *Call) Wait(ctx context.Context) {
 	}
 }
 
-// abandon gives a request up. It returns true if the answer waited for a flush, which may
-// hang: the answer is final then. A session that keeps its place also keeps a slot that it
-// was just granted, so that its answer still waits for the flush.
+// abandon gives a request up. It returns true, with a final answer, if the answer waited
+// for a flush, which may hang. A session that keeps its place also keeps a slot that it was
+// just granted, so its answer goes on waiting.
 func (c *Call) abandon(why error) bool {
 	c.b.giveUp(c.id, why)
 	c.b.Look(func(p *peer.Peer, now peer.Instant) {

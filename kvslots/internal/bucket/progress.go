@@ -6,14 +6,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// overdue is the time after which the delivery of a revision that an answer named is
-// overdue.
+// overdue is how late a revision that an answer named may be delivered.
 const overdue = 300 * time.Millisecond
 
 // progress is how far the deliveries have come.
 type progress struct {
 	reached   uint64       // the highest revision that was delivered
-	pending   uint64       // number of entries behind the latest delivery, as the server said with it
+	pending   uint64       // number of entries that follow, as the server said with the latest delivery
 	known     uint64       // the highest revision that an answer to a write named
 	overdueAt peer.Instant // when the delivery of known becomes overdue
 	caughtUp  peer.Instant // when the server last showed that nothing was left to be delivered
@@ -25,16 +24,16 @@ func (p *progress) delivered(revision, pending uint64, now peer.Instant) {
 	p.noteCaughtUp(now)
 }
 
-// noteCaughtUp sets caughtUp if nothing is left to be delivered. It is called at each
-// delivery and heartbeat.
+// noteCaughtUp sets caughtUp, at a delivery or a heartbeat, if nothing is left to be
+// delivered.
 func (p *progress) noteCaughtUp(now peer.Instant) {
 	if p.pending == 0 && p.known <= p.reached {
 		p.caughtUp = now
 	}
 }
 
-// lag returns how many revisions a view at the revision view is behind the stream, as far
-// as the server has said.
+// lag returns how many revisions a view is behind the stream, as far as the server has
+// said.
 func (p *progress) lag(view uint64) uint64 {
 	last := max(p.known, p.reached+p.pending)
 	return last - min(view, last)

@@ -127,8 +127,7 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 	}
 }
 
-// CheckSettings returns ErrRestoring if the stream is being restored, and ErrWrongBucket
-// with each wrong setting if kvslots cannot work with the stream's configuration.
+// CheckSettings returns ErrRestoring, or ErrWrongBucket with each wrong setting, or nil.
 func CheckSettings(c jetstream.StreamConfig) error {
 	if c.Metadata[RestoreKey] != "" {
 		return ErrRestoring

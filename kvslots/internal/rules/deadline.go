@@ -15,7 +15,6 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the duration since an earlier instant.
 func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
 
-// deadline is an element of a deadlineQueue.
 type deadline struct {
 	at    Instant
 	index int // in the queue, from 1; 0: not in it

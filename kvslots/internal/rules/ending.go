@@ -20,7 +20,6 @@ type DueKey struct {
 	Refresh  bool     // an enqueued ticket: its value is to be written again before the key expires
 }
 
-// deadlines holds when each key of the bucket is to be purged, and when it is forgotten.
 type deadlines struct {
 	ends  deadlineQueue // of slots, tickets and sessions: when Due returns their keys
 	marks deadlineQueue // of free keys: when Forget forgets them

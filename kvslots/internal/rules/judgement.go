@@ -150,8 +150,8 @@ func (p *Pool) doubtfulAhead(place uint64) int {
 	return p.line.count(place, math.MaxInt, func(t *Ticket) bool { return t.Doubtful() && t.waits() })
 }
 
-// servedElsewhere reports whether a claim names a ticket that is of another generation,
-// has left the line, or was served by another claim.
+// servedElsewhere reports whether a claim names a ticket that is not in the line, is of
+// another generation, or was served by another claim.
 func (p *Pool) servedElsewhere(s *Slot) bool {
 	if s.Value.Ticket == 0 {
 		return false

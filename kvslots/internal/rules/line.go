@@ -51,10 +51,10 @@ func (t *Ticket) stalled() bool {
 // waits reports whether the ticket stands and is not passed over.
 func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 
-// doubtTickets records that the view skipped entries of a slot, the last of them at
-// revision skipped. The entry at revision shownBy shows that. A claim and its purge may
-// have been among the skipped entries, so each ticket below them may have been served. If
-// it was, its own peer purges it as soon as that peer's view shows the claim.
+// doubtTickets records that the view skipped entries of a slot, the last one at revision
+// skipped, as the entry at revision shownBy shows. A claim and its purge may have been
+// among them, so each ticket below may have been served. If it was, its own peer purges it
+// as soon as that peer's view shows the claim.
 func (p *Pool) doubtTickets(skipped, shownBy uint64) {
 	for _, t := range p.line.tickets[:p.line.search(skipped)] {
 		t.doubtedAt = shownBy

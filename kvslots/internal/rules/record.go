@@ -79,8 +79,7 @@ func (v *View) Expiring(key entry.Key, now Instant) bool {
 }
 
 // note updates a key's record with its next entry, and sets the deadlines of a free key:
-// the view forgets the key when the marker has expired, and a peer soon writes a marker
-// again that is too short.
+// it is forgotten when its marker has expired, and a short marker is soon written again.
 func (d *deadlines) note(r *record, e *entry.Entry, now Instant, age time.Duration) {
 	r.Revision, r.Taken = e.Revision, !e.Marker
 	r.life.extend(e, now, age)

@@ -11,7 +11,7 @@ type Slot struct {
 	Value    entry.SlotValue
 	Fence    uint64  // the revision of the lease's first write
 	Replaced uint64  // the revision that the last entry overwrote
-	Granted  Instant // when the lease began, or, if this peer has loaded it, when it was last renewed before
+	Granted  Instant // when the lease began; if this peer has loaded a renewal, when that was written
 	Ends     Instant // when the lease ends, as far as this peer knows
 
 	claim    *claim   // nil when the claim is known to be good

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// StallTime is how long it may be a ticket's turn without a claim, before the
-	// line passes over the ticket, and over all others of its peer.
+	// StallTime is how long it may be a ticket's turn without a claim. Then the line
+	// passes over the ticket and all others of its peer.
 	StallTime = time.Second
 
 	// Slack is how much later than the granting peer the other peers end a lease:

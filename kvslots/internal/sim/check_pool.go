@@ -87,7 +87,7 @@ func (k *checker) wasAlone(c *call) bool {
 }
 
 func (k *checker) deleted(c *call) {
-	if c.answer.Err != nil {
+	if c.answer.Err != nil || k.mayReflectLoss(c) {
 		return
 	}
 	for _, l := range c.facts.pool.leases {

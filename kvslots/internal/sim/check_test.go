@@ -333,6 +333,26 @@ func TestChecks(t *testing.T) {
 			x.sleep(2 * time.Second)
 			x.borrow(b, 0)
 		}},
+		"deletion lost": {"", func(x *checkerTest) {
+			x.config(1)
+			f := x.borrow(a, 0)
+			x.sleep(time.Millisecond)
+			d := x.ask(peer.Delete{Pool: x.pool})
+			x.loseData(func() {}) // the deletion
+			d.finish(peer.Answer{})
+			x.sleep(30 * time.Second) // until its peer must have noticed the loss
+			x.answer(peer.Renew{Held: x.held(a), TTL: 20 * time.Second}, x.grant(0, f))
+		}},
+		"renewed when deleted": {"had ended before", func(x *checkerTest) {
+			x.config(1)
+			f := x.borrow(a, 0)
+			x.sleep(time.Millisecond)
+			d := x.ask(peer.Delete{Pool: x.pool})
+			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 7, Deleted: true})
+			d.finish(peer.Answer{})
+			x.sleep(time.Millisecond)
+			x.answer(peer.Renew{Held: x.held(a), TTL: time.Minute}, x.grant(0, f))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newCheckerTest(t)

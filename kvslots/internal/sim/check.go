@@ -42,6 +42,7 @@ type checker struct {
 	sessions     map[entry.Hash]*session
 	claims       uint64 // of peers that have stopped
 	grants       uint64
+	idleTimes    uint64  // how many idle timeouts the sessions have lived that ended in the stream
 	lastLoss     Instant // when the stream last lost data; 0: never
 	waitingCalls []*call // calls that may wait for a slot
 	lines        lineChecker

@@ -45,17 +45,24 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 
 // keepSubscriptions reconnects if the server has dropped the subscription to acknowledgements
 // or to replies, as it does when permissions are taken away: nats.go subscribes again only
-// when it reconnects. It tests them only while no watch can be created or writes are not
-// acknowledged, since the test also fails if the connection may not publish to its own inbox.
+// when it reconnects.
 func (b *Bucket) keepSubscriptions() {
 	for pause(b.open, silence) {
-		var waits bool
-		b.Look(func(_ *peer.Peer, now peer.Instant) { waits = b.watchErr != nil || b.isUnacked(silence, now) })
-		if waits && b.nc.IsConnected() && b.hasLostSubscription() {
+		var suspect bool
+		b.Look(func(_ *peer.Peer, now peer.Instant) { suspect = b.mayLackSubscription(now) })
+		if suspect && b.nc.IsConnected() && b.hasLostSubscription() {
 			b.log.Warn().Msg("NATS delivers nothing to this connection; reconnecting")
 			_ = b.nc.ForceReconnect() // if that fails, it is tried again
 		}
 	}
+}
+
+// mayLackSubscription reports whether no watch can be created or writes are not acknowledged.
+// Otherwise the subscriptions are not tested, since the test also fails if the connection may
+// not publish to its own inbox. Nor are they while the view is being loaded: acknowledgements
+// come behind the entries then, and so would the answer to the test.
+func (g *guarded) mayLackSubscription(now peer.Instant) bool {
+	return g.watchErr != nil || g.isUnacked(silence, now) && !g.peer.Loading()
 }
 
 // isUnacked reports whether a write was sent at least d ago, and no write was answered since.

@@ -245,13 +245,12 @@ func (w *watch) failure() string {
 		return "no heartbeat"
 	}
 	var late bool
-	w.b.Look(func(_ *peer.Peer, now peer.Instant) { late = w.b.progress.isOverdue(now) })
+	w.b.Look(func(p *peer.Peer, now peer.Instant) { late = !p.Loading() && w.b.progress.isOverdue(now) })
 	if !late {
 		return ""
 	}
 	// Ask whether the server has lost the consumer, rather than wait for heartbeats. While
-	// entries arrive, the answer may be queued behind them: if that ended the watch, a slow
-	// machine would never load a large bucket.
+	// entries arrive, the answer may only be late, behind them.
 	heard := w.lastMessage.Load()
 	ctx, cancel := context.WithTimeout(w.order.ctx, answerTimeout)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -38,7 +39,7 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)
-	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{Logger: logtest.Logger()})
+	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{MaxWait: time.Hour, Logger: logtest.Logger()})
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
 	gate := natsapi.NewGate(d.server)

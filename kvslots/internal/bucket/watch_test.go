@@ -87,14 +87,14 @@ func newUnanswered(t *testing.T) (*watch, *unanswered) {
 	b.origin = b.origin.Add(-time.Hour)
 	b.Look(func(*peer.Peer, peer.Instant) {}) // orders the first watch, before which nothing is expected
 	w := &watch{b: b, order: order{ctx: t.Context()}}
-	w.heard.Store(int64(b.now().Add(time.Hour))) // however slow the machine is
+	w.lastMessage.Store(int64(b.now().Add(time.Hour))) // however slow the machine is
 	return w, s
 }
 
 // expectMore makes the delivery of a revision overdue, and the acknowledgement of a write.
 func (w *watch) expectMore() {
 	w.b.Look(func(*peer.Peer, peer.Instant) {
-		w.b.progress.named(1<<60, 0)
+		w.b.progress.expect(1<<60, 0)
 		w.b.unacked = 1
 	})
 }
@@ -110,11 +110,11 @@ func TestLoadWithLateAnswers(t *testing.T) {
 		t.Errorf("the watch is lost after %d questions: %q", s.questions.Load(), why)
 	}
 	w.b.Look(func(_ *peer.Peer, now peer.Instant) {
-		if w.b.maybeDeaf(now) {
+		if w.b.mayLackSubscription(now) {
 			t.Error("the connection counts as deaf")
 		}
 	})
-	w.heard.Store(0)
+	w.lastMessage.Store(0)
 	if why := w.failure(); why != "no heartbeat" {
 		t.Errorf("a silent watch is lost because of %q", why)
 	}
@@ -125,7 +125,7 @@ func TestLoadWithLateAnswers(t *testing.T) {
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
 	w, s := newUnanswered(t)
-	s.meanwhile = func() { w.heard.Add(1) }
+	s.meanwhile = func() { w.lastMessage.Add(1) }
 	if err := w.b.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestLateAnswers(t *testing.T) {
 		t.Errorf("a watch that delivers is lost after %d questions: %q", s.questions.Load(), why)
 	}
 	silent := &watch{b: w.b, order: w.order}
-	silent.heard.Store(w.heard.Load())
+	silent.lastMessage.Store(w.lastMessage.Load())
 	if why := silent.failure(); why != "the server of the consumer does not answer" {
 		t.Errorf("a watch that delivers nothing is lost because of %q", why)
 	}

@@ -28,7 +28,7 @@ type claim struct {
 	ticketStood      bool        // the ticket that it serves stood in the line
 	count            int         // the pool's count
 	freeBelow        int         // free positions below its own
-	ticketsAhead     int         // tickets that stood before its own in the line
+	ticketsAhead     int         // living tickets that stood before its own in the line
 	undisturbed      int         // number of those that no fault has affected, so that no peer may pass them over
 	firstUndisturbed ticketTruth // the first of the undisturbed tickets
 }
@@ -308,7 +308,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	}
 	for _, t := range p.tickets {
 		c.ticketStood = c.ticketStood || t.place == place && p.stands(t)
-		if t.place < place && p.stands(t) && borrowOf(t.Wait.Lease) != borrowOf(e.Slot.Lease) {
+		if t.place < place && p.stands(t) && s.server.truth.lives(t) {
 			c.ticketsAhead++
 			if s.faultState.settledAt(t.at) && (s.check.lines.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Wait.Lease)) && !s.check.lines.mayBePassedOver(t) {
 				if c.undisturbed++; c.undisturbed == 1 || t.place < c.firstUndisturbed.place {
@@ -320,17 +320,25 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	return c
 }
 
-// stands reports whether the ticket is waiting, and not being served by a slot.
+// stands reports whether the ticket is waiting, and not being served by a slot. Only a slot
+// that names the ticket serves it: another slot of the same borrow has an earlier claim, which
+// was withdrawn, and is back because the stream has lost its purge.
 func (p *poolTruth) stands(t *ticketTruth) bool {
 	if t.served || t.Wait.Spent || t.Wait.Generation != p.config.Config.Generation {
 		return false
 	}
 	for _, s := range p.slots {
-		if s.Slot.Ticket == t.place || borrowOf(s.Slot.Lease) == borrowOf(t.Wait.Lease) {
+		if s.Slot.Ticket == t.place {
 			return false
 		}
 	}
 	return true
+}
+
+// lives reports whether the ticket's author is alive, and the peer that claims for it. Any
+// peer claims for an enqueued ticket.
+func (t *truth) lives(w *ticketTruth) bool {
+	return t.sessions[w.Key.Session] != nil && (w.Wait.Enqueued() || t.sessions[w.server()] != nil)
 }
 
 func (p *poolTruth) registered() bool { return !p.config.Marker && !p.config.Config.Deleted }

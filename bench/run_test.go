@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 		t.Error(note)
 	}
 	var wanted []string
-	for _, transport := range transportNames {
+	for _, transport := range TransportNames() {
 		for _, workload := range []string{"pairs", "shared-pool", "arrivals"} {
 			wanted = append(wanted, workload+" "+transport+" always", workload+" "+transport+" interval")
 		}

@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row {
 	rows := make([]*Row, len(cases))
 	for i, c := range cases {
-		rows[i] = &Row{Key: c.Key, Latency: &Histogram{}}
+		rows[i] = &Row{Key: c.Key, Latency: newHistogram()}
 	}
 	for repetition := range env.cfg.Repetitions {
 		for i, c := range cases {
@@ -74,9 +74,9 @@ func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row 
 
 // summary returns a short text about a sample.
 func summary(s Sample) string {
-	text := fmt.Sprintf("%.0f/s, p50 %v, p99 %v", s.PerSecond(), round(s.Latency.Percentile(50)), round(s.Latency.Percentile(99)))
-	if s.Operations == 0 {
-		text = ""
+	text := ""
+	if s.Operations > 0 {
+		text = fmt.Sprintf("%.0f/s, p50 %v, p99 %v", s.PerSecond(), round(percentile(s.Latency, 50)), round(percentile(s.Latency, 99)))
 	}
 	for _, name := range sortedKeys(s.Extra) {
 		text += fmt.Sprintf(" %s %s", name, number(s.Extra[name]))

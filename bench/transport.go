@@ -15,7 +15,10 @@ const (
 	transportV1      = "v1"      // /v1
 )
 
-var transportNames = []string{transportLibrary, transportNATS, transportHTTP, transportV1}
+// TransportNames returns the valid values of Config.Transports.
+func TransportNames() []string {
+	return []string{transportLibrary, transportNATS, transportHTTP, transportV1}
+}
 
 // Transport is a transport by which clients reach kvslots.
 type Transport interface {

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -83,6 +82,3 @@ func WorkloadNames() []string {
 	}
 	return names
 }
-
-// TransportNames returns the valid values of Config.Transports.
-func TransportNames() []string { return slices.Clone(transportNames) }

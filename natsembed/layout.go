@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -25,11 +26,6 @@ func listStreams(dir string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	streams := names[:0]
-	for _, name := range names {
-		if name[0] != '.' { // a dot marks a stream that is being deleted
-			streams = append(streams, name)
-		}
-	}
-	return streams, err
+	// A dot marks a stream that is being deleted.
+	return slices.DeleteFunc(names, func(name string) bool { return name[0] == '.' }), err
 }

@@ -111,18 +111,12 @@ func (a *authenticator) refusal(address netip.Prefix, rested bool) *atomic.Int64
 	switch counts := a.srv.Refusals(); {
 	case !rested:
 		return &counts.Flood
-	case a.isFull():
+	case a.clients.NumLocalConnections() >= a.cfg.maxConnections(): // services count as clients
 		return &counts.MaxConnections
 	case a.isFullFor(address):
 		return &counts.MaxConnectionsPerIP
 	}
 	return nil
-}
-
-// isFull reports whether the listener has all the clients that it may have. Services
-// count as clients.
-func (a *authenticator) isFull() bool {
-	return a.clients.NumLocalConnections() >= a.cfg.maxConnections()
 }
 
 // isFullFor reports whether the listener has all the clients that it may have from an

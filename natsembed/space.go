@@ -72,10 +72,4 @@ func (s *Server) measure() {
 	s.setRoom(r.lack(s.Room() != nil))
 }
 
-func (s *Server) setRoom(lack error) {
-	if lack == nil {
-		s.lack.Store(nil)
-	} else {
-		s.lack.Store(&lack)
-	}
-}
+func (s *Server) setRoom(lack error) { s.lack.Store(&lack) }

@@ -20,7 +20,8 @@ import (
 )
 
 // testbed is a gateway in this process: an embedded server on an empty directory, one peer
-// of the library, and all transports, on loopback.
+// of the library, and all transports, on loopback. For the gateway of Config.Server it has
+// only sync and transports.
 type testbed struct {
 	sync       natsembed.Sync
 	nats       *natsembed.Server
@@ -123,9 +124,9 @@ func (r *testbed) durable() func(then func(error)) {
 	return nil
 }
 
-// claims returns how many claims of slots the peer has sent; 0 without a testbed.
+// claims returns how many claims of slots the peer has sent; 0 at Config.Server.
 func (r *testbed) claims() uint64 {
-	if r == nil {
+	if r.store == nil {
 		return 0
 	}
 	return r.store.Metrics().Claims

@@ -72,7 +72,7 @@ func (e *Environment) freshGateway(ctx context.Context) (*testbed, error) {
 	return e.start(ctx, natsembed.SyncInterval, &e.ofWorkload)
 }
 
-// start starts a testbed with the selected transports, which until stops.
+// start starts a testbed with the selected transports, which until will close.
 func (e *Environment) start(ctx context.Context, sync natsembed.Sync, until *closers) (*testbed, error) {
 	r, err := startTestbed(ctx, e.cfg.Dir, sync, e.holder())
 	if err != nil {
@@ -90,7 +90,6 @@ func (e *Environment) holder() holder {
 	return holdInProcess
 }
 
-// chosen returns the transports that are in Config.Transports.
 func (e *Environment) chosen(transports []Transport) []Transport {
 	return slices.DeleteFunc(slices.Clone(transports), func(d Transport) bool { return !slices.Contains(e.cfg.Transports, d.Name()) })
 }

@@ -27,7 +27,6 @@ func handoverCases(ctx context.Context, env *Environment) ([]Case, error) {
 	return casesOf(ctx, env, interval, loads...)
 }
 
-// turn is a grant and the time at which the waiter received it.
 type turn struct {
 	held Held
 	at   time.Time

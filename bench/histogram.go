@@ -32,7 +32,6 @@ func percentile(h *hdrhistogram.Histogram, p float64) time.Duration {
 // recorderShards is the number of histograms over which concurrent clients are spread.
 const recorderShards = 16
 
-// recorder collects the latencies of several clients.
 type recorder struct {
 	shards [recorderShards]struct {
 		mu        sync.Mutex

@@ -13,7 +13,6 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// Names of the limits in rows.
 const (
 	limitRaw         = "raw"              // claim and purge on JetStream, on the same server, flushed like the library's writes
 	limitLibraryEach = "library-fsync"    // the library, on a server that flushes each write alone
@@ -69,7 +68,6 @@ func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits [
 		baseline{name: limitHTTP, pairs: handler}, baseline{name: limitDisk, pairs: disk, once: true}), err
 }
 
-// rawStream is the stream of the raw limit.
 const rawStream = "bench_raw"
 
 // rawPairs does only the two writes of a pair, a claim and its purge, on a key of each

@@ -90,5 +90,4 @@ func repeatedly(clients int, pick func() (pool int)) func(context.Context, *test
 	}
 }
 
-// onePool picks the only pool.
 func onePool() int { return 0 }

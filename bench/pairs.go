@@ -88,7 +88,6 @@ func checked(s Sample) (Sample, error) {
 
 var errNothingMeasured = errors.New("bench: no operation ended within the duration")
 
-// transportPairs gives each client a pool of its own.
 func transportPairs(d Transport) pairer {
 	return func(ctx context.Context, clients int) (action, cleanup, error) {
 		pools, err := d.Pools(ctx, clients, 1, clients)
@@ -108,7 +107,6 @@ func closeOf(pools Pools) func(ctx context.Context) error {
 	return pools.Close
 }
 
-// takeAndGive borrows a slot and returns it.
 func takeAndGive(ctx context.Context, pools Pools, client, pool int) error {
 	held, err := pools.Take(ctx, client, pool, longTTL, time.Minute)
 	if err != nil {

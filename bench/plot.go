@@ -14,7 +14,6 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// The size of a plot.
 const (
 	plotWidth  = 18 * vg.Centimeter
 	plotHeight = 11 * vg.Centimeter
@@ -26,7 +25,6 @@ type series struct {
 	points plotter.XYs
 }
 
-// chart is the data of a plot.
 type chart struct {
 	file    string
 	title   string
@@ -86,7 +84,6 @@ func (c chart) write(file string) error {
 	return p.Save(plotWidth, plotHeight, file)
 }
 
-// label returns the name of a row in a plot's legend.
 func (k Key) label() string {
 	if k.Sync == "" {
 		return k.Transport
@@ -97,7 +94,6 @@ func (k Key) label() string {
 // plottedClients is the number of operations in flight of the latency plot.
 const plottedClients = 64
 
-// charts returns the data of all plots.
 func (r *Report) charts() []chart {
 	clients := func(k Key) int { return k.Clients }
 	size := func(k Key) int { return k.Size }
@@ -122,7 +118,6 @@ func (r *Report) charts() []chart {
 	}
 }
 
-// distributions returns the cumulative distributions of the latency plot.
 func (r *Report) distributions() (all []series) {
 	for _, row := range r.Rows {
 		if row.Workload == pairs && row.Clients == plottedClients && row.Sync != "interval" && row.Latency.TotalCount() > 0 {

@@ -72,7 +72,6 @@ func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row 
 	return slices.DeleteFunc(rows, func(r *Row) bool { return !r.finish() })
 }
 
-// summary returns a short text about a sample.
 func summary(s Sample) string {
 	text := ""
 	if s.Operations > 0 {
@@ -87,7 +86,6 @@ func summary(s Sample) string {
 	return text
 }
 
-// round rounds to about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d > time.Second:
@@ -100,7 +98,6 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// number formats a figure with at least three digits.
 func number(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)

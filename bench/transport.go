@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Names of the transports.
 const (
 	transportLibrary = "library" // kvslots.Store, a peer in the measuring process
 	transportNATS    = "nats"    // client.New, over a NATS connection

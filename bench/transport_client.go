@@ -74,7 +74,6 @@ func (d clientTransport) Named(ctx context.Context, slots, clients int) (Pools, 
 	return n, err
 }
 
-// clientPools are registered pools.
 type clientPools struct {
 	api     api
 	ids     []uuid.UUID
@@ -129,7 +128,6 @@ func (p *clientPools) Close(ctx context.Context) error {
 	return forEach(len(p.ids), func(i int) error { return p.api.Delete(ctx, p.ids[i]) })
 }
 
-// clientNames are locks or semaphores.
 type clientNames struct {
 	api      api
 	base     string // prefix of the keys, unique to this measurement

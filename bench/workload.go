@@ -43,7 +43,6 @@ type Case struct {
 	Measure func(ctx context.Context, d time.Duration) (Sample, error)
 }
 
-// workload is a kind of load.
 type workload struct {
 	name string // in --workload and in rows
 
@@ -51,7 +50,6 @@ type workload struct {
 	cases func(ctx context.Context, env *Environment) ([]Case, error)
 }
 
-// The names of the workloads.
 const (
 	pairs       = "pairs"
 	sharedPool  = "shared-pool"

@@ -32,7 +32,6 @@ type authenticator struct {
 // each process and never leave it.
 type keys struct{ bucket, service, probe nkey }
 
-// nkey is a key pair with its public key.
 type nkey struct {
 	nkeys.KeyPair
 	public string
@@ -58,7 +57,6 @@ func nkeyOf(pair nkeys.KeyPair, err error) (nkey, error) {
 	return nkey{pair, public}, err
 }
 
-// option returns the option to connect with the key.
 func (k nkey) option() nats.Option { return nats.Nkey(k.public, k.Sign) }
 
 // findAccounts looks up the accounts. It is called before the server starts.

@@ -284,7 +284,6 @@ func (s *blocks) drop() error {
 	return s.sync.path(s.path(keepDir))
 }
 
-// close closes the blocks' descriptors.
 func (s *blocks) close() (err error) {
 	for _, b := range s.open {
 		err = errors.Join(err, b.file.Close())

@@ -63,7 +63,6 @@ type limitedLines struct {
 	kinds map[string]*kindLines
 }
 
-// kindLines are the lines of one kind.
 type kindLines struct {
 	held   int // since the last one that was logged
 	logged time.Time

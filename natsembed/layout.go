@@ -20,6 +20,20 @@ func (d *dataDir) streamsPath() string {
 	return filepath.Join(d.path, server.JetStreamStoreDir, bucketAccount, streamsDir)
 }
 
+// eachStream calls do with the name of each stream, until it returns an error.
+func (d *dataDir) eachStream(do func(name string) error) error {
+	names, err := listStreams(d.streamsPath())
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := do(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // listStreams returns the names of the streams in dir, which need not exist.
 func listStreams(dir string) ([]string, error) {
 	names, err := listNames(dir)

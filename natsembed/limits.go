@@ -65,7 +65,6 @@ const (
 	writeDeadline = 5 * time.Second
 )
 
-// setLimits sets the options that bound clients.
 func (c Config) setLimits(options *server.Options) {
 	options.MaxConn = c.maxConnections() + c.spareConnections()
 	options.MaxSubs = maxSubscriptions

@@ -88,7 +88,6 @@ func (d *dataDir) openable() (err error) {
 	return err
 }
 
-// tryWrite writes and flushes a file of n bytes.
 func (d *dataDir) tryWrite(n int) (err error) {
 	f, err := os.CreateTemp(d.path, "room-*")
 	if err != nil {

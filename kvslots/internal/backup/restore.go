@@ -58,7 +58,6 @@ func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary,
 	return r.restored, err
 }
 
-// restore is one call of Restore.
 type restore struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -133,7 +132,6 @@ func (r *restore) checkEmpty(ctx context.Context) error {
 	return nil
 }
 
-// deleteOld deletes the present stream.
 func (r *restore) deleteOld(ctx context.Context) error {
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -196,7 +194,6 @@ func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfi
 	return nil, err
 }
 
-// unmarked returns the configuration without the mark of a restore.
 func unmarked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	delete(c.Metadata, bucket.RestoreKey)
@@ -267,7 +264,6 @@ func (r *restore) write(ctx context.Context) error {
 	return nil
 }
 
-// complete puts the new stream into service.
 func (r *restore) complete(ctx context.Context) error {
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if err != nil {

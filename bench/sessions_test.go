@@ -66,11 +66,15 @@ func TestSessions(t *testing.T) { soakSessions(t, 200, 10, 200*time.Millisecond)
 
 func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	ctx := t.Context()
-	srv, err := natsembed.Start(ctx, natsembed.Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Sync: natsembed.SyncInterval})
+	dir := t.TempDir()
+	srv, err := natsembed.Start(ctx, natsembed.Config{Logger: logtest.Logger(), DataDir: dir, Sync: natsembed.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = srv.Close() }()
+	defer func() {
+		_ = srv.Close()
+		logtest.SearchDir(dir)
+	}()
 	nc, err := srv.Connect()
 	if err != nil {
 		t.Fatal(err)

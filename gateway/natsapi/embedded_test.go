@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -31,11 +32,7 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 			t.Fatal(err)
 		}
 	}
-	d := &embedded{}
-	var err error
-	d.server, err = natsembed.Start(t.Context(), natsembed.Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
-	fail(err)
-	t.Cleanup(func() { _ = d.server.Close() })
+	d := &embedded{server: gatewaytest.StartServer(t, natsembed.Config{Addr: "127.0.0.1:0"})}
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)

@@ -102,7 +102,7 @@ func (s *Server) restart(cause error) error {
 	for {
 		s.setRoom(fmt.Errorf("writing failed (%w), and nats-server waits to be restarted: "+
 			"free some space, make the data directory writable, or raise the limit on open files", passingError(cause)))
-		err := s.dir.restartable()
+		err := s.dir.startable()
 		if err == nil {
 			err = s.startAgain()
 		}

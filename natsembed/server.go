@@ -111,7 +111,11 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 
 // open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context) error {
-	if err := errors.Join(s.dir.openable(), os.RemoveAll(s.dir.probePath()), s.dir.recover()); err != nil {
+	err := s.dir.startable()
+	if err == nil {
+		err = errors.Join(os.RemoveAll(s.dir.probePath()), s.dir.recover())
+	}
+	if err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err := s.launchFirst(ctx); err != nil {

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // smallDisk mounts a file system of 16 MiB. It skips the test where none can be mounted.
@@ -110,6 +112,34 @@ func TestFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantRecovered(t, srv, js, acknowledged+1)
+		})
+	}
+}
+
+// A start on a full disk fails before it changes anything, and says why.
+func TestStartOnFullDisk(t *testing.T) {
+	for _, sync := range []Sync{SyncGroup, SyncAlways} {
+		t.Run(string(sync), func(t *testing.T) {
+			mount := smallDisk(t)
+			cfg := Config{Logger: logtest.Logger(), DataDir: filepath.Join(mount, "data"), Sync: sync}
+			srv := startServer(t, cfg)
+			put(t, srv, "one")
+			if err := srv.Close(); err != nil {
+				t.Fatal(err)
+			}
+			balloon := inflate(t, mount)
+			if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "data directory "+cfg.DataDir) || !errors.Is(err, unix.ENOSPC) {
+				t.Errorf("got %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(cfg.DataDir, cleanFile)); err != nil {
+				t.Error(err)
+			}
+			if err := os.Remove(balloon); err != nil {
+				t.Fatal(err)
+			}
+			if got := messages(t, startServer(t, cfg)); got != 1 {
+				t.Errorf("%d messages are there, 1 was acknowledged", got)
+			}
 		})
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Transport returns a RoundTripper that checks the answers of base. It returns an
@@ -95,8 +97,12 @@ func Check(t testing.TB, r *http.Request, requestBody string, answer *http.Respo
 	report(t, r, body, answer.StatusCode, load(t).check(exchange{r, []byte(requestBody), answer.StatusCode, answer.Header, body}))
 }
 
+// report reports the result of a check. It also looks for secrets in a scrape of the metrics.
 func report(t testing.TB, r *http.Request, body []byte, status int, err error) {
 	t.Helper()
+	if r.URL.Path == "/metrics" {
+		logtest.Search("a scrape of the metrics", body)
+	}
 	if err != nil {
 		t.Errorf("openapi.json: %s %s: %d %s\n%v", r.Method, r.URL.EscapedPath(), status, body, err)
 	}

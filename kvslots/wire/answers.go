@@ -31,7 +31,7 @@ type Lease struct {
 	ExpiresIn     int64     `json:"expires_in"` // seconds
 	Fence         uint64    `json:"fence"`
 
-	// Waited is the value of WaitedHeader, as a client reads it; 0 without the header.
+	// Waited is the value of WaitedHeader, which a client sets; 0 without the header.
 	Waited time.Duration `json:"-"`
 }
 
@@ -72,8 +72,8 @@ type Session struct {
 	IdleTimeout int64  `json:"idle_timeout_s"`
 }
 
-// NewSession returns the answer for a new session. idle is how often its client must
-// ping the session.
+// NewSession returns the answer for a new session. idle is the time within which the client
+// must ping or use it again.
 func NewSession(id string, idle time.Duration) Session {
 	return Session{ID: id, IdleTimeout: int64(idle / time.Second)}
 }

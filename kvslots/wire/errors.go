@@ -27,8 +27,8 @@ var (
 	// ErrBusy is returned when a transport has reached its maximum of open requests.
 	ErrBusy = errors.New("too many requests at once")
 
-	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as its
-	// limit allows, and ErrMaxWaitersPerIP when as many of the client's address do.
+	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as it
+	// allows, and ErrMaxWaitersPerIP when as many from one address do.
 	ErrMaxWaitersTotal = errors.New("too many requests are waiting at this gateway")
 	ErrMaxWaitersPerIP = errors.New("too many requests from this address are waiting")
 
@@ -48,8 +48,8 @@ func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 type Status struct {
 	Code   int    // HTTP status, on every transport
 	Name   string // for programs: the value of ErrorHeader
-	Text   string // for people in StatusOf, equal to Name in CodeOf; contains nothing from the request or an inner error
-	Detail string // the text for people in CodeOf; "" in StatusOf
+	Text   string // from StatusOf: for people; from CodeOf: equal to Name. It contains nothing of the request or an inner error
+	Detail string // from StatusOf: ""; from CodeOf: for people
 	Retry  bool   // whether the answer has RetryAfterHeader
 	Capped bool   // whether a limit that the operator has set was reached
 
@@ -81,8 +81,8 @@ type Lookup func(error) Status
 
 const badRequest = "bad_request"
 
-// row is an error and its Status in /l, whose Text is the error's own text if it is "".
-// v1Text and v1Code are those of /v1, if they differ.
+// row is an error with its Status in /l. If Text is "", it is the error's own text. v1Text
+// and v1Code replace Text and Code in /v1, unless they are zero.
 type row struct {
 	err error
 	Status
@@ -91,8 +91,7 @@ type row struct {
 }
 
 // table is the table of errors in gateway/README.md, "The Library API: /l" and "The
-// dflockd API: /v1". The first row that matches applies. A body that is too long or
-// too slow has the name of a bad request and a status of its own.
+// dflockd API: /v1". The first row that matches applies.
 var table = []row{
 	{err: ErrMalformed, Status: Status{Code: http.StatusBadRequest, Name: badRequest}},
 	{err: ErrTooLarge, Status: Status{Code: http.StatusRequestEntityTooLarge, Name: badRequest}},
@@ -166,8 +165,8 @@ func CodeOf(err error) Status {
 // Internal is the Status of an unknown error.
 var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_error", Text: "internal error"}
 
-// The refusals of the gateway's HTTP server before a request reaches an operation, as
-// StatusOf would return them.
+// The answers of the gateway's HTTP server to requests that it refuses before they reach
+// an operation.
 var (
 	Unauthorized     = Status{Code: http.StatusUnauthorized, Name: "unauthorized", Text: "unauthorized"}
 	ForeignHost      = Status{Code: http.StatusForbidden, Name: forbidden, Text: "the gateway does not answer to this Host"}
@@ -182,14 +181,14 @@ var (
 
 const forbidden = "forbidden"
 
-// turnedAway are the names of refusals that do not come from an operation.
-var turnedAway = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
+// clientFaults are the names of those refusals whose status is below 500.
+var clientFaults = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
-// isTurnedAway reports whether a request that was refused with a name did not reach an
-// operation. Without a name, as from a proxy, the status alone decides.
-func isTurnedAway(name string, status int) bool {
+// isClientFault reports whether a refusal is one of clientFaults. Without a name, as from
+// a proxy, the status alone decides.
+func isClientFault(name string, status int) bool {
 	if name == "" {
 		return status < http.StatusInternalServerError && status != http.StatusConflict
 	}
-	return slices.Contains(turnedAway, name)
+	return slices.Contains(clientFaults, name)
 }

@@ -75,7 +75,7 @@ func (s *plainScanner) value() []byte {
 	if n := len(digits) - len(after); n == 0 || digits[0] == '0' && n > 1 {
 		return nil
 	}
-	return s.cut(len(s.rest) - len(after)) // the caller rejects a fraction or an exponent, which is neither ',' nor '}'
+	return s.cut(len(s.rest) - len(after)) // the caller rejects a fraction or an exponent, since neither ',' nor '}' follows
 }
 
 // text scans a string, and returns it with its quotation marks. It returns nil if no

@@ -12,8 +12,8 @@ import (
 // Pool parses {"id"} of a request over NATS. Over HTTP the path contains the pool's id.
 func (f Fields) Pool() (uuid.UUID, error) { return f.id("id") }
 
-// Params are the parameters of an operation. Each parser sets those that it names, and
-// returns an error if one of them is missing or out of range.
+// Params are the parameters of an operation. Each parsing method of Fields sets those in
+// its comment, and returns an error if one of them is missing or out of range.
 type Params struct {
 	Kind    kvslots.Kind // of the lock or semaphore; set by the caller
 	Count   int
@@ -25,7 +25,7 @@ type Params struct {
 // GrantParams contains the parameters of a borrow, an acquire or an enqueue. The store
 // clamps the durations to its maxima.
 type GrantParams struct {
-	TTL   time.Duration // whole seconds; 0 means the default, for a lock or a semaphore
+	TTL   time.Duration // whole seconds; for a lock or a semaphore, 0 means the default
 	Wait  time.Duration // whole seconds
 	Limit int           // 1 for a lock; 0 for a pool
 }
@@ -85,5 +85,5 @@ func (r Request) Encode() []byte {
 	return body
 }
 
-// Seconds returns a duration in whole seconds, rounded up, as requests contain it.
+// Seconds returns a duration in whole seconds, rounded up, for a request.
 func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

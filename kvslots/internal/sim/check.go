@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -41,6 +42,7 @@ type checker struct {
 	sessions     map[entry.Hash]*session
 	claims       uint64 // of peers that have stopped
 	grants       uint64
+	idleTimes    uint64  // how many idle timeouts the sessions have lived that ended in the stream
 	lastLoss     Instant // when the stream last lost data; 0: never
 	waitingCalls []*call // calls that may wait for a slot
 	lines        lineChecker
@@ -82,6 +84,7 @@ func (k *checker) begin(c *call) {
 	if !t.lease.IsZero() && c.facts.pool != nil {
 		c.facts.lease = c.facts.pool.byHash[t.lease]
 	}
+	k.s.server.truth.observeTotals()
 	k.beginLease(c)
 	k.beginSession(c)
 	k.beginLinePlace(c)
@@ -165,7 +168,26 @@ func (k *checker) answeredError(c *call) {
 		isAny(err, peer.ErrMaxWaiters) && !c.target.named && caps.PoolWaiters == 0,
 		isAny(err, peer.ErrMaxSessions) && caps.Sessions == 0, isAny(err, peer.ErrMaxSessionsPerOrigin) && caps.SessionsPerOrigin == 0:
 		k.wrong(c, "no such cap is configured")
+	case isAny(err, peer.ErrMaxPools) && w.most.pools < caps.Pools, isAny(err, peer.ErrMaxLocks) && w.most.locks < caps.Locks,
+		isAny(err, peer.ErrMaxSessions) && w.most.sessions < caps.Sessions,
+		isAny(err, peer.ErrMaxSessionsPerOrigin) && w.most.ofOrigin < caps.SessionsPerOrigin,
+		isAny(err, peer.ErrMaxWaiters) && c.target.named && k.mostWaiting(c) < caps.Waiters,
+		isAny(err, peer.ErrMaxWaiters) && !c.target.named && k.mostWaiting(c) < caps.PoolWaiters:
+		k.wrong(c, fmt.Sprintf("the cap was never reached: there were %+v and %d waiters at most", w.most, k.mostWaiting(c)))
 	}
+}
+
+// mostWaiting returns how many tickets stood in the pool's line at most while a call was
+// under way, with those that other calls may have been writing.
+func (k *checker) mostWaiting(c *call) int {
+	if c.facts.pool == nil {
+		return 0
+	}
+	p := k.s.server.truth.pool(c.facts.pool.id)
+	if left := p.unknownEndedAt; left != 0 && left.Add(answerTime+time.Second) >= c.start {
+		return math.MaxInt
+	}
+	return c.window.waiting.max + c.window.maxRivals
 }
 
 // checkNoSlot checks an ErrNoSlot. The error is wrong if a slot was unclaimed all the

@@ -13,6 +13,7 @@ import (
 type session struct {
 	hash        entry.Hash
 	idleTimeout time.Duration // as clients see it; the entry lives twice as long
+	createdAt   Instant       // when its creation was answered
 	aliveUntil  Instant       // the session is certainly alive until then
 	endingSince Instant       // when the first call began that ends it
 	goneSince   Instant       // when a client learnt of its end
@@ -57,6 +58,7 @@ func (k *checker) answeredSession(c *call) {
 	if r, ok := c.request.(peer.CreateSession); ok {
 		if c.answer.Err == nil {
 			s := k.session(r.Session)
+			s.createdAt = c.end
 			if s.idleTimeout = r.Idle / 2; !k.mayReflectLoss(c) {
 				s.keepAlive(c)
 			}
@@ -111,6 +113,9 @@ func (k *checker) sessionEnded(e *entry.Entry) {
 	s := k.sessions[hash]
 	if s == nil {
 		return
+	}
+	if s.createdAt > 0 {
+		k.idleTimes += uint64(k.s.now.Sub(s.createdAt)/s.idleTimeout) + 1
 	}
 	if early || k.s.server.mayMisjudgeAge(k.s.now.Add(-4*s.idleTimeout)) {
 		s.aliveUntil, s.uncertain = 0, true

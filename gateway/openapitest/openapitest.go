@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -110,5 +111,12 @@ func report(t testing.TB, r *http.Request, body []byte, status int, err error) {
 // Operations returns all documented operations in the form "GET /l/{id}", sorted.
 func Operations(t testing.TB) []string {
 	t.Helper()
-	return load(t).operations()
+	var names []string
+	for path, item := range load(t).doc.Paths.Map() {
+		for method := range item.Operations() {
+			names = append(names, method+" "+path)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -15,7 +16,6 @@ const (
 	never      = Instant(1 << 62)
 )
 
-// Failure describes a check that failed.
 type Failure struct {
 	Check string
 	At    time.Duration // since the start of the run
@@ -127,7 +127,6 @@ func (k *checker) expectAnswer(c *call, at Instant) {
 	})
 }
 
-// answered checks an answer.
 func (k *checker) answered(c *call) {
 	delete(k.openCalls, c.id)
 	t := &c.target
@@ -137,12 +136,7 @@ func (k *checker) answered(c *call) {
 		if t.takes && c.unknown() {
 			p.unknownEndedAt = k.s.now
 		}
-		for i, other := range p.calls {
-			if other == c {
-				p.calls = append(p.calls[:i], p.calls[i+1:]...)
-				break
-			}
-		}
+		p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 	}
 	k.answeredError(c)
 	k.answeredSession(c)
@@ -217,7 +211,6 @@ func (k *checker) checkNoSlot(c *call) {
 	}
 }
 
-// wrong fails the run because of an answer.
 func (k *checker) wrong(c *call, why string) {
 	k.s.fail("wrong answer", "call %d of %s to %s, sent %v before: %s: %s; but %s",
 		c.id, c.client, c.node.name(), c.end.Sub(c.start), describeRequest(c.request), describeAnswer(&c.answer), why)
@@ -242,16 +235,12 @@ func (k *checker) hasNoticedLoss(n *node) bool {
 func (k *checker) addCounters(n *node, c peer.Counters) {
 	k.claims += c.Claims
 	k.grants += c.Grants
-	m := k.s.met
-	m.addN("peer: skips", c.Skips)
-	m.addN("peer: voids", c.Voids)
-	m.addN("peer: conflicts", c.Conflicts)
-	m.addN("peer: barriers", c.Barriers)
-	m.addN("peer: rebuilds", c.Rebuilds)
-	m.addN("peer: checks", c.Checks)
-	m.addN("peer: resent", c.Resent)
-	m.addN("peer: applied at its acknowledgement", c.Early)
-	m.addN("peer: grants", c.Grants)
+	for what, n := range map[string]uint64{
+		"skips": c.Skips, "voids": c.Voids, "conflicts": c.Conflicts, "barriers": c.Barriers, "rebuilds": c.Rebuilds,
+		"checks": c.Checks, "resent": c.Resent, "applied at its acknowledgement": c.Early, "grants": c.Grants,
+	} {
+		k.s.met.addN("peer: "+what, n)
+	}
 	if k.s.plan.FaultFree() && c.Rebuilds > 0 {
 		k.s.fail("rebuild", "%s rebuilt its view %d times without a fault", n.name(), c.Rebuilds)
 	}

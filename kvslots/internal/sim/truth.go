@@ -50,7 +50,6 @@ type poolTruth struct {
 	removedAt Instant // when a peer last unregistered it as idle
 }
 
-// ticketTruth is a ticket in a pool's line.
 type ticketTruth struct {
 	*entry.Entry
 	place     uint64
@@ -343,7 +342,6 @@ func (t *truth) lives(w *ticketTruth) bool {
 
 func (p *poolTruth) registered() bool { return !p.config.Marker && !p.config.Config.Deleted }
 
-// size returns the number of slots.
 func (p *poolTruth) size() int {
 	if !p.registered() {
 		return 0

@@ -22,7 +22,6 @@ type window struct {
 	revision      uint64
 }
 
-// minMax is a range of values.
 type minMax struct{ min, max int }
 
 func (s *minMax) add(n int, first bool) {

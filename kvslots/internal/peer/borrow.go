@@ -305,7 +305,7 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 	if pool.Registered() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
 		b.generation = pool.Generation()
 	}
-	if obstacle == rules.NoObstacle && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.pool.overLocks() {
+	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.pool.overLocks() {
 		return ErrMaxLocks
 	}
 	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]

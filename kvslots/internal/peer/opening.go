@@ -11,7 +11,8 @@ import (
 // A borrow under other terms first closes the name, if that is idle.
 
 // open opens a borrow's name, and claims slot 0 in the same round trip. Otherwise the
-// phase of the borrow stays as it is, and the borrow has to wait.
+// phase of the borrow stays as it is, and the borrow has to wait. The caller has checked
+// the cap on names: see obstacle.
 func (b *borrow) open(pool *rules.Pool) {
 	ps, s := b.pool, pool.Slot(0)
 	switch {
@@ -20,8 +21,6 @@ func (b *borrow) open(pool *rules.Pool) {
 		ps.wantExact()
 	case pool.Registered() && pool.InUseOrWaited():
 		ps.restore(pool)
-	case ps.overLocks():
-		b.finish(Answer{Err: ErrMaxLocks})
 	case s != nil && s.Taken:
 		ps.sweep(s)
 	default:

@@ -235,6 +235,7 @@ func (p *Peer) touched(pool *rules.Pool) {
 	}
 	if ps := p.pools.byID[pool.ID]; ps != nil {
 		ps.mark()
+		ps.noteOpening() // before another pool counts the names in use and those being opened
 	}
 }
 

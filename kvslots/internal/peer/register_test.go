@@ -114,26 +114,61 @@ func TestUnansweredSessionCounts(t *testing.T) {
 }
 
 // A lock is being opened, which would be one too many together with another one. The server
-// refuses the first for good, so there is room for the second.
+// refuses the first for good, so there is room for the second, whose name may be new, or open
+// and idle under other terms.
 func TestLockUnderWayCounts(t *testing.T) {
-	h := newHarnessOf(t, peer.Config{MaxLocks: 1})
-	acquire := func(name string) peer.Acquire {
-		return peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: name, Lock: true, Limit: 1}, Lease: h.hash(), Owner: "o", TTL: time.Hour}
+	for name, was := range map[string]int{"new name": 0, "other terms": 2} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarnessOf(t, peer.Config{MaxLocks: 1})
+			on := peer.Resource{Pool: h.hash(), Name: "b"}
+			acquire := func(on peer.Resource) peer.Acquire {
+				return peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour}
+			}
+			if on.Limit = was; was != 0 {
+				h.must(acquire(on))
+				h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+			}
+			on.Limit = 1
+			h.auto = false
+			first := h.begin(acquire(peer.Resource{Pool: h.hash(), Name: "a", Limit: 1}))
+			config, claim := h.take(entry.Config), h.take(entry.Slot)
+			h.auto = true
+			second := h.begin(acquire(on))
+			h.wantNoAnswer(t, second)
+			h.ack(config.ID, peer.Never, 0)
+			h.ack(claim.ID, peer.Never, 0)
+			h.pass(time.Second)
+			h.wantError(first, peer.ErrUnavailable)
+			h.granted(second)
+		})
 	}
+}
+
+// A peer closes an idle name, to open it under other terms, while it opens another one. Its view
+// shows both together. The other name must not count twice, as in use and as being opened.
+func TestLockCountsOnce(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{MaxLocks: 2})
+	acquire := func(pool entry.Hash, name string, limit int) peer.Acquire {
+		return peer.Acquire{Resource: peer.Resource{Pool: pool, Name: name, Limit: limit}, Lease: h.hash(), Owner: "o", TTL: time.Hour}
+	}
+	idle := h.hash()
+	h.must(acquire(idle, "a", 2))
+	h.must(peer.ReleaseOwned{Pool: idle, Owner: "o"})
 	h.auto = false
-	first := h.begin(acquire("a"))
-	config, claim := h.take(entry.Config), h.take(entry.Slot)
-	second := h.begin(acquire("b"))
+	call := h.begin(acquire(idle, "a", 1))
 	barrier := h.take(entry.Barrier)
 	h.publish(&barrier)
-	h.settle()
-	h.wantNoAnswer(t, second)
-	h.ack(config.ID, peer.Never, 0)
-	h.ack(claim.ID, peer.Never, 0)
+	closing := h.take(entry.Config)
+	h.begin(acquire(h.hash(), "b", 1))
+	config, claim := h.take(entry.Config), h.take(entry.Slot)
+	h.publish(&config)
+	closed, claimed := h.store(&closing.Message), h.store(&claim.Message)
+	h.ack(claim.ID, peer.Written, claimed.Revision) // so that the view has it right after the closing
+	h.ack(closing.ID, peer.Written, closed.Revision)
+	h.apply(closed)
 	h.auto = true
-	h.pass(time.Second)
-	h.wantError(first, peer.ErrUnavailable)
-	h.granted(second)
+	h.settle()
+	h.granted(call)
 }
 
 // A peer whose view is late answers that a cap is reached only if it is: what the view counts

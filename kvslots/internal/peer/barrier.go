@@ -13,7 +13,7 @@ type read = event[uint64]
 // barrier is a message that the stream's leader orders after the moment at which
 // it was sent.
 type barrier struct {
-	stood  uint64 // the view's revision when it was sent
+	viewAt uint64 // the view's revision when it was sent
 	sent   Instant
 	serves []*read
 }
@@ -90,7 +90,7 @@ func (q *reads) sendBarrier() {
 	if q.barrier != nil || q.p.closing || q.p.watch.mode != live {
 		return
 	}
-	b := &barrier{stood: q.p.view.Revision, sent: q.p.now, serves: q.unsent}
+	b := &barrier{viewAt: q.p.view.Revision, sent: q.p.now, serves: q.unsent}
 	q.barrier, q.unsent = b, nil
 	q.p.counters.Barriers++
 	view := q.p.view
@@ -118,7 +118,7 @@ func (q *reads) serve(b *barrier, revision uint64) {
 		if q.p.view == view {
 			q.unreached--
 			q.p.counters.Read.add(q.p.now.Sub(b.sent))
-			view.Reached(b.stood, q.p.now)
+			view.Reached(b.viewAt, q.p.now)
 		}
 	})
 	for _, r := range b.serves {

@@ -70,7 +70,7 @@ type claim struct {
 	number   int // counted from 0; of a borrow without leaseOf always 0
 	lease    entry.Hash
 	claimer  entry.Hash // the presence of this peer when it sent the claim
-	stood    uint64     // the revision that the claim expects
+	expected uint64     // the revision that the claim expects
 	revision uint64     // 0 until the view shows it
 	acked    uint64     // the same revision; 0 until it is acknowledged
 	unsure   bool       // unanswered for so long that other borrows may claim the position

@@ -80,8 +80,8 @@ func (w *watch) checkDelivery(e *entry.Entry) bool {
 		return false
 	}
 	c.again[e.Revision] = struct{}{}
-	stands, _ := w.p.view.Stands(e.Key)
-	return stands == e.Revision || !tracked(e.Key)
+	latest, _ := w.p.view.Latest(e.Key)
+	return latest == e.Revision || !tracked(e.Key)
 }
 
 // tracked reports whether the view keeps the revision of a key.
@@ -96,8 +96,8 @@ func (w *watch) endCheck() bool {
 		if _, again := c.again[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
 			continue
 		}
-		stands, taken := w.p.view.Stands(s.key)
-		if stands == s.revision && (taken || !w.p.view.MarkerOld(s.key, w.p.now)) {
+		latest, taken := w.p.view.Latest(s.key)
+		if latest == s.revision && (taken || !w.p.view.MarkerOld(s.key, w.p.now)) {
 			return false
 		}
 	}

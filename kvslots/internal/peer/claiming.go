@@ -57,13 +57,13 @@ func (ps *poolState) sweep(s *rules.Slot) {
 // before. s is the position's slot, or nil.
 func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool {
 	ps := b.pool
-	var stood uint64
+	var expected uint64
 	if s != nil {
 		if s.Taken {
 			ps.sweep(s)
 			return false
 		}
-		stood = s.Revision
+		expected = s.Revision
 	}
 	put(&ps.flight.Claims, position, b.ticket.place)
 	ps.named = b.named()
@@ -71,14 +71,14 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	b.to(claiming)
 	b.generation = generation
 	number, lease := b.nextLease()
-	b.claim = claim{position: position, number: number, lease: lease, stood: stood, claimer: b.p.self.id}
+	b.claim = claim{position: position, number: number, lease: lease, expected: expected, claimer: b.p.self.id}
 	put(&ps.claims, position, append(ps.claims[position], b))
 	b.p.counters.Claims++
 	value := entry.SlotValue{
 		Lease: lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
 		TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.kind != forCall,
 	}
-	w := b.p.writes.send(b.p.value(rules.SlotKey(ps.id, position), value, stood, b.ttl), nil)
+	w := b.p.writes.send(b.p.value(rules.SlotKey(ps.id, position), value, expected, b.ttl), nil)
 	b.claim.write = w
 	w.done = func(a Ack) { b.claimAnswered(w, lease, a) }
 	w.again = func() { b.doubtClaim(w) }
@@ -141,7 +141,7 @@ func (b *borrow) beaten(w *write, actual uint64) {
 			return
 		}
 		key := w.msg.Key
-		if stands, _ := b.p.view.Stands(key); stands > b.claim.stood { // noteClaim looks whose entry it is
+		if latest, _ := b.p.view.Latest(key); latest > b.claim.expected { // noteClaim looks whose entry it is
 			ps.changed = append(ps.changed, key.N)
 			ps.mark()
 			return
@@ -150,7 +150,7 @@ func (b *borrow) beaten(w *write, actual uint64) {
 			b.p.view.Absent(key)
 		}
 		ps.pause(failurePause) // the refusal taught the view nothing
-		b.loseClaim(actual > b.claim.stood)
+		b.loseClaim(actual > b.claim.expected)
 	})
 }
 
@@ -176,13 +176,13 @@ func (b *borrow) noteClaim(s *rules.Slot) {
 	c := &b.claim
 	switch {
 	case b.phase != claiming || s == nil && c.revision == 0:
-	case c.revision == 0 && b.claimed(s) && s.Revision > c.stood:
+	case c.revision == 0 && b.claimed(s) && s.Revision > c.expected:
 		c.revision = s.Revision
 		b.landed()
-	case c.revision == 0 && s.Revision > c.stood && s.Replaced != c.stood && !c.write.over:
+	case c.revision == 0 && s.Revision > c.expected && s.Replaced != c.expected && !c.write.over:
 		// The view may have skipped the claim and its end: wait for the answer.
-	case c.revision == 0 && s.Revision > c.stood:
-		b.loseClaim(s.Replaced != c.stood)
+	case c.revision == 0 && s.Revision > c.expected:
+		b.loseClaim(s.Replaced != c.expected)
 	case c.revision != 0 && (s == nil || s.Revision != c.revision):
 		b.dropClaim() // purged or superseded before its caller had an answer
 		c.revision = 0
@@ -273,11 +273,11 @@ func (b *borrow) withdraw() {
 		}
 		p.reads.whenReached(a.Revision, func() {
 			t := p.view.Pool(b.pool.id).Ticket(b.ticket.place)
-			switch stands, _ := p.view.Stands(m.Key); {
+			switch latest, _ := p.view.Latest(m.Key); {
 			case t == nil:
 			case a.Outcome == Written || sent.shown != 0:
 				t.Unsure = false // this purge names no ticket
-			case stands == m.Revision:
+			case latest == m.Revision:
 				t.Unsure = true // the view has skipped another purge, which may name it
 			}
 			delete(p.writes.authored, m.Author)

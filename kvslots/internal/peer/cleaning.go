@@ -135,7 +135,7 @@ func (p *Peer) afterLoad() {
 // if the new view shows their tickets, and otherwise go back to the queue.
 func (p *Peer) restartBorrows() {
 	for _, ss := range p.sessions {
-		ss.stands = 0
+		ss.refreshed = 0
 	}
 	for _, ps := range p.pools.all() {
 		for _, place := range ps.promotions() {

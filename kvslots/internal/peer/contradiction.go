@@ -99,8 +99,8 @@ func (w *write) judgeAnswer(a Ack) evidence {
 // leader's clock was set back.
 func (w *watch) misses(key entry.Key, revision uint64) bool {
 	view := w.p.view
-	holds, _ := view.Stands(key)
-	return revision <= view.Revision && view.Exact() && holds < revision
+	latest, _ := view.Latest(key)
+	return revision <= view.Revision && view.Exact() && latest < revision
 }
 
 // contradicts reports whether an entry overwrote an earlier revision of its key than
@@ -108,6 +108,6 @@ func (w *watch) misses(key entry.Key, revision uint64) bool {
 // view was built from. An entry names 0 if a marker has expired before, and the
 // server's own markers name nothing.
 func (w *watch) contradicts(e *entry.Entry) bool {
-	stands, taken := w.p.view.Stands(e.Key)
-	return e.Previous < stands && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
+	latest, taken := w.p.view.Latest(e.Key)
+	return e.Previous < latest && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
 }

@@ -38,7 +38,7 @@ type closer struct {
 // finishes.
 func (ps *poolState) writeConfig(value entry.ConfigValue, ttl time.Duration) {
 	key := configKey(ps.id)
-	revision, _ := ps.p.view.Stands(key)
+	revision, _ := ps.p.view.Latest(key)
 	value.Before = ps.p.view.Pool(ps.id).Before(value.Generation)
 	ps.sendConfig(entry.NewMessage(key, value, revision, ttl), func() {
 		if value.Deleted {
@@ -92,7 +92,7 @@ func (ps *poolState) setClosing(pool *rules.Pool, closing bool) {
 func (ps *poolState) finishClosing(pool *rules.Pool) {
 	if pool.Terms().Named() {
 		key := configKey(ps.id)
-		revision, _ := ps.p.view.Stands(key)
+		revision, _ := ps.p.view.Latest(key)
 		ps.sendConfig(entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL), func() {})
 		return
 	}

@@ -57,22 +57,22 @@ func (ps *poolState) noteOpening() {
 // while the configuration is unchanged, since the closing may have had no answer.
 func (b *borrow) reviewTerms(pool *rules.Pool) {
 	ps := b.pool
-	stands, _ := b.p.view.Stands(configKey(ps.id))
+	latest, _ := b.p.view.Latest(configKey(ps.id))
 	switch {
 	case ps.config != nil:
 	case pool.InDoubt(b.p.now) && b.p.now < b.refuseBy:
 		ps.markLater()
 	case pool.InUseOrWaited() && pool.Closing():
 		ps.restore(pool)
-	case pool.InUseOrWaited(), !pool.Closing() && b.closed != 0 && b.closed != stands:
+	case pool.InUseOrWaited(), !pool.Closing() && b.closed != 0 && b.closed != latest:
 		b.finish(Answer{Err: ErrLimitMismatch})
 	case !ps.mayChoose() || b.p.self.revision == 0:
 		ps.markLater()
 	case !pool.Closing():
-		b.closed = stands
+		b.closed = latest
 		ps.beginClosing(pool)
 	default:
-		b.closed = stands
+		b.closed = latest
 		if b.open(pool); b.phase == refusing {
 			ps.markLater()
 		}

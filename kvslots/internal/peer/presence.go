@@ -44,7 +44,7 @@ func (s *presence) refresh() {
 		s.id = s.p.randomHash()
 	}
 	id := s.id
-	revision, _ := s.p.view.Stands(s.key())
+	revision, _ := s.p.view.Latest(s.key())
 	if s.p.view.Expiring(s.key(), s.p.now) {
 		s.forget()
 		s.refresh()
@@ -147,7 +147,7 @@ func (s *presence) forget() {
 // tickets.
 func (s *presence) leave() {
 	s.p.timers.stop(&s.timer)
-	if revision, taken := s.p.view.Stands(s.key()); taken {
+	if revision, taken := s.p.view.Latest(s.key()); taken {
 		s.leaving = true
 		s.p.writes.release(s.key(), revision, func(Ack) { s.leaving = false })
 	}

@@ -107,7 +107,7 @@ func (r Register) fits(p *Peer, underWay bool) bool {
 // been written unseen, the call is answered ErrUnavailable, so that it takes effect once.
 func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
 	key := configKey(id)
-	expected, _ := c.p.view.Stands(key)
+	expected, _ := c.p.view.Latest(key)
 	value.Before = c.p.view.Pool(id).Before(value.Generation)
 	c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
 		if c.unsure {

@@ -43,7 +43,7 @@ func (w *write) resolve(a Ack) {
 	}
 	w.p.reads.whenReached(a.Revision, func() {
 		w.unregister()
-		switch stands, _ := w.p.view.Stands(w.msg.Key); {
+		switch latest, _ := w.p.view.Latest(w.msg.Key); {
 		case w.view != w.p.view: // the stream may have lost the message
 			w.settled(resolution{})
 		case a.Outcome == Written:
@@ -51,10 +51,10 @@ func (w *write) resolve(a Ack) {
 		case w.shown != 0:
 			w.settled(resolution{result: written, revision: w.shown})
 		default:
-			if a.Revision == 0 && stands == w.msg.Revision {
+			if a.Revision == 0 && latest == w.msg.Revision {
 				w.p.view.Absent(w.msg.Key)
 			}
-			w.settled(resolution{result: refused, revision: a.Revision, learnt: stands != w.msg.Revision, unsure: w.mayHaveLanded()})
+			w.settled(resolution{result: refused, revision: a.Revision, learnt: latest != w.msg.Revision, unsure: w.mayHaveLanded()})
 		}
 	})
 }

@@ -25,13 +25,13 @@ const (
 // least τ away: so an answer promises τ more even if this peer dies now. A use that E
 // does not cover is written no later than τ/2 before E.
 type sessionState struct {
-	p       *Peer
-	id      entry.Hash
-	calls   []*call
-	used    Instant
-	stands  uint64 // the revision of this peer's last refresh, which the view may not have reached
-	writing bool
-	timer   timer
+	p         *Peer
+	id        entry.Hash
+	calls     []*call
+	used      Instant
+	refreshed uint64 // the revision of this peer's last refresh, which the view may not have reached
+	writing   bool
+	timer     timer
 }
 
 // useSession records that a call is one of a session's calls.
@@ -161,7 +161,7 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	value.Idled = entry.Span(min(idle-ends.Sub(ss.p.now), idle-time.Millisecond).Truncate(time.Millisecond))
 	ss.writing = true
 	sentAt := ss.p.now
-	w := ss.p.writes.send(ss.p.value(key, value, max(s.Revision, ss.stands), value.Left()), nil)
+	w := ss.p.writes.send(ss.p.value(key, value, max(s.Revision, ss.refreshed), value.Left()), nil)
 	w.every = min(idle/16, refreshMost)
 	if w.sent {
 		ss.p.timers.start(&w.timer, sentAt.Add(w.every))
@@ -172,7 +172,7 @@ func (ss *sessionState) refresh(s *rules.Session) {
 			ss.attend()
 		}
 		if a.Outcome == Written {
-			ss.stands = a.Revision
+			ss.refreshed = a.Revision
 			s.Promise(sentAt.Add(value.Left()))
 		}
 		if a.Outcome == Conflict {

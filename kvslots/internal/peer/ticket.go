@@ -26,7 +26,7 @@ func (b *borrow) join() {
 		author, value.Peer = b.session, b.p.self.id
 	}
 	key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: b.ticketNumber(author)}
-	revision, taken := b.p.view.Stands(key)
+	revision, taken := b.p.view.Latest(key)
 	if taken && b.kind == forEnqueue {
 		if t := b.p.view.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
 			c := b.call // enqueue decides again, in an exact view
@@ -61,7 +61,7 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 	}
 	for ; ; n++ {
 		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
-		if _, taken := b.p.view.Stands(key); !taken && ps.tickets[key] == nil {
+		if _, taken := b.p.view.Latest(key); !taken && ps.tickets[key] == nil {
 			break
 		}
 	}
@@ -229,7 +229,7 @@ func (b *borrow) leaveLine() {
 	b.ticket = ticket{}
 	if !t.stands() {
 		b.pool.flight.Joining--
-	} else if revision, taken := b.p.view.Stands(t.key); taken && revision == t.revision {
+	} else if revision, taken := b.p.view.Latest(t.key); taken && revision == t.revision {
 		b.p.writes.release(t.key, revision, nil)
 	}
 	b.pool.mark()

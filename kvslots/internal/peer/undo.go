@@ -89,7 +89,7 @@ func (ws *writes) purgeOwnAt(revision uint64, key entry.Key, isOwn func(entry.Ke
 
 // purgeOwn purges a key if isOwn reports true.
 func (ws *writes) purgeOwn(key entry.Key, isOwn func(entry.Key) bool) {
-	if revision, taken := ws.p.view.Stands(key); taken && isOwn(key) {
+	if revision, taken := ws.p.view.Latest(key); taken && isOwn(key) {
 		ws.release(key, revision, nil)
 	}
 }

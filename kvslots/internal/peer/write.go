@@ -84,10 +84,10 @@ func (w *write) begin() {
 	p := w.p
 	w.sent, w.begun = true, p.now
 	w.queue.sent++
-	stands, taken := p.view.Stands(w.msg.Key)
+	latest, taken := p.view.Latest(w.msg.Key)
 	w.skips = p.counters.Skips
-	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(stands, w.msg.Revision)
-	w.held = taken || stands != 0 && !p.view.MarkerOld(w.msg.Key, p.now)
+	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(latest, w.msg.Revision)
+	w.held = taken || latest != 0 && !p.view.MarkerOld(w.msg.Key, p.now)
 	w.trackPurge()
 }
 
@@ -128,12 +128,12 @@ func (w *write) transmit() {
 // up after giveUpAfter, or if the view was built anew. If the key has changed while the
 // write waited, the server would refuse it: repeat does so without asking.
 func (w *write) repeat() {
-	switch stands, _ := w.p.view.Stands(w.msg.Key); {
+	switch latest, _ := w.p.view.Latest(w.msg.Key); {
 	case w.over:
 	case w.view != w.p.view, w.sent && w.p.now.Sub(w.begun) >= giveUpAfter:
 		w.settle(Ack{Outcome: Unknown})
-	case !w.sent && w.maySend() && w.msg.Expect == entry.ExpectRevision && stands > w.msg.Revision:
-		w.settle(Ack{Outcome: Conflict, Revision: stands})
+	case !w.sent && w.maySend() && w.msg.Expect == entry.ExpectRevision && latest > w.msg.Revision:
+		w.settle(Ack{Outcome: Conflict, Revision: latest})
 	default:
 		w.transmit()
 	}

@@ -167,11 +167,11 @@ func TestMarkerStandsWhenItIsLoaded(t *testing.T) {
 	loaded := s.instant()
 	v.Apply(e, e.TTL+time.Minute, loaded)
 	v.Forget(loaded.Add(10*time.Second - 1))
-	if revision, _ := v.Stands(key); revision != e.Revision || !v.MarkerOld(key, loaded) {
+	if revision, _ := v.Latest(key); revision != e.Revision || !v.MarkerOld(key, loaded) {
 		t.Errorf("the marker stands at %d, want %d; it may have expired", revision, e.Revision)
 	}
 	v.Forget(loaded.Add(10 * time.Second))
-	if revision, _ := v.Stands(key); revision != 0 {
+	if revision, _ := v.Latest(key); revision != 0 {
 		t.Errorf("the marker stands at %d, and should be forgotten", revision)
 	}
 }
@@ -184,15 +184,15 @@ func TestAbsent(t *testing.T) {
 	keys := []entry.Key{rules.SlotKey(p.ID, 0), ticketKey(p.ID, sessionID(1), 0), configKey(p.ID)}
 	for _, key := range keys {
 		v.Absent(key)
-		if revision, taken := v.Stands(key); !taken || revision != s.last[key].Revision || v.MarkerOld(key, s.instant()) {
+		if revision, taken := v.Latest(key); !taken || revision != s.last[key].Revision || v.MarkerOld(key, s.instant()) {
 			t.Errorf("%s is taken, and was treated as absent", key)
 		}
 		feed(s, v, marker(key))
-		if revision, taken := v.Stands(key); taken || revision != s.sequence || v.MarkerOld(key, s.instant()) {
+		if revision, taken := v.Latest(key); taken || revision != s.sequence || v.MarkerOld(key, s.instant()) {
 			t.Errorf("%s has a marker at %d, and stands at %d", key, s.sequence, revision)
 		}
 		v.Absent(key)
-		if revision, _ := v.Stands(key); revision != 0 || !v.MarkerOld(key, s.instant()) {
+		if revision, _ := v.Latest(key); revision != 0 || !v.MarkerOld(key, s.instant()) {
 			t.Errorf("the marker of %s was not forgotten", key)
 		}
 	}

@@ -22,7 +22,7 @@ func (s *stream) send(m entry.Message) *entry.Entry {
 // slotMessage returns a claim or a purge of a slot.
 func slotMessage(v *rules.View, ttl time.Duration, free bool) entry.Message {
 	key := rules.SlotKey(poolID(1), 0)
-	revision, _ := v.Stands(key)
+	revision, _ := v.Latest(key)
 	m := entry.NewPurge(key, revision, rules.MarkerTTL)
 	if !free {
 		m = entry.NewMessage(key, entry.SlotValue{Lease: leaseID(1), Generation: 1, TTL: entry.Span(ttl)}, revision, ttl+rules.Guard)

@@ -46,7 +46,7 @@ func (d *decoder) entry() entry.Entry {
 	if jump := d.byte(); jump > 200 {
 		e.Revision += uint64(jump - 200)
 	}
-	e.Previous, _ = d.view.Stands(e.Key)
+	e.Previous, _ = d.view.Latest(e.Key)
 	if d.below(3) == 0 {
 		e.Previous = e.Revision - min(e.Revision, uint64(d.byte()))
 	}

@@ -187,19 +187,19 @@ func (p *Pool) judgeOpen(unnamed func(low, high uint64) bool) {
 }
 
 // skipped records that the view skipped entries of a key: it had the key at revision
-// held, and the next entry overwrote revision previous. Snapshots of revisions in
+// known, and the next entry overwrote revision previous. Snapshots of revisions in
 // between lack the skipped entries.
-func (p *Pool) skipped(held, previous uint64) {
-	if previous <= held {
+func (p *Pool) skipped(known, previous uint64) {
+	if previous <= known {
 		return
 	}
 	for _, c := range p.open {
 		switch s := c.state; {
-		case s.revision < held:
+		case s.revision < known:
 		case s.revision >= previous:
 			s.lost = true
-		case s.hidden == 0 || held < s.hidden:
-			s.hidden = held + 1
+		case s.hidden == 0 || known < s.hidden:
+			s.hidden = known + 1
 		}
 	}
 }

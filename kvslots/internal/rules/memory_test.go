@@ -16,7 +16,7 @@ func TestFault15ViewForgetsWhatIsGone(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
 	apply := func(key entry.Key, change func(e *entry.Entry)) {
 		e := entry.Entry{Key: key, Revision: v.Revision + 1, Time: at}
-		e.Previous, _ = v.Stands(key)
+		e.Previous, _ = v.Latest(key)
 		change(&e)
 		v.Apply(&e, 0, now)
 		v.Touched()

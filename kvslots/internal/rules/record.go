@@ -49,9 +49,9 @@ func (v *View) record(key entry.Key) *record {
 	return nil
 }
 
-// Stands returns a key's revision in the view, and whether it has a value. The
+// Latest returns the revision of a key's last entry, and whether that is a value. The
 // revision is 0 for a forgotten marker and for a barrier.
-func (v *View) Stands(key entry.Key) (revision uint64, taken bool) {
+func (v *View) Latest(key entry.Key) (revision uint64, taken bool) {
 	if r := v.record(key); r != nil {
 		return r.Revision, r.Taken
 	}

@@ -151,8 +151,8 @@ func (v *View) learn(e *entry.Entry) {
 	if p == nil || len(p.open) == 0 {
 		return
 	}
-	held, _ := v.Stands(e.Key)
-	p.skipped(held, e.Previous)
+	known, _ := v.Latest(e.Key)
+	p.skipped(known, e.Previous)
 }
 
 // judgeOpen judges the open claims if the view is exact.

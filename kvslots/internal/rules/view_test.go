@@ -83,7 +83,7 @@ func (h *history) check() {
 // the marker is in the bucket, but not for ever.
 func (h *history) checkKey(key entry.Key) {
 	e := h.stream.last[key]
-	revision, taken := h.view.Stands(key)
+	revision, taken := h.view.Latest(key)
 	if key.Kind == entry.Foreign || key.Kind == entry.Barrier || key.Kind == entry.Session && e.Corrupt != nil {
 		return
 	}

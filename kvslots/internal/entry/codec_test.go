@@ -108,7 +108,7 @@ func wantOwnEntry(t *testing.T, m Message) bool {
 func TestMessageEntryOfMarker(t *testing.T) {
 	slot := ParseKey("p." + idA + ".s.3")
 	served := NewPurge(slot, 5, 1500*time.Millisecond)
-	served.Ticket, served.Author, served.Owner, served.Outlives = 4, 7, "x", 1795218878144
+	served.Served, served.Author, served.Owner, served.Outlives = 4, 7, "x", 1795218878144
 	owner := NewPurge(slot, 5, time.Minute)
 	owner.Owner = strings.Repeat("x", MaxLabel+1)
 	for name, c := range map[string]struct {

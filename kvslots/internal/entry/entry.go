@@ -31,14 +31,14 @@ type Entry struct {
 	Marker   bool          // the key is free: it was purged, was deleted or has expired
 	TTL      time.Duration // how long it stays in the bucket, counted from Time; 0: for ever
 	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: none ends after this entry
-	Ticket   uint64        // see HeaderTicket
+	Served   uint64        // of the purge of a slot: the place of the ticket that the slot served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
 	Corrupt  error         // why the value could not be decoded; the value is then zero
 
 	Config  ConfigValue
 	Slot    SlotValue
-	Wait    TicketValue
+	Ticket  TicketValue
 	Session SessionValue
 }
 
@@ -53,7 +53,7 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	e.TTL, e.Outlives = parseTTL(header(HeaderTTL)), int64(parseRevision(header(HeaderOutlives)))
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
-		e.Ticket = parseRevision(header(HeaderTicket))
+		e.Served = parseRevision(header(HeaderTicket))
 		if owner := header(HeaderOwner); len(owner) <= MaxLabel {
 			e.Owner = owner
 		}
@@ -65,7 +65,7 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	case Slot:
 		e.Slot, e.Corrupt = decodeSlot(data)
 	case Ticket:
-		e.Wait, e.Corrupt = decode[TicketValue](data)
+		e.Ticket, e.Corrupt = decode[TicketValue](data)
 	case Session:
 		e.Session, e.Corrupt = decode[SessionValue](data)
 	case Barrier:

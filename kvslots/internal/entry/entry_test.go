@@ -37,7 +37,7 @@ func TestParseMarker(t *testing.T) {
 			e := Parse(slot, 20, time.Unix(5, 0), c.header, []byte(value))
 			want := Entry{
 				Key: ParseKey(slot), Revision: 20, Time: time.Unix(5, 0), Marker: true,
-				Previous: c.previous, Ticket: c.ticket,
+				Previous: c.previous, Served: c.ticket,
 			}
 			if !reflect.DeepEqual(e, want) {
 				t.Errorf("got %+v, want %+v", e, want)
@@ -116,11 +116,11 @@ func TestParseLife(t *testing.T) {
 
 // Parse reads back the headers that Message.Headers sets.
 func TestMessageHeaders(t *testing.T) {
-	m := Message{Key: ParseKey("p." + idA + ".s.3"), Marker: true, Revision: 5, TTL: 1500 * time.Millisecond, Outlives: 8, Ticket: 6, Author: 7, Owner: "x"}
+	m := Message{Key: ParseKey("p." + idA + ".s.3"), Marker: true, Revision: 5, TTL: 1500 * time.Millisecond, Outlives: 8, Served: 6, Author: 7, Owner: "x"}
 	h := map[string]string{}
 	m.Headers(func(name, value string) { h[name] = value })
 	e := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return h[name] }, nil)
-	want := Entry{Key: m.Key, Revision: 9, Previous: 5, Marker: true, TTL: 2 * time.Second, Outlives: 8, Ticket: 6, Author: 7, Owner: "x"}
+	want := Entry{Key: m.Key, Revision: 9, Previous: 5, Marker: true, TTL: 2 * time.Second, Outlives: 8, Served: 6, Author: 7, Owner: "x"}
 	if !reflect.DeepEqual(e, want) {
 		t.Errorf("got %+v, want %+v", e, want)
 	}
@@ -168,7 +168,7 @@ func FuzzParse(f *testing.F) {
 		if e.Marker && e.Corrupt != nil {
 			t.Fatal("a marker is corrupt")
 		}
-		if !e.Marker && (e.Ticket != 0 || e.Owner != "") {
+		if !e.Marker && (e.Served != 0 || e.Owner != "") {
 			t.Fatal("an entry that is no marker has a ticket that was served, or an owner that released it")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
@@ -191,7 +191,7 @@ func wantOnlyItsOwnValue(t *testing.T, e Entry) {
 	case Slot:
 		own.Slot = SlotValue{}
 	case Ticket:
-		own.Wait = TicketValue{}
+		own.Ticket = TicketValue{}
 	case Session:
 		own.Session = SessionValue{}
 	}
@@ -207,7 +207,7 @@ func wantInLimits(t *testing.T, e Entry) {
 		t.Fatalf("slot: %+v", s)
 	}
 	wantTerms(t, e.Config)
-	if w := e.Wait; w.Wait < 0 || w.Wait > Span(MaxSpan) || w.TTL < 0 || w.TTL > Span(MaxSpan) {
+	if w := e.Ticket; w.Wait < 0 || w.Wait > Span(MaxSpan) || w.TTL < 0 || w.TTL > Span(MaxSpan) {
 		t.Fatalf("ticket: %+v", w)
 	}
 	if s := e.Session; s.Idle < 0 || s.Idle > Span(MaxSpan) || s.Idled < 0 || (s != (SessionValue{}) && s.Left() <= 0) {

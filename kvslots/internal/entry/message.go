@@ -25,13 +25,13 @@ type Message struct {
 	Revision uint64
 	TTL      time.Duration // how long the message stays in the bucket; 0: for ever
 	Outlives int64         // see Entry.Outlives
-	Ticket   uint64        // see HeaderTicket
+	Served   uint64        // see Entry.Served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
 
 	// What Parse decodes from Data; nil for other keys, or if it is not known.
-	slot *SlotValue
-	wait *TicketValue
+	slot   *SlotValue
+	ticket *TicketValue
 }
 
 // NewMessage returns the message that writes a value to a key whose last
@@ -45,12 +45,12 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 		m.slot = &value
 	case TicketValue:
 		c.ticket(&value)
-		m.wait = &value
+		m.ticket = &value
 	default:
 		c.unfit = true
 	}
 	if m.Data = c.data; c.unfit {
-		m.slot, m.wait = nil, nil
+		m.slot, m.ticket = nil, nil
 		var err error
 		if m.Data, err = json.Marshal(value); err != nil {
 			panic(err) // cannot happen with the types of this package
@@ -88,7 +88,7 @@ func (m *Message) Headers(set func(name, value string)) {
 		return
 	}
 	set(HeaderOperation, "PURGE")
-	number(HeaderTicket, m.Ticket)
+	number(HeaderTicket, m.Served)
 	if m.Owner != "" {
 		set(HeaderOwner, m.Owner)
 	}
@@ -107,12 +107,12 @@ func (m *Message) Entry(revision uint64) (e Entry, ok bool) {
 	}
 	switch {
 	case m.Marker:
-		e.Ticket, e.Owner = m.Ticket, m.Owner
+		e.Served, e.Owner = m.Served, m.Owner
 		return e, len(m.Owner) <= MaxLabel
 	case m.Key.Kind == Slot && m.slot != nil:
 		e.Slot = *m.slot
-	case m.Key.Kind == Ticket && m.wait != nil:
-		e.Wait = *m.wait
+	case m.Key.Kind == Ticket && m.ticket != nil:
+		e.Ticket = *m.ticket
 	default:
 		return e, false
 	}

@@ -66,7 +66,7 @@ func none(string) string { return "" }
 
 func wantNoValue(t testing.TB, e Entry) {
 	t.Helper()
-	if !reflect.DeepEqual(e.Config, ConfigValue{}) || e.Slot != (SlotValue{}) || e.Wait != (TicketValue{}) || e.Session != (SessionValue{}) {
+	if !reflect.DeepEqual(e.Config, ConfigValue{}) || e.Slot != (SlotValue{}) || e.Ticket != (TicketValue{}) || e.Session != (SessionValue{}) {
 		t.Errorf("a corrupt entry has a value: %+v", e)
 	}
 }
@@ -201,7 +201,7 @@ func TestValuesRoundTrip(t *testing.T) {
 		if e.Corrupt != nil {
 			t.Errorf("%s: %v", data, e.Corrupt)
 		}
-		if got := map[Kind]any{Config: e.Config, Slot: e.Slot, Ticket: e.Wait, Session: e.Session}[e.Key.Kind]; !reflect.DeepEqual(got, value) {
+		if got := map[Kind]any{Config: e.Config, Slot: e.Slot, Ticket: e.Ticket, Session: e.Session}[e.Key.Kind]; !reflect.DeepEqual(got, value) {
 			t.Errorf("%s: got %+v, want %+v", key, got, value)
 		}
 	}

@@ -212,7 +212,7 @@ func (a *await) freeNext(mark *write, done func()) {
 		for s := range pool.Slots {
 			if s.Value.Ticket == a.place && (s.Value.Unseen || s.Revision == mark.shown) {
 				m := a.p.purge(rules.SlotKey(pool.ID, s.Position), s.Revision)
-				m.Ticket = a.place
+				m.Served = a.place
 				a.p.writes.releaseAs(m, again)
 				return
 			}

@@ -76,7 +76,7 @@ func TestSkippedPurgeUsesUpTicket(t *testing.T) {
 	withdrawal := h.take(entry.Slot)
 
 	ended := entry.NewPurge(claim.Key, claimed.Revision, rules.MarkerTTL)
-	ended.Ticket = claimed.Slot.Ticket
+	ended.Served = claimed.Slot.Ticket
 	h.store(&ended)
 	h.publish(&withdrawal)
 	between := h.storeBarrier()

@@ -61,7 +61,7 @@ func (p *Peer) endSlot(d rules.DueKey) {
 		return
 	}
 	done := p.expired(s)
-	m.Ticket = s.Value.Ticket
+	m.Served = s.Value.Ticket
 	t := leftTicket(s)
 	if t == nil {
 		p.writes.releaseAs(m, done)

@@ -43,7 +43,7 @@ func TestRefusedTicketMayHaveBeenWritten(t *testing.T) {
 		written := h.store(&ticket.Message)
 		other := entry.NewMessage(entry.Key{Kind: entry.Barrier, Session: h.hash()}, entry.BarrierValue{}, 0, rules.Guard)
 		between := h.store(&other)
-		value := written.Wait
+		value := written.Ticket
 		value.Place, value.Spent = written.Revision, spent
 		rewrite := entry.NewMessage(ticket.Key, value, written.Revision, rules.EnqueuedLife+rules.Guard)
 		after := h.store(&rewrite)
@@ -83,7 +83,7 @@ func TestEnqueuedTicketOutlivesPresence(t *testing.T) {
 	barrier := h.take(entry.Barrier)
 	h.publish(&barrier)
 	ticket := h.take(entry.Ticket)
-	value := h.entry(&ticket.Message, 0).Wait
+	value := h.entry(&ticket.Message, 0).Ticket
 	presence := rules.SessionKey(value.Peer)
 	ended := entry.NewPurge(presence, h.stands[presence], rules.MarkerTTL)
 	h.apply(h.store(&ended))

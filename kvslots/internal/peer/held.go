@@ -76,7 +76,7 @@ func (h *Held) giveBack(c *call) {
 	h.withLease(c, func(s *rules.Slot) {
 		value, granted := s.Value, s.Granted
 		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
-		m.Ticket, m.Owner = value.Ticket, ownerMark(value.Owner)
+		m.Served, m.Owner = value.Ticket, ownerMark(value.Owner)
 		c.putOnce(m, func(revision uint64) {
 			c.p.reads.whenExactAt(c, revision, func() { h.givenBack(c, value, granted, revision) })
 		}, func() { h.giveBack(c) })
@@ -152,7 +152,7 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 // endLease purges the slot of a lease that is over, and answers ErrNotHeld.
 func (r *Renew) endLease(c *call, s *rules.Slot, key entry.Key) {
 	m := c.p.purge(key, s.Revision)
-	m.Ticket = s.Value.Ticket
+	m.Served = s.Value.Ticket
 	ended := c.p.expired(s)
 	c.put(m, func(uint64) {
 		ended(Ack{Outcome: Written})

@@ -30,7 +30,7 @@ func (r ReleaseOwned) releaseOwned(c *call) {
 
 func (r ReleaseOwned) purge(c *call, s *rules.Slot) {
 	m := c.p.purge(rules.SlotKey(r.Pool, s.Position), s.Revision)
-	m.Ticket = s.Value.Ticket
+	m.Served = s.Value.Ticket
 	if !r.Force {
 		m.Owner = ownerMark(r.Owner)
 	}

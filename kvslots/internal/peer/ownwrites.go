@@ -105,6 +105,6 @@ func (o *own) stamp(e *entry.Entry, isSame func(own *entry.Entry) bool) stamping
 func sameAs(e *entry.Entry) func(own *entry.Entry) bool {
 	return func(own *entry.Entry) bool {
 		return own.Key == e.Key && own.Marker == e.Marker && own.Previous == e.Previous && own.Author == e.Author &&
-			own.Slot == e.Slot && own.Wait == e.Wait
+			own.Slot == e.Slot && own.Ticket == e.Ticket
 	}
 }

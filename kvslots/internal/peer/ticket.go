@@ -116,7 +116,7 @@ func (b *borrow) ticketMissing(key entry.Key) {
 
 // noteTicket handles the applied entry of a ticket.
 func (p *Peer) noteTicket(e *entry.Entry) {
-	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Wait.Peer == p.self.id)
+	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Ticket.Peer == p.self.id)
 	var b *borrow
 	ps := p.pools.byID[e.Key.Pool]
 	if ps != nil {
@@ -124,14 +124,14 @@ func (p *Peer) noteTicket(e *entry.Entry) {
 		defer ps.enqueuedChanged(e.Key.Session)
 	}
 	switch {
-	case !e.Marker && p.isOrphaned(e.Key, &e.Wait):
+	case !e.Marker && p.isOrphaned(e.Key, &e.Ticket):
 		p.writes.release(e.Key, e.Revision, nil)
 	case ps != nil && b == nil && e.Marker && own:
 		ps.freeNames = append(ps.freeNames, e.Key.N)
 	case b == nil:
-	case !e.Marker && e.Corrupt == nil && e.Wait.Lease == b.lease && !b.ticket.stands():
+	case !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease && !b.ticket.stands():
 		b.admit(e)
-	case !e.Marker && b.ticket.stands() && e.Wait.Lease == b.lease:
+	case !e.Marker && b.ticket.stands() && e.Ticket.Lease == b.lease:
 		b.ticket.revision = e.Revision
 	case b.ticket.stands():
 		b.loseTicket()

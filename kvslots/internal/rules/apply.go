@@ -75,7 +75,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 }
 
 func (v *View) slotFreed(s *Slot, e *entry.Entry, now Instant) {
-	if t := s.Pool.Ticket(e.Ticket); t != nil && !t.Value.Spent {
+	if t := s.Pool.Ticket(e.Served); t != nil && !t.Value.Spent {
 		v.removeTicket(t)
 		v.ends.set(&t.due, now.Add(garbageTime))
 	}
@@ -103,9 +103,9 @@ func (v *View) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration
 
 func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.pool(e.Key.Pool)
-	t := &Ticket{Pool: p, Key: e.Key, Value: e.Wait, Seen: now.Add(-age)}
+	t := &Ticket{Pool: p, Key: e.Key, Value: e.Ticket, Seen: now.Add(-age)}
 	t.init(t)
-	if t.Place = e.Wait.Place; t.Place == 0 {
+	if t.Place = e.Ticket.Place; t.Place == 0 {
 		t.Place = e.Revision
 	}
 	was := p.line.byKey[e.Key]

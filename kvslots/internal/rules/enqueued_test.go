@@ -38,7 +38,7 @@ func TestEnqueuedAgainBesideVoidClaim(t *testing.T) {
 				feed(st, v, claim(position, entry.SlotValue{Lease: leaseID(1), Session: id, Claimer: sessionID(2), Ticket: place, Unseen: true}))
 			}
 			enqueue := func() uint64 {
-				return feed(st, v, entry.Entry{Key: key, Wait: entry.TicketValue{
+				return feed(st, v, entry.Entry{Key: key, Ticket: entry.TicketValue{
 					Lease: leaseID(1), Peer: sessionID(2), Generation: 1, TTL: entry.Span(time.Minute), Wait: entry.Span(time.Minute),
 				}})
 			}
@@ -105,7 +105,7 @@ func TestTicketOfToldSlotIsGarbage(t *testing.T) {
 			feed(s, v, config(poolID(1), 1, 1))
 			feed(s, v, session(peer, entry.SessionPeer, lease))
 			feed(s, v, session(id, entry.SessionClient, lease))
-			place := feed(s, v, entry.Entry{Key: key, Wait: entry.TicketValue{
+			place := feed(s, v, entry.Entry{Key: key, Ticket: entry.TicketValue{
 				Lease: leaseID(1), Peer: peer, Generation: 1, TTL: entry.Span(lease), Wait: entry.Span(rules.EnqueuedLife),
 			}})
 			value := entry.SlotValue{Lease: leaseID(1), Session: id, Claimer: peer, Ticket: place, TTL: entry.Span(lease)}

@@ -59,7 +59,7 @@ func (d *decoder) entry() entry.Entry {
 		e.Corrupt = errUnreadable
 		return e
 	case 1, 2:
-		e.Marker, e.Ticket = true, before
+		e.Marker, e.Served = true, before
 		return e
 	}
 	d.value(&e, before)
@@ -83,9 +83,9 @@ func (d *decoder) value(e *entry.Entry, before uint64) {
 			e.Slot.Session = sessionID(d.below(3))
 		}
 	case entry.Ticket:
-		e.Wait = entry.TicketValue{Lease: lease, Generation: generation, Wait: second, Place: before * uint64(d.below(2)), Spent: d.below(4) == 0}
+		e.Ticket = entry.TicketValue{Lease: lease, Generation: generation, Wait: second, Place: before * uint64(d.below(2)), Spent: d.below(4) == 0}
 		if flag > 0 {
-			e.Wait.Peer, e.Wait.TTL = other, second*entry.Span(flag-1)
+			e.Ticket.Peer, e.Ticket.TTL = other, second*entry.Span(flag-1)
 		}
 	case entry.Session:
 		e.Session = entry.SessionValue{Kind: entry.SessionPeer, Idle: second}

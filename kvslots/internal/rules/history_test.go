@@ -97,7 +97,7 @@ func text(e *entry.Entry) string {
 	what := fmt.Sprintf("%d over %d at %s: %s ", e.Revision, e.Previous, e.Time.Format("05.000"), e.Key)
 	switch {
 	case e.Marker:
-		return what + fmt.Sprintf("free, ticket %d", e.Ticket)
+		return what + fmt.Sprintf("free, ticket %d", e.Served)
 	case e.Corrupt != nil:
 		return what + "corrupt"
 	case e.Key.Kind == entry.Config:
@@ -105,7 +105,7 @@ func text(e *entry.Entry) string {
 	case e.Key.Kind == entry.Slot:
 		return what + fmt.Sprintf("generation %d, ticket %d, fence %d, session %.4s", e.Slot.Generation, e.Slot.Ticket, e.Slot.Fence, e.Slot.Session)
 	case e.Key.Kind == entry.Ticket:
-		return what + fmt.Sprintf("generation %d, place %d, peer %.4s, enqueued %v, spent %v", e.Wait.Generation, e.Wait.Place, e.Wait.Peer, e.Wait.Enqueued(), e.Wait.Spent)
+		return what + fmt.Sprintf("generation %d, place %d, peer %.4s, enqueued %v, spent %v", e.Ticket.Generation, e.Ticket.Place, e.Ticket.Peer, e.Ticket.Enqueued(), e.Ticket.Spent)
 	}
 	return what
 }
@@ -178,9 +178,9 @@ func (h *history) ticket() {
 	pool := h.pool()
 	e := ticket(ticketKey(pool, h.anySession(h.peers), rapid.IntRange(0, 1).Draw(h.t, "n")), leaseID(h.fresh()), h.generation(pool))
 	if h.chance(2) {
-		e.Key.Session, e.Wait.Peer = h.anySession(h.client), h.anySession(h.peers)
+		e.Key.Session, e.Ticket.Peer = h.anySession(h.client), h.anySession(h.peers)
 		if e.Key.N == 0 {
-			e.Wait.TTL = entry.Span(10 * time.Second)
+			e.Ticket.TTL = entry.Span(10 * time.Second)
 		}
 	}
 	if !h.stream.taken(e.Key) {
@@ -191,9 +191,9 @@ func (h *history) ticket() {
 // ticketAgain writes an enqueued ticket again: it keeps its place, and may get another
 // peer or become spent.
 func (h *history) ticketAgain() {
-	if e, ok := h.any(entry.Ticket, func(e entry.Entry) bool { return e.Wait.Enqueued() }); ok {
-		e.Wait.Place, e.Wait.Peer, e.Wait.Spent = place(e), h.anySession(h.peers), e.Wait.Spent || h.chance(4)
-		h.write(entry.Entry{Key: e.Key, Wait: e.Wait})
+	if e, ok := h.any(entry.Ticket, func(e entry.Entry) bool { return e.Ticket.Enqueued() }); ok {
+		e.Ticket.Place, e.Ticket.Peer, e.Ticket.Spent = place(e), h.anySession(h.peers), e.Ticket.Spent || h.chance(4)
+		h.write(entry.Entry{Key: e.Key, Ticket: e.Ticket})
 	}
 }
 
@@ -241,7 +241,7 @@ func (h *history) claim() {
 	}
 	if len(line) > 0 && !h.chance(4) {
 		t := rapid.SampledFrom(line).Draw(h.t, "ticket")
-		v.Ticket, v.Lease, v.Claimer = place(t), t.Wait.Lease, cmp.Or(t.Wait.Peer, t.Key.Session)
+		v.Ticket, v.Lease, v.Claimer = place(t), t.Ticket.Lease, cmp.Or(t.Ticket.Peer, t.Key.Session)
 		if slices.Contains(h.client, t.Key.Session) {
 			v.Session = t.Key.Session
 		}
@@ -274,10 +274,10 @@ func (h *history) purge() {
 	}
 	m := marker(e.Key)
 	if m.Author = uint64(h.fresh()); h.naive.verdictOf(e) == rules.Good && !h.chance(4) {
-		m.Ticket = e.Slot.Ticket
-		if t, ok := h.naive.ticketAt(e.Key.Pool, m.Ticket); ok && t.Wait.Enqueued() {
-			if t.Wait.Place, t.Wait.Spent = m.Ticket, true; h.chance(2) {
-				h.write(entry.Entry{Key: t.Key, Wait: t.Wait})
+		m.Served = e.Slot.Ticket
+		if t, ok := h.naive.ticketAt(e.Key.Pool, m.Served); ok && t.Ticket.Enqueued() {
+			if t.Ticket.Place, t.Ticket.Spent = m.Served, true; h.chance(2) {
+				h.write(entry.Entry{Key: t.Key, Ticket: t.Ticket})
 			} else {
 				h.write(marker(t.Key))
 			}

@@ -10,7 +10,7 @@ import (
 
 func enqueued(n int, place uint64) entry.Entry {
 	e := ticket(ticketKey(poolID(1), sessionID(n), 0), leaseID(n), 1)
-	e.Wait.TTL, e.Wait.Place = entry.Span(10*time.Second), place
+	e.Ticket.TTL, e.Ticket.Place = entry.Span(10*time.Second), place
 	return e
 }
 
@@ -66,7 +66,7 @@ func TestTicketOutOfLine(t *testing.T) {
 	place := feed(s, v, enqueued(1, 0))
 	feed(s, v, claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: place}))
 	m := marker(rules.SlotKey(p.ID, 0))
-	m.Ticket = place
+	m.Served = place
 	feed(s, v, m)
 	if k := p.TicketAt(key); k == nil || k.Stands() || !k.Served() || !k.Garbage() || p.Ticket(place) != nil {
 		t.Errorf("a ticket that was served: %+v", k)
@@ -94,9 +94,9 @@ func TestSkippedPurge(t *testing.T) {
 			one, two := write(enqueued(1, 0)), write(enqueued(2, 0))
 			write(claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: one})) // 6
 			spent := enqueued(1, one)
-			spent.Wait.Spent = true
+			spent.Ticket.Spent = true
 			write(spent)
-			purge.Ticket = one
+			purge.Served = one
 			write(purge) // 8
 			last := write(claim(0, entry.SlotValue{Lease: leaseID(2), Session: sessionID(2), Ticket: two}))
 			write(entry.Entry{Key: barrierKey(sessionID(0))})
@@ -113,7 +113,7 @@ func TestSkippedPurge(t *testing.T) {
 func TestDoubtfulTicketAndLowestFree(t *testing.T) {
 	s, v := newStream(), rules.New()
 	purge := marker(rules.SlotKey(poolID(1), 0))
-	purge.Ticket = 3
+	purge.Served = 3
 	for i, e := range []entry.Entry{
 		config(poolID(1), 3, 1), alive(sessionID(1)), ticket(ticketKey(poolID(1), sessionID(1), 0), leaseID(1), 1),
 		claim(0, entry.SlotValue{Lease: leaseID(1), Ticket: 3}), purge, // skipped

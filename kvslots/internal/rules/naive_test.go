@@ -38,7 +38,7 @@ func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 	n.last[e.Key], n.seen[e.Key] = e, now.Add(-age)
 	switch e.Key.Kind {
 	case entry.Slot:
-		if t, ok := n.ticketAt(e.Key.Pool, e.Ticket); ok && e.Marker && !t.Wait.Spent {
+		if t, ok := n.ticketAt(e.Key.Pool, e.Served); ok && e.Marker && !t.Ticket.Spent {
 			n.dropped[t.Revision] = true
 		}
 		if valid(e) && e.Slot.Fence == 0 {
@@ -53,7 +53,7 @@ func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 			n.ticketLeft(e.Key.Pool, e.Previous)
 		}
 		if valid(e) {
-			n.heard(cmp.Or(e.Wait.Peer, e.Key.Session))
+			n.heard(cmp.Or(e.Ticket.Peer, e.Key.Session))
 		}
 	case entry.Session, entry.Barrier:
 		n.heard(e.Key.Session)
@@ -78,7 +78,7 @@ func (n *naive) heard(id entry.Hash) {
 	}
 	delete(n.stalled, id)
 	for _, e := range n.last {
-		if e.Key.Kind == entry.Ticket && (e.Key.Session == id || e.Wait.Peer == id) {
+		if e.Key.Kind == entry.Ticket && (e.Key.Session == id || e.Ticket.Peer == id) {
 			delete(n.turn, e.Revision)
 		}
 	}
@@ -113,7 +113,7 @@ func place(e entry.Entry) uint64 {
 	if e.Key.Kind != entry.Ticket {
 		return 0
 	}
-	return cmp.Or(e.Wait.Place, e.Revision)
+	return cmp.Or(e.Ticket.Place, e.Revision)
 }
 
 func (n *naive) lives(e entry.Entry) bool {
@@ -138,18 +138,18 @@ func (n *naive) named(pool entry.Hash, at uint64, but entry.Key) bool {
 }
 
 func (n *naive) stands(e entry.Entry) bool {
-	return valid(e) && n.alive(e.Key.Session) && !e.Wait.Spent && !n.dropped[e.Revision] &&
-		(e.Wait.Enqueued() || e.Wait.Peer.IsZero() || n.alive(e.Wait.Peer)) &&
-		e.Wait.Generation == n.config(e.Key.Pool).Generation && !n.named(e.Key.Pool, place(e), entry.Key{})
+	return valid(e) && n.alive(e.Key.Session) && !e.Ticket.Spent && !n.dropped[e.Revision] &&
+		(e.Ticket.Enqueued() || e.Ticket.Peer.IsZero() || n.alive(e.Ticket.Peer)) &&
+		e.Ticket.Generation == n.config(e.Key.Pool).Generation && !n.named(e.Key.Pool, place(e), entry.Key{})
 }
 
 func (n *naive) standing(pool entry.Hash) []entry.Entry { return n.of(pool, entry.Ticket, n.stands) }
 
 func (n *naive) isStalled(e entry.Entry) bool {
-	if e.Wait.Enqueued() {
+	if e.Ticket.Enqueued() {
 		return n.passed[e.Revision]
 	}
-	return n.stalled[cmp.Or(e.Wait.Peer, e.Key.Session)]
+	return n.stalled[cmp.Or(e.Ticket.Peer, e.Key.Session)]
 }
 
 // count returns how many slots of a pool may be taken.
@@ -172,7 +172,7 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) {
 	at := e.Revision
 	if at = cmp.Or(e.Slot.Ticket, at); at != e.Revision {
 		t, ok := n.ticketAt(e.Key.Pool, at)
-		if !ok || t.Wait.Spent || t.Wait.Generation != e.Slot.Generation || n.named(e.Key.Pool, at, e.Key) {
+		if !ok || t.Ticket.Spent || t.Ticket.Generation != e.Slot.Generation || n.named(e.Key.Pool, at, e.Key) {
 			n.excluded[e.Revision] = true
 		}
 	}
@@ -245,10 +245,10 @@ func (n *naive) passOver(now rules.Instant) {
 		if since := n.turn[e.Revision]; e.Key.Kind != entry.Ticket || since == 0 || now.Sub(since) < rules.StallTime {
 			continue
 		}
-		if e.Wait.Enqueued() {
+		if e.Ticket.Enqueued() {
 			n.passed[e.Revision] = true
 		} else {
-			n.stalled[cmp.Or(e.Wait.Peer, e.Key.Session)] = true
+			n.stalled[cmp.Or(e.Ticket.Peer, e.Key.Session)] = true
 		}
 	}
 	n.turns(now)

@@ -182,8 +182,8 @@ func (s *scenario) value(word string, o options) entry.Entry {
 		return marker(ticketKey(poolID(1), id, int(o.number("n", 0))))
 	case "ticket":
 		e := ticket(ticketKey(poolID(1), id, int(o.number("n", 0))), s.hash(o.values["lease"]), generation)
-		e.Wait.Peer, e.Wait.Place, e.Wait.Spent = s.hash(o.values["peer"]), o.number("place", 0), o.number("spent", 0) == 1
-		e.Wait.TTL = entry.Span(o.number("enqueued", 0)) * entry.Span(time.Second)
+		e.Ticket.Peer, e.Ticket.Place, e.Ticket.Spent = s.hash(o.values["peer"]), o.number("place", 0), o.number("spent", 0) == 1
+		e.Ticket.TTL = entry.Span(o.number("enqueued", 0)) * entry.Span(time.Second)
 		return e
 	}
 	return s.slotValue(word, rules.SlotKey(poolID(1), o.position()), o)
@@ -204,7 +204,7 @@ func (s *scenario) slotValue(word string, key entry.Key, o options) entry.Entry 
 		return claim(key.N, last.Slot)
 	case "purge":
 		e := marker(key)
-		e.Ticket = o.number("ticket", 0)
+		e.Served = o.number("ticket", 0)
 		return e
 	}
 	s.t.Fatalf("what is %s?", word)

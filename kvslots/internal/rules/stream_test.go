@@ -76,10 +76,10 @@ func (s *stream) life(e *entry.Entry) time.Duration {
 		return max(rules.MarkerTTL, s.ends[e.Key].Sub(e.Time).Truncate(time.Second)+10*time.Second)
 	case e.Key.Kind == entry.Config:
 		return 0
-	case e.Wait.Enqueued():
+	case e.Ticket.Enqueued():
 		return rules.EnqueuedLife + rules.Guard
 	}
-	return e.Slot.TTL.Duration() + e.Wait.Wait.Duration() + e.Session.Idle.Duration() + rules.Guard
+	return e.Slot.TTL.Duration() + e.Ticket.Wait.Duration() + e.Session.Idle.Duration() + rules.Guard
 }
 
 // feed writes an entry over the key's last revision, and applies it to the view.
@@ -116,7 +116,7 @@ func alive(id entry.Hash) entry.Entry  { return session(id, entry.SessionPeer, 1
 func client(id entry.Hash) entry.Entry { return session(id, entry.SessionClient, 15*time.Second) }
 
 func ticket(key entry.Key, lease entry.Hash, generation uint64) entry.Entry {
-	return entry.Entry{Key: key, Wait: entry.TicketValue{Lease: lease, Generation: generation, Wait: entry.Span(time.Minute)}}
+	return entry.Entry{Key: key, Ticket: entry.TicketValue{Lease: lease, Generation: generation, Wait: entry.Span(time.Minute)}}
 }
 
 // claim returns a claim of pool 1, generation 1, for ten seconds, unless v says otherwise.

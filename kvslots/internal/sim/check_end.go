@@ -134,7 +134,7 @@ func (k *lossChecker) afterLoss(revisions map[entry.Hash]uint64) {
 		now := t.pool(p.id)
 		ticketed := map[entry.Hash]bool{} // leases whose tickets have come back: they may be granted again
 		for _, t := range now.tickets {
-			ticketed[t.Wait.Lease] = true
+			ticketed[t.Ticket.Lease] = true
 		}
 		for _, l := range p.leases {
 			e := now.leaseAt(l.hash)

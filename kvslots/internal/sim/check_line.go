@@ -64,7 +64,7 @@ func (k *lineChecker) checkPassedOver(c *call) {
 		turns += len(s.nodes) // each has left an old presence behind
 	}
 	for _, t := range p.tickets {
-		if t.Wait.Enqueued() {
+		if t.Ticket.Enqueued() {
 			turns++
 		}
 	}
@@ -80,7 +80,7 @@ func (k *lineChecker) checkPassedOver(c *call) {
 // waits.
 func (k *lineChecker) isEnqueuedAlive(t *ticketTruth) bool {
 	s := k.sessions[t.Key.Session]
-	return t.Wait.Enqueued() && s != nil && k.s.now < s.aliveUntil
+	return t.Ticket.Enqueued() && s != nil && k.s.now < s.aliveUntil
 }
 
 // mayBePassedOver reports whether the peers may have passed over a ticket without a
@@ -115,10 +115,10 @@ func (k *lineChecker) ticketEnded(t *ticketTruth) {
 
 // server returns the presence of the peer that claims for the ticket.
 func (t *ticketTruth) server() entry.Hash {
-	if t.Wait.Peer.IsZero() {
+	if t.Ticket.Peer.IsZero() {
 		return t.Key.Session
 	}
-	return t.Wait.Peer
+	return t.Ticket.Peer
 }
 
 // checkQueued fails the run if an enqueue was answered "queued" for a ticket that was
@@ -126,7 +126,7 @@ func (t *ticketTruth) server() entry.Hash {
 func (k *lineChecker) checkQueued(c *call) {
 	p := k.s.server.truth.pool(c.facts.pool.id)
 	for _, t := range p.tickets {
-		if t.Wait.Lease == c.target.lease && !t.wasInForce {
+		if t.Ticket.Lease == c.target.lease && !t.wasInForce {
 			k.wrong(c, "its ticket was never in a generation in force")
 		}
 	}
@@ -145,6 +145,6 @@ func (p *poolTruth) updateFree(now Instant) {
 		return
 	}
 	for _, t := range p.tickets {
-		t.wasInForce = t.wasInForce || t.Wait.Generation == p.config.Config.Generation
+		t.wasInForce = t.wasInForce || t.Ticket.Generation == p.config.Config.Generation
 	}
 }

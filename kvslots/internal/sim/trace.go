@@ -119,7 +119,7 @@ func describeValue(e *entry.Entry) string {
 		v := e.Slot
 		return fmt.Sprintf("lease %s by %s ticket %d gen %x ttl %v fence %d unseen %t", short(v.Lease), short(v.Claimer), v.Ticket, v.Generation, v.TTL.Duration(), v.Fence, v.Unseen)
 	case entry.Ticket:
-		v := e.Wait
+		v := e.Ticket
 		return fmt.Sprintf("lease %s peer %s gen %x wait %v place %d spent %t", short(v.Lease), short(v.Peer), v.Generation, v.Wait.Duration(), v.Place, v.Spent)
 	case entry.Session:
 		v := e.Session

@@ -229,7 +229,7 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 	before := p.slots[e.Key.N]
 	if e.Marker {
 		p.dropSlot(e.Key.N)
-		p.markServed(e.Ticket)
+		p.markServed(e.Served)
 	} else {
 		if e.Slot.Fence == 0 {
 			t.claims[e.Revision] = p.claim(t.s, e)
@@ -255,22 +255,22 @@ func (p *poolTruth) dropSlot(position int) {
 }
 
 func (p *poolTruth) setTicket(e *entry.Entry, now Instant) {
-	t := &ticketTruth{Entry: e, place: e.Wait.Place, at: now}
+	t := &ticketTruth{Entry: e, place: e.Ticket.Place, at: now}
 	if t.place == 0 {
 		t.place = e.Revision
 	}
-	if before := p.tickets[e.Key]; before != nil && before.Wait.Lease == e.Wait.Lease {
+	if before := p.tickets[e.Key]; before != nil && before.Ticket.Lease == e.Ticket.Lease {
 		t.rewritten, t.served = true, before.served
 		t.at, t.wasInForce = before.at, before.wasInForce
 	}
 	p.dropTicket(e.Key)
 	p.tickets[e.Key] = t
-	p.borrows[borrowOf(e.Wait.Lease)]++
+	p.borrows[borrowOf(e.Ticket.Lease)]++
 }
 
 func (p *poolTruth) dropTicket(key entry.Key) {
 	if t := p.tickets[key]; t != nil {
-		p.dropLease(t.Wait.Lease)
+		p.dropLease(t.Ticket.Lease)
 		delete(p.tickets, key)
 	}
 }
@@ -309,7 +309,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 		c.ticketStood = c.ticketStood || t.place == place && p.stands(t)
 		if t.place < place && p.stands(t) && s.server.truth.lives(t) {
 			c.ticketsAhead++
-			if s.faultState.settledAt(t.at) && (s.check.lines.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Wait.Lease)) && !s.check.lines.mayBePassedOver(t) {
+			if s.faultState.settledAt(t.at) && (s.check.lines.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Ticket.Lease)) && !s.check.lines.mayBePassedOver(t) {
 				if c.undisturbed++; c.undisturbed == 1 || t.place < c.firstUndisturbed.place {
 					c.firstUndisturbed = *t
 				}
@@ -323,7 +323,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 // that names the ticket serves it: another slot of the same borrow has an earlier claim, which
 // was withdrawn, and is back because the stream has lost its purge.
 func (p *poolTruth) stands(t *ticketTruth) bool {
-	if t.served || t.Wait.Spent || t.Wait.Generation != p.config.Config.Generation {
+	if t.served || t.Ticket.Spent || t.Ticket.Generation != p.config.Config.Generation {
 		return false
 	}
 	for _, s := range p.slots {
@@ -337,7 +337,7 @@ func (p *poolTruth) stands(t *ticketTruth) bool {
 // lives reports whether the ticket's author is alive, and the peer that claims for it. Any
 // peer claims for an enqueued ticket.
 func (t *truth) lives(w *ticketTruth) bool {
-	return t.sessions[w.Key.Session] != nil && (w.Wait.Enqueued() || t.sessions[w.server()] != nil)
+	return t.sessions[w.Key.Session] != nil && (w.Ticket.Enqueued() || t.sessions[w.server()] != nil)
 }
 
 func (p *poolTruth) registered() bool { return !p.config.Marker && !p.config.Config.Deleted }

@@ -86,7 +86,7 @@ func slotOf(view *rules.View, e *entry.Entry) *rules.Slot {
 // or semaphore is opened again by its next user. A pool that was being closed is open
 // again.
 func (p *plan) addPool(pool *rules.Pool, e *entry.Entry, used bool) {
-	if !pool.Registered() || pool.Terms().Named() && !used {
+	if !pool.Exists() || pool.Terms().Named() && !used {
 		return
 	}
 	value := e.Config

@@ -20,7 +20,7 @@ const (
 // ConfigValue is the value of a pool's configuration.
 type ConfigValue struct {
 	Count      int    `json:"count"`             // number of slots
-	Generation uint64 `json:"gen"`               // random, drawn at the registration
+	Generation uint64 `json:"gen"`               // random, drawn when the pool is registered or opened
 	Closing    bool   `json:"closing,omitempty"` // no slot may be taken: a peer is about to remove the idle pool
 	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted; the entry outlives earlier configurations
 	Terms

@@ -101,7 +101,7 @@ func (a *await) step() {
 	}
 	pool := a.p.view.Pool(a.pool.id)
 	e := a.p.view.EnqueuedIn(pool, a.session, a.p.now)
-	if pool.Registered() && pool.Terms().Lock != a.lock && e.Status != rules.Spent { // a session may have enqueued under other terms
+	if pool.Exists() && pool.Terms().Lock != a.lock && e.Status != rules.Spent { // a session may have enqueued under other terms
 		e = rules.Enqueued{}
 	}
 	if a.place = cmp.Or(a.place, e.Place()); e.Place() != a.place { // of a later Enqueue
@@ -218,7 +218,7 @@ func (a *await) freeNext(mark *write, done func()) {
 			}
 		}
 	}
-	mark.unregister()
+	mark.forgetAuthor()
 	done()
 }
 

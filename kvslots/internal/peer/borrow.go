@@ -247,7 +247,7 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 	case b.obstacle(pool) != nil:
 		b.refuseLater()
 		return true
-	case b.named() && (!pool.Registered() || pool.Closing()):
+	case b.named() && (!pool.Exists() || pool.Closing()):
 		b.open(pool)
 		return false
 	case pool.Closing():
@@ -302,7 +302,7 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 		known = b.generation
 	}
 	obstacle := b.p.view.Obstacle(pool, b.session, b.terms, known)
-	if pool.Registered() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
+	if pool.Exists() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
 		b.generation = pool.Generation()
 	}
 	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.pool.overLocks() {

@@ -11,7 +11,7 @@ func (h *Held) find(p *Peer) (*rules.Slot, error) {
 	switch {
 	case !h.Session.IsZero() && !p.view.Alive(h.Session):
 		return nil, ErrSessionGone
-	case !pool.Registered():
+	case !pool.Exists():
 		return nil, ErrNoPool
 	}
 	s := pool.Lease(h.Lease, h.Fence)

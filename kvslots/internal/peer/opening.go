@@ -17,9 +17,9 @@ func (b *borrow) open(pool *rules.Pool) {
 	ps, s := b.pool, pool.Slot(0)
 	switch {
 	case ps.config != nil:
-	case pool.Registered() && !b.p.view.Exact(): // it is being closed
+	case pool.Exists() && !b.p.view.Exact(): // it is being closed
 		ps.wantExact()
-	case pool.Registered() && pool.InUseOrWaited():
+	case pool.Exists() && pool.InUseOrWaited():
 		ps.restore(pool)
 	case s != nil && s.Taken:
 		ps.sweep(s)

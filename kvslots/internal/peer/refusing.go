@@ -54,7 +54,7 @@ func (b *borrow) review() {
 	case err != nil:
 		b.finish(Answer{Err: err})
 		return
-	case b.named() && !pool.Registered(), pool.Closing():
+	case b.named() && !pool.Exists(), pool.Closing():
 		b.backToQueue()
 		return
 	}

@@ -21,10 +21,10 @@ func (r Inspect) begin(p *Peer, c *call) {
 	p.reads.whenCurrent(c, func() { c.inspect(r.Pool, Answer{Err: ErrNoPool}) })
 }
 
-// inspect answers with a pool's state, or with gone if the pool is not registered.
+// inspect answers with a pool's state, or with gone if the pool does not exist.
 func (c *call) inspect(id entry.Hash, gone Answer) {
 	c.whenCertain(id, func(pool *rules.Pool) {
-		if !pool.Registered() {
+		if !pool.Exists() {
 			c.answer(gone)
 			return
 		}
@@ -49,10 +49,10 @@ func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 func (r Register) register(c *call) {
 	c.when(func() bool {
 		pool := c.p.view.Pool(r.Pool)
-		return !r.registered(c.p, pool) && (pool.Registered() || r.fits(c.p, true))
+		return !r.isUpToDate(c.p, pool) && (pool.Exists() || r.fits(c.p, true))
 	}, func() { r.write(c) }, func() {
 		switch {
-		case c.p.view.Pool(r.Pool).Registered():
+		case c.p.view.Pool(r.Pool).Exists():
 			c.inspect(r.Pool, Answer{})
 		case !r.fits(c.p, false):
 			c.answer(Answer{Err: ErrMaxPools})
@@ -64,7 +64,7 @@ func (r Register) register(c *call) {
 
 func (r Register) write(c *call) {
 	value := entry.ConfigValue{}
-	if pool := c.p.view.Pool(r.Pool); pool.Registered() {
+	if pool := c.p.view.Pool(r.Pool); pool.Exists() {
 		value = pool.Config
 	}
 	value.Count, value.Closing = r.Count, false
@@ -85,10 +85,10 @@ func (r Register) write(c *call) {
 	})
 }
 
-// registered reports whether nothing has to be written to register the pool: it has the
-// count, and is not counted as idle.
-func (r Register) registered(p *Peer, pool *rules.Pool) bool {
-	return pool.Registered() && !pool.Closing() && pool.Size() == r.Count &&
+// isUpToDate reports whether a registration need not be written: the pool has the count
+// already, and would not be counted as idle.
+func (r Register) isUpToDate(p *Peer, pool *rules.Pool) bool {
+	return pool.Exists() && !pool.Closing() && pool.Size() == r.Count &&
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 
@@ -124,7 +124,7 @@ func (r Delete) begin(_ *Peer, c *call) { r.remove(c) }
 // its slots and tickets. The mark lives for DeletionTTL, since the configuration has no
 // TTL that a marker could outlive.
 func (r Delete) remove(c *call) {
-	c.when(func() bool { return c.p.view.Pool(r.Pool).Registered() }, func() {
+	c.when(func() bool { return c.p.view.Pool(r.Pool).Exists() }, func() {
 		value := c.p.view.Pool(r.Pool).Config
 		value.Deleted = true
 		c.writePool(r.Pool, value, rules.DeletionTTL, func(uint64) {

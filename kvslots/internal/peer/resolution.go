@@ -37,12 +37,12 @@ func (ws *writes) put(m entry.Message, done func(resolution)) *write {
 // resolve calls settled with the outcome when the view has reached its revision.
 func (w *write) resolve(a Ack) {
 	if a.Outcome != Written && a.Outcome != Conflict {
-		w.unregister()
+		w.forgetAuthor()
 		w.settled(resolution{})
 		return
 	}
 	w.p.reads.whenReached(a.Revision, func() {
-		w.unregister()
+		w.forgetAuthor()
 		switch latest, _ := w.p.view.Latest(w.msg.Key); {
 		case w.view != w.p.view: // the stream may have lost the message
 			w.settled(resolution{})
@@ -59,8 +59,8 @@ func (w *write) resolve(a Ack) {
 	})
 }
 
-// unregister ends the search for the write's entry in what the view applies.
-func (w *write) unregister() {
+// forgetAuthor ends the search for the write's entry among those that the view applies.
+func (w *write) forgetAuthor() {
 	if authored := w.p.writes.authored; authored[w.msg.Author] == w {
 		delete(authored, w.msg.Author)
 	}

@@ -236,7 +236,7 @@ func (b *borrow) leaveLine() {
 }
 
 // noteGeneration ends or restarts the borrows that came for another generation than
-// the pool has now. Only an exact view is certain that a pool is not registered.
+// the pool has now. Only an exact view is certain that a pool does not exist.
 func (ps *poolState) noteGeneration(pool *rules.Pool) {
 	generation := pool.Generation()
 	if generation == ps.generation {

@@ -8,20 +8,20 @@ type Obstacle uint8
 const (
 	NoObstacle    Obstacle = iota
 	SessionEnded           // the borrow's session is gone
-	NotRegistered          // the pool is not registered, or has another generation
-	OtherTerms             // the named pool is registered with other terms
+	NotRegistered          // the registered pool does not exist, or has another generation
+	OtherTerms             // the named pool exists with other terms
 )
 
 // Obstacle returns why a borrow cannot be served, or NoObstacle. session is zero for a
 // borrow without a session, and generation is 0 if any generation will do. A named pool
-// need not be registered, since the borrow registers it.
+// need not exist, since the borrow opens it.
 func (v *View) Obstacle(pool *Pool, session entry.Hash, terms entry.Terms, generation uint64) Obstacle {
 	switch {
 	case !session.IsZero() && !v.Alive(session):
 		return SessionEnded
-	case terms.Named() && pool.Registered() && pool.Terms() != terms:
+	case terms.Named() && pool.Exists() && pool.Terms() != terms:
 		return OtherTerms
-	case !terms.Named() && (!pool.Registered() || generation != 0 && generation != pool.Generation()):
+	case !terms.Named() && (!pool.Exists() || generation != 0 && generation != pool.Generation()):
 		return NotRegistered
 	}
 	return NoObstacle

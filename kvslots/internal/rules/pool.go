@@ -70,25 +70,25 @@ func (p *Pool) Before(generation uint64) []entry.Ended {
 	return list[max(0, len(list)-maxPast):]
 }
 
-// Registered reports whether the pool, registered or named, exists: its configuration has
-// a value that is not a deletion.
-func (p *Pool) Registered() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
+// Exists reports whether the pool, registered or named, exists: its configuration has a
+// value that is not a deletion.
+func (p *Pool) Exists() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
 
-// inForce returns the configuration of a registered pool, or a zero one for any other.
+// inForce returns the configuration of a pool that exists, or a zero one for any other.
 func (p *Pool) inForce() *entry.ConfigValue {
-	if !p.Registered() {
-		return &unregistered
+	if !p.Exists() {
+		return &noConfig
 	}
 	return &p.Config
 }
 
-var unregistered entry.ConfigValue
+var noConfig entry.ConfigValue
 
-// Generation returns the pool's generation, or 0 if it is not registered.
+// Generation returns the pool's generation, or 0 if it does not exist.
 func (p *Pool) Generation() uint64 { return p.inForce().Generation }
 
-// Count returns the number of slots that may be taken: 0 if the pool is not registered,
-// or is being closed.
+// Count returns the number of slots that may be taken: 0 if the pool does not exist, or is
+// being closed.
 func (p *Pool) Count() int {
 	if p.Closing() {
 		return 0
@@ -96,8 +96,8 @@ func (p *Pool) Count() int {
 	return p.Size()
 }
 
-// Size returns the number of slots, also while the pool is being closed; 0 if it is not
-// registered.
+// Size returns the number of slots, also while the pool is being closed; 0 if it does not
+// exist.
 func (p *Pool) Size() int { return p.inForce().Count }
 
 // Closing reports whether the pool is being closed.

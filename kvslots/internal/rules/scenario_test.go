@@ -261,7 +261,7 @@ func (s *scenario) show() {
 		return
 	}
 	s.printf("registered: %v at %d, count %d, in use %d, waiting %d%s\n",
-		p.Registered(), p.ConfigRevision(), p.Count(), p.InUse(), p.Waiting(), s.use(p))
+		p.Exists(), p.ConfigRevision(), p.Count(), p.InUse(), p.Waiting(), s.use(p))
 	for position := range 8 {
 		if slot := p.Slot(position); slot != nil {
 			s.printf("slot %d: %s\n", position, s.slot(slot))

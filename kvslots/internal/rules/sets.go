@@ -8,7 +8,7 @@ const (
 	isClosing           // pools that are being closed
 	hasLine             // pools with tickets
 	isNamed             // named pools in use
-	isRegistered        // registered pools without a name
+	isRegistered        // registered pools
 	kinds
 )
 

@@ -20,7 +20,7 @@ func (t *Totals) add(of Totals, sign int) {
 // totals holds what metrics and statistics read. It is updated pool by pool, so that a
 // reader need not visit every pool.
 type totals struct {
-	Registered Totals       // of the registered pools without a name
+	Registered Totals       // of the registered pools
 	InNames    Totals       // of the named pools in use
 	registered [256]poolSet // the pools of Registered, by the first byte of their ids, which are hashes
 }
@@ -29,8 +29,8 @@ type totals struct {
 // the view.
 func (v *View) NamesInUse() []*Pool { return v.sets[isNamed] }
 
-// PoolsAfter iterates over the registered pools without a name whose ids are above after,
-// in the order of their ids. Besides those, it visits about 1 in 128 pools at most.
+// PoolsAfter iterates over the registered pools whose ids are above after, in the order of
+// their ids. Besides those, it visits about 1 in 128 pools at most.
 func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
 	return func(yield func(*Pool) bool) {
 		for _, part := range t.registered[after[0]:] {
@@ -57,7 +57,7 @@ func (v *View) settleTotals(p *Pool) {
 	switch {
 	case p.Terms().Named() && p.InUseOrWaited():
 		now.to = &v.InNames
-	case p.Registered() && !p.Terms().Named():
+	case p.Exists() && !p.Terms().Named():
 		now.to = &v.Registered
 	}
 	v.sets.put(isNamed, p, now.to == &v.InNames)

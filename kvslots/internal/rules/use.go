@@ -13,7 +13,7 @@ func (p *Pool) InUseOrWaited() bool { return p.live.len() > 0 || p.WaitingUpTo(1
 func (v *View) idleQueue(p *Pool) *IdlePools {
 	named := p.Terms().Named()
 	switch {
-	case !p.Registered() || p.Closing() || !named && !v.TracksIdle || p.InUseOrWaited():
+	case !p.Exists() || p.Closing() || !named && !v.TracksIdle || p.InUseOrWaited():
 		return nil
 	case named:
 		return &v.IdleNames

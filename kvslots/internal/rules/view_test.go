@@ -106,8 +106,8 @@ func (h *history) checkPool(id entry.Hash) int {
 		return 0
 	}
 	now := h.stream.instant()
-	if p.Registered() != (c.Generation != 0) || p.Size() != c.Count || p.Closing() != c.Closing || p.Generation() != c.Generation || p.Terms() != c.Terms {
-		h.t.Fatalf("registered %v, count %d, generation %d; want %+v", p.Registered(), p.Count(), p.Generation(), c)
+	if p.Exists() != (c.Generation != 0) || p.Size() != c.Count || p.Closing() != c.Closing || p.Generation() != c.Generation || p.Terms() != c.Terms {
+		h.t.Fatalf("registered %v, count %d, generation %d; want %+v", p.Exists(), p.Count(), p.Generation(), c)
 	}
 	doubt := slices.ContainsFunc(live, func(e entry.Entry) bool { return h.naive.inDoubt(e, now) })
 	if p.InUse() != len(live) || p.Full() != (len(live) >= h.naive.count(id)) || p.InDoubt(now) != doubt {

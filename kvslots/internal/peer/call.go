@@ -99,3 +99,19 @@ func (c *call) deliver(a Answer) {
 		c.leaveSession()
 	}
 }
+
+// when calls do if shown returns true, now or when the view is exact and as new as
+// now; otherwise it calls not.
+func (c *call) when(shown func() bool, do, not func()) {
+	if c.p.watch.mode == live && shown() {
+		do()
+		return
+	}
+	c.p.reads.whenCurrent(c, func() {
+		if shown() {
+			do()
+		} else {
+			not()
+		}
+	})
+}

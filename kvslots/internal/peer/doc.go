@@ -48,7 +48,7 @@
 //
 // A call begins in request.go. Borrows: borrow.go, claiming.go, ticket.go,
 // refusing.go; named pools that open and close: opening.go, idlepools.go; what a
-// session has enqueued: enqueue.go, await.go; leases that are held: held.go, owned.go;
+// session has enqueued: enqueue.go, await.go; leases: held.go finds one; renew.go, return.go, owned.go;
 // pools: register.go; sessions: session.go. The view: view.go, check.go and
 // contradiction.go, with ownwrites.go for this peer's own writes and barrier.go for
 // read barriers. Writes and their outcome: write.go, resolution.go, undo.go. What ends

@@ -10,20 +10,20 @@ import (
 
 // await is a call of Await: it waits for the slot that a session has enqueued for.
 type await struct {
-	p       *Peer
-	call    *call
-	pool    *poolState
-	session entry.Hash
-	place   uint64 // of the ticket that it waits with; 0: none was seen
-	lock    bool
-	certain bool   // the view was as new as the call, when it was exact
-	why     error  // why the call ends without a slot; nil while it waits
-	hasLeft bool   // this call has left the line
-	marked  bool   // this call has written, or is writing, that the session knows of its slot
-	seen    *write // the write that marked it
-	busy    bool   // a write is under way
-	freeing bool   // free was called
-	expiry  timer
+	p         *Peer
+	call      *call
+	pool      *poolState
+	session   entry.Hash
+	place     uint64 // of the ticket that it waits with; 0: none was seen
+	lock      bool
+	certain   bool   // the view has been exact and as new as the latest call of look
+	why       error  // why the call ends without a slot; nil while it waits
+	hasLeft   bool   // this call has taken the ticket out of the line
+	marked    bool   // this call has cleared Unseen in the slot, or is clearing it: see markSeen
+	markWrite *write // the write that clears it
+	busy      bool   // a write is under way
+	freeing   bool   // free was called
+	expiry    timer
 }
 
 func (r Await) begin(p *Peer, c *call) {
@@ -44,7 +44,7 @@ func (a *await) stop(why error) {
 	case errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
 		a.end(Answer{Err: why})
 	case a.why != nil: // it is leaving the line already, with the first reason
-	case errors.Is(why, ErrPlaceKept) && a.busy && a.marked: // the slot is about to be answered
+	case errors.Is(why, ErrPlaceKept) && a.busy && a.marked: // the call is about to be answered with the slot
 	case errors.Is(why, ErrPlaceKept):
 		a.end(Answer{Err: why})
 	default:
@@ -56,8 +56,8 @@ func (a *await) stop(why error) {
 	}
 }
 
-// gaveUp reports whether the await ended for another reason than its time: then the
-// caller is gone.
+// gaveUp reports whether the await ends because its caller is gone, and not because its
+// time is over.
 func (a *await) gaveUp() bool { return a.why != nil && !errors.Is(a.why, ErrNoSlot) }
 
 func (a *await) end(answer Answer) {
@@ -70,7 +70,7 @@ func (a *await) end(answer Answer) {
 	a.call.quit = nil
 	a.call.answer(answer)
 	ps.mark()
-	if (a.why != nil || a.seen != nil) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
+	if (a.why != nil || a.markWrite != nil) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
 		a.free(func() {})
 	}
 }
@@ -150,7 +150,7 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
 	a.put(m, func(f resolution) {
-		if f.result == written || f.unsure && a.p.view.Pool(a.pool.id).Ticket(t.Place) == nil { // an earlier copy was written
+		if f.result == written || f.mayBeWritten && a.p.view.Pool(a.pool.id).Ticket(t.Place) == nil { // an earlier copy was written
 			then()
 		}
 		a.look()
@@ -189,9 +189,9 @@ func (a *await) free(done func()) {
 		return
 	}
 	a.freeing = true
-	mark := &write{p: a.p} // in place of a.seen, which may be written after its outcome has counted as unknown
-	if a.seen != nil {
-		mark.msg.Author, mark.shown = a.seen.msg.Author, a.seen.shown
+	mark := &write{p: a.p} // shows where a.markWrite was written, even after its outcome has counted as unknown
+	if a.markWrite != nil {
+		mark.msg.Author, mark.shown = a.markWrite.msg.Author, a.markWrite.shown
 		a.p.writes.authored[mark.msg.Author] = mark
 	}
 	a.freeAt(0, mark, done)
@@ -238,22 +238,22 @@ func (a *await) markSeen(e rules.Enqueued) {
 		a.busy = true
 		a.p.reads.whenExactAt(a.call, f.revision, func() {
 			a.busy = false
-			if f.result == refused { // a slot that another await has marked is for that to answer, or to free
-				a.marked, a.seen = a.marked && f.unsure, nil
+			if f.result == refused { // if another await has marked the slot, that one answers with it or frees it
+				a.marked, a.markWrite = a.marked && f.mayBeWritten, nil
 				a.look()
 				return
 			}
-			a.known(key, value, sent)
+			a.leaveAndGrant(key, value, sent)
 		})
 	})
 	if value.Ticket != 0 { // otherwise the answer to Enqueue had the token
-		a.marked, a.seen = true, w
+		a.marked, a.markWrite = true, w
 	}
 }
 
-// known purges the session's ticket and then answers with the lease, which the session may
-// return at once.
-func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
+// leaveAndGrant purges the session's ticket and then answers with the lease, which the
+// session may return at once.
+func (a *await) leaveAndGrant(key entry.Key, value entry.SlotValue, sent Instant) {
 	s := a.p.view.Pool(key.Pool).Slot(key.N)
 	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
 		a.look()
@@ -261,22 +261,22 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	}
 	t := leftTicket(s)
 	if t == nil {
-		a.tell(s, sent)
+		a.grant(s, sent)
 		return
 	}
 	revision := s.Revision
 	a.put(a.p.purge(t.Key, t.Revision), func(f resolution) {
 		if f.result == refused { // another peer may have adopted the ticket meanwhile
-			a.known(key, value, sent)
+			a.leaveAndGrant(key, value, sent)
 		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision || !s.Live() {
 			a.look() // the lease or the session has ended
 		} else {
-			a.tell(s, sent)
+			a.grant(s, sent)
 		}
 	})
 }
 
-func (a *await) tell(s *rules.Slot, sent Instant) {
+func (a *await) grant(s *rules.Slot, sent Instant) {
 	if a.gaveUp() {
 		a.decline(s)
 		return

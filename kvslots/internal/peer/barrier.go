@@ -21,15 +21,15 @@ type barrier struct {
 // reads holds the pending reads.
 type reads struct {
 	p         *Peer
-	unsent    []*read       // reads for which no barrier was sent yet
-	exact     queue[uint64] // reads for which the view must be exact
-	loose     queue[uint64] // reads for which it need not
-	barrier   *barrier      // the unanswered one, if any
-	unreached int           // the number of answered barriers that the view has not reached
-	previous  uint64        // the revision of this peer's last barrier
+	unsent    []*read            // reads for which no barrier was sent yet
+	exact     eventQueue[uint64] // reads for which the view must be exact
+	loose     eventQueue[uint64] // reads for which it need not
+	barrier   *barrier           // the unanswered one, if any
+	unreached int                // the number of answered barriers that the view has not reached
+	previous  uint64             // the revision of this peer's last barrier
 }
 
-// manyReads is from how many unsent reads on whenCurrent drops the void ones.
+// manyReads is the number of unsent reads from which on whenCurrent drops void ones.
 const manyReads = 1024
 
 // whenCurrent calls try when the view is exact and as new as the call of whenCurrent.

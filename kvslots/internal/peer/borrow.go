@@ -23,9 +23,9 @@ type borrow struct {
 	current    bool    // the view has been exact and as new as the borrow
 	sawFull    bool    // the pool was full at an instant after the borrow came
 	waits      bool    // it joins the line if there is no permit
-	queued     bool    // it has stood in the line
-	voids      int     // the number of its claims that were not granted
-	closed     uint64  // the revision of the configuration when it began to close the name, or found it closed
+	queued     bool    // it has waited in the line
+	voids      int     // the number of its claims that the view showed, and that were void or came too late
+	closedAt   uint64  // the revision of the configuration when it began to close the name, or found it being closed
 	refuseBy   Instant // see refuseGrace
 	expiry     timer
 	waitEnds   Instant
@@ -39,7 +39,7 @@ type borrow struct {
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
-	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since the holder names the fence
+	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
 	label, owner          string
 	terms                 entry.Terms // of a named pool
@@ -73,7 +73,7 @@ type claim struct {
 	expected uint64     // the revision that the claim expects
 	revision uint64     // 0 until the view shows it
 	acked    uint64     // the same revision; 0 until it is acknowledged
-	unsure   bool       // unanswered for so long that other borrows may claim the position
+	overdue  bool       // unanswered for so long that other borrows may claim the position
 	write    *write
 }
 
@@ -116,8 +116,8 @@ func (p *Peer) start(b *borrow, wait time.Duration) {
 
 func (b *borrow) named() bool { return b.terms.Named() }
 
-// expire ends the wait of a borrow. One that stands in the line is refused, at once
-// if its pool has been full since it came. A claim in flight may still be granted.
+// expire ends the wait of a borrow. A borrow in the line is refused, at once if its pool
+// was full at some instant since it came. A claim in flight may still be granted.
 func (b *borrow) expire() {
 	b.waits = false
 	switch b.phase {
@@ -180,7 +180,7 @@ func (b *borrow) requeue() {
 	}
 }
 
-// backToQueue has a borrow begin again in its pool's queue.
+// backToQueue moves a borrow to phase arrived, in its pool's queue.
 func (b *borrow) backToQueue() {
 	b.to(arrived)
 	b.enlist()
@@ -260,7 +260,7 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		if b.current && b.p.view.Exact() {
 			b.finish(Answer{Err: ErrMaxWaiters})
 		} else {
-			b.refuseLater() // which has it served again, from such a view
+			b.refuseLater() // review moves it back to the queue, in such a view
 		}
 	case ok && b.tryClaim(pool, position):
 	case ok && !b.starves(pool, position):
@@ -278,9 +278,9 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 // joins reports whether the borrow joins the line if there is no permit for it.
 func (b *borrow) joins() bool { return b.waits || b.kind == forEnqueue }
 
-// starves reports whether a borrow that may join the line has been held up by claims in
-// doubt for so long that it should: there other peers leave it a slot. Without a ticket,
-// a peer with a late view may find new claims in doubt again and again.
+// starves reports whether claims in doubt have delayed a borrow for so long that it has to
+// join the line, if it may. Other peers leave a slot for a ticket. Without one, a peer with
+// a late view may find new claims in doubt again and again.
 func (b *borrow) starves(pool *rules.Pool, position int) bool {
 	return b.joins() && b.p.now >= b.joinAt && pool.DoubtBelow(position, b.p.now)
 }
@@ -294,8 +294,8 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	return pool.LineReaches(most, b.pool.flight.Joining)
 }
 
-// obstacle returns why the borrow cannot be served, according to the view, or nil. review
-// decides whether the view may be trusted.
+// obstacle returns why the borrow cannot be served, according to the view, or nil. It also
+// sets b.generation. review decides whether the view may be trusted.
 func (b *borrow) obstacle(pool *rules.Pool) error {
 	known := uint64(0)
 	if b.confirmed {

@@ -10,16 +10,16 @@ import (
 
 // call is a caller's request that is not answered yet.
 type call struct {
-	p       *Peer
-	id      uint64
-	session entry.Hash      // the calling client session, if any: see sessionState
-	quit    func(why error) // ends the pending work of the call and answers it; nil: there is none
-	reload  func()          // called when the view has become live again; may be nil
-	borrow  *borrow         // of a call that borrows
-	limit   timer           // when it is answered ErrUnavailable
-	effect  bool            // it may take effect although its session ends: its caller gets the outcome
-	unsure  bool            // an earlier copy of its write may have been written unseen
-	parked  *Answer         // an answer that waits for the session's refresh; nil: none
+	p            *Peer
+	id           uint64
+	session      entry.Hash      // the calling client session, if any: see sessionState
+	quit         func(why error) // ends the pending work of the call and answers it; nil: there is none
+	reload       func()          // called when the view has become live again; may be nil
+	borrow       *borrow         // of a call that borrows
+	limit        timer           // when it is answered ErrUnavailable
+	effect       bool            // it may take effect although its session ends, so it is answered with its outcome
+	mayBeWritten bool            // an earlier copy of its refused write may have been written, and skipped by the view
+	parked       *Answer         // an answer that waits for the session's refresh; nil: none
 }
 
 // calls holds the open calls.
@@ -53,7 +53,7 @@ func (c *call) bound(at Instant) {
 // isOpen reports whether the call is not answered yet.
 func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
 
-// end ends a call before it has an outcome.
+// end ends a call early: its answer has not been delivered yet.
 func (c *call) end(why error) {
 	switch {
 	case c.parked != nil:
@@ -72,15 +72,15 @@ func (c *call) answer(a Answer) {
 	if !c.isOpen() || c.parked != nil {
 		return
 	}
-	if !c.session.IsZero() && promises(a.Err) && c.park(a) {
+	if !c.session.IsZero() && impliesAlive(a.Err) && c.park(a) {
 		return
 	}
 	c.deliver(a)
 }
 
-// promises reports whether an answer with that error implies that the session is
+// impliesAlive reports whether an answer with that error implies that the session is
 // alive.
-func promises(err error) bool {
+func impliesAlive(err error) bool {
 	switch err {
 	case nil, ErrNoPool, ErrNoSlot, ErrNotHeld, ErrLimitMismatch, ErrAlreadyEnqueued, ErrNotEnqueued, ErrLeaseExpired,
 		ErrMaxLocks, ErrMaxWaiters:

@@ -8,7 +8,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// recent is the number of latest entries that the check remembers at least.
+// recent is the least number of entries that the check remembers.
 const recent = 4096
 
 // checkRounds is how many refreshes of this peer's presence the check awaits before
@@ -22,15 +22,15 @@ const checkRounds = 4
 // or below the view's revision must be one that the view holds; and each entry that
 // the view holds from there on must be delivered again, or be overwritten.
 type check struct {
-	log    []seen              // the last entries applied
-	from   uint64              // the first revision checked
-	until  uint64              // the last revision checked: the view's when the check began
-	rounds int                 // how many refreshes of the presence it has awaited
-	again  map[uint64]struct{} // the revisions that were delivered again
+	log         []logged            // the last entries applied
+	from        uint64              // the first revision checked
+	until       uint64              // the last revision checked: the view's when the check began
+	rounds      int                 // how many refreshes of the presence it has awaited
+	redelivered map[uint64]struct{} // the revisions that were delivered again
 }
 
-// seen is an applied entry.
-type seen struct {
+// logged is an applied entry in the check's log.
+type logged struct {
 	revision uint64
 	key      entry.Key
 	at       time.Time // zero until it is delivered
@@ -43,11 +43,11 @@ func (c *check) note(e *entry.Entry, own *write) {
 	if len(c.log) == 2*recent {
 		c.log = c.log[:copy(c.log, c.log[recent:])]
 	}
-	c.log = append(c.log, seen{e.Revision, e.Key, e.Time, own})
+	c.log = append(c.log, logged{e.Revision, e.Key, e.Time, own})
 }
 
-func (c *check) find(revision uint64) *seen {
-	i, found := slices.BinarySearchFunc(c.log, revision, func(s seen, r uint64) int { return cmp.Compare(s.revision, r) })
+func (c *check) find(revision uint64) *logged {
+	i, found := slices.BinarySearchFunc(c.log, revision, func(s logged, r uint64) int { return cmp.Compare(s.revision, r) })
 	if !found {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (w *watch) beginCheck() (from uint64) {
 	if len(c.log) > 0 {
 		c.from = max(c.from, c.log[0].revision)
 	}
-	c.rounds, c.until, c.again = 0, w.p.view.Revision, map[uint64]struct{}{}
+	c.rounds, c.until, c.redelivered = 0, w.p.view.Revision, map[uint64]struct{}{}
 	return c.from
 }
 
@@ -79,7 +79,7 @@ func (w *watch) checkDelivery(e *entry.Entry) bool {
 	if s == nil || s.key != e.Key || !s.at.IsZero() && !s.at.Equal(e.Time) {
 		return false
 	}
-	c.again[e.Revision] = struct{}{}
+	c.redelivered[e.Revision] = struct{}{}
 	latest, _ := w.p.view.Latest(e.Key)
 	return latest == e.Revision || !tracked(e.Key)
 }
@@ -93,7 +93,7 @@ func (w *watch) endCheck() bool {
 	c := &w.check
 	for i := range c.log {
 		s := &c.log[i]
-		if _, again := c.again[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
+		if _, again := c.redelivered[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
 			continue
 		}
 		latest, taken := w.p.view.Latest(s.key)
@@ -101,6 +101,6 @@ func (w *watch) endCheck() bool {
 			return false
 		}
 	}
-	c.again = nil
+	c.redelivered = nil
 	return true
 }

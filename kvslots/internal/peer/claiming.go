@@ -28,14 +28,14 @@ func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
 }
 
 // clearDoubt resolves doubts about claims below a position: it makes the view exact,
-// or purges the claims that an exact view excludes, and those that are untold.
+// or purges the claims that an exact view excludes, and those that are LostUnseen.
 func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
 	if !ps.p.view.Exact() {
 		ps.wantExact()
 		return
 	}
 	for i := range position {
-		if s := pool.Slot(i); s != nil && (s.Excluded() || s.Untold()) {
+		if s := pool.Slot(i); s != nil && (s.Excluded() || s.LostUnseen()) {
 			ps.sweep(s)
 		}
 	}
@@ -81,7 +81,7 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	w := b.p.writes.send(b.p.value(rules.SlotKey(ps.id, position), value, expected, b.ttl), nil)
 	b.claim.write = w
 	w.done = func(a Ack) { b.claimAnswered(w, lease, a) }
-	w.again = func() { b.doubtClaim(w) }
+	w.again = func() { b.claimOverdue(w) }
 	return true
 }
 
@@ -135,13 +135,13 @@ func (b *borrow) claimedBy(lease entry.Hash) func(entry.Key) bool {
 // took the position: an earlier copy of this claim, or another claim.
 func (b *borrow) beaten(w *write, actual uint64) {
 	ps := b.pool
-	ps.heldUntil = max(ps.heldUntil, actual)
+	ps.awaitedRevision = max(ps.awaitedRevision, actual)
 	b.p.reads.whenReached(actual, func() {
 		if !b.claims(w) || b.claim.revision != 0 {
 			return
 		}
 		key := w.msg.Key
-		if latest, _ := b.p.view.Latest(key); latest > b.claim.expected { // noteClaim looks whose entry it is
+		if latest, _ := b.p.view.Latest(key); latest > b.claim.expected { // noteClaim finds out whose entry it is
 			ps.changed = append(ps.changed, key.N)
 			ps.mark()
 			return
@@ -207,21 +207,21 @@ func (b *borrow) claimed(s *rules.Slot) bool {
 	return s.Taken && s.Value.Lease == b.claim.lease && s.Value.Claimer == b.claim.claimer
 }
 
-// doubtClaim allows other borrows to claim the position of an unanswered claim: the
+// claimOverdue allows other borrows to claim the position of an unanswered claim: the
 // compare-and-swap decides between them.
-func (b *borrow) doubtClaim(w *write) {
+func (b *borrow) claimOverdue(w *write) {
 	if b.claims(w) && b.claim.revision == 0 {
-		b.claim.unsure = true
+		b.claim.overdue = true
 		b.landed()
 		b.pool.mark()
 	}
 }
 
-// landed records that a claim is not in flight any more.
+// landed stops counting a claim as in flight, unless another one is in flight there.
 func (b *borrow) landed() {
 	ps, i := b.pool, b.claim.position
 	for _, o := range ps.claims[i] {
-		if o != b && o.claim.revision == 0 && !o.claim.unsure {
+		if o != b && o.claim.revision == 0 && !o.claim.overdue {
 			return
 		}
 	}
@@ -257,7 +257,7 @@ func (b *borrow) withdraw() {
 	p := b.p
 	m := p.purge(rules.SlotKey(b.pool.id, b.claim.position), b.claim.revision)
 	m.Author = p.randomNumber()
-	sent := &write{}
+	sent := &write{} // shown is set when the view shows the purge
 	p.writes.authored[m.Author] = sent
 	b.dropClaim()
 	b.to(withdrawing)
@@ -315,8 +315,8 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	return true
 }
 
-// grantOf returns the grant of a lease that was sent at sent with a ttl, and sets the
-// lease's end accordingly. ok is false if less than a second of the ttl is left.
+// grantOf returns the grant of a lease whose write was sent at sent, and sets the lease's
+// end accordingly. ok is false if less than a second of the ttl is left.
 func (p *Peer) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
 	left := remainingTTL(ttl, p.now.Sub(sent))
 	if left < time.Second {

@@ -14,7 +14,7 @@ func (p *Peer) cleanUp() {
 	}
 	p.view.Forget(p.now)
 	for _, d := range p.view.Due(dueRetry, dueBatch, p.now) {
-		if p.ending[d.Key] == d.Revision {
+		if p.purging[d.Key] == d.Revision {
 			continue
 		}
 		switch {
@@ -49,10 +49,9 @@ func leftTicket(s *rules.Slot) *rules.Ticket {
 	return nil
 }
 
-// endSlot purges a slot whose lease is over. It first takes the enqueued ticket out of the
-// line that it was claimed for. It purges the ticket, or marks it as spent if the
-// session has not called Await since: once the slot is purged, only the ticket says that it
-// was served.
+// endSlot purges a slot whose lease is over. If the slot was claimed for an enqueued ticket,
+// endSlot first takes the ticket out of the line: it purges the ticket, or marks it as spent
+// if the session has not called Await since, so that the session can still be told.
 func (p *Peer) endSlot(d rules.DueKey) {
 	s := d.Slot
 	m := p.purge(d.Key, d.Revision)
@@ -73,27 +72,27 @@ func (p *Peer) endSlot(d rules.DueKey) {
 		value.Spent, value.Place = true, t.Place
 		leaves = p.value(t.Key, value, t.Revision, rules.EnqueuedLife)
 	}
-	put(&p.ending, d.Key, d.Revision)
+	put(&p.purging, d.Key, d.Revision)
 	p.writes.put(leaves, func(f resolution) {
 		if f.result == written {
 			p.writes.releaseAs(m, done)
 		} else { // cleanUp tries again
-			p.ended(d.Key, d.Revision)
+			p.purgeEnded(d.Key, d.Revision)
 		}
 	})
 }
 
 // endSessionAt ends a session whose idle time is over. It first sends a barrier, and
-// then waits for endingPause whether the session is refreshed: time without a leader
-// must not end a session.
+// then leaves endingPause for a refresh of the session: time without a leader must not end
+// a session.
 func (p *Peer) endSessionAt(d rules.DueKey) {
 	if d.Key == p.self.key() {
 		return
 	}
-	put(&p.ending, d.Key, d.Revision)
+	put(&p.purging, d.Key, d.Revision)
 	purge := func() {
 		if s := p.view.Session(d.Key.Session); !s.Alive() || s.Revision != d.Revision || s.Ends > p.now {
-			p.ended(d.Key, d.Revision)
+			p.purgeEnded(d.Key, d.Revision)
 			return
 		}
 		p.writes.release(d.Key, d.Revision, func(a Ack) {
@@ -110,14 +109,14 @@ func (p *Peer) endSessionAt(d rules.DueKey) {
 }
 
 // ended records that no purge of a key at a revision is under way any more.
-func (p *Peer) ended(key entry.Key, revision uint64) {
-	if p.ending[key] == revision {
-		delete(p.ending, key)
+func (p *Peer) purgeEnded(key entry.Key, revision uint64) {
+	if p.purging[key] == revision {
+		delete(p.purging, key)
 	}
 }
 
-// afterLoad is called when the view has become live.
-func (p *Peer) afterLoad() {
+// becameLive is called when the view has become live: it was loaded, or has passed a check.
+func (p *Peer) becameLive() {
 	for _, ps := range p.pools.all() {
 		ps.allChanged = true
 		ps.mark()
@@ -143,8 +142,8 @@ func (p *Peer) restartBorrows() {
 		}
 		ps.flight = rules.InFlight{}
 		ps.claims, ps.tickets, ps.promoting, ps.config = nil, nil, nil, nil
-		ps.heldUntil, ps.generation, ps.wantsExact = 0, 0, false
-		ps.nextName, ps.freeNames = 0, nil
+		ps.awaitedRevision, ps.generation, ps.waitPending = 0, 0, false
+		ps.nextNumber, ps.freeNumbers = 0, nil
 	}
 	for _, c := range p.calls.all() {
 		b := c.borrow

@@ -6,18 +6,18 @@ import "time"
 // write.
 const confirmedFor = 500 * time.Millisecond
 
-// confirmed records since when the stream takes writes and the view follows it. The
-// writes that show it are the refreshes of the presence.
-type confirmed struct {
-	begun    Instant        // when the pending refresh was sent
-	revision uint64         // of the latest acknowledged refresh
-	sent     Instant        // when that one was sent
-	at       Instant        // when the latest one was sent that is acknowledged and in the view
-	waiting  queue[Instant] // Confirms, each until at is at or after an instant
+// confirmation records the latest refresh of the presence that is acknowledged and in the
+// view: at some instant since it was sent, the stream took writes.
+type confirmation struct {
+	begun    Instant             // when the pending refresh was sent
+	revision uint64              // of the latest acknowledged refresh
+	sent     Instant             // when that one was sent
+	at       Instant             // when the latest one was sent that is acknowledged and in the view
+	waiting  eventQueue[Instant] // Confirms, each until at is at or after an instant
 }
 
 func (r Confirm) begin(p *Peer, c *call) {
-	f, from := &p.self.confirmed, p.now.Add(-confirmedFor)
+	f, from := &p.self.confirmation, p.now.Add(-confirmedFor)
 	if p.watch.mode == live && f.at != 0 && f.at >= from {
 		c.answer(Answer{})
 		return
@@ -32,7 +32,7 @@ func (r Confirm) begin(p *Peer, c *call) {
 }
 
 // answered records the answer to a refresh. The view shows the presence at a revision.
-func (f *confirmed) answered(a Ack, shows uint64) {
+func (f *confirmation) answered(a Ack, shows uint64) {
 	if a.Outcome == Written {
 		f.revision, f.sent = a.Revision, f.begun
 		f.shown(shows)
@@ -40,7 +40,7 @@ func (f *confirmed) answered(a Ack, shows uint64) {
 }
 
 // shown records that the view shows the presence at a revision.
-func (f *confirmed) shown(revision uint64) {
+func (f *confirmation) shown(revision uint64) {
 	if f.revision == 0 || revision < f.revision || f.sent <= f.at {
 		return
 	}

@@ -7,18 +7,18 @@ import "github.com/kvslots/kvslots/kvslots/internal/entry"
 type evidence string
 
 const (
-	otherStream  evidence = "the stream is another one"
+	otherStream  evidence = "the stream was created anew"
 	wentBack     evidence = "the stream went back"
 	otherEntries evidence = "the stream is not the one that the view was built from"
 	lostEntries  evidence = "the stream lacks what the view holds"
 	lateView     evidence = "the view was behind for too long" // markers may have expired unseen
-	suspicion    evidence = "a key is not where the view holds it"
+	suspicion    evidence = "a key has another revision than in the view"
 )
 
 // decide decides what follows from evidence, for every kind of key and nowhere else: the
 // view is built anew, at most once in rebuildPause. After a suspicion it is checked first,
 // and built anew if the same key is suspected again within that time. Meanwhile the peer
-// grants nothing. decide reports whether that is so because of the evidence.
+// grants nothing. decide reports whether the evidence has had such a consequence.
 func (w *watch) decide(found evidence, key entry.Key) bool {
 	switch {
 	case found == "", w.mode == loading: // an empty view is of any stream
@@ -85,7 +85,7 @@ func (w *write) judgeAnswer(a Ack) evidence {
 			return wentBack
 		}
 	case a.Revision == 0:
-		if w.held {
+		if w.hadEntry {
 			return suspicion
 		}
 	case a.Revision < w.known, w.p.watch.misses(w.msg.Key, a.Revision):

@@ -38,19 +38,21 @@
 //	  +------> refusing <----+
 //	              |
 //	              +--> done: refused, by an exact view as new as the borrow
-//	              +--> claiming or arrived, if a slot has become free meanwhile
+//	              +--> claiming or arrived, if the pool has changed meanwhile
 //
 // From every phase a borrow is done when its caller gives up, its session ends, or
-// the outcome of its write is unknown. When the view is built anew, a waiting borrow
-// is joining until the new view shows its ticket.
+// the outcome of its write is unknown. A borrow that has lost its ticket is arrived
+// again. When the view is built anew, a waiting borrow is joining until the new view
+// shows its ticket.
 //
 // # The files
 //
-// A call begins in request.go. Borrows: borrow.go, claiming.go, ticket.go,
-// refusing.go; named pools that open and close: opening.go, idlepools.go; what a
-// session has enqueued: enqueue.go, await.go; leases: held.go finds one; renew.go, return.go, owned.go;
-// pools: register.go; sessions: session.go. The view: view.go, check.go and
+// Calls: request.go, call.go, told.go. Borrows: borrow.go, claiming.go, ticket.go,
+// refusing.go; named pools that open, and idle pools that close: opening.go,
+// idlepools.go; what a session has enqueued: enqueue.go, await.go. Leases: renew.go,
+// return.go, owned.go, follow.go, and held.go, which finds them. Pools: pool.go,
+// register.go. Sessions: session.go, presence.go. The view: view.go, check.go and
 // contradiction.go, with ownwrites.go for this peer's own writes and barrier.go for
 // read barriers. Writes and their outcome: write.go, resolution.go, undo.go. What ends
-// by time: cleaning.go. What monitoring reads: metrics.go.
+// by time: cleaning.go. What monitoring reads: metrics.go, stats.go, confirm.go.
 package peer

@@ -70,8 +70,8 @@ func (p *Peer) promote(pool *rules.Pool) {
 		}
 		if t.Doubtful() {
 			// A ticket that still stands when the view has reached a barrier was not
-			// served. An exact view is not enough: the entry that named the skipped
-			// one need not say which ticket that served.
+			// served. An exact view is not enough: the entry that overwrote a skipped
+			// claim need not say which ticket the claim was for.
 			p.pools.of(pool.ID).want(func(do func()) { p.reads.whenCurrent(nil, do) })
 			continue
 		}
@@ -94,7 +94,7 @@ func (p *Peer) promote(pool *rules.Pool) {
 
 // promotions returns the places of the tickets that promote has begun to claim for.
 func (ps *poolState) promotions() []uint64 {
-	if len(ps.promoting) == 0 { // as in nearly all pools: an empty iterator costs allocations, too
+	if len(ps.promoting) == 0 { // as in nearly all pools: do not allocate
 		return nil
 	}
 	return slices.Sorted(maps.Keys(ps.promoting))

@@ -18,9 +18,9 @@ func (h *Held) find(p *Peer) (*rules.Slot, error) {
 	return s, nil
 }
 
-// withLease calls do with the slot of a lease, whose ticket is out of the line. If the view does not show the lease,
-// withLease looks again when the view is exact and as new as the call, and may then
-// call gone.
+// withLease calls do with the slot of a lease, once its ticket is out of the line. If the
+// view does not show the lease, withLease looks again when the view is exact and as new as
+// now, and calls gone with the reason if it does not show the lease then.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	found := func(s *rules.Slot) {
 		t := leftTicket(s)

@@ -86,8 +86,8 @@ func (ps *poolState) setClosing(pool *rules.Pool, closing bool) {
 }
 
 // finishClosing removes an idle pool that is being closed. The mark of a deleted pool
-// lives for DeletionTTL: see Delete. The marker of a named pool need not outlive the
-// configuration, which has no TTL: if that came back, it would be of an idle name. But
+// lives for DeletionTTL: see Delete.remove. The marker of a named pool need not outlive
+// the configuration, which has no TTL: if that came back, it would only be an idle name. But
 // the marker must not expire while a view is behind.
 func (ps *poolState) finishClosing(pool *rules.Pool) {
 	if pool.Terms().Named() {
@@ -118,8 +118,8 @@ func (i *idlers) due(now Instant) bool {
 	return pool != nil && (now.Sub(since) >= i.time || i.Len() > i.most)
 }
 
-// keep finishes closings and begins to close idle pools.
-func (c *closer) keep() {
+// run finishes closings and begins to close idle pools.
+func (c *closer) run() {
 	if c.p.watch.mode != live || c.p.closing || c.p.self.revision == 0 {
 		return
 	}
@@ -139,7 +139,7 @@ func (c *closer) keep() {
 	c.plan()
 }
 
-// plan sets the timer that calls keep.
+// plan sets the timer that calls run.
 func (c *closer) plan() {
 	if c.p.watch.mode != live {
 		return
@@ -157,7 +157,7 @@ func (c *closer) plan() {
 		}
 	}
 	if at != never && (c.timer.index == 0 || at < c.timer.at) {
-		c.timer.fire = c.keep
+		c.timer.fire = c.run
 		c.p.timers.start(&c.timer, at)
 	}
 }
@@ -174,7 +174,7 @@ func (c *closer) finish() {
 			continue // a borrow is deciding about the pool
 		}
 		ps = c.p.pools.of(pool.ID)
-		if c.wasUsed(pool) {
+		if c.mustRestore(pool) {
 			ps.restore(pool)
 			continue
 		}
@@ -183,10 +183,10 @@ func (c *closer) finish() {
 	}
 }
 
-// wasUsed reports whether a pool that is being closed is in use; or, of a registered
-// pool, whether this peer would not have begun to close it. The peer that began may have
-// a view that is behind, an earlier start to count from, or another PoolIdle.
-func (c *closer) wasUsed(pool *rules.Pool) bool {
+// mustRestore reports whether a pool that is being closed is in use, or is a registered
+// pool that this peer would not have begun to close. The peer that began may have a view
+// that is behind, may have counted from an earlier start, or may have another PoolIdle.
+func (c *closer) mustRestore(pool *rules.Pool) bool {
 	most := c.p.cfg.PoolIdle
 	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.p.now.Sub(pool.LastUse()) < most)
 }
@@ -197,7 +197,7 @@ func (c *closer) begin(i *idlers) {
 	for n := len(c.p.view.Closings()); n < maxClosings && i.due(c.p.now); n++ {
 		pool, _ := i.First()
 		since := pool.LastUse()
-		if !c.closes(pool.ID) && c.p.now.Sub(since) < i.time+closerGrace {
+		if !c.ranksHighest(pool.ID) && c.p.now.Sub(since) < i.time+closerGrace {
 			i.Defer(pool, since.Add(closerGrace))
 			if i.Len() > i.most {
 				return
@@ -211,8 +211,8 @@ func (c *closer) begin(i *idlers) {
 	}
 }
 
-// closes reports whether this peer has the highest rank for a pool.
-func (c *closer) closes(pool entry.Hash) bool {
+// ranksHighest reports whether this peer has the highest rank for a pool.
+func (c *closer) ranksHighest(pool entry.Hash) bool {
 	mine := rank(pool, c.p.self.id)
 	for s := range c.p.view.Peers {
 		if s.ID != c.p.self.id && rank(pool, s.ID) >= mine {

@@ -10,9 +10,9 @@ import (
 // configuration is written first, the claim is void, since no pool has its generation.
 // A borrow under other terms first closes the name, if that is idle.
 
-// open opens a borrow's name, and claims slot 0 in the same round trip. Otherwise the
-// phase of the borrow stays as it is, and the borrow has to wait. The caller has checked
-// the cap on names: see obstacle.
+// open opens a borrow's name, and claims slot 0 in the same round trip. If the name cannot
+// be opened yet, the borrow keeps its phase. The caller has checked the cap on names: see
+// obstacle.
 func (b *borrow) open(pool *rules.Pool) {
 	ps, s := b.pool, pool.Slot(0)
 	switch {
@@ -54,7 +54,7 @@ func (ps *poolState) noteOpening() {
 
 // reviewTerms decides about a borrow whose name is open under other terms, in an
 // exact view as new as the borrow. It closes an idle name once: it tries again only
-// while the configuration is unchanged, since the closing may have had no answer.
+// while the configuration is unchanged, since the closing may not have been written.
 func (b *borrow) reviewTerms(pool *rules.Pool) {
 	ps := b.pool
 	latest, _ := b.p.view.Latest(configKey(ps.id))
@@ -64,15 +64,15 @@ func (b *borrow) reviewTerms(pool *rules.Pool) {
 		ps.markLater()
 	case pool.InUseOrWaited() && pool.Closing():
 		ps.restore(pool)
-	case pool.InUseOrWaited(), !pool.Closing() && b.closed != 0 && b.closed != latest:
+	case pool.InUseOrWaited(), !pool.Closing() && b.closedAt != 0 && b.closedAt != latest:
 		b.finish(Answer{Err: ErrLimitMismatch})
 	case !ps.mayChoose() || b.p.self.revision == 0:
 		ps.markLater()
 	case !pool.Closing():
-		b.closed = latest
+		b.closedAt = latest
 		ps.beginClosing(pool)
 	default:
-		b.closed = latest
+		b.closedAt = latest
 		if b.open(pool); b.phase == refusing {
 			ps.markLater()
 		}

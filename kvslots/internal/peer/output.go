@@ -27,9 +27,10 @@ type Write struct {
 	entry.Message
 }
 
-// Watch is an order for the bucket's entries, in the order of the stream.
+// Watch asks the caller for a new watch, which delivers the bucket's entries in the
+// order of the stream.
 type Watch struct {
-	Number uint64 // the argument of Apply and the other inputs, which ignore older numbers
+	Number uint64 // the argument of Apply and the other inputs of the watch, which ignore older numbers
 	From   uint64 // the first sequence to deliver; 0: the whole stream
 }
 
@@ -38,7 +39,7 @@ type Answer struct {
 	Call     uint64
 	Err      error
 	Grant    Grant
-	Queued   bool // Enqueue: the session stands in line
+	Queued   bool // Enqueue: the session has a ticket in the line
 	Returned bool
 	State    State
 	Owned    OwnedState
@@ -52,7 +53,7 @@ type Grant struct {
 	TTL      time.Duration // how long the lease lives from At on
 	At       Instant
 	Nonce    entry.Hash // of a lease of a named pool
-	Queued   bool       // the borrow has stood in the line
+	Queued   bool       // the borrow has waited in the line
 	Claim    int        // the number of the claim that was granted: see Borrow.LeaseOf
 	basis    grantBasis
 }
@@ -91,10 +92,10 @@ type Outcome int8
 // The outcomes. With a refusal, it is certain that the message was not written.
 const (
 	Written  Outcome = iota // at Ack.Revision
-	Conflict                // refused: the key (or for a barrier the stream) stands at Ack.Revision
+	Conflict                // refused: the key's last revision (for a barrier: the stream's last sequence) is Ack.Revision
 	InFlight                // refused: some write to the key is in flight (10164)
 	NotNow                  // certainly not written: no leader, the queue is full, too many requests
-	Never                   // refused with another code: trying again is useless
+	Never                   // refused with another code: only purges that no caller waits for are sent again
 	Unknown                 // the connection is gone: written, not written, or still to be
 )
 

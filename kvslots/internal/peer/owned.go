@@ -5,9 +5,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// The owner of a lock without a session releases it. The slot has the owner's name as
-// it is. The slot's purge has a hash of the name, so that every peer knows for a while
-// that this owner has released the lock.
+// A lock without a session is released by its owner, whose name the slot contains. The
+// slot's purge contains a hash of the name, so that every peer knows for a while that this
+// owner has released the lock.
 
 func (r ReleaseOwned) begin(_ *Peer, c *call) { r.releaseOwned(c) }
 
@@ -16,9 +16,9 @@ func (r ReleaseOwned) releaseOwned(c *call) {
 		switch owns := s != nil && (r.Force || s.Value.Owner == r.Owner); {
 		case owns:
 			r.purge(c, s)
-		case c.unsure: // an earlier purge of this call may have released it
+		case c.mayBeWritten: // an earlier purge of this call may have released it
 			c.answer(Answer{Err: ErrUnavailable})
-		case !r.Force && c.p.view.Pool(r.Pool).ReleasedBy(ownerMark(r.Owner), c.p.now):
+		case !r.Force && c.p.view.Pool(r.Pool).ReleasedBy(ownerHash(r.Owner), c.p.now):
 			c.answer(Answer{Err: ErrAlreadyReleased})
 		case s == nil:
 			c.answer(Answer{Err: ErrNotHeld})
@@ -32,7 +32,7 @@ func (r ReleaseOwned) purge(c *call, s *rules.Slot) {
 	m := c.p.purge(rules.SlotKey(r.Pool, s.Position), s.Revision)
 	m.Served = s.Value.Ticket
 	if !r.Force {
-		m.Owner = ownerMark(r.Owner)
+		m.Owner = ownerHash(r.Owner)
 	}
 	granted := s.Granted
 	c.putOnce(m, func(uint64) {
@@ -67,9 +67,9 @@ func (r InspectOwned) begin(p *Peer, c *call) {
 	})
 }
 
-// ownerMark returns a hash of an owner for a header, which cannot hold every text; ""
+// ownerHash returns a hash of an owner for a header, which cannot hold every text; ""
 // for no owner.
-func ownerMark(owner string) string {
+func ownerHash(owner string) string {
 	if owner == "" {
 		return ""
 	}

@@ -15,8 +15,8 @@ import (
 // until then the check's log holds the write.
 type own struct {
 	p         *Peer
-	ahead     queue[uint64] // writes that wait for the entries below
-	delivered uint64        // the highest revision that was delivered
+	ahead     eventQueue[uint64] // writes that wait for the entries below
+	delivered uint64             // the highest revision that was delivered
 }
 
 // acknowledged applies an acknowledged write, as soon as the view has reached the

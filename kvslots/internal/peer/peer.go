@@ -22,9 +22,8 @@ type Config struct {
 	PoolIdle time.Duration
 	// MaxPools is the cap on registered pools; 0 means any number.
 	MaxPools int
-	// The caps on named pools in use, waiters in each, client sessions, and
-	// client sessions of one origin; and the cap on waiters in each other pool. 0 means
-	// any number.
+	// The caps on named pools in use, waiters in each of them, client sessions, client
+	// sessions of one origin, and waiters in each registered pool. 0 means any number.
 	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 	// Random is the only source of randomness.
 	Random rand.Source
@@ -35,8 +34,8 @@ const (
 	// answered ErrUnavailable.
 	patience = 5 * time.Second
 
-	// tick is how often Tick is called at least while there is a ticket whose turn may be
-	// passed over, or a claim in doubt.
+	// tick is the longest time between two calls of Tick while the view has a ticket that
+	// may be passed over, or a claim in doubt.
 	tick = 100 * time.Millisecond
 
 	dueRetry = time.Second // until a key that is still due is purged again
@@ -52,7 +51,7 @@ type Peer struct {
 
 	out      outbox
 	writes   writes
-	timers   queue[Instant]
+	timers   eventQueue[Instant]
 	watch    watch
 	reads    reads
 	own      own
@@ -61,10 +60,10 @@ type Peer struct {
 	pools    pools
 	sessions map[entry.Hash]*sessionState
 	follows  map[entry.Hash][]*follow // by lease
-	ending   map[entry.Key]uint64     // keys whose purge is under way, by the revision that it expects
+	purging  map[entry.Key]uint64     // keys whose purge is under way, and the revision that it expects
 	closer   closer
-	opening  int // names that are not in use in the view, and in which this peer is claiming
-	closing  bool
+	opening  int     // names that are not in use in the view, and in which this peer is claiming
+	closing  bool    // Close was called
 	ticksAt  Instant // when Tick is next called because the view waits; 0: it does not wait
 	counters Counters
 	steps    [phases][phases]uint64 // of borrows, from phase to phase
@@ -109,8 +108,8 @@ func (p *Peer) Do(r Request, now Instant) uint64 {
 	return c.id
 }
 
-// GiveUp records that a caller is gone, and why. The call is still answered: with
-// why, unless it has an outcome already.
+// GiveUp records that a caller is gone, and why. The call is still answered, with why
+// unless it has an outcome that its caller must get.
 func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 	p.now = now
 	if c := p.calls.open[id]; c != nil {

@@ -29,24 +29,24 @@ type poolState struct {
 	config     *write                  // the pending write of the configuration, if any
 	generation uint64                  // of the pool, when its borrows were last looked at
 	gate
-	ticketNames
-	named      bool // it is a named pool
-	opening    bool // see noteOpening
-	dirty      bool
-	later      timer // see markLater
-	wantsExact bool  // see want
+	ticketNumbers
+	named       bool // it is a named pool
+	opening     bool // see noteOpening
+	dirty       bool
+	later       timer // see markLater
+	waitPending bool  // see want
 }
 
 // gate is what the pool has to wait for before it chooses a position.
 type gate struct {
-	heldUntil  uint64 // the view must reach this revision
-	pausedTill Instant
+	awaitedRevision uint64 // the view must reach this revision
+	pausedTill      Instant
 }
 
-// ticketNames are the numbers of this peer's tickets in a pool.
-type ticketNames struct {
-	nextName  int   // the lowest that was never used
-	freeNames []int // lower ones that are free
+// ticketNumbers are the numbers of this peer's tickets in a pool.
+type ticketNumbers struct {
+	nextNumber  int   // the lowest that was never used
+	freeNumbers []int // lower ones that are free
 }
 
 // changes holds the positions whose slots have changed since the last advance.
@@ -154,7 +154,7 @@ func (ps *poolState) advance() {
 
 // mayChoose reports whether a position may be chosen in the pool now.
 func (ps *poolState) mayChoose() bool {
-	return ps.p.view.Revision >= ps.heldUntil && ps.p.now >= ps.pausedTill && !ps.p.closing
+	return ps.p.view.Revision >= ps.awaitedRevision && ps.p.now >= ps.pausedTill && !ps.p.closing
 }
 
 // pause keeps a pool from writing claims for a while.
@@ -177,12 +177,12 @@ func (ps *poolState) wantExact() { ps.want(ps.p.reads.whenExact) }
 // want schedules the pool for when wait calls its argument. One wait is pending at a
 // time.
 func (ps *poolState) want(wait func(do func())) {
-	if ps.wantsExact {
+	if ps.waitPending {
 		return
 	}
-	ps.wantsExact = true
+	ps.waitPending = true
 	wait(func() {
-		ps.wantsExact, ps.allChanged = false, true
+		ps.waitPending, ps.allChanged = false, true
 		ps.mark()
 		if pool := ps.p.view.Pool(ps.id); pool != nil {
 			ps.p.promote(pool)

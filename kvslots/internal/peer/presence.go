@@ -24,7 +24,7 @@ type presence struct {
 	again    bool // refresh it again after the present write
 	leaving  bool
 	timer    timer
-	confirmed
+	confirmation
 }
 
 func (s *presence) key() entry.Key { return rules.SessionKey(s.id) }
@@ -68,29 +68,29 @@ func (s *presence) written(a Ack) {
 			s.refresh()
 			return
 		}
-		s.in(presenceRefresh)
+		s.refreshIn(presenceRefresh)
 	case a.Outcome == Conflict && s.p.watch.mode == loading && a.Revision < s.revision:
 		s.p.watch.replace(false) // the stream has lost what was loaded, and would refuse each refresh
 	case a.Outcome == Conflict: // an earlier copy may have been written: wait for the view
 		if s.p.watch.mode != live && s.revision == a.Revision { // delivered meanwhile
-			s.in(notNowPause)
+			s.refreshIn(notNowPause)
 			return
 		}
 		s.again = true
 		id := s.id
 		s.p.reads.whenReached(a.Revision, func() {
 			if s.id == id {
-				s.in(notNowPause)
+				s.refreshIn(notNowPause)
 			}
 		})
-		s.in(presenceRefresh)
+		s.refreshIn(presenceRefresh)
 	default:
-		s.in(notNowPause)
+		s.refreshIn(notNowPause)
 	}
 }
 
-// in schedules the next refresh.
-func (s *presence) in(d time.Duration) {
+// refreshIn schedules the next refresh.
+func (s *presence) refreshIn(d time.Duration) {
 	s.timer.fire = func() {
 		if s.p.watch.mode == live && s.p.now.Sub(s.seen) > unseenLimit {
 			s.p.watch.replace(true)
@@ -107,7 +107,7 @@ func (s *presence) applied(e *entry.Entry) {
 		return
 	}
 	if !e.Marker {
-		if s.revision == 0 { // borrows may have waited for it to join
+		if s.revision == 0 { // borrows cannot join the line without it
 			for _, ps := range s.p.pools.all() {
 				ps.mark()
 			}
@@ -132,14 +132,14 @@ func (s *presence) applied(e *entry.Entry) {
 // tickets end with it go back to their queues, in order of arrival. An enqueued ticket does
 // not end with it, and may be served while its borrow still waits for the view to show it.
 func (s *presence) forget() {
-	*s = presence{p: s.p, seen: s.seen, timer: s.timer, confirmed: s.confirmed}
+	*s = presence{p: s.p, seen: s.seen, timer: s.timer, confirmation: s.confirmation}
 	for _, c := range s.p.calls.all() {
 		if b := c.borrow; b != nil && b.phase != done && b.kind == forCall && b.ticket.key != (entry.Key{}) {
 			b.loseTicket()
 		}
 	}
 	for _, ps := range s.p.pools.all() {
-		ps.nextName, ps.freeNames = 0, nil
+		ps.nextNumber, ps.freeNumbers = 0, nil
 	}
 }
 

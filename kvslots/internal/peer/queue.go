@@ -19,28 +19,28 @@ type event[R cmp.Ordered] struct {
 func (e *event[R]) void() bool { return e.call != nil && !e.call.isOpen() }
 
 // queue is a queue of events, the one with the lowest at first.
-type queue[R cmp.Ordered] struct {
+type eventQueue[R cmp.Ordered] struct {
 	events []*event[R]
 	last   uint64
 }
 
-func (q *queue[R]) Len() int { return len(q.events) }
-func (q *queue[R]) Less(i, j int) bool {
+func (q *eventQueue[R]) Len() int { return len(q.events) }
+func (q *eventQueue[R]) Less(i, j int) bool {
 	x, y := q.events[i], q.events[j]
 	return x.at < y.at || x.at == y.at && x.order < y.order
 }
-func (q *queue[R]) Swap(i, j int) {
+func (q *eventQueue[R]) Swap(i, j int) {
 	q.events[i], q.events[j] = q.events[j], q.events[i]
 	q.events[i].index, q.events[j].index = i+1, j+1
 }
 
-func (q *queue[R]) Push(x any) {
+func (q *eventQueue[R]) Push(x any) {
 	e := x.(*event[R])
 	q.events = append(q.events, e)
 	e.index = len(q.events)
 }
 
-func (q *queue[R]) Pop() any {
+func (q *eventQueue[R]) Pop() any {
 	last := len(q.events) - 1
 	e := q.events[last]
 	q.events[last] = nil
@@ -50,7 +50,7 @@ func (q *queue[R]) Pop() any {
 }
 
 // start adds an event to the queue, or moves it.
-func (q *queue[R]) start(e *event[R], at R) {
+func (q *eventQueue[R]) start(e *event[R], at R) {
 	q.last++
 	e.at, e.order = at, q.last
 	if e.index == 0 {
@@ -60,14 +60,14 @@ func (q *queue[R]) start(e *event[R], at R) {
 	}
 }
 
-func (q *queue[R]) stop(e *event[R]) {
+func (q *eventQueue[R]) stop(e *event[R]) {
 	if e.index != 0 {
 		heap.Remove(q, e.index-1)
 	}
 }
 
 // run fires the events up to upTo.
-func (q *queue[R]) run(upTo R) {
+func (q *eventQueue[R]) run(upTo R) {
 	for len(q.events) > 0 && q.events[0].at <= upTo {
 		if e := heap.Pop(q).(*event[R]); !e.void() {
 			e.fire()
@@ -76,7 +76,7 @@ func (q *queue[R]) run(upTo R) {
 }
 
 // drain removes all events and returns them in order.
-func (q *queue[R]) drain() []*event[R] {
+func (q *eventQueue[R]) drain() []*event[R] {
 	var list []*event[R]
 	for len(q.events) > 0 {
 		list = append(list, heap.Pop(q).(*event[R]))

@@ -24,8 +24,8 @@ func (b *borrow) refuseLater() {
 	}
 }
 
-// reviewRefusals decides about the borrows in phase refusing. The first to come gets a
-// freed slot first.
+// reviewRefusals decides about the borrows in phase refusing, in order of arrival. They may
+// still claim a slot that has become free.
 func (ps *poolState) reviewRefusals() {
 	for _, b := range ps.queue {
 		switch {
@@ -61,7 +61,7 @@ func (b *borrow) review() {
 	b.confirmed = true
 	if b.pool.mayChoose() && b.p.self.revision != 0 {
 		if _, ok := b.choose(pool); ok {
-			return // there is a position, which has to be swept first
+			return // claimFreed claims the position when it is swept, or the doubt below it is over
 		}
 	}
 	switch {

@@ -43,9 +43,9 @@ func (c *call) whenCertain(id entry.Hash, do func(*rules.Pool)) {
 
 func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 
-// register writes a pool's configuration, unless it is right already, or the cap on pools
-// leaves no room: a late view may not show the pool yet, or that another one was deleted.
-// The answer is the state after the write.
+// register writes a pool's configuration, unless a view that is exact and as new as the
+// call shows that it is up to date, or that the cap on pools leaves no room. The answer is
+// the state after the write.
 func (r Register) register(c *call) {
 	c.when(func() bool {
 		pool := c.p.view.Pool(r.Pool)
@@ -56,7 +56,7 @@ func (r Register) register(c *call) {
 			c.inspect(r.Pool, Answer{})
 		case !r.fits(c.p, false):
 			c.answer(Answer{Err: ErrMaxPools})
-		default: // a registration under way may come to nothing
+		default: // a registration under way may fail
 			c.after(failurePause, func() { r.register(c) })
 		}
 	})
@@ -92,8 +92,8 @@ func (r Register) isUpToDate(p *Peer, pool *rules.Pool) bool {
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 
-// fits reports whether the cap on pools allows this one. If underWay is set, the
-// registrations of this peer count that its view does not show yet.
+// fits reports whether the cap on pools allows this one. If underWay is set, it counts this
+// peer's registrations that the view does not show yet.
 func (r Register) fits(p *Peer, underWay bool) bool {
 	n := p.view.Registered.Pools
 	if _, again := p.calls.registering[r.Pool]; underWay && !again {
@@ -110,7 +110,7 @@ func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Durati
 	expected, _ := c.p.view.Latest(key)
 	value.Before = c.p.view.Pool(id).Before(value.Generation)
 	c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
-		if c.unsure {
+		if c.mayBeWritten {
 			c.end(ErrUnavailable)
 		} else {
 			again()

@@ -16,7 +16,7 @@ func (p *Peer) Remains() string {
 	text := fmt.Sprintf("%d calls, %d pools, %d sessions, %d releases", calls, len(p.pools.byID), len(p.sessions), p.writes.releasing)
 	for _, ps := range p.pools.byID {
 		text += fmt.Sprintf("\n  pool %s: queue %d claims %d tickets %d promoting %d awaits %d flight %+v config %v held until %d",
-			ps.id, len(ps.queue), len(ps.claims), len(ps.tickets), len(ps.promoting), len(ps.awaits), ps.flight, ps.config != nil, ps.heldUntil)
+			ps.id, len(ps.queue), len(ps.claims), len(ps.tickets), len(ps.promoting), len(ps.awaits), ps.flight, ps.config != nil, ps.awaitedRevision)
 	}
 	return text
 }

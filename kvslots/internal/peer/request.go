@@ -28,9 +28,9 @@ type Borrow struct {
 	Wait        time.Duration // 0: refuse at once
 	Label       string
 
-	// LeaseOf returns the lease of claim n > 0; Lease is that of claim 0. A lost tail may
-	// bring a withdrawn claim back in place of the granted one. A lock's token tells the
-	// two apart by its fence, the id of a pool's lease only because each claim has another.
+	// LeaseOf returns the lease of the borrow's claim n > 0; Lease is that of claim 0. So
+	// the granted lease is not taken for a withdrawn claim, which the loss of the stream's
+	// tail may bring back. Locks need no LeaseOf, since their tokens contain the fence.
 	LeaseOf func(n int) entry.Hash
 }
 
@@ -125,8 +125,9 @@ type Ping struct{ Session entry.Hash }
 // EndSession ends a session. ErrSessionGone, ErrUnavailable.
 type EndSession struct{ Session entry.Hash }
 
-// ReadStats reads Stats, as of an instant between the call and its answer. Of the pools
-// it reads the first MaxPools, by id, after the id After; all of them if MaxPools is 0.
+// ReadStats reads Stats, as of an instant between the call and its answer. Of the
+// registered pools, in the order of their ids, it reads the first MaxPools whose ids are
+// above After; all of these if MaxPools is 0.
 // Answer.Stats; ErrUnavailable.
 type ReadStats struct {
 	After    entry.Hash

@@ -4,10 +4,10 @@ import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // resolution is the outcome of a message, as a view that has reached it shows it.
 type resolution struct {
-	result   result
-	revision uint64 // of the written entry, or of the entry that it was refused for
-	learnt   bool   // refused, and the view has learnt of another entry of the key
-	unsure   bool   // refused, and an earlier copy may have been written unseen
+	result       result
+	revision     uint64 // of the written entry, or of the entry that it was refused for
+	learnt       bool   // refused, and the view has learnt of another entry of the key
+	mayBeWritten bool   // refused, but an earlier copy may have been written, and skipped by the view
 }
 
 // result is the kind of a resolution.
@@ -54,7 +54,7 @@ func (w *write) resolve(a Ack) {
 			if a.Revision == 0 && latest == w.msg.Revision {
 				w.p.view.Absent(w.msg.Key)
 			}
-			w.settled(resolution{result: refused, revision: a.Revision, learnt: latest != w.msg.Revision, unsure: w.mayHaveLanded()})
+			w.settled(resolution{result: refused, revision: a.Revision, learnt: latest != w.msg.Revision, mayBeWritten: w.mayHaveLanded()})
 		}
 	})
 }
@@ -82,7 +82,7 @@ func (c *call) put(m entry.Message, then func(revision uint64), again func()) {
 		case written:
 			then(f.revision)
 		case refused:
-			c.unsure = c.unsure || f.unsure
+			c.mayBeWritten = c.mayBeWritten || f.mayBeWritten
 			switch {
 			case !c.isOpen():
 			case f.learnt:

@@ -8,23 +8,23 @@ import (
 func (r Return) begin(p *Peer, c *call) {
 	c.useSession(r.Session)
 	c.effect = true
-	r.Held.giveBack(c)
+	r.Held.returnLease(c)
 }
 
-// giveBack purges the slot of a lease. If the purge is written, the slot had not
+// returnLease purges the slot of a lease. If the purge is written, the slot had not
 // changed, but its pool may have been deleted before, or its session may have ended:
-// givenBack checks that when the view has reached the purge.
-func (h *Held) giveBack(c *call) {
+// returned checks that when the view has reached the purge.
+func (h *Held) returnLease(c *call) {
 	h.withLease(c, func(s *rules.Slot) {
 		value, granted := s.Value, s.Granted
 		m := c.p.purge(rules.SlotKey(h.Pool, s.Position), s.Revision)
-		m.Served, m.Owner = value.Ticket, ownerMark(value.Owner)
+		m.Served, m.Owner = value.Ticket, ownerHash(value.Owner)
 		c.putOnce(m, func(revision uint64) {
-			c.p.reads.whenExactAt(c, revision, func() { h.givenBack(c, value, granted, revision) })
-		}, func() { h.giveBack(c) })
+			c.p.reads.whenExactAt(c, revision, func() { h.returned(c, value, granted, revision) })
+		}, func() { h.returnLease(c) })
 	}, func(err error) {
 		switch {
-		case c.unsure && (err == ErrNotHeld || err == ErrNoPool):
+		case c.mayBeWritten && (err == ErrNotHeld || err == ErrNoPool):
 			err = ErrUnavailable // an earlier purge of this call may have returned it
 		case err == ErrNotHeld:
 			err = nil
@@ -33,7 +33,7 @@ func (h *Held) giveBack(c *call) {
 	})
 }
 
-func (h *Held) givenBack(c *call, value entry.SlotValue, granted Instant, revision uint64) {
+func (h *Held) returned(c *call, value entry.SlotValue, granted Instant, revision uint64) {
 	pool := c.p.view.Pool(h.Pool)
 	had, known := false, true
 	if pool != nil && !c.p.view.EndedBefore(value.Session, revision) {
@@ -44,6 +44,6 @@ func (h *Held) givenBack(c *call, value entry.SlotValue, granted Instant, revisi
 		c.answer(Answer{Returned: true})
 		return
 	}
-	c.unsure = !known
-	h.giveBack(c)
+	c.mayBeWritten = !known
+	h.returnLease(c)
 }

@@ -29,7 +29,7 @@ type sessionState struct {
 	id        entry.Hash
 	calls     []*call
 	used      Instant
-	refreshed uint64 // the revision of this peer's last refresh, which the view may not have reached
+	refreshed uint64 // the revision of this peer's last refresh; the view may not have reached it
 	writing   bool
 	timer     timer
 }
@@ -224,7 +224,7 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	c.when(func() bool { return p.calls.cap(r.Origin, true) == nil }, func() { r.create(p, c) }, func() {
 		if err := p.calls.cap(r.Origin, false); err != nil {
 			c.answer(Answer{Err: err})
-		} else { // a session that is being created may come to nothing
+		} else { // the creation of another session may fail
 			c.after(failurePause, func() { r.begin(p, c) })
 		}
 	})
@@ -257,8 +257,8 @@ func (r CreateSession) create(p *Peer, c *call) {
 	})
 }
 
-// cap returns which cap forbids another session of an origin, or nil. If underWay is set,
-// the sessions count that this peer creates and that its view does not show yet.
+// cap returns which cap forbids another session of an origin, or nil. If underWay is set, it
+// counts the sessions that this peer creates and that the view does not show yet.
 func (cs *calls) cap(origin entry.Hash, underWay bool) error {
 	var creating map[entry.Hash]entry.Hash
 	if underWay {

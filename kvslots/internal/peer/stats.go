@@ -58,19 +58,19 @@ func (r ReadStats) begin(p *Peer, c *call) {
 }
 
 // readStats reads the stats from the view, in a time that depends on what it returns.
-func readStats(r ReadStats, w *rules.View, now Instant) *Stats {
-	stats := &Stats{Sessions: w.Clients}
-	for _, pool := range w.NamesInUse() {
+func readStats(r ReadStats, v *rules.View, now Instant) *Stats {
+	stats := &Stats{Sessions: v.Clients}
+	for _, pool := range v.NamesInUse() {
 		stats.Names = append(stats.Names, nameStats(pool, now))
 	}
-	for pool, since := range w.IdleNames.Each {
+	for pool, since := range v.IdleNames.Each {
 		if idle := now.Sub(since); idle < idleTime {
 			stats.Idle = append(stats.Idle, IdleStats{pool.Terms(), max(0, idle)})
 		}
 	}
 	slices.SortFunc(stats.Names, func(x, y NameStats) int { return compareTerms(x.Terms, y.Terms) })
 	slices.SortFunc(stats.Idle, func(x, y IdleStats) int { return compareTerms(x.Terms, y.Terms) })
-	for pool := range w.PoolsAfter(r.After) {
+	for pool := range v.PoolsAfter(r.After) {
 		if stats.More = r.MaxPools > 0 && len(stats.Pools) == r.MaxPools; stats.More {
 			break
 		}

@@ -53,11 +53,11 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 	}
 	n, own := 1, author == b.p.self.id
 	if own {
-		if last := len(ps.freeNames) - 1; last >= 0 {
-			n, ps.freeNames = ps.freeNames[last], ps.freeNames[:last]
+		if last := len(ps.freeNumbers) - 1; last >= 0 {
+			n, ps.freeNumbers = ps.freeNumbers[last], ps.freeNumbers[:last]
 			return n
 		}
-		n = ps.nextName
+		n = ps.nextNumber
 	}
 	for ; ; n++ {
 		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
@@ -66,7 +66,7 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 		}
 	}
 	if own {
-		ps.nextName = n + 1
+		ps.nextNumber = n + 1
 	}
 	return n
 }
@@ -127,7 +127,7 @@ func (p *Peer) noteTicket(e *entry.Entry) {
 	case !e.Marker && p.isOrphaned(e.Key, &e.Ticket):
 		p.writes.release(e.Key, e.Revision, nil)
 	case ps != nil && b == nil && e.Marker && own:
-		ps.freeNames = append(ps.freeNames, e.Key.N)
+		ps.freeNumbers = append(ps.freeNumbers, e.Key.N)
 	case b == nil:
 	case !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease && !b.ticket.stands():
 		b.admit(e)
@@ -175,12 +175,12 @@ func (b *borrow) admit(e *entry.Entry) {
 	}
 	b.queued = true
 	b.to(waiting)
-	b.admitted()
+	b.checkGeneration()
 }
 
-// admitted checks that the ticket of a borrow that was just admitted is of the pool's
-// present generation.
-func (b *borrow) admitted() {
+// checkGeneration checks that the ticket of a borrow that was just admitted is of the pool's
+// present generation, and answers an Enqueue.
+func (b *borrow) checkGeneration() {
 	if b.phase != waiting {
 		return
 	}
@@ -195,10 +195,10 @@ func (b *borrow) admitted() {
 		b.restart()
 		return
 	case exact: // the pool is being closed: the ticket makes a peer restore it
-		b.p.after(failurePause, func() { b.admitted() })
+		b.p.after(failurePause, func() { b.checkGeneration() })
 		return
 	case b.kind == forEnqueue || !inForce:
-		b.p.reads.whenExact(func() { b.admitted() })
+		b.p.reads.whenExact(func() { b.checkGeneration() })
 		return
 	}
 	switch {

@@ -13,7 +13,7 @@ type grantBasis struct {
 	revision uint64
 	lease    entry.Hash
 	ttl      time.Duration // as requested
-	sent     Instant       // the write was sent, so it was written later
+	sent     Instant       // when the write was sent; it was written later
 	renewal  bool          // the caller knows of the lease already
 }
 

@@ -20,14 +20,14 @@ func (ws *writes) release(key entry.Key, revision uint64, done func(Ack)) {
 func (ws *writes) releaseAs(m entry.Message, done func(Ack)) {
 	ws.releasing++
 	view := ws.p.view
-	put(&ws.p.ending, m.Key, m.Revision)
+	put(&ws.p.purging, m.Key, m.Revision)
 	ws.sendIn(&ws.queues[releases], m, func(a Ack) {
 		ws.releasing--
 		if a.Outcome == Unknown && ws.p.view == view {
 			ws.releaseAs(m, done)
 			return
 		}
-		ws.p.reads.whenReached(a.Revision, func() { ws.p.ended(m.Key, m.Revision) })
+		ws.p.reads.whenReached(a.Revision, func() { ws.p.purgeEnded(m.Key, m.Revision) })
 		if done != nil {
 			done(a)
 		}

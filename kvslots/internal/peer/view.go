@@ -14,7 +14,7 @@ const (
 	// anew. It is also how far the timestamps may jump where the view skips entries.
 	lagLimit = rules.MarkerTTL - 20*time.Second
 
-	// unseenLimit is the same time until the watch is replaced.
+	// unseenLimit is the time without such a refresh after which the watch is replaced.
 	unseenLimit = 6 * time.Second
 
 	watchRetry   = 250 * time.Millisecond
@@ -40,22 +40,22 @@ const (
 
 // watch is the delivery of the bucket's entries to this peer, and the view's mode.
 type watch struct {
-	p         *Peer
-	number    uint64
-	mode      mode
-	created   time.Time // of the stream
-	floor     uint64    // the highest sequence that was applied or acknowledged when the watch was ordered
-	began     uint64    // the stream's last sequence when the watch was created
-	now       time.Time // the leader's clock then
-	at        Instant   // this machine's clock then
-	started   bool
-	check     check
-	rebuilt   Instant                // when the view was last built anew
-	skipped   Instant                // when it last skipped entries
-	ends      map[entry.Hash]Instant // when leases of the previous view end
-	retry     timer
-	witnessed Instant   // until when heardOther acts on another peer's sign of life
-	suspect   entry.Key // see decide
+	p            *Peer
+	number       uint64
+	mode         mode
+	created      time.Time // of the stream
+	floor        uint64    // the highest sequence that was applied or acknowledged when the watch was ordered
+	began        uint64    // the stream's last sequence when the watch was created
+	leaderTime   time.Time // the leader's clock then
+	beganAt      Instant   // this machine's clock then
+	started      bool
+	check        check
+	rebuilt      Instant                // when the view was last built anew
+	skipped      Instant                // when it last skipped entries
+	ends         map[entry.Hash]Instant // when leases of the previous view end
+	retry        timer
+	witnessUntil Instant   // until when heardOther acts on another peer's sign of life
+	suspect      entry.Key // see decide
 }
 
 // newView begins an empty view. The presence stays: loading shows its tickets, and so
@@ -68,7 +68,7 @@ func (p *Peer) newView() {
 	p.self.revision = 0
 	p.own = own{p: p}
 	p.reads.restart()
-	p.ending = nil
+	p.purging = nil
 	p.restartBorrows()
 	p.writes.sendAgain() // ends the writes that were sent under the previous view
 }
@@ -94,15 +94,15 @@ func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 	found := p.watch.judgeStart(s)
 	p.watch.created = s.Created
 	if !p.watch.decide(found, entry.Key{}) {
-		p.watch.started, p.watch.began, p.watch.now, p.watch.at = true, s.Last, s.Now, now
+		p.watch.started, p.watch.began, p.watch.leaderTime, p.watch.beganAt = true, s.Last, s.Now, now
 		p.view.Postpone(now) // no session could be refreshed meanwhile
 		p.self.refresh()     // its delivery shows that all entries before it were delivered
 	}
 	p.advance()
 }
 
-// Loading reports whether the view is being loaded. If its watch is lost, the load begins
-// anew: only silence may count as a loss, since a large bucket may take long on a slow machine.
+// Loading reports whether the view is being loaded. If the caller gives up the watch then,
+// the load begins anew, so it must be patient: a large bucket takes long on a slow machine.
 func (p *Peer) Loading() bool { return p.watch.mode == loading }
 
 // WatchLost records that a watch delivers no more, or could not be created.
@@ -115,16 +115,16 @@ func (p *Peer) WatchLost(number uint64, now Instant) {
 	p.advance()
 }
 
-// replace orders another watch, which begins with the check: now if at is set, and
-// otherwise after watchRetry.
-func (w *watch) replace(at bool) {
+// replace orders another watch, which begins with the check or a load: now if atOnce is
+// set, and otherwise after watchRetry.
+func (w *watch) replace(atOnce bool) {
 	from := uint64(0)
 	if w.mode != loading {
 		from = w.beginCheck()
 	} else if w.p.view.Revision > 0 {
 		w.p.newView() // a partly loaded view is useless
 	}
-	if at {
+	if atOnce {
 		w.order(from)
 		return
 	}
@@ -178,7 +178,7 @@ func (w *watch) lagged(revision uint64, at time.Time) bool {
 
 // ageOf returns how long ago a loaded entry was written.
 func (w *watch) ageOf(e *entry.Entry) time.Duration {
-	return max(0, w.now.Sub(e.Time)) + w.p.now.Sub(w.at)
+	return max(0, w.leaderTime.Sub(e.Time)) + w.p.now.Sub(w.beganAt)
 }
 
 // applied applies one entry to the view, and then calls noted.
@@ -241,7 +241,7 @@ func (w *watch) caughtUp() {
 	w.mode = live
 	w.p.writes.sendAgain()
 	w.p.reads.revive()
-	w.p.afterLoad()
+	w.p.becameLive()
 }
 
 // loaded sets the ends of sessions and leases when the view is loaded.
@@ -251,12 +251,12 @@ func (w *watch) loaded() {
 	if w.p.cfg.Sole && w.rebuilt == 0 {
 		w.p.view.EndOthers(w.p.self.id, w.p.now)
 	} else {
-		w.witnessed = w.p.now.Add(witnessTime)
+		w.witnessUntil = w.p.now.Add(witnessTime)
 		slack := time.Duration(0)
 		if w.p.cfg.Replicated {
 			slack = skew
 		}
-		w.p.view.HoldBack(w.witnessed, slack)
+		w.p.view.HoldBack(w.witnessUntil, slack)
 	}
 	w.p.log(Debug, "view loaded", "")
 }
@@ -277,10 +277,10 @@ func (w *watch) rebuild(why evidence) {
 // view, it restarts the ttl of the loaded leases: the leader's clock may have been stepped
 // since they were written, and the other peer knows better when they end.
 func (w *watch) heardOther(e *entry.Entry) {
-	if w.mode != live || w.p.now >= w.witnessed || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == w.p.self.key() {
+	if w.mode != live || w.p.now >= w.witnessUntil || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == w.p.self.key() {
 		return
 	}
-	w.witnessed = 0
+	w.witnessUntil = 0
 	w.p.view.CountAnew(w.began, w.p.now)
 }
 

@@ -25,27 +25,27 @@ const (
 
 // write is a message whose outcome is not known yet.
 type write struct {
-	p       *Peer
-	ids     []uint64 // of its copies, except those that were certainly not written
-	first   [1]uint64
-	msg     entry.Message
-	view    *rules.View // the view that it was decided from
-	queue   *writeQueue
-	sent    bool             // a copy was sent: it has a place in its queue
-	floor   uint64           // the highest sequence that was applied or acknowledged when it was sent
-	known   uint64           // the highest revision of the key that was known then
-	skips   uint64           // how many times the view had skipped entries then
-	held    bool             // the key had a value then, or a young marker
-	begun   Instant          // when it was sent first
-	timer   timer            // when it is sent again
-	every   time.Duration    // how long it may go unanswered before that
-	pausing bool             // it waits to be sent, or sent again
-	over    bool             // done or settled was called
-	applied read             // see own
-	shown   uint64           // the revision at which the view has shown it; of an authored one only
-	done    func(Ack)        // called with the answer, or
-	settled func(resolution) // with what has become of it
-	again   func()           // called when it is sent again; may be nil
+	p        *Peer
+	ids      []uint64 // of its copies, except those that were certainly not written
+	first    [1]uint64
+	msg      entry.Message
+	view     *rules.View // the view that it was decided from
+	queue    *writeQueue
+	sent     bool             // a copy was sent: it has a place in its queue
+	floor    uint64           // the highest sequence that was applied or acknowledged when it was sent
+	known    uint64           // the highest revision of the key that was known then
+	skips    uint64           // how many times the view had skipped entries then
+	hadEntry bool             // the key had a value then, or a young marker
+	begun    Instant          // when it was sent first
+	timer    timer            // when it is sent again
+	every    time.Duration    // how long it may go unanswered before that
+	pausing  bool             // it waits to be sent or sent again
+	over     bool             // done or settled was called
+	applied  read             // see own
+	shown    uint64           // the revision at which the view has shown it; of an authored one only
+	done     func(Ack)        // called with the answer, or
+	settled  func(resolution) // with what has become of it
+	again    func()           // called when it is sent again; may be nil
 }
 
 // writes holds the pending writes.
@@ -87,7 +87,7 @@ func (w *write) begin() {
 	latest, taken := p.view.Latest(w.msg.Key)
 	w.skips = p.counters.Skips
 	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(latest, w.msg.Revision)
-	w.held = taken || latest != 0 && !p.view.MarkerOld(w.msg.Key, p.now)
+	w.hadEntry = taken || latest != 0 && !p.view.MarkerOld(w.msg.Key, p.now)
 	w.trackPurge()
 }
 
@@ -126,7 +126,7 @@ func (w *write) transmit() {
 
 // repeat sends a write again, or the first time after it has waited. It gives the write
 // up after giveUpAfter, or if the view was built anew. If the key has changed while the
-// write waited, the server would refuse it: repeat does so without asking.
+// write waited to be sent first, the server would refuse it, so repeat does not send it.
 func (w *write) repeat() {
 	switch latest, _ := w.p.view.Latest(w.msg.Key); {
 	case w.over:

@@ -20,7 +20,7 @@ const (
 	Served                    // it holds a slot, and has not called Await since
 	Spent                     // its lease has ended before it called Await
 	Doubtful                  // a claim for its ticket may still be withdrawn
-	Unserved                  // Slot is to be purged: its claim is void and not withdrawn, is untold, or names the ticket of an earlier Enqueue
+	Unserved                  // Slot is to be purged: its claim is void and not withdrawn, is LostUnseen, or names the ticket of an earlier Enqueue
 )
 
 // Enqueued is a Status, with the session's ticket and slot, which may be nil.
@@ -51,7 +51,7 @@ func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued 
 	}
 	e.Ticket = pool.TicketAt(EnqueuedKey(pool.ID, session))
 	switch t, s := e.Ticket, e.Slot; {
-	case s != nil && (s.Untold() || e.Place() != s.Value.Ticket):
+	case s != nil && (s.LostUnseen() || e.Place() != s.Value.Ticket):
 		e.Status = Unserved
 	case s != nil && s.Verdict() != Good && s.InDoubt(now):
 		e.Status = Doubtful
@@ -81,10 +81,10 @@ func (e Enqueued) Place() uint64 {
 	return 0
 }
 
-// Untold reports whether a live slot was claimed for an enqueued ticket, and the verdict
+// LostUnseen reports whether a live slot was claimed for an enqueued ticket, and the verdict
 // is lost. The claim's own peer may judge it good, but has told no caller: so any peer may
 // purge the slot, after which the ticket stands again.
-func (s *Slot) Untold() bool {
+func (s *Slot) LostUnseen() bool {
 	return s.Live() && s.Verdict() == Lost && s.Value.Unseen && s.Value.Ticket != 0
 }
 

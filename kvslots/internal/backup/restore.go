@@ -218,8 +218,12 @@ func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	return c
 }
 
-// maxPending is the highest number of unacknowledged writes.
-const maxPending = 512
+// maxPending is the highest number of unacknowledged writes, and ackTimeout how long each
+// may stay unacknowledged.
+const (
+	maxPending = 512
+	ackTimeout = 30 * time.Second
+)
 
 // write writes the plan, and waits until the server has acknowledged all of it. The leases
 // come last, so that little of their time passes before peers see them.
@@ -229,14 +233,32 @@ const maxPending = 512
 // peer withdraws its claim when it rebuilds its view.
 func (r *restore) write(ctx context.Context) error {
 	p := newPlan(r.backup, r.now)
-	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncMaxPending(maxPending))
+	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncTimeout(ackTimeout))
 	if err != nil {
 		return err
 	}
-	var acks []jetstream.PubAckFuture
+	var pending []jetstream.PubAckFuture
+	// settle waits until at most so many writes are unacknowledged. The client would wait
+	// for 200 ms only, and a disk may take longer.
+	settle := func(most int) error {
+		for len(pending) > most {
+			select {
+			case <-pending[0].Ok():
+			case err := <-pending[0].Err():
+				return err
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			pending = pending[1:]
+		}
+		return nil
+	}
 	put := func(m *nats.Msg) error {
+		if err := settle(maxPending - 1); err != nil {
+			return err
+		}
 		ack, err := js.PublishMsgAsync(m)
-		acks = append(acks, ack)
+		pending = append(pending, ack)
 		return err
 	}
 	for i := range p.untimed {
@@ -254,14 +276,8 @@ func (r *restore) write(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, ack := range acks {
-		select {
-		case <-ack.Ok():
-		case err := <-ack.Err():
-			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := settle(0); err != nil {
+		return err
 	}
 	r.restored = p.Summary
 	return nil

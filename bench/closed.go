@@ -47,7 +47,6 @@ func closedLoop(ctx context.Context, clients int, d time.Duration, do cycle) Sam
 // errorPause keeps clients from spinning while a server refuses them.
 const errorPause = time.Millisecond
 
-// tally counts operations of concurrent clients.
 type tally struct {
 	recorder   recorder
 	operations atomic.Int64
@@ -77,7 +76,6 @@ func (t *tally) sample(elapsed time.Duration) Sample {
 	}
 }
 
-// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -35,7 +35,7 @@ func TestClosedLoop(t *testing.T) {
 				if s.Operations != c.operations || s.Elapsed != c.elapsed || s.Errors != 0 {
 					t.Errorf("%d operations in %v, want %d in %v", s.Operations, s.Elapsed, c.operations, c.elapsed)
 				}
-				if got := s.Latency.Percentile(50); got < c.takes || got > c.takes+c.takes/500 {
+				if got := percentile(s.Latency, 50); got < c.takes || got > c.takes+c.takes/500 {
 					t.Errorf("p50 %v, want %v", got, c.takes)
 				}
 			})

@@ -65,24 +65,19 @@ const (
 	DefaultRate        = 1000
 )
 
-var (
-	syncNames      = []string{"always", "interval"}
-	defaultClients = []int{1, 8, 64, 512}
-)
-
 // SyncNames returns the valid values of Config.Syncs.
-func SyncNames() []string { return slices.Clone(syncNames) }
+func SyncNames() []string { return []string{"always", "interval"} }
 
 func (c Config) withDefaults() (Config, error) {
 	c.Duration, c.Repetitions = cmp.Or(c.Duration, DefaultDuration), cmp.Or(c.Repetitions, DefaultRepetitions)
 	c.Rate, c.Scale = cmp.Or(c.Rate, DefaultRate), cmp.Or(c.Scale, 1)
 	if len(c.Clients) == 0 {
-		c.Clients = defaultClients
+		c.Clients = []int{1, 8, 64, 512}
 	}
 	var wrong error
 	c.Workloads, wrong = oneOf("workload", c.Workloads, c.defaultWorkloads(), WorkloadNames(), wrong)
-	c.Transports, wrong = oneOf("transport", c.Transports, transportNames, transportNames, wrong)
-	c.Syncs, wrong = oneOf("sync", c.Syncs, syncNames, syncNames, wrong)
+	c.Transports, wrong = oneOf("transport", c.Transports, TransportNames(), TransportNames(), wrong)
+	c.Syncs, wrong = oneOf("sync", c.Syncs, SyncNames(), SyncNames(), wrong)
 	if c.Peers {
 		wrong = errors.Join(wrong, errNoPeers)
 	}

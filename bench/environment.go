@@ -34,21 +34,14 @@ func (e *Environment) note(format string, v ...any) {
 	}
 }
 
-// instance is the selected transports of a gateway, with its sync mode.
-type instance struct {
-	sync       string
-	transports []Transport
-	testbed    *testbed // nil for the gateway of Config.Server
-}
-
-// instances returns the gateways to measure: the one of Config.Server, or a testbed for each
+// gateways returns the gateways to measure: the one of Config.Server, or a testbed for each
 // sync mode that is both in Config.Syncs and in syncs.
-func (e *Environment) instances(ctx context.Context, syncs ...natsembed.Sync) ([]instance, error) {
+func (e *Environment) gateways(ctx context.Context, syncs ...natsembed.Sync) ([]*testbed, error) {
 	if e.cfg.Server != "" {
-		f, err := e.remoteInstance(ctx)
-		return []instance{f}, err
+		r, err := e.remote(ctx)
+		return []*testbed{r}, err
 	}
-	var instances []instance
+	var beds []*testbed
 	for _, sync := range syncs {
 		if !slices.Contains(e.cfg.Syncs, string(sync)) {
 			continue
@@ -57,37 +50,37 @@ func (e *Environment) instances(ctx context.Context, syncs ...natsembed.Sync) ([
 		if err != nil {
 			return nil, err
 		}
-		instances = append(instances, instance{string(sync), e.chosen(r.transports), r})
+		beds = append(beds, r)
 	}
-	return instances, nil
+	return beds, nil
 }
 
 // testbed returns the testbed with a sync mode, which it starts at the first call.
-func (e *Environment) testbed(ctx context.Context, sync natsembed.Sync) (*testbed, error) {
-	if r := e.testbeds[sync]; r != nil {
-		return r, nil
+func (e *Environment) testbed(ctx context.Context, sync natsembed.Sync) (r *testbed, err error) {
+	if e.testbeds[sync] == nil {
+		e.testbeds[sync], err = e.start(ctx, sync, &e.ofRun)
 	}
+	return e.testbeds[sync], err
+}
+
+// freshGateway starts a testbed that stops at the end of the workload, or returns the gateway
+// of Config.Server.
+func (e *Environment) freshGateway(ctx context.Context) (*testbed, error) {
+	if e.cfg.Server != "" {
+		return e.remote(ctx)
+	}
+	return e.start(ctx, natsembed.SyncInterval, &e.ofWorkload)
+}
+
+// start starts a testbed with the selected transports, which until will close.
+func (e *Environment) start(ctx context.Context, sync natsembed.Sync, until *closers) (*testbed, error) {
 	r, err := startTestbed(ctx, e.cfg.Dir, sync, e.holder())
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(r.close)
-	e.testbeds[sync] = r
+	until.add(r.close)
+	r.transports = e.chosen(r.transports)
 	return r, nil
-}
-
-// freshInstance starts a testbed that stops at the end of the workload, or returns the gateway
-// of Config.Server.
-func (e *Environment) freshInstance(ctx context.Context) (instance, error) {
-	if e.cfg.Server != "" {
-		return e.remoteInstance(ctx)
-	}
-	r, err := startTestbed(ctx, e.cfg.Dir, natsembed.SyncInterval, e.holder())
-	if err != nil {
-		return instance{}, err
-	}
-	e.ofWorkload.add(r.close)
-	return instance{string(natsembed.SyncInterval), e.chosen(r.transports), r}, nil
 }
 
 func (e *Environment) holder() holder {
@@ -97,32 +90,32 @@ func (e *Environment) holder() holder {
 	return holdInProcess
 }
 
-// chosen returns the transports that are in Config.Transports.
 func (e *Environment) chosen(transports []Transport) []Transport {
 	return slices.DeleteFunc(slices.Clone(transports), func(d Transport) bool { return !slices.Contains(e.cfg.Transports, d.Name()) })
 }
 
-// remoteInstance returns the gateway of Config.Server.
-func (e *Environment) remoteInstance(ctx context.Context) (instance, error) {
+// remote returns the gateway of Config.Server.
+func (e *Environment) remote(ctx context.Context) (*testbed, error) {
 	to, err := parseEndpoint(e.cfg.Server, e.cfg.Token, e.cfg.TLS)
 	if err != nil {
-		return instance{}, err
+		return nil, err
 	}
 	conn := httpConn{to: to}
 	defer conn.close()
 	body, err := conn.do(ctx, to.request("GET", "/ready", "", nil))
 	if err != nil {
-		return instance{}, fmt.Errorf("bench: the server is not ready: %w", err)
+		return nil, fmt.Errorf("bench: the server is not ready: %w", err)
 	}
 	var ready struct {
-		Sync string `json:"sync"`
+		Sync natsembed.Sync `json:"sync"`
 	}
 	if json.Unmarshal(body, &ready) != nil {
-		return instance{}, errors.New("bench: the server is not a kvslots gateway")
+		return nil, errors.New("bench: the server is not a kvslots gateway")
 	}
-	if ready.Sync == string(natsembed.SyncGroup) { // serve implements always by group
-		ready.Sync = string(natsembed.SyncAlways)
+	if ready.Sync == natsembed.SyncGroup { // serve implements always by group
+		ready.Sync = natsembed.SyncAlways
 	}
 	// The gateway is in another process, so this one can hold the connections of waiters.
-	return instance{ready.Sync, e.chosen([]Transport{httpTransport{to, holdInProcess}, v1Transport{to, holdInProcess}}), nil}, nil
+	transports := []Transport{httpTransport{to, holdInProcess}, v1Transport{to, holdInProcess}}
+	return &testbed{sync: ready.Sync, transports: e.chosen(transports)}, nil
 }

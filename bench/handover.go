@@ -27,7 +27,6 @@ func handoverCases(ctx context.Context, env *Environment) ([]Case, error) {
 	return casesOf(ctx, env, interval, loads...)
 }
 
-// turn is a grant and the time at which the waiter received it.
 type turn struct {
 	held Held
 	at   time.Time
@@ -71,7 +70,7 @@ func measureHandover(ctx context.Context, pools Pools, r *testbed, waiters int, 
 		grants++
 	}
 	s, err := checked(t.sample(w.elapsed()))
-	if r != nil && grants > 0 {
+	if r.store != nil && grants > 0 {
 		s.Extra = map[string]float64{"claims_per_grant": float64(r.claims()-before) / float64(grants)}
 	}
 	return s, err

@@ -4,26 +4,27 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-func TestHistogramPercentile(t *testing.T) {
-	thousand := &Histogram{}
+func TestPercentile(t *testing.T) {
+	thousand := newHistogram()
 	for i := range 1000 {
-		thousand.Record(time.Duration(1000-i) * time.Millisecond) // 1 s … 1 ms
+		record(thousand, time.Duration(1000-i)*time.Millisecond) // 1 s … 1 ms
 	}
-	one := &Histogram{}
-	one.Record(7 * time.Microsecond)
-	beyond := &Histogram{}
-	beyond.Record(-time.Second)
-	beyond.Record(time.Hour)
+	one := newHistogram()
+	record(one, 7*time.Microsecond)
+	beyond := newHistogram()
+	record(beyond, -time.Second)
+	record(beyond, time.Hour)
 	for _, c := range []struct {
 		name string
-		h    *Histogram
+		h    *hdrhistogram.Histogram
 		p    float64
 		want time.Duration
 	}{
-		{"none", &Histogram{}, 50, 0},
-		{"nil", nil, 50, 0},
+		{"none", newHistogram(), 50, 0},
 		{"one", one, 99, 7 * time.Microsecond},
 		{"median", thousand, 50, 500 * time.Millisecond},
 		{"p99", thousand, 99, 990 * time.Millisecond},
@@ -33,7 +34,7 @@ func TestHistogramPercentile(t *testing.T) {
 		{"above the range", beyond, 100, longestLatency},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := c.h.Percentile(c.p)
+			got := percentile(c.h, c.p)
 			if math.Abs(float64(got-c.want)) > 0.001*float64(c.want)+float64(shortestLatency) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
@@ -41,29 +42,28 @@ func TestHistogramPercentile(t *testing.T) {
 	}
 }
 
-func TestHistogramMerge(t *testing.T) {
-	var a, b Histogram
-	a.Record(time.Millisecond)
-	b.Record(time.Second)
-	a.Merge(&b)
-	a.Merge(nil)
-	a.Merge(&Histogram{})
-	if a.Count() != 2 || b.Count() != 1 || a.Max() < time.Second {
-		t.Errorf("%d of 2, the longest %v", a.Count(), a.Max())
+func TestRecorder(t *testing.T) {
+	var r recorder
+	r.record(0, time.Millisecond)
+	r.record(1, time.Second)
+	r.record(recorderShards, time.Millisecond)
+	all := r.histogram()
+	if longest := percentile(all, 100); all.TotalCount() != 3 || longest < time.Second {
+		t.Errorf("%d of 3, the longest %v", all.TotalCount(), longest)
 	}
 }
 
-func TestHistogramDistribution(t *testing.T) {
-	var h Histogram
+func TestCumulative(t *testing.T) {
+	h := newHistogram()
 	for i := range 10 {
-		h.Record(time.Duration(i+1) * time.Millisecond)
+		record(h, time.Duration(i+1)*time.Millisecond)
 	}
-	points := h.Distribution()
-	if len(points) != 10 || points[9].Share != 1 || points[0].Share != 0.1 {
+	points := cumulative(h)
+	if len(points) != 10 || points[9].Y != 1 || points[0].Y != 0.1 {
 		t.Fatalf("%v", points)
 	}
 	for i := 1; i < len(points); i++ {
-		if points[i].Latency <= points[i-1].Latency || points[i].Share <= points[i-1].Share {
+		if points[i].X <= points[i-1].X || points[i].Y <= points[i-1].Y {
 			t.Errorf("%v does not ascend", points)
 		}
 	}

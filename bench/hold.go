@@ -16,7 +16,6 @@ import (
 // open, unread, until leave is called.
 type holder func(ctx context.Context, to endpoint, requests [][]byte) (leave func(), err error)
 
-// holdInProcess keeps the connections in this process.
 func holdInProcess(ctx context.Context, to endpoint, requests [][]byte) (leave func(), err error) {
 	conns := make([]net.Conn, len(requests))
 	leave = func() {

@@ -85,7 +85,6 @@ type httpConn struct {
 	reader *bufio.Reader
 }
 
-// statusError is an answer with a status other than 2xx.
 type statusError struct {
 	status int
 	body   string

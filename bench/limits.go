@@ -13,7 +13,6 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// Names of the limits in rows.
 const (
 	limitRaw         = "raw"              // claim and purge on JetStream, on the same server, flushed like the library's writes
 	limitLibraryEach = "library-fsync"    // the library, on a server that flushes each write alone
@@ -25,23 +24,23 @@ const (
 )
 
 // limits starts the limits with which the transports are compared.
-func (e *Environment) limits(ctx context.Context, instances []instance) (limits []baseline, err error) {
-	for _, f := range instances {
-		if f.testbed == nil {
+func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits []baseline, err error) {
+	for _, f := range gateways {
+		if f.store == nil {
 			continue
 		}
-		raw, err := rawPairs(ctx, f.testbed.inner, f.testbed.durable())
+		raw, err := rawPairs(ctx, f.inner, f.durable())
 		if err != nil {
 			return nil, err
 		}
-		handler, err := e.handlerPairs(answerFrom(f.testbed.store))
+		handler, err := e.handlerPairs(answerFrom(f.store))
 		if err != nil {
 			return nil, err
 		}
-		limits = append(limits, baseline{name: limitRaw, durability: f.sync, pairs: raw},
-			baseline{name: limitHTTPLibrary, durability: f.sync, pairs: handler})
-		if f.sync == string(natsembed.SyncInterval) {
-			limits = append(limits, baseline{name: limitPing, pairs: requestPairs(f.testbed.outer, "$SRV.PING", "$SRV.PING")})
+		limits = append(limits, baseline{name: limitRaw, durability: string(f.sync), pairs: raw},
+			baseline{name: limitHTTPLibrary, durability: string(f.sync), pairs: handler})
+		if f.sync == natsembed.SyncInterval {
+			limits = append(limits, baseline{name: limitPing, pairs: requestPairs(f.outer, "$SRV.PING", "$SRV.PING")})
 		}
 	}
 	each, err := startLibrary(ctx, e.cfg.Dir, natsembed.SyncAlways)
@@ -69,7 +68,6 @@ func (e *Environment) limits(ctx context.Context, instances []instance) (limits 
 		baseline{name: limitHTTP, pairs: handler}, baseline{name: limitDisk, pairs: disk, once: true}), err
 }
 
-// rawStream is the stream of the raw limit.
 const rawStream = "bench_raw"
 
 // rawPairs does only the two writes of a pair, a claim and its purge, on a key of each

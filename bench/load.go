@@ -22,18 +22,18 @@ type load struct {
 	pools, slots, clients int  // clients use pools with slots each
 	named                 bool // the pools are locks or semaphores
 
-	// measure measures for about d. r is nil for the gateway of Config.Server.
+	// measure measures for about d.
 	measure func(ctx context.Context, r *testbed, pools Pools, d time.Duration) (Sample, error)
 }
 
 // casesOf returns a case of each load for each transport of each gateway with one of the
 // sync modes.
 func casesOf(ctx context.Context, env *Environment, syncs []natsembed.Sync, loads ...load) (cases []Case, err error) {
-	instances, err := env.instances(ctx, syncs...)
+	gateways, err := env.gateways(ctx, syncs...)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range instances {
+	for _, f := range gateways {
 		for _, transport := range f.transports {
 			for _, l := range loads {
 				if l.named && transport.Name() == transportHTTP { // /l has no names
@@ -47,9 +47,9 @@ func casesOf(ctx context.Context, env *Environment, syncs []natsembed.Sync, load
 }
 
 // over returns the case of a load for one transport.
-func (l load) over(f instance, transport Transport) Case {
+func (l load) over(f *testbed, transport Transport) Case {
 	key := l.key
-	key.Transport, key.Sync = transport.Name(), f.sync
+	key.Transport, key.Sync = transport.Name(), string(f.sync)
 	return Case{Key: key, Measure: func(ctx context.Context, d time.Duration) (Sample, error) {
 		open := func() (Pools, error) { return transport.Pools(ctx, l.pools, l.slots, l.clients) }
 		if l.named {
@@ -64,7 +64,7 @@ func (l load) over(f instance, transport Transport) Case {
 		if err != nil {
 			return Sample{}, err
 		}
-		s, err := l.measure(ctx, f.testbed, pools, d)
+		s, err := l.measure(ctx, f, pools, d)
 		return s, errors.Join(err, closing())
 	}}
 }
@@ -90,5 +90,4 @@ func repeatedly(clients int, pick func() (pool int)) func(context.Context, *test
 	}
 }
 
-// onePool picks the only pool.
 func onePool() int { return 0 }

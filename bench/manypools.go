@@ -15,7 +15,7 @@ var poolNumbers = []int{1, 1000, 100_000}
 func manyPoolsCases(ctx context.Context, env *Environment) (cases []Case, err error) {
 	clients := env.cfg.clients(sharedClients)
 	for _, n := range env.cfg.scaled(poolNumbers) {
-		f, err := env.freshInstance(ctx)
+		f, err := env.freshGateway(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -23,15 +23,15 @@ func manyPoolsCases(ctx context.Context, env *Environment) (cases []Case, err er
 			key: Key{Workload: manyPools, Clients: clients, Size: n}, pools: n, slots: bigPool, clients: clients,
 			measure: repeatedly(clients, func() int { return rand.IntN(n) }),
 		}
-		registered := l.registered(f.testbed)
+		registered := l.registered(f)
 		for _, transport := range f.transports {
 			transport, ok := transport.(poolTransport)
 			if !ok { // its gateway closes unused names
 				continue
 			}
 			c := l.over(f, transport)
-			if f.testbed != nil {
-				c.Measure = l.shared(f.testbed, transport, registered)
+			if f.store != nil {
+				c.Measure = l.shared(f, transport, registered)
 			}
 			cases = append(cases, c)
 		}

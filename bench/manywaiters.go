@@ -14,7 +14,7 @@ var waiterNumbers = []int{1000, 10_000}
 // time while nothing happens. Over HTTP with Config.Holder the memory is that of the
 // gateway alone. The memory of the kernel is not counted.
 func manyWaitersCases(ctx context.Context, env *Environment) ([]Case, error) {
-	f, err := env.freshInstance(ctx)
+	f, err := env.freshGateway(ctx)
 	if err == nil {
 		err = env.ofWorkload.close() // only its transports and its sync mode are needed here
 	}
@@ -42,7 +42,7 @@ func manyWaitersCases(ctx context.Context, env *Environment) ([]Case, error) {
 // memory of earlier waiters that is not freed yet would change the result.
 func (l load) atNewGateway(env *Environment, transport int) func(ctx context.Context, d time.Duration) (Sample, error) {
 	return func(ctx context.Context, d time.Duration) (s Sample, err error) {
-		f, err := env.freshInstance(ctx)
+		f, err := env.freshGateway(ctx)
 		if err != nil {
 			return Sample{}, err
 		}

@@ -41,9 +41,7 @@ func openLoop(ctx context.Context, clients int, times []time.Duration, do action
 	began := time.Now()
 	for _, at := range times {
 		due := began.Add(at)
-		if early := time.Until(due); early > 0 {
-			pause(ctx, early)
-		}
+		pause(ctx, time.Until(due))
 		client := -1
 		select {
 		case client = <-idle:
@@ -67,8 +65,8 @@ func openLoop(ctx context.Context, clients int, times []time.Duration, do action
 	s := response.sample(time.Since(began))
 	sent := service.histogram()
 	s.Extra = map[string]float64{
-		"service_p50_us": microseconds(sent.Percentile(50)),
-		"service_p99_us": microseconds(sent.Percentile(99)),
+		"service_p50_us": microseconds(percentile(sent, 50)),
+		"service_p99_us": microseconds(percentile(sent, 99)),
 	}
 	return s
 }

@@ -56,7 +56,7 @@ func TestOpenLoopChargesArrivalsToAStall(t *testing.T) {
 			p    float64
 			want time.Duration
 		}{{100, 500 * time.Millisecond}, {75, 250 * time.Millisecond}, {50, 0}} {
-			if got := s.Latency.Percentile(c.p); math.Abs(float64(got-c.want)) > float64(time.Millisecond) {
+			if got := percentile(s.Latency, c.p); math.Abs(float64(got-c.want)) > float64(time.Millisecond) {
 				t.Errorf("p%v %v, want %v", c.p, got, c.want)
 			}
 		}

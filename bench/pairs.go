@@ -20,13 +20,13 @@ type (
 // pairsCases measure borrow and return, each client in its own pool. The latency is that of
 // both. The limits and the peers are measured in turn with it.
 func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
-	instances, err := env.instances(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
+	gateways, err := env.gateways(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
 	if err != nil {
 		return nil, err
 	}
 	var baselines []baseline
 	if env.cfg.Limits {
-		limits, err := env.limits(ctx, instances)
+		limits, err := env.limits(ctx, gateways)
 		if err != nil {
 			return nil, err
 		}
@@ -37,9 +37,9 @@ func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
 	}
 	var cases []Case
 	for _, clients := range env.cfg.Clients {
-		for _, f := range instances {
+		for _, f := range gateways {
 			for _, d := range f.transports {
-				key := Key{Workload: pairs, Transport: d.Name(), Sync: f.sync, Clients: clients}
+				key := Key{Workload: pairs, Transport: d.Name(), Sync: string(f.sync), Clients: clients}
 				cases = append(cases, pairsCase(key, transportPairs(d)))
 			}
 		}
@@ -88,7 +88,6 @@ func checked(s Sample) (Sample, error) {
 
 var errNothingMeasured = errors.New("bench: no operation ended within the duration")
 
-// transportPairs gives each client a pool of its own.
 func transportPairs(d Transport) pairer {
 	return func(ctx context.Context, clients int) (action, cleanup, error) {
 		pools, err := d.Pools(ctx, clients, 1, clients)
@@ -108,7 +107,6 @@ func closeOf(pools Pools) func(ctx context.Context) error {
 	return pools.Close
 }
 
-// takeAndGive borrows a slot and returns it.
 func takeAndGive(ctx context.Context, pools Pools, client, pool int) error {
 	held, err := pools.Take(ctx, client, pool, longTTL, time.Minute)
 	if err != nil {

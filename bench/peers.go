@@ -67,7 +67,6 @@ func PeerStatus() (lines []string, err error) {
 
 var versionForm = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// versionOf returns the version that a program prints.
 func versionOf(program string) string {
 	out, err := exec.Command(program, "--version").Output()
 	if err != nil {
@@ -76,7 +75,6 @@ func versionOf(program string) string {
 	return versionForm.FindString(string(out))
 }
 
-// child is a server in a process of its own.
 type child struct {
 	command *exec.Cmd
 	output  strings.Builder // must be read only after the process has ended

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 )
 
-// The size of a plot.
 const (
 	plotWidth  = 18 * vg.Centimeter
 	plotHeight = 11 * vg.Centimeter
@@ -23,7 +25,6 @@ type series struct {
 	points plotter.XYs
 }
 
-// chart is the data of a plot.
 type chart struct {
 	file    string
 	title   string
@@ -42,7 +43,7 @@ func (r *Report) WritePlots(dir string) (files []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	for _, c := range []chart{r.latencyChart(), r.throughputChart(), r.poolsChart(), r.waitersChart()} {
+	for _, c := range r.charts() {
 		if len(c.series) == 0 {
 			continue
 		}
@@ -83,7 +84,6 @@ func (c chart) write(file string) error {
 	return p.Save(plotWidth, plotHeight, file)
 }
 
-// label returns the name of a row in a plot's legend.
 func (k Key) label() string {
 	if k.Sync == "" {
 		return k.Transport
@@ -94,62 +94,56 @@ func (k Key) label() string {
 // plottedClients is the number of operations in flight of the latency plot.
 const plottedClients = 64
 
-func (r *Report) latencyChart() chart {
-	c := chart{
-		file: "latency.svg", title: fmt.Sprintf("Borrow and return, %d in flight", plottedClients),
-		x: "microseconds", y: "share that took no longer", logX: true, topLeft: true,
+func (r *Report) charts() []chart {
+	clients := func(k Key) int { return k.Clients }
+	size := func(k Key) int { return k.Size }
+	return []chart{
+		{
+			file: "latency.svg", title: fmt.Sprintf("Borrow and return, %d in flight", plottedClients),
+			x: "microseconds", y: "share that took no longer", logX: true, topLeft: true,
+			series: r.distributions(),
+		}, {
+			file: "throughput.svg", title: "Borrow and return, each client in a pool of its own",
+			x: "operations in flight", y: "pairs a second", logX: true, logY: true, topLeft: true,
+			series: r.lines(pairs, "per_second", clients),
+		}, {
+			file: "pools.svg", title: fmt.Sprintf("Cost over the number of pools, %d in flight", sharedClients),
+			x: "pools", y: "microseconds of p50", logX: true,
+			series: r.lines(manyPools, "p50_us", size),
+		}, {
+			file: "waiters.svg", title: "Cost of a hand-over over the number of waiters",
+			x: "waiters", y: "microseconds of p50", logX: true, logY: true, topLeft: true,
+			series: r.lines(handover, "p50_us", size),
+		},
 	}
+}
+
+func (r *Report) distributions() (all []series) {
 	for _, row := range r.Rows {
-		if row.Workload != pairs || row.Clients != plottedClients || row.Sync == "interval" || row.Latency.Count() == 0 {
-			continue
+		if row.Workload == pairs && row.Clients == plottedClients && row.Sync != "interval" && row.Latency.TotalCount() > 0 {
+			all = append(all, series{row.label(), cumulative(row.Latency)})
 		}
-		c.series = append(c.series, series{row.label(), cumulative(row.Latency)})
 	}
-	return c
+	return all
 }
 
 // cumulative reduces a distribution to points that differ visibly.
-func cumulative(h *Histogram) (points plotter.XYs) {
+func cumulative(h *hdrhistogram.Histogram) (points plotter.XYs) {
 	const step = 1.0 / 250
-	last := -1.0
-	for _, p := range h.Distribution() {
-		if p.Share-last < step && p.Share < 1 || p.Latency <= 0 {
+	last, seen := -1.0, int64(0)
+	for _, bar := range h.Distribution() {
+		seen += bar.Count
+		share := float64(seen) / float64(h.TotalCount())
+		if bar.Count == 0 || share-last < step && share < 1 || bar.To <= 0 {
 			continue
 		}
-		last = p.Share
-		points = append(points, plotter.XY{X: microseconds(p.Latency), Y: p.Share})
-		if p.Share > 0.999 { // the last thousandth would compress the rest of the plot
+		last = share
+		points = append(points, plotter.XY{X: microseconds(time.Duration(bar.To)), Y: share})
+		if share > 0.999 { // the last thousandth would compress the rest of the plot
 			break
 		}
 	}
 	return points
-}
-
-func (r *Report) throughputChart() chart {
-	c := chart{
-		file: "throughput.svg", title: "Borrow and return, each client in a pool of its own",
-		x: "operations in flight", y: "pairs a second", logX: true, logY: true, topLeft: true,
-	}
-	c.series = r.lines(pairs, "per_second", func(k Key) int { return k.Clients })
-	return c
-}
-
-func (r *Report) poolsChart() chart {
-	c := chart{
-		file: "pools.svg", title: fmt.Sprintf("Cost over the number of pools, %d in flight", sharedClients),
-		x: "pools", y: "microseconds of p50", logX: true,
-	}
-	c.series = r.lines(manyPools, "p50_us", func(k Key) int { return k.Size })
-	return c
-}
-
-func (r *Report) waitersChart() chart {
-	c := chart{
-		file: "waiters.svg", title: "Cost of a hand-over over the number of waiters",
-		x: "waiters", y: "microseconds of p50", logX: true, logY: true, topLeft: true,
-	}
-	c.series = r.lines(handover, "p50_us", func(k Key) int { return k.Size })
-	return c
 }
 
 // lines returns the lines of a workload: a figure over x, with one line for all rows
@@ -169,11 +163,5 @@ func (r *Report) lines(workload, name string, x func(Key) int) (all []series) {
 		s := &all[at[label]]
 		s.points = append(s.points, plotter.XY{X: float64(x(row.Key)), Y: v.Median})
 	}
-	var lines []series
-	for _, s := range all {
-		if len(s.points) > 1 {
-			lines = append(lines, s)
-		}
-	}
-	return lines
+	return slices.DeleteFunc(all, func(s series) bool { return len(s.points) < 2 })
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Report is the result of a Run.
@@ -36,11 +38,11 @@ type Machine struct {
 // Row is the result of a case over all repetitions.
 type Row struct {
 	Key
-	Values      map[string]Stat      `json:"values"`      // by the name of a figure: see Sample.Values
-	Repetitions []map[string]float64 `json:"repetitions"` // the figures of each repetition that succeeded
-	Errors      int64                `json:"errors"`
-	FirstError  string               `json:"first_error,omitempty"`
-	Latency     *Histogram           `json:"-"` // of all repetitions
+	Values      map[string]Stat         `json:"values"`      // by the name of a figure: see Sample.Values
+	Repetitions []map[string]float64    `json:"repetitions"` // the figures of each repetition that succeeded
+	Errors      int64                   `json:"errors"`
+	FirstError  string                  `json:"first_error,omitempty"`
+	Latency     *hdrhistogram.Histogram `json:"-"` // of all repetitions
 }
 
 // Stat is the distribution of a figure over the repetitions.
@@ -93,7 +95,9 @@ func (r *Row) add(s Sample, failure error) {
 		return
 	}
 	r.Repetitions = append(r.Repetitions, s.Values())
-	r.Latency.Merge(s.Latency)
+	if s.Latency != nil {
+		r.Latency.Merge(s.Latency)
+	}
 }
 
 // finish computes the statistics. It reports whether any repetition succeeded.

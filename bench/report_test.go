@@ -15,15 +15,15 @@ import (
 
 // sampleOf returns a sample with a rate per second, in which all latencies are equal.
 func sampleOf(perSecond int64, latency time.Duration) Sample {
-	s := Sample{Operations: perSecond, Elapsed: time.Second, Latency: &Histogram{}}
-	s.Latency.Record(latency)
+	s := Sample{Operations: perSecond, Elapsed: time.Second, Latency: newHistogram()}
+	record(s.Latency, latency)
 	return s
 }
 
 // rowOf returns a row with a repetition for each rate.
 func rowOf(t *testing.T, key Key, rates ...int64) *Row {
 	t.Helper()
-	r := &Row{Key: key, Latency: &Histogram{}}
+	r := &Row{Key: key, Latency: newHistogram()}
 	for _, rate := range rates {
 		r.add(sampleOf(rate, time.Second/time.Duration(rate)), nil)
 	}
@@ -58,14 +58,14 @@ func TestStat(t *testing.T) {
 }
 
 func TestRow(t *testing.T) {
-	r := &Row{Latency: &Histogram{}}
+	r := &Row{Latency: newHistogram()}
 	r.add(sampleOf(100, time.Millisecond), nil)
 	r.add(Sample{Errors: 3, FirstError: errors.New("refused")}, errNothingMeasured)
 	r.add(sampleOf(300, time.Millisecond), nil)
 	if !r.finish() || r.Values["per_second"] != (Stat{200, 100, 300}) || r.Errors != 3 || r.FirstError != "refused" {
 		t.Errorf("%+v", r)
 	}
-	failed := &Row{Latency: &Histogram{}}
+	failed := &Row{Latency: newHistogram()}
 	failed.add(Sample{}, errNothingMeasured)
 	if failed.finish() {
 		t.Error("a row of which every repetition failed counts as measured")

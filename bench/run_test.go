@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // small returns the configuration of the shortest possible run.
@@ -46,7 +48,7 @@ func TestRun(t *testing.T) {
 		t.Error(note)
 	}
 	var wanted []string
-	for _, transport := range transportNames {
+	for _, transport := range TransportNames() {
 		for _, workload := range []string{"pairs", "shared-pool", "arrivals"} {
 			wanted = append(wanted, workload+" "+transport+" always", workload+" "+transport+" interval")
 		}
@@ -72,11 +74,13 @@ func TestRun(t *testing.T) {
 // A testbed is measured as Config.Server. The run leaves nothing on it.
 func TestRunServer(t *testing.T) {
 	t.Parallel()
-	r, err := startTestbed(t.Context(), t.TempDir(), "interval", holdInProcess)
+	dir := t.TempDir()
+	r, err := startTestbed(t.Context(), dir, "interval", holdInProcess)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		logtest.SearchDir(dir) // close removes it
 		if err := r.close(); err != nil {
 			t.Error(err)
 		}

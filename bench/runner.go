@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row {
 	rows := make([]*Row, len(cases))
 	for i, c := range cases {
-		rows[i] = &Row{Key: c.Key, Latency: &Histogram{}}
+		rows[i] = &Row{Key: c.Key, Latency: newHistogram()}
 	}
 	for repetition := range env.cfg.Repetitions {
 		for i, c := range cases {
@@ -72,11 +72,10 @@ func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row 
 	return slices.DeleteFunc(rows, func(r *Row) bool { return !r.finish() })
 }
 
-// summary returns a short text about a sample.
 func summary(s Sample) string {
-	text := fmt.Sprintf("%.0f/s, p50 %v, p99 %v", s.PerSecond(), round(s.Latency.Percentile(50)), round(s.Latency.Percentile(99)))
-	if s.Operations == 0 {
-		text = ""
+	text := ""
+	if s.Operations > 0 {
+		text = fmt.Sprintf("%.0f/s, p50 %v, p99 %v", s.PerSecond(), round(percentile(s.Latency, 50)), round(percentile(s.Latency, 99)))
 	}
 	for _, name := range sortedKeys(s.Extra) {
 		text += fmt.Sprintf(" %s %s", name, number(s.Extra[name]))
@@ -87,7 +86,6 @@ func summary(s Sample) string {
 	return text
 }
 
-// round rounds to about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d > time.Second:
@@ -100,7 +98,6 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// number formats a figure with at least three digits.
 func number(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)

@@ -3,6 +3,8 @@ package bench
 import (
 	"maps"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Sample is the result of one repetition of a case.
@@ -11,8 +13,8 @@ type Sample struct {
 	Errors     int64 // number of operations that failed
 	FirstError error // of the first operation that failed, or nil
 	Elapsed    time.Duration
-	Latency    *Histogram         // of the operations that succeeded; nil if the workload measures none
-	Extra      map[string]float64 // other figures of the workload, by name, with the unit in the name
+	Latency    *hdrhistogram.Histogram // of the operations that succeeded; nil if the workload measures none
+	Extra      map[string]float64      // other figures of the workload, by name, with the unit in the name
 }
 
 // PerSecond returns the number of operations per second.
@@ -30,16 +32,15 @@ func (s Sample) Values() map[string]float64 {
 	if s.Operations > 0 {
 		values["per_second"] = s.PerSecond()
 	}
-	if s.Latency.Count() > 0 {
+	if s.Latency != nil && s.Latency.TotalCount() > 0 {
 		for name, p := range percentiles {
-			values[name] = microseconds(s.Latency.Percentile(p))
+			values[name] = microseconds(percentile(s.Latency, p))
 		}
-		values["max_us"] = microseconds(s.Latency.Max())
 	}
 	maps.Copy(values, s.Extra)
 	return values
 }
 
-var percentiles = map[string]float64{"p50_us": 50, "p90_us": 90, "p99_us": 99, "p999_us": 99.9}
+var percentiles = map[string]float64{"p50_us": 50, "p90_us": 90, "p99_us": 99, "p999_us": 99.9, "max_us": 100}
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -66,11 +66,15 @@ func TestSessions(t *testing.T) { soakSessions(t, 200, 10, 200*time.Millisecond)
 
 func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	ctx := t.Context()
-	srv, err := natsembed.Start(ctx, natsembed.Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Sync: natsembed.SyncInterval})
+	dir := t.TempDir()
+	srv, err := natsembed.Start(ctx, natsembed.Config{Logger: logtest.Logger(), DataDir: dir, Sync: natsembed.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = srv.Close() }()
+	defer func() {
+		_ = srv.Close()
+		logtest.SearchDir(dir)
+	}()
 	nc, err := srv.Connect()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +161,7 @@ func pinging(t *testing.T, store *kvslots.Store, sessions []string, cadence time
 	}
 	wg.Wait()
 	all := took.histogram()
-	t.Logf("%.0f pings a second: p50 %v, p99 %v", float64(len(sessions))/time.Since(began).Seconds(), all.Percentile(50), all.Percentile(99))
+	t.Logf("%.0f pings a second: p50 %v, p99 %v", float64(len(sessions))/time.Since(began).Seconds(), percentile(all, 50), percentile(all, 99))
 }
 
 // waitAndPass waits for a lock, in Acquire or in Wait, and releases it.

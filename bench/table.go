@@ -86,7 +86,7 @@ func (r *Row) latency(name string) string {
 func (r *Row) besides() string {
 	var parts []string
 	for _, name := range sortedKeys(r.Values) {
-		if _, known := percentiles[name]; known || name == "per_second" || name == "max_us" {
+		if _, known := percentiles[name]; known || name == "per_second" {
 			continue
 		}
 		parts = append(parts, name+" "+number(r.Values[name].Median))

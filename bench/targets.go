@@ -33,7 +33,6 @@ func (t Target) String() string {
 	return line
 }
 
-// figure identifies a figure of a row.
 type figure struct {
 	key  Key
 	name string
@@ -144,7 +143,6 @@ func (r rule) judge(report *Report) Target {
 	return t
 }
 
-// figures returns the figures that the rule needs.
 func (r rule) figures() []figure {
 	if r.to == (figure{}) {
 		return []figure{r.of}

@@ -39,7 +39,7 @@ func TestRuleJudges(t *testing.T) {
 func TestRuleKeepsRepetitionsApart(t *testing.T) {
 	key, other := Key{Workload: "pairs", Transport: "library"}, Key{Workload: "pairs", Transport: "raw"}
 	a := rowOf(t, key, 100, 1000)
-	b := &Row{Key: other, Latency: &Histogram{}}
+	b := &Row{Key: other, Latency: newHistogram()}
 	b.add(Sample{}, errNothingMeasured)
 	b.add(sampleOf(500, time.Millisecond), nil)
 	b.finish()

@@ -20,7 +20,8 @@ import (
 )
 
 // testbed is a gateway in this process: an embedded server on an empty directory, one peer
-// of the library, and all transports, on loopback.
+// of the library, and all transports, on loopback. For the gateway of Config.Server it has
+// only sync and transports.
 type testbed struct {
 	sync       natsembed.Sync
 	nats       *natsembed.Server
@@ -48,7 +49,6 @@ func (c *closers) close() (err error) {
 // closeTimeout bounds the closing of each part of a testbed.
 const closeTimeout = 20 * time.Second
 
-// bounded returns a function that calls close with closeTimeout.
 func bounded(f func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -57,7 +57,6 @@ func bounded(f func(ctx context.Context) error) func() error {
 	}
 }
 
-// startTestbed starts a testbed with its data below dir.
 func startTestbed(ctx context.Context, dir string, sync natsembed.Sync, hold holder) (*testbed, error) {
 	r := &testbed{sync: sync}
 	if err := r.start(ctx, dir, hold); err != nil {
@@ -90,7 +89,6 @@ func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*testb
 	return r, nil
 }
 
-// open starts the server and the peer.
 func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) error {
 	data, err := os.MkdirTemp(dir, "kvslots-bench-")
 	if err != nil {
@@ -123,9 +121,9 @@ func (r *testbed) durable() func(then func(error)) {
 	return nil
 }
 
-// claims returns how many claims of slots the peer has sent; 0 without a testbed.
+// claims returns how many claims of slots the peer has sent; 0 at Config.Server.
 func (r *testbed) claims() uint64 {
-	if r == nil {
+	if r.store == nil {
 		return 0
 	}
 	return r.store.Metrics().Claims
@@ -146,7 +144,6 @@ func (r *testbed) connect() (err error) {
 // sessionIdle is longer than any session waits for its next repetition.
 const sessionIdle = time.Hour
 
-// serve starts the gateway and connects the transports.
 func (r *testbed) serve(hold holder) error {
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
 	times := gateway.SessionTimes{IdleTimeout: sessionIdle}

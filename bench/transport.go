@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Names of the transports.
 const (
 	transportLibrary = "library" // kvslots.Store, a peer in the measuring process
 	transportNATS    = "nats"    // client.New, over a NATS connection
@@ -15,7 +14,10 @@ const (
 	transportV1      = "v1"      // /v1
 )
 
-var transportNames = []string{transportLibrary, transportNATS, transportHTTP, transportV1}
+// TransportNames returns the valid values of Config.Transports.
+func TransportNames() []string {
+	return []string{transportLibrary, transportNATS, transportHTTP, transportV1}
+}
 
 // Transport is a transport by which clients reach kvslots.
 type Transport interface {

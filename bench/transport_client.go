@@ -74,7 +74,6 @@ func (d clientTransport) Named(ctx context.Context, slots, clients int) (Pools, 
 	return n, err
 }
 
-// clientPools are registered pools.
 type clientPools struct {
 	api     api
 	ids     []uuid.UUID
@@ -111,31 +110,24 @@ func (p *clientPools) Waiting(ctx context.Context, pool int) (int, error) {
 	return state.Waiting, err
 }
 
+// Queue starts a goroutine for each client: requests of these transports block their
+// callers.
 func (p *clientPools) Queue(ctx context.Context, pool int) (leave func(), err error) {
-	return queueInProcess(ctx, p.clients, func(ctx context.Context, client int) {
-		_, _ = p.Take(ctx, client, pool, longTTL, longWait)
-	}), nil
-}
-
-// queueInProcess starts a goroutine for each client: requests of these transports block
-// their callers.
-func queueInProcess(ctx context.Context, clients int, wait func(ctx context.Context, client int)) (leave func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	for client := range clients {
-		wg.Go(func() { wait(ctx, client) })
+	for client := range p.clients {
+		wg.Go(func() { _, _ = p.Take(ctx, client, pool, longTTL, longWait) })
 	}
 	return func() {
 		cancel()
 		wg.Wait()
-	}
+	}, nil
 }
 
 func (p *clientPools) Close(ctx context.Context) error {
 	return forEach(len(p.ids), func(i int) error { return p.api.Delete(ctx, p.ids[i]) })
 }
 
-// clientNames are locks or semaphores.
 type clientNames struct {
 	api      api
 	base     string // prefix of the keys, unique to this measurement
@@ -162,11 +154,7 @@ func (n *clientNames) Give(ctx context.Context, client, pool int, held Held) err
 
 func (n *clientNames) Waiting(context.Context, int) (int, error) { return 0, errors.ErrUnsupported }
 
-func (n *clientNames) Queue(ctx context.Context, pool int) (leave func(), err error) {
-	return queueInProcess(ctx, len(n.sessions), func(ctx context.Context, client int) {
-		_, _ = n.Take(ctx, client, pool, longTTL, longWait)
-	}), nil
-}
+func (n *clientNames) Queue(context.Context, int) (func(), error) { return nil, errors.ErrUnsupported }
 
 func (n *clientNames) Close(ctx context.Context) error {
 	return forEach(len(n.sessions), func(i int) error {

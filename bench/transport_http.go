@@ -41,7 +41,6 @@ func (d httpTransport) Named(context.Context, int, int) (Pools, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// httpClients are the connections of a measurement's clients.
 type httpClients struct {
 	to    endpoint
 	hold  holder
@@ -86,7 +85,6 @@ func (c httpClients) ask(ctx context.Context, client int, request []byte, answer
 	return json.Unmarshal(body, answer)
 }
 
-// httpPools are registered pools.
 type httpPools struct {
 	httpClients
 	*clientPools

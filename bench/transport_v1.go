@@ -36,7 +36,6 @@ type v1Names struct {
 	*clientNames
 }
 
-// request formats a client's request about a name.
 func (n *v1Names) request(client, pool int, operation string, body []byte) []byte {
 	kind := "semaphores"
 	if n.slots == 1 {

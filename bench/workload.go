@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -44,7 +43,6 @@ type Case struct {
 	Measure func(ctx context.Context, d time.Duration) (Sample, error)
 }
 
-// workload is a kind of load.
 type workload struct {
 	name string // in --workload and in rows
 
@@ -52,7 +50,6 @@ type workload struct {
 	cases func(ctx context.Context, env *Environment) ([]Case, error)
 }
 
-// The names of the workloads.
 const (
 	pairs       = "pairs"
 	sharedPool  = "shared-pool"
@@ -83,6 +80,3 @@ func WorkloadNames() []string {
 	}
 	return names
 }
-
-// TransportNames returns the valid values of Config.Transports.
-func TransportNames() []string { return slices.Clone(transportNames) }

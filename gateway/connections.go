@@ -76,7 +76,6 @@ func (c *connections) enter(client netip.Prefix) (refusal *wire.Status) {
 	return nil
 }
 
-// count returns the number of open connections.
 func (c *connections) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +122,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 // requests of several clients.
 func (c *connections) throttle(r *http.Request) {
 	if conn, _ := r.Context().Value(countedKey{}).(*countedConn); conn != nil && conn.client.IsValid() {
-		until := time.Now().Add(throttleTime)
-		conn.restUntil.Store(&until)
+		conn.restUntil.Store(new(time.Now().Add(throttleTime)))
 	}
 }
 
@@ -156,14 +154,8 @@ func (c *connections) settle(ctx context.Context) {
 		}
 	}
 	c.wake()
-	beat := time.NewTicker(settleInterval)
-	defer beat.Stop()
-	for c.busy.Load() > 0 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat.C:
-		}
+	for c.busy.Load() > 0 && ctx.Err() == nil {
+		pause(ctx, settleInterval)
 	}
 }
 
@@ -183,10 +175,8 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case was && !busy:
 		c.busy.Add(-1)
 	}
-	if state == http.StateIdle {
-		if rest := counted.rest(); rest > 0 {
-			pause(c.resting, rest)
-		}
+	if rest := counted.rest(); rest > 0 && state == http.StateIdle {
+		pause(c.resting, rest)
 	}
 }
 
@@ -265,11 +255,10 @@ type countedConn struct {
 
 // rest returns how long the connection still rests; it may be negative.
 func (c *countedConn) rest() time.Duration {
-	until := c.restUntil.Load()
-	if until == nil {
-		return 0
+	if until := c.restUntil.Load(); until != nil {
+		return time.Until(*until)
 	}
-	return time.Until(*until)
+	return 0
 }
 
 // Close keeps the connection's place in the count of its client until the rest is over:

@@ -37,8 +37,7 @@ func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
 
 // check asks the store whether it is ready, for logReadiness.
 func (g *Gateway) check() error {
-	began := time.Now()
-	g.checkBegan.Store(&began)
+	g.checkBegan.Store(new(time.Now()))
 	defer g.checkBegan.Store(nil)
 	return g.cfg.Store.Ready()
 }

@@ -12,7 +12,6 @@ import (
 // HTTP, for IPv6 of one /64. 0 means no limit.
 type WaitLimits = ops.WaitLimits
 
-// limitMetrics returns the metrics of the gateway's limits.
 func (g *Gateway) limitMetrics() []prometheus.Collector {
 	total := func() int64 { refused, _ := g.cfg.Lending.Waits.Refused(); return refused }
 	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -29,19 +27,12 @@ func (g *Gateway) observed(recorder *recorder, r *http.Request) {
 	took := time.Since(recorder.began)
 	method, route := methodName(r.Method), routeName(r)
 	g.metrics.duration.WithLabelValues(method, route, strconv.Itoa(recorder.code)).Observe(took.Seconds())
-	event := g.log.WithLevel(accessLevel(recorder.code)).
+	event := g.log.WithLevel(ops.AccessLevel(recorder.code)).
 		Str("method", method).
 		Str("route", route).
 		Int("status", recorder.code).
 		Dur("duration_ms", took)
 	recorder.trace.Log(event).Msg("request")
-}
-
-func accessLevel(status int) zerolog.Level {
-	if status >= http.StatusInternalServerError {
-		return zerolog.InfoLevel
-	}
-	return zerolog.DebugLevel
 }
 
 // routeName returns the pattern that matched, such as "/l/{id}/borrow".

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -58,27 +59,20 @@ func refusalsFor(maxConnections int) int {
 
 // refuse answers a connection, and closes it. It does not block.
 func (r *refuser) refuse(conn net.Conn, client netip.Prefix, why *wire.Status) {
-	if r.encrypted || client.IsValid() && r.rates.decide(client.Addr()).refused { // a TLS handshake would cost more than serving
-		reset(conn)
-		return
+	if !r.encrypted && !(client.IsValid() && r.rates.decide(client.Addr()).refused) { // a TLS handshake would cost more than serving
+		select {
+		case r.places <- struct{}{}:
+			r.writing.Go(func() {
+				defer func() { <-r.places }()
+				defer conn.Close()
+				r.answer(conn, why)
+			})
+			return
+		default:
+		}
 	}
-	select {
-	case r.places <- struct{}{}:
-	default:
-		reset(conn)
-		return
-	}
-	r.writing.Go(func() {
-		defer func() { <-r.places }()
-		defer conn.Close()
-		r.answer(conn, why)
-	})
-}
-
-// reset closes a connection at once, without the states of TCP that wait for the client.
-func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
+		_ = tcp.SetLinger(0) // no states of TCP that wait for the client
 	}
 	conn.Close()
 }
@@ -104,7 +98,7 @@ func (r *refuser) answer(conn net.Conn, why *wire.Status) {
 // plainRefusal returns the answer to a request that the gateway has not read. Its body has
 // the fields of errors of /v1, which include those of all other paths.
 func plainRefusal(why *wire.Status, requestID string) string {
-	body, _ := wire.Encode(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
+	body, _ := json.Marshal(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
 		"Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"+
 		"%s: %s\r\n%s: %s\r\n%s: 1\r\nContent-Length: %d\r\n\r\n%s",

@@ -83,13 +83,10 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	defer giveUp()
 	finished := make(chan struct{})
 	go func() {
-		defer close(finished)
 		for _, f := range g.cfg.Finishers {
 			f.Finish(limit)
 		}
-	}()
-	go func() {
-		<-finished
+		close(finished)
 		<-limit.Done()
 		pause(shut, answerGrace)
 		giveUp()
@@ -150,4 +147,20 @@ func (l *errorLog) Write(line []byte) (int, error) {
 			Msg("no connection can be accepted; if too many files are open, raise their limit or lower --max-connections")
 	})
 	return len(line), nil
+}
+
+// Values of headers of every answer, allocated once.
+var (
+	noStore    = []string{"no-store"}
+	noReferrer = []string{"no-referrer"}
+	noSniff    = []string{"nosniff"}
+)
+
+// setHeaders sets the headers of every answer. Paths and answers contain credentials, so
+// caches must not store answers, web pages must not pass paths on as referrers, and
+// browsers must not guess the type of an answer.
+func setHeaders(header http.Header) {
+	header["Cache-Control"] = noStore
+	header["Referrer-Policy"] = noReferrer
+	header["X-Content-Type-Options"] = noSniff
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -42,8 +43,7 @@ var storeSeries = []struct {
 		count(func(m *kvslots.Metrics) uint64 { return m.Conflicts })},
 	{metricDesc("kvslots_store_grants_total", "Leases that this gateway's store granted, over all APIs."),
 		count(func(m *kvslots.Metrics) uint64 { return m.Grants })},
-	{metricDesc("kvslots_expiries_total", "Leases that this gateway ended because their time was over."),
-		count(func(m *kvslots.Metrics) uint64 { return m.Expiries })},
+	{metricDesc("kvslots_expiries_total", "Leases that this gateway ended because their time was over, by the API of what they held, over HTTP or NATS.", "api"), byAPI},
 	{metricDesc("kvslots_idle_pools_unregistered_total", "Pools that this gateway unregistered because nothing had used them for --pool-idle-ttl."),
 		count(func(m *kvslots.Metrics) uint64 { return m.IdlePools })},
 	{metricDesc("kvslots_writes_total", "Messages sent to the stream, with those that were sent again."),
@@ -116,6 +116,14 @@ func byKind(of func(kvslots.Totals) int) collect {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(of(m.Pools)), "registered")
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(of(m.Named)), "named")
 	}
+}
+
+// byAPI sends the expired leases by API. The bucket says what a lease holds, but not over
+// which transport the client took it, so none of them is of ops.APINATS.
+func byAPI(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.Metric) {
+	to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(m.Expiries.Pools), ops.APILibrary)
+	to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(m.Expiries.Sessions), ops.APIDflockd)
+	to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(m.Expiries.Owned), ops.APIForrst)
 }
 
 // histogram returns a histogram with the first of the buckets. Longer durations are in

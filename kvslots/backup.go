@@ -9,13 +9,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 )
 
-// Restored counts the Pools, Leases and Sessions that Restore has restored, and as
-// Expired the leases that it left out because their time was over.
+// Restored is the number of Pools, Leases and Sessions that Restore has restored, and of
+// Expired leases, which it left out.
 type Restored = backup.Summary
 
-// RestoreOptions are the options of Restore. Replace allows it to replace a bucket that
-// has pools, leases or sessions. Replicas is the number of replicas of the new bucket; 0
-// means that of the replaced bucket, or of the backup if there is none.
+// RestoreOptions are the options of Restore. If Replace is true, Restore may replace a
+// bucket that has pools, leases or sessions. Replicas is the number of replicas of the new
+// bucket; 0 means as many as the replaced bucket has, or the backup if there is none.
 type RestoreOptions = backup.Options
 
 // Backup writes the pools, leases and sessions of the bucket to w. The bucket, and so

@@ -36,11 +36,11 @@ type Config struct {
 	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 
 	// PoolIdle is how long a registered pool may be unused before it is unregistered, as
-	// by Delete: no slot of it was lent meanwhile and no borrower stood in its line, and
-	// it was not registered again. A pool in use stays, whatever happens; a Borrow at the
-	// moment of the end is granted a lease that stands, or returns ErrNoPool. Each peer
-	// counts by its own clock from when it has loaded the bucket; all should have the
-	// same PoolIdle. 0 means that pools stay. At least a second, and at most a year.
+	// by Delete, from a second to a year; 0 means that pools stay. A pool is unused while
+	// no slot of it is lent, no borrower waits for one, and it is not registered again. A
+	// Borrow at the moment of the end is granted a valid lease, or returns ErrNoPool. Each
+	// peer counts by its own clock from when it has loaded the bucket. All peers should
+	// have the same PoolIdle.
 	PoolIdle time.Duration
 
 	// Sole asserts that no other peer can be running, as when this process embeds
@@ -61,9 +61,9 @@ type Config struct {
 	Durable func(then func(error))
 
 	// Room returns nil while the server has room for new entries, and otherwise an
-	// error that says what is full. During such an error the methods that add entries
-	// return ErrUnavailable (Borrow, Register, CreateSession, Acquire, Enqueue and
-	// LockOwned), and Ready returns it. The other methods still work. Room must not
+	// error that says what is full. Meanwhile the methods that add entries (Borrow,
+	// Register, CreateSession, Acquire, Enqueue and LockOwned) and Ready return
+	// ErrUnavailable, which wraps that error. The other methods still work. Room must not
 	// block, and may be called concurrently. nil means that there is always room. See
 	// natsembed.Server.
 	Room func() error

@@ -19,8 +19,8 @@
 //
 // All Stores on a bucket are equal peers, and together they are one semaphore. No Store
 // owns a pool, there is no leader among them, and nothing has to fail over. Each Store
-// watches the whole bucket, decides by its view of it, and writes. Services that may not
-// use JetStream call a gateway, over NATS or HTTP: see package client.
+// watches the whole bucket and decides by its view of it. Services that cannot use
+// JetStream call a gateway, over NATS or HTTP: see package client.
 //
 // # What gives safety
 //
@@ -35,7 +35,7 @@
 // # What gives liveness
 //
 // The leases of a holder that has died end when their time is over. The line passes over
-// the tickets of a Store that has died or is paused, after a second. Entries of the stream
+// the borrowers of a Store that has died or is paused, after a second. Entries of the stream
 // wake waiting borrowers, and each grant costs one claim, however many borrowers wait.
 //
 // # What is not promised

@@ -89,13 +89,13 @@ var (
 	// and its version.
 	ErrServerTooOld = bucket.ErrServerTooOld
 
-	// ErrWrongBucket is returned by Open when the bucket exists with a
-	// configuration that kvslots cannot work with; the error's text names
-	// each setting that is wrong.
+	// ErrWrongBucket is returned by Open when the bucket exists with settings
+	// that kvslots cannot work with; the error's text names each of them.
 	ErrWrongBucket = bucket.ErrWrongBucket
 
-	// ErrRestoring is returned by Open while Restore replaces the bucket, or when it
-	// was interrupted; then it must be repeated. It is an ErrWrongBucket.
+	// ErrRestoring is returned by Open while a Restore replaces the bucket, and after
+	// one was interrupted, until it is repeated. errors.Is also finds ErrWrongBucket
+	// in it.
 	ErrRestoring = bucket.ErrRestoring
 
 	// ErrRestoreRunning is returned by Restore while another Restore runs.
@@ -108,7 +108,7 @@ var (
 	// while Backup read it.
 	ErrReplaced = backup.ErrReplaced
 
-	// ErrCorruptBackup is returned by Restore for a file that is not a backup, or
+	// ErrCorruptBackup is returned by Restore for input that is not a backup, or
 	// that was cut off or changed.
 	ErrCorruptBackup = backup.ErrCorruptBackup
 

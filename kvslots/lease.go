@@ -30,9 +30,9 @@ type Lease struct {
 	ttl      time.Duration
 	deadline time.Time
 	ended    bool
-	life     context.Context // made by the first Done; it ends with the lease
-	endLife  context.CancelFunc
-	timer    *time.Timer // ends the lease at the deadline; nil before life is made
+	done     context.Context // ends with the lease; nil before the first call of Done
+	setDone  context.CancelFunc
+	timer    *time.Timer // ends the lease at the deadline; nil like done
 }
 
 // NewLease returns a lease that was granted, or renewed, at the instant now. It is for
@@ -79,24 +79,24 @@ func (l *Lease) ExpiresAt() time.Time {
 // when it is returned, and when a renewal is refused. With a Store it is also closed
 // as soon as the Store sees that another caller returned the lease or deleted its pool.
 func (l *Lease) Done() <-chan struct{} {
-	if first := l.watchEnd(); first {
+	if first := l.initDone(); first {
 		if s, ok := l.lender.(*Store); ok {
-			context.AfterFunc(l.life, s.follow(l)) // without l.mu: follow may call l.end at once
+			context.AfterFunc(l.done, s.follow(l)) // without l.mu: follow may call l.end at once
 		}
 	}
-	return l.life.Done()
+	return l.done.Done()
 }
 
-// watchEnd makes life. It reports whether this call made it for a live lease.
-func (l *Lease) watchEnd() (first bool) {
+// initDone sets done unless it is set, and reports whether it did so for a live lease.
+func (l *Lease) initDone() (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.life != nil {
+	if l.done != nil {
 		return false
 	}
-	l.life, l.endLife = context.WithCancel(context.Background())
+	l.done, l.setDone = context.WithCancel(context.Background())
 	if l.ended {
-		l.endLife()
+		l.setDone()
 		return false
 	}
 	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
@@ -154,14 +154,13 @@ func (l *Lease) expire() {
 	}
 }
 
-// end closes Done.
 func (l *Lease) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
 	if l.timer != nil {
 		l.timer.Stop()
-		l.endLife()
+		l.setDone()
 	}
 }
 

@@ -11,17 +11,21 @@ import (
 // cover this Store alone. gateway.StoreMetrics exports them to Prometheus, and
 // gateway/README.md describes each.
 //
-// The counters, of type uint64, are Claims, Voids, Conflicts, Grants, Expiries, IdlePools,
-// Writes, Resent, Early, Barriers, Skips, Rebuilds, Checks, Watches and Foreign. The
-// Durations are Wrote, Read and Leased. The gauges are Pools and Named, of type Totals;
-// Sessions, Waiting and WritesInFlight, of type int; Revision and LagRevisions, of type
-// uint64; OldestWait and Lag, of type time.Duration.
+// The counters, of type uint64, are Claims, Voids, Conflicts, Grants, IdlePools, Writes,
+// Resent, Early, Barriers, Skips, Rebuilds, Checks, Watches and Foreign, and those in
+// Expiries. The Durations are Wrote, Read and Leased. The gauges are Pools and Named, of type
+// Totals; Sessions, Waiting and WritesInFlight, of type int; Revision and LagRevisions, of
+// type uint64; OldestWait and Lag, of type time.Duration.
 type Metrics = bucket.Metrics
 
 // Durations is a histogram of durations in Metrics. Buckets[i] counts those that are at
 // most the time.Duration Bound(i) and longer than Bound(i−1); Count, of type uint64, and
 // Sum, of type time.Duration, include all durations.
 type Durations = peer.Durations
+
+// Expiries counts the leases in Metrics that the Store ended because their time was over:
+// those of registered Pools, of locks and semaphores of client Sessions, and of Owned locks.
+type Expiries = peer.Expiries
 
 // Totals are sums over pools in Metrics, of type int: the number of Pools, their slots
 // (Capacity), and the slots InUse.

@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Any peer may end it, if the one that granted it is slow.
-	eventually(t, "the expiry", func() bool { return s.Metrics().Expiries+other.Metrics().Expiries == 1 })
+	eventually(t, "the expiry", func() bool { return s.Metrics().Expiries.Pools+other.Metrics().Expiries.Pools == 1 })
 	m, o := s.Metrics(), other.Metrics()
 	if m.Grants != 4 || m.Claims < m.Grants || o.Grants != 1 || o.Claims < o.Grants {
 		t.Errorf("%d claims for %d grants, and %d for %d", m.Claims, m.Grants, o.Claims, o.Grants)

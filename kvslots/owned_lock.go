@@ -54,7 +54,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
 		return nil, err
 	}
-	if err := s.mayAdd(ctx); err != nil {
+	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
 	lease := randomHash()
@@ -126,7 +126,7 @@ type OwnedStatus struct {
 	Fence      uint64
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
-	ExpiresIn  time.Duration // at least 0
+	ExpiresIn  time.Duration // until ExpiresAt, at least 0
 }
 
 // OwnedStatus returns the state of an owned lock at an instant between the call and
@@ -152,8 +152,8 @@ func (s *Store) OwnedStatus(ctx context.Context, name string) (OwnedStatus, erro
 }
 
 func checkOwnedName(name string) error {
-	if len(name) < 1 || len(name) > MaxOwnedName || !utf8.ValidString(name) || strings.ContainsFunc(name, blank) {
-		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space", MaxOwnedName)}
+	if len(name) < 1 || len(name) > MaxOwnedName || !utf8.ValidString(name) || strings.ContainsFunc(name, isBlank) {
+		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space or control characters", MaxOwnedName)}
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// ownedHash returns the pool of an owned lock.
+// ownedHash returns the id of an owned lock's pool.
 func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
 
 func ownerHash(owner string) entry.Hash { return entry.HashOf("owner", owner) }

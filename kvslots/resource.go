@@ -29,7 +29,7 @@ const (
 // Resource identifies a lock or a semaphore.
 type Resource struct {
 	Kind  Kind
-	Key   string // 1 … MaxKey bytes of UTF-8 without white space
+	Key   string // 1 … MaxKey bytes of UTF-8 without white space or control characters
 	Limit int    // slots of a semaphore, 1 … MaxSemaphoreLimit; only Acquire and Enqueue use it
 }
 
@@ -49,13 +49,13 @@ type Grant struct {
 	Queued bool
 }
 
-// Check returns a *RangeError if r is invalid. It checks the limit only if limited is
-// true, as Acquire and Enqueue do.
+// Check returns a *RangeError if r is invalid. It checks the limit, which only Acquire and
+// Enqueue use, if limited is true.
 func (r Resource) Check(limited bool) error {
 	switch {
 	case r.Kind != KindLock && r.Kind != KindSemaphore:
 		return &RangeError{"kind", "a lock or a semaphore"}
-	case len(r.Key) < 1 || len(r.Key) > MaxKey || !utf8.ValidString(r.Key) || strings.ContainsFunc(r.Key, blank):
+	case len(r.Key) < 1 || len(r.Key) > MaxKey || !utf8.ValidString(r.Key) || strings.ContainsFunc(r.Key, isBlank):
 		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space or control characters", MaxKey)}
 	case limited && r.Kind == KindSemaphore && (r.Limit < 1 || r.Limit > MaxSemaphoreLimit):
 		return &RangeError{"limit", fmt.Sprintf("between 1 and %d", MaxSemaphoreLimit)}
@@ -63,7 +63,7 @@ func (r Resource) Check(limited bool) error {
 	return nil
 }
 
-func blank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
+func isBlank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
 
 // pool converts r for the peer.
 func (r Resource) pool() peer.Resource {
@@ -74,5 +74,5 @@ func (r Resource) pool() peer.Resource {
 	return p
 }
 
-// hash returns the pool of r. A lock and a semaphore of one name have one pool.
+// hash returns the id of r's pool, which a lock and a semaphore of the same name share.
 func (r Resource) hash() entry.Hash { return entry.HashOf("dflockd", r.Key) }

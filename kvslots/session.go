@@ -18,8 +18,8 @@ const (
 )
 
 // CreateSession creates a session, which can hold locks and semaphores and wait for
-// them. The session ends when no call that names it has been pending for the time
-// idle, MinSessionIdle … MaxSessionIdle. It then releases what it holds and leaves
+// them. The session ends when no call for it has been made or pending for the duration
+// idle, from MinSessionIdle to MaxSessionIdle. Then it releases what it holds and leaves
 // every line. See kvslots/DESIGN.md, "Sessions".
 //
 // The id is a secret. Every peer on the bucket can serve the session, and the session
@@ -32,7 +32,7 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 	if idle < MinSessionIdle || idle > MaxSessionIdle {
 		return "", &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}
 	}
-	if err := s.mayAdd(ctx); err != nil {
+	if err := s.checkRoom(ctx); err != nil {
 		return "", err
 	}
 	id = randomHash().String()
@@ -66,7 +66,7 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
 	}
-	_, err := s.bucket.Do(context.Background(), peer.EndSession{Session: sessionHash(session)}) // the peer limits its time
+	_, err := s.bucket.Do(context.Background(), peer.EndSession{Session: sessionHash(session)}) // the peer has a timeout
 	return err
 }
 
@@ -132,7 +132,7 @@ func (s *Store) checkAcquire(ctx context.Context, session string, r Resource, tt
 	if err := r.Check(true); err != nil {
 		return err
 	}
-	if err := s.mayAdd(ctx); err != nil {
+	if err := s.checkRoom(ctx); err != nil {
 		return err
 	}
 	if !isHex(session) {
@@ -141,10 +141,11 @@ func (s *Store) checkAcquire(ctx context.Context, session string, r Resource, tt
 	return nil
 }
 
-// Wait blocks until the session's turn has come in a line that it joined by Enqueue,
-// for up to wait, which is clamped to Config.MaxWait. The lease restarts when Wait
-// returns it. If the turn does not come in that time, or ctx ends, the session leaves
-// the line; but it keeps its place if the cause is ErrPlaceKept or ErrClosed.
+// Wait blocks until the session's turn has come in a line that it joined by Enqueue, at
+// most for the duration wait, which is clamped to Config.MaxWait. The lease's time
+// restarts when Wait returns it. If the turn does not come, or ctx ends, the session
+// leaves the line, except if the cause is ErrPlaceKept or ErrClosed. After
+// ErrUnavailable it may have left the line.
 //
 // The errors are ErrNoSlot, ErrNotEnqueued, ErrLeaseExpired, ErrSessionGone,
 // ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
@@ -173,8 +174,8 @@ func grantedInTurn(c *bucket.Call, session string) (Grant, error) {
 	return newGrant(a.Grant, secretHalf(session, a.Grant.Nonce)), nil
 }
 
-// Release releases a lock, or a slot of a semaphore, before its lease ends. It accepts
-// the token of any session's lease. Release ignores the end of the context: see
+// Release releases a lock, or a slot of a semaphore, before its lease ends. The token may
+// be that of another session's lease. Release ignores the end of the context: see
 // ReturnTimeout.
 //
 // The errors are ErrNotHeld (the token is unknown, or its lease has ended),
@@ -186,15 +187,15 @@ func (s *Store) Release(_ context.Context, session string, r Resource, token str
 	if err != nil {
 		return err
 	}
-	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer limits its time
+	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer has a timeout
 	if err == nil && !a.Returned || errors.Is(err, ErrNoPool) {
 		return ErrNotHeld
 	}
 	return err
 }
 
-// Extend sets the end of a lease to ttl from now, and returns that time: ttl must be at
-// least a second, and is clamped like Acquire's. The token stays the same.
+// Extend sets the end of a lease to ttl from now, and returns the remaining time. ttl must
+// be at least a second, and is clamped like Acquire's. The token stays the same.
 //
 // The errors are those of Release, and context.Cause(ctx). After ErrUnavailable the
 // lease may or may not have been extended; the call may be repeated.
@@ -213,7 +214,7 @@ func (s *Store) Extend(ctx context.Context, session string, r Resource, token st
 	return a.Grant.TTL, err
 }
 
-// held returns the lease that a token of a session stands for.
+// held identifies the lease of a token, for a request of a session.
 func (r Resource) held(session, token string) (peer.Held, error) {
 	if err := r.Check(false); err != nil {
 		return peer.Held{}, err

@@ -13,7 +13,7 @@ import (
 type Stats struct {
 	Sessions int         // live sessions
 	Names    []NameStats // locks and semaphores that are held or waited for, sorted by key
-	Idle     []IdleName  // locks and semaphores last held or waited for within a minute, sorted by key
+	Idle     []IdleName  // locks and semaphores that were last held or waited for within the last minute, sorted by key
 	Pools    []PoolStats // registered pools, sorted by hash
 	More     bool        // whether there are pools after the last of Pools
 }
@@ -118,6 +118,6 @@ func resourceOf(t entry.Terms) Resource {
 
 func isOwned(t entry.Terms) bool { return t.Dialect == ownedDialect }
 
-// ownerNumber returns a number that identifies a session or an owner. It is taken from
-// the hash, which is not secret.
-func ownerNumber(session entry.Hash) uint64 { return binary.BigEndian.Uint64(session[:8]) >> 11 }
+// ownerNumber returns the first 53 bits of the hash of a session or an owner, which is not
+// secret.
+func ownerNumber(hash entry.Hash) uint64 { return binary.BigEndian.Uint64(hash[:8]) >> 11 }

@@ -55,9 +55,9 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return &Store{cfg, b}, nil
 }
 
-// Close ends every pending call with ErrClosed, gives up its places in line, and
-// waits for all goroutines. Leases stay live. Close takes a few seconds at most,
-// and less if ctx ends.
+// Close ends every pending call with ErrClosed, gives up the callers' places in line,
+// and waits for all goroutines. Leases stay live. Close takes a few seconds at most, and
+// less if ctx ends. It returns nil.
 func (s *Store) Close(ctx context.Context) error {
 	s.bucket.Close(ctx)
 	return nil
@@ -78,8 +78,8 @@ func (s *Store) Ready() error {
 	return unavailable(err)
 }
 
-// mayAdd returns nil if a call may add entries, and otherwise the reason.
-func (s *Store) mayAdd(ctx context.Context) error {
+// checkRoom returns nil if a call that adds entries may go on, and otherwise why not.
+func (s *Store) checkRoom(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (s *Store) room() error {
 	if s.cfg.Room == nil {
 		return nil
 	}
-	if lack := s.cfg.Room(); lack != nil {
-		return unavailable(lack)
+	if full := s.cfg.Room(); full != nil {
+		return unavailable(full)
 	}
 	return nil
 }
@@ -136,23 +136,23 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 			return nil, err
 		}
 	}
-	if err := s.mayAdd(ctx); err != nil {
+	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
 	ids := leaseIDs{hidden.Move(&pool), uuid.New()}
 	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o.Label))
 	hidden.Scrub()
-	c.Wait(ctx) // many goroutines may block here for long, hence the short stack: see bucket.Begin
+	c.Wait(ctx) // with a small stack: see bucket.Begin
 	return s.borrowed(&ids, c)
 }
 
 // leaseIDs are the secrets of a lease: its pool's id and its own.
 type leaseIDs struct {
 	pool  *uuid.UUID
-	lease uuid.UUID // of a borrow: the one that its first claim has
+	lease uuid.UUID // of a borrow, that of its first claim
 }
 
-// ofClaim returns the id of the lease that claim n of a borrow has, counted from 0.
+// ofClaim returns the lease id of claim n of a borrow, counted from 0. Each claim has its own.
 func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
 	id := ids.lease
 	low := id[12:]
@@ -160,7 +160,7 @@ func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
 	return id
 }
 
-// hashOfClaim returns the hash of that id.
+// hashOfClaim returns the hash of the lease id of claim n.
 func (ids *leaseIDs) hashOfClaim(n int) entry.Hash {
 	defer hidden.Scrub()
 	return leaseHash(ids.ofClaim(n))
@@ -206,7 +206,7 @@ func CheckTimes(ttl, wait time.Duration) error {
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
 	hidden.Clear(&pool, &lease)
-	a, err := s.bucket.Do(context.Background(), request) // the peer limits its time
+	a, err := s.bucket.Do(context.Background(), request) // the peer has a timeout
 	return a.Returned, err
 }
 
@@ -260,7 +260,7 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
 	}
-	if err := s.mayAdd(ctx); err != nil {
+	if err := s.checkRoom(ctx); err != nil {
 		return State{}, err
 	}
 	request := peer.Register{Pool: poolHash(pool), Count: count}

@@ -11,10 +11,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// A token is 16 hexadecimal digits of the fence and 16 secret ones, the secret half. The
-// secret half is derived from the session's id, which the client sends with every
-// request, and from a nonce in the bucket. So any peer can compute the token again for
-// the session, and no peer stores it.
+// A token is 16 hexadecimal digits of the fence, and 16 secret ones: the secret half. It is
+// derived from the session's id, which the client sends with every request, and from a
+// nonce in the bucket. So any peer can compute the token for its session, and the bucket
+// does not contain it.
 
 // newSecret draws a nonce, and derives the secret half of a token from it.
 func newSecret(session string) (nonce entry.Hash, half string) {
@@ -28,14 +28,13 @@ func randomHash() (h entry.Hash) {
 	return h
 }
 
-// secretHalf derives the secret half of a token.
 func secretHalf(session string, nonce entry.Hash) string {
 	mac := hmac.New(sha256.New, []byte(session))
 	mac.Write(nonce[:])
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// halfHash returns the hash that the bucket stores of a secret half.
+// halfHash returns the hash of a secret half, which the bucket stores as the lease's.
 func halfHash(half string) entry.Hash { return entry.HashOf("token", half) }
 
 func newToken(fence uint64, half string) string { return fmt.Sprintf("%016x", fence) + half }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
@@ -29,27 +30,34 @@ type authenticator struct {
 
 // keys are the nkeys of the connections within the process. They are generated in
 // each process and never leave it.
-type keys struct {
-	bucket, service, probe nkeys.KeyPair
+type keys struct{ bucket, service, probe nkey }
 
-	bucketKey, serviceKey, probeKey string // public
+type nkey struct {
+	nkeys.KeyPair
+	public string
 }
 
-func newKeys() (k *keys, err error) {
-	k = &keys{}
-	for _, created := range []struct {
-		pair *nkeys.KeyPair
-		key  *string
-	}{{&k.bucket, &k.bucketKey}, {&k.service, &k.serviceKey}, {&k.probe, &k.probeKey}} {
-		if *created.pair, err = nkeys.CreateUser(); err != nil {
-			return nil, err
-		}
-		if *created.key, err = (*created.pair).PublicKey(); err != nil {
+func newKeys() (*keys, error) {
+	k := &keys{}
+	for _, key := range []*nkey{&k.bucket, &k.service, &k.probe} {
+		var err error
+		if *key, err = nkeyOf(nkeys.CreateUser()); err != nil {
 			return nil, err
 		}
 	}
 	return k, nil
 }
+
+// nkeyOf returns the nkey of a key pair, or err.
+func nkeyOf(pair nkeys.KeyPair, err error) (nkey, error) {
+	if err != nil {
+		return nkey{}, err
+	}
+	public, err := pair.PublicKey()
+	return nkey{pair, public}, err
+}
+
+func (k nkey) option() nats.Option { return nats.Nkey(k.public, k.Sign) }
 
 // findAccounts looks up the accounts. It is called before the server starts.
 func (a *authenticator) findAccounts(srv *server.Server) (err error) {
@@ -99,11 +107,11 @@ func (a *authenticator) user(client server.ClientAuthentication) *server.User {
 		return function
 	}
 	switch {
-	case key == a.bucketKey:
+	case key == a.bucket.public:
 		return &server.User{Account: a.buckets}
-	case key == a.probeKey:
+	case key == a.probe.public:
 		return &server.User{Account: a.probes}
-	case key == a.serviceKey:
+	case key == a.service.public:
 		return &server.User{Account: a.clients}
 	case key != "" && slices.Contains(a.cfg.Nkeys, key):
 		return &server.User{Account: a.clients, Permissions: permissions(subjects.Inbox + "_" + key)}

@@ -284,12 +284,10 @@ func (s *blocks) drop() error {
 	return s.sync.path(s.path(keepDir))
 }
 
-// close closes the blocks' descriptors.
-func (s *blocks) close() error {
-	var errs []error
+func (s *blocks) close() (err error) {
 	for _, b := range s.open {
-		errs = append(errs, b.file.Close())
+		err = errors.Join(err, b.file.Close())
 	}
 	clear(s.open)
-	return errors.Join(errs...)
+	return err
 }

@@ -41,10 +41,8 @@ func aboutClient(format string, v []any) (number uint64, kind string, ok bool) {
 
 // ownError returns text if it is one of the errors with which nats-server begins a line.
 func ownError(text string) string {
-	for _, err := range []error{server.ErrAuthentication, server.ErrMaxPayload} {
-		if text == err.Error() {
-			return text
-		}
+	if text == server.ErrAuthentication.Error() || text == server.ErrMaxPayload.Error() {
+		return text
 	}
 	return ""
 }
@@ -61,21 +59,16 @@ const (
 // limitedLines limits the lines about clients, which any client can cause, and those that
 // say that too many files are open.
 type limitedLines struct {
-	now func() time.Time
-
 	mu    sync.Mutex
 	kinds map[string]*kindLines
 }
 
-// kindLines are the lines of one kind.
 type kindLines struct {
 	held   int // since the last one that was logged
 	logged time.Time
 }
 
-func newLimitedLines() *limitedLines {
-	return &limitedLines{now: time.Now, kinds: map[string]*kindLines{}}
-}
+func newLimitedLines() *limitedLines { return &limitedLines{kinds: map[string]*kindLines{}} }
 
 // count counts a line. It reports whether to log it, and returns the number of lines of
 // its kind since the last one that was logged.
@@ -91,7 +84,7 @@ func (c *limitedLines) count(kind string) (lines int, due bool) {
 		c.kinds[kind] = of
 	}
 	of.held++
-	now := c.now()
+	now := time.Now()
 	if !of.logged.IsZero() && now.Sub(of.logged) < linesEvery {
 		return 0, false
 	}

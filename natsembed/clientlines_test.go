@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -52,10 +53,12 @@ func TestLinesAboutClients(t *testing.T) {
 }
 
 func TestLinesAboutClientsAreLimited(t *testing.T) {
+	synctest.Test(t, testLinesAboutClientsAreLimited)
+}
+
+func testLinesAboutClientsAreLimited(t *testing.T) {
 	var out logtest.Log
 	log := newNatsLog(out.Logger())
-	now := time.Now()
-	log.limited.now = func() time.Time { return now }
 	line := func(kind string) string {
 		out.Reset()
 		log.Errorf("127.0.0.1:1 - cid:7 - "+kind+" %q", quoted)
@@ -76,7 +79,7 @@ func TestLinesAboutClientsAreLimited(t *testing.T) {
 	if line("Other") == "" {
 		t.Error("one kind hides another one")
 	}
-	now = now.Add(linesEvery)
+	time.Sleep(linesEvery)
 	want(line("Violation"), 101)
 	for i := range 2 * maxLineKinds {
 		line("Kind" + strings.Repeat("x", i))

@@ -3,6 +3,7 @@ package natsembed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -338,7 +339,7 @@ func (h *holder) end(ctx context.Context) {
 func (h *holder) acquire(ctx context.Context) {
 	h.of = kvslots.Semaphore("shared", sharedLimit)
 	if rand.IntN(2) == 0 {
-		h.of = kvslots.Lock("lock/" + h.session)
+		h.of = kvslots.Lock(fmt.Sprintf("lock %d", rand.Uint64()))
 	}
 	h.ttl = grantTTL
 	id, of, ends := h.session, h.of, time.Now().Add(h.ttl)

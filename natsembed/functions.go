@@ -3,6 +3,7 @@ package natsembed
 import (
 	"cmp"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -62,18 +63,11 @@ func (f Functions) asksForSecret() bool { return f.User != "" || len(f.Nkeys) > 
 // isPrefix reports whether text can be the prefix of functions: subjects below it are
 // neither subjects of the gateways' service nor inboxes.
 func isPrefix(text string) bool {
-	words := strings.Split(text, ".")
-	for _, word := range words {
-		if word == "" || strings.ContainsFunc(word, notInWord) {
-			return false
-		}
-	}
-	return len(text) <= 100 && words[0] != subjects.Service && !strings.HasPrefix(words[0], "_")
+	first, _, _ := strings.Cut(text, ".")
+	return len(text) <= 100 && prefixForm.MatchString(text) && first != subjects.Service
 }
 
-func notInWord(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
-}
+var prefixForm = regexp.MustCompile(`^[A-Za-z0-9-][\w-]*(\.[\w-]+)*$`)
 
 // function returns the user of a client that serves functions. ok reports whether the
 // client gave the user name or an nkey of functions. With a wrong password user is nil,

@@ -102,7 +102,7 @@ func (s *Server) restart(cause error) error {
 	for {
 		s.setRoom(fmt.Errorf("writing failed (%w), and nats-server waits to be restarted: "+
 			"free some space, make the data directory writable, or raise the limit on open files", passingError(cause)))
-		err := s.dir.restartable()
+		err := s.dir.startable()
 		if err == nil {
 			err = s.startAgain()
 		}
@@ -120,14 +120,8 @@ func (s *Server) restart(cause error) error {
 }
 
 func (s *Server) startAgain() error {
-	streams, err := listStreams(s.dir.streamsPath())
-	if err != nil {
+	if err := s.dir.eachStream(s.dir.dropDerived); err != nil {
 		return err
-	}
-	for _, name := range streams {
-		if err := s.dir.dropDerived(name); err != nil {
-			return err
-		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryCheckTimeout)
 	defer cancel()

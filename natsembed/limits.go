@@ -65,7 +65,6 @@ const (
 	writeDeadline = 5 * time.Second
 )
 
-// setLimits sets the options that bound clients.
 func (c Config) setLimits(options *server.Options) {
 	options.MaxConn = c.maxConnections() + c.spareConnections()
 	options.MaxSubs = maxSubscriptions
@@ -111,18 +110,12 @@ func (a *authenticator) refusal(address netip.Prefix, rested bool) *atomic.Int64
 	switch counts := a.srv.Refusals(); {
 	case !rested:
 		return &counts.Flood
-	case a.isFull():
+	case a.clients.NumLocalConnections() >= a.cfg.maxConnections(): // services count as clients
 		return &counts.MaxConnections
 	case a.isFullFor(address):
 		return &counts.MaxConnectionsPerIP
 	}
 	return nil
-}
-
-// isFull reports whether the listener has all the clients that it may have. Services
-// count as clients.
-func (a *authenticator) isFull() bool {
-	return a.clients.NumLocalConnections() >= a.cfg.maxConnections()
 }
 
 // isFullFor reports whether the listener has all the clients that it may have from an

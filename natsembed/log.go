@@ -103,19 +103,13 @@ func (c concealed) Format(f fmt.State, verb rune) {
 // printable escapes characters that a terminal would interpret: some lines quote text
 // from clients, and zerolog's console writer does not escape messages.
 func printable(text string) string {
-	if strings.IndexFunc(text, unprintable) < 0 {
-		return text
-	}
 	var out strings.Builder
 	for _, r := range text {
-		if unprintable(r) {
-			quoted := strconv.QuoteRuneToASCII(r)
-			out.WriteString(quoted[1 : len(quoted)-1])
-			continue
+		if strconv.IsPrint(r) {
+			out.WriteRune(r)
+		} else {
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
-		out.WriteRune(r)
 	}
 	return out.String()
 }
-
-func unprintable(r rune) bool { return !strconv.IsPrint(r) }

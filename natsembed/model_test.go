@@ -272,7 +272,9 @@ func modelCuts(t *testing.T, through durability, n int, end outage, then func(t 
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	d := newDisk(t)
-	srv, err := start(t.Context(), Config{DataDir: t.TempDir(), Sync: SyncGroup}, d.sync)
+	dir := t.TempDir()
+	defer logtest.SearchDir(dir)
+	srv, err := start(t.Context(), Config{DataDir: dir, Sync: SyncGroup}, d.sync)
 	if err != nil {
 		t.Fatal(err)
 	}

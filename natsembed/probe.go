@@ -57,17 +57,13 @@ func (s *Server) checkGroupable() error {
 	if err := s.dir.checkLinks(); err != nil {
 		return fmt.Errorf("%w: %w", errUngroupable, err)
 	}
-	names, err := listStreams(s.dir.streamsPath())
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
+	return s.dir.eachStream(func(name string) error {
 		err := checkMeta(filepath.Join(s.dir.streamsPath(), name, server.JetStreamMetaFile))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %w", errUngroupable, err)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-	}
-	return nil
+		return fmt.Errorf("%w: %w", errUngroupable, err)
+	})
 }
 
 // checkLinks returns an error unless a file can have two names, and one inode number.

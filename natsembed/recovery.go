@@ -46,19 +46,15 @@ func (d *dataDir) recover() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	streams, err := listStreams(d.streamsPath())
-	if err != nil {
-		return err
-	}
 	if err := d.readFromDisk(); err != nil {
 		return err
 	}
-	for _, name := range streams {
+	return d.eachStream(func(name string) error {
 		if err := d.recoverStream(name); err != nil {
 			return fmt.Errorf("stream %s: %w", name, err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // readFromDisk drops the kernel's cache of the streams after a write to the disk has
@@ -171,16 +167,7 @@ func (d *dataDir) settle() error {
 	if err := d.sync.tree(filepath.Join(d.path, server.JetStreamStoreDir)); err != nil {
 		return err
 	}
-	streams, err := listStreams(d.streamsPath())
-	if err != nil {
-		return err
-	}
-	for _, name := range streams {
-		if err := dropLinks(filepath.Join(d.streamsPath(), name), d.sync); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.eachStream(func(name string) error { return dropLinks(filepath.Join(d.streamsPath(), name), d.sync) })
 }
 
 // checkRecovery returns an error if nats-server has not recovered a stream that is on

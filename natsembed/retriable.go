@@ -41,31 +41,31 @@ var errFlush = errors.New("flush")
 // retriable reports whether the next pass of a Flusher may succeed after an error.
 func retriable(err error) bool { return !errors.Is(err, errFlush) && isPassing(err) }
 
-// restartSpace is the free space in bytes that a restart needs: the server writes a
-// record or two for each lease.
-const restartSpace = 1 << 20
+// startSpace is the free space in bytes that a start needs: the server writes a record or
+// two for each lease.
+const startSpace = 1 << 20
 
-// restartFiles is how many files a start may need to have open at once.
-const restartFiles = 32
+// startFiles is how many files a start may need to have open at once.
+const startFiles = 32
 
-// restartable returns an error if a restart of the server would fail for now.
-func (d *dataDir) restartable() error {
+// startable returns an error if a start of the server would fail for now.
+func (d *dataDir) startable() error {
 	if err := d.openable(); err != nil {
 		return err
 	}
-	return d.tryWrite(restartSpace)
+	return d.tryWrite(startSpace)
 }
 
 // openable returns an error if the files of the streams cannot all be opened, and
-// restartFiles more. nats-server would begin without the blocks that it cannot open.
+// startFiles more. nats-server would begin without the blocks that it cannot open.
 func (d *dataDir) openable() (err error) {
-	spare := make([]*os.File, 0, restartFiles)
+	spare := make([]*os.File, 0, startFiles)
 	defer func() {
 		for _, f := range spare {
 			err = errors.Join(err, f.Close())
 		}
 	}()
-	for range restartFiles {
+	for range startFiles {
 		f, err := os.Open(d.path)
 		if err != nil {
 			return err
@@ -88,7 +88,6 @@ func (d *dataDir) openable() (err error) {
 	return err
 }
 
-// tryWrite writes and flushes a file of n bytes.
 func (d *dataDir) tryWrite(n int) (err error) {
 	f, err := os.CreateTemp(d.path, "room-*")
 	if err != nil {

@@ -36,7 +36,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 )
 
 // readyTimeout bounds the wait for readiness after nats-server's own start, which
@@ -94,32 +93,29 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	dir, err := openDataDir(cfg.DataDir, sync)
-	if err != nil {
-		return nil, err
-	}
-	srv, err := newServer(cfg, dir)
-	if err == nil {
-		err = srv.open(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, dir.close())
-	}
-	return srv, nil
-}
-
-func newServer(cfg Config, dir *dataDir) (*Server, error) {
 	cfg.Sync = cmp.Or(cfg.Sync, SyncAlways)
 	keys, err := newKeys()
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}, nil
+	dir, err := openDataDir(cfg.DataDir, sync)
+	if err != nil {
+		return nil, err
+	}
+	srv := &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}
+	if err := srv.open(ctx); err != nil {
+		return nil, errors.Join(err, dir.close())
+	}
+	return srv, nil
 }
 
 // open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context) error {
-	if err := errors.Join(s.dir.openable(), os.RemoveAll(s.dir.probePath()), s.dir.recover()); err != nil {
+	err := s.dir.startable()
+	if err == nil {
+		err = errors.Join(os.RemoveAll(s.dir.probePath()), s.dir.recover())
+	}
+	if err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err := s.launchFirst(ctx); err != nil {
@@ -291,16 +287,12 @@ func (s *Server) ConnectService(opts ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-func (s *Server) connect(pair nkeys.KeyPair, opts []nats.Option) (*nats.Conn, error) {
-	key, err := pair.PublicKey()
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 	ours := []nats.Option{
 		nats.Name(serverName),
 		nats.InProcessServer(s),
 		nats.Timeout(connectTimeout),
-		nats.Nkey(key, pair.Sign),
+		key.option(),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 	}

@@ -186,6 +186,7 @@ func startServer(t *testing.T, cfg Config) *Server {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
+		logtest.SearchDir(cfg.DataDir)
 	})
 	return srv
 }

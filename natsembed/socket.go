@@ -24,27 +24,20 @@ const (
 
 func socketPath(dataDir string) string { return filepath.Join(dataDir, socketDir, socketFile) }
 
-// socket connects other processes of the same user to the bucket's account, as Connect
-// does within the process. Such a user can read and change the files of the data
-// directory anyway.
+// listenLocally opens the socket, which connects other processes of the same user to the
+// bucket's account, as Connect does within the process. Such a user can read and change the
+// files of the data directory anyway. A server without the socket works all the same: the
+// path may be longer than the system allows for a socket.
 //
 // A connection begins with a line from the server, the seed of the nkey with which the
 // client connects. The rest is NATS.
-type socket struct {
-	s        *Server
-	listener net.Listener
-}
-
-// listenLocally opens the socket. A server without the socket works all the same: the
-// path may be longer than the system allows for a socket.
 func (s *Server) listenLocally() {
 	listener, err := openSocket(s.dir.path)
 	if err != nil {
 		s.cfg.Logger.Warn().Err(err).Msg("no local socket: kvslots backup and restore need this process to be stopped")
 		return
 	}
-	l := &socket{s, listener}
-	s.tasks.Go(l.accept)
+	s.tasks.Go(func() { s.acceptLocal(listener) })
 	s.tasks.Go(func() {
 		<-s.stopping
 		_ = listener.Close() // removes the file
@@ -66,41 +59,41 @@ func openSocket(dataDir string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-func (l *socket) accept() {
+func (s *Server) acceptLocal(listener net.Listener) {
 	for {
-		conn, err := l.listener.Accept()
+		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		l.s.tasks.Go(func() { l.serve(conn) })
+		s.tasks.Go(func() { s.serveLocal(conn) })
 	}
 }
 
-// serve connects a client with the server, until either hangs up or the server closes.
-func (l *socket) serve(client net.Conn) {
+// serveLocal connects a client with the server, until either hangs up or the server closes.
+func (s *Server) serveLocal(client net.Conn) {
 	defer client.Close()
-	seed, err := l.s.keys.bucket.Seed()
+	seed, err := s.keys.bucket.Seed()
 	if err != nil {
 		return
 	}
 	if _, err := client.Write(append(seed, '\n')); err != nil {
 		return
 	}
-	server, err := l.s.InProcessConn()
+	server, err := s.InProcessConn()
 	if err != nil {
 		return
 	}
 	defer server.Close()
 	ended := make(chan struct{}, 2)
 	for _, way := range []struct{ to, from net.Conn }{{server, client}, {client, server}} {
-		l.s.tasks.Go(func() {
+		s.tasks.Go(func() {
 			_, _ = io.Copy(way.to, way.from)
 			ended <- struct{}{}
 		})
 	}
 	select {
 	case <-ended:
-	case <-l.s.stopping:
+	case <-s.stopping:
 	}
 }
 
@@ -108,12 +101,12 @@ func (l *socket) serve(client net.Conn) {
 // of the same user runs on a data directory. The connection does not reconnect. The
 // caller must close it.
 func Dial(dataDir string, opts ...nats.Option) (*nats.Conn, error) {
-	conn, pair, public, err := dialSocket(socketPath(dataDir))
+	conn, key, err := dialSocket(socketPath(dataDir))
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dataDir, err)
 	}
 	nc, err := nats.Connect("", append([]nats.Option{
-		nats.InProcessServer(connected{conn}), nats.Nkey(public, pair.Sign), nats.NoReconnect(),
+		nats.InProcessServer(conn), key.option(), nats.NoReconnect(),
 	}, opts...)...)
 	if err != nil {
 		_ = conn.Close()
@@ -123,27 +116,22 @@ func Dial(dataDir string, opts ...nats.Option) (*nats.Conn, error) {
 }
 
 // dialSocket connects to a socket, and returns the nkey from the server's first line.
-func dialSocket(path string) (conn net.Conn, pair nkeys.KeyPair, public string, err error) {
-	conn, err = net.Dial("unix", path)
+func dialSocket(path string) (greeted, nkey, error) {
+	conn, err := net.Dial("unix", path)
 	if err != nil {
-		return nil, nil, "", err
+		return greeted{}, nkey{}, err
 	}
 	reader := bufio.NewReader(conn)
 	line, err := reader.ReadString('\n')
-	if err == nil {
-		pair, err = nkeys.FromSeed([]byte(strings.TrimSuffix(line, "\n")))
-	}
-	if err == nil {
-		public, err = pair.PublicKey()
-	}
-	if err != nil {
+	key, wrong := nkeyOf(nkeys.FromSeed([]byte(strings.TrimSuffix(line, "\n"))))
+	if err != nil || wrong != nil {
 		_ = conn.Close()
-		return nil, nil, "", errors.New("the server on it did not answer as kvslots does")
+		return greeted{}, nkey{}, errors.New("the server on it did not answer as kvslots does")
 	}
-	return greeted{conn, reader}, pair, public, nil
+	return greeted{conn, reader}, key, nil
 }
 
-// greeted is a connection whose first line was read.
+// greeted is a connection whose first line was read. It is its own provider for NATS.
 type greeted struct {
 	net.Conn
 	reader *bufio.Reader
@@ -151,7 +139,4 @@ type greeted struct {
 
 func (g greeted) Read(p []byte) (int, error) { return g.reader.Read(p) }
 
-// connected gives nats.Connect a connection that is open already.
-type connected struct{ conn net.Conn }
-
-func (c connected) InProcessConn() (net.Conn, error) { return c.conn, nil }
+func (g greeted) InProcessConn() (net.Conn, error) { return g, nil }

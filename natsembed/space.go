@@ -36,8 +36,8 @@ func (r room) lack(lacked bool) error {
 		return fmt.Errorf("the disk of the data directory is nearly full: %s are free, new entries need %s: free some space",
 			mebibytes(r.free), mebibytes(need))
 	case limit > 0 && r.used >= limit:
-		return fmt.Errorf("the store is full: it holds %s, and may hold %s: raise its limit, or delete pools",
-			mebibytes(r.used), mebibytes(r.limit))
+		return fmt.Errorf("the store is full: it holds %s of %s, and must hold less than %s for new entries: raise its limit",
+			mebibytes(r.used), mebibytes(r.limit), mebibytes(limit))
 	}
 	return nil
 }
@@ -72,10 +72,4 @@ func (s *Server) measure() {
 	s.setRoom(r.lack(s.Room() != nil))
 }
 
-func (s *Server) setRoom(lack error) {
-	if lack == nil {
-		s.lack.Store(nil)
-	} else {
-		s.lack.Store(&lack)
-	}
-}
+func (s *Server) setRoom(lack error) { s.lack.Store(&lack) }

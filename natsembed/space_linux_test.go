@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // smallDisk mounts a file system of 16 MiB. It skips the test where none can be mounted.
@@ -42,18 +44,34 @@ func inflate(t *testing.T, mount string) (balloon string) {
 	return balloon
 }
 
-// publishUntilRefused returns how many messages were acknowledged before one was not.
-func publishUntilRefused(t *testing.T, js jetstream.JetStream) (acknowledged uint64) {
+// publishUntil publishes messages until noticed returns true for the error of the last one. It
+// returns how many were acknowledged. A server that cannot write a message does not answer, but
+// no answer within a second may only be a late one.
+func publishUntil(t *testing.T, js jetstream.JetStream, noticed func(error) bool) (acknowledged uint64) {
 	t.Helper()
-	for {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := js.Publish(ctx, "s", make([]byte, 10_000), jetstream.WithRetryAttempts(0))
 		cancel()
-		if err != nil {
+		if err == nil {
+			acknowledged++
+		}
+		if noticed(err) {
 			return acknowledged
 		}
-		acknowledged++
+		if time.Now().After(deadline) {
+			t.Fatal("the server does not notice that it cannot write")
+		}
 	}
+}
+
+// publishUntilNoRoom is publishUntil the server's Room returns an error that contains a text.
+func publishUntilNoRoom(t *testing.T, srv *Server, js jetstream.JetStream, text string) (acknowledged uint64) {
+	t.Helper()
+	return publishUntil(t, js, func(error) bool {
+		err := srv.Room()
+		return err != nil && strings.Contains(err.Error(), text)
+	})
 }
 
 // wantRecovered waits until the server takes writes again, and checks that no
@@ -89,12 +107,39 @@ func TestFullDisk(t *testing.T) {
 			js := connect(t, srv)
 			balloon := inflate(t, mount)
 			wantRoom(t, srv, "nearly full")
-			acknowledged := publishUntilRefused(t, js)
-			wantRoom(t, srv, "no space left on device")
+			acknowledged := publishUntilNoRoom(t, srv, js, "no space left on device")
 			if err := os.Remove(balloon); err != nil {
 				t.Fatal(err)
 			}
 			wantRecovered(t, srv, js, acknowledged+1)
+		})
+	}
+}
+
+// A start on a full disk fails before it changes anything, and says why.
+func TestStartOnFullDisk(t *testing.T) {
+	for _, sync := range []Sync{SyncGroup, SyncAlways} {
+		t.Run(string(sync), func(t *testing.T) {
+			mount := smallDisk(t)
+			cfg := Config{Logger: logtest.Logger(), DataDir: filepath.Join(mount, "data"), Sync: sync}
+			srv := startServer(t, cfg)
+			put(t, srv, "one")
+			if err := srv.Close(); err != nil {
+				t.Fatal(err)
+			}
+			balloon := inflate(t, mount)
+			if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "data directory "+cfg.DataDir) || !errors.Is(err, unix.ENOSPC) {
+				t.Errorf("got %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(cfg.DataDir, cleanFile)); err != nil {
+				t.Error(err)
+			}
+			if err := os.Remove(balloon); err != nil {
+				t.Fatal(err)
+			}
+			if got := messages(t, startServer(t, cfg)); got != 1 {
+				t.Errorf("%d messages are there, 1 was acknowledged", got)
+			}
 		})
 	}
 }
@@ -132,7 +177,7 @@ func TestNoDescriptors(t *testing.T) {
 			put(t, srv, "one")
 			js := connect(t, srv)
 			release := takeDescriptors(t)
-			acknowledged := publishUntilRefused(t, js)
+			acknowledged := publishUntil(t, js, func(err error) bool { return err != nil }) // Room cannot look
 			release()
 			wantRecovered(t, srv, js, acknowledged+1)
 		})
@@ -175,12 +220,8 @@ func TestLastingWriteError(t *testing.T) {
 	put(t, srv, "one")
 	js := connect(t, srv)
 	release := limitFiles(t, 64<<10)
-	acknowledged := publishUntilRefused(t, js)
-	select {
-	case <-srv.Failed():
-	case <-time.After(time.Minute):
-		t.Fatal("the server has not failed")
-	}
+	acknowledged := publishUntil(t, js, func(error) bool { return srv.Err() != nil })
+	<-srv.Failed()
 	release()
 	if err := srv.Err(); err == nil || !strings.Contains(err.Error(), syscall.EFBIG.Error()) {
 		t.Errorf("failed with %v", err)
@@ -230,8 +271,7 @@ func TestNoPermission(t *testing.T) {
 	if err := os.Chmod(msgs, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	acknowledged := publishUntilRefused(t, js)
-	wantRoom(t, srv, "permission denied")
+	acknowledged := publishUntilNoRoom(t, srv, js, "permission denied")
 	if err := os.Chmod(msgs, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ func (s syncer) file(f *os.File) error {
 	return nil
 }
 
-// path flushes the file or directory with that name.
 func (s syncer) path(path string) (err error) {
 	f, err := os.Open(path)
 	if err != nil {

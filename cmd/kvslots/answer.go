@@ -36,10 +36,5 @@ func report(w io.Writer, asJSON bool, body any, text string) error {
 		_, err := fmt.Fprintln(w, text)
 		return err
 	}
-	line, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", line)
-	return err
+	return json.NewEncoder(w).Encode(body)
 }

@@ -88,7 +88,6 @@ func (a *authToken) reloadInto(tokens *gateway.Tokens) func() (changed bool, err
 	}
 }
 
-// all returns the tokens that serve accepts.
 func (a *authToken) all() []string {
 	if a.second == "" {
 		return []string{a.value}

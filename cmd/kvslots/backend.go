@@ -39,20 +39,13 @@ type backend struct {
 // awaitBackend opens the backend. While an external NATS does not answer, it waits for it.
 func awaitBackend(ctx context.Context, waiting *standby, s settings, log zerolog.Logger) (b *backend, err error) {
 	if s.nats.url == "" {
-		return openBackend(ctx, s, log)
+		return embedNATS(ctx, s, log)
 	}
 	err = waiting.await(ctx, "NATS", natsAbsent, func() (err error) {
-		b, err = openBackend(ctx, s, log)
+		b, err = dialNATS(s, log)
 		return err
 	})
 	return b, err
-}
-
-func openBackend(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
-	if s.nats.url != "" {
-		return dialNATS(s, log)
-	}
-	return embedNATS(ctx, s, log)
 }
 
 func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
@@ -177,7 +170,6 @@ func resubscribe(log zerolog.Logger, name string) nats.Option {
 	}
 }
 
-// collectors returns the metrics of the connections, and of the embedded server's flushes.
 func (b *backend) collectors() []prometheus.Collector {
 	connections := map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions}
 	maps.DeleteFunc(connections, func(_ string, nc *nats.Conn) bool { return nc == nil })
@@ -197,15 +189,6 @@ func (b *backend) collectors() []prometheus.Collector {
 	return all
 }
 
-// failed returns a channel that is closed when the embedded server fails, or nil
-// without an embedded server.
-func (b *backend) failed() <-chan struct{} {
-	if b.server == nil {
-		return nil
-	}
-	return b.server.Failed()
-}
-
 // alive returns a check for the watchdog of the service manager. It fails, or does not
 // return, if the store or the embedded server is stuck, so that only a restart of this
 // process can help. It succeeds during an outage of an external NATS, and with a full disk.
@@ -219,7 +202,6 @@ func (b *backend) alive(store interface{ Ready() error }) func(context.Context) 
 	}
 }
 
-// close closes the connections, then the server.
 func (b *backend) close() error {
 	for _, nc := range []*nats.Conn{b.functions, b.service, b.nc} {
 		if nc != nil {
@@ -236,6 +218,9 @@ func (b *backend) close() error {
 // returns an error: the server's data in memory may differ from its data on disk, and
 // clients must get no more answers.
 func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop, hurry context.Context) error {
+	if b.server == nil {
+		return serve(stop, hurry)
+	}
 	stop, endStop := context.WithCancel(stop)
 	defer endStop()
 	hurry, endHurry := context.WithCancel(hurry)
@@ -243,15 +228,15 @@ func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop,
 	stopWatching := inBackground(func(ctx context.Context) {
 		select {
 		case <-ctx.Done():
-		case <-b.failed():
+		case <-b.server.Failed():
 			endStop()
 			endHurry()
 		}
 	})
 	err := serve(stop, hurry)
 	stopWatching()
-	if b.server != nil && b.server.Err() != nil {
-		err = errors.Join(fmt.Errorf("embedded NATS: %w", b.server.Err()), err)
+	if failure := b.server.Err(); failure != nil {
+		err = errors.Join(fmt.Errorf("embedded NATS: %w", failure), err)
 	}
 	return err
 }

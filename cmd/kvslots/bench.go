@@ -111,10 +111,7 @@ func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bo
 	if plots != "" && err == nil {
 		_, err = report.WritePlots(plots)
 	}
-	if ctx.Err() != nil {
-		return interrupted(ctx)
-	}
-	return err
+	return unlessInterrupted(ctx, errors.Join(err, ctx.Err()))
 }
 
 // holdName is the name of the hidden command that holds the connections of waiters.

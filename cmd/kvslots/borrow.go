@@ -43,7 +43,7 @@ func borrowCommand(env lookupEnv) *cobra.Command {
 			if _, err = s.Borrow(ctx); err == nil {
 				s.printShortfall()
 			} else if ctx.Err() != nil {
-				return interrupted(ctx)
+				return unlessInterrupted(ctx, err)
 			}
 			return p.answer(err, s.lease)
 		})

@@ -96,7 +96,6 @@ func (c *configCheck) check(s *settings, env lookupEnv, stdin io.Reader) error {
 	return c.found.err()
 }
 
-// flagsIn returns the names of flags in a text.
 func flagsIn(text string) (names []string) {
 	for _, match := range regexp.MustCompile(`--([a-z]+(?:-[a-z]+)*)`).FindAllStringSubmatch(text, -1) {
 		names = append(names, match[1])
@@ -138,7 +137,6 @@ func (c *configCheck) line(flag *pflag.Flag) string {
 // userInfo matches a user, password or token in a list of URLs.
 var userInfo = regexp.MustCompile(`(^|//|, *)[^/,]*@`)
 
-// sourceOf returns where a flag's value comes from.
 func (c *configCheck) sourceOf(flag string) string {
 	source := c.sources[flag]
 	if flag == "http-addr" { // which --http-port sets, too

@@ -52,7 +52,6 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// addServerFlag declares the flag of the gateway.
 func (c *connection) addServerFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&c.server, serverFlag, defaultServer, "call this gateway, over HTTP")
 }
@@ -95,7 +94,6 @@ func (c *connection) validate() error {
 	return validateServer(c.server)
 }
 
-// validateServer checks the value of --server.
 func validateServer(text string) error {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || !isPortOfURL(parsed.Port()) || parsed.Scheme != "http" && parsed.Scheme != "https" {
@@ -117,13 +115,8 @@ func (c *natsConnection) validate() error {
 	found.when(slices.ContainsFunc(strings.Split(c.url, ","), func(text string) bool { return !isNATSURL(strings.TrimSpace(text)) }),
 		"--nats-url must be URLs such as nats://host:4222, with ports between 1 and 65535, separated by commas")
 	found.add(c.validatePairs())
-	ways := 0
-	for _, way := range []string{c.creds, c.user, c.token, c.nkey} {
-		if way != "" {
-			ways++
-		}
-	}
-	found.when(ways > 1, "--nats-creds, --nats-user, --nats-token and --nats-nkey exclude each other")
+	ways := slices.DeleteFunc([]string{c.creds, c.user, c.token, c.nkey}, func(way string) bool { return way == "" })
+	found.when(len(ways) > 1, "--nats-creds, --nats-user, --nats-token and --nats-nkey exclude each other")
 	return found.err()
 }
 
@@ -143,7 +136,10 @@ func (c *connection) dial() (*lender, error) {
 			return nil, err
 		}
 		over, err := client.Dial(c.server, client.Config{Token: c.token.value, TLS: config})
-		return &lender{client: over, timeout: httpTimeout}, err
+		if err != nil {
+			return nil, err
+		}
+		return &lender{client: over, timeout: httpTimeout}, nil
 	}
 	if err := c.nats.ownInbox(); err != nil {
 		return nil, err
@@ -174,7 +170,6 @@ func (c *natsConnection) ownInbox() error {
 	return nil
 }
 
-// nkeyOption reads the seed of --nats-nkey.
 func (c *natsConnection) nkeyOption() (nats.Option, error) {
 	option, err := nats.NkeyOptionFromSeed(c.nkey)
 	if err != nil {
@@ -189,24 +184,21 @@ func (c *natsConnection) dial(more ...nats.Option) (*nats.Conn, error) {
 		return nil, err
 	}
 	nc, err := nats.Connect(c.url, append(options, more...)...)
-	if err != nil && unreachable(err) {
-		return nil, &client.Unanswered{Err: fmt.Errorf("NATS: %w", withoutPath(err))}
+	if err == nil {
+		return nc, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("NATS: %w", withoutPath(err))
+	failed := fmt.Errorf("NATS: %w", withoutPath(err))
+	if unreachable(err) {
+		return nil, &client.Unanswered{Err: failed}
 	}
-	return nc, nil
+	return nil, failed
 }
 
 // unreachable reports whether a connection failed before a server answered.
 func unreachable(err error) bool {
-	for _, known := range []error{nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, io.EOF} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
+	known := []error{nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, io.EOF}
 	_, ok := errors.AsType[net.Error](err)
-	return ok
+	return ok || slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
 }
 
 // checkFiles returns an error, which names the flag, for each file that cannot be read, or
@@ -251,15 +243,6 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 	if err := c.checkFiles(); err != nil {
 		return nil, err
 	}
-	if c.creds != "" {
-		options = append(options, nats.UserCredentials(c.creds))
-	}
-	if c.user != "" {
-		options = append(options, nats.UserInfo(c.user, c.password))
-	}
-	if c.token != "" {
-		options = append(options, nats.Token(c.token))
-	}
 	if c.nkey != "" {
 		nkey, err := c.nkeyOption()
 		if err != nil {
@@ -267,14 +250,20 @@ func (c *natsConnection) options() ([]nats.Option, error) {
 		}
 		options = append(options, nkey)
 	}
-	if c.inbox != "" {
-		options = append(options, nats.CustomInboxPrefix(c.inbox))
-	}
-	if c.tlsCA != "" {
-		options = append(options, nats.RootCAs(c.tlsCA))
-	}
-	if c.tlsCert != "" {
-		options = append(options, nats.ClientCert(c.tlsCert, c.tlsKey))
+	for _, given := range []struct {
+		value  string
+		option nats.Option
+	}{
+		{c.creds, nats.UserCredentials(c.creds)},
+		{c.user, nats.UserInfo(c.user, c.password)},
+		{c.token, nats.Token(c.token)},
+		{c.inbox, nats.CustomInboxPrefix(c.inbox)},
+		{c.tlsCA, nats.RootCAs(c.tlsCA)},
+		{c.tlsCert, nats.ClientCert(c.tlsCert, c.tlsKey)},
+	} {
+		if given.value != "" {
+			options = append(options, given.option)
+		}
 	}
 	return options, nil
 }

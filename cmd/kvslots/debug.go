@@ -13,40 +13,27 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// debugServer serves profiles of this process at --debug-addr.
-type debugServer struct {
-	server *http.Server
-	served chan error
-}
-
-// startDebug starts the server, or returns nil if addr is empty.
-func startDebug(addr string, log zerolog.Logger) (*debugServer, error) {
+// startDebug serves profiles of this process at --debug-addr, unless it is empty. stop ends
+// all requests.
+func startDebug(addr string, log zerolog.Logger) (stop func() error, err error) {
 	if addr == "" {
-		return nil, nil
+		return func() error { return nil }, nil
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("--debug-addr: %w", err)
 	}
-	d := &debugServer{
-		server: &http.Server{Handler: onLoopback(profiles()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute},
-		served: make(chan error, 1),
-	}
-	go func() { d.served <- d.server.Serve(ln) }()
+	server := &http.Server{Handler: onLoopback(profiles()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
 	log.Warn().Str("debug", ln.Addr().String()).Msg("serving profiles to every user of this machine")
-	return d, nil
-}
-
-// stop ends all requests. It does nothing on nil.
-func (d *debugServer) stop() error {
-	if d == nil {
-		return nil
-	}
-	err := d.server.Close()
-	if served := <-d.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return func() error {
+		err := server.Close()
+		if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+			err = errors.Join(err, ended)
+		}
+		return err
+	}, nil
 }
 
 // profiles serves those profiles that contain no secret. Left out are the command line,

@@ -13,7 +13,8 @@ func deleteCommand(env lookupEnv) *cobra.Command {
 		cobra.MaximumNArgs(1), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
-				return p.answer(from.remove(ctx, pool), deletedAnswer{true})
+				answer, err := from.remove(ctx, pool)
+				return p.answer(err, answer)
 			})
 		})
 }

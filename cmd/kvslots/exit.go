@@ -20,7 +20,6 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usagef returns a usageError.
 func usagef(format string, v ...any) error { return usageError{fmt.Errorf(format, v...)} }
 
 // exitError ends the program with an exit code. The program prints error unless it is
@@ -32,7 +31,6 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Error returns the text of the error, or the exit code if the error is nil.
 func (e exitError) Error() string {
 	if e.error == nil {
 		return fmt.Sprintf("exit code %d", e.code)

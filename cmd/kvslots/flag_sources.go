@@ -15,7 +15,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFlag is the flag with the path of the configuration file.
 const configFlag = "config"
 
 // alternatives are pairs of flags that exclude each other. A pair counts as one flag:
@@ -122,7 +121,6 @@ func applyKeys(flags *pflag.FlagSet, file *viper.Viper, lines keyLines) (found p
 	return found
 }
 
-// keyLines are the lines of the file's keys.
 type keyLines map[string]int
 
 // readKeyLines returns the lines of the keys of a file in YAML, or in JSON, which is YAML,

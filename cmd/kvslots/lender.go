@@ -51,11 +51,10 @@ func (l *lender) inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error
 	})
 }
 
-func (l *lender) remove(ctx context.Context, pool uuid.UUID) error {
-	_, err := ask(ctx, l, 0, func(ctx context.Context) (deletedAnswer, error) {
-		return deletedAnswer{}, l.client.Delete(ctx, pool)
+func (l *lender) remove(ctx context.Context, pool uuid.UUID) (deletedAnswer, error) {
+	return ask(ctx, l, 0, func(ctx context.Context) (deletedAnswer, error) {
+		return deletedAnswer{true}, l.client.Delete(ctx, pool)
 	})
-	return err
 }
 
 func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
@@ -117,18 +116,16 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 	if !nc.IsConnected() {
 		disconnect(errDisconnected)
 	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
+	stopWatching := inBackground(func(stopped context.Context) {
 		select {
 		case <-changes:
 			disconnect(errDisconnected)
-		case <-ctx.Done():
+		case <-stopped.Done():
 		}
-	}()
+	})
 	return ctx, func() {
+		stopWatching()
 		disconnect(nil)
-		<-watched
 		nc.RemoveStatusListener(changes)
 	}
 }

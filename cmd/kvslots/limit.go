@@ -14,7 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
-// limitSubcommand is the command limit acquire or limit release.
 type limitSubcommand struct {
 	*cobra.Command
 	nats   natsConnection
@@ -59,10 +58,7 @@ func newLimitSubcommand(env lookupEnv, use, short, long string, ownFlags func(*p
 			if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 				return usagef("%w", wrong)
 			}
-			if err != nil && ctx.Err() != nil {
-				return interrupted(ctx)
-			}
-			return err
+			return unlessInterrupted(ctx, err)
 		},
 	}
 	flags := s.Flags()
@@ -89,7 +85,6 @@ func (s *limitSubcommand) with(ctx context.Context, do func(l *cosmo.Limiter) er
 	return do(l)
 }
 
-// limitAnswer is the JSON of an acquired slot.
 type limitAnswer struct {
 	Slot     string `json:"slot"`
 	Number   int    `json:"number"`

@@ -21,20 +21,17 @@ const (
 // logLimit limits the log lines with the same text, except those at level debug. The first
 // line after others were left out has their number.
 type logLimit struct {
-	now func() time.Time
-
 	mu    sync.Mutex
 	texts map[string]*textLines
 }
 
-// textLines are the lines with one text.
 type textLines struct {
 	began   time.Time
 	logged  int // since began
 	leftOut int // since the last one that was logged
 }
 
-func newLogLimit() *logLimit { return &logLimit{now: time.Now, texts: map[string]*textLines{}} }
+func newLogLimit() *logLimit { return &logLimit{texts: map[string]*textLines{}} }
 
 // Run implements zerolog.Hook.
 func (l *logLimit) Run(e *zerolog.Event, level zerolog.Level, text string) {
@@ -63,7 +60,7 @@ func (l *logLimit) count(text string) (leftOut int, due bool) {
 		of = &textLines{}
 		l.texts[text] = of
 	}
-	if now := l.now(); now.Sub(of.began) >= linesEvery {
+	if now := time.Now(); now.Sub(of.began) >= linesEvery {
 		of.began, of.logged = now, 0
 	}
 	if of.logged >= maxLines {

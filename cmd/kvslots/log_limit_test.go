@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -14,10 +15,12 @@ import (
 // Whatever clients do, the log has 100 lines with one text in ten seconds, and the number
 // of those that it lacks.
 func TestLogLimit(t *testing.T) {
+	synctest.Test(t, testLogLimit)
+}
+
+func testLogLimit(t *testing.T) {
 	var out logtest.Log
-	limit, now := newLogLimit(), time.Now()
-	limit.now = func() time.Time { return now }
-	log := out.Logger().Hook(limit)
+	log := out.Logger().Hook(newLogLimit())
 	logged := func(lines int, level zerolog.Level, text string) string {
 		out.Reset()
 		for range lines {
@@ -38,7 +41,7 @@ func TestLogLimit(t *testing.T) {
 	count(100, logged(101, zerolog.ErrorLevel, "request failed"))
 	count(1000, logged(1000, zerolog.DebugLevel, "request"))
 
-	now = now.Add(10 * time.Second)
+	time.Sleep(10 * time.Second)
 	const first = `{"level":"info","left_out":900,"message":"request"}` + "\n"
 	if got := logged(1, zerolog.InfoLevel, "request"); got != first {
 		t.Errorf("the next line is %q", got)

@@ -15,7 +15,7 @@ var (
 
 // All output is searched for secrets (see package logtest): the tests of each package that
 // logs do it, they log only to what is searched, and no package but main prints past the
-// writers that it is given.
+// writers that it is given. Where tests start a server, they search its data directory.
 func TestOutputIsSearched(t *testing.T) {
 	mayPrint := map[string]bool{"cmd/kvslots/main.go": true, "bench/hold.go": true, "kvslots/logtest/secrets.go": true}
 	logs, searches := map[string]bool{}, map[string]bool{}
@@ -29,8 +29,12 @@ func TestOutputIsSearched(t *testing.T) {
 		}
 		logs[path.Dir(name)] = logs[path.Dir(name)] || !isTest && strings.Contains(text, "zerolog.Logger")
 		searches[path.Dir(name)] = searches[path.Dir(name)] || isTest && strings.Contains(text, "logtest.NoSecrets(m)")
-		if !isTest || strings.HasSuffix(name, "example_test.go") || name == "gateway/natsapi/bench_test.go" || name == "cmd/kvslots/output_test.go" {
+		exempt := strings.HasSuffix(name, "example_test.go") || name == "gateway/natsapi/bench_test.go" || name == "cmd/kvslots/output_test.go"
+		if exempt || !isTest && !strings.HasSuffix(path.Dir(name), "test") {
 			return nil
+		}
+		if starts := strings.Contains(text, "natsembed.Start(") || strings.Contains(text, "server.NewServer(") && strings.Contains(text, "JetStream: true"); starts && !strings.Contains(text, "logtest.SearchDir(") {
+			t.Errorf("%s starts a server, and does not search its data directory", name)
 		}
 		for line := range strings.Lines(text) {
 			if ownLogger.MatchString(line) || unsearched.MatchString(line) && !strings.Contains(line, "Logger") {

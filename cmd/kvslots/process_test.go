@@ -48,9 +48,11 @@ func buildBinary(t *testing.T) (path string) {
 func startBinary(t *testing.T, binary string, args ...string) *gatewayProcess {
 	t.Helper()
 	p := &program{logs: newLogs()}
+	t.Cleanup(func() { searchDataDir(args) })
 	process := exec.Command(binary, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, args...)...)
 	process.Stderr = p.logs
 	startProcess(t, process)
+	t.Cleanup(p.searchMetrics)
 	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
 	return &gatewayProcess{p, process}
 }

@@ -21,7 +21,6 @@ type reloadable struct {
 	load func() (changed bool, err error)
 }
 
-// reloader reads files again.
 type reloader struct {
 	of      []reloadable
 	manager *serviceManager

@@ -24,7 +24,6 @@ gateways answer 502. One restore runs at a time.
 
 The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
 
-// restoredAnswer is what was restored.
 type restoredAnswer kvslots.Restored
 
 func (r restoredAnswer) String() string {
@@ -64,7 +63,6 @@ func restoreCommand(env lookupEnv) *cobra.Command {
 	return command
 }
 
-// readFile reads a file; - is stdin.
 func readFile(stdin io.Reader, path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(stdin)

@@ -39,7 +39,6 @@ func final(err error) bool {
 	return ok && refused.Status < http.StatusInternalServerError && !temporary(err)
 }
 
-// retryAfter returns how long the gateway asked to wait before the next request, or 0.
 func retryAfter(err error) time.Duration {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		return refused.RetryAfter
@@ -69,7 +68,6 @@ func (r *retry) again(ctx context.Context, err error) bool {
 	return sleep(ctx, min(r.next(err), left))
 }
 
-// print prints an error, unless it is the one that was printed last.
 func (r *retry) print(err error) {
 	if text := err.Error(); text != r.printed {
 		r.printed = text
@@ -87,7 +85,6 @@ func (r *retry) next(err error) time.Duration {
 	return r.pause/2 + rand.N(r.pause/2)
 }
 
-// sleep sleeps for d and returns true, or returns false as soon as ctx ends.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

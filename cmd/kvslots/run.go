@@ -71,7 +71,6 @@ func runCommand(env lookupEnv) *cobra.Command {
 	return command
 }
 
-// runUnder runs argv under a lease of s.
 func (p *poolCommand) runUnder(ctx context.Context, s *slot, argv []string, killAfter time.Duration) error {
 	command := exec.Command(argv[0], argv[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = p.InOrStdin(), p.OutOrStdout(), p.ErrOrStderr()

@@ -86,11 +86,11 @@ func serve(stop, hurry context.Context, s settings, manager *serviceManager, log
 		return fmt.Errorf("HTTP: %w", err)
 	}
 	defer ln.Close()
-	debug, err := startDebug(s.debugAddr, log)
+	stopDebug, err := startDebug(s.debugAddr, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, debug.stop()) }()
+	defer func() { err = errors.Join(err, stopDebug()) }()
 	waiting := newStandby(ln, allowed, s, manager, log)
 	defer func() { err = errors.Join(err, waiting.stop()) }()
 	nats, err := awaitBackend(stop, waiting, s, log)

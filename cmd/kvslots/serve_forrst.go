@@ -11,7 +11,6 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// functionSettings are the settings of Forrst's functions.
 type functionSettings struct {
 	prefix       string
 	timeout      time.Duration
@@ -42,7 +41,6 @@ func (f *functionSettings) embedded() natsembed.Functions {
 	}
 }
 
-// newForrst returns the server that calls functions.
 func newForrst(store *kvslots.Store, nats *backend, common shared, s settings, log zerolog.Logger) *forrst.Server {
 	return forrst.New(store, forrst.Config{
 		Lending:        common.lending,

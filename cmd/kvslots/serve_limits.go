@@ -30,7 +30,6 @@ const (
 	maxConnectionsByFiles = 1 << 17
 )
 
-// connections returns the maximum of HTTP connections.
 func (s *settings) connections() int {
 	if s.maxConnections > 0 {
 		return s.maxConnections
@@ -55,7 +54,6 @@ func (s *settings) natsConnections() int {
 	return min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit()))
 }
 
-// proxies returns the networks of --trusted-proxies.
 func (s *settings) proxies() []netip.Prefix {
 	var found []netip.Prefix
 	for _, entry := range splitList(s.httpProxies) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,7 +187,6 @@ func (s *settings) embeddedSync() natsembed.Sync {
 // and functions.
 const ownConnections = 2
 
-// embedded returns the configuration of the embedded server.
 func (s *settings) embedded() natsembed.Config {
 	return natsembed.Config{
 		DataDir:  s.dataDir,
@@ -209,12 +209,6 @@ func isNATSURL(text string) bool {
 		text = "nats://" + text
 	}
 	parsed, err := url.Parse(text)
-	if err != nil || parsed.Hostname() == "" || !isPortOfURL(parsed.Port()) {
-		return false
-	}
-	switch parsed.Scheme {
-	case "nats", "tls", "ws", "wss":
-		return true
-	}
-	return false
+	return err == nil && parsed.Hostname() != "" && isPortOfURL(parsed.Port()) &&
+		slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme)
 }

@@ -28,7 +28,6 @@ func natsAbsent(err error) (reason string) {
 	return ""
 }
 
-// beingRestored returns a reason if the bucket is being restored.
 func beingRestored(err error) (reason string) {
 	if errors.Is(err, kvslots.ErrRestoring) {
 		return kvslots.ErrRestoring.Error()

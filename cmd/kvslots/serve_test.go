@@ -55,11 +55,16 @@ func runServe(t *testing.T, env lookupEnv, args ...string) *program {
 		p.searchMetrics()
 		cancel()
 		p.exitCode(t)
-		if dir := slices.Index(args, "--data-dir"); dir >= 0 {
-			logtest.SearchDir(args[dir+1])
-		}
+		searchDataDir(args)
 	})
 	return p
+}
+
+// searchDataDir looks for secrets in the data directory of a gateway with these arguments.
+func searchDataDir(args []string) {
+	if dir := slices.Index(args, "--data-dir"); dir >= 0 {
+		logtest.SearchDir(args[dir+1])
+	}
 }
 
 // searchMetrics looks for secrets in a scrape of the metrics, if the program still serves
@@ -330,6 +335,7 @@ func runNATS(t *testing.T, options server.Options) (*server.Server, string) {
 	t.Cleanup(func() {
 		srv.Shutdown()
 		srv.WaitForShutdown()
+		logtest.SearchDir(options.StoreDir)
 	})
 	if !srv.ReadyForConnections(time.Minute) {
 		t.Fatal("NATS is not ready")

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// tlsSettings are the files of the HTTP listener's TLS.
 type tlsSettings struct {
 	keyPair
 	clientCA string

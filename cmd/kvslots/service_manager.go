@@ -38,13 +38,11 @@ func newServiceManager(env lookupEnv, log zerolog.Logger) *serviceManager {
 	return m
 }
 
-// ready reports that the gateway serves.
 func (m *serviceManager) ready(status string) {
 	m.serving.Store(true)
 	m.notify("READY=1", "STATUS="+status)
 }
 
-// stopping reports that the gateway has begun to stop.
 func (m *serviceManager) stopping(status string) {
 	m.serving.Store(false)
 	m.notify("STOPPING=1", "STATUS="+status)

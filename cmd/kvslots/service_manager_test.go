@@ -201,7 +201,7 @@ func TestWatchdog(t *testing.T) {
 func TestAlive(t *testing.T) {
 	s := defaultSettings()
 	s.dataDir = t.TempDir()
-	b, err := openBackend(t.Context(), s, logtest.Logger())
+	b, err := embedNATS(t.Context(), s, logtest.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,9 +86,12 @@ func untilSignal(ctx context.Context) (_ context.Context, release func()) {
 	}
 }
 
-// interrupted returns the error of a command whose context from untilSignal has ended.
-// After a signal the exit code is that of a process that the signal has killed.
-func interrupted(ctx context.Context) error {
+// unlessInterrupted returns the error of a command with a context from untilSignal. After a
+// signal the exit code of an error is that of a process that the signal has killed.
+func unlessInterrupted(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
 	cause := context.Cause(ctx)
 	if sig, ok := errors.AsType[underlease.SignalError](cause); ok {
 		return exitError{sig.ExitCode(), sig}

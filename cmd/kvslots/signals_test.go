@@ -17,9 +17,11 @@ import (
 func serveProcess(t *testing.T, args ...string) (*exec.Cmd, *program) {
 	t.Helper()
 	p := &program{logs: newLogs()}
+	t.Cleanup(func() { searchDataDir(args) })
 	process := newProcess(t, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, args...)...)
 	process.Stderr = p.logs
 	startProcess(t, process)
+	t.Cleanup(p.searchMetrics)
 	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
 	return process, p
 }

@@ -47,21 +47,32 @@ func (s *slot) close() {
 }
 
 // Borrow borrows a slot. All its calls together wait for at most --wait.
-func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
+func (s *slot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
 	if s.lease.Lease != uuid.Nil && s.left() == 0 {
-		return underlease.Lease{}, errors.New("the gateway's answers take too long for so short a --ttl")
+		return lease, errors.New("the gateway's answers take too long for so short a --ttl")
 	}
-	var err error
+	err = s.repeat(ctx, func() (err error) {
+		lease, err = s.borrowOnce(ctx)
+		return err
+	})
+	return lease, err
+}
+
+// borrowOnce sends one request, and connects before if there is no connection yet.
+func (s *slot) borrowOnce(ctx context.Context) (lease underlease.Lease, err error) {
 	if s.from == nil {
-		if s.from, err = s.dial(ctx, s.at); err != nil {
-			return underlease.Lease{}, err
+		if s.from, err = s.at.dial(); err != nil {
+			return lease, err
 		}
 	}
-	answer, err := s.borrow(ctx, s.from, s.pool)
+	wait, sent := s.left(), boottime.Now()
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	answer, err := s.from.borrow(ctx, s.pool, s.ttl, wait)
 	if err != nil {
-		return underlease.Lease{}, err
+		return lease, err
 	}
-	return s.granted(answer), nil
+	return s.granted(answer, sent), nil
 }
 
 // Renew renews the lease. After an error it also extends latest, unless the error shows
@@ -71,7 +82,7 @@ func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
 	answer, err := s.from.renew(ctx, s.pool, s.lease.Lease, s.ttl)
 	switch {
 	case err == nil:
-		return s.granted(grant{answer, sent}), nil
+		return s.granted(answer, sent), nil
 	case lost(err):
 		err = fmt.Errorf("%w: %w", underlease.ErrLost, err)
 	case !final(err) && !errors.Is(err, errors.ErrUnsupported):
@@ -83,13 +94,12 @@ func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
 // RetryAfter implements underlease.Slot.
 func (s *slot) RetryAfter(err error) time.Duration { return retryAfter(err) }
 
-// granted records a granted or renewed lease.
-func (s *slot) granted(g grant) underlease.Lease {
-	s.lease, s.latest = g.leaseAnswer, boottime.Now()+g.ttl()
-	return underlease.Lease{Began: g.sent + g.Waited, TTL: g.ttl()}
+// granted records a lease that was granted or renewed by a request sent at the boottime sent.
+func (s *slot) granted(lease leaseAnswer, sent time.Duration) underlease.Lease {
+	s.lease, s.latest = lease, boottime.Now()+lease.ttl()
+	return underlease.Lease{Began: sent + lease.Waited, TTL: lease.ttl()}
 }
 
-// printShortfall prints a line if the lease is shorter than --ttl.
 func (s *slot) printShortfall() {
 	if s.lease.ttl() < s.ttl {
 		fmt.Fprintf(s.stderr, "kvslots: the gateway granted a lease of only %s, not of %s\n",
@@ -123,7 +133,6 @@ func (s *slot) returnOnce(ctx context.Context) error {
 	return err
 }
 
-// lost reports whether an error means that the lease has ended.
 func lost(err error) bool {
 	return errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrNoPool)
 }

@@ -103,11 +103,7 @@ func storageCommand(env lookupEnv, s *storage, use, short, long string,
 			defer release()
 			bounded, cancel := context.WithTimeout(ctx, storageTimeout)
 			defer cancel()
-			err := do(bounded, command, args[0])
-			if err != nil && ctx.Err() != nil {
-				return interrupted(ctx)
-			}
-			return err
+			return unlessInterrupted(ctx, do(bounded, command, args[0]))
 		},
 	}
 	command.Flags().SortFlags = false

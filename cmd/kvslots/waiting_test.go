@@ -1,36 +1,23 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 )
-
-// askedLender notes how long a borrow may take.
-type askedLender struct{ within time.Duration }
-
-func (l *askedLender) borrow(ctx context.Context, _ uuid.UUID, _, _ time.Duration) (leaseAnswer, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		l.within = time.Until(deadline)
-	}
-	return leaseAnswer{}, errors.New("refused")
-}
 
 // A try ends soon after the wait that it is part of, whatever the server does.
 func TestWaitBoundsItsTries(t *testing.T) {
 	for _, c := range []struct{ wait, most time.Duration }{{2 * time.Second, 7 * time.Second}, {0, 0}} {
-		l := &askedLender{}
-		_, err := newWaiting(leaseTimes{ttl: time.Minute, wait: c.wait}, io.Discard).borrow(t.Context(), l, uuid.New())
-		if err == nil || l.within > c.most || (l.within == 0) != (c.most == 0) {
-			t.Errorf("--wait %s: a try within %s, %v", c.wait, l.within, err)
+		ctx, cancel := newWaiting(leaseTimes{ttl: time.Minute, wait: c.wait}, io.Discard).bounded(t.Context())
+		deadline, bounded := ctx.Deadline()
+		if bounded != (c.most > 0) || bounded && time.Until(deadline) > c.most {
+			t.Errorf("--wait %s: a try until %s, %v", c.wait, deadline, bounded)
 		}
+		cancel()
 	}
 }
 

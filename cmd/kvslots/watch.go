@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,7 +34,7 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	var last *poolAnswer
-	printed := "" // the last error
+	tries := retry{hint: "still trying", stderr: p.ErrOrStderr()}
 	for {
 		answer, err := from.inspect(ctx, pool)
 		switch {
@@ -44,17 +43,14 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 		case errors.Is(err, kvslots.ErrNoPool), err != nil && last == nil:
 			return p.fail(err)
 		case err != nil: // an earlier request succeeded; a later one may again
-			if printed != err.Error() {
-				printed = err.Error()
-				fmt.Fprintf(p.ErrOrStderr(), "kvslots: %s; still trying\n", printed)
-			}
+			tries.print(err)
 		case last == nil || *last != answer:
 			if err := p.answer(nil, answer); err != nil {
 				return err
 			}
-			last, printed = &answer, ""
+			last, tries.printed = &answer, ""
 		default:
-			printed = ""
+			tries.printed = ""
 		}
 		select {
 		case <-ctx.Done():

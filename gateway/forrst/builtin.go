@@ -10,7 +10,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// The names of the built-in functions.
 const (
 	lockFunctions = "urn:cline:forrst:ext:atomic-lock:fn:"
 
@@ -23,7 +22,6 @@ const (
 	fnDescribe     = "urn:cline:forrst:ext:discovery:fn:describe"
 )
 
-// builtinVersion is the version of every built-in function.
 const builtinVersion = "1.0.0"
 
 // builtin is a function that the server provides itself.
@@ -73,7 +71,6 @@ func versionNotFound(c Call, version string) *Error {
 	}
 }
 
-// newBuiltins returns the built-in functions by name.
 func (s *Server) newBuiltins() map[string]builtin {
 	all := map[string]builtin{}
 	run := map[string]func(context.Context, object, caller) (any, *Error){

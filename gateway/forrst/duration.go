@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// units are the units of durations.
 var units = map[string]time.Duration{"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second}
 
 const (

@@ -133,10 +133,7 @@ func (s *Server) Close(ctx context.Context) error {
 // Finish returns when that is done.
 func (s *Server) Finish(ctx context.Context) {
 	s.refuseCalls()
-	if wait(ctx, &s.calls) == nil {
-		return
-	}
-	s.cancel(errStopping)
+	defer context.AfterFunc(ctx, func() { s.cancel(errStopping) })()
 	s.calls.Wait()
 	if n := s.abandoned.Load(); n > 0 {
 		s.log.Warn().Int64("calls", n).Msg("the time to stop was over; calls were cut short whose functions had not answered")

@@ -76,7 +76,6 @@ func (f *Functions) find(name string) Func {
 	return f.all[name]
 }
 
-// names returns the names of all functions, sorted.
 func (f *Functions) names() []string {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

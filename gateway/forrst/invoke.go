@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// outcome is the outcome of a function.
 type outcome struct {
 	result  json.RawMessage
 	errors  []json.RawMessage // from the function

@@ -20,7 +20,6 @@ const (
 	maxFullKey = len("lock:") + maxFunction + len(":") + maxKey
 )
 
-// The scopes of a lock.
 const (
 	scopeFunction = "function"
 	scopeGlobal   = "global"
@@ -83,7 +82,6 @@ func (o object) key(field string, most int) (string, *Error) {
 	return key, nil
 }
 
-// fullKey returns the lock's name.
 func (o *lockOptions) fullKey(function string) string {
 	if o.scope == scopeGlobal {
 		return "lock:" + o.key

@@ -55,7 +55,6 @@ func unknownField(code, object, field string, known []string) *Error {
 	return wrong
 }
 
-// has reports whether the object has a field.
 func (o object) has(field string) bool { return o.fields[field] != nil }
 
 func (o object) fault(field, allowed string) *Error { return fault(o.code, o.path+field, allowed) }

@@ -115,7 +115,6 @@ func isFunction(name string) bool {
 	return true
 }
 
-// isKeyRune reports whether a key may contain the character.
 func isKeyRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_:.", r)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
@@ -40,11 +39,7 @@ func (s *Service) refuse(r *request, err error) {
 // done counts and logs an answered request.
 func (s *Service) done(r *request, status int) {
 	r.count.done(r.arrived)
-	level := zerolog.DebugLevel
-	if status >= http.StatusInternalServerError {
-		level = zerolog.InfoLevel
-	}
-	if event := s.log.WithLevel(level); event.Enabled() {
+	if event := s.log.WithLevel(ops.AccessLevel(status)); event.Enabled() {
 		event.Str("subject", r.count.subject).Int("status", status).Dur("duration_ms", time.Since(r.arrived))
 		r.trace.Log(event).Msg("request")
 	}

@@ -52,7 +52,7 @@ type confirmations struct {
 func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmations, err error) {
 	c = &confirmations{
 		nc: nc, deliveries: d, replies: r,
-		prefix: subjects.Confirm + randomToken() + ".",
+		prefix: randomBelow(subjects.Confirm) + ".",
 		open:   map[string]chan outcome{},
 	}
 	answer := &request{}

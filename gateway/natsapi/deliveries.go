@@ -2,7 +2,6 @@ package natsapi
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"strings"
 	"sync"
 	"time"
@@ -78,15 +77,8 @@ func inboxPrefix(nc *nats.Conn) string {
 	return inbox[:strings.LastIndexByte(inbox, '.')]
 }
 
-// randomToken returns a random token of a subject.
-func randomToken() string { return randomBelow("") }
-
-// randomBelow returns prefix followed by a random token.
-func randomBelow(prefix string) string {
-	var token [16]byte
-	_, _ = rand.Read(token[:]) // it never fails
-	return string(hex.AppendEncode(append(make([]byte, 0, len(prefix)+2*len(token)), prefix...), token[:]))
-}
+// randomBelow returns prefix followed by a random token of a subject.
+func randomBelow(prefix string) string { return prefix + rand.Text() }
 
 // send publishes an answer and returns its outcome when that is known.
 func (d *deliveries) send(answer *nats.Msg) outcome {

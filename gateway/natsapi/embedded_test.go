@@ -4,10 +4,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -30,15 +32,11 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 			t.Fatal(err)
 		}
 	}
-	d := &embedded{}
-	var err error
-	d.server, err = natsembed.Start(t.Context(), natsembed.Config{Logger: logtest.Logger(), DataDir: t.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
-	fail(err)
-	t.Cleanup(func() { _ = d.server.Close() })
+	d := &embedded{server: gatewaytest.StartServer(t, natsembed.Config{Addr: "127.0.0.1:0"})}
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)
-	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{Logger: logtest.Logger()})
+	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{MaxWait: time.Hour, Logger: logtest.Logger()})
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
 	gate := natsapi.NewGate(d.server)

@@ -93,7 +93,7 @@ func (d *fixture) ask(t *testing.T, op, body string, header ...string) (string, 
 	for i := 0; i+1 < len(header); i += 2 {
 		m.Header.Set(header[i], header[i+1])
 	}
-	answer, err := d.nc.RequestMsg(m, 30*time.Second)
+	answer, err := d.nc.RequestMsg(m, 5*time.Minute)
 	if err != nil {
 		t.Errorf("%s: %v", op, err)
 		return "", ""

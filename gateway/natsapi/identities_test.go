@@ -43,7 +43,7 @@ func TestMadeUpInboxesLeaveRoom(t *testing.T) {
 			held := d.borrow(t, `"ttl":600`)
 			answered := make(chan wire.Lease, share)
 			for range share { // another client has a share of its own
-				go func() { answered <- d.borrow(t, `"ttl":600,"wait":60`) }()
+				go func() { answered <- d.borrow(t, `"ttl":600,"wait":600`) }()
 			}
 			d.waitFor(t, fmt.Sprintf(`"waiting":%d`, share))
 			for range share {
@@ -140,7 +140,7 @@ func (d *embedded) attack(t *testing.T, subscribe string, requests int) net.Conn
 // statsOf returns how many requests to an endpoint have arrived, were answered and are open.
 func (d *embedded) statsOf(t *testing.T, name string) (received, answered, open int) {
 	t.Helper()
-	m, err := d.nc.Request("$SRV.STATS.kvslots", nil, 30*time.Second)
+	m, err := d.nc.Request("$SRV.STATS.kvslots", nil, 5*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -211,17 +211,9 @@ func (s *Service) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.tasks.Wait()
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
+	defer context.AfterFunc(ctx, s.cancel)()
+	s.tasks.Wait()
 	s.stop()
-	<-done
 	return stopped
 }
 

@@ -1,7 +1,9 @@
 package natsapi
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -115,11 +117,7 @@ func (r *request) readConfirms() error {
 
 // success returns the answer to a call without an error.
 func (r *request) success(call *ops.Call) (*nats.Msg, error) {
-	answer := call.Answer
-	if answer == nil {
-		answer = wire.Empty{}
-	}
-	m, err := r.message(answer)
+	m, err := r.message(cmp.Or[any](call.Answer, wire.Empty{}))
 	if err == nil && call.Lease != nil {
 		m.Header.Set(wire.WaitedHeader, wire.Waited(call.Lease, r.arrived))
 	}
@@ -127,7 +125,7 @@ func (r *request) success(call *ops.Call) (*nats.Msg, error) {
 }
 
 func (r *request) message(answer any) (*nats.Msg, error) {
-	body, err := wire.Encode(answer)
+	body, err := json.Marshal(answer)
 	return r.envelope(body), err
 }
 

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/micro"
+	"golang.org/x/mod/semver"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -24,7 +26,6 @@ type counter struct {
 	lastError atomic.Pointer[string]
 }
 
-// newCounters returns a counter for each endpoint.
 func newCounters(endpoints []endpoint) counters {
 	c := counters{}
 	for _, e := range endpoints {
@@ -42,8 +43,7 @@ func (c *counter) done(arrived time.Time) {
 // fail counts an answer that is an error, beside done.
 func (c *counter) fail(status wire.Status) {
 	c.failed.Add(1)
-	text := strconv.Itoa(status.Code) + ":" + status.Text // as micro writes it
-	c.lastError.Store(&text)
+	c.lastError.Store(new(strconv.Itoa(status.Code) + ":" + status.Text)) // as micro writes it
 }
 
 // endpointStats is the field "data" in STATS.
@@ -74,15 +74,13 @@ func (c *counter) stats(e endpoint) (*micro.EndpointStats, error) {
 	return s, err
 }
 
-var (
-	version   = regexp.MustCompile(`^v?((?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:-(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?)$`)
-	notInMeta = regexp.MustCompile(`[^0-9A-Za-z-]+`)
-)
+var notInMeta = regexp.MustCompile(`[^0-9A-Za-z-]+`)
 
 // semantic makes a semantic version of any text, since micro requires one.
 func semantic(text string) string {
-	if found := version.FindStringSubmatch(text); found != nil {
-		return found[1]
+	version := "v" + strings.TrimPrefix(text, "v")
+	if full := semver.Canonical(version); full != "" && strings.HasPrefix(version, full) { // not shortened, as v1 is
+		return version[1:]
 	}
 	if text == "" {
 		return "0.0.0"

@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"crypto/rand"
 	"encoding/json"
 
 	"github.com/nats-io/nats.go"
@@ -16,7 +17,7 @@ import (
 func newIdentity(version string) micro.ServiceIdentity {
 	return micro.ServiceIdentity{
 		Name:     subjects.Service,
-		ID:       randomToken(),
+		ID:       rand.Text(),
 		Version:  semantic(version),
 		Metadata: map[string]string{}, // {}, not null
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 
@@ -93,15 +92,4 @@ func closeObject(node any) {
 			closeObject(value)
 		}
 	}
-}
-
-func (c *contract) operations() []string {
-	var names []string
-	for path, item := range c.doc.Paths.Map() {
-		for method := range item.Operations() {
-			names = append(names, method+" "+path)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -14,7 +14,10 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Transport returns a RoundTripper that checks the answers of base. It returns an
@@ -94,8 +97,12 @@ func Check(t testing.TB, r *http.Request, requestBody string, answer *http.Respo
 	report(t, r, body, answer.StatusCode, load(t).check(exchange{r, []byte(requestBody), answer.StatusCode, answer.Header, body}))
 }
 
+// report reports the result of a check. It also looks for secrets in a scrape of the metrics.
 func report(t testing.TB, r *http.Request, body []byte, status int, err error) {
 	t.Helper()
+	if r.URL.Path == "/metrics" {
+		logtest.Search("a scrape of the metrics", body)
+	}
 	if err != nil {
 		t.Errorf("openapi.json: %s %s: %d %s\n%v", r.Method, r.URL.EscapedPath(), status, body, err)
 	}
@@ -104,5 +111,12 @@ func report(t testing.TB, r *http.Request, body []byte, status int, err error) {
 // Operations returns all documented operations in the form "GET /l/{id}", sorted.
 func Operations(t testing.TB) []string {
 	t.Helper()
-	return load(t).operations()
+	var names []string
+	for path, item := range load(t).doc.Paths.Map() {
+		for method := range item.Operations() {
+			names = append(names, method+" "+path)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

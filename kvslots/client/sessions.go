@@ -48,8 +48,7 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 	if err != nil {
 		return kvslots.Grant{}, err
 	}
-	seconds := wire.Seconds(wait)
-	body.AcquireTimeout = &seconds
+	body.AcquireTimeout = new(wire.Seconds(wait))
 	return c.grant(ctx, subjects.Acquire, r, body, wait)
 }
 
@@ -78,8 +77,8 @@ func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, w
 	if err := cmp.Or(kvslots.CheckTimes(time.Second, wait), r.Check(false)); err != nil {
 		return kvslots.Grant{}, err
 	}
-	seconds := wire.Seconds(wait)
-	return c.grant(ctx, subjects.Wait, r, wire.Request{Session: session, Key: r.Key, WaitTimeout: &seconds}, wait)
+	body := wire.Request{Session: session, Key: r.Key, WaitTimeout: new(wire.Seconds(wait))}
+	return c.grant(ctx, subjects.Wait, r, body, wait)
 }
 
 // Release is like Store.Release.

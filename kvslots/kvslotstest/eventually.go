@@ -6,9 +6,9 @@ import (
 )
 
 // eventuallyLimit only ends a test that fails.
-const eventuallyLimit = time.Minute
+const eventuallyLimit = 5 * time.Minute
 
-// Eventually waits for a condition, and fails the test if it is not met within a minute. It
+// Eventually waits for a condition, and fails the test if it is not met within five minutes. It
 // checks the condition ever less often, since the check may cost the server much.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()

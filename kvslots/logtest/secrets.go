@@ -1,31 +1,23 @@
-// Package logtest looks for secrets in what programs log while they are tested.
+// Package logtest looks for secrets in what programs log and store while they are tested.
 package logtest
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"sync"
 
 	"github.com/rs/zerolog"
 )
 
-// unlikeHash matches the beginning of a UUID, which names a pool or a lease; the seed of an
-// nkey; a private key; and passwords, all of which have this word in them.
+// unlikeHash matches the secrets that do not look like the hashes in the bucket: the
+// beginning of a UUID, which names a pool or a lease; the seed of an nkey; a private key; and
+// passwords, all of which have this word in them.
 const unlikeHash = `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}|\bS[A-Z][A-Z2-7]{56}\b|PRIVATE KEY|hunter[0-9]`
 
 var (
 	// secret matches each secret that a test uses: unlikeHash, tokens and ids of sessions.
 	secret = regexp.MustCompile(unlikeHash + `|\b[0-9a-f]{32}\b`)
-
-	// storedSecret matches those that do not look like the hashes in the bucket.
-	storedSecret = regexp.MustCompile(unlikeHash)
-
-	// storedPublic matches what may contain any UUID, and is no secret: names of locks,
-	// owners of those of Forrst, and ids of Cosmo's messages.
-	storedPublic = regexp.MustCompile(`"(name|owner)":"[^"]*"|Nats-Msg-Id: [^\r]*`)
 
 	// public matches what only looks like a secret.
 	public = regexp.MustCompile(`"(trace_id|key_hash)":"[0-9a-f]{32}"`)
@@ -65,33 +57,19 @@ var leaks struct {
 // Search looks for secrets in a text that may be read by others than the secret's owner.
 func Search(where string, text []byte) {
 	if secret.Match(text) && secret.Match(public.ReplaceAll(text, nil)) {
-		note(where, text, secret.FindIndex(text))
+		noteAll([]string{excerpt(where, text, span(secret.FindIndex(text)))})
 	}
 }
 
-// note keeps what a text has at and around a secret.
-func note(where string, text []byte, at []int) {
-	around := text[max(0, at[0]-200):min(len(text), at[1]+200)]
+func noteAll(found []string) {
 	leaks.Lock()
 	defer leaks.Unlock()
-	leaks.texts = append(leaks.texts, fmt.Sprintf("%s holds a secret: %q", where, around))
+	leaks.texts = append(leaks.texts, found...)
 }
 
-// SearchDir looks for secrets in the files below the data directory of a server that has
-// stopped. It does not find tokens and ids of sessions there, since the bucket's keys are
-// hashes that look like them; TestSecrets of cmd/kvslots does.
-func SearchDir(dir string) {
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return nil // the test may have removed it
-		}
-		content, _ := os.ReadFile(path)
-		content = storedPublic.ReplaceAll(content, nil)
-		if at := storedSecret.FindIndex(content); at != nil {
-			note("the data directory's "+entry.Name(), content, at)
-		}
-		return nil
-	})
+// excerpt returns what a text has at and around a secret.
+func excerpt(where string, text []byte, at span) string {
+	return fmt.Sprintf("%s holds a secret: %q", where, text[max(0, at[0]-200):min(len(text), at[1]+200)])
 }
 
 // Tests are the tests of a package: a testing.M.

@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 const id = "0f087d1f-470d-4e96-9924-de6987998b83"
@@ -39,9 +43,15 @@ func TestSecretsAreFound(t *testing.T) {
 }
 
 func TestSecretsInFilesAreFound(t *testing.T) {
+	digits := strings.ReplaceAll(id, "-", "")
+	binary, hashed := uuid.MustParse(id), entry.HashOf("session", digits).String()
+	raw := string(binary[:])
 	for text, want := range map[string]int{
-		"\x00\xffp." + strings.ReplaceAll(id, "-", "") + ".cfg": 0,
-		"\x00\xff" + id[:20]: 1,
+		"\x00\xffp." + digits + ".cfg":                    0,
+		"\x00\xff" + id[:20]:                              1,
+		"n." + hashed + "{" + digits + "a":                1, // a checksum follows
+		"n." + hashed + "{a" + raw + "a":                  1,
+		"n." + hashed + strings.Repeat("\x00", 100) + raw: 1,
 	} {
 		dir := t.TempDir()
 		below := filepath.Join(dir, "msgs")

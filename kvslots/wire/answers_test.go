@@ -35,7 +35,7 @@ func TestAnswers(t *testing.T) {
 		{"nothing", Empty{}, `{}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Encode(c.answer)
+			got, err := json.Marshal(c.answer)
 			if err != nil {
 				t.Fatal(err)
 			}

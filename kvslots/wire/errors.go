@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -26,8 +27,8 @@ var (
 	// ErrBusy is returned when a transport has reached its maximum of open requests.
 	ErrBusy = errors.New("too many requests at once")
 
-	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as its
-	// limit allows, and ErrMaxWaitersPerIP when as many of the client's address do.
+	// ErrMaxWaitersTotal is returned when as many requests wait at the gateway as it
+	// allows, and ErrMaxWaitersPerIP when as many from one address do.
 	ErrMaxWaitersTotal = errors.New("too many requests are waiting at this gateway")
 	ErrMaxWaitersPerIP = errors.New("too many requests from this address are waiting")
 
@@ -47,8 +48,8 @@ func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 type Status struct {
 	Code   int    // HTTP status, on every transport
 	Name   string // for programs: the value of ErrorHeader
-	Text   string // for people in StatusOf, equal to Name in CodeOf; contains nothing from the request or an inner error
-	Detail string // the text for people in CodeOf; "" in StatusOf
+	Text   string // from StatusOf: for people; from CodeOf: equal to Name. It contains nothing of the request or an inner error
+	Detail string // from StatusOf: ""; from CodeOf: for people
 	Retry  bool   // whether the answer has RetryAfterHeader
 	Capped bool   // whether a limit that the operator has set was reached
 
@@ -80,8 +81,8 @@ type Lookup func(error) Status
 
 const badRequest = "bad_request"
 
-// row is an error and its Status in /l, whose Text is the error's own text if it is "".
-// v1Text and v1Code are those of /v1, if they differ.
+// row is an error with its Status in /l. If Text is "", it is the error's own text. v1Text
+// and v1Code replace Text and Code in /v1, unless they are zero.
 type row struct {
 	err error
 	Status
@@ -90,8 +91,7 @@ type row struct {
 }
 
 // table is the table of errors in gateway/README.md, "The Library API: /l" and "The
-// dflockd API: /v1". The first row that matches applies. A body that is too long or
-// too slow has the name of a bad request and a status of its own.
+// dflockd API: /v1". The first row that matches applies.
 var table = []row{
 	{err: ErrMalformed, Status: Status{Code: http.StatusBadRequest, Name: badRequest}},
 	{err: ErrTooLarge, Status: Status{Code: http.StatusRequestEntityTooLarge, Name: badRequest}},
@@ -160,4 +160,35 @@ func CodeOf(err error) Status {
 	r := find(err)
 	r.Detail, r.Code, r.Text = cmp.Or(r.v1Text, r.Text), cmp.Or(r.v1Code, r.Code), r.Name
 	return r.Status
+}
+
+// Internal is the Status of an unknown error.
+var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_error", Text: "internal error"}
+
+// The answers of the gateway's HTTP server to requests that it refuses before they reach
+// an operation.
+var (
+	Unauthorized     = Status{Code: http.StatusUnauthorized, Name: "unauthorized", Text: "unauthorized"}
+	ForeignHost      = Status{Code: http.StatusForbidden, Name: forbidden, Text: "the gateway does not answer to this Host"}
+	ForeignOrigin    = Status{Code: http.StatusForbidden, Name: forbidden, Text: "pages of other origins may not write"}
+	NotFound         = Status{Code: http.StatusNotFound, Name: "not_found", Text: "not found"}
+	MethodNotAllowed = Status{Code: http.StatusMethodNotAllowed, Name: "method_not_allowed", Text: "method not allowed"}
+	RateLimited      = Status{Code: http.StatusTooManyRequests, Name: "rate_limited", Text: "rate limited"}
+
+	MaxConnections      = Status{Code: http.StatusServiceUnavailable, Name: "max_connections", Text: "too many connections", Retry: true}
+	MaxConnectionsPerIP = Status{Code: http.StatusTooManyRequests, Name: "max_connections_per_ip", Text: "too many connections of the address", Retry: true}
+)
+
+const forbidden = "forbidden"
+
+// clientFaults are the names of those refusals whose status is below 500.
+var clientFaults = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
+
+// isClientFault reports whether a refusal is one of clientFaults. Without a name, as from
+// a proxy, the status alone decides.
+func isClientFault(name string, status int) bool {
+	if name == "" {
+		return status < http.StatusInternalServerError && status != http.StatusConflict
+	}
+	return slices.Contains(clientFaults, name)
 }

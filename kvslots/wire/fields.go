@@ -74,7 +74,7 @@ func EachField(object []byte, do func(name string, value json.RawMessage) error)
 	return nil
 }
 
-// take removes a field and returns its string, or "" if it has none.
+// take removes a field and returns its string, or "" if it is not a string.
 func (f Fields) take(name string) (text string, err error) {
 	if err := f.once(name); err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func (f Fields) take(name string) (text string, err error) {
 // Once is the range of a field that is given more than once.
 const Once = "given once"
 
-// once returns an error if a field that may be given once is given more often.
+// once returns an error if a field is given more than once.
 func (f Fields) once(name string) error {
 	if slices.Contains(f.repeated, name) {
 		return rangeError(name, Once)
@@ -106,7 +106,8 @@ func Text(value json.RawMessage) (text string, ok bool) {
 	return text, ok
 }
 
-// only returns an error for a field that is not named, or is given twice.
+// only returns an error if the body has a field that is not among names, or one of these
+// twice.
 func (f Fields) only(names ...string) error {
 	for name := range f.object {
 		if !slices.Contains(names, name) {

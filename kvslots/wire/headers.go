@@ -4,8 +4,8 @@ package wire
 // over HTTP.
 const (
 	// RequestHeader on a borrow, or on a request for a lock or a semaphore, is an
-	// id with which kvslots.cancel can end the request: 1 to 64 characters that
-	// other clients cannot guess. A client uses each id once.
+	// id with which a message to subjects.Cancel can end the request: 1 to 64
+	// characters that other clients cannot guess. A client uses each id once.
 	RequestHeader = "Kvslots-Request"
 
 	// ConfirmHeader on a borrow, or on a request for a lock or a semaphore, has the

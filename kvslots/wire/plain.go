@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // parsePlain parses the bodies that nearly all clients send, faster than encoding/json:
 // one object, without repeated fields, whose values are integers and strings, all in
@@ -11,7 +14,7 @@ func parsePlain(body []byte) object {
 	if !s.skip('{') {
 		return nil
 	}
-	fields := make(object, plainFields)
+	fields := object{}
 	if s.skip('}') {
 		return s.end(fields)
 	}
@@ -24,7 +27,7 @@ func parsePlain(body []byte) object {
 		if value == nil {
 			return nil
 		}
-		field := fieldName(name[1 : len(name)-1])
+		field := string(name[1 : len(name)-1])
 		if _, repeated := fields[field]; repeated {
 			return nil
 		}
@@ -37,9 +40,6 @@ func parsePlain(body []byte) object {
 		}
 	}
 }
-
-// plainFields is the largest number of fields in most requests.
-const plainFields = 4
 
 // plainScanner scans a body. rest is the part that is not scanned yet.
 type plainScanner struct{ rest []byte }
@@ -54,11 +54,7 @@ func (s *plainScanner) skip(c byte) bool {
 	return true
 }
 
-func (s *plainScanner) blanks() {
-	for len(s.rest) > 0 && (s.rest[0] == ' ' || s.rest[0] == '\t' || s.rest[0] == '\n' || s.rest[0] == '\r') {
-		s.rest = s.rest[1:]
-	}
-}
+func (s *plainScanner) blanks() { s.rest = bytes.TrimLeft(s.rest, " \t\n\r") }
 
 // end returns the object if only white space follows it, or nil.
 func (s *plainScanner) end(fields object) object {
@@ -74,18 +70,12 @@ func (s *plainScanner) value() []byte {
 	if text := s.text(); text != nil {
 		return text
 	}
-	n := 0
-	if n < len(s.rest) && s.rest[n] == '-' {
-		n++
-	}
-	first := n
-	for n < len(s.rest) && '0' <= s.rest[n] && s.rest[n] <= '9' {
-		n++
-	}
-	if n == first || s.rest[first] == '0' && n > first+1 {
+	digits := bytes.TrimPrefix(s.rest, []byte("-"))
+	after := bytes.TrimLeft(digits, "0123456789")
+	if n := len(digits) - len(after); n == 0 || digits[0] == '0' && n > 1 {
 		return nil
 	}
-	return s.cut(n) // the caller rejects a fraction or an exponent, which is neither ',' nor '}'
+	return s.cut(len(s.rest) - len(after)) // the caller rejects a fraction or an exponent, since neither ',' nor '}' follows
 }
 
 // text scans a string, and returns it with its quotation marks. It returns nil if no
@@ -108,26 +98,7 @@ func (s *plainScanner) cut(n int) []byte {
 	return taken
 }
 
-// isPlain reports whether a byte of a JSON string is a character without an escape.
-func isPlain(c byte) bool { return ' ' <= c && c <= '~' && c != '"' && c != '\\' }
-
+// allPlain reports whether the text of a JSON string has only printable ASCII and no escapes.
 func allPlain(text []byte) bool {
-	for _, c := range text {
-		if !isPlain(c) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(text, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' })
 }
-
-// fieldName returns the name as a string, without allocation for the usual names.
-func fieldName(name []byte) string {
-	for _, usual := range usualFields {
-		if string(name) == usual {
-			return usual
-		}
-	}
-	return string(name)
-}
-
-var usualFields = []string{"id", "ttl", "wait", "lease", "session", "key", "token", "acquire_timeout_s", "lease_ttl_s"}

@@ -56,9 +56,9 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// meaning returns the error for a value of ErrorHeader. Every failure of a gateway is
-// kvslots.ErrUnavailable: the client holds nothing, and may try again. An answer without
-// ErrorHeader may come from a proxy: the status alone decides on its error.
+// meaning returns the error for a value of ErrorHeader: nil for a wrong request, and
+// kvslots.ErrUnavailable for every failure of a gateway, after which the client holds
+// nothing and may try again. Without ErrorHeader, as from a proxy, the status alone decides.
 func (r *Refusal) meaning(name string) error {
 	for _, row := range table {
 		if row.Name == name && row.definite() {
@@ -66,7 +66,7 @@ func (r *Refusal) meaning(name string) error {
 		}
 	}
 	switch {
-	case name == badRequest, isTurnedAway(name, r.Status):
+	case name == badRequest, isClientFault(name, r.Status):
 		return nil
 	case r.Status == http.StatusConflict:
 		return kvslots.ErrNoSlot
@@ -74,7 +74,8 @@ func (r *Refusal) meaning(name string) error {
 	return kvslots.ErrUnavailable
 }
 
-// definite reports whether the store has refused a request that the gateway understood.
+// definite reports whether the client returns the error of the Status. It does not for
+// wrong requests and failures: see meaning.
 func (s Status) definite() bool {
 	return s.Capped || s.Code < StatusClientGone && s.Name != badRequest
 }

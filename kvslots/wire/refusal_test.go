@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"testing"
@@ -42,7 +43,7 @@ func TestRefusal(t *testing.T) {
 		for name, lookup := range map[string]Lookup{"l": StatusOf, "v1": CodeOf} {
 			t.Run(name+" "+c.err.Error(), func(t *testing.T) {
 				status := lookup(c.err)
-				body, err := Encode(status.Failure())
+				body, err := json.Marshal(status.Failure())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,7 +68,7 @@ func TestRefusalOfAnArgument(t *testing.T) {
 	for _, lookup := range []Lookup{StatusOf, CodeOf} {
 		want := kvslots.RangeError{Field: "what must be there", Range: "1 or more"}
 		status := lookup(&want)
-		body, err := Encode(status.Failure())
+		body, err := json.Marshal(status.Failure())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestRefusalOfAnArgument(t *testing.T) {
 // The refusals of the HTTP server itself say nothing about the store.
 func TestRefusalOfTheServer(t *testing.T) {
 	for _, status := range []Status{Unauthorized, ForeignHost, ForeignOrigin, NotFound, MethodNotAllowed, RateLimited} {
-		body, err := Encode(status.Failure())
+		body, err := json.Marshal(status.Failure())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,8 +12,8 @@ import (
 // Pool parses {"id"} of a request over NATS. Over HTTP the path contains the pool's id.
 func (f Fields) Pool() (uuid.UUID, error) { return f.id("id") }
 
-// Params are the parameters of an operation. Each parser sets those that it names, and
-// returns an error if one of them is missing or out of range.
+// Params are the parameters of an operation. Each parsing method of Fields sets those in
+// its comment, and returns an error if one of them is missing or out of range.
 type Params struct {
 	Kind    kvslots.Kind // of the lock or semaphore; set by the caller
 	Count   int
@@ -24,7 +25,7 @@ type Params struct {
 // GrantParams contains the parameters of a borrow, an acquire or an enqueue. The store
 // clamps the durations to its maxima.
 type GrantParams struct {
-	TTL   time.Duration // whole seconds; 0 means the default, for a lock or a semaphore
+	TTL   time.Duration // whole seconds; for a lock or a semaphore, 0 means the default
 	Wait  time.Duration // whole seconds
 	Limit int           // 1 for a lock; 0 for a pool
 }
@@ -56,3 +57,33 @@ func (f Fields) RenewLease(p *Params) (err error) {
 	}
 	return err
 }
+
+// Request is the body of any request, as a client writes it. Fields that are nil or zero
+// are left out. Times are in seconds.
+type Request struct {
+	// About a pool. Over HTTP the path contains the id.
+	ID    *uuid.UUID `json:"id,omitempty"`
+	Count *int       `json:"count,omitempty"`
+	Lease *uuid.UUID `json:"lease,omitempty"`
+	TTL   int64      `json:"ttl,omitempty"`
+	Wait  int64      `json:"wait,omitempty"`
+
+	// About a session. Over HTTP the path, or SessionHeader, contains the session, and the
+	// path the key.
+	Session        string `json:"session,omitempty"`
+	Key            string `json:"key,omitempty"`
+	Limit          int    `json:"limit,omitempty"`
+	Token          string `json:"token,omitempty"`
+	LeaseTTL       int64  `json:"lease_ttl_s,omitempty"`
+	AcquireTimeout *int64 `json:"acquire_timeout_s,omitempty"`
+	WaitTimeout    *int64 `json:"timeout_s,omitempty"`
+}
+
+// Encode returns the JSON of the body.
+func (r Request) Encode() []byte {
+	body, _ := json.Marshal(r) // cannot fail for ids, strings and numbers
+	return body
+}
+
+// Seconds returns a duration in whole seconds, rounded up, for a request.
+func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

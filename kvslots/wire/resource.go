@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// DefaultLeaseTTL is the lease of a lock or semaphore if the request has no ttl.
+	// DefaultLeaseTTL is the ttl of a lock's or a semaphore's lease if the request has
+	// none.
 	DefaultLeaseTTL = 33 * time.Second
 
 	// DefaultIdleTimeout is the idle timeout in answers to clients. A session ends
@@ -126,7 +127,7 @@ func (f Fields) Renew(p *Params) (err error) {
 	return err
 }
 
-// present returns an error if the body is absent, or has other fields than these.
+// present returns an error if the body is absent, or has fields other than names.
 func (f Fields) present(names ...string) error {
 	if f.absent {
 		return ErrMalformed

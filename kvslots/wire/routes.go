@@ -43,7 +43,7 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 	return Route{subjects.Of(noun, operation), http.MethodPost, path}
 }
 
-// PathOf returns the path of a request about the pool, the session or the key.
+// PathOf returns the path of a request for the pool, session or key with the given name.
 func (r Route) PathOf(name string) string {
 	name = url.PathEscape(name)
 	return strings.NewReplacer("{id}", name, "{key}", name).Replace(r.Path)

@@ -10,7 +10,8 @@ import (
 // MaxPools is the maximal number of pools in one page of Stats.
 const MaxPools = 1000
 
-// maxPlaces is the maximal number of places that Stats lists of each semaphore or line.
+// maxPlaces is the maximal number of holders, and of waiters, that Stats lists for each lock
+// or semaphore.
 const maxPlaces = 1000
 
 // Stats is the answer to GET /v1/stats (gateway/README.md, "Statistics"). queue, held,
@@ -161,5 +162,5 @@ func newQueue(waiters []kvslots.WaiterStats) []WaitingStats {
 	return queue
 }
 
-// inSeconds returns a duration in seconds, rounded to milliseconds, and 0 for a negative one.
+// inSeconds returns a duration in seconds, rounded to milliseconds, or 0 for a negative one.
 func inSeconds(d time.Duration) float64 { return math.Round(max(0, d.Seconds())*1000) / 1000 }

@@ -82,7 +82,6 @@ func (g *Gateway) Do(t testing.TB, method, path, body string, header ...string) 
 	return resp.StatusCode, string(answer), resp.Header
 }
 
-// Dial opens a connection to the gateway.
 func (g *Gateway) Dial(t testing.TB) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", g.Addr)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -17,7 +18,6 @@ import (
 // Ready is a store that is always ready.
 type Ready struct{}
 
-// Ready implements gateway.Config.Store.
 func (Ready) Ready() error { return nil }
 
 // StartServer starts an embedded server, and stops it when the test ends. Without a
@@ -63,3 +63,6 @@ func OpenStore(t testing.TB, connect func(...nats.Option) (*nats.Conn, error), c
 	t.Cleanup(closeIt)
 	return store, closeIt
 }
+
+// Eventually is kvslotstest.Eventually.
+var Eventually = kvslotstest.Eventually

@@ -1,10 +1,15 @@
+// Package jsonhttp performs operations over HTTP with JSON: it reads bodies of bounded
+// size and time, and writes compact answers, and errors according to the table of package
+// wire.
 package jsonhttp
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -24,7 +29,7 @@ func LimitAnswerTime(w http.ResponseWriter) {
 // Answer writes v as the JSON body and flushes it. After an error the client will not
 // receive the answer, or not all of it.
 func Answer(w http.ResponseWriter, code int, v any) error {
-	body, err := wire.Encode(v)
+	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -49,4 +54,20 @@ func send(w http.ResponseWriter, code int, body []byte) error {
 		return err
 	}
 	return http.NewResponseController(w).Flush()
+}
+
+func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Lookup) {
+	Refuse(w, o.Service.Refuse(err, statusOf, o.Log, traceOf(w)))
+}
+
+// traceOf returns the id of a request, which is in the header of the answer: the gateway
+// makes one for a client that has sent none.
+func traceOf(w http.ResponseWriter) ops.Trace {
+	return ops.Trace{RequestID: w.Header().Get(wire.RequestIDHeader)}
+}
+
+// Refuse answers with a status other than success.
+func Refuse(w http.ResponseWriter, status wire.Status) {
+	status.Headers(w.Header().Set)
+	_ = Answer(w, status.Code, status.Failure())
 }

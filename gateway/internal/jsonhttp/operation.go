@@ -45,7 +45,6 @@ func (o *Operations) handle(op *ops.Operation) http.HandlerFunc {
 	}
 }
 
-// exchange is one request.
 type exchange struct {
 	*Operations
 	w    http.ResponseWriter

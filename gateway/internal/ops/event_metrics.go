@@ -114,7 +114,6 @@ func (e *Events) Failed(kind string) {
 // noSlot is counted as a refusal or a timeout.
 var noSlot = wire.StatusOf(kvslots.ErrNoSlot).Name
 
-// count counts the outcome of a call.
 func (e *Events) count(call *Call, err error) {
 	result := call.outcome
 	switch {

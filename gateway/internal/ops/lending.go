@@ -22,7 +22,6 @@ type Lending struct {
 	Waits Waits // the requests that wait
 }
 
-// NewLending returns a Lending that is not stopped.
 func NewLending() *Lending {
 	return &Lending{eventVectors: newEventVectors(), open: map[uint64]context.CancelCauseFunc{}}
 }
@@ -64,5 +63,4 @@ func (l *Lending) Stop() {
 	}
 }
 
-// Stopped reports whether Stop was called.
 func (l *Lending) Stopped() bool { return l.stopped.Load() }

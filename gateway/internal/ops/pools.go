@@ -31,7 +31,6 @@ var (
 	Renew    = &Operation{Route: wire.RenewLease, group: &poolGroup, read: wire.Fields.RenewLease, perform: renew}
 )
 
-// OfPools are all operations on pools.
 var OfPools = []*Operation{Register, Inspect, Delete, Borrow, Return, Renew}
 
 var poolGroup = group{
@@ -63,14 +62,10 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 func borrow(ctx context.Context, s *Service, call *Call) error {
 	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait)
 	if err == nil {
-		call.setBorrowed(lease)
+		call.setLease(lease)
+		call.LeaseID, call.Queued, call.undo, call.outcome = lease.ID(), lease.Queued(), giveBack, outcomeGranted
 	}
 	return err
-}
-
-func (c *Call) setBorrowed(lease *kvslots.Lease) {
-	c.setLease(lease)
-	c.LeaseID, c.Queued, c.undo, c.outcome = lease.ID(), lease.Queued(), giveBack, outcomeGranted
 }
 
 func (c *Call) setLease(lease *kvslots.Lease) { c.Answer, c.Lease = wire.NewLease(lease), lease }

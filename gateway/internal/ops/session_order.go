@@ -22,7 +22,6 @@ type turnLine struct {
 	ended    bool // the session has ended, and free is closed
 }
 
-// NewTurns returns an empty Turns.
 func NewTurns() *Turns { return &Turns{lines: map[string]*turnLine{}} }
 
 // Take waits for the turn of a session's request. The caller must call done once. Take

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 
 	"github.com/rs/zerolog"
@@ -26,6 +27,14 @@ func (t Trace) Log(event *zerolog.Event) *zerolog.Event {
 		event.Str("trace_id", t.Parent[3:35])
 	}
 	return event
+}
+
+// AccessLevel returns the level of the log line of a request, by the status of its answer.
+func AccessLevel(status int) zerolog.Level {
+	if status >= http.StatusInternalServerError {
+		return zerolog.InfoLevel
+	}
+	return zerolog.DebugLevel
 }
 
 // TraceOf returns the well-formed ids in a request's headers. get returns the value of a

@@ -1,10 +1,11 @@
 package ops
 
 import (
+	"net/netip"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 // WaitLimits are exact limits of the requests that wait at one gateway at once. 0 means no
@@ -18,12 +19,11 @@ type WaitLimits struct {
 // limits. It is safe for concurrent use.
 type Waits struct {
 	limits WaitLimits // set before the first request
-	open   atomic.Int64
 
-	mu    sync.Mutex
-	perIP map[string]int // nil without a limit
-
-	refusedTotal, refusedPerIP atomic.Int64
+	mu                         sync.Mutex
+	open                       int
+	perIP                      map[string]int // unused without a limit
+	refusedTotal, refusedPerIP int64
 }
 
 // Limit sets the limits. It must be called before the first request.
@@ -33,46 +33,60 @@ func (w *Waits) Limit(limits WaitLimits) { w.limits, w.perIP = limits, map[strin
 // must call Leave with the same address. remote is the address and port of the client; the
 // limit per address does not apply to "".
 func (w *Waits) Enter(remote string) error {
-	if open := w.open.Add(1); w.limits.Total > 0 && open > int64(w.limits.Total) {
-		w.open.Add(-1)
-		w.refusedTotal.Add(1)
+	ip := w.counted(remote)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.limits.Total > 0 && w.open >= w.limits.Total:
+		w.refusedTotal++
 		return wire.ErrMaxWaitersTotal
-	}
-	if !w.enterIP(remote) {
-		w.open.Add(-1)
-		w.refusedPerIP.Add(1)
+	case ip != "" && w.perIP[ip] >= w.limits.PerIP:
+		w.refusedPerIP++
 		return wire.ErrMaxWaitersPerIP
+	case ip != "":
+		w.perIP[ip]++
 	}
+	w.open++
 	return nil
 }
 
-func (w *Waits) enterIP(remote string) bool {
+// counted returns the key in perIP of a client, or "" if no limit applies to it.
+func (w *Waits) counted(remote string) string {
 	if w.limits.PerIP == 0 || remote == "" {
-		return true
+		return ""
 	}
-	ip := origin(remote)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.perIP[ip] >= w.limits.PerIP {
-		return false
-	}
-	w.perIP[ip]++
-	return true
+	return origin(remote)
 }
 
 // Leave ends the count of a request for which Enter returned nil.
 func (w *Waits) Leave(remote string) {
-	w.open.Add(-1)
-	if w.limits.PerIP == 0 || remote == "" {
-		return
-	}
-	ip := origin(remote)
+	ip := w.counted(remote)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.perIP[ip]--; w.perIP[ip] == 0 {
-		delete(w.perIP, ip)
+	w.open--
+	if ip != "" {
+		if w.perIP[ip]--; w.perIP[ip] == 0 {
+			delete(w.perIP, ip)
+		}
 	}
 }
 
 // Refused returns the number of requests that each limit has refused.
-func (w *Waits) Refused() (total, perIP int64) { return w.refusedTotal.Load(), w.refusedPerIP.Load() }
+func (w *Waits) Refused() (total, perIP int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refusedTotal, w.refusedPerIP
+}
+
+// origin returns the network of the client with an address and port, as text.
+func origin(remote string) string {
+	address, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	client := clientnet.Of(address.Addr())
+	if client.Addr().Is4() {
+		return client.Addr().String()
+	}
+	return client.String()
+}

@@ -115,7 +115,6 @@ func writeBarrier(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 	return ack.Sequence, nil
 }
 
-// message converts a write into a NATS message.
 func message(m *entry.Message) *nats.Msg {
 	out := &nats.Msg{Subject: bucket.SubjectPrefix + m.Key.String(), Header: nats.Header{}, Data: m.Data}
 	m.Headers(out.Header.Set)

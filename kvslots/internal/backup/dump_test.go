@@ -1,12 +1,8 @@
 package backup_test
 
 import (
-	"net"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
@@ -62,42 +58,5 @@ func TestBackupOfADeletedBucket(t *testing.T) {
 	}
 	if err := <-ended; err == nil {
 		t.Error("a backup was made")
-	}
-}
-
-// slow is a connection to a server that answers late.
-type slow struct{ net.Conn }
-
-func (s slow) Read(buffer []byte) (int, error) {
-	time.Sleep(300 * time.Millisecond)
-	return s.Conn.Read(buffer)
-}
-
-func (s slow) Dial(network, address string) (net.Conn, error) {
-	conn, err := net.Dial(network, address)
-	return slow{conn}, err
-}
-
-// A restore goes on when the server acknowledges late, as on a busy disk.
-func TestRestoreToASlowDisk(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
-	s := open(t, srv)
-	for range backup.MaxPending + 10 {
-		if _, err := s.Register(t.Context(), uuid.New(), 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := backup.Dump(t.Context(), srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := kvslotstest.Start(t, "")
-	nc, err := nats.Connect(other.ClientURL(), nats.SetCustomDialer(slow{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	if restored, err := backup.Restore(t.Context(), nc, b, backup.Options{}); err != nil || restored.Pools != len(b.Entries) {
-		t.Errorf("restored %+v, %v", restored, err)
 	}
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// MaxPending is the highest number of unacknowledged writes.
-const MaxPending = maxPending
-
 // Steps are the names of a restore's steps.
 var Steps = []string{"begin", "check", "delete", "create", "write", "complete"}
 

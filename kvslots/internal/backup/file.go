@@ -53,7 +53,6 @@ type trailer struct {
 	SHA256  string `json:"sha256"` // of all lines before
 }
 
-// parse decodes an entry's key and value.
 func (e *Entry) parse() entry.Entry {
 	return entry.Parse(e.Key, e.Revision, e.Time, func(string) string { return "" }, e.Value)
 }

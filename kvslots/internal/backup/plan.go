@@ -22,7 +22,6 @@ type plan struct {
 	leases  []lease
 }
 
-// lease is a live lease.
 type lease struct {
 	key   entry.Key
 	value entry.SlotValue

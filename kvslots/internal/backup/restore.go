@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 // codeStoreFailed is JetStream's code for a stream whose store could not be created.
@@ -58,7 +59,6 @@ func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary,
 	return r.restored, err
 }
 
-// restore is one call of Restore.
 type restore struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -133,7 +133,6 @@ func (r *restore) checkEmpty(ctx context.Context) error {
 	return nil
 }
 
-// deleteOld deletes the present stream.
 func (r *restore) deleteOld(ctx context.Context) error {
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -196,7 +195,6 @@ func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfi
 	return nil, err
 }
 
-// unmarked returns the configuration without the mark of a restore.
 func unmarked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	delete(c.Metadata, bucket.RestoreKey)
@@ -218,13 +216,6 @@ func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	return c
 }
 
-// maxPending is the highest number of unacknowledged writes, and ackTimeout how long each
-// may stay unacknowledged.
-const (
-	maxPending = 512
-	ackTimeout = 30 * time.Second
-)
-
 // write writes the plan, and waits until the server has acknowledged all of it. The leases
 // come last, so that little of their time passes before peers see them.
 //
@@ -237,32 +228,9 @@ func (r *restore) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var pending []jetstream.PubAckFuture
-	// settle waits until at most so many writes are unacknowledged. The client would wait
-	// for 200 ms only, and a disk may take longer.
-	settle := func(most int) error {
-		for len(pending) > most {
-			select {
-			case <-pending[0].Ok():
-			case err := <-pending[0].Err():
-				return err
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			pending = pending[1:]
-		}
-		return nil
-	}
-	put := func(m *nats.Msg) error {
-		if err := settle(maxPending - 1); err != nil {
-			return err
-		}
-		ack, err := js.PublishMsgAsync(m)
-		pending = append(pending, ack)
-		return err
-	}
+	w := writes{ctx: ctx, js: js}
 	for i := range p.untimed {
-		if err := put(message(&p.untimed[i])); err != nil {
+		if err := w.put(&p.untimed[i]); err != nil {
 			return err
 		}
 	}
@@ -272,14 +240,59 @@ func (r *restore) write(ctx context.Context) error {
 			p.Leases, p.Expired = p.Leases-1, p.Expired+1
 			continue
 		}
-		if err := put(message(&m)); err != nil {
+		if err := w.put(&m); err != nil {
 			return err
 		}
 	}
-	if err := settle(0); err != nil {
+	if err := w.settle(0); err != nil {
 		return err
 	}
 	r.restored = p.Summary
+	return nil
+}
+
+// maxPending is the highest number of unacknowledged writes. It is below the maximum of
+// package jetstream, which fails a write that waits for more than 200 ms for an
+// acknowledgement. A server that flushes each write alone acknowledges those that have come
+// together when it has flushed all of them, and that takes longer.
+const maxPending = 512
+
+// ackTimeout is how long a write may stay unacknowledged. Without it one would wait for
+// ever for an acknowledgement that was lost with the connection.
+const ackTimeout = 30 * time.Second
+
+// writes are the writes of a restore that are not acknowledged yet, in their order.
+type writes struct {
+	ctx     context.Context
+	js      jetstream.JetStream
+	pending []jetstream.PubAckFuture
+}
+
+// put writes an entry. If maxPending writes are pending, it first waits for one of them.
+func (w *writes) put(m *entry.Message) error {
+	if err := w.settle(maxPending - 1); err != nil {
+		return err
+	}
+	ack, err := w.js.PublishMsgAsync(message(m))
+	if err != nil {
+		return err
+	}
+	w.pending = append(w.pending, ack)
+	return nil
+}
+
+// settle waits until at most most writes are pending.
+func (w *writes) settle(most int) error {
+	for len(w.pending) > most {
+		select {
+		case <-w.pending[0].Ok():
+		case err := <-w.pending[0].Err():
+			return err
+		case <-w.ctx.Done():
+			return context.Cause(w.ctx)
+		}
+		w.pending = w.pending[1:]
+	}
 	return nil
 }
 

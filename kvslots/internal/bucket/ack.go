@@ -12,8 +12,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Error codes of JetStream. On a replicated stream, codeInFlight means that some
-// write to the key is in flight. It does not mean that the key is taken.
+// Error codes of JetStream. A replicated stream returns codeInFlight while some write to
+// the key is in flight. It does not mean that the key is taken.
 const (
 	codeConflict = jetstream.JSErrCodeStreamWrongLastSequence
 	codeInFlight = 10164
@@ -23,7 +23,7 @@ const (
 	codeStoreFailed = 10077 // a limit of the stream, or a failure of its store
 )
 
-// answered handles the server's answer to a write.
+// answered handles the server's answer to a write, or a request of hasLostSubscription.
 func (b *Bucket) answered(m *nats.Msg) {
 	token := m.Subject[len(b.sender.prefix):]
 	if token == echo {
@@ -39,7 +39,7 @@ func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
 	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
 		b.unacked = 0
 		if a.Outcome == peer.Written || a.Outcome == peer.Conflict {
-			b.progress.named(a.Revision, now)
+			b.progress.expect(a.Revision, now)
 		}
 		p.Acked(write, a, now)
 	})
@@ -67,8 +67,7 @@ func parseAck(m *nats.Msg) peer.Ack {
 	return peer.Ack{Outcome: peer.Written, Revision: answer.Revision}
 }
 
-// refusal translates an error of the server. With each of them the message was not
-// written.
+// refusal translates the server's error for a message, which was not written then.
 func refusal(r jetstream.APIError) peer.Ack {
 	switch {
 	case r.ErrorCode == codeConflict:
@@ -81,7 +80,7 @@ func refusal(r jetstream.APIError) peer.Ack {
 	return peer.Ack{Outcome: peer.Never, Reason: reason(r)}
 }
 
-// reason says why the server refused a write, and what to do about it.
+// reason returns why the server refused a write, and what an operator can do about it.
 func reason(r jetstream.APIError) string {
 	switch r.ErrorCode {
 	case codeServerFull, codeAccountFull, codeStoreFailed:
@@ -94,7 +93,7 @@ func reason(r jetstream.APIError) string {
 func conflict(description string) peer.Ack {
 	_, text, _ := strings.Cut(description, ": ")
 	actual, err := strconv.ParseUint(text, 10, 64)
-	if err != nil { // without a revision, the refusal teaches nothing
+	if err != nil { // without a revision, the peer can only send the write again
 		return peer.Ack{Outcome: peer.InFlight}
 	}
 	return peer.Ack{Outcome: peer.Conflict, Revision: actual}

@@ -14,7 +14,7 @@ import (
 // it could acknowledge a write that the server then refuses.
 type ackTokens struct{ block cipher.Block }
 
-const idSize = 8 // bytes at the end of a block; those before are 0
+const idSize = 8 // bytes of an ID, which ends the block; the bytes before it are 0
 
 func newAckTokens() ackTokens {
 	var key [32]byte

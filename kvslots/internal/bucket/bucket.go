@@ -1,6 +1,6 @@
-// Package bucket runs a peer on a JetStream key-value bucket. It is the only
-// package of the core that does I/O: it opens the stream, watches it, publishes,
-// and keeps a timer. Package peer makes every decision.
+// Package bucket runs a peer on a JetStream key-value bucket. It does the peer's I/O: it
+// opens the stream, watches it, publishes, and keeps a timer. Package peer makes every
+// decision.
 //
 // One lock guards the peer, and only the method input takes it. Every event calls
 // input, which feeds the peer; then settle carries out the peer's Ready:
@@ -48,29 +48,29 @@ type Config struct {
 	Logger   zerolog.Logger
 	Hook     Hook // may be nil
 
-	// Durable calls then once every write acknowledged before is durable, or with an
-	// error. If it is nil, a write is durable when it is acknowledged.
+	// Durable calls then when every write that was acknowledged before is durable, or
+	// with an error. If it is nil, a write is durable when it is acknowledged.
 	Durable func(then func(error))
 }
 
 // Bucket is one peer's access to the bucket.
 type Bucket struct {
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	stream   jetstream.Stream // used by Open and then by keepWatch
-	missing  peer.Instant     // since when it has not been found; 0: it was found
-	replicas int              // of the stream
-	log      zerolog.Logger
-	hook     Hook
-	durable  func(then func(error)) // may be nil
-	origin   time.Time              // of peer.Instant
-	acks     *nats.Subscription
-	sender   *sender
-	orders   chan order      // for keepWatch; the latest one only
-	online   chan struct{}   // for keepWatch: the connection is back
-	open     context.Context // ends when the Bucket stops feeding the peer
-	stop     context.CancelFunc
-	tasks    sync.WaitGroup
+	nc           *nats.Conn
+	js           jetstream.JetStream
+	stream       jetstream.Stream // used by Open and then by keepWatch
+	missingSince peer.Instant     // since when the stream has not been found; 0: it was found
+	replicas     int              // of the stream
+	log          zerolog.Logger
+	hook         Hook
+	durable      func(then func(error)) // may be nil
+	origin       time.Time              // of peer.Instant
+	acks         *nats.Subscription
+	sender       *sender
+	orders       chan order      // for keepWatch; holds the latest one only
+	online       chan struct{}   // for serveWatch: the connection is back
+	open         context.Context // ends when the Bucket stops feeding the peer
+	stop         context.CancelFunc
+	tasks        sync.WaitGroup
 
 	mu sync.Mutex
 	guarded
@@ -85,8 +85,8 @@ type guarded struct {
 	ignored   map[string]struct{} // keys of foreign entries that were logged
 	foreign   uint64              // foreign and corrupt entries delivered
 	watches   uint64              // watches ordered
-	unwatched error               // why the latest watch could not be created; nil: it could
-	unacked   peer.Instant        // when the first write was sent since the latest answer; 0: none was
+	watchErr  error               // why the latest watch could not be created, or nil
+	unacked   peer.Instant        // when the first write since the latest answer was sent; 0: there was none
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool
@@ -142,7 +142,6 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 
 func (b *Bucket) replicated() bool { return b.replicas > 1 }
 
-// start subscribes to the acknowledgements and starts the goroutines.
 func (b *Bucket) start() (err error) {
 	if b.acks, err = b.nc.Subscribe(b.sender.prefix+"*", b.answered); err != nil {
 		return err
@@ -155,13 +154,13 @@ func (b *Bucket) start() (err error) {
 	b.tasks.Go(func() { b.sender.run(b.open.Done()) })
 	b.tasks.Go(b.keepWatch)
 	b.tasks.Go(func() { b.keepConnection(statuses) })
-	b.tasks.Go(b.keepHearing)
+	b.tasks.Go(b.keepSubscriptions)
 	return nil
 }
 
-// load blocks until the view is loaded: only then does the peer answer ErrNoPool
-// for a pool that does not exist. Each request has a timeout of its own, so load
-// repeats it until ctx ends.
+// load blocks until the view is loaded, or ctx ends. Only then does the peer answer
+// ErrNoPool for a pool that does not exist. A request may time out before that, so load
+// repeats it.
 func (b *Bucket) load(ctx context.Context) error {
 	for {
 		_, err := b.Do(ctx, peer.Inspect{})
@@ -177,7 +176,7 @@ func (b *Bucket) load(ctx context.Context) error {
 	}
 }
 
-// pause sleeps for d and returns true; it returns false as soon as ctx ends.
+// pause sleeps for d and returns true, or returns false as soon as ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -189,26 +188,26 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// now reads the monotonic clock.
 func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) }
 
 // Time returns an Instant as a time.Time with a monotonic reading.
 func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Duration(at)) }
 
 // status returns nil if the peer can serve callers, as far as it knows, and otherwise
-// why it cannot. What the peer waits for does not come if the server does not answer.
+// why it cannot. If the server does not answer, status returns that rather than what the
+// peer waits for.
 func (b *Bucket) status() (err error) {
 	b.Look(func(p *peer.Peer, now peer.Instant) {
 		switch err = p.Status(now); {
 		case err == nil, errors.Is(err, peer.ErrClosed):
-		case b.unwatched != nil:
-			err = b.unwatched
+		case b.watchErr != nil:
+			err = b.watchErr
 		case b.isUnacked(readyTimeout, now):
-			err = errOld
+			err = errStale
 		}
 	})
 	if err != nil && !errors.Is(err, peer.ErrClosed) && !b.nc.IsConnected() {
-		return errDisconnected // which is the cause
+		return errDisconnected // the cause of every other error
 	}
 	return err
 }
@@ -230,12 +229,12 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 		tell()
 	}
 	for _, l := range logs {
-		b.write(l)
+		b.writeLog(l)
 	}
 }
 
-// settle carries out the peer's Ready after an input. It returns what has to be done
-// without the lock: see answer.
+// settle carries out the peer's Ready after an input. It returns what input does without
+// the lock: calls that wait for a flush, callbacks and logs.
 func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
@@ -245,7 +244,7 @@ func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
 		}
 	}
 	if r.Watch != nil {
-		b.order(*r.Watch)
+		b.orderWatch(*r.Watch)
 	}
 	flushing, ended = b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)
@@ -273,7 +272,7 @@ func (b *Bucket) tick() {
 }
 
 // write writes one of the peer's logs.
-func (b *Bucket) write(l peer.Log) {
+func (b *Bucket) writeLog(l peer.Log) {
 	event := b.log.Debug()
 	if l.Level == peer.Warn {
 		event = b.log.Warn()

@@ -15,27 +15,27 @@ type Call struct {
 	request  peer.Request
 	answered chan struct{} // receives one value when answer is final, unless abandoned
 	answer   peer.Answer
-	ended    func() // set for Follow, which has no answer
+	ended    func() // set for Follow only, in place of an answer
 
 	// The Bucket's lock guards these.
 	flushing  bool // answer waits for a flush
-	abandoned bool // the caller did not wait for it
+	abandoned bool // the caller did not wait for the flush
 }
 
 // calls reuses Calls, so that a request allocates no channel.
 var calls = sync.Pool{New: func() any { return &Call{answered: make(chan struct{}, 1)} }}
 
-// Do sends a request to the peer and waits for the answer. When ctx ends, Do gives
-// the request up with context.Cause(ctx), and returns what the peer answers then: at
-// once, or within the peer's own timeout. Do does not wait for a flush any longer.
+// Do sends a request to the peer and waits for the answer. When ctx ends, Do gives the
+// request up with context.Cause(ctx), and returns what the peer then answers, at once or
+// within the peer's own timeout, without waiting for a flush.
 func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 	c := b.Begin(r)
 	c.Wait(ctx)
 	return c.Answer()
 }
 
-// Begin sends a request to the peer. Begin, Wait and Answer together do what Do does,
-// but a caller that blocks in Wait needs less stack: there may be very many callers.
+// Begin sends a request to the peer. Begin, Wait and Answer together do what Do does. Very
+// many callers may wait, and blocking in Wait rather than in Do takes a smaller stack.
 func (b *Bucket) Begin(r peer.Request) *Call {
 	return b.begin(calls.Get().(*Call), r)
 }
@@ -60,9 +60,9 @@ func (c *Call) Wait(ctx context.Context) {
 	}
 }
 
-// abandon gives a request up. If its answer waits for a flush, which may hang, abandon
-// returns true, and the answer is final. A session that keeps its place keeps a slot that
-// it was granted meanwhile, too, so its answer is not given up.
+// abandon gives a request up. It returns true, with a final answer, if the answer waited
+// for a flush, which may hang. A session that keeps its place also keeps a slot that it was
+// just granted, so its answer goes on waiting.
 func (c *Call) abandon(why error) bool {
 	c.b.giveUp(c.id, why)
 	c.b.Look(func(p *peer.Peer, now peer.Instant) {
@@ -86,7 +86,7 @@ func (c *Call) Answer() (peer.Answer, error) {
 
 func (b *Bucket) giveUp(id uint64, why error) {
 	b.Look(func(p *peer.Peer, now peer.Instant) {
-		if _, open := b.calls[id]; open {
+		if _, pending := b.calls[id]; pending {
 			p.GiveUp(id, why, now)
 		}
 	})
@@ -104,10 +104,10 @@ func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
 // holder of a lease that has ended should stop at once.
 func (b *Bucket) answer(answers []peer.Answer) (flushing []*Call, ended []func()) {
 	for _, a := range answers {
-		c, open := b.calls[a.Call]
+		c, pending := b.calls[a.Call]
 		delete(b.calls, a.Call)
 		switch {
-		case !open:
+		case !pending:
 		case c.ended == nil:
 			c.answer = a
 			if b.durable == nil || needsNoFlush(c.request, a) {

@@ -28,8 +28,8 @@ func (b *Bucket) keepConnection(statuses chan nats.Status) {
 }
 
 // connectionChanged tells the peer that the connection is back, or that the watch is
-// lost. The deliveries of a lost connection are lost, and a restarted server has
-// forgotten its consumers; so there is no point in waiting for a silence.
+// lost. It does not wait for missing heartbeats: the deliveries of a lost connection are
+// lost, and a restarted server has forgotten its consumers.
 func (b *Bucket) connectionChanged(status nats.Status) {
 	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
 		b.connected = status == nats.CONNECTED
@@ -43,36 +43,44 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 	})
 }
 
-// keepHearing reconnects if the server has dropped a subscription that lasts as long as the
-// connection, as it does when permissions are taken away. When they are given again, only a
-// new connection subscribes again. It looks only while a watch cannot be created or writes
-// are not acknowledged: a gateway that may not publish to its own inbox seems to be deaf.
-func (b *Bucket) keepHearing() {
+// keepSubscriptions reconnects if the server has dropped the subscription to acknowledgements
+// or to replies, as it does when permissions are taken away: nats.go subscribes again only
+// when it reconnects.
+func (b *Bucket) keepSubscriptions() {
 	for pause(b.open, silence) {
-		var waits bool
-		b.Look(func(_ *peer.Peer, now peer.Instant) { waits = b.unwatched != nil || b.isUnacked(silence, now) })
-		if waits && b.nc.IsConnected() && b.isDeaf() {
+		var suspect bool
+		b.Look(func(_ *peer.Peer, now peer.Instant) { suspect = b.mayLackSubscription(now) })
+		if suspect && b.nc.IsConnected() && b.hasLostSubscription() {
 			b.log.Warn().Msg("NATS delivers nothing to this connection; reconnecting")
 			_ = b.nc.ForceReconnect() // if that fails, it is tried again
 		}
 	}
 }
 
-// isUnacked reports whether a write was sent at least d ago, and none was answered since.
+// mayLackSubscription reports whether no watch can be created or writes are not acknowledged.
+// Otherwise the subscriptions are not tested, since the test also fails if the connection may
+// not publish to its own inbox. Nor are they while the view is being loaded: acknowledgements
+// come behind the entries then, and so would the answer to the test.
+func (g *guarded) mayLackSubscription(now peer.Instant) bool {
+	return g.watchErr != nil || g.isUnacked(silence, now) && !g.peer.Loading()
+}
+
+// isUnacked reports whether a write was sent at least d ago, and no write was answered since.
 func (g *guarded) isUnacked(d time.Duration, now peer.Instant) bool {
 	return g.unacked != 0 && now.Sub(g.unacked) >= d
 }
 
-// isDeaf reports whether the connection has lost its subscription to the acknowledgements,
-// or the one to the answers to requests. A request to the former needs both.
-func (b *Bucket) isDeaf() bool {
+// hasLostSubscription reports whether the connection has lost its subscription to
+// acknowledgements, or the one to replies. A request to the former needs both.
+func (b *Bucket) hasLostSubscription() bool {
 	ctx, cancel := context.WithTimeout(b.open, silence)
 	defer cancel()
 	_, err := b.nc.RequestWithContext(ctx, b.sender.prefix+echo, nil)
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// echo is the last token of the subject that isDeaf sends to. It is no number of a write.
+// echo is the last token of the subject that hasLostSubscription sends to. It is not an
+// ackTokens token.
 const echo = "_echo"
 
 // wake wakes the goroutine that receives from c, now or when it next does.

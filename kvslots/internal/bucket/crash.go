@@ -6,8 +6,9 @@ import (
 )
 
 // crash ends the process if the peer panics. The peer's state is then wrong, and a caller
-// that recovers, as net/http does, would leave all other callers with it. crash logs where
-// it happened: the runtime's own dump would print ids, which are secrets, as arguments.
+// that recovers, as net/http does, would leave it to all other callers. crash logs where
+// the panic happened: the runtime's own dump would print ids, which are secrets, among the
+// arguments.
 func (b *Bucket) crash() {
 	reason := recover()
 	if reason == nil {
@@ -27,5 +28,5 @@ func (b *Bucket) crash() {
 	}
 	b.log.Error().Str("panic", text).Strs("stack", at).Msg("the process ends: the core has panicked, which is a bug")
 	go panic(text)
-	select {} // no caller may go on
+	select {} // do not return to the caller
 }

@@ -84,8 +84,8 @@ func stored(m *nats.Msg) (Stored, error) {
 	return Stored{key, entry.Parse(key, revision, at, m.Header.Get, m.Data), m.Header, m.Data}, nil
 }
 
-// catchUp feeds the peer with direct gets until ctx ends, while a watch is being
-// created. A replica that is behind does no harm: a view never goes back.
+// catchUp feeds the peer with entries from direct gets until ctx ends, while a watch is
+// being created. A replica that is behind does no harm: a view never goes back.
 func (b *Bucket) catchUp(ctx context.Context, o order) {
 	for pause(ctx, fetchPause) {
 		for {

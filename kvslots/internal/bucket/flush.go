@@ -7,9 +7,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// flush delivers the answers of calls once all that they depend on is durable: the entries
-// written, and the entries read, since an entry can be read before it is flushed. Callers
-// that are gone meanwhile get none.
+// flush delivers the answers of calls when all entries that they depend on are durable,
+// those that were only read, too, since an entry can be read before it is flushed. Callers
+// that have gone meanwhile get no answer.
 func (b *Bucket) flush(calls []*Call) {
 	if len(calls) == 0 {
 		return

@@ -8,12 +8,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// readyTimeout is how old the view of a ready bucket may be, and how long the flush of
-// a write may take.
+// readyTimeout is how long the write that Ready waits for may take, and how long its flush
+// may take.
 const readyTimeout = time.Second
 
 var (
-	errOld = errors.New("the view is older than a second, since no write was acknowledged and delivered: " +
+	errStale = errors.New("the view is older than a second, since no write was acknowledged and delivered: " +
 		"JetStream or its disk hangs, or NATS does not permit this account to use the bucket")
 	errNoServer = errors.New("no JetStream server answers for the bucket: enable JetStream for this account, permit its use, " +
 		"or restore its quorum")
@@ -27,7 +27,7 @@ func (b *Bucket) Ready() error {
 	if err := b.status(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(b.open, readyTimeout, errOld)
+	ctx, cancel := context.WithTimeoutCause(b.open, readyTimeout, errStale)
 	defer cancel()
 	_, err := b.Do(ctx, peer.Confirm{})
 	if why := b.status(); why != nil {
@@ -39,7 +39,7 @@ func (b *Bucket) Ready() error {
 	return b.flushed(b.open)
 }
 
-// flushed waits until what was acknowledged is durable.
+// flushed blocks until all acknowledged writes are durable.
 func (b *Bucket) flushed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, errSlowFlush)
 	defer cancel()

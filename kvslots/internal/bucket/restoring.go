@@ -10,20 +10,20 @@ import (
 )
 
 // RestoreStream is a stream with one message, on RestoreSubject: the inbox of the restore
-// that is replacing the bucket's stream, or nothing when none is. It stands between the
-// deletion of the old stream and the creation of the new one, too, and when a restore was
-// killed there: no peer creates an empty stream then.
+// that is replacing the bucket's stream, or nothing if there is no restore. While the old
+// stream is deleted and the new one does not exist yet, the message keeps peers from
+// creating an empty stream, even if the restore is killed.
 const (
 	RestoreStream  = "kvslots-restore"
 	RestoreSubject = subjects.Gateway + ".restore"
 )
 
-// RestoreKey is a key of the stream's metadata while the stream is being restored. Its
-// value is different for each restore. No peer watches such a stream.
+// RestoreKey is a key in the metadata of the bucket's stream while a restore fills the
+// stream. Each restore sets another value. No peer watches such a stream.
 const RestoreKey = "kvslots-restore"
 
-// ErrRestoring is returned by Open when the bucket is being restored. It is an
-// ErrWrongBucket.
+// ErrRestoring is returned by Open when the bucket is being restored. errors.Is also finds
+// ErrWrongBucket in it.
 var ErrRestoring error = restoringError{}
 
 type restoringError struct{}
@@ -34,8 +34,8 @@ func (restoringError) Error() string {
 
 func (restoringError) Is(target error) bool { return target == ErrWrongBucket }
 
-// PresentRestore returns the inbox of the restore that has begun and not ended, or "", and
-// the sequence of that message, or 0.
+// PresentRestore returns the inbox of the restore that has begun and not ended, or "" if
+// there is none. sequence is that of the message on RestoreSubject, or 0.
 func PresentRestore(ctx context.Context, js jetstream.JetStream) (inbox string, sequence uint64, err error) {
 	stream, err := js.Stream(ctx, RestoreStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -54,8 +54,8 @@ func PresentRestore(ctx context.Context, js jetstream.JetStream) (inbox string, 
 	return string(m.Data), m.Sequence, nil
 }
 
-// mayCreate returns ErrRestoring if a restore has deleted the stream that was not found.
-// That look-up came before this one, and the restore wrote its message before the deletion.
+// mayCreate returns ErrRestoring if a restore has deleted the stream. It must be called
+// after the stream was not found: a restore writes its message before the deletion.
 func mayCreate(ctx context.Context, js jetstream.JetStream) error {
 	inbox, _, err := PresentRestore(ctx, js)
 	if err == nil && inbox != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// maxQueued is how many writes may wait to be published. The peer has far fewer in
-// flight, unless the connection is stuck.
+// maxQueued is how many writes may wait to be published. The peer has far fewer
+// unanswered, unless the connection hangs.
 const maxQueued = 1 << 15
 
 // sender publishes writes in the order of the calls of put. One goroutine publishes,
@@ -19,7 +19,7 @@ type sender struct {
 	nc     *nats.Conn
 	prefix string // of the reply subjects
 	tokens ackTokens
-	refuse func(write uint64, a peer.Ack)
+	refuse func(write uint64, a peer.Ack) // reports a write that was not sent
 	wake   chan struct{}
 
 	// publish reuses these for each write, since PublishMsg copies them.
@@ -43,8 +43,8 @@ func newSender(nc *nats.Conn, refuse func(uint64, peer.Ack)) *sender {
 	}
 }
 
-// put queues writes. Those that find the queue full are refused later, by run: the
-// caller of put holds the lock that refuse takes.
+// put queues writes. If the queue is full, run refuses them later, since the caller of put
+// holds the lock that refuse takes.
 func (s *sender) put(writes []peer.Write) {
 	s.mu.Lock()
 	for _, w := range writes {

@@ -35,15 +35,14 @@ const (
 	minMarkerTTL = time.Minute
 )
 
-// ErrWrongBucket is returned by Open when the bucket exists with a configuration
-// that kvslots cannot work with; the error's text names each setting that is
-// wrong.
+// ErrWrongBucket is returned by Open when the bucket exists with settings that
+// kvslots cannot work with; the error's text names each of them.
 var ErrWrongBucket = errors.New("the bucket has a wrong configuration")
 
-// JetStream's codes for a cluster that is still forming.
+// JetStream's codes while a cluster is forming.
 const (
-	codeNoPeers    jetstream.ErrorCode = 10005
-	codeNotForming jetstream.ErrorCode = 10008
+	codeNoPeers      jetstream.ErrorCode = 10005
+	codeNotAvailable jetstream.ErrorCode = 10008
 )
 
 // openStream looks up the bucket's stream, or creates it. While the cluster is not
@@ -81,7 +80,7 @@ func isTransient(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {
 		switch refused.ErrorCode {
-		case jetstream.JSErrCodeStreamNameInUse, jetstream.JSErrCodeStreamNotFound, codeNoPeers, codeNotForming:
+		case jetstream.JSErrCodeStreamNameInUse, jetstream.JSErrCodeStreamNotFound, codeNoPeers, codeNotAvailable:
 			return true
 		}
 	}
@@ -128,8 +127,7 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 	}
 }
 
-// CheckSettings returns ErrRestoring, or ErrWrongBucket with each setting that is wrong, or
-// nil.
+// CheckSettings returns ErrRestoring, or ErrWrongBucket with each wrong setting, or nil.
 func CheckSettings(c jetstream.StreamConfig) error {
 	if c.Metadata[RestoreKey] != "" {
 		return ErrRestoring
@@ -157,7 +155,7 @@ func (w *Wrong) CheckBasics(c jetstream.StreamConfig, subjects string) {
 	w.Check(!c.Sealed, "the stream is sealed")
 }
 
-// wrongSettings describes each setting that kvslots cannot work with.
+// wrongSettings returns each setting that kvslots cannot work with.
 func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.CheckBasics(c, SubjectPrefix+">")
 	wrong.Check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)

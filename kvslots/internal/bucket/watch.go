@@ -33,20 +33,20 @@ const (
 )
 
 // Hook intercepts the messages of a watch between the connection and the peer. It is for
-// tests of slow watches, since no server can be made to be slow and to skip entries at
-// will. It may delay a message, or drop one that the server could have skipped. It passes
-// the others to next, in order, from one goroutine at a time.
+// tests of slow watches, since no server can be made slow, or to skip entries, at will. It
+// may delay a message, or drop one that the server could have skipped. It passes the others
+// to next, in order, from one goroutine at a time.
 type Hook func(m *nats.Msg, next func(*nats.Msg))
 
-// order is the peer's order of a watch. ctx ends when a later order replaces it.
+// order is a watch that the peer has ordered. ctx ends when a later order replaces it.
 type order struct {
 	peer.Watch
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// order replaces the watch by another one.
-func (b *Bucket) order(w peer.Watch) {
+// orderWatch replaces the watch by another one.
+func (b *Bucket) orderWatch(w peer.Watch) {
 	if b.watch.cancel != nil {
 		b.watch.cancel()
 	}
@@ -54,10 +54,10 @@ func (b *Bucket) order(w peer.Watch) {
 	b.watch = order{w, ctx, cancel}
 	b.watches++
 	if w.From == 0 {
-		b.progress = progress{level: b.progress.level}
+		b.progress = progress{caughtUp: b.progress.caughtUp}
 	}
 	select {
-	case <-b.orders: // not begun yet
+	case <-b.orders: // keepWatch has not received it
 	default:
 	}
 	b.orders <- b.watch
@@ -79,9 +79,9 @@ func (b *Bucket) keepWatch() {
 	}
 }
 
-// serveWatch creates a watch and monitors it until it is lost or replaced. It returns
-// false if the watch could not be created.
-func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
+// serveWatch creates a watch within limit, and monitors it until it is lost or replaced.
+// It returns false if the watch could not be created; warn is the level of that log.
+func (b *Bucket) serveWatch(o order, limit time.Duration, warn bool) bool {
 	for !b.nc.IsConnected() {
 		select {
 		case <-o.ctx.Done():
@@ -93,7 +93,7 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 	if err != nil {
 		if o.ctx.Err() == nil {
 			level := zerolog.DebugLevel
-			if first {
+			if warn {
 				level = zerolog.WarnLevel
 			}
 			b.log.WithLevel(level).Err(err).Msg("watch not created; trying again")
@@ -108,7 +108,7 @@ func (b *Bucket) serveWatch(o order, limit time.Duration, first bool) bool {
 }
 
 // createWatch creates a watch. Meanwhile it gets the entries of a replicated stream
-// directly, since any replica answers that.
+// directly, since any replica answers a direct get.
 func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
 	meanwhile, stop := context.WithCancel(o.ctx)
 	fetching := make(chan struct{})
@@ -124,11 +124,11 @@ func (b *Bucket) createWatch(o order, limit time.Duration) (*watch, error) {
 	return w, err
 }
 
-// watchLost tells the peer that the watch will deliver nothing more. why is not nil if the
-// watch was not created.
+// watchLost tells the peer that the watch will deliver nothing more. why is the reason if
+// the watch was not created, and otherwise nil.
 func (b *Bucket) watchLost(o order, why error) {
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
-		b.unwatched = why
+		b.watchErr = why
 		o.cancel()
 		p.WatchLost(o.Number, now)
 	})
@@ -137,13 +137,13 @@ func (b *Bucket) watchLost(o order, why error) {
 // watch is a push consumer on the whole bucket. (jetstream's KV watcher hides the
 // headers, and took 20 s to notice a dead server.)
 type watch struct {
-	b        *Bucket
-	order    order
-	sub      *nats.Subscription
-	consumer string
-	begun    chan struct{} // closed when startWatch returns
-	sequence uint64        // of the last delivery
-	heard    atomic.Int64  // when the last message came
+	b           *Bucket
+	order       order
+	sub         *nats.Subscription
+	consumer    string
+	begun       chan struct{} // closed when startWatch returns
+	sequence    uint64        // of the last delivery
+	lastMessage atomic.Int64  // when the last message came
 }
 
 // startWatch creates the consumer, and calls WatchStarted before the first delivery
@@ -167,42 +167,42 @@ func (b *Bucket) startWatch(o order, limit time.Duration) (*watch, error) {
 		_ = w.sub.Unsubscribe()
 		return nil, err
 	}
-	w.hear()
+	w.noteMessage()
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
-		b.unwatched = nil
+		b.watchErr = nil
 		p.WatchStarted(o.Number, peer.StreamInfo{Created: info.Created, Now: info.TimeStamp, Last: info.State.LastSeq}, now)
 	})
 	return w, nil
 }
 
 // missingTime is how long the stream must have been missing before the Bucket creates it
-// again: a server that enables JetStream for an account does not find its streams at first.
+// again: a server that enables JetStream for an account at first finds none of its streams.
 const missingTime = 3 * time.Second
 
-// streamInfo returns the stream's state. It creates a stream that was deleted again, unless
-// a restore has deleted it.
+// streamInfo returns the stream's state. If the stream has been missing for missingTime, and
+// no restore has deleted it, streamInfo creates an empty one.
 func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.stream.Info(ctx)
 	if err == nil {
-		b.missing = 0
+		b.missingSince = 0
 		return info, CheckSettings(info.Config)
 	}
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, err
 	}
-	if b.missing == 0 {
-		b.missing = b.now()
+	if b.missingSince == 0 {
+		b.missingSince = b.now()
 	}
-	if b.now().Sub(b.missing) < missingTime {
+	if b.now().Sub(b.missingSince) < missingTime {
 		return nil, cmp.Or(mayCreate(ctx, b.js), err)
 	}
 	stream, err := openStream(ctx, b.js, b.replicas)
 	if err != nil {
 		return nil, err
 	}
-	b.stream, b.missing = stream, 0
+	b.stream, b.missingSince = stream, 0
 	info = stream.CachedInfo()
-	if info.State.Msgs == 0 { // otherwise a restore may have created it
+	if info.State.Msgs == 0 { // otherwise another peer or a restore may have created it
 		b.log.Warn().Msg("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
 			"and an empty bucket was created; to get the pools back from a backup: kvslots restore")
 	}
@@ -229,9 +229,8 @@ func (w *watch) config(inbox string) jetstream.ConsumerConfig {
 	return cfg
 }
 
-func (w *watch) hear() { w.heard.Store(int64(w.b.now())) }
+func (w *watch) noteMessage() { w.lastMessage.Store(int64(w.b.now())) }
 
-// monitor checks the watch until it is lost or replaced.
 func (w *watch) monitor() {
 	for pause(w.order.ctx, checkEvery) {
 		if why := w.failure(); why != "" {
@@ -242,24 +241,23 @@ func (w *watch) monitor() {
 
 // failure returns why the watch is lost, or "".
 func (w *watch) failure() string {
-	if w.b.now().Sub(peer.Instant(w.heard.Load())) > silence {
+	if w.b.now().Sub(peer.Instant(w.lastMessage.Load())) > silence {
 		return "no heartbeat"
 	}
 	var late bool
-	w.b.Look(func(_ *peer.Peer, now peer.Instant) { late = w.b.progress.isOverdue(now) })
+	w.b.Look(func(p *peer.Peer, now peer.Instant) { late = !p.Loading() && w.b.progress.isOverdue(now) })
 	if !late {
 		return ""
 	}
-	// The consumer is lost if its server died or was restarted: ask, rather than wait
-	// for silence. While entries arrive, the answer may only be late, behind them: a
-	// watch that was replaced for that would never load a large bucket on a slow machine.
-	heard := w.heard.Load()
+	// Ask whether the server has lost the consumer, rather than wait for heartbeats. While
+	// entries arrive, the answer may only be late, behind them.
+	heard := w.lastMessage.Load()
 	ctx, cancel := context.WithTimeout(w.order.ctx, answerTimeout)
 	defer cancel()
 	switch _, err := w.b.stream.PushConsumer(ctx, w.consumer); {
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
 		return "the consumer is gone"
-	case err != nil && w.heard.Load() == heard:
+	case err != nil && w.lastMessage.Load() == heard:
 		return "the server of the consumer does not answer"
 	}
 	return ""
@@ -282,10 +280,9 @@ func (w *watch) remove() {
 	_ = w.b.js.DeleteConsumer(ctx, StreamName, w.consumer)
 }
 
-// received handles one message of the watch.
 func (w *watch) received(m *nats.Msg) {
 	<-w.begun
-	w.hear()
+	w.noteMessage()
 	if m.Header.Get("Status") == "100" {
 		w.control(m)
 		return
@@ -293,7 +290,7 @@ func (w *watch) received(m *nats.Msg) {
 	w.sequence++
 	switch d, ok := parseDelivery(m.Reply); {
 	case !ok:
-		w.lost("a delivery without its number")
+		w.lost("a delivery without a sequence number")
 	case d.consumer != w.sequence:
 		w.lost(fmt.Sprintf("delivery %d came after %d", d.consumer, w.sequence-1))
 	case w.b.hook == nil:
@@ -317,7 +314,7 @@ func (w *watch) control(m *nats.Msg) {
 	switch last {
 	case "":
 	case strconv.FormatUint(w.sequence, 10):
-		w.b.input(w.order.ctx, func(_ *peer.Peer, now peer.Instant) { w.b.progress.heard(now) })
+		w.b.input(w.order.ctx, func(_ *peer.Peer, now peer.Instant) { w.b.progress.noteCaughtUp(now) })
 	default:
 		w.lost(fmt.Sprintf("delivery %s is missing", last))
 	}

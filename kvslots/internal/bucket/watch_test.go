@@ -3,12 +3,10 @@ package bucket
 import (
 	"context"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -60,58 +58,89 @@ func openUnwatchable(t *testing.T, cluster *kvslotstest.Cluster) (*Bucket, *unwa
 // unanswered is a stream on which no question about a consumer is answered.
 type unanswered struct {
 	jetstream.Stream
-	asked     chan struct{}
 	questions atomic.Int64
+	meanwhile func() // called after each question
 }
 
 func (s *unanswered) PushConsumer(ctx context.Context, _ string) (jetstream.PushConsumer, error) {
 	s.questions.Add(1)
-	select {
-	case s.asked <- struct{}{}:
-	case <-ctx.Done():
-	}
+	s.meanwhile()
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// A gateway with 100,000 pools did not load them on a busy machine: the answer about its
-// consumer came behind too many entries, and the gateway replaced the watch and began anew
-// each time. Here an entry arrives with each question, and no question is answered.
-func TestLoadWithLateAnswers(t *testing.T) {
-	t.Parallel()
-	const pools, enough = 3, 20 // questions
+// newUnanswered returns a bucket that is not started, and a watch of it that has heard from
+// the server.
+func newUnanswered(t *testing.T) (*watch, *unanswered) {
+	t.Helper()
 	nc := kvslotstest.Start(t, t.TempDir()).Connect()
-	earlier, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
+	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range pools {
-		if _, err := earlier.Do(t.Context(), peer.Register{Pool: entry.HashOf("pool", strconv.Itoa(i)), Count: 3}); err != nil {
-			t.Fatal(err)
-		}
+	stream, err := openStream(t.Context(), js, 1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	earlier.Close(t.Context())
+	s := &unanswered{Stream: stream, meanwhile: func() {}}
+	b := newBucket(nc, js, s, Config{Logger: logtest.Logger()})
+	b.origin = b.origin.Add(-time.Hour)
+	b.Look(func(*peer.Peer, peer.Instant) {}) // orders the first watch, before which nothing is expected
+	w := &watch{b: b, order: order{ctx: t.Context()}}
+	w.lastMessage.Store(int64(b.now().Add(time.Hour))) // however slow the machine is
+	return w, s
+}
 
-	s := &unanswered{Stream: earlier.stream, asked: make(chan struct{})}
-	hook := func(m *nats.Msg, next func(*nats.Msg)) {
-		if s.questions.Load() < enough {
-			select {
-			case <-s.asked:
-			case <-t.Context().Done():
-			}
+// expectMore makes the delivery of a revision overdue, and the acknowledgement of a write.
+func (w *watch) expectMore() {
+	w.b.Look(func(*peer.Peer, peer.Instant) {
+		w.b.progress.expect(1<<60, 0)
+		w.b.unacked = 1
+	})
+}
+
+// A gateway with 100,000 pools did not load them with 4 % of a processor: acknowledgements
+// and answers came behind the entries, so that it replaced the watch or the connection, and
+// began anew each time.
+func TestLoadWithLateAnswers(t *testing.T) {
+	t.Parallel()
+	w, s := newUnanswered(t)
+	w.expectMore()
+	if why := w.failure(); why != "" || s.questions.Load() > 0 {
+		t.Errorf("the watch is lost after %d questions: %q", s.questions.Load(), why)
+	}
+	w.b.Look(func(_ *peer.Peer, now peer.Instant) {
+		if w.b.mayLackSubscription(now) {
+			t.Error("the connection counts as deaf")
 		}
-		next(m)
+	})
+	w.lastMessage.Store(0)
+	if why := w.failure(); why != "no heartbeat" {
+		t.Errorf("a silent watch is lost because of %q", why)
 	}
-	b := newBucket(nc, earlier.js, s, Config{Logger: logtest.Logger(), Hook: hook})
-	if err := b.start(); err != nil {
+}
+
+// When the view is loaded, a server that does not answer has lost the watch, unless it
+// delivers entries meanwhile.
+func TestLateAnswers(t *testing.T) {
+	t.Parallel()
+	w, s := newUnanswered(t)
+	s.meanwhile = func() { w.lastMessage.Add(1) }
+	if err := w.b.start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.Close(context.Background()) })
-	if err := b.load(t.Context()); err != nil {
+	t.Cleanup(func() { w.b.Close(context.Background()) })
+	if err := w.b.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.questions.Load(); n >= enough {
-		t.Errorf("the view was not loaded within %d questions", n)
+	w.expectMore()
+	if why := w.failure(); why != "" || s.questions.Load() == 0 {
+		t.Errorf("a watch that delivers is lost after %d questions: %q", s.questions.Load(), why)
+	}
+	silent := &watch{b: w.b, order: w.order}
+	silent.lastMessage.Store(w.lastMessage.Load())
+	if why := silent.failure(); why != "the server of the consumer does not answer" {
+		t.Errorf("a watch that delivers nothing is lost because of %q", why)
 	}
 }
 

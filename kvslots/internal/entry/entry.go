@@ -1,6 +1,6 @@
-// Package entry encodes and decodes what the bucket holds: keys, values and
-// the headers of messages. It does no I/O. A value that cannot be decoded makes
-// its Entry corrupt; no input causes a panic.
+// Package entry encodes and decodes the messages of the bucket: keys, values and
+// headers. It does no I/O. A value that cannot be decoded makes its Entry corrupt; no
+// input causes a panic.
 package entry
 
 import (
@@ -26,11 +26,11 @@ const (
 type Entry struct {
 	Key      Key
 	Revision uint64
-	Time     time.Time     // the stream leader's clock
+	Time     time.Time     // when it was written, by the stream leader's clock
 	Previous uint64        // the revision that this entry overwrote; 0: none, or not stated
-	Marker   bool          // the key is free: purged, deleted or expired
+	Marker   bool          // the key is free: it was purged, was deleted or has expired
 	TTL      time.Duration // how long it stays in the bucket, counted from Time; 0: for ever
-	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: this is the last
+	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: none ends after this entry
 	Ticket   uint64        // see HeaderTicket
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
@@ -78,10 +78,10 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	return e
 }
 
-// parseRevision parses a stream sequence. It returns 0, "none", for anything else.
+// parseRevision parses a decimal number. It returns 0, "none", for anything else.
 func parseRevision(text string) uint64 {
 	if text == "" {
-		return 0 // most headers are absent: do not allocate an error for each
+		return 0 // most headers are absent: avoid allocating an error for each
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // of SHA-256 over a domain and the text. The zero Hash means "none".
 type Hash [16]byte
 
-// HashOf hashes text under a domain ("library", "lease", …), so that the same
-// text in two roles gives two hashes.
+// HashOf hashes text in a domain ("library", "lease", …): the same text in two domains
+// has two hashes.
 func HashOf(domain, text string) Hash {
 	var buffer [64]byte // on the stack; longer texts allocate
 	sum := sha256.Sum256(append(append(append(buffer[:0], domain...), '/'), text...))

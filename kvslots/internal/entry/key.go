@@ -20,15 +20,15 @@ const (
 	Slot         // p.<pool>.s.<position>
 	Ticket       // p.<pool>.w.<author>.<n>
 	Session      // n.<session>
-	Barrier      // b.<session>
+	Barrier      // b.<presence>
 )
 
 // Key is a decoded key of the bucket. It is comparable.
 type Key struct {
 	Kind    Kind
 	Pool    Hash // Config, Slot, Ticket
-	Session Hash // Ticket, Session, Barrier
-	N       int  // a slot's position, a ticket's number
+	Session Hash // of a Ticket, its author; of a Session, its id; of a Barrier, its peer's presence
+	N       int  // of a Slot, its position; of a Ticket, its number
 }
 
 // String returns the key as text, or "" for a Foreign one.
@@ -88,7 +88,7 @@ func parseNumbered(pool Hash, text string) Key {
 	}
 	n, err := strconv.ParseUint(rest, 10, 16) // MaxPosition at most
 	if !ok || err != nil || rest[0] == '0' && rest != "0" {
-		return Key{} // two spellings of one number would be two keys of one slot
+		return Key{} // a second spelling of a number would be a second key of one slot
 	}
 	key.N = int(n)
 	return key

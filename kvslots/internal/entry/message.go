@@ -10,11 +10,10 @@ import (
 // Expect is the condition that the stream checks before it stores a message.
 type Expect int8
 
-// The conditions.
 const (
 	ExpectRevision Expect = iota // the key's last revision is Message.Revision; 0: the key is absent
-	ExpectNothing                // none: a barrier on a replicated stream
-	ExpectStream                 // the stream's last sequence is Message.Revision, which is never true: a barrier on one node
+	ExpectNothing                // none; for a barrier on a replicated stream
+	ExpectStream                 // the stream's last sequence is Message.Revision; for a barrier on one node, which must be refused
 )
 
 // Message is one write to the bucket, before it is sent.
@@ -29,8 +28,10 @@ type Message struct {
 	Ticket   uint64        // see HeaderTicket
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
-	slot     *SlotValue    // what Parse decodes from Data; nil: another kind of value, or not known
-	wait     *TicketValue  // likewise
+
+	// What Parse decodes from Data; nil for other keys, or if it is not known.
+	slot *SlotValue
+	wait *TicketValue
 }
 
 // NewMessage returns the message that writes a value to a key whose last
@@ -59,8 +60,8 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 }
 
 // NewPurge returns the message that frees a key whose last revision is revision.
-// The marker expires after ttl. jetstream's kv.Delete would leave a marker for
-// ever, and kv.Purge would need another round trip.
+// The marker expires after ttl. (The marker of jetstream's kv.Delete would never expire,
+// and kv.Purge would need another round trip.)
 func NewPurge(key Key, revision uint64, ttl time.Duration) Message {
 	return Message{Key: key, Marker: true, Revision: revision, TTL: ttl}
 }
@@ -94,8 +95,8 @@ func (m *Message) Headers(set func(name, value string)) {
 }
 
 // Entry returns what Parse returns for the message of a slot or a ticket that was
-// written at revision. Only Time is missing: no ack contains it. ok is false for
-// the other kinds, and if only decoding Data would show what Parse returns.
+// written at revision, except Time, which no ack contains. ok is false for the other
+// kinds of keys, and if only decoding Data would show the value.
 func (m *Message) Entry(revision uint64) (e Entry, ok bool) {
 	if m.Expect != ExpectRevision || m.Key.Kind != Slot && m.Key.Kind != Ticket {
 		return e, false
@@ -132,7 +133,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 // 0 for anything else.
 func parseTTL(text string) time.Duration {
 	seconds := parseRevision(strings.TrimSuffix(text, "s"))
-	if seconds > uint64(200*MaxSpan/time.Second) {
+	if seconds > uint64(200*MaxSpan/time.Second) { // beyond that, a time.Duration could overflow
 		return 0
 	}
 	return time.Duration(seconds) * time.Second

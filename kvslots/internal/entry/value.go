@@ -11,7 +11,7 @@ import (
 // The limits of values. A value outside them is corrupt.
 const (
 	MaxCount = 1000                 // slots of a registered pool
-	MaxSpan  = 366 * 24 * time.Hour // a lease's ttl, a session's idle time
+	MaxSpan  = 366 * 24 * time.Hour // a lease's ttl, a wait, a session's idle time
 	MaxLabel = 256                  // bytes of a label
 	MaxName  = 512                  // bytes of a lock's or a semaphore's name
 	MaxLimit = MaxPosition          // slots of a semaphore
@@ -66,7 +66,7 @@ type SlotValue struct {
 	Label      string `json:"label,omitempty"`
 	Owner      string `json:"owner,omitempty"`  // of a lock that no session holds
 	Nonce      Hash   `json:"nonce,omitzero"`   // the token is derived from it and the session's id
-	Unseen     bool   `json:"unseen,omitempty"` // the session enqueued for it, and has not called Await since
+	Unseen     bool   `json:"unseen,omitempty"` // claimed for an Enqueue whose session has not called Wait since
 }
 
 // TicketValue is the value of a ticket. The key names the ticket's author: a peer's
@@ -77,13 +77,13 @@ type TicketValue struct {
 	Wait       Span   `json:"wait_ms"`
 	Place      uint64 `json:"place,omitempty"`  // the revision of the ticket's first write; 0 in that write
 	Peer       Hash   `json:"peer,omitzero"`    // of a client session's ticket: the presence of the peer that claims for it
-	TTL        Span   `json:"ttl_ms,omitempty"` // of an enqueued ticket: of the lease to come
-	Nonce      Hash   `json:"nonce,omitzero"`   // of an enqueued ticket: of the lease to come
-	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: its lease has ended; it is out of the line
+	TTL        Span   `json:"ttl_ms,omitempty"` // of an enqueued ticket: SlotValue.TTL of the claim to come
+	Nonce      Hash   `json:"nonce,omitzero"`   // of an enqueued ticket: SlotValue.Nonce of the claim to come
+	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: it was served and the lease has ended
 }
 
-// Enqueued reports whether a session's Enqueue wrote the ticket: any peer may
-// claim for it.
+// Enqueued reports whether a session's Enqueue wrote the ticket. Any peer may claim for
+// an enqueued ticket.
 func (v TicketValue) Enqueued() bool { return v.TTL > 0 }
 
 // SessionValue is the value of a session. A session lives for as long as a peer
@@ -95,7 +95,7 @@ type SessionValue struct {
 	Origin Hash   `json:"origin,omitzero"`    // the client's origin, for the cap per origin
 }
 
-// Left returns how long the session lives from the write on unless it is refreshed.
+// Left returns how long the session lives after the write unless it is refreshed.
 func (v SessionValue) Left() time.Duration { return time.Duration(v.Idle - v.Idled) }
 
 // The kinds of sessions: a peer's presence, which owns only tickets, and a client

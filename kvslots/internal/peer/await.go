@@ -16,11 +16,13 @@ type await struct {
 	session entry.Hash
 	place   uint64 // of the ticket that it waits with; 0: none was seen
 	lock    bool
-	certain bool  // the view was as new as the call, when it was exact
-	why     error // why the call ends without a slot; nil while it waits
-	hasLeft bool  // this call has left the line
-	marked  bool  // this call has written, or is writing, that the session knows of its slot
-	busy    bool  // a write is under way
+	certain bool   // the view was as new as the call, when it was exact
+	why     error  // why the call ends without a slot; nil while it waits
+	hasLeft bool   // this call has left the line
+	marked  bool   // this call has written, or is writing, that the session knows of its slot
+	seen    *write // the write that marked it
+	busy    bool   // a write is under way
+	freeing bool   // free was called
 	expiry  timer
 }
 
@@ -68,6 +70,9 @@ func (a *await) end(answer Answer) {
 	a.call.quit = nil
 	a.call.answer(answer)
 	ps.mark()
+	if (a.why != nil || a.seen != nil) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
+		a.free(func() {})
+	}
 }
 
 // look calls step when the view is exact and as new as now.
@@ -125,7 +130,7 @@ func (a *await) step() {
 	case e.Status == rules.Spent:
 		a.consume(e.Ticket, func() { a.marked = true }) // step answers ErrLeaseExpired next, unless the session has ended
 	case e.Status == rules.Served && a.gaveUp():
-		a.decline(e.Slot, e.Ticket)
+		a.decline(e.Slot)
 	case e.Status == rules.Served:
 		a.markSeen(e)
 	case a.why != nil:
@@ -145,8 +150,7 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 	m := a.p.purge(t.Key, t.Revision)
 	m.Author = a.p.randomNumber()
 	a.put(m, func(f resolution) {
-		e := a.p.view.EnqueuedIn(a.p.view.Pool(a.pool.id), a.session, a.p.now)
-		if f.result == written || f.unsure && e.Ticket == nil && e.Slot == nil { // an earlier copy was written
+		if f.result == written || f.unsure && a.p.view.Pool(a.pool.id).Ticket(t.Place) == nil { // an earlier copy was written
 			then()
 		}
 		a.look()
@@ -154,9 +158,9 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 }
 
 // put sends a message for an await, which is busy until the outcome is known.
-func (a *await) put(m entry.Message, then func(resolution)) {
+func (a *await) put(m entry.Message, then func(resolution)) *write {
 	a.busy = true
-	a.p.writes.put(m, func(f resolution) {
+	return a.p.writes.put(m, func(f resolution) {
 		a.busy = false
 		if f.result == unknown {
 			a.end(Answer{Err: ErrUnavailable})
@@ -168,25 +172,54 @@ func (a *await) put(m entry.Message, then func(resolution)) {
 
 // decline returns a slot that was granted after the caller had gone. It keeps a slot
 // whose token was the answer to the session's Enqueue.
-func (a *await) decline(s *rules.Slot, t *rules.Ticket) {
+func (a *await) decline(s *rules.Slot) {
 	if s.Value.Ticket == 0 {
 		a.end(Answer{Err: a.why})
 		return
 	}
-	// Read the slot now: it may have another lease by the time the ticket is purged.
-	m := a.p.purge(rules.SlotKey(a.pool.id, s.Position), s.Revision)
-	m.Ticket = s.Value.Ticket
-	decline := func() {
-		a.busy = true
-		a.p.writes.releaseAs(m, func(k Ack) { // answer after the purge: the session could get the slot with another Await
-			a.p.reads.whenReached(k.Revision, func() { a.end(Answer{Err: a.why}) })
-		})
-	}
-	if t == nil { // the ticket is purged already
-		decline()
+	a.busy = true
+	a.free(func() { a.end(Answer{Err: a.why}) }) // answer after the purge: the session could get the slot with another Await
+}
+
+// free takes the await's ticket out of the line, and then purges the slots that were claimed
+// for the ticket, except one that another await has marked as seen. It calls done when none
+// is left. No caller waits for these purges, so they are repeated if they are refused.
+func (a *await) free(done func()) {
+	if a.freeing || a.place == 0 {
 		return
 	}
-	a.consume(t, decline)
+	a.freeing = true
+	mark := &write{p: a.p} // in place of a.seen, which may be written after its outcome has counted as unknown
+	if a.seen != nil {
+		mark.msg.Author, mark.shown = a.seen.msg.Author, a.seen.shown
+		a.p.writes.authored[mark.msg.Author] = mark
+	}
+	a.freeAt(0, mark, done)
+}
+
+// freeAt does the next step of free when the view is live and has reached a revision.
+func (a *await) freeAt(revision uint64, mark *write, done func()) {
+	a.p.reads.whenReached(revision, func() { a.freeNext(mark, done) })
+}
+
+func (a *await) freeNext(mark *write, done func()) {
+	again := func(k Ack) { a.freeAt(k.Revision, mark, done) }
+	if pool := a.p.view.Pool(a.pool.id); pool != nil {
+		if t := pool.Ticket(a.place); t != nil {
+			a.p.writes.release(t.Key, t.Revision, again)
+			return
+		}
+		for s := range pool.Slots {
+			if s.Value.Ticket == a.place && (s.Value.Unseen || s.Revision == mark.shown) {
+				m := a.p.purge(rules.SlotKey(pool.ID, s.Position), s.Revision)
+				m.Ticket = a.place
+				a.p.writes.releaseAs(m, again)
+				return
+			}
+		}
+	}
+	mark.unregister()
+	done()
 }
 
 // markSeen clears Unseen in the session's slot, which restarts the lease's ttl. From
@@ -198,35 +231,42 @@ func (a *await) markSeen(e rules.Enqueued) {
 	}
 	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
 	value.Unseen, value.Fence = false, s.Fence
-	ttl := value.TTL.Duration()
-	a.marked = value.Ticket != 0
-	a.put(a.p.value(key, value, s.Revision, ttl), func(f resolution) {
+	m := a.p.value(key, value, s.Revision, value.TTL.Duration())
+	m.Author = a.p.randomNumber()
+	w := a.put(m, func(f resolution) {
 		// Only an exact view shows for certain what was written, or what replaced it.
 		a.busy = true
 		a.p.reads.whenExactAt(a.call, f.revision, func() {
 			a.busy = false
+			if f.result == refused { // a slot that another await has marked is for that to answer, or to free
+				a.marked, a.seen = a.marked && f.unsure, nil
+				a.look()
+				return
+			}
 			a.known(key, value, sent)
 		})
 	})
+	if value.Ticket != 0 { // otherwise the answer to Enqueue had the token
+		a.marked, a.seen = true, w
+	}
 }
 
-// known purges the session's ticket and then answers with the lease. The ticket must
-// be gone before the session can return the slot: in a view that skipped the slot's
-// purge, the ticket would stand again.
+// known purges the session's ticket and then answers with the lease, which the session may
+// return at once.
 func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 	s := a.p.view.Pool(key.Pool).Slot(key.N)
 	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
 		a.look()
 		return
 	}
-	t := s.Pool.TicketAt(rules.EnqueuedKey(key.Pool, a.session))
-	if t == nil || t.Place != value.Ticket { // or the session has enqueued again
+	t := leftTicket(s)
+	if t == nil {
 		a.tell(s, sent)
 		return
 	}
 	revision := s.Revision
 	a.put(a.p.purge(t.Key, t.Revision), func(f resolution) {
-		if f.learnt { // another peer has adopted the ticket meanwhile
+		if f.result == refused { // another peer may have adopted the ticket meanwhile
 			a.known(key, value, sent)
 		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision || !s.Live() {
 			a.look() // the lease or the session has ended
@@ -238,7 +278,7 @@ func (a *await) known(key entry.Key, value entry.SlotValue, sent Instant) {
 
 func (a *await) tell(s *rules.Slot, sent Instant) {
 	if a.gaveUp() {
-		a.decline(s, nil)
+		a.decline(s)
 		return
 	}
 	grant, ok := a.p.grantOf(s, s.Value.TTL.Duration(), sent)

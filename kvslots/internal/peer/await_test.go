@@ -1,8 +1,8 @@
 package peer_test
 
 import (
+	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -56,9 +56,8 @@ func TestAwaitBesideVoidClaimOfEarlierEnqueue(t *testing.T) {
 	}
 }
 
-// A session was served, and its caller knows of the slot, but the purge of its ticket is
-// refused, when it is told and again when its lease is over. The slot must not be purged
-// before the ticket is: in a view that skipped the slot's purge, the ticket would stand again,
+// A session was served and has marked its slot as seen, but each purge of its ticket is
+// refused, then and when its lease is over. The slot must not be purged before the ticket is: in a view that skipped the slot's purge, the ticket would stand again,
 // and would be served twice.
 func TestTicketIsPurgedBeforeItsSlot(t *testing.T) {
 	h := newHarness(t)
@@ -72,19 +71,141 @@ func TestTicketIsPurgedBeforeItsSlot(t *testing.T) {
 	h.publish(&barrier)
 	seen := h.take(entry.Slot)
 	h.publish(&seen)
-	for range 2 {
-		refused := h.take(entry.Ticket)
-		h.ack(refused.ID, peer.Never, 0)
-		h.settle()
-		if err := h.answers[waits].Err; !errors.Is(err, peer.ErrUnavailable) {
-			t.Fatalf("the wait is answered %v", err)
+	for end := h.now.Add(2*time.Second + 2*rules.Slack); h.now < end; h.pass(10 * time.Millisecond) {
+		writes := h.sent
+		h.sent = nil
+		for _, w := range writes {
+			switch w.Key.Kind {
+			case entry.Ticket:
+				h.ack(w.ID, peer.Never, 0)
+			case entry.Slot:
+				t.Fatal("the slot is purged although its ticket was not")
+			}
 		}
-		if slices.ContainsFunc(h.sent, func(w peer.Write) bool { return w.Key.Kind == entry.Slot }) {
-			t.Fatal("the slot is purged although its ticket was not")
-		}
-		h.pass(2*time.Second + rules.Slack)
 	}
+	h.wantError(waits, peer.ErrUnavailable)
 	h.auto = true
 	h.pass(2 * time.Second)
 	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+}
+
+// A session is served, and its wait is answered "unavailable". No caller knows of the slot, so
+// the peer has to free it: the session cannot, and the lease would last for an hour.
+func TestSlotOfUnansweredAwaitIsFreed(t *testing.T) {
+	for name, fail := range map[string]func(h *harness, mark peer.Write) (late *peer.Write){
+		"the purge of the ticket is refused for good": func(h *harness, mark peer.Write) *peer.Write {
+			h.publish(&mark)
+			purge := h.take(entry.Ticket)
+			h.ack(purge.ID, peer.Never, 0)
+			return nil
+		},
+		"the mark is written, and not acknowledged": func(h *harness, mark peer.Write) *peer.Write {
+			h.apply(h.store(&mark.Message))
+			h.passWithout(mark.Key, 6*time.Second)
+			return nil
+		},
+		"the mark is written when the call is answered": func(h *harness, mark peer.Write) *peer.Write {
+			h.passWithout(mark.Key, 6*time.Second)
+			return &mark
+		},
+		"the mark is not written": func(h *harness, mark peer.Write) *peer.Write {
+			h.passWithout(mark.Key, 6*time.Second)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			on, session := h.ownedLock()
+			h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+			h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+			h.auto = false
+			waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
+			barrier := h.take(entry.Barrier)
+			h.publish(&barrier)
+			late := fail(h, h.take(entry.Slot))
+			h.settle()
+			h.wantError(waits, peer.ErrUnavailable)
+			if late != nil {
+				e := h.store(&late.Message)
+				h.pass(10 * time.Millisecond)
+				h.apply(e)
+			}
+			h.auto = true
+			h.pass(2 * time.Second)
+			h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+			h.wantError(h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true}), peer.ErrNotEnqueued)
+		})
+	}
+}
+
+// A caller of Await hangs up, and the purge of its ticket is refused for good. The slot was
+// claimed for the ticket later, and stayed taken for an hour.
+func TestTicketOfEndedAwaitLeavesLine(t *testing.T) {
+	h := newHarness(t)
+	on, session := h.ownedLock()
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
+	h.auto = false
+	h.p.GiveUp(waits, context.Canceled, h.now)
+	purge := h.take(entry.Ticket)
+	h.ack(purge.ID, peer.Never, 0)
+	h.settle()
+	h.wantError(waits, peer.ErrUnavailable)
+	h.auto = true
+	h.pass(2 * time.Second)
+	h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+	h.must(peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour})
+}
+
+// Two peers mark the slot of one session, and the stream gets the other peer's mark first.
+// That peer may answer its caller, or free the slot: this one must not answer with it.
+func TestSlotThatAnotherPeerHasMarked(t *testing.T) {
+	h := newHarness(t)
+	on, session := h.ownedLock()
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+	h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+	h.auto = false
+	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Second})
+	barrier := h.take(entry.Barrier)
+	h.publish(&barrier)
+	mark := h.take(entry.Slot)
+	other := mark.Message
+	other.Author++
+	h.apply(h.store(&other))
+	h.auto = true
+	h.publish(&mark)
+	h.pass(100 * time.Millisecond)
+	h.wantNoAnswer(t, waits)
+	ticket := entry.Key{Kind: entry.Ticket, Pool: on.Pool, Session: session}
+	purge := entry.NewPurge(ticket, h.stands[ticket], rules.MarkerTTL)
+	h.apply(h.store(&purge))
+	h.pass(100 * time.Millisecond)
+	h.wantError(waits, peer.ErrNotEnqueued)
+}
+
+// A wait is over. The purge of its ticket is written without an answer, another gateway
+// enqueues the session again, and the view skips the purge. The second copy of the purge is
+// refused. The wait was answered "not enqueued".
+func TestTicketPurgedUnseen(t *testing.T) {
+	h := newHarness(t)
+	on, session := h.ownedLock()
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Second})
+	h.auto = false
+	h.pass(1100 * time.Millisecond)
+	purge := h.take(entry.Ticket)
+	h.pass(600 * time.Millisecond)
+	again := h.take(entry.Ticket)
+
+	purged := h.store(&purge.Message)
+	value := entry.TicketValue{
+		Lease: h.hash(), Generation: h.configs[entry.Key{Kind: entry.Config, Pool: on.Pool}].Generation, Peer: h.hash(),
+		TTL: entry.Span(time.Hour), Nonce: h.hash(), Wait: entry.Span(rules.EnqueuedLife),
+	}
+	next := entry.NewMessage(purge.Key, value, purged.Revision, rules.EnqueuedLife+rules.Guard)
+	h.apply(h.store(&next))
+	h.auto = true
+	h.publish(&again)
+	h.pass(100 * time.Millisecond)
+	h.wantError(waits, peer.ErrNoSlot)
 }

@@ -253,14 +253,15 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 	case pool.Closing():
 		b.pool.restore(pool)
 		return false
-	case b.named() && !pool.InUseOrWaited() && b.pool.overLocks():
-		b.finish(Answer{Err: ErrMaxLocks})
-		return true
 	}
 	position, ok := pool.Choose(nil, &b.pool.flight)
 	switch {
 	case !ok && b.joins() && b.overWaiters(pool):
-		b.finish(Answer{Err: ErrMaxWaiters})
+		if b.current && b.p.view.Exact() {
+			b.finish(Answer{Err: ErrMaxWaiters})
+		} else {
+			b.refuseLater() // which has it served again, from such a view
+		}
 	case ok && b.tryClaim(pool, position):
 	case ok && !b.starves(pool, position):
 		return false
@@ -293,7 +294,8 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	return pool.LineReaches(most, b.pool.flight.Joining)
 }
 
-// obstacle returns why the borrow cannot be served, according to the view, or nil.
+// obstacle returns why the borrow cannot be served, according to the view, or nil. review
+// decides whether the view may be trusted.
 func (b *borrow) obstacle(pool *rules.Pool) error {
 	known := uint64(0)
 	if b.confirmed {
@@ -302,6 +304,9 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 	obstacle := b.p.view.Obstacle(pool, b.session, b.terms, known)
 	if pool.Registered() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
 		b.generation = pool.Generation()
+	}
+	if obstacle == rules.NoObstacle && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.pool.overLocks() {
+		return ErrMaxLocks
 	}
 	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]
 }

@@ -27,8 +27,8 @@ type calls struct {
 	p           *Peer
 	last        uint64
 	open        map[uint64]*call
-	registering map[uint64]struct{}       // calls that register a pool which the view does not show yet
-	creating    map[entry.Hash]entry.Hash // the origin of each client session that is being created
+	registering map[entry.Hash]struct{}   // the pools that this peer registers and that the view does not show yet
+	creating    map[entry.Hash]entry.Hash // the same for client sessions, with the origin of each
 }
 
 // begin opens a call.
@@ -91,7 +91,6 @@ func promises(err error) bool {
 
 func (c *call) deliver(a Answer) {
 	delete(c.p.calls.open, c.id)
-	delete(c.p.calls.registering, c.id)
 	c.parked = nil
 	c.p.timers.stop(&c.limit)
 	a.Call = c.id

@@ -120,3 +120,23 @@ func TestClaimOverForgottenMarker(t *testing.T) {
 		t.Errorf("%d claims and %d rebuilds; want a claim before and after the check, and a rebuild", claims, rebuilds)
 	}
 }
+
+// A claim was written without an answer, and a second copy of it is refused for good. The peer
+// answered "unavailable", and left the claim in the stream until its time was over.
+func TestClaimWithCopyRefusedForGood(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.auto = false
+	call := h.begin(h.borrow(pool, 0))
+	claim := h.take(entry.Slot)
+	h.pass(time.Second)
+	again := h.take(entry.Slot)
+	claimed := h.store(&claim.Message)
+	h.ack(again.ID, peer.Never, 0)
+	h.settle()
+	h.wantError(call, peer.ErrUnavailable)
+	h.apply(claimed)
+	h.auto = true
+	h.pass(time.Second)
+	h.must(h.borrow(pool, 0))
+}

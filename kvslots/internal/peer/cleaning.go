@@ -39,9 +39,18 @@ func (p *Peer) cleanUp() {
 	p.closer.plan()
 }
 
-// endSlot purges a slot whose lease is over. If it was claimed for an enqueued ticket that
-// is still there, endSlot first takes that out of the line: in a view that skips the slot's
-// purge, the ticket would stand again. It purges the ticket, or marks it as spent if the
+// leftTicket returns the enqueued ticket that a live slot was claimed for, if it is still
+// there. The slot may only be purged when the ticket is out of the line: in a view that
+// skips the slot's purge, the ticket would stand again.
+func leftTicket(s *rules.Slot) *rules.Ticket {
+	if t := s.Pool.Ticket(s.Value.Ticket); t != nil && t.Value.Enqueued() {
+		return t
+	}
+	return nil
+}
+
+// endSlot purges a slot whose lease is over. It first takes the enqueued ticket out of the
+// line that it was claimed for. It purges the ticket, or marks it as spent if the
 // session has not called Await since: once the slot is purged, only the ticket says that it
 // was served.
 func (p *Peer) endSlot(d rules.DueKey) {
@@ -53,8 +62,8 @@ func (p *Peer) endSlot(d rules.DueKey) {
 	}
 	done := p.expired(s)
 	m.Ticket = s.Value.Ticket
-	t := s.Pool.Ticket(s.Value.Ticket)
-	if t == nil || !t.Value.Enqueued() {
+	t := leftTicket(s)
+	if t == nil {
 		p.writes.releaseAs(m, done)
 		return
 	}

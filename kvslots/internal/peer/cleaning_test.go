@@ -47,3 +47,29 @@ func TestDueKeyIsPurgedOnce(t *testing.T) {
 		t.Errorf("purged %v instead of a slot and a session", purges)
 	}
 }
+
+// An expired lease is counted by what it held, whether this peer has granted it or another
+// one, and also if the session has only enqueued for it.
+func TestExpiries(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(2)
+	b := h.borrow(pool, 0)
+	b.TTL = time.Second
+	h.must(b)
+	generation := h.configs[entry.Key{Kind: entry.Config, Pool: pool}].Generation
+	others := entry.NewMessage(entry.Key{Kind: entry.Slot, Pool: pool, N: 1},
+		entry.SlotValue{Lease: h.hash(), Claimer: h.hash(), Generation: generation, TTL: entry.Span(time.Second)}, 0, time.Minute)
+	h.apply(h.store(&others))
+	session := h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+	for _, name := range []string{"a", "b", "c"} {
+		h.must(peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: name, Limit: 2}, Session: session, Lease: h.hash(), TTL: time.Second})
+	}
+	h.must(peer.Enqueue{Resource: peer.Resource{Pool: h.hash(), Name: "d", Limit: 2}, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Second})
+	h.must(peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: "e", Lock: true, Limit: 1}, Owner: "o", Lease: h.hash(), TTL: time.Second})
+	h.must(peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: "f", Lock: true, Limit: 1}, Owner: "o", Lease: h.hash(), TTL: time.Hour})
+	h.pass(5 * time.Second)
+	if c, _ := h.p.Metrics(h.now); c.Expiries != (peer.Expiries{Pools: 2, Sessions: 4, Owned: 1}) || c.Leased.Count != 7 {
+		t.Errorf("%+v, %d leases ended", c.Expiries, c.Leased.Count)
+	}
+}

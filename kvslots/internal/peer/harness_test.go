@@ -1,6 +1,7 @@
 package peer_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -185,4 +186,26 @@ func (h *harness) borrow(pool entry.Hash, wait time.Duration) peer.Borrow {
 
 func giveBack(b peer.Borrow) peer.Return {
 	return peer.Return{Held: peer.Held{Pool: b.Pool, Lease: b.Lease}}
+}
+
+// passWithout lets time pass, in which the stream gets every write except those to a key, which
+// are lost.
+func (h *harness) passWithout(key entry.Key, d time.Duration) {
+	for end := h.now.Add(d); h.now < end; h.pass(10 * time.Millisecond) {
+		writes := h.sent
+		h.sent = nil
+		for _, w := range writes {
+			if w.Key != key {
+				h.publish(&w)
+			}
+		}
+	}
+}
+
+// wantError fails the test unless a call was answered with an error.
+func (h *harness) wantError(id uint64, want error) {
+	h.t.Helper()
+	if a, answered := h.answers[id]; !answered || !errors.Is(a.Err, want) {
+		h.t.Fatalf("call %d: answered %t, %v; want %v", id, answered, a.Err, want)
+	}
 }

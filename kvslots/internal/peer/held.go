@@ -21,17 +21,26 @@ func (h *Held) find(p *Peer) (*rules.Slot, error) {
 	return s, nil
 }
 
-// withLease calls do with the slot of a lease. If the view does not show the lease,
+// withLease calls do with the slot of a lease, whose ticket is out of the line. If the view does not show the lease,
 // withLease looks again when the view is exact and as new as the call, and may then
 // call gone.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
+	found := func(s *rules.Slot) {
+		t := leftTicket(s)
+		if t == nil {
+			do(s)
+			return
+		}
+		again := func() { h.withLease(c, do, gone) }
+		c.put(c.p.purge(t.Key, t.Revision), func(uint64) { again() }, again)
+	}
 	if s, err := h.find(c.p); err == nil && c.p.watch.mode == live {
-		do(s)
+		found(s)
 		return
 	}
 	c.p.reads.whenCurrent(c, func() {
 		if s, err := h.find(c.p); err == nil {
-			do(s)
+			found(s)
 		} else {
 			gone(err)
 		}

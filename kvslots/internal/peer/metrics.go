@@ -14,7 +14,7 @@ type Counters struct {
 	Voids     uint64 // claims that were written and are void
 	Conflicts uint64 // writes that were refused because their key had changed
 	Grants    uint64
-	Expiries  uint64 // leases that this peer ended because their time was over
+	Expiries  Expiries
 	IdlePools uint64 // pools that this peer unregistered because nothing used them
 	Writes    uint64 // messages sent, with those that were sent again
 	Resent    uint64 // messages sent again
@@ -27,6 +27,25 @@ type Counters struct {
 	Wrote  Durations // from the first sending of a write to its outcome
 	Read   Durations // from a read barrier to the view that has reached it
 	Leased Durations // how long the leases lasted that this peer ended: returned, released or expired
+}
+
+// Expiries counts the leases that a peer ended because their time was over, by what they
+// were taken for. The entry of a lease says that, so the peer need not have granted it.
+type Expiries struct {
+	Pools    uint64 // of registered pools
+	Sessions uint64 // locks and semaphores of client sessions
+	Owned    uint64 // locks that an owner held, and no session
+}
+
+// of returns the counter for a slot's lease.
+func (e *Expiries) of(lease *entry.SlotValue) *uint64 {
+	switch {
+	case !lease.Session.IsZero():
+		return &e.Sessions
+	case lease.Owner != "":
+		return &e.Owned
+	}
+	return &e.Pools
 }
 
 // Gauges are measures of a peer and of its view at one instant.
@@ -92,10 +111,10 @@ func (p *Peer) wrote(w *write, o Outcome) {
 // expired returns the function that counts the end of a lease whose time was over, once
 // its purge has an outcome.
 func (p *Peer) expired(s *rules.Slot) func(Ack) {
-	granted := s.Granted
+	granted, count := s.Granted, p.counters.Expiries.of(&s.Value)
 	return func(a Ack) {
 		if a.Outcome == Written {
-			p.counters.Expiries++
+			*count++
 			p.counters.Leased.add(p.now.Sub(granted))
 		}
 	}

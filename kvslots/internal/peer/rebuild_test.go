@@ -171,3 +171,21 @@ func (h *harness) wantUnavailable(id uint64) {
 		h.t.Errorf("answered %t, %v, want %v", ok, a.Err, peer.ErrUnavailable)
 	}
 }
+
+// The leader's clock was set forward, and the view is built anew. By that clock, the peer's
+// presence is about to expire. The peer dropped it, and wrote no other one until the view was
+// loaded; and the view is only loaded when it shows a presence.
+func TestPresenceThatIsAboutToExpireWhileLoading(t *testing.T) {
+	h := newHarness(t)
+	h.loseStream()
+	refresh := h.take(entry.Session)
+	h.publish(&refresh) // refused: the view does not show the presence yet
+	old := h.entry(&refresh.Message, h.stands[refresh.Key])
+	old.Time = old.Time.Add(-old.TTL)
+	h.apply(old)
+	another := h.take(entry.Session)
+	h.publish(&another)
+	if err := h.p.Status(h.now); err != nil {
+		t.Error(err)
+	}
+}

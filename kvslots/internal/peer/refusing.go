@@ -48,6 +48,9 @@ func (b *borrow) review() {
 	case err == ErrLimitMismatch:
 		b.reviewTerms(pool)
 		return
+	case err == ErrMaxLocks && !b.p.view.NamesReach(b.p.cfg.MaxLocks, 0): // a claim that opens a name may come to nothing
+		b.pool.markLater()
+		return
 	case err != nil:
 		b.finish(Answer{Err: err})
 		return

@@ -11,6 +11,10 @@ import (
 // to be written, so that all peers see the use. Many callers may register a pool at once.
 const idleNoted = time.Second
 
+// unknownCounts is how long a registration, or the creation of a session, counts for its
+// cap after its outcome has become unknown, unless the view shows it.
+const unknownCounts = time.Minute
+
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
@@ -45,13 +49,16 @@ func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 func (r Register) register(c *call) {
 	c.when(func() bool {
 		pool := c.p.view.Pool(r.Pool)
-		return !r.registered(c.p, pool) && (pool.Registered() || c.mayRegister())
+		return !r.registered(c.p, pool) && (pool.Registered() || r.fits(c.p, true))
 	}, func() { r.write(c) }, func() {
-		if !c.p.view.Pool(r.Pool).Registered() {
+		switch {
+		case c.p.view.Pool(r.Pool).Registered():
+			c.inspect(r.Pool, Answer{})
+		case !r.fits(c.p, false):
 			c.answer(Answer{Err: ErrMaxPools})
-			return
+		default: // a registration under way may come to nothing
+			c.after(failurePause, func() { r.register(c) })
 		}
-		c.inspect(r.Pool, Answer{})
 	})
 }
 
@@ -62,14 +69,20 @@ func (r Register) write(c *call) {
 	}
 	value.Count, value.Closing = r.Count, false
 	if value.Generation == 0 {
-		put(&c.p.calls.registering, c.id, struct{}{})
+		put(&c.p.calls.registering, r.Pool, struct{}{})
+		c.quit = func(why error) {
+			c.p.after(unknownCounts, func() { delete(c.p.calls.registering, r.Pool) })
+			c.answer(Answer{Err: why})
+		}
 		value.Generation = c.p.randomNumber()
 	}
 	c.writePool(r.Pool, value, 0, func(revision uint64) {
-		delete(c.p.calls.registering, c.id)
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		c.p.reads.whenExactAt(c, revision, func() { c.inspect(r.Pool, gone) })
-	}, func() { r.register(c) })
+	}, func() {
+		delete(c.p.calls.registering, r.Pool)
+		r.register(c)
+	})
 }
 
 // registered reports whether nothing has to be written to register the pool: it has the
@@ -79,12 +92,14 @@ func (r Register) registered(p *Peer, pool *rules.Pool) bool {
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 
-// mayRegister reports whether the cap on pools allows another one. It counts the
-// registrations of this peer that its view does not show yet.
-func (c *call) mayRegister() bool {
-	most, registering := c.p.cfg.MaxPools, c.p.calls.registering
-	_, again := registering[c.id]
-	return again || most == 0 || c.p.view.Registered.Pools+len(registering) < most
+// fits reports whether the cap on pools allows this one. If underWay is set, the
+// registrations of this peer count that its view does not show yet.
+func (r Register) fits(p *Peer, underWay bool) bool {
+	n := p.view.Registered.Pools
+	if _, again := p.calls.registering[r.Pool]; underWay && !again {
+		n += len(p.calls.registering)
+	}
+	return p.cfg.MaxPools == 0 || n < p.cfg.MaxPools
 }
 
 // writePool writes the configuration of a pool. It calls then when the view has reached
@@ -96,7 +111,7 @@ func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Durati
 	value.Before = c.p.view.Pool(id).Before(value.Generation)
 	c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
 		if c.unsure {
-			c.answer(Answer{Err: ErrUnavailable})
+			c.end(ErrUnavailable)
 		} else {
 			again()
 		}

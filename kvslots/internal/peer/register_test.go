@@ -3,9 +3,11 @@ package peer_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // A peer whose view is late says that there are too many pools only if there are: another
@@ -54,4 +56,148 @@ func (h *harness) wantNoAnswer(t *testing.T, call uint64) {
 	if a, answered := h.answers[call]; answered {
 		t.Fatalf("answered %+v, %v in a late view", a.State, a.Err)
 	}
+}
+
+// A registration counts for the cap on pools while it may still be written. Meanwhile the peer
+// does not say that there are too many pools.
+func TestUnansweredRegistrationCounts(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{MaxPools: 1})
+	first, second := h.hash(), h.hash()
+	h.auto = false
+	call := h.begin(peer.Register{Pool: first, Count: 1})
+	late := h.take(entry.Config)
+	h.passWithout(late.Key, 6*time.Second)
+	h.wantError(call, peer.ErrUnavailable)
+	h.auto = true
+	call = h.begin(peer.Register{Pool: second, Count: 1})
+	h.pass(time.Second)
+	h.wantNoAnswer(t, call)
+	h.apply(h.store(&late.Message))
+	h.pass(time.Second)
+	h.wantError(call, peer.ErrMaxPools)
+	h.wantPools(t, 1)
+
+	deleted := h.deleteUnseen(first)
+	h.apply(deleted)
+	h.must(peer.Register{Pool: second, Count: 1})
+}
+
+// The same, but the registration is never written: the cap has room for it again after a while.
+func TestLostRegistrationCountsForAWhile(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{MaxPools: 1})
+	h.auto = false
+	pool := h.hash()
+	call := h.begin(peer.Register{Pool: pool, Count: 1})
+	h.passWithout(entry.Key{Kind: entry.Config, Pool: pool}, 6*time.Second)
+	h.wantError(call, peer.ErrUnavailable)
+	h.auto = true
+	h.pass(time.Minute)
+	h.newPool(1)
+}
+
+// The same for sessions.
+func TestUnansweredSessionCounts(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{MaxSessions: 1})
+	h.auto = false
+	first, second := peer.CreateSession{Session: h.hash(), Idle: time.Hour}, peer.CreateSession{Session: h.hash(), Idle: time.Hour}
+	call := h.begin(first)
+	late := h.take(entry.Session)
+	h.passWithout(late.Key, 6*time.Second)
+	h.wantError(call, peer.ErrUnavailable)
+	h.auto = true
+	call = h.begin(second)
+	h.pass(time.Second)
+	h.wantNoAnswer(t, call)
+	h.apply(h.store(&late.Message))
+	h.pass(time.Second)
+	h.wantError(call, peer.ErrMaxSessions)
+}
+
+// A lock is being opened, which would be one too many together with another one. The server
+// refuses the first for good, so there is room for the second.
+func TestLockUnderWayCounts(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{MaxLocks: 1})
+	acquire := func(name string) peer.Acquire {
+		return peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: name, Lock: true, Limit: 1}, Lease: h.hash(), Owner: "o", TTL: time.Hour}
+	}
+	h.auto = false
+	first := h.begin(acquire("a"))
+	config, claim := h.take(entry.Config), h.take(entry.Slot)
+	second := h.begin(acquire("b"))
+	barrier := h.take(entry.Barrier)
+	h.publish(&barrier)
+	h.settle()
+	h.wantNoAnswer(t, second)
+	h.ack(config.ID, peer.Never, 0)
+	h.ack(claim.ID, peer.Never, 0)
+	h.auto = true
+	h.pass(time.Second)
+	h.wantError(first, peer.ErrUnavailable)
+	h.granted(second)
+}
+
+// A peer whose view is late answers that a cap is reached only if it is: what the view counts
+// may have ended before the request.
+func TestCapsInLateView(t *testing.T) {
+	t.Run("sessions", func(t *testing.T) {
+		for _, cfg := range []peer.Config{{MaxSessions: 1}, {MaxSessionsPerOrigin: 1}} {
+			h := newHarnessOf(t, cfg)
+			origin, first := h.hash(), h.hash()
+			h.must(peer.CreateSession{Session: first, Idle: time.Hour, Origin: origin})
+			ended := h.purgeUnseen(rules.SessionKey(first))
+			call := h.begin(peer.CreateSession{Session: h.hash(), Idle: time.Hour, Origin: origin})
+			h.wantNoAnswer(t, call)
+			h.apply(ended)
+			h.settle()
+			h.granted(call)
+			call = h.begin(peer.CreateSession{Session: h.hash(), Idle: time.Hour, Origin: origin})
+			if err := h.answers[call].Err; !errors.Is(err, peer.ErrMaxSessions) && !errors.Is(err, peer.ErrMaxSessionsPerOrigin) {
+				t.Errorf("beyond the cap: %v", err)
+			}
+		}
+	})
+	t.Run("locks", func(t *testing.T) {
+		h := newHarnessOf(t, peer.Config{MaxLocks: 1})
+		acquire := func() peer.Acquire {
+			return peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: "a", Lock: true, Limit: 1}, Lease: h.hash(), Owner: "o", TTL: time.Hour}
+		}
+		first := acquire()
+		h.must(first)
+		freed := h.purgeUnseen(rules.SlotKey(first.Pool, 0))
+		call := h.begin(acquire())
+		h.wantNoAnswer(t, call)
+		h.apply(freed)
+		h.settle()
+		h.granted(call)
+		h.wantError(h.begin(acquire()), peer.ErrMaxLocks)
+	})
+	t.Run("waiters", func(t *testing.T) {
+		h := newHarnessOf(t, peer.Config{MaxPoolWaiters: 1})
+		held := h.borrow(h.newPool(1), 0)
+		h.must(held)
+		other := rules.SessionKey(h.hash())
+		presence := entry.NewMessage(other, entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(time.Hour)}, 0, time.Hour)
+		h.apply(h.store(&presence))
+		key := entry.Key{Kind: entry.Ticket, Pool: held.Pool, Session: other.Session, N: 1}
+		value := entry.TicketValue{
+			Lease: h.hash(), Generation: h.configs[entry.Key{Kind: entry.Config, Pool: held.Pool}].Generation, Wait: entry.Span(time.Hour),
+		}
+		ticket := entry.NewMessage(key, value, 0, time.Hour)
+		h.apply(h.store(&ticket))
+		left := h.purgeUnseen(key)
+		call := h.begin(h.borrow(held.Pool, time.Hour))
+		h.wantNoAnswer(t, call)
+		h.apply(left)
+		h.settle()
+		h.wantError(h.begin(h.borrow(held.Pool, time.Hour)), peer.ErrMaxWaiters)
+		h.must(giveBack(held))
+		h.granted(call)
+	})
+}
+
+// purgeUnseen stores that another peer has purged a key, and returns the entry, which the
+// peer has not seen yet.
+func (h *harness) purgeUnseen(key entry.Key) entry.Entry {
+	m := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
+	return h.store(&m)
 }

@@ -37,12 +37,12 @@ func (ws *writes) put(m entry.Message, done func(resolution)) *write {
 // resolve calls settled with the outcome when the view has reached its revision.
 func (w *write) resolve(a Ack) {
 	if a.Outcome != Written && a.Outcome != Conflict {
-		delete(w.p.writes.authored, w.msg.Author)
+		w.unregister()
 		w.settled(resolution{})
 		return
 	}
 	w.p.reads.whenReached(a.Revision, func() {
-		delete(w.p.writes.authored, w.msg.Author)
+		w.unregister()
 		switch stands, _ := w.p.view.Stands(w.msg.Key); {
 		case w.view != w.p.view: // the stream may have lost the message
 			w.settled(resolution{})
@@ -57,6 +57,13 @@ func (w *write) resolve(a Ack) {
 			w.settled(resolution{result: refused, revision: a.Revision, learnt: stands != w.msg.Revision, unsure: w.mayHaveLanded()})
 		}
 	})
+}
+
+// unregister ends the search for the write's entry in what the view applies.
+func (w *write) unregister() {
+	if authored := w.p.writes.authored; authored[w.msg.Author] == w {
+		delete(authored, w.msg.Author)
+	}
 }
 
 // putOnce is put for a message that must take effect only once. It sets Author, so that

@@ -221,16 +221,26 @@ func (r Ping) begin(p *Peer, c *call) {
 }
 
 func (r CreateSession) begin(p *Peer, c *call) {
-	if err := p.calls.cap(r.Origin); err != nil {
-		c.answer(Answer{Err: err})
-		return
-	}
+	c.when(func() bool { return p.calls.cap(r.Origin, true) == nil }, func() { r.create(p, c) }, func() {
+		if err := p.calls.cap(r.Origin, false); err != nil {
+			c.answer(Answer{Err: err})
+		} else { // a session that is being created may come to nothing
+			c.after(failurePause, func() { r.begin(p, c) })
+		}
+	})
+}
+
+func (r CreateSession) create(p *Peer, c *call) {
 	put(&p.calls.creating, r.Session, r.Origin)
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
 	p.writes.put(p.value(key, value, 0, r.Idle), func(f resolution) { // the id is new: only an earlier copy can cause a refusal
-		delete(p.calls.creating, r.Session)
+		if f.result == unknown {
+			p.after(unknownCounts, func() { delete(p.calls.creating, r.Session) })
+		} else {
+			delete(p.calls.creating, r.Session)
+		}
 		if f.result == unknown || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
 			return
@@ -247,13 +257,19 @@ func (r CreateSession) begin(p *Peer, c *call) {
 	})
 }
 
-func (cs *calls) cap(origin entry.Hash) error {
-	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.view.Clients+len(cs.creating) >= most {
+// cap returns which cap forbids another session of an origin, or nil. If underWay is set,
+// the sessions count that this peer creates and that its view does not show yet.
+func (cs *calls) cap(origin entry.Hash, underWay bool) error {
+	var creating map[entry.Hash]entry.Hash
+	if underWay {
+		creating = cs.creating
+	}
+	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.view.Clients+len(creating) >= most {
 		return ErrMaxSessions
 	}
 	if most := cs.p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
 		n := cs.p.view.ClientsFrom(origin)
-		for _, from := range cs.creating {
+		for _, from := range creating {
 			if from == origin {
 				n++
 			}

@@ -101,6 +101,10 @@ func (p *Peer) WatchStarted(number uint64, s StreamInfo, now Instant) {
 	p.advance()
 }
 
+// Loading reports whether the view is being loaded. If its watch is lost, the load begins
+// anew: only silence may count as a loss, since a large bucket may take long on a slow machine.
+func (p *Peer) Loading() bool { return p.watch.mode == loading }
+
 // WatchLost records that a watch delivers no more, or could not be created.
 func (p *Peer) WatchLost(number uint64, now Instant) {
 	p.now = now
@@ -208,6 +212,7 @@ func (p *Peer) noted(e *entry.Entry, own *write, before holder) {
 			p.tellFollows(slices.Values(s.Slots))
 		}
 	case entry.Config:
+		delete(p.calls.registering, e.Key.Pool)
 		if pool := p.view.Pool(e.Key.Pool); pool != nil {
 			p.tellFollows(pool.Slots)
 		}

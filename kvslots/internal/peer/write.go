@@ -62,7 +62,8 @@ type writes struct {
 }
 
 // send sends a message, and again while it is not answered. It calls done once: with
-// Written, Conflict or Never, or with Unknown after giveUpAfter.
+// Written, Conflict or Never, or with Unknown after giveUpAfter, or if the server refuses
+// another copy for good.
 //
 // An earlier copy of the same message may have caused a Conflict. So done has to look
 // at the key when the view has reached the revision that the Conflict names.
@@ -181,6 +182,8 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	case o == InFlight, o == NotNow, o == Never && w.isRelease(): // this copy was certainly not written
 		w.ids = without(w.ids, id)
 		w.retry(o)
+	case o == Never && len(w.ids) > 1: // an earlier copy may have been written
+		w.settle(Ack{Outcome: Unknown})
 	default:
 		w.settle(a)
 	}

@@ -27,7 +27,7 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 			}
 		}
 		for _, t := range p.line.tickets {
-			v.garbage(t, now)
+			v.scheduleTicket(t, now)
 		}
 	}
 	v.touch(p)
@@ -36,20 +36,20 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
-	held := s.Value
-	if e.Previous > s.Revision {
+	old := s.Value
+	if e.Previous > s.Revision { // the view skipped entries of the slot
 		p.doubtTickets(e.Previous, e.Revision)
-		if t := p.Ticket(held.Ticket); t != nil && s.Taken {
+		if t := p.Ticket(old.Ticket); t != nil && s.Taken {
 			t.Unsure = true
 		}
 	}
-	if p.leases != nil && s.Taken && p.leases[held.Lease] == s {
-		delete(p.leases, held.Lease)
+	if p.leases != nil && s.Taken && p.leases[old.Lease] == s {
+		delete(p.leases, old.Lease)
 	}
 	v.note(&s.record, e, now, age)
 	p.noteUse(now)
 	s.Replaced, s.seen = e.Previous, now.Add(-age)
-	if e.Slot.Fence == 0 || e.Slot.Lease != held.Lease {
+	if e.Slot.Fence == 0 || e.Slot.Lease != old.Lease {
 		s.Granted = s.seen
 	}
 	s.Value, s.claim, s.Fence = e.Slot, nil, e.Slot.Fence
@@ -57,13 +57,13 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 		s.Fence = e.Revision
 	}
 	s.sweepDue = false
-	v.own(s, e.Slot.Session)
+	v.setHolder(s, e.Slot.Session)
 	if e.Marker {
 		v.slotFreed(s, e, now)
 	} else {
 		v.slotTaken(s, e, now, age)
 	}
-	if t := p.Ticket(held.Ticket); t != nil && held.Ticket != s.Value.Ticket && t.claim == s {
+	if t := p.Ticket(old.Ticket); t != nil && old.Ticket != s.Value.Ticket && t.claim == s {
 		t.claim = p.claimNaming(t.Place) // nil: the claim was void, and its ticket stands again
 	}
 	p.reindex(s)
@@ -93,7 +93,7 @@ func (v *View) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration
 	}
 	s.Ends = now.Add(time.Duration(e.Slot.TTL) + Slack - age)
 	v.ends.set(&s.due, s.Ends)
-	if e.Slot.Fence == 0 { // another peer than the claimer may have written a renewal
+	if e.Slot.Fence == 0 { // a claim, which only the claimer writes; any peer may renew
 		v.heard(e.Slot.Claimer)
 	}
 	if t := p.Ticket(s.Value.Ticket); t != nil && !t.Claimed() {
@@ -144,17 +144,17 @@ func (v *View) lineUp(t *Ticket, now Instant) {
 		t.server = v.session(peer)
 		t.server.Tickets = append(t.server.Tickets, t)
 	}
-	if t.Place != t.Revision { // in its first write no claim can name it yet
+	if t.Place != t.Revision { // no claim can name a ticket before its first write
 		t.claim = t.Pool.claimNaming(t.Place)
 	}
 	t.Pool.line.add(t)
 	v.heard(t.server.ID)
-	v.garbage(t, now)
+	v.scheduleTicket(t, now)
 }
 
 // claimNaming returns a taken slot that names the ticket of a place, or nil. It
-// prefers a live slot. One that is not live may become so: a view that loads the
-// bucket may see the slot and the ticket before the session that holds both.
+// prefers a live slot. Another one may become live: a view that loads the bucket may
+// apply the slot and the ticket before the session that holds both.
 func (p *Pool) claimNaming(place uint64) *Slot {
 	var found *Slot
 	for _, s := range p.slots {
@@ -177,6 +177,6 @@ func (v *View) removeTicket(t *Ticket) {
 	v.ends.drop(&t.due)
 	for _, s := range [2]*Session{t.author, t.server} {
 		s.Tickets = without(s.Tickets, t)
-		v.left(s)
+		v.dropUnused(s)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Instant is a reading of this machine's monotonic clock, from an origin that the
-// caller chooses. It is always an argument: the rules read no clock.
+// caller chooses.
 type Instant time.Duration
 
 // Add returns the instant d later.
@@ -15,14 +15,13 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the duration since an earlier instant.
 func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
 
-// deadline is an element of a deadlineQueue.
 type deadline struct {
 	at    Instant
 	index int // in the queue, from 1; 0: not in it
 	of    *record
 }
 
-// deadlineQueue is a deadline queue, earliest first.
+// deadlineQueue is a heap of deadlines, the earliest first.
 type deadlineQueue []*deadline
 
 func (q deadlineQueue) Len() int           { return len(q) }

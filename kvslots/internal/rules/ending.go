@@ -15,12 +15,11 @@ type DueKey struct {
 	Slot     *Slot    // of a slot's key; otherwise nil
 	Ticket   *Ticket  // of a ticket's key; otherwise nil
 	Session  *Session // of a session's key; otherwise nil
-	Marker   bool     // the key is free: its marker has to be written again. Ignore Garbage and Refresh
+	Marker   bool     // the key is free: its marker is to be written again. Ignore Garbage and Refresh
 	Garbage  bool     // the value has no meaning any more; certain only if the view is exact
-	Refresh  bool     // write the value again: an enqueued ticket that outlasts its key's life
+	Refresh  bool     // an enqueued ticket: its value is to be written again before the key expires
 }
 
-// deadlines holds when to purge, and when to forget, each key of the bucket.
 type deadlines struct {
 	ends  deadlineQueue // of slots, tickets and sessions: when Due returns their keys
 	marks deadlineQueue // of free keys: when Forget forgets them
@@ -44,7 +43,7 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 	for len(v.ends) > 0 && len(found) < limit && v.ends[0].at <= now {
 		r := v.ends[0].of
 		due := DueKey{Revision: r.Revision, Marker: !r.Taken}
-		switch of := r.holder.(type) {
+		switch of := r.parent.(type) {
 		case *Slot:
 			due.Key, due.Slot, due.Garbage = SlotKey(of.Pool.ID, of.Position), of, of.holdsNone()
 		case *Ticket:
@@ -72,8 +71,8 @@ func SlotKey(pool entry.Hash, position int) entry.Key {
 // SessionKey returns the key of a session.
 func SessionKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Session, Session: id} }
 
-// Forget drops the free keys whose markers have expired by now: their last
-// revision is 0 again. It also drops the pools that have no key left.
+// Forget drops the free keys whose markers have expired by now, so that their revision
+// is 0 again. It also drops the pools that have no key left.
 func (v *View) Forget(now Instant) {
 	for len(v.endings) > 0 && v.endings[0].until < now {
 		v.endings = v.endings[1:]
@@ -88,7 +87,7 @@ func (v *View) forget(r *record) {
 	v.marks.drop(&r.mark)
 	v.ends.drop(&r.due)
 	r.Revision = 0
-	switch of := r.holder.(type) {
+	switch of := r.parent.(type) {
 	case *Slot:
 		of.Pool.dropSlot(of)
 		v.forgetPool(of.Pool)
@@ -99,7 +98,7 @@ func (v *View) forget(r *record) {
 		delete(of.Pool.line.byKey, of.Key)
 		v.forgetPool(of.Pool)
 	case *Session:
-		v.left(of)
+		v.dropUnused(of)
 	}
 }
 
@@ -110,14 +109,14 @@ func (v *View) forgetPool(p *Pool) {
 	}
 	p.past = nil
 	if len(p.line.byKey) == 0 {
-		p.rest(nil, 0)
+		p.setIdleQueue(nil, 0)
 		delete(v.pools, p.ID)
 	}
 }
 
-// garbage sets a ticket's deadline: soon if it can never stand again, and when half
-// of its key's life is over if it is enqueued.
-func (d *deadlines) garbage(t *Ticket, now Instant) {
+// scheduleTicket sets a ticket's deadline: soon if it is garbage, and when half of its
+// key's life is over if it is enqueued.
+func (d *deadlines) scheduleTicket(t *Ticket, now Instant) {
 	switch {
 	case t.Garbage():
 		d.ends.set(&t.due, now.Add(garbageTime))
@@ -126,19 +125,20 @@ func (d *deadlines) garbage(t *Ticket, now Instant) {
 	}
 }
 
-// Garbage reports whether the ticket can never stand again: it was served, its
-// author or the peer that claims for it has ended, or its generation has.
+// Garbage reports whether the ticket can never stand again: a slot's purge has named it,
+// its generation or its author has ended, or, unless it is enqueued, the peer that claims
+// for it has.
 func (t *Ticket) Garbage() bool {
 	return !t.lined || !t.author.Alive() || !t.Value.Enqueued() && !t.server.Alive() ||
 		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
 }
 
-// told reports whether a caller knows of the slot that the ticket was served with.
+// told reports whether a caller knows of the slot that serves the ticket.
 func (t *Ticket) told() bool { return t.Claimed() && !t.claim.Value.Unseen }
 
-// sweepOrphans makes taken keys that hold no slot due soon, and resets the deadline
-// of those that hold one again.
-func (v *View) sweepOrphans(p *Pool, now Instant) {
+// scheduleOrphans makes the keys of orphaned values and excluded claims due soon, and
+// resets the deadline of a slot that is live again.
+func (v *View) scheduleOrphans(p *Pool, now Instant) {
 	for _, s := range p.unsettled {
 		switch orphaned := s.holdsNone(); {
 		case orphaned == s.sweepDue || !s.Taken || s.Value.TTL == 0 && !orphaned:
@@ -154,8 +154,8 @@ func (v *View) sweepOrphans(p *Pool, now Instant) {
 	p.unsettled = p.unsettled[:0]
 }
 
-// EndAt sets when a slot's lease ends, if the slot still has that revision. The
-// peer that answered the caller calls it, since it knows what it promised.
+// EndAt sets when a slot's lease ends, if the slot still has the given revision. The peer
+// that answered the caller calls it.
 func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 	if s.Revision == revision && s.Taken {
 		s.Ends = at
@@ -163,8 +163,8 @@ func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 	}
 }
 
-// Postpone makes every session live for its whole idle time from now on: it could
-// not be refreshed before. Leases are left alone: they end by the clock.
+// Postpone makes every session live for its whole idle time from now on, since none
+// could be refreshed without a watch. It does not change when leases end.
 func (v *View) Postpone(now Instant) {
 	for _, s := range v.sorted() {
 		if s.Taken {
@@ -179,8 +179,8 @@ func (v *View) HoldBack(until Instant, slack time.Duration) {
 	v.eachLease(func(s *Slot) { v.EndAt(s, s.Revision, max(s.Ends.Add(slack), until)) })
 }
 
-// CountAnew restarts the ttl of the leases that were written up to a revision: it
-// counts from now on.
+// CountAnew gives every lease that was written at or below the revision upTo its whole
+// ttl from now on.
 func (v *View) CountAnew(upTo uint64, now Instant) {
 	v.eachLease(func(s *Slot) {
 		if s.Revision <= upTo {

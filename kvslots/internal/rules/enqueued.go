@@ -7,28 +7,27 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// PromoteGrace is how long a peer waits for each peer that comes before it to claim
-// for an enqueued ticket.
+// PromoteGrace is how long a peer waits, for each peer that comes before it, before it
+// claims for an enqueued ticket: see View.Promotes.
 const PromoteGrace = 300 * time.Millisecond
 
 // Status is what has become of a session's Enqueue in a pool.
 type Status uint8
 
-// The statuses.
 const (
-	NotEnqueued Status = iota // it has not enqueued, or it has had the outcome
+	NotEnqueued Status = iota // the session has not enqueued, or was told the outcome
 	Queued                    // its ticket stands in the line
 	Served                    // it holds a slot, and has not called Await since
 	Spent                     // its lease has ended before it called Await
 	Doubtful                  // a claim for its ticket may still be withdrawn
-	Unserved                  // a claim is to be purged: it is void and its peer has not withdrawn it, it is untold, or it names the ticket of an earlier Enqueue
+	Unserved                  // Slot is to be purged: its claim is void and not withdrawn, is untold, or names the ticket of an earlier Enqueue
 )
 
-// Enqueued is a status, with the session's ticket and slot.
+// Enqueued is a Status, with the session's ticket and slot, which may be nil.
 type Enqueued struct {
 	Status Status
-	Ticket *Ticket // may be nil
-	Slot   *Slot   // may be nil
+	Ticket *Ticket
+	Slot   *Slot
 }
 
 // EnqueuedKey returns the key of the ticket that a session has enqueued in a pool.
@@ -69,9 +68,9 @@ func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued 
 	return e
 }
 
-// Place returns the place of the ticket, or of the ticket that the slot served. It is 0 if
-// there is none. A slot that names another ticket was claimed for an earlier Enqueue, whose
-// ticket was purged before the claim reached the stream.
+// Place returns the place of the ticket, or of the ticket that the slot served, or 0. If
+// the slot names another ticket, it was claimed for an earlier Enqueue, whose ticket was
+// purged before the claim reached the stream.
 func (e Enqueued) Place() uint64 {
 	switch {
 	case e.Slot != nil && (e.Ticket == nil || e.Slot.Value.Ticket == 0):
@@ -92,15 +91,15 @@ func (s *Slot) Untold() bool {
 // Promotes reports whether a peer has to claim for an enqueued ticket now. First comes
 // the ticket's own peer, then the live peers by the order of their presences.
 func (v *View) Promotes(t *Ticket, self entry.Hash, now Instant) bool {
-	author := t.Value.Peer
-	if author == self {
+	first := t.Value.Peer
+	if first == self {
 		return true
 	}
 	before := 0 // peers that come before this one
 	for s := range v.Peers {
-		if s.ID == author || slices.Compare(s.ID[:], self[:]) < 0 {
+		if s.ID == first || slices.Compare(s.ID[:], self[:]) < 0 {
 			before++
 		}
 	}
-	return before == 0 || t.couldSince != 0 && now.Sub(t.couldSince) >= PromoteGrace*time.Duration(before)
+	return before == 0 || t.turnSince != 0 && now.Sub(t.turnSince) >= PromoteGrace*time.Duration(before)
 }

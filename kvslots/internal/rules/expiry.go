@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// Guard is how much longer than a lease, a wait or a session its key lives.
-	// NATS's own expiry only cleans up when no peer is alive: its marker is an
-	// unconditional rollup, which would erase a renewal in flight; and a leader
-	// whose clock is ahead, by up to ten minutes, must not end a lease.
+	// Guard is how much longer than a lease, a wait or a session its key lives. So NATS's
+	// own expiry only cleans up when no peer is alive. It must not end a lease: the
+	// server's marker is an unconditional rollup, which would erase a renewal in flight,
+	// and the leader's clock may be ahead by up to ten minutes.
 	Guard = 11 * time.Minute
 
 	// MarkerTTL is the shortest life of a marker.
@@ -27,17 +27,16 @@ const (
 	// measured after a leader's death.
 	expiryLate = 10 * time.Second
 
-	// lengthened is a tolerance: a value whose end exceeds its Outlives by no more than
-	// that does not postpone the end of the key's life. Every marker ends at least
-	// expiryLate after Outlives.
-	lengthened = expiryLate / 2
+	// lengthenTolerance is by how much a value may end later than its Outlives without
+	// changing life.longest. Markers end at least expiryLate after Outlives, which is more.
+	lengthenTolerance = expiryLate / 2
 
-	// expiryNear is how long before its physical end an entry is only purged.
+	// expiryNear is how long before the server expires a key only purges are written to it.
 	expiryNear = 2 * time.Second
 )
 
-// life is how long the entries of one key live: the last one, and the earlier ones
-// that it superseded.
+// life is when the entries of one key end: the last one, and the earlier ones that it
+// superseded.
 //
 // The server keeps no tombstones (nats-server issue 8505). After an unclean stop
 // it reads a superseded entry as current if nothing newer of its key is left. So
@@ -65,24 +64,23 @@ func (l *life) lengthen(e *entry.Entry, ttl time.Duration) {
 	if e.Marker {
 		return
 	}
-	// A lengthened value ends a little later than Outlives says. The markers' margin
-	// covers that, unless the write took long.
+	// A value that Outlive has lengthened ends a little later than its Outlives, because
+	// of rounding and delay.
 	end := e.Time.Add(ttl).UnixMilli()
-	if e.Outlives == 0 || end > e.Outlives+lengthened.Milliseconds() {
+	if e.Outlives == 0 || end > e.Outlives+lengthenTolerance.Milliseconds() {
 		l.longest = max(l.longest, end)
 	}
 }
 
-// short reports whether a marker may expire before an earlier value of its key,
-// since the leader's clock was set back while the marker was in flight. A peer then
-// writes it again.
+// short reports whether a marker may expire before an earlier value of its key would
+// have: the leader's clock was set back while the marker was in flight. A peer then
+// writes the marker again.
 func (l *life) short(e *entry.Entry) bool {
 	return e.Marker && e.TTL > 0 && e.Key.Kind != entry.Config && e.Time.Add(e.TTL).UnixMilli() < l.longest
 }
 
-// Outlive extends m.TTL so that a message of this peer outlives every earlier value
-// of its key, and sets m.Outlives. The view's time is never ahead of the leader's
-// clock.
+// Outlive extends m.TTL so that the message outlives every earlier value of its key, and
+// sets m.Outlives if it needs to. The leader's clock has reached the view's time.
 func (v *View) Outlive(m *entry.Message) {
 	r := v.record(m.Key)
 	if r == nil || v.Time.IsZero() {

@@ -21,6 +21,6 @@ func (t *Ticket) Claim() *Slot {
 	return nil
 }
 
-// CouldSince returns since when it has been the ticket's turn; ok is false while
+// TurnSince returns since when it has been the ticket's turn; ok is false while
 // it is not.
-func (t *Ticket) CouldSince() (at Instant, ok bool) { return t.couldSince, t.couldSince != 0 }
+func (t *Ticket) TurnSince() (at Instant, ok bool) { return t.turnSince, t.turnSince != 0 }

@@ -16,10 +16,9 @@ const maxSpans = 1024
 // its turn. A skipped entry is accounted for when the entry that overwrote it
 // arrives and names it. If that entry was skipped as well, no entry ever names the
 // first one. Barriers solve this: when a peer sends a barrier, the entries that
-// overwrote those skipped so far are already in the stream, below the barrier. Once
-// the view has reached the barrier, the skipped entries are accounted for: each was
-// overwritten by an entry that was delivered, or by one that was skipped later and
-// is still to be accounted for.
+// overwrote those skipped so far are already in the stream, below the barrier. So once
+// the view has reached the barrier, the earlier gaps are closed: each of their entries
+// was overwritten by an entry that was delivered, or by one in a later gap.
 //
 // A claim can only be judged when no gap is left at all, above its sequence or
 // below: a key can be overwritten again and again ahead of a slow view, and each
@@ -29,19 +28,19 @@ const maxSpans = 1024
 type Gaps struct {
 	spans []span // disjoint, ascending
 
-	// unnamed are the gaps that a barrier accounted for, and no entry named, since
+	// unnamed are the sequences that a barrier accounted for, but no entry named, since
 	// the view was last exact.
 	unnamed []span
 }
 
 type span struct{ low, high uint64 } // both included
 
-// Exact reports whether all skipped entries are accounted for: then the view knows
-// of every key what the stream held at the last applied sequence, or later.
+// Exact reports whether all skipped entries are accounted for: then the view has the
+// state of every key at the last applied sequence.
 func (g *Gaps) Exact() bool { return len(g.spans) == 0 }
 
 // Unnamed reports whether an entry from low to high was skipped since the view was
-// last exact, and no later entry named it: its key is not known.
+// last exact, and no later entry named it, so that its key is not known.
 func (g *Gaps) Unnamed(low, high uint64) bool {
 	return slices.ContainsFunc(g.unnamed, func(s span) bool { return s.low <= high && low <= s.high })
 }
@@ -58,7 +57,8 @@ func (g *Gaps) Skip(low, high uint64) {
 	}
 }
 
-// Explain records that an entry arrived which overwrote the given sequence.
+// Explain records that an entry arrived that overwrote the given sequence. It closes the
+// gap at that sequence.
 func (g *Gaps) Explain(sequence uint64) {
 	i := g.search(sequence)
 	if i == len(g.spans) || g.spans[i].low > sequence { // or 0, if it overwrote none
@@ -69,8 +69,8 @@ func (g *Gaps) Explain(sequence uint64) {
 	g.spans = slices.Replace(g.spans, i, i+1, left...)
 }
 
-// Reached records that the view has reached a barrier, which was sent when the
-// view's revision was sent.
+// Reached records that the view has reached a barrier. sent is the revision that the
+// view had when the barrier was sent.
 func (g *Gaps) Reached(sent uint64) {
 	i := g.search(sent + 1)
 	g.unnamed = append(g.unnamed, g.spans[:i]...)

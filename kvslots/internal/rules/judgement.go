@@ -5,28 +5,24 @@ import (
 	"slices"
 )
 
-// A claim is judged by the state of its pool at the claim's own revision. So its
-// verdict is a function of the stream alone, and all peers come to the same one,
-// whatever each of them had seen when the claim arrived.
+// A claim is judged by the state of its pool at the claim's own revision. This state is a
+// function of the stream, except for which tickets each peer passes over.
 //
-// A view that skipped entries may lack part of that state. Then the claim stays
-// open, with a snapshot of what the view held, until the view is exact again. If
-// it turns out that no entry of that pool was skipped, the snapshot was complete.
-// Otherwise the verdict is lost: the claim's own peer purges the claim, and the
-// other peers wait for that.
+// A view that skipped entries may lack part of the state. Then the claim stays open, with
+// a snapshot of what the view held, until the view is exact again. If it turns out that no
+// entry of the pool was skipped, the snapshot was complete. Otherwise the verdict is lost.
 
 // Verdict is the judgement of a claim.
 type Verdict int
 
-// The verdicts.
 const (
 	Open Verdict = iota // not known yet, because the view is not exact
 	Good                // the lease may be granted
-	Void                // the claim must be purged; its caller has no answer
-	Lost                // never known: the claim's own peer purges it, the other peers wait
+	Void                // the claim must be purged; its caller was told nothing
+	Lost                // can never be known: the claim's own peer purges the claim, other peers wait
 )
 
-// claim is a claim that is not known to be good.
+// claim is a claim that this view has not judged good.
 type claim struct {
 	position int
 	verdict  Verdict
@@ -35,9 +31,9 @@ type claim struct {
 	granted  bool      // its peer has shown that it granted the claim; the verdict stays
 }
 
-// Excluded reports whether an exact view judged the slot's claim void by count,
-// generation or ticket. That is a function of the stream, so any peer may purge the
-// claim. "A ticket stood before it" is not, since it depends on who was passed over.
+// Excluded reports whether an exact view judged the slot's claim void by session, count,
+// generation or ticket. All peers judge these alike, so any peer may purge the claim.
+// Which tickets waited before it depends on which of them a peer passes over.
 func (s *Slot) Excluded() bool {
 	return s.Taken && s.claim != nil && s.claim.verdict == Void && s.claim.excluded
 }
@@ -50,14 +46,14 @@ type snapshot struct {
 	open     []*claim  // those of them that were held by open or lost claims
 	ahead    int       // the number of tickets that waited before the claim's place
 	doubtful int       // how many of these may have been served
-	count    int       // of slots; 0 if the pool was not registered, or had another generation
-	hidden   uint64    // if not 0: a skipped entry from this revision on, which no entry names, may have changed the state
+	count    int       // of slots; 0 if the claim is excluded whatever its position is
+	hidden   uint64    // if not 0: skipped entries from this revision on that no entry names may have changed the state
 	ticket   uint64    // if not 0: the ticket that the claim names, which is not in the line
 	lost     bool      // a skipped entry has changed the state
 }
 
-// snapshot returns the pool's state as the view has it now. Unless keep is set, it
-// shares the positions with the pool.
+// snapshot returns the pool's state as the view has it now. Unless keep is set, it is
+// valid until the next change of the view.
 func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 	s := snapshot{revision: revision, live: p.live, count: p.Count()}
 	if keep {
@@ -76,11 +72,11 @@ func (p *Pool) snapshot(revision uint64, keep bool) snapshot {
 	return s
 }
 
-// judge judges the claim of a position. The state includes that claim.
-//
-// The claim is good if all live slots fit in the count, if no ticket before it in
-// the line could have had the permit instead, if no more lower positions were free
-// than tickets waited before it, and if leases held the other lower positions.
+// judge judges the claim of a position. The state includes that claim. The claim is good if
+//   - all live slots fit in the count,
+//   - no ticket before it in the line could have had the permit instead,
+//   - no more lower positions were free than tickets waited before it, and
+//   - leases, not void claims, held the other lower positions.
 func (s *snapshot) judge(position int) Verdict {
 	for _, c := range s.open {
 		switch {
@@ -136,9 +132,10 @@ func (p *Pool) claimed(s *Slot, exact bool) {
 	}
 }
 
-// ticketLeft ends the doubt about the claim that names a ticket, when the ticket's key
-// shows another entry: its peer purges the ticket when it has granted the claim, and a
-// void claim before the ticket. Claims of several peers may name an enqueued ticket.
+// ticketLeft marks the claim that names a ticket as granted, when the ticket's key has
+// another entry: the claim's peer purges the ticket only after the grant, and purges a void
+// claim before the ticket. Unseen claims stay in doubt: several peers may claim for an
+// enqueued ticket.
 func (p *Pool) ticketLeft(place uint64) {
 	for _, s := range p.doubted {
 		if place != 0 && s.Value.Ticket == place && !s.Value.Unseen && s.claim != nil && !s.Excluded() {
@@ -153,8 +150,8 @@ func (p *Pool) doubtfulAhead(place uint64) int {
 	return p.line.count(place, math.MaxInt, func(t *Ticket) bool { return t.Doubtful() && t.waits() })
 }
 
-// servedElsewhere reports whether a claim names a ticket that has left the line,
-// or that another claim has served.
+// servedElsewhere reports whether a claim names a ticket that is not in the line, is of
+// another generation, or was served by another claim.
 func (p *Pool) servedElsewhere(s *Slot) bool {
 	if s.Value.Ticket == 0 {
 		return false
@@ -171,11 +168,11 @@ func (s *Slot) place() uint64 {
 	return s.Fence
 }
 
-// close judges the open claims when the view is exact. unnamed is Gaps.Unnamed: an
-// entry that no other entry named may have been one of this pool. If such an entry was the
-// ticket that a claim names, the view cannot know whether it stood: the ticket's marker has
-// expired since, or was lost.
-func (p *Pool) close(unnamed func(low, high uint64) bool) {
+// judgeOpen judges the open claims when the view is exact. unnamed is Gaps.Unnamed: a
+// skipped entry that no other entry named may have been one of this pool. If it was the
+// ticket that a claim names, the view cannot know whether the ticket was in the line: its
+// marker has expired since, or was lost.
+func (p *Pool) judgeOpen(unnamed func(low, high uint64) bool) {
 	for _, c := range p.open { // in their order, since a verdict may depend on earlier ones
 		s := c.state
 		s.lost = s.lost || s.hidden != 0 && unnamed(s.hidden, s.revision) || s.ticket != 0 && unnamed(s.ticket, s.ticket)
@@ -189,9 +186,9 @@ func (p *Pool) close(unnamed func(low, high uint64) bool) {
 	}
 }
 
-// skipped records that entries of a key were skipped: the view had the key at
-// revision held, and the next entry overwrote revision previous. The snapshots
-// taken in between lack these entries.
+// skipped records that the view skipped entries of a key: it had the key at revision
+// held, and the next entry overwrote revision previous. Snapshots of revisions in
+// between lack the skipped entries.
 func (p *Pool) skipped(held, previous uint64) {
 	if previous <= held {
 		return

@@ -16,21 +16,21 @@ type Ticket struct {
 	record
 	Place  uint64 // the revision of its first write, which orders the line
 	Value  entry.TicketValue
-	Seen   Instant // when it came
-	Unsure bool    // the view skipped the end of a claim that named it: in other views it may be out of the line
+	Seen   Instant // when its first entry was written, as far as this peer knows
+	Unsure bool    // the view skipped the end of a claim that named it; in other views it may have left the line
 
-	author     *Session // the ticket ends with this session
-	server     *Session // the peer that claims for it; of a peer's own ticket, the author
-	claim      *Slot    // the slot that names it
-	doubtedAt  uint64   // the revision that last taught the view that it skipped an entry that may have served the ticket; 0: none
-	couldSince Instant  // since when it has been its turn; 0 while it is not
-	able       bool     // there is a permit for it
-	passed     bool     // an enqueued ticket that is passed over
-	lined      bool     // it is in line.tickets
+	author    *Session // the ticket ends with this session
+	server    *Session // the peer that claims for it; of a peer's own ticket, the author
+	claim     *Slot    // a slot that names it, live or not; nil: none
+	doubtedAt uint64   // if not 0, the ticket is in doubt: see doubtTickets
+	turnSince Instant  // since when it has been its turn; 0 while it is not
+	able      bool     // there is a permit for it, and it is not passed over
+	passed    bool     // an enqueued ticket that is passed over
+	lined     bool     // it is in line.tickets
 }
 
-// Stands reports whether the ticket waits in the line: it is no garbage, it was not
-// served, and no live slot names it.
+// Stands reports whether the ticket is in the line: it is not garbage, it is not
+// spent, and no live slot names it.
 func (t *Ticket) Stands() bool { return !t.Garbage() && !t.Value.Spent && !t.Claimed() }
 
 // Claimed reports whether a live slot names the ticket.
@@ -51,20 +51,20 @@ func (t *Ticket) stalled() bool {
 // waits reports whether the ticket stands and is not passed over.
 func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 
-// doubtTickets records that entries of a slot up to revision skipped were skipped,
-// and that the entry at revision taught says so. A claim and its purge may have been
-// among them, so each ticket before may have been served. If it was, its own peer
-// purges it, as soon as that peer's view shows the claim.
-func (p *Pool) doubtTickets(skipped, taught uint64) {
+// doubtTickets records that the view skipped entries of a slot, the last one at revision
+// skipped, as the entry at revision shownBy shows. A claim and its purge may have been
+// among them, so each ticket below may have been served. If it was, its own peer purges it
+// as soon as that peer's view shows the claim.
+func (p *Pool) doubtTickets(skipped, shownBy uint64) {
 	for _, t := range p.line.tickets[:p.line.search(skipped)] {
-		t.doubtedAt = taught
+		t.doubtedAt = shownBy
 	}
 }
 
-// clearDoubts ends the doubt about the enqueued tickets when the view is exact and
-// has reached a barrier that was sent at revision sent. A peer purges such a ticket,
-// or marks it as spent, before it purges the slot that served the ticket: so a
-// ticket that still stands was not served.
+// clearDoubts ends the doubt about the enqueued tickets when the view is exact and has
+// reached a barrier. sent is the revision that the view had when the barrier was sent. A
+// peer purges an enqueued ticket, or marks it as spent, before it purges the slot that
+// served the ticket: so a ticket that still stands was not served.
 func (p *Pool) clearDoubts(sent uint64) {
 	for _, t := range p.line.tickets {
 		if t.Value.Enqueued() && t.doubtedAt <= sent {
@@ -78,12 +78,11 @@ func (p *Pool) clearDoubts(sent uint64) {
 // up the line until it is passed over.
 func (t *Ticket) Doubtful() bool { return t.doubtedAt != 0 }
 
-// line is the waiting line of a pool.
 type line struct {
 	tickets []*Ticket             // in order of place
 	byKey   map[entry.Key]*Ticket // every ticket and marker, in the line or not
-	able    []*Ticket             // the tickets for which there is a permit
-	spare   []*Ticket             // memory for able
+	able    []*Ticket             // see Able
+	spare   []*Ticket             // memory for the next able
 }
 
 // search returns the index of the first ticket at a place or behind it.
@@ -109,7 +108,7 @@ func (l *line) remove(t *Ticket) {
 	}
 }
 
-// count counts the tickets before a place for which is returns true. It stops at most.
+// count counts the tickets before a place for which is returns true, up to most.
 func (l *line) count(before uint64, most int, is func(*Ticket) bool) int {
 	n := 0
 	for _, t := range l.tickets {
@@ -123,7 +122,7 @@ func (l *line) count(before uint64, most int, is func(*Ticket) bool) int {
 	return n
 }
 
-// ahead counts the tickets that wait before a place. It stops at most.
+// ahead counts the tickets that wait before a place, up to most.
 func (p *Pool) ahead(place uint64, most int) int {
 	return p.line.count(place, most, (*Ticket).waits)
 }
@@ -158,15 +157,14 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 	return nil
 }
 
-// Tickets calls yield for every ticket of the line, in order of place, until yield
-// returns false.
+// Tickets iterates over the tickets of the line, in order of place.
 func (p *Pool) Tickets(yield func(*Ticket) bool) { slices.Values(p.line.tickets)(yield) }
 
-// Able returns the tickets for which there is a permit, including those that are
-// passed over. The slice is valid until the next change of the view.
+// Able returns the tickets for which there is a permit. Tickets that are passed over use
+// no permit, and are included. The slice is valid until the next change of the view.
 func (p *Pool) Able() []*Ticket { return p.line.able }
 
-// refreshAble computes Able. A ticket that is passed over takes no permit.
+// refreshAble computes what Able returns. A ticket that is passed over uses no permit.
 func (p *Pool) refreshAble(now Instant) {
 	old := p.line.able
 	able := p.line.spare[:0]
@@ -187,13 +185,13 @@ func (p *Pool) refreshAble(now Instant) {
 		}
 		free--
 		t.able = true
-		if t.couldSince == 0 {
-			t.couldSince = max(now, 1)
+		if t.turnSince == 0 {
+			t.turnSince = max(now, 1)
 		}
 	}
 	for i, t := range old {
 		if !t.able {
-			t.couldSince = 0
+			t.turnSince = 0
 		}
 		old[i] = nil
 	}

@@ -15,30 +15,28 @@ type Pool struct {
 	slots     []*Slot              // by position; nil where the key is absent
 	leases    map[entry.Hash]*Slot // the taken slots by lease; nil for a small pool
 	doubles   bool                 // two slots have named one lease; leases has one of them
-	live      positions            // the positions of the live slots
+	live      positions            // of the live slots
 	doubted   []*Slot              // slots with claims that are not known to be good
 	open      []*claim             // claims that are not judged yet, in order of revision
 	line      line
-	unsettled []*Slot // taken slots that sweepOrphans has to look at
+	unsettled []*Slot // taken slots that scheduleOrphans has to look at
 	released  []release
 	touched   bool
 	share     share
-	member    [kinds]int // places in the view's sets, from 1
+	member    [kinds]int // index in each of the view's sets, from 1; 0: not in it
 }
 
-// configuration is the configuration of a pool.
 type configuration struct {
-	ConfigSeen Instant           // when the view applied the last entry
+	ConfigSeen Instant           // when the view applied the configuration's last entry
 	Config     entry.ConfigValue // zero if the key has no value, or a corrupt one
 	cfg        record
 	past       []entry.Ended // earlier generations, the oldest first
 }
 
-// usage is whether a pool is in use.
 type usage struct {
-	idle      deadline   // in idleIn
-	idleIn    *IdlePools // the queue that the pool is in, or nil
-	idleSince Instant    // since when it has not been in use
+	idle      deadline   // the pool's element in idleIn
+	idleIn    *IdlePools // the queue that the pool is in; nil: none
+	idleSince Instant    // since when the pool has been idle
 }
 
 // maxPast is how many earlier generations are remembered: enough for a call that
@@ -59,8 +57,8 @@ func pastOf(e *entry.Entry) []entry.Ended {
 	return list
 }
 
-// Before returns ConfigValue.Before for a configuration of the given generation
-// that is written next.
+// Before returns the ConfigValue.Before of the pool's next configuration, which has
+// the given generation.
 func (p *Pool) Before(generation uint64) []entry.Ended {
 	if p == nil {
 		return nil
@@ -72,10 +70,11 @@ func (p *Pool) Before(generation uint64) []entry.Ended {
 	return list[max(0, len(list)-maxPast):]
 }
 
-// Registered reports whether the pool exists.
+// Registered reports whether the pool, registered or named, exists: its configuration has
+// a value that is not a deletion.
 func (p *Pool) Registered() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
 
-// inForce returns the configuration of a registered pool, or a zero one.
+// inForce returns the configuration of a registered pool, or a zero one for any other.
 func (p *Pool) inForce() *entry.ConfigValue {
 	if !p.Registered() {
 		return &unregistered
@@ -135,8 +134,7 @@ func (p *Pool) Slot(position int) *Slot {
 	return p.slots[position]
 }
 
-// Slots calls yield for every taken slot, in order of position, until yield returns
-// false.
+// Slots iterates over the taken slots, in order of position.
 func (p *Pool) Slots(yield func(*Slot) bool) {
 	for _, s := range p.slots {
 		if s != nil && s.Taken && !yield(s) {
@@ -149,25 +147,25 @@ func (p *Pool) Slots(yield func(*Slot) bool) {
 // Slot.InDoubt.
 func (p *Pool) InDoubt(now Instant) bool { return p != nil && p.DoubtBelow(len(p.slots), now) }
 
-// DoubtBelow reports whether there is such a claim below a position.
+// DoubtBelow reports whether a claim of a position below the given one is in doubt.
 func (p *Pool) DoubtBelow(position int, now Instant) bool {
 	return slices.ContainsFunc(p.doubted, func(s *Slot) bool { return s.Position < position && s.InDoubt(now) })
 }
 
-// indexed is above how many positions a pool keeps an index by lease.
-const indexed = 16
+// maxUnindexed is the number of positions above which a pool keeps an index by lease.
+const maxUnindexed = 16
 
-// Lease returns the live slot of a lease, or nil. If fence is not 0, the slot must have that
-// fence: see index.
+// Lease returns the live slot of a lease, or nil. If fence is not 0, the slot must have
+// that fence, since two slots may name one lease.
 func (p *Pool) Lease(lease entry.Hash, fence uint64) *Slot {
 	if p == nil {
 		return nil
 	}
-	is := func(s *Slot) bool { // hashes: comparison time reveals no id
+	matches := func(s *Slot) bool { // of hashes: the time of a comparison reveals no id
 		return s != nil && s.Live() && s.Value.Lease == lease && (fence == 0 || s.Fence == fence)
 	}
 	if p.leases != nil {
-		if s := p.leases[lease]; is(s) {
+		if s := p.leases[lease]; matches(s) {
 			return s
 		}
 		if !p.doubles {
@@ -175,7 +173,7 @@ func (p *Pool) Lease(lease entry.Hash, fence uint64) *Slot {
 		}
 	}
 	for _, s := range p.slots {
-		if is(s) {
+		if matches(s) {
 			return s
 		}
 	}
@@ -192,7 +190,7 @@ func (p *Pool) slotAt(position int) *Slot {
 		s.init(s)
 		p.slots[position] = s
 	}
-	if p.leases == nil && len(p.slots) > indexed {
+	if p.leases == nil && len(p.slots) > maxUnindexed {
 		p.leases = map[entry.Hash]*Slot{}
 		for s := range p.Slots {
 			p.index(s)
@@ -213,7 +211,7 @@ func (p *Pool) index(s *Slot) {
 	p.leases[s.Value.Lease] = s
 }
 
-// dropSlot drops the slot of a key that is absent.
+// dropSlot drops a slot whose key is absent.
 func (p *Pool) dropSlot(s *Slot) {
 	p.slots[s.Position] = nil
 	n := len(p.slots)
@@ -226,7 +224,7 @@ func (p *Pool) dropSlot(s *Slot) {
 	}
 }
 
-// reindex updates the set of live slots for one slot.
+// reindex updates the set of live slots when one slot may have changed.
 func (p *Pool) reindex(s *Slot) {
 	if s.Live() {
 		p.live.put(s.Position)
@@ -238,7 +236,7 @@ func (p *Pool) reindex(s *Slot) {
 	}
 }
 
-// settle drops the claims that are not in doubt any more.
+// settle removes the claims from doubted that are not in doubt any more.
 func (p *Pool) settle(now Instant) {
 	p.doubted = slices.DeleteFunc(p.doubted, func(s *Slot) bool { return !s.doubtful(now) })
 }

@@ -13,13 +13,13 @@ type record struct {
 	life     life
 	due      deadline // when the key is to be purged, or its marker written again
 	mark     deadline // when its marker has certainly expired
-	holder   any      // the *Slot, *Ticket, *Session or *Pool that the record is a part of
+	parent   any      // the *Slot, *Ticket, *Session or *Pool that contains the record
 }
 
-func (r *record) init(holder any) { r.holder, r.due.of, r.mark.of = holder, r, r }
+func (r *record) init(parent any) { r.parent, r.due.of, r.mark.of = parent, r, r }
 
-// Expiring reports whether the key is so close to its physical end that a peer may
-// only purge it: the server's marker would erase a value written at that moment.
+// Expiring reports whether the server is about to expire the key, so that a peer may
+// only purge it: the server's marker would erase a value that is written at that moment.
 func (r *record) Expiring(now Instant) bool { return now >= r.life.present-Instant(expiryNear) }
 
 // record returns the record of a key, or nil if the view has none.
@@ -65,21 +65,21 @@ func (v *View) Absent(key entry.Key) {
 	}
 }
 
-// MarkerOld reports whether the marker of a free key may have expired.
+// MarkerOld reports whether the marker of a free key may have expired in the stream.
 func (v *View) MarkerOld(key entry.Key, now Instant) bool {
 	r := v.record(key)
 	return r == nil || now >= r.life.present-Instant(expiryLate)
 }
 
-// Expiring reports whether a key has a value and is so close to its physical end that
-// a peer may only purge it.
+// Expiring reports whether a key has a value that the server is about to expire: see
+// record.Expiring.
 func (v *View) Expiring(key entry.Key, now Instant) bool {
 	r := v.record(key)
 	return r != nil && r.Taken && r.Expiring(now)
 }
 
-// note updates a key's record for its next entry, and sets its deadlines: a free key
-// is forgotten when its marker has expired, and a short marker is written again soon.
+// note updates a key's record with its next entry, and sets the deadlines of a free key:
+// it is forgotten when its marker has expired, and a short marker is soon written again.
 func (d *deadlines) note(r *record, e *entry.Entry, now Instant, age time.Duration) {
 	r.Revision, r.Taken = e.Revision, !e.Marker
 	r.life.extend(e, now, age)
@@ -87,7 +87,7 @@ func (d *deadlines) note(r *record, e *entry.Entry, now Instant, age time.Durati
 		d.marks.drop(&r.mark)
 		return
 	}
-	// The marker stands now, whatever its age by the leader's clock.
+	// The stream has the marker now, whatever its age by the leader's clock.
 	d.marks.set(&r.mark, max(r.life.present, now).Add(expiryLate))
 	if r.life.short(e) {
 		d.ends.set(&r.due, now.Add(garbageTime))

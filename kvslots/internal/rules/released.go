@@ -11,13 +11,11 @@ const ReleaseMemory = time.Minute
 // maxReleased is how many releases of one lock are remembered.
 const maxReleased = 64
 
-// release is the release of a lock by its owner.
 type release struct {
 	owner string
 	at    Instant
 }
 
-// noteRelease records that an owner released the pool's lock.
 func (p *Pool) noteRelease(owner string, at, now Instant) {
 	p.released = slices.DeleteFunc(p.released, func(r release) bool { return now.Sub(r.at) >= ReleaseMemory })
 	if len(p.released) >= maxReleased {

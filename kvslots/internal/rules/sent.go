@@ -1,23 +1,22 @@
 package rules
 
-// sent is when this peer sent a message. Entries from revision on were written
-// later.
+// sent is when this peer sent a message: entries from revision on were written after
+// that instant.
 type sent struct {
 	revision uint64
 	at       Instant
 }
 
 // sends bounds the age of an entry by this machine's clock alone: the entry was
-// written after this peer sent the messages that stand below it in the stream. The
-// entry's timestamp does not help: if the leader's clock was stepped ahead, the view
-// would seem to be behind.
+// written after this peer sent the messages that are below it in the stream. The entry's
+// timestamp does not help, since a stepped leader's clock looks like a late view.
 type sends struct {
-	passed Instant // when this peer sent the last message that the view has reached; 0: none
-	coming [2]sent // messages that it has not reached: the first and the last
+	passed Instant // when this peer sent the last of its messages that the view has reached; 0: none
+	coming [2]sent // of the messages that the view has not reached, the first and the last
 }
 
-// Sent records that this peer sent a message at an instant, before the stream had
-// the given revision.
+// Sent records that this peer sent a message at an instant, before the stream had the
+// given revision.
 func (v *View) Sent(revision uint64, at Instant) {
 	switch s := &v.sends; {
 	case revision <= v.Revision:

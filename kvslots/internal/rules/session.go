@@ -15,9 +15,8 @@ type Session struct {
 	record
 	Value    entry.SessionValue
 	Ends     Instant // when this peer ends it unless it is refreshed
-	Promised Instant // no peer ends it before; 0: not known
+	Promised Instant // no peer ends it before that; 0: not known
 
-	// These change with the view.
 	Tickets []*Ticket // the tickets of which it is the author; a peer's presence also has those that it claims for
 	Slots   []*Slot   // the taken slots of a client session
 
@@ -30,14 +29,13 @@ type sessions struct {
 	peers   map[*Session]struct{} // the presences that are alive
 	Clients int                   // the number of client sessions that are alive
 	origins map[entry.Hash]int    // the same for each origin
-	endings []ending              // of the last MarkerTTL
+	endings []ending              // of the last MarkerTTL, in stream order
 }
 
-// ending is the end of a session.
 type ending struct {
 	session  entry.Hash
 	revision uint64
-	until    Instant // when it is forgotten
+	until    Instant // when the view forgets it
 }
 
 // Alive reports whether the session is alive: its key has a value. A nil *Session
@@ -48,8 +46,8 @@ func (s *Session) Alive() bool { return s != nil && s.Taken }
 // one recorded has no effect: a refresh only moves the end forward.
 func (s *Session) Promise(end Instant) { s.Promised = max(s.Promised, end) }
 
-// EndedBefore reports whether a session ended before a revision. It only knows ends
-// of the last MarkerTTL.
+// EndedBefore reports whether a session ended before a revision. It knows only the
+// sessions that ended within the last MarkerTTL.
 func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
 	for _, e := range slices.Backward(ss.endings) {
 		if e.session == session {
@@ -59,25 +57,24 @@ func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
 	return false
 }
 
-// Session returns a session that is alive or has left slots, tickets or a marker,
-// or nil.
+// Session returns a session, or nil if the view knows nothing of it.
 func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 
 // Alive reports whether a session is alive.
 func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 
-// Peers calls yield for the presences that are alive, until yield returns false. What
-// yield does must not depend on their order.
+// Peers iterates over the presences that are alive. The caller must not depend on their
+// order.
 func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
 
-// own records which client session holds a slot.
-func (v *View) own(s *Slot, session entry.Hash) {
+// setHolder records which client session holds a slot; the zero Hash means none.
+func (v *View) setHolder(s *Slot, session entry.Hash) {
 	if s.session != nil && s.session.ID == session {
 		return
 	}
 	if s.session != nil {
 		s.session.Slots = without(s.session.Slots, s)
-		v.left(s.session)
+		v.dropUnused(s.session)
 		s.session = nil
 	}
 	if !session.IsZero() {
@@ -93,10 +90,10 @@ func without[T comparable](list []T, x T) []T {
 	return list
 }
 
-// learnOf handles the entry of a session that was alive before the view knew it:
-// until now its slots and tickets did not count. A session that the view knew to be
-// alive has been alive all the time, since an id is used once.
-func (v *View) learnOf(e *entry.Entry) {
+// learnSession handles the entry of a session that was alive before the view knew it: the
+// view did not count the session's slots and tickets. A session that the view knew has
+// been alive all the time, since an id is used once.
+func (v *View) learnSession(e *entry.Entry) {
 	s := v.byID[e.Key.Session]
 	if s == nil || s.Taken {
 		return
@@ -131,19 +128,19 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	v.heard(s.ID)
 	if was != s.Taken {
-		v.presenceChanged(s)
+		v.livenessChanged(s)
 	}
 	if !e.Marker {
 		return
 	}
 	v.endings = append(v.endings, ending{s.ID, e.Revision, now.Add(MarkerTTL)})
 	for _, t := range s.Tickets { // they never stand again, since an id is used once
-		v.garbage(t, now)
+		v.scheduleTicket(t, now)
 	}
 }
 
-// presenceChanged updates the pools of a session that came to life or ended.
-func (v *View) presenceChanged(s *Session) {
+// livenessChanged updates the pools of a session that began or ended.
+func (v *View) livenessChanged(s *Session) {
 	for _, slot := range s.Slots {
 		slot.Pool.reindex(slot)
 		v.touch(slot.Pool)
@@ -172,7 +169,7 @@ func (ss *sessions) count(s *Session, n int) {
 // ClientsFrom returns the number of client sessions of one origin.
 func (ss *sessions) ClientsFrom(origin entry.Hash) int { return ss.origins[origin] }
 
-// heard records a sign of life of a peer, which is then not passed over any more.
+// heard records a sign of life of a peer. The line does not pass over it any more.
 func (v *View) heard(id entry.Hash) {
 	s := v.byID[id]
 	if s == nil || !s.stalled {
@@ -180,7 +177,7 @@ func (v *View) heard(id entry.Hash) {
 	}
 	s.stalled = false
 	for _, t := range s.Tickets {
-		t.couldSince = 0
+		t.turnSince = 0
 		v.touch(t.Pool)
 	}
 }
@@ -197,8 +194,8 @@ func (ss *sessions) session(id entry.Hash) *Session {
 	return s
 }
 
-// left drops a session that has ended and has no slots, tickets and marker left.
-func (v *View) left(s *Session) {
+// dropUnused drops a session that has ended, if it has no slots, tickets or marker left.
+func (v *View) dropUnused(s *Session) {
 	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && v.byID[s.ID] == s {
 		delete(v.byID, s.ID)
 	}

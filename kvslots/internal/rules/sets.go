@@ -12,8 +12,7 @@ const (
 	kinds
 )
 
-// poolSets holds a set of each kind, so that finding the pools with a property does not
-// take time for every pool.
+// poolSets holds a set of each kind, so that no search visits every pool.
 type poolSets [kinds]poolSet
 
 func (s *poolSets) put(kind int, p *Pool, member bool) { s[kind].put(kind, p, member) }

@@ -11,13 +11,13 @@ type Slot struct {
 	Value    entry.SlotValue
 	Fence    uint64  // the revision of the lease's first write
 	Replaced uint64  // the revision that the last entry overwrote
-	Granted  Instant // when the lease began, or when it was renewed before this peer loaded its view
+	Granted  Instant // when the lease began; if this peer has loaded a renewal, when that was written
 	Ends     Instant // when the lease ends, as far as this peer knows
 
-	claim    *claim  // nil when the lease is known to be good
-	seen     Instant // when the last entry was written, as far as this peer knows
-	session  *Session
-	sweepDue bool // its purge is due because it holds no slot
+	claim    *claim   // nil when the claim is known to be good
+	seen     Instant  // when the last entry was written, as far as this peer knows
+	session  *Session // the client session that holds the slot; nil: none
+	sweepDue bool     // due is set for a purge, since holdsNone is true
 }
 
 // Live reports whether the slot is lent: it is taken under the pool's present
@@ -27,16 +27,16 @@ func (s *Slot) Live() bool {
 		(s.session == nil || s.session.Alive())
 }
 
-// Orphaned reports whether the key's value holds no slot: it has another generation,
-// its session has ended, or it is corrupt. A peer must purge the key before it
+// Orphaned reports whether the key has a value that is not a lease: its generation is
+// not in force, its session has ended, or it is corrupt. A peer must purge the key before it
 // claims the position, and may only do so when its view is exact.
 func (s *Slot) Orphaned() bool { return s.Taken && !s.Live() }
 
 // holdsNone reports whether the value is orphaned, or an excluded claim.
 func (s *Slot) holdsNone() bool { return s.Orphaned() || s.Excluded() }
 
-// Verdict returns the verdict on the slot's claim; Good if the slot was renewed
-// since, Void if it is free.
+// Verdict returns the verdict on the slot's claim. It is Good if the lease was renewed
+// since, and Void if the slot is free.
 func (s *Slot) Verdict() Verdict {
 	switch {
 	case !s.Taken:
@@ -50,8 +50,8 @@ func (s *Slot) Verdict() Verdict {
 // Ended reports whether the lease's ttl is over.
 func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 
-// InDoubt reports whether the claim's peer may still withdraw the claim. After
-// doubtTime it will not: the peer is dead.
+// InDoubt reports whether the claim's peer may still withdraw the claim. A peer that
+// has not withdrawn it within doubtTime is dead.
 func (s *Slot) InDoubt(now Instant) bool { return s.Live() && s.doubtful(now) }
 
 func (s *Slot) doubtful(now Instant) bool {

@@ -17,8 +17,8 @@ func (t *Totals) add(of Totals, sign int) {
 	t.InUse += sign * of.InUse
 }
 
-// totals holds what metrics and statistics read. It is kept up to date pool by pool, so that
-// reading it does not take time for each pool.
+// totals holds what metrics and statistics read. It is updated pool by pool, so that a
+// reader need not visit every pool.
 type totals struct {
 	Registered Totals       // of the registered pools without a name
 	InNames    Totals       // of the named pools in use
@@ -29,8 +29,8 @@ type totals struct {
 // the view.
 func (v *View) NamesInUse() []*Pool { return v.sets[isNamed] }
 
-// PoolsAfter returns the registered pools without a name whose ids are above after, in the
-// order of their ids. Beside those that are taken it looks at 1 in 128 pools at most.
+// PoolsAfter iterates over the registered pools without a name whose ids are above after,
+// in the order of their ids. Besides those, it visits about 1 in 128 pools at most.
 func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
 	return func(yield func(*Pool) bool) {
 		for _, part := range t.registered[after[0]:] {
@@ -47,7 +47,7 @@ func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
 
 // share is what a pool contributes to the totals.
 type share struct {
-	to *Totals // nil: to none
+	to *Totals // nil: the pool is in neither
 	Totals
 }
 
@@ -72,7 +72,8 @@ func (v *View) settleTotals(p *Pool) {
 	p.share = now
 }
 
-// Lines returns how many tickets stand in a line, and when the oldest of them came.
+// Lines returns how many tickets stand in the lines of all pools, and when the oldest of
+// them was written.
 func (v *View) Lines() (waiting int, oldest Instant) {
 	for _, p := range v.sets[hasLine] {
 		for _, t := range p.line.tickets {

@@ -5,7 +5,7 @@ import "math"
 // InFlight holds a peer's writes to one pool that its view does not show yet.
 type InFlight struct {
 	Claims  map[int]uint64 // for each position claimed, the place of the claim's ticket, or 0
-	Joining int            // the number of tickets
+	Joining int            // the number of new tickets
 	Purges  map[int]uint64 // for each position purged, the revision that the purge expects
 }
 
@@ -15,12 +15,12 @@ func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 // Choose returns the position that a borrow may claim. The k-th ticket of the line,
 // counted from 0, may claim when more than k permits are free, and claims the
 // (k+1)-th lowest free position: so each grant takes one claim, and no ticket waits
-// for the claim of another. t is the borrow's ticket; with nil, the borrow stands
+// for the claim of another. t is the borrow's ticket; with nil, the borrow comes
 // behind the whole line. The peer's writes in flight count as written, so that a
 // peer can serve several borrows without waiting for each.
 //
-// While it is not known whether one of the tickets before it was served, the borrow may
-// not claim: its claim would be judged lost.
+// While a ticket before it is in doubt, the borrow may not claim: its claim would be
+// judged lost.
 func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	free, before, doubtful := p.rank(t, own)
 	if before >= free || doubtful {
@@ -38,16 +38,16 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	return 0, false
 }
 
-// Short reports whether there is no permit for the borrow. If there is one, Choose may
+// Short reports whether no permit is left for the borrow. If one is left, Choose may
 // still return no position, because of a ticket in doubt.
 func (p *Pool) Short(t *Ticket, own *InFlight) bool {
 	free, before, _ := p.rank(t, own)
 	return before >= free
 }
 
-// rank returns the number of free permits, and that of the tickets before the borrow, up
-// to the first for which no permit is left. doubtful is set if one of these may have been
-// served.
+// rank returns the number of free permits, and the number of tickets that wait before the
+// borrow, at most as many as there are permits. doubtful is set if one of these tickets is
+// in doubt.
 func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int, doubtful bool) {
 	free = p.Count() - p.InUse()
 	for i := range own.Claims {
@@ -67,7 +67,7 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int, doubtful bool) 
 	return free, before, doubtful
 }
 
-// claims reports whether a claim in flight names the ticket of that place.
+// claims reports whether a claim in flight names the ticket of a place.
 func (f *InFlight) claims(place uint64) bool {
 	for _, t := range f.Claims {
 		if t == place {
@@ -77,8 +77,9 @@ func (f *InFlight) claims(place uint64) bool {
 	return false
 }
 
-// PurgesBelow reports whether a purge of a lower position is in flight. A claim of
-// position sent now would be void: by then a lower position is free.
+// PurgesBelow reports whether a purge of a position below the given one is in flight. A
+// claim of the given position would be void: it would reach the stream after the purge,
+// when a lower position is free.
 func (f *InFlight) PurgesBelow(position int) bool {
 	for i := range f.Purges {
 		if i < position {

@@ -1,10 +1,9 @@
 package rules
 
 // A pool is in use while a slot is live or a ticket stands, and idle otherwise. Peers
-// close a pool that has been idle for a while: see package peer. A named pool is an
-// ordinary pool whose configuration its first borrow writes.
+// close a pool that has been idle for a while: see package peer.
 
-// IdlePools holds idle pools, by when they became idle.
+// IdlePools is a queue of idle pools, by when they became idle.
 type IdlePools struct{ queue deadlineQueue }
 
 // InUseOrWaited reports whether a slot is live or a ticket stands.
@@ -22,8 +21,8 @@ func (v *View) idleQueue(p *Pool) *IdlePools {
 	return &v.Idle
 }
 
-// rest moves the pool to a queue of idle pools, or out of all if in is nil.
-func (p *Pool) rest(in *IdlePools, now Instant) {
+// setIdleQueue moves the pool to a queue of idle pools, or out of its queue if in is nil.
+func (p *Pool) setIdleQueue(in *IdlePools, now Instant) {
 	if p.idleIn == in {
 		return
 	}
@@ -47,15 +46,15 @@ func (p *Pool) noteUse(now Instant) {
 // change of the view.
 func (v *View) Closings() []*Pool { return v.sets[isClosing] }
 
-// LastUse returns when the last entry of a pool that is not in use was written, other
-// than a closing.
+// LastUse returns since when a pool that is not in use has been idle: when its last entry
+// other than a closing was applied.
 func (p *Pool) LastUse() Instant { return p.idleSince }
 
-// Each calls yield for each pool, in no particular order, with since when it has been idle,
-// until yield returns false.
+// Each iterates over the pools, and the instants since which they have been idle, in no
+// particular order.
 func (i *IdlePools) Each(yield func(*Pool, Instant) bool) {
 	for _, d := range i.queue {
-		if p := d.of.holder.(*Pool); !yield(p, p.idleSince) {
+		if p := d.of.parent.(*Pool); !yield(p, p.idleSince) {
 			return
 		}
 	}
@@ -64,16 +63,16 @@ func (i *IdlePools) Each(yield func(*Pool, Instant) bool) {
 // Len returns the number of pools.
 func (i *IdlePools) Len() int { return len(i.queue) }
 
-// First returns the pool that is to be closed first, or nil. at is since when it has been
-// idle, or the time given to Defer.
+// First returns the pool that is to be closed first, or nil. at is the instant since which
+// it has been idle, or the one given to Defer.
 func (i *IdlePools) First() (p *Pool, at Instant) {
 	if len(i.queue) == 0 {
 		return nil, 0
 	}
-	return i.queue[0].of.holder.(*Pool), i.queue[0].at
+	return i.queue[0].of.parent.(*Pool), i.queue[0].at
 }
 
-// Defer makes a pool come after those that have been idle since at.
+// Defer moves a pool in the queue, as if it had been idle since at.
 func (i *IdlePools) Defer(p *Pool, at Instant) {
 	if p.idleIn == i {
 		i.queue.set(&p.idle, at)

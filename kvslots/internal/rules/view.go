@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// StallTime is how long it may be a ticket's turn without a claim, before the
-	// ticket and all others of its peer are passed over.
+	// StallTime is how long it may be a ticket's turn without a claim. Then the line
+	// passes over the ticket and all others of its peer.
 	StallTime = time.Second
 
 	// Slack is how much later than the granting peer the other peers end a lease:
@@ -25,8 +25,8 @@ const (
 	// much sooner or not at all.
 	doubtTime = Instant(time.Second)
 
-	// garbageTime is how long the other peers leave it to an entry's author to
-	// purge the entry when it has no meaning any more.
+	// garbageTime is how long an entry that means nothing any more is left to the
+	// peer that wrote it. After that, any peer purges the entry.
 	garbageTime = time.Second
 )
 
@@ -35,7 +35,7 @@ const (
 type View struct {
 	Revision  uint64    // the highest sequence applied
 	Time      time.Time // its timestamp, by the stream leader's clock
-	timeAfter Instant   // that clock showed Time after this; 0: not known
+	timeAfter Instant   // an instant before the leader's clock showed Time; 0: not known
 
 	IdleNames  IdlePools // the idle named pools
 	Idle       IdlePools // the other idle pools, if TracksIdle is set
@@ -67,8 +67,7 @@ func New() *View {
 // Pool returns a pool, or nil if the view knows nothing of it.
 func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
 
-// EachPool calls yield for every pool that the view knows, in no particular order,
-// until yield returns false.
+// EachPool iterates over the pools that the view knows, in no particular order.
 func (v *View) EachPool(yield func(*Pool) bool) { maps.Values(v.pools)(yield) }
 
 // Exact reports whether the view is exact: see Gaps.Exact.
@@ -85,16 +84,16 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	v.timeAfter = v.sends.passed
 }
 
-// ApplyOwn applies a slot's or a ticket's entry that this peer wrote, when its ack
-// names the revision right after the last one applied: then the view lacks only the
-// entry's timestamp, which Stamped adds when the watch delivers the entry. ApplyOwn
-// does nothing, and returns false, if the leader's clock was never read.
+// ApplyOwn applies the entry of a slot or a ticket that this peer wrote, before the watch
+// delivers it. Its revision must be the one after View.Revision. Stamped adds the
+// timestamp after the delivery. ApplyOwn does nothing, and returns false, while the view
+// cannot estimate the leader's clock.
 func (v *View) ApplyOwn(e *entry.Entry, now Instant) bool {
 	if v.timeAfter == 0 {
 		return false
 	}
-	// The latest time that the clock may show now, unless it was stepped, so that the
-	// computed life is not too short.
+	// The latest time that the leader's clock may show now, unless it was stepped, so
+	// that the computed life is not too short.
 	e.Time = v.Time.Add(now.Sub(v.timeAfter))
 	v.apply(e, 0, now)
 	e.Time = time.Time{}
@@ -123,7 +122,7 @@ func (v *View) apply(e *entry.Entry, age time.Duration, now Instant) {
 	if !v.Exact() {
 		v.learn(e)
 		v.gaps.Explain(e.Previous)
-		v.closeOpen()
+		v.judgeOpen()
 	}
 	v.Revision = e.Revision
 	v.sends.reach(e.Revision)
@@ -142,10 +141,10 @@ func (v *View) apply(e *entry.Entry, age time.Duration, now Instant) {
 	v.settle(now)
 }
 
-// learn handles what an entry says of a skipped entry that it overwrote.
+// learn handles an entry that names a skipped entry as the one that it overwrote.
 func (v *View) learn(e *entry.Entry) {
 	if e.Key.Kind == entry.Session {
-		v.learnOf(e)
+		v.learnSession(e)
 		return
 	}
 	p := v.pools[e.Key.Pool]
@@ -156,28 +155,28 @@ func (v *View) learn(e *entry.Entry) {
 	p.skipped(held, e.Previous)
 }
 
-// closeOpen judges the open claims if the view is exact.
-func (v *View) closeOpen() {
+// judgeOpen judges the open claims if the view is exact.
+func (v *View) judgeOpen() {
 	if !v.Exact() {
 		return
 	}
 	for len(v.sets[leftOpen]) > 0 {
 		p := v.sets[leftOpen][0]
-		p.close(v.gaps.Unnamed)
+		p.judgeOpen(v.gaps.Unnamed)
 		p.unsettled = append(p.unsettled, p.doubted...)
 		v.touch(p)
 		v.sets.put(leftOpen, p, false)
 	}
 }
 
-// PassOver passes over the peers and the enqueued tickets that have not claimed
-// within StallTime of their turn. It touches every pool with a ticket for which there
-// is a permit.
+// PassOver passes over each peer that has not claimed for a ticket within StallTime of
+// the ticket's turn, and over each enqueued ticket for which no peer has. It touches every
+// pool with a ticket for which there is a permit.
 func (v *View) PassOver(now Instant) {
 	for _, p := range v.sets[hasAble] {
 		v.touch(p)
 		for _, t := range p.line.able {
-			if t.couldSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.couldSince) < StallTime {
+			if t.turnSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.turnSince) < StallTime {
 				continue
 			}
 			if t.Value.Enqueued() {
@@ -193,10 +192,10 @@ func (v *View) PassOver(now Instant) {
 	v.settle(now)
 }
 
-// Waits reports whether PassOver and Settle have to be called as time passes.
+// Waits reports whether PassOver and Settle must be called as time passes.
 func (v *View) Waits() bool { return len(v.sets[hasAble]) > 0 || len(v.sets[inDoubt]) > 0 }
 
-// Settle drops the doubts that have lasted for doubtTime.
+// Settle ends the doubt about claims that have been in doubt for doubtTime.
 func (v *View) Settle(now Instant) {
 	for _, p := range v.sets[inDoubt] {
 		v.touch(p)
@@ -204,11 +203,11 @@ func (v *View) Settle(now Instant) {
 	v.settle(now)
 }
 
-// Reached records that the view has reached a barrier, which was sent when the
-// view's revision was sent.
+// Reached records that the view has reached a barrier. sent is the revision that the
+// view had when the barrier was sent.
 func (v *View) Reached(sent uint64, now Instant) {
 	v.gaps.Reached(sent)
-	v.closeOpen()
+	v.judgeOpen()
 	if v.Exact() {
 		for _, p := range v.sets[hasAble] {
 			p.clearDoubts(sent)
@@ -221,9 +220,9 @@ func (v *View) Reached(sent uint64, now Instant) {
 func (v *View) settle(now Instant) {
 	for i := 0; i < len(v.touched); i++ {
 		p := v.touched[i]
-		v.sweepOrphans(p, now)
+		v.scheduleOrphans(p, now)
 		p.settle(now)
-		p.rest(v.idleQueue(p), now)
+		p.setIdleQueue(v.idleQueue(p), now)
 		v.settleTotals(p)
 		p.refreshAble(now)
 		v.sets.put(inDoubt, p, len(p.doubted) > 0)

@@ -167,7 +167,7 @@ func (h *history) checkLine(p *rules.Pool) {
 	}
 	p.Tickets(func(t *rules.Ticket) bool {
 		e := h.naive.last[t.Key]
-		since, ok := t.CouldSince()
+		since, ok := t.TurnSince()
 		if e.Revision != t.Revision || p.Ticket(t.Place) != t || p.TicketAt(t.Key) != t || t.Stands() != h.naive.stands(e) ||
 			t.Served() != h.naive.dropped[t.Revision] || since != h.naive.turn[t.Revision] || ok != (since != 0) {
 			h.t.Fatalf("ticket %+v, want %+v, its turn since %d", t, e, h.naive.turn[t.Revision])

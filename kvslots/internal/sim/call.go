@@ -80,9 +80,8 @@ func (c *call) giveUp(why error) {
 	if s.trace != nil {
 		s.tracef(c.client, "gives up call %d: %v", c.id, why)
 	}
-	generation := n.generation
 	n.input(func(p *peer.Peer, now Instant) {
-		if n.calls[c.peerNumber] == c && n.generation == generation {
+		if n.calls[c.peerNumber] == c {
 			p.GiveUp(c.peerNumber, why, now)
 		}
 	})

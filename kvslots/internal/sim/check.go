@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -14,7 +16,6 @@ const (
 	never      = Instant(1 << 62)
 )
 
-// Failure describes a check that failed.
 type Failure struct {
 	Check string
 	At    time.Duration // since the start of the run
@@ -41,6 +42,7 @@ type checker struct {
 	sessions     map[entry.Hash]*session
 	claims       uint64 // of peers that have stopped
 	grants       uint64
+	idleTimes    uint64  // how many idle timeouts the sessions have lived that ended in the stream
 	lastLoss     Instant // when the stream last lost data; 0: never
 	waitingCalls []*call // calls that may wait for a slot
 	lines        lineChecker
@@ -82,6 +84,7 @@ func (k *checker) begin(c *call) {
 	if !t.lease.IsZero() && c.facts.pool != nil {
 		c.facts.lease = c.facts.pool.byHash[t.lease]
 	}
+	k.s.server.truth.observeTotals()
 	k.beginLease(c)
 	k.beginSession(c)
 	k.beginLinePlace(c)
@@ -124,7 +127,6 @@ func (k *checker) expectAnswer(c *call, at Instant) {
 	})
 }
 
-// answered checks an answer.
 func (k *checker) answered(c *call) {
 	delete(k.openCalls, c.id)
 	t := &c.target
@@ -134,12 +136,7 @@ func (k *checker) answered(c *call) {
 		if t.takes && c.unknown() {
 			p.unknownEndedAt = k.s.now
 		}
-		for i, other := range p.calls {
-			if other == c {
-				p.calls = append(p.calls[:i], p.calls[i+1:]...)
-				break
-			}
-		}
+		p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 	}
 	k.answeredError(c)
 	k.answeredSession(c)
@@ -171,7 +168,26 @@ func (k *checker) answeredError(c *call) {
 		isAny(err, peer.ErrMaxWaiters) && !c.target.named && caps.PoolWaiters == 0,
 		isAny(err, peer.ErrMaxSessions) && caps.Sessions == 0, isAny(err, peer.ErrMaxSessionsPerOrigin) && caps.SessionsPerOrigin == 0:
 		k.wrong(c, "no such cap is configured")
+	case isAny(err, peer.ErrMaxPools) && w.most.pools < caps.Pools, isAny(err, peer.ErrMaxLocks) && w.most.locks < caps.Locks,
+		isAny(err, peer.ErrMaxSessions) && w.most.sessions < caps.Sessions,
+		isAny(err, peer.ErrMaxSessionsPerOrigin) && w.most.ofOrigin < caps.SessionsPerOrigin,
+		isAny(err, peer.ErrMaxWaiters) && c.target.named && k.mostWaiting(c) < caps.Waiters,
+		isAny(err, peer.ErrMaxWaiters) && !c.target.named && k.mostWaiting(c) < caps.PoolWaiters:
+		k.wrong(c, fmt.Sprintf("the cap was never reached: there were %+v and %d waiters at most", w.most, k.mostWaiting(c)))
 	}
+}
+
+// mostWaiting returns how many tickets stood in the pool's line at most while a call was
+// under way, with those that other calls may have been writing.
+func (k *checker) mostWaiting(c *call) int {
+	if c.facts.pool == nil {
+		return 0
+	}
+	p := k.s.server.truth.pool(c.facts.pool.id)
+	if left := p.unknownEndedAt; left != 0 && left.Add(answerTime+time.Second) >= c.start {
+		return math.MaxInt
+	}
+	return c.window.waiting.max + c.window.maxRivals
 }
 
 // checkNoSlot checks an ErrNoSlot. The error is wrong if a slot was unclaimed all the
@@ -195,7 +211,6 @@ func (k *checker) checkNoSlot(c *call) {
 	}
 }
 
-// wrong fails the run because of an answer.
 func (k *checker) wrong(c *call, why string) {
 	k.s.fail("wrong answer", "call %d of %s to %s, sent %v before: %s: %s; but %s",
 		c.id, c.client, c.node.name(), c.end.Sub(c.start), describeRequest(c.request), describeAnswer(&c.answer), why)
@@ -220,16 +235,12 @@ func (k *checker) hasNoticedLoss(n *node) bool {
 func (k *checker) addCounters(n *node, c peer.Counters) {
 	k.claims += c.Claims
 	k.grants += c.Grants
-	m := k.s.met
-	m.addN("peer: skips", c.Skips)
-	m.addN("peer: voids", c.Voids)
-	m.addN("peer: conflicts", c.Conflicts)
-	m.addN("peer: barriers", c.Barriers)
-	m.addN("peer: rebuilds", c.Rebuilds)
-	m.addN("peer: checks", c.Checks)
-	m.addN("peer: resent", c.Resent)
-	m.addN("peer: applied at its acknowledgement", c.Early)
-	m.addN("peer: grants", c.Grants)
+	for what, n := range map[string]uint64{
+		"skips": c.Skips, "voids": c.Voids, "conflicts": c.Conflicts, "barriers": c.Barriers, "rebuilds": c.Rebuilds,
+		"checks": c.Checks, "resent": c.Resent, "applied at its acknowledgement": c.Early, "grants": c.Grants,
+	} {
+		k.s.met.addN("peer: "+what, n)
+	}
 	if k.s.plan.FaultFree() && c.Rebuilds > 0 {
 		k.s.fail("rebuild", "%s rebuilt its view %d times without a fault", n.name(), c.Rebuilds)
 	}

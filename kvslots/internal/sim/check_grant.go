@@ -1,15 +1,19 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// granted checks a grant against the other leases, and against the pool at the moment
-// of the claim, which is the entry whose revision is the fence.
+// granted checks a grant, if the answer is one, against the other leases, and against the
+// pool at the moment of the claim, which is the entry whose revision is the fence.
 func (k *checker) granted(c *call, hash entry.Hash) {
+	if c.answer.Err != nil || c.answer.Queued {
+		return
+	}
 	g, p := c.answer.Grant, c.facts.pool
 	k.s.met.add("granted")
 	if known := p.byHash[hash]; known != nil {
@@ -175,16 +179,11 @@ func (k *checker) checkProgress() {
 	s := k.s
 	s.after(checkEvery, k.checkProgress)
 	k.lines.updateCleaned()
-	waits := k.waitingCalls[:0]
+	k.waitingCalls = slices.DeleteFunc(k.waitingCalls, func(c *call) bool { return c.end != 0 || c.gaveUp != 0 || c.decided != 0 })
 	for _, c := range k.waitingCalls {
-		if c.end == 0 && c.gaveUp == 0 && c.decided == 0 {
-			waits = append(waits, c)
-			k.checkStall(c)
-			k.lines.checkPassedOver(c)
-		}
+		k.checkStall(c)
+		k.lines.checkPassedOver(c)
 	}
-	clear(k.waitingCalls[len(waits):])
-	k.waitingCalls = waits
 }
 
 // maxDoubtTime bounds how long a borrow that will be refused waits for doubtful claims.

@@ -79,7 +79,7 @@ func (k *checker) beginLease(c *call) {
 			c.facts.promisedUntil = l.promisedUntil
 			l.promisedUntil = min(l.promisedUntil, now.Add(r.TTL))
 		}
-	case peer.Inspect:
+	case peer.Inspect, peer.InspectOwned:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	case peer.Delete:
 		k.beginEnding(c, "")
@@ -93,8 +93,6 @@ func (k *checker) beginLease(c *call) {
 			owner = ""
 		}
 		k.beginEnding(c, owner)
-	case peer.InspectOwned:
-		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	}
 }
 
@@ -135,21 +133,13 @@ func (k *checker) certainLeases(p *pool) (sure []*lease) {
 func (k *checker) answeredLease(c *call) {
 	switch r := c.request.(type) {
 	case peer.Borrow:
-		if c.answer.Err == nil {
-			k.granted(c, leaseOfClaim(r.Lease, c.answer.Grant.Claim))
-		}
+		k.granted(c, leaseOfClaim(r.Lease, c.answer.Grant.Claim))
 	case peer.Acquire:
-		if c.answer.Err == nil {
-			k.granted(c, r.Lease)
-		}
+		k.granted(c, r.Lease)
 	case peer.Enqueue:
-		if c.answer.Err == nil && !c.answer.Queued {
-			k.granted(c, r.Lease)
-		}
+		k.granted(c, r.Lease)
 	case peer.Await:
-		if c.answer.Err == nil {
-			k.granted(c, leaseOf(r.Session, c.answer.Grant.Nonce))
-		}
+		k.granted(c, leaseOf(r.Session, c.answer.Grant.Nonce))
 	case peer.Return:
 		k.returned(c)
 	case peer.Renew:
@@ -205,7 +195,6 @@ func (k *checker) renewed(c *call, r peer.Renew) {
 	}
 }
 
-// promised checks the time that a grant promises.
 func (k *checker) promised(c *call, g peer.Grant, ttl time.Duration) {
 	if at := c.node.simTime(g.At); at > c.end || g.TTL > ttl || at.Add(g.TTL) <= c.end {
 		k.wrong(c, "the grant promises another time than the call asked for")
@@ -229,7 +218,6 @@ func (k *checker) slotEnded(p *poolTruth, before, after *entry.Entry) {
 	}
 }
 
-// configured checks a write of a pool's configuration.
 func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 	if before.Config.Closing && !after.Config.Closing && !after.Marker && !after.Config.Deleted && !after.Config.Named() {
 		k.s.met.add("pool restored")

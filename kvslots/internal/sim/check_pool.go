@@ -58,7 +58,7 @@ func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
 		}
 	}
 	for _, t := range p.tickets {
-		if _, alive := k.s.server.truth.sessions[t.Key.Session]; alive && t.place < before.Revision && p.stands(t) {
+		if t.place < before.Revision && p.stands(t) && k.s.server.truth.lives(t) {
 			k.s.fail("unregistered", "the pool has a ticket: %s", describeEntry(t.Entry))
 		}
 	}
@@ -87,7 +87,7 @@ func (k *checker) wasAlone(c *call) bool {
 }
 
 func (k *checker) deleted(c *call) {
-	if c.answer.Err != nil {
+	if c.answer.Err != nil || k.mayReflectLoss(c) {
 		return
 	}
 	for _, l := range c.facts.pool.leases {

@@ -13,6 +13,7 @@ import (
 type session struct {
 	hash        entry.Hash
 	idleTimeout time.Duration // as clients see it; the entry lives twice as long
+	createdAt   Instant       // when its creation was answered
 	aliveUntil  Instant       // the session is certainly alive until then
 	endingSince Instant       // when the first call began that ends it
 	goneSince   Instant       // when a client learnt of its end
@@ -57,6 +58,7 @@ func (k *checker) answeredSession(c *call) {
 	if r, ok := c.request.(peer.CreateSession); ok {
 		if c.answer.Err == nil {
 			s := k.session(r.Session)
+			s.createdAt = c.end
 			if s.idleTimeout = r.Idle / 2; !k.mayReflectLoss(c) {
 				s.keepAlive(c)
 			}
@@ -68,6 +70,8 @@ func (k *checker) answeredSession(c *call) {
 		return
 	}
 	_, ends := c.request.(peer.EndSession)
+	_, returns := c.request.(peer.Return)
+	_, renews := c.request.(peer.Renew)
 	_, there := k.s.server.truth.sessions[s.hash]
 	gone := isAny(c.answer.Err, peer.ErrSessionGone)
 	switch {
@@ -85,20 +89,10 @@ func (k *checker) answeredSession(c *call) {
 		if there {
 			k.wrong(c, "the session is still in the stream")
 		}
-	case !there && hasEffect(c.request): // reports what it did, although its session has ended
+	case !there && (returns || renews): // reports what it did, although its session has ended, and promises nothing
 	default:
 		s.keepAlive(c)
 	}
-}
-
-// hasEffect reports whether the answer to a request reports what the request did even
-// if its session has ended since. Such an answer promises nothing.
-func hasEffect(r peer.Request) bool {
-	switch r.(type) {
-	case peer.Return, peer.Renew:
-		return true
-	}
-	return false
 }
 
 // keepAlive records that a request of the session was answered.
@@ -110,7 +104,6 @@ func (s *session) keepAlive(c *call) {
 	}
 }
 
-// sessionEnded checks the end of a session's entry.
 func (k *checker) sessionEnded(e *entry.Entry) {
 	hash := e.Key.Session
 	early := k.expiredEarly(e)
@@ -120,6 +113,9 @@ func (k *checker) sessionEnded(e *entry.Entry) {
 	s := k.sessions[hash]
 	if s == nil {
 		return
+	}
+	if s.createdAt > 0 {
+		k.idleTimes += uint64(k.s.now.Sub(s.createdAt)/s.idleTimeout) + 1
 	}
 	if early || k.s.server.mayMisjudgeAge(k.s.now.Add(-4*s.idleTimeout)) {
 		s.aliveUntil, s.uncertain = 0, true
@@ -168,42 +164,37 @@ func (k *checker) beginLinePlace(c *call) {
 
 // answeredLinePlace checks answers that depend on the session's place in a line.
 func (k *checker) answeredLinePlace(c *call) {
-	switch c.request.(type) {
+	switch r := c.request.(type) {
 	case peer.Enqueue:
-		k.enqueued(c)
+		k.enqueued(c, r)
 	case peer.Await:
-		k.awaited(c)
+		k.awaited(c, r)
 	}
 }
 
-func (k *checker) enqueued(c *call) {
-	before := c.facts.place
-	p := c.facts.session.place(c.facts.pool.id)
+func (k *checker) enqueued(c *call, r peer.Enqueue) {
+	before, p := c.facts.place, c.facts.session.place(c.facts.pool.id)
 	switch {
 	case c.unknown() || k.mayReflectLoss(c):
 	case c.answer.Err == nil && before.state == placeQueued && c.end < before.since.Add(before.ttl):
 		k.wrong(c, "the session has enqueued before")
 	case c.answer.Err == nil && c.answer.Queued:
 		k.lines.checkQueued(c)
-		r := c.request.(peer.Enqueue)
 		*p = linePlace{state: placeQueued, lease: r.Lease, lock: r.Lock, since: c.start, ttl: r.TTL}
 	case c.answer.Err == nil && before.state == placeNone:
-		*p = linePlace{state: placeUnknown, lock: c.request.(peer.Enqueue).Lock}
+		*p = linePlace{state: placeUnknown, lock: r.Lock}
 	case c.answer.Err == nil: // unspecified whether it may enqueue again before it waits
 		p.state = placeUnknown
-	case isAny(c.answer.Err, peer.ErrAlreadyEnqueued):
-		if before.state == placeNone {
+	default:
+		if isAny(c.answer.Err, peer.ErrAlreadyEnqueued) && before.state == placeNone {
 			k.wrong(c, "the session has not enqueued")
 		}
-		p.state = before.state
-	default:
 		p.state = before.state
 	}
 }
 
-func (k *checker) awaited(c *call) {
-	before := c.facts.place
-	p := c.facts.session.place(c.facts.pool.id)
+func (k *checker) awaited(c *call, r peer.Await) {
+	before, p := c.facts.place, c.facts.session.place(c.facts.pool.id)
 	switch {
 	case c.unknown() || k.mayReflectLoss(c):
 		return
@@ -211,7 +202,7 @@ func (k *checker) awaited(c *call) {
 		k.wrong(c, "the session has not enqueued")
 	case c.answer.Err == nil && before.state == placeQueued && leaseOf(c.facts.session.hash, c.answer.Grant.Nonce) != before.lease:
 		k.wrong(c, "the session has enqueued for another lease")
-	case isAny(c.answer.Err, peer.ErrNotEnqueued) && before.state != placeNone && (before.state == placeUnknown || before.lock != c.request.(peer.Await).Lock):
+	case isAny(c.answer.Err, peer.ErrNotEnqueued) && before.state != placeNone && (before.state == placeUnknown || before.lock != r.Lock):
 		*p = before // it may have enqueued as the other kind
 		return
 	case isAny(c.answer.Err, peer.ErrNotEnqueued) && before.state == placeQueued:

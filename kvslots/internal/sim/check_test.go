@@ -64,6 +64,11 @@ func (x *checkerTest) ticket(n int, lease entry.Hash) uint64 {
 	return x.write(x.ticketKey(n), entry.TicketValue{Lease: lease, Generation: 7, Wait: entry.Span(time.Minute)})
 }
 
+// presence writes the presence of the author of the tickets.
+func (x *checkerTest) presence() {
+	x.write(rules.SessionKey(hashOf(9)), entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(9 * time.Second)})
+}
+
 func (x *checkerTest) ask(r peer.Request) *call {
 	return x.Simulation.ask("client", x.nodes[0], r, nil)
 }
@@ -137,8 +142,24 @@ func TestChecks(t *testing.T) {
 			x.config(1)
 			x.borrow(c, 0)
 		}},
-		"beyond the count": {"over-issue", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.borrow(b, 1) }},
-		"not the lowest":   {"lowest free", func(x *checkerTest) { x.config(2); x.borrow(a, 1) }},
+		"beyond the count":       {"over-issue", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.borrow(b, 1) }},
+		"not the lowest":         {"lowest free", func(x *checkerTest) { x.config(2); x.borrow(a, 1) }},
+		"left for a ticket":      {"", func(x *checkerTest) { x.config(2); x.presence(); x.ticket(0, a); x.borrow(b, 1) }},
+		"left for a dead ticket": {"lowest free", func(x *checkerTest) { x.config(2); x.ticket(0, a); x.borrow(b, 1) }},
+		"left for a served ticket": {"lowest free", func(x *checkerTest) {
+			x.config(1)
+			x.presence()
+			x.served(a, x.ticket(0, a))
+			x.config(3)
+			x.borrow(b, 2)
+		}},
+		"left for a ticket whose withdrawn claim is back": {"", func(x *checkerTest) {
+			x.config(3)
+			x.presence()
+			x.claim(0, a)
+			x.ticket(0, a)
+			x.borrow(b, 2)
+		}},
 		"no claim": {"no such claim", func(x *checkerTest) {
 			x.config(1)
 			x.answer(peer.Borrow{Pool: x.pool, Lease: a, TTL: time.Minute}, x.grant(0, 99))
@@ -307,7 +328,7 @@ func TestChecks(t *testing.T) {
 		}},
 		"left over": {"left over", func(x *checkerTest) { x.config(1); x.claim(0, a); x.check.checkEnd() }},
 		"presence left over": {"not a living peer's", func(x *checkerTest) {
-			x.write(rules.SessionKey(hashOf(9)), entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(9 * time.Second)})
+			x.presence()
 			x.check.checkEnd()
 		}},
 		"too many writes": {"writes have reached", func(x *checkerTest) { x.server.messages = 1000; x.check.checkEnd() }},
@@ -332,6 +353,26 @@ func TestChecks(t *testing.T) {
 			x.last[x.slotKey(0)] = 0
 			x.sleep(2 * time.Second)
 			x.borrow(b, 0)
+		}},
+		"deletion lost": {"", func(x *checkerTest) {
+			x.config(1)
+			f := x.borrow(a, 0)
+			x.sleep(time.Millisecond)
+			d := x.ask(peer.Delete{Pool: x.pool})
+			x.loseData(func() {}) // the deletion
+			d.finish(peer.Answer{})
+			x.sleep(30 * time.Second) // until its peer must have noticed the loss
+			x.answer(peer.Renew{Held: x.held(a), TTL: 20 * time.Second}, x.grant(0, f))
+		}},
+		"renewed when deleted": {"had ended before", func(x *checkerTest) {
+			x.config(1)
+			f := x.borrow(a, 0)
+			x.sleep(time.Millisecond)
+			d := x.ask(peer.Delete{Pool: x.pool})
+			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 7, Deleted: true})
+			d.finish(peer.Answer{})
+			x.sleep(time.Millisecond)
+			x.answer(peer.Renew{Held: x.held(a), TTL: time.Minute}, x.grant(0, f))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -397,6 +438,7 @@ func (x *checkerTest) owned(lease entry.Hash) {
 func (x *checkerTest) overtake(a, b, c entry.Hash) {
 	x.sleep(20 * time.Second)
 	x.config(1)
+	x.presence()
 	x.borrow(a, 0)
 	x.nodes[0].peer = new(peer.Peer) // a running peer, which waits for b
 	x.check.begin(&call{id: 70, startByPeer: x.now, request: peer.Borrow{Pool: x.pool, Lease: b, Wait: time.Minute}, node: x.nodes[0], start: x.now, client: "b"})

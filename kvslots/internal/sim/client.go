@@ -47,7 +47,6 @@ func (s *Simulation) addClient(c client) {
 	s.after(s.upTo(time.Second), c.step)
 }
 
-// finish records that the client has finished its work.
 func (u *baseClient) finish() {
 	if !u.done {
 		u.done = true

@@ -10,7 +10,6 @@ import (
 // ownedDialect is the namespace of locks that belong to an owner instead of a session.
 const ownedDialect = "owned"
 
-// owner is a client that takes owned locks.
 type owner struct {
 	baseClient
 	pool entry.Hash

@@ -60,7 +60,6 @@ func (o *operator) betweenChanges() {
 	}
 }
 
-// borrower is a client that borrows slots of pools.
 type borrower struct {
 	baseClient
 	pool  entry.Hash

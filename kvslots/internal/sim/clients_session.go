@@ -85,6 +85,11 @@ func (h *sessionClient) act() {
 	}
 }
 
+// notice records that an answer reports the session's end.
+func (h *sessionClient) notice(c *call) {
+	h.sessionGone = h.sessionGone || isAny(c.answer.Err, peer.ErrSessionGone)
+}
+
 func (h *sessionClient) endSession() {
 	h.sessionCount++
 	h.askUntilKnown(peer.EndSession{Session: h.session}, func(*call) {
@@ -102,28 +107,26 @@ func (h *sessionClient) abandonSession() {
 	h.think(h.step)
 }
 
-// drawResource draws a lock or semaphore.
 func (h *sessionClient) drawResource() peer.Resource {
 	c := h.s.plan.Clients
-	if h.chance(c.Once) {
-		name := fmt.Sprintf("once %d", h.s.hashCount)
+	r := peer.Resource{Lock: true, Limit: 1}
+	switch {
+	case h.chance(c.Once):
+		r.Name = fmt.Sprintf("once %d", h.s.hashCount)
 		h.s.hashCount++
-		return peer.Resource{Pool: nameID("", name), Name: name, Lock: true, Limit: 1}
-	}
-	if h.chance(c.Fresh) {
+	case h.chance(c.Fresh):
 		const moment = 3 * time.Second
-		name := fmt.Sprintf("moment %d", h.s.now.Sub(start)/moment)
-		return peer.Resource{Pool: nameID("", name), Name: name, Lock: true, Limit: 1}
-	}
-	n := h.rng.IntN(c.Names)
-	r := peer.Resource{Name: fmt.Sprintf("name %d", n), Lock: n%2 == 0, Limit: 1}
-	if !r.Lock {
-		r.Limit = 1 + n%3
-	}
-	if h.chance(c.Mismatch) {
-		r.Lock = !r.Lock && h.chance(0.5)
-		if r.Limit = 1; !r.Lock {
-			r.Limit = 1 + h.rng.IntN(3)
+		r.Name = fmt.Sprintf("moment %d", h.s.now.Sub(start)/moment)
+	default:
+		n := h.rng.IntN(c.Names)
+		if r.Name = fmt.Sprintf("name %d", n); n%2 != 0 {
+			r.Lock, r.Limit = false, 1+n%3
+		}
+		if h.chance(c.Mismatch) {
+			r.Lock = !r.Lock && h.chance(0.5)
+			if r.Limit = 1; !r.Lock {
+				r.Limit = 1 + h.rng.IntN(3)
+			}
 		}
 	}
 	r.Pool = nameID("", r.Name)
@@ -143,16 +146,13 @@ func (h *sessionClient) acquire() {
 
 // answered handles the answer to a request for a lock or a semaphore.
 func (h *sessionClient) answered(c *call) {
-	switch {
-	case isAny(c.answer.Err, peer.ErrSessionGone):
-		h.sessionGone = true
+	h.notice(c)
+	if c.answer.Err != nil {
 		h.think(h.act)
-	case c.answer.Err != nil:
-		h.think(h.act)
-	default:
-		h.fence = c.answer.Grant.Fence
-		h.use()
+		return
 	}
+	h.fence = c.answer.Grant.Fence
+	h.use()
 }
 
 func (h *sessionClient) enqueue() {
@@ -212,9 +212,7 @@ func (h *sessionClient) use() {
 			h.release()
 		case n < 80:
 			h.ask(peer.Renew{Held: h.held(), TTL: h.ttl()}, func(c *call) {
-				if isAny(c.answer.Err, peer.ErrSessionGone) {
-					h.sessionGone = true
-				}
+				h.notice(c)
 				if c.answer.Err == nil || c.unknown() {
 					h.use()
 					return
@@ -234,9 +232,7 @@ func (h *sessionClient) held() peer.Held {
 func (h *sessionClient) release() {
 	r := peer.Return{Held: h.held()}
 	h.askUntilKnown(r, func(c *call) {
-		if isAny(c.answer.Err, peer.ErrSessionGone) {
-			h.sessionGone = true
-		}
+		h.notice(c)
 		if h.chance(0.15) && !h.sessionGone {
 			h.askUntilKnown(r, func(*call) { h.think(h.act) })
 			return

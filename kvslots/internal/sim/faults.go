@@ -35,7 +35,6 @@ var faultNames = [faults]string{
 
 func (f fault) String() string { return faultNames[f] }
 
-// fits reports whether a fault is possible under a plan.
 func (f fault) fits(p *Plan) bool {
 	switch f {
 	case changeLeader:
@@ -46,12 +45,10 @@ func (f fault) fits(p *Plan) bool {
 	return true
 }
 
-// losesData reports whether a fault loses acknowledged writes.
 func (f fault) losesData() bool {
 	return f == loseTail || f == purgeStream || f == deleteStream || f == rollBack
 }
 
-// scheduleFaults schedules the first episode of each fault.
 func (s *Simulation) scheduleFaults() {
 	for f, rate := range s.plan.Faults {
 		if rate > 0 {
@@ -117,23 +114,18 @@ func (s *Simulation) peerEpisode(d time.Duration, end func()) {
 
 func (s *Simulation) anyNode() *node { return s.nodes[s.rng.IntN(len(s.nodes))] }
 
-// drawDuration draws a duration, short ones more often than long ones.
-func (s *Simulation) drawDuration(from, to time.Duration) time.Duration {
-	return between(s.rng, from, to)
-}
-
 func (s *Simulation) cutLink() {
 	n := s.anyNode()
 	if n.peer == nil || !n.link.up {
 		return
 	}
 	n.link.cut(s.chance(0.5))
-	s.episode(s.drawDuration(20*time.Millisecond, 12*time.Second), n.alive(n.link.reconnect))
+	s.episode(between(s.rng, 20*time.Millisecond, 12*time.Second), n.alive(n.link.reconnect))
 }
 
 func (s *Simulation) stallLink() {
 	l := s.anyNode().link
-	d := s.drawDuration(100*time.Millisecond, 9*time.Second)
+	d := between(s.rng, 100*time.Millisecond, 9*time.Second)
 	l.stalledUntil = max(l.stalledUntil, s.now.Add(d))
 	s.episode(d, func() {})
 }
@@ -143,9 +135,9 @@ func (s *Simulation) pausePeer(suspended bool) {
 	if n.peer == nil || n.pauses > 0 {
 		return
 	}
-	d := s.drawDuration(100*time.Millisecond, 20*time.Second)
+	d := between(s.rng, 100*time.Millisecond, 20*time.Second)
 	if s.chance(0.05) {
-		d = s.drawDuration(90*time.Second, 4*time.Minute) // longer than a marker lives
+		d = between(s.rng, 90*time.Second, 4*time.Minute) // longer than a marker lives
 	}
 	n.pause(d, suspended)
 	s.peerEpisode(d+time.Millisecond, func() {})
@@ -154,13 +146,13 @@ func (s *Simulation) pausePeer(suspended bool) {
 func (s *Simulation) killPeer() {
 	n := s.anyNode()
 	n.kill()
-	s.peerEpisode(s.drawDuration(10*time.Millisecond, 20*time.Second), n.start)
+	s.peerEpisode(between(s.rng, 10*time.Millisecond, 20*time.Second), n.start)
 }
 
 func (s *Simulation) closePeer() {
 	n := s.anyNode()
 	n.close()
-	s.peerEpisode(s.drawDuration(6*time.Second, 20*time.Second), n.start)
+	s.peerEpisode(between(s.rng, 6*time.Second, 20*time.Second), n.start)
 }
 
 func (s *Simulation) loseWatch() {
@@ -176,7 +168,7 @@ func (s *Simulation) loseWatch() {
 
 func (s *Simulation) refuseWatch() {
 	s.server.watchFaults++
-	s.episode(s.drawDuration(100*time.Millisecond, 10*time.Second), func() { s.server.watchFaults-- })
+	s.episode(between(s.rng, 100*time.Millisecond, 10*time.Second), func() { s.server.watchFaults-- })
 }
 
 func (s *Simulation) slowWatch() {
@@ -185,7 +177,7 @@ func (s *Simulation) slowWatch() {
 		return
 	}
 	w.extraDelay = 300*time.Millisecond + s.upTo(4*time.Second)
-	s.episode(s.drawDuration(2*time.Second, 12*time.Second), func() {
+	s.episode(between(s.rng, 2*time.Second, 12*time.Second), func() {
 		w.extraDelay = 0
 		w.schedulePoll()
 	})
@@ -211,7 +203,7 @@ func (s *Simulation) changeLeader() {
 	died := s.chance(0.5)
 	v.stream.BeginGap(v.wall())
 	ahead, from := s.drawClock(), s.now
-	s.episode(s.drawDuration(10*time.Millisecond, 6*time.Second), func() {
+	s.episode(between(s.rng, 10*time.Millisecond, 6*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.setClock(ahead)
 		v.stream.ChangeLeader(ahead, died, v.wall())
@@ -229,7 +221,7 @@ func (s *Simulation) leaderGap() {
 	v.stream.BeginGap(v.wall())
 	v.silenceWatches()
 	from := s.now
-	s.episode(s.drawDuration(10*time.Millisecond, 15*time.Second), func() {
+	s.episode(between(s.rng, 10*time.Millisecond, 15*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.resumeWatches()
 		v.leaderBack(from)
@@ -250,14 +242,12 @@ func (s *Simulation) stepClock() {
 	s.server.changed()
 }
 
-// silenceWatches stops the heartbeats of all watches.
 func (v *server) silenceWatches() {
 	for _, n := range v.s.nodes {
 		n.watch.awaitSilence()
 	}
 }
 
-// resumeWatches resumes deliveries and heartbeats.
 func (v *server) resumeWatches() {
 	v.changed()
 	for _, n := range v.s.nodes {

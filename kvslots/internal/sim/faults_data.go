@@ -36,7 +36,7 @@ func (s *Simulation) rollBack() {
 	}
 	drop := s.dropTail()
 	v.stream.BeginGap(v.wall())
-	s.episode(s.drawDuration(10*time.Millisecond, 2*time.Second), func() {
+	s.episode(between(s.rng, 10*time.Millisecond, 2*time.Second), func() {
 		drop()
 		v.stream.EndGap(v.wall())
 		v.resumeWatches()
@@ -62,7 +62,7 @@ func (s *Simulation) restart(meanwhile func()) {
 			n.link.cut(false)
 		}
 	}
-	s.episode(s.drawDuration(50*time.Millisecond, 6*time.Second), func() {
+	s.episode(between(s.rng, 50*time.Millisecond, 6*time.Second), func() {
 		meanwhile()
 		v.stream.EndGap(v.wall())
 		v.down = false
@@ -108,7 +108,7 @@ func (s *Simulation) deleteStream() {
 		v.truth.reload()
 	})
 	v.silenceWatches()
-	s.episode(s.drawDuration(10*time.Millisecond, 5*time.Second), func() {
+	s.episode(between(s.rng, 10*time.Millisecond, 5*time.Second), func() {
 		v.stream.Create(0, v.wall())
 		v.resumeWatches()
 	})

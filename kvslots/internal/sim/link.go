@@ -22,7 +22,6 @@ type link struct {
 	buffered     []peer.Write
 }
 
-// send sends a write of the peer.
 func (l *link) send(w peer.Write) {
 	s := l.n.s
 	if s.chance(s.plan.Net.Full) && !s.ending {
@@ -122,12 +121,9 @@ func (l *link) publish(w *peer.Write) (a peer.Ack, answered bool) {
 // ackLocally acknowledges a write that the shell did not send.
 func (l *link) ackLocally(id uint64, a peer.Ack, d time.Duration) {
 	n := l.n
-	generation := n.generation
-	n.s.after(d, func() {
-		if n.generation == generation {
-			n.input(func(p *peer.Peer, now Instant) { p.Acked(id, a, now) })
-		}
-	})
+	n.s.after(d, n.alive(func() {
+		n.input(func(p *peer.Peer, now Instant) { p.Acked(id, a, now) })
+	}))
 }
 
 func (l *link) cut(buffering bool) {

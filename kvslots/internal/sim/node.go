@@ -32,29 +32,21 @@ type node struct {
 	startedAt      Instant
 	flushedAt      Instant // end of the flush that the last answer waits for
 	rebuildsAtLoss uint64  // its counter at the last loss of data
-	stepCounter
+	lastInput      Instant
+	steps          int // inputs at lastInput: shows whether inputs lead to new inputs without end
 }
 
 // maxInputs is more than any correct run needs.
 const maxInputs = 2_000_000
 
-// stepCounter detects a peer whose inputs lead to new inputs without end.
-type stepCounter struct {
-	last  Instant
-	steps int
-}
-
 func newNode(s *Simulation, number int) *node {
 	n := &node{s: s, number: number, calls: map[uint64]*call{}, requests: map[uint64]*call{}}
-	n.link = &link{n: n}
-	n.watch = &watch{n: n}
-	n.watch.lags = s.chance(1. / 3)
+	n.link, n.watch = &link{n: n}, &watch{n: n, lags: s.chance(1. / 3)}
 	return n
 }
 
 func (n *node) name() string { return fmt.Sprintf("peer %d", n.number) }
 
-// start starts a peer.
 func (n *node) start() {
 	if n.peer != nil {
 		return
@@ -113,8 +105,8 @@ func (n *node) input(f func(*peer.Peer, Instant)) {
 
 func (n *node) run(f func(*peer.Peer, Instant)) {
 	n.s.inputs++
-	if n.last != n.s.now {
-		n.last, n.steps = n.s.now, 0
+	if n.lastInput != n.s.now {
+		n.lastInput, n.steps = n.s.now, 0
 	}
 	if n.steps++; n.steps > 100_000 || n.s.inputs > maxInputs {
 		n.s.fail("busy", "%s received %d inputs at one instant, and all peers %d in this run", n.name(), n.steps, n.s.inputs)

@@ -84,8 +84,7 @@ func Draw(seed uint64) Plan {
 	if r.IntN(6) == 0 {
 		p.Caps = drawCaps(r, p.Clients)
 	}
-	faultFree := r.IntN(6) == 0
-	if !faultFree {
+	if r.IntN(6) != 0 {
 		drawFaults(r, &p)
 	}
 	if r.IntN(2) == 0 {
@@ -116,23 +115,17 @@ func drawMore(p *Plan) {
 	if r.IntN(12) == 0 {
 		p.Caps.Pools, p.Caps.PoolWaiters = 1+r.IntN(max(1, p.Clients.Pools-1)), 1+r.IntN(4)
 	}
-	if r.IntN(10) == 0 && !p.FaultFree() {
-		p.Net.Unknown = r.Float64() * r.Float64() * 0.2
-	}
-	if r.IntN(10) == 0 && !p.FaultFree() {
-		p.Net.Never = r.Float64() * r.Float64() * 0.2
+	for _, rate := range []*float64{&p.Net.Unknown, &p.Net.Never} {
+		if r.IntN(10) == 0 && !p.FaultFree() {
+			*rate = r.Float64() * r.Float64() * 0.2
+		}
 	}
 }
 
 // FaultFree reports whether the plan has no faults. It may have lag.
 func (p *Plan) FaultFree() bool {
-	for _, rate := range p.Faults {
-		if rate > 0 {
-			return false
-		}
-	}
 	n := &p.Net
-	return n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
+	return p.Faults == [faults]float64{} && n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
 }
 
 func drawNet(r *rand.Rand) NetPlan {
@@ -173,33 +166,24 @@ func drawClients(r *rand.Rand, length time.Duration) ClientPlan {
 	if kinds&4 != 0 {
 		c.Owned = 2 + r.IntN(5)
 	}
-	if r.IntN(2) == 0 {
-		c.Administer = r.Float64() * 0.1
+	draw := func(most float64) float64 {
+		if r.IntN(2) == 0 {
+			return r.Float64() * most
+		}
+		return 0
 	}
-	if r.IntN(2) == 0 {
-		c.Mismatch = r.Float64() * 0.2
-	}
-	if r.IntN(2) == 0 {
-		c.Once = r.Float64() * 0.5
-	}
+	c.Administer, c.Mismatch, c.Once = draw(0.1), draw(0.2), draw(0.5)
 	return c
 }
 
 func drawCaps(r *rand.Rand, c ClientPlan) CapPlan {
-	caps := CapPlan{}
-	if r.IntN(2) == 0 {
-		caps.Locks = 1 + r.IntN(c.Names+c.OwnedNames+1)
+	draw := func(most int) int {
+		if r.IntN(2) == 0 {
+			return 1 + r.IntN(most)
+		}
+		return 0
 	}
-	if r.IntN(2) == 0 {
-		caps.Waiters = 1 + r.IntN(4)
-	}
-	if r.IntN(2) == 0 {
-		caps.Sessions = 1 + r.IntN(c.Session+1)
-	}
-	if r.IntN(2) == 0 {
-		caps.SessionsPerOrigin = 1 + r.IntN(3)
-	}
-	return caps
+	return CapPlan{Locks: draw(c.Names + c.OwnedNames + 1), Waiters: draw(4), Sessions: draw(c.Session + 1), SessionsPerOrigin: draw(3)}
 }
 
 func drawFaults(r *rand.Rand, p *Plan) {
@@ -222,7 +206,6 @@ func drawFaults(r *rand.Rand, p *Plan) {
 	}
 }
 
-// random is a source of random values.
 type random struct{ rng *rand.Rand }
 
 func newRandom(seed, stream uint64) random { return random{rand.New(rand.NewPCG(seed, stream))} }

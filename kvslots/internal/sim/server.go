@@ -84,8 +84,7 @@ func (v *server) wakeAtExpiry() {
 func (v *server) entry(m *stream.Stored) *entry.Entry {
 	at := &v.entries[m.Sequence%uint64(len(v.entries))]
 	if *at == nil || (*at).Revision != m.Sequence || !(*at).Time.Equal(m.Time) {
-		e := m.Entry()
-		*at = &e
+		*at = new(m.Entry())
 	}
 	return *at
 }

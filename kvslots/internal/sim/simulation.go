@@ -1,16 +1,18 @@
 package sim
 
 import (
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // start is the time at which the simulation's clock begins. It is not 0, because
 // several fields use 0 for "none".
 const start = Instant(time.Hour)
 
-// Simulation is one run of a plan.
 type Simulation struct {
 	random     // of faults and delays
 	plan       Plan
@@ -30,7 +32,6 @@ type Simulation struct {
 	failed     *Failure
 }
 
-// Result is the outcome of a run.
 type Result struct {
 	Failure *Failure      // nil if every check passed
 	Virtual time.Duration // how long it took by the simulation's clock
@@ -39,7 +40,6 @@ type Result struct {
 	Trace   *trace
 }
 
-// Run executes a plan to its end.
 func Run(p Plan, o Options) Result {
 	s := newSimulation(p, o)
 	for _, n := range s.nodes {
@@ -201,4 +201,37 @@ func (c *faultState) settledAt(at Instant) bool {
 // othersSettledAt is settledAt without the faults that kill or pause a single peer.
 func (c *faultState) othersSettledAt(at Instant) bool {
 	return c.active == c.peerFaults && c.noOthersSince.Add(c.settleTime) <= at
+}
+
+// Instant is a reading of the simulation's clock. Each node's peer has a clock of its
+// own.
+type Instant = peer.Instant
+
+type event struct {
+	at  Instant
+	run func()
+}
+
+// queue contains the scheduled events, the last one first, so that those of the near
+// future, which are most frequent, are inserted near the end of the slice. Events of
+// the same time run in the order in which they were added.
+type queue []event
+
+func (q *queue) add(at Instant, run func()) {
+	i := sort.Search(len(*q), func(i int) bool { return (*q)[i].at <= at })
+	*q = slices.Insert(*q, i, event{at, run})
+}
+
+func (q queue) empty() bool { return len(q) == 0 }
+
+// next returns the time of the next event. The queue must not be empty.
+func (q queue) next() Instant { return q[len(q)-1].at }
+
+// take removes and returns the next event.
+func (q *queue) take() event {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = event{}
+	*q = (*q)[:last]
+	return e
 }

@@ -131,24 +131,17 @@ func describeValue(e *entry.Entry) string {
 func describeRequest(r peer.Request) string {
 	t := targetOf(r)
 	text := strings.TrimPrefix(fmt.Sprintf("%T", r), "peer.")
-	if !t.pool.IsZero() {
-		text += " pool " + short(t.pool)
+	addIf := func(known bool, format string, values ...any) {
+		if known {
+			text += fmt.Sprintf(format, values...)
+		}
 	}
-	if !t.session.IsZero() {
-		text += " session " + short(t.session)
-	}
-	if !t.lease.IsZero() {
-		text += " lease " + short(t.lease)
-	}
-	if t.named {
-		text += fmt.Sprintf(" %q limit %d lock %t", t.terms.Name, t.terms.Limit, t.terms.Lock)
-	}
-	if t.ttl > 0 {
-		text += fmt.Sprintf(" ttl %v", t.ttl)
-	}
-	if t.wait > 0 {
-		text += fmt.Sprintf(" wait %v", t.wait)
-	}
+	addIf(!t.pool.IsZero(), " pool %s", short(t.pool))
+	addIf(!t.session.IsZero(), " session %s", short(t.session))
+	addIf(!t.lease.IsZero(), " lease %s", short(t.lease))
+	addIf(t.named, " %q limit %d lock %t", t.terms.Name, t.terms.Limit, t.terms.Lock)
+	addIf(t.ttl > 0, " ttl %v", t.ttl)
+	addIf(t.wait > 0, " wait %v", t.wait)
 	switch r := r.(type) {
 	case peer.Acquire:
 		text += fmt.Sprintf(" owner %q", r.Owner)

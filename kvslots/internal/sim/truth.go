@@ -15,6 +15,7 @@ type truth struct {
 	pools    map[entry.Hash]*poolTruth
 	sessions map[entry.Hash]*entry.Entry
 	claims   map[uint64]claim // by the revision of the slot's first write
+	totals   totals           // of the pools
 }
 
 // claim describes the pool at the moment when a slot was taken.
@@ -27,7 +28,7 @@ type claim struct {
 	ticketStood      bool        // the ticket that it serves stood in the line
 	count            int         // the pool's count
 	freeBelow        int         // free positions below its own
-	ticketsAhead     int         // tickets that stood before its own in the line
+	ticketsAhead     int         // living tickets that stood before its own in the line
 	undisturbed      int         // number of those that no fault has affected, so that no peer may pass them over
 	firstUndisturbed ticketTruth // the first of the undisturbed tickets
 }
@@ -42,13 +43,13 @@ type poolTruth struct {
 	changed        Instant
 	unknownEndedAt Instant // when a call of unknown outcome last ended; its claim may still come
 
+	counted   totals  // what it contributes to the totals
 	freeSince Instant // since when a slot has been free; 0 if none is
 	usedAt    Instant // when it was last used: an entry was written, except for closings
 	idleFrom  Instant // usedAt at the present closing
 	removedAt Instant // when a peer last unregistered it as idle
 }
 
-// ticketTruth is a ticket in a pool's line.
 type ticketTruth struct {
 	*entry.Entry
 	place     uint64
@@ -67,6 +68,7 @@ func newTruth(s *Simulation, from *stream.Stream) *truth {
 
 func (t *truth) reset() {
 	old := t.pools
+	t.totals = totals{}
 	t.pools = map[entry.Hash]*poolTruth{}
 	for id, p := range old { // what the stream does not say
 		now := t.pool(id)
@@ -106,6 +108,7 @@ func (t *truth) catchUp() bool {
 		e := t.s.server.entry(&m)
 		t.last = e.Revision
 		t.apply(e)
+		t.observeTotals()
 	}
 }
 
@@ -130,6 +133,7 @@ func (t *truth) reload() {
 	for _, p := range t.pools {
 		p.updateFree(t.s.now)
 		p.observe()
+		t.recount(p)
 	}
 	t.s.check.losses.onReread()
 }
@@ -195,6 +199,7 @@ func (t *truth) apply(e *entry.Entry) {
 	}
 	p.updateFree(t.s.now)
 	p.observe()
+	t.recount(p)
 }
 
 // observe adds the pool's present state to the windows of its calls.
@@ -302,7 +307,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	}
 	for _, t := range p.tickets {
 		c.ticketStood = c.ticketStood || t.place == place && p.stands(t)
-		if t.place < place && p.stands(t) && borrowOf(t.Wait.Lease) != borrowOf(e.Slot.Lease) {
+		if t.place < place && p.stands(t) && s.server.truth.lives(t) {
 			c.ticketsAhead++
 			if s.faultState.settledAt(t.at) && (s.check.lines.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Wait.Lease)) && !s.check.lines.mayBePassedOver(t) {
 				if c.undisturbed++; c.undisturbed == 1 || t.place < c.firstUndisturbed.place {
@@ -314,22 +319,29 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	return c
 }
 
-// stands reports whether the ticket is waiting, and not being served by a slot.
+// stands reports whether the ticket is waiting, and not being served by a slot. Only a slot
+// that names the ticket serves it: another slot of the same borrow has an earlier claim, which
+// was withdrawn, and is back because the stream has lost its purge.
 func (p *poolTruth) stands(t *ticketTruth) bool {
 	if t.served || t.Wait.Spent || t.Wait.Generation != p.config.Config.Generation {
 		return false
 	}
 	for _, s := range p.slots {
-		if s.Slot.Ticket == t.place || borrowOf(s.Slot.Lease) == borrowOf(t.Wait.Lease) {
+		if s.Slot.Ticket == t.place {
 			return false
 		}
 	}
 	return true
 }
 
+// lives reports whether the ticket's author is alive, and the peer that claims for it. Any
+// peer claims for an enqueued ticket.
+func (t *truth) lives(w *ticketTruth) bool {
+	return t.sessions[w.Key.Session] != nil && (w.Wait.Enqueued() || t.sessions[w.server()] != nil)
+}
+
 func (p *poolTruth) registered() bool { return !p.config.Marker && !p.config.Config.Deleted }
 
-// size returns the number of slots.
 func (p *poolTruth) size() int {
 	if !p.registered() {
 		return 0

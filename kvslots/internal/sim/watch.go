@@ -33,10 +33,16 @@ type watch struct {
 func (w *watch) start(number, from uint64) {
 	w.number, w.consumer, w.lost, w.missedDelivery, w.whenConnected = number, nil, false, false, nil
 	w.endSilence()
-	s := w.n.s
+	w.afterRoundTrip(func() { w.create(number, from) })
+}
+
+// afterRoundTrip calls create when a request has reached the server and returned, unless the
+// peer has asked for another watch by then.
+func (w *watch) afterRoundTrip(create func()) {
+	number, s := w.number, w.n.s
 	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
 		if w.number == number && !w.lost {
-			w.create(number, from)
+			create()
 		}
 	}))
 }
@@ -208,13 +214,7 @@ func (w *watch) disconnected() {
 // reconnected creates the watch that the peer has asked for while it was disconnected.
 func (w *watch) reconnected() {
 	create := w.whenConnected
-	if w.whenConnected = nil; create == nil {
-		return
+	if w.whenConnected = nil; create != nil {
+		w.afterRoundTrip(create)
 	}
-	number, s := w.number, w.n.s
-	s.after(s.delay(s.plan.Net.Uplink)+s.delay(s.plan.Net.Ack), w.n.alive(func() {
-		if w.number == number && !w.lost {
-			create()
-		}
-	}))
 }

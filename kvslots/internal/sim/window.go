@@ -1,5 +1,10 @@
 package sim
 
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
 // window records the states that a pool had in the stream between a call's start and
 // its answer. The answer must be right for one of them.
 type window struct {
@@ -13,10 +18,10 @@ type window struct {
 	wasPresent    bool   // the pool was registered at some time
 	otherTerms    bool   // the pool was in use under terms other than the call's
 	configChanged bool   // the pool's configuration changed
+	most          totals // the most of everything in the stream that is capped
 	revision      uint64
 }
 
-// minMax is a range of values.
 type minMax struct{ min, max int }
 
 func (s *minMax) add(n int, first bool) {
@@ -27,6 +32,53 @@ func (s *minMax) add(n int, first bool) {
 }
 
 func (s minMax) has(n int) bool { return s.min <= n && n <= s.max }
+
+// totals are numbers of what is capped in all pools together: registered pools, names in
+// use, client sessions, and those of one origin.
+type totals struct{ pools, locks, sessions, ofOrigin int }
+
+// share returns what the pool contributes to the totals.
+func (p *poolTruth) share() (n totals) {
+	switch {
+	case !p.registered():
+	case !p.config.Config.Named():
+		n.pools = 1
+	case p.inForce()+len(p.tickets) > 0:
+		n.locks = 1
+	}
+	return n
+}
+
+// recount updates the totals for one pool.
+func (t *truth) recount(p *poolTruth) {
+	was, now := p.counted, p.share()
+	t.totals.pools += now.pools - was.pools
+	t.totals.locks += now.locks - was.locks
+	p.counted = now
+}
+
+// observeTotals adds the present totals to the windows of all calls, if a cap needs them.
+func (t *truth) observeTotals() {
+	if c := t.s.plan.Caps; c.Pools+c.Locks+c.Sessions+c.SessionsPerOrigin == 0 {
+		return
+	}
+	n := t.totals
+	origins := map[entry.Hash]int{}
+	for _, e := range t.sessions {
+		if e.Session.Kind == entry.SessionClient {
+			n.sessions++
+			origins[e.Session.Origin]++
+		}
+	}
+	for _, c := range t.s.check.openCalls {
+		if r, creates := c.request.(peer.CreateSession); creates {
+			n.ofOrigin = origins[r.Origin]
+		}
+		most := &c.window.most
+		most.pools, most.locks = max(most.pools, n.pools), max(most.locks, n.locks)
+		most.sessions, most.ofOrigin = max(most.sessions, n.sessions), max(most.ofOrigin, n.ofOrigin)
+	}
+}
 
 // observe adds the present state of the pool.
 func (w *window) observe(p *poolTruth, c *call, pending int) {

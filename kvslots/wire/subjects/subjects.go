@@ -5,8 +5,8 @@ package subjects
 
 import "strings"
 
-// Service is the name of the gateways' micro service, their queue group, and the
-// first word of their subjects.
+// Service is the name of the gateways' NATS micro service and queue group, and the
+// first token of their subjects.
 const Service = "kvslots"
 
 // The subjects of pools, and of calls of functions. Every gateway receives each message
@@ -67,8 +67,8 @@ const (
 
 // Requests returns the subjects to which clients of gateways may publish. They are
 // listed one by one, since a permission with a wildcard also allows the wildcard itself
-// as a literal subject. Only confirmations have a wildcard: each grant has its own subject,
-// and no gateway subscribes to the literal wildcard. The last subjects are those
+// as a literal subject. Only confirmations have a wildcard: each grant has a subject of its
+// own, and no gateway subscribes to the literal wildcard. The last subjects are those
 // on which NATS micro services answer monitoring requests: PING, INFO and STATS, of all
 // services, of those with a name, and of one instance.
 func Requests() []string {

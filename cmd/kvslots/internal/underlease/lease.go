@@ -53,7 +53,6 @@ func (l Lease) killAt() time.Duration { return l.Began + l.TTL - Margin(l.TTL) }
 // termAt returns the time for SIGTERM, if the command may take killAfter to end.
 func (l Lease) termAt(killAfter time.Duration) time.Duration { return l.killAt() - killAfter }
 
-// renewAt returns the time at which to renew the lease.
 func (l Lease) renewAt() time.Duration { return l.Began + l.TTL/3 }
 
 // fresh reports whether at least half of the command's time under the lease is left.

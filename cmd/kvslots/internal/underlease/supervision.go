@@ -25,7 +25,6 @@ type supervision struct {
 	noRenewal bool  // the gateway cannot renew, and a line was printed about it
 }
 
-// renewal is the result of one request.
 type renewal struct {
 	lease Lease
 	err   error
@@ -56,7 +55,10 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 		}
 	}
 	s.endGroup()
-	s.joinRenewal(cancel)
+	cancel() // a renewal in progress must not follow the return
+	if s.renewing {
+		<-s.renewals
+	}
 	if s.ending {
 		return ExitLost
 	}
@@ -181,13 +183,4 @@ func (s *supervision) pauseAfter(err error) time.Duration {
 		s.Printf("the gateway cannot renew leases; the command has to end before its lease does")
 	}
 	return max(pause, time.Second)
-}
-
-// joinRenewal cancels and waits for a renewal in progress, so that it cannot follow the
-// return.
-func (s *supervision) joinRenewal(cancel context.CancelFunc) {
-	cancel()
-	if s.renewing {
-		<-s.renewals
-	}
 }

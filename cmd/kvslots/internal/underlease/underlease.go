@@ -140,7 +140,6 @@ func (r *runner) giveBack(ctx context.Context) {
 	}
 }
 
-// use runs the command.
 func (r *runner) use(ctx context.Context, lease Lease) (code int, err error) {
 	if err := r.Prepare(); err != nil {
 		return 0, err

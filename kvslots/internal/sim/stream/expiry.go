@@ -24,7 +24,6 @@ type limitMarker struct {
 	at  time.Time // by the simulator's clock
 }
 
-// schedule schedules the expiry of a message.
 func (s *Stream) schedule(r *record) {
 	if r.ttl == 0 || r.Header.marker() && !s.opts.Traps.MarkersExpire {
 		return

@@ -77,7 +77,6 @@ type Stored struct {
 	Data     []byte
 }
 
-// Entry parses the message.
 func (m Stored) Entry() entry.Entry {
 	return entry.Parse(m.Key, m.Sequence, m.Time, m.Header.Get, m.Data)
 }

@@ -9,7 +9,6 @@ import (
 // DefaultMarkerTTL is Options.MarkerTTL when it is 0.
 const DefaultMarkerTTL = 2 * time.Minute
 
-// Options configures a Stream.
 type Options struct {
 	// Replicas is the number of replicas; 0 means 1.
 	Replicas int
@@ -24,7 +23,6 @@ type Options struct {
 	Traps Traps
 }
 
-// Stream is a stream with its messages.
 type Stream struct {
 	opts   Options
 	random *rand.Rand
@@ -69,7 +67,6 @@ func (s *Stream) create(first uint64) {
 	s.clear()
 }
 
-// clear removes all messages.
 func (s *Stream) clear() {
 	s.log = recordLog{base: s.first}
 	s.current = map[string]uint64{}
@@ -81,7 +78,6 @@ func (s *Stream) leaderTime() time.Time { return s.now.Add(s.clock) }
 
 func (s *Stream) replicated() bool { return s.opts.Replicas > 1 }
 
-// Info describes a stream.
 type Info struct {
 	Exists  bool
 	Created time.Time
@@ -89,7 +85,6 @@ type Info struct {
 	Last    uint64 // last sequence, even if its message was removed
 }
 
-// Info returns the state of the stream.
 func (s *Stream) Info() Info {
 	if !s.exists {
 		return Info{}
@@ -101,7 +96,6 @@ func (s *Stream) Info() Info {
 	return i
 }
 
-// Exists reports whether the stream exists.
 func (s *Stream) Exists() bool { return s.exists }
 
 // Get returns the current message of a key.

@@ -95,10 +95,8 @@ var trapNames = [traps]string{
 	"skipped delivery", "consumer lost", "stale get", "stream purged", "stream replaced", "first sequence back",
 }
 
-// String returns the trap's name for reports.
 func (t Trap) String() string { return trapNames[t] }
 
-// AllTraps returns all traps.
 func AllTraps() []Trap {
 	all := make([]Trap, traps)
 	for i := range all {
@@ -107,5 +105,4 @@ func AllTraps() []Trap {
 	return all
 }
 
-// Met returns how often a trap has occurred.
 func (s *Stream) Met(t Trap) int { return s.met[t] }

@@ -1,6 +1,0 @@
-package gatewaytest
-
-import "github.com/kvslots/kvslots/kvslots/kvslotstest"
-
-// Eventually is kvslotstest.Eventually.
-var Eventually = kvslotstest.Eventually

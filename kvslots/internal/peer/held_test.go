@@ -1,0 +1,64 @@
+package peer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// A session that holds a lock has enqueued for it again. The return of its lease does not take
+// that ticket out of the line.
+func TestReturnKeepsTicketOfLaterEnqueue(t *testing.T) {
+	h := newHarness(t)
+	on, session := h.ownedLock()
+	held := peer.Held{Pool: on.Pool, Lease: h.hash(), Session: session, Named: true, Lock: true}
+	await := peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute}
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: held.Lease, Nonce: h.hash(), TTL: time.Hour})
+	h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+	held.Fence = h.must(await).Grant.Fence
+	if a := h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour}); !a.Queued {
+		t.Fatalf("answered %+v, want queued", a)
+	}
+	if a := h.must(peer.Return{Held: held}); !a.Returned {
+		t.Errorf("answered %+v, want returned", a)
+	}
+	h.must(await)
+}
+
+// The stream has lost the purge of the ticket that a lease was granted for. The lease is
+// returned, or renewed too late. In a view that skips the slot's purge the ticket would stand
+// again, so it must be out of the line before.
+func TestTicketThatCameBackIsPurgedBeforeItsSlot(t *testing.T) {
+	for _, renews := range []bool{false, true} {
+		h := newHarness(t)
+		on, session := h.ownedLock()
+		held := peer.Held{Pool: on.Pool, Lease: h.hash(), Session: session, Named: true, Lock: true}
+		h.must(peer.Enqueue{Resource: on, Session: session, Lease: held.Lease, Nonce: h.hash(), TTL: 2 * time.Second})
+		h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+		h.auto = false
+		h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
+		barrier := h.take(entry.Barrier)
+		h.publish(&barrier)
+		mark := h.take(entry.Slot)
+		held.Fence = mark.Revision
+		h.publish(&mark)
+		h.take(entry.Ticket) // as if it were lost
+		var r peer.Request = peer.Return{Held: held}
+		if renews {
+			h.now = h.now.Add(2*time.Second + 2*rules.Slack)
+			r = peer.Renew{Held: held, TTL: time.Hour}
+		}
+		h.begin(r)
+		for _, w := range h.sent {
+			if w.Key.Kind == entry.Slot {
+				t.Errorf("renews %t: the slot is purged before its ticket", renews)
+			}
+		}
+		purge := h.take(entry.Ticket)
+		h.publish(&purge)
+		h.take(entry.Slot)
+	}
+}

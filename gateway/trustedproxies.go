@@ -44,8 +44,10 @@ func (t trustedProxies) remoteAddr(r *http.Request) string {
 // not an address, lastUntrusted returns the first of the proxies at the end of the chain.
 // ok is false if there is no address at all.
 func (t trustedProxies) lastUntrusted(lines []string, node func(element string) string) (addr netip.Addr, ok bool) {
-	elements := strings.Split(strings.Join(lines, ","), ",")
-	for _, element := range slices.Backward(elements) {
+	rest, more := strings.Join(lines, ","), true
+	for more {
+		var element string
+		rest, element, more = cutLast(rest, ',')
 		parsed, valid := parseNode(node(element))
 		if !valid {
 			break
@@ -60,13 +62,37 @@ func (t trustedProxies) lastUntrusted(lines []string, node func(element string) 
 
 // forwardedFor returns the value of for= in an element of Forwarded.
 func forwardedFor(element string) string {
-	for pair := range strings.SplitSeq(element, ";") {
+	more := true
+	for more {
+		var pair string
+		element, pair, more = cutLast(element, ';')
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		if strings.EqualFold(name, "for") {
 			return strings.Trim(value, `"`)
 		}
 	}
 	return ""
+}
+
+// cutLast cuts text around the last separator that is not in a quoted string: a proxy
+// quotes what the client wrote, such as its Host. Reading from the end, cutLast does not
+// take a quote that the client opened, and did not close, for one of the proxy's.
+func cutLast(text string, separator byte) (before, last string, found bool) {
+	quoted := false
+	for i := len(text) - 1; i >= 0; i-- {
+		switch {
+		case text[i] == '"' && !escaped(text[:i]):
+			quoted = !quoted
+		case text[i] == separator && !quoted:
+			return text[:i], text[i+1:], true
+		}
+	}
+	return "", text, false
+}
+
+// escaped reports whether the character after text is escaped by a backslash.
+func escaped(text string) bool {
+	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
 // parseNode parses an address with or without a port; an IPv6 address may have brackets.

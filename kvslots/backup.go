@@ -22,8 +22,8 @@ type RestoreOptions = backup.Options
 // the backup, contains hashes in place of credentials. Stores may write to the bucket
 // during the call. The backup is the bucket's state at one instant during the call.
 //
-// The errors are ErrNoBucket, ErrServerTooOld, ErrWrongBucket, those of JetStream and of
-// w, and context.Cause(ctx).
+// The errors are ErrNoBucket, ErrReplaced, ErrServerTooOld, ErrWrongBucket, those of
+// JetStream and of w, and context.Cause(ctx).
 func Backup(ctx context.Context, nc *nats.Conn, w io.Writer) error {
 	b, err := backup.Dump(ctx, nc)
 	if err != nil {

@@ -104,6 +104,10 @@ var (
 	// ErrNoBucket is returned by Backup when there is no bucket.
 	ErrNoBucket = backup.ErrNoBucket
 
+	// ErrReplaced is returned by Backup when the bucket was restored, or created anew,
+	// while Backup read it.
+	ErrReplaced = backup.ErrReplaced
+
 	// ErrCorruptBackup is returned by Restore for input that is not a backup, or
 	// that was cut off or changed.
 	ErrCorruptBackup = backup.ErrCorruptBackup

@@ -156,7 +156,7 @@ func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, r
 	if decidedBefore[key] {
 		return nil
 	}
-	value, err := scalar(raw)
+	value, err := scalar(raw, flag.Value.Type())
 	if err == nil {
 		err = set(flag, value)
 	}
@@ -166,19 +166,26 @@ func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, r
 	return nil
 }
 
-// scalar formats a value of the file as text for the command line.
-func scalar(raw any) (string, error) {
+// scalar formats a value of the file as text for the command line. A setting that is text,
+// such as a password, must be text in the file: 0123 is the number 83 in YAML, and the
+// parsers round long numbers.
+func scalar(raw any, kind string) (text string, err error) {
 	switch value := raw.(type) {
 	case string:
 		return value, nil
 	case bool:
-		return strconv.FormatBool(value), nil
+		text = strconv.FormatBool(value)
 	case int, int64, uint64:
-		return fmt.Sprint(value), nil
+		text = fmt.Sprint(value)
 	case float64: // any number in JSON
-		return strconv.FormatFloat(value, 'f', -1, 64), nil
+		text = strconv.FormatFloat(value, 'f', -1, 64)
+	default:
+		return "", errors.New("must be a single value")
 	}
-	return "", fmt.Errorf("must be a single value")
+	if kind == "string" {
+		return "", errors.New("must be in quotes")
+	}
+	return text, nil
 }
 
 // set sets a flag and marks it as given, even if the value is invalid, so that no further

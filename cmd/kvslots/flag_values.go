@@ -243,7 +243,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), nil
 	}
 	network, err := netip.ParsePrefix(text)
-	if err != nil {
+	if err != nil || network.Addr().Is4In6() { // addresses are compared as IPv4
 		return netip.Prefix{}, fmt.Errorf(`%q must be an address or a network such as "10.0.0.0/8"`, text)
 	}
 	return network.Masked(), nil

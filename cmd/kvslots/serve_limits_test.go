@@ -48,7 +48,7 @@ func TestTrustedProxies(t *testing.T) {
 	if got := s.proxies(); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	for _, wrong := range []string{"proxy", "10.0.0.0/33", "10.0.0.0/", "*", "10.0.0.1:80"} {
+	for _, wrong := range []string{"proxy", "10.0.0.0/33", "10.0.0.0/", "*", "10.0.0.1:80", "::ffff:10.0.0.0/104"} {
 		if flag.Set(wrong) == nil {
 			t.Errorf("%s is accepted", wrong)
 		}

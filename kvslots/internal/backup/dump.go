@@ -22,9 +22,39 @@ import (
 // ErrNoBucket is returned by Dump when there is no bucket.
 var ErrNoBucket = errors.New("there is no bucket " + bucket.Name)
 
+// ErrReplaced is returned by Dump when the bucket was restored, or created anew, while Dump
+// read it.
+var ErrReplaced = errors.New("the bucket was replaced during the backup, which has to be repeated")
+
+const (
+	// resetAttempts is how often a consumer that has failed is created again, after 1 s
+	// and then 2 s: the stream may have a new leader. The default is to try for ever.
+	resetAttempts = 3
+
+	// checkInterval is how long Dump waits for a message before it checks the stream. The
+	// consumer counts as failed when two heartbeats are missing, which must be sooner.
+	checkInterval = 5 * time.Second
+	heartbeat     = time.Second
+)
+
 // Dump reads the bucket while peers write to it. The result is the bucket's exact state
 // after one revision, which is at least the last revision at the time of the call.
 func Dump(ctx context.Context, nc *nats.Conn) (*Backup, error) {
+	d, err := beginDump(ctx, nc)
+	if err != nil {
+		return nil, err
+	}
+	return d.finish(ctx)
+}
+
+// dump is one call of Dump.
+type dump struct {
+	js      jetstream.JetStream
+	stream  *jetstream.StreamInfo // at the beginning
+	barrier uint64                // the revision up to which the stream is read at least
+}
+
+func beginDump(ctx context.Context, nc *nats.Conn) (*dump, error) {
 	if err := bucket.CheckServer(nc); err != nil {
 		return nil, err
 	}
@@ -48,12 +78,27 @@ func Dump(ctx context.Context, nc *nats.Conn) (*Backup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	b, err := read(ctx, js, barrier)
+	return &dump{js, stream.CachedInfo(), barrier}, nil
+}
+
+// finish reads the stream. An ordered consumer continues with another stream of the same
+// name, so finish looks at the end whether it is still the one of the beginning.
+func (d *dump) finish(ctx context.Context) (*Backup, error) {
+	b, err := d.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b.Version, b.Replicas = version, stream.CachedInfo().Config.Replicas
-	return b, nil
+	b.Version, b.Replicas = version, d.stream.Config.Replicas
+	return b, d.check(ctx)
+}
+
+// check returns ErrReplaced if the stream is not that of the beginning.
+func (d *dump) check(ctx context.Context) error {
+	now, err := d.js.Stream(ctx, bucket.StreamName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) || err == nil && !now.CachedInfo().Created.Equal(d.stream.Created) {
+		return ErrReplaced
+	}
+	return err
 }
 
 // writeBarrier writes a barrier, which expires, under a random key, and returns its
@@ -76,22 +121,31 @@ func message(m *entry.Message) *nats.Msg {
 	return out
 }
 
-// read reads the stream in order, at least up to the revision atLeast, until no message
-// is pending. If a peer overwrites a key before read reaches it, the newer entry comes
+// read reads the stream in order, at least up to the barrier, until no message is
+// pending. If a peer overwrites a key before read reaches it, the newer entry comes
 // later in the stream. So at the end read has the last entry of every key.
-func read(ctx context.Context, js jetstream.JetStream, atLeast uint64) (*Backup, error) {
-	consumer, err := js.OrderedConsumer(ctx, bucket.StreamName, jetstream.OrderedConsumerConfig{})
+func (d *dump) read(ctx context.Context) (*Backup, error) {
+	consumer, err := d.js.OrderedConsumer(ctx, bucket.StreamName, jetstream.OrderedConsumerConfig{MaxResetAttempts: resetAttempts})
 	if err != nil {
 		return nil, err
 	}
-	messages, err := consumer.Messages()
+	messages, err := consumer.Messages(jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return nil, err
 	}
 	defer messages.Stop()
 	b, entries := &Backup{}, map[string]Entry{}
 	for {
-		m, err := messages.Next(jetstream.NextContext(ctx))
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		m, err := messages.Next(jetstream.NextMaxWait(checkInterval))
+		if errors.Is(err, nats.ErrTimeout) { // a stream that has replaced it may be empty
+			if err := d.check(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +158,7 @@ func read(ctx context.Context, js jetstream.JetStream, atLeast uint64) (*Backup,
 		if b.Time.Before(meta.Timestamp) {
 			b.Time = meta.Timestamp.UTC()
 		}
-		if b.Revision >= atLeast && meta.NumPending == 0 {
+		if b.Revision >= d.barrier && meta.NumPending == 0 {
 			break
 		}
 	}

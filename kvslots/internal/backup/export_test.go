@@ -24,3 +24,16 @@ func Begun(ctx context.Context, nc *nats.Conn, b *Backup, steps int) error {
 	}
 	return nil
 }
+
+// DumpAcross is a Dump that does something else before it reads the stream. It reads at
+// least so many entries after the barrier.
+func DumpAcross(ctx context.Context, nc *nats.Conn, more uint64, do func()) error {
+	d, err := beginDump(ctx, nc)
+	if err != nil {
+		return err
+	}
+	do()
+	d.barrier += more
+	_, err = d.finish(ctx)
+	return err
+}

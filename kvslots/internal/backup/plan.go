@@ -38,12 +38,8 @@ const epoch = rules.Instant(2 * entry.MaxSpan)
 // The backup may contain two claims of one lease, since two peers may claim for one
 // enqueued ticket. The claim with the lower fence is the lease.
 func newPlan(b *Backup, now time.Time) *plan {
-	view, p := rules.New(), &plan{}
-	entries := make([]entry.Entry, len(b.Entries))
-	for i := range b.Entries {
-		entries[i] = b.Entries[i].parse()
-		view.Apply(&entries[i], max(0, now.Sub(entries[i].Time)), epoch)
-	}
+	view, entries := load(b, now)
+	p := &plan{}
 	first := map[entry.Hash]*rules.Slot{} // by lease
 	sessions, pools := map[entry.Hash]bool{}, map[entry.Hash]bool{}
 	for i := range entries {
@@ -73,6 +69,17 @@ func newPlan(b *Backup, now time.Time) *plan {
 		}
 	}
 	return p
+}
+
+// load applies the entries of a backup to a view.
+func load(b *Backup, now time.Time) (*rules.View, []entry.Entry) {
+	view, entries := rules.New(), make([]entry.Entry, len(b.Entries))
+	for i := range b.Entries {
+		entries[i] = b.Entries[i].parse()
+		view.Apply(&entries[i], max(0, now.Sub(entries[i].Time)), epoch)
+		view.Touched() // otherwise each entry settles all pools before it again
+	}
+	return view, entries
 }
 
 func slotOf(view *rules.View, e *entry.Entry) *rules.Slot {

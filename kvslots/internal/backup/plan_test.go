@@ -2,6 +2,7 @@ package backup
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,5 +108,18 @@ func TestLeaseMessage(t *testing.T) {
 	e := entry.Parse(m.Key.String(), 200, start, func(string) string { return "" }, m.Data)
 	if !live || e.Slot.TTL.Duration() != time.Millisecond {
 		t.Errorf("within the slack: %+v, %v", e.Slot, live)
+	}
+}
+
+// A plan of many pools takes a time in proportion to them: no pool is left to be settled
+// again with each later entry.
+func TestLoadSettlesEachPoolOnce(t *testing.T) {
+	b := &Backup{}
+	for i := range uint64(10) {
+		b.Entries = append(b.Entries, Entry{Key: fmt.Sprintf("p.%032x.cfg", i), Revision: i + 1, Time: time.Now(), Value: []byte(`{"count":1,"gen":1}`)})
+	}
+	view, entries := load(b, time.Now())
+	if n := len(view.Touched()); n > 0 || len(entries) != len(b.Entries) || !view.Pool(entries[9].Key.Pool).Exists() {
+		t.Errorf("%d pools of %d entries are left", n, len(entries))
 	}
 }

@@ -224,7 +224,7 @@ func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
 // peer withdraws its claim when it rebuilds its view.
 func (r *restore) write(ctx context.Context) error {
 	p := newPlan(r.backup, r.now)
-	js, err := jetstream.New(r.nc)
+	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncTimeout(ackTimeout))
 	if err != nil {
 		return err
 	}
@@ -256,6 +256,10 @@ func (r *restore) write(ctx context.Context) error {
 // acknowledgement. A server that flushes each write alone acknowledges those that have come
 // together when it has flushed all of them, and that takes longer.
 const maxPending = 512
+
+// ackTimeout is how long a write may stay unacknowledged. Without it one would wait for
+// ever for an acknowledgement that was lost with the connection.
+const ackTimeout = 30 * time.Second
 
 // writes are the writes of a restore that are not acknowledged yet, in their order.
 type writes struct {

@@ -1,0 +1,62 @@
+package backup_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/backup"
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+// A backup during which the bucket is replaced fails: it would have entries of two buckets,
+// or a part of one that is being restored.
+func TestBackupDuringARestore(t *testing.T) {
+	for i, step := range backup.Steps {
+		t.Run("until "+step, func(t *testing.T) {
+			t.Parallel() // a backup takes some seconds to see that it gets no entries
+			srv := kvslotstest.Start(t, "")
+			open(t, srv)
+			b, err := backup.Dump(t.Context(), srv.Connect())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = backup.DumpAcross(t.Context(), srv.Connect(), 0, func() {
+				if err := backup.Begun(t.Context(), srv.Connect(), b, i+1); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if unchanged := step == "begin" || step == "check"; (err == nil) != unchanged {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A backup ends when the bucket is deleted while it reads.
+func TestBackupOfADeletedBucket(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	nc := srv.Connect()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.CreateStream(t.Context(), bucket.StreamConfig(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- backup.DumpAcross(t.Context(), srv.Connect(), 1, func() {}) }()
+	kvslotstest.Eventually(t, "the backup reads", func() bool {
+		names := stream.ConsumerNames(t.Context())
+		_, reading := <-names.Name()
+		return reading
+	})
+	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a backup was made")
+	}
+}

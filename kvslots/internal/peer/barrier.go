@@ -23,7 +23,7 @@ type reads struct {
 	p         *Peer
 	unsent    []*read            // reads for which no barrier was sent yet
 	exact     eventQueue[uint64] // reads for which the view must be exact
-	loose     eventQueue[uint64] // reads for which it need not
+	loose     eventQueue[uint64] // reads for which any view will do
 	barrier   *barrier           // the unanswered one, if any
 	unreached int                // the number of answered barriers that the view has not reached
 	previous  uint64             // the revision of this peer's last barrier

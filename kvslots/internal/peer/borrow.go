@@ -48,7 +48,6 @@ type wish struct {
 // kind is what a borrow is made for.
 type kind uint8
 
-// The kinds.
 const (
 	forCall    kind = iota // for a call that waits in the line until its time is over
 	forEnqueue             // for a call that leaves its session's ticket in the line, and is answered
@@ -180,7 +179,6 @@ func (b *borrow) requeue() {
 	}
 }
 
-// backToQueue moves a borrow to phase arrived, in its pool's queue.
 func (b *borrow) backToQueue() {
 	b.to(arrived)
 	b.enlist()

@@ -58,7 +58,6 @@ func (p *Peer) Taken() map[Transition]uint64 {
 	return taken
 }
 
-// to moves a borrow to another phase.
 func (b *borrow) to(f phase) {
 	b.p.steps[b.phase][f]++
 	b.phase = f

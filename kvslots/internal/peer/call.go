@@ -31,7 +31,6 @@ type calls struct {
 	creating    map[entry.Hash]entry.Hash // the same for client sessions, with the origin of each
 }
 
-// begin opens a call.
 func (s *calls) begin() *call {
 	s.last++
 	c := &call{p: s.p, id: s.last}
@@ -50,7 +49,6 @@ func (c *call) bound(at Instant) {
 	c.p.timers.start(&c.limit, at)
 }
 
-// isOpen reports whether the call is not answered yet.
 func (c *call) isOpen() bool { return c.p.calls.open[c.id] == c }
 
 // end ends a call early: its answer has not been delivered yet.

@@ -131,7 +131,7 @@ func (b *borrow) claimedBy(lease entry.Hash) func(entry.Key) bool {
 	}
 }
 
-// beaten handles the refusal of a claim, when the view has reached the revision that
+// beaten handles the refusal of a claim. It waits until the view has reached the entry that
 // took the position: an earlier copy of this claim, or another claim.
 func (b *borrow) beaten(w *write, actual uint64) {
 	ps := b.pool
@@ -228,7 +228,6 @@ func (b *borrow) landed() {
 	delete(ps.flight.Claims, i)
 }
 
-// dropClaim removes a borrow from the pool's claims.
 func (b *borrow) dropClaim() {
 	drop(b.pool.claims, b.claim.position, b)
 	b.landed()

@@ -13,7 +13,7 @@ type confirmation struct {
 	revision uint64              // of the latest acknowledged refresh
 	sent     Instant             // when that one was sent
 	at       Instant             // when the latest one was sent that is acknowledged and in the view
-	waiting  eventQueue[Instant] // Confirms, each until at is at or after an instant
+	waiting  eventQueue[Instant] // Confirms, by the earliest value of at that answers them
 }
 
 func (r Confirm) begin(p *Peer, c *call) {

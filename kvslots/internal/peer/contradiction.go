@@ -70,8 +70,8 @@ func (w *watch) judgeDelivery(e *entry.Entry) evidence {
 // judgeAnswer compares the answer to a write with the view.
 //
 // The answers and the watch are two subscriptions, and either may be ahead. So a late
-// acknowledgement is consistent, and so is a refusal without a revision, or any refusal
-// of a write to a key that a view which is not exact may not know.
+// acknowledgement is consistent, and so is a refusal other than Conflict, or one that names
+// a revision which an inexact view may have skipped.
 func (w *write) judgeAnswer(a Ack) evidence {
 	switch {
 	case w.view != w.p.view: // the write was sent under an earlier view

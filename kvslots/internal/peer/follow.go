@@ -27,8 +27,8 @@ func (r Follow) begin(p *Peer, c *call) {
 	}
 }
 
-// look answers the call if the lease has ended, in an exact view that is as new as
-// now. The lease was in the view once, and a lease that has ended does not come back.
+// look answers the call if an exact view as new as now does not show the lease. tellFollow
+// needs no such view: the lease was in the view, and does not come back.
 func (f *follow) look() {
 	f.call.p.reads.whenCurrent(f.call, func() {
 		if f.over() {

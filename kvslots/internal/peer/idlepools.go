@@ -25,7 +25,6 @@ const (
 	maxClosings   = 32               // closings under way
 )
 
-// closer closes the pools that are idle.
 type closer struct {
 	p     *Peer
 	timer timer
@@ -65,7 +64,6 @@ func (ps *poolState) sendConfig(m entry.Message, done func()) {
 	}
 }
 
-// beginClosing begins to close an idle pool.
 func (ps *poolState) beginClosing(pool *rules.Pool) {
 	put(&ps.p.closer.mine, ps.id, struct{}{})
 	ps.setClosing(pool, true)

@@ -87,7 +87,6 @@ const firstBound = 128 * time.Microsecond
 // Bound returns the bound of the bucket of index i: 128 µs, and 19 hours for the last.
 func (*Durations) Bound(i int) time.Duration { return firstBound << i }
 
-// add counts a duration.
 func (h *Durations) add(d time.Duration) {
 	h.Count++
 	h.Sum += d

@@ -35,7 +35,6 @@ func (ps *poolState) overLocks() bool {
 	return !ps.opening && ps.p.view.NamesReach(ps.p.cfg.MaxLocks, ps.p.opening)
 }
 
-// noteOpening updates Peer.opening for one pool.
 func (ps *poolState) noteOpening() {
 	opening := ps.named && len(ps.flight.Claims) > 0 && ps.p.pools.byID[ps.id] == ps
 	if opening {

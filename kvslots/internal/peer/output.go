@@ -80,7 +80,6 @@ type Log struct {
 // LogLevel is the level of a Log.
 type LogLevel int8
 
-// The levels.
 const (
 	Debug LogLevel = iota
 	Warn

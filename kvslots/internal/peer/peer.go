@@ -238,7 +238,6 @@ func (p *Peer) touched(pool *rules.Pool) {
 	}
 }
 
-// randomHash returns an id as random as Config.Random.
 func (p *Peer) randomHash() (h entry.Hash) {
 	for i := 0; i < len(h); i += 8 {
 		binary.LittleEndian.PutUint64(h[i:], p.random.Uint64())

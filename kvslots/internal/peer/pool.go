@@ -114,7 +114,7 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// drop removes x from the list of k, and an empty list from the map.
+// drop removes x from the list of k.
 func drop[K, T comparable](lists map[K][]T, k K, x T) {
 	if left := without(lists[k], x); len(left) > 0 {
 		lists[k] = left

@@ -89,7 +89,6 @@ func (s *presence) written(a Ack) {
 	}
 }
 
-// refreshIn schedules the next refresh.
 func (s *presence) refreshIn(d time.Duration) {
 	s.timer.fire = func() {
 		if s.p.watch.mode == live && s.p.now.Sub(s.seen) > unseenLimit {

@@ -84,10 +84,8 @@ func (q *eventQueue[R]) drain() []*event[R] {
 	return list
 }
 
-// timer is an event at an instant.
 type timer = event[Instant]
 
-// after calls do when d has passed.
 func (p *Peer) after(d time.Duration, do func()) { p.timers.start(&timer{fire: do}, p.now.Add(d)) }
 
 // after calls do when d has passed, unless the call is answered by then.

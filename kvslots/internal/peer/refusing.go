@@ -84,7 +84,6 @@ func (b *borrow) claimFreed() bool {
 	return ok && b.tryClaim(pool, position)
 }
 
-// choose returns the position that the borrow may claim.
 func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
 	return pool.Choose(pool.Ticket(b.ticket.place), &b.pool.flight)
 }

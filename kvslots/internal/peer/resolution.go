@@ -13,7 +13,6 @@ type resolution struct {
 // result is the kind of a resolution.
 type result uint8
 
-// The results.
 const (
 	unknown result = iota // there was no answer in time, or the view was built anew before it had reached it
 	written               // the message, or an earlier copy of it, was written

@@ -28,8 +28,8 @@ type sessionState struct {
 	p         *Peer
 	id        entry.Hash
 	calls     []*call
-	used      Instant
-	refreshed uint64 // the revision of this peer's last refresh; the view may not have reached it
+	used      Instant // when a client last used it at this peer
+	refreshed uint64  // the revision of this peer's last refresh; the view may not have reached it
 	writing   bool
 	timer     timer
 }

@@ -73,7 +73,6 @@ func (p *Peer) newView() {
 	p.writes.sendAgain() // ends the writes that were sent under the previous view
 }
 
-// order orders another watch.
 func (w *watch) order(from uint64) {
 	w.p.timers.stop(&w.retry)
 	w.number++

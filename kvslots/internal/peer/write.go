@@ -193,7 +193,6 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	p.advance()
 }
 
-// retry sends a write again after a pause.
 func (w *write) retry(o Outcome) {
 	if w.over || w.pausing {
 		return
@@ -206,7 +205,6 @@ func (w *write) retry(o Outcome) {
 	w.p.timers.start(&w.timer, w.p.now.Add(pause))
 }
 
-// settle ends a write.
 func (w *write) settle(a Ack) {
 	if w.over {
 		return

@@ -45,7 +45,6 @@ func (ws *writes) sendWaiting() {
 	}
 }
 
-// drain removes the waiting writes of all queues and returns them.
 func (ls *writeQueues) drain() []*write {
 	var list []*write
 	for i := range ls {

@@ -14,7 +14,7 @@ type sessionClient struct {
 	baseClient
 	session              entry.Hash
 	idleTimeout          time.Duration
-	sessionCount         int // sessions created so far; tells a ping of an earlier one
+	sessionCount         int // sessions created so far; the pings of an earlier one stop
 	sessionGone          bool
 	pingsNotWhileWaiting bool
 	waitingCalls         int           // calls that may be waiting in a line

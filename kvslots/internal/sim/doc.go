@@ -18,9 +18,10 @@
 //
 // A kept scenario (testdata/seed-*.txt) is a plan with its seed, and no list of events: a
 // change of what the simulation or a peer draws at random, or of what a peer writes, makes
-// another run of it. What must happen exactly so is a scripted test (type script). So that
-// new faults leave the kept runs alone, what is new in a plan is drawn from a source of its
-// own (drawMore), and a run draws only for what its plan has.
+// another run of it. Where the order of events matters, there is a scripted test (type
+// script). So that new faults leave the kept runs as they are, what is new in a plan is
+// drawn from a source of its own (drawMore), and a run draws nothing for a fault that its
+// plan does not have.
 //
 // A node hosts a peer as the shell does: it passes inputs to the peer, takes a Ready
 // after each input, and sends the writes over a link. The peer's watch is a consumer of

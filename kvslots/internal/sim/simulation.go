@@ -90,8 +90,8 @@ func (s *Simulation) runUntil(end Instant) {
 	}
 }
 
-// finish waits until all faults are over and all clients have finished, then until
-// every remaining entry has expired.
+// finish waits until all faults are over and all clients have finished, and then until
+// the last lease and session must have ended.
 func (s *Simulation) finish() {
 	s.faultState.disturb(s.now)
 	s.ending = true

@@ -35,7 +35,7 @@ type claim struct {
 
 type poolTruth struct {
 	id             entry.Hash
-	config         *entry.Entry // a Marker if the pool was never registered
+	config         *entry.Entry // a Marker if the pool never existed
 	slots          map[int]*entry.Entry
 	tickets        map[entry.Key]*ticketTruth
 	borrows        map[entry.Hash]int // number of slots and tickets, by borrow: see borrowOf

@@ -14,8 +14,8 @@ type window struct {
 	counts        minMax // the pool's size
 	taken         minMax // slots with an entry
 	waiting       minMax // tickets
-	wasAbsent     bool   // the pool was not registered at some time
-	wasPresent    bool   // the pool was registered at some time
+	wasAbsent     bool   // the pool did not exist at some time
+	wasPresent    bool   // the pool existed at some time
 	otherTerms    bool   // the pool was in use under terms other than the call's
 	configChanged bool   // the pool's configuration changed
 	most          totals // the most of everything in the stream that is capped

@@ -43,8 +43,8 @@ func (c *Consumer) skips(until uint64) bool {
 // there are no more heartbeats.
 func (c *Consumer) Lost() bool { return c.epoch != c.stream.consumerEpoch }
 
-// LoseConsumers ends all consumers without notice, as a server does that stops or that
-// has lost interest in their subscribers.
+// LoseConsumers ends all consumers without notice, as a server does that stops, or that
+// sees no subscribers of theirs any more.
 func (s *Stream) LoseConsumers() {
 	s.consumerEpoch++
 	s.met[ConsumerLost]++

@@ -92,3 +92,12 @@ func (p *Peer) after(d time.Duration, do func()) { p.timers.start(&timer{fire: d
 func (c *call) after(d time.Duration, do func()) {
 	c.p.timers.start(&timer{call: c, fire: do}, c.p.now.Add(d))
 }
+
+// afterExact calls do when d has passed and the view is exact, unless the call is answered
+// by then. In an exact view it costs no barrier.
+func (c *call) afterExact(d time.Duration, do func()) {
+	c.after(d, func() {
+		c.p.reads.exact.start(&read{call: c, fire: do}, 0)
+		c.p.reads.wantExact()
+	})
+}

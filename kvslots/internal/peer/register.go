@@ -38,7 +38,7 @@ func (c *call) whenCertain(id entry.Hash, do func(*rules.Pool)) {
 		do(pool)
 		return
 	}
-	c.after(inFlightPause, func() { c.p.reads.whenExact(func() { c.whenCertain(id, do) }) })
+	c.afterExact(inFlightPause, func() { c.whenCertain(id, do) })
 }
 
 func (r Register) begin(_ *Peer, c *call) { r.register(c) }
@@ -47,19 +47,27 @@ func (r Register) begin(_ *Peer, c *call) { r.register(c) }
 // call shows that it is up to date, or that the cap on pools leaves no room. The answer is
 // the state after the write.
 func (r Register) register(c *call) {
-	c.when(func() bool {
-		pool := c.p.view.Pool(r.Pool)
-		return !r.isUpToDate(c.p, pool) && (pool.Exists() || r.fits(c.p, true))
-	}, func() { r.write(c) }, func() {
-		switch {
-		case c.p.view.Pool(r.Pool).Exists():
-			c.inspect(r.Pool, Answer{})
-		case !r.fits(c.p, false):
-			c.answer(Answer{Err: ErrMaxPools})
-		default: // a registration under way may fail
-			c.after(failurePause, func() { r.register(c) })
-		}
-	})
+	c.when(func() bool { return r.mayWrite(c.p) }, func() { r.write(c) }, func() { r.review(c) })
+}
+
+// mayWrite reports whether something has to be written, and the cap on pools allows it.
+func (r Register) mayWrite(p *Peer) bool {
+	pool := p.view.Pool(r.Pool)
+	return !r.isUpToDate(p, pool) && (pool.Exists() || r.fits(p, true))
+}
+
+// review decides about a registration in a view that is exact and as new as the request.
+func (r Register) review(c *call) {
+	switch {
+	case r.mayWrite(c.p):
+		r.write(c)
+	case c.p.view.Pool(r.Pool).Exists():
+		c.inspect(r.Pool, Answer{})
+	case !r.fits(c.p, false):
+		c.answer(Answer{Err: ErrMaxPools})
+	default: // a registration under way may fail
+		c.afterExact(failurePause, func() { r.review(c) })
+	}
 }
 
 func (r Register) write(c *call) {

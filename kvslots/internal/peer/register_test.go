@@ -69,9 +69,7 @@ func TestUnansweredRegistrationCounts(t *testing.T) {
 	h.passWithout(late.Key, 6*time.Second)
 	h.wantError(call, peer.ErrUnavailable)
 	h.auto = true
-	call = h.begin(peer.Register{Pool: second, Count: 1})
-	h.pass(time.Second)
-	h.wantNoAnswer(t, call)
+	call = h.beginAtCap(t, peer.Register{Pool: second, Count: 1})
 	h.apply(h.store(&late.Message))
 	h.pass(time.Second)
 	h.wantError(call, peer.ErrMaxPools)
@@ -105,12 +103,24 @@ func TestUnansweredSessionCounts(t *testing.T) {
 	h.passWithout(late.Key, 6*time.Second)
 	h.wantError(call, peer.ErrUnavailable)
 	h.auto = true
-	call = h.begin(second)
-	h.pass(time.Second)
-	h.wantNoAnswer(t, call)
+	call = h.beginAtCap(t, second)
 	h.apply(h.store(&late.Message))
 	h.pass(time.Second)
 	h.wantError(call, peer.ErrMaxSessions)
+}
+
+// beginAtCap begins a request that waits for a write that fills a cap. It fails the test unless
+// the peer asks the stream only once where it stands.
+func (h *harness) beginAtCap(t *testing.T, r peer.Request) (call uint64) {
+	t.Helper()
+	barriers := h.p.Counters().Barriers
+	call = h.begin(r)
+	h.pass(time.Second)
+	h.wantNoAnswer(t, call)
+	if n := h.p.Counters().Barriers - barriers; n != 1 {
+		t.Errorf("%d barriers in a second for a call that waits", n)
+	}
+	return call
 }
 
 // A lock is being opened, which would be one too many together with another one. The server

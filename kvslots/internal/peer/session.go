@@ -221,13 +221,19 @@ func (r Ping) begin(p *Peer, c *call) {
 }
 
 func (r CreateSession) begin(p *Peer, c *call) {
-	c.when(func() bool { return p.calls.cap(r.Origin, true) == nil }, func() { r.create(p, c) }, func() {
-		if err := p.calls.cap(r.Origin, false); err != nil {
-			c.answer(Answer{Err: err})
-		} else { // the creation of another session may fail
-			c.after(failurePause, func() { r.begin(p, c) })
-		}
-	})
+	c.when(func() bool { return p.calls.cap(r.Origin, true) == nil }, func() { r.create(p, c) }, func() { r.review(p, c) })
+}
+
+// review decides about a session at a cap, in a view that is exact and as new as the
+// request.
+func (r CreateSession) review(p *Peer, c *call) {
+	if p.calls.cap(r.Origin, true) == nil {
+		r.create(p, c)
+	} else if err := p.calls.cap(r.Origin, false); err != nil {
+		c.answer(Answer{Err: err})
+	} else { // the creation of another session may fail
+		c.afterExact(failurePause, func() { r.review(p, c) })
+	}
 }
 
 func (r CreateSession) create(p *Peer, c *call) {

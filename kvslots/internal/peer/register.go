@@ -15,6 +15,16 @@ const idleNoted = time.Second
 // cap after its outcome has become unknown, unless the view shows it.
 const unknownCounts = time.Minute
 
+// countsUntil calls over when a write without a known outcome no longer counts for a cap:
+// now if no copy of it can have been written, or after unknownCounts.
+func (w *write) countsUntil(over func()) {
+	if w.over && len(w.ids) == 0 {
+		over()
+	} else {
+		w.p.after(unknownCounts, over)
+	}
+}
+
 func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 func (r Inspect) begin(p *Peer, c *call) {
@@ -71,6 +81,7 @@ func (r Register) review(c *call) {
 }
 
 func (r Register) write(c *call) {
+	var w *write
 	value := entry.ConfigValue{}
 	if pool := c.p.view.Pool(r.Pool); pool.Exists() {
 		value = pool.Config
@@ -79,12 +90,12 @@ func (r Register) write(c *call) {
 	if value.Generation == 0 {
 		put(&c.p.calls.registering, r.Pool, struct{}{})
 		c.quit = func(why error) {
-			c.p.after(unknownCounts, func() { delete(c.p.calls.registering, r.Pool) })
+			w.countsUntil(func() { delete(c.p.calls.registering, r.Pool) })
 			c.answer(Answer{Err: why})
 		}
 		value.Generation = c.p.randomNumber()
 	}
-	c.writePool(r.Pool, value, 0, func(revision uint64) {
+	w = c.writePool(r.Pool, value, 0, func(revision uint64) {
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		c.p.reads.whenExactAt(c, revision, func() { c.inspect(r.Pool, gone) })
 	}, func() {
@@ -113,11 +124,11 @@ func (r Register) fits(p *Peer, underWay bool) bool {
 // writePool writes the configuration of a pool. It calls then when the view has reached
 // the write, or again if the write was refused. If an earlier copy of the write may have
 // been written unseen, the call is answered ErrUnavailable, so that it takes effect once.
-func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) {
+func (c *call) writePool(id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(uint64), again func()) *write {
 	key := configKey(id)
 	expected, _ := c.p.view.Latest(key)
 	value.Before = c.p.view.Pool(id).Before(value.Generation)
-	c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
+	return c.putOnce(entry.NewMessage(key, value, expected, ttl), then, func() {
 		if c.mayBeWritten {
 			c.end(ErrUnavailable)
 		} else {

@@ -123,6 +123,33 @@ func (h *harness) beginAtCap(t *testing.T, r peer.Request) (call uint64) {
 	return call
 }
 
+// What was certainly not written does not count for a cap: the server has refused it for good,
+// or "not now" until the peer gave it up.
+func TestRefusedWriteCountsForNoCap(t *testing.T) {
+	for _, outcome := range []peer.Outcome{peer.Never, peer.NotNow} {
+		h := newHarnessOf(t, peer.Config{MaxPools: 1, MaxSessions: 1})
+		h.auto = false
+		pool := h.begin(peer.Register{Pool: h.hash(), Count: 1})
+		session := h.begin(peer.CreateSession{Session: h.hash(), Idle: time.Hour})
+		for end := h.now.Add(6 * time.Second); h.now < end; h.pass(10 * time.Millisecond) {
+			writes := h.sent
+			h.sent = nil
+			for _, w := range writes {
+				if w.Key.Kind == entry.Config || w.Key.Kind == entry.Session && w.Revision == 0 {
+					h.ack(w.ID, outcome, 0)
+				} else {
+					h.publish(&w)
+				}
+			}
+		}
+		h.wantError(pool, peer.ErrUnavailable)
+		h.wantError(session, peer.ErrUnavailable)
+		h.auto = true
+		h.must(peer.CreateSession{Session: h.hash(), Idle: time.Hour})
+		h.newPool(1)
+	}
+}
+
 // A lock is being opened, which would be one too many together with another one. The server
 // refuses the first for good, so there is room for the second, whose name may be new, or open
 // and idle under other terms.

@@ -67,16 +67,16 @@ func (w *write) forgetAuthor() {
 
 // putOnce is put for a message that must take effect only once. It sets Author, so that
 // the view shows whether an earlier copy was written.
-func (c *call) putOnce(m entry.Message, then func(revision uint64), again func()) {
+func (c *call) putOnce(m entry.Message, then func(revision uint64), again func()) *write {
 	m.Author = c.p.randomNumber()
-	c.put(m, then, again)
+	return c.put(m, then, again)
 }
 
 // put sends a message for a call. It calls then with the revision if the message was
 // written. If it was refused, put calls again when the view shows why, or after a
 // pause. Without an answer to the message, the call is answered ErrUnavailable.
-func (c *call) put(m entry.Message, then func(revision uint64), again func()) {
-	c.p.writes.put(m, func(f resolution) {
+func (c *call) put(m entry.Message, then func(revision uint64), again func()) *write {
+	return c.p.writes.put(m, func(f resolution) {
 		switch f.result {
 		case written:
 			then(f.revision)

@@ -241,11 +241,13 @@ func (r CreateSession) create(p *Peer, c *call) {
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
-	p.writes.put(p.value(key, value, 0, r.Idle), func(f resolution) { // the id is new: only an earlier copy can cause a refusal
+	over := func() { delete(p.calls.creating, r.Session) }
+	w := p.writes.put(p.value(key, value, 0, r.Idle), nil)
+	w.settled = func(f resolution) { // the id is new: only an earlier copy can cause a refusal
 		if f.result == unknown {
-			p.after(unknownCounts, func() { delete(p.calls.creating, r.Session) })
+			w.countsUntil(over)
 		} else {
-			delete(p.calls.creating, r.Session)
+			over()
 		}
 		if f.result == unknown || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
@@ -260,7 +262,7 @@ func (r CreateSession) create(p *Peer, c *call) {
 			c.answer(Answer{Err: why})
 		}
 		c.answer(Answer{})
-	})
+	}
 }
 
 // cap returns which cap forbids another session of an origin, or nil. If underWay is set, it

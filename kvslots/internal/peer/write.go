@@ -184,6 +184,9 @@ func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 		w.retry(o)
 	case o == Never && len(w.ids) > 1: // an earlier copy may have been written
 		w.settle(Ack{Outcome: Unknown})
+	case o == Never: // no copy was written
+		w.ids = nil
+		w.settle(a)
 	default:
 		w.settle(a)
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
@@ -167,4 +169,23 @@ func (d *fixture) waitForPool(t *testing.T, pool, text string) {
 		_, state := d.ask(t, "inspect", `{"id":"`+pool+`"}`)
 		return strings.Contains(state, text)
 	})
+}
+
+// statsOf returns how many requests to an endpoint have arrived, were answered and are open.
+func (d *fixture) statsOf(t *testing.T, name string) (received, answered, open int) {
+	t.Helper()
+	m, err := d.nc.Request("$SRV.STATS.kvslots", nil, 5*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all micro.Stats
+	if err := json.Unmarshal(m.Data, &all); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all.Endpoints, func(e *micro.EndpointStats) bool { return e.Name == name })
+	var data struct{ Answered, Open int }
+	if err := json.Unmarshal(all.Endpoints[i].Data, &data); err != nil {
+		t.Fatal(err)
+	}
+	return all.Endpoints[i].NumRequests, data.Answered, data.Open
 }

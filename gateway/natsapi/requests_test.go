@@ -71,7 +71,7 @@ func TestCancelledWhileItIsGranted(t *testing.T) {
 }
 
 // A flood of cancellations takes nothing from other clients' ones, neither of a request
-// that is open nor of one that has not come yet, and a bounded amount of memory.
+// that is open or granted nor of one that has not come yet, and a bounded amount of memory.
 func TestCancelsDoNotEvictOthers(t *testing.T) {
 	now := time.Now()
 	r := newRequests(func() time.Time { return now })
@@ -79,11 +79,18 @@ func TestCancelsDoNotEvictOthers(t *testing.T) {
 	defer open.end()
 	r.cancel("open")
 	r.cancel("early")
+	lease := &ops.Call{}
+	_, granted := r.begin(context.Background(), "granted")
+	granted.grant(lease)
+	granted.end()
 	for i := range 2 * maxEarly {
 		r.cancel("flood" + strconv.Itoa(i))
 	}
 	if open.grant(&ops.Call{}) {
 		t.Error("the cancellation of an open request is forgotten")
+	}
+	if r.cancel("granted") != lease {
+		t.Error("a grant is forgotten")
 	}
 	now = now.Add(earlyTime)
 	ctx, early := r.begin(context.Background(), "early")

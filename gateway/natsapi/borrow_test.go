@@ -270,12 +270,12 @@ func TestReplySubjects(t *testing.T) {
 
 func TestMicroService(t *testing.T) {
 	srv, store := openStore(t)
-	d := startService(t, srv, store)
+	d := startService(t, srv, store, func(c *natsapi.Config) { c.VerbsPerSecond = 1e9 })
 	d.register(t, "1")
 	d.want(t, "inspect", `{"id":"x"}`, "400", `{"error":"id must be a canonical UUID of 36 characters"}`)
 	ask := func(subject string, answer any) {
 		t.Helper()
-		m, err := d.nc.Request(subject, nil, 10*time.Second)
+		m, err := d.nc.Request(subject, nil, 5*time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,6 +302,10 @@ func TestMicroService(t *testing.T) {
 	if group, ok := subjects["kvslots.cancel"]; !ok || group != "" {
 		t.Errorf("kvslots.cancel has queue group %q; all gateways must hear it", group)
 	}
+	gatewaytest.Eventually(t, "the answered request is not open any more", func() bool {
+		_, _, open := d.statsOf(t, "inspect")
+		return open == 0
+	})
 	var stats micro.Stats
 	ask("$SRV.STATS.kvslots", &stats)
 	var inspect *micro.EndpointStats

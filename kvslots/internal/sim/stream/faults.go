@@ -55,11 +55,13 @@ func (s *Stream) Kill(now time.Time) {
 
 // LoseTail loses the last n writes, and the removals since the first of them, like a
 // power failure of a server that syncs late. It loses nothing from before a purge. The
-// last sequence goes back, and the server reads its block file again as after Kill.
+// last sequence goes back, and the server reads its block file again as after Kill, even
+// if n is 0.
 func (s *Stream) LoseTail(n uint64, now time.Time) {
 	s.Advance(now)
 	n = min(n, s.last+1-s.first)
 	if n == 0 {
+		s.recover()
 		return
 	}
 	s.met[TailLost]++

@@ -30,8 +30,8 @@ type pair struct {
 	ttlSince  time.Time // time of the first write with a TTL since the last settling
 	abandoned bool      // the machine was too slow to compare
 
-	saved  uint64 // the last sequence when the server's directory was copied
-	purged bool   // since the copy
+	saved   uint64 // the last sequence when the server's directory was copied
+	emptied bool   // since the copy: the server has unlinked its block files
 
 	// toModel maps the server's sequences to the model's. The server expires several
 	// messages at once, in another order than the model.
@@ -209,6 +209,7 @@ func (p *pair) settle(d time.Duration) {
 	}
 	p.model.Advance(until)
 	p.now, p.ttlSince = until, time.Time{}
+	p.emptied = p.emptied || p.model.Len() == 0
 	info := p.model.Info()
 	eventually(p.t, p.real.name+" to expire what the model does", func() bool {
 		return p.real.info().Last >= info.Last && len(p.real.all()) <= p.model.Len() && (p.watch.has(before, info.Last) || p.watch.caughtUp())

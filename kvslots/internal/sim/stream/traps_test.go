@@ -283,6 +283,20 @@ func TestLoseTail(t *testing.T) {
 	stands(t, s, "")
 }
 
+func TestLoseTailOfNothingIsKill(t *testing.T) {
+	s := modelOf(1, func(o *stream.Traps) { o.ReviveAfterKill = true })
+	claim := written(t, s.Publish(put("k", ""), start))
+	written(t, s.Publish(put("other", ""), start))
+	written(t, s.Publish(purgeOf("k", claim, "2s"), start))
+	watch, later := s.Consumer(0), start.Add(time.Minute)
+	s.LoseTail(0, later)
+	stands(t, s, "1:k 2:other ")
+	met(t, s, stream.TailLost, 0)
+	if !watch.Lost() {
+		t.Error("the consumer lives on")
+	}
+}
+
 func TestLoseTailAfterCompactionLosesBoth(t *testing.T) {
 	s := modelOf(1, nil)
 	claim := written(t, s.Publish(put("k", ""), start))

@@ -241,11 +241,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 
 func storedSlots(t testing.TB, nc *nats.Conn) (slots []bucket.Stored) {
 	t.Helper()
-	all, err := bucket.Fetch(t.Context(), nc, 1, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range all {
+	for _, e := range everything(t, nc) {
 		if strings.Contains(e.Key, ".s.") && !e.Entry.Marker {
 			slots = append(slots, e)
 		}

@@ -106,7 +106,7 @@ func TestLeaseTimeStartsWithTheAnswer(t *testing.T) {
 	if begun := lease.ExpiresAt().Add(-lease.TTL()); begun.Before(answered) {
 		t.Errorf("its time began %v before it was answered", answered.Sub(begun))
 	}
-	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
+	if _, err := store.Borrow(t.Context(), pool, time.Second, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if early := time.Until(lease.ExpiresAt()); early > 0 {
@@ -150,7 +150,7 @@ func TestFailedFlushGivesBack(t *testing.T) {
 	if err := <-borrowed; !errors.Is(err, ErrUnavailable) || !errors.Is(err, broken) {
 		t.Fatalf("error %v", err)
 	}
-	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
+	if _, err := store.Borrow(t.Context(), pool, time.Second, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -189,7 +189,7 @@ func TestContextEndsTheWaitForAFlush(t *testing.T) {
 		}
 	}
 	f.release(nil)
-	if _, err := store.Borrow(t.Context(), pool, time.Second, 10*time.Second); err != nil {
+	if _, err := store.Borrow(t.Context(), pool, time.Second, time.Minute); err != nil {
 		t.Errorf("the slot is not free: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 		nc.Close()
 		began := time.Now()
 		mustLetGo(t, peers[0], holder, Lock("k"), held)
-		g, err := peers[1].Wait(t.Context(), first, Lock("k"), 20*time.Second)
+		g, err := peers[1].Wait(t.Context(), first, Lock("k"), time.Minute)
 		if err != nil || g.Fence <= held.Fence {
 			t.Fatal(g, err)
 		}
@@ -179,7 +179,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 	mustLetGo(t, again, sessions[0], Lock("k"), held)
 	last := held.Fence
 	for _, id := range sessions[1:] {
-		g, err := again.Wait(ctx, id, Lock("k"), 10*time.Second)
+		g, err := again.Wait(ctx, id, Lock("k"), time.Minute)
 		if err != nil || g.Fence <= last {
 			t.Fatal(g, err)
 		}

@@ -16,6 +16,20 @@ func newSession(t testing.TB, s *Store, idle time.Duration) string {
 	return id
 }
 
+// newIdleHolder creates a session that holds r, and is idle from then on. It returns a time
+// before the session's last use. If the machine pauses for the idle time, it tries again.
+func newIdleHolder(t testing.TB, s *Store, idle time.Duration, r Resource) (session string, held Grant, used time.Time) {
+	t.Helper()
+	for {
+		session, used = newSession(t, s, idle), time.Now()
+		var err error
+		if held, err = s.Acquire(t.Context(), session, r, time.Minute, time.Minute); err == nil {
+			return session, held, used
+		}
+		wantErr(t, err, ErrSessionGone)
+	}
+}
+
 func TestSessionHoldsLock(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
 	a, b := peers[0], peers[1]
@@ -77,7 +91,7 @@ func TestEnqueueAndWait(t *testing.T) {
 	var got Grant
 	go func() {
 		var err error
-		got, err = peers[2].Wait(ctx, waiter, Lock("k"), 10*time.Second)
+		got, err = peers[2].Wait(ctx, waiter, Lock("k"), time.Minute)
 		done <- err
 	}()
 	if err := peers[0].Release(ctx, holder, Lock("k"), g.Token); err != nil {
@@ -139,12 +153,9 @@ func TestPromotedUnseen(t *testing.T) {
 func TestIdleSessionEnds(t *testing.T) {
 	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
 	ctx := t.Context()
-	idle, waiter := newSession(t, peers[0], time.Second), newSession(t, peers[1], time.Minute)
-	used := time.Now()
-	if _, err := peers[0].Acquire(ctx, idle, Lock("k"), time.Minute, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := peers[1].Acquire(ctx, waiter, Lock("k"), time.Minute, 10*time.Second); err != nil {
+	waiter := newSession(t, peers[1], time.Minute)
+	idle, _, used := newIdleHolder(t, peers[0], time.Second, Lock("k"))
+	if _, err := peers[1].Acquire(ctx, waiter, Lock("k"), time.Minute, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("granted %v after the deadline", time.Since(used)-time.Second)

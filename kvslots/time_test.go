@@ -93,7 +93,7 @@ func TestExpiry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := peers[1].Borrow(t.Context(), pool, time.Second, 10*time.Second)
+	next, err := peers[1].Borrow(t.Context(), pool, time.Second, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("the next was granted %s before the end", early)
 	}
 	_ = peers[1].Close(t.Context()) // it granted the second lease
-	third, err := peers[0].Borrow(t.Context(), pool, time.Second, 10*time.Second)
+	third, err := peers[0].Borrow(t.Context(), pool, time.Second, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

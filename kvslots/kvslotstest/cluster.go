@@ -17,7 +17,7 @@ const (
 
 	// startTimeout bounds the start of a server, and of a cluster, and each election of a
 	// leader. It only ends a test that fails.
-	startTimeout = 60 * time.Second
+	startTimeout = 5 * time.Minute
 )
 
 // Cluster is a cluster of three nats-servers with JetStream, enough for streams with

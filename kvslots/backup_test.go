@@ -184,14 +184,15 @@ func TestRestoreUnderPeers(t *testing.T) {
 	wantErr(t, err, ErrNotEmpty)
 	wantState(t, peers[1], f.pool, State{Count: 4, InUse: 2})
 
-	before := highest.Load()
 	mustRestore(t, srv.Connect(), file, RestoreOptions{Replace: true})
+	before := highest.Load()
 	f.check(t, peers[1])
 	for highest.Load() <= before { // the load goes on
 		untilServed(t, func() (State, error) { return peers[0].Inspect(t.Context(), busy) })
 	}
 	stop()
 	workers.Wait()
+	untilServed(t, func() (State, error) { return peers[0].Inspect(t.Context(), busy) })
 	mustReturn(t, peers[0], busy, held)
 
 	fresh := kvslotstest.Start(t, "")

@@ -19,8 +19,8 @@ build: ## bin/kvslots
 man: ## man pages and completions in bin/share, to be copied to /usr/share or /usr/local/share
 	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/kvslots man bin/share
 
-test:
-	CGO_ENABLED=0 $(GO) test -timeout 20m ./...
+test: ## the packages wait more than they compute, so four at a time
+	CGO_ENABLED=0 $(GO) test -p 4 -timeout 20m ./...
 	CGO_ENABLED=0 $(GO) test -tags peers -run Peer ./bench ./cmd/kvslots
 
 race:

@@ -100,7 +100,7 @@ func (r *refuser) answer(conn net.Conn, why *wire.Status) {
 func plainRefusal(why *wire.Status, requestID string) string {
 	body, _ := json.Marshal(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
-		"Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"+
+		headersOfAll+"\r\n"+
 		"%s: %s\r\n%s: %s\r\n%s: 1\r\nContent-Length: %d\r\n\r\n%s",
 		why.Code, http.StatusText(why.Code), wire.RequestIDHeader, requestID,
 		wire.ErrorHeader, why.Name, wire.RetryAfterHeader, len(body), body)

@@ -149,6 +149,9 @@ func (l *errorLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// headersOfAll are the headers of every answer, as they are sent.
+const headersOfAll = "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff"
+
 // Values of headers of every answer, allocated once.
 var (
 	noStore    = []string{"no-store"}

@@ -31,3 +31,47 @@ func TestSessionEndsBeforeItsCreationIsAnswered(t *testing.T) {
 		t.Errorf("answered %t, %v", answered, a.Err)
 	}
 }
+
+// A closing peer applies no entry, and so does not learn that a session has ended. When it
+// saw its own last refresh, the view passed for one as new as that: each refresh of the
+// session was refused, and sent again at once.
+func TestClosingPeerRepeatsNoRefusedRefresh(t *testing.T) {
+	h := newHarness(t)
+	session := h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: 10 * time.Second})
+	key := rules.SessionKey(session)
+
+	h.auto = false
+	h.begin(peer.Ping{Session: session})
+	h.passWithout(entry.Key{}, 2*time.Second) // the session was used since it was written
+	h.begin(peer.Ping{Session: session})
+	for len(h.sent) == 0 || h.sent[0].Key.Kind != entry.Session || h.sent[0].Key == key {
+		writes := h.sent
+		h.sent = nil
+		for _, w := range writes {
+			h.publish(&w)
+		}
+		h.pass(10 * time.Millisecond)
+	}
+	presence := h.take(entry.Session)
+	h.p.Close(h.now)
+	end := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
+	h.apply(h.store(&end))
+	h.publish(&presence)
+
+	refreshes := 0
+	for range 1000 {
+		h.pass(10 * time.Millisecond)
+		writes := h.sent
+		h.sent = nil
+		for _, w := range writes {
+			if w.Key == key {
+				refreshes++
+			}
+			h.publish(&w)
+		}
+	}
+	if refreshes != 1 {
+		t.Errorf("the session that has ended was refreshed %d times, want once", refreshes)
+	}
+}

@@ -153,7 +153,11 @@ func (p *Peer) Apply(number uint64, e entry.Entry, now Instant) {
 	if p.watch.decide(p.watch.judgeDelivery(&e), e.Key) {
 		return
 	}
-	if e.Revision > p.view.Revision {
+	switch {
+	case e.Revision <= p.view.Revision:
+	case p.closing: // the view has not reached the revision: it lacks the entries below
+		p.self.applied(&e)
+	default:
 		var age time.Duration
 		if p.watch.mode == loading && e.Revision <= p.watch.began { // the others are new
 			age = p.watch.ageOf(&e)

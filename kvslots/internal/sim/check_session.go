@@ -176,7 +176,7 @@ func (k *checker) enqueued(c *call, r peer.Enqueue) {
 	before, p := c.facts.place, c.facts.session.place(c.facts.pool.id)
 	switch {
 	case c.unknown() || k.mayReflectLoss(c):
-	case c.answer.Err == nil && before.state == placeQueued && c.end < before.since.Add(before.ttl):
+	case c.answer.Err == nil && before.state == placeQueued && !k.mayHaveExpired(&before, c.end):
 		k.wrong(c, "the session has enqueued before")
 	case c.answer.Err == nil && c.answer.Queued:
 		k.lines.checkQueued(c)
@@ -210,13 +210,19 @@ func (k *checker) awaited(c *call, r peer.Await) {
 	case isAny(c.answer.Err, peer.ErrLeaseExpired):
 		if before.state == placeNone {
 			k.wrong(c, "the session has not enqueued")
-		} else if before.state == placeQueued && c.end < before.since.Add(before.ttl) && !k.s.server.mayMisjudgeAge(before.since) {
+		} else if before.state == placeQueued && !k.mayHaveExpired(&before, c.end) {
 			k.wrong(c, "its lease cannot have expired yet")
 		}
 	case isAny(c.answer.Err, peer.ErrSessionGone):
 		return
 	}
 	p.state = placeNone
+}
+
+// mayHaveExpired reports whether the lease of a place may have been claimed and have
+// ended for its age by then. After that the session may enqueue again.
+func (k *checker) mayHaveExpired(p *linePlace, at Instant) bool {
+	return at >= p.since.Add(p.ttl) || k.s.server.mayMisjudgeAge(p.since)
 }
 
 // isWaiting reports whether the caller of a lease is still waiting at a running peer.

@@ -292,6 +292,19 @@ func TestChecks(t *testing.T) {
 			x.enqueue(id, peer.Answer{Queued: true})
 			x.await(id, peer.ErrLeaseExpired)
 		}},
+		"enqueued again after a misread age": {"", func(x *checkerTest) {
+			id := x.session()
+			x.enqueue(id, peer.Answer{Queued: true})
+			x.server.misreadAt = x.now
+			x.enqueue(id, peer.Answer{Queued: true})
+		}},
+		"enqueued twice, an age misread before": {"enqueued before", func(x *checkerTest) {
+			id := x.session()
+			x.server.misreadAt = x.now
+			x.sleep(time.Second)
+			x.enqueue(id, peer.Answer{Queued: true})
+			x.enqueue(id, peer.Answer{Queued: true})
+		}},
 		"ticket":         {"not in line", func(x *checkerTest) { x.config(1); x.served(a, 99) }},
 		"rightly served": {"", func(x *checkerTest) { x.config(1); x.served(a, x.ticket(0, a)) }},
 		"served twice": {"not in line", func(x *checkerTest) {

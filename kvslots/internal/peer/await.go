@@ -204,13 +204,14 @@ func (a *await) freeAt(revision uint64, mark *write, done func()) {
 
 func (a *await) freeNext(mark *write, done func()) {
 	again := func(k Ack) { a.freeAt(k.Revision, mark, done) }
-	if pool := a.p.view.Pool(a.pool.id); pool != nil {
+	pool, session := a.p.view.Pool(a.pool.id), a.p.view.Session(a.session)
+	if pool != nil && session != nil {
 		if t := pool.Ticket(a.place); t != nil {
 			a.p.writes.release(t.Key, t.Revision, again)
 			return
 		}
-		for s := range pool.Slots {
-			if s.Value.Ticket == a.place && (s.Value.Unseen || s.Revision == mark.shown) {
+		for _, s := range session.Slots {
+			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Revision == mark.shown) {
 				m := a.p.purge(rules.SlotKey(pool.ID, s.Position), s.Revision)
 				m.Served = a.place
 				a.p.writes.releaseAs(m, again)

@@ -115,8 +115,7 @@ func TestSlotOfUnansweredAwaitIsFreed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			on, session := h.ownedLock()
-			h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+			on, session := h.enqueued()
 			h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
 			h.auto = false
 			waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
@@ -142,8 +141,7 @@ func TestSlotOfUnansweredAwaitIsFreed(t *testing.T) {
 // claimed for the ticket later, and stayed taken for an hour.
 func TestTicketOfEndedAwaitLeavesLine(t *testing.T) {
 	h := newHarness(t)
-	on, session := h.ownedLock()
-	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+	on, session := h.enqueued()
 	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
 	h.auto = false
 	h.p.GiveUp(waits, context.Canceled, h.now)
@@ -161,8 +159,7 @@ func TestTicketOfEndedAwaitLeavesLine(t *testing.T) {
 // That peer may answer its caller, or free the slot: this one must not answer with it.
 func TestSlotThatAnotherPeerHasMarked(t *testing.T) {
 	h := newHarness(t)
-	on, session := h.ownedLock()
-	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+	on, session := h.enqueued()
 	h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
 	h.auto = false
 	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Second})
@@ -188,8 +185,7 @@ func TestSlotThatAnotherPeerHasMarked(t *testing.T) {
 // refused. The wait was answered "not enqueued".
 func TestTicketPurgedUnseen(t *testing.T) {
 	h := newHarness(t)
-	on, session := h.ownedLock()
-	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+	on, session := h.enqueued()
 	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Second})
 	h.auto = false
 	h.pass(1100 * time.Millisecond)

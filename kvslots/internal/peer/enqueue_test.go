@@ -19,6 +19,13 @@ func (h *harness) ownedLock() (on peer.Resource, session entry.Hash) {
 	return on, session
 }
 
+// enqueued is ownedLock, for which the session has enqueued.
+func (h *harness) enqueued() (on peer.Resource, session entry.Hash) {
+	on, session = h.ownedLock()
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour})
+	return on, session
+}
+
 // The ticket of an Enqueue was written, without an answer, and another peer has served
 // it. The view has skipped the ticket's first entry when the peer learns that a second
 // copy was refused. It may not join the line meanwhile, since it is purging the slot.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ const (
 type Cluster struct {
 	Servers []*Server
 	t       testing.TB
+	links   *Links // nil if the servers are connected directly
 }
 
 // StartCluster starts a cluster and waits until JetStream has a leader that knows all
@@ -39,16 +41,68 @@ func StartCluster(t testing.TB, change ...func(*server.Options)) *Cluster {
 		ports[n] = Port(t)
 		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[n])})
 	}
-	for n, port := range ports {
-		member := func(o *server.Options) {
-			o.ServerName = fmt.Sprintf("n%d", n)
-			o.Cluster = server.ClusterOpts{Name: "kvslotstest", Host: "127.0.0.1", Port: port}
-			o.Routes = routes
-		}
-		c.Servers = append(c.Servers, Start(t, "", append([]func(*server.Options){member}, change...)...))
+	c.start(func(n int, o *server.Options) {
+		o.ServerName = fmt.Sprintf("n%d", n)
+		o.Cluster = server.ClusterOpts{Name: "kvslotstest", Host: "127.0.0.1", Port: ports[n]}
+		o.Routes = routes
+	}, change)
+	return c
+}
+
+// StartLinkedCluster is StartCluster for tests that cut servers off from each other. Its
+// routes go through proxies: see CutRoutes.
+func StartLinkedCluster(t testing.TB, change ...func(*server.Options)) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, links: NewLinks(t, clusterSize)}
+	c.start(c.links.Configure, change)
+	return c
+}
+
+func (c *Cluster) start(member func(n int, o *server.Options), change []func(*server.Options)) {
+	c.t.Helper()
+	for n := range clusterSize {
+		join := func(o *server.Options) { member(n, o) }
+		c.Servers = append(c.Servers, Start(c.t, "", append([]func(*server.Options){join}, change...)...))
 	}
 	c.waitReady()
-	return c
+}
+
+// CutRoutes cuts a server of a linked cluster off from the others, while its clients stay
+// connected. Until it notices, after 4 to 10 s, a leader that is cut off still considers
+// itself the leader, so that StreamLeader may return it; take the leader before the cut.
+func (c *Cluster) CutRoutes(s *Server, how Cut) {
+	c.t.Helper()
+	c.linked().Cut(c.number(s), how)
+}
+
+// HealRoutes ends CutRoutes. Servers dial routes that are broken about once a second.
+func (c *Cluster) HealRoutes(s *Server) {
+	c.t.Helper()
+	c.linked().Heal(c.number(s))
+}
+
+// ResetRoutes resets the routes of a server of a linked cluster, once. The servers may
+// connect again at once.
+func (c *Cluster) ResetRoutes(s *Server) {
+	c.t.Helper()
+	c.linked().Reset(c.number(s))
+}
+
+func (c *Cluster) linked() *Links {
+	c.t.Helper()
+	if c.links == nil {
+		c.t.Fatal("the test needs StartLinkedCluster")
+	}
+	return c.links
+}
+
+func (c *Cluster) number(s *Server) int {
+	c.t.Helper()
+	n := slices.Index(c.Servers, s)
+	if n < 0 {
+		c.t.Fatal("the server is not in the cluster")
+	}
+	return n
 }
 
 func (c *Cluster) waitReady() {

@@ -1,5 +1,6 @@
 // Package kvslotstest starts nats-servers with JetStream for tests: in the test's own
-// process, on loopback, on ports that the kernel picks. Eventually waits for a condition.
+// process, on loopback, on ports that the kernel picks. Links cut servers off from each
+// other. Eventually waits for a condition.
 package kvslotstest
 
 import (

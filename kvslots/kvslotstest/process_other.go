@@ -1,0 +1,6 @@
+//go:build !unix
+
+package kvslotstest
+
+// RunAsServer does nothing where there is no Process.
+func RunAsServer() {}

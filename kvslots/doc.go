@@ -19,7 +19,7 @@
 //
 // All Stores on a bucket are equal peers, and together they are one semaphore. No Store
 // owns a pool, there is no leader among them, and nothing has to fail over. Each Store
-// watches the whole bucket and decides by its view of it. Services that cannot use
+// follows the whole bucket and decides by its view of it. Services that cannot use
 // JetStream call a gateway, over NATS or HTTP: see package client.
 //
 // # What gives safety

@@ -164,6 +164,12 @@ func (l *Lease) end() {
 	}
 }
 
-func leaseHash(id uuid.UUID) entry.Hash { return entry.HashOf("lease", id.String()) }
+func leaseHash(id uuid.UUID) entry.Hash { return hashOf(entry.OfLease, id) }
 
-func poolHash(id uuid.UUID) entry.Hash { return entry.HashOf("library", id.String()) }
+func poolHash(id uuid.UUID) entry.Hash { return hashOf(entry.OfPool, id) }
+
+// hashOf hashes an id's text, which stays on the stack.
+func hashOf(domain string, id uuid.UUID) entry.Hash {
+	text, _ := id.MarshalText()
+	return entry.HashOf(domain, text)
+}

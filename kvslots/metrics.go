@@ -12,7 +12,7 @@ import (
 // gateway/README.md describes each.
 //
 // The counters, of type uint64, are Claims, Voids, Conflicts, Grants, IdlePools, Writes,
-// Resent, Early, Barriers, Skips, Rebuilds, Checks, Watches and Foreign, and those in
+// Resent, Barriers, Skips, Rebuilds, CatchUps, Readings and Foreign, and those in
 // Expiries. The Durations are Wrote, Read and Leased. The gauges are Pools and Named, of type
 // Totals; Sessions, Waiting and WritesInFlight, of type int; Revision and LagRevisions, of
 // type uint64; OldestWait and Lag, of type time.Duration.

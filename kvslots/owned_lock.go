@@ -168,4 +168,4 @@ func checkOwner(owner string) error {
 // ownedHash returns the id of an owned lock's pool.
 func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
 
-func ownerHash(owner string) entry.Hash { return entry.HashOf("owner", owner) }
+func ownerHash(owner string) entry.Hash { return entry.HashOf(entry.OfOwner, owner) }

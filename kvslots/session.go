@@ -38,7 +38,7 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 	id = randomHash().String()
 	request := peer.CreateSession{Session: sessionHash(id), Idle: idle}
 	if origin != "" {
-		request.Origin = entry.HashOf("origin", origin)
+		request.Origin = entry.HashOf(entry.OfOrigin, origin)
 	}
 	if _, err := s.bucket.Do(ctx, request); err != nil {
 		return "", err
@@ -236,4 +236,4 @@ func newGrant(g peer.Grant, half string) Grant {
 	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
 }
 
-func sessionHash(id string) entry.Hash { return entry.HashOf("session", id) }
+func sessionHash(id string) entry.Hash { return entry.HashOf(entry.OfSession, id) }

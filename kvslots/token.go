@@ -35,7 +35,7 @@ func secretHalf(session string, nonce entry.Hash) string {
 }
 
 // halfHash returns the hash of a secret half, which the bucket stores as the lease's.
-func halfHash(half string) entry.Hash { return entry.HashOf("token", half) }
+func halfHash(half string) entry.Hash { return entry.HashOf(entry.OfToken, half) }
 
 func newToken(fence uint64, half string) string { return fmt.Sprintf("%016x", fence) + half }
 

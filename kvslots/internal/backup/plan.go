@@ -97,7 +97,6 @@ func (p *plan) addPool(pool *rules.Pool, e *entry.Entry, used bool) {
 		return
 	}
 	value := e.Config
-	value.Before = nil // no call of an earlier generation is in the new stream
 	value.Closing = false
 	p.Pools++
 	p.untimed = append(p.untimed, write(e.Key, value, 0))

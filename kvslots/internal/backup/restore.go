@@ -38,7 +38,7 @@ type Options struct {
 
 // Restore replaces the bucket's stream by a new one with the live entries of a backup.
 //
-// No peer watches the new stream before it is complete: until then its metadata says that
+// No peer follows the new stream before it is complete: until then its metadata says that
 // it is being restored. A running peer then sees a stream with another creation time,
 // and rebuilds its view. While there is no stream, the mark keeps peers from creating one.
 // If Restore is interrupted, it can be repeated; until it succeeds no peer serves callers,
@@ -206,6 +206,9 @@ func unmarked(c jetstream.StreamConfig) jetstream.StreamConfig {
 // Fences are revisions, so the stream's first revision must be above all earlier ones.
 // The known ones are in r.fence. Those since the backup may be unknown, but they are below
 // the microseconds since 1970.
+//
+// The stream republishes on subjects of its own: no peer that still lives on the old stream
+// is fed what the restore writes.
 func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	if c.Metadata == nil {
@@ -213,6 +216,7 @@ func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	}
 	c.Metadata[bucket.RestoreKey] = r.id
 	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.fence+1)
+	c.RePublish = bucket.NewFeed()
 	return c
 }
 

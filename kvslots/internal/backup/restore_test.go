@@ -86,6 +86,7 @@ func TestKilledRestore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			before := republished(t, srv)
 			killed(t, srv, b, i+1)
 			wantPresent(t, srv, true)
 			if step == "delete" || step == "create" || step == "write" {
@@ -101,6 +102,9 @@ func TestKilledRestore(t *testing.T) {
 				t.Fatalf("restored %+v, %v", restored, err)
 			}
 			wantPresent(t, srv, false)
+			if now := republished(t, srv); now == before {
+				t.Error("the new stream republishes where the old one did")
+			}
 			served(t, func() (*kvslots.Lease, error) { return s.Renew(t.Context(), pool, lease.ID(), time.Minute) })
 			next, err := open(t, srv).Borrow(t.Context(), pool, time.Minute, 0)
 			if err != nil || next.Position() != 1 || next.Fence() <= lease.Fence() {
@@ -108,6 +112,20 @@ func TestKilledRestore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// republished returns the subjects on which the bucket's stream republishes its entries.
+func republished(t *testing.T, srv *kvslotstest.Server) string {
+	t.Helper()
+	js, err := jetstream.New(srv.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), bucket.StreamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.CachedInfo().Config.RePublish.Destination
 }
 
 // wantRestoring checks that no store is opened, and that an open one serves no callers.

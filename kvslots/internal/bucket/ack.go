@@ -23,26 +23,28 @@ const (
 	codeStoreFailed = 10077 // a limit of the stream, or a failure of its store
 )
 
-// answered handles the server's answer to a write, or a request of hasLostSubscription.
-func (b *Bucket) answered(m *nats.Msg) {
+// parseAnswer returns the ID of the write that a message answers. ok is false for a request
+// of hasLostSubscription, which parseAnswer responds to.
+func (b *Bucket) parseAnswer(m *nats.Msg) (write uint64, ok bool) {
 	token := m.Subject[len(b.sender.prefix):]
 	if token == echo {
 		_ = m.Respond(nil)
-		return
+		return 0, false
 	}
-	if id, ok := b.sender.tokens.write(token); ok {
-		b.acknowledged(id, parseAck(m))
-	}
+	return b.sender.tokens.write(token)
 }
 
+// acknowledged feeds an answer to the peer.
 func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
-	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
-		b.unacked = 0
-		if a.Outcome == peer.Written || a.Outcome == peer.Conflict {
-			b.progress.expect(a.Revision, now)
-		}
-		p.Acked(write, a, now)
-	})
+	b.input(b.open, func(_ *peer.Peer, now peer.Instant) { b.acked(write, a, now) })
+}
+
+func (g *guarded) acked(write uint64, a peer.Ack, now peer.Instant) {
+	if a.Outcome == peer.Written || a.Outcome == peer.Conflict {
+		g.progress.note(a.Revision)
+	}
+	g.heard.answered(a, g.copies, now)
+	g.peer.Acked(write, a, now)
 }
 
 func parseAck(m *nats.Msg) peer.Ack {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestParseAck(t *testing.T) {
@@ -53,7 +54,7 @@ func TestScanAckReadsTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStream(t.Context(), js, 1); err != nil {
+	if _, err := openStream(t.Context(), js, 1, logtest.Logger()); err != nil {
 		t.Fatal(err)
 	}
 	m := nats.NewMsg(SubjectPrefix + "k")

@@ -12,7 +12,14 @@ import (
 // which the write is acknowledged. A client that can read acknowledgements, because it
 // may subscribe to the inboxes of this connection, cannot guess the next token: otherwise
 // it could acknowledge a write that the server then refuses.
-type ackTokens struct{ block cipher.Block }
+//
+// append and write may each be called by one goroutine at a time.
+type ackTokens struct {
+	block cipher.Block
+
+	// For append and write: an argument of an interface's method escapes to the heap.
+	made, read *[aes.BlockSize]byte
+}
 
 const idSize = 8 // bytes of an ID, which ends the block; the bytes before it are 0
 
@@ -20,27 +27,34 @@ func newAckTokens() ackTokens {
 	var key [32]byte
 	_, _ = rand.Read(key[:])          // it never fails
 	block, _ := aes.NewCipher(key[:]) // it fails only for other lengths of a key
-	return ackTokens{block}
+	return ackTokens{block, new([aes.BlockSize]byte), new([aes.BlockSize]byte)}
 }
 
 // append appends the token of a write to dst.
 func (t ackTokens) append(dst []byte, write uint64) []byte {
-	var b [aes.BlockSize]byte
+	b := t.made[:]
+	clear(b)
 	binary.BigEndian.PutUint64(b[aes.BlockSize-idSize:], write)
-	t.block.Encrypt(b[:], b[:])
-	return hex.AppendEncode(dst, b[:])
+	t.block.Encrypt(b, b)
+	return hex.AppendEncode(dst, b)
 }
 
 // write returns the ID of a token's write. ok is false for a token that append did not
 // make.
 func (t ackTokens) write(token string) (id uint64, ok bool) {
-	b, err := hex.DecodeString(token)
-	if err != nil || len(b) != aes.BlockSize {
+	var text [2 * aes.BlockSize]byte
+	b := t.read[:]
+	if copy(text[:], token) != len(token) {
+		return 0, false
+	}
+	if _, err := hex.Decode(b, text[:]); err != nil {
 		return 0, false
 	}
 	t.block.Decrypt(b, b)
-	if [aes.BlockSize - idSize]byte(b[:aes.BlockSize-idSize]) != [aes.BlockSize - idSize]byte{} {
-		return 0, false
+	for _, zero := range b[:aes.BlockSize-idSize] {
+		if zero != 0 {
+			return 0, false
+		}
 	}
 	return binary.BigEndian.Uint64(b[aes.BlockSize-idSize:]), true
 }

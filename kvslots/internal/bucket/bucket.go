@@ -1,14 +1,18 @@
 // Package bucket runs a peer on a JetStream key-value bucket. It does the peer's I/O: it
-// opens the stream, watches it, publishes, and keeps a timer. Package peer makes every
-// decision.
+// opens the stream, delivers its entries, publishes, and keeps a timer. Package peer makes
+// every decision.
+//
+// The peer lives on the feed: the entries that the stream's leader republishes. A reading, by
+// a consumer, loads the bucket, and catches up when the feed was interrupted.
 //
 // One lock guards the peer, and only the method input takes it. Every event calls
 // input, which feeds the peer; then settle carries out the peer's Ready:
 //
 //	a caller asks or gives up    begin, giveUp, abandon
-//	an acknowledgement comes     acknowledged
-//	the watch delivers an entry  deliver, catchUp
-//	the watch begins or ends     startWatch, watchLost
+//	the feed delivers            feed.flush
+//	a write is not sent          acknowledged
+//	a reading delivers           reading.deliver
+//	a reading begins or ends     createReading, interrupt
 //	the connection changes       connectionChanged
 //	answers are durable          flush
 //	time has passed              tick
@@ -19,6 +23,7 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	crypto "crypto/rand"
 	"errors"
@@ -46,7 +51,8 @@ type Config struct {
 	Replicas int         // of the stream, when Open has to create it
 	Peer     peer.Config // Open sets Replicated and Random
 	Logger   zerolog.Logger
-	Hook     Hook // may be nil
+	Hook     Hook // of the feed; may be nil
+	ReadHook Hook // of readings; may be nil
 
 	// Durable calls then when every write that was acknowledged before is durable, or
 	// with an error. If it is nil, a write is durable when it is acknowledged.
@@ -57,17 +63,19 @@ type Config struct {
 type Bucket struct {
 	nc           *nats.Conn
 	js           jetstream.JetStream
-	stream       jetstream.Stream // used by Open and then by keepWatch
+	stream       jetstream.Stream // used by Open and then by keepReadings
 	missingSince peer.Instant     // since when the stream has not been found; 0: it was found
-	replicas     int              // of the stream
+	replicas     int              // of the stream; used like stream
+	sole         bool             // no other peer is alive
 	log          zerolog.Logger
 	hook         Hook
+	readHook     Hook
 	durable      func(then func(error)) // may be nil
 	origin       time.Time              // of peer.Instant
-	acks         *nats.Subscription
+	feed         *feed
 	sender       *sender
-	orders       chan order      // for keepWatch; holds the latest one only
-	online       chan struct{}   // for serveWatch: the connection is back
+	orders       chan *order     // for keepReadings; holds the latest one only
+	online       chan struct{}   // for serve: the connection is back
 	open         context.Context // ends when the Bucket stops feeding the peer
 	stop         context.CancelFunc
 	tasks        sync.WaitGroup
@@ -78,15 +86,16 @@ type Bucket struct {
 
 // guarded holds the fields that the lock guards.
 type guarded struct {
-	peer      *peer.Peer
-	calls     map[uint64]*Call
-	watch     order // the latest
-	progress  progress
-	ignored   map[string]struct{} // keys of foreign entries that were logged
-	foreign   uint64              // foreign and corrupt entries delivered
-	watches   uint64              // watches ordered
-	watchErr  error               // why the latest watch could not be created, or nil
-	unacked   peer.Instant        // when the first write since the latest answer was sent; 0: there was none
+	peer     *peer.Peer
+	calls    map[uint64]*Call
+	order    *order // the latest
+	progress progress
+	ignored  map[string]struct{} // keys of foreign entries that were logged
+	foreign  uint64              // foreign and corrupt entries delivered
+	readings uint64              // readings ordered
+	readErr  error               // why the latest reading could not be created, or nil
+	copies   int                 // of the stream, as of the latest reading
+	heard
 	timer     *time.Timer
 	wakesAt   peer.Instant // when the timer fires; 0: it does not
 	connected bool
@@ -106,12 +115,12 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, err := openStream(ctx, js, cfg.Replicas)
+	stream, err := openStream(ctx, js, cfg.Replicas, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
 	b := newBucket(nc, js, stream, cfg)
-	if err := b.start(); err != nil {
+	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
 	if err := b.load(ctx); err != nil {
@@ -124,37 +133,45 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, cfg Config) *Bucket {
 	b := &Bucket{
 		nc: nc, js: js, stream: stream, replicas: stream.CachedInfo().Config.Replicas,
-		log: cfg.Logger, hook: cfg.Hook, durable: cfg.Durable, origin: time.Now(),
-		orders: make(chan order, 1),
+		sole: cfg.Peer.Sole, log: cfg.Logger, hook: cfg.Hook, readHook: cfg.ReadHook, durable: cfg.Durable, origin: time.Now(),
+		orders: make(chan *order, 1),
 		online: make(chan struct{}, 1),
 	}
 	b.open, b.stop = context.WithCancel(context.Background())
 	b.calls, b.ignored = map[uint64]*Call{}, map[string]struct{}{}
 	b.sender = newSender(nc, b.acknowledged)
+	b.feed = newFeed(b)
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:])
 	cfg.Peer.Random = rand.NewChaCha8(seed)
-	cfg.Peer.Replicated = b.replicated()
+	cfg.Peer.Replicated = b.replicas > 1
 	b.peer = peer.New(cfg.Peer, b.now())
 	b.timer = time.AfterFunc(time.Hour, b.tick)
 	return b
 }
 
-func (b *Bucket) replicated() bool { return b.replicas > 1 }
-
-func (b *Bucket) start() (err error) {
-	if b.acks, err = b.nc.Subscribe(b.sender.prefix+"*", b.answered); err != nil {
+func (b *Bucket) start(ctx context.Context) (err error) {
+	if b.feed.acks, err = b.nc.ChanSubscribe(b.sender.prefix+"*", b.feed.wire); err != nil {
 		return err
 	}
-	if err := b.acks.SetPendingLimits(-1, -1); err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(ctx, maxSetup)
+	defer cancel()
+	switch err = b.feed.subscribe(ctx, feedSubject(b.stream.CachedInfo().Config)); {
+	case errors.Is(err, errFeedDenied):
+		_ = b.feed.acks.Unsubscribe()
+		b.stop()
+		return fmt.Errorf("%w: bucket %s: %w", peer.ErrUnavailable, Name, err)
+	case err != nil:
+		b.log.Debug().Err(err).Msg("the feed is subscribed to later")
 	}
 	statuses := b.nc.StatusChanged()
 	b.connected = b.nc.IsConnected() // no other goroutine uses b yet
+	b.tasks.Go(func() { b.feed.run(b.open.Done()) })
 	b.tasks.Go(func() { b.sender.run(b.open.Done()) })
-	b.tasks.Go(b.keepWatch)
+	b.tasks.Go(b.keepReadings)
 	b.tasks.Go(func() { b.keepConnection(statuses) })
 	b.tasks.Go(b.keepSubscriptions)
+	b.tasks.Go(b.keepServer)
 	return nil
 }
 
@@ -168,7 +185,7 @@ func (b *Bucket) load(ctx context.Context) error {
 		case errors.Is(err, peer.ErrNoPool):
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: the view was not loaded: %w", peer.ErrUnavailable, context.Cause(ctx))
+			return fmt.Errorf("%w: the view was not loaded: %w", peer.ErrUnavailable, errors.Join(b.obstacle(), context.Cause(ctx)))
 		case !errors.Is(err, peer.ErrUnavailable):
 			return err
 		}
@@ -197,13 +214,11 @@ func (b *Bucket) Time(at peer.Instant) time.Time { return b.origin.Add(time.Dura
 // why it cannot. If the server does not answer, status returns that rather than what the
 // peer waits for.
 func (b *Bucket) status() (err error) {
-	b.Look(func(p *peer.Peer, now peer.Instant) {
+	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		switch err = p.Status(now); {
 		case err == nil, errors.Is(err, peer.ErrClosed):
-		case b.watchErr != nil:
-			err = b.watchErr
-		case b.isUnacked(readyTimeout, now):
-			err = errStale
+		default:
+			err = cmp.Or(b.obstacleAt(now), err)
 		}
 	})
 	if err != nil && !errors.Is(err, peer.ErrClosed) && !b.nc.IsConnected() {
@@ -212,8 +227,27 @@ func (b *Bucket) status() (err error) {
 	return err
 }
 
-// Look calls f with the peer, under the lock.
-func (b *Bucket) Look(f func(p *peer.Peer, now peer.Instant)) { b.input(context.Background(), f) }
+// obstacle returns why the server does not answer the peer or deliver to it, if that is known,
+// and otherwise nil.
+func (b *Bucket) obstacle() (err error) {
+	b.WithPeer(func(_ *peer.Peer, now peer.Instant) { err = b.obstacleAt(now) })
+	return err
+}
+
+func (g *guarded) obstacleAt(now peer.Instant) error {
+	switch {
+	case g.readErr != nil:
+		return g.readErr
+	case g.isUnacked(readyTimeout, now):
+		return errStale
+	case g.isUnfed(readyTimeout, now):
+		return errUnfed
+	}
+	return nil
+}
+
+// WithPeer calls f with the peer, under the lock.
+func (b *Bucket) WithPeer(f func(p *peer.Peer, now peer.Instant)) { b.input(context.Background(), f) }
 
 // input feeds the peer, unless ctx has ended, and then carries out its Ready.
 func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Instant)) {
@@ -224,7 +258,9 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	}
 	flushing, ended, logs := b.settle()
 	b.mu.Unlock()
-	b.flush(flushing)
+	if len(flushing) > 0 {
+		b.flush(flushing)
+	}
 	for _, tell := range ended {
 		tell()
 	}
@@ -239,12 +275,15 @@ func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
 		b.sender.put(r.Writes)
-		if b.unacked == 0 {
-			b.unacked = b.now()
+		if b.unacked == 0 || b.unled == 0 {
+			b.wrote(b.now())
 		}
 	}
-	if r.Watch != nil {
-		b.orderWatch(*r.Watch)
+	if r.Joined != 0 {
+		b.join(r.Joined)
+	}
+	if r.Reading != nil {
+		b.orderReading(*r.Reading)
 	}
 	flushing, ended = b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)
@@ -293,7 +332,7 @@ func (b *Bucket) Close(ctx context.Context) {
 	ctx, idle := context.WithTimeout(ctx, closeTimeout)
 	defer idle()
 	first := false
-	b.Look(func(p *peer.Peer, now peer.Instant) {
+	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		if first = b.idle == nil; first {
 			b.idle = idle
 			p.Close(now)
@@ -303,10 +342,11 @@ func (b *Bucket) Close(ctx context.Context) {
 		return
 	}
 	<-ctx.Done()
-	b.Look(func(*peer.Peer, peer.Instant) {
+	b.WithPeer(func(*peer.Peer, peer.Instant) {
 		b.stop()
 		b.timer.Stop()
 	})
-	_ = b.acks.Unsubscribe()
+	_ = b.feed.acks.Unsubscribe()
 	b.tasks.Wait()
+	b.feed.unsubscribe()
 }

@@ -41,7 +41,7 @@ func (b *Bucket) Begin(r peer.Request) *Call {
 }
 
 func (b *Bucket) begin(c *Call, r peer.Request) *Call {
-	b.Look(func(p *peer.Peer, now peer.Instant) {
+	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		c.b, c.request, c.id = b, r, p.Do(r, now)
 		b.calls[c.id] = c
 	})
@@ -65,7 +65,7 @@ func (c *Call) Wait(ctx context.Context) {
 // just granted, so its answer goes on waiting.
 func (c *Call) abandon(why error) bool {
 	c.b.giveUp(c.id, why)
-	c.b.Look(func(p *peer.Peer, now peer.Instant) {
+	c.b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		if c.flushing && !errors.Is(why, peer.ErrPlaceKept) {
 			c.abandoned = true
 			p.Untold(&c.answer, why, now)
@@ -85,7 +85,7 @@ func (c *Call) Answer() (peer.Answer, error) {
 }
 
 func (b *Bucket) giveUp(id uint64, why error) {
-	b.Look(func(p *peer.Peer, now peer.Instant) {
+	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		if _, pending := b.calls[id]; pending {
 			p.GiveUp(id, why, now)
 		}

@@ -3,7 +3,6 @@ package bucket
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -27,18 +26,17 @@ func (b *Bucket) keepConnection(statuses chan nats.Status) {
 	}
 }
 
-// connectionChanged tells the peer that the connection is back, or that the watch is
-// lost. It does not wait for missing heartbeats: the deliveries of a lost connection are
-// lost, and a restarted server has forgotten its consumers.
+// connectionChanged tells the peer that the connection is back, or that the feed is
+// interrupted: what a lost connection has not delivered is lost, and a restarted server has
+// forgotten its consumers.
 func (b *Bucket) connectionChanged(status nats.Status) {
 	b.input(b.open, func(p *peer.Peer, now peer.Instant) {
 		b.connected = status == nats.CONNECTED
 		if b.connected {
 			p.Connected(now)
 			wake(b.online)
-		} else if b.watch.ctx != nil && b.watch.ctx.Err() == nil {
-			b.watch.cancel()
-			p.WatchLost(b.watch.Number, now)
+		} else {
+			b.interrupt(now)
 		}
 	})
 }
@@ -49,7 +47,7 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 func (b *Bucket) keepSubscriptions() {
 	for pause(b.open, silence) {
 		var suspect bool
-		b.Look(func(_ *peer.Peer, now peer.Instant) { suspect = b.mayLackSubscription(now) })
+		b.WithPeer(func(_ *peer.Peer, now peer.Instant) { suspect = b.mayLackSubscription(now) })
 		if suspect && b.nc.IsConnected() && b.hasLostSubscription() {
 			b.log.Warn().Msg("NATS delivers nothing to this connection; reconnecting")
 			_ = b.nc.ForceReconnect() // if that fails, it is tried again
@@ -57,17 +55,12 @@ func (b *Bucket) keepSubscriptions() {
 	}
 }
 
-// mayLackSubscription reports whether no watch can be created or writes are not acknowledged.
+// mayLackSubscription reports whether no reading can be created or writes are not acknowledged.
 // Otherwise the subscriptions are not tested, since the test also fails if the connection may
 // not publish to its own inbox. Nor are they while the view is being loaded: acknowledgements
 // come behind the entries then, and so would the answer to the test.
 func (g *guarded) mayLackSubscription(now peer.Instant) bool {
-	return g.watchErr != nil || g.isUnacked(silence, now) && !g.peer.Loading()
-}
-
-// isUnacked reports whether a write was sent at least d ago, and no write was answered since.
-func (g *guarded) isUnacked(d time.Duration, now peer.Instant) bool {
-	return g.unacked != 0 && now.Sub(g.unacked) >= d
+	return g.readErr != nil || g.isUnacked(silence, now) && !g.peer.Loading()
 }
 
 // hasLostSubscription reports whether the connection has lost its subscription to

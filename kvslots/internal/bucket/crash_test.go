@@ -19,7 +19,7 @@ func TestPanicEndsTheProcess(t *testing.T) {
 			_ = recover()
 			os.Exit(0)
 		}()
-		b.Look(func(p *peer.Peer, now peer.Instant) { p.Tick(now) }) // b has no peer
+		b.WithPeer(func(p *peer.Peer, now peer.Instant) { p.Tick(now) }) // b has no peer
 	}
 	child := exec.Command(os.Args[0], "-test.run=^TestPanicEndsTheProcess$")
 	child.Env = append(os.Environ(), "KVSLOTS_TEST_PANIC=1")

@@ -11,11 +11,8 @@ import (
 // those that were only read, too, since an entry can be read before it is flushed. Callers
 // that have gone meanwhile get no answer.
 func (b *Bucket) flush(calls []*Call) {
-	if len(calls) == 0 {
-		return
-	}
 	b.durable(func(err error) {
-		b.Look(func(p *peer.Peer, now peer.Instant) {
+		b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 			calls = slices.DeleteFunc(calls, func(c *Call) bool { return c.abandoned })
 			for _, c := range calls {
 				c.flushing = false

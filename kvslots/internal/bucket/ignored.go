@@ -1,5 +1,7 @@
 package bucket
 
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
 // maxIgnored is how many foreign or corrupt entries are logged at most.
 const maxIgnored = 1000
 
@@ -12,4 +14,9 @@ func (g *guarded) ignore(key string) bool {
 	}
 	g.ignored[key] = struct{}{}
 	return true
+}
+
+func (b *Bucket) logIgnored(key string, why error) {
+	b.log.Warn().Stringer("key_hash", entry.HashOf(entry.OfKey, key)).Str("reason", why.Error()).
+		Msg("foreign or corrupt entry in the bucket ignored")
 }

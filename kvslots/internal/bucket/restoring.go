@@ -19,7 +19,7 @@ const (
 )
 
 // RestoreKey is a key in the metadata of the bucket's stream while a restore fills the
-// stream. Each restore sets another value. No peer watches such a stream.
+// stream. Each restore sets another value. No peer follows such a stream.
 const RestoreKey = "kvslots-restore"
 
 // ErrRestoring is returned by Open when the bucket is being restored. errors.Is also finds

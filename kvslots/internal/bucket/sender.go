@@ -23,10 +23,9 @@ type sender struct {
 	wake   chan struct{}
 
 	// publish reuses these for each write, since PublishMsg copies them.
-	subject []byte
-	reply   []byte
-	values  map[string][]string // of the header fields
-	msg     nats.Msg
+	subjects []byte              // of the message and of its answer: one string for both
+	values   map[string][]string // of the header fields
+	msg      nats.Msg
 
 	mu      sync.Mutex
 	queue   []peer.Write
@@ -36,10 +35,9 @@ type sender struct {
 func newSender(nc *nats.Conn, refuse func(uint64, peer.Ack)) *sender {
 	return &sender{
 		nc: nc, prefix: newInbox(nc) + ".", tokens: newAckTokens(), refuse: refuse,
-		wake:    make(chan struct{}, 1),
-		subject: []byte(SubjectPrefix),
-		values:  map[string][]string{},
-		msg:     nats.Msg{Header: nats.Header{}},
+		wake:   make(chan struct{}, 1),
+		values: map[string][]string{},
+		msg:    nats.Msg{Header: nats.Header{}},
 	}
 }
 
@@ -96,10 +94,11 @@ func (s *sender) take(writes []peer.Write, refused []uint64) ([]peer.Write, []ui
 func (s *sender) publish(w *peer.Write) error {
 	clear(s.msg.Header)
 	w.Headers(s.setHeader)
-	s.subject = w.Key.Append(s.subject[:len(SubjectPrefix)])
-	s.msg.Subject = string(s.subject)
-	s.reply = s.tokens.append(append(s.reply[:0], s.prefix...), w.ID)
-	s.msg.Reply = string(s.reply)
+	s.subjects = w.Key.Append(append(s.subjects[:0], SubjectPrefix...))
+	end := len(s.subjects)
+	s.subjects = s.tokens.append(append(s.subjects, s.prefix...), w.ID)
+	both := string(s.subjects)
+	s.msg.Subject, s.msg.Reply = both[:end], both[end:]
 	s.msg.Data = w.Data
 	return s.nc.PublishMsg(&s.msg)
 }

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -46,15 +48,15 @@ const (
 )
 
 // openStream looks up the bucket's stream, or creates it. While the cluster is not
-// ready it tries again, until ctx ends. It never updates a stream: an update that
-// raises the first sequence makes the server purge the stream at its next start.
-func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {
+// ready it tries again, until ctx ends. It updates a stream of an earlier release once, so
+// that the stream republishes its entries.
+func openStream(ctx context.Context, js jetstream.JetStream, replicas int, log zerolog.Logger) (jetstream.Stream, error) {
 	for limit := minRequest; ; limit = min(2*limit, maxRequest) {
-		stream, err := findOrCreate(ctx, js, replicas, limit)
+		stream, err := findOrCreate(ctx, js, replicas, limit, log)
 		switch {
 		case err == nil:
-			return stream, CheckSettings(stream.CachedInfo().Config)
-		case errors.Is(err, ErrRestoring):
+			return stream, nil
+		case errors.Is(err, ErrWrongBucket):
 			return nil, err
 		case ctx.Err() != nil, !isTransient(err), !pause(ctx, openRetry):
 			return nil, notOpened(ctx, err)
@@ -62,7 +64,7 @@ func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jets
 	}
 }
 
-func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, limit time.Duration) (jetstream.Stream, error) {
+func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, limit time.Duration, log zerolog.Logger) (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	stream, err := js.Stream(ctx, StreamName)
@@ -71,7 +73,31 @@ func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, lim
 			stream, err = js.CreateStream(ctx, StreamConfig(replicas))
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = ready(ctx, js.Conn(), stream, stream.CachedInfo(), log)
 	return stream, err
+}
+
+// ready checks the settings of a stream. If it is of an earlier release, ready has it
+// republish its entries, and returns what the stream then says.
+func ready(ctx context.Context, nc *nats.Conn, stream jetstream.Stream, info *jetstream.StreamInfo, log zerolog.Logger) (*jetstream.StreamInfo, error) {
+	err := CheckSettings(info.Config)
+	if err != nil || info.Config.RePublish != nil {
+		return info, err
+	}
+	if err = addFeed(ctx, nc); err != nil {
+		return nil, err
+	}
+	log.Info().Msg("the bucket is of an earlier release: its stream republishes its entries from now on, as this release needs it")
+	if info, err = stream.Info(ctx); err != nil {
+		return nil, err
+	}
+	if info.Config.RePublish == nil {
+		return nil, context.DeadlineExceeded // a server that does not know the update yet; tried again
+	}
+	return info, CheckSettings(info.Config)
 }
 
 // isTransient reports whether to try again. "Name in use" means that another peer is
@@ -120,6 +146,7 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 		AllowRollup:            true,
 		AllowDirect:            true,
 		AllowMsgTTL:            true,
+		RePublish:              NewFeed(),
 		SubjectDeleteMarkerTTL: rules.MarkerTTL,
 		// A fence is a revision. The fences of a new bucket must be above those of an
 		// earlier one, so revisions start at the microseconds since 1970.
@@ -166,6 +193,46 @@ func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
 	wrong.Check(c.AllowDirect, "allow_direct is off")
 	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
+	wrong.Check(c.RePublish == nil || isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies, and kvslots cannot change it", SubjectPrefix, feedPrefix)
 	wrong.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 	return wrong
+}
+
+// missingTime is how long the stream must have been missing before the Bucket creates it
+// again: a server that enables JetStream for an account at first finds none of its streams.
+const missingTime = 3 * time.Second
+
+// streamInfo returns the stream's state, if its leader tells it within limit. If the stream has
+// been missing for missingTime, and no restore has deleted it, streamInfo creates an empty one.
+func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstream.StreamInfo, error) {
+	asked, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	info, err := b.stream.Info(asked)
+	if err == nil {
+		b.missingSince = 0
+		if info, err = ready(ctx, b.nc, b.stream, info, b.log); err == nil {
+			b.replicas = info.Config.Replicas
+		}
+		return info, err
+	}
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, err
+	}
+	if b.missingSince == 0 {
+		b.missingSince = b.now()
+	}
+	if b.now().Sub(b.missingSince) < missingTime {
+		return nil, cmp.Or(mayCreate(ctx, b.js), err)
+	}
+	stream, err := openStream(ctx, b.js, b.replicas, b.log)
+	if err != nil {
+		return nil, err
+	}
+	b.stream, b.missingSince = stream, 0
+	info = stream.CachedInfo()
+	if info.State.Msgs == 0 { // otherwise another peer or a restore may have created it
+		b.log.Warn().Msg("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
+			"and an empty bucket was created; to get the pools back from a backup: kvslots restore")
+	}
+	return info, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Peers that start together on a fresh cluster all open the same stream. While one
@@ -48,7 +49,7 @@ func openTogether(t *testing.T, cluster *kvslotstest.Cluster) {
 	var wg sync.WaitGroup
 	for _, js := range sides {
 		wg.Go(func() {
-			stream, err := openStream(ctx, js, 3)
+			stream, err := openStream(ctx, js, 3, logtest.Logger())
 			if err != nil {
 				t.Error(err)
 				return
@@ -76,7 +77,7 @@ func TestOpenWithoutJetStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStream(t.Context(), js, 1); !errors.Is(err, peer.ErrUnavailable) || !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := openStream(t.Context(), js, 1, logtest.Logger()); !errors.Is(err, peer.ErrUnavailable) || !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -28,6 +28,7 @@ func (c *codec) slot(v *SlotValue) {
 	c.number(`,"gen":`, &v.Generation)
 	c.span(`,"ttl_ms":`, &v.TTL)
 	c.number(`,"fence":`, &v.Fence)
+	c.number(`,"after":`, &v.After)
 	c.text(`,"label":"`, &v.Label)
 	c.text(`,"owner":"`, &v.Owner)
 	c.hash(`,"nonce":"`, &v.Nonce)

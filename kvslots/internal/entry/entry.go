@@ -34,12 +34,29 @@ type Entry struct {
 	Served   uint64        // of the purge of a slot: the place of the ticket that the slot served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
+	Fenced   uint64        // of the purge of a slot: the highest fence of the position, which is the marker's value; 0: not known
 	Corrupt  error         // why the value could not be decoded; the value is then zero
 
 	Config  ConfigValue
 	Slot    SlotValue
 	Ticket  TicketValue
 	Session SessionValue
+}
+
+// Fence returns the fencing token of the lease in a slot's entry, or 0 if it has none. That
+// of a claim is the microseconds since 1970, by the leader's clock: so it is higher than
+// those of earlier leases even if the stream has lost these. If the clock was set back, it
+// is higher than the one that the claim names. A renewal repeats the fence.
+func (e *Entry) Fence() uint64 {
+	switch v := &e.Slot; {
+	case e.Key.Kind != Slot, e.Marker, e.Corrupt != nil:
+		return 0
+	case v.Fence != 0:
+		return v.Fence
+	case v.After != 0:
+		return max(uint64(e.Time.UnixMicro()), v.After+1)
+	}
+	return e.Revision
 }
 
 // Header returns the value of a header field, or "" if it is absent.
@@ -56,6 +73,9 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 		e.Served = parseRevision(header(HeaderTicket))
 		if owner := header(HeaderOwner); len(owner) <= MaxLabel {
 			e.Owner = owner
+		}
+		if e.Key.Kind == Slot && len(data) > 0 {
+			e.Fenced = parseRevision(string(data))
 		}
 		return e
 	}

@@ -10,9 +10,20 @@ import (
 // of SHA-256 over a domain and the text. The zero Hash means "none".
 type Hash [16]byte
 
-// HashOf hashes text in a domain ("library", "lease", …): the same text in two domains
-// has two hashes.
-func HashOf(domain, text string) Hash {
+// The domains of HashOf. The stored hashes depend on them.
+const (
+	OfPool    = "library" // the id of a registered pool
+	OfLease   = "lease"   // the id of a lease of a registered pool
+	OfName    = "dflockd" // the name of a lock or a semaphore of the dflockd dialect; others have their dialect's
+	OfToken   = "token"   // the secret part of a token
+	OfSession = "session" // the id of a client session
+	OfOrigin  = "origin"  // of a client session
+	OfOwner   = "owner"   // of a lock that no session holds
+	OfKey     = "key"     // an unknown key, for the log
+)
+
+// HashOf hashes text in a domain: the same text in two domains has two hashes.
+func HashOf[T string | []byte](domain string, text T) Hash {
 	var buffer [64]byte // on the stack; longer texts allocate
 	sum := sha256.Sum256(append(append(append(buffer[:0], domain...), '/'), text...))
 	return Hash(sum[:16])

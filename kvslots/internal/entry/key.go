@@ -28,12 +28,12 @@ type Key struct {
 	Kind    Kind
 	Pool    Hash // Config, Slot, Ticket
 	Session Hash // of a Ticket, its author; of a Session, its id; of a Barrier, its peer's presence
-	N       int  // of a Slot, its position; of a Ticket, its number
+	N       int  // of a Slot, its position; of a Ticket, its number, at most 2³¹ − 1
 }
 
 // String returns the key as text, or "" for a Foreign one.
 func (k Key) String() string {
-	const longest = len("p.") + 2*len(k.Pool) + len(".w.") + 2*len(k.Session) + len(".65535")
+	const longest = len("p.") + 2*len(k.Pool) + len(".w.") + 2*len(k.Session) + len(".2147483647")
 	return string(k.Append(make([]byte, 0, longest)))
 }
 
@@ -86,8 +86,8 @@ func parseNumbered(pool Hash, text string) Key {
 		key.Kind = Ticket
 		key.Session, ok = parseHash(session)
 	}
-	n, err := strconv.ParseUint(rest, 10, 16) // MaxPosition at most
-	if !ok || err != nil || rest[0] == '0' && rest != "0" {
+	n, err := strconv.ParseUint(rest, 10, 31)
+	if !ok || err != nil || kind == "s" && n > MaxPosition || rest[0] == '0' && rest != "0" {
 		return Key{} // a second spelling of a number would be a second key of one slot
 	}
 	key.N = int(n)

@@ -138,3 +138,18 @@ func FuzzParseKey(f *testing.F) {
 		}
 	})
 }
+
+// With 65,700 waiters of one peer in one pool, the number of a ticket was read back as 16 bits,
+// and its entry was foreign.
+func TestManyTickets(t *testing.T) {
+	for _, n := range []int{65535, 65536, 1<<31 - 1} {
+		key := Key{Kind: Ticket, Pool: HashOf(OfPool, "p"), Session: HashOf(OfSession, "s"), N: n}
+		if got := ParseKey(key.String()); got != key {
+			t.Errorf("ticket %d is read as %+v", n, got)
+		}
+	}
+	slot := Key{Kind: Slot, Pool: HashOf(OfPool, "p"), N: MaxPosition + 1}
+	if got := ParseKey(slot.String()); got.Kind != Foreign {
+		t.Errorf("position %d is read as %+v", slot.N, got)
+	}
+}

@@ -28,10 +28,6 @@ type Message struct {
 	Served   uint64        // see Entry.Served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
-
-	// What Parse decodes from Data; nil for other keys, or if it is not known.
-	slot   *SlotValue
-	ticket *TicketValue
 }
 
 // NewMessage returns the message that writes a value to a key whose last
@@ -42,15 +38,12 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 	switch value := value.(type) {
 	case SlotValue:
 		c.slot(&value)
-		m.slot = &value
 	case TicketValue:
 		c.ticket(&value)
-		m.ticket = &value
 	default:
 		c.unfit = true
 	}
 	if m.Data = c.data; c.unfit {
-		m.slot, m.ticket = nil, nil
 		var err error
 		if m.Data, err = json.Marshal(value); err != nil {
 			panic(err) // cannot happen with the types of this package
@@ -92,31 +85,6 @@ func (m *Message) Headers(set func(name, value string)) {
 	if m.Owner != "" {
 		set(HeaderOwner, m.Owner)
 	}
-}
-
-// Entry returns what Parse returns for the message of a slot or a ticket that was
-// written at revision, except Time, which no ack contains. ok is false for the other
-// kinds of keys, and if only decoding Data would show the value.
-func (m *Message) Entry(revision uint64) (e Entry, ok bool) {
-	if m.Expect != ExpectRevision || m.Key.Kind != Slot && m.Key.Kind != Ticket {
-		return e, false
-	}
-	e = Entry{
-		Key: m.Key, Revision: revision, Previous: m.Revision, Marker: m.Marker,
-		TTL: wholeSeconds(m.TTL), Outlives: m.Outlives, Author: m.Author,
-	}
-	switch {
-	case m.Marker:
-		e.Served, e.Owner = m.Served, m.Owner
-		return e, len(m.Owner) <= MaxLabel
-	case m.Key.Kind == Slot && m.slot != nil:
-		e.Slot = *m.slot
-	case m.Key.Kind == Ticket && m.ticket != nil:
-		e.Ticket = *m.ticket
-	default:
-		return e, false
-	}
-	return e, true
 }
 
 // FormatTTL returns the value of HeaderTTL. It rounds up to whole seconds, since

@@ -15,6 +15,7 @@ const (
 	MaxLabel = 256                  // bytes of a label
 	MaxName  = 512                  // bytes of a lock's or a semaphore's name
 	MaxLimit = MaxPosition          // slots of a semaphore
+	maxFence = 1 << 53              // above all fences, which are JSON numbers
 )
 
 // ConfigValue is the value of a pool's configuration.
@@ -24,15 +25,6 @@ type ConfigValue struct {
 	Closing    bool   `json:"closing,omitempty"` // no slot may be taken: a peer is about to remove the idle pool
 	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted; the entry outlives earlier configurations
 	Terms
-
-	// Before lists the generations before this one, for peers that skipped entries.
-	Before []Ended `json:"before,omitempty"`
-}
-
-// Ended is an earlier generation of a pool.
-type Ended struct {
-	Generation uint64 `json:"gen"`
-	Until      uint64 `json:"until,omitempty"` // the revision that ended it; 0: that of the entry itself
 }
 
 // Terms are the name, kind and limit of a named pool. A registered pool has the
@@ -62,7 +54,8 @@ type SlotValue struct {
 	Ticket     uint64 `json:"ticket,omitempty"` // the place of the ticket that the claim serves
 	Generation uint64 `json:"gen"`
 	TTL        Span   `json:"ttl_ms"`
-	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, whose revision is the fence
+	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, the claim: see Entry.Fence
+	After      uint64 `json:"after,omitempty"` // of a claim: the fence is above it; 0 in those of the release before
 	Label      string `json:"label,omitempty"`
 	Owner      string `json:"owner,omitempty"`  // of a lock that no session holds
 	Nonce      Hash   `json:"nonce,omitzero"`   // the token is derived from it and the session's id
@@ -162,7 +155,8 @@ func (v ConfigValue) valid() bool {
 }
 
 func (v SlotValue) valid() bool {
-	return !v.Lease.IsZero() && v.TTL > 0 && v.Generation != 0 && len(v.Label) <= MaxLabel && len(v.Owner) <= MaxLabel
+	return !v.Lease.IsZero() && v.TTL > 0 && v.Generation != 0 && len(v.Label) <= MaxLabel && len(v.Owner) <= MaxLabel &&
+		v.After < maxFence
 }
 
 func (v TicketValue) valid() bool {

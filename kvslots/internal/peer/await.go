@@ -10,32 +10,34 @@ import (
 
 // await is a call of Await: it waits for the slot that a session has enqueued for.
 type await struct {
-	p         *Peer
-	call      *call
-	pool      *poolState
-	session   entry.Hash
-	place     uint64 // of the ticket that it waits with; 0: none was seen
-	lock      bool
-	certain   bool   // the view has been exact and as new as the latest call of look
-	why       error  // why the call ends without a slot; nil while it waits
-	hasLeft   bool   // this call has taken the ticket out of the line
-	marked    bool   // this call has cleared Unseen in the slot, or is clearing it: see markSeen
-	markWrite *write // the write that clears it
-	busy      bool   // a write is under way
-	freeing   bool   // free was called
-	expiry    timer
+	p        *enqueued
+	call     *call
+	pool     *poolState
+	session  entry.Hash
+	place    uint64 // of the ticket that it waits with; 0: none was seen
+	lock     bool
+	certain  bool   // the view has been live and as new as the latest call of look
+	why      error  // why the call ends without a slot; nil while it waits
+	hasLeft  bool   // this call has taken the ticket out of the line
+	marked   bool   // this call has cleared Unseen in the slot, or is clearing it: see markSeen
+	markedBy uint64 // the author number of the write that clears it
+	busy     bool   // a write is under way
+	freeing  bool   // free was called
+	expiry   timer
 }
 
-func (r Await) begin(p *Peer, c *call) {
-	c.useSession(r.Session)
-	a := &await{p: p, call: c, pool: p.pools.of(r.Pool), session: r.Session, lock: r.Lock}
-	put(&a.pool.awaits, r.Session, append(a.pool.awaits[r.Session], a))
+func (p *enqueued) await(c *call, r Await) {
+	a := &await{p: p, call: c, pool: p.of(r.Pool), session: r.Session, lock: r.Lock}
+	p.awaits[a.key()] = append(p.awaits[a.key()], a)
+	a.pool.users++
 	c.bound(p.now.Add(r.Wait + patience))
 	c.reload, c.quit = a.look, a.stop
 	a.expiry.fire = func() { a.stop(ErrNoSlot) }
 	p.timers.start(&a.expiry, p.now.Add(r.Wait))
 	a.look()
 }
+
+func (a *await) key() sessionPool { return sessionPool{a.pool.id, a.session} }
 
 // stop ends an await. It first takes the session's ticket out of the line, unless
 // why says that the place is to be kept.
@@ -66,16 +68,17 @@ func (a *await) end(answer Answer) {
 	}
 	a.p.timers.stop(&a.expiry)
 	ps := a.pool
-	drop(ps.awaits, a.session, a)
+	drop(a.p.awaits, a.key(), a)
+	ps.users--
 	a.call.quit = nil
 	a.call.answer(answer)
 	ps.mark()
-	if (a.why != nil || a.markWrite != nil) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
+	if (a.why != nil || a.markedBy != 0) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
 		a.free(func() {})
 	}
 }
 
-// look calls step when the view is exact and as new as now.
+// look calls step when the view is live and as new as now.
 func (a *await) look() {
 	a.certain = false
 	a.p.reads.whenCurrent(a.call, func() {
@@ -84,19 +87,19 @@ func (a *await) look() {
 	})
 }
 
-// enqueuedChanged schedules the awaits of a session in a pool, because its ticket or
+// changed schedules the awaits of a session in a pool, because its ticket or
 // its slot there has changed.
-func (ps *poolState) enqueuedChanged(session entry.Hash) {
-	for _, a := range ps.awaits[session] {
+func (p *enqueued) changed(pool, session entry.Hash) {
+	for _, a := range p.awaits[sessionPool{pool, session}] {
 		if a.certain && !a.busy {
-			ps.p.after(0, func() { a.step() })
+			p.after(0, func() { a.step() })
 		}
 	}
 }
 
 // step does what the status of the session's ticket or slot in the view calls for.
 func (a *await) step() {
-	if a.busy || !a.call.isOpen() || a.p.watch.mode != live {
+	if a.busy || !a.call.isOpen() || a.p.feed.mode != live {
 		return
 	}
 	pool := a.p.view.Pool(a.pool.id)
@@ -109,15 +112,13 @@ func (a *await) step() {
 	}
 	alive := a.p.view.Alive(a.session)
 	switch {
-	case !a.p.view.Exact() && (!alive || e.Status != rules.Queued && e.Status != rules.Served):
-		a.p.reads.whenExact(func() { a.step() })
 	case !alive:
 		a.end(Answer{Err: ErrSessionGone})
 	case e.Status == rules.Doubtful:
 		a.p.after(failurePause, func() { a.step() })
 	case e.Status == rules.Unserved: // no caller was answered, and the ticket stands again
 		a.busy = true
-		a.p.writes.release(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(Ack) {
+		a.p.writes.discard(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(resolution) {
 			a.busy = false
 			a.look()
 		})
@@ -147,10 +148,8 @@ func (a *await) step() {
 // consume purges the session's ticket, calls then if the purge was written, and calls
 // look.
 func (a *await) consume(t *rules.Ticket, then func()) {
-	m := a.p.purge(t.Key, t.Revision)
-	m.Author = a.p.randomNumber()
-	a.put(m, func(f resolution) {
-		if f.result == written || f.mayBeWritten && a.p.view.Pool(a.pool.id).Ticket(t.Place) == nil { // an earlier copy was written
+	a.put(a.p.purge(t.Key, t.Revision), func(r resolution) {
+		if r.result == written {
 			then()
 		}
 		a.look()
@@ -160,12 +159,12 @@ func (a *await) consume(t *rules.Ticket, then func()) {
 // put sends a message for an await, which is busy until the outcome is known.
 func (a *await) put(m entry.Message, then func(resolution)) *write {
 	a.busy = true
-	return a.p.writes.put(m, func(f resolution) {
+	return a.p.writes.put(m, func(r resolution) {
 		a.busy = false
-		if f.result == unknown {
-			a.end(Answer{Err: ErrUnavailable})
+		if r.result == written || r.result == refused {
+			then(r)
 		} else {
-			then(f)
+			a.end(Answer{Err: ErrUnavailable})
 		}
 	})
 }
@@ -189,37 +188,24 @@ func (a *await) free(done func()) {
 		return
 	}
 	a.freeing = true
-	mark := &write{p: a.p} // shows where a.markWrite was written, even after its outcome has counted as unknown
-	if a.markWrite != nil {
-		mark.msg.Author, mark.shown = a.markWrite.msg.Author, a.markWrite.shown
-		a.p.writes.authored[mark.msg.Author] = mark
-	}
-	a.freeAt(0, mark, done)
+	a.p.reads.whenLive(func() { a.freeNext(done) })
 }
 
-// freeAt does the next step of free when the view is live and has reached a revision.
-func (a *await) freeAt(revision uint64, mark *write, done func()) {
-	a.p.reads.whenReached(revision, func() { a.freeNext(mark, done) })
-}
-
-func (a *await) freeNext(mark *write, done func()) {
-	again := func(k Ack) { a.freeAt(k.Revision, mark, done) }
+func (a *await) freeNext(done func()) {
+	again := func(resolution) { a.p.reads.whenLive(func() { a.freeNext(done) }) }
 	pool, session := a.p.view.Pool(a.pool.id), a.p.view.Session(a.session)
 	if pool != nil && session != nil {
 		if t := pool.Ticket(a.place); t != nil {
-			a.p.writes.release(t.Key, t.Revision, again)
+			a.p.writes.discard(t.Key, t.Revision, again)
 			return
 		}
 		for _, s := range session.Slots {
-			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Revision == mark.shown) {
-				m := a.p.purge(rules.SlotKey(pool.ID, s.Position), s.Revision)
-				m.Served = a.place
-				a.p.writes.releaseAs(m, again)
+			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Author == a.markedBy) {
+				a.p.writes.discardAs(a.p.purgeSlot(s), again)
 				return
 			}
 		}
 	}
-	mark.forgetAuthor()
 	done()
 }
 
@@ -227,28 +213,21 @@ func (a *await) freeNext(mark *write, done func()) {
 // then on the peer that claimed the slot cannot withdraw its claim.
 func (a *await) markSeen(e rules.Enqueued) {
 	s := e.Slot
-	if s.Ended(a.p.now) || s.Expiring(a.p.now) {
+	if s.Ended(a.p.now) || s.Expiring(a.p.now) || s.UnseenOver(a.p.now) {
 		return // the slot is about to be purged, which calls step again
 	}
 	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
 	value.Unseen, value.Fence = false, s.Fence
-	m := a.p.value(key, value, s.Revision, value.TTL.Duration())
-	m.Author = a.p.randomNumber()
-	w := a.put(m, func(f resolution) {
-		// Only an exact view shows for certain what was written, or what replaced it.
-		a.busy = true
-		a.p.reads.whenExactAt(a.call, f.revision, func() {
-			a.busy = false
-			if f.result == refused { // if another await has marked the slot, that one answers with it or frees it
-				a.marked, a.markWrite = a.marked && f.mayBeWritten, nil
-				a.look()
-				return
-			}
-			a.leaveAndGrant(key, value, sent)
-		})
+	w := a.put(a.p.value(key, value, s.Revision, value.TTL.Duration()), func(r resolution) {
+		if r.result == refused { // if another await has marked the slot, that one answers with it or frees it
+			a.marked, a.markedBy = false, 0
+			a.look()
+			return
+		}
+		a.leaveAndGrant(key, value, sent)
 	})
 	if value.Ticket != 0 { // otherwise the answer to Enqueue had the token
-		a.marked, a.markWrite = true, w
+		a.marked, a.markedBy = true, w.msg.Author
 	}
 }
 
@@ -266,8 +245,8 @@ func (a *await) leaveAndGrant(key entry.Key, value entry.SlotValue, sent Instant
 		return
 	}
 	revision := s.Revision
-	a.put(a.p.purge(t.Key, t.Revision), func(f resolution) {
-		if f.result == refused { // another peer may have adopted the ticket meanwhile
+	a.put(a.p.purge(t.Key, t.Revision), func(r resolution) {
+		if r.result == refused { // another peer may have adopted the ticket meanwhile
 			a.leaveAndGrant(key, value, sent)
 		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision || !s.Live() {
 			a.look() // the lease or the session has ended

@@ -9,18 +9,27 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
+// naming is what the pools need of the rules for names and for idle pools.
+type naming interface {
+	open(b *borrow, pool *rules.Pool)        // opens a borrow's name
+	restore(ps *poolState, pool *rules.Pool) // ends the closing of an idle pool
+	reviewTerms(b *borrow, pool *rules.Pool) // decides about a borrow whose name is open under other terms
+	overLocks(ps *poolState) bool            // the cap on names in use forbids another one
+	noteOpening(ps *poolState)               // the claims in flight of a pool have changed, or its use
+}
+
 // borrow is the work to grant one lease, for a call or for an enqueued ticket.
 type borrow struct {
-	p     *Peer
-	call  *call // nil for an enqueued ticket's
-	pool  *poolState
-	kind  kind
+	p    *pools
+	call *call // nil for an enqueued ticket's
+	pool *poolState
+	purpose
 	phase phase
 	wish
 
 	generation uint64  // of the pool; 0: not known yet
 	confirmed  bool    // the pool had this generation at an instant after the borrow came
-	current    bool    // the view has been exact and as new as the borrow
+	current    bool    // the view has been live and as new as the borrow
 	sawFull    bool    // the pool was full at an instant after the borrow came
 	waits      bool    // it joins the line if there is no permit
 	queued     bool    // it has waited in the line
@@ -29,8 +38,6 @@ type borrow struct {
 	refuseBy   Instant // see refuseGrace
 	expiry     timer
 	waitEnds   Instant
-	joinAt     Instant // see starves
-	again      func()  // of forEnqueue: starts the call again
 
 	ticket ticket
 	claim  claim
@@ -45,14 +52,31 @@ type wish struct {
 	terms                 entry.Terms // of a named pool
 }
 
-// kind is what a borrow is made for.
-type kind uint8
+// purpose is what a borrow is made for, and decides what differs with that: see byCall,
+// byEnqueue and byTicket.
+type purpose interface {
+	enqueued() bool                             // the ticket is a session's, and stays in the line when no call waits
+	ticketFor(b *borrow) (t newTicket, ok bool) // the ticket to join with; ok is false if the borrow has ended instead
+	admitted(b *borrow)                         // the ticket stands in the line
+	goesOn(t *rules.Ticket) bool                // whether to try again after a claim came to nothing; t may be nil
+	grant(b *borrow, s *rules.Slot) bool        // answers with the lease; false if it is too late to
+	ended(b *borrow, was phase, a Answer)       // the borrow has its answer
+}
 
-const (
-	forCall    kind = iota // for a call that waits in the line until its time is over
-	forEnqueue             // for a call that leaves its session's ticket in the line, and is answered
-	forTicket              // for an enqueued ticket, which any peer may claim for
-)
+// byCall is the purpose of the borrow for a call that waits in the line until its time is over.
+type byCall struct{}
+
+func (byCall) enqueued() bool { return false }
+
+func (byCall) goesOn(*rules.Ticket) bool { return true }
+
+func (byCall) ended(b *borrow, was phase, a Answer) { b.leaveLineAfter(was, a) }
+
+func (byCall) admitted(b *borrow) {
+	if !b.waits {
+		b.refuseLater()
+	}
+}
 
 // ticket is a borrow's place in the line.
 type ticket struct {
@@ -67,40 +91,17 @@ func (t *ticket) stands() bool { return t.place != 0 }
 type claim struct {
 	position int
 	number   int // counted from 0; of a borrow without leaseOf always 0
-	lease    entry.Hash
-	claimer  entry.Hash // the presence of this peer when it sent the claim
-	expected uint64     // the revision that the claim expects
-	revision uint64     // 0 until the view shows it
-	acked    uint64     // the same revision; 0 until it is acknowledged
-	overdue  bool       // unanswered for so long that other borrows may claim the position
 	write    *write
 }
 
-func (r Borrow) begin(p *Peer, c *call) {
-	p.start(&borrow{
-		p: p, call: c, pool: p.pools.of(r.Pool), wish: wish{lease: r.Lease, leaseOf: r.LeaseOf, ttl: r.TTL, label: r.Label},
-	}, r.Wait)
-}
-
-func (r Acquire) begin(p *Peer, c *call) {
-	c.useSession(r.Session)
-	p.start(&borrow{
-		p: p, call: c, pool: p.pools.of(r.Pool),
-		wish: wish{lease: r.Lease, ttl: r.TTL, owner: r.Owner, session: r.Session, nonce: r.Nonce, terms: r.terms()},
-	}, r.Wait)
-}
-
-func (r *Resource) terms() entry.Terms {
-	t := entry.Terms{Name: r.Name, Dialect: r.Dialect, Lock: r.Lock, Limit: r.Limit}
-	if t.Lock {
-		t.Limit = 1
-	}
-	return t
+// borrow begins a borrow for a call.
+func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
+	p.start(&borrow{p: p, call: c, pool: p.of(pool), purpose: byCall{}, wish: w}, wait)
 }
 
 // start puts a new borrow into its pool's queue.
-func (p *Peer) start(b *borrow, wait time.Duration) {
-	b.call.borrow = b
+func (p *pools) start(b *borrow, wait time.Duration) {
+	b.call.work = b
 	b.call.quit = func(why error) { b.finish(Answer{Err: why}) }
 	if wait > 0 {
 		b.call.bound(p.now.Add(wait + patience))
@@ -108,8 +109,7 @@ func (p *Peer) start(b *borrow, wait time.Duration) {
 		b.expiry.fire = func() { b.expire() }
 		p.timers.start(&b.expiry, b.waitEnds)
 	}
-	b.joinAt = p.now.Add(rules.StallTime / 2)
-	b.pool.borrows++
+	b.pool.users++
 	b.enlist()
 }
 
@@ -139,21 +139,10 @@ func (b *borrow) finish(a Answer) {
 	}
 	was := b.phase
 	b.to(done)
-	b.pool.borrows--
+	b.pool.users--
 	b.p.timers.stop(&b.expiry)
-	if was == claiming && a.Err != nil {
-		b.abandonClaim()
-	}
-	switch {
-	case b.kind == forTicket:
-		delete(b.pool.promoting, b.ticket.place)
-	case was == joining: // noteTicket purges its ticket
-	case b.kind == forEnqueue && a.Err == nil: // its ticket stays in the line
-		delete(b.pool.tickets, b.ticket.key)
-	default:
-		b.leaveLine()
-	}
-	if b.call != nil && b.call.borrow == b {
+	b.ended(b, was, a)
+	if b.call != nil && b.call.work == b {
 		b.call.quit = nil
 		b.call.answer(a)
 	}
@@ -165,11 +154,11 @@ func (b *borrow) finish(a Answer) {
 func (b *borrow) requeue() {
 	t := b.p.view.Pool(b.pool.id).Ticket(b.ticket.place)
 	switch {
-	case b.kind == forTicket && (t == nil || !t.Stands()):
+	case !b.goesOn(t):
 		b.finish(Answer{Err: ErrNoSlot})
-	case t != nil && !(t.Unsure && b.kind == forCall):
+	case t != nil:
 		b.to(waiting)
-		if !b.waits && b.kind == forCall {
+		if !b.joins() {
 			b.refuseLater()
 		}
 		b.pool.mark()
@@ -223,7 +212,7 @@ func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
 	if b := ps.promoting[t.Place]; b != nil {
 		return b
 	}
-	if b := ps.tickets[t.Key]; b != nil && b.ticket.place == t.Place && b.kind == forCall {
+	if b := ps.tickets[t.Key]; b != nil && b.ticket.place == t.Place && !b.enqueued() {
 		return b
 	}
 	return nil
@@ -246,22 +235,22 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.refuseLater()
 		return true
 	case b.named() && (!pool.Exists() || pool.Closing()):
-		b.open(pool)
+		b.p.names.open(b, pool)
 		return false
 	case pool.Closing():
-		b.pool.restore(pool)
+		b.p.names.restore(b.pool, pool)
 		return false
 	}
 	position, ok := pool.Choose(nil, &b.pool.flight)
 	switch {
 	case !ok && b.joins() && b.overWaiters(pool):
-		if b.current && b.p.view.Exact() {
+		if b.current {
 			b.finish(Answer{Err: ErrMaxWaiters})
 		} else {
 			b.refuseLater() // review moves it back to the queue, in such a view
 		}
 	case ok && b.tryClaim(pool, position):
-	case ok && !b.starves(pool, position):
+	case ok:
 		return false
 	case !b.joins():
 		b.refuseLater()
@@ -274,14 +263,7 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 }
 
 // joins reports whether the borrow joins the line if there is no permit for it.
-func (b *borrow) joins() bool { return b.waits || b.kind == forEnqueue }
-
-// starves reports whether claims in doubt have delayed a borrow for so long that it has to
-// join the line, if it may. Other peers leave a slot for a ticket. Without one, a peer with
-// a late view may find new claims in doubt again and again.
-func (b *borrow) starves(pool *rules.Pool, position int) bool {
-	return b.joins() && b.p.now >= b.joinAt && pool.DoubtBelow(position, b.p.now)
-}
+func (b *borrow) joins() bool { return b.waits || b.enqueued() }
 
 // overWaiters reports whether the cap on waiters forbids the borrow to join.
 func (b *borrow) overWaiters(pool *rules.Pool) bool {
@@ -303,7 +285,7 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 	if pool.Exists() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
 		b.generation = pool.Generation()
 	}
-	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.pool.overLocks() {
+	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.p.names.overLocks(b.pool) {
 		return ErrMaxLocks
 	}
 	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]

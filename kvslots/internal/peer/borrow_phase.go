@@ -44,20 +44,6 @@ func Transitions() []Transition {
 	return all
 }
 
-// Taken returns how often this peer's borrows took each transition so far, including
-// transitions that are not allowed.
-func (p *Peer) Taken() map[Transition]uint64 {
-	taken := map[Transition]uint64{}
-	for from := range p.steps {
-		for to, n := range p.steps[from] {
-			if n > 0 {
-				taken[Transition{phase(from).String(), phase(to).String()}] = n
-			}
-		}
-	}
-	return taken
-}
-
 func (b *borrow) to(f phase) {
 	b.p.steps[b.phase][f]++
 	b.phase = f

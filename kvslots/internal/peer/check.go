@@ -11,21 +11,16 @@ import (
 // recent is the least number of entries that the check remembers.
 const recent = 4096
 
-// checkRounds is how many refreshes of this peer's presence the check awaits before
-// an entry that is missing counts as lost.
-const checkRounds = 4
-
-// check compares the view with the stream, at each new watch: the stream may have
+// check compares the view with the stream, at each catch-up: the stream may have
 // lost its tail in a power cut, or may have been purged, deleted or created anew.
 //
-// The new watch begins at this peer's last presence. Each entry that it delivers at
+// The reading begins at this peer's last presence. Each entry that it delivers at
 // or below the view's revision must be one that the view holds; and each entry that
 // the view holds from there on must be delivered again, or be overwritten.
 type check struct {
 	log         []logged            // the last entries applied
 	from        uint64              // the first revision checked
 	until       uint64              // the last revision checked: the view's when the check began
-	rounds      int                 // how many refreshes of the presence it has awaited
 	redelivered map[uint64]struct{} // the revisions that were delivered again
 }
 
@@ -33,17 +28,15 @@ type check struct {
 type logged struct {
 	revision uint64
 	key      entry.Key
-	at       time.Time // zero until it is delivered
-	own      *write    // of an entry that was applied and is not delivered yet; otherwise nil
+	at       time.Time
 }
 
-// note adds an entry to the log. own is the write that wrote it, if its delivery is still
-// to come.
-func (c *check) note(e *entry.Entry, own *write) {
+// note adds an entry to the log.
+func (c *check) note(e *entry.Entry) {
 	if len(c.log) == 2*recent {
 		c.log = c.log[:copy(c.log, c.log[recent:])]
 	}
-	c.log = append(c.log, logged{e.Revision, e.Key, e.Time, own})
+	c.log = append(c.log, logged{e.Revision, e.Key, e.Time})
 }
 
 func (c *check) find(revision uint64) *logged {
@@ -54,34 +47,37 @@ func (c *check) find(revision uint64) *logged {
 	return &c.log[i]
 }
 
-// beginCheck stops granting, and returns the first revision that the new watch has to
+// beginCheck stops granting, and returns the first revision that the reading has to
 // deliver.
-func (w *watch) beginCheck() (from uint64) {
-	c := &w.check
-	w.mode = checking
-	w.p.counters.Checks++
-	c.from = w.p.self.revision
+func (f *feed) beginCheck() (from uint64) {
+	c := &f.check
+	f.mode, f.k.view.Live = catching, false
+	f.k.counters.CatchUps++
+	f.breaks++
+	c.from = f.k.self.revision
 	if len(c.log) > 0 {
 		c.from = max(c.from, c.log[0].revision)
 	}
-	c.rounds, c.until, c.redelivered = 0, w.p.view.Revision, map[uint64]struct{}{}
+	c.until, c.redelivered = f.k.view.Revision, map[uint64]struct{}{}
 	return c.from
 }
 
-// checkDelivery reports whether the view holds a delivered entry at or below its
-// revision: the same entry, and as the last of its key.
-func (w *watch) checkDelivery(e *entry.Entry) bool {
-	c := &w.check
+// checkDelivery reports whether the view has had a delivered entry at or below its
+// revision. A replica that is behind may deliver one that was overwritten since.
+func (f *feed) checkDelivery(e *entry.Entry) bool {
+	c := &f.check
 	if e.Revision > c.until || e.Revision < c.from {
 		return true
 	}
 	s := c.find(e.Revision)
-	if s == nil || s.key != e.Key || !s.at.IsZero() && !s.at.Equal(e.Time) {
+	if latest, _ := f.k.view.Latest(e.Key); s == nil && (latest > e.Revision || !tracked(e.Key)) {
+		return true // the view has never had it, since it was overwritten before a catch-up came to it
+	}
+	if s == nil || s.key != e.Key || !s.at.Equal(e.Time) {
 		return false
 	}
 	c.redelivered[e.Revision] = struct{}{}
-	latest, _ := w.p.view.Latest(e.Key)
-	return latest == e.Revision || !tracked(e.Key)
+	return true
 }
 
 // tracked reports whether the view keeps the revision of a key.
@@ -89,15 +85,15 @@ func tracked(key entry.Key) bool { return key.Kind != entry.Barrier && key.Kind 
 
 // endCheck reports whether each entry that the check covers was delivered again, has
 // been overwritten, or is a marker that may have expired.
-func (w *watch) endCheck() bool {
-	c := &w.check
+func (f *feed) endCheck() bool {
+	c := &f.check
 	for i := range c.log {
 		s := &c.log[i]
 		if _, again := c.redelivered[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
 			continue
 		}
-		latest, taken := w.p.view.Latest(s.key)
-		if latest == s.revision && (taken || !w.p.view.MarkerOld(s.key, w.p.now)) {
+		latest, taken := f.k.view.Latest(s.key)
+		if latest == s.revision && (taken || !f.k.view.MarkerOld(s.key, f.k.now)) {
 			return false
 		}
 	}

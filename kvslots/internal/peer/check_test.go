@@ -10,26 +10,28 @@ import (
 )
 
 // The stream has lost its last entry, which raised a pool's count. Its last sequence does
-// not show that, since another peer has claimed a slot and purged the claim. A new watch
-// delivers both entries, or only the second one. The peer claims nothing, and builds its
+// not show that, since another peer has claimed a slot and purged the claim. A catch-up
+// reads both entries, or only the second one. The peer claims nothing, and builds its
 // view anew: the other peers do not know of the higher count.
 func TestNewWatchFindsLostEntry(t *testing.T) {
 	for name, first := range map[string]int{"other entry": 0, "no entry": 1} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			pool := h.hash()
-			h.apply(h.storeCount(pool, 0))
+			h.feed(h.storeCount(pool, 0))
 			h.pass(4 * time.Second) // the check begins at the last refresh of the presence
 			h.auto = false
 			lost := h.storeCount(pool, 1)
-			h.apply(lost)
+			h.feed(lost)
 
-			h.last, h.stands[lost.Key] = lost.Revision-1, lost.Previous
+			h.lose(lost.Revision - 1)
 			instead := []entry.Entry{h.storeClaim(pool), h.storePurge(pool)}
-			h.p.WatchLost(h.watch, h.now)
+			h.manual = true
+			h.breakFeed()
+			h.beginReading()
 			call := h.begin(h.borrow(pool, 0))
 			for _, e := range instead[first:] {
-				h.apply(e)
+				h.read(e)
 			}
 			h.settle()
 			for _, w := range h.sent {
@@ -38,8 +40,7 @@ func TestNewWatchFindsLostEntry(t *testing.T) {
 				}
 			}
 			for h.p.Counters().Rebuilds == 0 {
-				presence := h.take(entry.Session)
-				h.publish(&presence)
+				h.publishPresence()
 			}
 			if a, answered := h.answers[call]; answered {
 				t.Errorf("answered %+v before the view was built anew", a)
@@ -69,18 +70,13 @@ func TestCheckPurgesTicketOfEndedBorrow(t *testing.T) {
 	last := h.last
 	h.p.GiveUp(call, errors.New("the caller is gone"), h.now)
 	purge := h.take(entry.Ticket)
-	h.storeBarrier() // without it, the peer would apply its purge when it is acknowledged
 	h.ack(purge.ID, peer.Written, h.store(&purge.Message).Revision)
 
-	h.last, h.stands[purge.Key] = last, purge.Revision
-	instead := []entry.Entry{h.storeBarrier(), h.storeBarrier()}
-	h.p.WatchLost(h.watch, h.now)
-	h.settle()
-	for _, e := range instead {
-		h.apply(e)
-	}
-	presence := h.take(entry.Session)
-	h.publish(&presence)
+	h.lose(last)
+	h.storeBarrier()
+	h.storeBarrier()
+	h.breakFeed()
+	h.catchUp()
 	if n := h.p.Counters().Rebuilds; n != 0 {
 		t.Fatalf("the view was built anew %d times: the check has found the loss", n)
 	}

@@ -59,7 +59,7 @@ func TestExpiries(t *testing.T) {
 	generation := h.configs[entry.Key{Kind: entry.Config, Pool: pool}].Generation
 	others := entry.NewMessage(entry.Key{Kind: entry.Slot, Pool: pool, N: 1},
 		entry.SlotValue{Lease: h.hash(), Claimer: h.hash(), Generation: generation, TTL: entry.Span(time.Second)}, 0, time.Minute)
-	h.apply(h.store(&others))
+	h.feed(h.store(&others))
 	session := h.hash()
 	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
 	for _, name := range []string{"a", "b", "c"} {

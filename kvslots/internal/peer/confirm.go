@@ -6,19 +6,16 @@ import "time"
 // write.
 const confirmedFor = 500 * time.Millisecond
 
-// confirmation records the latest refresh of the presence that is acknowledged and in the
-// view: at some instant since it was sent, the stream took writes.
+// confirmation records the latest refresh of the presence that the view shows: at some
+// instant since it was sent, the stream took writes.
 type confirmation struct {
-	begun    Instant             // when the pending refresh was sent
-	revision uint64              // of the latest acknowledged refresh
-	sent     Instant             // when that one was sent
-	at       Instant             // when the latest one was sent that is acknowledged and in the view
-	waiting  eventQueue[Instant] // Confirms, by the earliest value of at that answers them
+	at      Instant             // when that refresh was sent
+	waiting eventQueue[Instant] // Confirms, by the earliest value of at that answers them
 }
 
-func (r Confirm) begin(p *Peer, c *call) {
-	f, from := &p.self.confirmation, p.now.Add(-confirmedFor)
-	if p.watch.mode == live && f.at != 0 && f.at >= from {
+func (k *kernel) confirm(c *call) {
+	f, from := &k.self.confirmation, k.now.Add(-confirmedFor)
+	if k.feed.mode == live && f.at != 0 && f.at >= from {
 		c.answer(Answer{})
 		return
 	}
@@ -28,22 +25,11 @@ func (r Confirm) begin(p *Peer, c *call) {
 		f.waiting.stop(e)
 		c.answer(Answer{Err: why})
 	}
-	p.self.refresh()
+	k.self.refresh()
 }
 
-// answered records the answer to a refresh. The view shows the presence at a revision.
-func (f *confirmation) answered(a Ack, shows uint64) {
-	if a.Outcome == Written {
-		f.revision, f.sent = a.Revision, f.begun
-		f.shown(shows)
-	}
-}
-
-// shown records that the view shows the presence at a revision.
-func (f *confirmation) shown(revision uint64) {
-	if f.revision == 0 || revision < f.revision || f.sent <= f.at {
-		return
-	}
-	f.at = f.sent
+// confirm records that the view shows a refresh that was sent at an instant.
+func (f *confirmation) confirm(sent Instant) {
+	f.at = sent
 	f.waiting.run(f.at)
 }

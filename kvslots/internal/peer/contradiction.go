@@ -2,112 +2,78 @@ package peer
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// evidence is why the stream may not be the one that the view was built from; "" means
-// that it may be.
-type evidence string
+// The view is of another stream if the stream was deleted and created again, or has lost
+// its last writes and gone on from there. What shows that is found at one of these places,
+// and has one of two consequences. contradicted builds the view anew. suspect, when only an
+// answer disagrees with the view, has the view checked by a catch-up: the answer may be of a
+// leader that was deposed.
 
 const (
-	otherStream  evidence = "the stream was created anew"
-	wentBack     evidence = "the stream went back"
-	otherEntries evidence = "the stream is not the one that the view was built from"
-	lostEntries  evidence = "the stream lacks what the view holds"
-	lateView     evidence = "the view was behind for too long" // markers may have expired unseen
-	suspicion    evidence = "a key has another revision than in the view"
+	otherStream  = "the stream was created anew"
+	wentBack     = "the stream went back"
+	otherEntries = "the stream is not the one that the view was built from"
+	lostEntries  = "the stream lacks what the view holds"
+	lateView     = "the view was behind for too long" // markers may have expired unseen
+	suspicion    = "a key has another revision than in the view"
 )
 
-// decide decides what follows from evidence, for every kind of key and nowhere else: the
-// view is built anew, at most once in rebuildPause. After a suspicion it is checked first,
-// and built anew if the same key is suspected again within that time. Meanwhile the peer
-// grants nothing. decide reports whether the evidence has had such a consequence.
-func (w *watch) decide(found evidence, key entry.Key) bool {
-	switch {
-	case found == "", w.mode == loading: // an empty view is of any stream
-		return false
-	case found == suspicion && w.mode == checking && key != w.p.self.key(): // without its presence the check cannot end
-		return false
-	case found == suspicion && w.mode == live && key != w.suspect:
-		w.suspect = key
-		w.p.after(rebuildPause, func() { w.suspect = entry.Key{} })
-		w.p.log(Debug, "view checked", string(found))
-		w.replace(true)
-		return true
+// contradicted builds the view anew, at most once in rebuildPause. Meanwhile the peer
+// grants nothing. An empty view is of any stream.
+func (f *feed) contradicted(why string) {
+	if f.mode == loading {
+		return
 	}
-	if next := w.rebuilt.Add(rebuildPause); w.rebuilt == 0 || w.p.now >= next {
-		w.rebuild(found)
-	} else {
-		w.number++ // ignore the old watch
-		w.mode = checking
-		w.retry.fire = func() { w.rebuild(found) }
-		w.p.timers.start(&w.retry, next)
+	next := f.rebuilt.Add(rebuildPause)
+	if f.rebuilt == 0 || f.k.now >= next {
+		f.rebuild(why)
+		return
 	}
-	return true
+	f.ignoreReading()
+	f.mode, f.k.view.Live = catching, false
+	f.retry.fire = func() { f.rebuild(why) }
+	f.k.timers.start(&f.retry, next)
 }
 
-// judgeStart compares the state of the stream when a watch begins with the view.
-func (w *watch) judgeStart(s StreamInfo) evidence {
-	switch {
-	case !w.created.IsZero() && !s.Created.Equal(w.created):
-		return otherStream
-	case !w.p.cfg.Replicated && s.Last < w.floor:
-		return wentBack
+// suspect handles an answer about a key that disagrees with the view. The view is checked.
+// If such answers still come after that, and on a replicated stream for as long as a deposed
+// leader may give them, the view is built anew. Without this peer's presence the check cannot
+// end, so answers about that count while it lasts.
+func (f *feed) suspect(key entry.Key) {
+	persists := key == f.suspected && (!f.k.cfg.Replicated || f.k.now.Sub(f.suspectedAt) >= deposedTime)
+	if key != f.suspected && f.mode != loading {
+		f.suspected, f.suspectedAt = key, f.k.now
+		f.k.after(rebuildPause, func() { f.suspected = entry.Key{} })
+		if f.mode == live {
+			f.k.log(Debug, "view checked", suspicion)
+			f.catchUp(true)
+			return
+		}
 	}
-	return ""
+	if persists && f.mode == live || key == f.k.self.key() && (persists || !f.k.cfg.Replicated) {
+		f.contradicted(suspicion)
+	}
 }
 
-// judgeDelivery compares a delivered entry with the view.
-func (w *watch) judgeDelivery(e *entry.Entry) evidence {
+// judgeRead returns why an entry that a reading delivered contradicts the view, or "".
+func (f *feed) judgeRead(e *entry.Entry) string {
+	v := f.k.view
 	switch {
-	case w.mode != loading && w.lagged(e.Revision, e.Time):
+	case f.mode == loading:
+	case f.k.now.Sub(f.k.self.seen) > lagLimit, e.Time.Sub(v.Time) > lagLimit:
 		return lateView
-	case w.mode == checking && !w.checkDelivery(e):
+	case !f.checkDelivery(e):
 		return otherEntries
-	case w.p.own.stamp(e, sameAs(e)) == foreign, e.Revision > w.p.view.Revision && w.contradicts(e):
+	case e.Revision > v.Revision && f.contradicts(e):
 		return wentBack
 	}
 	return ""
-}
-
-// judgeAnswer compares the answer to a write with the view.
-//
-// The answers and the watch are two subscriptions, and either may be ahead. So a late
-// acknowledgement is consistent, and so is a refusal other than Conflict, or one that names
-// a revision which an inexact view may have skipped.
-func (w *write) judgeAnswer(a Ack) evidence {
-	switch {
-	case w.view != w.p.view: // the write was sent under an earlier view
-	case a.Outcome == Written:
-		if a.Revision <= w.floor {
-			return wentBack
-		}
-	case a.Outcome != Conflict || w.msg.Expect == entry.ExpectNothing:
-	case w.msg.Expect == entry.ExpectStream:
-		if a.Revision < w.floor {
-			return wentBack
-		}
-	case a.Revision == 0:
-		if w.hadEntry {
-			return suspicion
-		}
-	case a.Revision < w.known, w.p.watch.misses(w.msg.Key, a.Revision):
-		return suspicion
-	}
-	return ""
-}
-
-// misses reports whether the view has passed a revision of a key and is exact, but holds
-// the key below that revision. It may have forgotten a marker that the server has kept: the
-// leader's clock was set back.
-func (w *watch) misses(key entry.Key, revision uint64) bool {
-	view := w.p.view
-	latest, _ := view.Latest(key)
-	return revision <= view.Revision && view.Exact() && latest < revision
 }
 
 // contradicts reports whether an entry overwrote an earlier revision of its key than
 // the view holds. The compare-and-swap makes that impossible in the stream that the
 // view was built from. An entry names 0 if a marker has expired before, and the
 // server's own markers name nothing.
-func (w *watch) contradicts(e *entry.Entry) bool {
-	latest, taken := w.p.view.Latest(e.Key)
+func (f *feed) contradicts(e *entry.Entry) bool {
+	latest, taken := f.k.view.Latest(e.Key)
 	return e.Previous < latest && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
 }

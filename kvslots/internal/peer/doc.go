@@ -13,7 +13,7 @@
 //		r := p.Ready()
 //		send r.Writes, in order, after those of earlier Readys
 //		deliver r.Answers to their callers
-//		if r.Watch != nil, replace the watch
+//		if r.Reading != nil, begin that reading in place of the present one
 //		call Tick at r.WakeAt, if that is not 0
 //	}
 //
@@ -37,7 +37,7 @@
 //	  |                      | the wait is over         has no ticket
 //	  +------> refusing <----+
 //	              |
-//	              +--> done: refused, by an exact view as new as the borrow
+//	              +--> done: refused, by a live view as new as the borrow
 //	              +--> claiming or arrived, if the pool has changed meanwhile
 //
 // From every phase a borrow is done when its caller gives up, its session ends, or
@@ -45,14 +45,24 @@
 // again. When the view is built anew, a waiting borrow is joining until the new view
 // shows its ticket.
 //
-// # The files
+// # The rooms
 //
-// Calls: request.go, call.go, told.go. Borrows: borrow.go, claiming.go, ticket.go,
-// refusing.go; named pools that open, and idle pools that close: opening.go,
-// idlepools.go; what a session has enqueued: enqueue.go, await.go. Leases: renew.go,
-// return.go, owned.go, follow.go, and held.go, which finds them. Pools: pool.go,
-// register.go. Sessions: session.go, presence.go. The view: view.go, check.go and
-// contradiction.go, with ownwrites.go for this peer's own writes and barrier.go for
-// read barriers. Writes and their outcome: write.go, resolution.go, undo.go. What ends
-// by time: cleaning.go. What monitoring reads: metrics.go, stats.go, confirm.go.
+// The package has rooms, which depend on those before them only: TestRoomsDependOneWay
+// checks that. Read the first three to know pools, 3,900 lines, in this order; the others
+// need not be read together.
+//
+//   - The contract, 430 lines: config.go, request.go, output.go, errors.go.
+//   - The kernel, 2,000: kernel.go, call.go and queue.go; feed.go, check.go and
+//     contradiction.go, which keep the view; write.go, writequeue.go and discard.go;
+//     barrier.go, presence.go, confirm.go, told.go, metrics.go, lists.go. It calls the rooms
+//     above it by the interface worker.
+//   - Pools, 1,430: pool.go; borrow.go, borrow_phase.go, claiming.go, ticket.go,
+//     refusing.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
+//     inspect.go, delete.go. They call names by the interface naming, and what differs for
+//     an enqueued session by the interface purpose.
+//   - Names, and idle pools, 310: opening.go, idlepools.go.
+//   - What sessions enqueue, 410: enqueue.go, await.go.
+//   - Sessions, 340, on the kernel alone: session.go, session_end.go.
+//   - Extras, 200: owned.go, follow.go, stats.go.
+//   - The peer, 350, which joins them: peer.go, begin.go, cleaning.go, remains.go.
 package peer

@@ -56,12 +56,12 @@ func TestRefusedTicketMayHaveBeenWritten(t *testing.T) {
 		after := h.store(&rewrite)
 
 		h.ack(again.ID, peer.Conflict, written.Revision)
-		h.apply(between)
+		h.feed(between)
 		h.settle()
 		if a, answered := h.answers[enqueued]; answered {
 			t.Fatalf("answered %+v before the view shows the ticket", a)
 		}
-		h.apply(after)
+		h.feed(after)
 		h.auto = true
 		h.publish(&purge)
 		h.settle()
@@ -93,11 +93,22 @@ func TestEnqueuedTicketOutlivesPresence(t *testing.T) {
 	value := h.entry(&ticket.Message, 0).Ticket
 	presence := rules.SessionKey(value.Peer)
 	ended := entry.NewPurge(presence, h.stands[presence], rules.MarkerTTL)
-	h.apply(h.store(&ended))
-	h.apply(h.store(&ticket.Message))
+	h.feed(h.store(&ended))
+	h.feed(h.store(&ticket.Message))
 	h.auto = true
 	h.pass(time.Second)
 	if a := h.granted(enqueued); !a.Queued {
 		t.Errorf("answered %+v, want queued", a)
 	}
+}
+
+// A lease of which its session was not told lasted for a second longer than its ttl: a wait
+// after 1.6 s was still granted one of 1 s.
+func TestUnseenLeaseEndsInTime(t *testing.T) {
+	h := newHarness(t)
+	on, session := h.ownedLock()
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Second})
+	h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+	h.pass(1600 * time.Millisecond)
+	h.wantError(h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute}), peer.ErrLeaseExpired)
 }

@@ -3,6 +3,7 @@ package peer_test
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,20 +12,26 @@ import (
 )
 
 // harness drives one peer, on the stream of a single server that is never late. With
-// auto set, each write is answered and delivered at once; otherwise it waits in sent
-// for the test.
+// auto set, each write is stored and fed, and then answered, at once; otherwise it waits in
+// sent for the test. A reading delivers what the stream has, unless manual is set.
 type harness struct {
-	t       testing.TB
-	p       *peer.Peer
-	now     peer.Instant
-	auto    bool
-	watch   uint64
-	last    uint64
-	stands  map[entry.Key]uint64
-	configs map[entry.Key]entry.ConfigValue
-	sent    []peer.Write
-	answers map[uint64]peer.Answer
-	names   uint64
+	t        testing.TB
+	p        *peer.Peer
+	now      peer.Instant
+	auto     bool
+	manual   bool // the test begins readings, and delivers what they find in the stream
+	ordered  peer.Reading
+	reading  bool // the latest reading delivers entries
+	joined   int  // how many readings are over
+	created  time.Time
+	replicas int
+	stream   []entry.Entry // all that was written, the overwritten entries included
+	last     uint64
+	stands   map[entry.Key]uint64
+	configs  map[entry.Key]entry.ConfigValue
+	sent     []peer.Write
+	answers  map[uint64]peer.Answer
+	names    uint64
 }
 
 const firstSequence = 1_000_000
@@ -37,17 +44,36 @@ func newHarness(t testing.TB) *harness {
 
 func newHarnessOf(t testing.TB, cfg peer.Config) *harness {
 	t.Helper()
+	h := startHarness(t, cfg)
+	h.settle()
+	h.wantLive()
+	return h
+}
+
+// startHarness returns a harness whose peer has ordered its first reading.
+func startHarness(t testing.TB, cfg peer.Config) *harness {
 	cfg.Random = rand.NewPCG(1, 2)
 	h := &harness{
 		t: t, now: peer.Instant(time.Hour), auto: true, last: firstSequence,
 		stands: map[entry.Key]uint64{}, configs: map[entry.Key]entry.ConfigValue{}, answers: map[uint64]peer.Answer{},
 	}
+	h.created = h.wall(0)
 	h.p = peer.New(cfg, h.now)
-	h.settle()
-	if err := h.p.Status(h.now); err != nil {
-		t.Fatal(err)
-	}
 	return h
+}
+
+func (h *harness) wantLive() {
+	h.t.Helper()
+	if err := h.p.Status(h.now); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) wantNotLive() {
+	h.t.Helper()
+	if h.p.Status(h.now) == nil {
+		h.t.Fatal("the view is live")
+	}
 }
 
 // settle carries out the peer's Ready.
@@ -58,10 +84,17 @@ func (h *harness) settle() {
 			h.answers[a.Call] = a
 		}
 		h.sent = append(h.sent, r.Writes...)
+		if r.Joined != 0 {
+			h.joined++
+			h.reading = h.reading && r.Joined != h.ordered.Number
+		}
 		switch {
-		case r.Watch != nil:
-			h.watch = r.Watch.Number
-			h.p.WatchStarted(h.watch, peer.StreamInfo{Created: h.wall(0), Now: h.wall(h.now), Last: h.last}, h.now)
+		case r.Reading != nil:
+			h.ordered, h.reading = *r.Reading, false
+			if !h.manual {
+				h.beginReading()
+				h.readAll()
+			}
 		case h.auto && len(h.sent) > 0:
 			w := h.sent[0]
 			h.sent = h.sent[1:]
@@ -75,29 +108,99 @@ func (h *harness) settle() {
 // wall returns the time by the stream's clock.
 func (h *harness) wall(at peer.Instant) time.Time { return time.Unix(1_790_000_000, 0).Add(at.Sub(0)) }
 
+// beginReading begins the reading that the peer has ordered.
+func (h *harness) beginReading() {
+	h.reading = true
+	h.p.ReadingStarted(h.ordered.Number, peer.StreamInfo{Created: h.created, Now: h.wall(h.now), Last: h.last, Replicas: h.replicas}, h.now)
+}
+
+// readAll delivers what the reading finds in the stream.
+func (h *harness) readAll() {
+	for _, e := range h.stream {
+		if e.Revision >= h.ordered.From && h.stands[e.Key] == e.Revision {
+			h.read(e)
+		}
+	}
+}
+
 // publish stores a write in the stream, or refuses it.
 func (h *harness) publish(w *peer.Write) {
 	switch {
 	case w.Expect == entry.ExpectStream:
 		h.ack(w.ID, peer.Conflict, h.last)
-	case h.stands[w.Key] != w.Revision:
+	case w.Expect == entry.ExpectRevision && h.stands[w.Key] != w.Revision:
 		h.ack(w.ID, peer.Conflict, h.stands[w.Key])
 	default:
 		e := h.store(&w.Message)
+		h.feed(e)
 		h.ack(w.ID, peer.Written, e.Revision)
-		h.apply(e)
+	}
+}
+
+// publishAll publishes the writes that wait, except those to some keys, which are lost.
+func (h *harness) publishAll(except ...entry.Key) {
+	h.settle()
+	writes := h.sent
+	h.sent = nil
+	for i := range writes {
+		if !slices.Contains(except, writes[i].Key) {
+			h.publish(&writes[i])
+		}
+	}
+	h.settle()
+}
+
+// publishPresence publishes the peer's presence, which must be the only session that waits
+// to be written.
+func (h *harness) publishPresence() {
+	h.t.Helper()
+	w := h.take(entry.Session)
+	h.publish(&w)
+	h.settle()
+}
+
+// catchUp publishes the peer's presence until the view is live.
+func (h *harness) catchUp() {
+	h.t.Helper()
+	h.settle()
+	for end := h.now.Add(time.Second); h.p.Status(h.now) != nil; {
+		isSession := func(w peer.Write) bool { return w.Key.Kind == entry.Session }
+		switch {
+		case slices.ContainsFunc(h.sent, isSession):
+			h.publishPresence()
+		case h.now < end:
+			h.pass(10 * time.Millisecond)
+		default:
+			h.t.Fatal(h.p.Status(h.now))
+		}
 	}
 }
 
 // store stores a message in the stream.
 func (h *harness) store(m *entry.Message) entry.Entry {
 	h.last++
-	h.stands[m.Key] = h.last
 	e := h.entry(m, h.last)
-	if m.Key.Kind == entry.Config {
-		h.configs[m.Key] = e.Config
-	}
+	h.stream = append(h.stream, e)
+	h.note(&e)
 	return e
+}
+
+func (h *harness) note(e *entry.Entry) {
+	h.stands[e.Key] = e.Revision
+	if e.Key.Kind == entry.Config {
+		h.configs[e.Key] = e.Config
+	}
+}
+
+// lose takes the entries above a sequence out of the stream.
+func (h *harness) lose(above uint64) {
+	h.last = above
+	h.stream = slices.DeleteFunc(h.stream, func(e entry.Entry) bool { return e.Revision > above })
+	clear(h.stands)
+	clear(h.configs)
+	for i := range h.stream {
+		h.note(&h.stream[i])
+	}
 }
 
 func (h *harness) entry(m *entry.Message, revision uint64) entry.Entry {
@@ -110,7 +213,21 @@ func (h *harness) ack(id uint64, o peer.Outcome, revision uint64) {
 	h.p.Acked(id, peer.Ack{Outcome: o, Revision: revision}, h.now)
 }
 
-func (h *harness) apply(e entry.Entry) { h.p.Apply(h.watch, e, h.now) }
+// feed delivers an entry by the feed, and by the reading if there is one.
+func (h *harness) feed(e entry.Entry) {
+	h.p.Fed(e, h.now)
+	if h.reading {
+		h.read(e)
+	}
+}
+
+func (h *harness) read(e entry.Entry) { h.p.Read(h.ordered.Number, e, h.now) }
+
+// breakFeed interrupts the feed.
+func (h *harness) breakFeed() {
+	h.p.ReadingLost(h.ordered.Number, h.now)
+	h.settle()
+}
 
 // take removes the write to a key of a kind from sent and returns it.
 func (h *harness) take(kind entry.Kind) peer.Write {
@@ -192,13 +309,7 @@ func giveBack(b peer.Borrow) peer.Return {
 // are lost.
 func (h *harness) passWithout(key entry.Key, d time.Duration) {
 	for end := h.now.Add(d); h.now < end; h.pass(10 * time.Millisecond) {
-		writes := h.sent
-		h.sent = nil
-		for _, w := range writes {
-			if w.Key != key {
-				h.publish(&w)
-			}
-		}
+		h.publishAll(key)
 	}
 }
 

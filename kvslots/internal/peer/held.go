@@ -3,10 +3,10 @@ package peer
 import "github.com/kvslots/kvslots/kvslots/internal/rules"
 
 // find returns the live slot of a lease in the view, or why there is none.
-func (h *Held) find(p *Peer) (*rules.Slot, error) {
-	pool := p.view.Pool(h.Pool)
+func (h *Held) find(k *kernel) (*rules.Slot, error) {
+	pool := k.view.Pool(h.Pool)
 	switch {
-	case !h.Session.IsZero() && !p.view.Alive(h.Session):
+	case !h.Session.IsZero() && !k.view.Alive(h.Session):
 		return nil, ErrSessionGone
 	case !pool.Exists():
 		return nil, ErrNoPool
@@ -19,7 +19,7 @@ func (h *Held) find(p *Peer) (*rules.Slot, error) {
 }
 
 // withLease calls do with the slot of a lease, once its ticket is out of the line. If the
-// view does not show the lease, withLease looks again when the view is exact and as new as
+// view does not show the lease, withLease looks again when the view is live and as new as
 // now, and calls gone with the reason if it does not show the lease then.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	found := func(s *rules.Slot) {
@@ -29,17 +29,22 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 			return
 		}
 		again := func() { h.withLease(c, do, gone) }
-		c.put(c.p.purge(t.Key, t.Revision), func(uint64) { again() }, again)
+		c.put(c.k.purge(t.Key, t.Revision), func(resolution) { again() }, again)
 	}
-	if s, err := h.find(c.p); err == nil && c.p.watch.mode == live {
+	if s, err := h.find(c.k); err == nil && c.k.feed.mode == live {
 		found(s)
 		return
 	}
-	c.p.reads.whenCurrent(c, func() {
-		if s, err := h.find(c.p); err == nil {
+	c.k.reads.whenCurrent(c, func() {
+		if s, err := h.find(c.k); err == nil {
 			found(s)
 		} else {
 			gone(err)
 		}
 	})
 }
+
+// leftTicket returns the ticket that a live slot was claimed for, if it is still in the
+// line, or nil. The slot may only be purged when the ticket has left the line, since the ticket
+// would stand again.
+func leftTicket(s *rules.Slot) *rules.Ticket { return s.Pool.Ticket(s.Value.Ticket) }

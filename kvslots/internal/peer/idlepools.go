@@ -11,7 +11,7 @@ import (
 
 // Peers close an idle pool in two steps. First a peer writes into the configuration that
 // the pool is being closed: that ends no lease, but allows no new one. Then a peer whose
-// exact view has reached that revision restores the pool if a slot is live or a ticket
+// live view has reached that revision restores the pool if a slot is live or a ticket
 // stands. Otherwise it purges the configuration of a named pool, or writes other terms;
 // it marks a registered pool as deleted. The view shows every claim before the closing,
 // and every claim after it is void: so "idle" stays true until the next configuration,
@@ -25,8 +25,16 @@ const (
 	maxClosings   = 32               // closings under way
 )
 
-type closer struct {
-	p     *Peer
+// names opens and closes pools: it implements naming.
+type names struct {
+	*pools
+	opening int // names that are not in use in the view, and in which this peer is claiming
+	closer  idleCloser
+}
+
+// idleCloser closes idle pools.
+type idleCloser struct {
+	n     *names
 	timer timer
 	mine  map[entry.Hash]struct{} // closings that this peer began
 }
@@ -35,28 +43,27 @@ type closer struct {
 // When its outcome is known, the pool is advanced. A write with unknown outcome is not
 // undone: if it takes effect later, it leaves an idle name, or a closing that any peer
 // finishes.
-func (ps *poolState) writeConfig(value entry.ConfigValue, ttl time.Duration) {
+func (n *names) writeConfig(ps *poolState, value entry.ConfigValue, ttl time.Duration) {
 	key := configKey(ps.id)
-	revision, _ := ps.p.view.Latest(key)
-	value.Before = ps.p.view.Pool(ps.id).Before(value.Generation)
-	ps.sendConfig(entry.NewMessage(key, value, revision, ttl), func() {
+	revision, _ := n.view.Latest(key)
+	n.sendConfig(ps, entry.NewMessage(key, value, revision, ttl), func() {
 		if value.Deleted {
-			ps.p.counters.IdlePools++
+			n.counters.IdlePools++
 		}
 	})
 }
 
-func (ps *poolState) sendConfig(m entry.Message, done func()) {
-	w := ps.p.writes.put(m, nil)
+func (n *names) sendConfig(ps *poolState, m entry.Message, done func()) {
+	w := n.writes.put(m, nil)
 	ps.config = w
-	w.settled = func(f resolution) {
-		if f.result == written {
+	w.settled = func(r resolution) {
+		if r.result == written {
 			done()
 		}
 		if ps.config != w {
 			return
 		}
-		if f.result != written && !f.learnt {
+		if r.result != written && !r.learnt {
 			ps.pause(failurePause)
 		}
 		ps.config = nil
@@ -64,39 +71,39 @@ func (ps *poolState) sendConfig(m entry.Message, done func()) {
 	}
 }
 
-func (ps *poolState) beginClosing(pool *rules.Pool) {
-	put(&ps.p.closer.mine, ps.id, struct{}{})
-	ps.setClosing(pool, true)
+func (n *names) beginClosing(ps *poolState, pool *rules.Pool) {
+	put(&n.closer.mine, ps.id, struct{}{})
+	n.setClosing(ps, pool, true)
 }
 
 // restore ends a closing: slots may be taken again.
-func (ps *poolState) restore(pool *rules.Pool) {
+func (n *names) restore(ps *poolState, pool *rules.Pool) {
 	if ps.config == nil {
-		delete(ps.p.closer.mine, ps.id)
-		ps.setClosing(pool, false)
+		delete(n.closer.mine, ps.id)
+		n.setClosing(ps, pool, false)
 	}
 }
 
-func (ps *poolState) setClosing(pool *rules.Pool, closing bool) {
+func (n *names) setClosing(ps *poolState, pool *rules.Pool, closing bool) {
 	value := pool.Config
 	value.Closing = closing
-	ps.writeConfig(value, 0)
+	n.writeConfig(ps, value, 0)
 }
 
 // finishClosing removes an idle pool that is being closed. The mark of a deleted pool
 // lives for DeletionTTL: see Delete.remove. The marker of a named pool need not outlive
 // the configuration, which has no TTL: if that came back, it would only be an idle name. But
 // the marker must not expire while a view is behind.
-func (ps *poolState) finishClosing(pool *rules.Pool) {
+func (n *names) finishClosing(ps *poolState, pool *rules.Pool) {
 	if pool.Terms().Named() {
 		key := configKey(ps.id)
-		revision, _ := ps.p.view.Latest(key)
-		ps.sendConfig(entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL), func() {})
+		revision, _ := n.view.Latest(key)
+		n.sendConfig(ps, entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL), func() {})
 		return
 	}
 	value := pool.Config
 	value.Deleted = true
-	ps.writeConfig(value, rules.DeletionTTL)
+	n.writeConfig(ps, value, rules.DeletionTTL)
 }
 
 // idlers are the idle pools of one kind, and how long they may stay.
@@ -106,9 +113,9 @@ type idlers struct {
 	most int           // beyond which they are closed sooner
 }
 
-func (c *closer) idlers() [2]idlers {
-	v := c.p.view
-	return [2]idlers{{&v.IdleNames, idleTime, maxIdleNames}, {&v.Idle, c.p.cfg.PoolIdle, math.MaxInt}}
+func (c *idleCloser) idlers() [2]idlers {
+	v := c.n.view
+	return [2]idlers{{&v.IdleNames, idleTime, maxIdleNames}, {&v.Idle, c.n.cfg.PoolIdle, math.MaxInt}}
 }
 
 func (i *idlers) due(now Instant) bool {
@@ -117,103 +124,94 @@ func (i *idlers) due(now Instant) bool {
 }
 
 // run finishes closings and begins to close idle pools.
-func (c *closer) run() {
-	if c.p.watch.mode != live || c.p.closing || c.p.self.revision == 0 {
+func (c *idleCloser) run() {
+	if c.n.feed.mode != live || c.n.stopping || c.n.self.revision == 0 {
 		return
 	}
-	exact, waits := c.p.view.Exact(), len(c.p.view.Closings()) > 0
-	if exact {
-		c.finish()
-	}
+	c.finish()
 	for _, i := range c.idlers() {
-		if exact {
-			c.begin(&i)
-		}
-		waits = waits || i.due(c.p.now)
-	}
-	if waits && !exact {
-		c.p.reads.whenExact(func() {})
+		c.begin(&i)
 	}
 	c.plan()
 }
 
 // plan sets the timer that calls run.
-func (c *closer) plan() {
-	if c.p.watch.mode != live {
+func (c *idleCloser) plan() {
+	if c.n.feed.mode != live {
 		return
 	}
 	const never = Instant(math.MaxInt64)
-	at, soon := never, c.p.now.Add(finisherGrace/4)
-	if len(c.p.view.Closings()) > 0 {
+	at, soon := never, c.n.now.Add(finisherGrace/4)
+	if len(c.n.view.Closings()) > 0 {
 		at = soon
 	}
 	for _, i := range c.idlers() {
 		if pool, since := i.First(); i.Len() > i.most {
 			at = min(at, soon)
 		} else if pool != nil {
-			at = min(at, max(since.Add(i.time), c.p.now.Add(finisherGrace)))
+			at = min(at, max(since.Add(i.time), c.n.now.Add(finisherGrace)))
 		}
 	}
 	if at != never && (c.timer.index == 0 || at < c.timer.at) {
 		c.timer.fire = c.run
-		c.p.timers.start(&c.timer, at)
+		c.n.timers.start(&c.timer, at)
 	}
 }
 
 // finish finishes this peer's closings, and after finisherGrace those of other peers.
-func (c *closer) finish() {
-	for _, pool := range c.p.view.Closings() {
+func (c *idleCloser) finish() {
+	for _, pool := range c.n.view.Closings() {
 		_, mine := c.mine[pool.ID]
-		if !mine && c.p.now.Sub(pool.ConfigSeen) < finisherGrace {
+		if !mine && c.n.now.Sub(pool.ConfigSeen) < finisherGrace {
 			continue
 		}
-		ps := c.p.pools.byID[pool.ID]
+		ps := c.n.byID[pool.ID]
 		if ps != nil && (ps.config != nil || len(ps.queue) > 0) {
 			continue // a borrow is deciding about the pool
 		}
-		ps = c.p.pools.of(pool.ID)
+		ps = c.n.of(pool.ID)
 		if c.mustRestore(pool) {
-			ps.restore(pool)
+			c.n.restore(ps, pool)
 			continue
 		}
 		delete(c.mine, pool.ID)
-		ps.finishClosing(pool)
+		c.n.finishClosing(ps, pool)
 	}
 }
 
 // mustRestore reports whether a pool that is being closed is in use, or is a registered
 // pool that this peer would not have begun to close. The peer that began may have a view
 // that is behind, may have counted from an earlier start, or may have another PoolIdle.
-func (c *closer) mustRestore(pool *rules.Pool) bool {
-	most := c.p.cfg.PoolIdle
-	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.p.now.Sub(pool.LastUse()) < most)
+func (c *idleCloser) mustRestore(pool *rules.Pool) bool {
+	most := c.n.cfg.PoolIdle
+	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.n.now.Sub(pool.LastUse()) < most)
 }
 
 // begin begins to close idle pools. Of the live peers, the one with the highest rank for
 // the pool closes it; the others do so only after closerGrace.
-func (c *closer) begin(i *idlers) {
-	for n := len(c.p.view.Closings()); n < maxClosings && i.due(c.p.now); n++ {
+func (c *idleCloser) begin(i *idlers) {
+	for n := len(c.n.view.Closings()); n < maxClosings && i.due(c.n.now); n++ {
 		pool, _ := i.First()
 		since := pool.LastUse()
-		if !c.ranksHighest(pool.ID) && c.p.now.Sub(since) < i.time+closerGrace {
+		if !c.ranksHighest(pool.ID) && c.n.now.Sub(since) < i.time+closerGrace {
 			i.Defer(pool, since.Add(closerGrace))
 			if i.Len() > i.most {
 				return
 			}
 			continue
 		}
-		if c.p.pools.byID[pool.ID] == nil {
-			c.p.pools.of(pool.ID).beginClosing(pool)
+		if c.n.byID[pool.ID] == nil {
+			c.n.beginClosing(c.n.of(pool.ID), pool)
 		}
-		i.Defer(pool, c.p.now.Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
+		i.Defer(pool, c.n.now.Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
 	}
 }
 
 // ranksHighest reports whether this peer has the highest rank for a pool.
-func (c *closer) ranksHighest(pool entry.Hash) bool {
-	mine := rank(pool, c.p.self.id)
-	for s := range c.p.view.Peers {
-		if s.ID != c.p.self.id && rank(pool, s.ID) >= mine {
+func (c *idleCloser) ranksHighest(pool entry.Hash) bool {
+	mine := rank(pool, c.n.self.id)
+	for s := range c.n.view.Peers {
+		if s.ID != c.n.self.id && rank(pool, s.ID) >= mine {
 			return false
 		}
 	}

@@ -18,11 +18,10 @@ type Counters struct {
 	IdlePools uint64 // pools that this peer unregistered because nothing used them
 	Writes    uint64 // messages sent, with those that were sent again
 	Resent    uint64 // messages sent again
-	Early     uint64 // own writes that were applied before the watch delivered them
 	Barriers  uint64
-	Skips     uint64 // entries that were overwritten before the watch delivered them
+	Skips     uint64 // entries that a catch-up did not find, since they were overwritten
 	Rebuilds  uint64 // of the view
-	Checks    uint64 // of the view against a new watch
+	CatchUps  uint64 // catch-ups, which check the view against the stream
 
 	Wrote  Durations // from the first sending of a write to its outcome
 	Read   Durations // from a read barrier to the view that has reached it
@@ -58,21 +57,6 @@ type Gauges struct {
 	Revision       uint64 // of the view
 }
 
-// Metrics returns the counts so far, and the measures of this instant. It looks at
-// every ticket, and not at every pool.
-func (p *Peer) Metrics(now Instant) (Counters, Gauges) {
-	g := Gauges{
-		Pools: p.view.Registered, Named: p.view.InNames,
-		Sessions: p.view.Clients, WritesInFlight: p.writes.unsettled, Revision: p.view.Revision,
-	}
-	var oldest Instant
-	g.Waiting, oldest = p.view.Lines()
-	if g.Waiting > 0 {
-		g.OldestWait = max(0, now.Sub(oldest))
-	}
-	return p.counters, g
-}
-
 // Durations is a histogram of durations. The bound of each bucket is twice that of the
 // one before; Bound returns it. Durations that are longer than all bounds are only in
 // Count and Sum.
@@ -96,25 +80,25 @@ func (h *Durations) add(d time.Duration) {
 }
 
 // wrote counts a write that has its outcome. A barrier is counted as a read.
-func (p *Peer) wrote(w *write, o Outcome) {
-	p.writes.unsettled--
+func (k *kernel) wrote(w *write, r resolution) {
+	k.writes.unsettled--
 	if w.msg.Key.Kind == entry.Barrier {
 		return
 	}
-	p.counters.Wrote.add(p.now.Sub(w.begun))
-	if o == Conflict {
-		p.counters.Conflicts++
+	k.counters.Wrote.add(k.now.Sub(w.begun))
+	if r.result == refused {
+		k.counters.Conflicts++
 	}
 }
 
 // expired returns the function that counts the end of a lease whose time was over, once
 // its purge has an outcome.
-func (p *Peer) expired(s *rules.Slot) func(Ack) {
-	granted, count := s.Granted, p.counters.Expiries.of(&s.Value)
-	return func(a Ack) {
-		if a.Outcome == Written {
+func (k *kernel) expired(s *rules.Slot) func(resolution) {
+	granted, count := s.Granted, k.counters.Expiries.of(&s.Value)
+	return func(r resolution) {
+		if r.result == written {
 			*count++
-			p.counters.Leased.add(p.now.Sub(granted))
+			k.counters.Leased.add(k.now.Sub(granted))
 		}
 	}
 }

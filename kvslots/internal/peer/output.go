@@ -15,7 +15,8 @@ type Instant = rules.Instant
 type Ready struct {
 	Writes  []Write  // to be sent in this order, and after those of earlier Readys
 	Answers []Answer // for callers
-	Watch   *Watch   // replaces the present watch; may be nil
+	Reading *Reading // replaces the present reading; may be nil
+	Joined  uint64   // the number of the reading that is over, or 0: see Read
 	Logs    []Log
 	WakeAt  Instant // when to call Tick at the latest; 0: never
 }
@@ -27,10 +28,10 @@ type Write struct {
 	entry.Message
 }
 
-// Watch asks the caller for a new watch, which delivers the bucket's entries in the
-// order of the stream.
-type Watch struct {
-	Number uint64 // the argument of Apply and the other inputs of the watch, which ignore older numbers
+// Reading asks the caller for a reading, which delivers the entries that the bucket has, in
+// the order of the stream, until Ready.Joined names it.
+type Reading struct {
+	Number uint64 // the argument of Read and the other inputs of the reading, which ignore older numbers
 	From   uint64 // the first sequence to deliver; 0: the whole stream
 }
 
@@ -105,9 +106,55 @@ type Ack struct {
 	Reason   string // of NotNow and Never, for the operator
 }
 
-// StreamInfo is the state of the stream when a watch begins.
+// StreamInfo is the state of the stream when a reading begins.
 type StreamInfo struct {
 	Created time.Time
 	Now     time.Time // by the stream leader's clock
 	Last    uint64    // its last sequence
+
+	Replicas int
+}
+
+// Stats describes the whole bucket at one instant.
+type Stats struct {
+	Sessions int // client sessions that are alive
+	Names    []NameStats
+	Idle     []IdleStats
+	Pools    []PoolStats // by id
+	More     bool        // there are pools after the last one
+}
+
+// NameStats describes a named pool that is in use.
+type NameStats struct {
+	Terms   entry.Terms
+	Holders []HolderStats // by position
+	Waiters []WaiterStats // in the order of the line
+}
+
+// HolderStats describes a lease of a named pool.
+type HolderStats struct {
+	Session     entry.Hash // zero for a lock that no session holds
+	Owner       string
+	Position    int
+	Fence       uint64
+	Age, EndsIn time.Duration
+}
+
+// WaiterStats describes a ticket of a named pool.
+type WaiterStats struct {
+	Session entry.Hash // zero for a lock that no session waits for
+	Waited  time.Duration
+}
+
+// IdleStats describes a named pool that is idle.
+type IdleStats struct {
+	Terms entry.Terms
+	Idle  time.Duration
+}
+
+// PoolStats describes a registered pool.
+type PoolStats struct {
+	Pool       entry.Hash
+	State      State
+	OldestWait time.Duration
 }

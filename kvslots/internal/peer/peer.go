@@ -1,95 +1,35 @@
 package peer
 
 import (
-	"encoding/binary"
 	"errors"
-	"math/rand/v2"
-	"time"
+	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Config configures a Peer.
-type Config struct {
-	// Replicated is set if the stream has replicas: then a barrier must be a write.
-	Replicated bool
-	// Sole is set if no other peer can be alive: when the view is loaded, the
-	// presences of earlier peers end, and with them their tickets.
-	Sole bool
-	// PoolIdle is the time without use after which a registered pool is unregistered; 0
-	// means never.
-	PoolIdle time.Duration
-	// MaxPools is the cap on registered pools; 0 means any number.
-	MaxPools int
-	// The caps on named pools in use, waiters in each of them, client sessions, client
-	// sessions of one origin, and waiters in each registered pool. 0 means any number.
-	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
-	// Random is the only source of randomness.
-	Random rand.Source
-}
-
-const (
-	// patience is how long a call may take beyond its wait. After that it is
-	// answered ErrUnavailable.
-	patience = 5 * time.Second
-
-	// tick is the longest time between two calls of Tick while the view has a ticket that
-	// may be passed over, or a claim in doubt.
-	tick = 100 * time.Millisecond
-
-	dueRetry = time.Second // until a key that is still due is purged again
-	dueBatch = 256
-)
-
 // Peer is one peer: see the package comment. It is not safe for concurrent use.
 type Peer struct {
-	cfg    Config
-	random *rand.Rand
-	now    Instant // of the current input
-	view   *rules.View
-
-	out      outbox
-	writes   writes
-	timers   eventQueue[Instant]
-	watch    watch
-	reads    reads
-	own      own
-	self     presence
-	calls    calls
+	*kernel
 	pools    pools
-	sessions map[entry.Hash]*sessionState
-	follows  map[entry.Hash][]*follow // by lease
-	purging  map[entry.Key]uint64     // keys whose purge is under way, and the revision that it expects
-	closer   closer
-	opening  int     // names that are not in use in the view, and in which this peer is claiming
-	closing  bool    // Close was called
-	ticksAt  Instant // when Tick is next called because the view waits; 0: it does not wait
-	counters Counters
-	steps    [phases][phases]uint64 // of borrows, from phase to phase
+	names    names
+	sessions sessions
+	enqueued enqueued
+	follows  follows
 }
 
-// outbox is what Ready returns next. Two sets of slices take turns, so that the
-// returned ones stay valid until the next input.
-type outbox struct {
-	ready Ready
-	spare Ready
-	watch Watch
-}
-
-// New returns a peer with an empty view. Its first Ready orders a watch.
+// New returns a peer with an empty view. Its first Ready orders a reading.
 func New(cfg Config, now Instant) *Peer {
-	p := &Peer{
-		cfg: cfg, random: rand.New(cfg.Random), now: now,
-		pools:    pools{byID: map[entry.Hash]*poolState{}},
-		sessions: map[entry.Hash]*sessionState{},
-	}
-	p.writes.p, p.watch.p, p.reads.p, p.self.p, p.closer.p, p.calls.p, p.pools.p = p, p, p, p, p, p, p
-	p.writes.authored = map[uint64]*write{}
-	p.calls.open = map[uint64]*call{}
-	p.writes.pending = map[uint64]*write{}
+	p := &Peer{}
+	k := newKernel(cfg, now, (*work)(p))
+	p.kernel = k
+	p.pools = pools{kernel: k, byID: map[entry.Hash]*poolState{}, names: &p.names}
+	p.names = names{pools: &p.pools, closer: idleCloser{n: &p.names}}
+	p.sessions = sessions{kernel: k, byID: map[entry.Hash]*sessionState{}}
+	p.enqueued = enqueued{pools: &p.pools, awaits: map[sessionPool][]*await{}}
+	p.follows.kernel = k
 	p.newView()
-	p.watch.order(0)
+	p.feed.order(0)
 	return p
 }
 
@@ -99,7 +39,7 @@ func (p *Peer) Do(r Request, now Instant) uint64 {
 	p.now = now
 	c := p.calls.begin()
 	c.bound(now.Add(patience))
-	if p.closing {
+	if p.stopping {
 		c.answer(Answer{Err: ErrClosed})
 	} else {
 		r.begin(p, c)
@@ -130,14 +70,14 @@ func (p *Peer) Tick(now Instant) {
 // presence. Idle reports when that is done.
 func (p *Peer) Close(now Instant) {
 	p.now = now
-	if p.closing {
+	if p.stopping {
 		return
 	}
 	for _, c := range p.calls.all() {
 		c.end(ErrClosed)
 	}
 	p.advance()
-	p.closing = true
+	p.stopping = true
 	for _, c := range p.calls.all() {
 		c.answer(Answer{Err: ErrClosed})
 	}
@@ -146,20 +86,20 @@ func (p *Peer) Close(now Instant) {
 
 // Idle reports whether no purge is pending that the caller of Close has to wait for.
 func (p *Peer) Idle() bool {
-	return p.writes.releasing == 0 && !p.self.leaving
+	return p.writes.discarding == 0 && !p.self.leaving
 }
 
 // Status returns nil if the peer can serve callers, and otherwise why it cannot.
 func (p *Peer) Status(now Instant) error {
 	switch {
-	case p.closing:
+	case p.stopping:
 		return ErrClosed
 	case p.writes.refused != "":
 		return errors.New(p.writes.refused)
-	case p.watch.mode == loading:
+	case p.feed.mode == loading:
 		return errors.New("the view is being loaded")
-	case p.watch.mode == checking:
-		return errors.New("the view is being checked")
+	case p.feed.mode == catching:
+		return errors.New("the view is being caught up")
 	case p.self.revision == 0:
 		return errors.New("the presence cannot be written")
 	case now.Sub(p.self.seen) > unseenLimit:
@@ -168,86 +108,102 @@ func (p *Peer) Status(now Instant) error {
 	return nil
 }
 
-// Counters returns the counts so far.
-func (p *Peer) Counters() Counters { return p.counters }
+// work is a Peer as its kernel sees it.
+type work Peer
 
-// Ready returns what the caller has to do after an input. The slices are valid until
-// the next input.
-func (p *Peer) Ready() Ready {
-	r := p.out.ready
-	r.WakeAt = p.wakeAt()
-	p.out.ready, p.out.spare = Ready{
-		Writes: p.out.spare.Writes[:0], Answers: p.out.spare.Answers[:0], Logs: p.out.spare.Logs[:0],
-	}, r
-	return r
-}
+func (w *work) restart() { w.pools.restart() }
 
-// wakeAt returns when Tick must be called at the latest, or 0.
-func (p *Peer) wakeAt() Instant {
-	const never = Instant(1<<63 - 1)
-	at := never
-	if p.timers.Len() > 0 {
-		at = p.timers.events[0].at
-	}
-	if p.watch.mode == live {
-		if due, ok := p.view.NextDue(); ok {
-			at = min(at, due)
+func (w *work) applied(e *entry.Entry, before holder, own bool) {
+	p := (*Peer)(w)
+	switch e.Key.Kind {
+	case entry.Slot:
+		p.pools.noteSlot(e, own)
+		p.enqueued.changed(e.Key.Pool, before.session)
+		if e.Slot.Session != before.session {
+			p.enqueued.changed(e.Key.Pool, e.Slot.Session)
 		}
-		if !p.view.Waits() {
-			p.ticksAt = 0
-		} else {
-			if p.ticksAt == 0 { // otherwise every input would put it off
-				p.ticksAt = p.now.Add(tick)
-			}
-			at = min(at, p.ticksAt)
+		if before.lease != e.Slot.Lease {
+			p.follows.tell(before.lease)
 		}
-	}
-	if at == never {
-		return 0
-	}
-	return max(at, p.now)
-}
-
-// advance advances every pool and read as far as the view allows.
-func (p *Peer) advance() {
-	for {
-		p.writes.sendWaiting()
-		p.own.applyReached()
-		for _, pool := range p.view.Touched() {
-			p.touched(pool)
+	case entry.Ticket:
+		p.pools.noteTicket(e)
+		p.enqueued.changed(e.Key.Pool, e.Key.Session)
+	case entry.Session:
+		p.sessions.note(e)
+		if s := p.view.Session(e.Key.Session); s != nil && e.Marker {
+			p.follows.tellAll(slices.Values(s.Slots))
 		}
-		if p.watch.mode == live {
-			p.reads.answer()
+	case entry.Config:
+		delete(p.pools.registering, e.Key.Pool)
+		if pool := p.view.Pool(e.Key.Pool); pool != nil {
+			p.follows.tellAll(pool.Slots)
 		}
-		if len(p.pools.dirty) == 0 {
-			return
-		}
-		p.pools.advance()
 	}
 }
 
-// touched is called for each pool in which anything may have changed.
-func (p *Peer) touched(pool *rules.Pool) {
-	p.promote(pool)
+func (w *work) checked() { w.pools.purgeOrphans() }
+
+func (w *work) becameLive() {
+	w.pools.markAll()
+	for _, c := range w.calls.all() {
+		if c.reload != nil {
+			c.reload()
+		}
+	}
+	(*Peer)(w).cleanUp()
+}
+
+func (w *work) touched(pool *rules.Pool) {
+	w.enqueued.promote(pool)
 	if pool.Closing() {
-		p.closer.plan()
+		w.names.closer.plan()
 	}
-	if ps := p.pools.byID[pool.ID]; ps != nil {
+	if ps := w.pools.byID[pool.ID]; ps != nil {
 		ps.mark()
-		ps.noteOpening() // before another pool counts the names in use and those being opened
+		w.names.noteOpening(ps) // before another pool counts the names in use and those being opened
 	}
 }
 
-func (p *Peer) randomHash() (h entry.Hash) {
-	for i := 0; i < len(h); i += 8 {
-		binary.LittleEndian.PutUint64(h[i:], p.random.Uint64())
+func (w *work) advance() bool {
+	if len(w.pools.dirty) == 0 {
+		return false
 	}
-	return h
+	w.pools.serve()
+	return true
 }
 
-// randomNumber returns a number that is not 0 and fits in the 53 bits of a JSON number.
-func (p *Peer) randomNumber() uint64 { return p.random.Uint64()>>11 | 1 }
+func (w *work) presenceShown()                               { w.pools.markAll() }
+func (w *work) presenceLost()                                { w.pools.presenceLost() }
+func (w *work) purgeSent(slot entry.Key, revision uint64)    { w.pools.purgeSent(slot, revision) }
+func (w *work) purgeSettled(slot entry.Key, revision uint64) { w.pools.purgeSettled(slot, revision) }
+func (w *work) park(c *call, a Answer) bool                  { return w.sessions.park(c, a) }
+func (w *work) delivered(c *call)                            { w.sessions.left(c) }
 
-func (p *Peer) log(level LogLevel, message, reason string) {
-	p.out.ready.Logs = append(p.out.ready.Logs, Log{Level: level, Message: message, Reason: reason})
+// Metrics returns the counts so far, and the measures of this instant. It looks at
+// every ticket, and not at every pool.
+func (p *kernel) Metrics(now Instant) (Counters, Gauges) {
+	g := Gauges{
+		Pools: p.view.Registered, Named: p.view.InNames,
+		Sessions: p.view.Clients, WritesInFlight: p.writes.unsettled, Revision: p.view.Revision,
+	}
+	var oldest Instant
+	g.Waiting, oldest = p.view.Lines()
+	if g.Waiting > 0 {
+		g.OldestWait = max(0, now.Sub(oldest))
+	}
+	return p.counters, g
+}
+
+// Taken returns how often this peer's borrows took each transition so far, including
+// transitions that are not allowed.
+func (p *Peer) Taken() map[Transition]uint64 {
+	taken := map[Transition]uint64{}
+	for from := range p.pools.steps {
+		for to, n := range p.pools.steps[from] {
+			if n > 0 {
+				taken[Transition{phase(from).String(), phase(to).String()}] = n
+			}
+		}
+	}
+	return taken
 }

@@ -16,31 +16,20 @@ import (
 // claiming and withdrawing, among the claims; and by its ticket's key, as long as it
 // has one.
 type poolState struct {
-	p       *Peer
-	id      entry.Hash
-	flight  rules.InFlight
-	borrows int               // that are not done
-	queue   []*borrow         // in order of arrival; advance drops those of another phase
-	claims  map[int][]*borrow // by position
-	changes
+	p  *pools
+	id entry.Hash
+	poolMemory
+	users      int // borrows that are not done, and awaits
 	tickets    map[entry.Key]*borrow
-	promoting  map[uint64]*borrow      // by the place of the enqueued ticket
-	awaits     map[entry.Hash][]*await // by session
-	config     *write                  // the pending write of the configuration, if any
-	generation uint64                  // of the pool, when its borrows were last looked at
-	gate
+	promoting  map[uint64]*borrow // by the place of the enqueued ticket
+	config     *write             // the pending write of the configuration, if any
+	generation uint64             // of the pool, when its borrows were last looked at
+	pausedTill Instant            // no position is chosen before
 	ticketNumbers
-	named       bool // it is a named pool
-	opening     bool // see noteOpening
-	dirty       bool
-	later       timer // see markLater
-	waitPending bool  // see want
-}
-
-// gate is what the pool has to wait for before it chooses a position.
-type gate struct {
-	awaitedRevision uint64 // the view must reach this revision
-	pausedTill      Instant
+	named   bool // it is a named pool
+	opening bool // see names.noteOpening
+	dirty   bool
+	later   timer // see markLater
 }
 
 // ticketNumbers are the numbers of this peer's tickets in a pool.
@@ -49,97 +38,92 @@ type ticketNumbers struct {
 	freeNumbers []int // lower ones that are free
 }
 
-// changes holds the positions whose slots have changed since the last advance.
-type changes struct {
-	changed    []int
-	allChanged bool
-}
-
 // pools holds the pools with pending work.
 type pools struct {
-	p        *Peer
-	byID     map[entry.Hash]*poolState
-	dirty    []*poolState // to be advanced
-	advanced []*poolState // memory for the next dirty
+	*kernel
+	names       naming
+	byID        map[entry.Hash]*poolState
+	dirty       []*poolState // to be advanced
+	advanced    []*poolState // memory for the next dirty
+	spare       []poolMemory
+	registering map[entry.Hash]struct{} // the pools that this peer registers and that the view does not show yet
+	steps       [phases][phases]uint64  // of borrows, from phase to phase
+}
+
+const maxSpare = 64
+
+// poolMemory is the empty maps and the empty queue of a pool for which nothing is pending. A
+// borrow of such a pool uses them again: otherwise they are 7 of its allocations.
+type poolMemory struct {
+	flight rules.InFlight
+	queue  []*borrow      // in order of arrival; advance drops those of another phase
+	claims map[int]*write // the latest in flight, by position
 }
 
 // of returns the pending work for a pool; it begins with none.
-func (s *pools) of(id entry.Hash) *poolState {
-	ps := s.byID[id]
+func (p *pools) of(id entry.Hash) *poolState {
+	ps := p.byID[id]
 	if ps == nil {
-		ps = &poolState{p: s.p, id: id}
-		s.byID[id] = ps
+		ps = &poolState{p: p, id: id}
+		p.byID[id] = ps
+		if last := len(p.spare) - 1; last >= 0 {
+			ps.poolMemory, p.spare = p.spare[last], p.spare[:last]
+		}
 	}
 	return ps
 }
 
 // all returns the pools in an order that does not depend on a map.
-func (s *pools) all() []*poolState {
-	return slices.SortedFunc(maps.Values(s.byID), func(x, y *poolState) int { return slices.Compare(x.id[:], y.id[:]) })
+func (p *pools) all() []*poolState {
+	return slices.SortedFunc(maps.Values(p.byID), func(x, y *poolState) int { return slices.Compare(x.id[:], y.id[:]) })
 }
 
-// advance advances the dirty pools. They may make others dirty.
-func (s *pools) advance() {
-	dirty := s.dirty
-	s.dirty, s.advanced = s.advanced[:0], nil
+// serve advances the dirty pools. They may make others dirty.
+func (p *pools) serve() {
+	dirty := p.dirty
+	p.dirty, p.advanced = p.advanced[:0], nil
 	for _, ps := range dirty {
 		ps.dirty = false
 		ps.advance()
 	}
 	clear(dirty)
-	s.advanced = dirty[:0]
+	p.advanced = dirty[:0]
 }
 
-// mark schedules the pool for the next round of Peer.advance.
+func (p *pools) markAll() {
+	for _, ps := range p.all() {
+		ps.mark()
+	}
+}
+
+// mark schedules the pool for the next round of kernel.advance.
 func (ps *poolState) mark() {
 	if !ps.dirty {
 		ps.dirty = true
-		ps.p.pools.dirty = append(ps.p.pools.dirty, ps)
+		ps.p.dirty = append(ps.p.dirty, ps)
 	}
 }
 
 // tidy forgets the state of a pool for which nothing is pending.
 func (ps *poolState) tidy() {
-	if ps.borrows+len(ps.awaits)+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.pools.byID[ps.id] == ps {
-		delete(ps.p.pools.byID, ps.id)
+	if ps.users+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.byID[ps.id] == ps {
+		delete(ps.p.byID, ps.id)
+		if len(ps.claims)+len(ps.queue)+len(ps.flight.Claims)+ps.flight.Joining == 0 && len(ps.p.spare) < maxSpare {
+			ps.p.spare = append(ps.p.spare, ps.poolMemory)
+			ps.poolMemory = poolMemory{}
+		}
 	}
-	ps.noteOpening()
-}
-
-// put sets m[k] to v, and makes the map if it is nil.
-func put[K comparable, V any](m *map[K]V, k K, v V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[k] = v
-}
-
-// drop removes x from the list of k.
-func drop[K, T comparable](lists map[K][]T, k K, x T) {
-	if left := without(lists[k], x); len(left) > 0 {
-		lists[k] = left
-	} else {
-		delete(lists, k)
-	}
-}
-
-// without returns a new list without x.
-func without[T comparable](list []T, x T) []T {
-	if i := slices.Index(list, x); i >= 0 {
-		return slices.Concat(list[:i], list[i+1:])
-	}
-	return list
+	ps.p.names.noteOpening(ps)
 }
 
 // advance advances everything in a pool as far as the view allows.
 func (ps *poolState) advance() {
-	if ps.p.watch.mode != live {
+	if ps.p.feed.mode != live {
 		return
 	}
 	pool := ps.p.view.Pool(ps.id)
 	ps.notePurges(pool)
 	ps.noteGeneration(pool)
-	ps.noteClaims(pool)
 	ps.dropPromotions(pool) // the tickets may have gone while the view was being checked
 	if ps.mayChoose() {
 		ps.serveLine(pool)
@@ -154,7 +138,7 @@ func (ps *poolState) advance() {
 
 // mayChoose reports whether a position may be chosen in the pool now.
 func (ps *poolState) mayChoose() bool {
-	return ps.p.view.Revision >= ps.awaitedRevision && ps.p.now >= ps.pausedTill && !ps.p.closing
+	return ps.p.now >= ps.pausedTill && !ps.p.stopping
 }
 
 // pause keeps a pool from writing claims for a while.
@@ -171,43 +155,16 @@ func (ps *poolState) markLater() {
 	}
 }
 
-// wantExact schedules the pool for when the view is exact.
-func (ps *poolState) wantExact() { ps.want(ps.p.reads.whenExact) }
-
-// want schedules the pool for when wait calls its argument. One wait is pending at a
-// time.
-func (ps *poolState) want(wait func(do func())) {
-	if ps.waitPending {
-		return
-	}
-	ps.waitPending = true
-	wait(func() {
-		ps.waitPending, ps.allChanged = false, true
-		ps.mark()
-		if pool := ps.p.view.Pool(ps.id); pool != nil {
-			ps.p.promote(pool)
-		}
-	})
+// purgeSent records that a slot's purge is in flight: the pool claims no higher position
+// before the view shows the purge.
+func (p *pools) purgeSent(slot entry.Key, revision uint64) {
+	put(&p.of(slot.Pool).flight.Purges, slot.N, revision)
 }
 
-// trackPurge records that a slot's purge is in flight: the pool claims no higher
-// position before the view shows the purge.
-func (w *write) trackPurge() {
-	if key := w.msg.Key; w.msg.Marker && key.Kind == entry.Slot {
-		put(&w.p.pools.of(key.Pool).flight.Purges, key.N, w.msg.Revision)
-	}
-}
-
-// untrackPurge undoes trackPurge for a purge that was not written. If the purge was
-// refused because of a revision above the view's, notePurges does so when the view has
-// reached it: another purge before would be refused as well.
-func (w *write) untrackPurge(a Ack) {
-	key := w.msg.Key
-	if !w.msg.Marker || key.Kind != entry.Slot || a.Outcome == Written || a.Outcome == Conflict && a.Revision > w.p.view.Revision {
-		return
-	}
-	if ps := w.p.pools.byID[key.Pool]; ps != nil && ps.flight.Purges[key.N] == w.msg.Revision {
-		delete(ps.flight.Purges, key.N)
+// purgeSettled records that the purge has an outcome.
+func (p *pools) purgeSettled(slot entry.Key, revision uint64) {
+	if ps := p.byID[slot.Pool]; ps != nil && ps.flight.Purges[slot.N] == revision {
+		delete(ps.flight.Purges, slot.N)
 		ps.mark()
 	}
 }
@@ -217,6 +174,24 @@ func (ps *poolState) notePurges(pool *rules.Pool) {
 	for position, revision := range ps.flight.Purges {
 		if s := pool.Slot(position); s == nil || s.Revision > revision {
 			delete(ps.flight.Purges, position)
+		}
+	}
+}
+
+// promotions returns the places of the tickets that promote has begun to claim for.
+func (ps *poolState) promotions() []uint64 {
+	if len(ps.promoting) == 0 { // as in nearly all pools: do not allocate
+		return nil
+	}
+	return slices.Sorted(maps.Keys(ps.promoting))
+}
+
+// dropPromotions ends the borrows of enqueued tickets that do not stand any more.
+func (ps *poolState) dropPromotions(pool *rules.Pool) {
+	for _, place := range ps.promotions() {
+		b, t := ps.promoting[place], pool.Ticket(place)
+		if b.phase == waiting && (t == nil || !t.Stands()) {
+			b.finish(Answer{Err: ErrNoSlot})
 		}
 	}
 }

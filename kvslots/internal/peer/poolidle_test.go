@@ -115,7 +115,7 @@ func (h *harness) closePool(pool entry.Hash) uint64 {
 	value.Closing = true
 	m := entry.NewMessage(key, value, h.stands[key], 0)
 	e := h.store(&m)
-	h.apply(e)
+	h.feed(e)
 	h.settle()
 	return e.Revision
 }
@@ -126,7 +126,7 @@ func (h *harness) addPeers(n int, idle time.Duration) {
 	for range n {
 		alive := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(idle)}
 		m := entry.NewMessage(rules.SessionKey(h.hash()), alive, 0, idle)
-		h.apply(h.store(&m))
+		h.feed(h.store(&m))
 	}
 }
 

@@ -86,18 +86,17 @@ func (q *eventQueue[R]) drain() []*event[R] {
 
 type timer = event[Instant]
 
-func (p *Peer) after(d time.Duration, do func()) { p.timers.start(&timer{fire: do}, p.now.Add(d)) }
+func (k *kernel) after(d time.Duration, do func()) { k.timers.start(&timer{fire: do}, k.now.Add(d)) }
 
 // after calls do when d has passed, unless the call is answered by then.
 func (c *call) after(d time.Duration, do func()) {
-	c.p.timers.start(&timer{call: c, fire: do}, c.p.now.Add(d))
+	c.k.timers.start(&timer{call: c, fire: do}, c.k.now.Add(d))
 }
 
-// afterExact calls do when d has passed and the view is exact, unless the call is answered
-// by then. In an exact view it costs no barrier.
-func (c *call) afterExact(d time.Duration, do func()) {
+// afterLive calls do when d has passed and the view is live, unless the call is answered
+// by then.
+func (c *call) afterLive(d time.Duration, do func()) {
 	c.after(d, func() {
-		c.p.reads.exact.start(&read{call: c, fire: do}, 0)
-		c.p.reads.wantExact()
+		c.k.reads.reached.start(&read{call: c, fire: do}, 0)
 	})
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// refuseGrace is how long the refusal of a borrow may wait in a view that is exact and as
+// refuseGrace is how long the refusal of a borrow may wait in a view that is live and as
 // new as the borrow, while a claim is in doubt, or a free permit belongs to a ticket whose
 // peer is slow.
 const refuseGrace = 1500 * time.Millisecond
 
 // refuseLater moves a borrow to phase refusing. reviewRefusals decides about it when
-// the view is exact and as new as the borrow.
+// the view is live and as new as the borrow.
 func (b *borrow) refuseLater() {
 	b.to(refusing)
 	b.enlist()
@@ -30,15 +30,13 @@ func (ps *poolState) reviewRefusals() {
 	for _, b := range ps.queue {
 		switch {
 		case b.phase != refusing || b.claimFreed() || !b.current:
-		case !ps.p.view.Exact():
-			ps.wantExact()
 		default:
 			b.review()
 		}
 	}
 }
 
-// review decides about one borrow, in a view that is exact and as new as the borrow.
+// review decides about one borrow, in a view that is live and as new as the borrow.
 func (b *borrow) review() {
 	if b.refuseBy == 0 { // counted from here, since the view may have been late until now
 		b.refuseBy = b.p.now.Add(refuseGrace)
@@ -46,7 +44,7 @@ func (b *borrow) review() {
 	pool := b.p.view.Pool(b.pool.id)
 	switch err := b.obstacle(pool); {
 	case err == ErrLimitMismatch:
-		b.reviewTerms(pool)
+		b.p.names.reviewTerms(b, pool)
 		return
 	case err == ErrMaxLocks && !b.p.view.NamesReach(b.p.cfg.MaxLocks, 0): // a claim that opens a name may come to nothing
 		b.pool.markLater()

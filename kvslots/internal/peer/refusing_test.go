@@ -23,36 +23,15 @@ func TestLateViewWaitsForClaimInDoubt(t *testing.T) {
 	late := h.storeClaim(pool)
 	h.pass(2 * time.Second)
 	h.publish(&barrier)
-	h.apply(late)
+	h.feed(late)
 	h.settle()
 	if a, ok := h.answers[call]; ok {
 		t.Fatalf("answered %v while the claim in doubt stands", a.Err)
 	}
 	h.pass(rules.StallTime / 2)
 	h.auto = true
-	h.apply(h.storePurge(pool))
+	h.feed(h.storePurge(pool))
 	h.settle()
-	h.granted(call)
-}
-
-// Two tickets of other peers are in doubt, one after the other, for 1.8 s. Of three permits
-// one is left even if neither ticket was served, so a borrow is not refused meanwhile.
-func TestDoubtIsNoLackOfPermits(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(3)
-	h.applyTicket(pool)
-	h.storeClaim(pool) // the view skips it
-	h.apply(h.storePurge(pool))
-	call := h.begin(h.borrow(pool, 0))
-	h.pass(800 * time.Millisecond)
-	h.applyTicket(pool)
-	h.storeClaim(pool)
-	h.apply(h.storePurge(pool))
-	h.pass(900 * time.Millisecond)
-	if a, ok := h.answers[call]; ok {
-		t.Fatalf("answered %v while a ticket is in doubt", a.Err)
-	}
-	h.pass(200 * time.Millisecond)
 	h.granted(call)
 }
 
@@ -73,13 +52,4 @@ func (h *harness) storePurge(pool entry.Hash) entry.Entry {
 	key := rules.SlotKey(pool, 0)
 	m := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
 	return h.store(&m)
-}
-
-// applyTicket shows the peer another peer and a ticket of it.
-func (h *harness) applyTicket(pool entry.Hash) {
-	other := h.hash()
-	presence := entry.NewMessage(entry.Key{Kind: entry.Session, Session: other}, entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(time.Minute)}, 0, time.Minute+rules.Guard)
-	h.apply(h.store(&presence))
-	ticket := entry.NewMessage(entry.Key{Kind: entry.Ticket, Pool: pool, Session: other}, entry.TicketValue{Lease: h.hash(), Generation: h.generation(pool), Wait: entry.Span(time.Minute)}, 0, time.Minute+rules.Guard)
-	h.apply(h.store(&ticket))
 }

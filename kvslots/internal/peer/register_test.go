@@ -21,8 +21,8 @@ func TestRegisterAtCapInLateView(t *testing.T) {
 	registered := h.store(&m)
 	call := h.begin(peer.Register{Pool: second, Count: 1})
 	h.wantNoAnswer(t, call)
-	h.apply(deleted)
-	h.apply(registered)
+	h.feed(deleted)
+	h.feed(registered)
 	h.settle()
 	h.granted(call)
 	if a := h.must(peer.Register{Pool: second, Count: 2}); a.State.Count != 2 {
@@ -35,7 +35,7 @@ func TestRegisterAtCapInLateView(t *testing.T) {
 	deleted = h.deleteUnseen(second)
 	call = h.begin(peer.Register{Pool: third, Count: 1})
 	h.wantNoAnswer(t, call)
-	h.apply(deleted)
+	h.feed(deleted)
 	h.settle()
 	h.granted(call)
 	h.wantPools(t, 1)
@@ -70,13 +70,13 @@ func TestUnansweredRegistrationCounts(t *testing.T) {
 	h.wantError(call, peer.ErrUnavailable)
 	h.auto = true
 	call = h.beginAtCap(t, peer.Register{Pool: second, Count: 1})
-	h.apply(h.store(&late.Message))
+	h.feed(h.store(&late.Message))
 	h.pass(time.Second)
 	h.wantError(call, peer.ErrMaxPools)
 	h.wantPools(t, 1)
 
 	deleted := h.deleteUnseen(first)
-	h.apply(deleted)
+	h.feed(deleted)
 	h.must(peer.Register{Pool: second, Count: 1})
 }
 
@@ -104,7 +104,7 @@ func TestUnansweredSessionCounts(t *testing.T) {
 	h.wantError(call, peer.ErrUnavailable)
 	h.auto = true
 	call = h.beginAtCap(t, second)
-	h.apply(h.store(&late.Message))
+	h.feed(h.store(&late.Message))
 	h.pass(time.Second)
 	h.wantError(call, peer.ErrMaxSessions)
 }
@@ -200,9 +200,10 @@ func TestLockCountsOnce(t *testing.T) {
 	config, claim := h.take(entry.Config), h.take(entry.Slot)
 	h.publish(&config)
 	closed, claimed := h.store(&closing.Message), h.store(&claim.Message)
-	h.ack(claim.ID, peer.Written, claimed.Revision) // so that the view has it right after the closing
+	h.feed(closed)
 	h.ack(closing.ID, peer.Written, closed.Revision)
-	h.apply(closed)
+	h.feed(claimed)
+	h.ack(claim.ID, peer.Written, claimed.Revision)
 	h.auto = true
 	h.settle()
 	h.granted(call)
@@ -219,7 +220,7 @@ func TestCapsInLateView(t *testing.T) {
 			ended := h.purgeUnseen(rules.SessionKey(first))
 			call := h.begin(peer.CreateSession{Session: h.hash(), Idle: time.Hour, Origin: origin})
 			h.wantNoAnswer(t, call)
-			h.apply(ended)
+			h.feed(ended)
 			h.settle()
 			h.granted(call)
 			call = h.begin(peer.CreateSession{Session: h.hash(), Idle: time.Hour, Origin: origin})
@@ -238,7 +239,7 @@ func TestCapsInLateView(t *testing.T) {
 		freed := h.purgeUnseen(rules.SlotKey(first.Pool, 0))
 		call := h.begin(acquire())
 		h.wantNoAnswer(t, call)
-		h.apply(freed)
+		h.feed(freed)
 		h.settle()
 		h.granted(call)
 		h.wantError(h.begin(acquire()), peer.ErrMaxLocks)
@@ -249,17 +250,17 @@ func TestCapsInLateView(t *testing.T) {
 		h.must(held)
 		other := rules.SessionKey(h.hash())
 		presence := entry.NewMessage(other, entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(time.Hour)}, 0, time.Hour)
-		h.apply(h.store(&presence))
+		h.feed(h.store(&presence))
 		key := entry.Key{Kind: entry.Ticket, Pool: held.Pool, Session: other.Session, N: 1}
 		value := entry.TicketValue{
 			Lease: h.hash(), Generation: h.configs[entry.Key{Kind: entry.Config, Pool: held.Pool}].Generation, Wait: entry.Span(time.Hour),
 		}
 		ticket := entry.NewMessage(key, value, 0, time.Hour)
-		h.apply(h.store(&ticket))
+		h.feed(h.store(&ticket))
 		left := h.purgeUnseen(key)
 		call := h.begin(h.borrow(held.Pool, time.Hour))
 		h.wantNoAnswer(t, call)
-		h.apply(left)
+		h.feed(left)
 		h.settle()
 		h.wantError(h.begin(h.borrow(held.Pool, time.Hour)), peer.ErrMaxWaiters)
 		h.must(giveBack(held))

@@ -7,16 +7,22 @@ import "fmt"
 // for work that a peer has forgotten.
 func (p *Peer) Remains() string {
 	calls := len(p.calls.open)
-	for _, list := range p.follows {
+	for _, list := range p.follows.byLease {
 		calls -= len(list)
 	}
-	if calls+len(p.pools.byID)+len(p.sessions)+p.writes.releasing == 0 {
+	if calls+len(p.pools.byID)+len(p.sessions.byID)+p.writes.discarding == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d calls, %d pools, %d sessions, %d releases", calls, len(p.pools.byID), len(p.sessions), p.writes.releasing)
+	text := fmt.Sprintf("%d calls, %d pools, %d sessions, %d discards", calls, len(p.pools.byID), len(p.sessions.byID), p.writes.discarding)
 	for _, ps := range p.pools.byID {
-		text += fmt.Sprintf("\n  pool %s: queue %d claims %d tickets %d promoting %d awaits %d flight %+v config %v held until %d",
-			ps.id, len(ps.queue), len(ps.claims), len(ps.tickets), len(ps.promoting), len(ps.awaits), ps.flight, ps.config != nil, ps.awaitedRevision)
+		awaits := 0
+		for key, list := range p.enqueued.awaits {
+			if key.pool == ps.id {
+				awaits += len(list)
+			}
+		}
+		text += fmt.Sprintf("\n  pool %s: queue %d claims %d tickets %d promoting %d users %d awaits %d flight %+v config %v",
+			ps.id, len(ps.queue), len(ps.claims), len(ps.tickets), len(ps.promoting), ps.users, awaits, ps.flight, ps.config != nil)
 	}
 	return text
 }

@@ -20,6 +20,14 @@ type Resource struct {
 	Limit   int        // 1 … entry.MaxLimit
 }
 
+func (r *Resource) terms() entry.Terms {
+	t := entry.Terms{Name: r.Name, Dialect: r.Dialect, Lock: r.Lock, Limit: r.Limit}
+	if t.Lock {
+		t.Limit = 1
+	}
+	return t
+}
+
 // Borrow asks for the lowest free slot of a registered pool.
 // Answer.Grant; ErrNoSlot, ErrNoPool, ErrMaxWaiters, ErrUnavailable.
 type Borrow struct {
@@ -85,7 +93,7 @@ type Renew struct {
 	TTL time.Duration
 }
 
-// ReleaseOwned releases an owner's lock that no session holds.
+// ReleaseOwned discards an owner's lock that no session holds.
 // ErrNotHeld, ErrNotOwner, ErrAlreadyReleased (by this owner, within the last
 // minute), ErrUnavailable.
 type ReleaseOwned struct {

@@ -43,8 +43,9 @@ func TestTicketThatCameBackIsPurgedBeforeItsSlot(t *testing.T) {
 		barrier := h.take(entry.Barrier)
 		h.publish(&barrier)
 		mark := h.take(entry.Slot)
-		held.Fence = mark.Revision
-		h.publish(&mark)
+		marked := h.store(&mark.Message)
+		held.Fence = marked.Fence()
+		h.fed(marked)
 		h.take(entry.Ticket) // as if it were lost
 		var r peer.Request = peer.Return{Held: held}
 		if renews {
@@ -60,5 +61,17 @@ func TestTicketThatCameBackIsPurgedBeforeItsSlot(t *testing.T) {
 		purge := h.take(entry.Ticket)
 		h.publish(&purge)
 		h.take(entry.Slot)
+	}
+}
+
+// The marker of a slot tells the fence of the lease that was there to a peer that loads the
+// bucket.
+func TestMarkerRemembersFence(t *testing.T) {
+	h := newHarness(t)
+	b := h.borrow(h.newPool(1), 0)
+	fence := h.must(b).Grant.Fence
+	h.must(giveBack(b))
+	if e := h.stream[len(h.stream)-1]; !e.Marker || e.Fenced != fence {
+		t.Errorf("the purge of a lease with fence %d names %d", fence, e.Fenced)
 	}
 }

@@ -16,6 +16,13 @@ const (
 	refreshMost = 250 * time.Millisecond
 )
 
+// sessions holds the client sessions in use at this peer.
+type sessions struct {
+	*kernel
+	byID     map[entry.Hash]*sessionState
+	creating map[entry.Hash]entry.Hash // those that this peer creates and that the view does not show yet, with the origin of each
+}
+
 // sessionState is this peer's pending work for one client session. It exists for as
 // long as clients use the session at this peer.
 //
@@ -25,51 +32,50 @@ const (
 // least τ away: so an answer promises τ more even if this peer dies now. A use that E
 // does not cover is written no later than τ/2 before E.
 type sessionState struct {
-	p         *Peer
-	id        entry.Hash
-	calls     []*call
-	used      Instant // when a client last used it at this peer
-	refreshed uint64  // the revision of this peer's last refresh; the view may not have reached it
-	writing   bool
-	timer     timer
+	s       *sessions
+	id      entry.Hash
+	calls   []*call
+	used    Instant // when a client last used it at this peer
+	writing bool
+	timer   timer
 }
 
-// useSession records that a call is one of a session's calls.
-func (c *call) useSession(session entry.Hash) {
+// use records that a call is one of a session's calls.
+func (p *sessions) use(c *call, session entry.Hash) {
 	if session.IsZero() || !c.isOpen() {
 		return
 	}
 	c.session = session
-	ss := c.p.sessions[session]
+	ss := p.byID[session]
 	if ss == nil {
-		ss = &sessionState{p: c.p, id: session}
+		ss = &sessionState{s: p, id: session}
 		ss.timer.fire = func() { ss.attend() }
-		c.p.sessions[session] = ss
+		p.byID[session] = ss
 	}
 	ss.calls = append(ss.calls, c)
-	ss.used = c.p.now
+	ss.used = p.now
 	ss.attend()
 }
 
-// leaveSession records that a call of a session was answered, which uses the session.
-func (c *call) leaveSession() {
-	ss := c.p.sessions[c.session]
+// left records that a call of a session was answered, which uses the session.
+func (p *sessions) left(c *call) {
+	ss := p.byID[c.session]
 	if ss == nil {
 		return
 	}
 	ss.calls = without(ss.calls, c)
-	ss.used = c.p.now
+	ss.used = p.now
 	ss.attend()
 }
 
 // park keeps an answer until the bucket promises that the session lives for τ more. It
 // returns false if the answer need not wait, or if the session is gone.
-func (c *call) park(a Answer) bool {
-	ss, s := c.p.sessions[c.session], c.p.view.Session(c.session)
-	if ss == nil || !s.Alive() || c.p.closing {
+func (p *sessions) park(c *call, a Answer) bool {
+	ss, s := p.byID[c.session], p.view.Session(c.session)
+	if ss == nil || !s.Alive() || p.stopping {
 		return false
 	}
-	if s.Promised >= c.p.now.Add(s.Value.Idle.Duration()/2) {
+	if s.Promised >= p.now.Add(s.Value.Idle.Duration()/2) {
 		return false
 	}
 	c.parked = &a
@@ -79,7 +85,7 @@ func (c *call) park(a Answer) bool {
 
 // unpark delivers an answer that park has kept. The ttl of a lease begins only now.
 func (c *call) unpark() {
-	c.p.Told(c.parked, c.p.now)
+	c.k.Told(c.parked, c.k.now)
 	c.deliver(*c.parked)
 }
 
@@ -97,7 +103,7 @@ func (ss *sessionState) parked() []*call {
 // attend delivers the parked answers if E allows, refreshes the session if it is time,
 // and sets the timer that calls attend again.
 func (ss *sessionState) attend() {
-	s := ss.p.view.Session(ss.id)
+	s := ss.s.view.Session(ss.id)
 	if !s.Alive() {
 		ss.forget()
 		return
@@ -105,7 +111,7 @@ func (ss *sessionState) attend() {
 	idle := s.Value.Idle.Duration()
 	tau, end := idle/2, s.Promised
 	parked := ss.parked()
-	if end >= ss.p.now.Add(tau) {
+	if end >= ss.s.now.Add(tau) {
 		for _, c := range parked {
 			if c.parked != nil { // delivering one answer may deliver the others
 				c.unpark()
@@ -114,12 +120,12 @@ func (ss *sessionState) attend() {
 		parked = nil
 	}
 	if len(ss.calls) > 0 {
-		ss.used = ss.p.now
+		ss.used = ss.s.now
 	}
 	var due Instant
 	switch {
 	case len(parked) > 0:
-		due = ss.p.now
+		due = ss.s.now
 	case len(ss.calls) > 0:
 		due = end.Add(-tau - tau/8)
 	case end < ss.used.Add(idle-tau/8):
@@ -128,11 +134,11 @@ func (ss *sessionState) attend() {
 		ss.forget()
 		return
 	}
-	if ss.p.watch.mode != live || ss.writing {
-		due = max(due, ss.p.now.Add(tau/8))
+	if ss.s.feed.mode != live || ss.writing {
+		due = max(due, ss.s.now.Add(tau/8))
 	}
-	if due > ss.p.now {
-		ss.p.timers.start(&ss.timer, due)
+	if due > ss.s.now {
+		ss.s.timers.start(&ss.timer, due)
 		return
 	}
 	ss.refresh(s)
@@ -140,9 +146,9 @@ func (ss *sessionState) attend() {
 
 // forget drops the state of a session without pending work.
 func (ss *sessionState) forget() {
-	if len(ss.calls) == 0 && !ss.writing && ss.p.sessions[ss.id] == ss {
-		ss.p.timers.stop(&ss.timer)
-		delete(ss.p.sessions, ss.id)
+	if len(ss.calls) == 0 && !ss.writing && ss.s.byID[ss.id] == ss {
+		ss.s.timers.stop(&ss.timer)
+		delete(ss.s.byID, ss.id)
 	}
 }
 
@@ -151,43 +157,34 @@ func (ss *sessionState) forget() {
 // and calls attend.
 func (ss *sessionState) refresh(s *rules.Session) {
 	key := rules.SessionKey(ss.id)
-	if ss.p.view.Expiring(key, ss.p.now) {
+	if ss.s.stopping || ss.s.view.Expiring(key, ss.s.now) {
 		return
 	}
 	value := s.Value
 	idle := value.Idle.Duration()
 	// The end in the view may be later than the promised one. Do not move it back.
-	ends := min(max(ss.used.Add(idle), s.Ends), ss.p.now.Add(idle))
-	value.Idled = entry.Span(min(idle-ends.Sub(ss.p.now), idle-time.Millisecond).Truncate(time.Millisecond))
+	ends := min(max(ss.used.Add(idle), s.Ends), ss.s.now.Add(idle))
+	value.Idled = entry.Span(min(idle-ends.Sub(ss.s.now), idle-time.Millisecond).Truncate(time.Millisecond))
 	ss.writing = true
-	sentAt := ss.p.now
-	w := ss.p.writes.send(ss.p.value(key, value, max(s.Revision, ss.refreshed), value.Left()), nil)
-	w.every = min(idle/16, refreshMost)
-	if w.sent {
-		ss.p.timers.start(&w.timer, sentAt.Add(w.every))
-	}
-	w.done = func(a Ack) {
-		answered := func() {
-			ss.writing = false
-			ss.attend()
-		}
-		if a.Outcome == Written {
-			ss.refreshed = a.Revision
+	sentAt := ss.s.now
+	w := ss.s.writes.put(ss.s.value(key, value, s.Revision, value.Left()), func(r resolution) {
+		ss.writing = false
+		if s := ss.s.view.Session(ss.id); r.result == written && s.Alive() {
 			s.Promise(sentAt.Add(value.Left()))
 		}
-		if a.Outcome == Conflict {
-			ss.p.reads.whenReached(a.Revision, answered)
-		} else {
-			answered()
-		}
+		ss.attend()
+	})
+	w.every = min(idle/16, refreshMost)
+	if w.sent {
+		ss.s.timers.start(&w.timer, sentAt.Add(w.every))
 	}
 }
 
-// noteSession handles the applied entry of a session: it ends the calls of a session
+// note handles the applied entry of a session: it ends the calls of a session
 // that has ended, and otherwise calls attend.
-func (p *Peer) noteSession(e *entry.Entry) {
-	delete(p.calls.creating, e.Key.Session)
-	ss := p.sessions[e.Key.Session]
+func (p *sessions) note(e *entry.Entry) {
+	delete(p.creating, e.Key.Session)
+	ss := p.byID[e.Key.Session]
 	if ss == nil {
 		return
 	}
@@ -209,8 +206,7 @@ func (p *Peer) noteSession(e *entry.Entry) {
 	ss.forget()
 }
 
-func (r Ping) begin(p *Peer, c *call) {
-	c.useSession(r.Session)
+func (p *sessions) ping(c *call, r Ping) {
 	p.reads.whenCurrent(c, func() {
 		if !p.view.Alive(r.Session) {
 			c.answer(Answer{Err: ErrSessionGone})
@@ -220,41 +216,41 @@ func (r Ping) begin(p *Peer, c *call) {
 	})
 }
 
-func (r CreateSession) begin(p *Peer, c *call) {
-	c.when(func() bool { return p.calls.cap(r.Origin, true) == nil }, func() { r.create(p, c) }, func() { r.review(p, c) })
+func (p *sessions) begin(c *call, r CreateSession) {
+	c.when(func() bool { return p.cap(r.Origin, true) == nil }, func() { r.create(p, c) }, func() { r.review(p, c) })
 }
 
-// review decides about a session at a cap, in a view that is exact and as new as the
+// review decides about a session at a cap, in a view that is live and as new as the
 // request.
-func (r CreateSession) review(p *Peer, c *call) {
-	if p.calls.cap(r.Origin, true) == nil {
+func (r CreateSession) review(p *sessions, c *call) {
+	if p.cap(r.Origin, true) == nil {
 		r.create(p, c)
-	} else if err := p.calls.cap(r.Origin, false); err != nil {
+	} else if err := p.cap(r.Origin, false); err != nil {
 		c.answer(Answer{Err: err})
 	} else { // the creation of another session may fail
-		c.afterExact(failurePause, func() { r.review(p, c) })
+		c.afterLive(failurePause, func() { r.review(p, c) })
 	}
 }
 
-func (r CreateSession) create(p *Peer, c *call) {
-	put(&p.calls.creating, r.Session, r.Origin)
+func (r CreateSession) create(p *sessions, c *call) {
+	put(&p.creating, r.Session, r.Origin)
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
-	over := func() { delete(p.calls.creating, r.Session) }
+	over := func() { delete(p.creating, r.Session) }
 	w := p.writes.put(p.value(key, value, 0, r.Idle), nil)
-	w.settled = func(f resolution) { // the id is new: only an earlier copy can cause a refusal
+	w.settled = func(f resolution) { // the id is new: nobody else writes it
 		if f.result == unknown {
 			w.countsUntil(over)
 		} else {
 			over()
 		}
-		if f.result == unknown || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
+		if f.result != written || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
 			return
 		}
 		p.view.Session(r.Session).Promise(sentAt.Add(r.Idle))
-		c.useSession(r.Session)
+		p.use(c, r.Session)
 		c.quit = func(why error) {
 			if why == ErrSessionGone { // its client has never known of it
 				why = ErrUnavailable
@@ -267,16 +263,16 @@ func (r CreateSession) create(p *Peer, c *call) {
 
 // cap returns which cap forbids another session of an origin, or nil. If underWay is set, it
 // counts the sessions that this peer creates and that the view does not show yet.
-func (cs *calls) cap(origin entry.Hash, underWay bool) error {
+func (p *sessions) cap(origin entry.Hash, underWay bool) error {
 	var creating map[entry.Hash]entry.Hash
 	if underWay {
-		creating = cs.creating
+		creating = p.creating
 	}
-	if most := cs.p.cfg.MaxSessions; most > 0 && cs.p.view.Clients+len(creating) >= most {
+	if most := p.cfg.MaxSessions; most > 0 && p.view.Clients+len(creating) >= most {
 		return ErrMaxSessions
 	}
-	if most := cs.p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
-		n := cs.p.view.ClientsFrom(origin)
+	if most := p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
+		n := p.view.ClientsFrom(origin)
 		for _, from := range creating {
 			if from == origin {
 				n++
@@ -287,30 +283,4 @@ func (cs *calls) cap(origin entry.Hash, underWay bool) error {
 		}
 	}
 	return nil
-}
-
-func (r EndSession) begin(p *Peer, c *call) {
-	c.when(func() bool { return p.view.Alive(r.Session) }, func() {
-		c.putOnce(p.purge(rules.SessionKey(r.Session), p.view.Session(r.Session).Revision), func(uint64) {
-			p.clearSession(r.Session)
-			c.answer(Answer{})
-		}, func() { r.begin(p, c) })
-	}, func() { c.answer(Answer{Err: ErrSessionGone}) })
-}
-
-// clearSession purges the keys of a session that has ended. Its slots are free and its
-// tickets out of the line already.
-func (p *Peer) clearSession(session entry.Hash) {
-	s := p.view.Session(session)
-	if s == nil || s.Alive() {
-		return
-	}
-	for _, slot := range s.Slots {
-		p.writes.release(rules.SlotKey(slot.Pool.ID, slot.Position), slot.Revision, nil)
-	}
-	for _, t := range s.Tickets {
-		if t.Garbage() { // a peer may have adopted tickets that still stand
-			p.writes.release(t.Key, t.Revision, nil)
-		}
-	}
 }

@@ -9,52 +9,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Stats describes the whole bucket at one instant.
-type Stats struct {
-	Sessions int // client sessions that are alive
-	Names    []NameStats
-	Idle     []IdleStats
-	Pools    []PoolStats // by id
-	More     bool        // there are pools after the last one
-}
-
-// NameStats describes a named pool that is in use.
-type NameStats struct {
-	Terms   entry.Terms
-	Holders []HolderStats // by position
-	Waiters []WaiterStats // in the order of the line
-}
-
-// HolderStats describes a lease of a named pool.
-type HolderStats struct {
-	Session     entry.Hash // zero for a lock that no session holds
-	Owner       string
-	Position    int
-	Fence       uint64
-	Age, EndsIn time.Duration
-}
-
-// WaiterStats describes a ticket of a named pool.
-type WaiterStats struct {
-	Session entry.Hash // zero for a lock that no session waits for
-	Waited  time.Duration
-}
-
-// IdleStats describes a named pool that is idle.
-type IdleStats struct {
-	Terms entry.Terms
-	Idle  time.Duration
-}
-
-// PoolStats describes a registered pool.
-type PoolStats struct {
-	Pool       entry.Hash
-	State      State
-	OldestWait time.Duration
-}
-
-func (r ReadStats) begin(p *Peer, c *call) {
-	p.reads.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, p.view, p.now)}) })
+func (k *kernel) readStats(c *call, r ReadStats) {
+	k.reads.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, k.view, k.now)}) })
 }
 
 // readStats reads the stats from the view, in a time that depends on what it returns.

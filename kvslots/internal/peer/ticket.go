@@ -16,41 +16,40 @@ import (
 // has another number.
 func (b *borrow) join() {
 	ps := b.pool
-	author, value := b.p.self.id, entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(b.waitEnds.Sub(b.p.now), time.Millisecond))}
-	ttl := b.waitEnds.Sub(b.p.now)
-	switch {
-	case b.kind == forEnqueue:
-		author, ttl = b.session, rules.EnqueuedLife
-		value.Peer, value.TTL, value.Nonce, value.Wait = b.p.self.id, entry.Span(b.ttl), b.nonce, entry.Span(rules.EnqueuedLife)
-	case !b.session.IsZero():
-		author, value.Peer = b.session, b.p.self.id
+	t, ok := b.ticketFor(b)
+	if !ok {
+		return
 	}
-	key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: b.ticketNumber(author)}
-	revision, taken := b.p.view.Latest(key)
-	if taken && b.kind == forEnqueue {
-		if t := b.p.view.Pool(ps.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
-			c := b.call // enqueue decides again, in an exact view
-			c.borrow, c.quit = nil, nil
-			b.finish(Answer{})
-			b.again()
-			return
-		}
-	}
+	key := t.key
+	revision, _ := b.p.view.Latest(key)
 	b.ticket = ticket{key: key}
 	b.to(joining)
 	put(&ps.tickets, key, b)
 	ps.flight.Joining++
-	isOwn := b.joinedBy(key)
-	w := b.p.writes.put(b.p.value(key, value, revision, ttl), nil)
-	w.settled = func(f resolution) { b.joinAnswered(w, f, isOwn) }
+	w := b.p.writes.put(b.p.value(key, t.value, revision, t.ttl), nil)
+	w.settled = func(r resolution) { b.joinSettled(w, r) }
+}
+
+// newTicket is a ticket to be written.
+type newTicket struct {
+	key   entry.Key
+	value entry.TicketValue
+	ttl   time.Duration
+}
+
+func (byCall) ticketFor(b *borrow) (newTicket, bool) {
+	author, left := b.p.self.id, b.waitEnds.Sub(b.p.now)
+	value := entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond))}
+	if !b.session.IsZero() {
+		author, value.Peer = b.session, b.p.self.id
+	}
+	key := entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: author, N: b.ticketNumber(author)}
+	return newTicket{key, value, left}, true
 }
 
 // ticketNumber returns a number for which the author has no ticket in the pool.
 func (b *borrow) ticketNumber(author entry.Hash) int {
 	ps := b.pool
-	if b.kind == forEnqueue {
-		return 0
-	}
 	n, own := 1, author == b.p.self.id
 	if own {
 		if last := len(ps.freeNumbers) - 1; last >= 0 {
@@ -71,21 +70,21 @@ func (b *borrow) ticketNumber(author entry.Hash) int {
 	return n
 }
 
-// joinAnswered handles the outcome of a ticket that was not written, or was written too
-// late. noteTicket handles success, when the view shows the ticket.
-func (b *borrow) joinAnswered(w *write, f resolution, isOwn func(entry.Key) bool) {
+// joinSettled handles the outcome of a ticket that was not written, or was purged since.
+// noteTicket handles success, when the view shows the ticket.
+func (b *borrow) joinSettled(w *write, r resolution) {
 	key := w.msg.Key
+	known := r.result == written || r.result == refused
+	if !known {
+		w.fenceOff()
+	}
 	switch {
 	case !b.isJoiningAt(key):
-		if f.result == written && b.phase != done {
-			b.p.writes.purgeOwn(key, isOwn)
-		}
-	case f.result == unknown:
-		w.undo(Ack{Outcome: Unknown}, isOwn)
+	case known:
+		b.loseTicket()
+	default:
 		b.leaveLine()
 		b.finish(Answer{Err: ErrUnavailable})
-	default: // only an exact view shows for certain that no earlier copy was written
-		b.p.reads.whenExact(func() { b.ticketMissing(key) })
 	}
 }
 
@@ -95,37 +94,17 @@ func (b *borrow) isJoiningAt(key entry.Key) bool {
 	return b.ticket.key == key && !b.ticket.stands() && b.pool.tickets[key] == b
 }
 
-// joinedBy returns a function that reports whether a key has a ticket of the borrow
-// other than its current one.
-func (b *borrow) joinedBy(key entry.Key) func(entry.Key) bool {
-	self := b.p.self.id
-	return func(entry.Key) bool {
-		t := b.p.view.Pool(key.Pool).TicketAt(key)
-		return t != nil && t.Value.Lease == b.lease && (t.Value.Peer == self || key.Session == self) && !t.Value.Spent &&
-			!(b.phase != done && b.ticket.key == key && b.ticket.revision == t.Revision)
-	}
-}
-
-// ticketMissing handles a ticket that was purged or never written: the view would show
-// it by now.
-func (b *borrow) ticketMissing(key entry.Key) {
-	if b.isJoiningAt(key) {
-		b.loseTicket()
-	}
-}
-
 // noteTicket handles the applied entry of a ticket.
-func (p *Peer) noteTicket(e *entry.Entry) {
+func (p *pools) noteTicket(e *entry.Entry) {
 	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Ticket.Peer == p.self.id)
 	var b *borrow
-	ps := p.pools.byID[e.Key.Pool]
+	ps := p.byID[e.Key.Pool]
 	if ps != nil {
 		b = ps.tickets[e.Key]
-		defer ps.enqueuedChanged(e.Key.Session)
 	}
 	switch {
 	case !e.Marker && p.isOrphaned(e.Key, &e.Ticket):
-		p.writes.release(e.Key, e.Revision, nil)
+		p.writes.discard(e.Key, e.Revision, nil)
 	case ps != nil && b == nil && e.Marker && own:
 		ps.freeNumbers = append(ps.freeNumbers, e.Key.N)
 	case b == nil:
@@ -139,11 +118,11 @@ func (p *Peer) noteTicket(e *entry.Entry) {
 }
 
 // isOrphaned reports whether a ticket is this peer's, and its borrow has ended.
-func (p *Peer) isOrphaned(key entry.Key, v *entry.TicketValue) bool {
+func (p *pools) isOrphaned(key entry.Key, v *entry.TicketValue) bool {
 	if p.self.id.IsZero() || v.Enqueued() || key.Session != p.self.id && v.Peer != p.self.id {
 		return false
 	}
-	ps := p.pools.byID[key.Pool]
+	ps := p.byID[key.Pool]
 	if ps == nil || ps.tickets[key] == nil {
 		return true
 	}
@@ -153,14 +132,14 @@ func (p *Peer) isOrphaned(key entry.Key, v *entry.TicketValue) bool {
 
 // purgeOrphans purges the orphaned tickets in the view. The stream may have lost their purges
 // with its last writes, after it had acknowledged them.
-func (p *Peer) purgeOrphans() {
+func (p *pools) purgeOrphans() {
 	s := p.view.Session(p.self.id)
 	if s == nil {
 		return
 	}
 	for _, t := range s.Tickets {
 		if p.isOrphaned(t.Key, &t.Value) {
-			p.writes.release(t.Key, t.Revision, nil)
+			p.writes.discard(t.Key, t.Revision, nil)
 		}
 	}
 }
@@ -185,28 +164,20 @@ func (b *borrow) checkGeneration() {
 		return
 	}
 	pool := b.p.view.Pool(b.pool.id)
-	exact := b.p.view.Exact()
-	inForce := pool.Generation() == b.generation && !pool.Closing()
 	switch {
-	case exact && inForce:
-		b.confirmed = true
-		b.sawFull = b.sawFull || pool.Full() && !pool.InDoubt(b.p.now)
-	case exact && pool.Generation() != b.generation:
+	case !b.p.view.Live:
+		b.p.reads.whenLive(func() { b.checkGeneration() })
+		return
+	case pool.Generation() != b.generation:
 		b.restart()
 		return
-	case exact: // the pool is being closed: the ticket makes a peer restore it
+	case pool.Closing(): // the ticket makes a peer restore it
 		b.p.after(failurePause, func() { b.checkGeneration() })
 		return
-	case b.kind == forEnqueue || !inForce:
-		b.p.reads.whenExact(func() { b.checkGeneration() })
-		return
 	}
-	switch {
-	case b.kind == forEnqueue:
-		b.finish(Answer{Queued: true})
-	case !b.waits:
-		b.refuseLater()
-	}
+	b.confirmed = true
+	b.sawFull = b.sawFull || pool.Full() && !pool.InDoubt(b.p.now)
+	b.admitted(b)
 	b.pool.mark()
 }
 
@@ -230,26 +201,46 @@ func (b *borrow) leaveLine() {
 	if !t.stands() {
 		b.pool.flight.Joining--
 	} else if revision, taken := b.p.view.Latest(t.key); taken && revision == t.revision {
-		b.p.writes.release(t.key, revision, nil)
+		b.p.writes.discard(t.key, revision, nil)
 	}
 	b.pool.mark()
 }
 
+// presenceLost puts the borrows whose tickets have ended with this peer's presence back to
+// their queues, in order of arrival. An enqueued ticket does not end with it, and may be
+// served while its borrow still waits for the view to show it.
+func (p *pools) presenceLost() {
+	for _, c := range p.calls.all() {
+		if b, ok := c.work.(*borrow); ok && b.phase != done && !b.enqueued() && b.ticket.key != (entry.Key{}) {
+			b.loseTicket()
+		}
+	}
+	for _, ps := range p.all() {
+		ps.nextNumber, ps.freeNumbers = 0, nil
+	}
+}
+
+// leaveLineAfter is for a borrow that has its answer.
+func (b *borrow) leaveLineAfter(was phase, a Answer) {
+	switch {
+	case was == joining: // noteTicket purges its ticket
+	case (was == claiming || was == withdrawing) && a.Err != nil: // its ticket leaves the line after its claim
+	default:
+		b.leaveLine()
+	}
+}
+
 // noteGeneration ends or restarts the borrows that came for another generation than
-// the pool has now. Only an exact view is certain that a pool does not exist.
+// the pool has now. Only a live view is certain that a pool does not exist.
 func (ps *poolState) noteGeneration(pool *rules.Pool) {
 	generation := pool.Generation()
 	if generation == ps.generation {
 		return
 	}
-	if generation == 0 && !ps.p.view.Exact() {
-		ps.wantExact()
-		return
-	}
-	ps.generation, ps.allChanged = generation, true
+	ps.generation = generation
 	for _, b := range ps.inLine() {
 		switch {
-		case b.phase == done || b.generation == 0 || b.generation == generation || b.kind == forTicket:
+		case b.phase == done || b.generation == 0 || b.generation == generation:
 		case b.confirmed && !b.named():
 			b.finish(Answer{Err: ErrNoPool})
 		case b.phase == waiting:

@@ -20,40 +20,44 @@ type grantBasis struct {
 // Told records that the answer to a call reaches its caller only now, later than it was
 // decided. It restarts the lease's ttl, as far as the other peers let the lease
 // live.
-func (p *Peer) Told(a *Answer, now Instant) {
-	p.now = now
+func (k *kernel) Told(a *Answer, now Instant) {
+	k.now = now
 	g := a.Grant.basis
 	if a.Err != nil || g.revision == 0 {
 		return
 	}
 	ttl := remainingTTL(g.ttl, now.Sub(g.sent))
 	if ttl < time.Second {
-		p.Untold(a, ErrUnavailable, now)
+		k.Untold(a, ErrUnavailable, now)
 		return
 	}
-	if s := g.slot(p); s != nil { // otherwise the stream says when it ends
-		p.view.EndAt(s, g.revision, now.Add(ttl))
+	if s := g.slot(k); s != nil { // otherwise the stream says when it ends
+		k.view.EndAt(s, g.revision, now.Add(ttl))
 	}
 	a.Grant.TTL, a.Grant.At = ttl, now
 }
 
 // Untold records that a caller will get the error why in place of the answer. It purges
 // a granted lease, since no caller knows of it.
-func (p *Peer) Untold(a *Answer, why error, now Instant) {
-	p.now = now
-	p.takeBack(a)
+func (k *kernel) Untold(a *Answer, why error, now Instant) {
+	k.now = now
+	k.takeBack(a)
 	*a = Answer{Call: a.Call, Err: why}
 }
 
 // takeBack purges the lease of an answer that its caller does not get, once a live view
 // shows it.
-func (p *Peer) takeBack(a *Answer) {
+func (k *kernel) takeBack(a *Answer) {
 	if g := a.Grant.basis; a.Err == nil && g.revision != 0 && !g.renewal {
-		isOwn := func(entry.Key) bool { return g.slot(p) != nil }
-		if p.watch.mode == live {
-			p.writes.purgeOwn(g.key, isOwn)
+		purge := func() {
+			if s := g.slot(k); s != nil {
+				k.writes.discard(g.key, s.Revision, nil)
+			}
+		}
+		if k.feed.mode == live {
+			purge()
 		} else {
-			p.writes.purgeOwnAt(0, g.key, isOwn)
+			k.reads.whenLive(purge)
 		}
 	}
 }
@@ -61,10 +65,27 @@ func (p *Peer) takeBack(a *Answer) {
 // slot returns the slot that was granted, or nil if the view does not show it. The view
 // may have been built anew since: the stream may have lost the write that the grant
 // depends on, and hold another lease at its revision.
-func (g *grantBasis) slot(p *Peer) *rules.Slot {
-	s := p.view.Pool(g.key.Pool).Slot(g.key.N)
+func (g *grantBasis) slot(k *kernel) *rules.Slot {
+	s := k.view.Pool(g.key.Pool).Slot(g.key.N)
 	if s == nil || s.Revision != g.revision || s.Value.Lease != g.lease {
 		return nil
 	}
 	return s
 }
+
+// grantOf returns the grant of a lease whose write was sent at sent, and sets the lease's
+// end accordingly. ok is false if less than a second of the ttl is left.
+func (k *kernel) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
+	left := remainingTTL(ttl, k.now.Sub(sent))
+	if left < time.Second {
+		return Grant{}, false
+	}
+	k.view.EndAt(s, s.Revision, k.now.Add(left))
+	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent}
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Nonce: s.Value.Nonce, basis: basis}, true
+}
+
+// remainingTTL returns how much of ttl an answer may still promise when it is late by
+// late. The other peers end the lease rules.Slack after its ttl, so an answer within
+// rules.Slack promises all.
+func remainingTTL(ttl, late time.Duration) time.Duration { return ttl - max(0, late-rules.Slack) }

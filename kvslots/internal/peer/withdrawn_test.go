@@ -25,9 +25,9 @@ func TestWithdrawnClaimIsNotTheLease(t *testing.T) {
 	void := h.take(entry.Slot)
 	freed := h.storePurge(pool)
 	claimed := h.store(&void.Message)
-	h.apply(freed)
+	h.feed(freed)
 	h.ack(void.ID, peer.Written, claimed.Revision)
-	h.apply(claimed)
+	h.feed(claimed)
 	h.auto = true
 	h.pass(time.Second)
 	a := h.granted(call)

@@ -15,65 +15,94 @@ const (
 	// revision.
 	resendAfter = 500 * time.Millisecond
 
-	// giveUpAfter is how long a write may go unanswered before its outcome
+	// giveUpAfter is how long a write may go unsettled before its outcome
 	// counts as unknown.
 	giveUpAfter = 5 * time.Second
 
 	inFlightPause = 5 * time.Millisecond  // after "some write is in flight"
 	notNowPause   = 50 * time.Millisecond // after NotNow
+	failurePause  = 50 * time.Millisecond // after a refusal that taught the view nothing
+
+	// unknownCounts is how long a registration, or the creation of a session, counts for its
+	// cap after its outcome has become unknown, unless the view shows it.
+	unknownCounts = time.Minute
 )
 
-// write is a message whose outcome is not known yet.
+// write is a message whose outcome is not known yet. It is settled by what the view shows:
+//
+//   - its own entry, which has its Author: the message was written;
+//   - another entry of its key, above the revision that it expects: it was not, and never
+//     will be.
+//
+// No answer settles a write, except one that says that it can never be written: a write may
+// have several answers, and may be stored after it was refused, since a deposed leader and a
+// new one may both answer one copy. An answer that names a revision only says how far the
+// view has to come: see feed.expect.
 type write struct {
-	p        *Peer
-	ids      []uint64 // of its copies, except those that were certainly not written
-	first    [1]uint64
-	msg      entry.Message
-	view     *rules.View // the view that it was decided from
-	queue    *writeQueue
-	sent     bool             // a copy was sent: it has a place in its queue
-	floor    uint64           // the highest sequence that was applied or acknowledged when it was sent
-	known    uint64           // the highest revision of the key that was known then
-	skips    uint64           // how many times the view had skipped entries then
-	hadEntry bool             // the key had a value then, or a young marker
-	begun    Instant          // when it was sent first
-	timer    timer            // when it is sent again
-	every    time.Duration    // how long it may go unanswered before that
-	pausing  bool             // it waits to be sent or sent again
-	over     bool             // done or settled was called
-	applied  read             // see own
-	shown    uint64           // the revision at which the view has shown it; of an authored one only
-	done     func(Ack)        // called with the answer, or
-	settled  func(resolution) // with what has become of it
-	again    func()           // called when it is sent again; may be nil
+	k       *kernel
+	ids     []uint64 // of its copies, except those that were certainly not written
+	first   [1]uint64
+	order   uint64 // the id of its first copy
+	msg     entry.Message
+	view    *rules.View // the view that it was decided from
+	queue   *writeQueue
+	next    *write           // the next pending one of the same key
+	sent    bool             // a copy was sent: it has a place in its queue
+	begun   Instant          // when it was sent first
+	timer   timer            // when it is sent again
+	every   time.Duration    // how long it may go unanswered before that
+	pausing bool             // it waits to be sent or sent again
+	over    bool             // it is settled
+	outcome resolution       // what settled it
+	deliver read             // calls settled when the view is live
+	settled func(resolution) // called once
+	again   func()           // called when it is sent again; may be nil
 }
+
+// resolution is what has become of a write.
+type resolution struct {
+	result   result
+	revision uint64 // of the entry that settled it; 0: an answer did
+	learnt   bool   // refused, and the view has learnt of another entry of the key
+	ended    bool   // its own entry ended a lease
+	live     bool   // the view was live when that was applied
+}
+
+// result is the kind of a resolution.
+type result uint8
+
+const (
+	unknown result = iota // not settled in time, or the view has skipped what would show it
+	written
+	refused // it was not written, and will not be
+	never   // the same, but the server refuses it whatever the key has
+)
 
 // writes holds the pending writes.
 type writes struct {
-	p         *Peer
-	last      uint64
-	pending   map[uint64]*write
-	queues    writeQueues
-	acked     uint64            // the highest revision that was acknowledged
-	refused   string            // why the latest write was refused, if not because of its key; "" otherwise
-	releasing int               // releases without an outcome
-	unsettled int               // writes without an outcome
-	authored  map[uint64]*write // writes by Message.Author, for noted
+	k          *kernel
+	last       uint64
+	pending    map[uint64]*write    // by id
+	byKey      map[entry.Key]*write // the latest of each key; write.next are the others
+	queues     writeQueues
+	refused    string // why the latest write was refused, if not because of its key; "" otherwise
+	discarding int    // discards that are not settled
+	unsettled  int
 }
 
-// send sends a message, and again while it is not answered. It calls done once: with
-// Written, Conflict or Never, or with Unknown after giveUpAfter, or if the server refuses
-// another copy for good.
-//
-// An earlier copy of the same message may have caused a Conflict. So done has to look
-// at the key when the view has reached the revision that the Conflict names.
-func (ws *writes) send(m entry.Message, done func(Ack)) *write {
-	return ws.sendIn(&ws.queues[m.Key.Kind], m, done)
+// put sends a message, and again while it is not settled. It calls settled once, when the
+// view is live and shows what has become of the message.
+func (ws *writes) put(m entry.Message, settled func(resolution)) *write {
+	return ws.putIn(&ws.queues[m.Key.Kind], m, settled)
 }
 
-func (ws *writes) sendIn(l *writeQueue, m entry.Message, done func(Ack)) *write {
-	w := &write{p: ws.p, msg: m, view: ws.p.view, queue: l, begun: ws.p.now, every: resendAfter, done: done}
-	w.ids, w.timer.fire = w.first[:0], w.repeat
+func (ws *writes) putIn(q *writeQueue, m entry.Message, settled func(resolution)) *write {
+	if m.Author == 0 && m.Expect != entry.ExpectStream {
+		m.Author = ws.k.randomNumber()
+	}
+	w := &write{k: ws.k, msg: m, view: ws.k.view, queue: q, begun: ws.k.now, every: resendAfter, settled: settled}
+	w.ids, w.timer.fire, w.deliver.fire = w.first[:0], w.repeat, w.tell
+	w.next, ws.byKey[m.Key] = ws.byKey[m.Key], w
 	ws.unsettled++
 	w.transmit()
 	return w
@@ -81,59 +110,57 @@ func (ws *writes) sendIn(l *writeQueue, m entry.Message, done func(Ack)) *write 
 
 // begin takes a place in the queue, and notes what is known before the first copy is sent.
 func (w *write) begin() {
-	p := w.p
-	w.sent, w.begun = true, p.now
+	k := w.k
+	w.sent, w.begun = true, k.now
 	w.queue.sent++
-	latest, taken := p.view.Latest(w.msg.Key)
-	w.skips = p.counters.Skips
-	w.floor, w.known = max(p.view.Revision, p.writes.acked), max(latest, w.msg.Revision)
-	w.hadEntry = taken || latest != 0 && !p.view.MarkerOld(w.msg.Key, p.now)
-	w.trackPurge()
+	if w.msg.Marker && w.msg.Key.Kind == entry.Slot {
+		k.above.purgeSent(w.msg.Key, w.msg.Revision)
+	}
 }
 
-// mayHaveLanded reports whether an earlier copy of a refused write may have been
-// written without the view having shown it.
-func (w *write) mayHaveLanded() bool {
-	return len(w.ids) > 1 && (w.p.counters.Skips != w.skips || w.view != w.p.view)
-}
-
-// transmit sends a copy of the message, or queues the write if it may not be sent now.
+// transmit sends a copy of the message, or queues the write if it may not be sent now. If the
+// view shows already that the server would refuse it, it is not sent.
 func (w *write) transmit() {
+	latest, _ := w.k.view.Latest(w.msg.Key)
+	if !w.sent && w.msg.Expect == entry.ExpectRevision && latest > w.msg.Revision {
+		w.settle(resolution{result: refused, revision: latest, learnt: true})
+		return
+	}
 	if !w.maySend() {
 		w.pausing = true
-		w.p.timers.stop(&w.timer)
+		w.k.timers.stop(&w.timer)
 		w.queue.waiting = append(w.queue.waiting, w)
 		return
 	}
 	if !w.sent {
 		w.begin()
 	}
-	w.p.writes.last++
-	id := w.p.writes.last
+	w.k.writes.last++
+	id := w.k.writes.last
+	if w.order == 0 {
+		w.order = id
+	}
 	w.ids = append(w.ids, id)
-	w.p.writes.pending[id] = w
-	w.p.counters.Writes++
-	if len(w.ids) > 1 { // the earlier copies may have been written
-		w.p.counters.Resent++
+	w.k.writes.pending[id] = w
+	w.k.counters.Writes++
+	if id != w.order { // the earlier copies may have been written
+		w.k.counters.Resent++
 		if w.again != nil {
 			w.again()
 		}
 	}
 	w.pausing = false
-	w.p.timers.start(&w.timer, w.p.now.Add(w.every))
-	w.p.out.ready.Writes = append(w.p.out.ready.Writes, Write{ID: id, Message: w.msg})
+	w.k.timers.start(&w.timer, w.k.now.Add(w.every))
+	w.k.out.ready.Writes = append(w.k.out.ready.Writes, Write{ID: id, Message: w.msg})
 }
 
 // repeat sends a write again, or the first time after it has waited. It gives the write
-// up after giveUpAfter, or if the view was built anew. If the key has changed while the
-// write waited to be sent first, the server would refuse it, so repeat does not send it.
+// up after giveUpAfter, or if the view was built anew.
 func (w *write) repeat() {
-	switch latest, _ := w.p.view.Latest(w.msg.Key); {
+	switch {
 	case w.over:
-	case w.view != w.p.view, w.sent && w.p.now.Sub(w.begun) >= giveUpAfter:
-		w.settle(Ack{Outcome: Unknown})
-	case !w.sent && w.maySend() && w.msg.Expect == entry.ExpectRevision && latest > w.msg.Revision:
-		w.settle(Ack{Outcome: Conflict, Revision: latest})
+	case w.view != w.k.view, w.sent && w.k.now.Sub(w.begun) >= giveUpAfter:
+		w.settle(resolution{})
 	default:
 		w.transmit()
 	}
@@ -141,10 +168,10 @@ func (w *write) repeat() {
 
 // Connected records that the connection is back: the peer sends its unanswered writes
 // again.
-func (p *Peer) Connected(now Instant) {
-	p.now = now
-	p.writes.sendAgain()
-	p.advance()
+func (k *kernel) Connected(now Instant) {
+	k.now = now
+	k.writes.sendAgain()
+	k.advance()
 }
 
 // sendAgain sends the unanswered writes again, and those that wait, as far as they may
@@ -152,7 +179,7 @@ func (p *Peer) Connected(now Instant) {
 func (ws *writes) sendAgain() {
 	waiting := ws.queues.drain()
 	for _, id := range slices.Sorted(maps.Keys(ws.pending)) {
-		if w := ws.pending[id]; !w.over && !w.pausing && w.ids[0] == id {
+		if w := ws.pending[id]; w != nil && !w.over && !w.pausing && w.ids[0] == id {
 			w.repeat()
 		}
 	}
@@ -161,78 +188,184 @@ func (ws *writes) sendAgain() {
 	}
 }
 
-// Acked handles the answer to a write, however late.
-func (p *Peer) Acked(id uint64, a Ack, now Instant) {
-	p.now = now
-	w := p.writes.pending[id]
+// Acked handles an answer to a write, however late.
+func (k *kernel) Acked(id uint64, a Ack, now Instant) {
+	k.now = now
+	w := k.writes.pending[id]
 	if w == nil {
 		return
 	}
 	if a.Outcome != Unknown {
-		delete(p.writes.pending, id)
-		p.writes.refused = a.Reason
+		k.writes.refused = a.Reason
 	}
-	if a.Outcome == Written && w.view == p.view { // otherwise the stream may have lost it
-		p.writes.acked = max(p.writes.acked, a.Revision)
-		w.view.Sent(a.Revision, w.begun)
-	}
-	p.watch.decide(w.judgeAnswer(a), w.msg.Key)
-	switch o := a.Outcome; {
-	case o == Unknown:
-	case o == InFlight, o == NotNow, o == Never && w.isRelease(): // this copy was certainly not written
-		w.ids = without(w.ids, id)
-		w.retry(o)
-	case o == Never && len(w.ids) > 1: // an earlier copy may have been written
-		w.settle(Ack{Outcome: Unknown})
-	case o == Never: // no copy was written
-		w.ids = nil
-		w.settle(a)
-	default:
-		w.settle(a)
-	}
-	if a.Outcome == Written {
-		p.own.acknowledged(w, a.Revision)
-	}
-	p.advance()
+	w.answered(id, a)
+	k.advance()
 }
 
-func (w *write) retry(o Outcome) {
+func (w *write) answered(id uint64, a Ack) {
+	k := w.k
+	switch o := a.Outcome; {
+	case o == Unknown, w.view != k.view: // otherwise the stream may have lost it
+	case k.stopping && (o == Written || o == Conflict): // there may be no feed any more
+		w.settle(resolution{result: refused, revision: a.Revision})
+	case o == Written:
+		if a.Revision <= k.view.Revision {
+			k.feed.suspect(w.msg.Key) // the view should have shown it
+		}
+		k.feed.expect(a.Revision)
+	case o == Conflict:
+		w.conflict(a.Revision)
+	case o == InFlight:
+		w.retry(inFlightPause)
+	case o == NotNow, w.isDiscard(): // Never, too: the server may have space again
+		w.drop(id)
+		w.retry(notNowPause)
+	default:
+		if w.drop(id); len(w.ids) == 0 {
+			w.settle(resolution{result: never})
+		} else { // an earlier copy may have been written
+			w.settle(resolution{})
+		}
+	}
+}
+
+// conflict handles a refusal that names the key's revision, or the stream's last one.
+func (w *write) conflict(revision uint64) {
+	k := w.k
+	latest, taken := k.view.Latest(w.msg.Key)
+	switch {
+	case w.msg.Expect == entry.ExpectStream:
+		k.feed.expect(revision) // the read waits for it
+		w.settle(resolution{result: refused, revision: revision})
+	case revision > k.view.Revision:
+		k.feed.expect(revision)
+	case !taken && revision != latest && (k.feed.suspected == w.msg.Key || revision == 0 && k.view.MarkerOld(w.msg.Key, k.now)):
+		k.view.Found(w.msg.Key, revision, k.now)
+		w.settle(resolution{result: refused, learnt: true})
+	case k.feed.mode == loading && revision < latest: // the stream has lost what was loaded, and would refuse each refresh
+		k.feed.catchUp(false)
+	default: // of a leader that is behind, or of another stream
+		k.feed.suspect(w.msg.Key)
+		w.retry(2 * notNowPause)
+	}
+}
+
+// drop records that a copy was certainly not written.
+func (w *write) drop(id uint64) {
+	delete(w.k.writes.pending, id)
+	w.ids = without(w.ids, id)
+}
+
+// retry sends the write again after a pause.
+func (w *write) retry(pause time.Duration) {
 	if w.over || w.pausing {
 		return
 	}
 	w.pausing = true
-	pause := notNowPause
-	if o == InFlight {
-		pause = inFlightPause
-	}
-	w.p.timers.start(&w.timer, w.p.now.Add(pause))
+	w.k.timers.start(&w.timer, w.k.now.Add(pause))
 }
 
-func (w *write) settle(a Ack) {
+// shown settles the pending writes that an applied entry decides about, and reports whether
+// the entry is one of them. endedLease is set if it ended a lease.
+func (ws *writes) shown(e *entry.Entry, endedLease bool) (own bool) {
+	live := ws.k.feed.mode == live
+	for w := ws.byKey[e.Key]; w != nil; {
+		next := w.next
+		switch expected := w.msg.Revision; {
+		case e.Author == w.msg.Author && e.Author != 0:
+			ws.refused, own = "", true
+			ws.k.view.Passed(w.begun)
+			w.settle(resolution{result: written, revision: e.Revision, ended: endedLease, live: live})
+		case w.msg.Expect != entry.ExpectRevision, e.Revision <= expected:
+		case live, e.Previous <= expected:
+			w.settle(resolution{result: refused, revision: e.Revision, learnt: true, live: live})
+		default: // the reading has skipped what overwrote the expected revision
+			w.settle(resolution{revision: e.Revision})
+		}
+		w = next
+	}
+	return own
+}
+
+func (w *write) settle(r resolution) {
 	if w.over {
 		return
 	}
-	w.over = true
+	ws := &w.k.writes
+	w.over, w.outcome = true, r
 	if w.sent {
 		w.queue.sent--
 	}
-	w.p.timers.stop(&w.timer)
-	if a.Outcome == Unknown {
-		w.p.after(time.Minute, w.forget) // a late answer may still contradict the view
-	} else {
-		w.forget()
+	w.k.timers.stop(&w.timer)
+	for _, id := range w.ids {
+		delete(ws.pending, id)
 	}
-	w.p.wrote(w, a.Outcome)
-	w.untrackPurge(a)
-	if w.settled != nil {
-		w.resolve(a)
-	} else {
-		w.done(a)
+	ws.forget(w)
+	w.k.wrote(w, r)
+	if w.msg.Marker && w.msg.Key.Kind == entry.Slot {
+		w.k.above.purgeSettled(w.msg.Key, w.msg.Revision)
+	}
+	switch {
+	case r.revision == 0 && (r.result == unknown || r.result == never): // the view need not show anything
+		w.tell()
+	case w.msg.Key == w.k.self.key() && !w.msg.Marker, w.k.stopping: // feed.join needs it; there may be no live view any more
+		w.tell()
+	default:
+		w.k.reads.reached.start(&w.deliver, 0)
 	}
 }
 
-func (w *write) forget() {
-	for _, id := range w.ids {
-		delete(w.p.writes.pending, id)
+func (w *write) tell() {
+	r := w.outcome
+	if w.view != w.k.view { // the stream may have lost the entry that settled it
+		r = resolution{}
+	}
+	if w.settled != nil {
+		w.settled(r)
+	}
+}
+
+// forget removes a write from those of its key.
+func (ws *writes) forget(w *write) {
+	first := ws.byKey[w.msg.Key]
+	switch {
+	case first == w && w.next == nil:
+		delete(ws.byKey, w.msg.Key)
+	case first == w:
+		ws.byKey[w.msg.Key] = w.next
+	default:
+		for first.next != w {
+			first = first.next
+		}
+		first.next = w.next
+	}
+}
+
+// put sends a message for a call. It calls then if the message was written. If it was
+// refused, put calls again when the view shows why, or after a pause. Without an answer to
+// the message, the call is answered ErrUnavailable.
+func (c *call) put(m entry.Message, then func(resolution), again func()) *write {
+	return c.k.writes.put(m, func(r resolution) {
+		switch {
+		case r.result == written:
+			then(r)
+		case r.result != refused:
+			c.end(ErrUnavailable)
+		case !c.isOpen():
+		case r.learnt:
+			again()
+		default:
+			c.after(failurePause, again)
+		}
+	})
+}
+
+// countsUntil calls over when a write without a known outcome no longer counts for a cap:
+// now if no copy of it can have been written, or after unknownCounts.
+func (w *write) countsUntil(over func()) {
+	if w.over && len(w.ids) == 0 {
+		over()
+	} else {
+		w.k.after(unknownCounts, over)
 	}
 }

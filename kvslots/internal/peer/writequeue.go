@@ -15,22 +15,22 @@ type writeQueue struct {
 
 // writeQueues holds a queue for each kind of key, and one for the purges that no caller waits
 // for.
-type writeQueues [releases + 1]writeQueue
+type writeQueues [discards + 1]writeQueue
 
-const releases = entry.Barrier + 1
+const discards = entry.Barrier + 1
 
-// isRelease reports whether the write is a purge for which no caller waits. The peer repeats
+// isDiscard reports whether the write is a purge for which no caller waits. The peer repeats
 // it after Never as well: the server may have space again.
-func (w *write) isRelease() bool { return w.queue == &w.p.writes.queues[releases] }
+func (w *write) isDiscard() bool { return w.queue == &w.k.writes.queues[discards] }
 
 // maySend reports whether a copy of the message may be sent now. While the view is not
 // live, the peer only writes its presence: if the stream has lost its tail, another entry
 // may have the expected revision, and the compare-and-swap would not protect it.
 func (w *write) maySend() bool {
-	if w.msg.Key == w.p.self.key() {
+	if w.msg.Key == w.k.self.key() {
 		return true
 	}
-	return w.p.watch.mode == live && (w.sent || w.queue.sent < window)
+	return w.k.feed.mode == live && (w.sent || w.queue.sent < window)
 }
 
 // sendWaiting sends the first waiting writes, as far as they may be sent.

@@ -8,14 +8,8 @@ import (
 
 func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.pool(e.Key.Pool)
-	before, held := p.Generation(), p.cfg.Revision
+	before := p.Generation()
 	v.note(&p.cfg, e, now, age)
-	switch {
-	case !e.Marker:
-		p.past = pastOf(e)
-	case before != 0 && e.Previous == held:
-		p.past = append(p.past, entry.Ended{Generation: before, Until: e.Revision})
-	}
 	p.Config, p.ConfigSeen = e.Config, now // e.Config is zero if e is a marker or corrupt
 	if !e.Config.Closing || before == 0 {
 		p.noteUse(now)
@@ -37,25 +31,17 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.pool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
 	old := s.Value
-	if e.Previous > s.Revision { // the view skipped entries of the slot
-		p.doubtTickets(e.Previous, e.Revision)
-		if t := p.Ticket(old.Ticket); t != nil && s.Taken {
-			t.Unsure = true
-		}
-	}
 	if p.leases != nil && s.Taken && p.leases[old.Lease] == s {
 		delete(p.leases, old.Lease)
 	}
 	v.note(&s.record, e, now, age)
 	p.noteUse(now)
-	s.Replaced, s.seen = e.Previous, now.Add(-age)
+	s.Author, s.seen = e.Author, now.Add(-age)
 	if e.Slot.Fence == 0 || e.Slot.Lease != old.Lease {
 		s.Granted = s.seen
 	}
-	s.Value, s.claim, s.Fence = e.Slot, nil, e.Slot.Fence
-	if s.Taken && s.Fence == 0 && e.Corrupt == nil {
-		s.Fence = e.Revision
-	}
+	s.Value, s.claim, s.Fence = e.Slot, nil, e.Fence()
+	s.fenced = max(s.fenced, s.Fence, e.Fenced)
 	s.sweepDue = false
 	v.setHolder(s, e.Slot.Session)
 	if e.Marker {
@@ -68,17 +54,12 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	p.reindex(s)
 	if s.Taken && e.Slot.Fence == 0 && e.Corrupt == nil {
-		p.claimed(s, v.Exact())
-		v.sets.put(leftOpen, p, len(p.open) > 0)
+		p.claimed(s, v.Live)
 	}
 	v.touch(p)
 }
 
 func (v *View) slotFreed(s *Slot, e *entry.Entry, now Instant) {
-	if t := s.Pool.Ticket(e.Served); t != nil && !t.Value.Spent {
-		v.removeTicket(t)
-		v.ends.set(&t.due, now.Add(garbageTime))
-	}
 	if e.Owner != "" {
 		s.Pool.noteRelease(e.Owner, s.seen, now)
 	}
@@ -112,7 +93,7 @@ func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	if was != nil {
 		t.life = was.life
 		if was.lined && was.Place == t.Place {
-			t.Seen, t.doubtedAt = was.Seen, was.doubtedAt
+			t.Seen = was.Seen
 		} else if was.lined {
 			p.ticketLeft(was.Place)
 		}
@@ -176,7 +157,7 @@ func (v *View) removeTicket(t *Ticket) {
 	t.Pool.line.remove(t)
 	v.ends.drop(&t.due)
 	for _, s := range [2]*Session{t.author, t.server} {
-		s.Tickets = without(s.Tickets, t)
+		s.Tickets = deleteFrom(s.Tickets, t)
 		v.dropUnused(s)
 	}
 }

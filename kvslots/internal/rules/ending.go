@@ -16,7 +16,7 @@ type DueKey struct {
 	Ticket   *Ticket  // of a ticket's key; otherwise nil
 	Session  *Session // of a session's key; otherwise nil
 	Marker   bool     // the key is free: its marker is to be written again. Ignore Garbage and Refresh
-	Garbage  bool     // the value has no meaning any more; certain only if the view is exact
+	Garbage  bool     // the value has no meaning any more; certain only if the view is live
 	Refresh  bool     // an enqueued ticket: its value is to be written again before the key expires
 }
 
@@ -74,9 +74,6 @@ func SessionKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Session,
 // Forget drops the free keys whose markers have expired by now, so that their revision
 // is 0 again. It also drops the pools that have no key left.
 func (v *View) Forget(now Instant) {
-	for len(v.endings) > 0 && v.endings[0].until < now {
-		v.endings = v.endings[1:]
-	}
 	for len(v.marks) > 0 && v.marks[0].at <= now {
 		v.forget(v.marks[0].of)
 	}
@@ -92,7 +89,6 @@ func (v *View) forget(r *record) {
 		of.Pool.dropSlot(of)
 		v.forgetPool(of.Pool)
 	case *Pool:
-		of.past = nil
 		v.forgetPool(of)
 	case *Ticket:
 		delete(of.Pool.line.byKey, of.Key)
@@ -107,7 +103,6 @@ func (v *View) forgetPool(p *Pool) {
 	if p.cfg.Revision != 0 || len(p.slots) != 0 {
 		return
 	}
-	p.past = nil
 	if len(p.line.byKey) == 0 {
 		p.setIdleQueue(nil, 0)
 		delete(v.pools, p.ID)
@@ -164,7 +159,7 @@ func (d *deadlines) EndAt(s *Slot, revision uint64, at Instant) {
 }
 
 // Postpone makes every session live for its whole idle time from now on, since none
-// could be refreshed without a watch. It does not change when leases end.
+// could be refreshed without the stream. It does not change when leases end.
 func (v *View) Postpone(now Instant) {
 	for _, s := range v.sorted() {
 		if s.Taken {

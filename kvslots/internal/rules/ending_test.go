@@ -11,7 +11,7 @@ import (
 // lent returns a view with one pool and as many leases of ten seconds as given.
 func lent(t *testing.T, leases int) (*stream, *rules.View, *rules.Pool) {
 	t.Helper()
-	s, v := newStream(), rules.New()
+	s, v := newStream(), newView()
 	feed(s, v, config(poolID(1), 4, 1))
 	for i := range leases {
 		feed(s, v, claim(i, entry.SlotValue{Lease: leaseID(i)}))
@@ -183,7 +183,7 @@ func TestAbsent(t *testing.T) {
 	feed(s, v, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
 	keys := []entry.Key{rules.SlotKey(p.ID, 0), ticketKey(p.ID, sessionID(1), 0), configKey(p.ID)}
 	for _, key := range keys {
-		v.Absent(key)
+		v.Found(key, 0, s.instant())
 		if revision, taken := v.Latest(key); !taken || revision != s.last[key].Revision || v.MarkerOld(key, s.instant()) {
 			t.Errorf("%s is taken, and was treated as absent", key)
 		}
@@ -191,7 +191,7 @@ func TestAbsent(t *testing.T) {
 		if revision, taken := v.Latest(key); taken || revision != s.sequence || v.MarkerOld(key, s.instant()) {
 			t.Errorf("%s has a marker at %d, and stands at %d", key, s.sequence, revision)
 		}
-		v.Absent(key)
+		v.Found(key, 0, s.instant())
 		if revision, _ := v.Latest(key); revision != 0 || !v.MarkerOld(key, s.instant()) {
 			t.Errorf("the marker of %s was not forgotten", key)
 		}
@@ -199,7 +199,7 @@ func TestAbsent(t *testing.T) {
 	if v.Pool(p.ID) != nil || v.Pools() != 0 {
 		t.Error("a pool without a key is not forgotten")
 	}
-	v.Absent(keys[0])
+	v.Found(keys[0], 0, s.instant())
 }
 
 func TestExpiring(t *testing.T) {

@@ -36,7 +36,7 @@ func EnqueuedKey(pool, session entry.Hash) entry.Key {
 }
 
 // EnqueuedIn returns what has become of a session's Enqueue. NotEnqueued, Spent and
-// Unserved are only certain if the view is exact.
+// Unserved are only certain if the view is live.
 func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued {
 	var e Enqueued
 	s := v.Session(session)
@@ -55,7 +55,7 @@ func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued 
 		e.Status = Unserved
 	case s != nil && s.Verdict() != Good && s.InDoubt(now):
 		e.Status = Doubtful
-	case s != nil && s.Verdict() != Good && s.Value.Ticket != 0: // without a ticket, the caller may have been answered
+	case s != nil && s.Verdict() != Good && s.Value.Ticket != 0: // removed a ticket, the caller may have been answered
 		e.Status = Unserved
 	case s != nil:
 		e.Status = Served
@@ -85,7 +85,7 @@ func (e Enqueued) Place() uint64 {
 // is lost. The claim's own peer may judge it good, but has told no caller: so any peer may
 // purge the slot, after which the ticket stands again.
 func (s *Slot) LostUnseen() bool {
-	return s.Live() && s.Verdict() == Lost && s.Value.Unseen && s.Value.Ticket != 0
+	return s.Live() && s.Verdict() == Unknown && s.Value.Unseen && s.Value.Ticket != 0
 }
 
 // Promotes reports whether a peer has to claim for an enqueued ticket now. First comes

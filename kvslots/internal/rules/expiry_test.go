@@ -1,7 +1,6 @@
 package rules_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -39,7 +38,7 @@ func slotMessage(v *rules.View, ttl time.Duration, free bool) entry.Message {
 func TestEntriesOutliveEarlierValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStream()
-		peers := []*rules.View{rules.New(), rules.New()}
+		peers := []*rules.View{newView(), newView()}
 		seen := []int{0, 0}
 		follow := func(i int) {
 			for _, e := range s.log[seen[i]:] {
@@ -91,7 +90,7 @@ func remarked(v *rules.View, s *stream) bool {
 // Lives do not add up on a busy key: each entry ends with the last of the values, and
 // not later by the rounding of every write.
 func TestLivesDoNotAddUp(t *testing.T) {
-	s, v := newStream(), rules.New()
+	s, v := newStream(), newView()
 	long := s.send(slotMessage(v, time.Hour, false))
 	v.Apply(long, 0, s.instant())
 	last := long.Time.Add(long.TTL)
@@ -110,61 +109,5 @@ func TestLivesDoNotAddUp(t *testing.T) {
 	m := slotMessage(v, time.Second, true)
 	if m.TTL != rules.MarkerTTL || m.Outlives != 0 {
 		t.Errorf("when all that is over, a marker lives for %v, and outlives %d", m.TTL, m.Outlives)
-	}
-}
-
-// A view that applies its peer's own entries when they are acknowledged computes lives
-// no shorter than a view that waits for the deliveries, with the timestamps or without,
-// and however the leader's clock is stepped meanwhile.
-func TestOwnLife(t *testing.T) {
-	const late = 2 * time.Second
-	type own struct {
-		entry *entry.Entry
-		sent  rules.Instant
-	}
-	s, early, other := newStream(), rules.New(), rules.New()
-	random := rand.New(rand.NewPCG(3, 4))
-	var unstamped []own
-	applied := 0
-	stamp := func() {
-		applied += len(unstamped)
-		for _, o := range unstamped {
-			acked := *o.entry
-			early.Stamped(&acked, o.entry.Time, o.sent, s.instant())
-		}
-		unstamped = nil
-	}
-	for i := range 2000 {
-		s.now += time.Duration(random.Int64N(int64(late)))
-		if i%5 == 0 {
-			stamp()
-			if i%200 == 0 {
-				s.skew += time.Duration(random.Int64N(int64(time.Minute)))
-			}
-		}
-		sent := s.instant()
-		s.now += time.Duration(random.Int64N(int64(late / 10)))
-		e := s.send(slotMessage(early, time.Duration(1+random.IntN(100))*time.Second, random.IntN(2) == 0))
-		acked, now := *e, s.instant().Add(late/10)
-		early.Sent(e.Revision, sent)
-		if early.ApplyOwn(&acked, now) {
-			unstamped = append(unstamped, own{e, sent})
-		} else { // the leader's clock was never read
-			early.Apply(e, 0, now)
-		}
-		other.Apply(e, 0, now)
-		if random.IntN(2) == 0 {
-			stamp()
-			if early.Time != other.Time {
-				t.Fatalf("entry %d: the view's time is %v, want %v", e.Revision, early.Time, other.Time)
-			}
-			got, want := slotMessage(early, time.Second, true), slotMessage(other, time.Second, true)
-			if got.TTL < want.TTL || got.Outlives < want.Outlives || got.TTL > want.TTL+15*time.Second {
-				t.Fatalf("entry %d: a marker lives for %v and outlives %d, want %v and %d", e.Revision, got.TTL, got.Outlives, want.TTL, want.Outlives)
-			}
-		}
-	}
-	if applied < 1900 {
-		t.Errorf("only %d entries were applied when they were acknowledged", applied)
 	}
 }

@@ -104,7 +104,9 @@ func (d *decoder) step() {
 	case 1:
 		w.Settle(d.now)
 	case 2:
-		w.Reached(w.Revision-min(w.Revision, uint64(d.byte())), d.now)
+		if w.Live = d.below(4) == 0; !w.Live {
+			w.BecomeLive(d.now)
+		}
 	case 3:
 		w.Due(time.Second, 3, d.now)
 	case 4:
@@ -112,7 +114,7 @@ func (d *decoder) step() {
 	case 5:
 		w.Forget(d.now)
 	case 6:
-		w.Absent(d.key())
+		w.Found(d.key(), 0, 0)
 	case 7:
 		w.HoldBack(d.now, time.Second)
 	case 8:
@@ -137,7 +139,7 @@ func FuzzView(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		d := &decoder{bytes: text[:min(len(text), 4000)], view: rules.New(), at: time.Unix(1_000_000, 0)}
+		d := &decoder{bytes: text[:min(len(text), 4000)], view: newView(), at: time.Unix(1_000_000, 0)}
 		for len(d.bytes) > 0 {
 			d.step()
 			wantView(t, d.view, d.now)
@@ -180,8 +182,8 @@ func wantSlots(t *testing.T, w *rules.View, p *rules.Pool, now rules.Instant) {
 				t.Fatalf("the lease of slot %d is not found", s.Position)
 			}
 		}
-		if v := s.Verdict(); v < rules.Open || v > rules.Lost || v == rules.Open && w.Exact() {
-			t.Fatalf("slot %d: verdict %d, exact: %v", s.Position, v, w.Exact())
+		if v := s.Verdict(); v < rules.Good || v > rules.Unknown || s.Excluded() && v != rules.Void {
+			t.Fatalf("slot %d: verdict %d, excluded: %v", s.Position, v, s.Excluded())
 		}
 		if s.Live() == s.Orphaned() || s.Revision > w.Revision || p.Slot(s.Position) != s {
 			t.Fatalf("slot %d: %+v", s.Position, s)

@@ -22,6 +22,7 @@ type history struct {
 	next   int // for ids that are used once
 	peers  []entry.Hash
 	client []entry.Hash
+	strict bool // claims for a ticket are of its generation, and for an ordinary one come one at a time, as those of peers do
 }
 
 const (
@@ -30,7 +31,7 @@ const (
 )
 
 func newHistory(t *rapid.T) *history {
-	view := rules.New()
+	view := newView()
 	view.TracksIdle = true
 	return &history{t: t, stream: newStream(), view: view, naive: newNaive()}
 }
@@ -234,14 +235,19 @@ func (h *history) claim() {
 		Lease: leaseID(h.fresh()), Generation: h.generation(pool), Claimer: h.anySession(h.peers),
 		TTL: entry.Span(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(h.t, "ttl")),
 	}
-	// The peer that claimed for a ticket knows that the ticket was served.
-	line := h.naive.of(pool, entry.Ticket, func(e entry.Entry) bool { return valid(e) && !h.naive.dropped[e.Revision] })
+	line := h.naive.of(pool, entry.Ticket, valid)
 	if able := h.naive.able(pool); len(able) > 0 && !h.chance(6) {
 		line = able
+	}
+	if h.strict {
+		line = slices.DeleteFunc(slices.Clone(line), h.claimedBefore)
 	}
 	if len(line) > 0 && !h.chance(4) {
 		t := rapid.SampledFrom(line).Draw(h.t, "ticket")
 		v.Ticket, v.Lease, v.Claimer = place(t), t.Ticket.Lease, cmp.Or(t.Ticket.Peer, t.Key.Session)
+		if h.strict {
+			v.Generation, v.Unseen = t.Ticket.Generation, t.Ticket.Enqueued()
+		}
 		if slices.Contains(h.client, t.Key.Session) {
 			v.Session = t.Key.Session
 		}
@@ -258,6 +264,14 @@ func (h *history) claim() {
 	}
 }
 
+// claimedBefore reports whether a slot names a ticket, unless it is an enqueued one, for which
+// several peers may claim. The claims of a ticket's own peer follow one another.
+func (h *history) claimedBefore(t entry.Entry) bool {
+	return !t.Ticket.Enqueued() && len(h.naive.of(t.Key.Pool, entry.Slot, func(e entry.Entry) bool {
+		return valid(e) && e.Slot.Ticket == place(t)
+	})) > 0
+}
+
 func (h *history) renew() {
 	if e, ok := h.any(entry.Slot, func(e entry.Entry) bool { return e.Corrupt == nil && h.naive.verdictOf(e) == rules.Good }); ok {
 		e.Slot.Fence = cmp.Or(e.Slot.Fence, e.Revision)
@@ -265,8 +279,8 @@ func (h *history) renew() {
 	}
 }
 
-// purge ends a lease or withdraws a claim. An enqueued ticket that was served is
-// purged or marked as spent before that.
+// purge ends a lease or withdraws a claim. The ticket that a lease was granted for is
+// purged before that, or marked as spent if it is an enqueued one.
 func (h *history) purge() {
 	e, ok := h.any(entry.Slot, func(entry.Entry) bool { return true })
 	if !ok {
@@ -275,8 +289,8 @@ func (h *history) purge() {
 	m := marker(e.Key)
 	if m.Author = uint64(h.fresh()); h.naive.verdictOf(e) == rules.Good && !h.chance(4) {
 		m.Served = e.Slot.Ticket
-		if t, ok := h.naive.ticketAt(e.Key.Pool, m.Served); ok && t.Ticket.Enqueued() {
-			if t.Ticket.Place, t.Ticket.Spent = m.Served, true; h.chance(2) {
+		if t, ok := h.naive.ticketAt(e.Key.Pool, m.Served); ok {
+			if t.Ticket.Place, t.Ticket.Spent = m.Served, true; t.Ticket.Enqueued() && h.chance(2) {
 				h.write(entry.Entry{Key: t.Key, Ticket: t.Ticket})
 			} else {
 				h.write(marker(t.Key))

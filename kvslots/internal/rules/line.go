@@ -14,15 +14,13 @@ type Ticket struct {
 	Pool *Pool
 	Key  entry.Key
 	record
-	Place  uint64 // the revision of its first write, which orders the line
-	Value  entry.TicketValue
-	Seen   Instant // when its first entry was written, as far as this peer knows
-	Unsure bool    // the view skipped the end of a claim that named it; in other views it may have left the line
+	Place uint64 // the revision of its first write, which orders the line
+	Value entry.TicketValue
+	Seen  Instant // when its first entry was written, as far as this peer knows
 
 	author    *Session // the ticket ends with this session
 	server    *Session // the peer that claims for it; of a peer's own ticket, the author
 	claim     *Slot    // a slot that names it, live or not; nil: none
-	doubtedAt uint64   // if not 0, the ticket is in doubt: see doubtTickets
 	turnSince Instant  // since when it has been its turn; 0 while it is not
 	able      bool     // there is a permit for it, and it is not passed over
 	passed    bool     // an enqueued ticket that is passed over
@@ -50,33 +48,6 @@ func (t *Ticket) stalled() bool {
 
 // waits reports whether the ticket stands and is not passed over.
 func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
-
-// doubtTickets records that the view skipped entries of a slot, the last one at revision
-// skipped, as the entry at revision shownBy shows. A claim and its purge may have been
-// among them, so each ticket below may have been served. If it was, its own peer purges it
-// as soon as that peer's view shows the claim.
-func (p *Pool) doubtTickets(skipped, shownBy uint64) {
-	for _, t := range p.line.tickets[:p.line.search(skipped)] {
-		t.doubtedAt = shownBy
-	}
-}
-
-// clearDoubts ends the doubt about the enqueued tickets when the view is exact and has
-// reached a barrier. sent is the revision that the view had when the barrier was sent. A
-// peer purges an enqueued ticket, or marks it as spent, before it purges the slot that
-// served the ticket: so a ticket that still stands was not served.
-func (p *Pool) clearDoubts(sent uint64) {
-	for _, t := range p.line.tickets {
-		if t.Value.Enqueued() && t.doubtedAt <= sent {
-			t.doubtedAt = 0
-		}
-	}
-}
-
-// Doubtful reports whether the ticket may have been served. No time ends the doubt, since
-// the ticket's own peer, which would purge it, may be late. A ticket that was served holds
-// up the line until it is passed over.
-func (t *Ticket) Doubtful() bool { return t.doubtedAt != 0 }
 
 type line struct {
 	tickets []*Ticket             // in order of place

@@ -14,7 +14,6 @@ import (
 type naive struct {
 	last     map[entry.Key]entry.Entry
 	seen     map[entry.Key]rules.Instant
-	dropped  map[uint64]bool          // tickets that are out of the line for good, by revision
 	verdict  map[uint64]rules.Verdict // of claims, by revision
 	excluded map[uint64]bool          // likewise
 	granted  map[uint64]bool          // likewise: those whose ticket has left its key
@@ -25,7 +24,7 @@ type naive struct {
 
 func newNaive() *naive {
 	return &naive{
-		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{}, dropped: map[uint64]bool{},
+		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{},
 		verdict: map[uint64]rules.Verdict{}, excluded: map[uint64]bool{}, granted: map[uint64]bool{}, stalled: map[entry.Hash]bool{},
 		passed: map[uint64]bool{}, turn: map[uint64]rules.Instant{},
 	}
@@ -38,15 +37,12 @@ func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 	n.last[e.Key], n.seen[e.Key] = e, now.Add(-age)
 	switch e.Key.Kind {
 	case entry.Slot:
-		if t, ok := n.ticketAt(e.Key.Pool, e.Served); ok && e.Marker && !t.Ticket.Spent {
-			n.dropped[t.Revision] = true
-		}
 		if valid(e) && e.Slot.Fence == 0 {
 			n.heard(e.Slot.Claimer)
 			n.judge(e, now)
 		}
 	case entry.Ticket:
-		if valid(was) && !n.dropped[was.Revision] && place(was) != place(e) {
+		if valid(was) && place(was) != place(e) {
 			n.ticketLeft(e.Key.Pool, place(was))
 		}
 		if e.Previous != place(e) {
@@ -125,7 +121,7 @@ func (n *naive) live(pool entry.Hash) []entry.Entry { return n.of(pool, entry.Sl
 
 // ticketAt returns the ticket of a place in the line.
 func (n *naive) ticketAt(pool entry.Hash, at uint64) (entry.Entry, bool) {
-	found := n.of(pool, entry.Ticket, func(e entry.Entry) bool { return valid(e) && place(e) == at && !n.dropped[e.Revision] })
+	found := n.of(pool, entry.Ticket, func(e entry.Entry) bool { return valid(e) && place(e) == at })
 	if len(found) == 0 {
 		return entry.Entry{}, false
 	}
@@ -138,7 +134,7 @@ func (n *naive) named(pool entry.Hash, at uint64, but entry.Key) bool {
 }
 
 func (n *naive) stands(e entry.Entry) bool {
-	return valid(e) && n.alive(e.Key.Session) && !e.Ticket.Spent && !n.dropped[e.Revision] &&
+	return valid(e) && n.alive(e.Key.Session) && !e.Ticket.Spent &&
 		(e.Ticket.Enqueued() || e.Ticket.Peer.IsZero() || n.alive(e.Ticket.Peer)) &&
 		e.Ticket.Generation == n.config(e.Key.Pool).Generation && !n.named(e.Key.Pool, place(e), entry.Key{})
 }

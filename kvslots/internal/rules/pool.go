@@ -17,10 +17,10 @@ type Pool struct {
 	doubles   bool                 // two slots have named one lease; leases has one of them
 	live      positions            // of the live slots
 	doubted   []*Slot              // slots with claims that are not known to be good
-	open      []*claim             // claims that are not judged yet, in order of revision
 	line      line
 	unsettled []*Slot // taken slots that scheduleOrphans has to look at
 	released  []release
+	skipped   bool // see View.skipped
 	touched   bool
 	share     share
 	member    [kinds]int // index in each of the view's sets, from 1; 0: not in it
@@ -30,44 +30,12 @@ type configuration struct {
 	ConfigSeen Instant           // when the view applied the configuration's last entry
 	Config     entry.ConfigValue // zero if the key has no value, or a corrupt one
 	cfg        record
-	past       []entry.Ended // earlier generations, the oldest first
 }
 
 type usage struct {
 	idle      deadline   // the pool's element in idleIn
 	idleIn    *IdlePools // the queue that the pool is in; nil: none
 	idleSince Instant    // since when the pool has been idle
-}
-
-// maxPast is how many earlier generations are remembered: enough for a call that
-// still waits for the outcome of a write under one.
-const maxPast = 8
-
-// pastOf returns the earlier generations that a configuration's entry names.
-func pastOf(e *entry.Entry) []entry.Ended {
-	list := slices.Clone(e.Config.Before[max(0, len(e.Config.Before)-maxPast):])
-	for i := range list {
-		if list[i].Until == 0 {
-			list[i].Until = e.Revision
-		}
-	}
-	if e.Config.Deleted {
-		list = append(list, entry.Ended{Generation: e.Config.Generation, Until: e.Revision})
-	}
-	return list
-}
-
-// Before returns the ConfigValue.Before of the pool's next configuration, which has
-// the given generation.
-func (p *Pool) Before(generation uint64) []entry.Ended {
-	if p == nil {
-		return nil
-	}
-	list := slices.Clone(p.past)
-	if p.Generation() != 0 && p.Generation() != generation {
-		list = append(list, entry.Ended{Generation: p.Generation()})
-	}
-	return list[max(0, len(list)-maxPast):]
 }
 
 // Exists reports whether the pool, registered or named, exists: its configuration has a
@@ -105,18 +73,6 @@ func (p *Pool) Closing() bool { return p.inForce().Closing }
 
 // Terms returns the terms of a named pool, or zero Terms.
 func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }
-
-// Had reports whether the pool had a generation at a revision that the view has
-// reached. known is false for a generation that the view does not remember.
-func (p *Pool) Had(generation, revision uint64) (had, known bool) {
-	for _, past := range p.past {
-		if past.Generation == generation {
-			return revision < past.Until, true
-		}
-	}
-	had = generation != 0 && generation == p.Generation()
-	return had, had
-}
 
 // InUse returns the number of live slots. It may exceed Count.
 func (p *Pool) InUse() int {

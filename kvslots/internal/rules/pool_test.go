@@ -8,53 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A return asks Had whether its pool existed when it was written. A view that skipped
-// the end of a generation learns of it from the next configuration. (It did not: after
-// a skipped closing and before the opening under other terms, a return was answered
-// "not returned"; after a skipped deletion, "returned".)
-func TestHad(t *testing.T) {
-	for name, seen := range map[string]bool{"deletion seen": true, "deletion skipped": false} {
-		t.Run(name, func(t *testing.T) {
-			s, peer, v := newStream(), rules.New(), rules.New()
-			feed := func(e entry.Entry, seen bool) {
-				written := s.write(e)
-				if peer.Apply(written, 0, s.instant()); seen {
-					v.Apply(written, 0, s.instant())
-				}
-			}
-			next := func(count int, generation uint64) entry.Entry {
-				e := config(poolID(1), count, generation)
-				e.Config.Before = peer.Pool(poolID(1)).Before(generation)
-				return e
-			}
-			feed(next(1, 1), true)
-			feed(alive(sessionID(1)), true)
-			feed(next(2, 1), seen)
-			deletion := next(0, 1)
-			deletion.Config.Deleted = true
-			feed(deletion, seen)
-			feed(alive(sessionID(1)), true)
-			feed(next(1, 2), seen)
-			feed(next(2, 3), seen)
-			feed(next(3, 3), true)
-			p := v.Pool(poolID(1))
-			for _, c := range []struct {
-				generation, revision uint64
-				had                  bool
-			}{{1, 1, true}, {1, 3, true}, {1, 4, false}, {1, 7, false}, {2, 6, true}, {2, 7, false}, {3, 8, true}} {
-				if had, known := p.Had(c.generation, c.revision); had != c.had || !known {
-					t.Errorf("generation %d at %d: %v, known %v", c.generation, c.revision, had, known)
-				}
-			}
-			for _, never := range []uint64{0, 4} {
-				if had, known := p.Had(never, 1); had || known {
-					t.Errorf("it had generation %d, which never was", never)
-				}
-			}
-		})
-	}
-}
-
 func TestDoubtBelow(t *testing.T) {
 	s, v, p := lent(t, 0)
 	feed(s, v, claim(2, entry.SlotValue{Lease: leaseID(1)}))

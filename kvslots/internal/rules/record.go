@@ -58,13 +58,6 @@ func (v *View) Latest(key entry.Key) (revision uint64, taken bool) {
 	return 0, false
 }
 
-// Absent records that, according to the server, a free key has no marker any more.
-func (v *View) Absent(key entry.Key) {
-	if r := v.record(key); r != nil && !r.Taken && r.mark.index != 0 {
-		v.forget(r)
-	}
-}
-
 // MarkerOld reports whether the marker of a free key may have expired in the stream.
 func (v *View) MarkerOld(key entry.Key, now Instant) bool {
 	r := v.record(key)

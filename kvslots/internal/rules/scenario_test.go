@@ -44,7 +44,7 @@ func TestScenarios(t *testing.T) {
 
 // play returns the scenario with the output of its commands.
 func play(t *testing.T, text string) string {
-	s := &scenario{t: t, stream: newStream(), view: rules.New(), names: map[entry.Hash]string{}}
+	s := &scenario{t: t, stream: newStream(), view: newView(), names: map[entry.Hash]string{}}
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		commands, _, isPlay := strings.Cut(paragraph, "\n----")
@@ -78,7 +78,7 @@ func (s *scenario) run(commands string) string {
 func (s *scenario) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
 
 // command runs one line: a word, perhaps a name or a position, and options. The view
-// skips an entry that is unseen.
+// skips an entry that is unseen, as in a catch-up one that was overwritten.
 func (s *scenario) command(line string) {
 	seen := !strings.HasPrefix(line, "unseen ")
 	words := strings.Fields(strings.TrimPrefix(line, "unseen "))
@@ -100,8 +100,10 @@ func (s *scenario) command(line string) {
 		s.stream.skew += o.duration(o.of)
 	case "pass-over":
 		s.view.PassOver(now)
-	case "reached":
-		s.view.Reached(o.number("sent", 0), now)
+	case "catch-up":
+		s.view.Live = false
+	case "live":
+		s.view.BecomeLive(now)
 	case "choose":
 		p := s.view.Pool(poolID(1))
 		t, own := p.Ticket(o.number("ticket", 0)), &rules.InFlight{}
@@ -254,7 +256,7 @@ func (s *scenario) outlive(o options) {
 }
 
 func (s *scenario) show() {
-	s.printf("at %d, exact: %v\n", s.view.Revision, s.view.Exact())
+	s.printf("at %d%s\n", s.view.Revision, map[bool]string{false: ", catching up"}[s.view.Live])
 	p := s.view.Pool(poolID(1))
 	if p == nil {
 		s.printf("no pool\n")
@@ -286,7 +288,7 @@ func (s *scenario) use(p *rules.Pool) string {
 }
 
 func (s *scenario) slot(slot *rules.Slot) string {
-	verdict := []string{"open", "good", "void", "lost"}[slot.Verdict()]
+	verdict := []string{"good", "void", "unknown"}[slot.Verdict()]
 	if slot.Excluded() {
 		verdict += ", excluded"
 	}

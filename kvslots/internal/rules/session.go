@@ -29,13 +29,6 @@ type sessions struct {
 	peers   map[*Session]struct{} // the presences that are alive
 	Clients int                   // the number of client sessions that are alive
 	origins map[entry.Hash]int    // the same for each origin
-	endings []ending              // of the last MarkerTTL, in stream order
-}
-
-type ending struct {
-	session  entry.Hash
-	revision uint64
-	until    Instant // when the view forgets it
 }
 
 // Alive reports whether the session is alive: its key has a value. A nil *Session
@@ -45,17 +38,6 @@ func (s *Session) Alive() bool { return s != nil && s.Taken }
 // Promise records that no peer ends the session before end. An earlier end than the
 // one recorded has no effect: a refresh only moves the end forward.
 func (s *Session) Promise(end Instant) { s.Promised = max(s.Promised, end) }
-
-// EndedBefore reports whether a session ended before a revision. It knows only the
-// sessions that ended within the last MarkerTTL.
-func (ss *sessions) EndedBefore(session entry.Hash, revision uint64) bool {
-	for _, e := range slices.Backward(ss.endings) {
-		if e.session == session {
-			return e.revision < revision
-		}
-	}
-	return false
-}
 
 // Session returns a session, or nil if the view knows nothing of it.
 func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
@@ -73,7 +55,7 @@ func (v *View) setHolder(s *Slot, session entry.Hash) {
 		return
 	}
 	if s.session != nil {
-		s.session.Slots = without(s.session.Slots, s)
+		s.session.Slots = deleteFrom(s.session.Slots, s)
 		v.dropUnused(s.session)
 		s.session = nil
 	}
@@ -83,27 +65,11 @@ func (v *View) setHolder(s *Slot, session entry.Hash) {
 	}
 }
 
-func without[T comparable](list []T, x T) []T {
+func deleteFrom[T comparable](list []T, x T) []T {
 	if i := slices.Index(list, x); i >= 0 {
 		return slices.Delete(list, i, i+1)
 	}
 	return list
-}
-
-// learnSession handles the entry of a session that was alive before the view knew it: the
-// view did not count the session's slots and tickets. A session that the view knew has
-// been alive all the time, since an id is used once.
-func (v *View) learnSession(e *entry.Entry) {
-	s := v.byID[e.Key.Session]
-	if s == nil || s.Taken {
-		return
-	}
-	for _, slot := range s.Slots {
-		slot.Pool.skipped(0, e.Previous)
-	}
-	for _, t := range s.Tickets {
-		t.Pool.skipped(0, e.Previous)
-	}
 }
 
 func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
@@ -119,8 +85,8 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 			ends = max(ends, s.Ends)
 		}
 		s.Ends = ends
-		if v.sends.passed != 0 {
-			s.Promise(v.sends.passed.Add(e.Session.Left()))
+		if v.passed != 0 {
+			s.Promise(v.passed.Add(e.Session.Left()))
 		}
 		v.ends.set(&s.due, s.Ends)
 	} else if e.Corrupt != nil {
@@ -133,7 +99,6 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	if !e.Marker {
 		return
 	}
-	v.endings = append(v.endings, ending{s.ID, e.Revision, now.Add(MarkerTTL)})
 	for _, t := range s.Tickets { // they never stand again, since an id is used once
 		v.scheduleTicket(t, now)
 	}

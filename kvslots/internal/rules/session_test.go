@@ -22,7 +22,7 @@ func wantClients(t *testing.T, v *rules.View, all int, from ...int) {
 }
 
 func TestClientsAreCounted(t *testing.T) {
-	s, v := newStream(), rules.New()
+	s, v := newStream(), newView()
 	from := func(n, origin int) entry.Entry {
 		e := client(sessionID(n))
 		e.Session.Origin = originID(origin)
@@ -31,7 +31,7 @@ func TestClientsAreCounted(t *testing.T) {
 	feed(s, v, alive(sessionID(0)))
 	feed(s, v, from(1, 0))
 	feed(s, v, from(2, 0))
-	feed(s, v, client(sessionID(3))) // without an origin
+	feed(s, v, client(sessionID(3))) // removed an origin
 	wantClients(t, v, 3, 2, 0)
 	feed(s, v, from(1, 0)) // refreshed
 	feed(s, v, from(2, 1)) // with another origin
@@ -46,26 +46,6 @@ func TestClientsAreCounted(t *testing.T) {
 	v.Peers(func(*rules.Session) bool { peers++; return true })
 	if peers != 2 {
 		t.Errorf("%d peers, want 2", peers)
-	}
-}
-
-func TestEnded(t *testing.T) {
-	s, v := newStream(), rules.New()
-	id := sessionID(1)
-	feed(s, v, client(id))
-	if v.EndedBefore(id, 9) || !v.Alive(id) {
-		t.Error("a session that has ended is alive")
-	}
-	end := feed(s, v, marker(rules.SessionKey(id)))
-	if v.Alive(id) || v.EndedBefore(id, end) || !v.EndedBefore(id, end+1) {
-		t.Error("EndedBefore is wrong about the revision of the end")
-	}
-	v.Forget(s.instant().Add(rules.MarkerTTL))
-	if !v.EndedBefore(id, end+1) {
-		t.Error("the end is forgotten too soon")
-	}
-	if v.Forget(s.instant().Add(rules.MarkerTTL + 1)); v.EndedBefore(id, end+1) {
-		t.Error("the end is not forgotten")
 	}
 }
 
@@ -110,7 +90,7 @@ func TestSessionEnd(t *testing.T) {
 // A refresh was sent while the stream had no leader, and is delivered after a new watch has
 // given every session its whole idle time again. It does not end the session soon after.
 func TestLateRefreshDoesNotMoveEndBack(t *testing.T) {
-	s, v := newStream(), rules.New()
+	s, v := newStream(), newView()
 	refresh := func(idled time.Duration) {
 		e := client(sessionID(1))
 		e.Session.Idled = entry.Span(idled)

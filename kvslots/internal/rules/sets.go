@@ -3,7 +3,6 @@ package rules
 // The sets of pools that the view keeps.
 const (
 	inDoubt      = iota // pools with claims in doubt
-	leftOpen            // pools with open claims
 	hasAble             // pools with tickets for which there is a permit
 	isClosing           // pools that are being closed
 	hasLine             // pools with tickets

@@ -8,12 +8,13 @@ type Slot struct {
 	Pool     *Pool
 	Position int
 	record
-	Value    entry.SlotValue
-	Fence    uint64  // the revision of the lease's first write
-	Replaced uint64  // the revision that the last entry overwrote
-	Granted  Instant // when the lease began; if this peer has loaded a renewal, when that was written
-	Ends     Instant // when the lease ends, as far as this peer knows
+	Value   entry.SlotValue
+	Fence   uint64  // see entry.Entry.Fence
+	Author  uint64  // of the last entry
+	Granted Instant // when the lease began; if this peer has loaded a renewal, when that was written
+	Ends    Instant // when the lease ends, as far as this peer knows
 
+	fenced   uint64   // the highest fence of the position that is known
 	claim    *claim   // nil when the claim is known to be good
 	seen     Instant  // when the last entry was written, as far as this peer knows
 	session  *Session // the client session that holds the slot; nil: none
@@ -29,7 +30,7 @@ func (s *Slot) Live() bool {
 
 // Orphaned reports whether the key has a value that is not a lease: its generation is
 // not in force, its session has ended, or it is corrupt. A peer must purge the key before it
-// claims the position, and may only do so when its view is exact.
+// claims the position, and may only do so when its view is live.
 func (s *Slot) Orphaned() bool { return s.Taken && !s.Live() }
 
 // holdsNone reports whether the value is orphaned, or an excluded claim.
@@ -41,11 +42,22 @@ func (s *Slot) Verdict() Verdict {
 	switch {
 	case !s.Taken:
 		return Void
+	case s.claim != nil && s.claim.open:
+		return Unknown
 	case s.claim != nil:
 		return s.claim.verdict
 	}
 	return Good
 }
+
+// UnseenOver reports whether the time of a lease is over of which its session was not told.
+// The other peers end it Slack later, but none grants it any more.
+func (s *Slot) UnseenOver(now Instant) bool {
+	return s.Value.Unseen && now.Sub(s.Granted) >= s.Value.TTL.Duration()
+}
+
+// Fenced returns the highest fence of the position that is known, or 0.
+func (s *Slot) Fenced() uint64 { return s.fenced }
 
 // Ended reports whether the lease's ttl is over.
 func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
@@ -55,5 +67,5 @@ func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 func (s *Slot) InDoubt(now Instant) bool { return s.Live() && s.doubtful(now) }
 
 func (s *Slot) doubtful(now Instant) bool {
-	return s.claim != nil && !s.claim.granted && now-s.seen < doubtTime
+	return s.claim != nil && !s.claim.granted && (s.claim.open || now-s.seen < doubtTime)
 }

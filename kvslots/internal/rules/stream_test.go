@@ -82,6 +82,13 @@ func (s *stream) life(e *entry.Entry) time.Duration {
 	return e.Slot.TTL.Duration() + e.Ticket.Wait.Duration() + e.Session.Idle.Duration() + rules.Guard
 }
 
+// newView returns an empty view that is live: it is given every entry.
+func newView() *rules.View {
+	v := rules.New()
+	v.BecomeLive(0)
+	return v
+}
+
 // feed writes an entry over the key's last revision, and applies it to the view.
 func feed(s *stream, w *rules.View, e entry.Entry) uint64 {
 	written := s.write(e)

@@ -59,7 +59,7 @@ func register(v *rules.View, id entry.Hash, registered bool) {
 // PoolsAfter finds what sorting all registered pools would find.
 func TestPoolsAfter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		view, want := rules.New(), map[entry.Hash]bool{}
+		view, want := newView(), map[entry.Hash]bool{}
 		for range rapid.IntRange(0, 60).Draw(t, "entries") {
 			id := entry.Hash{byte(rapid.IntRange(0, 3).Draw(t, "part")), byte(rapid.IntRange(1, 8).Draw(t, "pool"))}
 			registered := rapid.Bool().Draw(t, "registered")
@@ -92,7 +92,7 @@ func TestPoolsAfter(t *testing.T) {
 // once for each of the 256 parts that it looks at.
 func TestPageOfManyPools(t *testing.T) {
 	const pools, page = 40_000, 1000
-	view := rules.New()
+	view := newView()
 	for i := range pools {
 		register(view, poolID(i), true)
 	}

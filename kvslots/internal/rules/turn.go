@@ -18,12 +18,9 @@ func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
 // for the claim of another. t is the borrow's ticket; with nil, the borrow comes
 // behind the whole line. The peer's writes in flight count as written, so that a
 // peer can serve several borrows without waiting for each.
-//
-// While a ticket before it is in doubt, the borrow may not claim: its claim would be
-// judged lost.
 func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
-	free, before, doubtful := p.rank(t, own)
-	if before >= free || doubtful {
+	free, before := p.rank(t, own)
+	if before >= free {
 		return 0, false
 	}
 	for position = p.live.nextFree(0); position < p.Count(); position = p.live.nextFree(position + 1) {
@@ -41,14 +38,13 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 // Short reports whether no permit is left for the borrow. If one is left, Choose may
 // still return no position, because of a ticket in doubt.
 func (p *Pool) Short(t *Ticket, own *InFlight) bool {
-	free, before, _ := p.rank(t, own)
+	free, before := p.rank(t, own)
 	return before >= free
 }
 
 // rank returns the number of free permits, and the number of tickets that wait before the
-// borrow, at most as many as there are permits. doubtful is set if one of these tickets is
-// in doubt.
-func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int, doubtful bool) {
+// borrow, at most as many as there are permits.
+func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
 	free = p.Count() - p.InUse()
 	for i := range own.Claims {
 		if !p.live.has(i) {
@@ -60,11 +56,23 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int, doubtful bool) 
 		place, before = t.Place, 0
 	}
 	before += p.line.count(place, free-before, func(o *Ticket) bool {
-		ahead := o.waits() && !own.claims(o.Place)
-		doubtful = doubtful || ahead && o.Doubtful()
-		return ahead
+		return o.waits() && !own.claims(o.Place)
 	})
-	return free, before, doubtful
+	return free, before
+}
+
+// FenceAfter returns SlotValue.After of a claim of a position, whose slot may be nil. byClock is
+// unset if a peer of the release before may be alive, for which the fence of a claim is its
+// revision: then After is 0, unless that would be below an earlier fence.
+func (v *View) FenceAfter(s *Slot, byClock bool) uint64 {
+	var last uint64
+	if s != nil {
+		last = s.fenced
+	}
+	if !byClock && last <= v.Revision {
+		return 0
+	}
+	return max(last, 1)
 }
 
 // claims reports whether a claim in flight names the ticket of a place.

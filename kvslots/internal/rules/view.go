@@ -33,20 +33,21 @@ const (
 // View is one peer's copy of the bucket, with what follows from it. New returns one;
 // the zero View is not usable.
 type View struct {
-	Revision  uint64    // the highest sequence applied
-	Time      time.Time // its timestamp, by the stream leader's clock
-	timeAfter Instant   // an instant before the leader's clock showed Time; 0: not known
+	Revision uint64    // the highest sequence applied
+	Time     time.Time // its timestamp, by the stream leader's clock
 
 	IdleNames  IdlePools // the idle named pools
 	Idle       IdlePools // the other idle pools, if TracksIdle is set
 	TracksIdle bool      // set before the first entry is applied
+	Live       bool      // the view misses no entry: claims can be judged. See BecomeLive
+	loading    bool      // it has never been live
+	skipped    []*Pool   // pools of which the catch-up has skipped entries
+	passed     Instant   // when this peer sent the last of its messages that the view has reached; 0: none
 
 	sessions
 	deadlines
 	totals
 	pools   map[entry.Hash]*Pool
-	gaps    Gaps
-	sends   sends
 	sets    poolSets
 	touched []*Pool
 	handed  []*Pool // the slice that Touched returned last
@@ -55,6 +56,7 @@ type View struct {
 // New returns an empty view.
 func New() *View {
 	return &View{
+		loading: true,
 		sessions: sessions{
 			byID:    map[entry.Hash]*Session{},
 			peers:   map[*Session]struct{}{},
@@ -70,8 +72,11 @@ func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
 // EachPool iterates over the pools that the view knows, in no particular order.
 func (v *View) EachPool(yield func(*Pool) bool) { maps.Values(v.pools)(yield) }
 
-// Exact reports whether the view is exact: see Gaps.Exact.
-func (v *View) Exact() bool { return v.gaps.Exact() }
+// Passed records that the view has reached a message that this peer sent at an instant.
+// That bounds the age of later entries by this machine's clock alone: they were written
+// after that instant. Their timestamps do not help, since a stepped leader's clock looks
+// like a late view.
+func (v *View) Passed(sent Instant) { v.passed = max(v.passed, sent) }
 
 // Apply applies one entry. It ignores entries at or below Revision. age is how long
 // ago the entry was written, as far as the caller knows.
@@ -79,53 +84,25 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	if e.Revision <= v.Revision {
 		return
 	}
-	v.Time = e.Time
+	v.noteSkipped(e)
+	v.Time, v.Revision = e.Time, e.Revision
 	v.apply(e, age, now)
-	v.timeAfter = v.sends.passed
 }
 
-// ApplyOwn applies the entry of a slot or a ticket that this peer wrote, before the watch
-// delivers it. Its revision must be the one after View.Revision. Stamped adds the
-// timestamp after the delivery. ApplyOwn does nothing, and returns false, while the view
-// cannot estimate the leader's clock.
-func (v *View) ApplyOwn(e *entry.Entry, now Instant) bool {
-	if v.timeAfter == 0 {
-		return false
-	}
-	// The latest time that the leader's clock may show now, unless it was stepped, so
-	// that the computed life is not too short.
-	e.Time = v.Time.Add(now.Sub(v.timeAfter))
-	v.apply(e, 0, now)
-	e.Time = time.Time{}
-	return true
-}
-
-// Stamped adds the timestamp at to an entry that ApplyOwn applied, and that this
-// peer sent at sent.
-func (v *View) Stamped(e *entry.Entry, at time.Time, sent, now Instant) {
-	v.Time, v.timeAfter = at, sent
-	r := v.record(e.Key)
-	if r == nil {
+// Found records the revision of a key that has no value, 0 if it has no marker either, as the
+// server says: it has dropped a marker earlier than the view, or kept it for longer, since its
+// clock was set.
+func (v *View) Found(key entry.Key, revision uint64, now Instant) {
+	if revision == 0 {
+		if r := v.record(key); r != nil && !r.Taken && r.mark.index != 0 {
+			v.forget(r)
+		}
 		return
 	}
-	e.Time = at
-	r.life.lengthen(e, e.TTL) // the leader's clock may have been stepped ahead meanwhile
-	if r.Revision == e.Revision && r.life.short(e) {
-		v.ends.set(&r.due, now.Add(garbageTime))
-	}
+	v.apply(&entry.Entry{Key: key, Revision: revision, Time: v.Time, Marker: true, TTL: MarkerTTL}, 0, now)
 }
 
 func (v *View) apply(e *entry.Entry, age time.Duration, now Instant) {
-	if e.Revision > v.Revision+1 {
-		v.gaps.Skip(v.Revision+1, e.Revision-1)
-	}
-	if !v.Exact() {
-		v.learn(e)
-		v.gaps.Explain(e.Previous)
-		v.judgeOpen()
-	}
-	v.Revision = e.Revision
-	v.sends.reach(e.Revision)
 	switch e.Key.Kind {
 	case entry.Config:
 		v.applyConfig(e, now, age)
@@ -139,34 +116,6 @@ func (v *View) apply(e *entry.Entry, age time.Duration, now Instant) {
 		v.heard(e.Key.Session)
 	}
 	v.settle(now)
-}
-
-// learn handles an entry that names a skipped entry as the one that it overwrote.
-func (v *View) learn(e *entry.Entry) {
-	if e.Key.Kind == entry.Session {
-		v.learnSession(e)
-		return
-	}
-	p := v.pools[e.Key.Pool]
-	if p == nil || len(p.open) == 0 {
-		return
-	}
-	known, _ := v.Latest(e.Key)
-	p.skipped(known, e.Previous)
-}
-
-// judgeOpen judges the open claims if the view is exact.
-func (v *View) judgeOpen() {
-	if !v.Exact() {
-		return
-	}
-	for len(v.sets[leftOpen]) > 0 {
-		p := v.sets[leftOpen][0]
-		p.judgeOpen(v.gaps.Unnamed)
-		p.unsettled = append(p.unsettled, p.doubted...)
-		v.touch(p)
-		v.sets.put(leftOpen, p, false)
-	}
 }
 
 // PassOver passes over each peer that has not claimed for a ticket within StallTime of
@@ -199,19 +148,6 @@ func (v *View) Waits() bool { return len(v.sets[hasAble]) > 0 || len(v.sets[inDo
 func (v *View) Settle(now Instant) {
 	for _, p := range v.sets[inDoubt] {
 		v.touch(p)
-	}
-	v.settle(now)
-}
-
-// Reached records that the view has reached a barrier. sent is the revision that the
-// view had when the barrier was sent.
-func (v *View) Reached(sent uint64, now Instant) {
-	v.gaps.Reached(sent)
-	v.judgeOpen()
-	if v.Exact() {
-		for _, p := range v.sets[hasAble] {
-			p.clearDoubts(sent)
-		}
 	}
 	v.settle(now)
 }

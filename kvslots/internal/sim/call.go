@@ -50,6 +50,7 @@ type facts struct {
 	certainLeases []*lease  // the pool's certainly live leases
 	ending        *ending   // Delete, ReleaseOwned: the leases that the call may end
 	promisedUntil Instant   // Renew, EndSession: until when the lease or session was promised
+	survey        *survey   // Inspect, ReadStats
 	mayBeIdle     bool      // the session may have ended before the call began
 }
 

@@ -45,14 +45,22 @@ type checker struct {
 	idleTimes    uint64  // how many idle timeouts the sessions have lived that ended in the stream
 	lastLoss     Instant // when the stream last lost data; 0: never
 	waitingCalls []*call // calls that may wait for a slot
+	surveys      []*call // calls under way that read the state of pools
+	follows      []*follow
 	lines        lineChecker
 	losses       lossChecker
+	catchUps     catchUpChecker
+	marks        markChecker
+	caps         capChecker
 }
 
 func newChecker(s *Simulation) *checker {
 	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}}
 	k.lines = lineChecker{checker: k, lastStall: map[entry.Hash]Instant{}}
 	k.losses = lossChecker{checker: k}
+	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}
+	k.marks = newMarkChecker(k)
+	k.caps = capChecker{checker: k}
 	return k
 }
 
@@ -88,10 +96,13 @@ func (k *checker) begin(c *call) {
 	k.beginLease(c)
 	k.beginSession(c)
 	k.beginLinePlace(c)
+	k.beginReading(c)
 	if c.target.wait > 0 {
 		k.waitingCalls = append(k.waitingCalls, c)
 	}
-	if _, follows := c.request.(peer.Follow); !follows {
+	if _, follows := c.request.(peer.Follow); follows {
+		k.follows = append(k.follows, &follow{call: c})
+	} else {
 		k.expectAnswer(c, k.deadline(c))
 	}
 }
@@ -139,10 +150,16 @@ func (k *checker) answered(c *call) {
 		p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 	}
 	k.answeredError(c)
+	k.catchUps.answered(c)
 	k.answeredSession(c)
 	k.answeredLinePlace(c)
 	k.answeredPool(c)
 	k.answeredLease(c)
+	k.answeredReading(c)
+	if _, confirms := c.request.(peer.Confirm); confirms {
+		k.confirmed(c)
+	}
+	k.checkAbandoned(c)
 }
 
 // answeredError checks the errors that any request may return.
@@ -237,7 +254,7 @@ func (k *checker) addCounters(n *node, c peer.Counters) {
 	k.grants += c.Grants
 	for what, n := range map[string]uint64{
 		"skips": c.Skips, "voids": c.Voids, "conflicts": c.Conflicts, "barriers": c.Barriers, "rebuilds": c.Rebuilds,
-		"checks": c.Checks, "resent": c.Resent, "applied at its acknowledgement": c.Early, "grants": c.Grants,
+		"catch-ups": c.CatchUps, "resent": c.Resent, "grants": c.Grants,
 	} {
 		k.s.met.addN("peer: "+what, n)
 	}

@@ -52,6 +52,7 @@ func (k *checker) checkEnd() {
 		}
 	}
 	k.checkWrites()
+	k.catchUps.checkEnd()
 }
 
 // checkWrites bounds the numbers of writes, claims and rebuilds, so that no conflict leads
@@ -71,7 +72,7 @@ func (k *checker) checkWrites() {
 	}
 	nodes, seconds, rebuilds := uint64(len(s.nodes)), uint64(s.now.Sub(start)/time.Second), met("peer: rebuilds")
 	rivals := uint64(2)
-	if s.plan.Net.Uplink+s.plan.Net.Ack >= 20*time.Millisecond { // each peer may write before it learns of the others' writes
+	if s.plan.Net.Uplink+s.plan.Net.Ack+s.plan.Net.Lag >= 20*time.Millisecond { // each peer may write before it learns of the others' writes
 		rivals = max(rivals, nodes)
 	}
 	writes := faults * (3*k.calls + nodes*seconds/2 + rivals*k.idleTimes + 50*rebuilds + 100)
@@ -85,7 +86,7 @@ func (k *checker) checkWrites() {
 	pauses := met("fault: "+pausePeer.String()) + met("fault: "+suspendPeer.String())
 	// A watch that is late by seconds may be behind the writes of a busy key for as long as the
 	// check of the view lasts, which then builds the view anew.
-	pauses += met("fault: " + slowWatch.String())
+	pauses += met("fault: " + slowFeed.String())
 	if most := nodes*(k.losses.count+s.server.clockSteps) + pauses; rebuilds > most {
 		s.fail("rebuild", "%d peers have built their views anew %d times, after %d losses of data, %d steps of a clock and %d pauses or late watches",
 			nodes, rebuilds, k.losses.count, s.server.clockSteps, pauses)

@@ -9,7 +9,7 @@ import (
 )
 
 // granted checks a grant, if the answer is one, against the other leases, and against the
-// pool at the moment of the claim, which is the entry whose revision is the fence.
+// pool at the moment of the claim, whose entry the fence identifies.
 func (k *checker) granted(c *call, hash entry.Hash) {
 	if c.answer.Err != nil || c.answer.Queued {
 		return
@@ -21,14 +21,14 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 		return
 	}
 	l := k.newLease(c, hash)
-	claimed, ok := k.s.server.truth.claims[g.Fence]
+	claimed, ok := k.s.server.truth.claimOf(p.id, g.Position, g.Fence)
 	switch {
 	case k.mayReflectLoss(c):
 		l.uncertain = true
 	case !ok || claimed.pool.id != p.id || claimed.position != g.Position || claimed.lease != hash:
 		k.wrong(c, "the stream has no such claim")
 	default:
-		l.claimedAt = claimed.at
+		l.claimedAt, l.revision = claimed.at, claimed.revision
 		l.uncertain = claimed.at < c.node.suspendedUntil // the peer cannot know how long it was suspended
 		k.checkClaim(c, l, claimed)
 		k.checkStands(c, l)
@@ -41,7 +41,7 @@ func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 	g := c.answer.Grant
 	l := &lease{
 		pool: c.facts.pool, hash: hash, position: g.Position, fence: g.Fence, session: c.facts.session,
-		claimedAt: k.s.now, grantedAt: k.s.now, promisedUntil: c.node.simTime(g.At).Add(g.TTL), mayEndFrom: never, overSince: never,
+		claimedAt: k.s.now, grantedAt: k.s.now, promisedAt: k.s.now, promisedUntil: c.node.simTime(g.At).Add(g.TTL), mayEndFrom: never, overSince: never,
 	}
 	switch r := c.request.(type) {
 	case peer.Acquire:
@@ -83,7 +83,8 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 	if l.overSince < c.start {
 		k.wrong(c, "the lease had ended before")
 	}
-	l.promisedUntil = c.node.simTime(g.At).Add(g.TTL)
+	k.checkRenewal(c)
+	l.promisedUntil, l.promisedAt = c.node.simTime(g.At).Add(g.TTL), c.end
 }
 
 // checkClaim checks a grant against the pool at the moment when the slot was taken.
@@ -108,7 +109,8 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 	}
 	live, before := 1, 0
 	for _, o := range l.pool.leases {
-		if o.grantedAt < l.claimedAt && o.fence >= l.fence && !o.uncertain {
+		lost := o.uncertain && (k.s.server.clockWentBack || !k.s.plan.Sole) // only the clock can know of a lease that the stream has lost
+		if o.position == l.position && o.grantedAt < l.claimedAt && o.fence >= l.fence && !lost && k.s.plan.Clock <= maxGuardedClock {
 			k.s.fail("fences", "fence %d was granted before fence %d was claimed", o.fence, l.fence)
 		}
 		if !o.certainlyLive(l.claimedAt) {
@@ -116,7 +118,7 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 			continue
 		}
 		live++
-		if o.fence < l.fence { // otherwise it was claimed later in the same instant
+		if o.revision < l.revision { // otherwise it was claimed later in the same instant
 			before++
 		}
 		k.checkOverlap(c, l, o)
@@ -179,6 +181,7 @@ func (k *checker) checkProgress() {
 	s := k.s
 	s.after(checkEvery, k.checkProgress)
 	k.lines.updateCleaned()
+	k.checkFollows()
 	k.waitingCalls = slices.DeleteFunc(k.waitingCalls, func(c *call) bool { return c.end != 0 || c.gaveUp != 0 || c.decided != 0 })
 	for _, c := range k.waitingCalls {
 		k.checkStall(c)
@@ -201,7 +204,9 @@ func (k *checker) checkStall(c *call) {
 	if t.named && p.registered() && p.config.Config.Terms != t.terms { // it is refused once no claim is in doubt
 		bound += maxDoubtTime
 	}
-	since := max(c.start, p.changed)
+	// A peer that has just loaded its view waits for a second until the claims that it found
+	// cannot be withdrawn any more.
+	since := max(c.start, p.changed, c.node.startedAt.Add(time.Second))
 	if since.Add(bound) > s.now || !s.faultState.settledAt(since) || c.node.pauses > 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // pool is what clients have learnt of a pool.
@@ -24,12 +25,14 @@ type lease struct {
 	hash          entry.Hash
 	position      int
 	fence         uint64
+	revision      uint64 // of its claim
 	session       *session
 	owner         string
 	terms         entry.Terms
 	claimedAt     Instant // when its claim was written
 	grantedAt     Instant
 	promisedUntil Instant // end of its time, unless it ends earlier
+	promisedAt    Instant // when its client last learnt that
 	mayEndFrom    Instant // when the first call began that may end it
 	endCalls      int     // number of calls that may have ended it
 	overSince     Instant // when a client learnt of its end
@@ -185,13 +188,22 @@ func (k *checker) renewed(c *call, r peer.Renew) {
 	case c.answer.Err == nil && (g.Fence != l.fence || g.Position != l.position):
 		k.wrong(c, "the lease has another fence or position")
 	case c.answer.Err == nil:
-		l.promisedUntil = c.node.simTime(g.At).Add(g.TTL)
+		k.checkRenewal(c)
+		l.promisedUntil, l.promisedAt = c.node.simTime(g.At).Add(g.TTL), c.end
 		k.promised(c, g, r.TTL)
 	case isAny(c.answer.Err, peer.ErrNotHeld):
 		if c.facts.certain && l.endCalls == 0 && c.end < min(c.facts.promisedUntil, c.start.Add(r.TTL)) && l.sessionLives(c.end) {
 			k.wrong(c, "the lease was live all the time")
 		}
 		l.overSince = min(l.overSince, c.end)
+	}
+}
+
+// checkRenewal checks that a slot was written again during the call while it was lent: a
+// renewal that the stream has after the pool's deletion renews nothing.
+func (k *checker) checkRenewal(c *call) {
+	if at, ok := k.s.server.truth.renewals[claimKey{rules.SlotKey(c.target.pool, c.answer.Grant.Position), c.answer.Grant.Fence}]; !ok || at < c.start {
+		k.wrong(c, "the lease was not renewed while it was live")
 	}
 }
 

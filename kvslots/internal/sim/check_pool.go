@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
 // maxLateEffect is how long after the end of a call with unknown outcome its writes may
@@ -47,8 +48,8 @@ func (k *checker) answeredPool(c *call) {
 // unregistered checks the write of a peer that unregisters an idle pool. What was in the
 // stream before the closing must have ended since, and the last use be long ago.
 func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
-	if !before.Config.Closing || !after.Config.Deleted || after.Author != 0 {
-		return // a Delete has an author's number
+	if !after.Config.Closing || !after.Config.Deleted {
+		return // a Delete ends a closing
 	}
 	k.s.met.add("pool unregistered")
 	p.removedAt = k.s.now
@@ -58,12 +59,16 @@ func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
 		}
 	}
 	for _, t := range p.tickets {
-		if t.place < before.Revision && p.stands(t) && k.s.server.truth.lives(t) {
+		revived := k.s.server.clockWentBack && k.s.server.stream.Met(stream.Revived) > 0
+		if t.place < before.Revision && p.stands(t) && k.s.server.truth.lives(t) && !revived {
 			k.s.fail("unregistered", "the pool has a ticket: %s", describeEntry(t.Entry))
 		}
 	}
 	if idle := k.s.now.Sub(p.idleFrom); idle < k.s.plan.PoolIdle {
 		k.s.fail("unregistered", "the pool was idle for %v only", idle)
+	}
+	if idle := k.s.now.Sub(p.calledAt); idle < k.s.plan.PoolIdle { // the call may have kept the mark of the closing
+		k.s.fail("unregistered", "the pool was registered %v ago", idle)
 	}
 }
 
@@ -140,6 +145,7 @@ func (k *checker) released(c *call, r peer.ReleaseOwned) {
 			l.overSince = min(l.overSince, c.end)
 		}
 	}
+	k.marks.releasedOwned(c, r)
 	w := &c.window
 	if c.answer.Err == nil && w.taken.max == 0 {
 		k.wrong(c, "the lock was free")
@@ -159,7 +165,15 @@ func (k *checker) inspectedOwned(c *call) {
 			k.wrong(c, fmt.Sprintf("%s held the lock all the time, fence %d", l.owner, l.fence))
 		}
 	}
-	if w := &c.window; c.answer.Err == nil && w.taken.max == 0 {
+	if c.answer.Err != nil {
+		return
+	}
+	if w := &c.window; w.taken.max == 0 {
 		k.wrong(c, "the lock was free")
+	}
+	if claimed, ok := k.s.server.truth.claimOf(c.target.pool, 0, a.Fence); !ok {
+		k.wrong(c, fmt.Sprintf("the stream has no claim with fence %d", a.Fence))
+	} else {
+		k.checkTimes(c, claimed.at, a.Fence, c.target.pool, a.Age, a.EndsIn)
 	}
 }

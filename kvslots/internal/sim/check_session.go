@@ -15,11 +15,20 @@ type session struct {
 	idleTimeout time.Duration // as clients see it; the entry lives twice as long
 	createdAt   Instant       // when its creation was answered
 	aliveUntil  Instant       // the session is certainly alive until then
-	endingSince Instant       // when the first call began that ends it
-	goneSince   Instant       // when a client learnt of its end
-	endCalls    int           // number of calls that end it
-	uncertain   bool          // the server may have expired it early; nothing is known for certain
+	used        lastUse
+	endingSince Instant // when the first call began that ends it
+	goneSince   Instant // when a client learnt of its end
+	endCalls    int     // number of calls that end it
+	uncertain   bool    // the server may have expired it early; nothing is known for certain
 	places      map[entry.Hash]*linePlace
+}
+
+// lastUse is the last answer that used a session. The peer that gave it refreshes the session
+// later, if it lives on.
+type lastUse struct {
+	at         Instant
+	node       *node
+	generation uint64 // of the node
 }
 
 // clockMargin bounds the difference between the clocks of peers and stream.
@@ -101,6 +110,7 @@ func (s *session) keepAlive(c *call) {
 	// that an answer takes to its client does not count, whether for a flush or on its way.
 	if s.endingSince == never && !s.uncertain && (c.node.suspendedUntil == 0 || c.start >= c.node.suspendedUntil.Add(2*s.idleTimeout)) {
 		s.aliveUntil = max(s.aliveUntil, c.decided.Add(s.idleTimeout-clockMargin))
+		s.used = lastUse{c.decided, c.node, c.node.generation}
 	}
 }
 
@@ -124,6 +134,21 @@ func (k *checker) sessionEnded(e *entry.Entry) {
 		k.s.fail("session ended early", "session %s, idle timeout %v, is certainly alive for %v more", short(hash), s.idleTimeout, s.aliveUntil.Sub(k.s.now))
 	}
 	k.checkRefreshed(s, e)
+	k.checkUsed(s, e)
+}
+
+// checkUsed fails the run if a session ends before it has been idle for twice its idle
+// timeout, less the eighth that a refresh may ignore, although the peer that it used last
+// runs without a fault.
+func (k *checker) checkUsed(s *session, e *entry.Entry) {
+	u := s.used
+	if s.endingSince < never || u.at == 0 || u.node.generation != u.generation || !u.node.serving() || !k.s.faultState.settledAt(u.at) || k.s.maxLatency() > s.idleTimeout/4 {
+		return
+	}
+	if idle, least := k.s.now.Sub(u.at), 2*s.idleTimeout-s.idleTimeout/8-clockMargin; idle < least {
+		k.s.fail("session ended early", "session %s, idle timeout %v, was used %v ago at %s, and has ended: %s",
+			short(s.hash), s.idleTimeout, idle, u.node.name(), describeEntry(e))
+	}
 }
 
 // linePlace is a session's place in the line of a lock or a semaphore, as far as its

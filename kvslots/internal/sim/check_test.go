@@ -56,6 +56,11 @@ func (x *checkerTest) claim(position int, lease entry.Hash) (fence uint64) {
 	return x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Generation: 7, TTL: entry.Span(time.Minute), Claimer: hashOf(9)})
 }
 
+// renew writes the slot of a lease again.
+func (x *checkerTest) renew(lease entry.Hash, position int, fence uint64) {
+	x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Generation: 7, TTL: entry.Span(time.Minute), Claimer: hashOf(9), Fence: fence})
+}
+
 func (x *checkerTest) ticketKey(n int) entry.Key {
 	return entry.Key{Kind: entry.Ticket, Pool: x.pool, Session: hashOf(9), N: n}
 }
@@ -375,7 +380,24 @@ func TestChecks(t *testing.T) {
 			x.loseData(func() {}) // the deletion
 			d.finish(peer.Answer{})
 			x.sleep(30 * time.Second) // until its peer must have noticed the loss
-			x.answer(peer.Renew{Held: x.held(a), TTL: 20 * time.Second}, x.grant(0, f))
+			r := x.ask(peer.Renew{Held: x.held(a), TTL: 20 * time.Second})
+			x.renew(a, 0, f)
+			r.finish(x.grant(0, f))
+		}},
+		"renewed by no write": {"not renewed", func(x *checkerTest) {
+			x.config(1)
+			f := x.borrow(a, 0)
+			x.answer(peer.Renew{Held: x.held(a), TTL: time.Minute}, x.grant(0, f))
+		}},
+		"renewed over a deletion": {"not renewed", func(x *checkerTest) {
+			x.config(1)
+			f := x.borrow(a, 0)
+			x.sleep(time.Millisecond)
+			x.ask(peer.Delete{Pool: x.pool})
+			r := x.ask(peer.Renew{Held: x.held(a), TTL: 20 * time.Second})
+			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 7, Deleted: true})
+			x.renew(a, 0, f)
+			r.finish(x.grant(0, f))
 		}},
 		"renewed when deleted": {"had ended before", func(x *checkerTest) {
 			x.config(1)

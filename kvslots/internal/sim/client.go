@@ -39,6 +39,9 @@ func (s *Simulation) newClients() {
 	for i := range c.Owned {
 		s.addClient(&owner{baseClient: s.newBaseClient("owner", i)})
 	}
+	for i := range c.Observers {
+		s.addClient(&observer{baseClient: s.newBaseClient("observer", i)})
+	}
 }
 
 func (s *Simulation) addClient(c client) {

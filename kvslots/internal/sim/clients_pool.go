@@ -102,6 +102,10 @@ func (b *borrower) step() {
 		if b.chance(0.1) {
 			b.follow(c.node)
 		}
+		if b.chance(b.s.plan.Clients.AtOnce) {
+			b.renew()
+			return
+		}
 		b.use()
 	})
 }

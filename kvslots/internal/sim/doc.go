@@ -24,9 +24,17 @@
 // plan does not have.
 //
 // A node hosts a peer as the shell does: it passes inputs to the peer, takes a Ready
-// after each input, and sends the writes over a link. The peer's watch is a consumer of
-// the stream that the node polls after a delay. The stream keeps one entry for each
-// key, so that a late poll skips entries.
+// after each input, and sends the writes over a link. The stream's leader republishes each
+// entry before it acknowledges it; entries (type feed) and acknowledgements come by the
+// link in one order. To load and to catch up, a peer has a reading, a consumer of the stream
+// that the node polls after a delay. The stream keeps one entry for each key, so that a late
+// poll skips entries.
+//
+// A replicated stream is in a cluster of three servers (cluster.go). Each link is to one of
+// them, which may be cut off from the others (type partition), and which the shell leaves
+// when it hears nothing for too long (type silence). Around a change of leader, entries may
+// be republished by no leader or by two (type handover), and a deposed leader may refuse a
+// write that the new one stores.
 //
 // # Checks
 //

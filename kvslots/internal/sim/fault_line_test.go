@@ -44,9 +44,9 @@ func TestFault14VoidClaimOfDeadPeer(t *testing.T) {
 func (s *script) writeVoidClaim(on peer.Resource, expected uint64) {
 	s.t.Helper()
 	value := entry.SlotValue{
-		Lease: s.newHash(), Claimer: s.newHash(), Session: s.newHash(), Nonce: s.newHash(), Generation: 4711, TTL: entry.Span(20 * time.Second),
+		Lease: s.newHash(), Claimer: s.newHash(), Session: s.newHash(), Nonce: s.newHash(), Generation: 4711, TTL: entry.Span(2 * time.Minute),
 	}
-	m := entry.NewMessage(rules.SlotKey(on.Pool, 0), value, expected, 20*time.Second+rules.Guard)
+	m := entry.NewMessage(rules.SlotKey(on.Pool, 0), value, expected, 2*time.Minute+rules.Guard)
 	if a, _ := s.server.publish(&peer.Write{Message: m}); a.Outcome != peer.Written {
 		s.t.Fatalf("the void claim: %+v", a)
 	}
@@ -59,7 +59,7 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 	s.pass(10 * time.Second)
 	over := s.fault()
 	s.server.stream.BeginGap(s.server.wall())
-	s.server.silenceWatches()
+	s.server.silenceReadings()
 	for i := range s.nodes {
 		s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(i) != nil })
 	}
@@ -70,7 +70,7 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 		}
 	}
 	s.server.stream.EndGap(s.server.wall())
-	s.server.resumeWatches()
+	s.server.resumeReadings()
 	for i := range s.nodes {
 		s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(i) == nil })
 	}
@@ -82,13 +82,12 @@ func TestFault10ReadyWithoutQuorum(t *testing.T) {
 func TestFault10ReadyBehindTheStream(t *testing.T) {
 	s := newScript(t, 2)
 	over := s.fault()
-	watch := s.nodes[0].watch
-	number := watch.number
-	watch.polling = true // delivers nothing, but is not silent
+	n := s.nodes[0]
+	number := n.reading.number
+	n.link.hold()
 	s.until("the peer is not ready", 10*time.Second, func() bool { return s.status(0) != nil })
-	s.until("the peer has asked for another watch", 5*time.Second, func() bool { return watch.number != number })
-	watch.polling = false
-	watch.schedulePoll()
+	s.until("the peer has asked for a reading", 5*time.Second, func() bool { return n.reading.number != number })
+	n.link.release()
 	s.until("the peer is ready again", 5*time.Second, func() bool { return s.status(0) == nil })
 	over()
 	s.lendsAfresh()
@@ -184,7 +183,7 @@ func TestFault19LineStandsStill(t *testing.T) {
 
 func lineStandsStill(t *testing.T, seed int, length time.Duration) {
 	s := newScript(t, 3, seeded(seed), func(p *Plan) {
-		p.Net.Watch, p.Net.Spikes = time.Millisecond, 0.002
+		p.Net.Feed, p.Net.Spikes = time.Millisecond, 0.002
 		p.Clients.Wait = time.Minute
 	})
 	s.loaded()
@@ -266,7 +265,7 @@ func (l *lineLoad) watch() {
 	p := l.server.truth.pool(l.on.Pool)
 	waits := 0
 	for _, ticket := range p.tickets {
-		if !ticket.served {
+		if p.stands(ticket) {
 			waits++
 		}
 	}
@@ -326,7 +325,8 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 			for i, n := range s.nodes {
 				n.link.reconnect()
 				s.must(i, s.borrow(pool, time.Minute, time.Second))
-				if took := s.now.Sub(began); took > time.Second {
+				// Claims that it has found in its catch-up may be in doubt for a second.
+				if took := s.now.Sub(began); took > 1200*time.Millisecond {
 					t.Errorf("after %v: peer %d lends again after %v", outage, i, took)
 				}
 				began = s.now

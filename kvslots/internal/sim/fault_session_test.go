@@ -30,7 +30,7 @@ func TestFault17PingedSessionEnds(t *testing.T) {
 		s := newScript(t, 3, seeded(seed), func(p *Plan) {
 			p.Net.Lag = time.Duration(seed%40) * 5 * time.Millisecond
 			p.Net.Spikes = 0.02
-			p.Net.Watch = time.Duration(1+seed%7) * time.Millisecond
+			p.Net.Feed = time.Duration(1+seed%7) * time.Millisecond
 		})
 		session := s.newSession(seed%3, time.Second)
 		answered := 0
@@ -141,12 +141,12 @@ func TestFault23NotEnqueuedAfterQueued(t *testing.T) {
 			s.pass(time.Second)
 			over := s.fault()
 			s.server.stream.BeginGap(s.server.wall())
-			s.server.silenceWatches()
+			s.server.silenceReadings()
 			s.pass(gap / 2)
 			waits.giveUp(peer.ErrPlaceKept)
 			s.pass(gap / 2)
 			s.server.stream.EndGap(s.server.wall())
-			s.server.resumeWatches()
+			s.server.resumeReadings()
 			s.pass(10 * time.Second)
 			over()
 			if waits.end == 0 {
@@ -216,14 +216,13 @@ func TestFault13RenewalInTimeElsewhere(t *testing.T) {
 		pool := s.newPool(1)
 		// The peer learns of the claim neither from its view nor from an
 		// acknowledgement, so that its answer is late.
-		s.nodes[0].watch.polling = true
+		s.nodes[0].link.hold()
 		s.plan.Net.Ack = 3 * late
 		b := s.borrow(pool, 10*time.Second, 0)
 		asked := s.begin(0, b)
 		s.pass(late)
 		s.plan.Net.Ack = 0
-		s.nodes[0].watch.polling = false
-		s.nodes[0].watch.schedulePoll()
+		s.nodes[0].link.release()
 		grant := s.answer(asked).Grant
 		s.pass(grant.TTL - 500*time.Millisecond)
 		renewed := s.must(1, peer.Renew{Held: returnOf(b, grant).Held, TTL: 10 * time.Second})
@@ -244,15 +243,14 @@ func TestPromiseAfterClockStep(t *testing.T) {
 			s := newScript(t, 3, change)
 			session := s.newSession(0, time.Second)
 			s.pass(500 * time.Millisecond)
-			watch := s.nodes[1].watch
-			watch.polling = true // its view is behind
+			late := s.nodes[1].link
+			late.hold() // its view is behind
 			s.server.setClock(ahead)
 			s.server.stream.StepClock(ahead, s.server.wall())
 			s.pass(700 * time.Millisecond)
 			s.must(0, peer.Ping{Session: session}) // writes a refresh
 			s.pass(1500 * time.Millisecond)
-			watch.polling = false
-			watch.schedulePoll()
+			late.release()
 			s.pass(100 * time.Millisecond)
 			s.must(1, peer.Ping{Session: session}) // promises another second
 			s.pass(990 * time.Millisecond)

@@ -12,9 +12,9 @@ const (
 	suspendPeer                // a peer does not run, and its timers stand still
 	killPeer                   // a peer dies and is restarted
 	closePeer                  // a peer closes and is restarted
-	loseWatch                  // a consumer disappears without notice
-	refuseWatch                // no consumer can be created
-	slowWatch                  // a consumer is late by seconds and delivers little at a time
+	loseReading                // a consumer disappears without notice
+	refuseReading              // no consumer can be created
+	slowFeed                   // a peer is slow: what comes to it is late by seconds
 	changeLeader               // another leader is elected, with another clock
 	leaderGap                  // the stream has no leader
 	stepClock                  // the leader's clock steps
@@ -25,19 +25,25 @@ const (
 	compactBlocks              // the server compacts its block files
 	outage                     // all peers die, until about the time when the server expires their keys
 	rollBack                   // the last writes are lost behind connections that live on
+	loseBurst                  // the feed of a peer lacks some entries
+	stopFeed                   // the feed of a peer stands still, while acknowledgements go on
+	loseAcks                   // acknowledgements to a peer are lost, while its feed goes on
+	stepDown                   // the leader steps down
+	isolateServer              // a server is cut off from the others, which may be the leader
 	faults
 )
 
 var faultNames = [faults]string{
-	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-watch", "refuse-watch", "slow-watch",
+	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-reading", "refuse-reading", "slow-feed",
 	"change-leader", "leader-gap", "step-clock", "kill-server", "lose-tail", "purge-stream", "delete-stream", "compact-blocks", "outage", "roll-back",
+	"lose-burst", "stop-feed", "lose-acks", "step-down", "isolate-server",
 }
 
 func (f fault) String() string { return faultNames[f] }
 
 func (f fault) fits(p *Plan) bool {
 	switch f {
-	case changeLeader:
+	case changeLeader, stepDown, isolateServer:
 		return p.Replicas > 1
 	case killServer:
 		return p.Replicas == 1
@@ -85,11 +91,13 @@ func init() {
 		pausePeer:   func(s *Simulation) { s.pausePeer(false) },
 		suspendPeer: func(s *Simulation) { s.pausePeer(true) },
 		killPeer:    (*Simulation).killPeer, closePeer: (*Simulation).closePeer,
-		loseWatch: (*Simulation).loseWatch, refuseWatch: (*Simulation).refuseWatch, slowWatch: (*Simulation).slowWatch,
+		loseReading: (*Simulation).loseReading, refuseReading: (*Simulation).refuseReading, slowFeed: (*Simulation).slowFeed,
 		changeLeader: (*Simulation).changeLeader, leaderGap: (*Simulation).leaderGap, stepClock: (*Simulation).stepClock,
 		killServer: (*Simulation).killServer, loseTail: (*Simulation).loseTail,
 		purgeStream: (*Simulation).purgeStream, deleteStream: (*Simulation).deleteStream,
 		compactBlocks: (*Simulation).compactBlocks, outage: (*Simulation).outage, rollBack: (*Simulation).rollBack,
+		loseBurst: (*Simulation).loseBurst, stopFeed: (*Simulation).stopFeed, loseAcks: (*Simulation).loseAcks,
+		stepDown: (*Simulation).stepDown, isolateServer: (*Simulation).isolateServer,
 	}
 }
 
@@ -155,32 +163,18 @@ func (s *Simulation) closePeer() {
 	s.peerEpisode(between(s.rng, 6*time.Second, 20*time.Second), n.start)
 }
 
-func (s *Simulation) loseWatch() {
-	w := s.anyNode().watch
-	if w.consumer == nil {
+func (s *Simulation) loseReading() {
+	r := s.anyNode().reading
+	if r.consumer == nil {
 		return
 	}
-	w.missedDelivery = true
-	w.consumer = nil
-	w.awaitSilence()
+	r.vanish()
 	s.episode(silenceTimeout, func() {})
 }
 
-func (s *Simulation) refuseWatch() {
-	s.server.watchFaults++
-	s.episode(between(s.rng, 100*time.Millisecond, 10*time.Second), func() { s.server.watchFaults-- })
-}
-
-func (s *Simulation) slowWatch() {
-	w := s.anyNode().watch
-	if w.extraDelay > 0 {
-		return
-	}
-	w.extraDelay = 300*time.Millisecond + s.upTo(4*time.Second)
-	s.episode(between(s.rng, 2*time.Second, 12*time.Second), func() {
-		w.extraDelay = 0
-		w.schedulePoll()
-	})
+func (s *Simulation) refuseReading() {
+	s.server.readingFaults++
+	s.episode(between(s.rng, 100*time.Millisecond, 10*time.Second), func() { s.server.readingFaults-- })
 }
 
 // drawClock draws a difference between the leader's clock and the true time.
@@ -197,20 +191,23 @@ func (s *Simulation) drawClock() time.Duration {
 
 func (s *Simulation) changeLeader() {
 	v := s.server
-	if v.stream.Leaderless() {
+	if v.stream.Leaderless() || v.partition != nil {
 		return
 	}
-	died := s.chance(0.5)
-	v.stream.BeginGap(v.wall())
-	ahead, from := s.drawClock(), s.now
-	s.episode(between(s.rng, 10*time.Millisecond, 6*time.Second), func() {
-		v.stream.EndGap(v.wall())
-		v.setClock(ahead)
-		v.stream.ChangeLeader(ahead, died, v.wall())
-		v.resumeWatches()
-		v.leaderBack(from)
+	v.handOver(func() {
+		died := s.chance(0.5)
+		v.stream.BeginGap(v.wall())
+		ahead, from, last := s.drawClock(), s.now, v.stream.Info().Last
+		s.episode(between(s.rng, 10*time.Millisecond, 6*time.Second), func() {
+			v.stream.EndGap(v.wall())
+			v.setClock(ahead)
+			v.stream.ChangeLeader(ahead, died, v.wall())
+			v.depose(last)
+			v.resumeReadings()
+			v.leaderBack(from)
+		})
+		v.silenceReadings()
 	})
-	v.silenceWatches()
 }
 
 func (s *Simulation) leaderGap() {
@@ -219,11 +216,11 @@ func (s *Simulation) leaderGap() {
 		return
 	}
 	v.stream.BeginGap(v.wall())
-	v.silenceWatches()
+	v.silenceReadings()
 	from := s.now
 	s.episode(between(s.rng, 10*time.Millisecond, 15*time.Second), func() {
 		v.stream.EndGap(v.wall())
-		v.resumeWatches()
+		v.resumeReadings()
 		v.leaderBack(from)
 	})
 }
@@ -242,18 +239,18 @@ func (s *Simulation) stepClock() {
 	s.server.changed()
 }
 
-func (v *server) silenceWatches() {
+func (v *server) silenceReadings() {
 	for _, n := range v.s.nodes {
-		n.watch.awaitSilence()
+		n.reading.awaitSilence()
 	}
 }
 
-func (v *server) resumeWatches() {
+func (v *server) resumeReadings() {
 	v.changed()
 	for _, n := range v.s.nodes {
-		if n.watch.works() {
-			n.watch.endSilence()
+		if n.reading.works() {
+			n.reading.endSilence()
 		}
-		n.watch.schedulePoll()
+		n.reading.schedulePoll()
 	}
 }

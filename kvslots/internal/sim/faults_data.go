@@ -39,9 +39,9 @@ func (s *Simulation) rollBack() {
 	s.episode(between(s.rng, 10*time.Millisecond, 2*time.Second), func() {
 		drop()
 		v.stream.EndGap(v.wall())
-		v.resumeWatches()
+		v.resumeReadings()
 	})
-	v.silenceWatches()
+	v.silenceReadings()
 }
 
 // dropTail returns a function that loses the last writes.
@@ -107,10 +107,10 @@ func (s *Simulation) deleteStream() {
 		v.stream.Delete(v.wall())
 		v.truth.reload()
 	})
-	v.silenceWatches()
+	v.silenceReadings()
 	s.episode(between(s.rng, 10*time.Millisecond, 5*time.Second), func() {
 		v.stream.Create(0, v.wall())
-		v.resumeWatches()
+		v.resumeReadings()
 	})
 }
 
@@ -131,7 +131,7 @@ func (s *Simulation) outage() {
 	s.after(rules.Guard+s.upTo(20*time.Second), func() {
 		if !v.stream.Leaderless() && !v.down {
 			v.stream.Kill(v.wall())
-			v.resumeWatches()
+			v.resumeReadings()
 		}
 	})
 }

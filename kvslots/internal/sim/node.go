@@ -18,7 +18,8 @@ type node struct {
 	generation     uint64     // counts peers; events of an earlier one are ignored
 	clockOffset    Instant    // the peer's clock minus the simulation's
 	link           *link
-	watch          *watch
+	feed           *feed
+	reading        *reading
 	calls          map[uint64]*call // by the peer's number of the call
 	requests       map[uint64]*call // by call.id; includes calls that the peer has not received yet
 	tickAt         Instant          // when the peer wants a Tick; 0 for never
@@ -41,7 +42,7 @@ const maxInputs = 2_000_000
 
 func newNode(s *Simulation, number int) *node {
 	n := &node{s: s, number: number, calls: map[uint64]*call{}, requests: map[uint64]*call{}}
-	n.link, n.watch = &link{n: n}, &watch{n: n, lags: s.chance(1. / 3)}
+	n.link, n.feed, n.reading = &link{n: n}, &feed{n: n, lags: s.chance(1. / 3)}, &reading{n: n}
 	return n
 }
 
@@ -57,9 +58,9 @@ func (n *node) start() {
 	n.clockOffset = Instant(s.upTo(100 * time.Hour))
 	n.closing, n.counted, n.tickAt, n.alarmAt, n.heldInputs = false, false, 0, 0, nil
 	n.link.connection++
-	n.link.buffered, n.link.lastArrival, n.link.stalledUntil = nil, 0, 0
-	n.link.up = !s.server.down
-	*n.watch = watch{n: n, lags: n.watch.lags, extraDelay: n.watch.extraDelay}
+	*n.link = link{n: n, connection: n.link.connection, up: !s.server.down, server: s.drawServer(), acksLost: n.link.acksLost}
+	*n.feed = feed{n: n, lags: n.feed.lags, extraDelay: n.feed.extraDelay, stopped: n.feed.stopped}
+	*n.reading = reading{n: n, extraDelay: n.reading.extraDelay}
 	c := s.plan.Caps
 	n.peer = peer.New(peer.Config{
 		Replicated: s.server.replicated(), Sole: s.plan.Sole,
@@ -70,7 +71,30 @@ func (n *node) start() {
 	if s.trace != nil {
 		s.tracef(n.name(), "begins")
 	}
+	n.addFeed()
 	n.drain()
+}
+
+// addFeed lets a stream of the release before republish its entries, as the shell does when
+// it opens the bucket.
+func (n *node) addFeed() {
+	v := n.s.server
+	if v.stream.HasFeed() {
+		return
+	}
+	if n.s.plan.FaultFree() {
+		v.stream.AddFeed()
+		return
+	}
+	n.s.met.add("trap: stream without a feed")
+	n.s.faultState.disturb(n.s.now.Add(time.Second))
+	n.s.after(n.s.upTo(time.Second), n.alive(func() {
+		if n.link.up && v.reachableBy(n.link) && !v.stream.HasFeed() {
+			n.s.tracef(n.name(), "adds the feed to the stream")
+			v.stream.AddFeed()
+		}
+		n.addFeed()
+	}))
 }
 
 // clock returns the time on the peer's monotonic clock.
@@ -133,9 +157,11 @@ func (n *node) drain() {
 	for i := range r.Answers {
 		n.answered(&r.Answers[i])
 	}
-	if r.Watch != nil {
-		n.s.met.add("watch asked for")
-		n.watch.start(r.Watch.Number, r.Watch.From)
+	if r.Reading != nil {
+		n.reading.start(r.Reading.Number, r.Reading.From)
+	}
+	if r.Joined != 0 {
+		n.reading.join(r.Joined)
 	}
 	if n.s.trace != nil {
 		for _, l := range r.Logs {
@@ -218,7 +244,7 @@ func (n *node) resume(suspended bool) {
 	if n.alarmAt == 0 && n.peer != nil {
 		n.run(func(p *peer.Peer, now Instant) { p.Tick(now) })
 	}
-	n.watch.schedulePoll()
+	n.reading.schedulePoll()
 }
 
 // kill stops the peer at once and breaks its clients' connections.

@@ -15,6 +15,7 @@ type Plan struct {
 	Replicas int           // replicas of the stream, 1 or 3
 	Sole     bool          // the only peer is started with peer.Config.Sole
 	Net      NetPlan
+	Feed     FeedPlan
 	Clients  ClientPlan
 	Caps     CapPlan
 	Flush    FlushPlan
@@ -26,20 +27,32 @@ type Plan struct {
 
 // NetPlan holds the parameters of the connections between peers and stream.
 type NetPlan struct {
-	Uplink, Ack, Watch time.Duration // typical delays
-	Spikes             float64       // share of delays that are up to 20 times as long
-	Lag                time.Duration // maximal additional delay of one watch in three
-	LoseWrite          float64       // share of writes that are lost
-	LoseAck            float64       // share of acknowledgements that are lost
-	LateAck            float64       // share of acknowledgements that take 0.5 to 8 s
-	Full               float64       // share of writes that the peer's send queue rejects as full
-	Never              float64       // share of writes that the server refuses for good
-	Unknown            float64       // share of acknowledgements that do not say what became of the write
+	Uplink, Ack, Feed time.Duration // typical delays
+	Spikes            float64       // share of delays that are up to 20 times as long
+	Lag               time.Duration // maximal additional delay of one feed in three
+	LoseWrite         float64       // share of writes that are lost
+	LoseAck           float64       // share of acknowledgements that are lost
+	LateAck           float64       // share of acknowledgements that take 0.5 to 8 s
+	Full              float64       // share of writes that the peer's send queue rejects as full
+	Never             float64       // share of writes that the server refuses for good
+	Unknown           float64       // share of acknowledgements that do not say what became of the write
+}
+
+// FeedPlan holds the parameters of the faults of the feed and of readings.
+type FeedPlan struct {
+	Lose        float64 // share of entries that are lost on their way to one peer
+	Unpublished float64 // share of the entries from just before a change of leader that no leader republishes
+	Repeated    float64 // share of the changes of leader after which such entries come again, up to 10 s late
+	TwoAnswers  float64 // share of writes just after a change of leader that the deposed leader refuses as well
+	Buffer      int     // number of entries that a slow peer's shell buffers before it drops them; 0: any number
+	Behind      float64 // share of readings that come from a replica that is behind
+	Update      bool    // the stream is of the release before, and has no feed until a peer has added it
 }
 
 // ClientPlan holds the number of clients and the parameters of their requests.
 type ClientPlan struct {
 	Pool, Session, Owned int           // number of clients of each kind
+	Observers            int           // number of clients that only read
 	Pools                int           // number of registered pools
 	Count                int           // maximal count of a pool
 	Names                int           // number of names of locks and semaphores that sessions compete for
@@ -52,6 +65,7 @@ type ClientPlan struct {
 	Mismatch             float64       // share of requests with another limit than usual
 	Once                 float64       // share of requests for a name that is used once
 	Fresh                float64       // share of requests for a name that all clients use for 3 s
+	AtOnce               float64       // share of borrowers that renew as soon as they have a lease
 	Quiet                float64       // share of sessions whose clients send no ping while a call waits
 	Together             time.Duration // clients act at multiples of this duration; 0: at any time
 }
@@ -105,6 +119,7 @@ func Draw(seed uint64) Plan {
 		}
 	}
 	drawMore(&p)
+	drawObservers(&p)
 	return p
 }
 
@@ -120,19 +135,66 @@ func drawMore(p *Plan) {
 			*rate = r.Float64() * r.Float64() * 0.2
 		}
 	}
+	switch r.IntN(16) {
+	case 0:
+		feedGaps(r, p)
+		return
+	case 1:
+		partitions(r, p)
+		return
+	}
+	p.Feed.Update = r.IntN(12) == 0
+	if p.FaultFree() {
+		return
+	}
+	drawFeed(r, &p.Feed)
+	if p.Replicas == 1 {
+		p.Feed.Unpublished, p.Feed.Repeated, p.Feed.TwoAnswers, p.Feed.Behind = 0, 0, 0, 0
+	}
+	for f := loseBurst; f < faults; f++ {
+		if f.fits(p) && r.IntN(6) == 0 {
+			p.Faults[f] = 0.3 + 4*r.Float64()*r.Float64()
+		}
+	}
+}
+
+// drawObservers draws the clients that only read.
+func drawObservers(p *Plan) {
+	r := rand.New(rand.NewPCG(p.Seed, 0x6f627376))
+	if r.IntN(5) == 0 {
+		p.Clients.Observers = 1 + r.IntN(2)
+	}
+	if p.PoolIdle > 0 && r.IntN(2) == 0 {
+		closingPools(r, p)
+	}
+}
+
+func drawFeed(r *rand.Rand, f *FeedPlan) {
+	if r.IntN(4) == 0 {
+		f.Lose = r.Float64() * r.Float64() * 0.02
+	}
+	for _, rate := range []*float64{&f.Unpublished, &f.Repeated, &f.TwoAnswers, &f.Behind} {
+		if r.IntN(2) == 0 {
+			*rate = r.Float64()
+		}
+	}
+	if r.IntN(2) == 0 {
+		f.Buffer = 1 + r.IntN(100)
+	}
 }
 
 // FaultFree reports whether the plan has no faults. It may have lag.
 func (p *Plan) FaultFree() bool {
-	n := &p.Net
-	return p.Faults == [faults]float64{} && n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
+	n, f := &p.Net, p.Feed
+	f.Update = false
+	return p.Faults == [faults]float64{} && f == (FeedPlan{}) && n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
 }
 
 func drawNet(r *rand.Rand) NetPlan {
 	n := NetPlan{
 		Uplink: between(r, 50*time.Microsecond, 2*time.Millisecond),
 		Ack:    between(r, 50*time.Microsecond, 2*time.Millisecond),
-		Watch:  between(r, 50*time.Microsecond, 5*time.Millisecond),
+		Feed:   between(r, 50*time.Microsecond, 5*time.Millisecond),
 	}
 	switch r.IntN(8) {
 	case 0: // long distance

@@ -20,7 +20,7 @@ func newScript(t *testing.T, nodes int, change ...func(*Plan)) *script {
 	t.Helper()
 	p := Plan{
 		Seed: 1, Nodes: nodes, Replicas: 1, Length: time.Hour, Clock: 10 * time.Minute,
-		Net:     NetPlan{Uplink: 200 * time.Microsecond, Ack: 200 * time.Microsecond, Watch: 300 * time.Microsecond},
+		Net:     NetPlan{Uplink: 200 * time.Microsecond, Ack: 200 * time.Microsecond, Feed: 300 * time.Microsecond},
 		Clients: ClientPlan{TTL: 5 * time.Minute, Wait: 10 * time.Second, Idle: time.Minute},
 	}
 	for _, c := range change {
@@ -28,7 +28,7 @@ func newScript(t *testing.T, nodes int, change ...func(*Plan)) *script {
 	}
 	s := &script{newSimulation(p, Options{Trace: true, KeepLines: 100}), t}
 	for _, n := range s.nodes {
-		n.watch.lags = false
+		n.feed.lags = false
 		n.start()
 	}
 	s.after(checkEvery, s.check.checkProgress)

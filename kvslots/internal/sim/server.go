@@ -12,15 +12,15 @@ import (
 // epoch is the wall clock's time at Instant 0.
 var epoch = time.Unix(1_790_000_000, 0)
 
-// server is the NATS server with the model of the stream. It wakes the watches when an
-// entry is new, and advances the stream when an entry expires.
+// server is the NATS server with the model of the stream. It wakes the readings when
+// an entry is new, and advances the stream when an entry expires.
 type server struct {
 	s             *Simulation
 	stream        *stream.Stream
 	truth         *truth
 	entries       []*entry.Entry // a cache, so that each message is parsed once; by sequence modulo its length
 	down          bool           // refuses connections
-	watchFaults   int            // number of faults that prevent new consumers
+	readingFaults int            // number of faults that prevent new consumers
 	expiryEvent   Instant
 	clock         time.Duration // the leader's clock minus the true time
 	clockWentBack bool          // a marker may have expired before the entry that it replaced
@@ -28,10 +28,13 @@ type server struct {
 	clockSteps    uint64        // number of such changes
 	misreadAt     Instant       // the last such change before a peer built its view
 	messages      uint64
+	partition     *partition // nil if no server is cut off
+	deposed       deposed
+	handover      handover
 }
 
 func newServer(s *Simulation) *server {
-	o := stream.Options{Replicas: s.plan.Replicas, Traps: stream.Plain()}
+	o := stream.Options{Replicas: s.plan.Replicas, Traps: stream.Plain(), NoFeed: s.plan.Feed.Update}
 	if s.plan.Traps {
 		o.Traps = stream.Measured()
 	}
@@ -52,14 +55,31 @@ func (v *server) advance() {
 	v.changed()
 }
 
-// changed handles new entries: it updates truth, and wakes the watches.
+// changed handles new entries: it updates truth, wakes the readings, and republishes them.
 func (v *server) changed() {
 	if v.truth.catchUp() {
 		for _, n := range v.s.nodes {
-			n.watch.schedulePoll()
+			n.reading.schedulePoll()
 		}
 	}
+	for _, m := range v.stream.Republished() {
+		v.republish(&m)
+	}
 	v.wakeAtExpiry()
+}
+
+// republish sends an entry to the peers.
+func (v *server) republish(m *stream.Stored) {
+	unpublished := v.handover.takes(v, m)
+	for _, n := range v.s.nodes {
+		switch {
+		case n.peer == nil || !n.link.up:
+		case unpublished:
+			n.feed.lose("trap: entry not republished")
+		case !v.partition.missed(n.link, m):
+			n.feed.republished(m)
+		}
+	}
 }
 
 func (v *server) wakeAtExpiry() {
@@ -157,9 +177,12 @@ func message(m *entry.Message) stream.Message {
 // reachable reports whether the JetStream API answers.
 func (v *server) reachable() bool { return !v.down && !v.stream.Leaderless() && v.stream.Exists() }
 
+// reachableBy reports whether the JetStream API answers a node.
+func (v *server) reachableBy(l *link) bool { return v.reachable() && !v.partition.cutsOff(l) }
+
 func (v *server) info() peer.StreamInfo {
 	i := v.stream.Info()
-	return peer.StreamInfo{Created: i.Created, Last: i.Last, Now: v.wall().Add(v.clock)}
+	return peer.StreamInfo{Created: i.Created, Last: i.Last, Now: v.wall().Add(v.clock), Replicas: v.s.plan.Replicas}
 }
 
 // count adds the traps that the stream has met.

@@ -135,9 +135,9 @@ func (s *Simulation) delay(typical time.Duration) time.Duration {
 // fault is active.
 func (s *Simulation) maxLatency() time.Duration {
 	n := s.plan.Net
-	d := 2*(n.Uplink+n.Ack+n.Watch) + n.Lag
+	d := 2*(n.Uplink+n.Ack+n.Feed) + n.Lag
 	if n.Spikes > 0 {
-		d += 20 * (n.Uplink + n.Ack + n.Watch)
+		d += 20 * (n.Uplink + n.Ack + n.Feed)
 	}
 	return d
 }

@@ -30,7 +30,7 @@ func prepareBusy(r *rand.Rand, p *Plan) {
 
 // fastNetwork makes the network fast and lossless.
 func fastNetwork(p *Plan) {
-	p.Net = NetPlan{Uplink: 300 * time.Microsecond, Ack: 300 * time.Microsecond, Watch: 500 * time.Microsecond}
+	p.Net = NetPlan{Uplink: 300 * time.Microsecond, Ack: 300 * time.Microsecond, Feed: 500 * time.Microsecond}
 }
 
 // onlyFaults replaces the plan's faults by those given.
@@ -85,7 +85,7 @@ func lateViews(r *rand.Rand, p *Plan) {
 	c.Idle = between(r, time.Second, 4*time.Second)
 	c.Administer, c.Think = 0.5+r.Float64()/2, between(r, 100*time.Millisecond, 500*time.Millisecond)
 	fastNetwork(p)
-	onlyFaults(p, 6+6*r.Float64(), slowWatch)
+	onlyFaults(p, 6+6*r.Float64(), slowFeed)
 }
 
 // skippedConfigurations has a pool that is deleted and registered again so often that a
@@ -97,7 +97,7 @@ func skippedConfigurations(r *rand.Rand, p *Plan) {
 	c.Think = between(r, 50*time.Millisecond, 200*time.Millisecond)
 	fastNetwork(p)
 	p.Net.Lag = between(r, 100*time.Millisecond, 400*time.Millisecond)
-	onlyFaults(p, 4+6*r.Float64(), slowWatch)
+	onlyFaults(p, 4+6*r.Float64(), slowFeed)
 }
 
 // unseenLines has a pool with about as many slots as clients, and lagging views. A peer
@@ -142,6 +142,20 @@ func idlePools(r *rand.Rand, p *Plan) {
 	}
 }
 
+// closingPools has pools that are registered again, or used by a lease that is renewed at
+// once, while peers close them. Late views skip the claim of such a lease.
+func closingPools(r *rand.Rand, p *Plan) {
+	p.Nodes, p.Sole, p.PoolIdle = max(p.Nodes, 3), false, between(r, time.Second, 3*time.Second)
+	c := &p.Clients
+	c.Pools, c.Pool = 1, 1+r.IntN(3)
+	c.Administer, c.AtOnce = 0.3+r.Float64()/2, 0.5+r.Float64()/2
+	c.Think, c.Together = p.PoolIdle, p.PoolIdle
+	p.Net.Lag = between(r, 50*time.Millisecond, 400*time.Millisecond)
+	if r.IntN(2) == 0 {
+		p.Faults[slowFeed] = 4 + 6*r.Float64()
+	}
+}
+
 // sessionsWithoutLeader has sessions that are shorter than the times without a leader.
 func sessionsWithoutLeader(r *rand.Rand, p *Plan) {
 	prepareBusy(r, p)
@@ -174,4 +188,27 @@ func lostTails(r *rand.Rand, p *Plan) {
 	c.Wait = min(c.Wait, time.Second)
 	fastNetwork(p)
 	onlyFaults(p, 2+2*r.Float64(), loseTail)
+}
+
+// feedGaps has a feed that loses entries, and no other fault.
+func feedGaps(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
+	c := &p.Clients
+	c.Pool, c.Session, c.Count = 2+r.IntN(8), r.IntN(6), 1+r.IntN(5)
+	fastNetwork(p)
+	onlyFaults(p, 0)
+	p.Flush, p.Feed = FlushPlan{}, FeedPlan{Lose: 0.001 + 0.02*r.Float64()*r.Float64()}
+}
+
+// partitions has servers that are cut off and leaders that change, with all that follows.
+func partitions(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
+	p.Replicas, p.Length = 3, p.Length+20*time.Second
+	c := &p.Clients
+	c.Pool, c.Session, c.Count = 2+r.IntN(8), r.IntN(8), 1+r.IntN(4)
+	c.Think = between(r, 20*time.Millisecond, 200*time.Millisecond)
+	fastNetwork(p)
+	onlyFaults(p, 1+2*r.Float64(), isolateServer, stepDown, changeLeader)
+	p.Flush = FlushPlan{}
+	p.Feed = FeedPlan{Unpublished: r.Float64(), Repeated: r.Float64(), TwoAnswers: r.Float64(), Behind: r.Float64() / 2}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
@@ -14,19 +15,36 @@ type truth struct {
 	last     uint64 // the last sequence that was read
 	pools    map[entry.Hash]*poolTruth
 	sessions map[entry.Hash]*entry.Entry
-	claims   map[uint64]claim // by the revision of the slot's first write
-	totals   totals           // of the pools
+	claims   map[claimKey]claim
+	totals   totals // of the pools
+
+	renewals   map[claimKey]Instant // when the slot was last written again while it was lent
+	presenceAt Instant              // when a peer last wrote its presence; 0: never
+}
+
+// claimKey is a claim's slot and its fence.
+type claimKey struct {
+	slot  entry.Key
+	fence uint64
+}
+
+// claimOf returns the claim of a position's lease, and whether the stream has it.
+func (t *truth) claimOf(pool entry.Hash, position int, fence uint64) (claim, bool) {
+	c, ok := t.claims[claimKey{rules.SlotKey(pool, position), fence}]
+	return c, ok
 }
 
 // claim describes the pool at the moment when a slot was taken.
 type claim struct {
 	at               Instant
+	revision         uint64
 	pool             *poolTruth
 	position         int
 	lease            entry.Hash
 	ticket           uint64      // the ticket that it serves; 0 for none
 	ticketStood      bool        // the ticket that it serves stood in the line
 	count            int         // the pool's count
+	void             bool        // whatever tickets are passed over, the claim is not good
 	freeBelow        int         // free positions below its own
 	ticketsAhead     int         // living tickets that stood before its own in the line
 	undisturbed      int         // number of those that no fault has affected, so that no peer may pass them over
@@ -48,6 +66,7 @@ type poolTruth struct {
 	usedAt    Instant // when it was last used: an entry was written, except for closings
 	idleFrom  Instant // usedAt at the present closing
 	removedAt Instant // when a peer last unregistered it as idle
+	calledAt  Instant // when a call last registered it or changed its count
 }
 
 type ticketTruth struct {
@@ -55,13 +74,12 @@ type ticketTruth struct {
 	place     uint64
 	at        Instant // when it was first written
 	rewritten bool    // it was written more than once
-	served    bool    // the purge of the slot that served it has named it
 
 	wasInForce bool // at some time its generation was in force and had slots
 }
 
 func newTruth(s *Simulation, from *stream.Stream) *truth {
-	t := &truth{s: s, stream: from, claims: map[uint64]claim{}}
+	t := &truth{s: s, stream: from, claims: map[claimKey]claim{}, renewals: map[claimKey]Instant{}}
 	t.reset()
 	return t
 }
@@ -115,6 +133,7 @@ func (t *truth) catchUp() bool {
 // reload reads the stream from its start, because the stream may have gone back.
 func (t *truth) reload() {
 	t.reset()
+	t.s.check.marks.reset()
 	clear(t.s.server.entries)
 	last := t.stream.Info().Last
 	for t.last = 0; ; {
@@ -124,9 +143,9 @@ func (t *truth) reload() {
 		}
 		t.load(t.s.server.entry(&m))
 	}
-	for revision := range t.claims {
-		if revision > last {
-			delete(t.claims, revision)
+	for key, c := range t.claims {
+		if c.revision > last {
+			delete(t.claims, key)
 		}
 	}
 	t.last = last
@@ -140,6 +159,7 @@ func (t *truth) reload() {
 
 // load takes an entry as it is, without a check of what it changes.
 func (t *truth) load(e *entry.Entry) {
+	t.s.check.marks.loaded(e)
 	switch e.Key.Kind {
 	case entry.Config:
 		t.pool(e.Key.Pool).config = e
@@ -164,10 +184,17 @@ func (t *truth) apply(e *entry.Entry) {
 		t.s.fail("values", "%s has a corrupt value: %v", e.Key, e.Corrupt)
 		return
 	}
+	t.s.check.marks.applied(e)
 	if e.Key.Kind == entry.Session {
+		_, before := t.sessions[e.Key.Session]
 		if t.sessions[e.Key.Session] = e; e.Marker {
 			delete(t.sessions, e.Key.Session)
 			t.s.check.sessionEnded(e)
+		} else if e.Session.Kind == entry.SessionPeer {
+			t.presenceAt = t.s.now
+		}
+		if before == e.Marker {
+			t.s.check.observeReadings(nil)
 		}
 		return
 	}
@@ -183,6 +210,10 @@ func (t *truth) apply(e *entry.Entry) {
 			p.idleFrom = p.usedAt
 		}
 		t.s.check.configured(p, before, e)
+		closes := e.Config.Closing && (e.Config.Deleted || !before.Config.Closing)
+		if !closes && !e.Marker { // a registration, or a peer that has found a use
+			p.calledAt = t.s.now
+		}
 	case entry.Slot:
 		t.slot(p, e)
 	case entry.Ticket:
@@ -200,6 +231,7 @@ func (t *truth) apply(e *entry.Entry) {
 	p.updateFree(t.s.now)
 	p.observe()
 	t.recount(p)
+	t.s.check.observeReadings(p)
 }
 
 // observe adds the pool's present state to the windows of its calls.
@@ -229,10 +261,11 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 	before := p.slots[e.Key.N]
 	if e.Marker {
 		p.dropSlot(e.Key.N)
-		p.markServed(e.Served)
 	} else {
 		if e.Slot.Fence == 0 {
-			t.claims[e.Revision] = p.claim(t.s, e)
+			t.claims[claimKey{e.Key, e.Fence()}] = p.claim(t.s, e)
+		} else if t.holds(p, e) {
+			t.renewals[claimKey{e.Key, e.Slot.Fence}] = t.s.now
 		}
 		p.setSlot(e)
 	}
@@ -260,7 +293,7 @@ func (p *poolTruth) setTicket(e *entry.Entry, now Instant) {
 		t.place = e.Revision
 	}
 	if before := p.tickets[e.Key]; before != nil && before.Ticket.Lease == e.Ticket.Lease {
-		t.rewritten, t.served = true, before.served
+		t.rewritten = true
 		t.at, t.wasInForce = before.at, before.wasInForce
 	}
 	p.dropTicket(e.Key)
@@ -283,19 +316,9 @@ func (p *poolTruth) dropLease(lease entry.Hash) {
 	}
 }
 
-// markServed marks a ticket as served after the purge of its slot, which names the
-// ticket.
-func (p *poolTruth) markServed(place uint64) {
-	for _, t := range p.tickets {
-		if place != 0 && t.place == place {
-			t.served = true
-		}
-	}
-}
-
 // claim describes the pool at the moment when e takes a slot.
 func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
-	c := claim{at: s.now, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), ticketStood: e.Slot.Ticket == 0}
+	c := claim{at: s.now, revision: e.Revision, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), ticketStood: e.Slot.Ticket == 0}
 	for i := range e.Key.N {
 		if _, taken := p.slots[i]; !taken {
 			c.freeBelow++
@@ -316,14 +339,21 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 			}
 		}
 	}
+	live := 1
+	for i, o := range p.slots {
+		if i != e.Key.N && s.server.truth.holds(p, o) {
+			live++
+		}
+	}
+	c.void = !s.server.truth.holds(p, e) || !c.ticketStood || c.position >= c.count || live > c.count || c.freeBelow > c.ticketsAhead
 	return c
 }
 
-// stands reports whether the ticket is waiting, and not being served by a slot. Only a slot
-// that names the ticket serves it: another slot of the same borrow has an earlier claim, which
+// stands reports whether the ticket is waiting, and not being served by a slot. It leaves the
+// line by the purge of its own key only. Only a slot that names the ticket serves it: another slot of the same borrow has an earlier claim, which
 // was withdrawn, and is back because the stream has lost its purge.
 func (p *poolTruth) stands(t *ticketTruth) bool {
-	if t.served || t.Ticket.Spent || t.Ticket.Generation != p.config.Config.Generation {
+	if t.Ticket.Spent || t.Ticket.Generation != p.config.Config.Generation {
 		return false
 	}
 	for _, s := range p.slots {

@@ -70,6 +70,7 @@ func (t *truth) observeTotals() {
 			origins[e.Session.Origin]++
 		}
 	}
+	t.s.check.caps.observe(n)
 	for _, c := range t.s.check.openCalls {
 		if r, creates := c.request.(peer.CreateSession); creates {
 			n.ofOrigin = origins[r.Origin]

@@ -7,6 +7,8 @@ type Consumer struct {
 	epoch     int
 	next      uint64
 	delivered uint64
+	behind    bool
+	last      uint64 // the last sequence that the replica has applied, if it is behind
 }
 
 // Consumer creates a consumer whose first message has at least the given sequence,
@@ -21,7 +23,7 @@ func (c *Consumer) Next() (Stored, bool) {
 	if c.Lost() {
 		return Stored{}, false
 	}
-	r := c.stream.log.next(c.next)
+	r := c.find()
 	if r == nil {
 		return Stored{}, false
 	}
@@ -31,6 +33,20 @@ func (c *Consumer) Next() (Stored, bool) {
 	c.next = r.Sequence + 1
 	c.delivered++
 	return r.Stored, true
+}
+
+// find returns the next record to deliver, or nil.
+func (c *Consumer) find() *record {
+	l := &c.stream.log
+	if !c.behind {
+		return l.next(c.next)
+	}
+	for i := l.index(c.next); i < l.index(c.last+1); i++ {
+		if r := &l.records[i]; r.stoodAt(c.last) {
+			return r
+		}
+	}
+	return nil
 }
 
 // skips reports whether a message before the given sequence was overwritten before its
@@ -50,21 +66,12 @@ func (s *Stream) LoseConsumers() {
 	s.met[ConsumerLost]++
 }
 
-// DirectGet returns up to limit messages from a sequence on, in order, like a batch of
-// direct gets. If the stream is replicated and has the trap StaleGets, it answers like
-// a replica that is behind by that many sequences.
-func (s *Stream) DirectGet(from uint64, limit int, behind uint64) []Stored {
-	var found []Stored
-	stands := func(r *record) bool { return r.live }
-	if behind > 0 && s.replicated() && s.opts.Traps.StaleGets {
-		s.met[StaleGet]++
-		as := s.last - min(behind, s.last)
-		stands = func(r *record) bool { return r.stoodAt(as) }
-	}
-	for i := s.log.index(from); i < len(s.log.records) && len(found) < limit; i++ {
-		if r := &s.log.records[i]; stands(r) {
-			found = append(found, r.Stored)
-		}
-	}
-	return found
+// Behind lets a consumer deliver what a replica has that has not applied more than a
+// sequence, until CatchUp is called.
+func (c *Consumer) Behind(last uint64) {
+	c.behind, c.last = true, last
+	c.stream.met[LateReplica]++
 }
+
+// CatchUp lets the replica apply the rest.
+func (c *Consumer) CatchUp() { c.behind = false }

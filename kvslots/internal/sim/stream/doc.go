@@ -10,9 +10,10 @@
 //
 // The simulator calls Publish when a write reaches the stream's leader, so that it
 // decides how writes and their answers are delayed, lost and reordered. It calls
-// Consumer.Next when the server delivers the next message to a watch. With history 1 an
+// Consumer.Next when the server delivers the next message to a reading, and Republished
+// after each call that may have stored messages. With history 1 an
 // entry that was overwritten before that is never delivered, so that a late call makes
-// a watch skip entries. The simulator calls Advance no later than NextExpiry says, to
+// a reading skip entries. The simulator calls Advance no later than NextExpiry says, to
 // let the server expire messages; all other methods with a time argument do so as well.
 // Time never goes back: a time before that of an earlier call counts as that of the
 // earlier call.

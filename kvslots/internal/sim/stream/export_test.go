@@ -11,3 +11,6 @@ func (c *Consumer) Delivered() uint64 { return c.delivered }
 
 // SetTraps changes the traps from now on.
 func (s *Stream) SetTraps(change func(*Traps)) { change(&s.opts.Traps) }
+
+// CaughtUp reports whether the consumer's replica has applied everything.
+func (c *Consumer) CaughtUp() bool { return !c.behind }

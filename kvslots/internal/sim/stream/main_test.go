@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	kvslotstest.RunAsServer()
+	goleak.VerifyTestMain(m)
+}

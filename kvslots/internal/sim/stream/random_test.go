@@ -90,7 +90,20 @@ func (w *wild) read() {
 		w.note(describe(m), c.Delivered())
 	}
 	if w.random.IntN(10) == 0 {
-		w.note(describeAll(w.stream.DirectGet(w.stream.Info().First, 5, w.random.Uint64N(4))))
+		w.readBehind()
+	}
+}
+
+// readBehind reads from a replica that is behind, and then catches up.
+func (w *wild) readBehind() {
+	c, last := w.stream.Consumer(w.stream.Info().First), w.stream.Info().Last
+	c.Behind(last - min(last, w.random.Uint64N(4)))
+	for range 6 {
+		m, ok := c.Next()
+		if !ok {
+			c.CatchUp()
+		}
+		w.note(describe(m), c.Delivered())
 	}
 }
 

@@ -47,7 +47,7 @@ func realConfig(name string, replicas int, first uint64, markerTTL time.Duration
 	}
 }
 
-func prefixOf(name string) string { return "$KV." + name + "." }
+func prefixOf(name string) string { return "$KV." + strings.TrimPrefix(name, "KV_") + "." }
 
 func createReal(t testing.TB, nc *nats.Conn, cfg jetstream.StreamConfig) *realStream {
 	t.Helper()
@@ -172,6 +172,16 @@ func (r *realStream) info() stream.Info {
 		r.t.Fatal(err)
 	}
 	return stream.Info{Exists: true, Created: i.Created, First: i.State.FirstSeq, Last: i.State.LastSeq}
+}
+
+// config returns the stream's configuration.
+func (r *realStream) config() jetstream.StreamConfig {
+	r.t.Helper()
+	i, err := r.stream.Info(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return i.Config
 }
 
 // consumerOf returns the name of the consumer that delivers to an inbox.

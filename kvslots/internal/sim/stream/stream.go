@@ -20,6 +20,9 @@ type Options struct {
 	// MarkerTTL is the subject_delete_marker_ttl; 0 means DefaultMarkerTTL.
 	MarkerTTL time.Duration
 
+	// NoFeed leaves out that messages are republished, until AddFeed or Create is called.
+	NoFeed bool
+
 	Traps Traps
 }
 
@@ -43,6 +46,8 @@ type Stream struct {
 	leaderless    bool
 	noExpiryUntil time.Time // nothing expires before
 	consumerEpoch int       // consumers of earlier epochs are lost
+	feeds         bool      // messages are republished
+	republished   []Stored  // since the last call of Republished
 	met           [traps]int
 }
 
@@ -55,6 +60,7 @@ func New(o Options, random *rand.Rand, now time.Time) *Stream {
 	}
 	s := &Stream{opts: o, random: random, now: now}
 	s.create(o.FirstSequence)
+	s.feeds = !o.NoFeed
 	return s
 }
 
@@ -62,7 +68,7 @@ func (s *Stream) create(first uint64) {
 	if first == 0 {
 		first = uint64(s.leaderTime().UnixMicro())
 	}
-	s.exists, s.created = true, s.leaderTime()
+	s.exists, s.feeds, s.created = true, true, s.leaderTime()
 	s.first, s.last, s.highest = first, first-1, first-1
 	s.clear()
 }
@@ -105,6 +111,23 @@ func (s *Stream) Get(key string) (Stored, bool) {
 		return Stored{}, false
 	}
 	return s.log.at(sequence).Stored, true
+}
+
+// RevisionAt returns the revision that a key had when the given sequence was the last one,
+// 0 for none. It reports false if the stream does not remember that.
+func (s *Stream) RevisionAt(key string, last uint64) (revision uint64, known bool) {
+	if last < s.log.base {
+		return 0, false
+	}
+	for i := s.log.index(last + 1); i > 0; i-- {
+		if r := &s.log.records[i-1]; r.Key == key {
+			if !r.stoodAt(last) {
+				return 0, !r.compacted
+			}
+			return r.Sequence, true
+		}
+	}
+	return 0, true
 }
 
 // All returns the live messages in the order of their sequences.

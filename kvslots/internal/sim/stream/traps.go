@@ -41,9 +41,6 @@ type Traps struct {
 	// MarkersExpire lets markers expire. The server writes nothing then, and the key's
 	// revision becomes 0.
 	MarkersExpire bool
-
-	// StaleGets lets a replica that is behind answer direct gets.
-	StaleGets bool
 }
 
 // Plain has the traps that do not depend on timing.
@@ -59,7 +56,6 @@ func Measured() Traps {
 	t.InFlightWindow, t.InFlightRate = time.Millisecond, 0.01
 	t.SilentGap = 0.5
 	t.ReviveAfterKill = true
-	t.StaleGets = true
 	return t
 }
 
@@ -82,7 +78,7 @@ const (
 	SequenceReused                // a sequence was used again after a lost tail
 	SkippedDelivery               // a consumer skipped a message that was overwritten before its delivery
 	ConsumerLost                  // a consumer was lost without notice
-	StaleGet                      // a replica that was behind answered a direct get
+	LateReplica                   // a consumer was on a replica that was behind
 	StreamPurged                  // the stream was purged
 	StreamReplaced                // the stream was deleted and created again
 	FirstSequenceBack             // the sequences of a created stream began below those of the deleted one
@@ -92,7 +88,7 @@ const (
 var trapNames = [traps]string{
 	"late expiry", "late expiry after a leader's death", "early expiry", "erased after ack", "TTL cut", "marker expired",
 	"in flight", "no leader", "no leader, no answer", "revived", "tail lost", "superseded lost", "sequence reused",
-	"skipped delivery", "consumer lost", "stale get", "stream purged", "stream replaced", "first sequence back",
+	"skipped delivery", "consumer lost", "late replica", "stream purged", "stream replaced", "first sequence back",
 }
 
 func (t Trap) String() string { return trapNames[t] }

@@ -328,23 +328,70 @@ func TestConsumerSkips(t *testing.T) {
 	}
 }
 
-func TestStaleGet(t *testing.T) {
-	s := modelOf(3, func(o *stream.Traps) { o.StaleGets = true })
+func TestReplicaBehind(t *testing.T) {
+	s := modelOf(3, nil)
 	written(t, s.Publish(put("k", ""), start))          // 1
 	written(t, s.Publish(put("j", ""), start))          // 2
 	written(t, s.Publish(purgeOf("k", 1, "2s"), start)) // 3
 	written(t, s.Publish(put("k", ""), start))          // 4
-	for behind, want := range map[uint64]string{0: "[2 4]", 1: "[2 3]", 2: "[1 2]", 3: "[1]", 4: "[]", 9: "[]"} {
-		var got []uint64
-		for _, m := range s.DirectGet(0, 10, behind) {
-			got = append(got, m.Sequence)
+	for behind, want := range map[uint64]string{0: "[2 4 -]", 1: "[2 3 - 4]", 2: "[1 2 - 4]", 3: "[1 - 2 4]", 4: "[- 2 4]"} {
+		c := s.Consumer(0)
+		c.Behind(4 - behind)
+		var got []string
+		for range 4 {
+			m, ok := c.Next()
+			switch {
+			case ok:
+				got = append(got, fmt.Sprint(m.Sequence))
+			case c.CaughtUp():
+			default:
+				got = append(got, "-")
+				c.CatchUp()
+			}
 		}
 		if fmt.Sprint(got) != want {
 			t.Errorf("%d behind: %v, not %s", behind, got, want)
 		}
 	}
-	if got := s.DirectGet(2, 1, 1); len(got) != 1 || got[0].Sequence != 2 {
-		t.Errorf("%+v", got)
+	met(t, s, stream.LateReplica, 5)
+}
+
+func TestFeed(t *testing.T) {
+	s := stream.New(stream.Options{FirstSequence: 1, Traps: stream.Plain(), NoFeed: true}, nil, start)
+	fed := func(want string) {
+		t.Helper()
+		var got []uint64
+		for _, m := range s.Republished() {
+			got = append(got, m.Sequence)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("fed %v, not %s", got, want)
+		}
+	}
+	written(t, s.Publish(put("k", ""), start))
+	fed("[]")
+	s.AddFeed()
+	written(t, s.Publish(put("k", ""), start))
+	written(t, s.Publish(put("k", "1s"), start))
+	s.Advance(start.Add(time.Second))
+	fed("[2 3 4]") // with the server's marker, and with what was overwritten
+	fed("[]")
+}
+
+func TestRevisionAt(t *testing.T) {
+	s := modelOf(3, nil)
+	written(t, s.Publish(put("k", ""), start))          // 1
+	written(t, s.Publish(put("j", ""), start))          // 2
+	written(t, s.Publish(purgeOf("k", 1, "2s"), start)) // 3
+	for last, want := range map[uint64]uint64{1: 1, 2: 1, 3: 3} {
+		if got, known := s.RevisionAt("k", last); got != want || !known {
+			t.Errorf("at %d: %d, %t, not %d", last, got, known, want)
+		}
+	}
+	s.Advance(start.Add(time.Minute)) // the marker expires
+	written(t, s.Publish(put("j", ""), start.Add(time.Minute)))
+	if got, known := s.RevisionAt("k", 4); got != 0 || !known {
+		t.Errorf("after the marker: %d, %t", got, known)
 	}
 }
 

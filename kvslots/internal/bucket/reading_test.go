@@ -1,0 +1,154 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// openBucket opens a bucket that is closed at the end of the test.
+func openBucket(t *testing.T, nc *nats.Conn, cfg Config) *Bucket {
+	t.Helper()
+	cfg.Logger = logtest.Logger()
+	b, err := Open(t.Context(), nc, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	return b
+}
+
+// registers registers a pool through a bucket.
+func registers(t *testing.T, b *Bucket, pool string) {
+	t.Helper()
+	kvslotstest.Eventually(t, "pool "+pool+" is registered", func() bool {
+		_, err := b.Do(t.Context(), peer.Register{Pool: entry.HashOf("pool", pool), Count: 3})
+		return err == nil
+	})
+}
+
+// count returns the count of a pool as a bucket shows it, or 0.
+func count(t *testing.T, b *Bucket, pool string) int {
+	t.Helper()
+	a, err := b.Do(t.Context(), peer.Inspect{Pool: entry.HashOf("pool", pool)})
+	if err != nil && !errors.Is(err, peer.ErrNoPool) && !errors.Is(err, peer.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	return a.State.Count
+}
+
+// live waits until a bucket is ready.
+func live(t *testing.T, b *Bucket) {
+	t.Helper()
+	kvslotstest.Eventually(t, "the bucket is ready", func() bool { return b.Ready() == nil })
+}
+
+// readings returns how many readings the peer has ordered.
+func readings(b *Bucket) uint64 { return b.Metrics().Readings }
+
+// A reading is over, and its consumer deleted, as soon as it has joined the feed. The next one
+// begins when the feed is interrupted.
+func TestReadingEnds(t *testing.T) {
+	t.Parallel()
+	nc := kvslotstest.Start(t, "").Connect()
+	b := openBucket(t, nc, Config{Replicas: 1})
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumers := func() int {
+		stream, err := js.Stream(t.Context(), StreamName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().State.Consumers
+	}
+	for n := uint64(1); n < 4; n++ {
+		live(t, b)
+		kvslotstest.Eventually(t, "the consumer is deleted", func() bool { return consumers() == 0 })
+		if got := readings(b); got != n {
+			t.Errorf("%d readings, not %d", got, n)
+		}
+		b.WithPeer(func(_ *peer.Peer, now peer.Instant) { b.interrupt(now) })
+	}
+}
+
+// unreadable is a stream on which the creation of a consumer is not answered.
+type unreadable struct {
+	jetstream.Stream
+	broken   atomic.Bool
+	attempts atomic.Int64 // since then
+}
+
+func (s *unreadable) CreatePushConsumer(ctx context.Context, cfg jetstream.ConsumerConfig) (jetstream.PushConsumer, error) {
+	if !s.broken.Load() {
+		return s.Stream.CreatePushConsumer(ctx, cfg)
+	}
+	s.attempts.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A reading that cannot be created is tried again, Ready says why, and the peer is live when
+// one can be created.
+func TestReadingTriedAgain(t *testing.T) {
+	t.Parallel()
+	nc := kvslotstest.Start(t, "").Connect()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := openStream(t.Context(), js, 1, logtest.Logger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &unreadable{Stream: stream}
+	b := newBucket(nc, js, s, Config{Logger: logtest.Logger()})
+	if err := b.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	live(t, b)
+	s.broken.Store(true)
+	b.WithPeer(func(_ *peer.Peer, now peer.Instant) { b.interrupt(now) })
+	kvslotstest.Eventually(t, "two attempts fail", func() bool { return s.attempts.Load() > 2 })
+	if err := b.Ready(); !errors.Is(err, errNoServer) {
+		t.Errorf("got %v", err)
+	}
+	s.broken.Store(false)
+	live(t, b)
+}
+
+// A gateway with 100,000 pools did not load them with 4 % of a processor: acknowledgements
+// and answers came behind the entries, so that it replaced the connection, and began anew
+// each time.
+func TestLoadWithLateAnswers(t *testing.T) {
+	t.Parallel()
+	nc := kvslotstest.Start(t, "").Connect()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := openStream(t.Context(), js, 1, logtest.Logger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBucket(nc, js, stream, Config{Logger: logtest.Logger()})
+	b.origin = b.origin.Add(-time.Hour)
+	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
+		b.unacked = 1
+		if !p.Loading() || b.mayLackSubscription(now) {
+			t.Error("the connection counts as deaf")
+		}
+	})
+}

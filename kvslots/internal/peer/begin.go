@@ -1,0 +1,54 @@
+package peer
+
+// Each request begins in the room that serves it.
+
+func (r Register) begin(p *Peer, c *call)      { p.pools.register(c, r) }
+func (r Inspect) begin(p *Peer, c *call)       { p.pools.inspect(c, r) }
+func (r Delete) begin(p *Peer, c *call)        { p.pools.remove(c, r) }
+func (r ReleaseOwned) begin(p *Peer, c *call)  { p.pools.releaseOwned(c, r) }
+func (r InspectOwned) begin(p *Peer, c *call)  { p.pools.inspectOwned(c, r) }
+func (r CreateSession) begin(p *Peer, c *call) { p.sessions.begin(c, r) }
+func (r EndSession) begin(p *Peer, c *call)    { p.sessions.end(c, r) }
+func (r ReadStats) begin(p *Peer, c *call)     { p.readStats(c, r) }
+func (r Confirm) begin(p *Peer, c *call)       { p.confirm(c) }
+func (r Follow) begin(p *Peer, c *call)        { p.follows.begin(c, r) }
+
+func (r Borrow) begin(p *Peer, c *call) {
+	p.pools.borrow(c, r.Pool, wish{lease: r.Lease, leaseOf: r.LeaseOf, ttl: r.TTL, label: r.Label}, r.Wait)
+}
+
+// The others use the calling session, if there is one.
+
+func (r Acquire) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	p.pools.borrow(c, r.Pool, wish{
+		lease: r.Lease, ttl: r.TTL, owner: r.Owner, session: r.Session, nonce: r.Nonce, terms: r.terms(),
+	}, r.Wait)
+}
+
+func (r Return) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	c.effect = true
+	r.Held.returnLease(c)
+}
+
+func (r Renew) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	c.effect = true
+	r.renew(c)
+}
+
+func (r Enqueue) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	p.enqueued.enqueue(c, r)
+}
+
+func (r Await) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	p.enqueued.await(c, r)
+}
+
+func (r Ping) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	p.sessions.ping(c, r)
+}

@@ -1,0 +1,298 @@
+package peer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// rewriteConfig stores a pool's configuration again, by another peer.
+func (h *harness) rewriteConfig(pool entry.Hash) entry.Entry {
+	key := entry.Key{Kind: entry.Config, Pool: pool}
+	m := entry.NewMessage(key, h.configs[key], h.stands[key], 0)
+	return h.store(&m)
+}
+
+// A claim that the view applies during a catch-up is judged when that is over, if the view has
+// skipped no entry of the pool.
+func TestOwnClaimInCatchUp(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.auto = false
+	call := h.begin(h.borrow(pool, 0))
+	claim := h.take(entry.Slot)
+	h.breakFeed()
+	claimed := h.store(&claim.Message)
+	h.feed(claimed)
+	h.ack(claim.ID, peer.Written, claimed.Revision)
+	h.wantNoAnswer(t, call)
+	h.catchUp()
+	if a := h.granted(call); a.Grant.Fence != claimed.Fence() {
+		t.Errorf("granted with fence %d, want %d", a.Grant.Fence, claimed.Fence())
+	}
+}
+
+// Otherwise it is not judged. Its own peer purges it, and the borrow claims again.
+func TestOwnClaimInCatchUpIsWithdrawn(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.auto = false
+	call := h.begin(h.borrow(pool, 0))
+	claim := h.take(entry.Slot)
+	h.manual = true
+	h.breakFeed()
+	h.rewriteConfig(pool) // skipped
+	claimed := h.store(&claim.Message)
+	h.rewriteConfig(pool)
+	h.manual = false
+	h.beginReading()
+	h.readAll()
+	h.ack(claim.ID, peer.Written, claimed.Revision)
+	h.catchUp()
+	h.wantNoAnswer(t, call)
+	withdrawal := h.take(entry.Slot)
+	if !withdrawal.Marker || withdrawal.Revision != claimed.Revision {
+		t.Errorf("the peer writes %+v, and does not purge its claim at %d", withdrawal.Message, claimed.Revision)
+	}
+	h.auto = true
+	h.publish(&withdrawal)
+	h.pass(time.Second)
+	if a := h.granted(call); a.Grant.Fence <= claimed.Fence() {
+		t.Errorf("granted with fence %d", a.Grant.Fence)
+	}
+	if n := h.p.Counters(); n.Voids != 1 {
+		t.Errorf("%d claims were void, want one", n.Voids)
+	}
+}
+
+// otherClaim stores a claim of a position by another peer.
+func (h *harness) otherClaim(pool entry.Hash, position int) entry.Entry {
+	key := rules.SlotKey(pool, position)
+	value := entry.SlotValue{Lease: h.hash(), Claimer: h.hash(), Generation: h.generation(pool), TTL: entry.Span(time.Hour)}
+	m := entry.NewMessage(key, value, h.stands[key], time.Hour+rules.Guard)
+	return h.store(&m)
+}
+
+// Another peer's claim that the view cannot judge may be withdrawn by its peer, which takes less than a second. Until then this peer neither claims a higher position, nor
+// says that there is no slot, nor how many are in use.
+func TestOthersClaimInCatchUpIsWaitedFor(t *testing.T) {
+	for name, withdrawn := range map[string]bool{"it stays": false, "it is withdrawn": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			small, large := h.newPool(1), h.newPool(2)
+			for _, pool := range []entry.Hash{small, large} {
+				h.rewriteConfig(pool) // skipped
+				h.otherClaim(pool, 0)
+				h.rewriteConfig(pool)
+			}
+			h.fed(h.storeBarrier())
+			h.wantLive()
+			calls := []uint64{h.begin(h.borrow(small, 0)), h.begin(h.borrow(large, 0)), h.begin(peer.Inspect{Pool: large})}
+			h.pass(950 * time.Millisecond)
+			for _, call := range calls {
+				h.wantNoAnswer(t, call)
+			}
+			if withdrawn {
+				for _, pool := range []entry.Hash{small, large} {
+					h.fed(h.storePurge(pool))
+				}
+			}
+			h.pass(150 * time.Millisecond)
+			lent, inUse := 1, 2
+			if withdrawn {
+				lent, inUse = 0, 1
+				h.granted(calls[0])
+			} else {
+				h.wantError(calls[0], peer.ErrNoSlot)
+			}
+			if a := h.granted(calls[1]); a.Grant.Position != lent {
+				t.Errorf("granted position %d, want %d", a.Grant.Position, lent)
+			}
+			if a := h.granted(calls[2]); a.State.InUse > inUse {
+				t.Errorf("%+v, want at most %d in use", a.State, inUse)
+			}
+		})
+	}
+}
+
+// A view that has caught up knows what it skipped from what is in the stream: leases that
+// were returned and lent again, and places in line.
+func TestViewAfterCatchUp(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(2)
+	held := h.borrow(pool, 0)
+	h.must(held)
+	h.must(h.borrow(pool, 0))
+	waits := h.begin(h.borrow(pool, time.Hour))
+	followed := h.begin(peer.Follow{Pool: pool, Lease: held.Lease})
+	h.auto, h.manual = false, true
+	h.breakFeed()
+	h.storePurge(pool)
+	h.otherClaim(pool, 0)
+	h.storePurge(pool)
+	h.beginReading()
+	h.readAll()
+	h.wantNoAnswer(t, waits)
+	h.catchUp()
+	barrier := h.take(entry.Barrier)
+	h.publish(&barrier)
+	h.settle()
+	h.granted(followed)
+	claim := h.take(entry.Slot)
+	if claim.Key.N != 0 || claim.Marker {
+		t.Errorf("the waiting borrow writes %+v, and does not claim position 0", claim.Message)
+	}
+	h.publish(&claim)
+	h.settle()
+	if a := h.granted(waits); !a.Grant.Queued {
+		t.Errorf("granted %+v", a.Grant)
+	}
+	if n := h.p.Counters(); n.Skips == 0 || n.Rebuilds != 0 {
+		t.Errorf("%d entries were skipped, %d rebuilds", n.Skips, n.Rebuilds)
+	}
+}
+
+// During a catch-up nothing is granted, refused or ended; renewals and returns wait as well.
+// Only the presence is written: another entry may have the revision that a write expects.
+func TestNothingIsDecidedDuringCatchUp(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	held := h.borrow(pool, 0)
+	held.TTL = 2 * time.Second
+	h.must(held)
+	h.auto = false
+	sent := h.begin(peer.Register{Pool: h.hash(), Count: 1})
+	h.take(entry.Config) // it is lost, and so is the presence
+	h.breakFeed()
+	presence := h.take(entry.Session)
+	calls := []uint64{
+		sent,
+		h.begin(peer.Renew{Held: giveBack(held).Held, TTL: time.Hour}), h.begin(h.borrow(pool, 0)),
+		h.begin(giveBack(held)), h.begin(peer.Inspect{Pool: pool}), h.begin(peer.Register{Pool: pool, Count: 2}),
+	}
+	for range 40 {
+		h.pass(100 * time.Millisecond)
+		h.settle()
+		for _, w := range h.sent {
+			if w.Key != presence.Key {
+				t.Fatalf("the peer writes %+v", w.Message)
+			}
+		}
+		h.sent = nil
+	}
+	for _, call := range calls {
+		h.wantNoAnswer(t, call)
+	}
+	h.auto = true
+	h.pass(900 * time.Millisecond)
+	h.wantLive()
+	for _, call := range calls {
+		if _, answered := h.answers[call]; !answered {
+			t.Errorf("call %d is not answered", call)
+		}
+	}
+}
+
+// No session ends while the stream may have taken no writes, as the peer's presence shows
+// that it has not seen for 4 s: a client could not refresh it. When the stream takes writes
+// again, the session has its whole idle time.
+func TestSessionsOutliveTimeWithoutStream(t *testing.T) {
+	for name, barriers := range map[string]bool{"nothing is answered": false, "read barriers are answered": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.wantSessionOutlives(h.othersSession(), 5900*time.Millisecond, func(w *peer.Write) {
+				if w.Key != h.presence() && barriers {
+					h.publish(w)
+				}
+			}, func() {})
+		})
+	}
+}
+
+// The same when no reading could begin meanwhile.
+func TestSessionsOutliveTimeWithoutReading(t *testing.T) {
+	h := newHarness(t)
+	session := h.othersSession()
+	h.manual = true
+	h.breakFeed()
+	h.wantSessionOutlives(session, time.Minute, func(*peer.Write) {
+		t.Fatal("the peer writes before the reading has begun")
+	}, func() {
+		h.manual = false
+		h.beginReading()
+		h.readAll()
+	})
+}
+
+const sessionIdle = 5 * time.Second
+
+// othersSession shows the peer a client session of another peer, and returns its key.
+func (h *harness) othersSession() entry.Key {
+	key := rules.SessionKey(h.hash())
+	m := entry.NewMessage(key, entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(sessionIdle)}, 0, time.Hour)
+	h.fed(h.store(&m))
+	return key
+}
+
+// wantSessionOutlives fails the test if a session ends while the stream takes no writes, as
+// answer is to see to, or within its idle time after that, which begins with then.
+func (h *harness) wantSessionOutlives(key entry.Key, without time.Duration, answer func(*peer.Write), then func()) {
+	h.t.Helper()
+	alive := h.stands[key]
+	h.auto = false
+	for end := h.now.Add(without); h.now < end; h.pass(10 * time.Millisecond) {
+		writes := h.sent
+		h.sent = nil
+		for i := range writes {
+			if writes[i].Key == key {
+				h.t.Fatal("the session is ended while the stream takes no writes")
+			}
+			answer(&writes[i])
+		}
+	}
+	h.auto = true
+	then()
+	h.pass(sessionIdle)
+	if h.stands[key] != alive {
+		h.t.Error("the session has ended within its idle time")
+	}
+	h.pass(3 * time.Second)
+	if h.stands[key] == alive {
+		h.t.Error("the session has not ended")
+	}
+}
+
+// An own claim that was taken for lost turns up when the feed delivers it late, or during a
+// catch-up. A caller was told "unavailable", so it is purged. The leases of a peer that began
+// again are no such claims: another peer wrote them.
+func TestOrphanedClaimIsPurged(t *testing.T) {
+	for name, missed := range map[string]bool{"late": false, "during a catch-up": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			pool := h.newPool(1)
+			h.auto = false
+			call := h.begin(h.borrow(pool, 0))
+			claim := h.take(entry.Slot)
+			h.ack(claim.ID, peer.Never, 0) // a leader that was deposed
+			h.settle()
+			h.wantError(call, peer.ErrUnavailable)
+			claimed := h.store(&claim.Message)
+			if missed {
+				h.fed(h.storeBarrier())
+				h.catchUp()
+			} else {
+				h.fed(claimed)
+			}
+			purge := h.take(entry.Slot)
+			if !purge.Marker || purge.Revision != claimed.Revision {
+				t.Errorf("the peer writes %+v, and does not purge its claim at %d", purge.Message, claimed.Revision)
+			}
+			h.publish(&purge)
+			h.auto = true
+			h.must(h.borrow(pool, 0))
+		})
+	}
+}

@@ -1,0 +1,25 @@
+package peer
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Config configures a Peer.
+type Config struct {
+	// Replicated is set if the stream has replicas: then a barrier must be a write.
+	Replicated bool
+	// Sole is set if no other peer can be alive: when the view is loaded, the
+	// presences of earlier peers end, and with them their tickets.
+	Sole bool
+	// PoolIdle is the time without use after which a registered pool is unregistered; 0
+	// means never.
+	PoolIdle time.Duration
+	// MaxPools is the cap on registered pools; 0 means any number.
+	MaxPools int
+	// The caps on named pools in use, waiters in each of them, client sessions, client
+	// sessions of one origin, and waiters in each registered pool. 0 means any number.
+	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
+	// Random is the only source of randomness.
+	Random rand.Source
+}

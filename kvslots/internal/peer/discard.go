@@ -1,0 +1,89 @@
+package peer
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// unseenLife is how much later than the view's time the peer may have written a message
+// that the view does not show yet.
+const unseenLife = 20 * time.Second
+
+// discard purges a key at a revision. No caller waits for that: the peer repeats the
+// purge until the view shows that the key has another revision. done may be nil.
+func (ws *writes) discard(key entry.Key, revision uint64, done func(resolution)) {
+	ws.discardAs(ws.k.purge(key, revision), done)
+}
+
+func (ws *writes) discardAs(m entry.Message, done func(resolution)) {
+	ws.discarding++
+	view := ws.k.view
+	put(&ws.k.purging, m.Key, m.Revision)
+	ws.putIn(&ws.queues[discards], m, func(r resolution) {
+		ws.discarding--
+		if r.result == unknown && r.revision == 0 && ws.k.view == view {
+			ws.discardAs(m, done)
+			return
+		}
+		ws.k.purgeEnded(m.Key, m.Revision)
+		if done != nil {
+			done(r)
+		}
+	})
+}
+
+// purge returns the message that frees a key. Its marker outlives every earlier value
+// of the key, and that of a slot remembers the highest fence.
+func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
+	m := entry.NewPurge(key, revision, rules.MarkerTTL)
+	k.view.Outlive(&m)
+	if key.Kind == entry.Slot {
+		if s := k.view.Pool(key.Pool).Slot(key.N); s != nil {
+			m.Data = strconv.AppendUint(nil, s.Fenced(), 10)
+		}
+	}
+	return m
+}
+
+// purgeSlot returns the message that frees a slot. It names the ticket that the slot
+// served, for peers of the release before.
+func (k *kernel) purgeSlot(s *rules.Slot) entry.Message {
+	m := k.purge(rules.SlotKey(s.Pool.ID, s.Position), s.Revision)
+	m.Served = s.Value.Ticket
+	return m
+}
+
+// value returns the message that writes a value to a key. It outlives every earlier
+// value of the key. ttl is how long the value has a meaning.
+func (k *kernel) value(key entry.Key, v any, revision uint64, ttl time.Duration) entry.Message {
+	m := entry.NewMessage(key, v, revision, ttl+rules.Guard)
+	k.view.Outlive(&m)
+	return m
+}
+
+// fenceOff makes sure that a write with unknown outcome takes no effect later. It purges the
+// key at the revision that the write expects: either the purge wins the compare-and-swap, or
+// the view shows what did. If that is the write itself, its entry is purged as an orphan. The
+// marker outlives the write, which the view need not show yet.
+//
+// If the view was built anew since the write was sent, the revision means nothing any more,
+// and nothing is sent.
+func (w *write) fenceOff() {
+	if w.view != w.k.view || len(w.ids) == 0 {
+		return
+	}
+	m := w.k.purge(w.msg.Key, w.msg.Revision)
+	m.TTL = max(m.TTL, w.msg.TTL+unseenLife)
+	m.Outlives = max(m.Outlives, w.k.view.Time.Add(w.msg.TTL+unseenLife).UnixMilli())
+	w.k.writes.discardAs(m, nil)
+}
+
+// purgeEnded records that no purge of a key at a revision is under way any more.
+func (k *kernel) purgeEnded(key entry.Key, revision uint64) {
+	if k.purging[key] == revision {
+		delete(k.purging, key)
+	}
+}

@@ -1,0 +1,35 @@
+package peer
+
+import "github.com/kvslots/kvslots/kvslots/internal/rules"
+
+// expire purges a slot whose lease is over. If the slot was claimed for an enqueued ticket,
+// expire first takes the ticket out of the line: it purges the ticket, or marks it as spent
+// if the session has not called Await since, so that the session can still be told.
+func (p *pools) expire(d rules.DueKey) {
+	s := d.Slot
+	if d.Garbage {
+		p.writes.discard(d.Key, d.Revision, nil)
+		return
+	}
+	m := p.purgeSlot(s)
+	done := p.expired(s)
+	t := leftTicket(s)
+	if t == nil {
+		p.writes.discardAs(m, done)
+		return
+	}
+	leaves := p.purge(t.Key, t.Revision)
+	if s.Value.Unseen {
+		value := t.Value
+		value.Spent, value.Place = true, t.Place
+		leaves = p.value(t.Key, value, t.Revision, rules.EnqueuedLife)
+	}
+	put(&p.purging, d.Key, d.Revision)
+	p.writes.put(leaves, func(r resolution) {
+		if r.result == written {
+			p.writes.discardAs(m, done)
+		} else { // cleanUp tries again
+			p.purgeEnded(d.Key, d.Revision)
+		}
+	})
+}

@@ -1,0 +1,30 @@
+package peer
+
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+func (p *pools) inspect(c *call, r Inspect) {
+	p.reads.whenCurrent(c, func() { p.answerState(c, r.Pool, Answer{Err: ErrNoPool}) })
+}
+
+// answerState answers with a pool's state, or with gone if the pool does not exist.
+func (p *pools) answerState(c *call, id entry.Hash, gone Answer) {
+	p.whenCertain(c, id, func(pool *rules.Pool) {
+		if !pool.Exists() {
+			c.answer(gone)
+			return
+		}
+		c.answer(Answer{State: State{Count: pool.Size(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
+	})
+}
+
+// whenCertain calls do when no claim of a pool may be withdrawn.
+func (p *pools) whenCertain(c *call, id entry.Hash, do func(*rules.Pool)) {
+	if pool := p.view.Pool(id); !pool.InDoubt(p.now) {
+		do(pool)
+		return
+	}
+	c.afterLive(inFlightPause, func() { p.whenCertain(c, id, do) })
+}

@@ -1,0 +1,51 @@
+package peer
+
+import "github.com/kvslots/kvslots/kvslots/internal/rules"
+
+// restart prepares the borrows for a new view. Claims in flight mean nothing in
+// it, so it answers their borrows with ErrUnavailable. Waiting borrows keep their places
+// if the new view shows their tickets, and otherwise go back to the queue.
+func (p *pools) restart() {
+	for _, ps := range p.all() {
+		for _, place := range ps.promotions() {
+			ps.promoting[place].finish(Answer{Err: ErrUnavailable})
+		}
+		ps.flight = rules.InFlight{}
+		ps.claims, ps.tickets, ps.promoting, ps.config = nil, nil, nil, nil
+		ps.generation = 0
+		ps.nextNumber, ps.freeNumbers = 0, nil
+	}
+	for _, c := range p.calls.all() {
+		b, ok := c.work.(*borrow)
+		if !ok {
+			continue
+		}
+		b.current, b.confirmed = false, false
+		switch b.phase {
+		case arrived, done:
+		case joining, waiting:
+			b.expectTicket()
+		default:
+			b.ticket = ticket{} // noteTicket purges it when the new view shows it
+			b.finish(Answer{Err: ErrUnavailable})
+		}
+	}
+}
+
+// expectTicket makes a borrow join again with the ticket that it has sent, if the new view
+// shows the ticket. Otherwise a borrow that was waiting sends another one, and one that was
+// joining is answered ErrUnavailable.
+func (b *borrow) expectTicket() {
+	key := b.ticket.key
+	put(&b.pool.tickets, key, b)
+	b.pool.flight.Joining++
+	if b.phase == waiting {
+		b.to(joining)
+		b.ticket.revision, b.ticket.place = 0, 0
+		b.p.reads.whenLive(func() {
+			if b.isJoiningAt(key) {
+				b.loseTicket()
+			}
+		})
+	}
+}

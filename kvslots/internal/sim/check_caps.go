@@ -1,0 +1,67 @@
+package sim
+
+import "time"
+
+// capTime is how long a cap must have been reached for no peer to exceed it, beyond the delays
+// of the network. Peers that decide in the same instant may exceed a cap.
+const capTime = time.Second
+
+// capChecker checks that nothing is added beyond a cap, other than by peers that decide at
+// the same time.
+type capChecker struct {
+	*checker
+	reached totals // as Instants: since when each cap has been reached; 0: it is not
+	before  totals
+}
+
+// observe compares the totals with those before the last entry.
+func (k *capChecker) observe(now totals) {
+	caps := &k.s.plan.Caps
+	k.one("registered pools", k.before.pools, now.pools, caps.Pools, &k.reached.pools)
+	if caps.Locks > 0 {
+		now.locks = k.namesInUse()
+	}
+	k.one("names in use", k.before.locks, now.locks, caps.Locks, &k.reached.locks)
+	k.one("client sessions", k.before.sessions, now.sessions, caps.Sessions, &k.reached.sessions)
+	k.before = now
+}
+
+// namesInUse returns the number of names with a slot that is lent, or a ticket that stands.
+func (k *capChecker) namesInUse() (n int) {
+	t := k.s.server.truth
+	for _, p := range t.pools {
+		if p.registered() && p.config.Config.Named() && t.inUse(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// inUse reports whether a slot of the pool is lent, or a ticket stands.
+func (t *truth) inUse(p *poolTruth) bool {
+	for _, e := range p.slots {
+		if t.holds(p, e) {
+			return true
+		}
+	}
+	for _, w := range p.tickets {
+		if p.stands(w) && t.lives(w) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *capChecker) one(what string, before, now, most int, reached *int) {
+	if most == 0 || now < most {
+		*reached = 0
+		return
+	}
+	at := Instant(*reached)
+	if at == 0 || k.lastLoss > at {
+		*reached, at = int(k.s.now), k.s.now
+	}
+	if now > before && before >= most && at.Add(capTime+2*k.s.maxLatency()) < k.s.now && k.s.faultState.settledAt(at) {
+		k.s.fail("caps", "there are %d %s, of %d at most, although these were reached %v ago", now, what, most, k.s.now.Sub(at))
+	}
+}

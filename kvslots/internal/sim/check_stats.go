@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// survey is what the stream held during a call that reads a pool's state or the
+// statistics. The answer must be right for one instant of the call.
+type survey struct {
+	pools    map[entry.Hash]*poolSurvey
+	sessions minMax // client sessions
+	seen     bool
+}
+
+// poolSurvey is what the stream held of one pool.
+type poolSurvey struct {
+	seen                bool
+	registered          minMax  // 1 while it was a registered pool, or a name in use
+	count, held, stands minMax  // its size, the slots that were lent, the tickets that stood
+	void                int     // the most void claims; held does not count them
+	voidSince           Instant // when the first of these was written
+}
+
+// reads reports whether a call reads the state of pools.
+func reads(r peer.Request) bool {
+	switch r.(type) {
+	case peer.Inspect, peer.ReadStats:
+		return true
+	}
+	return false
+}
+
+func (k *checker) beginReading(c *call) {
+	if !reads(c.request) {
+		return
+	}
+	c.facts.survey = &survey{pools: map[entry.Hash]*poolSurvey{}}
+	k.surveys = append(k.surveys, c)
+	k.observeReading(c)
+}
+
+// observeReadings adds the present state to what the calls under way may read: of all
+// pools, or of one that has changed.
+func (k *checker) observeReadings(changed *poolTruth) {
+	for _, c := range k.surveys {
+		if changed == nil {
+			k.observeReading(c)
+		} else {
+			c.facts.survey.observe(k.s.server.truth, changed)
+		}
+	}
+}
+
+func (k *checker) observeReading(c *call) {
+	r, t := c.facts.survey, k.s.server.truth
+	n := 0
+	for _, e := range t.sessions {
+		if e.Session.Kind == entry.SessionClient {
+			n++
+		}
+	}
+	r.sessions.add(n, !r.seen)
+	for _, p := range t.pools {
+		if c.target.pool.IsZero() || c.target.pool == p.id {
+			r.observe(t, p)
+		}
+	}
+	r.seen = true
+}
+
+func (r *survey) observe(t *truth, p *poolTruth) {
+	o := r.pools[p.id]
+	if o == nil {
+		o = &poolSurvey{}
+		if r.pools[p.id] = o; r.seen {
+			o.add(0, 0, 0, 0) // before
+		}
+	}
+	held, void, stands := 0, 0, 0
+	for _, e := range p.slots {
+		claimed := t.claims[claimKey{e.Key, e.Fence()}]
+		switch {
+		case !t.holds(p, e):
+		case claimed.void && claimed.lease == e.Slot.Lease:
+			if void++; o.voidSince == 0 || claimed.at < o.voidSince {
+				o.voidSince = claimed.at
+			}
+		default:
+			held++
+		}
+	}
+	o.void = max(o.void, void)
+	for _, w := range p.tickets {
+		switch {
+		case !p.registered() || !t.lives(w):
+		case p.stands(w):
+			stands++
+		}
+	}
+	registered := 0
+	if p.registered() && (!p.config.Config.Named() || held+void+stands > 0) {
+		registered = 1
+	}
+	o.add(registered, p.size(), held, stands)
+}
+
+func (o *poolSurvey) add(registered, count, held, stands int) {
+	first := !o.seen
+	o.seen = true
+	o.registered.add(registered, first)
+	o.count.add(count, first)
+	o.held.add(held, first)
+	o.stands.add(stands, first)
+}
+
+// answeredReading checks a pool's state, or the statistics.
+func (k *checker) answeredReading(c *call) {
+	r := c.facts.survey
+	if r == nil {
+		return
+	}
+	k.observeReading(c)
+	for i, o := range k.surveys {
+		if o == c {
+			k.surveys = append(k.surveys[:i], k.surveys[i+1:]...)
+			break
+		}
+	}
+	if c.answer.Err != nil || k.mayReflectLoss(c) || k.lastLoss > c.start {
+		return
+	}
+	if _, inspects := c.request.(peer.Inspect); inspects {
+		k.checkState(c, c.target.pool, c.answer.State)
+		return
+	}
+	stats := c.answer.Stats
+	if stats == nil {
+		k.wrong(c, "there are no statistics")
+		return
+	}
+	if !r.sessions.has(stats.Sessions) {
+		k.wrong(c, fmt.Sprintf("there were %+v client sessions, and not %d", r.sessions, stats.Sessions))
+	}
+	listed := map[entry.Hash]bool{}
+	for _, p := range stats.Pools {
+		listed[p.Pool] = true
+		k.checkState(c, p.Pool, p.State)
+	}
+	for i := range stats.Names {
+		n := &stats.Names[i]
+		pool := nameID(n.Terms.Dialect, n.Terms.Name)
+		listed[pool] = true
+		k.checkState(c, pool, peer.State{Count: n.Terms.Limit, InUse: len(n.Holders), Waiting: len(n.Waiters)})
+		for _, h := range n.Holders {
+			k.checkHolder(c, pool, &h)
+		}
+	}
+	for id, o := range r.pools {
+		if o.registered.min > 0 && !listed[id] {
+			k.wrong(c, fmt.Sprintf("pool %s is not listed", short(id)))
+		}
+	}
+}
+
+// checkState checks what was read of one pool.
+func (k *checker) checkState(c *call, pool entry.Hash, a peer.State) {
+	o := c.facts.survey.pools[pool]
+	void := 0 // claims that the answer may count: the statistics wait for no claim in doubt, a state for a second
+	if _, inspects := c.request.(peer.Inspect); o != nil && (!inspects || o.voidSince.Add(rules.StallTime) <= c.decided) {
+		void = o.void
+	}
+	switch {
+	case o == nil || o.registered.max == 0 && !k.s.server.truth.pool(pool).registered():
+		k.wrong(c, fmt.Sprintf("pool %s was not registered", short(pool)))
+	case !o.count.has(a.Count):
+		k.wrong(c, fmt.Sprintf("the count of pool %s was %+v, and not %d", short(pool), o.count, a.Count))
+	case a.InUse < o.held.min || a.InUse > o.held.max+void:
+		k.wrong(c, fmt.Sprintf("of pool %s %+v slots were lent, and not %d", short(pool), o.held, a.InUse))
+	case a.Waiting < o.stands.min || a.Waiting > o.stands.max:
+		k.wrong(c, fmt.Sprintf("%+v tickets stood in the line of pool %s, and not %d", o.stands, short(pool), a.Waiting))
+	}
+}
+
+// checkHolder checks what was read of a lease of a name.
+func (k *checker) checkHolder(c *call, pool entry.Hash, h *peer.HolderStats) {
+	claimed, ok := k.s.server.truth.claimOf(pool, h.Position, h.Fence)
+	if !ok {
+		k.wrong(c, fmt.Sprintf("the stream has no claim of position %d with fence %d", h.Position, h.Fence))
+		return
+	}
+	k.checkTimes(c, claimed.at, h.Fence, pool, h.Age, h.EndsIn)
+}
+
+// checkTimes checks the age of a lease that was read, and the rest of its time. Both are
+// exact to the delays of the network while there is no fault.
+func (k *checker) checkTimes(c *call, claimedAt Instant, fence uint64, pool entry.Hash, age, endsIn time.Duration) {
+	s := k.s
+	if !s.faultState.settledAt(claimedAt) || c.node.startedAt > claimedAt {
+		return
+	}
+	exact, doubt := c.decided.Sub(claimedAt), clockMargin+2*s.maxLatency()
+	if age > exact+doubt || age < exact-doubt {
+		k.wrong(c, fmt.Sprintf("the lease with fence %d is %v old, and not %v", fence, exact, age))
+	}
+	for _, l := range k.pool(pool).leases {
+		if l.fence != fence || l.promisedAt > c.start || !l.certainlyLive(c.decided) {
+			continue
+		}
+		left := l.promisedUntil.Sub(c.decided)
+		if endsIn < left-clockMargin {
+			k.wrong(c, fmt.Sprintf("the lease with fence %d was promised for %v more, and not %v", fence, left, endsIn))
+		}
+	}
+}
+
+// confirmed checks that the stream took a write of a presence when a Confirm was answered.
+func (k *checker) confirmed(c *call) {
+	const before = 500 * time.Millisecond // peer.confirmedFor
+	if c.answer.Err != nil || k.lastLoss > c.start {
+		return
+	}
+	if at := k.s.server.truth.presenceAt; at == 0 || at < c.start.Add(-before) {
+		k.wrong(c, fmt.Sprintf("no peer has written its presence for %v", c.decided.Sub(at)))
+	}
+}

@@ -240,7 +240,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 	}
 }
 
-func storedSlots(t testing.TB, nc *nats.Conn) (slots []bucket.Stored) {
+func storedSlots(t testing.TB, nc *nats.Conn) (slots []fetched) {
 	t.Helper()
 	for _, e := range everything(t, nc) {
 		if strings.Contains(e.Key, ".s.") && !e.Entry.Marker {

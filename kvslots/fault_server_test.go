@@ -58,7 +58,7 @@ func TestFault3OpenTakesLong(t *testing.T) {
 		}
 		next(m)
 	}
-	s, err := open(t.Context(), srv.Connect(), Config{}, slow)
+	s, err := openWith(t.Context(), srv.Connect(), Config{}, bucket.Config{ReadHook: slow})
 	if err != nil {
 		t.Fatalf("after %v: %v", time.Since(began), err)
 	}

@@ -106,22 +106,27 @@ type client struct {
 
 func (c *client) run(ctx context.Context, until time.Time) {
 	for time.Now().Before(until) && !c.t.Failed() {
-		pool := c.rand.IntN(len(c.pools))
-		switch n := c.rand.IntN(100); {
-		case n < 6:
-			c.register(ctx, pool)
-		case n < 14:
-			c.inspect(ctx, pool)
-		case n < 16:
-			c.delete(ctx, pool)
-		case n < 60:
-			c.borrow(ctx, pool)
-		case len(c.held) == 0:
-		case n < 90:
-			c.giveBack(ctx)
-		default:
-			c.renew(ctx)
-		}
+		c.act(ctx)
+	}
+}
+
+// act makes one call.
+func (c *client) act(ctx context.Context) {
+	pool := c.rand.IntN(len(c.pools))
+	switch n := c.rand.IntN(100); {
+	case n < 6:
+		c.register(ctx, pool)
+	case n < 14:
+		c.inspect(ctx, pool)
+	case n < 16:
+		c.delete(ctx, pool)
+	case n < 60:
+		c.borrow(ctx, pool)
+	case len(c.held) == 0:
+	case n < 90:
+		c.giveBack(ctx)
+	default:
+		c.renew(ctx)
 	}
 }
 

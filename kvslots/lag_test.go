@@ -13,46 +13,51 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// open is Open with a hook on the watch.
+// open is Open with a hook on the feed.
 func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*Store, error) {
+	return openWith(ctx, nc, cfg, bucket.Config{Hook: hook})
+}
+
+// openWith is Open with hooks.
+func openWith(ctx context.Context, nc *nats.Conn, cfg Config, with bucket.Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Hook: hook})
+	with.Replicas, with.Peer, with.Logger = cfg.Replicas, cfg.peer(), cfg.Logger
+	b, err := bucket.Open(ctx, nc, with)
 	return &Store{cfg, b}, err
 }
 
-// breakWatch makes a peer begin another watch. A peer uses at most two numbers a watch, and
-// ignores the loss of all watches but the present one.
-func breakWatch(s *Store) {
-	most := 2*s.Metrics().Watches + 2
-	s.bucket.Look(func(p *peer.Peer, now peer.Instant) {
+// breakFeed makes a peer catch up. A peer uses at most two numbers a reading, and ignores the
+// loss of all readings but the present one.
+func breakFeed(s *Store) {
+	most := 2*s.Metrics().Readings + 2
+	s.bucket.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		for number := most; number > 0; number-- {
-			p.WatchLost(number, now)
+			p.ReadingLost(number, now)
 		}
 	})
 }
 
-// lag delays a watch by random times. It drops entries that were overwritten in that
-// time, as the server does for a stream with history 1.
+// lag delays a feed by random times, and loses one message in lossEvery.
 type lag struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 	next func(*nats.Msg)
-	sub  *nats.Subscription
 	held []*nats.Msg
 	busy bool
 }
 
+const lossEvery = 2000
+
 func (l *lag) hook(m *nats.Msg, next func(*nats.Msg)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m.Sub != l.sub { // another watch, which delivers again the entries that the view lacks
-		l.sub, l.held = m.Sub, nil
-	}
 	l.next = next
-	l.held = append(l.held, m)
+	if l.rand.IntN(lossEvery) > 0 {
+		l.held = append(l.held, m)
+	}
 	if l.busy {
 		return
 	}
@@ -75,14 +80,8 @@ func (l *lag) release() {
 			return
 		}
 		l.mu.Unlock()
-		last := map[string]int{}
-		for i, m := range held {
-			last[m.Subject] = i
-		}
-		for i, m := range held {
-			if last[m.Subject] == i {
-				next(m)
-			}
+		for _, m := range held {
+			next(m)
 		}
 	}
 }
@@ -95,22 +94,22 @@ func lagBehind(peer int, r *rand.Rand) bucket.Hook {
 	return (&lag{rand: r}).hook
 }
 
-// breakWatches breaks the watches of random peers at random times.
-func breakWatches(ctx context.Context, stores []*Store, r *rand.Rand) {
+// breakFeeds interrupts the feeds of random peers at random times.
+func breakFeeds(ctx context.Context, stores []*Store, r *rand.Rand) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Duration(300+r.IntN(700)) * time.Millisecond):
 		}
-		breakWatch(stores[r.IntN(len(stores))])
+		breakFeed(stores[r.IntN(len(stores))])
 	}
 }
 
-// Peers whose watch is delayed, skips entries and breaks at random are still a correct
+// Peers whose feed is delayed, loses entries and breaks at random are still a correct
 // semaphore.
 func TestLaggingViews(t *testing.T) {
 	runHistory(t, setting{
-		peers: 3, clients: 30, pools: 30, hook: lagBehind, disturb: breakWatches, length: *historyTime, seed: *historySeed,
+		peers: 3, clients: 30, pools: 30, hook: lagBehind, disturb: breakFeeds, length: *historyTime, seed: *historySeed,
 	})
 }

@@ -156,7 +156,7 @@ func TestPresenceLost(t *testing.T) {
 	peers := openPeers(t, srv, 1)
 	first := presences(t, nc)
 	peers = append(peers, openPeers(t, srv, 1)...)
-	var lost bucket.Stored
+	var lost fetched
 	for key, stored := range presences(t, nc) {
 		if _, known := first[key]; !known {
 			lost = stored
@@ -207,9 +207,9 @@ func TestPresenceLost(t *testing.T) {
 }
 
 // presences returns the sessions of the peers, by key.
-func presences(t *testing.T, nc *nats.Conn) map[string]bucket.Stored {
+func presences(t *testing.T, nc *nats.Conn) map[string]fetched {
 	t.Helper()
-	found := map[string]bucket.Stored{}
+	found := map[string]fetched{}
 	for _, m := range everything(t, nc) {
 		if m.Entry.Key.Kind == entry.Session && !m.Entry.Marker && m.Entry.Session.Kind == entry.SessionPeer {
 			found[m.Key] = m

@@ -5,7 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
+func TestMain(m *testing.M) {
+	kvslotstest.RunAsServer()
+	goleak.VerifyTestMain(logtest.NoSecrets(m))
+}

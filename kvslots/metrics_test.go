@@ -74,8 +74,8 @@ func TestMetrics(t *testing.T) {
 	if m.Leased.Count+o.Leased.Count != 3 || m.Leased.Sum+o.Leased.Sum < short.TTL() {
 		t.Errorf("leased %+v and %+v", m.Leased, o.Leased)
 	}
-	if m.Wrote.Count < 8 || m.Read.Count == 0 || m.Read.Count > m.Barriers || m.Watches != 1 || m.Rebuilds != 0 {
-		t.Errorf("wrote %d, read %d, barriers %d, watches %d, rebuilds %d", m.Wrote.Count, m.Read.Count, m.Barriers, m.Watches, m.Rebuilds)
+	if m.Wrote.Count < 8 || m.Read.Count == 0 || m.Read.Count > m.Barriers || m.Readings != 1 || m.Rebuilds != 0 {
+		t.Errorf("wrote %d, read %d, barriers %d, readings %d, rebuilds %d", m.Wrote.Count, m.Read.Count, m.Barriers, m.Readings, m.Rebuilds)
 	}
 
 	if _, err := srv.Connect().Request(bucket.SubjectPrefix+"x.foreign", []byte("x"), time.Minute); err != nil {

@@ -73,6 +73,11 @@ var troubles = map[string]trouble{
 			permit(t, srv, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}})
 		},
 		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
+	"permission to subscribe to the feed is taken away": {"_KVSLOTS.>",
+		func(t *testing.T, srv *kvslotstest.Server) {
+			permit(t, srv, &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_KVSLOTS.>"}}})
+		},
+		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
 	"all permissions are taken away": {"permit",
 		func(t *testing.T, srv *kvslotstest.Server) {
 			permit(t, srv, &server.Permissions{
@@ -121,14 +126,15 @@ func users(limits *server.Permissions) []*server.User {
 // lost, or was replaced because it did not deliver the peer's own writes. It once said
 // then that the view was being checked, for which an operator can only wait.
 func TestReadyKeepsTheReason(t *testing.T) {
-	for _, name := range []string{"JetStream is disabled", "permission to publish is taken away", "all permissions are taken away"} {
+	for _, name := range []string{"JetStream is disabled", "permission to publish is taken away",
+		"permission to subscribe to the feed is taken away", "all permissions are taken away"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := kvslotstest.Start(t, "", func(o *server.Options) { o.Users = users(nil) })
 			s := openAs(t, dial(t, srv, "kvslots"))
-			checks := s.Metrics().Checks
+			before := s.Metrics().CatchUps
 			troubles[name].begin(t, srv)
-			eventually(t, "the view is checked", func() bool { return s.Metrics().Checks > checks })
+			eventually(t, "the view is caught up", func() bool { return s.Metrics().CatchUps > before })
 			wantUnready(t, s, troubles[name].reason)
 			troubles[name].end(t, srv)
 			wantReady(t, s)
@@ -137,15 +143,17 @@ func TestReadyKeepsTheReason(t *testing.T) {
 }
 
 // The server drops the subscriptions that are no longer permitted, and nats.go asks for
-// them again only when it reconnects. A store hears by two that last as long as its
-// connection: to the acknowledgements of its writes, and to the answers to its requests. It
-// recovers from the loss of either, whether or not it loses its watch as well.
+// them again only when it reconnects. A store hears by three that last as long as its
+// connection: to the feed, to the acknowledgements of its writes, and to the answers to its
+// requests. It recovers from the loss of any, and of the readings' as well.
 func TestLostSubscriptions(t *testing.T) {
-	const watches = "_INBOX.*" // the other two are to _INBOX.*.*
+	const readings, feed = "_INBOX.*", "_KVSLOTS.>" // the other two are to _INBOX.*.*
 	for name, permitted := range map[string]func(acks, answers string) []string{
-		"acknowledgements":             func(_, answers string) []string { return []string{watches, answers} },
-		"acknowledgements and answers": func(_, _ string) []string { return []string{watches} },
-		"answers and the watch":        func(acks, _ string) []string { return []string{acks} },
+		"acknowledgements":             func(_, answers string) []string { return []string{readings, feed, answers} },
+		"acknowledgements and answers": func(_, _ string) []string { return []string{readings, feed} },
+		"answers and readings":         func(acks, _ string) []string { return []string{acks, feed} },
+		"the feed":                     func(acks, answers string) []string { return []string{readings, acks, answers} },
+		"the feed and readings":        func(acks, answers string) []string { return []string{acks, answers} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,6 +163,7 @@ func TestLostSubscriptions(t *testing.T) {
 			answers := nc.NewRespInbox()
 			answers = answers[:strings.LastIndexByte(answers, '.')] + ".*"
 			permit(t, srv, &server.Permissions{Subscribe: &server.SubjectPermission{Allow: permitted(acks(t, srv, answers), answers)}})
+			breakFeed(s) // a store that lives on its feed needs no answers, and no readings
 			wantUnready(t, s, "permit")
 			permit(t, srv, nil)
 			wantReady(t, s)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -62,12 +61,12 @@ func liveKeys(t *testing.T, nc *nats.Conn) (keys []string) {
 }
 
 // everything returns all entries of the bucket.
-func everything(t testing.TB, nc *nats.Conn) (all []bucket.Stored) {
+func everything(t testing.TB, nc *nats.Conn) (all []fetched) {
 	t.Helper()
 	for from := uint64(1); ; from = all[len(all)-1].Entry.Revision + 1 {
-		found, err := bucket.Fetch(t.Context(), nc, from, 1000)
+		found, err := fetch(t.Context(), nc, from, 1000)
 		for errors.Is(err, context.DeadlineExceeded) { // the machine has paused for a second
-			found, err = bucket.Fetch(t.Context(), nc, from, 1000)
+			found, err = fetch(t.Context(), nc, from, 1000)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -80,12 +79,12 @@ func everything(t testing.TB, nc *nats.Conn) (all []bucket.Stored) {
 
 // remains describes the pending work of a peer; "" means none.
 func remains(s *Store) (text string) {
-	s.bucket.Look(func(p *peer.Peer, _ peer.Instant) { text = p.Remains() })
+	s.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) { text = p.Remains() })
 	return text
 }
 
 // counters returns the counters of a peer.
 func counters(s *Store) (c peer.Counters) {
-	s.bucket.Look(func(p *peer.Peer, _ peer.Instant) { c = p.Counters() })
+	s.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) { c = p.Counters() })
 	return c
 }

@@ -49,7 +49,7 @@ func TestSoakHistories(t *testing.T) {
 		set    setting
 	}{
 		{"pools", 40, runHistory, setting{peers: 3, clients: 50, pools: 40}},
-		{"pools, lagging", 40, runHistory, setting{peers: 3, clients: 30, pools: 30, hook: lagBehind, disturb: breakWatches}},
+		{"pools, lagging", 40, runHistory, setting{peers: 3, clients: 30, pools: 30, hook: lagBehind, disturb: breakFeeds}},
 		{"sessions", 40, runKeyHistory, setting{}},
 		{"sessions, lagging", 200, runKeyHistory, setting{hook: lagBehind}},
 	} {

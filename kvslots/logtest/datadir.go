@@ -127,7 +127,7 @@ func (h hashes) hasHex(digits []byte) bool {
 
 // hasHalf reports whether 16 digits are the secret half of a token.
 func (h hashes) hasHalf(digits []byte) bool {
-	return h[entry.HashOf("token", string(bytes.ToLower(digits)))]
+	return h[entry.HashOf(entry.OfToken, string(bytes.ToLower(digits)))]
 }
 
 // has reports whether the hash of an id, or of a token, is in the directory. It takes only
@@ -135,12 +135,12 @@ func (h hashes) hasHalf(digits []byte) bool {
 // since it is called for nearly all that is in binary.
 func (h hashes) has(id [16]byte) bool {
 	if id[6]>>4 == 4 && id[8]>>6 == 2 {
-		if text := uuid.UUID(id).String(); h[entry.HashOf("library", text)] || h[entry.HashOf("lease", text)] {
+		if text := uuid.UUID(id).String(); h[entry.HashOf(entry.OfPool, text)] || h[entry.HashOf(entry.OfLease, text)] {
 			return true
 		}
 	}
 	digits := hex.EncodeToString(id[:])
-	return h[entry.HashOf("session", digits)] || id[0] == 0 && h[entry.HashOf("token", digits[16:])]
+	return h[entry.HashOf(entry.OfSession, digits)] || id[0] == 0 && h[entry.HashOf(entry.OfToken, digits[16:])]
 }
 
 // span is where a part of a text begins and ends.

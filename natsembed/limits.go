@@ -38,7 +38,7 @@ const (
 
 	// maxPendingBytes bounds what the server keeps for one client that does not read.
 	// nats-server's own option is not used, since it would also bound the connections
-	// within the process: JetStream sends up to 32 MiB of a watch before it waits for an
+	// within the process: JetStream sends up to 32 MiB of a reading before it waits for an
 	// acknowledgement.
 	maxPendingBytes = 1 << 20
 

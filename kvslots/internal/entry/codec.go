@@ -137,3 +137,12 @@ func decodeSlot(data []byte) (v SlotValue, err error) {
 	}
 	return v, nil
 }
+
+// decodeTicket decodes a ticket's value, with encoding/json if the codec cannot.
+func decodeTicket(data []byte) (v TicketValue, err error) {
+	c := codec{data: data, reading: true}
+	if c.ticket(&v); c.unfit {
+		return decode[TicketValue](data)
+	}
+	return v, nil
+}

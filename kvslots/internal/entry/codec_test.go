@@ -38,9 +38,9 @@ func TestSlotEncoding(t *testing.T) {
 	for range 5000 {
 		v := randomSlot(r)
 		m := wantEncoded(t, r, key, v)
-		wantSlotRead(t, m.Data)
+		wantRead(t, m.Data, decodeSlot)
 		for range 3 { // a little wrong
-			wantSlotRead(t, mangled(r, m.Data))
+			wantRead(t, mangled(r, m.Data), decodeSlot)
 		}
 	}
 }
@@ -58,7 +58,11 @@ func TestTicketEncoding(t *testing.T) {
 		if r.IntN(2) == 0 {
 			v.TTL = randomSlot(r).TTL
 		}
-		wantEncoded(t, r, key, v)
+		m := wantEncoded(t, r, key, v)
+		wantRead(t, m.Data, decodeTicket)
+		for range 3 { // a little wrong
+			wantRead(t, mangled(r, m.Data), decodeTicket)
+		}
 	}
 }
 
@@ -76,11 +80,14 @@ func wantEncoded(t *testing.T, r *rand.Rand, key Key, v any) Message {
 	return m
 }
 
-// wantSlotRead compares what decodeSlot and encoding/json return.
-func wantSlotRead(t *testing.T, data []byte) {
+// wantRead compares what a decoder and encoding/json return.
+func wantRead[V interface {
+	comparable
+	valid() bool
+}](t *testing.T, data []byte, decoder func([]byte) (V, error)) {
 	t.Helper()
-	want, failed := decode[SlotValue](data)
-	got, err := decodeSlot(data)
+	want, failed := decode[V](data)
+	got, err := decoder(data)
 	if got != want || (err == nil) != (failed == nil) {
 		t.Fatalf("%s is read as %+v, %v; want %+v, %v", data, got, err, want, failed)
 	}
@@ -89,7 +96,7 @@ func wantSlotRead(t *testing.T, data []byte) {
 func TestSlotWithATTLThatOverflows(t *testing.T) {
 	v, _ := json.Marshal(SlotValue{Lease: HashOf("lease", "x"), Claimer: HashOf("x", "y"), Generation: 1, TTL: Span(time.Second)})
 	for _, ms := range []string{"9223372036854", "9223372036855", "18446744073710", "9999999999999999999", "18446744073709551617"} {
-		wantSlotRead(t, []byte(strings.Replace(string(v), `_ms":1000`, `_ms":`+ms, 1)))
+		wantRead(t, []byte(strings.Replace(string(v), `_ms":1000`, `_ms":`+ms, 1)), decodeSlot)
 	}
 }
 

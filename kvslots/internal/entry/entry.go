@@ -85,7 +85,7 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	case Slot:
 		e.Slot, e.Corrupt = decodeSlot(data)
 	case Ticket:
-		e.Ticket, e.Corrupt = decode[TicketValue](data)
+		e.Ticket, e.Corrupt = decodeTicket(data)
 	case Session:
 		e.Session, e.Corrupt = decode[SessionValue](data)
 	case Barrier:

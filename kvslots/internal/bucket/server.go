@@ -30,7 +30,7 @@ const (
 func (b *Bucket) keepServer() {
 	changes := 0
 	var next peer.Instant
-	for pause(b.open, checkEvery) {
+	for pause(b.open, cutOff/8) {
 		var isCutOff, heard bool
 		b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 			heard = !b.isCutOff(cutOff/2, now)

@@ -23,13 +23,7 @@ func (h *Held) find(k *kernel) (*rules.Slot, error) {
 // now, and calls gone with the reason if it does not show the lease then.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	found := func(s *rules.Slot) {
-		t := leftTicket(s)
-		if t == nil {
-			do(s)
-			return
-		}
-		again := func() { h.withLease(c, do, gone) }
-		c.put(c.k.purge(t.Key, t.Revision), func(resolution) { again() }, again)
+		c.purgeTicket(s, func() { do(s) }, func() { h.withLease(c, do, gone) })
 	}
 	if s, err := h.find(c.k); err == nil && c.k.feed.mode == live {
 		found(s)
@@ -42,6 +36,18 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 			gone(err)
 		}
 	})
+}
+
+// purgeTicket calls do if the ticket that a live slot was claimed for has left the line, and
+// otherwise again when it has. For a borrow's ticket it is enough that this peer has sent the
+// purge: it repeats it until the ticket is gone, and no other peer claims for that ticket.
+func (c *call) purgeTicket(s *rules.Slot, do, again func()) {
+	t := leftTicket(s)
+	if t == nil || !t.Value.Enqueued() && c.k.writes.purges(t.Key, t.Revision) {
+		do()
+		return
+	}
+	c.put(c.k.purge(t.Key, t.Revision), func(resolution) { again() }, again)
 }
 
 // leftTicket returns the ticket that a live slot was claimed for, if it is still in the

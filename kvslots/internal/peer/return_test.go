@@ -1,6 +1,7 @@
 package peer_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +62,36 @@ func TestTicketThatCameBackIsPurgedBeforeItsSlot(t *testing.T) {
 		purge := h.take(entry.Ticket)
 		h.publish(&purge)
 		h.take(entry.Slot)
+	}
+}
+
+// A borrow has waited. Its lease is returned while the purge of its ticket is under way, and the
+// purge of the slot does not wait for that.
+func TestReturnFollowsPurgeOfBorrowsTicket(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	holder, waiter := h.borrow(pool, 0), h.borrow(pool, time.Minute)
+	h.must(holder)
+	waiting := h.begin(waiter)
+	h.auto = false
+	h.begin(giveBack(holder))
+	for range 2 { // the holder's purge, and the waiter's claim
+		w := h.take(entry.Slot)
+		h.publish(&w)
+	}
+	h.settle()
+	h.granted(waiting)
+	returning := h.begin(giveBack(waiter))
+	var kinds []entry.Kind
+	for _, w := range h.sent {
+		kinds = append(kinds, w.Key.Kind)
+	}
+	if !slices.Equal(kinds, []entry.Kind{entry.Ticket, entry.Slot}) {
+		t.Fatalf("the writes sent have the kinds %v, want the purges of the ticket and of the slot", kinds)
+	}
+	h.publishAll()
+	if a := h.granted(returning); !a.Returned {
+		t.Errorf("answered %+v, want returned", a)
 	}
 }
 

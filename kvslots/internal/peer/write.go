@@ -325,6 +325,12 @@ func (w *write) tell() {
 	}
 }
 
+// purges reports whether a purge of that revision of a key has been sent, and is not settled.
+func (ws *writes) purges(key entry.Key, revision uint64) bool {
+	w := ws.byKey[key]
+	return w != nil && w.sent && w.msg.Marker && w.msg.Revision == revision
+}
+
 // forget removes a write from those of its key.
 func (ws *writes) forget(w *write) {
 	first := ws.byKey[w.msg.Key]

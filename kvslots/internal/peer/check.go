@@ -21,6 +21,7 @@ type check struct {
 	log         []logged            // the last entries applied
 	from        uint64              // the first revision checked
 	until       uint64              // the last revision checked: the view's when the check began
+	dense       uint64              // the view's when it was last live: it has every entry up to there, or what overwrote it
 	redelivered map[uint64]struct{} // the revisions that were delivered again
 }
 
@@ -51,6 +52,9 @@ func (c *check) find(revision uint64) *logged {
 // deliver.
 func (f *feed) beginCheck() (from uint64) {
 	c := &f.check
+	if f.mode == live {
+		c.dense = f.k.view.Revision
+	}
 	f.mode, f.k.view.Live = catching, false
 	f.k.counters.CatchUps++
 	f.breaks++
@@ -63,15 +67,16 @@ func (f *feed) beginCheck() (from uint64) {
 }
 
 // checkDelivery reports whether the view has had a delivered entry at or below its
-// revision. A replica that is behind may deliver one that was overwritten since.
+// revision. A replica that is behind may deliver one that was overwritten since, and that
+// an earlier reading has skipped: the view may have what overwrote it only when it is live.
 func (f *feed) checkDelivery(e *entry.Entry) bool {
 	c := &f.check
 	if e.Revision > c.until || e.Revision < c.from {
 		return true
 	}
 	s := c.find(e.Revision)
-	if latest, _ := f.k.view.Latest(e.Key); s == nil && (latest > e.Revision || !tracked(e.Key)) {
-		return true // the view has never had it, since it was overwritten before a catch-up came to it
+	if latest, _ := f.k.view.Latest(e.Key); s == nil && (latest > e.Revision || e.Revision > c.dense || !tracked(e.Key)) {
+		return true
 	}
 	if s == nil || s.key != e.Key || !s.at.Equal(e.Time) {
 		return false

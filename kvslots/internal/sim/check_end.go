@@ -19,7 +19,7 @@ func (k *checker) checkEnd() {
 	}
 	for _, m := range k.s.server.stream.All() {
 		e := m.Entry()
-		if e.Marker || k.s.server.clockWentBack && k.s.server.stream.Met(stream.Revived) > 0 { // the server may have revived it
+		if e.Marker || k.s.server.mayRevive() {
 			continue
 		}
 		switch e.Key.Kind {

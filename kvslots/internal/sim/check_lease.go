@@ -185,9 +185,10 @@ func (k *checker) renewed(c *call, r peer.Renew) {
 		l.uncertain = true
 	case c.answer.Err == nil && c.facts.over:
 		k.wrong(c, "the lease had ended before")
-	case c.answer.Err == nil && (g.Fence != l.fence || g.Position != l.position):
+	case c.answer.Err == nil && !l.uncertain && (g.Fence != l.fence || g.Position != l.position):
 		k.wrong(c, "the lease has another fence or position")
 	case c.answer.Err == nil:
+		l.fence, l.position = g.Fence, g.Position // the claim may have been lost, and written again
 		k.checkRenewal(c)
 		l.promisedUntil, l.promisedAt = c.node.simTime(g.At).Add(g.TTL), c.end
 		k.promised(c, g, r.TTL)

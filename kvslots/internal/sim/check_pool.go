@@ -6,7 +6,6 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
 // maxLateEffect is how long after the end of a call with unknown outcome its writes may
@@ -59,7 +58,7 @@ func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
 		}
 	}
 	for _, t := range p.tickets {
-		revived := k.s.server.clockWentBack && k.s.server.stream.Met(stream.Revived) > 0
+		revived := k.s.server.mayRevive()
 		if t.place < before.Revision && p.stands(t) && k.s.server.truth.lives(t) && !revived {
 			k.s.fail("unregistered", "the pool has a ticket: %s", describeEntry(t.Entry))
 		}

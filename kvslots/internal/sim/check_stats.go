@@ -131,7 +131,7 @@ func (k *checker) answeredReading(c *call) {
 			break
 		}
 	}
-	if c.answer.Err != nil || k.mayReflectLoss(c) || k.lastLoss > c.start {
+	if c.answer.Err != nil || k.mayReflectLoss(c) || k.lastLoss > c.start || k.s.server.mayRevive() {
 		return
 	}
 	if _, inspects := c.request.(peer.Inspect); inspects {

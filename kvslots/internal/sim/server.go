@@ -109,6 +109,11 @@ func (v *server) entry(m *stream.Stored) *entry.Entry {
 	return *at
 }
 
+// mayRevive reports whether a killed server may have brought back an entry that a marker had
+// replaced: the marker expired first, since the clock was set back after it was written. No
+// running peer sees such an entry before it loads its view.
+func (v *server) mayRevive() bool { return v.clockWentBack && v.stream.Met(stream.Revived) > 0 }
+
 func (v *server) setClock(ahead time.Duration) {
 	if ahead < v.clock {
 		v.clockWentBack = true

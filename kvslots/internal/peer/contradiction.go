@@ -39,10 +39,11 @@ func (f *feed) contradicted(why string) {
 // leader may give them, the view is built anew. Without this peer's presence the check cannot
 // end, so answers about that count while it lasts.
 func (f *feed) suspect(key entry.Key) {
-	persists := key == f.suspected && (!f.k.cfg.Replicated || f.k.now.Sub(f.suspectedAt) >= deposedTime)
-	if key != f.suspected && f.mode != loading {
-		f.suspected, f.suspectedAt = key, f.k.now
-		f.k.after(rebuildPause, func() { f.suspected = entry.Key{} })
+	since, again := f.suspected[key]
+	persists := again && (!f.k.cfg.Replicated || f.k.now.Sub(since) >= deposedTime)
+	if !again && f.mode != loading {
+		put(&f.suspected, key, f.k.now)
+		f.k.after(rebuildPause, func() { delete(f.suspected, key) })
 		if f.mode == live {
 			f.k.log(Debug, "view checked", suspicion)
 			f.catchUp(true)

@@ -93,9 +93,8 @@ type feed struct {
 	rebuilt      Instant                // when the view was last built anew
 	ends         map[entry.Hash]Instant // when leases of the previous view end
 	retry        timer
-	witnessUntil Instant   // until when heardOther acts on another peer's sign of life
-	suspected    entry.Key // the key of an answer that disagreed with the view, within rebuildPause: see suspect
-	suspectedAt  Instant
+	witnessUntil Instant               // until when heardOther acts on another peer's sign of life
+	suspected    map[entry.Key]Instant // when an answer about the key disagreed with the view first, within rebuildPause: see suspect
 }
 
 // newView begins an empty view. The presence stays: loading shows its tickets, and so

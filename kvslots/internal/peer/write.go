@@ -233,13 +233,14 @@ func (w *write) answered(id uint64, a Ack) {
 func (w *write) conflict(revision uint64) {
 	k := w.k
 	latest, taken := k.view.Latest(w.msg.Key)
+	_, suspected := k.feed.suspected[w.msg.Key]
 	switch {
 	case w.msg.Expect == entry.ExpectStream:
 		k.feed.expect(revision) // the read waits for it
 		w.settle(resolution{result: refused, revision: revision})
 	case revision > k.view.Revision:
 		k.feed.expect(revision)
-	case !taken && revision != latest && (k.feed.suspected == w.msg.Key || revision == 0 && k.view.MarkerOld(w.msg.Key, k.now)):
+	case !taken && revision != latest && (suspected || revision == 0 && k.view.MarkerOld(w.msg.Key, k.now)):
 		k.view.Found(w.msg.Key, revision, k.now)
 		w.settle(resolution{result: refused, learnt: true})
 	case k.feed.mode == loading && revision < latest: // the stream has lost what was loaded, and would refuse each refresh

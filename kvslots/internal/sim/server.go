@@ -109,10 +109,14 @@ func (v *server) entry(m *stream.Stored) *entry.Entry {
 	return *at
 }
 
-// mayRevive reports whether a killed server may have brought back an entry that a marker had
-// replaced: the marker expired first, since the clock was set back after it was written. No
-// running peer sees such an entry before it loads its view.
-func (v *server) mayRevive() bool { return v.clockWentBack && v.stream.Met(stream.Revived) > 0 }
+// mayRevive reports whether an entry that a marker had replaced may have come back, since the
+// marker expired too early by a leader's clock: a killed server has brought it back, which no
+// running peer sees before it loads its view; or a peer has loaded it from a replica that was
+// behind.
+func (v *server) mayRevive() bool {
+	late := v.stream.Met(stream.EarlyExpiry) > 0 && v.stream.Met(stream.LateReplica) > 0
+	return late || v.clockWentBack && v.stream.Met(stream.Revived) > 0
+}
 
 func (v *server) setClock(ahead time.Duration) {
 	if ahead < v.clock {

@@ -35,6 +35,13 @@ type Config struct {
 	//   - MaxPoolWaiters: places in the line of each pool.
 	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 
+	// MaxTombstones limits what pools, names and sessions leave in the bucket when they end:
+	// the markers of their keys, for 2 to 15 minutes after the last lease's time is over. One
+	// origin may leave half as many; and if all together have left MaxTombstones, an origin is
+	// refused that has left as much as an equal share of them. So what one origin leaves never
+	// has another one refused. 0 means no limit. See WithOrigin and Store.CreateSession.
+	MaxTombstones int
+
 	// PoolIdle is how long a registered pool may be unused before it is unregistered, as
 	// by Delete, from a second to a year; 0 means that pools stay. A pool is unused while
 	// no slot of it is lent, no borrower waits for one, and it is not registered again. A
@@ -100,6 +107,6 @@ func (c Config) peer() peer.Config {
 	return peer.Config{
 		Sole: c.Sole, PoolIdle: c.PoolIdle, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
-		MaxPoolWaiters: c.MaxPoolWaiters,
+		MaxPoolWaiters: c.MaxPoolWaiters, MaxTombstones: c.MaxTombstones,
 	}
 }

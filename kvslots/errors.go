@@ -76,6 +76,11 @@ var (
 	// has Config.MaxSessionsPerOrigin sessions already.
 	ErrMaxSessionsPerOrigin = peer.ErrMaxSessionsPerOrigin
 
+	// ErrMaxTombstones is returned by Register for a new pool, by CreateSession, and by
+	// Acquire, Enqueue and LockOwned for a new key, when too many pools, keys and sessions
+	// of the origin have ended in the last minutes: see Config.MaxTombstones.
+	ErrMaxTombstones = peer.ErrMaxTombstones
+
 	// ErrNotOwner is returned by ReleaseOwned when another owner holds the
 	// lock.
 	ErrNotOwner = peer.ErrNotOwner

@@ -45,7 +45,7 @@ type OwnedLock struct {
 // locks of Acquire have separate namespaces. Name and owner are not secret: the bucket
 // stores them as they are.
 //
-// The errors are ErrNoSlot, ErrMaxLocks, ErrMaxWaiters, ErrUnavailable, ErrClosed, a
+// The errors are ErrNoSlot, ErrMaxLocks, ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable, ErrClosed, a
 // *RangeError, and context.Cause(ctx).
 func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*OwnedLock, error) {
 	if err := CheckTimes(ttl, wait); err != nil {
@@ -60,7 +60,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	lease := randomHash()
 	a, err := s.bucket.Do(ctx, peer.Acquire{
 		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
-		Lease:    lease, Owner: owner, TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+		Lease:    lease, Owner: owner, Origin: originOf(ctx), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
 	})
 	if err != nil {
 		return nil, err

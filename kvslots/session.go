@@ -24,9 +24,10 @@ const (
 //
 // The id is a secret. Every peer on the bucket can serve the session, and the session
 // outlives the peer that created it. origin says where the client comes from, for
-// Config.MaxSessionsPerOrigin; sessions of the origin "" are not limited.
+// Config.MaxSessionsPerOrigin and Config.MaxTombstones; sessions of the origin "" are not
+// limited by these.
 //
-// The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrUnavailable,
+// The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrMaxTombstones, ErrUnavailable,
 // ErrClosed, a *RangeError, and context.Cause(ctx).
 func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error) {
 	if idle < MinSessionIdle || idle > MaxSessionIdle {
@@ -36,10 +37,7 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 		return "", err
 	}
 	id = randomHash().String()
-	request := peer.CreateSession{Session: sessionHash(id), Idle: idle}
-	if origin != "" {
-		request.Origin = entry.HashOf(entry.OfOrigin, origin)
-	}
+	request := peer.CreateSession{Session: sessionHash(id), Idle: idle, Origin: originHash(origin)}
 	if _, err := s.bucket.Do(ctx, request); err != nil {
 		return "", err
 	}
@@ -76,7 +74,7 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 // clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxWaiters, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
+// ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
 func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) (Grant, error) {
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err

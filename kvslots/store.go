@@ -254,8 +254,8 @@ func (s State) Available() int { return max(0, s.Count-s.InUse) }
 // 0 and MaxCount. The returned state is that of an instant between the registration
 // and the return. See kvslots/DESIGN.md, "Registered pools".
 //
-// The errors are ErrMaxPools, ErrUnavailable, ErrClosed, a *RangeError, and
-// context.Cause(ctx).
+// The errors are ErrMaxPools, ErrMaxTombstones, ErrUnavailable, ErrClosed, a *RangeError,
+// and context.Cause(ctx).
 func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State, error) {
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
@@ -263,7 +263,7 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State,
 	if err := s.checkRoom(ctx); err != nil {
 		return State{}, err
 	}
-	request := peer.Register{Pool: poolHash(pool), Count: count}
+	request := peer.Register{Pool: poolHash(pool), Count: count, Origin: originOf(ctx)}
 	hidden.Clear(&pool)
 	a, err := s.bucket.Do(ctx, request)
 	return State(a.State), err

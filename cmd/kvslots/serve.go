@@ -175,12 +175,18 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 	})
 }
 
+// tombstoneSize is how many bytes of the store the marker of a key takes at most.
+const tombstoneSize = 512
+
 func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logger) (*kvslots.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	cfg := s.store
 	if nats.server != nil {
 		cfg.Sole, cfg.Room = true, nats.server.Room // clients of its listener cannot reach the bucket
+		if fit := int(s.maxStore / (4 * tombstoneSize)); fit > 0 && cfg.MaxTombstones > 0 {
+			cfg.MaxTombstones = min(cfg.MaxTombstones, fit)
+		}
 		// Without a Flusher the server flushes before it acknowledges, or clients do not wait for that.
 		if flusher := nats.server.Flusher(); flusher != nil {
 			cfg.Durable = flusher.Durable

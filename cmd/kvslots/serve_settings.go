@@ -63,7 +63,7 @@ func defaultSettings() settings {
 		drainWait: 2 * time.Second,
 		dataDir:   "./kvslots-data",
 		sync:      "always",
-		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, MaxLocks: 1024},
+		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, MaxLocks: 1024, MaxTombstones: 200_000},
 		sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout},
 		waits:     gateway.WaitLimits{Total: 100_000},
 		functions: functionSettings{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
@@ -110,6 +110,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(number(&s.store.MaxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
 	flags.Var(number(&s.store.MaxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
 	flags.Var(number(&s.store.MaxSessionsPerOrigin, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions from each client address over HTTP; 0 means no limit")
+	flags.Var(number(&s.store.MaxTombstones, 0, math.MaxInt32), "max-tombstones", "maximum of keys of pools, names and sessions that have ended and stay for minutes; one client address may leave half of them; 0 means no limit")
 	s.functions.addFlags(flags)
 	flags.Var(choice(&s.logLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
 	flags.Var(choice(&s.logFormat, "json", "console"), "log-format", "format of log lines: json, or console for people")

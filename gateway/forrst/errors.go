@@ -112,6 +112,7 @@ var refusals = []struct {
 	{wire.ErrAnswerTooLarge, &Error{Code: codeInternal, Message: wire.ErrAnswerTooLarge.Error()}},
 	{wire.ErrMaxWaitersTotal, unavailable(textOf(wire.ErrMaxWaitersTotal))},
 	{wire.ErrMaxWaitersPerIP, &Error{Code: codeRateLimited, Message: textOf(wire.ErrMaxWaitersPerIP), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}},
+	{kvslots.ErrMaxTombstones, &Error{Code: codeRateLimited, Message: textOf(kvslots.ErrMaxTombstones), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}},
 	{wire.ErrBusy, unavailable(wire.ErrBusy.Error())},
 	{wire.ErrDraining, stopping},
 	{kvslots.ErrClosed, stopping},

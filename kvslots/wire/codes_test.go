@@ -37,6 +37,7 @@ func TestCodeOf(t *testing.T) {
 		{kvslots.ErrMaxWaiters, 503, "max_waiters", false},
 		{kvslots.ErrMaxSessions, 503, "max_sessions", false},
 		{kvslots.ErrMaxSessionsPerOrigin, 503, "max_sessions_per_ip", false},
+		{kvslots.ErrMaxTombstones, 429, "max_tombstones", true},
 		{kvslots.ErrUnavailable, 502, "unavailable", false},
 		{context.DeadlineExceeded, 502, "unavailable", false},
 		{context.Canceled, 408, "client_canceled", false},

@@ -114,6 +114,7 @@ var table = []row{
 	{err: kvslots.ErrMaxWaiters, Status: capped("max_waiters"), v1Text: "the maximum number of requests wait for the key"},
 	{err: kvslots.ErrMaxSessions, Status: capped("max_sessions"), v1Text: "the maximum number of sessions is open"},
 	{err: kvslots.ErrMaxSessionsPerOrigin, Status: capped("max_sessions_per_ip"), v1Text: "the address has the maximum number of sessions"},
+	{err: kvslots.ErrMaxTombstones, Status: Status{Code: http.StatusTooManyRequests, Name: "max_tombstones", Retry: true}},
 	{err: kvslots.ErrUnavailable, Status: storeUnanswered},
 	{err: context.DeadlineExceeded, Status: storeUnanswered},
 	{err: context.Canceled, Status: Status{Code: StatusClientGone, Name: "client_canceled", Text: "the client went away"}, v1Code: http.StatusRequestTimeout},

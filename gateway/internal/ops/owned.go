@@ -33,7 +33,7 @@ var (
 var ownedGroup group
 
 func lockOwned(ctx context.Context, s *Service, call *Call) error {
-	lock, err := s.Owned.LockOwned(ctx, call.Resource.Key, call.Owner, call.TTL, call.Wait)
+	lock, err := s.Owned.LockOwned(kvslots.WithOrigin(ctx, origin(call.Remote)), call.Resource.Key, call.Owner, call.TTL, call.Wait)
 	if err == nil {
 		call.Lock, call.undo, call.outcome = lock, unlockOwned, outcomeGranted
 	}

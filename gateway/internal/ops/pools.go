@@ -43,7 +43,7 @@ var poolGroup = group{
 }
 
 func register(ctx context.Context, s *Service, call *Call) error {
-	state, err := s.Pools.Register(ctx, call.Pool, call.Count)
+	state, err := s.Pools.Register(kvslots.WithOrigin(ctx, origin(call.Remote)), call.Pool, call.Count)
 	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered
 	return err
 }

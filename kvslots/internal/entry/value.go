@@ -23,7 +23,8 @@ type ConfigValue struct {
 	Count      int    `json:"count"`             // number of slots
 	Generation uint64 `json:"gen"`               // random, drawn when the pool is registered or opened
 	Closing    bool   `json:"closing,omitempty"` // no slot may be taken: a peer is about to remove the idle pool
-	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted; the entry outlives earlier configurations
+	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted by a peer of the release before
+	Origin     Hash   `json:"origin,omitzero"`   // of the client that registered or opened the pool
 	Terms
 }
 

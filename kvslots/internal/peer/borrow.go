@@ -49,6 +49,7 @@ type wish struct {
 	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
 	label, owner          string
+	origin                entry.Hash  // of a lock that no session holds
 	terms                 entry.Terms // of a named pool
 }
 
@@ -274,6 +275,14 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	return pool.LineReaches(most, b.pool.flight.Joining)
 }
 
+// from returns the origin of the caller, or zero if it is not known.
+func (b *borrow) from() entry.Hash {
+	if s := b.p.view.Session(b.session); s != nil {
+		return s.Value.Origin
+	}
+	return b.origin
+}
+
 // obstacle returns why the borrow cannot be served, according to the view, or nil. It also
 // sets b.generation. review decides whether the view may be trusted.
 func (b *borrow) obstacle(pool *rules.Pool) error {
@@ -287,6 +296,9 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 	}
 	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.p.names.overLocks(b.pool) {
 		return ErrMaxLocks
+	}
+	if obstacle == rules.NoObstacle && b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, b.from()) {
+		return ErrMaxTombstones
 	}
 	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]
 }

@@ -20,6 +20,9 @@ type Config struct {
 	// The caps on named pools in use, waiters in each of them, client sessions, client
 	// sessions of one origin, and waiters in each registered pool. 0 means any number.
 	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
+	// MaxTombstones is the cap on keys of pools and sessions that have ended: see
+	// rules.View.TombstonesReach. 0 means any number.
+	MaxTombstones int
 	// Random is the only source of randomness.
 	Random rand.Source
 }

@@ -5,15 +5,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// remove marks a pool as deleted, which ends its leases and its generation, and purges
-// its slots and tickets. The mark lives for DeletionTTL, since the configuration has no
-// TTL that a marker could outlive.
+// remove purges a pool's configuration, which ends its leases and its generation, and then
+// its slots and tickets.
 func (p *pools) remove(c *call, r Delete) {
 	c.when(func() bool { return p.view.Pool(r.Pool).Exists() }, func() {
-		value := p.view.Pool(r.Pool).Config
-		value.Deleted, value.Closing = true, false
-		p.writePool(c, r.Pool, value, rules.DeletionTTL, func(resolution) {
-			p.clear(r.Pool, value.Generation)
+		generation := p.view.Pool(r.Pool).Generation()
+		c.put(p.purgeConfig(r.Pool), func(resolution) {
+			p.clear(r.Pool, generation)
 			c.answer(Answer{})
 		}, func() { p.remove(c, r) })
 	}, func() { c.answer(Answer{}) })

@@ -38,6 +38,9 @@ func (ws *writes) discardAs(m entry.Message, done func(resolution)) {
 // purge returns the message that frees a key. Its marker outlives every earlier value
 // of the key, and that of a slot remembers the highest fence.
 func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
+	if key.Kind == entry.Config {
+		return entry.NewPurge(key, revision, k.view.Pool(key.Pool).MarkerLife(k.now))
+	}
 	m := entry.NewPurge(key, revision, rules.MarkerTTL)
 	k.view.Outlive(&m)
 	if key.Kind == entry.Slot {
@@ -46,6 +49,13 @@ func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
 		}
 	}
 	return m
+}
+
+// purgeConfig returns the message that ends a pool.
+func (k *kernel) purgeConfig(pool entry.Hash) entry.Message {
+	key := rules.ConfigKey(pool)
+	revision, _ := k.view.Latest(key)
+	return k.purge(key, revision)
 }
 
 // purgeSlot returns the message that frees a slot. It names the ticket that the slot

@@ -22,4 +22,5 @@ var (
 	ErrMaxWaiters           = errors.New("too many waiters")
 	ErrMaxSessions          = errors.New("too many sessions")
 	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
+	ErrMaxTombstones        = errors.New("too many pools, names and sessions of one origin have ended in the last minutes")
 )

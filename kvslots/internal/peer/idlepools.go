@@ -12,10 +12,10 @@ import (
 // Peers close an idle pool in two steps. First a peer writes into the configuration that
 // the pool is being closed: that ends no lease, but allows no new one. Then a peer whose
 // live view has reached that revision restores the pool if a slot is live or a ticket
-// stands. Otherwise it purges the configuration of a named pool, or writes other terms;
-// it marks a registered pool as deleted. The view shows every claim before the closing,
-// and every claim after it is void: so "idle" stays true until the next configuration,
-// and all peers that write one expect the same revision.
+// stands. Otherwise it purges the configuration, or writes other terms of a named pool.
+// The view shows every claim before the closing, and every claim after it is void: so "idle"
+// stays true until the next configuration, and all peers that write one expect the same
+// revision.
 
 const (
 	idleTime      = time.Minute      // after which an idle name is closed
@@ -43,14 +43,10 @@ type idleCloser struct {
 // When its outcome is known, the pool is advanced. A write with unknown outcome is not
 // undone: if it takes effect later, it leaves an idle name, or a closing that any peer
 // finishes.
-func (n *names) writeConfig(ps *poolState, value entry.ConfigValue, ttl time.Duration) {
-	key := configKey(ps.id)
+func (n *names) writeConfig(ps *poolState, value entry.ConfigValue) {
+	key := rules.ConfigKey(ps.id)
 	revision, _ := n.view.Latest(key)
-	n.sendConfig(ps, entry.NewMessage(key, value, revision, ttl), func() {
-		if value.Deleted {
-			n.counters.IdlePools++
-		}
-	})
+	n.sendConfig(ps, entry.NewMessage(key, value, revision, 0), func() {})
 }
 
 func (n *names) sendConfig(ps *poolState, m entry.Message, done func()) {
@@ -87,23 +83,17 @@ func (n *names) restore(ps *poolState, pool *rules.Pool) {
 func (n *names) setClosing(ps *poolState, pool *rules.Pool, closing bool) {
 	value := pool.Config
 	value.Closing = closing
-	n.writeConfig(ps, value, 0)
+	n.writeConfig(ps, value)
 }
 
-// finishClosing removes an idle pool that is being closed. The mark of a deleted pool
-// lives for DeletionTTL: see Delete.remove. The marker of a named pool need not outlive
-// the configuration, which has no TTL: if that came back, it would only be an idle name. But
-// the marker must not expire while a view is behind.
+// finishClosing removes an idle pool that is being closed.
 func (n *names) finishClosing(ps *poolState, pool *rules.Pool) {
-	if pool.Terms().Named() {
-		key := configKey(ps.id)
-		revision, _ := n.view.Latest(key)
-		n.sendConfig(ps, entry.NewPurge(key, revision, rules.Guard+rules.MarkerTTL), func() {})
-		return
-	}
-	value := pool.Config
-	value.Deleted = true
-	n.writeConfig(ps, value, rules.DeletionTTL)
+	registered := !pool.Terms().Named()
+	n.sendConfig(ps, n.purgeConfig(ps.id), func() {
+		if registered {
+			n.counters.IdlePools++
+		}
+	})
 }
 
 // idlers are the idle pools of one kind, and how long they may stay.

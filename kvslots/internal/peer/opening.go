@@ -23,7 +23,7 @@ func (n *names) open(b *borrow, pool *rules.Pool) {
 		ps.sweep(s)
 	default:
 		generation := n.randomNumber()
-		n.writeConfig(ps, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Terms: b.terms}, 0)
+		n.writeConfig(ps, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Origin: b.from(), Terms: b.terms})
 		b.sendClaim(s, 0, generation)
 	}
 }
@@ -56,7 +56,7 @@ func (n *names) noteOpening(ps *poolState) {
 // while the configuration is unchanged, since the closing may not have been written.
 func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 	ps := b.pool
-	latest, _ := n.view.Latest(configKey(ps.id))
+	latest, _ := n.view.Latest(rules.ConfigKey(ps.id))
 	switch {
 	case ps.config != nil:
 	case pool.InDoubt(n.now) && n.now < b.refuseBy:

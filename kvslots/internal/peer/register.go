@@ -11,8 +11,6 @@ import (
 // to be written, so that all peers see the use. Many callers may register a pool at once.
 const idleNoted = time.Second
 
-func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
-
 // register writes a pool's configuration, unless a view that is live and as new as the
 // call shows that it is up to date, or that the cap on pools leaves no room. The answer is
 // the state after the write.
@@ -23,18 +21,18 @@ func (p *pools) register(c *call, r Register) {
 // mayWrite reports whether something has to be written, and the cap on pools allows it.
 func (r Register) mayWrite(p *pools) bool {
 	pool := p.view.Pool(r.Pool)
-	return !r.isUpToDate(p, pool) && (pool.Exists() || r.fits(p, true))
+	return !r.isUpToDate(p, pool) && (pool.Exists() || r.cap(p, true) == nil)
 }
 
 // review decides about a registration in a view that is live and as new as the request.
 func (r Register) review(p *pools, c *call) {
-	switch {
+	switch err := r.cap(p, false); {
 	case r.mayWrite(p):
 		r.write(p, c)
 	case p.view.Pool(r.Pool).Exists():
 		p.answerState(c, r.Pool, Answer{})
-	case !r.fits(p, false):
-		c.answer(Answer{Err: ErrMaxPools})
+	case err != nil:
+		c.answer(Answer{Err: err})
 	default: // a registration under way may fail
 		c.afterLive(failurePause, func() { r.review(p, c) })
 	}
@@ -53,9 +51,9 @@ func (r Register) write(p *pools, c *call) {
 			w.countsUntil(func() { delete(p.registering, r.Pool) })
 			c.answer(Answer{Err: why})
 		}
-		value.Generation = p.randomNumber()
+		value.Generation, value.Origin = p.randomNumber(), r.Origin
 	}
-	w = p.writePool(c, r.Pool, value, 0, func(resolution) {
+	w = p.writePool(c, r.Pool, value, func(resolution) {
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		p.answerState(c, r.Pool, gone)
 	}, func() {
@@ -71,20 +69,26 @@ func (r Register) isUpToDate(p *pools, pool *rules.Pool) bool {
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 
-// fits reports whether the cap on pools allows this one. If underWay is set, it counts this
-// peer's registrations that the view does not show yet.
-func (r Register) fits(p *pools, underWay bool) bool {
+// cap returns which cap forbids this pool, or nil. If underWay is set, it counts this peer's
+// registrations that the view does not show yet.
+func (r Register) cap(p *pools, underWay bool) error {
 	n := p.view.Registered.Pools
 	if _, again := p.registering[r.Pool]; underWay && !again {
 		n += len(p.registering)
 	}
-	return p.cfg.MaxPools == 0 || n < p.cfg.MaxPools
+	switch {
+	case p.cfg.MaxPools > 0 && n >= p.cfg.MaxPools:
+		return ErrMaxPools
+	case p.view.TombstonesReach(p.cfg.MaxTombstones, r.Origin):
+		return ErrMaxTombstones
+	}
+	return nil
 }
 
 // writePool writes the configuration of a pool. It calls then when the view has reached
 // the write, or again if the write was refused.
-func (p *pools) writePool(c *call, id entry.Hash, value entry.ConfigValue, ttl time.Duration, then func(resolution), again func()) *write {
-	key := configKey(id)
+func (p *pools) writePool(c *call, id entry.Hash, value entry.ConfigValue, then func(resolution), again func()) *write {
+	key := rules.ConfigKey(id)
 	expected, _ := p.view.Latest(key)
-	return c.put(entry.NewMessage(key, value, expected, ttl), then, again)
+	return c.put(entry.NewMessage(key, value, expected, 0), then, again)
 }

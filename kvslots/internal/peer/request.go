@@ -44,12 +44,13 @@ type Borrow struct {
 
 // Acquire asks for a lock or a slot of a semaphore.
 // Answer.Grant; ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxWaiters, ErrUnavailable.
+// ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable.
 type Acquire struct {
 	Resource
 	Session      entry.Hash // the client session; zero for a lock that no session holds
 	Lease, Nonce entry.Hash // Lease is used in one Acquire only
 	Owner        string     // of a lock that no session holds; no secret
+	Origin       entry.Hash // of a lock that no session holds: for the cap on tombstones; zero: no cap
 	TTL          time.Duration
 	Wait         time.Duration
 }
@@ -107,10 +108,12 @@ type ReleaseOwned struct {
 type InspectOwned struct{ Pool entry.Hash }
 
 // Register registers a pool of Count slots, 0 … entry.MaxCount, or changes its
-// count. Answer.State, as inspected after the write; ErrMaxPools, ErrUnavailable.
+// count. Answer.State, as inspected after the write; ErrMaxPools, ErrMaxTombstones,
+// ErrUnavailable.
 type Register struct {
-	Pool  entry.Hash
-	Count int
+	Pool   entry.Hash
+	Count  int
+	Origin entry.Hash // for the cap on tombstones; zero: no cap
 }
 
 // Inspect reads a pool's state. Answer.State; ErrNoPool, ErrUnavailable.
@@ -120,11 +123,12 @@ type Inspect struct{ Pool entry.Hash }
 type Delete struct{ Pool entry.Hash }
 
 // CreateSession creates a client session, which ends when it has been idle for Idle.
-// An id must be used once. ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrUnavailable.
+// An id must be used once. ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrMaxTombstones,
+// ErrUnavailable.
 type CreateSession struct {
 	Session entry.Hash
 	Idle    time.Duration // twice the idle timeout that its client is told
-	Origin  entry.Hash    // for the cap per origin; zero: no cap
+	Origin  entry.Hash    // for the caps per origin; zero: none
 }
 
 // Ping keeps a session alive. ErrSessionGone, ErrUnavailable.

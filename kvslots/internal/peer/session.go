@@ -271,6 +271,9 @@ func (p *sessions) cap(origin entry.Hash, underWay bool) error {
 	if most := p.cfg.MaxSessions; most > 0 && p.view.Clients+len(creating) >= most {
 		return ErrMaxSessions
 	}
+	if p.view.TombstonesReach(p.cfg.MaxTombstones, origin) {
+		return ErrMaxTombstones
+	}
 	if most := p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
 		n := p.view.ClientsFrom(origin)
 		for _, from := range creating {

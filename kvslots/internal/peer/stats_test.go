@@ -16,7 +16,7 @@ func registered(n int) *rules.View {
 	view := rules.New()
 	for i := range n {
 		sum := sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(i)))
-		e := entry.Entry{Key: configKey(entry.Hash(sum[:])), Revision: uint64(i + 1), Time: time.Unix(1_790_000_000, 0)}
+		e := entry.Entry{Key: rules.ConfigKey(entry.Hash(sum[:])), Revision: uint64(i + 1), Time: time.Unix(1_790_000_000, 0)}
 		e.Config = entry.ConfigValue{Count: 1, Generation: uint64(i + 1)}
 		view.Apply(&e, 0, Instant(time.Hour))
 		view.Touched()

@@ -14,6 +14,15 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	if !e.Config.Closing || before == 0 {
 		p.noteUse(now)
 	}
+	if p.Exists() {
+		v.exhume(&p.grave)
+		p.origin = p.Config.Origin
+	} else {
+		v.bury(&p.grave, p.keys())
+	}
+	if p.Config.Deleted {
+		v.ends.set(&p.cfg.due, now.Add(garbageTime))
+	}
 	if after := p.Generation(); after != before {
 		for _, s := range p.slots {
 			if s != nil {

@@ -55,6 +55,8 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 			due.Key, due.Ticket, due.Garbage, due.Refresh = of.Key, of, garbage, !garbage
 		case *Session:
 			due.Key, due.Session = SessionKey(of.ID), of
+		case *Pool: // deleted by a peer of the release before
+			due.Key, due.Garbage = ConfigKey(of.ID), true
 		}
 		found = append(found, due)
 		v.ends.set(&r.due, now.Add(retry))
@@ -67,6 +69,9 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 func SlotKey(pool entry.Hash, position int) entry.Key {
 	return entry.Key{Kind: entry.Slot, Pool: pool, N: position}
 }
+
+// ConfigKey returns the key of a pool's configuration.
+func ConfigKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
 // SessionKey returns the key of a session.
 func SessionKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Session, Session: id} }
@@ -105,6 +110,7 @@ func (v *View) forgetPool(p *Pool) {
 	}
 	if len(p.line.byKey) == 0 {
 		p.setIdleQueue(nil, 0)
+		v.exhume(&p.grave)
 		delete(v.pools, p.ID)
 	}
 }

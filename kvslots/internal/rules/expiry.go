@@ -20,9 +20,6 @@ const (
 	// peer writes the ticket again in time for as long as its session lives.
 	EnqueuedLife = 10 * time.Minute
 
-	// DeletionTTL is how long the entry of a deleted pool lives.
-	DeletionTTL = 30 * 24 * time.Hour
-
 	// expiryLate is how late the server may drop an expired entry: up to 8 s were
 	// measured after a leader's death.
 	expiryLate = 10 * time.Second
@@ -77,6 +74,23 @@ func (l *life) lengthen(e *entry.Entry, ttl time.Duration) {
 // writes the marker again.
 func (l *life) short(e *entry.Entry) bool {
 	return e.Marker && e.TTL > 0 && e.Key.Kind != entry.Config && e.Time.Add(e.TTL).UnixMilli() < l.longest
+}
+
+// MarkerLife returns how long the marker of a pool's configuration lives. It cannot outlive
+// the configuration, which has no TTL: what may come back after it is a pool without leases.
+// So it outlives the values of slots and tickets, which would come back with the pool.
+func (p *Pool) MarkerLife(now Instant) time.Duration {
+	if p == nil || p.keys() == 1 {
+		return MarkerTTL
+	}
+	longest := now.Add(Guard + MarkerTTL)
+	for s := range p.Slots {
+		longest = max(longest, s.life.present.Add(expiryLate))
+	}
+	for t := range p.Tickets {
+		longest = max(longest, t.life.present.Add(expiryLate))
+	}
+	return longest.Sub(now)
 }
 
 // Outlive extends m.TTL so that the message outlives every earlier value of its key, and

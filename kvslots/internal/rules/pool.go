@@ -11,6 +11,7 @@ type Pool struct {
 	ID entry.Hash
 	configuration
 	usage
+	grave
 
 	slots     []*Slot              // by position; nil where the key is absent
 	leases    map[entry.Hash]*Slot // the taken slots by lease; nil for a small pool
@@ -88,6 +89,17 @@ func (p *Pool) Slot(position int) *Slot {
 		return nil
 	}
 	return p.slots[position]
+}
+
+// keys returns the number of keys that the pool has in the bucket.
+func (p *Pool) keys() int {
+	n := 1 + len(p.line.byKey)
+	for _, s := range p.slots {
+		if s != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // Slots iterates over the taken slots, in order of position.

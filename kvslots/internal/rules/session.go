@@ -13,6 +13,7 @@ import (
 type Session struct {
 	ID entry.Hash
 	record
+	grave
 	Value    entry.SessionValue
 	Ends     Instant // when this peer ends it unless it is refreshed
 	Promised Instant // no peer ends it before that; 0: not known
@@ -79,6 +80,13 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	v.note(&s.record, e, now, age)
 	s.Taken, s.Value = s.Taken && e.Corrupt == nil, e.Session
 	v.count(s, 1)
+	switch {
+	case s.Taken:
+		v.exhume(&s.grave)
+		s.origin = e.Session.Origin
+	case e.Marker:
+		v.bury(&s.grave, 1)
+	}
 	if s.Taken {
 		ends := now.Add(e.Session.Left() - age)
 		if was { // a refresh that was sent late must not move the end back
@@ -162,6 +170,7 @@ func (ss *sessions) session(id entry.Hash) *Session {
 // dropUnused drops a session that has ended, if it has no slots, tickets or marker left.
 func (v *View) dropUnused(s *Session) {
 	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && v.byID[s.ID] == s {
+		v.exhume(&s.grave)
 		delete(v.byID, s.ID)
 	}
 }

@@ -47,6 +47,7 @@ type View struct {
 	sessions
 	deadlines
 	totals
+	tombstones
 	pools   map[entry.Hash]*Pool
 	sets    poolSets
 	touched []*Pool
@@ -62,7 +63,8 @@ func New() *View {
 			peers:   map[*Session]struct{}{},
 			origins: map[entry.Hash]int{},
 		},
-		pools: map[entry.Hash]*Pool{},
+		tombstones: tombstones{left: map[entry.Hash]int{}},
+		pools:      map[entry.Hash]*Pool{},
 	}
 }
 

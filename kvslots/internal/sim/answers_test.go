@@ -24,12 +24,12 @@ var answers = map[string]answerKinds{
 	},
 	"Acquire": {
 		often: []error{peer.ErrNoSlot, peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrMaxWaiters, peer.ErrUnavailable, errCrashed, errHungUp},
-		rare:  []error{peer.ErrMaxLocks, peer.ErrClosed},
+		rare:  []error{peer.ErrMaxLocks, peer.ErrMaxTombstones, peer.ErrClosed},
 	},
 	"Enqueue": {
 		successes: []string{"ok", "queued"},
 		often:     []error{peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrAlreadyEnqueued, peer.ErrUnavailable, errHungUp},
-		rare:      []error{peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrClosed, errCrashed},
+		rare:      []error{peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrMaxTombstones, peer.ErrClosed, errCrashed},
 	},
 	"Await": {
 		often: []error{peer.ErrNoSlot, peer.ErrNotEnqueued, peer.ErrLeaseExpired, peer.ErrSessionGone, peer.ErrPlaceKept, peer.ErrUnavailable, errCrashed, errHungUp},
@@ -52,7 +52,7 @@ var answers = map[string]answerKinds{
 	"Register":      {often: []error{peer.ErrMaxPools, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
 	"Inspect":       {often: []error{peer.ErrNoPool, peer.ErrUnavailable, errCrashed}, rare: []error{peer.ErrClosed}},
 	"Delete":        {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
-	"CreateSession": {often: []error{peer.ErrMaxSessions, peer.ErrUnavailable}, rare: []error{peer.ErrMaxSessionsPerOrigin, peer.ErrClosed, errCrashed}},
+	"CreateSession": {often: []error{peer.ErrMaxSessions, peer.ErrUnavailable}, rare: []error{peer.ErrMaxSessionsPerOrigin, peer.ErrMaxTombstones, peer.ErrClosed, errCrashed}},
 	"Ping":          {often: []error{peer.ErrSessionGone, peer.ErrUnavailable, errCrashed}, rare: []error{peer.ErrClosed}},
 	"EndSession":    {often: []error{peer.ErrSessionGone, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
 	"ReadStats":     {often: []error{peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},

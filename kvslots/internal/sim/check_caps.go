@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
 
 // capTime is how long a cap must have been reached for no peer to exceed it, beyond the delays
 // of the network. Peers that decide in the same instant may exceed a cap.
@@ -12,29 +16,37 @@ type capChecker struct {
 	*checker
 	reached totals // as Instants: since when each cap has been reached; 0: it is not
 	before  totals
+	usedAt  map[entry.Hash]Instant // when each name was in use last
+	last    Instant                // when observe was called last
 }
 
 // observe compares the totals with those before the last entry.
 func (k *capChecker) observe(now totals) {
 	caps := &k.s.plan.Caps
 	k.one("registered pools", k.before.pools, now.pools, caps.Pools, &k.reached.pools)
+	again := 0
 	if caps.Locks > 0 {
-		now.locks = k.namesInUse()
+		now.locks, again = k.namesInUse()
 	}
-	k.one("names in use", k.before.locks, now.locks, caps.Locks, &k.reached.locks)
+	k.one("names in use", k.before.locks+again, now.locks, caps.Locks, &k.reached.locks)
 	k.one("client sessions", k.before.sessions, now.sessions, caps.Sessions, &k.reached.sessions)
-	k.before = now
+	k.before, k.last = now, k.s.now
 }
 
-// namesInUse returns the number of names with a slot that is lent, or a ticket that stands.
-func (k *capChecker) namesInUse() (n int) {
+// namesInUse returns the number of names with a slot that is lent, or a ticket that stands,
+// and how many of them are so again: a peer may not have seen yet that they were not.
+func (k *capChecker) namesInUse() (n, again int) {
 	t := k.s.server.truth
 	for _, p := range t.pools {
 		if p.registered() && p.config.Config.Named() && t.inUse(p) {
 			n++
+			if at, used := k.usedAt[p.id]; used && at < k.last && at.Add(capTime) >= k.s.now {
+				again++
+			}
+			k.usedAt[p.id] = k.s.now
 		}
 	}
-	return n
+	return n, again
 }
 
 // inUse reports whether a slot of the pool is lent, or a ticket stands.

@@ -27,7 +27,7 @@ func (k *checker) checkEnd() {
 			if e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
 				k.s.fail("left over", "the configuration of an unused name remains: %s", describeEntry(&e))
 			}
-			if k.s.plan.PoolIdle > 0 && !e.Config.Named() && !e.Config.Deleted && k.s.server.stream.Met(stream.Revived) == 0 {
+			if k.s.plan.PoolIdle > 0 && !e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
 				k.s.fail("left over", "an unused pool remains: %s", describeEntry(&e))
 			}
 		case entry.Session:

@@ -232,10 +232,10 @@ func (k *checker) slotEnded(p *poolTruth, before, after *entry.Entry) {
 }
 
 func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
-	if before.Config.Closing && !after.Config.Closing && !after.Marker && !after.Config.Deleted && !after.Config.Named() {
+	if before.Config.Closing && !after.Config.Closing && !after.Marker && !after.Config.Named() {
 		k.s.met.add("pool restored")
 	}
-	if after.Marker == before.Marker && after.Config.Deleted == before.Config.Deleted && after.Config.Generation == before.Config.Generation {
+	if after.Marker == before.Marker && after.Config.Generation == before.Config.Generation {
 		return
 	}
 	k.unregistered(p, before, after)

@@ -47,8 +47,8 @@ func (k *checker) answeredPool(c *call) {
 // unregistered checks the write of a peer that unregisters an idle pool. What was in the
 // stream before the closing must have ended since, and the last use be long ago.
 func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
-	if !after.Config.Closing || !after.Config.Deleted {
-		return // a Delete ends a closing
+	if !after.Marker || !before.Config.Closing || before.Config.Named() || k.mayDelete(p.id) {
+		return
 	}
 	k.s.met.add("pool unregistered")
 	p.removedAt = k.s.now
@@ -69,6 +69,16 @@ func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
 	if idle := k.s.now.Sub(p.calledAt); idle < k.s.plan.PoolIdle { // the call may have kept the mark of the closing
 		k.s.fail("unregistered", "the pool was registered %v ago", idle)
 	}
+}
+
+// mayDelete reports whether a Delete may be taking effect now, which also ends a closing.
+func (k *checker) mayDelete(pool entry.Hash) bool {
+	for _, c := range k.openCalls {
+		if r, deletes := c.request.(peer.Delete); deletes && r.Pool == pool {
+			return true
+		}
+	}
+	return k.pool(pool).adminUntil > k.s.now
 }
 
 func (k *checker) administered(c *call) {

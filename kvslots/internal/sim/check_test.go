@@ -395,7 +395,7 @@ func TestChecks(t *testing.T) {
 			x.sleep(time.Millisecond)
 			x.ask(peer.Delete{Pool: x.pool})
 			r := x.ask(peer.Renew{Held: x.held(a), TTL: 20 * time.Second})
-			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 7, Deleted: true})
+			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, nil)
 			x.renew(a, 0, f)
 			r.finish(x.grant(0, f))
 		}},
@@ -404,7 +404,7 @@ func TestChecks(t *testing.T) {
 			f := x.borrow(a, 0)
 			x.sleep(time.Millisecond)
 			d := x.ask(peer.Delete{Pool: x.pool})
-			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, entry.ConfigValue{Count: 1, Generation: 7, Deleted: true})
+			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, nil)
 			d.finish(peer.Answer{})
 			x.sleep(time.Millisecond)
 			x.answer(peer.Renew{Held: x.held(a), TTL: time.Minute}, x.grant(0, f))

@@ -76,7 +76,7 @@ type ClientPlan struct {
 const maxGuardedClock = rules.Guard/2 - 10*time.Second
 
 // CapPlan holds the caps of the peers' configuration; 0 means no cap.
-type CapPlan struct{ Pools, PoolWaiters, Locks, Waiters, Sessions, SessionsPerOrigin int }
+type CapPlan struct{ Pools, PoolWaiters, Locks, Waiters, Sessions, SessionsPerOrigin, Tombstones int }
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) Plan {
@@ -245,7 +245,9 @@ func drawCaps(r *rand.Rand, c ClientPlan) CapPlan {
 		}
 		return 0
 	}
-	return CapPlan{Locks: draw(c.Names + c.OwnedNames + 1), Waiters: draw(4), Sessions: draw(c.Session + 1), SessionsPerOrigin: draw(3)}
+	p := CapPlan{Locks: draw(c.Names + c.OwnedNames + 1), Waiters: draw(4), Sessions: draw(c.Session + 1), SessionsPerOrigin: draw(3)}
+	p.Tombstones = 15 * p.SessionsPerOrigin
+	return p
 }
 
 func drawFaults(r *rand.Rand, p *Plan) {

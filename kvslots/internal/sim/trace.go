@@ -114,7 +114,7 @@ func describeValue(e *entry.Entry) string {
 	switch e.Key.Kind {
 	case entry.Config:
 		v := e.Config
-		return fmt.Sprintf("count %d gen %x deleted %t %s limit %d lock %t", v.Count, v.Generation, v.Deleted, v.Name, v.Limit, v.Lock)
+		return fmt.Sprintf("count %d gen %x closing %t %s limit %d lock %t", v.Count, v.Generation, v.Closing, v.Name, v.Limit, v.Lock)
 	case entry.Slot:
 		v := e.Slot
 		return fmt.Sprintf("lease %s by %s ticket %d gen %x ttl %v fence %d unseen %t", short(v.Lease), short(v.Claimer), v.Ticket, v.Generation, v.TTL.Duration(), v.Fence, v.Unseen)

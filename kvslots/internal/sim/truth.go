@@ -206,11 +206,11 @@ func (t *truth) apply(e *entry.Entry) {
 	case entry.Config:
 		before := p.config
 		p.config = e
-		if e.Config.Closing && !e.Config.Deleted { // its removal keeps the field
+		if e.Config.Closing {
 			p.idleFrom = p.usedAt
 		}
 		t.s.check.configured(p, before, e)
-		closes := e.Config.Closing && (e.Config.Deleted || !before.Config.Closing)
+		closes := e.Config.Closing && !before.Config.Closing
 		if !closes && !e.Marker { // a registration, or a peer that has found a use
 			p.calledAt = t.s.now
 		}
@@ -370,7 +370,7 @@ func (t *truth) lives(w *ticketTruth) bool {
 	return t.sessions[w.Key.Session] != nil && (w.Ticket.Enqueued() || t.sessions[w.server()] != nil)
 }
 
-func (p *poolTruth) registered() bool { return !p.config.Marker && !p.config.Config.Deleted }
+func (p *poolTruth) registered() bool { return !p.config.Marker }
 
 func (p *poolTruth) size() int {
 	if !p.registered() {

@@ -1,0 +1,47 @@
+package rules
+
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
+// tombstones counts the keys of pools and client sessions that have ended. Their markers
+// stay in the bucket for minutes. Those that a view has found when it was loaded belong to no
+// origin.
+type tombstones struct {
+	Tombstones int                // of all origins
+	left       map[entry.Hash]int // by origin
+}
+
+// grave is what one pool or session contributes.
+type grave struct {
+	origin entry.Hash // of the client that made the pool or the session; zero: not known
+	keys   int        // 0 while it has not ended
+}
+
+// bury counts the keys of a pool or a session that has ended.
+func (t *tombstones) bury(g *grave, keys int) {
+	t.exhume(g)
+	g.keys = keys
+	t.Tombstones += keys
+	if !g.origin.IsZero() {
+		t.left[g.origin] += keys
+	}
+}
+
+// exhume counts them no more: they are gone, or the pool exists again.
+func (t *tombstones) exhume(g *grave) {
+	t.Tombstones -= g.keys
+	if !g.origin.IsZero() && g.keys > 0 {
+		if t.left[g.origin] -= g.keys; t.left[g.origin] == 0 {
+			delete(t.left, g.origin)
+		}
+	}
+	g.keys = 0
+}
+
+// TombstonesReach reports whether an origin may leave no more keys, if the limit for all
+// origins together is most: it has left half of that, or the limit is reached and its part is
+// at least an equal one. So no origin is refused for what others have left. 0 means no limit,
+// and there is none for the zero origin.
+func (t *tombstones) TombstonesReach(most int, origin entry.Hash) bool {
+	own := t.left[origin]
+	return most > 0 && (own >= (most+1)/2 || t.Tombstones >= most && own > 0 && own*len(t.left) >= most)
+}

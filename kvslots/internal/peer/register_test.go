@@ -181,32 +181,51 @@ func TestLockUnderWayCounts(t *testing.T) {
 	}
 }
 
-// A peer closes an idle name, to open it under other terms, while it opens another one. Its view
-// shows both together. The other name must not count twice, as in use and as being opened.
+// A peer is claiming in a semaphore that is in use. That does not count twice, as in use and as
+// being opened: there is room for another name.
 func TestLockCountsOnce(t *testing.T) {
 	h := newHarnessOf(t, peer.Config{MaxLocks: 2})
-	acquire := func(pool entry.Hash, name string, limit int) peer.Acquire {
-		return peer.Acquire{Resource: peer.Resource{Pool: pool, Name: name, Limit: limit}, Lease: h.hash(), Owner: "o", TTL: time.Hour}
+	acquire := func(pool entry.Hash, name, owner string) peer.Acquire {
+		return peer.Acquire{Resource: peer.Resource{Pool: pool, Name: name, Limit: 2}, Lease: h.hash(), Owner: owner, TTL: time.Hour}
 	}
-	idle := h.hash()
-	h.must(acquire(idle, "a", 2))
-	h.must(peer.ReleaseOwned{Pool: idle, Owner: "o"})
+	used := h.hash()
+	h.must(acquire(used, "a", "o"))
 	h.auto = false
-	call := h.begin(acquire(idle, "a", 1))
-	barrier := h.take(entry.Barrier)
-	h.publish(&barrier)
-	closing := h.take(entry.Config)
-	h.begin(acquire(h.hash(), "b", 1))
-	config, claim := h.take(entry.Config), h.take(entry.Slot)
-	h.publish(&config)
-	closed, claimed := h.store(&closing.Message), h.store(&claim.Message)
-	h.feed(closed)
-	h.ack(closing.ID, peer.Written, closed.Revision)
-	h.feed(claimed)
-	h.ack(claim.ID, peer.Written, claimed.Revision)
+	h.begin(acquire(used, "a", "p"))
+	h.take(entry.Slot)
+	h.auto = true
+	h.must(acquire(h.hash(), "b", "o"))
+}
+
+// A session ends that was the only holder of a semaphore in which this peer is claiming. The claim
+// may still be written, so the semaphore counts as being opened at once, also for a name that
+// is served before it, since the end of a call of that session has marked it.
+func TestClaimInReleasedNameCounts(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{MaxLocks: 1})
+	acquire := func(pool entry.Hash, owner string) peer.Acquire {
+		return peer.Acquire{Resource: peer.Resource{Pool: pool, Name: "n" + pool.String(), Limit: 2}, Lease: h.hash(), Owner: owner, TTL: time.Hour}
+	}
+	ofSession := func(pool, session entry.Hash) peer.Acquire {
+		a := acquire(pool, "")
+		a.Session, a.Nonce = session, h.hash()
+		return a
+	}
+	session, idle, used := h.hash(), h.hash(), h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+	h.must(acquire(idle, "o"))
+	h.fed(h.storePurge(idle))
+	h.must(acquire(used, "o"))
+	h.must(ofSession(used, session))
+	h.fed(h.storePurge(used))
+	h.auto = false
+	claiming := h.begin(acquire(used, "p"))
+	h.begin(ofSession(idle, session))
+	opening := h.begin(acquire(idle, "p"))
+	h.fed(h.purgeUnseen(rules.SessionKey(session)))
 	h.auto = true
 	h.settle()
-	h.granted(call)
+	h.granted(claiming)
+	h.wantError(opening, peer.ErrMaxLocks)
 }
 
 // A peer whose view is late answers that a cap is reached only if it is: what the view counts

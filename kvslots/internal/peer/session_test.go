@@ -75,3 +75,49 @@ func TestClosingPeerRepeatsNoRefusedRefresh(t *testing.T) {
 		t.Errorf("the session that has ended was refreshed %d times", refreshes)
 	}
 }
+
+// An answer waits until its session is refreshed, which takes 3 s here. The lease begins when it
+// is told. The other peers end it rules.Slack after its ttl from the claim on, so it is promised
+// for 2 s less.
+func TestLeaseBeginsAfterRefresh(t *testing.T) {
+	const idle, ttl, late = 10 * time.Second, 10 * time.Second, 3 * time.Second
+	h := newHarness(t)
+	session := h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: idle})
+	h.pass(idle/2 + time.Second) // the session lives for less than half of its idle time
+	key := rules.SessionKey(session)
+	h.auto = false
+	on := peer.Resource{Pool: h.hash(), Name: "a", Lock: true, Limit: 1}
+	call := h.begin(peer.Acquire{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: ttl})
+	h.passWithout(key, late)
+	h.wantNoAnswer(t, call)
+	if h.stands[rules.SlotKey(on.Pool, 0)] == 0 {
+		t.Fatal("the lock was not claimed")
+	}
+	h.publishAll()
+	if g := h.granted(call).Grant; g.At != h.now || g.TTL != ttl+rules.Slack-late {
+		t.Errorf("the lease lasts for %v from %v before its answer, want %v", g.TTL, h.now.Sub(g.At), ttl+rules.Slack-late)
+	}
+}
+
+// A session in use is refreshed when its end comes near, about once in half of its idle time.
+func TestSessionIsSeldomRefreshed(t *testing.T) {
+	const idle = 10 * time.Second
+	h := newHarness(t)
+	session := h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: idle})
+	h.auto = false
+	writes := 0
+	for end := h.now.Add(time.Minute); h.now < end; h.pass(100 * time.Millisecond) {
+		h.begin(peer.Ping{Session: session})
+		for _, w := range h.sent {
+			if w.Key == rules.SessionKey(session) {
+				writes++
+			}
+		}
+		h.publishAll()
+	}
+	if writes < 6 || writes > 15 {
+		t.Errorf("the session was written %d times in a minute, want about once in %v", writes, idle/2)
+	}
+}

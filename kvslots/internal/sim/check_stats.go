@@ -193,22 +193,22 @@ func (k *checker) checkHolder(c *call, pool entry.Hash, h *peer.HolderStats) {
 		k.wrong(c, fmt.Sprintf("the stream has no claim of position %d with fence %d", h.Position, h.Fence))
 		return
 	}
-	k.checkTimes(c, claimed.at, h.Fence, pool, h.Age, h.EndsIn)
+	k.checkTimes(c, &claimed, h.Fence, h.Age, h.EndsIn)
 }
 
 // checkTimes checks the age of a lease that was read, and the rest of its time. Both are
 // exact to the delays of the network while there is no fault.
-func (k *checker) checkTimes(c *call, claimedAt Instant, fence uint64, pool entry.Hash, age, endsIn time.Duration) {
+func (k *checker) checkTimes(c *call, claimed *claim, fence uint64, age, endsIn time.Duration) {
 	s := k.s
-	if !s.faultState.settledAt(claimedAt) || c.node.startedAt > claimedAt {
+	if !s.faultState.settledAt(claimed.at) || c.node.startedAt > claimed.at {
 		return
 	}
-	exact, doubt := c.decided.Sub(claimedAt), clockMargin+2*s.maxLatency()
+	exact, doubt := c.decided.Sub(claimed.at), clockMargin+2*s.maxLatency()
 	if age > exact+doubt || age < exact-doubt {
 		k.wrong(c, fmt.Sprintf("the lease with fence %d is %v old, and not %v", fence, exact, age))
 	}
-	for _, l := range k.pool(pool).leases {
-		if l.fence != fence || l.promisedAt > c.start || !l.certainlyLive(c.decided) {
+	for _, l := range k.pool(claimed.pool.id).leases {
+		if l.fence != fence || l.position != claimed.position || l.promisedAt > c.start || !l.certainlyLive(c.decided) {
 			continue
 		}
 		left := l.promisedUntil.Sub(c.decided)

@@ -76,34 +76,6 @@ func TestNoWriteToExpiringKey(t *testing.T) {
 	}
 }
 
-// The time of a lease begins when its caller is told of it, if the answer has to wait
-// until the caller's session is refreshed: here because that acknowledgement is late.
-func TestLeaseBeginsAfterRefresh(t *testing.T) {
-	on := named("lock", 1, true)
-	for at := time.Duration(0); at < 3*time.Second; at += 500 * time.Millisecond { // since the peer's presence was refreshed
-		s := newScript(t, 1)
-		opener := s.newSession(0, time.Minute)
-		s.must(0, releaseOf(on, opener, s.must(0, s.acquire(on, opener, time.Minute, 0)).Grant))
-		s.pass(at)
-		session := s.newSession(0, time.Second)
-		s.pass(1500 * time.Millisecond)
-
-		over, acknowledged := s.fault(), s.plan.Net.Ack
-		before := s.server.truth.sessions[session].Revision
-		s.plan.Net.Ack = 600 * time.Millisecond
-		acquired := s.begin(0, s.acquire(on, session, time.Second, 0))
-		s.until("the refresh is written", time.Second, func() bool { return s.server.truth.sessions[session].Revision != before })
-		s.plan.Net.Ack = acknowledged
-		s.until("the claim is written", time.Second, func() bool { return len(s.server.truth.pool(on.Pool).slots) > 0 })
-		s.plan.Net.Ack = 600 * time.Millisecond
-		g := s.answer(acquired).Grant
-		if left := s.nodes[0].simTime(g.At).Add(g.TTL).Sub(acquired.end); g.TTL > 0 && left < time.Second {
-			t.Errorf("%v after it was asked for, the lease of a second has %v left\n%s", acquired.end.Sub(acquired.start), left, s.events())
-		}
-		over()
-	}
-}
-
 // A lease that was taken from the line outlives the marker of its ticket. A peer that
 // begins then finds no trace of the ticket, and must not take the lease for a void claim,
 // not even when it purges one of a dead peer.

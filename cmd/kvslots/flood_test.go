@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 )
 
@@ -113,7 +114,22 @@ func measure(_, addr string) {
 
 // inspect returns the status of an answer, or 0 without one.
 func inspect(conn net.Conn, answers *bufio.Reader) int {
-	if _, err := io.WriteString(conn, "GET /l/"+pool+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+	return exchange(conn, answers, "GET /l/"+pool+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}
+
+// cycle registers a pool and deletes it. It returns the status of the registration.
+func cycle(conn net.Conn, answers *bufio.Reader) int {
+	path := "/l/" + uuid.NewString()
+	code := exchange(conn, answers, "PUT "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"count\":1}")
+	if code == http.StatusOK {
+		exchange(conn, answers, "DELETE "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	}
+	return code
+}
+
+// exchange sends a request and returns the status of its answer, or 0 without one.
+func exchange(conn net.Conn, answers *bufio.Reader, request string) int {
+	if _, err := io.WriteString(conn, request); err != nil {
 		return 0
 	}
 	answer, err := http.ReadResponse(answers, nil)
@@ -158,7 +174,8 @@ func startFlood(t *testing.T, kind, addr string) (stop func() floodCounts) {
 }
 
 // flood sends requests from an address of its own until standard input ends: 5,000 a second
-// over 32 connections, or 2,000 a second over a connection each.
+// over 32 connections, or 2,000 a second over a connection each. The flood "pools" registers
+// pools and deletes them.
 func flood(kind, addr string) {
 	workers, perSecond, keep := 32, 5000, true
 	if kind == "connections" {
@@ -169,7 +186,11 @@ func flood(kind, addr string) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	f := &flooder{ctx: ctx, addr: addr, keep: keep, pace: rate.NewLimiter(rate.Limit(perSecond), 100)}
+	send := inspect
+	if kind == "pools" {
+		send = cycle
+	}
+	f := &flooder{ctx: ctx, addr: addr, send: send, keep: keep, pace: rate.NewLimiter(rate.Limit(perSecond), 100)}
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(f.work)
@@ -181,6 +202,7 @@ func flood(kind, addr string) {
 type flooder struct {
 	ctx                     context.Context
 	addr                    string
+	send                    func(net.Conn, *bufio.Reader) (code int)
 	keep                    bool // a connection for many requests
 	pace                    *rate.Limiter
 	served, refused, failed atomic.Int64
@@ -196,7 +218,7 @@ func (f *flooder) work() {
 		}
 		end := context.AfterFunc(f.ctx, func() { conn.Close() })
 		answers := bufio.NewReader(conn)
-		for f.count(inspect(conn, answers)) && f.keep && f.pace.Wait(f.ctx) == nil {
+		for f.count(f.send(conn, answers)) && f.keep && f.pace.Wait(f.ctx) == nil {
 		}
 		if end() {
 			_ = conn.(*net.TCPConn).SetLinger(0) // else the kernel would keep its port for a minute

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -37,4 +42,51 @@ func TestServeTombstones(t *testing.T) {
 	if code, body := p.ask(t, "POST", kept+"/borrow", `{"ttl":5}`); code != http.StatusOK {
 		t.Errorf("a borrow: %d %s", code, body)
 	}
+}
+
+// What a client leaves that registers and deletes pools all the time is bounded, on disk and in
+// memory, and another client is served. The markers live for 2 minutes.
+func TestTombstonesFloodSoak(t *testing.T) {
+	soak(t)
+	dataDir := t.TempDir()
+	p := startBinary(t, buildBinary(t), "--data-dir", dataDir, "--max-tombstones", "40000")
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	addr := strings.TrimPrefix(p.url, "http://")
+	quiet := p99(measured(t, addr))
+	stop := startFlood(t, "pools", addr)
+	var table strings.Builder
+	for range 20 {
+		time.Sleep(55 * time.Second)
+		got := p99(measured(t, addr))
+		fmt.Fprintf(&table, "%s of memory, %d KB on disk, p99 of an inspection %v (%.1f times)\n",
+			residentMemory(t, p.process.Process.Pid), diskUse(t, dataDir)>>10, got, ratio(got, quiet))
+	}
+	t.Logf("the flood: %+v; every minute:\n%s", stop(), &table)
+}
+
+// residentMemory returns the memory of a process, as Linux says it.
+func residentMemory(t *testing.T, pid int) string {
+	t.Helper()
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Skip("there is no /proc: ", err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	size, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(size)
+}
+
+// diskUse returns the size of the files of a directory in bytes.
+func diskUse(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return nil // the server may have removed it
+		}
+		if info, err := entry.Info(); err == nil {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
 }

@@ -42,8 +42,13 @@ func (f *feed) suspect(key entry.Key) {
 	since, again := f.suspected[key]
 	persists := again && (!f.k.cfg.Replicated || f.k.now.Sub(since) >= deposedTime)
 	if !again && f.mode != loading {
-		put(&f.suspected, key, f.k.now)
-		f.k.after(rebuildPause, func() { delete(f.suspected, key) })
+		at := f.k.now
+		put(&f.suspected, key, at)
+		f.k.after(rebuildPause, func() {
+			if f.suspected[key] == at {
+				delete(f.suspected, key)
+			}
+		})
 		if f.mode == live {
 			f.k.log(Debug, "view checked", suspicion)
 			f.catchUp(true)

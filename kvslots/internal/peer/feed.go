@@ -331,6 +331,7 @@ func (k *kernel) apply(e *entry.Entry, age time.Duration) {
 	if e.Revision > k.view.Revision+1 && k.feed.mode != loading {
 		k.counters.Skips += e.Revision - k.view.Revision - 1
 	}
+	delete(k.feed.suspected, e.Key) // the answer was of a leader that was deposed
 	before := k.holderBefore(e)
 	k.view.Apply(e, age, k.now)
 	k.feed.check.note(e)

@@ -32,8 +32,12 @@ type Config struct {
 	//   - MaxWaiters: places in the line of each lock and semaphore.
 	//   - MaxSessions: sessions.
 	//   - MaxSessionsPerOrigin: sessions of one origin, see Store.CreateSession.
+	//   - MaxLocksPerSession: locks and semaphores that one session holds or waits for.
+	//   - MaxLocksPerOrigin: locks and semaphores that the sessions of one origin hold or
+	//     wait for, and its owned locks, see Store.LockOwned.
 	//   - MaxPoolWaiters: places in the line of each pool.
 	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
+	MaxLocksPerSession, MaxLocksPerOrigin                                             int
 
 	// PoolIdle is how long a registered pool may be unused before it is unregistered, as
 	// by Delete, from a second to a year; 0 means that pools stay. A pool is unused while
@@ -100,6 +104,6 @@ func (c Config) peer() peer.Config {
 	return peer.Config{
 		Sole: c.Sole, PoolIdle: c.PoolIdle, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
-		MaxPoolWaiters: c.MaxPoolWaiters,
+		MaxPoolWaiters: c.MaxPoolWaiters, MaxLocksPerSession: c.MaxLocksPerSession, MaxLocksPerOrigin: c.MaxLocksPerOrigin,
 	}
 }

@@ -24,7 +24,8 @@ const (
 //
 // The id is a secret. Every peer on the bucket can serve the session, and the session
 // outlives the peer that created it. origin says where the client comes from, for
-// Config.MaxSessionsPerOrigin; sessions of the origin "" are not limited.
+// Config.MaxSessionsPerOrigin and Config.MaxLocksPerOrigin, which do not limit the
+// origin "".
 //
 // The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrUnavailable,
 // ErrClosed, a *RangeError, and context.Cause(ctx).
@@ -36,10 +37,7 @@ func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin st
 		return "", err
 	}
 	id = randomHash().String()
-	request := peer.CreateSession{Session: sessionHash(id), Idle: idle}
-	if origin != "" {
-		request.Origin = entry.HashOf(entry.OfOrigin, origin)
-	}
+	request := peer.CreateSession{Session: sessionHash(id), Idle: idle, Origin: originHash(origin)}
 	if _, err := s.bucket.Do(ctx, request); err != nil {
 		return "", err
 	}
@@ -76,7 +74,8 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 // clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxWaiters, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
+// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrUnavailable, ErrClosed,
+// a *RangeError, and context.Cause(ctx).
 func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) (Grant, error) {
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err
@@ -234,6 +233,14 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 
 func newGrant(g peer.Grant, half string) Grant {
 	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
+}
+
+// originHash returns the hash of an origin, which is zero for "".
+func originHash(origin string) entry.Hash {
+	if origin == "" {
+		return entry.Hash{}
+	}
+	return entry.HashOf(entry.OfOrigin, origin)
 }
 
 func sessionHash(id string) entry.Hash { return entry.HashOf(entry.OfSession, id) }

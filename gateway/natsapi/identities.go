@@ -1,9 +1,13 @@
 package natsapi
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // matcher returns the connections that are subscribed to a subject, by their numbers.
@@ -33,16 +37,20 @@ type identities struct {
 // of returns the connections that are subscribed to a reply subject. It blocks until a look
 // at the subscriptions that has begun after the call.
 func (i *identities) of(reply string) (connections []string) {
+	for _, number := range i.numbers(reply) {
+		connections = append(connections, strconv.FormatUint(number, 10))
+	}
+	return connections
+}
+
+func (i *identities) numbers(reply string) []uint64 {
 	i.mu.Lock()
 	if i.next == nil {
 		i.next = sync.OnceValue(i.look)
 	}
 	next := i.next
 	i.mu.Unlock()
-	for _, number := range next()(reply) {
-		connections = append(connections, strconv.FormatUint(number, 10))
-	}
-	return connections
+	return next()(reply)
 }
 
 func (i *identities) look() matcher {
@@ -60,6 +68,27 @@ func (i *identities) look() matcher {
 		i.looked()
 	}
 	return subscribed
+}
+
+// originsOf returns the ops.Call.Origins of a request with a reply subject. Its client is one
+// of the connections that would receive the answer; each address stands there once. If there is
+// none, the error is wire.ErrBusy, as for a request of which no client may have more.
+func (s *Service) originsOf(reply string) func() ([]string, error) {
+	if s.identities == nil || s.address == nil {
+		return func() ([]string, error) { return []string{"nats " + clientOf(reply)}, nil }
+	}
+	return func() (origins []string, err error) {
+		for _, number := range s.identities.numbers(reply) {
+			if address, open := s.address(number); open {
+				origins = append(origins, ops.Origin(address))
+			}
+		}
+		if len(origins) == 0 {
+			return nil, wire.ErrBusy
+		}
+		slices.Sort(origins)
+		return slices.Compact(origins), nil
+	}
 }
 
 // endGone ends the requests of connections that are closed.

@@ -100,9 +100,13 @@ type Call struct {
 	// PoolsAfter is where the page of Stats begins; "" for the first page.
 	PoolsAfter string
 
-	// Remote is the address and port of the client, for the caps on sessions and waiters
-	// per address; "" if unknown.
+	// Remote is the address and port of the client, for the caps per address; "" if unknown.
 	Remote string
+
+	// Origins returns the origins of which the client has one, for the caps on its sessions
+	// and locks; see Origin. It may take some milliseconds. If it is nil, the origin is that
+	// of Remote.
+	Origins func() ([]string, error)
 
 	Arrived time.Time // of the request
 

@@ -22,7 +22,7 @@ func (r Borrow) begin(p *Peer, c *call) {
 func (r Acquire) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
 	p.pools.borrow(c, r.Pool, wish{
-		lease: r.Lease, ttl: r.TTL, owner: r.Owner, session: r.Session, nonce: r.Nonce, terms: r.terms(),
+		lease: r.Lease, ttl: r.TTL, owner: r.Owner, origin: r.Origin, session: r.Session, nonce: r.Nonce, terms: r.terms(),
 	}, r.Wait)
 }
 

@@ -41,11 +41,13 @@ type borrow struct {
 
 	ticket ticket
 	claim  claim
+	adding [2]entry.Hash // the session and the origin for which noteAdding counts it
 }
 
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
+	origin                entry.Hash             // of a borrow without a session
 	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
 	label, owner          string
@@ -287,6 +289,11 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 	}
 	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.p.names.overLocks(b.pool) {
 		return ErrMaxLocks
+	}
+	if obstacle != rules.SessionEnded {
+		if err := b.overShare(true); err != nil {
+			return err
+		}
 	}
 	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]
 }

@@ -20,6 +20,9 @@ type Config struct {
 	// The caps on named pools in use, waiters in each of them, client sessions, client
 	// sessions of one origin, and waiters in each registered pool. 0 means any number.
 	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
+	// The caps on named pools in which one client session, and the clients of one origin,
+	// have slots or tickets. 0 means any number.
+	MaxLocksPerSession, MaxLocksPerOrigin int
 	// Random is the only source of randomness.
 	Random rand.Source
 }

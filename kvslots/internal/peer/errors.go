@@ -22,4 +22,6 @@ var (
 	ErrMaxWaiters           = errors.New("too many waiters")
 	ErrMaxSessions          = errors.New("too many sessions")
 	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
+	ErrMaxLocksPerSession   = errors.New("too many locks and semaphores of one session")
+	ErrMaxLocksPerOrigin    = errors.New("too many locks and semaphores of one origin")
 )

@@ -44,12 +44,13 @@ type Borrow struct {
 
 // Acquire asks for a lock or a slot of a semaphore.
 // Answer.Grant; ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxWaiters, ErrUnavailable.
+// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrUnavailable.
 type Acquire struct {
 	Resource
 	Session      entry.Hash // the client session; zero for a lock that no session holds
 	Lease, Nonce entry.Hash // Lease is used in one Acquire only
 	Owner        string     // of a lock that no session holds; no secret
+	Origin       entry.Hash // of a lock that no session holds, for the cap per origin; zero: no cap. A session has its own
 	TTL          time.Duration
 	Wait         time.Duration
 }
@@ -124,7 +125,7 @@ type Delete struct{ Pool entry.Hash }
 type CreateSession struct {
 	Session entry.Hash
 	Idle    time.Duration // twice the idle timeout that its client is told
-	Origin  entry.Hash    // for the cap per origin; zero: no cap
+	Origin  entry.Hash    // for the caps per origin; zero: no cap
 }
 
 // Ping keeps a session alive. ErrSessionGone, ErrUnavailable.

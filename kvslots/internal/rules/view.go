@@ -45,6 +45,7 @@ type View struct {
 	passed     Instant   // when this peer sent the last of its messages that the view has reached; 0: none
 
 	sessions
+	holders
 	deadlines
 	totals
 	pools   map[entry.Hash]*Pool
@@ -62,7 +63,8 @@ func New() *View {
 			peers:   map[*Session]struct{}{},
 			origins: map[entry.Hash]int{},
 		},
-		pools: map[entry.Hash]*Pool{},
+		holders: newHolders(),
+		pools:   map[entry.Hash]*Pool{},
 	}
 }
 

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
 
 // capTime is how long a cap must have been reached for no peer to exceed it, beyond the delays
 // of the network. Peers that decide in the same instant may exceed a cap.
@@ -12,6 +16,7 @@ type capChecker struct {
 	*checker
 	reached totals // as Instants: since when each cap has been reached; 0: it is not
 	before  totals
+	shares  map[entry.Hash]share // by session and by origin
 }
 
 // observe compares the totals with those before the last entry.

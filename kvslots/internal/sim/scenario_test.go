@@ -28,6 +28,7 @@ func (p *Plan) fields() []field {
 		{"clients.wait", &c.Wait}, {"clients.idle", &c.Idle}, {"clients.think", &c.Think}, {"clients.administer", &c.Administer},
 		{"clients.mismatch", &c.Mismatch}, {"clients.once", &c.Once}, {"clients.fresh", &c.Fresh}, {"clients.at-once", &c.AtOnce}, {"clients.quiet", &c.Quiet}, {"clients.together", &c.Together},
 		{"caps.pools", &k.Pools}, {"caps.pool-waiters", &k.PoolWaiters}, {"caps.locks", &k.Locks}, {"caps.waiters", &k.Waiters}, {"caps.sessions", &k.Sessions}, {"caps.sessions-per-origin", &k.SessionsPerOrigin},
+		{"caps.locks-per-session", &k.LocksPerSession}, {"caps.locks-per-origin", &k.LocksPerOrigin},
 	}
 	for f := range p.Faults {
 		all = append(all, field{"fault." + fault(f).String(), &p.Faults[f]})

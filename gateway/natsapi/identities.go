@@ -1,13 +1,14 @@
 package natsapi
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // matcher returns the connections that are subscribed to a subject, by their numbers.
@@ -29,6 +30,8 @@ type identities struct {
 
 	mu   sync.Mutex
 	next func() matcher // performs the look that has not begun yet, or is nil
+
+	last atomic.Pointer[matcher] // what the last look has found
 
 	looking sync.Mutex // guards what follows
 	rested  time.Time  // when the next look may begin
@@ -53,6 +56,14 @@ func (i *identities) numbers(reply string) []uint64 {
 	return next()(reply)
 }
 
+// lastOf returns the connections that were subscribed to a reply subject at the last look.
+func (i *identities) lastOf(reply string) []uint64 {
+	if last := i.last.Load(); last != nil {
+		return (*last)(reply)
+	}
+	return nil
+}
+
 func (i *identities) look() matcher {
 	i.looking.Lock()
 	defer i.looking.Unlock()
@@ -64,30 +75,36 @@ func (i *identities) look() matcher {
 	subscribed := i.subscribers()
 	ended := time.Now()
 	i.rested = ended.Add(restFactor * ended.Sub(began))
+	i.last.Store(&subscribed)
 	if i.looked != nil {
 		i.looked()
 	}
 	return subscribed
 }
 
-// originsOf returns the ops.Call.Origins of a request with a reply subject. Its client is one
-// of the connections that would receive the answer; each address stands there once. If there is
-// none, the error is wire.ErrBusy, as for a request of which no client may have more.
-func (s *Service) originsOf(reply string) func() ([]string, error) {
-	if s.identities == nil || s.address == nil {
-		return func() ([]string, error) { return []string{"nats " + clientOf(reply)}, nil }
-	}
-	return func() (origins []string, err error) {
-		for _, number := range s.identities.numbers(reply) {
-			if address, open := s.address(number); open {
-				origins = append(origins, ops.Origin(address))
+// originsOf returns the ops.Call.Origins of a request with a reply subject: the addresses of the
+// connections that receive the answer. It looks at the subscriptions only if those of the last
+// look do not suffice: most clients subscribe once, for all their requests.
+func (s *Service) originsOf(reply string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if s.identities == nil || s.address == nil {
+			yield("nats " + clientOf(reply))
+			return
+		}
+		var tried []string
+		for _, connections := range []matcher{s.identities.lastOf, s.identities.numbers} {
+			for _, number := range connections(reply) {
+				address, open := s.address(number)
+				origin := ops.Origin(address)
+				if !open || slices.Contains(tried, origin) {
+					continue
+				}
+				if !yield(origin) {
+					return
+				}
+				tried = append(tried, origin)
 			}
 		}
-		if len(origins) == 0 {
-			return nil, wire.ErrBusy
-		}
-		slices.Sort(origins)
-		return slices.Compact(origins), nil
 	}
 }
 

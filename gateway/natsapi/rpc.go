@@ -2,6 +2,7 @@ package natsapi
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"strconv"
 
@@ -14,10 +15,10 @@ import (
 
 // Calls answers calls of functions. A *forrst.Server implements it, and describes the
 // parameters. Answers are whole envelopes, also those with errors; status is the HTTP
-// status, and code that of the first error. hungUp and origins, an ops.Call.Origins, block
-// for some milliseconds.
+// status, and code that of the first error. hungUp blocks for some milliseconds, and
+// so may a step of origins, which is an ops.Call.Origins.
 type Calls interface {
-	Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, origins func() ([]string, error), hungUp func() bool) (status int, code string, answer []byte)
+	Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, origins iter.Seq[string], hungUp func() bool) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)
 }
 

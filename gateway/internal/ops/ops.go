@@ -8,6 +8,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/google/uuid"
@@ -103,10 +104,10 @@ type Call struct {
 	// Remote is the address and port of the client, for the caps per address; "" if unknown.
 	Remote string
 
-	// Origins returns the origins of which the client has one, for the caps on its sessions
-	// and locks; see Origin. It may take some milliseconds. If it is nil, the origin is that
-	// of Remote.
-	Origins func() ([]string, error)
+	// Origins iterates over the origins of which the client has one, for the caps on its
+	// sessions and locks; see Origin. The call is refused as busy if there is none. A step may
+	// take some milliseconds. If Origins is nil, the origin is that of Remote.
+	Origins iter.Seq[string]
 
 	Arrived time.Time // of the request
 

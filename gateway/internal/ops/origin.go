@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 
+	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
@@ -26,8 +27,8 @@ func (c *Call) fromOrigin(full error, do func(origin string) error) error {
 	if c.Origins == nil {
 		return do(Origin(c.Remote))
 	}
-	origins, err := c.Origins()
-	for _, origin := range origins {
+	err := wire.ErrBusy
+	for origin := range c.Origins {
 		if err = do(origin); !errors.Is(err, full) {
 			break
 		}

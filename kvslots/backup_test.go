@@ -92,7 +92,7 @@ func fillBucket(t testing.TB, s *Store) filled {
 	if err != nil || !acquired {
 		t.Fatal(acquired, err)
 	}
-	f.owned, err = s.LockOwned(t.Context(), "owned", "me", time.Minute, 0)
+	f.owned, err = s.LockOwned(t.Context(), "owned", "me", "", time.Minute, 0)
 	fatal(err)
 	return f
 }

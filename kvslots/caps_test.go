@@ -20,6 +20,9 @@ func waits(stats Stats, session string) bool {
 	})
 }
 
+// oneSession is the key of the session of a context, which all share.
+type oneSession struct{}
+
 // At one peer a cap is exact, however many sessions come at once, and each session that
 // leaves makes room for another one.
 func TestCaps(t *testing.T) {
@@ -84,6 +87,20 @@ func TestCaps(t *testing.T) {
 			id, err := s.CreateSession(ctx, time.Minute, "here")
 			return func() error { return s.EndSession(ctx, id) }, err
 		}},
+		{"locks of one session", Config{MaxLocksPerSession: 8}, ErrMaxLocksPerSession, 8, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
+			one, _ := ctx.Value(oneSession{}).(string)
+			r := Lock(fmt.Sprint("l", i))
+			g, err := s.Acquire(ctx, one, r, time.Minute, 0)
+			return func() error { return s.Release(ctx, one, r, g.Token) }, err
+		}},
+		{"locks of one origin", Config{MaxLocksPerOrigin: 8}, ErrMaxLocksPerOrigin, 8, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
+			if i%2 == 0 {
+				lock, err := s.LockOwned(ctx, fmt.Sprint("l", i), "me", "here", time.Minute, 0)
+				return func() error { _, err := s.UnlockOwned(ctx, lock); return err }, err
+			}
+			g, _, err := s.Enqueue(ctx, session, Lock(fmt.Sprint("l", i)), time.Minute)
+			return func() error { return s.Release(ctx, session, Lock(fmt.Sprint("l", i)), g.Token) }, err
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := kvslotstest.Start(t, "")
@@ -95,9 +112,18 @@ func TestCaps(t *testing.T) {
 			defer func() { _ = s.Close(ctx) }()
 			var sessions []string
 			for range crowd + 1 {
-				sessions = append(sessions, newSession(t, s, time.Minute))
+				origin := ""
+				if c.cfg.MaxLocksPerOrigin > 0 {
+					origin = "here"
+				}
+				id, err := s.CreateSession(ctx, time.Minute, origin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sessions = append(sessions, id)
 			}
-			if c.cfg.MaxLocks == 0 {
+			ctx = context.WithValue(ctx, oneSession{}, sessions[0])
+			if c.cfg.MaxLocks+c.cfg.MaxLocksPerSession+c.cfg.MaxLocksPerOrigin == 0 {
 				mustHold(t, s, sessions[crowd], Lock("held"))
 			}
 			for round := range 3 {
@@ -130,6 +156,58 @@ func TestCaps(t *testing.T) {
 			endAll(t, s, sessions...)
 			noRemains(t, srv, s)
 		})
+	}
+}
+
+// The shares of a session and of an origin are of the names that they hold or wait for, and other sessions and origins have shares of their own.
+func TestShares(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocksPerSession: 2, MaxLocksPerOrigin: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	var sessions []string
+	for _, origin := range []string{"here", "here", "there", ""} {
+		id, err := s.CreateSession(t.Context(), time.Minute, origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, id)
+	}
+	here, too, there, nowhere := sessions[0], sessions[1], sessions[2], sessions[3]
+	mustHold(t, s, there, Lock("busy"))
+	one := mustHold(t, s, here, Lock("one"))
+	if _, acquired, err := s.Enqueue(t.Context(), here, Lock("busy"), time.Minute); acquired || err != nil {
+		t.Fatal(acquired, err)
+	}
+	_, err = s.Acquire(t.Context(), here, Lock("free"), time.Minute, time.Minute)
+	wantErr(t, err, ErrMaxLocksPerSession)
+	_, _, err = s.Enqueue(t.Context(), here, Semaphore("free", 2), time.Minute)
+	wantErr(t, err, ErrMaxLocksPerSession)
+	_, err = s.Acquire(t.Context(), here, Lock("one"), time.Minute, 0) // a further place in a line of its own
+	wantErr(t, err, ErrNoSlot)
+	for range 5 { // one name
+		mustHold(t, s, too, Semaphore("two", 5))
+	}
+	_, err = s.Acquire(t.Context(), too, Lock("free"), time.Minute, 0)
+	wantErr(t, err, ErrMaxLocksPerOrigin)
+	_, err = s.LockOwned(t.Context(), "free", "me", "here", time.Minute, time.Minute)
+	wantErr(t, err, ErrMaxLocksPerOrigin)
+	mustLetGo(t, s, here, Lock("one"), one)
+	if _, err := s.LockOwned(t.Context(), "free", "me", "here", time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(t.Context(), here, Lock("free"), time.Minute, 0)
+	wantErr(t, err, ErrMaxLocksPerOrigin)
+	mustHold(t, s, there, Lock("free"))
+	for i := range 2 { // no origin has no share, a session has
+		mustHold(t, s, nowhere, Lock(fmt.Sprint("n", i)))
+	}
+	endAll(t, s, sessions...)
+	mustHold(t, s, newSession(t, s, time.Minute), Lock("free"))
+	if _, err := s.LockOwned(t.Context(), "another", "me", "here", time.Minute, 0); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -32,8 +32,12 @@ type Config struct {
 	//   - MaxWaiters: places in the line of each lock and semaphore.
 	//   - MaxSessions: sessions.
 	//   - MaxSessionsPerOrigin: sessions of one origin, see Store.CreateSession.
+	//   - MaxLocksPerSession: locks and semaphores that one session holds or waits for.
+	//   - MaxLocksPerOrigin: locks and semaphores that the sessions of one origin hold or
+	//     wait for, and its owned locks, see Store.LockOwned.
 	//   - MaxPoolWaiters: places in the line of each pool.
 	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
+	MaxLocksPerSession, MaxLocksPerOrigin                                             int
 
 	// MaxTombstones limits what pools, names and sessions leave in the bucket when they end:
 	// the markers of their keys, for 2 to 15 minutes after the last lease's time is over. One
@@ -107,6 +111,7 @@ func (c Config) peer() peer.Config {
 	return peer.Config{
 		Sole: c.Sole, PoolIdle: c.PoolIdle, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
-		MaxPoolWaiters: c.MaxPoolWaiters, MaxTombstones: c.MaxTombstones,
+		MaxPoolWaiters: c.MaxPoolWaiters, MaxLocksPerSession: c.MaxLocksPerSession, MaxLocksPerOrigin: c.MaxLocksPerOrigin,
+		MaxTombstones: c.MaxTombstones,
 	}
 }

@@ -81,6 +81,15 @@ var (
 	// of the origin have ended in the last minutes: see Config.MaxTombstones.
 	ErrMaxTombstones = peer.ErrMaxTombstones
 
+	// ErrMaxLocksPerSession is returned by Acquire and Enqueue for a further key when
+	// the session holds or waits for Config.MaxLocksPerSession keys already.
+	ErrMaxLocksPerSession = peer.ErrMaxLocksPerSession
+
+	// ErrMaxLocksPerOrigin is returned by Acquire, Enqueue and LockOwned for a further
+	// key when the clients of the origin hold or wait for Config.MaxLocksPerOrigin keys
+	// already.
+	ErrMaxLocksPerOrigin = peer.ErrMaxLocksPerOrigin
+
 	// ErrNotOwner is returned by ReleaseOwned when another owner holds the
 	// lock.
 	ErrNotOwner = peer.ErrNotOwner

@@ -9,8 +9,8 @@ import (
 type originKey struct{}
 
 // WithOrigin returns a context for calls on behalf of a client that comes from origin, such
-// as its address. Register and LockOwned count for Config.MaxTombstones by it. Without an
-// origin, or with the origin "", they are not limited. The bucket holds a hash of it.
+// as its address. Register counts for Config.MaxTombstones by it. Without an origin, or with
+// the origin "", it is not limited. The bucket holds a hash of it.
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	return context.WithValue(ctx, originKey{}, origin)
 }
@@ -19,11 +19,4 @@ func WithOrigin(ctx context.Context, origin string) context.Context {
 func originOf(ctx context.Context) entry.Hash {
 	origin, _ := ctx.Value(originKey{}).(string)
 	return originHash(origin)
-}
-
-func originHash(origin string) entry.Hash {
-	if origin == "" {
-		return entry.Hash{}
-	}
-	return entry.HashOf(entry.OfOrigin, origin)
 }

@@ -43,11 +43,12 @@ type OwnedLock struct {
 //
 // Two calls exclude each other even if they name the same owner. Owned locks and the
 // locks of Acquire have separate namespaces. Name and owner are not secret: the bucket
-// stores them as they are.
+// stores them as they are. origin says where the client comes from, for
+// Config.MaxLocksPerOrigin, which does not limit the origin "".
 //
-// The errors are ErrNoSlot, ErrMaxLocks, ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable, ErrClosed, a
-// *RangeError, and context.Cause(ctx).
-func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*OwnedLock, error) {
+// The errors are ErrNoSlot, ErrMaxLocks, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones,
+// ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
+func (s *Store) LockOwned(ctx context.Context, name, owner, origin string, ttl, wait time.Duration) (*OwnedLock, error) {
 	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	lease := randomHash()
 	a, err := s.bucket.Do(ctx, peer.Acquire{
 		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
-		Lease:    lease, Owner: owner, Origin: originOf(ctx), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+		Lease:    lease, Owner: owner, Origin: originHash(origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
 	})
 	if err != nil {
 		return nil, err

@@ -296,7 +296,7 @@ func TestNoRoom(t *testing.T) {
 		"CreateSession": func() error { _, err := s.CreateSession(t.Context(), time.Minute, ""); return err },
 		"Acquire":       func() error { _, err := s.Acquire(t.Context(), session, Lock("b"), time.Minute, 0); return err },
 		"Enqueue":       func() error { _, _, err := s.Enqueue(t.Context(), session, Lock("a"), time.Minute); return err },
-		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", time.Minute, 0); return err },
+		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", "", time.Minute, 0); return err },
 	} {
 		if err := add(); !errors.Is(err, ErrUnavailable) || !errors.Is(err, full) {
 			t.Errorf("%s: %v", name, err)

@@ -24,8 +24,8 @@ const (
 //
 // The id is a secret. Every peer on the bucket can serve the session, and the session
 // outlives the peer that created it. origin says where the client comes from, for
-// Config.MaxSessionsPerOrigin and Config.MaxTombstones; sessions of the origin "" are not
-// limited by these.
+// Config.MaxSessionsPerOrigin, Config.MaxLocksPerOrigin and Config.MaxTombstones, which do not
+// limit the origin "".
 //
 // The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrMaxTombstones, ErrUnavailable,
 // ErrClosed, a *RangeError, and context.Cause(ctx).
@@ -74,7 +74,8 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 // clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
+// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable, ErrClosed,
+// a *RangeError, and context.Cause(ctx).
 func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) (Grant, error) {
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err
@@ -232,6 +233,14 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 
 func newGrant(g peer.Grant, half string) Grant {
 	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
+}
+
+// originHash returns the hash of an origin, which is zero for "".
+func originHash(origin string) entry.Hash {
+	if origin == "" {
+		return entry.Hash{}
+	}
+	return entry.HashOf(entry.OfOrigin, origin)
 }
 
 func sessionHash(id string) entry.Hash { return entry.HashOf(entry.OfSession, id) }

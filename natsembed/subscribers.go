@@ -2,6 +2,7 @@ package natsembed
 
 import (
 	"math"
+	"net"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats-server/v2/server/gsl"
@@ -23,6 +24,22 @@ func (s *Server) Subscribers() func(subject string) (connections []uint64) {
 		all.Match(subject, func(number uint64) { connections = append(connections, number) })
 		return connections
 	}
+}
+
+// Address returns the address and port of a connection that Subscribers has named, or "" for
+// one within the process; open is false if the connection is closed.
+func (s *Server) Address(connection uint64) (address string, open bool) {
+	client := s.nats().GetClient(connection)
+	if client == nil {
+		return "", false
+	}
+	switch remote := client.RemoteAddress().(type) {
+	case nil:
+		return "", false
+	case *net.TCPAddr:
+		return remote.String(), true
+	}
+	return "", true
 }
 
 // Connected reports whether a connection that Subscribers has named is still open.

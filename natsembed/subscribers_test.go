@@ -2,6 +2,7 @@ package natsembed
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -54,4 +55,19 @@ func TestSubscribers(t *testing.T) {
 	want("_INBOX.a.1", 0)
 	want("_INBOX.c.1.2", 2)
 	want("_INBOX.x")
+	if address, open := srv.Address(numbers[0]); !open || !strings.HasPrefix(address, "127.0.0.1:") {
+		t.Errorf("address %q, open: %v", address, open)
+	}
+	if address, open := srv.Address(numbers[1]); open {
+		t.Errorf("address %q of a closed connection", address)
+	}
+	inside, err := srv.ConnectService()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	number, err := inside.GetClientID()
+	if address, open := srv.Address(number); err != nil || !open || address != "" {
+		t.Errorf("address %q of a connection within the process, open: %v, %v", address, open, err)
+	}
 }

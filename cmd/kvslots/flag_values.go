@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -90,6 +91,41 @@ func number(target *int, min, max int) flagValue[int] {
 		}
 		return value, nil
 	}, strconv.Itoa}
+}
+
+// share is what one client may have of what all clients may have: a number or, if percent is
+// set, so many percent of it.
+type share struct {
+	n       int
+	percent bool
+}
+
+// of returns the share of a maximum, at least 1, or 0 without a limit. 0 is no maximum.
+func (s share) of(most int) int {
+	switch {
+	case !s.percent:
+		return s.n
+	case most == 0:
+		return 0
+	}
+	return max(1, most*s.n/100)
+}
+
+// shareFlag is a flag that takes a share.
+func shareFlag(target *share) flagValue[share] {
+	return flagValue[share]{target, "int|percent", func(text string) (s share, err error) {
+		text, s.percent = strings.CutSuffix(text, "%")
+		s.n, err = strconv.Atoi(text)
+		if err != nil || s.n < 0 || s.n > math.MaxInt32 || s.percent && (s.n < 1 || s.n > 100) {
+			return s, fmt.Errorf("must be an integer between 0 and %d, or a percentage between 1%% and 100%%", math.MaxInt32)
+		}
+		return s, nil
+	}, func(s share) string {
+		if s.percent {
+			return strconv.Itoa(s.n) + "%"
+		}
+		return strconv.Itoa(s.n)
+	}}
 }
 
 // size is a flag that takes a number of bytes, with K, M, G or T for powers of 1024.

@@ -91,6 +91,19 @@ func TestServeLimitsNATSClients(t *testing.T) {
 	p.want(t, "GET", "/metrics", "", 200, `kvslots_limit_refusals_total{limit="nats_max_connections_per_ip"} 1`)
 }
 
+// By default one address may have half of the NATS clients.
+func TestServeSharesNATSClients(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-max-connections", "4")
+	for range 2 {
+		connectNATS(t, p.natsURL(t))
+	}
+	if nc, err := nats.Connect(p.natsURL(t)); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
+		nc.Close()
+		t.Errorf("a third client: %v", err)
+	}
+	p.want(t, "GET", "/metrics", "", 200, `kvslots_limit_refusals_total{limit="nats_max_connections_per_ip"} 1`)
+}
+
 // A gateway on an external NATS server answers its clients, with any credentials.
 func TestServeOverAnExistingNATS(t *testing.T) {
 	pair, public, seedFile := newNkey(t)

@@ -147,6 +147,7 @@ type shared struct {
 	clients     func() int                           // the number of NATS clients
 	subscribers func() func(subject string) []uint64 // looks up the subscriptions
 	connected   func(connection uint64) bool         // whether the connection is open
+	address     func(connection uint64) (string, bool)
 }
 
 func newShared(nats *backend, allowed *access, s settings) shared {
@@ -154,6 +155,9 @@ func newShared(nats *backend, allowed *access, s settings) shared {
 	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
 		c.clients, c.subscribers, c.connected = nats.server.NumClients, nats.server.Subscribers, nats.server.Connected
+		if store := s.storeConfig(); store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin > 0 {
+			c.address = nats.server.Address
+		}
 	}
 	return c
 }
@@ -168,6 +172,7 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 		ReplyPrefixes: splitList(s.natsReplies),
 		Subscribers:   common.subscribers,
 		Connected:     common.connected,
+		Address:       common.address,
 		Gate:          nats.gate,
 		Calls:         functions,
 		Version:       versionName(),
@@ -178,10 +183,17 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 // tombstoneSize is how many bytes of the store the marker of a key takes at most.
 const tombstoneSize = 512
 
+// storeConfig returns the configuration of the store, as far as flags say.
+func (s *settings) storeConfig() kvslots.Config {
+	cfg := s.store
+	cfg.MaxLocksPerSession, cfg.MaxLocksPerOrigin = s.locks.perSession.of(cfg.MaxLocks), s.locks.perIP.of(cfg.MaxLocks)
+	return cfg
+}
+
 func openStore(ctx context.Context, nats *backend, s settings, log zerolog.Logger) (*kvslots.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	cfg := s.store
+	cfg := s.storeConfig()
 	if nats.server != nil {
 		cfg.Sole, cfg.Room = true, nats.server.Room // clients of its listener cannot reach the bucket
 		if fit := int(s.maxStore / (4 * tombstoneSize)); fit > 0 && cfg.MaxTombstones > 0 {

@@ -18,6 +18,9 @@ func (s *settings) addLimitFlags(flags *pflag.FlagSet) {
 	flags.Var(number(&s.waits.PerIP, 0, math.MaxInt32), "max-waiters-per-ip", "maximum of requests of each client address that wait at this gateway; 0 means no limit")
 }
 
+// lockShares are the shares of --max-locks.
+type lockShares struct{ perSession, perIP share }
+
 const (
 	// filesReserve is how many files are kept for the store, NATS and logs.
 	filesReserve = 256

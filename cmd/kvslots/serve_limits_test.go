@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -32,6 +33,30 @@ func TestNATSConnectionsByFiles(t *testing.T) {
 	s.natsMaxConns = 5000
 	if got := s.natsConnections(); got != 5000 {
 		t.Errorf("got %d connections, and not those of the flag", got)
+	}
+}
+
+func TestShares(t *testing.T) {
+	var s share
+	flag := shareFlag(&s)
+	for _, c := range []struct {
+		text    string
+		of, got int
+	}{
+		{"0", 1024, 0}, {"7", 1024, 7}, {"7", 0, 7}, {"25%", 1024, 256}, {"100%", 3, 3}, {"1%", 3, 1}, {"50%", 0, 0},
+		{"2147483647", 5, math.MaxInt32}, {"100%", math.MaxInt32, math.MaxInt32},
+	} {
+		if err := flag.Set(c.text); err != nil || s.of(c.of) != c.got || flag.String() != c.text {
+			t.Errorf("%s of %d: %d, printed as %s; %v", c.text, c.of, s.of(c.of), flag, err)
+		}
+	}
+	for _, wrong := range []string{"", "%", "-1", "0%", "101%", "-5%", "1.5%", "25 %", "x", "2147483648"} {
+		if flag.Set(wrong) == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+	if d := defaultSettings(); d.storeConfig().MaxLocksPerSession != d.store.MaxLocks/4 || d.storeConfig().MaxLocksPerOrigin != d.store.MaxLocks/2 {
+		t.Errorf("%+v", d.storeConfig())
 	}
 }
 

@@ -42,14 +42,16 @@ type settings struct {
 	nats        natsConnection // to --nats-url; some fields also apply to --nats-addr
 	natsReplies string         // prefixes, separated by commas
 
-	natsAddr                        string
-	natsNkeys                       string // separated by commas
-	natsInsecure                    bool
-	natsMaxConns, natsMaxConnsPerIP int
+	natsAddr          string
+	natsNkeys         string // separated by commas
+	natsInsecure      bool
+	natsMaxConns      int
+	natsMaxConnsPerIP share // of natsConnections
 
 	functions functionSettings
 
 	store    kvslots.Config // as far as flags say; see openStore
+	locks    lockShares
 	sessions gateway.SessionTimes
 
 	logLevel  string
@@ -63,10 +65,13 @@ func defaultSettings() settings {
 		drainWait: 2 * time.Second,
 		dataDir:   "./kvslots-data",
 		sync:      "always",
-		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, MaxLocks: 1024, MaxTombstones: 200_000},
+		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, MaxLocks: 1024, MaxSessionsPerOrigin: 16384, MaxTombstones: 200_000},
+		locks:     lockShares{perSession: share{25, true}, perIP: share{50, true}},
 		sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout},
 		waits:     gateway.WaitLimits{Total: 100_000},
 		functions: functionSettings{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
+
+		natsMaxConnsPerIP: share{50, true},
 
 		logLevel:  "info",
 		logFormat: "json",
@@ -96,7 +101,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
 	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "accept every NATS client at --nats-addr, including those on other machines")
 	flags.Var(number(&s.natsMaxConns, 0, 1e6), "nats-max-connections", "maximum of NATS clients at --nats-addr; 0 means 1024, or fewer if the limit of open files is low")
-	flags.Var(number(&s.natsMaxConnsPerIP, 0, math.MaxInt32), "nats-max-connections-per-ip", "maximum of NATS clients at --nats-addr of each client address; 0 means no limit")
+	flags.Var(shareFlag(&s.natsMaxConnsPerIP), "nats-max-connections-per-ip", "maximum of NATS clients at --nats-addr of each client address, as a number or as a percentage of --nats-max-connections; 0 means no limit")
 	s.nats.addFlags(flags, "", "use this NATS instead of embedding one (comma-separated URLs)", true)
 	flags.Var(replyPrefixes(&s.natsReplies), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
 	flags.Var(number(&s.store.Replicas, 1, 5), "replicas", "replicas of the bucket; more than 1 needs --nats-url")
@@ -107,9 +112,11 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Var(number(&s.store.MaxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
 	flags.Var(seconds(&s.store.PoolIdle, 0, maxDuration), "pool-idle-ttl", "unregister pools that nothing has used for this long; 0 means never")
 	flags.Var(number(&s.store.MaxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
+	flags.Var(shareFlag(&s.locks.perSession), "max-locks-per-session", "maximum of locks and semaphores that each session holds or waits for, as a number or as a percentage of --max-locks; 0 means no limit")
+	flags.Var(shareFlag(&s.locks.perIP), "max-locks-per-ip", "the same of each client address, for all its sessions and its calls of functions together; 0 means no limit")
 	flags.Var(number(&s.store.MaxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
 	flags.Var(number(&s.store.MaxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
-	flags.Var(number(&s.store.MaxSessionsPerOrigin, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions from each client address over HTTP; 0 means no limit")
+	flags.Var(number(&s.store.MaxSessionsPerOrigin, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions of each client address; 0 means no limit")
 	flags.Var(number(&s.store.MaxTombstones, 0, math.MaxInt32), "max-tombstones", "maximum of keys of pools, names and sessions that have ended and stay for minutes; one client address may leave half of them; 0 means no limit")
 	s.functions.addFlags(flags)
 	flags.Var(choice(&s.logLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
@@ -199,7 +206,7 @@ func (s *settings) embedded() natsembed.Config {
 		Nkeys:     splitList(s.natsNkeys),
 		Functions: s.functions.embedded(),
 		TLSCert:   s.nats.tlsCert, TLSKey: s.nats.tlsKey, TLSCA: s.nats.tlsCA,
-		Insecure: s.natsInsecure, MaxConnections: s.natsConnections() + ownConnections, MaxConnectionsPerIP: s.natsMaxConnsPerIP,
+		Insecure: s.natsInsecure, MaxConnections: s.natsConnections() + ownConnections, MaxConnectionsPerIP: s.natsMaxConnsPerIP.of(s.natsConnections()),
 	}
 }
 

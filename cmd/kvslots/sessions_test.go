@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The flags apply to /v1.
@@ -38,5 +40,46 @@ func TestServeSessions(t *testing.T) {
 	}
 	if _, body := p.ask(t, "GET", "/v1/stats", ""); !strings.Contains(body, `"connections":3,`) {
 		t.Errorf("the gateway counts its own connection as a client: %s", body)
+	}
+}
+
+// By default a session may have a quarter of the locks, and the clients of an address half, over
+// HTTP and NATS together.
+func TestServeShares(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval", "--nats-addr", "127.0.0.1:0", "--max-locks", "8", "--max-sessions-per-ip", "3")
+	nc := connectNATS(t, p.natsURL(t))
+	create := func() (session string) {
+		t.Helper()
+		m, err := nc.Request("kvslots.session.create", nil, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var created struct {
+			ID string `json:"session_id"`
+		}
+		if err := json.Unmarshal(m.Data, &created); err != nil || created.ID == "" {
+			t.Fatalf("%s, %v", m.Data, err)
+		}
+		return created.ID
+	}
+	sessions := []string{create(), create(), create()}
+	code, header, body := p.askWith(t, nil, "POST", "/v1/sessions", "")
+	if code != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, `"max_sessions_per_ip"`) {
+		t.Errorf("a session over HTTP beyond those over NATS: %d %s", code, body)
+	}
+	for i, c := range []struct {
+		by   int
+		want string
+	}{{0, ""}, {0, ""}, {0, "max_locks_per_session"}, {1, ""}, {1, ""}, {2, "max_locks_per_ip"}} {
+		code, header, body := p.askWith(t, http.Header{"X-Dflockd-Session": {sessions[c.by]}}, "POST", "/v1/locks/k"+strconv.Itoa(i), `{"acquire_timeout_s":0}`)
+		if c.want == "" {
+			if code != 200 {
+				t.Errorf("lock %d: %d %s", i, code, body)
+			}
+			continue
+		}
+		if code != 429 || header.Get("Retry-After") == "" || header.Get("Kvslots-Error") != c.want || !strings.Contains(body, c.want) {
+			t.Errorf("lock %d: %d %s, want %s", i, code, body, c.want)
+		}
 	}
 }

@@ -86,6 +86,10 @@ func TestErrorsOfLocks(t *testing.T) {
 		{kvslots.ErrNotHeld, "/renew", 404, "not_held"},
 		{kvslots.ErrMaxLocks, "", 503, "max_locks"},
 		{kvslots.ErrMaxWaiters, "", 503, "max_waiters"},
+		{kvslots.ErrMaxLocksPerSession, "", 429, "max_locks_per_session"},
+		{kvslots.ErrMaxLocksPerSession, "/enqueue", 429, "max_locks_per_session"},
+		{kvslots.ErrMaxLocksPerOrigin, "", 429, "max_locks_per_ip"},
+		{kvslots.ErrMaxLocksPerOrigin, "/enqueue", 429, "max_locks_per_ip"},
 		{&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"}, "", 400, "bad_request"},
 	} {
 		t.Run(c.code+c.op, func(t *testing.T) {

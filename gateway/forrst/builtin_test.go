@@ -112,11 +112,11 @@ func TestForceReleaseNeedsTheToken(t *testing.T) {
 	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 401, `"code":"UNAUTHORIZED"`)
 	body := []byte(envelope(forceRelease, `{"key":"lock:k"}`, ""))
 	for authorization, want := range map[string]int{"": 401, "Bearer wrong": 401, "hunter2": 401, "Basic hunter2": 401, "Bearer hunter2": 404, "bearer  hunter2": 404} {
-		if code, failure, answer := d.server.Call(t.Context(), t.Context(), body, authorization, ops.Trace{}, nil); code != want {
+		if code, failure, answer := d.server.Call(t.Context(), t.Context(), body, authorization, ops.Trace{}, nil, nil); code != want {
 			t.Errorf("%q: %d %s %s", authorization, code, failure, answer)
 		}
 	}
-	if code, _, answer := d.server.Call(t.Context(), t.Context(), []byte(envelope(status, `{"key":"lock:k"}`, "")), "", ops.Trace{}, nil); code != 200 {
+	if code, _, answer := d.server.Call(t.Context(), t.Context(), []byte(envelope(status, `{"key":"lock:k"}`, "")), "", ops.Trace{}, nil, nil); code != 200 {
 		t.Errorf("%d %s", code, answer)
 	}
 }
@@ -189,7 +189,7 @@ func TestOwnFunctionsHaveTheirOwnTime(t *testing.T) {
 		status: `{"key":"lock:k"}`, release: `{"key":"lock:k","owner":"ann"}`, forceRelease: `{"key":"lock:k"}`,
 	} {
 		go func() {
-			code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope(function, arguments, "")), "", ops.Trace{}, nil)
+			code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope(function, arguments, "")), "", ops.Trace{}, nil, nil)
 			answers <- strconv.Itoa(code) + " " + string(answer)
 		}()
 		var got string

@@ -238,7 +238,7 @@ func TestUncallableFunctionIsNamed(t *testing.T) {
 	defer nc.Close()
 	lines := &logtest.Log{}
 	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: lines.Logger()})
-	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", ops.Trace{}, nil)
+	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", ops.Trace{}, nil, nil)
 	if text := lines.String(); code != 503 || !strings.Contains(text, `"function":"r.f","nats_connected":false`) {
 		t.Errorf("%d %s\n%s", code, answer, text)
 	}

@@ -139,7 +139,7 @@ func FuzzEnvelope(f *testing.F) {
 		}),
 	})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		code, failure, text := server.Call(t.Context(), t.Context(), body, "", ops.Trace{}, nil)
+		code, failure, text := server.Call(t.Context(), t.Context(), body, "", ops.Trace{}, nil, nil)
 		var e struct {
 			Protocol struct{ Name, Version string }
 			ID       *string
@@ -170,7 +170,7 @@ func FuzzEnvelope(f *testing.F) {
 // freeLocks grants every lock.
 type freeLocks struct{ ops.OwnedLocks }
 
-func (freeLocks) LockOwned(_ context.Context, name, owner string, ttl, _ time.Duration) (*kvslots.OwnedLock, error) {
+func (freeLocks) LockOwned(_ context.Context, name, owner, _ string, ttl, _ time.Duration) (*kvslots.OwnedLock, error) {
 	return &kvslots.OwnedLock{Name: name, Owner: owner, TTL: ttl}, nil
 }
 

@@ -77,6 +77,11 @@ func unavailable(message string) *Error {
 	return &Error{Code: codeUnavailable, Message: message, Retryable: true, notRun: true, status: http.StatusServiceUnavailable, retryAfter: true}
 }
 
+// rateLimited returns the error of a call whose client has reached a limit.
+func rateLimited(limit error) *Error {
+	return &Error{Code: codeRateLimited, Message: textOf(limit), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}
+}
+
 var (
 	// outcomeUnknown is for a function that had not answered when the gateway stopped.
 	outcomeUnknown = &Error{
@@ -111,12 +116,13 @@ var refusals = []struct {
 	{wire.ErrMalformed, &Error{Code: codeParse, Message: "the body broke off", status: http.StatusBadRequest}},
 	{wire.ErrAnswerTooLarge, &Error{Code: codeInternal, Message: wire.ErrAnswerTooLarge.Error()}},
 	{wire.ErrMaxWaitersTotal, unavailable(textOf(wire.ErrMaxWaitersTotal))},
-	{wire.ErrMaxWaitersPerIP, &Error{Code: codeRateLimited, Message: textOf(wire.ErrMaxWaitersPerIP), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}},
-	{kvslots.ErrMaxTombstones, &Error{Code: codeRateLimited, Message: textOf(kvslots.ErrMaxTombstones), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}},
+	{wire.ErrMaxWaitersPerIP, rateLimited(wire.ErrMaxWaitersPerIP)},
+	{kvslots.ErrMaxTombstones, rateLimited(kvslots.ErrMaxTombstones)},
 	{wire.ErrBusy, unavailable(wire.ErrBusy.Error())},
 	{wire.ErrDraining, stopping},
 	{kvslots.ErrClosed, stopping},
 	{kvslots.ErrMaxLocks, unavailable("The maximum number of locks is in use")},
+	{kvslots.ErrMaxLocksPerOrigin, rateLimited(kvslots.ErrMaxLocksPerOrigin)},
 	{kvslots.ErrMaxWaiters, unavailable("The maximum number of calls wait for the lock")},
 	{kvslots.ErrUnavailable, storeUnanswered},
 	{context.DeadlineExceeded, storeUnanswered},

@@ -46,7 +46,7 @@ func Example() {
 		"protocol": {"name": "forrst", "version": "0.1.0"}, "id": "1",
 		"call": {"function": "greetings.hello"},
 		"extensions": [{"urn": "urn:forrst:ext:atomicLock", "options": {"key": "k", "ttl": {"value": 30, "unit": "second"}}}]
-	}`), "", ops.Trace{}, nil)
+	}`), "", ops.Trace{}, nil, nil)
 	fmt.Printf("%d %.99s\n", status, answer)
 	// Output: 200 {"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","result":{"held":"lock:greetings.hello:k"}
 }

@@ -25,7 +25,7 @@ const (
 func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvslots.OwnedLock, *response) {
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
 	call := ops.Call{
-		Operation: ops.LockOwned, Arrived: time.Now(), Remote: from.remote,
+		Operation: ops.LockOwned, Arrived: time.Now(), Remote: from.remote, Origins: from.origins,
 		Resource: kvslots.Lock(full), Owner: o.owner, Params: wire.Params{GrantParams: wire.GrantParams{TTL: o.ttl, Wait: o.block}},
 	}
 	err := s.do(ctx, &call)

@@ -2,6 +2,7 @@ package forrst
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -18,16 +19,18 @@ type caller struct {
 	hungUp func() bool // reports whether the caller has certainly hung up
 	remote string      // address and port over HTTP; "" if unknown
 	trace  ops.Trace
+
+	origins iter.Seq[string] // see ops.Call
 }
 
 // Call answers an envelope that came over NATS. ctx ends when the caller gives up,
 // which ends the wait for the lock. The function runs under detached, which outlives
 // the caller. authorization is the value of the Authorization header. The function is
 // given trace. hungUp reports whether the caller has certainly gone; Call asks it after a
-// wait for the lock. Call returns the answer, its HTTP status, and the code of its first
+// wait for the lock. origins is the ops.Call.Origins of the lock. Call returns the answer, its HTTP status, and the code of its first
 // error.
-func (s *Server) Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, hungUp func() bool) (status int, code string, answer []byte) {
-	r := s.serve(ctx, detached, body, caller{admin: s.cfg.Tokens.Accept(authorization), hungUp: hungUp, trace: trace})
+func (s *Server) Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, origins iter.Seq[string], hungUp func() bool) (status int, code string, answer []byte) {
+	r := s.serve(ctx, detached, body, caller{admin: s.cfg.Tokens.Accept(authorization), hungUp: hungUp, origins: origins, trace: trace})
 	answer = s.encode(r)
 	return r.status, r.code, answer
 }

@@ -26,6 +26,12 @@ type embedded struct {
 
 func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	t.Helper()
+	return startEmbeddedWith(t, kvslots.Config{}, change...)
+}
+
+// startEmbeddedWith starts a server with a store that has the caps of a configuration.
+func startEmbeddedWith(t *testing.T, store kvslots.Config, change ...func(*natsapi.Config)) *embedded {
+	t.Helper()
 	fail := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -36,7 +42,8 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)
-	d.store, err = kvslots.Open(t.Context(), inside, kvslots.Config{MaxWait: time.Hour, Logger: logtest.Logger()})
+	store.MaxWait, store.Logger = time.Hour, logtest.Logger()
+	d.store, err = kvslots.Open(t.Context(), inside, store)
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
 	gate := natsapi.NewGate(d.server)
@@ -44,7 +51,7 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	fail(err)
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
-	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers, Connected: d.server.Connected, Gate: gate}
+	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers, Connected: d.server.Connected, Address: d.server.Address, Gate: gate}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -1,9 +1,14 @@
 package natsapi
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 // matcher returns the connections that are subscribed to a subject, by their numbers.
@@ -26,6 +31,8 @@ type identities struct {
 	mu   sync.Mutex
 	next func() matcher // performs the look that has not begun yet, or is nil
 
+	last atomic.Pointer[matcher] // what the last look has found
+
 	looking sync.Mutex // guards what follows
 	rested  time.Time  // when the next look may begin
 }
@@ -33,16 +40,28 @@ type identities struct {
 // of returns the connections that are subscribed to a reply subject. It blocks until a look
 // at the subscriptions that has begun after the call.
 func (i *identities) of(reply string) (connections []string) {
+	for _, number := range i.numbers(reply) {
+		connections = append(connections, strconv.FormatUint(number, 10))
+	}
+	return connections
+}
+
+func (i *identities) numbers(reply string) []uint64 {
 	i.mu.Lock()
 	if i.next == nil {
 		i.next = sync.OnceValue(i.look)
 	}
 	next := i.next
 	i.mu.Unlock()
-	for _, number := range next()(reply) {
-		connections = append(connections, strconv.FormatUint(number, 10))
+	return next()(reply)
+}
+
+// lastOf returns the connections that were subscribed to a reply subject at the last look.
+func (i *identities) lastOf(reply string) []uint64 {
+	if last := i.last.Load(); last != nil {
+		return (*last)(reply)
 	}
-	return connections
+	return nil
 }
 
 func (i *identities) look() matcher {
@@ -56,10 +75,37 @@ func (i *identities) look() matcher {
 	subscribed := i.subscribers()
 	ended := time.Now()
 	i.rested = ended.Add(restFactor * ended.Sub(began))
+	i.last.Store(&subscribed)
 	if i.looked != nil {
 		i.looked()
 	}
 	return subscribed
+}
+
+// originsOf returns the ops.Call.Origins of a request with a reply subject: the addresses of the
+// connections that receive the answer. It looks at the subscriptions only if those of the last
+// look do not suffice: most clients subscribe once, for all their requests.
+func (s *Service) originsOf(reply string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if s.identities == nil || s.address == nil {
+			yield("nats " + clientOf(reply))
+			return
+		}
+		var tried []string
+		for _, connections := range []matcher{s.identities.lastOf, s.identities.numbers} {
+			for _, number := range connections(reply) {
+				address, open := s.address(number)
+				origin := ops.Origin(address)
+				if !open || slices.Contains(tried, origin) {
+					continue
+				}
+				if !yield(origin) {
+					return
+				}
+				tried = append(tried, origin)
+			}
+		}
+	}
 }
 
 // endGone ends the requests of connections that are closed.

@@ -81,6 +81,12 @@ type Config struct {
 	// If Connected is nil, they end when their wait is over.
 	Connected func(connection uint64) bool
 
+	// Address returns the address and port of a connection; natsembed.Server has such a
+	// method. Sessions, and locks of calls, then count for the address of the connection
+	// that receives the answer, as over HTTP. If Address is nil, they count for the inbox
+	// that the client names, which it may make up.
+	Address func(connection uint64) (address string, open bool)
+
 	// Gate is the one through which the service is connected, or nil.
 	Gate *Gate
 
@@ -128,7 +134,8 @@ type Service struct {
 	confirmations *confirmations
 	requests      *requests
 	counters      counters
-	identities    *identities   // nil without Config.Subscribers
+	identities    *identities // nil without Config.Subscribers
+	address       func(connection uint64) (address string, open bool)
 	verbLimit     *rate.Limiter // of requests to $SRV
 	borrows       *room         // of pools
 	locks         *room         // requests of sessions that may wait
@@ -168,7 +175,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
 	if cfg.Subscribers != nil {
-		s.identities = &identities{subscribers: cfg.Subscribers}
+		s.identities, s.address = &identities{subscribers: cfg.Subscribers}, cfg.Address
 		if cfg.Connected != nil {
 			s.identities.looked = func() { s.endGone(cfg.Connected) }
 		}

@@ -14,10 +14,10 @@ import (
 // perform answers the requests for an operation.
 func (s *Service) perform(op *ops.Operation) func(r *request) {
 	return func(r *request) {
-		if op.Grants && r.reply == "" {
-			return // the client could not learn of a grant, nor return it
+		if (op.Grants || op == ops.CreateSession) && r.reply == "" {
+			return // the client could not learn of a grant or a session, nor end it
 		}
-		call := &ops.Call{Operation: op, Arrived: r.arrived}
+		call := &ops.Call{Operation: op, Arrived: r.arrived, Origins: s.originsOf(r.reply)}
 		name, err := readCall(r, call)
 		if err != nil {
 			s.refuse(r, err)

@@ -2,6 +2,7 @@ package natsapi
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"strconv"
 
@@ -14,9 +15,10 @@ import (
 
 // Calls answers calls of functions. A *forrst.Server implements it, and describes the
 // parameters. Answers are whole envelopes, also those with errors; status is the HTTP
-// status, and code that of the first error. hungUp blocks for some milliseconds.
+// status, and code that of the first error. hungUp blocks for some milliseconds, and
+// so may a step of origins, which is an ops.Call.Origins.
 type Calls interface {
-	Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, hungUp func() bool) (status int, code string, answer []byte)
+	Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, origins iter.Seq[string], hungUp func() bool) (status int, code string, answer []byte)
 	Refuse(err error) (status int, code string, answer []byte)
 }
 
@@ -37,7 +39,7 @@ func (s *Service) rpc(r *request) {
 	r.drop()
 	ctx, waiting := s.requests.begin(r.ctx, name)
 	defer waiting.end()
-	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, r.trace, func() bool { return s.hungUp(r) })
+	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, r.trace, s.originsOf(r.reply), func() bool { return s.hungUp(r) })
 	if int64(len(answer)) > s.nc.MaxPayload() {
 		status, code, answer = s.calls.Refuse(wire.ErrAnswerTooLarge)
 	}

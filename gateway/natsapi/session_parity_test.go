@@ -204,6 +204,7 @@ func TestParityOfSessionFailures(t *testing.T) {
 	for _, err := range []error{
 		kvslots.ErrSessionGone, kvslots.ErrLimitMismatch, kvslots.ErrAlreadyEnqueued, kvslots.ErrNotEnqueued, kvslots.ErrLeaseExpired,
 		kvslots.ErrNotHeld, kvslots.ErrMaxLocks, kvslots.ErrMaxWaiters, kvslots.ErrMaxSessions, kvslots.ErrMaxSessionsPerOrigin,
+		kvslots.ErrMaxLocksPerSession, kvslots.ErrMaxLocksPerOrigin,
 		kvslots.ErrNoSlot, kvslots.ErrUnavailable, kvslots.ErrClosed, gateway.ErrDraining, context.DeadlineExceeded,
 		&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"}, errors.New("an inner reason"),
 	} {

@@ -29,6 +29,8 @@ func TestRefusal(t *testing.T) {
 		{kvslots.ErrMaxWaiters, kvslots.ErrMaxWaiters},
 		{kvslots.ErrMaxSessions, kvslots.ErrMaxSessions},
 		{kvslots.ErrMaxSessionsPerOrigin, kvslots.ErrMaxSessionsPerOrigin},
+		{kvslots.ErrMaxLocksPerSession, kvslots.ErrMaxLocksPerSession},
+		{kvslots.ErrMaxLocksPerOrigin, kvslots.ErrMaxLocksPerOrigin},
 		{kvslots.ErrUnavailable, kvslots.ErrUnavailable},
 		{kvslots.ErrClosed, kvslots.ErrUnavailable},
 		{context.DeadlineExceeded, kvslots.ErrUnavailable},

@@ -8,6 +8,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,9 +101,13 @@ type Call struct {
 	// PoolsAfter is where the page of Stats begins; "" for the first page.
 	PoolsAfter string
 
-	// Remote is the address and port of the client, for the caps on sessions and waiters
-	// per address; "" if unknown.
+	// Remote is the address and port of the client, for the caps per address; "" if unknown.
 	Remote string
+
+	// Origins iterates over the origins of which the client has one, for the caps on its
+	// sessions and locks; see Origin. The call is refused as busy if there is none. A step may
+	// take some milliseconds. If Origins is nil, the origin is that of Remote.
+	Origins iter.Seq[string]
 
 	Arrived time.Time // of the request
 

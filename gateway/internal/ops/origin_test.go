@@ -11,7 +11,7 @@ func TestOrigin(t *testing.T) {
 		"[fe80::1%eth0]:4711":               "fe80::/64",
 		"@":                                 "@", // a Unix domain socket
 	} {
-		if got := origin(remote); got != want {
+		if got := Origin(remote); got != want {
 			t.Errorf("%s is from %s, want %s", remote, got, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // OwnedLocks is the part of a *kvslots.Store that operations on owned locks use. An owned
 // lock belongs to an owner instead of a session.
 type OwnedLocks interface {
-	LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration) (*kvslots.OwnedLock, error)
+	LockOwned(ctx context.Context, name, owner, origin string, ttl, wait time.Duration) (*kvslots.OwnedLock, error)
 	UnlockOwned(ctx context.Context, lock *kvslots.OwnedLock) (bool, error)
 	ReleaseOwned(ctx context.Context, name, owner string) error
 	ForceRelease(ctx context.Context, name string) error
@@ -33,9 +33,12 @@ var (
 var ownedGroup group
 
 func lockOwned(ctx context.Context, s *Service, call *Call) error {
-	lock, err := s.Owned.LockOwned(kvslots.WithOrigin(ctx, origin(call.Remote)), call.Resource.Key, call.Owner, call.TTL, call.Wait)
+	err := call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
+		call.Lock, err = s.Owned.LockOwned(ctx, call.Resource.Key, call.Owner, origin, call.TTL, call.Wait)
+		return err
+	})
 	if err == nil {
-		call.Lock, call.undo, call.outcome = lock, unlockOwned, outcomeGranted
+		call.undo, call.outcome = unlockOwned, outcomeGranted
 	}
 	return err
 }

@@ -43,7 +43,11 @@ var poolGroup = group{
 }
 
 func register(ctx context.Context, s *Service, call *Call) error {
-	state, err := s.Pools.Register(kvslots.WithOrigin(ctx, origin(call.Remote)), call.Pool, call.Count)
+	var state kvslots.State
+	err := call.fromOrigin(kvslots.ErrMaxTombstones, func(origin string) (err error) {
+		state, err = s.Pools.Register(kvslots.WithOrigin(ctx, origin), call.Pool, call.Count)
+		return err
+	})
 	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered
 	return err
 }

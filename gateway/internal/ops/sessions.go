@@ -50,7 +50,11 @@ func locateSession(call *Call, body wire.Fields) (err error) {
 // createSession creates a session that ends after twice the idle timeout.
 func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	idle := cmp.Or(s.IdleTimeout, wire.DefaultIdleTimeout)
-	if call.Session, err = s.Sessions.CreateSession(ctx, 2*idle, origin(call.Remote)); err != nil {
+	err = call.fromOrigin(kvslots.ErrMaxSessionsPerOrigin, func(origin string) (err error) {
+		call.Session, err = s.Sessions.CreateSession(ctx, 2*idle, origin)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	call.Answer, call.undo = wire.NewSession(call.Session, idle), endSession

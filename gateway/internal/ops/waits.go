@@ -1,11 +1,9 @@
 package ops
 
 import (
-	"net/netip"
 	"sync"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 // WaitLimits are exact limits of the requests that wait at one gateway at once. 0 means no
@@ -55,7 +53,7 @@ func (w *Waits) counted(remote string) string {
 	if w.limits.PerIP == 0 || remote == "" {
 		return ""
 	}
-	return origin(remote)
+	return Origin(remote)
 }
 
 // Leave ends the count of a request for which Enter returned nil.
@@ -76,17 +74,4 @@ func (w *Waits) Refused() (total, perIP int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.refusedTotal, w.refusedPerIP
-}
-
-// origin returns the network of the client with an address and port, as text.
-func origin(remote string) string {
-	address, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	client := clientnet.Of(address.Addr())
-	if client.Addr().Is4() {
-		return client.Addr().String()
-	}
-	return client.String()
 }

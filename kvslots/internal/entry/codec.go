@@ -33,6 +33,7 @@ func (c *codec) slot(v *SlotValue) {
 	c.text(`,"owner":"`, &v.Owner)
 	c.hash(`,"nonce":"`, &v.Nonce)
 	c.flag(`,"unseen":true`, &v.Unseen)
+	c.hash(`,"origin":"`, &v.Origin)
 	c.end(v.valid() && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
 }
 
@@ -45,6 +46,7 @@ func (c *codec) ticket(v *TicketValue) {
 	c.span(`,"ttl_ms":`, &v.TTL)
 	c.hash(`,"nonce":"`, &v.Nonce)
 	c.flag(`,"spent":true`, &v.Spent)
+	c.hash(`,"origin":"`, &v.Origin)
 	c.end(v.valid())
 }
 

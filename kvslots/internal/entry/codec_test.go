@@ -28,6 +28,9 @@ func randomSlot(r *rand.Rand) SlotValue {
 	if r.IntN(2) == 0 {
 		v.Nonce, v.Fence = hash(), r.Uint64()
 	}
+	if r.IntN(2) == 0 {
+		v.Origin = hash()
+	}
 	return v
 }
 
@@ -53,7 +56,7 @@ func TestTicketEncoding(t *testing.T) {
 		slot := randomSlot(r)
 		v := TicketValue{
 			Lease: slot.Lease, Generation: slot.Generation, Wait: slot.TTL, Place: slot.Ticket,
-			Peer: slot.Session, Nonce: slot.Nonce, Spent: slot.Unseen,
+			Peer: slot.Session, Nonce: slot.Nonce, Spent: slot.Unseen, Origin: slot.Origin,
 		}
 		if r.IntN(2) == 0 {
 			v.TTL = randomSlot(r).TTL

@@ -61,6 +61,7 @@ type SlotValue struct {
 	Owner      string `json:"owner,omitempty"`  // of a lock that no session holds
 	Nonce      Hash   `json:"nonce,omitzero"`   // the token is derived from it and the session's id
 	Unseen     bool   `json:"unseen,omitempty"` // claimed for an Enqueue whose session has not called Wait since
+	Origin     Hash   `json:"origin,omitzero"`  // of a lock that no session holds: the client's origin, for the cap per origin
 }
 
 // TicketValue is the value of a ticket. The key names the ticket's author: a peer's
@@ -74,6 +75,7 @@ type TicketValue struct {
 	TTL        Span   `json:"ttl_ms,omitempty"` // of an enqueued ticket: SlotValue.TTL of the claim to come
 	Nonce      Hash   `json:"nonce,omitzero"`   // of an enqueued ticket: SlotValue.Nonce of the claim to come
 	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: it was served and the lease has ended
+	Origin     Hash   `json:"origin,omitzero"`  // SlotValue.Origin of the claim to come
 }
 
 // Enqueued reports whether a session's Enqueue wrote the ticket. Any peer may claim for

@@ -41,15 +41,16 @@ type borrow struct {
 
 	ticket ticket
 	claim  claim
+	adding [2]entry.Hash // the session and the origin for which noteAdding counts it
 }
 
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
+	origin                entry.Hash             // of a borrow without a session
 	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
 	label, owner          string
-	origin                entry.Hash  // of a lock that no session holds
 	terms                 entry.Terms // of a named pool
 }
 
@@ -275,14 +276,6 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	return pool.LineReaches(most, b.pool.flight.Joining)
 }
 
-// from returns the origin of the caller, or zero if it is not known.
-func (b *borrow) from() entry.Hash {
-	if s := b.p.view.Session(b.session); s != nil {
-		return s.Value.Origin
-	}
-	return b.origin
-}
-
 // obstacle returns why the borrow cannot be served, according to the view, or nil. It also
 // sets b.generation. review decides whether the view may be trusted.
 func (b *borrow) obstacle(pool *rules.Pool) error {
@@ -297,8 +290,13 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.p.names.overLocks(b.pool) {
 		return ErrMaxLocks
 	}
-	if obstacle == rules.NoObstacle && b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, b.from()) {
+	if _, origin := b.holders(); obstacle == rules.NoObstacle && b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, origin) {
 		return ErrMaxTombstones
+	}
+	if obstacle != rules.SessionEnded {
+		if err := b.overShare(true); err != nil {
+			return err
+		}
 	}
 	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]
 }

@@ -47,4 +47,5 @@ func Transitions() []Transition {
 func (b *borrow) to(f phase) {
 	b.p.steps[b.phase][f]++
 	b.phase = f
+	b.noteAdding()
 }

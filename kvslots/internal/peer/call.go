@@ -78,7 +78,7 @@ func (c *call) answer(a Answer) {
 func impliesAlive(err error) bool {
 	switch err {
 	case nil, ErrNoPool, ErrNoSlot, ErrNotHeld, ErrLimitMismatch, ErrAlreadyEnqueued, ErrNotEnqueued, ErrLeaseExpired,
-		ErrMaxLocks, ErrMaxWaiters, ErrMaxTombstones:
+		ErrMaxLocks, ErrMaxWaiters, ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxTombstones:
 		return true
 	}
 	return false

@@ -59,7 +59,7 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	b.p.counters.Claims++
 	value := entry.SlotValue{
 		Lease: lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
-		After: b.p.view.FenceAfter(s, b.p.cfg.Sole), TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.enqueued(),
+		After: b.p.view.FenceAfter(s, b.p.cfg.Sole), TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.enqueued(), Origin: b.origin,
 	}
 	w := b.p.writes.put(b.p.value(rules.SlotKey(ps.id, position), value, expected, b.ttl), nil)
 	c := claim{position: position, number: number, write: w}

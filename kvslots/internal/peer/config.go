@@ -23,6 +23,9 @@ type Config struct {
 	// MaxTombstones is the cap on keys of pools and sessions that have ended: see
 	// rules.View.TombstonesReach. 0 means any number.
 	MaxTombstones int
+	// The caps on named pools in which one client session, and the clients of one origin,
+	// have slots or tickets. 0 means any number.
+	MaxLocksPerSession, MaxLocksPerOrigin int
 	// Random is the only source of randomness.
 	Random rand.Source
 }

@@ -56,7 +56,7 @@
 //     contradiction.go, which keep the view; write.go, writequeue.go and discard.go;
 //     barrier.go, presence.go, confirm.go, told.go, metrics.go, lists.go. It calls the rooms
 //     above it by the interface worker.
-//   - Pools, 1,430: pool.go; borrow.go, borrow_phase.go, claiming.go, ticket.go,
+//   - Pools, 1,500: pool.go; borrow.go, borrow_phase.go, share.go, claiming.go, ticket.go,
 //     refusing.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
 //     inspect.go, delete.go. They call names by the interface naming, and what differs for
 //     an enqueued session by the interface purpose.

@@ -23,4 +23,6 @@ var (
 	ErrMaxSessions          = errors.New("too many sessions")
 	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
 	ErrMaxTombstones        = errors.New("too many pools, names and sessions of one origin have ended in the last minutes")
+	ErrMaxLocksPerSession   = errors.New("too many locks and semaphores of one session")
+	ErrMaxLocksPerOrigin    = errors.New("too many locks and semaphores of one origin")
 )

@@ -23,7 +23,8 @@ func (n *names) open(b *borrow, pool *rules.Pool) {
 		ps.sweep(s)
 	default:
 		generation := n.randomNumber()
-		n.writeConfig(ps, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Origin: b.from(), Terms: b.terms})
+		_, origin := b.holders()
+		n.writeConfig(ps, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Origin: origin, Terms: b.terms})
 		b.sendClaim(s, 0, generation)
 	}
 }

@@ -48,6 +48,7 @@ type pools struct {
 	spare       []poolMemory
 	registering map[entry.Hash]struct{} // the pools that this peer registers and that the view does not show yet
 	steps       [phases][phases]uint64  // of borrows, from phase to phase
+	adding      map[entry.Hash]int      // see borrow.noteAdding
 }
 
 const maxSpare = 64

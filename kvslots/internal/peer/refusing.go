@@ -49,6 +49,9 @@ func (b *borrow) review() {
 	case err == ErrMaxLocks && !b.p.view.NamesReach(b.p.cfg.MaxLocks, 0): // a claim that opens a name may come to nothing
 		b.pool.markLater()
 		return
+	case isShare(err) && b.overShare(false) == nil: // so may an entry that is being written
+		b.pool.markLater()
+		return
 	case err != nil:
 		b.finish(Answer{Err: err})
 		return

@@ -181,6 +181,44 @@ func TestLockUnderWayCounts(t *testing.T) {
 	}
 }
 
+// What may not be written is no reason for "too many locks" of one session or origin, and what
+// this peer is writing counts.
+func TestShareUnderWayCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  peer.Config
+		most error
+	}{
+		"session": {peer.Config{MaxLocksPerSession: 1}, peer.ErrMaxLocksPerSession},
+		"origin":  {peer.Config{MaxLocksPerOrigin: 1}, peer.ErrMaxLocksPerOrigin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarnessOf(t, c.cfg)
+			session := peer.CreateSession{Session: h.hash(), Idle: time.Hour, Origin: h.hash()}
+			h.must(session)
+			acquire := func() peer.Acquire {
+				return peer.Acquire{
+					Resource: peer.Resource{Pool: h.hash(), Name: "a", Lock: true}, Session: session.Session,
+					Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour,
+				}
+			}
+			h.auto = false
+			first := h.begin(acquire())
+			config, claim := h.take(entry.Config), h.take(entry.Slot)
+			h.auto = true
+			second := h.begin(acquire())
+			h.wantNoAnswer(t, second)
+			h.ack(config.ID, peer.Never, 0)
+			h.ack(claim.ID, peer.Never, 0)
+			h.pass(time.Second)
+			h.wantError(first, peer.ErrUnavailable)
+			h.granted(second)
+			third := h.begin(acquire())
+			h.pass(time.Second)
+			h.wantError(third, c.most)
+		})
+	}
+}
+
 // A peer is claiming in a semaphore that is in use. That does not count twice, as in use and as
 // being opened: there is room for another name.
 func TestLockCountsOnce(t *testing.T) {

@@ -44,13 +44,14 @@ type Borrow struct {
 
 // Acquire asks for a lock or a slot of a semaphore.
 // Answer.Grant; ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable.
+// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones,
+// ErrUnavailable.
 type Acquire struct {
 	Resource
 	Session      entry.Hash // the client session; zero for a lock that no session holds
 	Lease, Nonce entry.Hash // Lease is used in one Acquire only
 	Owner        string     // of a lock that no session holds; no secret
-	Origin       entry.Hash // of a lock that no session holds: for the cap on tombstones; zero: no cap
+	Origin       entry.Hash // of a lock that no session holds, for the caps per origin; zero: none. A session has its own
 	TTL          time.Duration
 	Wait         time.Duration
 }

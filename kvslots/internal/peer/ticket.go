@@ -39,7 +39,7 @@ type newTicket struct {
 
 func (byCall) ticketFor(b *borrow) (newTicket, bool) {
 	author, left := b.p.self.id, b.waitEnds.Sub(b.p.now)
-	value := entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond))}
+	value := entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin}
 	if !b.session.IsZero() {
 		author, value.Peer = b.session, b.p.self.id
 	}

@@ -53,6 +53,8 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	s.fenced = max(s.fenced, s.Fence, e.Fenced)
 	s.sweepDue = false
 	v.setHolder(s, e.Slot.Session)
+	v.hold(old.Origin, p, -1)
+	v.hold(s.Value.Origin, p, 1)
 	if e.Marker {
 		v.slotFreed(s, e, now)
 	} else {
@@ -130,9 +132,12 @@ func (v *View) lineUp(t *Ticket, now Instant) {
 	t.author = v.session(t.Key.Session)
 	t.server = t.author
 	t.author.Tickets = append(t.author.Tickets, t)
+	v.holdBy(t.author, t.Pool, 1)
+	v.hold(t.Value.Origin, t.Pool, 1)
 	if peer := t.Value.Peer; !peer.IsZero() && peer != t.Key.Session {
 		t.server = v.session(peer)
 		t.server.Tickets = append(t.server.Tickets, t)
+		v.holdBy(t.server, t.Pool, 1)
 	}
 	if t.Place != t.Revision { // no claim can name a ticket before its first write
 		t.claim = t.Pool.claimNaming(t.Place)
@@ -165,8 +170,11 @@ func (v *View) removeTicket(t *Ticket) {
 	}
 	t.Pool.line.remove(t)
 	v.ends.drop(&t.due)
+	v.hold(t.Value.Origin, t.Pool, -1)
 	for _, s := range [2]*Session{t.author, t.server} {
+		had := len(s.Tickets)
 		s.Tickets = deleteFrom(s.Tickets, t)
+		v.holdBy(s, t.Pool, len(s.Tickets)-had) // 0 if the author is the server, and was here before
 		v.dropUnused(s)
 	}
 }

@@ -81,11 +81,15 @@ func (d *decoder) value(e *entry.Entry, before uint64) {
 		}
 		if flag > 0 {
 			e.Slot.Session = sessionID(d.below(3))
+		} else {
+			e.Slot.Origin = originID(d.below(2))
 		}
 	case entry.Ticket:
 		e.Ticket = entry.TicketValue{Lease: lease, Generation: generation, Wait: second, Place: before * uint64(d.below(2)), Spent: d.below(4) == 0}
 		if flag > 0 {
 			e.Ticket.Peer, e.Ticket.TTL = other, second*entry.Span(flag-1)
+		} else {
+			e.Ticket.Origin = originID(d.below(2))
 		}
 	case entry.Session:
 		e.Session = entry.SessionValue{Kind: entry.SessionPeer, Idle: second}
@@ -167,8 +171,53 @@ func wantView(t *testing.T, w *rules.View, now rules.Instant) {
 			clients++
 		}
 	}
+	wantHolders(t, w)
 	if w.Clients != clients || from != clients || w.InNames.Pools != named || w.Pools() != pools {
 		t.Fatalf("%d clients, %d by origin, %d names, %d pools; there are %d, %d, %d", w.Clients, from, w.InNames.Pools, w.Pools(), clients, named, pools)
+	}
+}
+
+// wantHolders compares the names that each holder uses with the slots and tickets.
+func wantHolders(t *testing.T, w *rules.View) {
+	t.Helper()
+	want := map[entry.Hash]map[*rules.Pool]bool{}
+	add := func(holder entry.Hash, p *rules.Pool) {
+		if want[holder] == nil {
+			want[holder] = map[*rules.Pool]bool{}
+		}
+		want[holder][p] = true
+	}
+	of := func(session, origin entry.Hash, p *rules.Pool) {
+		if s := w.Session(session); s.Alive() && s.Value.Kind == entry.SessionClient {
+			add(session, p)
+			add(s.Value.Origin, p)
+		}
+		add(origin, p)
+	}
+	w.EachPool(func(p *rules.Pool) bool {
+		p.Slots(func(s *rules.Slot) bool {
+			if s.Taken {
+				of(s.Value.Session, s.Value.Origin, p)
+			}
+			return true
+		})
+		p.Tickets(func(x *rules.Ticket) bool {
+			of(x.Key.Session, x.Value.Origin, p)
+			of(x.Value.Peer, entry.Hash{}, p)
+			return true
+		})
+		return true
+	})
+	for _, holder := range []entry.Hash{originID(0), originID(1), sessionID(0), sessionID(1), sessionID(2)} {
+		names := want[holder]
+		if got := w.NamesOf(holder); got != len(names) {
+			t.Fatalf("%d names, want %d", got, len(names))
+		}
+		for i := range 2 {
+			if p := w.Pool(poolID(i)); w.Uses(holder, p) != (p != nil && names[p]) {
+				t.Fatalf("uses pool %d: %v", i, w.Uses(holder, p))
+			}
+		}
 	}
 }
 

@@ -36,6 +36,8 @@ type sessions struct {
 // is not alive.
 func (s *Session) Alive() bool { return s != nil && s.Taken }
 
+func (s *Session) isClient() bool { return s.Taken && s.Value.Kind == entry.SessionClient }
+
 // Promise records that no peer ends the session before end. An earlier end than the
 // one recorded has no effect: a refresh only moves the end forward.
 func (s *Session) Promise(end Instant) { s.Promised = max(s.Promised, end) }
@@ -57,12 +59,14 @@ func (v *View) setHolder(s *Slot, session entry.Hash) {
 	}
 	if s.session != nil {
 		s.session.Slots = deleteFrom(s.session.Slots, s)
+		v.holdBy(s.session, s.Pool, -1)
 		v.dropUnused(s.session)
 		s.session = nil
 	}
 	if !session.IsZero() {
 		s.session = v.session(session)
 		s.session.Slots = append(s.session.Slots, s)
+		v.holdBy(s.session, s.Pool, 1)
 	}
 }
 
@@ -76,10 +80,16 @@ func deleteFrom[T comparable](list []T, x T) []T {
 func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	s := v.session(e.Key.Session)
 	was := s.Taken
-	v.count(s, -1)
+	is := !e.Marker && e.Corrupt == nil
+	changed := was != is || s.Value.Kind != e.Session.Kind || s.Value.Origin != e.Session.Origin
+	if changed {
+		v.count(s, -1)
+	}
 	v.note(&s.record, e, now, age)
-	s.Taken, s.Value = s.Taken && e.Corrupt == nil, e.Session
-	v.count(s, 1)
+	s.Taken, s.Value = is, e.Session
+	if changed {
+		v.count(s, 1)
+	}
 	switch {
 	case s.Taken:
 		v.exhume(&s.grave)
@@ -124,10 +134,12 @@ func (v *View) livenessChanged(s *Session) {
 }
 
 // count adds n to the counts of the sessions that are alive, if s is.
-func (ss *sessions) count(s *Session, n int) {
+func (v *View) count(s *Session, n int) {
+	ss := &v.sessions
 	switch origin := s.Value.Origin; {
 	case !s.Taken:
-	case s.Value.Kind == entry.SessionClient:
+	case s.isClient():
+		v.holdAll(s, n)
 		ss.Clients += n
 		if ss.origins[origin] += n; ss.origins[origin] == 0 {
 			delete(ss.origins, origin)

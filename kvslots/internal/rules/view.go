@@ -45,6 +45,7 @@ type View struct {
 	passed     Instant   // when this peer sent the last of its messages that the view has reached; 0: none
 
 	sessions
+	holders
 	deadlines
 	totals
 	tombstones
@@ -63,6 +64,7 @@ func New() *View {
 			peers:   map[*Session]struct{}{},
 			origins: map[entry.Hash]int{},
 		},
+		holders:    newHolders(),
 		tombstones: tombstones{left: map[entry.Hash]int{}},
 		pools:      map[entry.Hash]*Pool{},
 	}

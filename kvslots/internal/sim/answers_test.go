@@ -24,12 +24,12 @@ var answers = map[string]answerKinds{
 	},
 	"Acquire": {
 		often: []error{peer.ErrNoSlot, peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrMaxWaiters, peer.ErrUnavailable, errCrashed, errHungUp},
-		rare:  []error{peer.ErrMaxLocks, peer.ErrMaxTombstones, peer.ErrClosed},
+		rare:  []error{peer.ErrMaxLocks, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones, peer.ErrClosed},
 	},
 	"Enqueue": {
 		successes: []string{"ok", "queued"},
 		often:     []error{peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrAlreadyEnqueued, peer.ErrUnavailable, errHungUp},
-		rare:      []error{peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrMaxTombstones, peer.ErrClosed, errCrashed},
+		rare:      []error{peer.ErrMaxLocks, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxWaiters, peer.ErrMaxTombstones, peer.ErrClosed, errCrashed},
 	},
 	"Await": {
 		often: []error{peer.ErrNoSlot, peer.ErrNotEnqueued, peer.ErrLeaseExpired, peer.ErrSessionGone, peer.ErrPlaceKept, peer.ErrUnavailable, errCrashed, errHungUp},

@@ -60,7 +60,7 @@ func newChecker(s *Simulation) *checker {
 	k.losses = lossChecker{checker: k}
 	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}
 	k.marks = newMarkChecker(k)
-	k.caps = capChecker{checker: k, usedAt: map[entry.Hash]Instant{}}
+	k.caps = capChecker{checker: k, usedAt: map[entry.Hash]Instant{}, shares: map[entry.Hash]share{}}
 	return k
 }
 
@@ -184,11 +184,14 @@ func (k *checker) answeredError(c *call) {
 		isAny(err, peer.ErrMaxWaiters) && c.target.named && caps.Waiters == 0,
 		isAny(err, peer.ErrMaxWaiters) && !c.target.named && caps.PoolWaiters == 0,
 		isAny(err, peer.ErrMaxSessions) && caps.Sessions == 0, isAny(err, peer.ErrMaxSessionsPerOrigin) && caps.SessionsPerOrigin == 0,
+		isAny(err, peer.ErrMaxLocksPerSession) && caps.LocksPerSession == 0, isAny(err, peer.ErrMaxLocksPerOrigin) && caps.LocksPerOrigin == 0,
 		isAny(err, peer.ErrMaxTombstones) && caps.Tombstones == 0:
 		k.wrong(c, "no such cap is configured")
 	case isAny(err, peer.ErrMaxPools) && w.most.pools < caps.Pools, isAny(err, peer.ErrMaxLocks) && w.most.locks < caps.Locks,
 		isAny(err, peer.ErrMaxSessions) && w.most.sessions < caps.Sessions,
 		isAny(err, peer.ErrMaxSessionsPerOrigin) && w.most.ofOrigin < caps.SessionsPerOrigin,
+		isAny(err, peer.ErrMaxLocksPerSession) && w.most.locksOfSession < caps.LocksPerSession,
+		isAny(err, peer.ErrMaxLocksPerOrigin) && w.most.locksOfOrigin < caps.LocksPerOrigin,
 		isAny(err, peer.ErrMaxWaiters) && c.target.named && k.mostWaiting(c) < caps.Waiters,
 		isAny(err, peer.ErrMaxWaiters) && !c.target.named && k.mostWaiting(c) < caps.PoolWaiters:
 		k.wrong(c, fmt.Sprintf("the cap was never reached: there were %+v and %d waiters at most", w.most, k.mostWaiting(c)))

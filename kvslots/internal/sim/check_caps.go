@@ -18,6 +18,7 @@ type capChecker struct {
 	before  totals
 	usedAt  map[entry.Hash]Instant // when each name was in use last
 	last    Instant                // when observe was called last
+	shares  map[entry.Hash]share   // by session and by origin
 }
 
 // observe compares the totals with those before the last entry.

@@ -34,6 +34,9 @@ func (o *owner) step() {
 		Resource: peer.Resource{Pool: o.pool, Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
 		Lease:    o.s.newHash(), Nonce: o.s.newHash(), Owner: o.name, TTL: o.ttl(), Wait: o.wait(),
 	}
+	if o.s.plan.Caps.LocksPerOrigin > 0 { // some have none
+		r.Origin = [...]entry.Hash{origin(0), origin(1), {}}[o.rng.IntN(3)]
+	}
 	o.askImpatiently(r, errHungUp, func(c *call) {
 		if c.answer.Err != nil {
 			o.think(o.step)

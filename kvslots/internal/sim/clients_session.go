@@ -32,7 +32,7 @@ func (h *sessionClient) step() {
 	h.idleTimeout = (time.Second + h.upTo(h.s.plan.Clients.Idle-time.Second)).Truncate(time.Millisecond)
 	r := peer.CreateSession{Session: h.session, Idle: 2 * h.idleTimeout}
 	if h.chance(0.7) {
-		r.Origin = numberedHash(0x6f726967, h.rng.Uint64N(3))
+		r.Origin = origin(h.rng.Uint64N(3))
 	}
 	h.ask(r, func(c *call) {
 		if c.answer.Err != nil {
@@ -45,6 +45,9 @@ func (h *sessionClient) step() {
 		h.act()
 	})
 }
+
+// origin returns one of the origins of clients.
+func origin(n uint64) entry.Hash { return numberedHash(0x6f726967, n) }
 
 // ping schedules the next ping of the session, each at a random peer.
 func (h *sessionClient) ping(number int) {

@@ -40,5 +40,6 @@ func answerName(c *call) string {
 var knownErrors = []error{
 	peer.ErrNoPool, peer.ErrNoSlot, peer.ErrNotHeld, peer.ErrNotOwner, peer.ErrAlreadyReleased, peer.ErrUnavailable, peer.ErrClosed,
 	peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrAlreadyEnqueued, peer.ErrNotEnqueued, peer.ErrLeaseExpired, peer.ErrPlaceKept,
-	peer.ErrMaxPools, peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrMaxSessions, peer.ErrMaxSessionsPerOrigin, peer.ErrMaxTombstones, errCrashed, errHungUp,
+	peer.ErrMaxPools, peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrMaxSessions, peer.ErrMaxSessionsPerOrigin,
+	peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones, errCrashed, errHungUp,
 }

@@ -65,7 +65,8 @@ func (n *node) start() {
 	n.peer = peer.New(peer.Config{
 		Replicated: s.server.replicated(), Sole: s.plan.Sole,
 		PoolIdle: s.plan.PoolIdle,
-		MaxPools: c.Pools, MaxPoolWaiters: c.PoolWaiters, MaxLocks: c.Locks, MaxWaiters: c.Waiters, MaxSessions: c.Sessions, MaxSessionsPerOrigin: c.SessionsPerOrigin, MaxTombstones: c.Tombstones,
+		MaxPools: c.Pools, MaxPoolWaiters: c.PoolWaiters, MaxLocks: c.Locks, MaxWaiters: c.Waiters, MaxSessions: c.Sessions, MaxSessionsPerOrigin: c.SessionsPerOrigin,
+		MaxLocksPerSession: c.LocksPerSession, MaxLocksPerOrigin: c.LocksPerOrigin, MaxTombstones: c.Tombstones,
 		Random: rand.NewPCG(s.plan.Seed^n.generation<<32, uint64(n.number)),
 	}, n.clock())
 	if s.trace != nil {

@@ -76,7 +76,10 @@ type ClientPlan struct {
 const maxGuardedClock = rules.Guard/2 - 10*time.Second
 
 // CapPlan holds the caps of the peers' configuration; 0 means no cap.
-type CapPlan struct{ Pools, PoolWaiters, Locks, Waiters, Sessions, SessionsPerOrigin, Tombstones int }
+type CapPlan struct {
+	Pools, PoolWaiters, Locks, Waiters, Sessions, SessionsPerOrigin int
+	LocksPerSession, LocksPerOrigin, Tombstones                     int
+}
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) Plan {
@@ -120,6 +123,7 @@ func Draw(seed uint64) Plan {
 	}
 	drawMore(&p)
 	drawObservers(&p)
+	drawShares(&p)
 	return p
 }
 
@@ -166,6 +170,20 @@ func drawObservers(p *Plan) {
 	}
 	if p.PoolIdle > 0 && r.IntN(2) == 0 {
 		closingPools(r, p)
+	}
+}
+
+// drawShares draws the caps on what one client may have.
+func drawShares(p *Plan) {
+	r := rand.New(rand.NewPCG(p.Seed, 0x73686172))
+	if r.IntN(8) != 0 {
+		return
+	}
+	if r.IntN(3) != 0 {
+		p.Caps.LocksPerSession = 1 + r.IntN(3)
+	}
+	if r.IntN(3) != 0 {
+		p.Caps.LocksPerOrigin = 1 + r.IntN(5)
 	}
 }
 

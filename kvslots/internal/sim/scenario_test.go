@@ -27,7 +27,8 @@ func (p *Plan) fields() []field {
 		{"clients.count", &c.Count}, {"clients.names", &c.Names}, {"clients.owneds", &c.OwnedNames}, {"clients.ttl", &c.TTL},
 		{"clients.wait", &c.Wait}, {"clients.idle", &c.Idle}, {"clients.think", &c.Think}, {"clients.administer", &c.Administer},
 		{"clients.mismatch", &c.Mismatch}, {"clients.once", &c.Once}, {"clients.fresh", &c.Fresh}, {"clients.at-once", &c.AtOnce}, {"clients.quiet", &c.Quiet}, {"clients.together", &c.Together},
-		{"caps.pools", &k.Pools}, {"caps.pool-waiters", &k.PoolWaiters}, {"caps.locks", &k.Locks}, {"caps.waiters", &k.Waiters}, {"caps.sessions", &k.Sessions}, {"caps.sessions-per-origin", &k.SessionsPerOrigin}, {"caps.tombstones", &k.Tombstones},
+		{"caps.pools", &k.Pools}, {"caps.pool-waiters", &k.PoolWaiters}, {"caps.locks", &k.Locks}, {"caps.waiters", &k.Waiters}, {"caps.sessions", &k.Sessions}, {"caps.sessions-per-origin", &k.SessionsPerOrigin},
+		{"caps.locks-per-session", &k.LocksPerSession}, {"caps.locks-per-origin", &k.LocksPerOrigin}, {"caps.tombstones", &k.Tombstones},
 	}
 	for f := range p.Faults {
 		all = append(all, field{"fault." + fault(f).String(), &p.Faults[f]})

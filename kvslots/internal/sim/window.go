@@ -34,8 +34,9 @@ func (s *minMax) add(n int, first bool) {
 func (s minMax) has(n int) bool { return s.min <= n && n <= s.max }
 
 // totals are numbers of what is capped in all pools together: registered pools, names in
-// use, client sessions, and those of one origin.
-type totals struct{ pools, locks, sessions, ofOrigin int }
+// use, client sessions, and those of one origin; and the names that one session uses,
+// and those that one origin uses.
+type totals struct{ pools, locks, sessions, ofOrigin, locksOfSession, locksOfOrigin int }
 
 // share returns what the pool contributes to the totals.
 func (p *poolTruth) share() (n totals) {
@@ -59,7 +60,7 @@ func (t *truth) recount(p *poolTruth) {
 
 // observeTotals adds the present totals to the windows of all calls, if a cap needs them.
 func (t *truth) observeTotals() {
-	if c := t.s.plan.Caps; c.Pools+c.Locks+c.Sessions+c.SessionsPerOrigin == 0 {
+	if c := t.s.plan.Caps; c.Pools+c.Locks+c.Sessions+c.SessionsPerOrigin+c.LocksPerSession+c.LocksPerOrigin == 0 {
 		return
 	}
 	n := t.totals
@@ -71,13 +72,21 @@ func (t *truth) observeTotals() {
 		}
 	}
 	t.s.check.caps.observe(n)
+	names := t.namesByHolder()
+	t.s.check.caps.observeShares()
 	for _, c := range t.s.check.openCalls {
-		if r, creates := c.request.(peer.CreateSession); creates {
+		switch r := c.request.(type) {
+		case peer.CreateSession:
 			n.ofOrigin = origins[r.Origin]
+		case peer.Acquire:
+			n.locksOfSession, n.locksOfOrigin = names[r.Session], names[t.originOf(r.Session, r.Origin)]
+		case peer.Enqueue:
+			n.locksOfSession, n.locksOfOrigin = names[r.Session], names[t.originOf(r.Session, entry.Hash{})]
 		}
 		most := &c.window.most
 		most.pools, most.locks = max(most.pools, n.pools), max(most.locks, n.locks)
 		most.sessions, most.ofOrigin = max(most.sessions, n.sessions), max(most.ofOrigin, n.ofOrigin)
+		most.locksOfSession, most.locksOfOrigin = max(most.locksOfSession, n.locksOfSession), max(most.locksOfOrigin, n.locksOfOrigin)
 	}
 }
 

@@ -88,7 +88,7 @@ func rare(t stream.Trap) bool {
 }
 
 // rareTraps are traps that some sweeps of 300 seeds do not meet.
-var rareTraps = []string{"trap: write kept in a cut"}
+var rareTraps = []string{"trap: write kept in a cut", leaseTakenOver, twoClaims}
 
 var wantedTraps = []string{
 	"trap: queue full", "trap: write lost", "trap: write lost in a cut", "trap: no answer",
@@ -100,6 +100,7 @@ var wantedTraps = []string{
 	"trap: late write", "trap: late write after its refusal", "trap: another server", "trap: no answer of a server that is cut off",
 	"trap: refused by a leader that is cut off", "trap: refused by a deposed leader", "trap: refused and stored",
 	"gave up", "closed idle", "pool unregistered", "pool restored",
+	loadedBeside,
 	"peer: skips", "peer: voids", "peer: conflicts", "peer: barriers", "peer: rebuilds", "peer: catch-ups", "peer: resent",
 	"answer: grant told after a flush", "answer: grant told too late", "answer: untold grant",
 }

@@ -21,16 +21,7 @@ import (
 func TestSlowPeer(t *testing.T) {
 	t.Parallel()
 	srv := kvslotstest.Start(t, "")
-	nc := srv.Connect()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := openStream(t.Context(), js, 1, logtest.Logger())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBucket(nc, js, stream, Config{Logger: logtest.Logger()})
+	b := notStarted(t, srv.Connect(), nil)
 	b.feed.wire = make(chan *nats.Msg, 100)
 	if err := b.start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -46,7 +37,7 @@ func TestSlowPeer(t *testing.T) {
 		kvslotstest.Eventually(t, "entries are dropped", func() bool {
 			registers(t, other, "3")
 			for n := range cap(b.feed.wire) {
-				if _, err := js.Publish(t.Context(), SubjectPrefix+fmt.Sprint("foreign", n), nil); err != nil {
+				if _, err := b.js.Publish(t.Context(), SubjectPrefix+fmt.Sprint("foreign", n), nil); err != nil {
 					t.Fatal(err)
 				}
 			}

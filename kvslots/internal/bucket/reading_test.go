@@ -99,11 +99,10 @@ func (s *unreadable) CreatePushConsumer(ctx context.Context, cfg jetstream.Consu
 	return nil, ctx.Err()
 }
 
-// A reading that cannot be created is tried again, Ready says why, and the peer is live when
-// one can be created.
-func TestReadingTriedAgain(t *testing.T) {
-	t.Parallel()
-	nc := kvslotstest.Start(t, "").Connect()
+// notStarted returns a bucket that has yet to be started, on a new stream, or on what wrap
+// makes of it.
+func notStarted(t *testing.T, nc *nats.Conn, wrap func(jetstream.Stream) jetstream.Stream) *Bucket {
+	t.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +111,21 @@ func TestReadingTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &unreadable{Stream: stream}
-	b := newBucket(nc, js, s, Config{Logger: logtest.Logger()})
+	if wrap != nil {
+		stream = wrap(stream)
+	}
+	return newBucket(nc, js, stream, Config{Logger: logtest.Logger()})
+}
+
+// A reading that cannot be created is tried again, Ready says why, and the peer is live when
+// one can be created.
+func TestReadingTriedAgain(t *testing.T) {
+	t.Parallel()
+	var s *unreadable
+	b := notStarted(t, kvslotstest.Start(t, "").Connect(), func(stream jetstream.Stream) jetstream.Stream {
+		s = &unreadable{Stream: stream}
+		return s
+	})
 	if err := b.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -134,16 +146,7 @@ func TestReadingTriedAgain(t *testing.T) {
 // each time.
 func TestLoadWithLateAnswers(t *testing.T) {
 	t.Parallel()
-	nc := kvslotstest.Start(t, "").Connect()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := openStream(t.Context(), js, 1, logtest.Logger())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBucket(nc, js, stream, Config{Logger: logtest.Logger()})
+	b := notStarted(t, kvslotstest.Start(t, "").Connect(), nil)
 	b.origin = b.origin.Add(-time.Hour)
 	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		b.unacked = 1

@@ -19,11 +19,7 @@ func (h *harness) rewriteConfig(pool entry.Hash) entry.Entry {
 // A claim that the view applies during a catch-up is judged when that is over, if the view has
 // skipped no entry of the pool.
 func TestOwnClaimInCatchUp(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(1)
-	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	claim := h.take(entry.Slot)
+	h, call, claim := newClaim(t)
 	h.breakFeed()
 	claimed := h.store(&claim.Message)
 	h.feed(claimed)
@@ -37,11 +33,8 @@ func TestOwnClaimInCatchUp(t *testing.T) {
 
 // Otherwise it is not judged. Its own peer purges it, and the borrow claims again.
 func TestOwnClaimInCatchUpIsWithdrawn(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(1)
-	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	claim := h.take(entry.Slot)
+	h, call, claim := newClaim(t)
+	pool := claim.Key.Pool
 	h.manual = true
 	h.breakFeed()
 	h.rewriteConfig(pool) // skipped
@@ -271,11 +264,8 @@ func (h *harness) wantSessionOutlives(key entry.Key, without time.Duration, answ
 func TestOrphanedClaimIsPurged(t *testing.T) {
 	for name, missed := range map[string]bool{"late": false, "during a catch-up": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			pool := h.newPool(1)
-			h.auto = false
-			call := h.begin(h.borrow(pool, 0))
-			claim := h.take(entry.Slot)
+			h, call, claim := newClaim(t)
+			pool := claim.Key.Pool
 			h.ack(claim.ID, peer.Never, 0) // a leader that was deposed
 			h.settle()
 			h.wantError(call, peer.ErrUnavailable)

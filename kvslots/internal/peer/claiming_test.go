@@ -39,11 +39,8 @@ func TestClaimOverForgottenMarker(t *testing.T) {
 // A claim was written without an answer, and a second copy of it is refused for good. The peer
 // answered "unavailable", and left the claim in the stream until its time was over.
 func TestClaimWithCopyRefusedForGood(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(1)
-	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	claim := h.take(entry.Slot)
+	h, call, claim := newClaim(t)
+	pool := claim.Key.Pool
 	h.pass(time.Second)
 	again := h.take(entry.Slot)
 	claimed := h.store(&claim.Message)

@@ -112,3 +112,21 @@ func TestUnseenLeaseEndsInTime(t *testing.T) {
 	h.pass(1600 * time.Millisecond)
 	h.wantError(h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute}), peer.ErrLeaseExpired)
 }
+
+// The answer to an Enqueue that is granted a lease at once waits for a flush, so that the
+// lease ends later than its ttl after the claim. A wait before that end is granted it again.
+func TestLeaseToldLateIsGrantedToWait(t *testing.T) {
+	h := newHarness(t)
+	session := h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: time.Minute})
+	on := peer.Resource{Pool: h.hash(), Name: "n", Lock: true, Limit: 1}
+	a := h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: 2 * time.Second})
+	h.pass(900 * time.Millisecond)
+	h.p.Told(&a, h.now)
+	h.settle()
+	h.pass(1500 * time.Millisecond)
+	if left := a.Grant.At.Add(a.Grant.TTL).Sub(h.now); left != 500*time.Millisecond {
+		t.Fatalf("the lease lasts for %v more", left)
+	}
+	h.must(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
+}

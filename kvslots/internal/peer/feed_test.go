@@ -311,11 +311,7 @@ func TestNamedRevisionThatIsMissing(t *testing.T) {
 
 // What is late by less than that does not begin a catch-up.
 func TestNamedRevisionThatIsLate(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(1)
-	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	claim := h.take(entry.Slot)
+	h, call, claim := newClaim(t)
 	claimed := h.store(&claim.Message)
 	h.ack(claim.ID, peer.Written, claimed.Revision)
 	h.pass(250 * time.Millisecond)

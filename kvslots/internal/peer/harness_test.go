@@ -301,6 +301,17 @@ func (h *harness) borrow(pool entry.Hash, wait time.Duration) peer.Borrow {
 	return peer.Borrow{Pool: pool, Lease: h.hash(), TTL: time.Hour, Wait: wait}
 }
 
+// newClaim returns a harness whose peer has claimed the only slot of a pool for a call, and the
+// claim, which the test has taken. It is not auto.
+func newClaim(t testing.TB) (h *harness, call uint64, claim peer.Write) {
+	t.Helper()
+	h = newHarness(t)
+	pool := h.newPool(1)
+	h.auto = false
+	call = h.begin(h.borrow(pool, 0))
+	return h, call, h.take(entry.Slot)
+}
+
 func giveBack(b peer.Borrow) peer.Return {
 	return peer.Return{Held: peer.Held{Pool: b.Pool, Lease: b.Lease}}
 }

@@ -145,3 +145,36 @@ func (h *harness) wantGone(t *testing.T, pools ...entry.Hash) {
 		}
 	}
 }
+
+// A claim reaches the stream just before another peer's closing, and its lease is renewed just
+// behind. The feed has lost the claim, and the renewal has overwritten it: so a catch-up shows
+// the closing before it shows a lease. Only the view that is live again, and has the renewal,
+// finishes the closing.
+func TestClosingIsNotFinishedDuringCatchUp(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
+	h.addPeers(16, 2*time.Hour)
+	pool, other := h.newPool(1), h.newPool(1)
+	h.pass(time.Hour + 8700*time.Millisecond) // at 10 s the peer looks at the other pool
+	claim := h.otherClaim(pool, 0)
+	h.manual = true
+	h.closePool(pool) // shows the gap
+	closed := h.stream[len(h.stream)-1]
+	value := claim.Slot
+	value.Fence = claim.Fence()
+	renewal := entry.NewMessage(claim.Key, value, claim.Revision, time.Hour+rules.Guard)
+	h.store(&renewal)
+
+	h.auto = false
+	h.beginReading()
+	h.read(closed)
+	h.pass(1500 * time.Millisecond)
+	h.wantNotLive()
+	h.manual, h.auto = false, true
+	h.readAll()
+	h.pass(2 * time.Second)
+	h.wantLive()
+	h.wantGone(t, other)
+	if c := h.configs[closed.Key]; c.Deleted || c.Closing {
+		t.Errorf("the pool of a lease has become %+v", c)
+	}
+}

@@ -89,8 +89,8 @@ func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
 	return pool.Choose(pool.Ticket(b.ticket.place), &b.pool.flight)
 }
 
-// isShort reports whether there is no permit for the borrow. choose returns no position
-// either while a ticket before it is in doubt.
+// isShort reports whether there is no permit for the borrow. One that may not be claimed yet,
+// since the peer has no presence, is no reason to refuse.
 func (b *borrow) isShort(pool *rules.Pool) bool {
 	return pool.Short(pool.Ticket(b.ticket.place), &b.pool.flight)
 }

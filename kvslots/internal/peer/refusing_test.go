@@ -51,3 +51,30 @@ func (h *harness) storePurge(pool entry.Hash) entry.Entry {
 	m := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
 	return h.store(&m)
 }
+
+// A peer whose presence has ended may claim nothing until it has written another one. A borrow
+// for which a slot becomes free meanwhile is not refused, however long that takes.
+func TestFreeSlotThatMayNotBeClaimedYetIsNotRefused(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.must(h.borrow(pool, 0))
+	h.auto = false
+	call := h.begin(h.borrow(pool, 0))
+	barrier := h.take(entry.Barrier)
+
+	var presence entry.Key
+	for key := range h.stands {
+		if key.Kind == entry.Session {
+			presence = key
+		}
+	}
+	ended := entry.NewPurge(presence, h.stands[presence], rules.MarkerTTL)
+	h.feed(h.store(&ended))
+	h.feed(h.storePurge(pool))
+	h.publish(&barrier)
+	h.pass(3 * time.Second)
+	h.wantNoAnswer(t, call)
+	h.auto = true
+	h.pass(time.Second)
+	h.granted(call)
+}

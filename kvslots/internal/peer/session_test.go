@@ -32,11 +32,11 @@ func TestSessionEndsBeforeItsCreationIsAnswered(t *testing.T) {
 	}
 }
 
-// A closing peer still applies the feed, and so learns that a session has ended. It refreshes
-// the session no more. (It applied no entry, and sent each refresh again at once that was
-// refused.)
-func TestClosingPeerRepeatsNoRefusedRefresh(t *testing.T) {
-	h := newHarness(t)
+// closingWithRefresh returns a harness whose peer is closing while a session needs a refresh,
+// with the peer's presence, which waits to be written, and the purge of the session.
+func closingWithRefresh(t *testing.T) (h *harness, presence peer.Write, end entry.Message) {
+	t.Helper()
+	h = newHarness(t)
 	session := h.hash()
 	h.must(peer.CreateSession{Session: session, Idle: 10 * time.Second})
 	key := rules.SessionKey(session)
@@ -53,26 +53,36 @@ func TestClosingPeerRepeatsNoRefusedRefresh(t *testing.T) {
 		}
 		h.pass(10 * time.Millisecond)
 	}
-	presence := h.take(entry.Session)
+	presence = h.take(entry.Session)
 	h.p.Close(h.now)
-	end := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
-	h.feed(h.store(&end))
-	h.publish(&presence)
+	return h, presence, entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
+}
 
-	refreshes := 0
+// refreshesOf returns how many times the peer refreshes a session within 10 s.
+func (h *harness) refreshesOf(key entry.Key) (n int) {
 	for range 1000 {
 		h.pass(10 * time.Millisecond)
 		writes := h.sent
 		h.sent = nil
 		for _, w := range writes {
 			if w.Key == key {
-				refreshes++
+				n++
 			}
 			h.publish(&w)
 		}
 	}
-	if refreshes != 0 {
-		t.Errorf("the session that has ended was refreshed %d times", refreshes)
+	return n
+}
+
+// A closing peer still applies the feed, and so learns that a session has ended. It refreshes
+// the session no more. (It applied no entry, and sent each refresh again at once that was
+// refused.)
+func TestClosingPeerRepeatsNoRefusedRefresh(t *testing.T) {
+	h, presence, end := closingWithRefresh(t)
+	h.feed(h.store(&end))
+	h.publish(&presence)
+	if n := h.refreshesOf(end.Key); n != 0 {
+		t.Errorf("the session that has ended was refreshed %d times", n)
 	}
 }
 

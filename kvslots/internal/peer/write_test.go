@@ -13,11 +13,7 @@ import (
 
 // A write is settled by its own entry, without any answer.
 func TestOwnEntrySettlesWrite(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(1)
-	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	claim := h.take(entry.Slot)
+	h, call, claim := newClaim(t)
 	claimed := h.store(&claim.Message)
 	h.fed(claimed)
 	if a := h.granted(call); a.Grant.Fence != claimed.Fence() {
@@ -211,11 +207,8 @@ func TestRefusalOverYoungMarker(t *testing.T) {
 // also during a catch-up.
 func TestClaimOfCallerThatIsGone(t *testing.T) {
 	for _, missed := range []bool{false, true} {
-		h := newHarness(t)
-		pool := h.newPool(1)
-		h.auto = false
-		call := h.begin(h.borrow(pool, 0))
-		claim := h.take(entry.Slot)
+		h, call, claim := newClaim(t)
+		pool := claim.Key.Pool
 		h.p.GiveUp(call, context.Canceled, h.now)
 		h.settle()
 		h.wantError(call, context.Canceled)
@@ -250,11 +243,8 @@ func TestUnknownClaimIsFencedOff(t *testing.T) {
 		"the purge comes first, and is not fed": {purged: true, missed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			pool := h.newPool(1)
-			h.auto = false
-			call := h.begin(h.borrow(pool, 0))
-			claim := h.take(entry.Slot)
+			h, call, claim := newClaim(t)
+			pool := claim.Key.Pool
 			h.passWithout(claim.Key, 4990*time.Millisecond)
 			h.wantNoAnswer(t, call)
 			h.pass(10 * time.Millisecond)
@@ -341,11 +331,7 @@ func TestAcknowledgedWriteIsLost(t *testing.T) {
 // A write is acknowledged at a revision that the view has passed without it. The view is
 // checked; and built anew if the stream says so again.
 func TestAcknowledgedAtAnotherEntry(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(1)
-	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	claim := h.take(entry.Slot)
+	h, call, claim := newClaim(t)
 	h.fed(h.storeBarrier())
 	h.ack(claim.ID, peer.Written, h.last)
 	h.wantReading(2)
@@ -361,11 +347,8 @@ func TestAcknowledgedAtAnotherEntry(t *testing.T) {
 // The view has skipped what overwrote the revision that a write expects, which may have been
 // the write itself: its outcome is unknown.
 func TestWriteInSkippedEntries(t *testing.T) {
-	h := newHarness(t)
-	pool := h.newPool(1)
-	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	claim := h.take(entry.Slot)
+	h, call, claim := newClaim(t)
+	pool := claim.Key.Pool
 	claimed := h.store(&claim.Message)
 	ended := entry.NewPurge(claim.Key, claimed.Revision, rules.MarkerTTL)
 	h.fed(h.store(&ended)) // by another peer

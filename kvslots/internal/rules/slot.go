@@ -50,10 +50,10 @@ func (s *Slot) Verdict() Verdict {
 	return Good
 }
 
-// UnseenOver reports whether the time of a lease is over of which its session was not told.
-// The other peers end it Slack later, but none grants it any more.
+// UnseenOver reports whether the time of a lease is over of which its session was not told: it
+// was claimed for a ticket. The other peers end it Slack later, but none grants it any more.
 func (s *Slot) UnseenOver(now Instant) bool {
-	return s.Value.Unseen && now.Sub(s.Granted) >= s.Value.TTL.Duration()
+	return s.Value.Unseen && s.Value.Ticket != 0 && now.Sub(s.Granted) >= s.Value.TTL.Duration()
 }
 
 // Fenced returns the highest fence of the position that is known, or 0.

@@ -35,8 +35,7 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	return 0, false
 }
 
-// Short reports whether no permit is left for the borrow. If one is left, Choose may
-// still return no position, because of a ticket in doubt.
+// Short reports whether no permit is left for the borrow: then Choose returns no position.
 func (p *Pool) Short(t *Ticket, own *InFlight) bool {
 	free, before := p.rank(t, own)
 	return before >= free

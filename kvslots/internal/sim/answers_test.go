@@ -41,23 +41,23 @@ var answers = map[string]answerKinds{
 		rare:      []error{peer.ErrClosed},
 	},
 	"Renew": {
-		often: []error{peer.ErrNotHeld, peer.ErrNoPool, peer.ErrSessionGone, peer.ErrUnavailable},
-		rare:  []error{peer.ErrClosed, errCrashed},
+		often: []error{peer.ErrNotHeld, peer.ErrNoPool, peer.ErrUnavailable},
+		rare:  []error{peer.ErrSessionGone, peer.ErrClosed, errCrashed},
 	},
 	"ReleaseOwned": {
 		often: []error{peer.ErrNotHeld, peer.ErrNotOwner, peer.ErrAlreadyReleased, peer.ErrUnavailable},
 		rare:  []error{peer.ErrClosed, errCrashed},
 	},
-	"InspectOwned":  {often: []error{peer.ErrNotHeld, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
+	"InspectOwned":  {often: []error{peer.ErrNotHeld}, rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 	"Register":      {often: []error{peer.ErrMaxPools, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
 	"Inspect":       {often: []error{peer.ErrNoPool, peer.ErrUnavailable, errCrashed}, rare: []error{peer.ErrClosed}},
 	"Delete":        {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
-	"CreateSession": {often: []error{peer.ErrMaxSessions, peer.ErrUnavailable}, rare: []error{peer.ErrMaxSessionsPerOrigin, peer.ErrMaxTombstones, peer.ErrClosed, errCrashed}},
+	"CreateSession": {often: []error{peer.ErrUnavailable}, rare: []error{peer.ErrMaxSessions, peer.ErrMaxSessionsPerOrigin, peer.ErrMaxTombstones, peer.ErrClosed, errCrashed}},
 	"Ping":          {often: []error{peer.ErrSessionGone, peer.ErrUnavailable, errCrashed}, rare: []error{peer.ErrClosed}},
 	"EndSession":    {often: []error{peer.ErrSessionGone, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
 	"ReadStats":     {often: []error{peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
 	"Follow":        {rare: []error{peer.ErrClosed, errCrashed}},
-	"Confirm":       {often: []error{peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
+	"Confirm":       {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 }
 
 // wantedAnswers returns what a sweep counts for the listed answers.

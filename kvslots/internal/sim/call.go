@@ -51,6 +51,7 @@ type facts struct {
 	ending        *ending   // Delete, ReleaseOwned: the leases that the call may end
 	promisedUntil Instant   // Renew, EndSession: until when the lease or session was promised
 	survey        *survey   // Inspect, ReadStats
+	marked        entry.Key // Await: the slot that was marked as seen during the call
 	mayBeIdle     bool      // the session may have ended before the call began
 }
 

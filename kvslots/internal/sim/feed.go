@@ -86,6 +86,7 @@ func (f *feed) deliver(m *stream.Stored) {
 			s.tracef(n.name(), "is fed %s", describeEntry(e))
 		}
 		p.Fed(*e, now)
+		n.noteFed(e)
 	})
 }
 

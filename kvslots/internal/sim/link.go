@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -31,6 +32,7 @@ type link struct {
 
 func (l *link) send(w peer.Write) {
 	s := l.n.s
+	l.n.noteSent(&w)
 	if s.chance(s.plan.Net.Full) && !s.ending {
 		s.met.add("trap: queue full")
 		s.faultState.disturb(s.now)
@@ -42,7 +44,8 @@ func (l *link) send(w peer.Write) {
 		return
 	}
 	l.awaitSign()
-	if s.chance(s.plan.Net.LoseWrite) && !s.ending {
+	leaves := w.Key.Kind == entry.Ticket && w.Marker
+	if (s.chance(s.plan.Net.LoseWrite) || leaves && s.chance(s.plan.Net.LoseLeave)) && !s.ending {
 		s.met.add("trap: write lost")
 		s.faultState.disturb(s.now)
 		return
@@ -50,7 +53,9 @@ func (l *link) send(w peer.Write) {
 	at := max(s.now.Add(s.delay(s.plan.Net.Uplink)), l.lastArrival, l.stalledUntil)
 	l.lastArrival = at
 	number := l.connection
+	s.server.noteUnderWay(&w, 1)
 	s.at(at, func() {
+		s.server.noteUnderWay(&w, -1)
 		if l.connection == number {
 			l.arrived(&w, number)
 			return

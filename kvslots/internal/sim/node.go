@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -31,8 +32,10 @@ type node struct {
 	pausedUntil    Instant // end of its last pause
 	suspendedUntil Instant // end of its last suspension
 	startedAt      Instant
-	flushedAt      Instant // end of the flush that the last answer waits for
-	rebuildsAtLoss uint64  // its counter at the last loss of data
+	flushedAt      Instant    // end of the flush that the last answer waits for
+	load           *load      // how it has loaded its view; nil before
+	presence       entry.Hash // of the peer, once it has written one
+	rebuildsAtLoss uint64     // its counter at the last loss of data
 	lastInput      Instant
 	steps          int // inputs at lastInput: shows whether inputs lead to new inputs without end
 }
@@ -56,7 +59,7 @@ func (n *node) start() {
 	n.generation++
 	n.startedAt, n.suspendedUntil, n.flushedAt, n.rebuildsAtLoss = s.now, 0, 0, 0
 	n.clockOffset = Instant(s.upTo(100 * time.Hour))
-	n.closing, n.counted, n.tickAt, n.alarmAt, n.heldInputs = false, false, 0, 0, nil
+	n.closing, n.counted, n.tickAt, n.alarmAt, n.heldInputs, n.load = false, false, 0, 0, nil, nil
 	n.link.connection++
 	*n.link = link{n: n, connection: n.link.connection, up: !s.server.down, server: s.drawServer(), acksLost: n.link.acksLost}
 	*n.feed = feed{n: n, lags: n.feed.lags, extraDelay: n.feed.extraDelay, stopped: n.feed.stopped}
@@ -140,6 +143,7 @@ func (n *node) run(f func(*peer.Peer, Instant)) {
 	defer n.recover()
 	f(n.peer, n.clock())
 	n.drain()
+	n.observeLoad()
 }
 
 // recover reports a panic of the peer as a failure of the run.

@@ -35,6 +35,7 @@ type NetPlan struct {
 	LateAck           float64       // share of acknowledgements that take 0.5 to 8 s
 	Full              float64       // share of writes that the peer's send queue rejects as full
 	Never             float64       // share of writes that the server refuses for good
+	LoseLeave         float64       // share of the purges of tickets that are lost
 	Unknown           float64       // share of acknowledgements that do not say what became of the write
 }
 
@@ -124,6 +125,7 @@ func Draw(seed uint64) Plan {
 	drawMore(&p)
 	drawObservers(&p)
 	drawShares(&p)
+	drawRare(&p)
 	return p
 }
 
@@ -187,6 +189,14 @@ func drawShares(p *Plan) {
 	}
 }
 
+// drawRare makes some plans one of the rare situations.
+func drawRare(p *Plan) {
+	r := rand.New(rand.NewPCG(p.Seed, 0x72617265))
+	if n := r.IntN(10 * len(rareSituations)); n < len(rareSituations) {
+		rareSituations[n](r, p)
+	}
+}
+
 func drawFeed(r *rand.Rand, f *FeedPlan) {
 	if r.IntN(4) == 0 {
 		f.Lose = r.Float64() * r.Float64() * 0.02
@@ -205,7 +215,7 @@ func drawFeed(r *rand.Rand, f *FeedPlan) {
 func (p *Plan) FaultFree() bool {
 	n, f := &p.Net, p.Feed
 	f.Update = false
-	return p.Faults == [faults]float64{} && f == (FeedPlan{}) && n.LoseWrite == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
+	return p.Faults == [faults]float64{} && f == (FeedPlan{}) && n.LoseWrite == 0 && n.LoseLeave == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
 }
 
 func drawNet(r *rand.Rand) NetPlan {

@@ -65,7 +65,7 @@ func (r *reading) create(number, from uint64) {
 	}
 	info := s.server.info()
 	if from == 0 {
-		s.server.misreadAt = s.server.steppedAt
+		r.n.beginLoad()
 	}
 	r.consumer = s.server.stream.Consumer(from)
 	if s.server.replicated() && !s.ending && s.chance(s.plan.Feed.Behind) {

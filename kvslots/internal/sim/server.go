@@ -26,9 +26,10 @@ type server struct {
 	clockWentBack bool          // a marker may have expired before the entry that it replaced
 	steppedAt     Instant       // when clock last changed; 0: never
 	clockSteps    uint64        // number of such changes
-	misreadAt     Instant       // the last such change before a peer built its view
+	misreadAt     Instant       // the last such change before a peer built its view, and learnt of no other peer
 	messages      uint64
-	partition     *partition // nil if no server is cut off
+	ticketWrites  map[entry.Key]int // writes of tickets under way
+	partition     *partition        // nil if no server is cut off
 	deposed       deposed
 	handover      handover
 }
@@ -38,7 +39,7 @@ func newServer(s *Simulation) *server {
 	if s.plan.Traps {
 		o.Traps = stream.Measured()
 	}
-	srv := &server{s: s, entries: make([]*entry.Entry, 1024)}
+	srv := &server{s: s, entries: make([]*entry.Entry, 1024), ticketWrites: map[entry.Key]int{}}
 	srv.stream = stream.New(o, rand.New(rand.NewPCG(s.plan.Seed, 0x73747265616d)), srv.wall())
 	srv.truth = newTruth(s, srv.stream)
 	return srv
@@ -129,7 +130,7 @@ func (v *server) setClock(ahead time.Duration) {
 }
 
 // mayMisjudgeAge reports whether a peer may overestimate the age of an entry written at
-// that time, because it read the stream after the leader's clock was stepped.
+// that time, because it read the stream after the leader's clock was stepped, and learnt of no other peer.
 func (v *server) mayMisjudgeAge(at Instant) bool { return v.misreadAt >= at }
 
 // ageOf returns the age of an entry by the leader's clock.

@@ -60,7 +60,7 @@ func (p Plan) smaller() (all []Plan) {
 		try(func(q *Plan) { q.Faults[f] = 0 })
 	}
 	for _, change := range []func(*Plan){
-		func(q *Plan) { q.Net.LoseWrite = 0 }, func(q *Plan) { q.Net.LoseAck = 0 }, func(q *Plan) { q.Net.LateAck = 0 },
+		func(q *Plan) { q.Net.LoseWrite = 0 }, func(q *Plan) { q.Net.LoseLeave = 0 }, func(q *Plan) { q.Net.LoseAck = 0 }, func(q *Plan) { q.Net.LateAck = 0 },
 		func(q *Plan) { q.Net.Never = 0 }, func(q *Plan) { q.Net.Unknown = 0 },
 		func(q *Plan) { q.Feed.Lose = 0 }, func(q *Plan) { q.Feed.Unpublished = 0 }, func(q *Plan) { q.Feed.Repeated = 0 },
 		func(q *Plan) { q.Feed.TwoAnswers = 0 }, func(q *Plan) { q.Feed.Buffer = 0 }, func(q *Plan) { q.Feed.Behind = 0 }, func(q *Plan) { q.Feed.Update = false },

@@ -15,6 +15,10 @@ var situations = []func(*rand.Rand, *Plan){
 // one of them.
 var lateViewSituations = []func(*rand.Rand, *Plan){skippedConfigurations, unseenLines}
 
+// rareSituations are situations that need several faults or writes at one moment. A tenth of
+// the seeds use one of them.
+var rareSituations = []func(*rand.Rand, *Plan){loadsAfterSteps, slowWaits}
+
 // prepareBusy changes the plan to short runs with frequent, short requests. The caller
 // adds clients of the kinds that it needs.
 func prepareBusy(r *rand.Rand, p *Plan) {
@@ -211,4 +215,34 @@ func partitions(r *rand.Rand, p *Plan) {
 	onlyFaults(p, 1+2*r.Float64(), isolateServer, stepDown, changeLeader)
 	p.Flush = FlushPlan{}
 	p.Feed = FeedPlan{Unpublished: r.Float64(), Repeated: r.Float64(), TwoAnswers: r.Float64(), Behind: r.Float64() / 2}
+}
+
+// loadsAfterSteps has peers that load their views after the leader's clock was stepped, while
+// leases are lent that last long.
+func loadsAfterSteps(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
+	p.Length, p.Clock = between(r, time.Minute, 2*time.Minute), maxGuardedClock
+	c := &p.Clients
+	c.Pool, c.Session, c.Count = 3+r.IntN(4), 2+r.IntN(4), 2+r.IntN(4)
+	c.TTL, c.Idle, c.Think = between(r, 20*time.Second, 2*time.Minute), 15*time.Second, between(r, time.Second, 8*time.Second)
+	fastNetwork(p)
+	onlyFaults(p, 2+3*r.Float64(), stepClock, killPeer)
+	p.Flush, p.Feed = FlushPlan{}, FeedPlan{Lose: 0.01 * r.Float64()}
+}
+
+// slowWaits has sessions that wait with an enqueued ticket for a short lease, while writes
+// are late and purges of tickets are lost: the lease may end before its ticket has left the
+// line, and several peers may claim for one ticket.
+func slowWaits(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
+	p.Nodes, p.Clock = 3+r.IntN(3), maxGuardedClock
+	c := &p.Clients
+	c.Session, c.Idle, c.Names = 8+r.IntN(6), between(r, 8*time.Second, 15*time.Second), 2
+	c.TTL, c.Wait = between(r, 1100*time.Millisecond, 2500*time.Millisecond), between(r, 5*time.Second, 15*time.Second)
+	c.Think = between(r, 20*time.Millisecond, 200*time.Millisecond)
+	fastNetwork(p)
+	p.Net.Uplink, p.Net.LoseLeave = between(r, time.Millisecond, 200*time.Millisecond), 0.95*r.Float64()
+	p.Net.Spikes = 0.2 * r.Float64()
+	onlyFaults(p, 4+8*r.Float64(), stallLink, slowFeed, stopFeed, cutLink)
+	p.Flush, p.Feed = FlushPlan{}, FeedPlan{}
 }

@@ -262,6 +262,7 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 	if e.Marker {
 		p.dropSlot(e.Key.N)
 	} else {
+		t.noteRaces(p, e)
 		if e.Slot.Fence == 0 {
 			t.claims[claimKey{e.Key, e.Fence()}] = p.claim(t.s, e)
 		} else if t.holds(p, e) {

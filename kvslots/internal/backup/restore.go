@@ -141,7 +141,10 @@ func (r *restore) deleteOld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.fence = max(r.fence, stream.CachedInfo().State.LastSeq)
+	// A stream with an impossible revision would pass it on to the new one.
+	if info := stream.CachedInfo(); info.State.LastSeq <= highest(info.TimeStamp) {
+		r.fence = max(r.fence, info.State.LastSeq)
+	}
 	r.mark.harmless = false
 	if err := r.js.DeleteStream(ctx, bucket.StreamName); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err

@@ -15,7 +15,9 @@ type Restored = backup.Summary
 
 // RestoreOptions are the options of Restore. If Replace is true, Restore may replace a
 // bucket that has pools, leases or sessions. Replicas is the number of replicas of the new
-// bucket; 0 means as many as the replaced bucket has, or the backup if there is none.
+// bucket; 0 means as many as the replaced bucket has, or the backup if there is none. Flush, if
+// it is set, makes durable what the server has acknowledged, as natsembed.Server.Flush does:
+// without it a power cut may take what was restored until the server itself has flushed it.
 type RestoreOptions = backup.Options
 
 // Backup writes the pools, leases and sessions of the bucket to w. The bucket, and so

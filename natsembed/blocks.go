@@ -110,11 +110,36 @@ func (s *blocks) flushMeta() error {
 	if err := os.Mkdir(s.path(keepDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if err := s.keepMeta(info); err != nil {
+		return err
+	}
 	if err := s.sync.path(s.dir); err != nil {
 		return err
 	}
 	s.meta = stampOf(info)
 	return nil
+}
+
+// keepMeta creates a link in keepDir to the meta file that was flushed, in place of an
+// earlier one's: after an update, the new file's name may reach the disk before its content.
+// If the server has replaced the file meanwhile, the next pass flushes and links the new one.
+func (s *blocks) keepMeta(flushed fs.FileInfo) error {
+	to := s.path(filepath.Join(keepDir, server.JetStreamMetaFile))
+	temporary := to + ".tmp"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Link(s.path(server.JetStreamMetaFile), temporary); err != nil {
+		return err
+	}
+	linked, err := os.Lstat(temporary)
+	if err != nil || !os.SameFile(linked, flushed) {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	if err := os.Rename(temporary, to); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(temporary), s.sync.path(s.path(keepDir))) // a rename between two names of a file does nothing
 }
 
 // checkMeta returns an error for a stream whose writes are not all in its block files

@@ -40,6 +40,12 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			"func (mb *msgBlock) rebuildStateFromBufLocked(", "fd.Truncate(int64(index))"},
 		{"the meta file is replaced as a whole, so that its inode changes",
 			"func (fs *fileStore) writeStreamMeta(", "fs.writeFileWithOptionalSync(meta, b, defaultFilePerms)"},
+		{"meta.sum is written after meta.inf",
+			"func (fs *fileStore) writeStreamMeta(", "fs.writeFileWithOptionalSync(sum, []byte(checksum), defaultFilePerms)"},
+		{"a deletion begins with the removal of meta.inf",
+			"func (fs *fileStore) Delete(", "os.Remove(filepath.Join(fs.fcfg.StoreDir, JetStreamMetaFile))"},
+		{"a new stream has at most a tombstone before it has meta.inf",
+			"func (mb *msgBlock) writeTombstone(", "mb.writeMsgRecord(emptyRecordLen, seq|tbit"},
 	}
 	source := serverSource(t, "filestore.go")
 	for _, pin := range pins {

@@ -164,7 +164,7 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	if err := os.Remove(filepath.Join(streamPath(srv), keepDir, onlyLink(t, srv).String())); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(streamPath(srv), keepDir)); err != nil {
+	if err := os.RemoveAll(filepath.Join(streamPath(srv), keepDir)); err != nil {
 		t.Fatal(err)
 	}
 	js := connect(t, srv)

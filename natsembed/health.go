@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -120,7 +121,14 @@ func (s *Server) restart(cause error) error {
 }
 
 func (s *Server) startAgain() error {
-	if err := s.dir.eachStream(s.dir.dropDerived); err != nil {
+	err := s.dir.eachStream(func(name string) error {
+		there, err := s.dir.mendStream(filepath.Join(s.dir.streamsPath(), name))
+		if err != nil || !there {
+			return err
+		}
+		return s.dir.dropDerived(name)
+	})
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryCheckTimeout)

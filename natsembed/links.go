@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
 // keepDir is a directory beside a stream's msgs directory. It contains hard links to
@@ -159,6 +161,9 @@ func dropLinks(dir string, sync syncer) error {
 		if err := os.Remove(filepath.Join(keep, l.String())); err != nil {
 			return err
 		}
+	}
+	if err := os.Remove(filepath.Join(keep, server.JetStreamMetaFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return sync.path(keep)
 }

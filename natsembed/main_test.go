@@ -11,6 +11,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimDir); dir != "" {
+		if task := os.Getenv(victimTask); task != "" {
+			runTask(dir, task)
+		}
 		runVictim(dir)
 	}
 	goleak.VerifyTestMain(logtest.NoSecrets(m))

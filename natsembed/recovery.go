@@ -2,7 +2,6 @@ package natsembed
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,12 +83,9 @@ func (d *dataDir) noteFailure() {
 
 func (d *dataDir) recoverStream(name string) error {
 	dir := filepath.Join(d.streamsPath(), name)
-	never, err := d.neverFlushed(dir)
-	if err != nil {
+	there, err := d.mendStream(dir)
+	if err != nil || !there {
 		return err
-	}
-	if never {
-		return d.setAside(dir)
 	}
 	if err := errors.Join(d.dropDerived(name), putBack(dir, d.sync)); err != nil {
 		return err
@@ -113,23 +109,19 @@ func (d *dataDir) dropDerived(stream string) error {
 	return d.sync.path(msgs)
 }
 
-// neverFlushed reports whether a power cut came before the first flush of the stream.
-// No write to it was reported as durable, and nats-server cannot recover it.
+// neverFlushed reports whether a power cut came before the first flush of a stream that has
+// no valid configuration. No write to it was reported as durable, and nats-server cannot
+// recover it.
 func (d *dataDir) neverFlushed(dir string) (bool, error) {
 	sync, err := readIfThere(filepath.Join(d.path, syncFile))
 	if err != nil || Sync(sync) != SyncGroup {
 		return false, err
 	}
 	_, err = os.Lstat(filepath.Join(dir, keepDir)) // created after the first flush
-	if !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
 	}
-	meta, err := readIfThere(filepath.Join(dir, server.JetStreamMetaFile))
-	if err != nil {
-		return false, err
-	}
-	sum, err := readIfThere(filepath.Join(dir, server.JetStreamMetaFileSum))
-	return !json.Valid(meta) || len(sum) == 0, err
+	return false, err
 }
 
 // readIfThere returns the content of a file, or nil if the file does not exist.

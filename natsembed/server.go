@@ -113,7 +113,7 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 func (s *Server) open(ctx context.Context) error {
 	err := s.dir.startable()
 	if err == nil {
-		err = errors.Join(os.RemoveAll(s.dir.probePath()), s.dir.recover())
+		err = errors.Join(os.RemoveAll(s.dir.probePath()), s.dir.finishDeletions(), s.dir.recover())
 	}
 	if err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)

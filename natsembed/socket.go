@@ -32,8 +32,18 @@ func socketPath(dataDir string) string { return filepath.Join(dataDir, socketDir
 // A connection begins with a line from the server, the seed of the nkey with which the
 // client connects. The rest is NATS.
 func (s *Server) listenLocally() {
-	listener, err := openSocket(s.dir.path)
+	nc, err := s.Connect()
+	if err == nil {
+		err = s.serveFlush(nc)
+	}
+	var listener net.Listener
+	if err == nil {
+		listener, err = openSocket(s.dir.path)
+	}
 	if err != nil {
+		if nc != nil {
+			nc.Close()
+		}
 		s.cfg.Logger.Warn().Err(err).Msg("no local socket: kvslots backup and restore need this process to be stopped")
 		return
 	}
@@ -41,6 +51,7 @@ func (s *Server) listenLocally() {
 	s.tasks.Go(func() {
 		<-s.stopping
 		_ = listener.Close() // removes the file
+		nc.Close()
 	})
 }
 

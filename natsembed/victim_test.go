@@ -14,6 +14,9 @@ import (
 // Its value is the data directory.
 const victimDir = "NATSEMBED_VICTIM"
 
+// victimTask is an environment variable with the name of a task that runTask does instead.
+const victimTask = "NATSEMBED_TASK"
+
 const (
 	startingLine = "starting"
 	readyLine    = "ready"

@@ -31,7 +31,7 @@ func backupCommand(env lookupEnv) *cobra.Command {
 				}
 			}
 			var content bytes.Buffer
-			err := s.with(ctx, func(nc *nats.Conn) error { return kvslots.Backup(ctx, nc, &content) })
+			err := s.with(ctx, func(nc *nats.Conn, _ func(context.Context) error) error { return kvslots.Backup(ctx, nc, &content) })
 			if err != nil {
 				return err
 			}

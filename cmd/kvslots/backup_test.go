@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/natsembed"
 )
 
 // held is what a gateway reported to clients before a backup.
@@ -95,6 +97,37 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	command(exitDone, "", "backup", file, "--data-dir", other)
 	command(exitDone, "pools 2, leases 3", "restore", file, "--replace", "--data-dir", other)
 	h.check(t, startServe(t, noEnv, "--data-dir", other), session)
+}
+
+// A restore has a running gateway flush the mark, the entries and the new bucket before it
+// says what it has restored.
+func TestRestoreHasTheGatewayFlush(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "kvslots.backup")
+	startServe(t, noEnv, "--data-dir", dir).want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
+	if code, _, stderr := call(t, noEnv, "backup", file, "--data-dir", dir); code != exitDone {
+		t.Fatal(stderr)
+	}
+	nc, err := natsembed.Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	asked, err := nc.SubscribeSync("_KVSLOTS.flush")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, noEnv, "restore", "--replace", file, "--data-dir", dir); code != exitDone {
+		t.Fatal(stderr)
+	}
+	if err := nc.Flush(); err != nil { // what the server has sent before has come
+		t.Fatal(err)
+	}
+	if n, _, err := asked.Pending(); n != 3 || err != nil {
+		t.Errorf("asked for %d flushes, %v; want 3", n, err)
+	}
 }
 
 // Gateways on an external NATS continue after a restore, which here reads standard input.

@@ -20,7 +20,7 @@ changed. A bucket with pools, leases or sessions is only replaced with --replace
 Gateways may be running: they answer 502 until the restore is complete, and then serve what was restored. Leases keep their
 UUIDs, tokens and fences, and end when they would have ended without the restore; leases whose time is over are not restored.
 All later leases have higher fences. Waiting borrowers have to ask again. If the restore is interrupted, repeat it: until then
-gateways answer 502. One restore runs at a time.
+gateways answer 502. One restore runs at a time. When the command is done, an embedded server has flushed what was restored.
 
 The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
 
@@ -42,7 +42,8 @@ func restoreCommand(env lookupEnv) *cobra.Command {
 				options.Replicas = 1
 			}
 			var restored kvslots.Restored
-			err = s.with(ctx, func(nc *nats.Conn) (err error) {
+			err = s.with(ctx, func(nc *nats.Conn, flush func(context.Context) error) (err error) {
+				options.Flush = flush
 				restored, err = kvslots.Restore(ctx, nc, bytes.NewReader(content), options)
 				return err
 			})

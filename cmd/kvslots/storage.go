@@ -56,20 +56,21 @@ func (s *storage) embedded() bool { return s.nats.url == "" }
 // with calls do with a connection to the NATS that has the bucket: the one at --nats-url,
 // that of the gateway that runs on --data-dir, or, if no process uses the directory, an
 // embedded server for the time of the call. The connection does not reconnect: a restore
-// that has lost it may have been replaced by another one.
-func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err error) {
+// that has lost it may have been replaced by another one. flush makes durable what an
+// embedded server has acknowledged; it is nil for the NATS at --nats-url.
+func (s *storage) with(ctx context.Context, do func(nc *nats.Conn, flush func(context.Context) error) error) (err error) {
 	if !s.embedded() {
 		nc, err := s.nats.dial(ownInboxes(), nats.NoReconnect())
 		if err != nil {
 			return err
 		}
 		defer nc.Close()
-		return do(nc)
+		return do(nc, nil)
 	}
 	nc, notRunning := natsembed.Dial(s.dataDir, nats.Timeout(natsDialing))
 	if notRunning == nil {
 		defer nc.Close()
-		return do(nc)
+		return do(nc, func(ctx context.Context) error { return natsembed.Flush(ctx, nc) })
 	}
 	server, err := natsembed.Start(ctx, natsembed.Config{DataDir: s.dataDir, Sync: natsembed.SyncAlways})
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *storage) with(ctx context.Context, do func(nc *nats.Conn) error) (err e
 		return err
 	}
 	defer nc.Close()
-	return do(nc)
+	return do(nc, func(context.Context) error { return server.Flush() })
 }
 
 // storageTimeout bounds a command that uses the bucket without a gateway: a NATS that

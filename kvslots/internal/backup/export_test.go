@@ -37,3 +37,9 @@ func DumpAcross(ctx context.Context, nc *nats.Conn, more uint64, do func()) erro
 	_, err = d.finish(ctx)
 	return err
 }
+
+// AddSeeds and Fuzzed are those of FuzzPlan.
+var (
+	AddSeeds = addSeeds
+	Fuzzed   = fuzzed
+)

@@ -78,7 +78,7 @@ func Write(w io.Writer, b *Backup) error {
 }
 
 // Read reads what Write has written. It returns ErrCorruptBackup unless the file is
-// complete and every entry can be decoded.
+// complete, every entry can be decoded, and a bucket can have contained all of them.
 func Read(r io.Reader) (*Backup, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -90,7 +90,7 @@ func Read(r io.Reader) (*Backup, error) {
 	}
 	first, rest, last := lines[0], lines[1:len(lines)-2], lines[len(lines)-2]
 	b := &Backup{Entries: make([]Entry, 0, len(rest))}
-	if err := json.Unmarshal(first, &b.Header); err != nil || b.Version == 0 {
+	if err := json.Unmarshal(first, &b.Header); err != nil || b.Version < 1 {
 		return nil, fmt.Errorf("%w: its first line is not that of a backup", ErrCorruptBackup)
 	}
 	if b.Version > version {
@@ -106,10 +106,18 @@ func Read(r io.Reader) (*Backup, error) {
 	}
 	for i, line := range rest {
 		var e Entry
-		if err := json.Unmarshal(line, &e); err != nil || e.parse().Corrupt != nil {
+		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("%w: line %d cannot be read", ErrCorruptBackup, i+2)
 		}
 		b.Entries = append(b.Entries, e)
+	}
+	if err := b.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorruptBackup, err)
+	}
+	// A name that is given twice, or in other letters, would otherwise pass.
+	var again bytes.Buffer
+	if err := Write(&again, b); err != nil || !bytes.Equal(again.Bytes(), data) {
+		return nil, fmt.Errorf("%w: it has lines that no backup has", ErrCorruptBackup)
 	}
 	return b, nil
 }

@@ -34,6 +34,10 @@ var ErrClock = errors.New("the clock is behind the time of the backup")
 type Options struct {
 	Replicas int  // of the new stream; 0 means as the present stream, or else as the backup
 	Replace  bool // replace a bucket that is not empty
+
+	// Flush makes everything durable that the server has acknowledged. nil means that the
+	// server's settings determine when its writes reach the disk.
+	Flush func(ctx context.Context) error
 }
 
 // Restore replaces the bucket's stream by a new one with the live entries of a backup.
@@ -41,6 +45,10 @@ type Options struct {
 // No peer follows the new stream before it is complete: until then its metadata says that
 // it is being restored. A running peer then sees a stream with another creation time,
 // and rebuilds its view. While there is no stream, the mark keeps peers from creating one.
+// Each step is durable before the next one that relies on it, if Options.Flush is set: the
+// mark before the old stream is deleted, the entries before the new stream is put into
+// service, and that before the mark is removed and Restore returns.
+//
 // If Restore is interrupted, it can be repeated; until it succeeds no peer serves callers,
 // or, if it had not yet deleted the old stream, all do.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
@@ -141,7 +149,13 @@ func (r *restore) deleteOld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.fence = max(r.fence, stream.CachedInfo().State.LastSeq)
+	// A stream with an impossible revision would pass it on to the new one.
+	if info := stream.CachedInfo(); info.State.LastSeq <= highest(info.TimeStamp) {
+		r.fence = max(r.fence, info.State.LastSeq)
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
 	r.mark.harmless = false
 	if err := r.js.DeleteStream(ctx, bucket.StreamName); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err
@@ -302,6 +316,9 @@ func (w *writes) settle(most int) error {
 
 // complete puts the new stream into service.
 func (r *restore) complete(ctx context.Context) error {
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	if err != nil {
 		return err
@@ -310,7 +327,16 @@ func (r *restore) complete(ctx context.Context) error {
 	if c.Metadata[bucket.RestoreKey] != r.id {
 		return errors.New("another restore has replaced the bucket meanwhile")
 	}
-	_, err = r.js.UpdateStream(ctx, unmarked(c))
+	if _, err = r.js.UpdateStream(ctx, unmarked(c)); err == nil {
+		err = r.flush(ctx)
+	}
 	r.mark.harmless = err == nil
 	return err
+}
+
+func (r *restore) flush(ctx context.Context) error {
+	if r.options.Flush == nil {
+		return nil
+	}
+	return r.options.Flush(ctx)
 }

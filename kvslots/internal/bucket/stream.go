@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -193,6 +194,7 @@ func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
 	wrong.Check(c.AllowDirect, "allow_direct is off")
 	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
+	wrong.Check(c.FirstSeq < entry.MaxFence, "first_seq is %d, not below 2^53: restore a backup with --replace", c.FirstSeq)
 	wrong.Check(c.RePublish == nil || isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies, and kvslots cannot change it", SubjectPrefix, feedPrefix)
 	wrong.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 	return wrong

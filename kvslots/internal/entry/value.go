@@ -15,7 +15,7 @@ const (
 	MaxLabel = 256                  // bytes of a label
 	MaxName  = 512                  // bytes of a lock's or a semaphore's name
 	MaxLimit = MaxPosition          // slots of a semaphore
-	maxFence = 1 << 53              // above all fences, which are JSON numbers
+	MaxFence = 1 << 53              // above all fences and revisions, which are JSON numbers
 )
 
 // ConfigValue is the value of a pool's configuration.
@@ -159,7 +159,7 @@ func (v ConfigValue) valid() bool {
 
 func (v SlotValue) valid() bool {
 	return !v.Lease.IsZero() && v.TTL > 0 && v.Generation != 0 && len(v.Label) <= MaxLabel && len(v.Owner) <= MaxLabel &&
-		v.After < maxFence
+		v.After < MaxFence && v.Fence < MaxFence
 }
 
 func (v TicketValue) valid() bool {

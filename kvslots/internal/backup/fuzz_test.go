@@ -1,0 +1,77 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/internal/backup"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// FuzzRestore checks that a server starts again on each backup that Restore accepts, and that
+// a store then lends slots with higher fences.
+func FuzzRestore(f *testing.F) {
+	backup.AddSeeds(f)
+	f.Fuzz(func(t *testing.T, micros int64, revision uint64, replicas int, key string, at int64, value []byte, _ int64) {
+		b, err := backup.Read(bytes.NewReader(backup.Fuzzed(micros, revision, replicas, key, at, value)))
+		if err != nil {
+			return
+		}
+		srv := kvslotstest.Start(t, "")
+		_, err = backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replicas: 1, Replace: true})
+		if errors.Is(err, backup.ErrClock) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Restart()
+		s, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close(context.Background()) }()
+		pool := uuid.New()
+		if _, err := s.Register(t.Context(), pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+		if err != nil || lease.Fence() <= revision {
+			t.Errorf("lent %+v, %v after the revision %d", lease, err, revision)
+		}
+	})
+}
+
+// A bucket with an impossible revision does not pass it on to the one that replaces it.
+func TestRestoreOverAnImpossibleRevision(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	s := open(t, srv)
+	b, err := backup.Dump(t.Context(), srv.Connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	good := b.Revision
+	b.Revision = 9223372036854775803 // as Restore does not get it from Read
+	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); !errors.Is(err, kvslots.ErrWrongBucket) {
+		t.Errorf("opened: %v", err)
+	}
+	b.Revision = good
+	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	srv.Restart()
+	open(t, srv)
+}

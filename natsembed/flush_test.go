@@ -1,0 +1,109 @@
+package natsembed
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// flushes records what was flushed.
+type flushes struct {
+	mu    sync.Mutex
+	sizes map[string]int64 // by path; of directories too
+	err   error            // of each further flush
+}
+
+func (f *flushes) sync(file *os.File) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := file.Stat()
+	if err == nil {
+		f.sizes[file.Name()] = info.Size()
+	}
+	return errors.Join(err, f.err)
+}
+
+func (f *flushes) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// missing returns what is in a directory, and was not flushed.
+func (f *flushes) missing(t *testing.T, dir string) (missing []string) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		if err != nil || !entry.IsDir() && !isBlock(name) && !strings.HasPrefix(name, "meta.") || name == "obs" {
+			return err
+		}
+		info, err := entry.Info()
+		if size, ok := f.sizes[path]; err == nil && (!ok || !entry.IsDir() && size != info.Size()) && filepath.Base(filepath.Dir(path)) != keepDir {
+			missing = append(missing, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return missing
+}
+
+// When Flush returns to another process, everything that was acknowledged before, and the
+// directories that contain it, is on the disk. An error of the disk is returned.
+func TestFlushFromAnotherProcess(t *testing.T) {
+	for _, mode := range []Sync{SyncAlways, SyncGroup, SyncInterval} {
+		t.Run(string(mode), func(t *testing.T) {
+			f := &flushes{sizes: map[string]int64{}}
+			dir := t.TempDir()
+			srv, err := start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: mode, Local: true}, f.sync)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Close()
+			nc, err := Dial(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			js, err := jetstream.New(nc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				name := fmt.Sprint("S", i)
+				if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := js.Publish(t.Context(), name, []byte("text")); err != nil {
+					t.Fatal(err)
+				}
+				if err := Flush(t.Context(), nc); err != nil {
+					t.Fatal(err)
+				}
+				if missing := f.missing(t, srv.dir.streamsPath()); len(missing) > 0 {
+					t.Errorf("not flushed: %s", missing)
+				}
+			}
+			f.fail(errors.New("the disk is broken"))
+			if _, err := js.Publish(t.Context(), "S0", []byte("more")); err != nil {
+				t.Fatal(err)
+			}
+			if err := Flush(t.Context(), nc); err == nil || !strings.Contains(err.Error(), "the disk is broken") {
+				t.Errorf("got %v", err)
+			}
+			<-srv.Failed()
+		})
+	}
+}

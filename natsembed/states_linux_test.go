@@ -1,0 +1,320 @@
+package natsembed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// tasks are what a traced process does with a data directory, in which prepare has put a
+// bucket, except for a first start.
+var tasks = map[string]func(ctx context.Context, srv *Server) error{
+	"first start": func(ctx context.Context, srv *Server) error {
+		s, err := openSite(ctx, srv, onFlush)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		return s.flushed()
+	},
+	"update": func(ctx context.Context, srv *Server) error {
+		return withStreams(srv, func(js jetstream.JetStream) error {
+			stream, err := js.Stream(ctx, bucketStream)
+			if err != nil {
+				return err
+			}
+			config := stream.CachedInfo().Config
+			config.Description += " (updated)"
+			if _, err = js.UpdateStream(ctx, config); err != nil {
+				return err
+			}
+			return srv.Flush()
+		})
+	},
+	"restore": restoreItself,
+}
+
+func withStreams(srv *Server, do func(jetstream.JetStream) error) error {
+	nc, err := srv.Connect()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	return do(js)
+}
+
+// restoreItself replaces the bucket by a backup of it.
+func restoreItself(ctx context.Context, srv *Server) error {
+	nc, err := srv.Connect()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	var file bytes.Buffer
+	if err := kvslots.Backup(ctx, nc, &file); err != nil {
+		return err
+	}
+	_, err = kvslots.Restore(ctx, nc, &file, kvslots.RestoreOptions{Replace: true, Flush: func(context.Context) error { return srv.Flush() }})
+	return err
+}
+
+// runTask is a traced process.
+func runTask(dir, task string) {
+	srv, err := Start(context.Background(), Config{DataDir: dir, Sync: SyncGroup})
+	if err == nil {
+		err = tasks[task](context.Background(), srv)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, task, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// leasedPool is the pool with two slots, of which one is lent, in the bucket of prepare.
+var leasedPool = uuid.MustParse("11111111-2222-4333-8444-555555555555")
+
+func prepare(t *testing.T, dir string) {
+	t.Helper()
+	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSite(t.Context(), srv, onFlush)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.Register(t.Context(), leasedPool, 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.Borrow(t.Context(), leasedPool, time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states collects copies of a data directory.
+type states struct {
+	t     *testing.T
+	every bool // also those that differ only in the contents of other files than meta files
+	from  string
+	to    string
+	last  string   // what the last one consisted of
+	all   []string // directories
+}
+
+// add copies the directory, unless it is as it was at the last call.
+func (s *states) add() {
+	s.t.Helper()
+	if print := s.print(); print != s.last {
+		s.last = print
+		to := filepath.Join(s.to, fmt.Sprint(len(s.all)))
+		copyTree(s.t, s.from, to)
+		s.all = append(s.all, to)
+	}
+}
+
+func (s *states) print() string {
+	var print bytes.Buffer
+	_ = filepath.WalkDir(s.from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			fmt.Fprintln(&print, path, inode(info))
+			if name := entry.Name(); info.Mode().IsRegular() && (s.every || strings.HasPrefix(name, "meta.") || isBlock(name) && info.Size() < maxTombstone) {
+				content, _ := os.ReadFile(path)
+				print.Write(content)
+			}
+		}
+		return nil
+	})
+	return print.String()
+}
+
+// copyTree copies a directory, in which a file may have several names.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	copies := map[uint64]string{}
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		copied := filepath.Join(to, path[len(from):])
+		if entry.IsDir() {
+			return os.MkdirAll(copied, 0o700)
+		}
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			return nil
+		}
+		if other, ok := copies[inode(info)]; ok {
+			return os.Link(other, copied)
+		}
+		copies[inode(info)] = copied
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil
+		}
+		return os.WriteFile(copied, content, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// torn returns copies of a state in which meta files that were not flushed yet are full of
+// zeros, as a power cut may leave them. After a clean stop there are none.
+func torn(t *testing.T, state string) (all []string) {
+	t.Helper()
+	if _, err := os.Lstat(filepath.Join(state, cleanFile)); err == nil {
+		return nil
+	}
+	streams := filepath.Join(server.JetStreamStoreDir, bucketAccount, streamsDir)
+	names, err := listStreams(filepath.Join(state, streams))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stream := range names {
+		dir := filepath.Join(streams, stream)
+		kept, err := os.Lstat(filepath.Join(state, dir, keepDir, server.JetStreamMetaFile))
+		_, noKeep := os.Lstat(filepath.Join(state, dir, keepDir))
+		for _, name := range []string{server.JetStreamMetaFileSum, server.JetStreamMetaFile} {
+			info, missing := os.Lstat(filepath.Join(state, dir, name))
+			if missing != nil || name == server.JetStreamMetaFile && noKeep == nil && (err != nil || os.SameFile(kept, info)) {
+				continue
+			}
+			to := fmt.Sprintf("%s-%d", state, len(all))
+			copyTree(t, state, to)
+			zeros := filepath.Join(to, dir, name)
+			if err := errors.Join(os.Remove(zeros), os.WriteFile(zeros, make([]byte, info.Size()), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, to)
+		}
+	}
+	return all
+}
+
+// A server starts from every state of the data directory between two system calls of a first
+// start, of an update of the bucket's stream and of a restore. The bucket is then as it was,
+// or waits for the restore to be repeated.
+func TestEveryStateStarts(t *testing.T) {
+	backup := preparedBackup(t)
+	for task := range tasks {
+		t.Run(task, func(t *testing.T) {
+			s := &states{t: t, every: os.Getenv("KVSLOTS_SOAK") != "", from: t.TempDir(), to: t.TempDir()}
+			if task != "first start" {
+				prepare(t, s.from)
+			}
+			s.add()
+			if !trace(t, []string{victimDir + "=" + s.from, victimTask + "=" + task}, s.add) {
+				t.Fatal("the traced process failed")
+			}
+			t.Logf("%d states", len(s.all))
+			checked := 0
+			for i, state := range s.all {
+				for _, dir := range append(torn(t, state), state) {
+					if err := startFrom(t, dir, task != "first start", backup); err != nil {
+						t.Errorf("state %d of %d, %s: %v", i, len(s.all), filepath.Base(dir), err)
+					}
+					checked++
+					if err := os.RemoveAll(dir); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			t.Logf("%d starts", checked)
+		})
+	}
+}
+
+// startFrom starts a server from a state, and checks what it has.
+func startFrom(t *testing.T, dir string, prepared bool, backup []byte) error {
+	t.Helper()
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	s, err := openSite(t.Context(), srv, onFlush)
+	if errors.Is(err, kvslots.ErrRestoring) && prepared {
+		return repeatRestore(t, srv, backup)
+	}
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if !prepared {
+		return nil
+	}
+	state, err := insist(s, func() (kvslots.State, error) { return s.store.Inspect(t.Context(), leasedPool) })
+	if err == nil && (state.Count != 2 || state.InUse != 1) {
+		err = fmt.Errorf("the pool is %+v", state)
+	}
+	return err
+}
+
+// repeatRestore repeats the restore of the bucket.
+func repeatRestore(t *testing.T, srv *Server, backup []byte) error {
+	t.Helper()
+	nc, err := srv.Connect()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	_, err = kvslots.Restore(t.Context(), nc, bytes.NewReader(backup), kvslots.RestoreOptions{Flush: func(context.Context) error { return srv.Flush() }})
+	if err != nil {
+		return fmt.Errorf("the restore cannot be repeated: %w", err)
+	}
+	s, err := openSite(t.Context(), srv, onFlush)
+	if err == nil {
+		s.close()
+	}
+	return err
+}
+
+// preparedBackup returns a backup of the bucket of prepare.
+func preparedBackup(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	prepare(t, dir)
+	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	var file bytes.Buffer
+	if err := kvslots.Backup(t.Context(), nc, &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}

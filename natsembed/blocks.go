@@ -8,12 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
 // maxListings bounds how often list repeats a listing because files changed.
 const maxListings = 1000
+
+// reportTime is how long a link is kept after the flush that made it superfluous. nats-server
+// waits for its locks between a failed flush of its own and the report of the error.
+const reportTime = time.Second
 
 // errChanged is returned when nats-server changed files during a listing.
 var errChanged = errors.New("the blocks changed during a listing")
@@ -39,7 +44,8 @@ type block struct {
 	link    link
 	file    *os.File
 	flushed stamp
-	listed  bool // whether the latest listing found it in msgs
+	listed  bool      // whether the latest listing found it in msgs
+	gone    time.Time // the first call of drop that found it not listed, or zero
 }
 
 func newBlocks(dir string, sync syncer) *blocks {
@@ -257,12 +263,17 @@ func (s *blocks) flushBlock(b *block) error {
 	return nil
 }
 
-// drop removes the links of blocks that the server has removed. It must be called
-// after a flush, which made the records durable that supersede theirs.
+// drop removes the links of blocks that the server has removed, reportTime after its first
+// call. It must be called after a flush, which made the records durable that supersede theirs.
 func (s *blocks) drop() error {
+	now := time.Now()
 	var gone []link
 	for _, b := range s.open {
-		if !b.listed {
+		switch {
+		case b.listed:
+		case b.gone.IsZero():
+			b.gone = now
+		case now.Sub(b.gone) >= reportTime:
 			gone = append(gone, b.link)
 		}
 	}

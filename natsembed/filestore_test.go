@@ -40,6 +40,14 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			"func (mb *msgBlock) rebuildStateFromBufLocked(", "fd.Truncate(int64(index))"},
 		{"the meta file is replaced as a whole, so that its inode changes",
 			"func (fs *fileStore) writeStreamMeta(", "fs.writeFileWithOptionalSync(meta, b, defaultFilePerms)"},
+		{"a flush that fails is reported",
+			"func (fs *fileStore) syncBlocks(", "storeFsWerr(err)"},
+		{"an error is reported before it is returned",
+			"func (fs *fileStore) setWriteErr(", `fs.error("C` + writeErrorFormat + `", err)`},
+		{"a report's format ends with that of the line",
+			"func (fs *fileStore) error(", `fs.srv.Errorf(fmt.Sprintf("Filestore [%s] %s", fs.cfg.Name, format), args...)`},
+		{"a stop flushes no block, since it would ignore the error",
+			"func (fs *fileStore) stop(", "fs.closeAllMsgBlocks(false)"},
 	}
 	source := serverSource(t, "filestore.go")
 	for _, pin := range pins {
@@ -55,8 +63,8 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			t.Errorf("nats-server %s: %s is not %s any more", server.VERSION, name, text)
 		}
 	}
-	if !strings.Contains(serverSource(t, "monitor.go"), "write error: %v") {
-		t.Errorf("nats-server %s: the health check no longer reports write errors", server.VERSION)
+	if line := functions(serverSource(t, "stream.go"), "func (mset *stream) setWriteErrLocked("); !strings.Contains(line, writeErrorFormat+`", mset.acc.Name, mset.cfg.Name, err)`) {
+		t.Errorf("nats-server %s: a stream no longer reports write errors", server.VERSION)
 	}
 }
 

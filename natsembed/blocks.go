@@ -30,9 +30,7 @@ type blocks struct {
 	open  map[uint64]*block // by inode
 	order uint64            // of the next link
 
-	// renamed is set when names were added to keep or msgs, or removed from msgs,
-	// since both directories were last flushed.
-	renamed bool
+	linked bool // whether links were added to keep since it was last flushed
 
 	sync syncer
 }
@@ -72,15 +70,13 @@ func (s *blocks) flush() error {
 	if err := s.list(); err != nil {
 		return err
 	}
-	if err := s.flushOpen(); err != nil || !s.renamed {
+	if err := s.flushOpen(); err != nil || !s.linked {
 		return err
 	}
-	for _, dir := range []string{keepDir, msgsDir, "."} { // a purge replaces msgs
-		if err := s.sync.path(s.path(dir)); err != nil {
-			return err
-		}
+	if err := s.sync.path(s.path(keepDir)); err != nil { // putBack does not need the names in msgs
+		return err
 	}
-	s.renamed = false
+	s.linked = false
 	return nil
 }
 
@@ -186,7 +182,7 @@ func (s *blocks) listOnce() (vanished bool, err error) {
 	}
 	for number, b := range s.open {
 		if b.listed && !listed[number] {
-			vanished, s.renamed = true, true
+			vanished = true
 		}
 		b.listed = listed[number]
 	}
@@ -211,7 +207,7 @@ func (s *blocks) find(name string) (*block, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	s.open[b.flushed.inode] = b
-	s.renamed = true
+	s.linked = true
 	return b, nil
 }
 
@@ -281,6 +277,13 @@ func (s *blocks) drop() error {
 		return nil
 	}
 	slices.SortFunc(gone, link.compare)
+	// The removals of blocks reach the disk before those of links: nats-server would recover a
+	// block whose records are superseded, without those that superseded them.
+	for _, dir := range []string{msgsDir, "."} { // a purge replaces msgs
+		if err := s.sync.path(s.path(dir)); err != nil {
+			return err
+		}
+	}
 	for _, l := range gone {
 		err := os.Remove(s.path(filepath.Join(keepDir, l.String())))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -69,16 +69,8 @@ func TestPutBack(t *testing.T) {
 func TestLinksAreDroppedInOrder(t *testing.T) { synctest.Test(t, testLinksAreDroppedInOrder) }
 
 func testLinksAreDroppedInOrder(t *testing.T) {
-	s := newBlocks(t.TempDir(), flushFile)
-	for _, name := range []string{msgsDir, keepDir} {
-		if err := os.Mkdir(s.path(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
 	names := []string{"9.blk", "10.blk", "11.blk", "100.blk"}
-	for _, name := range names {
-		write(t, filepath.Join(s.path(msgsDir), name), "x")
-	}
+	s := newStream(t, flushFile, names...)
 	list := func() (links []link) {
 		if err := s.list(); err != nil {
 			t.Fatal(err)

@@ -49,8 +49,8 @@ const connectTimeout = 5 * time.Second
 // closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
 
-// noteTimeout bounds the wait for noteFailure.
-const noteTimeout = time.Second
+// noteTimeout bounds the wait for noteFailure, which goes on after it.
+const noteTimeout = 100 * time.Millisecond
 
 // Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {

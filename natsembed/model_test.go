@@ -25,7 +25,7 @@ type disk struct {
 	shadow string // keeps a name of every file that may be left
 
 	mu    sync.Mutex
-	names map[string]map[string]uint64 // by directory: the names that were flushed, and their inodes
+	names map[string]map[string]uint64 // by directory: the names that are on the disk, and their inodes
 	sizes map[uint64]int64             // of what was flushed of a file
 
 	// If a cut is wanted, the next flush that finds files of msgsDir or of keepDir gone or
@@ -99,6 +99,21 @@ func (d *disk) sync(f *os.File) error {
 		return d.forget()
 	}
 	d.sizes[inode(info)] = info.Size()
+	return d.writeBack()
+}
+
+// writeBack writes some names without a flush, as the kernel does at any time.
+func (d *disk) writeBack() error {
+	if d.stream == "" || rand.IntN(4) > 0 {
+		return nil
+	}
+	for _, dir := range []string{msgsDir, keepDir} {
+		present, err := d.list(filepath.Join(d.stream, dir))
+		if err != nil {
+			return err
+		}
+		d.names[dir] = left(d.names[dir], present, rand.New(rand.NewPCG(rand.Uint64(), 0)))
+	}
 	return nil
 }
 

@@ -55,6 +55,15 @@ func TestWriteDuringAFlush(t *testing.T) {
 	}
 }
 
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
 // Each block that a power cut may bring back to msgs has a link, until its removal is on the
 // disk: putBack restores with it what superseded its records.
 func TestRemovedBlocksKeepTheirLinks(t *testing.T) {

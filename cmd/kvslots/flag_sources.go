@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -88,7 +87,7 @@ func applyFile(flags *pflag.FlagSet) error {
 	if !slices.Contains([]string{"yaml", "yml", "toml", "json"}, kind) {
 		return usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
-	content, err := os.ReadFile(path)
+	content, err := readSetting(path)
 	if err != nil {
 		return usagef("config file %s: %w", path, withoutPath(err))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -209,7 +210,7 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 	})
 	c.Dialects = []gateway.Dialect{library.New(store, common.lending, log), sessions, functions}
 	c.DrainWait = s.drainWait
-	c.Collectors = append(common.metrics, gateway.StoreMetrics(store.Metrics))
+	c.Collectors = slices.Concat(c.Collectors, common.metrics, []prometheus.Collector{gateway.StoreMetrics(store.Metrics)})
 	return gateway.New(c)
 }
 
@@ -226,8 +227,9 @@ func httpConfig(allowed *access, s settings, log zerolog.Logger) gateway.Config 
 		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP,
 		TrustedProxies: s.proxies(),
 
-		Version: versionName(),
-		Logger:  log.With().Str("component", "http").Logger(),
+		Collectors: []prometheus.Collector{allowed.fileAge()},
+		Version:    versionName(),
+		Logger:     log.With().Str("component", "http").Logger(),
 	}
 }
 

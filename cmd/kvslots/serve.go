@@ -148,6 +148,7 @@ type shared struct {
 	clients     func() int                           // the number of NATS clients
 	subscribers func() func(subject string) []uint64 // looks up the subscriptions
 	connected   func(connection uint64) bool         // whether the connection is open
+	listened    func(subject string) bool            // see natsapi.Config; also nil if clients cannot answer
 }
 
 func newShared(nats *backend, allowed *access, s settings) shared {
@@ -155,6 +156,9 @@ func newShared(nats *backend, allowed *access, s settings) shared {
 	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
 		c.clients, c.subscribers, c.connected = nats.server.NumClients, nats.server.Subscribers, nats.server.Connected
+		if nats.server.ClientsReply() {
+			c.listened = nats.server.Listened
+		}
 	}
 	return c
 }
@@ -169,6 +173,7 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 		ReplyPrefixes: splitList(s.natsReplies),
 		Subscribers:   common.subscribers,
 		Connected:     common.connected,
+		Listened:      common.listened,
 		Gate:          nats.gate,
 		Calls:         functions,
 		Version:       versionName(),

@@ -26,13 +26,19 @@ type embedded struct {
 
 func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	t.Helper()
+	return startEmbeddedWith(t, natsembed.Config{}, change...)
+}
+
+func startEmbeddedWith(t *testing.T, server natsembed.Config, change ...func(*natsapi.Config)) *embedded {
+	t.Helper()
+	server.Addr = "127.0.0.1:0"
 	fail := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	d := &embedded{server: gatewaytest.StartServer(t, natsembed.Config{Addr: "127.0.0.1:0"})}
+	d := &embedded{server: gatewaytest.StartServer(t, server)}
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)
@@ -45,6 +51,9 @@ func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
 	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers, Connected: d.server.Connected, Gate: gate}
+	if d.server.ClientsReply() {
+		cfg.Listened = d.server.Listened
+	}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -50,6 +50,9 @@ func serveCommand(env lookupEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, name := range writableSecrets(command.Flags()) {
+				log.Warn().Str("flag", name).Msg("every user of this machine may write this file, which has a secret")
+			}
 			defer dumpOnQuit(command.ErrOrStderr())()
 			return serveLogged(command.Context(), s, newServiceManager(env, log), log)
 		},

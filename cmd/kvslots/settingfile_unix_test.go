@@ -140,3 +140,28 @@ func TestPipesAreNotReadAgain(t *testing.T) {
 		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
 	}
 }
+
+// A file with a secret that every user may write is worth a warning, one that they may only
+// read is not.
+func TestWritableSecrets(t *testing.T) {
+	const warning = "every user of this machine may write this file, which has a secret"
+	secret, plain := "auth-token: "+secretToken+"\n", "log-level: debug\n"
+	for _, c := range []struct {
+		flag, content string
+		mode          os.FileMode
+		warns         bool
+	}{
+		{"config", secret, 0o666, true}, {"config", secret, 0o602, true}, {"config", secret, 0o644, false}, {"config", plain, 0o666, false},
+		{tokenFileFlag, secretToken, 0o606, true}, {tokenFileFlag, secretToken, 0o444, false},
+	} {
+		file := writeFile(t, "settings.yaml", c.content)
+		if err := os.Chmod(file, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--"+c.flag, file)
+		if text := p.logs.String(); strings.Contains(text, warning) != c.warns || c.warns && !strings.Contains(text, `"flag":"`+c.flag+`"`) {
+			t.Errorf("--%s %#o: logged\n%s", c.flag, c.mode, text)
+		}
+		p.stop()
+	}
+}

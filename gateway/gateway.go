@@ -124,15 +124,19 @@ type Gateway struct {
 	cfg     Config
 	log     zerolog.Logger
 	metrics *metrics
-	limiter *rateLimiter // nil without a limit
 	server  *http.Server
+
+	// Each has its own buckets, so that a web page cannot use up those of the user in whose
+	// browser it is: limiter counts what authenticate sees, foreign what guardPages
+	// refuses, and preflights what answerPreflight answers. All are nil without a limit.
+	limiter, foreign, preflights *rateLimiter
 
 	cors        *cors.Cors // nil without Config.CORSOrigins
 	sameOrigin  http.CrossOriginProtection
 	description []byte // the answer of /v1/openapi.json
 
 	connections *connections
-	limited     atomic.Int64              // requests that limiter has refused
+	limited     atomic.Int64              // requests beyond a rate
 	checkBegan  atomic.Pointer[time.Time] // of the store's readiness; nil between checks
 }
 
@@ -152,7 +156,9 @@ func New(cfg Config) *Gateway {
 	g.metrics = newMetrics(g)
 	g.metrics.registry.MustRegister(g.limitMetrics()...)
 	if cfg.RateLimit > 0 {
-		g.limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
+		for _, limiter := range []**rateLimiter{&g.limiter, &g.foreign, &g.preflights} {
+			*limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
+		}
 	}
 	g.server = g.newServer()
 	return g

@@ -1,12 +1,16 @@
 package gateway
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // askChecked is like get, and checks the answer against the OpenAPI document.
@@ -47,6 +51,20 @@ func TestDescription(t *testing.T) {
 		}
 		if kind := answer.Header().Get("Content-Type"); kind != "application/json" {
 			t.Errorf("Content-Type %q", kind)
+		}
+	}
+}
+
+// A connection may be refused before its request is read, so every operation may be answered
+// so.
+func TestRefusedConnectionsAreAsDescribed(t *testing.T) {
+	for _, r := range openapitest.Requests(t) {
+		for _, why := range []*wire.Status{&wire.MaxConnections, &wire.MaxConnectionsPerIP} {
+			answer, err := http.ReadResponse(bufio.NewReader(strings.NewReader(plainRefusal(why, "0123456789abcdef"))), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			openapitest.Check(t, r, "", answer)
 		}
 	}
 }

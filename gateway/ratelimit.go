@@ -124,18 +124,29 @@ func (l *rateLimiter) sweepLocked(now time.Time) {
 // limitRate refuses requests beyond a client's rate (README.md, "Access"), except those
 // for probes.
 func (g *Gateway) limitRate(w http.ResponseWriter, r *http.Request) bool {
-	if g.limiter == nil || reads(r, probes) {
-		return true
-	}
-	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	v := g.limiter.decide(remote.Addr())
+	return reads(r, probes) || g.within(g.limiter, w, r)
+}
+
+// within reports whether a request is within a limiter's rate. Otherwise it has answered.
+func (g *Gateway) within(limiter *rateLimiter, w http.ResponseWriter, r *http.Request) bool {
+	v := g.decide(limiter, r)
 	if v.refused {
 		g.limited.Add(1)
-		if v.floods {
-			g.connections.throttle(r)
-		}
 		w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(v.retryAfter))
 		g.fail(w, r, wire.RateLimited)
 	}
 	return !v.refused
+}
+
+// decide counts a request, and makes the connection of a flood rest.
+func (g *Gateway) decide(limiter *rateLimiter, r *http.Request) verdict {
+	if limiter == nil {
+		return verdict{}
+	}
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	v := limiter.decide(remote.Addr())
+	if v.floods {
+		g.connections.throttle(r)
+	}
+	return v
 }

@@ -93,6 +93,11 @@ func TestClientOf(t *testing.T) {
 		{"two of IPv4 in IPv6", "::ffff:192.0.2.1", "::ffff:192.0.2.2", false},
 		{"one /64", "2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true},
 		{"two /64", "2001:db8::1", "2001:db8:0:1::1", false},
+		{"NAT64", "192.0.2.1", "64:ff9b::192.0.2.1", true},
+		{"two of NAT64", "64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false},
+		{"6to4", "192.0.2.1", "2002:c000:201:ffff::1", true},
+		{"two /64 of 6to4", "2002:c000:201:1::1", "2002:c000:201:2::1", true},
+		{"two of 6to4", "2002:c000:201::1", "2002:c000:202::1", false},
 		{"zones", "fe80::1%eth0", "fe80::1%eth1", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

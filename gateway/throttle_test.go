@@ -63,8 +63,13 @@ func (l *pipeListener) dial(addr string) *pipeClient {
 // ask sends a request, and returns the status of its answer and how long that took.
 func (c *pipeClient) ask(t *testing.T) (code int, took time.Duration) {
 	t.Helper()
+	return c.send(t, "GET /t/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}
+
+func (c *pipeClient) send(t *testing.T, request string) (code int, took time.Duration) {
+	t.Helper()
 	began := time.Now()
-	go io.WriteString(c, "GET /t/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	go io.WriteString(c, request)
 	answer, err := http.ReadResponse(c.answers, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +122,44 @@ func TestFloodIsThrottled(t *testing.T) {
 			t.Errorf("another client is answered %d after %s", code, took)
 		}
 	})
+}
+
+// So does a client whose requests are all refused for their Host or Origin, or that sends
+// preflight requests.
+func TestFloodOfPagesIsThrottled(t *testing.T) {
+	for _, c := range []struct {
+		name, request string
+		codes         []int // of requests before the connection rests
+	}{
+		{"Host", "GET /t/1 HTTP/1.1\r\nHost: rebound.example.com\r\n\r\n", []int{403, 403, 403, 429, 429, 429, 429}},
+		{"Host, of a probe", "GET /health HTTP/1.1\r\nHost: rebound.example.com\r\n\r\n", []int{403, 403, 403, 429, 429, 429, 429}},
+		{"Origin", "POST /t/1 HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example.com\r\nContent-Length: 0\r\n\r\n", []int{403, 403, 403, 429, 429, 429, 429}},
+		{"preflight", "OPTIONS /t/1 HTTP/1.1\r\nHost: localhost\r\nOrigin: " + page + "\r\nAccess-Control-Request-Method: GET\r\n\r\n", []int{204, 204, 204, 204, 204, 204, 204}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			guarded := func(cfg *Config) { cfg.Hosts, cfg.CORSOrigins = []string{}, []string{page} }
+			inFlood(t, guarded, func(_ *Gateway, ln *pipeListener, _ *pipeClient) {
+				pages := ln.dial("192.0.2.2:1001")
+				defer pages.Close()
+				for i, want := range c.codes {
+					if code, took := pages.send(t, c.request); code != want || took != 0 {
+						t.Errorf("request %d is answered %d after %s, want %d at once", i, code, took, want)
+					}
+				}
+				last := c.codes[len(c.codes)-1]
+				for range 3 {
+					if code, took := pages.send(t, c.request); code != last || took != throttleTime {
+						t.Errorf("the flood is answered %d after %s", code, took)
+					}
+				}
+				user := ln.dial("192.0.2.2:1002")
+				defer user.Close()
+				if code, took := user.ask(t); code != 200 || took != 0 {
+					t.Errorf("the user whose browser has the page is answered %d after %s", code, took)
+				}
+			})
+		})
+	}
 }
 
 // Closing a connection that rests does not make room for another one of the same client.

@@ -41,8 +41,8 @@ func (t trustedProxies) remoteAddr(r *http.Request) string {
 
 // lastUntrusted returns the last address of a chain that is not a trusted proxy's. If
 // there is none, because the chain consists of proxies, or because an element after it is
-// not an address, lastUntrusted returns the first of the proxies at the end of the chain.
-// ok is false if there is no address at all.
+// not an address, lastUntrusted returns the last address of the chain, which the proxy itself
+// has written. ok is false if there is no address at the end of the chain.
 func (t trustedProxies) lastUntrusted(lines []string, node func(element string) string) (addr netip.Addr, ok bool) {
 	rest, more := strings.Join(lines, ","), true
 	for more {
@@ -52,9 +52,11 @@ func (t trustedProxies) lastUntrusted(lines []string, node func(element string) 
 		if !valid {
 			break
 		}
-		addr, ok = parsed, true
-		if !t.contain(addr) {
-			break
+		if !t.contain(parsed) {
+			return parsed, true
+		}
+		if !ok {
+			addr, ok = parsed, true
 		}
 	}
 	return addr, ok

@@ -16,13 +16,17 @@ import (
 // operator has not allowed (README.md, "Web pages"). If a token is required, authenticate
 // refuses them.
 func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
+	var refusal wire.Status
 	switch {
 	case g.cfg.Hosts != nil && !g.answersTo(r.Host):
-		g.fail(w, r, wire.ForeignHost)
+		refusal = wire.ForeignHost
 	case !g.cfg.Tokens.Required() && g.isForeign(r):
-		g.fail(w, r, wire.ForeignOrigin)
+		refusal = wire.ForeignOrigin
 	default:
 		return true
+	}
+	if g.within(g.foreign, w, r) {
+		g.fail(w, r, refusal)
 	}
 	return false
 }
@@ -71,11 +75,15 @@ const corsMaxAge = 600
 // answerPreflight allows pages of Config.CORSOrigins to read answers, including refusals.
 // It reports whether a request was a preflight request, which it has answered (README.md,
 // "Web pages"). It precedes authentication, since browsers send no token with a preflight
-// request.
+// request, and refuses none for its rate, since a page could not read why.
 func (g *Gateway) answerPreflight(w http.ResponseWriter, r *http.Request) bool {
 	if g.cors == nil {
 		return false
 	}
 	g.cors.HandlerFunc(w, r)
-	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+	if preflight {
+		g.decide(g.preflights, r)
+	}
+	return preflight
 }

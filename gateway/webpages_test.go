@@ -78,7 +78,7 @@ func TestPagesReadAnswers(t *testing.T) {
 	}
 }
 
-// The rate limit does not count preflight requests.
+// No preflight request is refused for its rate.
 func TestPreflightsAreNotLimited(t *testing.T) {
 	g := newCORSGateway(page)
 	for range 10 {
@@ -181,5 +181,32 @@ func TestWritesOfPages(t *testing.T) {
 				t.Error("a read is refused")
 			}
 		})
+	}
+}
+
+// Refused requests of pages have buckets of their own: they are limited, and a page cannot
+// use up the bucket of the user in whose browser it is, nor the user that of pages.
+func TestRateOfPages(t *testing.T) {
+	g := newGuardedGateway(func(cfg *Config) { cfg.Hosts, cfg.RateLimit, cfg.RateBurst = []string{"example.com"}, 0.001, 2 })
+	rebound := func() *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", "/t/1", nil)
+		r.Host = "rebound.example.com"
+		answer := httptest.NewRecorder()
+		g.Handler().ServeHTTP(answer, r)
+		return answer
+	}
+	foreign := func() *httptest.ResponseRecorder { return ask(g, "POST", "/t/1", "Origin: "+page) }
+	user := func() *httptest.ResponseRecorder { return ask(g, "GET", "/t/1") }
+	for i, c := range []struct {
+		send func() *httptest.ResponseRecorder
+		code int
+	}{{foreign, 403}, {user, 200}, {rebound, 403}, {rebound, 429}, {foreign, 429}, {user, 200}, {user, 429}, {foreign, 429}} {
+		answer := c.send()
+		if retryAfter := answer.Header().Get("Retry-After"); answer.Code != c.code || (retryAfter != "") != (c.code == 429) {
+			t.Errorf("request %d: %d, want %d; Retry-After %q", i, answer.Code, c.code, retryAfter)
+		}
+	}
+	if g.limited.Load() != 4 {
+		t.Errorf("%d refusals are counted", g.limited.Load())
 	}
 }

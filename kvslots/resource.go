@@ -29,7 +29,7 @@ const (
 // Resource identifies a lock or a semaphore.
 type Resource struct {
 	Kind  Kind
-	Key   string // 1 … MaxKey bytes of UTF-8 without white space or control characters
+	Key   string // 1 … MaxKey bytes of UTF-8 without white space, control or invisible characters (IsHidden)
 	Limit int    // slots of a semaphore, 1 … MaxSemaphoreLimit; only Acquire and Enqueue use it
 }
 
@@ -56,14 +56,21 @@ func (r Resource) Check(limited bool) error {
 	case r.Kind != KindLock && r.Kind != KindSemaphore:
 		return &RangeError{"kind", "a lock or a semaphore"}
 	case len(r.Key) < 1 || len(r.Key) > MaxKey || !utf8.ValidString(r.Key) || strings.ContainsFunc(r.Key, isBlank):
-		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space or control characters", MaxKey)}
+		return &RangeError{"key", fmt.Sprintf("1 to %d bytes of UTF-8 without white space, control or invisible characters", MaxKey)}
 	case limited && r.Kind == KindSemaphore && (r.Limit < 1 || r.Limit > MaxSemaphoreLimit):
 		return &RangeError{"limit", fmt.Sprintf("between 1 and %d", MaxSemaphoreLimit)}
 	}
 	return nil
 }
 
-func isBlank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
+func isBlank(c rune) bool { return unicode.IsSpace(c) || IsHidden(c) }
+
+// IsHidden reports whether a character has no place in a name, since people do not see it:
+// control characters, those of no width, and those that change the direction of text. Two
+// names that differ by them look alike in logs and statistics.
+func IsHidden(c rune) bool {
+	return unicode.IsControl(c) || unicode.In(c, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // pool converts r for the peer.
 func (r Resource) pool() peer.Resource {

@@ -44,3 +44,9 @@ func (s *Server) Address(connection uint64) (address string, open bool) {
 
 // Connected reports whether a connection that Subscribers has named is still open.
 func (s *Server) Connected(connection uint64) bool { return s.nats().GetClient(connection) != nil }
+
+// Listened reports whether a connection in the account of the listener's clients is
+// subscribed to a subject now.
+func (s *Server) Listened(subject string) bool {
+	return s.now.Load().auth.clients.SubscriptionInterest(subject)
+}

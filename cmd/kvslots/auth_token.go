@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -25,6 +26,7 @@ type authToken struct {
 	value  string
 	second string // that serve accepts as well; only from a file
 	file   string
+	again  bool // read the file as one that is read again later: it must be a regular one
 }
 
 func (a *authToken) addFlags(flags *pflag.FlagSet, usage string) {
@@ -36,6 +38,12 @@ func (a *authToken) addFlags(flags *pflag.FlagSet, usage string) {
 // error if it was given: an unset shell variable must not disable access control.
 func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	switch {
+	case flags.Changed(tokenFileFlag) && a.again && a.isFile():
+		err := withoutHanging(func() error { return a.read(nil) })
+		if errors.Is(err, errHangs) {
+			err = fileFailed(err)
+		}
+		return err
 	case flags.Changed(tokenFileFlag):
 		return a.read(stdin)
 	case flags.Changed(tokenFlag):
@@ -47,9 +55,9 @@ func (a *authToken) load(flags *pflag.FlagSet, stdin io.Reader) error {
 // read reads the file: one line, or two while tokens are being replaced, of which
 // commands send the first.
 func (a *authToken) read(stdin io.Reader) error {
-	content, err := readSecret(stdin, a.file)
+	content, err := a.content(stdin)
 	if err != nil {
-		return exitError{exitFailed, fmt.Errorf("--%s: %w", tokenFileFlag, err)}
+		return fileFailed(err)
 	}
 	one, other, two := strings.Cut(strings.TrimSuffix(content, "\n"), "\n")
 	if strings.Contains(other, "\n") {
@@ -68,6 +76,18 @@ func (a *authToken) read(stdin io.Reader) error {
 	return nil
 }
 
+func (a *authToken) content(stdin io.Reader) (string, error) {
+	if !a.again || !a.isFile() {
+		return readSecret(stdin, a.file)
+	}
+	content, err := readRegular(a.file)
+	return string(content), withoutPath(err)
+}
+
+func fileFailed(err error) error {
+	return exitError{exitFailed, fmt.Errorf("--%s: %w", tokenFileFlag, err)}
+}
+
 // given reports whether a token was given, or a file with one.
 func (a *authToken) given() bool { return a.value != "" || a.file != "" }
 
@@ -77,6 +97,7 @@ func (a *authToken) isFile() bool { return a.file != "" && a.file != "-" }
 // reloadInto returns a function that reads the file again, for a reloader.
 func (a *authToken) reloadInto(tokens *gateway.Tokens) func() (changed bool, err error) {
 	current := *a
+	current.again = true
 	return func() (bool, error) {
 		read := current
 		if err := read.read(nil); err != nil || read == current {

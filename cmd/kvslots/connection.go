@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -213,7 +212,7 @@ func (c *natsConnection) checkFiles() error {
 		if file.path == "" {
 			continue
 		}
-		content, err := os.ReadFile(file.path)
+		content, err := readSetting(file.path)
 		if err != nil {
 			found.add(fmt.Errorf("--%s: %w", file.flag, withoutPath(err)))
 			continue

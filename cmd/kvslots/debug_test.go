@@ -24,6 +24,12 @@ func TestDebugAddr(t *testing.T) {
 		{"/debug/pprof/trace?seconds=0.01", "", 200},
 		{"/debug/pprof/goroutine?debug=2", "", 403},
 		{"/debug/pprof/goroutine?debug=99", "", 403},
+		{"/debug/pprof/goroutine?debug=99999999999999999999", "", 403}, // more than an int, which package pprof takes for the largest
+		{"/debug/pprof/goroutine?debug=+2", "", 403},
+		{"/debug/pprof/goroutine?debug=%202", "", 403},
+		{"/debug/pprof/goroutine?debug=1&debug=2", "", 200}, // the first counts, here and in package pprof
+		{"/debug/pprof/goroutine?debug=0", "", 200},
+		{"/debug/pprof/goroutine?debug=", "", 200},
 		{"/debug/pprof/cmdline", "", 404},
 		{"/debug/pprof/none", "", 404},
 		{"/", "", 404},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,10 +89,14 @@ func applyFile(flags *pflag.FlagSet) error {
 	if !slices.Contains([]string{"yaml", "yml", "toml", "json"}, kind) {
 		return usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
-	content, err := os.ReadFile(path)
+	content, err := readSetting(path)
 	if err != nil {
 		return usagef("config file %s: %w", path, withoutPath(err))
 	}
+	return applyContent(flags, path, kind, content)
+}
+
+func applyContent(flags *pflag.FlagSet, path, kind string, content []byte) error {
 	file := viper.New()
 	file.SetConfigType(kind)
 	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
@@ -101,7 +106,35 @@ func applyFile(flags *pflag.FlagSet) error {
 	for _, err := range applyKeys(flags, file, readKeyLines(kind, content)) {
 		found.add(usagef("config file %s: %w", path, err))
 	}
+	if slices.ContainsFunc(file.AllKeys(), func(key string) bool { return isSecret(key, file.GetString(key)) }) {
+		_ = flags.SetAnnotation(configFlag, withSecret, []string{"true"})
+	}
 	return found.err()
+}
+
+// withSecret is the annotation of --config if the file has a secret.
+const withSecret = "secret"
+
+// isSecret reports whether the value of a flag is or contains a secret.
+func isSecret(flag, value string) bool {
+	return slices.Contains(secretFlags, flag) || flag == natsURLFlag && userInfo.MatchString(value)
+}
+
+// writableSecrets returns the flags whose file has a secret, and may be written by every user
+// of the machine, who could replace the secret. Files that every user may read are common
+// where a supervisor mounts them for one process alone.
+func writableSecrets(flags *pflag.FlagSet) (names []string) {
+	for _, name := range []string{configFlag, tokenFileFlag, "tls-key", "nats-creds", "nats-nkey", "nats-tls-key"} {
+		flag := flags.Lookup(name)
+		if flag.Value.String() == "" || name == configFlag && flag.Annotations[withSecret] == nil {
+			continue
+		}
+		const others = 0o002
+		if info, err := os.Stat(flag.Value.String()); err == nil && info.Mode()&others != 0 && runtime.GOOS != "windows" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func applyKeys(flags *pflag.FlagSet, file *viper.Viper, lines keyLines) (found problems) {

@@ -119,6 +119,7 @@ var bad = map[string]struct {
 	"KvslotsContention":       {"kvslots_claims_total", new(1e4)},
 	"KvslotsForeignEntries":   {"kvslots_foreign_entries_total", new(1.0)},
 	"KvslotsFileDescriptors":  {"process_open_fds", new(1e9)},
+	"KvslotsFileNotRead":      {"kvslots_file_age_seconds", new(61.0)},
 }
 
 func checkAlerts(t *testing.T, s *scrapes) {

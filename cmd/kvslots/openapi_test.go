@@ -2,11 +2,13 @@ package main
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -33,5 +35,29 @@ func TestRoutesAreDescribed(t *testing.T) {
 		if !slices.Contains(served, operation) {
 			t.Errorf("%s is in gateway/openapi.json, but not served", operation)
 		}
+	}
+}
+
+// The gateway itself may refuse every request, for its Host, its rate or its token.
+func TestRefusalsAreDescribed(t *testing.T) {
+	s := defaultSettings()
+	s.httpHosts, s.httpRateLimit, s.httpRateBurst = "slots.example.com", 0.001, 1
+	refused := map[int]int{}
+	for _, r := range openapitest.Requests(t) {
+		gw := newGateway(nil, forrst.New(nil, forrst.Config{}), nil, newShared(&backend{}, &access{tokens: gateway.NewTokens("t")}, s), "always", s, logtest.Logger())
+		for _, host := range []string{"rebound.example.com", "rebound.example.com", "slots.example.com", "slots.example.com"} {
+			open := r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json"
+			if open && host == "slots.example.com" {
+				continue // is answered
+			}
+			r.Host = host
+			answer := httptest.NewRecorder()
+			gw.Handler().ServeHTTP(answer, r)
+			openapitest.Check(t, r, "", answer.Result())
+			refused[answer.Code]++
+		}
+	}
+	if n := len(openapitest.Operations(t)); refused[403] != n || refused[401] != n-6 || refused[429] != n+n-6 {
+		t.Errorf("of %d operations: %v", n, refused)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,12 +18,28 @@ const reloadPause = 5 * time.Second
 
 // reloadable is a setting whose files can be read again while serve runs.
 type reloadable struct {
-	name string // of the flag
-	load func() (changed bool, err error)
+	name    string // of the flag
+	reading pendingRead
+	changed bool                      // since the read before
+	known   atomic.Pointer[time.Time] // when the files last had the content that is in force
 }
 
+// newReloadable returns the setting of a flag, whose files have just been read.
+func newReloadable(name string, load func() (changed bool, err error)) *reloadable {
+	f := &reloadable{name: name}
+	f.known.Store(new(time.Now()))
+	f.reading.read = func() (err error) {
+		f.changed, err = load()
+		return err
+	}
+	return f
+}
+
+// age returns how many seconds ago the files had the content that is in force.
+func (f *reloadable) age() float64 { return time.Since(*f.known.Load()).Seconds() }
+
 type reloader struct {
-	of      []reloadable
+	of      []*reloadable
 	manager *serviceManager
 	log     zerolog.Logger
 
@@ -31,7 +48,7 @@ type reloader struct {
 
 // startReloader reads the files again at SIGHUP and when they change, until stop is
 // called. Without files it only keeps SIGHUP from ending the process.
-func startReloader(of []reloadable, manager *serviceManager, log zerolog.Logger) (stop func()) {
+func startReloader(of []*reloadable, manager *serviceManager, log zerolog.Logger) (stop func()) {
 	r := &reloader{of: of, manager: manager, log: log, failed: map[string]string{}}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -52,25 +69,28 @@ func (r *reloader) run(ctx context.Context, hangups <-chan os.Signal, ticks <-ch
 			r.log.Info().Msg("SIGHUP: reading files again")
 			clear(r.failed) // the operator wants to know again
 			reloaded := r.manager.reloading()
-			r.reloadAll()
+			r.reloadAll(ctx)
 			reloaded()
 		case <-ticks:
-			r.reloadAll()
+			r.reloadAll(ctx)
 		}
 	}
 }
 
-func (r *reloader) reloadAll() {
+func (r *reloader) reloadAll(ctx context.Context) {
 	for _, file := range r.of {
-		r.reload(file)
+		r.reload(ctx, file)
 	}
 }
 
 // reload reads a setting's files again. After an error the previous content stays in force:
 // of files that belong together, the operator may not have replaced all yet.
-func (r *reloader) reload(file reloadable) {
-	changed, err := file.load()
-	if err != nil {
+func (r *reloader) reload(ctx context.Context, file *reloadable) {
+	err := file.reading.await(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
 		if text := err.Error(); r.failed[file.name] != text {
 			r.failed[file.name] = text
 			r.log.Error().Err(err).Str("flag", file.name).Msg("cannot read a changed file; the previous content stays in force")
@@ -78,7 +98,8 @@ func (r *reloader) reload(file reloadable) {
 		return
 	}
 	delete(r.failed, file.name)
-	if changed {
+	file.known.Store(new(time.Now()))
+	if file.changed {
 		r.log.Info().Str("flag", file.name).Msg("reloaded")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +49,9 @@ func serveCommand(env lookupEnv) *cobra.Command {
 			log, err := newLogger(command.ErrOrStderr(), s.logLevel, s.logFormat)
 			if err != nil {
 				return err
+			}
+			for _, name := range writableSecrets(command.Flags()) {
+				log.Warn().Str("flag", name).Msg("every user of this machine may write this file, which has a secret")
 			}
 			defer dumpOnQuit(command.ErrOrStderr())()
 			return serveLogged(command.Context(), s, newServiceManager(env, log), log)
@@ -153,6 +157,7 @@ type shared struct {
 	subscribers func() func(subject string) []uint64 // looks up the subscriptions
 	connected   func(connection uint64) bool         // whether the connection is open
 	address     func(connection uint64) (string, bool)
+	listened    func(subject string) bool // see natsapi.Config; also nil if clients cannot answer
 }
 
 func newShared(nats *backend, allowed *access, s settings) shared {
@@ -162,6 +167,9 @@ func newShared(nats *backend, allowed *access, s settings) shared {
 		c.clients, c.subscribers, c.connected = nats.server.NumClients, nats.server.Subscribers, nats.server.Connected
 		if store := s.storeConfig(); store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin > 0 {
 			c.address = nats.server.Address
+		}
+		if nats.server.ClientsReply() {
+			c.listened = nats.server.Listened
 		}
 	}
 	return c
@@ -178,6 +186,7 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 		Subscribers:   common.subscribers,
 		Connected:     common.connected,
 		Address:       common.address,
+		Listened:      common.listened,
 		Gate:          nats.gate,
 		Calls:         functions,
 		Version:       versionName(),
@@ -232,7 +241,7 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 	})
 	c.Dialects = []gateway.Dialect{library.New(store, common.lending, log), sessions, functions}
 	c.DrainWait = s.drainWait
-	c.Collectors = append(common.metrics, gateway.StoreMetrics(store.Metrics))
+	c.Collectors = slices.Concat(c.Collectors, common.metrics, []prometheus.Collector{gateway.StoreMetrics(store.Metrics)})
 	return gateway.New(c)
 }
 
@@ -249,8 +258,9 @@ func httpConfig(allowed *access, s settings, log zerolog.Logger) gateway.Config 
 		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP,
 		TrustedProxies: s.proxies(),
 
-		Version: versionName(),
-		Logger:  log.With().Str("component", "http").Logger(),
+		Collectors: []prometheus.Collector{allowed.fileAge()},
+		Version:    versionName(),
+		Logger:     log.With().Str("component", "http").Logger(),
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"crypto/tls"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/kvslots/kvslots/gateway"
 )
 
@@ -35,7 +37,7 @@ func (s *settings) allowedHosts() []string {
 type access struct {
 	tokens *gateway.Tokens // nil without
 	certs  *certificates   // nil without TLS
-	files  []reloadable
+	files  []*reloadable
 }
 
 func openAccess(s settings) (*access, error) {
@@ -45,13 +47,13 @@ func openAccess(s settings) (*access, error) {
 	}
 	a := &access{certs: certs}
 	if certs != nil {
-		a.files = append(a.files, reloadable{"tls-cert", certs.load})
+		a.files = append(a.files, newReloadable("tls-cert", certs.load))
 	}
 	if s.authToken.given() {
 		a.tokens = gateway.NewTokens(s.authToken.all()...)
 	}
 	if s.authToken.isFile() {
-		a.files = append(a.files, reloadable{tokenFileFlag, s.authToken.reloadInto(a.tokens)})
+		a.files = append(a.files, newReloadable(tokenFileFlag, s.authToken.reloadInto(a.tokens)))
 	}
 	return a, nil
 }
@@ -62,4 +64,17 @@ func (a *access) tls() *tls.Config {
 		return nil
 	}
 	return a.certs.config()
+}
+
+// fileAge returns the metric of the age of what is in force.
+func (a *access) fileAge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kvslots_file_age_seconds",
+		Help: "Longest time since the files of a token or certificate were last read, and had the content that is in force; 0 without files.",
+	}, func() (age float64) {
+		for _, file := range a.files {
+			age = max(age, file.age())
+		}
+		return age
+	})
 }

@@ -62,6 +62,7 @@ type settings struct {
 func defaultSettings() settings {
 	return settings{
 		httpAddr:  "127.0.0.1:8080",
+		authToken: authToken{again: true},
 		drainWait: 2 * time.Second,
 		dataDir:   "./kvslots-data",
 		sync:      "always",

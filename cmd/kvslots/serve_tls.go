@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -45,7 +45,7 @@ func (c *certificates) load() (changed bool, err error) {
 	} {
 		var content []byte
 		if file.name != "" {
-			if content, err = os.ReadFile(file.name); err != nil {
+			if content, err = readRegular(file.name); err != nil {
 				return false, fmt.Errorf("--%s: %w", file.flag, err)
 			}
 		}
@@ -98,7 +98,14 @@ func openCertificates(files tlsSettings) (*certificates, error) {
 		return nil, nil
 	}
 	c := &certificates{files: files}
-	if _, err := c.load(); err != nil {
+	err := withoutHanging(func() error {
+		_, err := c.load()
+		return err
+	})
+	if errors.Is(err, errHangs) {
+		err = fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -112,6 +112,8 @@ func TestRemoteFunctions(t *testing.T) {
 		"r.none":     {`{"errors":[]}`, "", "", 200, `"result":{"errors":[]}`},
 		"r.service":  {``, "no funds", "402", 422, `"errors":[{"code":"402","message":"no funds","retryable":false}]`},
 		"r.codeless": {`{"missing":3}`, "no funds", "", 422, `"errors":[{"code":"FUNCTION_ERROR","message":"no funds","details":{"missing":3},"retryable":false}]`},
+		"r.control":  {`{"errors":[{"code":"A\u001b[2J","message":"a"}]}`, "", "", 422, `"errors":[{"code":"FUNCTION_ERROR","message":"The function failed","details":{"code":"A\u001b[2J","message":"a"},"retryable":false}]`},
+		"r.bidi":     {``, "no funds", "\u202e204", 422, `"errors":[{"code":"FUNCTION_ERROR","message":"no funds","retryable":false}]`},
 		"r.both":     {`{"errors":[{"code":"A","message":"a"}]}`, "no funds", "402", 422, `"errors":[{"code":"A","message":"a"}]`},
 	} {
 		s.function(t, name, func(m *nats.Msg) {

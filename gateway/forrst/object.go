@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -62,11 +62,11 @@ func (o object) fault(field, allowed string) *Error { return fault(o.code, o.pat
 // text returns the string in a field. ok is false if the field has no string.
 func (o object) text(field string) (text string, ok bool) { return wire.Text(o.fields[field]) }
 
-// plain returns a string of 1 to most bytes without control characters.
+// plain returns a string of 1 to most bytes without control and invisible characters.
 func (o object) plain(field string, most int) (string, *Error) {
 	text, ok := o.text(field)
-	if !ok || len(text) < 1 || len(text) > most || strings.ContainsFunc(text, unicode.IsControl) {
-		return "", o.fault(field, "a string of 1 to "+strconv.Itoa(most)+" bytes without control characters")
+	if !ok || len(text) < 1 || len(text) > most || strings.ContainsFunc(text, kvslots.IsHidden) {
+		return "", o.fault(field, "a string of 1 to "+strconv.Itoa(most)+" bytes without control and invisible characters")
 	}
 	return text, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -83,10 +85,11 @@ func serviceError(header nats.Header) *Error {
 	if header.Values(micro.ErrorHeader) == nil && header.Values(micro.ErrorCodeHeader) == nil {
 		return nil
 	}
-	return &Error{
-		Code:    cmp.Or(header.Get(micro.ErrorCodeHeader), codeFailed),
-		Message: cmp.Or(header.Get(micro.ErrorHeader), messageFailed),
+	e := &Error{Code: header.Get(micro.ErrorCodeHeader), Message: cmp.Or(header.Get(micro.ErrorHeader), messageFailed)}
+	if !isCode(e.Code) {
+		e.Code = codeFailed
 	}
+	return e
 }
 
 // readErrors returns the errors in a reply. An entry that is not an error of Forrst
@@ -123,5 +126,11 @@ func isError(entry json.RawMessage) bool {
 	o := object{fields: fields}
 	code, _ := o.text("code")
 	_, hasMessage := o.text("message")
-	return code != "" && hasMessage
+	return isCode(code) && hasMessage
+}
+
+// isCode reports whether a text can be the code of an error, which programs compare and
+// people read in logs.
+func isCode(text string) bool {
+	return text != "" && utf8.ValidString(text) && !strings.ContainsFunc(text, kvslots.IsHidden)
 }

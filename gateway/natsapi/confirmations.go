@@ -46,14 +46,20 @@ type confirmations struct {
 	confirmed, refused *nats.Msg // answers to confirmations, without the subject
 
 	mu   sync.Mutex
-	open map[string]chan outcome // by subject
+	open map[string]*unconfirmed // by subject
+}
+
+// unconfirmed is a grant that waits for its confirmation.
+type unconfirmed struct {
+	result   chan outcome
+	reported chan struct{} // a message came that looks like the server's status 503
 }
 
 func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmations, err error) {
 	c = &confirmations{
 		nc: nc, deliveries: d, replies: r,
 		prefix: randomBelow(subjects.Confirm) + ".",
-		open:   map[string]chan outcome{},
+		open:   map[string]*unconfirmed{},
 	}
 	answer := &request{}
 	if c.confirmed, err = answer.message(wire.Empty{}); err != nil {
@@ -70,28 +76,35 @@ func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmation
 // unheard; a later confirmation is refused then. It takes up to confirmTimeout, but only
 // milliseconds for a client that has disconnected.
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
-	result := make(chan outcome, 1)
+	waiting := &unconfirmed{make(chan outcome, 1), make(chan struct{}, 1)}
+	reported := waiting.reported
 	grant.Reply = randomBelow(c.prefix)
 	grant.Header.Set(wire.ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
 	c.mu.Lock()
-	c.open[grant.Reply] = result
+	c.open[grant.Reply] = waiting
 	c.mu.Unlock()
 	if c.nc.PublishMsg(grant) != nil {
-		return c.end(grant.Reply, result)
+		return c.end(grant.Reply, waiting)
 	}
 	began, pause := time.Now(), firstProbe
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
-		case what := <-result:
+		case what := <-waiting.result:
 			return what
 		case <-ctx.Done():
-			return c.end(grant.Reply, result)
+			return c.end(grant.Reply, waiting)
+		case <-reported:
+			if usedUp(grant.Subject) || c.deliveries.listens(grant.Subject) != heard {
+				return c.end(grant.Reply, waiting)
+			}
+			reported = nil // by a client; the server would have done it before
+			continue
 		case <-timer.C:
 		}
 		if time.Since(began) >= confirmTimeout || !usedUp(grant.Subject) && c.deliveries.listens(grant.Subject) == unheard {
-			return c.end(grant.Reply, result)
+			return c.end(grant.Reply, waiting)
 		}
 		pause *= 2
 		timer.Reset(min(pause, confirmTimeout-time.Since(began)))
@@ -105,40 +118,51 @@ func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import
 
 // end closes a grant that was not confirmed. It returns heard if a confirmation came at
 // the same time.
-func (c *confirmations) end(subject string, result chan outcome) outcome {
+func (c *confirmations) end(subject string, waiting *unconfirmed) outcome {
 	if c.take(subject) != nil {
 		return unheard
 	}
-	return <-result
+	return <-waiting.result
 }
 
 // take removes an open grant. It returns nil if the grant is closed.
-func (c *confirmations) take(subject string) (result chan outcome) {
+func (c *confirmations) take(subject string) *unconfirmed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	result = c.open[subject]
+	waiting := c.open[subject]
 	delete(c.open, subject)
-	return result
+	return waiting
+}
+
+// report has send ask the server whether the client of an open grant is gone.
+func (c *confirmations) report(subject string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if waiting := c.open[subject]; waiting != nil {
+		select {
+		case waiting.reported <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // receive handles confirmations, and the status 503 that the server sends when nothing is
-// subscribed to the subject of a grant.
+// subscribed to the subject of a grant. Other clients may publish to that subject, too, if
+// they may receive the grant, so the status is only a hint.
 func (c *confirmations) receive(m *nats.Msg) {
 	if isNoResponders(m) {
-		if result := c.take(m.Subject); result != nil {
-			result <- unheard
-		}
+		c.report(m.Subject)
 		return
 	}
 	if !c.replies.mayGoTo(m.Reply) {
 		return // the grant stays open: this confirmation cannot be answered
 	}
-	result := c.take(m.Subject)
-	if result != nil {
-		result <- heard
+	waiting := c.take(m.Subject)
+	if waiting != nil {
+		waiting.result <- heard
 	}
 	if m.Reply != "" {
-		_ = c.answer(m.Reply, result != nil) // without an answer the client holds nothing
+		_ = c.answer(m.Reply, waiting != nil) // without an answer the client holds nothing
 	}
 }
 

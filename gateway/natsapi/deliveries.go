@@ -41,13 +41,18 @@ const (
 // another message behind the answer, a marker, to this connection's own inbox. The server
 // handles both in order: if the marker arrives and no 503 has, a client was subscribed.
 // Answers that are sent while a marker is pending share the next marker.
+//
+// With Config.Listened another client may receive the answer, too, and could send such a
+// status to its reply subject. The answer then has none: it is sent only if a client is
+// subscribed to its subject just before.
 type deliveries struct {
-	nc    *nats.Conn
-	inbox string // ends in a dot
-	sub   *nats.Subscription
+	nc       *nats.Conn
+	inbox    string // ends in a dot
+	sub      *nats.Subscription
+	listened func(subject string) bool // Config.Listened
 
 	mu     sync.Mutex
-	open   map[string]chan outcome   // by the reply subject of the answer
+	open   map[string]chan outcome   // by the name of the answer: its reply subject, if it has one
 	probes map[string]chan *nats.Msg // by subject
 	sent   []string                  // the open answers that no marker follows yet
 	marker *marker                   // the pending one, or nil
@@ -56,13 +61,13 @@ type deliveries struct {
 // marker is a message to this connection's own inbox that follows answers.
 type marker struct {
 	subject string
-	follows []string // the reply subjects of the answers
+	follows []string // the names of the answers
 	timeout *time.Timer
 }
 
-func newDeliveries(nc *nats.Conn) (d *deliveries, err error) {
+func newDeliveries(nc *nats.Conn, listened func(subject string) bool) (d *deliveries, err error) {
 	d = &deliveries{
-		nc: nc, inbox: randomBelow(inboxPrefix(nc)+".") + ".",
+		nc: nc, listened: listened, inbox: randomBelow(inboxPrefix(nc)+".") + ".",
 		open: map[string]chan outcome{}, probes: map[string]chan *nats.Msg{},
 	}
 	d.sub, err = nc.Subscribe(d.inbox+"*", d.receive)
@@ -82,14 +87,20 @@ func randomBelow(prefix string) string { return prefix + rand.Text() }
 
 // send publishes an answer and returns its outcome when that is known.
 func (d *deliveries) send(answer *nats.Msg) outcome {
-	answer.Reply = randomBelow(d.inbox) // random, since the client sees it, and must not guess those of other answers
+	name := randomBelow(d.inbox) // random, since the client sees it, and must not guess those of other answers
+	switch {
+	case d.listened == nil:
+		answer.Reply = name
+	case !d.listened(answer.Subject):
+		return unheard
+	}
 	result := make(chan outcome, 1)
 	d.mu.Lock()
-	d.open[answer.Reply] = result
+	d.open[name] = result
 	if d.nc.PublishMsg(answer) != nil {
-		d.end(answer.Reply, unheard)
+		d.end(name, unheard)
 	} else {
-		d.sent = append(d.sent, answer.Reply)
+		d.sent = append(d.sent, name)
 		d.mark()
 	}
 	d.mu.Unlock()

@@ -26,19 +26,20 @@ type embedded struct {
 
 func startEmbedded(t *testing.T, change ...func(*natsapi.Config)) *embedded {
 	t.Helper()
-	return startEmbeddedWith(t, kvslots.Config{}, change...)
+	return startEmbeddedWith(t, natsembed.Config{}, kvslots.Config{}, change...)
 }
 
-// startEmbeddedWith starts a server with a store that has the caps of a configuration.
-func startEmbeddedWith(t *testing.T, store kvslots.Config, change ...func(*natsapi.Config)) *embedded {
+// startEmbeddedWith starts a server, with a store that has the caps of a configuration.
+func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Config, change ...func(*natsapi.Config)) *embedded {
 	t.Helper()
+	server.Addr = "127.0.0.1:0"
 	fail := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	d := &embedded{server: gatewaytest.StartServer(t, natsembed.Config{Addr: "127.0.0.1:0"})}
+	d := &embedded{server: gatewaytest.StartServer(t, server)}
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)
@@ -52,6 +53,9 @@ func startEmbeddedWith(t *testing.T, store kvslots.Config, change ...func(*natsa
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
 	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers, Connected: d.server.Connected, Address: d.server.Address, Gate: gate}
+	if d.server.ClientsReply() {
+		cfg.Listened = d.server.Listened
+	}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -87,6 +87,12 @@ type Config struct {
 	// that the client names, which it may make up.
 	Address func(connection uint64) (address string, open bool)
 
+	// Listened reports whether a client is subscribed to a subject; natsembed.Server has
+	// such a method. It is for servers where clients may publish to the reply subject of
+	// what they receive, and may receive what is sent to others: a grant then has no reply
+	// subject, unless its client confirms it. nil means that there are no such clients.
+	Listened func(subject string) bool
+
 	// Gate is the one through which the service is connected, or nil.
 	Gate *Gate
 
@@ -186,7 +192,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.workers = newWorkers(s.ctx)
-	if err := s.start(); err != nil {
+	if err := s.start(cfg.Listened); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -194,8 +200,8 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-func (s *Service) start() (err error) {
-	if s.deliveries, err = newDeliveries(s.nc); err != nil {
+func (s *Service) start(listened func(subject string) bool) (err error) {
+	if s.deliveries, err = newDeliveries(s.nc, listened); err != nil {
 		return err
 	}
 	if s.confirmations, err = newConfirmations(s.nc, s.deliveries, &s.replies); err != nil {

@@ -88,7 +88,7 @@ func TestOriginAtListener(t *testing.T) {
 	} {
 		t.Run(c.subject, func(t *testing.T) {
 			var elsewhere atomic.Uint64 // a connection from another address
-			d := startEmbeddedWith(t, kvslots.Config{MaxSessionsPerOrigin: perAddress, MaxLocksPerOrigin: perAddress}, withAllOperations, func(cfg *natsapi.Config) {
+			d := startEmbeddedWith(t, natsembed.Config{}, kvslots.Config{MaxSessionsPerOrigin: perAddress, MaxLocksPerOrigin: perAddress}, withAllOperations, func(cfg *natsapi.Config) {
 				real := cfg.Address
 				cfg.Address = func(connection uint64) (string, bool) {
 					if connection == elsewhere.Load() {
@@ -116,7 +116,7 @@ func TestOriginAtListener(t *testing.T) {
 
 // A session of which no client would learn is not created.
 func TestUnansweredSession(t *testing.T) {
-	d := startEmbeddedWith(t, kvslots.Config{MaxSessionsPerOrigin: perAddress}, withAllOperations)
+	d := startEmbeddedWith(t, natsembed.Config{}, kvslots.Config{MaxSessionsPerOrigin: perAddress}, withAllOperations)
 	for range 2 * perAddress {
 		if err := d.nc.Publish("kvslots.session.create", nil); err != nil {
 			t.Fatal(err)

@@ -117,6 +117,12 @@ func (e exchange) input(route *routers.Route, params map[string]string) (*openap
 	}, nil
 }
 
+// isBusy reports whether the request was refused because of a limit, or of what else passes:
+// there are several reasons for these statuses, which the name of the error tells apart.
+func (e exchange) isBusy() bool {
+	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
+}
+
 // options omits schemas and values from errors, which are long; report prints the
 // answer anyway.
 func options(o openapi3filter.Options) *openapi3filter.Options {
@@ -131,6 +137,9 @@ func (e exchange) checkAnswer(asked *openapi3filter.RequestValidationInput) erro
 	documented := operation.Responses.Status(e.status)
 	if documented == nil {
 		return fmt.Errorf("%s does not know the status %d", operation.OperationID, e.status)
+	}
+	if e.isBusy() && e.header.Get(wire.ErrorHeader) != "" && documented.Value.Headers[wire.ErrorHeader] == nil {
+		return fmt.Errorf("%s does not list %s with status %d", operation.OperationID, wire.ErrorHeader, e.status)
 	}
 	bodiless := len(documented.Value.Content) == 0
 	if bodiless && len(e.body) > 0 {

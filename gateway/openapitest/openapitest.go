@@ -14,7 +14,9 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -119,4 +121,20 @@ func Operations(t testing.TB) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Requests returns a request for each documented operation, with parameters in its path that
+// may exist.
+func Requests(t testing.TB) []*http.Request {
+	t.Helper()
+	var requests []*http.Request
+	for _, operation := range Operations(t) {
+		method, path, _ := strings.Cut(operation, " ")
+		if strings.HasPrefix(path, "/l/") {
+			path = strings.ReplaceAll(path, "{id}", "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01")
+		}
+		path = strings.NewReplacer("{id}", "0123456789abcdef0123456789abcdef", "{key}", "k").Replace(path)
+		requests = append(requests, httptest.NewRequest(method, path, nil))
+	}
+	return requests
 }

@@ -14,7 +14,7 @@ const (
 	secondsText = " must be a whole number of seconds, 0 or more"
 	limitText   = "limit must be an integer between 1 and 65535"
 	tokenText   = "token must be 32 lowercase hexadecimal digits"
-	keyText     = "key must be 1 to 256 bytes of UTF-8 without white space or control characters"
+	keyText     = "key must be 1 to 256 bytes of UTF-8 without white space, control or invisible characters"
 	sessionText = "session must be the id of a session"
 	emptyText   = "body must be empty, or an object without fields"
 	onlyText    = "body must be an object with no fields but "
@@ -230,6 +230,13 @@ func TestSessionAndKey(t *testing.T) {
 		{"empty session", `{"key":"k","session":""}`, place{}, sessionText},
 		{"session of null", `{"key":"k","session":null}`, place{}, sessionText},
 		{"session twice", `{"key":"k","session":"a","session":"b"}`, place{}, "session must be given once"},
+		{"key with a zero-width space", `{"key":"a\u200bb","session":"s"}`, place{}, keyText},
+		{"key with a zero-width joiner", `{"key":"a\u200db","session":"s"}`, place{}, keyText},
+		{"key with a byte order mark", `{"key":"\ufeffa","session":"s"}`, place{}, keyText},
+		{"key with a change of direction", `{"key":"a\u202eb","session":"s"}`, place{}, keyText},
+		{"key with an isolated direction", `{"key":"a\u2066b","session":"s"}`, place{}, keyText},
+		{"key with a filler", `{"key":"a\u3164b","session":"s"}`, place{}, keyText},
+		{"key with a tag", `{"key":"a\udb40\udc41","session":"s"}`, place{}, keyText},
 		{"no key", `{"session":"s"}`, place{}, keyText},
 		{"key twice", `{"session":"s","key":"k","key":"k"}`, place{}, "key must be given once"},
 		{"key of a number", `{"session":"s","key":1}`, place{}, keyText},

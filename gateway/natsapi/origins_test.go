@@ -15,6 +15,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/natsembed"
 )
 
 const (

@@ -170,8 +170,10 @@ func (k *checker) answeredReading(c *call) {
 // checkState checks what was read of one pool.
 func (k *checker) checkState(c *call, pool entry.Hash, a peer.State) {
 	o := c.facts.survey.pools[pool]
-	void := 0 // claims that the answer may count: the statistics wait for no claim in doubt, a state for a second
-	if _, inspects := c.request.(peer.Inspect); o != nil && (!inspects || o.voidSince.Add(rules.StallTime) <= c.decided) {
+	// The claims that the answer may count: the statistics wait for no claim in doubt, and a state
+	// for a second of the claim's age, which is by the leader's clock if the peer has just loaded it.
+	void := 0
+	if _, inspects := c.request.(peer.Inspect); o != nil && (!inspects || o.voidSince.Add(rules.StallTime) <= c.decided || k.s.server.clockSteps > 0) {
 		void = o.void
 	}
 	switch {

@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -83,7 +81,7 @@ func TestLinkOutlastsTheReport(t *testing.T) {
 		}
 		write(t, filepath.Join(stream, "meta.inf"), `{"name":"S","storage":"file","num_replicas":1}`)
 		write(t, block, "old")
-		log := newNatsLog(zerolog.Nop())
+		log := newNatsLog(logtest.Logger())
 		f, err := newFlusher(data, log.writeErr, func(error) {}, nil)
 		if err != nil {
 			t.Fatal(err)

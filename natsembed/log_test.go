@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -63,7 +61,7 @@ func TestWriteErrorIsKept(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			log := newNatsLog(zerolog.Nop())
+			log := newNatsLog(logtest.Logger())
 			log.Errorf("Filestore [S] Something else: %v", failed)
 			for _, err := range c.reported {
 				log.Errorf("Filestore [S] Critical write error: %v", err)

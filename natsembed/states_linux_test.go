@@ -78,7 +78,7 @@ func restoreItself(ctx context.Context, srv *Server) error {
 
 // runTask is a traced process.
 func runTask(dir, task string) {
-	srv, err := Start(context.Background(), Config{DataDir: dir, Sync: SyncGroup})
+	srv, err := Start(context.Background(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	if err == nil {
 		err = tasks[task](context.Background(), srv)
 	}
@@ -94,7 +94,7 @@ var leasedPool = uuid.MustParse("11111111-2222-4333-8444-555555555555")
 
 func prepare(t *testing.T, dir string) {
 	t.Helper()
-	srv, err := Start(t.Context(), Config{DataDir: dir, Sync: SyncGroup})
+	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func preparedBackup(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	prepare(t, dir)
-	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	srv := startServer(t, Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	nc, err := srv.Connect()
 	if err != nil {
 		t.Fatal(err)

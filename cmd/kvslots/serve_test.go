@@ -283,7 +283,7 @@ func TestServeFailsWhenNothingCanBeFlushed(t *testing.T) {
 	if code := second.exitCode(t); code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	if text := second.logs.String(); !strings.Contains(text, "stream KV_kvslots: link ") || strings.Contains(text, "deadline") {
+	if text := second.logs.String(); !strings.Contains(text, "stream KV_kvslots: ") || strings.Contains(text, "deadline") {
 		t.Errorf("logs:\n%s", text)
 	}
 }

@@ -205,8 +205,8 @@ func (k *checker) checkStall(c *call) {
 		bound += maxDoubtTime
 	}
 	// A peer that has just loaded its view waits for a second until the claims that it found
-	// cannot be withdrawn any more.
-	since := max(c.start, p.changed, c.node.startedAt.Add(time.Second))
+	// cannot be withdrawn any more, and for another one for claims above these.
+	since := max(c.start, p.changed, c.node.startedAt.Add(2*time.Second))
 	if since.Add(bound) > s.now || !s.faultState.settledAt(since) || c.node.pauses > 0 {
 		return
 	}

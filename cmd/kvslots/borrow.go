@@ -21,7 +21,9 @@ func (t *leaseTimes) addFlags(flags *pflag.FlagSet) {
 
 const borrowHelp = `Borrow the lowest free slot, and print its lease as assignments for a shell:
 
-    eval "$(kvslots borrow --ttl 30s --wait 5s)"
+    eval "$(kvslots borrow --ttl 30s --wait 5s)" || exit
+
+Without a lease it prints "(exit 75)", or another exit code, so that eval fails.
 
 While no gateway can be reached, or gateways answer 429, 502, 503 or 504, kvslots tries again until --wait is over. If the
 gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
@@ -30,7 +32,7 @@ The exit code is 75 if no slot was free in time. To hold a slot while a command 
 
 func borrowCommand(env lookupEnv) *cobra.Command {
 	var t leaseTimes
-	return newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
+	command := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
 		cobra.MaximumNArgs(1), t.addFlags,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
@@ -47,6 +49,8 @@ func borrowCommand(env lookupEnv) *cobra.Command {
 			}
 			return p.answer(err, s.lease)
 		})
+	command.Annotations = map[string]string{evaluatedByShell: ""}
+	return command
 }
 
 // String returns the lease as assignments for a shell.

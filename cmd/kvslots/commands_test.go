@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -79,11 +80,11 @@ func TestCommands(t *testing.T) {
 			return append(append([]string{command, pool}, args...), transport...)
 		}
 		wantCall(t, 1, "", "kvslots: no such pool\n", ask("inspect")...)
-		wantCall(t, 1, "", "kvslots: no such pool\n", ask("borrow")...)
+		wantCall(t, 1, `\(exit 1\)\n`, "kvslots: no such pool\n", ask("borrow")...)
 		wantCall(t, 0, "count 2, in use 0, available 2, waiting 0\n", "", ask("register", "--count", "2")...)
 		out := wantCall(t, 0, "KVSLOTS_LEASE=[-0-9a-f]{36}\nKVSLOTS_POSITION=0\nKVSLOTS_FENCE=[0-9]+\nKVSLOTS_EXPIRES_IN=30\n", "", ask("borrow")...)
 		wantCall(t, 0, ".*POSITION=1\n.*EXPIRES_IN=7\n", "", ask("borrow", "--ttl", "7")...)
-		wantCall(t, 75, "", "kvslots: no resource available\n", ask("borrow", "--wait", "1s")...)
+		wantCall(t, 75, `\(exit 75\)\n`, "kvslots: no resource available\n", ask("borrow", "--wait", "1s")...)
 		wantCall(t, 0, "count 2, in use 2, available 0, waiting 0\n", "", ask("inspect")...)
 		lease := regexp.MustCompile("LEASE=(.*)").FindStringSubmatch(out)[1]
 		wantCall(t, 0, "returned\n", "", ask("return", lease)...)
@@ -92,6 +93,44 @@ func TestCommands(t *testing.T) {
 		wantCall(t, 0, "deleted\n", "", ask("delete")...)
 		wantCall(t, 1, "", "kvslots: no such pool\n", ask("return", lease)...)
 	})
+}
+
+// evaluated returns what a command prints, besides its error, when it fails.
+func evaluated(command string, code int) string {
+	if command == "borrow" {
+		return fmt.Sprintf("(exit %d)\n", code)
+	}
+	return ""
+}
+
+// A script that evaluates what borrow prints does not go on without a lease.
+func TestBorrowInShell(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval")
+	wantCall(t, 0, "count 1, .*\n", "", "register", pool, "--count", "1", "--server", p.url)
+	borrow := []string{"borrow", pool, "--server", p.url}
+	for _, c := range []struct {
+		args []string
+		code int
+		out  string
+	}{
+		{borrow, 0, "slot 0\n"},
+		{borrow, exitNoSlot, ""},
+		{append(borrow, "--no-such-flag"), exitUsage, ""},
+		{[]string{"borrow", "no pool", "--server", p.url}, exitUsage, ""},
+	} {
+		_, text, _ := call(t, noEnv, c.args...)
+		for _, script := range []string{`set -e; eval "$1"; echo slot $KVSLOTS_POSITION`, `eval "$1" || exit; echo slot $KVSLOTS_POSITION`} {
+			run := exec.Command(shell, "-c", script, "sh", text)
+			out, _ := run.Output()
+			if code := run.ProcessState.ExitCode(); code != c.code || string(out) != c.out {
+				t.Errorf("%v: %s: exit code %d, output %q; want %d, %q", c.args, script, code, out, c.code, c.out)
+			}
+		}
+	}
 }
 
 // --json prints the body of the answer over HTTP, byte for byte.
@@ -167,7 +206,7 @@ func TestCommandsUsage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, stdout, stderr := call(t, noEnv, c.args...)
-			if code != exitUsage || stdout != "" || !strings.Contains(stderr, c.stderr) {
+			if code != exitUsage || stdout != evaluated(c.args[0], exitUsage) || !strings.Contains(stderr, c.stderr) {
 				t.Errorf("exit code %d, stdout %q, stderr %q; want %q", code, stdout, stderr, c.stderr)
 			}
 			if strings.Contains(stderr, "hunter2") || strings.Contains(stderr, pool) {
@@ -268,7 +307,7 @@ func TestCommandsKeepSecrets(t *testing.T) {
 	} {
 		split := append([]string{args[0], args[1], "--server", "http://" + closedPort(t)}, args[2:]...)
 		code, stdout, stderr := call(t, noEnv, split...)
-		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "connection refused") {
+		if code != exitFailed || stdout != evaluated(args[0], exitFailed) || !strings.Contains(stderr, "connection refused") {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q", args[0], code, stdout, stderr)
 		}
 		if strings.Contains(stderr, pool) || strings.Contains(stderr, lease) {

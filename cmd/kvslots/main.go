@@ -35,6 +35,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
+	code := printError(command, started, err, stderr)
+	if _, evaluated := command.Annotations[evaluatedByShell]; evaluated && command.Flag("json").Value.String() == "false" {
+		fmt.Fprintf(stdout, "(exit %d)\n", code)
+	}
+	return code
+}
+
+// evaluatedByShell annotates a command whose output a shell evaluates. If the command fails,
+// it prints a line that fails with its exit code: eval succeeds with no line.
+const evaluatedByShell = "evaluated by a shell"
+
+// printError prints the error of a command, and returns the exit code.
+func printError(command *cobra.Command, started bool, err error, stderr io.Writer) int {
 	// Before a command has started, an error is cobra's and about the arguments.
 	if _, usage := errors.AsType[usageError](err); usage || !started {
 		fmt.Fprintf(stderr, "kvslots: %s\nRun '%s --help' for usage.\n", withoutIDs(err.Error()), command.CommandPath())

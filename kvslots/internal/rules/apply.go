@@ -65,7 +65,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	p.reindex(s)
 	if s.Taken && e.Slot.Fence == 0 && e.Corrupt == nil {
-		p.claimed(s, v.Live)
+		p.claimed(s, v.Live, v.sure)
 	}
 	v.touch(p)
 }

@@ -24,6 +24,11 @@ type claim struct {
 	open     bool // the verdict is right if the catch-up that is under way has skipped no entry of the pool
 	excluded bool // see Excluded
 	granted  bool // its peer has shown that it granted the claim; the verdict stays
+
+	// until ends the doubt of a claim that a live view could not judge because of claims below
+	// it: when these are certain, at the latest. Otherwise the doubt would go over to the next
+	// claims, for as long as a pool is busy. 0 while the view is not live.
+	until Instant
 }
 
 // Excluded reports whether the slot's claim is void by session, count, generation or ticket.
@@ -38,7 +43,7 @@ func (s *Slot) Excluded() bool {
 //   - no ticket before it in the line could have had the permit instead,
 //   - no more lower positions were free than tickets waited before it, and
 //   - leases, not void claims, held the other lower positions.
-func (p *Pool) claimed(s *Slot, live bool) {
+func (p *Pool) claimed(s *Slot, live bool, sure Instant) {
 	count := p.Count()
 	ahead := p.ahead(s.place(), count+1)
 	room, gap := count-p.live.len(), s.Position-p.live.below(s.Position)
@@ -50,6 +55,9 @@ func (p *Pool) claimed(s *Slot, live bool) {
 		return // the usual case
 	}
 	s.claim = &claim{verdict: verdict, excluded: excluded, open: !live}
+	if live && verdict == Unknown {
+		s.claim.until = sure
+	}
 	if !slices.Contains(p.doubted, s) {
 		p.doubted = append(p.doubted, s)
 	}
@@ -119,7 +127,7 @@ func (v *View) BecomeLive(now Instant) {
 	for _, p := range v.skipped {
 		p.skipped = false
 	}
-	v.Live, v.loading, v.skipped = true, false, nil
+	v.Live, v.loading, v.skipped, v.sure = true, false, nil, now+sureTime
 	v.settle(now)
 }
 

@@ -67,5 +67,13 @@ func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 func (s *Slot) InDoubt(now Instant) bool { return s.Live() && s.doubtful(now) }
 
 func (s *Slot) doubtful(now Instant) bool {
-	return s.claim != nil && !s.claim.granted && (s.claim.open || now-s.seen < doubtTime)
+	switch c := s.claim; {
+	case c == nil || c.granted:
+		return false
+	case c.open:
+		return true
+	case c.until != 0 && now >= c.until:
+		return false
+	}
+	return now-s.seen < doubtTime
 }

@@ -25,6 +25,10 @@ const (
 	// much sooner or not at all.
 	doubtTime = Instant(time.Second)
 
+	// sureTime is how long after a view has become live no claim is in doubt any more because of
+	// those that it has found: doubtTime, and what the peers need that claimed above these.
+	sureTime = doubtTime + Instant(time.Second)/2
+
 	// garbageTime is how long an entry that means nothing any more is left to the
 	// peer that wrote it. After that, any peer purges the entry.
 	garbageTime = time.Second
@@ -42,6 +46,7 @@ type View struct {
 	Live       bool      // the view misses no entry: claims can be judged. See BecomeLive
 	loading    bool      // it has never been live
 	skipped    []*Pool   // pools of which the catch-up has skipped entries
+	sure       Instant   // when it is known which claims were good that the view has found: see claim.until
 	passed     Instant   // when this peer sent the last of its messages that the view has reached; 0: none
 
 	sessions

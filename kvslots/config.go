@@ -40,7 +40,7 @@ type Config struct {
 	MaxLocksPerSession, MaxLocksPerOrigin                                             int
 
 	// MaxTombstones limits what pools, names and sessions leave in the bucket when they end:
-	// the markers of their keys, for 2 to 15 minutes after the last lease's time is over. One
+	// the markers of their keys, for 11 to 21 minutes after their time is over. One
 	// origin may leave half as many; and if all together have left MaxTombstones, an origin is
 	// refused that has left as much as an equal share of them. So what one origin leaves never
 	// has another one refused. 0 means no limit. See WithOrigin and Store.CreateSession.

@@ -45,7 +45,7 @@ func TestServeTombstones(t *testing.T) {
 }
 
 // What a client leaves that registers and deletes pools all the time is bounded, on disk and in
-// memory, and another client is served. The markers live for 2 minutes.
+// memory, and another client is served. The markers live for 13 minutes.
 func TestTombstonesFloodSoak(t *testing.T) {
 	soak(t)
 	dataDir := t.TempDir()

@@ -411,7 +411,7 @@ func (f *feed) rebuild(why string) {
 // view, it restarts the ttl of the loaded leases: the leader's clock may have been stepped
 // since they were written, and the other peer knows better when they end.
 func (f *feed) heardOther(e *entry.Entry) {
-	if f.mode != live || f.k.now >= f.witnessUntil || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == f.k.self.key() {
+	if f.mode == loading || f.k.now >= f.witnessUntil || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == f.k.self.key() {
 		return
 	}
 	f.witnessUntil = 0

@@ -28,7 +28,7 @@ func TestDeletedPoolLeavesMarker(t *testing.T) {
 	h.must(b)
 	h.must(giveBack(b))
 	h.must(h.borrow(lent, 0)) // for an hour
-	for pool, want := range map[entry.Hash]time.Duration{unused: rules.MarkerTTL, used: rules.Guard + rules.MarkerTTL, lent: time.Hour + rules.Guard} {
+	for pool, want := range map[entry.Hash]time.Duration{unused: rules.Guard + rules.MarkerTTL, used: rules.Guard + rules.MarkerTTL, lent: time.Hour + rules.Guard} {
 		h.must(peer.Delete{Pool: pool})
 		if e := h.lastOf(rules.ConfigKey(pool)); !e.Marker || e.TTL < want || e.TTL > want+time.Minute {
 			t.Errorf("the configuration has the entry %+v with a ttl of %v, want a marker of %v", e, e.TTL, want)
@@ -74,7 +74,7 @@ func TestTombstonesOfOrigin(t *testing.T) {
 		t.Errorf("another origin: %v", err)
 	}
 	h.must(peer.Acquire{Resource: name, Lease: h.hash(), Owner: "o", Origin: other, TTL: time.Minute})
-	h.pass(rules.MarkerTTL + 20*time.Second)
+	h.pass(rules.Guard + rules.MarkerTTL + 20*time.Second)
 	if _, err := register(flooder); err != nil {
 		t.Errorf("when the markers are gone: %v", err)
 	}

@@ -78,12 +78,14 @@ func (l *life) short(e *entry.Entry) bool {
 
 // MarkerLife returns how long the marker of a pool's configuration lives. It cannot outlive
 // the configuration, which has no TTL: what may come back after it is a pool without leases.
-// So it outlives the values of slots and tickets, which would come back with the pool.
+// So it outlives the values of slots and tickets, which would come back with the pool. And it
+// outlives what a peer may load from a replica that is behind, by a leader's clock that is
+// ahead.
 func (p *Pool) MarkerLife(now Instant) time.Duration {
-	if p == nil || p.keys() == 1 {
-		return MarkerTTL
-	}
 	longest := now.Add(Guard + MarkerTTL)
+	if p == nil {
+		return longest.Sub(now)
+	}
 	for s := range p.Slots {
 		longest = max(longest, s.life.present.Add(expiryLate))
 	}

@@ -241,7 +241,7 @@ func TestDocumentPackages(t *testing.T) {
 	}
 }
 
-// nested are the modules below the product's; make has them in MODULES.
+// nested are the modules below the product's.
 var nested = []string{"bench/compare", "gateway/observability"}
 
 // requirements returns the go.mod of a directory as versions by module, and the modules that
@@ -285,9 +285,9 @@ func TestDocumentDependencies(t *testing.T) {
 	}
 }
 
-// Each go.mod is a module of make, and none but the product's. What is measured and tested
-// there is the product with its own dependencies: a module that several require has one
-// version. The product's go.mod replaces nothing, so that go install accepts it.
+// make tests and checks each nested module. There the product is measured and tested with its
+// own dependencies: a module that both require has one version. The product's go.mod replaces
+// nothing, so that go install accepts it.
 func TestDocumentModules(t *testing.T) {
 	var found []string
 	walkModule(t, func(name string) error {
@@ -299,7 +299,7 @@ func TestDocumentModules(t *testing.T) {
 	if !slices.Equal(found, nested) {
 		t.Errorf("there is a go.mod in %v, want %v", found, nested)
 	}
-	if want := "\nMODULES   = . " + strings.Join(nested, " ") + "\n"; !strings.Contains(readDocument(t, "Makefile"), want) {
+	if want := "\nNESTED    = " + strings.Join(nested, " ") + "\n"; !strings.Contains(readDocument(t, "Makefile"), want) {
 		t.Errorf("the Makefile has no line %q", strings.TrimSpace(want))
 	}
 	product, _ := requirements(t, ".")

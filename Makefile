@@ -5,8 +5,12 @@ FUZZTIME ?= 30s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE     ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
-LDFLAGS   = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
+# -s and -w leave out what only debuggers read, 12 MB; stack dumps and pprof do not need it.
+LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 SWEEPS    = TestSoakSimulation|TestSoakMutations
+# What only measures or tests, and needs much that the product does not, has a go.mod.
+NESTED    = bench/compare gateway/observability
+MODULES   = . $(NESTED)
 
 .PHONY: run build man test race check soak bench bench-peers benchmarks fuzz
 
@@ -21,44 +25,45 @@ man: ## man pages and completions in bin/share, to be copied to /usr/share or /u
 
 test: ## the packages wait more than they compute, so four at a time
 	CGO_ENABLED=0 $(GO) test -p 4 -timeout 20m ./...
-	CGO_ENABLED=0 $(GO) test -tags peers -run Peer ./bench ./cmd/kvslots
+	for module in $(NESTED); do CGO_ENABLED=0 $(GO) test -C $$module -count=1 ./... || exit; done
 
 race:
-	$(GO) test -race -short -timeout 20m ./...
+	for module in $(MODULES); do $(GO) test -C $$module -race -short -timeout 20m ./... || exit; done
 
 check: ## formatting, vet, staticcheck, known vulnerabilities, direction of imports, documents
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) vet -tags peers ./bench ./cmd/kvslots
-	$(GO) tool staticcheck ./...
-	$(GO) tool staticcheck -tags peers ./bench ./cmd/kvslots
+	staticcheck=$$($(GO) tool -n staticcheck) && for module in $(MODULES); do \
+		(cd $$module && $(GO) vet ./... && $$staticcheck ./...) || exit; \
+	done
 	$(GO) test -count=1 -run 'TestImports|TestRulesArePure|TestTopLevel|TestDocument' ./cmd/kvslots
 	@if ! command -v govulncheck >/dev/null; then \
 		echo "govulncheck: skipped, not installed (go install golang.org/x/vuln/cmd/govulncheck@latest)"; \
 	else \
-		govulncheck ./...; code=$$?; \
-		case $$code in \
-			0) ;; \
-			3) exit 3 ;; \
-			*) echo "govulncheck: skipped, it could not run (exit code $$code)" ;; \
-		esac; \
+		for module in $(MODULES); do \
+			govulncheck -C $$module ./...; code=$$?; \
+			case $$code in \
+				0) ;; \
+				3) exit 3 ;; \
+				*) echo "govulncheck: skipped, it could not run (exit code $$code)" ;; \
+			esac; \
+		done; \
 	fi
 
 # Tests read KVSLOTS_SOAK. All tests run, so that none has to be listed here; the longest
 # ones have time limits of their own.
 soak: ## all tests at their full length, about 2 hours; -p 1 has them print as they go
-	KVSLOTS_SOAK=1 $(GO) test -count=1 -p 1 -timeout 3h -skip '$(SWEEPS)' -v ./...
+	for module in $(MODULES); do KVSLOTS_SOAK=1 $(GO) test -C $$module -count=1 -p 1 -timeout 3h -skip '$(SWEEPS)' -v ./... || exit; done
 	@set -e; for sweep in $(subst |, ,$(SWEEPS)); do \
 		echo $$sweep; \
 		KVSLOTS_SOAK=1 $(GO) test -count=1 -timeout 6h -run "^$$sweep\$$" -v ./kvslots/internal/sim; \
 	done
 
 bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench/plots
-	$(GO) run -tags peers ./cmd/kvslots bench --peers --plots bench/plots
+	$(GO) run -C bench/compare . --plots ../plots
 
-bench-peers: ## the peers alone, beside the library and HTTP; says which servers are missing
-	@$(GO) run -tags peers ./cmd/kvslots bench --peer-status
-	$(GO) run -tags peers ./cmd/kvslots bench --peers --workload pairs --clients 1,64 --door library,http --sync always
+bench-peers: ## other lock servers alone, beside the library and HTTP; says which are missing
+	@$(GO) run -C bench/compare . --status
+	$(GO) run -C bench/compare . --workload pairs --clients 1,64 --door library,http --sync always
 
 benchmarks: ## Go's own benchmarks, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...

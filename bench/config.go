@@ -42,9 +42,10 @@ type Config struct {
 	// 1; 0 means 1,000.
 	Rate float64
 
-	// Limits and Peers select whether limits and peers are measured in turn with
-	// the workload pairs. Peers needs a build with the tag peers.
-	Limits, Peers bool
+	// Limits selects whether the limits of the machine are measured in turn with
+	// the workload pairs. Baselines are measured in turn with it, too.
+	Limits    bool
+	Baselines []Baseline
 
 	// Dir is the directory of the servers' data during the run; "" means the
 	// directory for temporary files. It should be on the disk that production uses.
@@ -78,9 +79,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.Workloads, wrong = oneOf("workload", c.Workloads, c.defaultWorkloads(), WorkloadNames(), wrong)
 	c.Transports, wrong = oneOf("transport", c.Transports, TransportNames(), TransportNames(), wrong)
 	c.Syncs, wrong = oneOf("sync", c.Syncs, SyncNames(), SyncNames(), wrong)
-	if c.Peers {
-		wrong = errors.Join(wrong, errNoPeers)
-	}
 	switch {
 	case c.Duration < 10*time.Millisecond:
 		wrong = errors.Join(wrong, errors.New("bench: the duration must be 10ms or more"))

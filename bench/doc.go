@@ -1,6 +1,5 @@
 // Package bench measures the throughput and latency of kvslots, and compares them with
-// the limits of the machine and with other lock servers. It calls those peers, like the
-// flag --peers, although elsewhere a peer is a process that uses the bucket.
+// the limits of the machine. The module bench/compare adds other lock servers, and plots.
 //
 // A workload is a kind of load. It has one case for each transport by which clients
 // reach kvslots, sync mode and size. The cases of a workload are measured in turn, over
@@ -9,6 +8,5 @@
 // its repetitions. On a shared machine only ratios of rows of the same report are
 // meaningful. The Targets are such ratios, each calculated within one repetition.
 //
-// All clients and servers run in this process, except the peers, which are programs of
-// the operating system, and the connections of HTTP waiters.
+// All clients and servers run in this process, except the connections of HTTP waiters.
 package bench

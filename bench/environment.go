@@ -10,7 +10,7 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// Environment contains what workloads measure: gateways, limits and peers. It starts
+// Environment contains what workloads measure: gateways and limits. It starts
 // them when a workload first needs them, and stops them at the end of the run.
 type Environment struct {
 	cfg        Config

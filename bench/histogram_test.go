@@ -52,19 +52,3 @@ func TestRecorder(t *testing.T) {
 		t.Errorf("%d of 3, the longest %v", all.TotalCount(), longest)
 	}
 }
-
-func TestCumulative(t *testing.T) {
-	h := newHistogram()
-	for i := range 10 {
-		record(h, time.Duration(i+1)*time.Millisecond)
-	}
-	points := cumulative(h)
-	if len(points) != 10 || points[9].Y != 1 || points[0].Y != 0.1 {
-		t.Fatalf("%v", points)
-	}
-	for i := 1; i < len(points); i++ {
-		if points[i].X <= points[i-1].X || points[i].Y <= points[i-1].Y {
-			t.Errorf("%v does not ascend", points)
-		}
-	}
-}

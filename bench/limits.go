@@ -24,7 +24,7 @@ const (
 )
 
 // limits starts the limits with which the transports are compared.
-func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits []baseline, err error) {
+func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits []Baseline, err error) {
 	for _, f := range gateways {
 		if f.store == nil {
 			continue
@@ -37,10 +37,10 @@ func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits [
 		if err != nil {
 			return nil, err
 		}
-		limits = append(limits, baseline{name: limitRaw, durability: string(f.sync), pairs: raw},
-			baseline{name: limitHTTPLibrary, durability: string(f.sync), pairs: handler})
+		limits = append(limits, Baseline{Name: limitRaw, Durability: string(f.sync), Pairs: raw},
+			Baseline{Name: limitHTTPLibrary, Durability: string(f.sync), Pairs: handler})
 		if f.sync == natsembed.SyncInterval {
-			limits = append(limits, baseline{name: limitPing, pairs: requestPairs(f.outer, "$SRV.PING", "$SRV.PING")})
+			limits = append(limits, Baseline{Name: limitPing, Pairs: requestPairs(f.outer, "$SRV.PING", "$SRV.PING")})
 		}
 	}
 	each, err := startLibrary(ctx, e.cfg.Dir, natsembed.SyncAlways)
@@ -48,11 +48,11 @@ func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits [
 		return nil, err
 	}
 	e.ofRun.add(each.close)
-	server, err := startPlainServer(e.cfg.Dir, false)
+	server, err := StartPlainServer(e.cfg.Dir, false)
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(server.close)
+	e.ofRun.add(server.Close)
 	echo, err := echoPairs(server)
 	if err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits [
 	}
 	disk, err := e.diskPairs()
 	return append(limits,
-		baseline{name: limitLibraryEach, durability: "always", pairs: transportPairs(newLibraryTransport(each.store))},
-		baseline{name: limitEcho, pairs: echo},
-		baseline{name: limitHTTP, pairs: handler}, baseline{name: limitDisk, pairs: disk, once: true}), err
+		Baseline{Name: limitLibraryEach, Durability: "always", Pairs: transportPairs(newLibraryTransport(each.store))},
+		Baseline{Name: limitEcho, Pairs: echo},
+		Baseline{Name: limitHTTP, Pairs: handler}, Baseline{Name: limitDisk, Pairs: disk, Once: true}), err
 }
 
 const rawStream = "bench_raw"
@@ -73,7 +73,7 @@ const rawStream = "bench_raw"
 // rawPairs does only the two writes of a pair, a claim and its purge, on a key of each
 // client. A write is done when it is acknowledged, and durable, if not nil, has called
 // back.
-func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))) (pairer, error) {
+func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))) (Pairer, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expected 
 }
 
 // diskPairs flushes a file twice, as a single client's two writes of a pair require.
-func (e *Environment) diskPairs() (pairer, error) {
+func (e *Environment) diskPairs() (Pairer, error) {
 	dir, err := os.MkdirTemp(e.cfg.Dir, "kvslots-bench-disk-")
 	if err != nil {
 		return nil, err

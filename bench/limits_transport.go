@@ -28,7 +28,7 @@ const (
 )
 
 // requestPairs sends two NATS requests, one after the other.
-func requestPairs(nc *nats.Conn, first, second string) pairer {
+func requestPairs(nc *nats.Conn, first, second string) Pairer {
 	return func(context.Context, int) (action, cleanup, error) {
 		return func(ctx context.Context, _ int) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -44,14 +44,14 @@ func requestPairs(nc *nats.Conn, first, second string) pairer {
 
 // echoPairs measures a NATS service in this process that answers at once, and a client
 // over TCP.
-func echoPairs(server *plainServer) (pairer, error) {
+func echoPairs(server *PlainServer) (Pairer, error) {
 	for subject, answer := range map[string]string{"bench.borrow": leaseAnswer, "bench.return": returnAnswer} {
 		_, err := server.inner.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
 		if err != nil {
 			return nil, err
 		}
 	}
-	client, err := nats.Connect(server.url())
+	client, err := nats.Connect(server.URL())
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func echoPairs(server *plainServer) (pairer, error) {
 }
 
 // handlerPairs measures an HTTP handler with the client of the transport http.
-func (e *Environment) handlerPairs(handler http.HandlerFunc) (pairer, error) {
+func (e *Environment) handlerPairs(handler http.HandlerFunc) (Pairer, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// pairer prepares pairs over a transport, a limit or a peer. It returns pair, which does
-// one borrow and return of a client, and close, which may be nil.
-type pairer func(ctx context.Context, clients int) (pair action, close cleanup, err error)
+// Pairer prepares pairs, for clients 0 … clients−1. It returns pair, which does one borrow
+// and return of a client, and close, which may be nil.
+type Pairer func(ctx context.Context, clients int) (pair action, close cleanup, err error)
 
 type (
 	action  = func(ctx context.Context, client int) error
@@ -18,23 +18,21 @@ type (
 )
 
 // pairsCases measure borrow and return, each client in its own pool. The latency is that of
-// both. The limits and the peers are measured in turn with it.
+// both. The limits and Config.Baselines are measured in turn with it.
 func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
 	gateways, err := env.gateways(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
 	if err != nil {
 		return nil, err
 	}
-	var baselines []baseline
+	var baselines []Baseline
 	if env.cfg.Limits {
 		limits, err := env.limits(ctx, gateways)
 		if err != nil {
 			return nil, err
 		}
-		baselines = append(baselines, limits...)
+		baselines = limits
 	}
-	if env.cfg.Peers {
-		baselines = append(baselines, env.startPeers(ctx)...)
-	}
+	baselines = append(baselines, env.cfg.Baselines...)
 	var cases []Case
 	for _, clients := range env.cfg.Clients {
 		for _, f := range gateways {
@@ -44,28 +42,28 @@ func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
 			}
 		}
 		for _, r := range baselines {
-			key := Key{Workload: pairs, Transport: r.name, Sync: r.durability, Clients: clients}
-			if r.once {
+			key := Key{Workload: pairs, Transport: r.Name, Sync: r.Durability, Clients: clients}
+			if r.Once {
 				if clients != env.cfg.Clients[0] {
 					continue
 				}
 				key.Clients = 1
 			}
-			cases = append(cases, pairsCase(key, r.pairs))
+			cases = append(cases, pairsCase(key, r.Pairs))
 		}
 	}
 	return cases, nil
 }
 
-// baseline is a limit or a peer, with which transports are compared.
-type baseline struct {
-	name       string
-	durability string // in its own words
-	once       bool   // measured with one operation in flight only
-	pairs      pairer
+// Baseline is a limit or another lock server, with which transports are compared.
+type Baseline struct {
+	Name       string // the Key's Transport
+	Durability string // in its own words: the Key's Sync
+	Once       bool   // measured with one operation in flight only
+	Pairs      Pairer
 }
 
-func pairsCase(key Key, p pairer) Case {
+func pairsCase(key Key, p Pairer) Case {
 	return Case{Key: key, Measure: func(ctx context.Context, d time.Duration) (Sample, error) {
 		pair, closePairs, err := p(ctx, key.Clients)
 		if closePairs != nil {
@@ -88,7 +86,7 @@ func checked(s Sample) (Sample, error) {
 
 var errNothingMeasured = errors.New("bench: no operation ended within the duration")
 
-func transportPairs(d Transport) pairer {
+func transportPairs(d Transport) Pairer {
 	return func(ctx context.Context, clients int) (action, cleanup, error) {
 		pools, err := d.Pools(ctx, clients, 1, clients)
 		if err != nil {

@@ -42,7 +42,7 @@ func benchmarkPairs(b *testing.B, clients int) {
 	}
 }
 
-func benchmarkPair(b *testing.B, name string, clients int, p pairer) {
+func benchmarkPair(b *testing.B, name string, clients int, p Pairer) {
 	b.Run(name, func(b *testing.B) {
 		pair, closePairs, err := p(b.Context(), clients)
 		if err != nil {

@@ -9,25 +9,25 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// plainServer is a nats-server with JetStream and default settings, in this process,
+// PlainServer is a nats-server with JetStream and default settings, in this process,
 // with a listener on loopback.
-type plainServer struct {
+type PlainServer struct {
 	nats  *server.Server
 	inner *nats.Conn // without a socket
 	closers
 }
 
-// startPlainServer starts a server with its data below dir. With syncAlways the server
+// StartPlainServer starts a server with its data below dir. With syncAlways the server
 // flushes each write before it acknowledges the write.
-func startPlainServer(dir string, syncAlways bool) (*plainServer, error) {
-	s := &plainServer{}
+func StartPlainServer(dir string, syncAlways bool) (*PlainServer, error) {
+	s := &PlainServer{}
 	if err := s.start(dir, syncAlways); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *plainServer) start(dir string, syncAlways bool) error {
+func (s *PlainServer) start(dir string, syncAlways bool) error {
 	data, err := os.MkdirTemp(dir, "kvslots-bench-")
 	if err != nil {
 		return err
@@ -55,4 +55,8 @@ func (s *plainServer) start(dir string, syncAlways bool) error {
 	return nil
 }
 
-func (s *plainServer) url() string { return s.nats.ClientURL() }
+// URL returns the address of the listener, nats://….
+func (s *PlainServer) URL() string { return s.nats.ClientURL() }
+
+// Close stops the server and removes its data.
+func (s *PlainServer) Close() error { return s.close() }

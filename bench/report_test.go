@@ -3,11 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -113,54 +109,5 @@ func TestReportJSON(t *testing.T) {
 	}
 	if len(read.Rows) != 1 || read.Rows[0].Transport != "http" || read.Rows[0].Values["per_second"].Median != 10 {
 		t.Errorf("%+v", read)
-	}
-}
-
-func TestPlots(t *testing.T) {
-	var rows []*Row
-	for _, n := range []int{1, 64} {
-		rows = append(rows,
-			rowOf(t, Key{Workload: "pairs", Transport: "library", Sync: "always", Clients: n}, 1000, 2000),
-			rowOf(t, Key{Workload: "pairs", Transport: "redis", Sync: "appendfsync always", Clients: n}, 1500),
-			rowOf(t, Key{Workload: "many-pools", Transport: "library", Sync: "interval", Clients: 64, Size: n}, 1000),
-			rowOf(t, Key{Workload: "handover", Transport: "http", Sync: "interval", Size: n}, 1000))
-	}
-	dir := filepath.Join(t.TempDir(), "plots")
-	files, err := reportOf(rows...).WritePlots(dir)
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%v, %v", files, err)
-	}
-	for _, file := range files {
-		wantSVG(t, file)
-	}
-	files, err = reportOf().WritePlots(dir)
-	if err != nil || len(files) != 0 {
-		t.Errorf("of nothing: %v, %v", files, err)
-	}
-}
-
-// wantSVG fails unless a file is well-formed XML with a root element svg.
-func wantSVG(t *testing.T, name string) {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	root := ""
-	for d := xml.NewDecoder(file); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if start, ok := token.(xml.StartElement); ok && root == "" {
-			root = start.Name.Local
-		}
-	}
-	if root != "svg" {
-		t.Errorf("%s has the root %q", name, root)
 	}
 }

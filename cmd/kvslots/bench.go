@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -27,8 +26,7 @@ Progress goes to standard error, the table to standard output. A line for each t
 // benchCommand is described in bench/README.md.
 func benchCommand(env lookupEnv) *cobra.Command {
 	var cfg bench.Config
-	var asJSON, peerStatus bool
-	var plots string
+	var asJSON bool
 	var token authToken
 	var files serverTLS
 	cfg.Limits = true
@@ -55,11 +53,8 @@ func benchCommand(env lookupEnv) *cobra.Command {
 				return err
 			}
 			cfg.Token, cfg.Progress = token.value, command.ErrOrStderr()
-			if peerStatus {
-				return printPeerStatus(command.OutOrStdout())
-			}
 			cfg.Holder = holderCommand()
-			return runBench(command.Context(), cfg, command.OutOrStdout(), asJSON, plots)
+			return runBench(command.Context(), cfg, command.OutOrStdout(), asJSON)
 		},
 	}
 	flags := command.Flags()
@@ -77,26 +72,14 @@ func benchCommand(env lookupEnv) *cobra.Command {
 	flags.Var(number(&cfg.Repetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
 	flags.Var(number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools, waiters, slots and clients by this, except those of the workload pairs, for a short run")
 	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
-	flags.BoolVar(&cfg.Peers, "peers", false, "measure plain KV, and Redis and etcd if installed, in turn with the workload pairs; only in a build by make bench")
-	flags.BoolVar(&peerStatus, "peer-status", false, "print which servers of --peers are installed, and exit")
 	flags.StringVar(&cfg.Dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
 	flags.BoolVar(&asJSON, "json", false, "print the report as JSON instead of the table")
-	flags.StringVar(&plots, "plots", "", "write plots as SVG files into this directory")
 	command.AddCommand(holdCommand())
 	return command
 }
 
-func printPeerStatus(stdout io.Writer) error {
-	lines, err := bench.PeerStatus()
-	if err != nil {
-		return usageError{err}
-	}
-	_, err = fmt.Fprintln(stdout, strings.Join(lines, "\n"))
-	return err
-}
-
 // runBench measures and prints the report, even after an interruption.
-func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bool, plots string) error {
+func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bool) error {
 	ctx, release := untilSignal(ctx)
 	defer release()
 	report, err := bench.Run(ctx, cfg)
@@ -107,9 +90,6 @@ func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bo
 		err = errors.Join(err, report.WriteJSON(stdout))
 	} else {
 		err = errors.Join(err, report.WriteTable(stdout))
-	}
-	if plots != "" && err == nil {
-		_, err = report.WritePlots(plots)
 	}
 	return unlessInterrupted(ctx, errors.Join(err, ctx.Err()))
 }

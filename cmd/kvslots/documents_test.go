@@ -241,29 +241,78 @@ func TestDocumentPackages(t *testing.T) {
 	}
 }
 
+// nested are the modules below the product's.
+var nested = []string{"bench/compare", "gateway/observability"}
+
+// requirements returns the go.mod of a directory as versions by module, and the modules that
+// its packages import or run.
+func requirements(t *testing.T, dir string) (versions map[string]string, direct []string) {
+	t.Helper()
+	file, err := modfile.ParseLax("go.mod", []byte(readDocument(t, path.Join(dir, "go.mod"))), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions = map[string]string{}
+	for _, r := range file.Require {
+		versions[r.Mod.Path] = r.Mod.Version
+		if tool := r.Mod.Path == "honnef.co/go/tools"; tool || !r.Indirect { // go.mod lists a tool as indirect
+			direct = append(direct, r.Mod.Path)
+		}
+	}
+	return versions, direct
+}
+
 // The README links to the documentation of each direct dependency, and of no other
 // module.
 func TestDocumentDependencies(t *testing.T) {
 	_, section, _ := strings.Cut(readDocument(t, "README.md"), "## Dependencies")
-	file, err := modfile.ParseLax("go.mod", []byte(readDocument(t, "go.mod")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	needed := map[string]bool{"honnef.co/go/tools": true} // go.mod lists a tool as indirect
-	for _, module := range file.Require {
-		if !module.Indirect {
-			needed[module.Mod.Path] = true
+	needed := map[string]bool{}
+	for _, dir := range append([]string{"."}, nested...) {
+		_, direct := requirements(t, dir)
+		for _, of := range direct {
+			needed[of] = of != module
 		}
 	}
-	for module := range needed {
-		if !strings.Contains(section, "(https://pkg.go.dev/"+module+")") {
-			t.Errorf("the README does not say what %s is for", module)
+	for of := range needed {
+		if needed[of] && !strings.Contains(section, "(https://pkg.go.dev/"+of+")") {
+			t.Errorf("the README does not say what %s is for", of)
 		}
 	}
 	for _, match := range regexp.MustCompile(`\(https://pkg\.go\.dev/([^)]+)\)`).FindAllStringSubmatch(section, -1) {
 		if !needed[match[1]] {
-			t.Errorf("the README names %s, which go.mod does not require", match[1])
+			t.Errorf("the README names %s, which no go.mod requires", match[1])
 		}
+	}
+}
+
+// make tests and checks each nested module. There the product is measured and tested with its
+// own dependencies: a module that both require has one version. The product's go.mod replaces
+// nothing, so that go install accepts it.
+func TestDocumentModules(t *testing.T) {
+	var found []string
+	walkModule(t, func(name string) error {
+		if path.Base(name) == "go.mod" && name != "go.mod" {
+			found = append(found, path.Dir(name))
+		}
+		return nil
+	})
+	if !slices.Equal(found, nested) {
+		t.Errorf("there is a go.mod in %v, want %v", found, nested)
+	}
+	if want := "\nNESTED    = " + strings.Join(nested, " ") + "\n"; !strings.Contains(readDocument(t, "Makefile"), want) {
+		t.Errorf("the Makefile has no line %q", strings.TrimSpace(want))
+	}
+	product, _ := requirements(t, ".")
+	for _, dir := range nested {
+		versions, _ := requirements(t, dir)
+		for of, version := range versions {
+			if own, known := product[of]; known && own != version {
+				t.Errorf("%s requires %s %s, and the product %s", dir, of, version, own)
+			}
+		}
+	}
+	if strings.Contains(readDocument(t, "go.mod"), "\nreplace") {
+		t.Error("the product's go.mod has a replace directive")
 	}
 }
 

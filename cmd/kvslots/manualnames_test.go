@@ -71,6 +71,11 @@ func TestDocumentCommands(t *testing.T) {
 		}
 	}
 	visit(rootCommand(noEnv), general)
+	for _, match := range regexp.MustCompile(`flags\.\w+\((?:&[\w.]+, )?"([a-z-]+)"`).FindAllStringSubmatch(readDocument(t, "bench/compare/main.go"), -1) {
+		if known[match[1]] = true; !strings.Contains(manuals["bench"], "`--"+match[1]+"`") {
+			t.Errorf("--%s of bench/compare is not in %s", match[1], benchManual)
+		}
+	}
 	for _, d := range documents(t) {
 		for _, match := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(d.prose(), -1) {
 			if !known[match[1]] {

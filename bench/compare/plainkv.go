@@ -1,6 +1,4 @@
-//go:build peers
-
-package bench
+package main
 
 import (
 	"context"
@@ -9,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
@@ -16,32 +15,32 @@ import (
 // Cosmo::Job::Limit: one that flushes each write, and one with default settings, which
 // flushes every two minutes. They are of the embedded server's version: Debian's has no TTL
 // for each entry.
-func startKV(ctx context.Context, e *Environment) (baselines []baseline, err error) {
+func startKV(ctx context.Context, s *servers) error {
 	for _, interval := range []string{"always", "2m"} {
-		server, err := startPlainServer(e.cfg.Dir, interval == "always")
+		server, err := bench.StartPlainServer(s.dir, interval == "always")
 		if err != nil {
-			return baselines, err
+			return err
 		}
-		e.ofRun.add(server.close)
-		nc, err := nats.Connect(server.url())
+		s.atClose(server.Close)
+		nc, err := nats.Connect(server.URL())
 		if err != nil {
-			return baselines, err
+			return err
 		}
-		e.ofRun.add(func() error { nc.Close(); return nil })
+		s.atClose(func() error { nc.Close(); return nil })
 		limiter, err := cosmo.New(ctx, nc, cosmo.Config{})
 		if err != nil {
-			return baselines, err
+			return err
 		}
-		baselines = append(baselines, baseline{name: "plain KV", durability: "sync_interval " + interval, pairs: kvPairs(limiter)})
+		s.baselines = append(s.baselines, bench.Baseline{Name: "plain KV", Durability: "sync_interval " + interval, Pairs: kvPairs(limiter)})
 	}
-	return baselines, nil
+	return nil
 }
 
-func kvPairs(limiter *cosmo.Limiter) pairer {
-	return func(context.Context, int) (action, cleanup, error) {
+func kvPairs(limiter *cosmo.Limiter) bench.Pairer {
+	return func(context.Context, int) (func(context.Context, int) error, func(context.Context) error, error) {
 		base := "bench_" + uuid.NewString()
 		return func(ctx context.Context, client int) error {
-			slot, err := limiter.Acquire(ctx, fmt.Sprintf("%s_%d", base, client), "bench", 1, longTTL)
+			slot, err := limiter.Acquire(ctx, fmt.Sprintf("%s_%d", base, client), "bench", 1, leaseTTL)
 			if err != nil {
 				return err
 			}

@@ -1,24 +1,34 @@
-package main
+// Package observability holds the alert rules and the dashboard, and their tests, which
+// evaluate all expressions with Prometheus's own engine for the metrics of a gateway. It is a
+// module of its own, so that programs that use kvslots do not depend on Prometheus.
+package observability
 
 import (
 	"encoding/json"
-	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	natsclient "github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.yaml.in/yaml/v3"
-
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const (
-	alertsFile    = "gateway/observability/alerts.yml"
-	dashboardFile = "gateway/observability/dashboard.json"
+	alertsFile    = "alerts.yml"
+	dashboardFile = "dashboard.json"
+	httpManual    = "../README.md"
 )
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
 
 // alert is a rule of alertsFile.
 type alert struct {
@@ -32,7 +42,7 @@ type alert struct {
 func alerts(t *testing.T) (all []alert) {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []alert } }
-	if err := yaml.Unmarshal([]byte(readDocument(t, alertsFile)), &file); err != nil {
+	if err := yaml.Unmarshal(read(t, alertsFile), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, group := range file.Groups {
@@ -50,7 +60,7 @@ type panel struct {
 func panels(t *testing.T) []panel {
 	t.Helper()
 	var file struct{ Panels []panel }
-	if err := json.Unmarshal([]byte(readDocument(t, dashboardFile)), &file); err != nil {
+	if err := json.Unmarshal(read(t, dashboardFile), &file); err != nil {
 		t.Fatal(err)
 	}
 	return file.Panels
@@ -58,16 +68,15 @@ func panels(t *testing.T) []panel {
 
 // Every expression of the dashboard has a result for a gateway under load. No alert fires
 // for it, if the machine is not busy, and each one does for a scrape in which one metric is
-// bad. The engine is
-// Prometheus's own.
+// bad.
 func TestObservability(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	g := startGateway(t)
 	now, s := time.Now(), newScrapes(t)
-	s.scrape(p.url, now.Add(-2*time.Minute))
-	p.load(t)
-	s.scrape(p.url, now.Add(-time.Minute)) // the first scrape with errors that clients have made
-	p.load(t)
-	text := s.scrape(p.url, now)
+	s.scrape(g.url, now.Add(-2*time.Minute))
+	g.load(t)
+	s.scrape(g.url, now.Add(-time.Minute)) // the first scrape with errors that clients have made
+	g.load(t)
+	text := s.scrape(g.url, now)
 
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil {
@@ -92,7 +101,7 @@ func checkDashboard(t *testing.T, s *scrapes) {
 			checked += expression
 		}
 	}
-	for _, match := range regexp.MustCompile("(?m)^\\| `(kvslots_\\w+)` \\|").FindAllStringSubmatch(readDocument(t, httpManual), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(kvslots_\\w+)` \\|").FindAllStringSubmatch(string(read(t, httpManual)), -1) {
 		if !strings.Contains(checked, match[1]) {
 			t.Errorf("the dashboard does not show %s", match[1])
 		}
@@ -180,92 +189,4 @@ func (s *scrapes) plus(buckets string, more float64, which func(bound string) bo
 		changed.series[text] = &scraped{series.labels, append(series.samples[:last:last], sample{series.samples[last].T(), value})}
 	}
 	return changed
-}
-
-// load uses every API of a gateway, so that each has grants, refusals, waits with and
-// without a grant, renewals, returns, expiries and errors.
-func (p *program) load(t *testing.T) {
-	t.Helper()
-	const pool = "/l/5f6f3a44-7d0c-4b5e-8a55-2d4a5f7f9b10"
-	ok := func(method, path, body string) (answer struct {
-		Lease   string
-		Token   string
-		Session string `json:"session_id"`
-	}) {
-		t.Helper()
-		code, text := p.ask(t, method, path, body)
-		if code >= http.StatusBadRequest || text != "" && json.Unmarshal([]byte(text), &answer) != nil {
-			t.Fatalf("%s %s: %d %s", method, path, code, text)
-		}
-		return answer
-	}
-	ok("PUT", pool, `{"count":1}`)
-	lease := ok("POST", pool+"/borrow", `{"ttl":60}`).Lease
-	ok("POST", pool+"/renew", `{"ttl":60,"lease":"`+lease+`"}`)
-	p.want(t, "POST", pool+"/borrow", `{"ttl":60}`, http.StatusConflict, "no resource")
-	p.want(t, "POST", pool+"/borrow", `{"ttl":60,"wait":1}`, http.StatusConflict, "no resource")
-	waited := make(chan string, 1)
-	go func() {
-		_, text := p.ask(t, "POST", pool+"/borrow", `{"ttl":1,"wait":60}`)
-		waited <- text
-	}()
-	p.eventually(t, pool, `"waiting":1`)
-	ok("POST", pool+"/return", `{"lease":"`+lease+`"}`)
-	if text := <-waited; !strings.Contains(text, "lease") {
-		t.Fatal(text)
-	}
-	p.eventually(t, pool, `"in_use":0`) // the lease has expired
-
-	header := http.Header{"X-Dflockd-Session": {ok("POST", "/v1/sessions", "").Session}}
-	if code, _, text := p.askWith(t, header, "POST", "/v1/locks/deploy", `{"acquire_timeout_s":0}`); code != http.StatusOK {
-		t.Fatal(text)
-	}
-	p.want(t, "POST", "/rpc", rpc("none", "{}", lock30), http.StatusNotFound, "FUNCTION_NOT_FOUND")
-	nc, err := natsclient.Connect(p.natsURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	if _, err := nc.Request(subjects.PoolBorrow, []byte(`{"id":"`+strings.TrimPrefix(pool, "/l/")+`","ttl":1}`), time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	ok("DELETE", pool, "")
-	p.want(t, "GET", "/none", "", http.StatusNotFound, "")
-}
-
-// Expired leases are counted by the API of what they held, also if they were taken over NATS.
-func TestExpiriesByAPI(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
-	nc := connectNATS(t, p.natsURL(t))
-	serveFunction(t, p.natsURL(t), "f", done)
-	const (
-		pool    = "5f6f3a44-7d0c-4b5e-8a55-2d4a5f7f9b10"
-		acquire = `{"acquire_timeout_s":0,"lease_ttl_s":1}`
-		keep    = `{"key":"k","ttl":{"value":1,"unit":"second"},"auto_release":false}`
-	)
-	want := func(header http.Header, path, body string) (answer string) {
-		t.Helper()
-		code, _, answer := p.askWith(t, header, "POST", path, body)
-		if code >= http.StatusBadRequest {
-			t.Fatalf("%s: %d %s", path, code, answer)
-		}
-		return answer
-	}
-	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, http.StatusOK, "")
-	want(nil, "/l/"+pool+"/borrow", `{"ttl":1}`)
-	session := secretText.FindString(want(nil, "/v1/sessions", ""))
-	want(http.Header{"X-Dflockd-Session": {session}}, "/v1/locks/a", acquire)
-	want(nil, "/rpc", rpc("f", "{}", keep))
-	for subject, body := range map[string]string{
-		subjects.PoolBorrow:                          `{"id":"` + pool + `","ttl":1}`,
-		subjects.Of(subjects.Lock, subjects.Acquire): `{"session":"` + session + `","key":"b",` + acquire[1:],
-		subjects.RPC:                                 rpc("f", "{}", strings.Replace(keep, `"k"`, `"l"`, 1)),
-	} {
-		if answer, err := nc.Request(subject, []byte(body), time.Minute); err != nil || answer.Header.Get("Nats-Service-Error") != "" {
-			t.Fatal(subject, answer, err)
-		}
-	}
-	for _, api := range []string{"library", "dflockd", "forrst"} {
-		p.eventually(t, "/metrics", `kvslots_expiries_total{api="`+api+`"} 2`)
-	}
 }

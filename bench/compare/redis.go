@@ -1,16 +1,15 @@
-//go:build peers
-
-package bench
+package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/kvslots/kvslots/bench"
 )
 
 // The semaphore is the usual one: a sorted set of holders by the ends of their leases.
@@ -29,52 +28,51 @@ var (
 
 // startRedis starts two Redis servers: one flushes its log before it answers, the other
 // once a second.
-func startRedis(ctx context.Context, e *Environment, program string) (baselines []baseline, err error) {
+func startRedis(ctx context.Context, s *servers, program string) error {
 	for _, appendfsync := range []string{"always", "everysec"} {
 		port, err := freePort()
 		if err != nil {
-			return baselines, err
+			return err
 		}
-		c, err := e.startChild(program, func(dir string) []string {
+		c, err := s.startChild(program, func(dir string) []string {
 			return []string{
 				"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--save", "",
 				"--appendonly", "yes", "--appendfsync", appendfsync,
 			}
 		})
 		if err != nil {
-			return baselines, err
+			return err
 		}
 		client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), PoolSize: 512})
-		e.ofRun.add(client.Close)
+		s.atClose(client.Close)
 		if err := c.await(ctx, func(ctx context.Context) error { return client.Ping(ctx).Err() }); err != nil {
-			return baselines, err
+			return err
 		}
-		baselines = append(baselines, baseline{name: "redis", durability: "appendfsync " + appendfsync, pairs: redisPairs(client)})
+		s.baselines = append(s.baselines, bench.Baseline{Name: "redis", Durability: "appendfsync " + appendfsync, Pairs: redisPairs(client)})
 	}
-	return baselines, nil
+	return nil
 }
 
-func redisPairs(client *redis.Client) pairer {
-	return func(ctx context.Context, clients int) (action, cleanup, error) {
+func redisPairs(client *redis.Client) bench.Pairer {
+	return func(ctx context.Context, clients int) (func(context.Context, int) error, func(context.Context) error, error) {
 		keys := make([][]string, clients)
 		for i := range keys {
 			keys[i] = []string{"bench:" + uuid.NewString()}
 		}
 		return func(ctx context.Context, i int) error {
 			holder := uuid.NewString()
-			taken, err := redisAcquire.Run(ctx, client, keys[i], 1, longTTL/time.Millisecond, holder).Int()
-			if err != nil || taken != 1 {
-				return errors.Join(err, errIf(taken != 1, errTimeout))
+			taken, err := redisAcquire.Run(ctx, client, keys[i], 1, leaseTTL/time.Millisecond, holder).Int()
+			if err == nil && taken != 1 {
+				err = errNotGranted
+			}
+			if err != nil {
+				return err
 			}
 			removed, err := redisRelease.Run(ctx, client, keys[i], holder).Int()
-			return errors.Join(err, errIf(removed != 1, errNotReturned))
+			if err == nil && removed != 1 {
+				err = errNotReturned
+			}
+			return err
 		}, nil, nil
 	}
-}
-
-func errIf(wrong bool, err error) error {
-	if wrong {
-		return err
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+
+	"github.com/kvslots/kvslots/bench"
 )
 
 const (
@@ -35,21 +37,21 @@ type chart struct {
 	series  []series
 }
 
-// WritePlots writes the report's plots as SVG files into a directory, which it creates,
+// writePlots writes the report's plots as SVG files into a directory, which it creates,
 // and returns their names: latency.svg, the share of pairs by latency; throughput.svg,
 // pairs over operations in flight; pools.svg and waiters.svg, the cost over the number
 // of pools and of waiters. It does not write plots without data.
-func (r *Report) WritePlots(dir string) (files []string, err error) {
+func writePlots(r *bench.Report, dir string) (files []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	for _, c := range r.charts() {
+	for _, c := range charts(r) {
 		if len(c.series) == 0 {
 			continue
 		}
 		file := filepath.Join(dir, c.file)
 		if err := c.write(file); err != nil {
-			return files, fmt.Errorf("bench: %s: %w", c.file, err)
+			return files, fmt.Errorf("%s: %w", c.file, err)
 		}
 		files = append(files, file)
 	}
@@ -84,7 +86,7 @@ func (c chart) write(file string) error {
 	return p.Save(plotWidth, plotHeight, file)
 }
 
-func (k Key) label() string {
+func label(k bench.Key) string {
 	if k.Sync == "" {
 		return k.Transport
 	}
@@ -94,34 +96,34 @@ func (k Key) label() string {
 // plottedClients is the number of operations in flight of the latency plot.
 const plottedClients = 64
 
-func (r *Report) charts() []chart {
-	clients := func(k Key) int { return k.Clients }
-	size := func(k Key) int { return k.Size }
+func charts(r *bench.Report) []chart {
+	clients := func(k bench.Key) int { return k.Clients }
+	size := func(k bench.Key) int { return k.Size }
 	return []chart{
 		{
 			file: "latency.svg", title: fmt.Sprintf("Borrow and return, %d in flight", plottedClients),
 			x: "microseconds", y: "share that took no longer", logX: true, topLeft: true,
-			series: r.distributions(),
+			series: distributions(r),
 		}, {
 			file: "throughput.svg", title: "Borrow and return, each client in a pool of its own",
 			x: "operations in flight", y: "pairs a second", logX: true, logY: true, topLeft: true,
-			series: r.lines(pairs, "per_second", clients),
+			series: lines(r, "pairs", "per_second", clients),
 		}, {
-			file: "pools.svg", title: fmt.Sprintf("Cost over the number of pools, %d in flight", sharedClients),
+			file: "pools.svg", title: "Cost over the number of pools, 64 in flight",
 			x: "pools", y: "microseconds of p50", logX: true,
-			series: r.lines(manyPools, "p50_us", size),
+			series: lines(r, "many-pools", "p50_us", size),
 		}, {
 			file: "waiters.svg", title: "Cost of a hand-over over the number of waiters",
 			x: "waiters", y: "microseconds of p50", logX: true, logY: true, topLeft: true,
-			series: r.lines(handover, "p50_us", size),
+			series: lines(r, "handover", "p50_us", size),
 		},
 	}
 }
 
-func (r *Report) distributions() (all []series) {
+func distributions(r *bench.Report) (all []series) {
 	for _, row := range r.Rows {
-		if row.Workload == pairs && row.Clients == plottedClients && row.Sync != "interval" && row.Latency.TotalCount() > 0 {
-			all = append(all, series{row.label(), cumulative(row.Latency)})
+		if row.Workload == "pairs" && row.Clients == plottedClients && row.Sync != "interval" && row.Latency.TotalCount() > 0 {
+			all = append(all, series{label(row.Key), cumulative(row.Latency)})
 		}
 	}
 	return all
@@ -138,7 +140,7 @@ func cumulative(h *hdrhistogram.Histogram) (points plotter.XYs) {
 			continue
 		}
 		last = share
-		points = append(points, plotter.XY{X: microseconds(time.Duration(bar.To)), Y: share})
+		points = append(points, plotter.XY{X: float64(bar.To) / float64(time.Microsecond), Y: share})
 		if share > 0.999 { // the last thousandth would compress the rest of the plot
 			break
 		}
@@ -148,14 +150,14 @@ func cumulative(h *hdrhistogram.Histogram) (points plotter.XYs) {
 
 // lines returns the lines of a workload: a figure over x, with one line for all rows
 // whose keys differ only in x. Lines with fewer than two points are left out.
-func (r *Report) lines(workload, name string, x func(Key) int) (all []series) {
+func lines(r *bench.Report, workload, name string, x func(bench.Key) int) (all []series) {
 	at := map[string]int{}
 	for _, row := range r.Rows {
 		v, ok := row.Values[name]
 		if row.Workload != workload || !ok || v.Median <= 0 {
 			continue
 		}
-		label := row.label()
+		label := label(row.Key)
 		if _, known := at[label]; !known {
 			at[label] = len(all)
 			all = append(all, series{name: label})

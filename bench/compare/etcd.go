@@ -1,6 +1,4 @@
-//go:build peers
-
-package bench
+package main
 
 import (
 	"context"
@@ -11,34 +9,37 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kvslots/kvslots/bench"
 )
 
 // startEtcd starts a single etcd server, which flushes its log in groups before it
 // answers.
-func startEtcd(ctx context.Context, e *Environment, program string) ([]baseline, error) {
+func startEtcd(ctx context.Context, s *servers, program string) error {
 	ports := [2]int{} // for clients, and for other servers
 	for i := range ports {
 		port, err := freePort()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		ports[i] = port
 	}
 	clients, others := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-	c, err := e.startChild(program, func(dir string) []string {
+	c, err := s.startChild(program, func(dir string) []string {
 		return []string{
 			"--data-dir", dir, "--listen-client-urls", clients, "--advertise-client-urls", clients,
 			"--listen-peer-urls", others, "--initial-advertise-peer-urls", others, "--initial-cluster", "default=" + others,
 		}
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{clients}, DialTimeout: startTimeout, Logger: zap.NewNop()})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e.ofRun.add(client.Close)
+	s.atClose(client.Close)
 	err = c.await(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -46,14 +47,15 @@ func startEtcd(ctx context.Context, e *Environment, program string) ([]baseline,
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []baseline{{name: "etcd mutex", durability: "fsync", pairs: etcdPairs(client)}}, nil
+	s.baselines = append(s.baselines, bench.Baseline{Name: "etcd mutex", Durability: "fsync", Pairs: etcdPairs(client)})
+	return nil
 }
 
 // etcdPairs creates a session and a mutex for each client.
-func etcdPairs(client *clientv3.Client) pairer {
-	return func(ctx context.Context, clients int) (action, cleanup, error) {
+func etcdPairs(client *clientv3.Client) bench.Pairer {
+	return func(ctx context.Context, clients int) (func(context.Context, int) error, func(context.Context) error, error) {
 		sessions := make([]*concurrency.Session, clients)
 		mutexes := make([]*concurrency.Mutex, clients)
 		prefix := "bench/" + uuid.NewString()
@@ -78,4 +80,14 @@ func etcdPairs(client *clientv3.Client) pairer {
 			return mutexes[i].Unlock(ctx)
 		}, closeAll, err
 	}
+}
+
+// forEach calls do for 0 … n−1, at most 64 calls at once, and returns the first error.
+func forEach(n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(64)
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
 }

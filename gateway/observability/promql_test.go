@@ -1,4 +1,4 @@
-package main
+package observability
 
 import (
 	"context"
@@ -18,8 +18,6 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
-
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // scrapes are the metrics of a gateway as Prometheus would store them, at times of the
@@ -49,7 +47,6 @@ func (s *scrapes) scrape(url string, at time.Time) (text string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	logtest.Search("a scrape of the metrics", body)
 	metrics, err := textparse.New(body, resp.Header.Get("Content-Type"), "", false, false, labels.NewSymbolTable())
 	if err != nil {
 		s.t.Fatal(err)

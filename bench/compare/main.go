@@ -1,0 +1,101 @@
+// Command compare is kvslots bench beside other lock servers: Redis and etcd, if they are
+// installed, and plain KV. It also draws plots. It is a module of its own, so that programs
+// that use kvslots do not depend on what only this comparison needs. bench/README.md
+// describes it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/bench"
+)
+
+// leaseTTL is the ttl of leases that are returned at once.
+const leaseTTL = 10 * time.Minute
+
+var (
+	errNotGranted  = errors.New("not granted, though each client has a lock of its own")
+	errNotReturned = errors.New("the lease had ended before it was returned")
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// holdArgument makes the program hold connections for another one.
+const holdArgument = "hold-connections"
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if len(args) == 1 && args[0] == holdArgument {
+		return bench.HoldConnections(ctx, stdin, stdout)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cfg := bench.Config{Limits: true, Progress: stderr, Holder: []string{program, holdArgument}}
+	flags := pflag.NewFlagSet("compare", pflag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
+	flags.StringSliceVar(&cfg.Transports, "door", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
+	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
+	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
+	flags.DurationVar(&cfg.Duration, "duration", bench.DefaultDuration, "duration of each repetition, at least 10ms")
+	flags.IntVar(&cfg.Repetitions, "repetitions", bench.DefaultRepetitions, "number of repetitions of each case, 1 to 100")
+	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
+	flags.StringVar(&cfg.Dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
+	asJSON := flags.Bool("json", false, "print the report as JSON instead of the table")
+	plots := flags.String("plots", "", "write plots as SVG files into this directory")
+	statusOnly := flags.Bool("status", false, "print which lock servers are installed, and exit")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	if *statusOnly {
+		_, err := fmt.Fprintln(stdout, strings.Join(status(), "\n"))
+		return err
+	}
+	report, err := measure(ctx, cfg)
+	if report == nil {
+		return err
+	}
+	if *asJSON {
+		err = errors.Join(err, report.WriteJSON(stdout))
+	} else {
+		err = errors.Join(err, report.WriteTable(stdout))
+	}
+	if *plots != "" && err == nil {
+		_, err = writePlots(report, *plots)
+	}
+	return err
+}
+
+// measure is bench.Run beside the lock servers that are installed.
+func measure(ctx context.Context, cfg bench.Config) (report *bench.Report, err error) {
+	others := &servers{dir: cfg.Dir}
+	defer func() { err = errors.Join(err, others.close()) }()
+	others.start(ctx)
+	cfg.Baselines = others.baselines
+	report, err = bench.Run(ctx, cfg)
+	if report != nil {
+		report.Notes = append(others.notes, report.Notes...)
+	}
+	return report, err
+}

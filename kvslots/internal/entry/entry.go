@@ -34,6 +34,7 @@ type Entry struct {
 	Served   uint64        // of the purge of a slot: the place of the ticket that the slot served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
+	Origin   Hash          // of the purge of a configuration or a session: of the client that had made it, which is the marker's value; zero: not known
 	Fenced   uint64        // of the purge of a slot: the highest fence of the position, which is the marker's value; 0: not known
 	Corrupt  error         // why the value could not be decoded; the value is then zero
 
@@ -74,8 +75,11 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 		if owner := header(HeaderOwner); len(owner) <= MaxLabel {
 			e.Owner = owner
 		}
-		if e.Key.Kind == Slot && len(data) > 0 {
+		switch e.Key.Kind {
+		case Slot:
 			e.Fenced = parseRevision(string(data))
+		case Config, Session:
+			e.Origin, _ = parseHash(data)
 		}
 		return e
 	}

@@ -36,17 +36,21 @@ func (ws *writes) discardAs(m entry.Message, done func(resolution)) {
 }
 
 // purge returns the message that frees a key. Its marker outlives every earlier value
-// of the key, and that of a slot remembers the highest fence.
+// of the key. That of a slot remembers the highest fence, and that of a configuration or a
+// session whose it was.
 func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
-	if key.Kind == entry.Config {
-		return entry.NewPurge(key, revision, k.view.Pool(key.Pool).MarkerLife(k.now))
-	}
 	m := entry.NewPurge(key, revision, rules.MarkerTTL)
-	k.view.Outlive(&m)
+	if key.Kind == entry.Config {
+		m.TTL = k.view.Pool(key.Pool).MarkerLife(k.now)
+	} else {
+		k.view.Outlive(&m)
+	}
 	if key.Kind == entry.Slot {
 		if s := k.view.Pool(key.Pool).Slot(key.N); s != nil {
 			m.Data = strconv.AppendUint(nil, s.Fenced(), 10)
 		}
+	} else if origin := k.view.OriginOf(key); !origin.IsZero() {
+		m.Data = []byte(origin.String())
 	}
 	return m
 }

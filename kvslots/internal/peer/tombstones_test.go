@@ -79,3 +79,26 @@ func TestTombstonesOfOrigin(t *testing.T) {
 		t.Errorf("when the markers are gone: %v", err)
 	}
 }
+
+// The markers name the origin, so a peer that loads the bucket counts them as well.
+func TestTombstonesAfterALoad(t *testing.T) {
+	const most = 8
+	h := newHarnessOf(t, peer.Config{MaxTombstones: most})
+	flooder := h.hash()
+	b := peer.Register{Pool: h.hash(), Count: 1, Origin: flooder}
+	h.must(b)
+	borrowed := h.borrow(b.Pool, 0)
+	h.must(borrowed)
+	h.must(giveBack(borrowed))
+	h.must(peer.Delete{Pool: b.Pool}) // 2 keys
+	for range 2 {
+		session := peer.CreateSession{Session: h.hash(), Idle: time.Minute, Origin: flooder}
+		h.must(session)
+		h.must(peer.EndSession{Session: session.Session})
+	}
+	again := startHarness(t, peer.Config{MaxTombstones: most})
+	again.stream, again.last, again.stands = h.stream, h.last, h.stands
+	again.catchUp()
+	again.wantError(again.begin(peer.Register{Pool: h.hash(), Count: 1, Origin: flooder}), peer.ErrMaxTombstones)
+	again.must(peer.Register{Pool: h.hash(), Count: 1, Origin: h.hash()})
+}

@@ -18,6 +18,10 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 		v.exhume(&p.grave)
 		p.origin = p.Config.Origin
 	} else {
+		v.exhume(&p.grave)
+		if !e.Origin.IsZero() {
+			p.origin = e.Origin
+		}
 		v.bury(&p.grave, p.keys())
 	}
 	if p.Config.Deleted {

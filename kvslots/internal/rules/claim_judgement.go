@@ -127,6 +127,9 @@ func (v *View) BecomeLive(now Instant) {
 	for _, p := range v.skipped {
 		p.skipped = false
 	}
+	if v.loading {
+		v.countGraves()
+	}
 	v.Live, v.loading, v.skipped, v.sure = true, false, nil, now+sureTime
 	v.settle(now)
 }

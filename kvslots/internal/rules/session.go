@@ -95,6 +95,10 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 		v.exhume(&s.grave)
 		s.origin = e.Session.Origin
 	case e.Marker:
+		v.exhume(&s.grave)
+		if !e.Origin.IsZero() {
+			s.origin = e.Origin
+		}
 		v.bury(&s.grave, 1)
 	}
 	if s.Taken {

@@ -3,8 +3,7 @@ package rules
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // tombstones counts the keys of pools and client sessions that have ended. Their markers
-// stay in the bucket for minutes. Those that a view has found when it was loaded belong to no
-// origin.
+// stay in the bucket for minutes, and name the origin.
 type tombstones struct {
 	Tombstones int                // of all origins
 	left       map[entry.Hash]int // by origin
@@ -14,6 +13,22 @@ type tombstones struct {
 type grave struct {
 	origin entry.Hash // of the client that made the pool or the session; zero: not known
 	keys   int        // 0 while it has not ended
+}
+
+// OriginOf returns the origin of the client that made a pool or a session, by the key of its
+// configuration or of itself; zero if it is not known, and for other keys.
+func (v *View) OriginOf(key entry.Key) entry.Hash {
+	switch key.Kind {
+	case entry.Config:
+		if p := v.pools[key.Pool]; p != nil {
+			return p.origin
+		}
+	case entry.Session:
+		if s := v.byID[key.Session]; s != nil {
+			return s.origin
+		}
+	}
+	return entry.Hash{}
 }
 
 // bury counts the keys of a pool or a session that has ended.
@@ -35,6 +50,16 @@ func (t *tombstones) exhume(g *grave) {
 		}
 	}
 	g.keys = 0
+}
+
+// countGraves counts the keys of the pools that have ended, when all are loaded: their
+// configurations' markers may have come before the markers of their slots.
+func (v *View) countGraves() {
+	for _, p := range v.pools {
+		if p.grave.keys > 0 {
+			v.bury(&p.grave, p.keys())
+		}
+	}
 }
 
 // TombstonesReach reports whether an origin may leave no more keys, if the limit for all

@@ -86,9 +86,13 @@ func (r *survey) observe(t *truth, p *poolTruth) {
 		claimed := t.claims[claimKey{e.Key, e.Fence()}]
 		switch {
 		case !t.holds(p, e):
-		case claimed.void && claimed.lease == e.Slot.Lease:
-			if void++; o.voidSince == 0 || claimed.at < o.voidSince {
-				o.voidSince = claimed.at
+		case claimed.void && claimed.lease == e.Slot.Lease && e.Slot.Fence == 0: // a renewed one was granted, maybe after a loss
+			since := claimed.at
+			if t.s.check.pool(p.id).byHash[e.Slot.Lease] != nil { // granted, by a peer that has not noticed a loss
+				since = 1
+			}
+			if void++; o.voidSince == 0 || since < o.voidSince {
+				o.voidSince = since
 			}
 		default:
 			held++

@@ -21,7 +21,7 @@ const (
 
 	// ownedDialect is the namespace of owned locks, which separates them from the
 	// locks of sessions.
-	ownedDialect = "forrst"
+	ownedDialect = entry.OfOwned
 )
 
 // OwnedLock is one acquisition of a lock by LockOwned.
@@ -167,6 +167,8 @@ func checkOwner(owner string) error {
 }
 
 // ownedHash returns the id of an owned lock's pool.
-func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
+func ownedHash(name string) entry.Hash {
+	return entry.Terms{Name: name, Dialect: ownedDialect}.Pool()
+}
 
 func ownerHash(owner string) entry.Hash { return entry.HashOf(entry.OfOwner, owner) }

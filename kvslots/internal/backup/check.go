@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 // maxAhead is how far a clock may have been ahead when it gave the bucket its first revision,
@@ -31,31 +33,74 @@ func (b *Backup) check() error {
 	case b.Replicas < 1 || b.Replicas > maxReplicas:
 		return fmt.Errorf("line 1: replicas must be between 1 and %d", maxReplicas)
 	}
-	keys, after := make(map[string]bool, len(b.Entries)), uint64(0)
+	keys, after := make(map[entry.Key]bool, len(b.Entries)), uint64(0)
+	entries, pools := make([]entry.Entry, len(b.Entries)), map[entry.Hash]*entry.ConfigValue{}
 	for i := range b.Entries {
-		if err := b.checkEntry(&b.Entries[i], after, top); err != nil {
+		e := &entries[i]
+		*e = b.Entries[i].parse()
+		if err := b.checkEntry(&b.Entries[i], e, after, top); err != nil {
 			return fmt.Errorf("line %d: %w", i+2, err)
 		}
-		if keys[b.Entries[i].Key] {
+		if keys[e.Key] {
 			return fmt.Errorf("line %d: a second entry of a key", i+2)
 		}
-		keys[b.Entries[i].Key], after = true, b.Entries[i].Revision
+		keys[e.Key], after = true, e.Revision
+		if e.Key.Kind == entry.Config {
+			pools[e.Key.Pool] = &e.Config
+		}
+	}
+	for i := range entries { // a configuration may be newer than the slots of its pool
+		e := &entries[i]
+		if most := positions(pools[e.Key.Pool], e); e.Key.Kind == entry.Slot && e.Key.N >= most {
+			return fmt.Errorf("line %d: the position in key must be between 0 and %d", i+2, most-1)
+		}
 	}
 	return nil
 }
 
+// positions returns how many positions a slot of a pool may ever have had. The count of a
+// registered pool may have been higher. The limit of a name holds for one generation.
+func positions(pool *entry.ConfigValue, slot *entry.Entry) int {
+	switch {
+	case pool != nil && !pool.Named():
+		return entry.MaxCount
+	case pool != nil && pool.Generation == slot.Slot.Generation:
+		return pool.Limit
+	}
+	return entry.MaxLimit
+}
+
 // checkEntry checks an entry that follows that of the revision after.
-func (b *Backup) checkEntry(e *Entry, after, top uint64) error {
-	parsed := e.parse()
+func (b *Backup) checkEntry(e *Entry, parsed *entry.Entry, after, top uint64) error {
 	switch {
 	case e.Revision <= after || e.Revision > b.Revision:
 		return fmt.Errorf("revision must be above that of the line before, and at most %d, the revision of the backup", b.Revision)
 	case e.Time.Before(time.Unix(0, 0)) || e.Time.After(b.Time):
 		return errors.New("time must be between 1970 and the time of the backup")
-	case parsed.Corrupt != nil || !isKept(&parsed):
+	case parsed.Corrupt != nil && parsed.Key.Kind != entry.Foreign:
+		return parsed.Corrupt
+	case !isKept(parsed):
 		return errors.New("no pool, slot or client's session")
+	case parsed.Slot.After > top:
+		return fmt.Errorf("after must be at most %d, a year after the time of the backup in microseconds since 1970", top)
 	case parsed.Fence() > top:
 		return fmt.Errorf("fence must be at most %d, a year after the time of the backup in microseconds since 1970", top)
+	}
+	if err := checkName(parsed); err != nil {
+		return err
+	}
+	return checkEncoding(parsed, e.Value)
+}
+
+// checkName checks that a named pool's name and dialect are those of its key.
+func checkName(e *entry.Entry) error {
+	terms := e.Config.Terms
+	switch {
+	case !terms.Named():
+	case terms.Dialect != "" && terms.Dialect != entry.OfOwned:
+		return fmt.Errorf("dialect must be absent or %q", entry.OfOwned)
+	case terms.Pool() != e.Key.Pool:
+		return fmt.Errorf("name must be that of key: the key of %.80q is %s", terms.Name, entry.Key{Kind: entry.Config, Pool: terms.Pool()})
 	}
 	return nil
 }

@@ -63,6 +63,37 @@ func TestReadRefusesWhatCannotBe(t *testing.T) {
 	fenced.Fence = uint64(start.AddDate(2, 0, 0).UnixMicro())
 	after := slot("x", time.Hour)
 	after.After = fenced.Fence
+	renewed := after
+	renewed.Fence = uint64(start.UnixMicro())
+	full := slot("z", time.Hour)
+	full.Session, full.Ticket, full.Label, full.Nonce, full.Unseen, full.Origin = session(1), 3, `<"é">`, session(2), true, session(3)
+	owned := entry.ConfigValue{Count: 1, Generation: 7, Origin: session(3), Terms: entry.Terms{Name: "mine", Dialect: "forrst", Lock: true, Limit: 1}}
+	semaphore := entry.ConfigValue{Count: 2, Generation: 7, Closing: true, Terms: entry.Terms{Name: "mi<n>e", Limit: 5}}
+	ofName := entry.HashOf("dflockd", semaphore.Name)
+	// name returns a backup of a pool with the id and the configuration, and a slot of it.
+	name := func(id entry.Hash, config entry.ConfigValue, n int, generation uint64) func(*testing.T) []byte {
+		s := slot("z", time.Hour)
+		s.Generation = generation
+		return with(func(b *Backup) {
+			for i, key := range []entry.Key{rules.SlotKey(id, n), {Kind: entry.Config, Pool: id}} { // the configuration is newer
+				b.Entries[i+2].Key = key.String()
+				b.Entries[i+2].Value, _ = json.Marshal([]any{s, config}[i])
+			}
+		})
+	}
+	at := func(n int) func(*testing.T) []byte {
+		return with(func(b *Backup) { b.Entries[3].Key = rules.SlotKey(pool, n).String() })
+	}
+	edit := func(n int, from, to string) func(*testing.T) []byte {
+		return text(func(s string) string {
+			lines := strings.SplitAfter(s, "\n")
+			if !strings.Contains(lines[n-1], from) {
+				panic(from + " is not in " + lines[n-1])
+			}
+			lines[n-1] = strings.Replace(lines[n-1], from, to, 1)
+			return strings.Join(lines, "")
+		})
+	}
 	for _, c := range []struct {
 		name string
 		file func(t *testing.T) []byte
@@ -89,10 +120,43 @@ func TestReadRefusesWhatCannotBe(t *testing.T) {
 		{"an entry from the future", with(func(b *Backup) { b.Entries[0].Time = start.Add(time.Second) }), "line 2: time must be"},
 		{"an entry before 1970", with(func(b *Backup) { b.Entries[0].Time = time.Time{} }), "line 2: time must be"},
 		{"a fence of a later year", value(2, fenced), "line 4: fence must be at most"},
-		{"a claim after such a fence", value(3, after), "line 5: fence must be at most"},
+		{"a claim after such a fence", value(3, after), "line 5: after must be at most"},
+		{"a renewed claim after such a fence", value(3, renewed), "line 5: after must be at most"},
 		{"a fence beyond JSON's numbers", with(func(b *Backup) {
 			b.Entries[2].Value = json.RawMessage(strings.Replace(string(b.Entries[2].Value), `"fence":`, `"fence":1`, 1))
 		}), "line 4: "},
+		{"a slot with all fields", value(3, full), ""},
+		{"a field twice in a value", edit(2, `"count":3`, `"count":3,"count":4`), `line 2: value has "count":3 where "count":4 is expected`},
+		{"a ttl twice", edit(4, `"ttl_ms":`, `"ttl_ms":1,"ttl_ms":`), `line 4: value has "ttl_ms":1 where "ttl_ms":3600000 is expected`},
+		{"a field of a value in other letters", edit(2, `"count":3`, `"count":3,"COUNT":900`), `line 2: value has "count":3 where "count":900 is expected`},
+		{"an unknown field", edit(2, `"gen":7`, `"gen":7,"more":1`), `line 2: value has "more":1 where its end is expected`},
+		{"an unknown field of a slot", edit(4, `"gen":7`, `"more":{"x":[]},"gen":7`), `line 4: value has "more":{"x":[]} where "gen":7 is expected`},
+		{"an unknown field of a session", edit(3, `"kind":`, `"more":"},","kind":`), `line 3: value has "more":"}," where "kind":"client" is expected`},
+		{"generations of the release before", edit(2, `"gen":7`, `"gen":7,"before":[{"gen":5,"until":9},{"gen":6}]`), ""},
+		{"such generations twice", edit(2, `"gen":7`, `"gen":7,"before":[{"gen":5}],"before":[{"gen":5}]`), `line 2: value has "before":[{"gen":5}] where its end is expected`},
+		{"an unknown field of such a generation", edit(2, `"gen":7`, `"gen":7,"before":[{"gen":5,"more":1}]`), `line 2: value has "before":`},
+		{"fields of a slot in a pool", edit(2, `"gen":7`, `"gen":7,"ttl_ms":1000,"fence":3`), `line 2: value has "ttl_ms":1000 where its end is expected`},
+		{"a field that is null", edit(2, `"count":3`, `"count":null`), `line 2: value has "count":null where "count":0 is expected`},
+		{"a field that is absent", edit(2, `"count":3,`, ``), `line 2: value has "gen":7 where "count":0 is expected`},
+		{"a field that could be absent", edit(2, `"gen":7`, `"gen":7,"closing":false`), `line 2: value has "closing":false where its end is expected`},
+		{"a field with escapes", edit(2, `"count"`, `"\u0063ount"`), `line 2: value has "\u0063ount":3 where "count":3 is expected`},
+		{"fields in another order", edit(2, `"count":3,"gen":7`, `"gen":7,"count":3`), `line 2: value has "gen":7 where "count":3 is expected`},
+		{"a count that is too high", edit(2, `"count":3`, `"count":1001`), "line 2: corrupt value: count must be between 0 and 1000"},
+		{"no generation", edit(4, `"gen":7,`, ``), "line 4: corrupt value: gen must not be 0"},
+		{"a ttl that is too long", edit(4, `"ttl_ms":`, `"ttl_ms":99999`), "line 4: corrupt value: a time in ms must be between 1 and 31622400000"},
+		{"an unknown kind of session", edit(3, `"client"`, `"x"`), `line 3: corrupt value: kind must be "peer" or "client"`},
+		{"the highest position of a pool", at(999), ""},
+		{"a position that no pool has", at(1000), "line 5: the position in key must be between 0 and 999"},
+		{"a name", name(ofName, semaphore, 4, 7), ""},
+		{"the name of an owned lock", name(entry.HashOf("forrst", "mine"), owned, 0, 7), ""},
+		{"a name of another key", name(entry.HashOf("dflockd", "yours"), semaphore, 0, 7), `line 5: name must be that of key: the key of "mi<n>e" is p.` + ofName.String() + ".cfg"},
+		{"a name of another dialect", name(entry.HashOf("dflockd", "mine"), owned, 0, 7), "line 5: name must be that of key"},
+		{"a dialect that is a domain", name(entry.HashOf("library", "mine"), func() entry.ConfigValue { c := owned; c.Dialect = "library"; return c }(), 0, 7),
+			`line 5: dialect must be absent or "forrst"`},
+		{"a position above a name's limit", name(ofName, semaphore, 5, 7), "line 4: the position in key must be between 0 and 4"},
+		{"a position of a name that had another limit", name(ofName, semaphore, 65534, 8), ""},
+		{"a position that no name has", name(ofName, semaphore, 65535, 8), "line 4: the position in key must be between 0 and 65534"},
+		{"a lease in two slots", with(func(b *Backup) { b.Entries[3].Value = b.Entries[2].Value }), ""},
 		{"a presence", value(1, entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(time.Minute)}), "line 3: no pool"},
 		{"a deleted pool", value(0, entry.ConfigValue{Generation: 7, Deleted: true}), "line 2: no pool"},
 		{"a barrier", with(func(b *Backup) { b.Entries[0].Key = entry.Key{Kind: entry.Barrier, Session: session(1)}.String() }), "line 2: no pool"},

@@ -166,12 +166,13 @@ func (d *dump) read(ctx context.Context) (*Backup, error) {
 	return b, nil
 }
 
-// note records the newest entry of a key in entries, or its deletion.
+// note records the newest entry of a key in entries, or its deletion. Fields of another
+// release are left out: Read refuses those that it does not know.
 func note(entries map[string]Entry, m jetstream.Msg, revision uint64, at time.Time) {
 	key := strings.TrimPrefix(m.Subject(), bucket.SubjectPrefix)
 	e := entry.Parse(key, revision, at, m.Headers().Get, m.Data())
 	if !e.Marker && e.Corrupt == nil && isKept(&e) {
-		entries[key] = Entry{key, revision, at.UTC(), m.Data()}
+		entries[key] = Entry{key, revision, at.UTC(), encoded(&e)}
 	} else {
 		delete(entries, key)
 	}

@@ -1,12 +1,14 @@
 package backup_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -31,6 +33,33 @@ func TestBackupDuringARestore(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// A backup of a bucket with fields of a later release can be restored.
+func TestBackupOfUnknownFields(t *testing.T) {
+	srv := kvslotstest.Start(t, "")
+	open(t, srv)
+	nc := srv.Connect()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := entry.Key{Kind: entry.Config, Pool: entry.HashOf(entry.OfPool, "x")}
+	if _, err := js.Publish(t.Context(), bucket.SubjectPrefix+key.String(), []byte(`{"more":1,"count":2,"gen":7}`)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := backup.Dump(t.Context(), nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := backup.Write(&file, b); err != nil {
+		t.Fatal(err)
+	}
+	read, err := backup.Read(&file)
+	if err != nil || len(read.Entries) != 1 || string(read.Entries[0].Value) != `{"count":2,"gen":7}` {
+		t.Errorf("read %+v, %v", read, err)
 	}
 }
 

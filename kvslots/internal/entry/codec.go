@@ -34,7 +34,7 @@ func (c *codec) slot(v *SlotValue) {
 	c.hash(`,"nonce":"`, &v.Nonce)
 	c.flag(`,"unseen":true`, &v.Unseen)
 	c.hash(`,"origin":"`, &v.Origin)
-	c.end(v.valid() && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
+	c.end(v.check() == nil && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
 }
 
 func (c *codec) ticket(v *TicketValue) {
@@ -47,7 +47,7 @@ func (c *codec) ticket(v *TicketValue) {
 	c.hash(`,"nonce":"`, &v.Nonce)
 	c.flag(`,"spent":true`, &v.Spent)
 	c.hash(`,"origin":"`, &v.Origin)
-	c.end(v.valid())
+	c.end(v.check() == nil)
 }
 
 func (c *codec) end(valid bool) {

@@ -86,7 +86,7 @@ func wantEncoded(t *testing.T, r *rand.Rand, key Key, v any) Message {
 // wantRead compares what a decoder and encoding/json return.
 func wantRead[V interface {
 	comparable
-	valid() bool
+	check() error
 }](t *testing.T, data []byte, decoder func([]byte) (V, error)) {
 	t.Helper()
 	want, failed := decode[V](data)

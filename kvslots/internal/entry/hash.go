@@ -14,7 +14,8 @@ type Hash [16]byte
 const (
 	OfPool    = "library" // the id of a registered pool
 	OfLease   = "lease"   // the id of a lease of a registered pool
-	OfName    = "dflockd" // the name of a lock or a semaphore of the dflockd dialect; others have their dialect's
+	OfName    = "dflockd" // the name of a lock or a semaphore of the dflockd dialect, which Terms leave out
+	OfOwned   = "forrst"  // the name of an owned lock, and the dialect in its Terms
 	OfToken   = "token"   // the secret part of a token
 	OfSession = "session" // the id of a client session
 	OfOrigin  = "origin"  // of a client session

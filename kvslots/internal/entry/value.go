@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,11 +41,24 @@ type Terms struct {
 // Named reports whether these are the terms of a named pool.
 func (t Terms) Named() bool { return t.Name != "" }
 
-func (t Terms) valid() bool {
-	if t.Name == "" {
-		return t == Terms{}
+// Pool returns the id of the named pool with these terms. It depends on the dialect and the
+// name, so a lock and a semaphore of one name share it.
+func (t Terms) Pool() Hash { return HashOf(cmp.Or(t.Dialect, OfName), t.Name) }
+
+func (t Terms) check() error {
+	switch {
+	case t.Name == "" && t != Terms{}:
+		return errors.New("dialect, lock and limit must be absent without a name")
+	case t.Name == "":
+		return nil
+	case len(t.Name) > MaxName || len(t.Dialect) > MaxName:
+		return fmt.Errorf("name and dialect must have at most %d bytes", MaxName)
+	case t.Limit < 1 || t.Limit > MaxLimit:
+		return fmt.Errorf("limit must be between 1 and %d", MaxLimit)
+	case t.Lock && t.Limit != 1:
+		return errors.New("limit must be 1 for a lock")
 	}
-	return len(t.Name) <= MaxName && len(t.Dialect) <= MaxName && t.Limit >= 1 && t.Limit <= MaxLimit && (!t.Lock || t.Limit == 1)
+	return nil
 }
 
 // SlotValue is the value of a taken slot.
@@ -125,7 +139,7 @@ func (s *Span) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if ms < 1 || ms > MaxSpan.Milliseconds() {
-		return errors.New("a span must be between 1 ms and a year")
+		return errors.New("a time in ms must be between 1 and " + strconv.FormatInt(MaxSpan.Milliseconds(), 10))
 	}
 	*s = Span(time.Duration(ms) * time.Millisecond)
 	return nil
@@ -134,40 +148,76 @@ func (s *Span) UnmarshalJSON(text []byte) error {
 var (
 	errCorrupt = errors.New("corrupt value")
 	errForeign = errors.New("foreign key")
+
+	errLease      = errors.New("lease must not be 0")
+	errGeneration = errors.New("gen must not be 0")
 )
 
 // decode decodes a value and checks that it is valid. With an error it returns the
 // zero value.
-func decode[V interface{ valid() bool }](data []byte) (v V, err error) {
-	var none V
-	if err := json.Unmarshal(data, &v); err != nil {
-		return none, fmt.Errorf("%w: %w", errCorrupt, err)
+func decode[V interface{ check() error }](data []byte) (v V, err error) {
+	if err = json.Unmarshal(data, &v); err == nil {
+		err = v.check()
 	}
-	if !v.valid() {
-		return none, errCorrupt
+	if err != nil {
+		var none V
+		return none, fmt.Errorf("%w: %w", errCorrupt, err)
 	}
 	return v, nil
 }
 
-func (v ConfigValue) valid() bool {
+func (v ConfigValue) check() error {
 	most := MaxCount
 	if v.Named() {
 		most = v.Limit
 	}
-	return v.Count >= 0 && v.Count <= most && v.Generation != 0 && v.Terms.valid()
+	switch {
+	case v.Count < 0 || v.Count > most:
+		return fmt.Errorf("count must be between 0 and %d", most)
+	case v.Generation == 0:
+		return errGeneration
+	}
+	return v.Terms.check()
 }
 
-func (v SlotValue) valid() bool {
-	return !v.Lease.IsZero() && v.TTL > 0 && v.Generation != 0 && len(v.Label) <= MaxLabel && len(v.Owner) <= MaxLabel &&
-		v.After < MaxFence && v.Fence < MaxFence
+func (v SlotValue) check() error {
+	switch {
+	case v.Lease.IsZero():
+		return errLease
+	case v.TTL <= 0:
+		return fmt.Errorf("ttl_ms must be between 1 and %d", MaxSpan.Milliseconds())
+	case v.Generation == 0:
+		return errGeneration
+	case len(v.Label) > MaxLabel || len(v.Owner) > MaxLabel:
+		return fmt.Errorf("label and owner must have at most %d bytes", MaxLabel)
+	case v.After >= MaxFence || v.Fence >= MaxFence:
+		return fmt.Errorf("after and fence must be below %d", MaxFence)
+	}
+	return nil
 }
 
-func (v TicketValue) valid() bool {
-	return !v.Lease.IsZero() && v.Wait > 0 && v.Generation != 0
+func (v TicketValue) check() error {
+	switch {
+	case v.Lease.IsZero():
+		return errLease
+	case v.Wait <= 0:
+		return fmt.Errorf("wait_ms must be between 1 and %d", MaxSpan.Milliseconds())
+	case v.Generation == 0:
+		return errGeneration
+	}
+	return nil
 }
 
-func (v SessionValue) valid() bool {
-	return (v.Kind == SessionPeer || v.Kind == SessionClient) && v.Idle > 0 && v.Idled < v.Idle
+func (v SessionValue) check() error {
+	switch {
+	case v.Kind != SessionPeer && v.Kind != SessionClient:
+		return fmt.Errorf("kind must be %q or %q", SessionPeer, SessionClient)
+	case v.Idle <= 0:
+		return fmt.Errorf("idle_ms must be between 1 and %d", MaxSpan.Milliseconds())
+	case v.Idled >= v.Idle:
+		return errors.New("idled_ms must be below idle_ms")
+	}
+	return nil
 }
 
-func (BarrierValue) valid() bool { return true }
+func (BarrierValue) check() error { return nil }

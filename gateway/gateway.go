@@ -74,8 +74,8 @@ type Config struct {
 
 	// RateLimit is the maximal number of requests per second of each client, and
 	// RateBurst that of requests at once; a client is an IPv4 address or an IPv6 /64.
-	// RateLimit 0 means no limit. RateBurst 0 means twice RateLimit, which is rounded up
-	// to a whole number first.
+	// Requests of web pages of other origins count apart. RateLimit 0 means no limit.
+	// RateBurst 0 means twice RateLimit, which is rounded up to a whole number first.
 	RateLimit float64
 	RateBurst int
 

@@ -74,8 +74,8 @@ type Config struct {
 
 	// RateLimit is the maximal number of requests per second of each client, and
 	// RateBurst that of requests at once; a client is an IPv4 address or an IPv6 /64.
-	// RateLimit 0 means no limit. RateBurst 0 means twice RateLimit, which is rounded up
-	// to a whole number first.
+	// Requests of web pages of other origins count apart. RateLimit 0 means no limit.
+	// RateBurst 0 means twice RateLimit, which is rounded up to a whole number first.
 	RateLimit float64
 	RateBurst int
 
@@ -127,9 +127,10 @@ type Gateway struct {
 	server  *http.Server
 
 	// Each has its own buckets, so that a web page cannot use up those of the user in whose
-	// browser it is: limiter counts what authenticate sees, foreign what guardPages
-	// refuses, and preflights what answerPreflight answers. All are nil without a limit.
-	limiter, foreign, preflights *rateLimiter
+	// browser it is: pages counts what guardPages refuses and what isForeign reports,
+	// preflights what answerPreflight answers, and limiter the rest. All are nil without a
+	// limit.
+	limiter, pages, preflights *rateLimiter
 
 	cors        *cors.Cors // nil without Config.CORSOrigins
 	sameOrigin  http.CrossOriginProtection
@@ -156,7 +157,7 @@ func New(cfg Config) *Gateway {
 	g.metrics = newMetrics(g)
 	g.metrics.registry.MustRegister(g.limitMetrics()...)
 	if cfg.RateLimit > 0 {
-		for _, limiter := range []**rateLimiter{&g.limiter, &g.foreign, &g.preflights} {
+		for _, limiter := range []**rateLimiter{&g.limiter, &g.pages, &g.preflights} {
 			*limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
 		}
 	}

@@ -124,7 +124,11 @@ func (l *rateLimiter) sweepLocked(now time.Time) {
 // limitRate refuses requests beyond a client's rate (README.md, "Access"), except those
 // for probes.
 func (g *Gateway) limitRate(w http.ResponseWriter, r *http.Request) bool {
-	return reads(r, probes) || g.within(g.limiter, w, r)
+	limiter := g.limiter
+	if limiter != nil && g.isForeign(r) {
+		limiter = g.pages
+	}
+	return reads(r, probes) || g.within(limiter, w, r)
 }
 
 // within reports whether a request is within a limiter's rate. Otherwise it has answered.

@@ -101,7 +101,7 @@ func plainRefusal(why *wire.Status, requestID string) string {
 	body, _ := json.Marshal(wire.Failure{Error: why.Name, Detail: why.Text}) // does not fail for texts
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n"+
 		headersOfAll+"\r\n"+
-		"%s: %s\r\n%s: %s\r\n%s: 1\r\nContent-Length: %d\r\n\r\n%s",
+		"%s: %s\r\n%s: %s\r\n%s: %d\r\nContent-Length: %d\r\n\r\n%s",
 		why.Code, http.StatusText(why.Code), wire.RequestIDHeader, requestID,
-		wire.ErrorHeader, why.Name, wire.RetryAfterHeader, len(body), body)
+		wire.ErrorHeader, why.Name, wire.RetryAfterHeader, why.RetryAfter, len(body), body)
 }

@@ -20,12 +20,12 @@ func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case g.cfg.Hosts != nil && !g.answersTo(r.Host):
 		refusal = wire.ForeignHost
-	case !g.cfg.Tokens.Required() && g.isForeign(r):
+	case !g.cfg.Tokens.Required() && g.sameOrigin.Check(r) != nil && g.isForeign(r):
 		refusal = wire.ForeignOrigin
 	default:
 		return true
 	}
-	if g.within(g.foreign, w, r) {
+	if g.within(g.pages, w, r) {
 		g.fail(w, r, refusal)
 	}
 	return false
@@ -47,11 +47,13 @@ func (g *Gateway) answersTo(host string) bool {
 	return err == nil || slices.ContainsFunc(g.cfg.Hosts, func(allowed string) bool { return strings.EqualFold(allowed, name) })
 }
 
-// isForeign reports whether a request writes, and comes from a page of an origin other
-// than the gateway's own and Config.CORSOrigins, according to Sec-Fetch-Site or Origin.
-// Browsers send simple requests of any page without a preflight request.
+// isForeign reports whether a request comes from a page of an origin other than the
+// gateway's own and Config.CORSOrigins, according to Sec-Fetch-Site or Origin. Browsers
+// send simple requests of any page without a preflight request.
 func (g *Gateway) isForeign(r *http.Request) bool {
-	return g.sameOrigin.Check(r) != nil && (g.cors == nil || !g.cors.OriginAllowed(r))
+	asWrite := *r // Check passes whatever only reads
+	asWrite.Method = http.MethodPost
+	return g.sameOrigin.Check(&asWrite) != nil && (g.cors == nil || !g.cors.OriginAllowed(r))
 }
 
 // newCORS returns nil if no origin is allowed: package cors would allow all of them.

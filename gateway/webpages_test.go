@@ -184,7 +184,7 @@ func TestWritesOfPages(t *testing.T) {
 	}
 }
 
-// Refused requests of pages have buckets of their own: they are limited, and a page cannot
+// Requests of pages have buckets of their own: they are limited, and a page cannot
 // use up the bucket of the user in whose browser it is, nor the user that of pages.
 func TestRateOfPages(t *testing.T) {
 	g := newGuardedGateway(func(cfg *Config) { cfg.Hosts, cfg.RateLimit, cfg.RateBurst = []string{"example.com"}, 0.001, 2 })
@@ -208,5 +208,50 @@ func TestRateOfPages(t *testing.T) {
 	}
 	if g.limited.Load() != 4 {
 		t.Errorf("%d refusals are counted", g.limited.Load())
+	}
+}
+
+// What a page of another origin may send without being refused takes tokens from the bucket of
+// pages, too.
+func TestRateOfReadingPages(t *testing.T) {
+	evil := "Origin: https://evil.example.com"
+	for _, c := range []struct {
+		name         string
+		change       func(cfg *Config)
+		method, path string
+		headers      []string
+		code         int
+		usersOwn     bool
+	}{
+		{"a preflight", nil, "OPTIONS", "/t/1", []string{evil, "Access-Control-Request-Method: GET"}, 405, false},
+		{"an image of another site", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site"}, 200, false},
+		{"an image of another port", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: same-site"}, 200, false},
+		{"a script", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", evil}, 200, false},
+		{"a script of an old browser", nil, "GET", "/t/1", []string{evil}, 200, false},
+		{"an unknown path", nil, "GET", "/other", []string{evil}, 404, false},
+		{"another than is allowed", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{evil}, 200, false},
+		{"an image of an allowed page", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site"}, 200, false},
+		{"a guess at the token", func(cfg *Config) { cfg.Tokens = NewTokens(token) }, "POST", "/v1/locks/k", []string{evil}, 401, false},
+		{"allowed", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", "Origin: " + page}, 200, true},
+		{"any is allowed", func(cfg *Config) { cfg.CORSOrigins = []string{"*"} }, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", evil}, 200, true},
+		{"the gateway's own page", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: same-origin"}, 200, true},
+		{"the user", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: none"}, 200, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGuardedGateway(func(cfg *Config) {
+				cfg.RateLimit, cfg.RateBurst = 0.001, 2
+				if c.change != nil {
+					c.change(cfg)
+				}
+			})
+			for _, want := range []int{c.code, c.code, 429} {
+				if got := ask(g, c.method, c.path, c.headers...).Code; got != want {
+					t.Errorf("got %d, want %d", got, want)
+				}
+			}
+			if limited := ask(g, "GET", "/t/1", "Authorization: Bearer "+token).Code == 429; limited != c.usersOwn {
+				t.Errorf("the user is limited: %t", limited)
+			}
+		})
 	}
 }

@@ -68,7 +68,7 @@ type Config struct {
 	// Functions configures the clients that serve functions.
 	Functions Functions
 
-	// TLSCert and TLSKey name PEM files; if they are set, the listener accepts TLS
+	// TLSCert and TLSKey name PEM files, which must be regular files; if they are set, the listener accepts TLS
 	// only. TLSCA names a PEM file of certificate authorities; if it is set,
 	// clients need a certificate from one of them.
 	TLSCert, TLSKey, TLSCA string

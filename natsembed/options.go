@@ -2,6 +2,7 @@ package natsembed
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -72,6 +73,11 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 }
 
 func (c Config) addTLS(options *server.Options) error {
+	for _, path := range []string{c.TLSCert, c.TLSKey, c.TLSCA} {
+		if err := checkRegular(path); err != nil {
+			return fmt.Errorf("TLS: %w", err)
+		}
+	}
 	config, err := server.GenTLSConfig(&server.TLSConfigOpts{
 		CertFile: c.TLSCert,
 		KeyFile:  c.TLSKey,
@@ -86,6 +92,19 @@ func (c Config) addTLS(options *server.Options) error {
 	options.TLSVerify = c.TLSCA != ""
 	options.TLSTimeout = 5 // seconds
 	return nil
+}
+
+// checkRegular returns an error if a path is given that is not one of a regular file:
+// opening a pipe would block until another process writes to it.
+func checkRegular(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", path)
+	}
+	return err
 }
 
 const accountsConfig = `

@@ -36,7 +36,7 @@ func (r room) lack(lacked bool) error {
 		return fmt.Errorf("the disk of the data directory is nearly full: %s are free, new entries need %s: free some space",
 			mebibytes(r.free), mebibytes(need))
 	case limit > 0 && r.used >= limit:
-		return fmt.Errorf("the store is full: it holds %s of %s, and must hold less than %s for new entries: raise its limit",
+		return fmt.Errorf("the store is full: it holds %s of %s, and must hold less than %s for new entries: raise its limit (MaxStore)",
 			mebibytes(r.used), mebibytes(r.limit), mebibytes(limit))
 	}
 	return nil

@@ -71,7 +71,7 @@ func TestMaxStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantRoom(t, srv, "the store is full")
+	wantRoom(t, srv, "for new entries: raise its limit (MaxStore)")
 	if _, err := js.Publish(t.Context(), "s", []byte("a return")); err != nil {
 		t.Error(err)
 	}

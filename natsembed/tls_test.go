@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,19 @@ func TestTLS(t *testing.T) {
 		if err == nil {
 			srv.Close()
 			t.Error("no error")
+		}
+	})
+	t.Run("no regular file", func(t *testing.T) {
+		dir := t.TempDir()
+		for _, c := range []Config{{TLSCert: dir, TLSKey: key}, {TLSCert: cert, TLSKey: dir}, {TLSCert: cert, TLSKey: key, TLSCA: dir}} {
+			c.Logger, c.DataDir, c.Addr = logtest.Logger(), t.TempDir(), "127.0.0.1:0"
+			srv, err := Start(t.Context(), c)
+			if err == nil {
+				srv.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), dir+": not a regular file") {
+				t.Errorf("%q, %q, %q: %v", c.TLSCert, c.TLSKey, c.TLSCA, err)
+			}
 		}
 	})
 }

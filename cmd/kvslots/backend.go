@@ -49,6 +49,9 @@ func awaitBackend(ctx context.Context, waiting *standby, s settings, log zerolog
 }
 
 func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, error) {
+	if err := s.nats.checkFiles(); err != nil {
+		return nil, err
+	}
 	if s.sync == string(natsembed.SyncInterval) {
 		log.Warn().Msg("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
 	}

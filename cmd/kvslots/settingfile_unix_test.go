@@ -35,6 +35,7 @@ func TestPipesAreNotRead(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
 	makePipe(t, pipe)
 	nats := []string{"--nats-url", "nats://127.0.0.1:1"}
+	listener := []string{"--nats-addr", "127.0.0.1:0"}
 	common := []string{"--data-dir", t.TempDir(), "--http-addr", "127.0.0.1:0"}
 	for _, c := range []struct {
 		want string // in the error
@@ -48,6 +49,9 @@ func TestPipesAreNotRead(t *testing.T) {
 		{"--nats-creds", slices.Concat(nats, []string{"--nats-creds", pipe})},
 		{"--nats-nkey", slices.Concat(nats, []string{"--nats-nkey", pipe})},
 		{"--nats-tls-ca", slices.Concat(nats, []string{"--nats-tls-ca", pipe})},
+		{"--nats-tls-cert", slices.Concat(listener, []string{"--nats-tls-cert", pipe, "--nats-tls-key", key})},
+		{"--nats-tls-key", slices.Concat(listener, []string{"--nats-tls-cert", cert, "--nats-tls-key", pipe})},
+		{"--nats-tls-ca", slices.Concat(listener, []string{"--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-tls-ca", pipe})},
 		{"--auth-token-file", []string{"--auth-token-file", t.TempDir()}},
 		{"--auth-token-file", []string{"--auth-token-file", "/dev/zero"}},
 	} {

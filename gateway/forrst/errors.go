@@ -50,7 +50,7 @@ type Error struct {
 
 	notRun     bool // the function was certainly not called
 	status     int  // HTTP status, on every transport; 0 means 422
-	retryAfter bool // the answer has a Retry-After header
+	retryAfter int  // the value of the header Retry-After, in seconds; 0: none
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -74,12 +74,12 @@ func functionNotFound(name string) *Error {
 // unavailable returns an error for a call that had no effect, so that the caller may
 // repeat it.
 func unavailable(message string) *Error {
-	return &Error{Code: codeUnavailable, Message: message, Retryable: true, notRun: true, status: http.StatusServiceUnavailable, retryAfter: true}
+	return &Error{Code: codeUnavailable, Message: message, Retryable: true, notRun: true, status: http.StatusServiceUnavailable, retryAfter: 1}
 }
 
 // rateLimited returns the error of a call whose client has reached a limit.
 func rateLimited(limit error) *Error {
-	return &Error{Code: codeRateLimited, Message: textOf(limit), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: true}
+	return &Error{Code: codeRateLimited, Message: textOf(limit), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: wire.CodeOf(limit).RetryAfter}
 }
 
 var (

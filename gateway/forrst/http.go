@@ -3,6 +3,7 @@ package forrst
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -43,8 +44,8 @@ func traceOf(w http.ResponseWriter, r *http.Request) ops.Trace {
 // its client is gone.
 func (s *Server) writeResponse(w http.ResponseWriter, r *response) {
 	body := s.encode(r) // may change the status
-	if r.retryAfter {
-		w.Header().Set(wire.RetryAfterHeader, "1")
+	if r.retryAfter != 0 {
+		w.Header().Set(wire.RetryAfterHeader, strconv.Itoa(r.retryAfter))
 	}
 	_ = jsonhttp.Send(w, r.status, body)
 }

@@ -18,7 +18,7 @@ type response struct {
 	status     int
 	code       string // of the first error
 	kind       string // what metrics call the failure, never a text of a function's; "" for none
-	retryAfter bool   // the answer has a Retry-After header
+	retryAfter int    // the value of the header Retry-After, in seconds; 0: none
 }
 
 type protocol struct {

@@ -15,40 +15,40 @@ func TestCodeOf(t *testing.T) {
 		err   error
 		code  int
 		text  string
-		retry bool
+		retry int
 	}{
-		{ErrMalformed, 400, "bad_request", false},
-		{ErrTooLarge, 413, "bad_request", false},
-		{ErrTooSlow, 408, "bad_request", false},
-		{ErrBusy, 503, "busy", true},
-		{ErrMaxWaitersTotal, 503, "max_waiters_total", true},
-		{ErrMaxWaitersPerIP, 429, "max_waiters_per_ip", true},
-		{ErrDraining, 503, "draining", true},
-		{kvslots.ErrClosed, 503, "draining", true},
-		{&kvslots.RangeError{Field: "limit", Range: "1 or more"}, 400, "bad_request", false},
-		{kvslots.ErrSessionGone, 410, "session_gone", false},
-		{kvslots.ErrNotHeld, 404, "not_held", false},
-		{kvslots.ErrLimitMismatch, 409, "limit_mismatch", false},
-		{kvslots.ErrAlreadyEnqueued, 409, "already_enqueued", false},
-		{kvslots.ErrNotEnqueued, 409, "not_enqueued", false},
-		{kvslots.ErrLeaseExpired, 409, "lease_expired", false},
-		{kvslots.ErrMaxPools, 503, "max_pools", false},
-		{kvslots.ErrMaxLocks, 503, "max_locks", false},
-		{kvslots.ErrMaxWaiters, 503, "max_waiters", false},
-		{kvslots.ErrMaxSessions, 503, "max_sessions", false},
-		{kvslots.ErrMaxSessionsPerOrigin, 503, "max_sessions_per_ip", true},
-		{kvslots.ErrMaxLocksPerSession, 429, "max_locks_per_session", true},
-		{kvslots.ErrMaxLocksPerOrigin, 429, "max_locks_per_ip", true},
-		{kvslots.ErrMaxTombstones, 429, "max_tombstones", true},
-		{kvslots.ErrUnavailable, 502, "unavailable", false},
-		{context.DeadlineExceeded, 502, "unavailable", false},
-		{context.Canceled, 408, "client_canceled", false},
-		{errors.New("password=hunter2"), 500, "internal_error", false},
+		{ErrMalformed, 400, "bad_request", 0},
+		{ErrTooLarge, 413, "bad_request", 0},
+		{ErrTooSlow, 408, "bad_request", 0},
+		{ErrBusy, 503, "busy", 1},
+		{ErrMaxWaitersTotal, 503, "max_waiters_total", 1},
+		{ErrMaxWaitersPerIP, 429, "max_waiters_per_ip", 1},
+		{ErrDraining, 503, "draining", 1},
+		{kvslots.ErrClosed, 503, "draining", 1},
+		{&kvslots.RangeError{Field: "limit", Range: "1 or more"}, 400, "bad_request", 0},
+		{kvslots.ErrSessionGone, 410, "session_gone", 0},
+		{kvslots.ErrNotHeld, 404, "not_held", 0},
+		{kvslots.ErrLimitMismatch, 409, "limit_mismatch", 0},
+		{kvslots.ErrAlreadyEnqueued, 409, "already_enqueued", 0},
+		{kvslots.ErrNotEnqueued, 409, "not_enqueued", 0},
+		{kvslots.ErrLeaseExpired, 409, "lease_expired", 0},
+		{kvslots.ErrMaxPools, 503, "max_pools", 0},
+		{kvslots.ErrMaxLocks, 503, "max_locks", 0},
+		{kvslots.ErrMaxWaiters, 503, "max_waiters", 0},
+		{kvslots.ErrMaxSessions, 503, "max_sessions", 0},
+		{kvslots.ErrMaxSessionsPerOrigin, 503, "max_sessions_per_ip", 1},
+		{kvslots.ErrMaxLocksPerSession, 429, "max_locks_per_session", 1},
+		{kvslots.ErrMaxLocksPerOrigin, 429, "max_locks_per_ip", 1},
+		{kvslots.ErrMaxTombstones, 429, "max_tombstones", 30},
+		{kvslots.ErrUnavailable, 502, "unavailable", 0},
+		{context.DeadlineExceeded, 502, "unavailable", 0},
+		{context.Canceled, 408, "client_canceled", 0},
+		{errors.New("password=hunter2"), 500, "internal_error", 0},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			for _, err := range []error{c.err, fmt.Errorf("hunter2: %w", c.err)} {
 				got := CodeOf(err)
-				if got.Code != c.code || got.Text != c.text || got.Retry != c.retry {
+				if got.Code != c.code || got.Text != c.text || got.RetryAfter != c.retry {
 					t.Errorf("CodeOf(%v) = %+v", err, got)
 				}
 				if got.Detail == "" || strings.Contains(got.Detail, "hunter2") {

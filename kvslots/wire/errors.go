@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -50,8 +51,9 @@ type Status struct {
 	Name   string // for programs: the value of ErrorHeader
 	Text   string // from StatusOf: for people; from CodeOf: equal to Name. It contains nothing of the request or an inner error
 	Detail string // from StatusOf: ""; from CodeOf: for people
-	Retry  bool   // whether the answer has RetryAfterHeader
 	Capped bool   // whether a limit that the operator has set was reached
+
+	RetryAfter int // the value of RetryAfterHeader, in seconds; 0: the answer has no such header
 
 	Field, Range string // of a kvslots.RangeError: the values of FieldHeader and RangeHeader
 }
@@ -63,14 +65,14 @@ func (s Status) Headers(set func(name, value string)) {
 		set(FieldHeader, s.Field)
 		set(RangeHeader, s.Range)
 	}
-	if s.Retry {
-		set(RetryAfterHeader, "1")
+	if s.RetryAfter != 0 {
+		set(RetryAfterHeader, strconv.Itoa(s.RetryAfter))
 	}
 }
 
 // Failed reports whether this is a server error, which is logged.
 func (s Status) Failed() bool {
-	return s.Code >= http.StatusInternalServerError && !s.Retry && !s.Capped
+	return s.Code >= http.StatusInternalServerError && s.RetryAfter == 0 && !s.Capped
 }
 
 // Failure returns the body of the answer.
@@ -96,9 +98,9 @@ var table = []row{
 	{err: ErrMalformed, Status: Status{Code: http.StatusBadRequest, Name: badRequest}},
 	{err: ErrTooLarge, Status: Status{Code: http.StatusRequestEntityTooLarge, Name: badRequest}},
 	{err: ErrTooSlow, Status: Status{Code: http.StatusRequestTimeout, Name: badRequest}},
-	{err: ErrBusy, Status: Status{Code: http.StatusServiceUnavailable, Name: "busy", Retry: true}},
-	{err: ErrMaxWaitersTotal, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_waiters_total", Retry: true}},
-	{err: ErrMaxWaitersPerIP, Status: Status{Code: http.StatusTooManyRequests, Name: "max_waiters_per_ip", Retry: true}},
+	{err: ErrBusy, Status: Status{Code: http.StatusServiceUnavailable, Name: "busy", RetryAfter: 1}},
+	{err: ErrMaxWaitersTotal, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_waiters_total", RetryAfter: 1}},
+	{err: ErrMaxWaitersPerIP, Status: Status{Code: http.StatusTooManyRequests, Name: "max_waiters_per_ip", RetryAfter: 1}},
 	{err: ErrDraining, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrClosed, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrNoPool, Status: Status{Code: http.StatusNotFound, Name: "no_pool"}},
@@ -113,10 +115,10 @@ var table = []row{
 	{err: kvslots.ErrMaxLocks, Status: capped("max_locks"), v1Text: "the maximum number of keys is in use"},
 	{err: kvslots.ErrMaxWaiters, Status: capped("max_waiters"), v1Text: "the maximum number of requests wait for the key"},
 	{err: kvslots.ErrMaxSessions, Status: capped("max_sessions"), v1Text: "the maximum number of sessions is open"},
-	{err: kvslots.ErrMaxSessionsPerOrigin, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_sessions_per_ip", Retry: true, Capped: true}, v1Text: "the address has the maximum number of sessions"},
-	{err: kvslots.ErrMaxLocksPerSession, Status: Status{Code: http.StatusTooManyRequests, Name: "max_locks_per_session", Retry: true}, v1Text: "the session holds or waits for the maximum number of keys"},
-	{err: kvslots.ErrMaxLocksPerOrigin, Status: Status{Code: http.StatusTooManyRequests, Name: "max_locks_per_ip", Retry: true}, v1Text: "the client holds or waits for the maximum number of keys"},
-	{err: kvslots.ErrMaxTombstones, Status: Status{Code: http.StatusTooManyRequests, Name: "max_tombstones", Retry: true}},
+	{err: kvslots.ErrMaxSessionsPerOrigin, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_sessions_per_ip", RetryAfter: 1, Capped: true}, v1Text: "the address has the maximum number of sessions"},
+	{err: kvslots.ErrMaxLocksPerSession, Status: Status{Code: http.StatusTooManyRequests, Name: "max_locks_per_session", RetryAfter: 1}, v1Text: "the session holds or waits for the maximum number of keys"},
+	{err: kvslots.ErrMaxLocksPerOrigin, Status: Status{Code: http.StatusTooManyRequests, Name: "max_locks_per_ip", RetryAfter: 1}, v1Text: "the client holds or waits for the maximum number of keys"},
+	{err: kvslots.ErrMaxTombstones, Status: Status{Code: http.StatusTooManyRequests, Name: "max_tombstones", Text: "the address has left too many pools, names and sessions in the last minutes", RetryAfter: 30}},
 	{err: kvslots.ErrUnavailable, Status: storeUnanswered},
 	{err: context.DeadlineExceeded, Status: storeUnanswered},
 	{err: context.Canceled, Status: Status{Code: StatusClientGone, Name: "client_canceled", Text: "the client went away"}, v1Code: http.StatusRequestTimeout},
@@ -129,7 +131,7 @@ const aboutToStop = "the gateway is about to stop"
 const StatusClientGone = 499
 
 var (
-	stopping        = Status{Code: http.StatusServiceUnavailable, Name: "draining", Text: ErrDraining.Error(), Retry: true}
+	stopping        = Status{Code: http.StatusServiceUnavailable, Name: "draining", Text: ErrDraining.Error(), RetryAfter: 1}
 	storeUnanswered = Status{Code: http.StatusBadGateway, Name: "unavailable", Text: "the store did not answer; safe to retry"}
 )
 
@@ -178,8 +180,8 @@ var (
 	MethodNotAllowed = Status{Code: http.StatusMethodNotAllowed, Name: "method_not_allowed", Text: "method not allowed"}
 	RateLimited      = Status{Code: http.StatusTooManyRequests, Name: "rate_limited", Text: "rate limited"}
 
-	MaxConnections      = Status{Code: http.StatusServiceUnavailable, Name: "max_connections", Text: "too many connections", Retry: true}
-	MaxConnectionsPerIP = Status{Code: http.StatusTooManyRequests, Name: "max_connections_per_ip", Text: "too many connections of the address", Retry: true}
+	MaxConnections      = Status{Code: http.StatusServiceUnavailable, Name: "max_connections", Text: "too many connections", RetryAfter: 1}
+	MaxConnectionsPerIP = Status{Code: http.StatusTooManyRequests, Name: "max_connections_per_ip", Text: "too many connections of the address", RetryAfter: 1}
 )
 
 const forbidden = "forbidden"

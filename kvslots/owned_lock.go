@@ -167,8 +167,6 @@ func checkOwner(owner string) error {
 }
 
 // ownedHash returns the id of an owned lock's pool.
-func ownedHash(name string) entry.Hash {
-	return entry.Terms{Name: name, Dialect: ownedDialect}.Pool()
-}
+func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
 
 func ownerHash(owner string) entry.Hash { return entry.HashOf(entry.OfOwner, owner) }

@@ -121,11 +121,6 @@ func serveFrom(nats *backend, waiting *standby, ln net.Listener, allowed *access
 		return errors.Join(err, closing(store.Close))
 	}
 	defer func() { err = errors.Join(err, closing(store.Close)) }()
-	defer nats.onFailure(func() { // pending requests are answered, which may wait for the failed server
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = store.Close(ended)
-	})()
 	common := newShared(nats, allowed, s)
 	functions := newForrst(store, nats, common, s, log)
 	defer func() { err = errors.Join(err, closing(functions.Close)) }()

@@ -160,7 +160,7 @@ func newShared(nats *backend, allowed *access, s settings) shared {
 	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
 		c.clients, c.subscribers, c.connected = nats.server.NumClients, nats.server.Subscribers, nats.server.Connected
-		if store := s.storeConfig(); store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin > 0 {
+		if store := s.storeConfig(); store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0 {
 			c.address = nats.server.Address
 		}
 		if nats.server.ClientsReply() {

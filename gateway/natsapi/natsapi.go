@@ -82,7 +82,7 @@ type Config struct {
 	Connected func(connection uint64) bool
 
 	// Address returns the address and port of a connection; natsembed.Server has such a
-	// method. Sessions, and locks of calls, then count for the address of the connection
+	// method. Sessions, pools, and locks of calls, then count for the address of the connection
 	// that receives the answer, as over HTTP. If Address is nil, they count for the inbox
 	// that the client names, which it may make up.
 	Address func(connection uint64) (address string, open bool)

@@ -18,11 +18,7 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 		v.exhume(&p.grave)
 		p.origin = p.Config.Origin
 	} else {
-		v.exhume(&p.grave)
-		if !e.Origin.IsZero() {
-			p.origin = e.Origin
-		}
-		v.bury(&p.grave, p.keys())
+		v.bury(&p.grave, e.Origin, p.keys())
 	}
 	if p.Config.Deleted {
 		v.ends.set(&p.cfg.due, now.Add(garbageTime))

@@ -181,7 +181,7 @@ func TestAbsent(t *testing.T) {
 	s, v, p := lent(t, 1)
 	feed(s, v, alive(sessionID(1)))
 	feed(s, v, ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(9), 1))
-	keys := []entry.Key{rules.SlotKey(p.ID, 0), ticketKey(p.ID, sessionID(1), 0), configKey(p.ID)}
+	keys := []entry.Key{rules.SlotKey(p.ID, 0), ticketKey(p.ID, sessionID(1), 0), rules.ConfigKey(p.ID)}
 	for _, key := range keys {
 		v.Found(key, 0, s.instant())
 		if revision, taken := v.Latest(key); !taken || revision != s.last[key].Revision || v.MarkerOld(key, s.instant()) {
@@ -206,7 +206,7 @@ func TestExpiring(t *testing.T) {
 	s, v, p := lent(t, 1)
 	end := s.instant().Add(10*time.Second + rules.Guard - 2*time.Second)
 	for at, want := range map[rules.Instant]bool{end - 1: false, end: true} {
-		if p.Slot(0).Expiring(at) != want || v.Expiring(rules.SlotKey(p.ID, 0), at) != want || v.Expiring(configKey(p.ID), at) {
+		if p.Slot(0).Expiring(at) != want || v.Expiring(rules.SlotKey(p.ID, 0), at) != want || v.Expiring(rules.ConfigKey(p.ID), at) {
 			t.Errorf("%v before its physical end: want %v", end.Add(2*time.Second).Sub(at), want)
 		}
 	}

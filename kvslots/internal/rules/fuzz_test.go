@@ -35,7 +35,7 @@ func (d *decoder) passes() time.Duration {
 func (d *decoder) key() entry.Key {
 	pool, session := poolID(d.below(2)), sessionID(d.below(3))
 	return []entry.Key{
-		configKey(pool), rules.SlotKey(pool, d.below(4)), rules.SlotKey(pool, 14+d.below(4)), ticketKey(pool, session, d.below(2)),
+		rules.ConfigKey(pool), rules.SlotKey(pool, d.below(4)), rules.SlotKey(pool, 14+d.below(4)), ticketKey(pool, session, d.below(2)),
 		rules.SessionKey(session), barrierKey(session), {},
 	}[d.below(7)]
 }

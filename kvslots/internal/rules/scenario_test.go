@@ -169,9 +169,9 @@ func (s *scenario) value(word string, o options) entry.Entry {
 		e.Config.Deleted = true
 		return e
 	case "corrupt":
-		return corrupt(configKey(poolID(1)))
+		return corrupt(rules.ConfigKey(poolID(1)))
 	case "forget":
-		return marker(configKey(poolID(1)))
+		return marker(rules.ConfigKey(poolID(1)))
 	case "alive":
 		return session(id, entry.SessionPeer, time.Hour)
 	case "client":

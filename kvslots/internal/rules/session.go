@@ -95,11 +95,7 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 		v.exhume(&s.grave)
 		s.origin = e.Session.Origin
 	case e.Marker:
-		v.exhume(&s.grave)
-		if !e.Origin.IsZero() {
-			s.origin = e.Origin
-		}
-		v.bury(&s.grave, 1)
+		v.bury(&s.grave, e.Origin, 1)
 	}
 	if s.Taken {
 		ends := now.Add(e.Session.Left() - age)

@@ -101,7 +101,6 @@ func sessionID(n int) entry.Hash { return entry.HashOf("session", fmt.Sprint(n))
 func leaseID(n int) entry.Hash   { return entry.HashOf("lease", fmt.Sprint(n)) }
 func originID(n int) entry.Hash  { return entry.HashOf("origin", fmt.Sprint(n)) }
 
-func configKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 func barrierKey(id entry.Hash) entry.Key  { return entry.Key{Kind: entry.Barrier, Session: id} }
 
 func ticketKey(pool, session entry.Hash, n int) entry.Key {
@@ -112,7 +111,7 @@ func marker(key entry.Key) entry.Entry  { return entry.Entry{Key: key, Marker: t
 func corrupt(key entry.Key) entry.Entry { return entry.Entry{Key: key, Corrupt: errUnreadable} }
 
 func config(pool entry.Hash, count int, generation uint64) entry.Entry {
-	return entry.Entry{Key: configKey(pool), Config: entry.ConfigValue{Count: count, Generation: generation}}
+	return entry.Entry{Key: rules.ConfigKey(pool), Config: entry.ConfigValue{Count: count, Generation: generation}}
 }
 
 func session(id entry.Hash, kind string, idle time.Duration) entry.Entry {

@@ -31,9 +31,13 @@ func (v *View) OriginOf(key entry.Key) entry.Hash {
 	return entry.Hash{}
 }
 
-// bury counts the keys of a pool or a session that has ended.
-func (t *tombstones) bury(g *grave, keys int) {
+// bury counts the keys of a pool or a session that has ended. origin is what the marker says;
+// zero if it says nothing.
+func (t *tombstones) bury(g *grave, origin entry.Hash, keys int) {
 	t.exhume(g)
+	if !origin.IsZero() {
+		g.origin = origin
+	}
 	g.keys = keys
 	t.Tombstones += keys
 	if !g.origin.IsZero() {
@@ -57,7 +61,7 @@ func (t *tombstones) exhume(g *grave) {
 func (v *View) countGraves() {
 	for _, p := range v.pools {
 		if p.grave.keys > 0 {
-			v.bury(&p.grave, p.keys())
+			v.bury(&p.grave, p.origin, p.keys())
 		}
 	}
 }

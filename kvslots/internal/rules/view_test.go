@@ -40,7 +40,7 @@ func (h *history) serverMarker() {
 func (h *history) corrupt() {
 	pool, id := h.pool(), h.anySession(h.peers)
 	h.write(corrupt(rapid.SampledFrom([]entry.Key{
-		{}, configKey(pool), rules.SlotKey(pool, 1), rules.SlotKey(pool, 7), ticketKey(pool, id, 0), rules.SessionKey(id), barrierKey(id),
+		{}, rules.ConfigKey(pool), rules.SlotKey(pool, 1), rules.SlotKey(pool, 7), ticketKey(pool, id, 0), rules.SessionKey(id), barrierKey(id),
 	}).Draw(h.t, "key")))
 }
 

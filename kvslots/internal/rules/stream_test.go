@@ -101,7 +101,7 @@ func sessionID(n int) entry.Hash { return entry.HashOf("session", fmt.Sprint(n))
 func leaseID(n int) entry.Hash   { return entry.HashOf("lease", fmt.Sprint(n)) }
 func originID(n int) entry.Hash  { return entry.HashOf("origin", fmt.Sprint(n)) }
 
-func barrierKey(id entry.Hash) entry.Key  { return entry.Key{Kind: entry.Barrier, Session: id} }
+func barrierKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Barrier, Session: id} }
 
 func ticketKey(pool, session entry.Hash, n int) entry.Key {
 	return entry.Key{Kind: entry.Ticket, Pool: pool, Session: session, N: n}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -30,19 +31,19 @@ func manCommand() *cobra.Command {
 
 // writeShare writes what packages put below /usr/share.
 func writeShare(root *cobra.Command, dir string, header *doc.GenManHeader) error {
-	var found problems
+	var found []error
 	write := func(path string, generate func(path string) error) {
 		path = filepath.Join(dir, filepath.FromSlash(path))
 		err := os.MkdirAll(filepath.Dir(path), 0o755)
 		if err == nil {
 			err = generate(path)
 		}
-		found.add(err)
+		found = append(found, err)
 	}
 	root.DisableAutoGenTag = true // it has the date of today
 	write("man/man1/kvslots.1", func(path string) error { return doc.GenManTree(root, header, filepath.Dir(path)) })
 	write("bash-completion/completions/kvslots", func(path string) error { return root.GenBashCompletionFileV2(path, true) })
 	write("zsh/site-functions/_kvslots", root.GenZshCompletionFile)
 	write("fish/vendor_completions.d/kvslots.fish", func(path string) error { return root.GenFishCompletionFile(path, true) })
-	return found.err()
+	return errors.Join(found...)
 }

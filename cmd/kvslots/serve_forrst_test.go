@@ -66,7 +66,7 @@ func TestFunctionsConnect(t *testing.T) {
 		"nkey":     {nil, []string{"--forrst-fn-nkeys", " " + key}, nats.Nkey(key, pair.Sign)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startServe(t, envOf(c.env), append(c.args, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--log-level", "debug")...)
+			p := startServe(t, c.env, append(c.args, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--log-level", "debug")...)
 			url := p.logs.waitFor(t, "listening")["nats"].(string)
 			serveFunction(t, url, "a.b", done, c.option)
 			p.want(t, "POST", "/rpc", rpc("a.b", `{}`, lock30), 200, `"result":"done"`)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
 // makePipe makes a pipe to which nothing writes. A reader that waits for a writer gets an
@@ -36,7 +38,7 @@ func TestPipesAreNotRead(t *testing.T) {
 	makePipe(t, pipe)
 	nats := []string{"--nats-url", "nats://127.0.0.1:1"}
 	listener := []string{"--nats-addr", "127.0.0.1:0"}
-	common := []string{"--data-dir", t.TempDir(), "--http-addr", "127.0.0.1:0"}
+	common := []string{"--http-addr", "127.0.0.1:0"}
 	for _, c := range []struct {
 		want string // in the error
 		args []string
@@ -156,7 +158,7 @@ func TestWritableSecrets(t *testing.T) {
 		warns         bool
 	}{
 		{"config", secret, 0o666, true}, {"config", secret, 0o602, true}, {"config", secret, 0o644, false}, {"config", plain, 0o666, false},
-		{tokenFileFlag, secretToken, 0o606, true}, {tokenFileFlag, secretToken, 0o444, false},
+		{settings.TokenFileFlag, secretToken, 0o606, true}, {settings.TokenFileFlag, secretToken, 0o444, false},
 	} {
 		file := writeFile(t, "settings.yaml", c.content)
 		if err := os.Chmod(file, c.mode); err != nil {

@@ -1,0 +1,93 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestServeRules(t *testing.T) {
+	external := func(args ...string) []string { return append([]string{"--nats-url", "a"}, args...) }
+	for _, c := range []struct {
+		name string
+		args []string
+		want string // in the error; none when empty
+	}{
+		{"defaults", nil, ""},
+		{"one URL", []string{"--nats-url", "nats://127.0.0.1:4222"}, ""},
+		{"several URLs", []string{"--nats-url", "tls://a:4222, b:4222,ws://c"}, ""},
+		{"URL with a password", []string{"--nats-url", "nats://u:p@a:4222"}, ""},
+		{"replicas elsewhere", external("--replicas", "3"), ""},
+		{"user and password", external("--nats-user", "u", "--nats-password", "hunter2"), ""},
+		{"other scheme", []string{"--nats-url", "http://hunter2@a"}, "--nats-url must be"},
+		{"not a URL", []string{"--nats-url", "nats://u:hunter2@a:b:c"}, "--nats-url must be"},
+		{"port of a URL out of range", []string{"--nats-url", "b, nats://u:hunter2@a:65536"}, "--nats-url must be URLs such as nats://host:4222, with ports between 1 and 65535"},
+		{"port 0 of a URL", []string{"--nats-url", "a:0"}, "--nats-url must be"},
+		{"highest port of a URL", []string{"--nats-url", "a:65535,b:"}, ""},
+		{"empty URL in the list", []string{"--nats-url", "a,,b"}, "--nats-url must be"},
+		{"user alone", external("--nats-user", "u"), "go together"},
+		{"password alone", external("--nats-password", "hunter2"), "go together"},
+		{"creds and user", external("--nats-creds", "f", "--nats-user", "u", "--nats-password", "hunter2"), "--nats-creds and --nats-user exclude each other"},
+		{"reply prefixes", external("--nats-reply-prefixes", "app.inbox"), ""},
+		{"reply prefixes over functions", external("--nats-reply-prefixes", "app.inbox,forrst"), "--forrst-fn-prefix"},
+		{"reply prefixes among functions", external("--nats-reply-prefixes", "forrst.fn.x"), "--forrst-fn-prefix"},
+		{"reply prefixes beside functions", external("--nats-reply-prefixes", "forrst.fnx"), ""},
+		{"reply prefixes without URL", []string{"--nats-reply-prefixes", "app.inbox"}, "--nats-reply-prefixes needs --nats-url"},
+		{"creds without URL", []string{"--nats-creds", "f"}, "--nats-creds needs --nats-url"},
+		{"sync of another server", external("--sync", "always"), "--sync is for the embedded server: it excludes --nats-url"},
+		{"directory of another server", external("--data-dir", "d"), "--data-dir is for the embedded server: it excludes --nats-url"},
+		{"listener of another server", external("--nats-addr", ":0"), "--nats-addr is for the embedded server: it excludes --nats-url"},
+		{"maxima of another server", external("--nats-max-connections", "1"), "--nats-max-connections is for the embedded server"},
+		{"switched off", external("--nats-insecure=false", "--nats-nkeys", "", "--max-store", "0"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := load(t, c.args, nil)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the password is in %q", err)
+			}
+		})
+	}
+}
+
+// An error names what the operator has written: variables and keys by their own names, and a
+// flag that was not given only if it is missing.
+func TestErrorsNameWhatWasGiven(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		env  Environment
+		file string
+		want string
+	}{
+		{"two variables", nil, Environment{"KVSLOTS_SYNC": "always", "KVSLOTS_NATS_URL": "a"}, "",
+			"KVSLOTS_SYNC is for the embedded server: it excludes KVSLOTS_NATS_URL"},
+		{"a variable and a flag", []string{"--data-dir", "d"}, Environment{"KVSLOTS_NATS_URL": "a"}, "",
+			"--data-dir is for the embedded server: it excludes KVSLOTS_NATS_URL"},
+		{"a flag and a key", []string{"--nats-url", "a"}, nil, "max-store: 1G\n", "key max-store is for the embedded server: it excludes --nats-url"},
+		{"the directory in the file", []string{"--nats-url", "a"}, nil, "data-dir: d\n", "key data-dir is for the embedded server: it excludes --nats-url"},
+		{"variables that exclude each other", nil, Environment{"KVSLOTS_NATS_URL": "a", "KVSLOTS_NATS_CREDS": "f", "KVSLOTS_NATS_TOKEN": "t"}, "",
+			"KVSLOTS_NATS_CREDS and KVSLOTS_NATS_TOKEN exclude each other"},
+		{"one of two", nil, Environment{"KVSLOTS_NATS_URL": "a", "KVSLOTS_NATS_USER": "u"}, "", "KVSLOTS_NATS_USER and --nats-password go together"},
+		{"a token", nil, Environment{"KVSLOTS_AUTH_TOKEN": "two words"}, "",
+			"KVSLOTS_AUTH_TOKEN must be 1 to 1000 ASCII characters, without spaces and control characters"},
+		{"a variable alone", nil, Environment{"KVSLOTS_NATS_TOKEN": "t"}, "", "KVSLOTS_NATS_TOKEN needs --nats-url or --nats-addr"},
+		{"a directory for every gateway", nil, Environment{"KVSLOTS_DATA_DIR": "d", "KVSLOTS_NATS_URL": "a"}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := slices.Clone(c.args)
+			if c.file != "" {
+				args = append(args, "--config", writeFile(t, "kvslots.yaml", c.file))
+			}
+			text := ""
+			if _, err := load(t, args, c.env); err != nil {
+				text = err.Error()
+			}
+			if text != c.want {
+				t.Errorf("got  %s\nwant %s", text, c.want)
+			}
+		})
+	}
+}

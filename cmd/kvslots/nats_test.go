@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 )
@@ -227,6 +228,22 @@ func selfSigned(t *testing.T) (cert, key string) {
 	cert = writeFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 	key = writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})))
 	return cert, key
+}
+
+// A bucket has the number of replicas with which it was created, whatever --replicas says
+// later. An operator who asks for another number learns it.
+func TestReplicasOfAnotherBucket(t *testing.T) {
+	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir()})
+	for _, args := range [][]string{nil, {"--replicas", "1"}} {
+		p := startServe(t, noEnv, append(args, "--nats-url", url)...)
+		p.stop()
+		p.exitCode(t)
+	}
+	code, _, stderr := call(t, settings.Environment{"KVSLOTS_REPLICAS": "3"}, "serve", "--http-addr", "127.0.0.1:0", "--nats-url", url)
+	const want = "the bucket's number of replicas is 1, and KVSLOTS_REPLICAS is 3: change one of them;"
+	if code != exitFailed || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
 }
 
 func TestNATSUsage(t *testing.T) {

@@ -58,19 +58,46 @@ func TestPipesAreNotRead(t *testing.T) {
 		{"--auth-token-file", []string{"--auth-token-file", "/dev/zero"}},
 	} {
 		for _, command := range []string{"check-config", "serve"} {
-			said := make(chan string, 1)
-			go func() {
-				code, _, stderr := call(t, noEnv, slices.Concat([]string{command}, common, c.args)...)
-				said <- fmt.Sprintf("exit code %d: %s", code, stderr)
-			}()
-			select {
-			case text := <-said:
-				if !strings.Contains(text, c.want) || !strings.Contains(text, "not a regular file") {
-					t.Errorf("%s %v: %s", command, c.args, text)
-				}
-			case <-time.After(10 * time.Second):
-				t.Errorf("%s %v waits", command, c.args)
-			}
+			wantIrregular(t, c.want, slices.Concat([]string{command}, common, c.args)...)
+		}
+	}
+}
+
+// wantIrregular runs a command that does not wait for its files, and says that one of them, of
+// the flag, is no regular file.
+func wantIrregular(t *testing.T, flag string, args ...string) {
+	t.Helper()
+	said := make(chan string, 1)
+	go func() {
+		code, _, stderr := call(t, noEnv, args...)
+		said <- fmt.Sprintf("exit code %d: %s", code, stderr)
+	}()
+	select {
+	case text := <-said:
+		if !strings.Contains(text, flag) || !strings.Contains(text, "not a regular file") {
+			t.Errorf("%v: %s", args, text)
+		}
+	case <-time.After(30 * time.Second):
+		t.Errorf("%v waits", args)
+	}
+}
+
+// The same holds for client commands.
+func TestPipesAreNotReadByCommands(t *testing.T) {
+	cert, key := selfSigned(t)
+	pipe := filepath.Join(t.TempDir(), "pipe.pem")
+	makePipe(t, pipe)
+	overHTTP, overNATS := []string{"--server", "https://127.0.0.1:1"}, []string{"--nats-url", "nats://127.0.0.1:1"}
+	for _, command := range [][]string{{"inspect", pool}, {"ready"}, {"bench"}} {
+		ask := slices.Concat(command, overHTTP)
+		wantIrregular(t, "--tls-ca", append(ask, "--tls-ca", pipe)...)
+		wantIrregular(t, "--tls-cert", append(ask, "--tls-cert", pipe, "--tls-key", key)...)
+		wantIrregular(t, "--tls-key", append(ask, "--tls-cert", cert, "--tls-key", pipe)...)
+	}
+	for _, command := range [][]string{{"inspect", pool}, {"backup", "-"}, {"limit", "release", "a/0", "--jid", "j"}} {
+		ask := slices.Concat(command, overNATS)
+		for _, flag := range []string{"--nats-nkey", "--nats-creds", "--nats-tls-ca"} {
+			wantIrregular(t, flag, append(ask, flag, pipe)...)
 		}
 	}
 }

@@ -65,8 +65,8 @@ func (s *server) checkReplicas(ctx context.Context) error {
 		return fmt.Errorf("number of replicas of the bucket: %w", err)
 	}
 	if is := stream.CachedInfo().Config.Replicas; is != want {
-		return fmt.Errorf("the bucket has %d replicas, and --replicas is %d: change the bucket with \"nats stream edit %s --replicas %d\", or --replicas",
-			is, want, name, want)
+		return fmt.Errorf("the bucket's number of replicas is %d, and --replicas is %d: change one of them; \"nats stream edit %s\" changes the bucket's",
+			is, want, name)
 	}
 	return nil
 }

@@ -21,20 +21,15 @@ const reloadPause = 5 * time.Second
 
 // reloadable is a setting whose files can be read again while serve runs.
 type reloadable struct {
-	name    string // of the flag
-	reading settings.PendingRead
-	changed bool                      // since the read before
-	known   atomic.Pointer[time.Time] // when the files last had the content that is in force
+	name    string                     // of the flag
+	reading settings.PendingRead[bool] // whether they have changed since the read before
+	known   atomic.Pointer[time.Time]  // when the files last had the content that is in force
 }
 
 // newReloadable returns the setting of a flag, whose files have just been read.
 func newReloadable(name string, load func() (changed bool, err error)) *reloadable {
-	f := &reloadable{name: name}
+	f := &reloadable{name: name, reading: settings.PendingRead[bool]{Read: load}}
 	f.known.Store(new(time.Now()))
-	f.reading.Read = func() (err error) {
-		f.changed, err = load()
-		return err
-	}
 	return f
 }
 
@@ -89,7 +84,7 @@ func (r *reloader) reloadAll(ctx context.Context) {
 // reload reads a setting's files again. After an error the previous content stays in force:
 // of files that belong together, the operator may not have replaced all yet.
 func (r *reloader) reload(ctx context.Context, file *reloadable) {
-	err := file.reading.Await(ctx)
+	changed, err := file.reading.Await(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return
@@ -102,7 +97,7 @@ func (r *reloader) reload(ctx context.Context, file *reloadable) {
 	}
 	delete(r.failed, file.name)
 	file.known.Store(new(time.Now()))
-	if file.changed {
+	if changed {
 		r.log.Info().Str("flag", file.name).Msg("reloaded")
 	}
 }

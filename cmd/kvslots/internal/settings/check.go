@@ -86,7 +86,9 @@ func (c *Check) line(flag *pflag.Flag) string {
 		return "# " + flag.Name + ": (secret)" + source
 	case flag.Name == natsURLFlag && withoutSecret != value:
 		return "# " + flag.Name + ": " + withoutSecret + " (and a secret)" + source
-	case flag.Name == configFlag, c.of.NATS.URL != "" && slices.Contains(embeddedOnly, flag.Name): // not used with --nats-url
+	case flag.Name == configFlag,
+		c.of.NATS.URL != "" && slices.Contains(embeddedOnly, flag.Name), // not used
+		flag.Name == replicasFlag && !flag.Changed:                      // given, it would be demanded of the bucket
 		return "# " + flag.Name + ": " + value + source
 	}
 	return flag.Name + ": " + quoted(flag.Value) + source

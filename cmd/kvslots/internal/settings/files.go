@@ -51,15 +51,7 @@ func readRegular(path string) ([]byte, error) {
 
 // readFile is readRegular, and returns errHangs after ReadTimeout.
 func readFile(path string) ([]byte, error) {
-	var content []byte
-	err := WithoutHanging(func() (err error) {
-		content, err = readRegular(path)
-		return err
-	})
-	if err != nil {
-		return nil, err // and not content, which a read that hangs may still set
-	}
-	return content, nil
+	return withoutHanging(func() ([]byte, error) { return readRegular(path) })
 }
 
 // fileOf is the file of a flag; path is empty without one.
@@ -84,40 +76,48 @@ func readFiles(read func(path string) ([]byte, error), files ...fileOf) (map[str
 	return contents, found.err()
 }
 
-// WithoutHanging calls read. It returns errHangs after ReadTimeout, while read goes on.
-func WithoutHanging(read func() error) error {
-	return (&PendingRead{Read: read}).Await(context.Background())
+// withoutHanging calls read. It returns errHangs after ReadTimeout, while read goes on.
+func withoutHanging[T any](read func() (T, error)) (T, error) {
+	return (&PendingRead[T]{Read: read}).Await(context.Background())
 }
 
 // PendingRead repeats a read that may hang, in a goroutine of its own. A read that hangs
 // stays the only one.
-type PendingRead struct {
-	Read func() error
-	done chan error // of the read that has not ended yet; nil without
+type PendingRead[T any] struct {
+	Read func() (T, error)
+	done chan readResult[T] // of the read that has not ended yet; nil without
+}
+
+type readResult[T any] struct {
+	value T
+	err   error
 }
 
 // Await reads, and returns errHangs after ReadTimeout. While an earlier read goes on, it
 // returns errHangs at once, and the result of that read when it has ended.
-func (p *PendingRead) Await(ctx context.Context) (err error) {
+func (p *PendingRead[T]) Await(ctx context.Context) (value T, err error) {
 	if p.done != nil {
 		select {
-		case err = <-p.done:
+		case result := <-p.done:
 			p.done = nil
-			return err
+			return result.value, result.err
 		default:
-			return errHangs
+			return value, errHangs
 		}
 	}
-	done := make(chan error, 1)
+	done := make(chan readResult[T], 1)
 	p.done = done
-	go func() { done <- p.Read() }()
+	go func() {
+		value, err := p.Read()
+		done <- readResult[T]{value, err}
+	}()
 	select {
-	case err = <-done:
+	case result := <-done:
 		p.done = nil
-		return err
+		return result.value, result.err
 	case <-time.After(ReadTimeout):
-		return errHangs
+		return value, errHangs
 	case <-ctx.Done():
-		return ctx.Err()
+		return value, ctx.Err()
 	}
 }

@@ -119,7 +119,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	s.NATS.addFlags(flags, "", "use this NATS instead of embedding one (comma-separated URLs)", ", or of NATS clients at --nats-addr",
 		", or those that must have issued the certificates of clients at --nats-addr")
 	flags.Var(replyPrefixes(&s.replyPrefixes), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
-	flags.Var(Number(&s.store.Replicas, 1, 5), "replicas", "replicas of the bucket; more than 1 needs --nats-url")
+	flags.Var(Number(&s.store.Replicas, 1, 5), replicasFlag, "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(Seconds(&s.store.MaxTTL, time.Second, MaxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(Seconds(&s.store.MaxWait, time.Second, MaxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
 	flags.Var(Seconds(&s.Sessions.DefaultLeaseTTL, time.Second, MaxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")

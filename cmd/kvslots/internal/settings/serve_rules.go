@@ -20,7 +20,7 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 		found.add(s.checkExternal(flags))
 	}
 	found.add(s.Token.load(flags, stdin))
-	if flags.Changed("replicas") {
+	if flags.Changed(replicasFlag) {
 		s.Replicas = s.store.Replicas
 	}
 	return found.err()
@@ -40,6 +40,8 @@ func (s *Serve) checkAccess() error {
 // controlsAccess reports whether HTTP clients must authenticate. TLS without client
 // certificates encrypts, and accepts every client.
 func (s *Serve) controlsAccess() bool { return s.Token.Given() || s.TLS.clientCA != "" }
+
+const replicasFlag = "replicas"
 
 // embeddedOnly are the flags that only the embedded server has.
 var embeddedOnly = []string{

@@ -77,9 +77,6 @@ func (s *ServerTLS) check() error {
 	return s.keyPair.check()
 }
 
-// Given reports whether the listener accepts TLS only.
-func (s *ServerTLS) Given() bool { return s.cert != "" }
-
 // Load reads the files, and returns the configuration of a server. It returns nil if they are
 // as at the last Load that succeeded. Without authorities it asks clients for no certificate.
 func (s *ServerTLS) Load() (*tls.Config, error) {
@@ -108,20 +105,20 @@ func (s *ServerTLS) Load() (*tls.Config, error) {
 
 // LoadFirst is Load, and returns an error if the files cannot be read in time. Without files it
 // returns nil.
-func (s *ServerTLS) LoadFirst() (config *tls.Config, err error) {
-	if !s.Given() {
+func (s *ServerTLS) LoadFirst() (*tls.Config, error) {
+	if s.cert == "" {
 		return nil, nil
 	}
 	loading := *s
-	err = WithoutHanging(func() (err error) {
-		config, err = loading.Load()
-		return err
-	})
-	if errors.Is(err, errHangs) {
-		return nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
+	config, err := withoutHanging(loading.Load)
+	if err != nil {
+		if errors.Is(err, errHangs) {
+			err = fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
+		}
+		return nil, err
 	}
-	s.loaded = loading.loaded
-	return config, err
+	*s = loading
+	return config, nil
 }
 
 // parseKeyPair parses the contents of two flags' files, if both were read.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -44,9 +43,12 @@ func (t *Token) addFlags(flags *pflag.FlagSet, usage string) {
 func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	switch {
 	case flags.Changed(TokenFileFlag) && t.again && t.IsFile():
-		err := WithoutHanging(func() error { return t.read(nil) })
+		loaded, err := withoutHanging(t.reread)
 		if errors.Is(err, errHangs) {
 			err = fileFailed(err)
+		}
+		if err == nil {
+			*t = loaded
 		}
 		return err
 	case flags.Changed(TokenFileFlag):
@@ -55,6 +57,13 @@ func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) error {
 		return checkToken("--"+tokenFlag, t.Value)
 	}
 	return nil
+}
+
+// reread returns the token as the file has it.
+func (t *Token) reread() (Token, error) {
+	loaded := *t
+	err := loaded.read(nil)
+	return loaded, err
 }
 
 // read reads the file: one line, or two while tokens are being replaced, of which
@@ -115,14 +124,12 @@ func (t *Token) IsFile() bool { return t.file != "" && t.file != "-" }
 // Reload reads the file again, and reports whether the tokens have changed. After an error
 // they are as before.
 func (t *Token) Reload() (changed bool, err error) {
-	read := *t
-	read.again = true
-	if err := read.read(nil); err != nil {
+	loaded, err := t.reread()
+	if err != nil || loaded == *t {
 		return false, err
 	}
-	changed = !slices.Equal(read.All(), t.All())
-	*t = read
-	return changed, nil
+	*t = loaded
+	return true, nil
 }
 
 // All returns the tokens, one or two.

@@ -26,7 +26,7 @@ func secretArgument(command *cobra.Command, name, text string) (uuid.UUID, error
 	if err != nil {
 		return uuid.UUID{}, fmt.Errorf("the file given as %s: %w", name, err)
 	}
-	return parseSecret("the content of the file given as "+name, strings.TrimSpace(content))
+	return parseSecret("the content of the file given as "+name, strings.TrimSpace(string(content)))
 }
 
 // parseSecret parses a UUID. Its error does not contain text.

@@ -16,16 +16,14 @@ type certificates struct {
 
 // openCertificates reads the files; it returns nil without any.
 func openCertificates(files settings.ServerTLS) (*certificates, error) {
-	first, err := files.LoadFirst()
-	if first == nil {
+	c := &certificates{files: files}
+	if loaded, err := c.load(); err != nil || !loaded {
 		return nil, err
 	}
-	c := &certificates{files: files}
-	c.current.Store(first)
 	return c, nil
 }
 
-// load reads the files again, and reports whether they have changed. After an error the
+// load reads the files, and reports whether they have changed. After an error the
 // certificates are as before.
 func (c *certificates) load() (changed bool, err error) {
 	loaded, err := c.files.Load()

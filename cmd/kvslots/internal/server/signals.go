@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -61,4 +64,25 @@ func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Log
 			steps = steps[1:]
 		}
 	}
+}
+
+// exitQuit is the exit code after SIGQUIT, as of every Go program.
+const exitQuit = 2
+
+// dumpOnQuit makes SIGQUIT write the functions and lines of all goroutines to w, and end
+// the process. The dump of Go's runtime contains arguments of functions, too: bytes of
+// the ids of pools and leases.
+func dumpOnQuit(w io.Writer) (release func()) {
+	quit := make(chan os.Signal, 1)
+	signal.Notify(quit, syscall.SIGQUIT)
+	return background.Run(func(ctx context.Context) {
+		defer signal.Stop(quit)
+		select {
+		case <-quit:
+			_, _ = fmt.Fprintln(w, "SIGQUIT: quit")
+			_ = pprof.Lookup("goroutine").WriteTo(w, 1) // 1: without arguments
+			os.Exit(exitQuit)
+		case <-ctx.Done():
+		}
+	})
 }

@@ -51,7 +51,7 @@ func (c *Check) Run(env Environment, stdin io.Reader) error {
 	c.parsing = false
 	c.found.add(applySources(c.flags, env))
 	rules := split(c.of.check(c.flags, stdin))
-	_, err := c.of.TLS.LoadFirst()
+	_, err := c.of.TLS.Load()
 	rules = append(rules, split(err)...)
 	_, err = c.of.NATS.Options()
 	rules = append(rules, split(err)...)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -78,13 +77,21 @@ func (s *ServerTLS) check() error {
 }
 
 // Load reads the files, and returns the configuration of a server. It returns nil if they are
-// as at the last Load that succeeded. Without authorities it asks clients for no certificate.
+// as at the last Load that succeeded, and without files. Without authorities the server asks
+// clients for no certificate. Only the first Load has a time limit.
 func (s *ServerTLS) Load() (*tls.Config, error) {
-	read, err := readFiles(readRegular, append(s.files(), fileOf{"tls-client-ca", s.clientCA})...)
-	if err != nil || maps.EqualFunc(read, s.loaded, bytes.Equal) {
+	if s.cert == "" {
+		return nil, nil
+	}
+	read := readRegular
+	if s.loaded == nil {
+		read = readFile
+	}
+	contents, err := readFiles(read, append(s.files(), fileOf{"tls-client-ca", s.clientCA})...)
+	if err != nil || maps.EqualFunc(contents, s.loaded, bytes.Equal) {
 		return nil, err
 	}
-	pair, err := parseKeyPair(read, "tls-cert", "tls-key")
+	pair, err := parseKeyPair(contents, "tls-cert", "tls-key")
 	if err != nil {
 		return nil, err
 	}
@@ -93,31 +100,13 @@ func (s *ServerTLS) Load() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: pair, NextProtos: []string{"http/1.1"}}
 	if s.clientCA != "" {
 		config.ClientAuth = tls.RequireAndVerifyClientCert
-		if config.ClientCAs, err = parseAuthorities(read, "tls-client-ca"); err != nil {
+		if config.ClientCAs, err = parseAuthorities(contents, "tls-client-ca"); err != nil {
 			return nil, err
 		}
 		// A resumed session would not be checked against authorities that have replaced others.
 		config.SessionTicketsDisabled = true
 	}
-	s.loaded = read
-	return config, nil
-}
-
-// LoadFirst is Load, and returns an error if the files cannot be read in time. Without files it
-// returns nil.
-func (s *ServerTLS) LoadFirst() (*tls.Config, error) {
-	if s.cert == "" {
-		return nil, nil
-	}
-	loading := *s
-	config, err := withoutHanging(loading.Load)
-	if err != nil {
-		if errors.Is(err, errHangs) {
-			err = fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
-		}
-		return nil, err
-	}
-	*s = loading
+	s.loaded = contents
 	return config, nil
 }
 

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,37 +42,23 @@ func (t *Token) addFlags(flags *pflag.FlagSet, usage string) {
 func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	switch {
 	case flags.Changed(TokenFileFlag) && t.again && t.IsFile():
-		loaded, err := withoutHanging(t.reread)
-		if errors.Is(err, errHangs) {
-			err = fileFailed(err)
-		}
-		if err == nil {
-			*t = loaded
-		}
-		return err
+		return t.read(readFile)
 	case flags.Changed(TokenFileFlag):
-		return t.read(stdin)
+		return t.read(func(path string) ([]byte, error) { return ReadSecret(stdin, path) })
 	case flags.Changed(tokenFlag):
 		return checkToken("--"+tokenFlag, t.Value)
 	}
 	return nil
 }
 
-// reread returns the token as the file has it.
-func (t *Token) reread() (Token, error) {
-	loaded := *t
-	err := loaded.read(nil)
-	return loaded, err
-}
-
 // read reads the file: one line, or two while tokens are being replaced, of which
 // commands send the first.
-func (t *Token) read(stdin io.Reader) error {
-	content, err := t.content(stdin)
+func (t *Token) read(read func(path string) ([]byte, error)) error {
+	content, err := read(t.file)
 	if err != nil {
-		return fileFailed(err)
+		return fmt.Errorf("--%s: %w", TokenFileFlag, WithoutPath(err))
 	}
-	one, other, two := strings.Cut(strings.TrimSuffix(content, "\n"), "\n")
+	one, other, two := strings.Cut(strings.TrimSuffix(string(content), "\n"), "\n")
 	if strings.Contains(other, "\n") {
 		return Usagef("--%s has more than two lines", TokenFileFlag)
 	}
@@ -90,30 +75,20 @@ func (t *Token) read(stdin io.Reader) error {
 	return nil
 }
 
-func (t *Token) content(stdin io.Reader) (string, error) {
-	if !t.again || !t.IsFile() {
-		return ReadSecret(stdin, t.file)
-	}
-	content, err := readRegular(t.file)
-	return string(content), WithoutPath(err)
-}
-
 // ReadSecret reads a file with a secret, which may be a pipe: a shell's <(command). The name
 // - is stdin. Its error does not contain path.
-func ReadSecret(stdin io.Reader, path string) (string, error) {
+func ReadSecret(stdin io.Reader, path string) ([]byte, error) {
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			return "", WithoutPath(err)
+			return nil, WithoutPath(err)
 		}
 		defer file.Close()
 		stdin = file
 	}
 	content, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile))
-	return string(content), WithoutPath(err)
+	return content, WithoutPath(err)
 }
-
-func fileFailed(err error) error { return fmt.Errorf("--%s: %w", TokenFileFlag, err) }
 
 // Given reports whether a token was given, or a file with one.
 func (t *Token) Given() bool { return t.Value != "" || t.file != "" }
@@ -124,8 +99,8 @@ func (t *Token) IsFile() bool { return t.file != "" && t.file != "-" }
 // Reload reads the file again, and reports whether the tokens have changed. After an error
 // they are as before.
 func (t *Token) Reload() (changed bool, err error) {
-	loaded, err := t.reread()
-	if err != nil || loaded == *t {
+	loaded := *t
+	if err := loaded.read(readRegular); err != nil || loaded == *t {
 		return false, err
 	}
 	*t = loaded

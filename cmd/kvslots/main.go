@@ -50,7 +50,7 @@ const evaluatedByShell = "evaluated by a shell"
 func printError(command *cobra.Command, started bool, err error, stderr io.Writer) int {
 	// Before a command has started, an error is cobra's and about the arguments.
 	if _, usage := errors.AsType[settings.UsageError](err); usage || !started {
-		fmt.Fprintf(stderr, "kvslots: %s\nRun '%s --help' for usage.\n", withoutIDs(err.Error()), command.CommandPath())
+		fmt.Fprintf(stderr, "kvslots: %s\nRun '%s --help' for usage.\n", withoutIDs(settings.ErrorText(command.Flags(), err)), command.CommandPath())
 		return exitUsage
 	}
 	code := exitFailed
@@ -58,7 +58,7 @@ func printError(command *cobra.Command, started bool, err error, stderr io.Write
 		code, err = coded.code, coded.error
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "kvslots: %v\n", err)
+		fmt.Fprintf(stderr, "kvslots: %s\n", settings.ErrorText(command.Flags(), err))
 	}
 	return code
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
@@ -36,7 +37,7 @@ func serveCommand(env settings.Environment) *cobra.Command {
 				Settings: s, Environment: env, Version: versionName(), Logger: log, Stderr: command.ErrOrStderr(),
 			})
 			if err != nil {
-				log.Error().Err(settings.Naming(command.Flags(), err)).Msg("failed")
+				log.Error().Str(zerolog.ErrorFieldName, settings.ErrorText(command.Flags(), err)).Msg("failed")
 				return exitError{exitFailed, nil}
 			}
 			log.Info().Msg("stopped")

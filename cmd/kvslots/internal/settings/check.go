@@ -61,7 +61,7 @@ func (c *Check) Run(env Environment, stdin io.Reader) error {
 			c.found.add(err)
 		}
 	}
-	return Naming(c.flags, c.found.err())
+	return c.found.err()
 }
 
 // Print prints the settings as a configuration file. Secrets, empty settings, those that are

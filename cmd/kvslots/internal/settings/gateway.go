@@ -56,8 +56,10 @@ func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	} else if flags.Changed(serverFlag) {
 		found.when(!isServer(g.Server), "--server must be a URL such as %s, with a port between 1 and 65535", defaultServer)
 	}
-	found.add(g.Token.load(flags, stdin))
-	return found.err()
+	if err := found.err(); err != nil {
+		return err
+	}
+	return g.Token.load(flags, stdin)
 }
 
 // isServer reports whether text is the URL of a gateway.

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -47,46 +46,6 @@ func TestServeRules(t *testing.T) {
 			}
 			if err != nil && strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the password is in %q", err)
-			}
-		})
-	}
-}
-
-// An error names what the operator has written: variables and keys by their own names, and a
-// flag that was not given only if it is missing.
-func TestErrorsNameWhatWasGiven(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		args []string
-		env  Environment
-		file string
-		want string
-	}{
-		{"two variables", nil, Environment{"KVSLOTS_SYNC": "always", "KVSLOTS_NATS_URL": "a"}, "",
-			"KVSLOTS_SYNC is for the embedded server: it excludes KVSLOTS_NATS_URL"},
-		{"a variable and a flag", []string{"--data-dir", "d"}, Environment{"KVSLOTS_NATS_URL": "a"}, "",
-			"--data-dir is for the embedded server: it excludes KVSLOTS_NATS_URL"},
-		{"a flag and a key", []string{"--nats-url", "a"}, nil, "max-store: 1G\n", "key max-store is for the embedded server: it excludes --nats-url"},
-		{"the directory in the file", []string{"--nats-url", "a"}, nil, "data-dir: d\n", "key data-dir is for the embedded server: it excludes --nats-url"},
-		{"variables that exclude each other", nil, Environment{"KVSLOTS_NATS_URL": "a", "KVSLOTS_NATS_CREDS": "f", "KVSLOTS_NATS_TOKEN": "t"}, "",
-			"KVSLOTS_NATS_CREDS and KVSLOTS_NATS_TOKEN exclude each other"},
-		{"one of two", nil, Environment{"KVSLOTS_NATS_URL": "a", "KVSLOTS_NATS_USER": "u"}, "", "KVSLOTS_NATS_USER and --nats-password go together"},
-		{"a token", nil, Environment{"KVSLOTS_AUTH_TOKEN": "two words"}, "",
-			"KVSLOTS_AUTH_TOKEN must be 1 to 1000 ASCII characters, without spaces and control characters"},
-		{"a variable alone", nil, Environment{"KVSLOTS_NATS_TOKEN": "t"}, "", "KVSLOTS_NATS_TOKEN needs --nats-url or --nats-addr"},
-		{"a directory for every gateway", nil, Environment{"KVSLOTS_DATA_DIR": "d", "KVSLOTS_NATS_URL": "a"}, "", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			args := slices.Clone(c.args)
-			if c.file != "" {
-				args = append(args, "--config", writeFile(t, "kvslots.yaml", c.file))
-			}
-			text := ""
-			if _, err := load(t, args, c.env); err != nil {
-				text = err.Error()
-			}
-			if text != c.want {
-				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
 		})
 	}

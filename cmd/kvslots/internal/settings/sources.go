@@ -22,15 +22,12 @@ type Group interface {
 
 // Load sets each flag of a command that was not given on the command line from its
 // environment variable, or else from the configuration file of --config. Then it checks the
-// group. The result has an error for each setting that is wrong; it names a setting as the
-// source does from which it was set.
+// group. The result has an error for each setting that is wrong; see ErrorText.
 func Load(command *cobra.Command, env Environment, of Group) error {
-	flags := command.Flags()
-	err := applySources(flags, env)
-	if err == nil {
-		err = of.check(flags, command.InOrStdin())
+	if err := applySources(command.Flags(), env); err != nil {
+		return err
 	}
-	return Naming(flags, err)
+	return of.check(command.Flags(), command.InOrStdin())
 }
 
 // alternatives are pairs of flags that exclude each other. A pair counts as one flag:
@@ -130,28 +127,16 @@ func given(flags *pflag.FlagSet, names ...string) (found []string) {
 	return found
 }
 
-// Naming returns an error whose text names each flag that was set by an environment variable,
-// or by a key of the file, as that variable or key.
-func Naming(flags *pflag.FlagSet, err error) error {
-	if err == nil {
-		return nil
-	}
-	text := flagName.ReplaceAllStringFunc(err.Error(), func(name string) string {
+// ErrorText returns the text of an error about a command. It names each flag that was set by an
+// environment variable, or by a key of the file, as that variable or key: as the operator
+// knows it.
+func ErrorText(flags *pflag.FlagSet, err error) string {
+	return flagName.ReplaceAllStringFunc(err.Error(), func(name string) string {
 		if flag := flags.Lookup(name[2:]); flag != nil && flag.Annotations[setBy] != nil {
 			return flag.Annotations[setBy][1]
 		}
 		return name
 	})
-	return named{err, text}
 }
 
 var flagName = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*`)
-
-// named is an error with another text.
-type named struct {
-	error
-	text string
-}
-
-func (n named) Error() string { return n.text }
-func (n named) Unwrap() error { return n.error }

@@ -34,6 +34,8 @@ func (c *codec) slot(v *SlotValue) {
 	c.hash(`,"nonce":"`, &v.Nonce)
 	c.flag(`,"unseen":true`, &v.Unseen)
 	c.hash(`,"origin":"`, &v.Origin)
+	c.hash(`,"request":"`, &v.Request)
+	c.span(`,"asked_ms":`, &v.Asked)
 	c.end(fits(v) && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
 }
 
@@ -47,6 +49,7 @@ func (c *codec) ticket(v *TicketValue) {
 	c.hash(`,"nonce":"`, &v.Nonce)
 	c.flag(`,"spent":true`, &v.Spent)
 	c.hash(`,"origin":"`, &v.Origin)
+	c.hash(`,"request":"`, &v.Request)
 	c.end(fits(v))
 }
 

@@ -14,7 +14,9 @@ func (r Confirm) begin(p *Peer, c *call)       { p.confirm(c) }
 func (r Follow) begin(p *Peer, c *call)        { p.follows.begin(c, r) }
 
 func (r Borrow) begin(p *Peer, c *call) {
-	p.pools.borrow(c, r.Pool, wish{lease: r.Lease, leaseOf: r.LeaseOf, ttl: r.TTL, label: r.Label}, r.Wait)
+	p.pools.borrow(c, r.Pool, wish{
+		lease: r.Lease, nonce: r.Nonce, leaseOf: r.LeaseOf, ttl: r.TTL, label: r.Label, request: r.Request,
+	}, r.Wait)
 }
 
 // The others use the calling session, if there is one.
@@ -23,6 +25,7 @@ func (r Acquire) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
 	p.pools.borrow(c, r.Pool, wish{
 		lease: r.Lease, ttl: r.TTL, owner: r.Owner, origin: r.Origin, session: r.Session, nonce: r.Nonce, terms: r.terms(),
+		request: r.Request,
 	}, r.Wait)
 }
 

@@ -47,8 +47,9 @@ type borrow struct {
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
-	origin                entry.Hash             // of a borrow without a session
-	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
+	origin                entry.Hash                            // of a borrow without a session
+	request               entry.Hash                            // the request key; zero: none
+	leaseOf               func(n int) (lease, nonce entry.Hash) // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
 	label, owner          string
 	terms                 entry.Terms // of a named pool
@@ -83,8 +84,9 @@ func (byCall) admitted(b *borrow) {
 // ticket is a borrow's place in the line.
 type ticket struct {
 	key      entry.Key
-	revision uint64 // 0 until the view shows it
-	place    uint64 // 0 until the view shows it
+	revision uint64  // 0 until the view shows it
+	place    uint64  // 0 until the view shows it
+	until    Instant // to this instant it lives in the bucket, and for the guard
 }
 
 func (t *ticket) stands() bool { return t.place != 0 }
@@ -98,6 +100,10 @@ type claim struct {
 
 // borrow begins a borrow for a call.
 func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
+	if !w.request.IsZero() {
+		p.repeat(c, pool, w, wait)
+		return
+	}
 	p.start(&borrow{p: p, call: c, pool: p.of(pool), purpose: byCall{}, wish: w}, wait)
 }
 
@@ -202,6 +208,10 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 		if b == nil || b.phase != waiting && b.phase != refusing {
 			continue
 		}
+		if pool.Requested(b.request) != nil { // a claim would be void
+			ps.lookForSlot(b)
+			continue
+		}
 		position, ok := pool.Choose(t, &ps.flight)
 		if !ok || !b.tryClaim(pool, position) {
 			return
@@ -232,6 +242,10 @@ func (ps *poolState) serveQueue(pool *rules.Pool) {
 // serve decides what to do with a borrow that has arrived. It returns false if those
 // behind it have to wait until the view changes.
 func (b *borrow) serve(pool *rules.Pool) bool {
+	if s := pool.Requested(b.request); s != nil {
+		b.resume(pool, s)
+		return true
+	}
 	switch {
 	case b.obstacle(pool) != nil:
 		b.refuseLater()

@@ -38,8 +38,10 @@ type newTicket struct {
 }
 
 func (byCall) ticketFor(b *borrow) (newTicket, bool) {
-	author, left := b.p.self.id, b.waitEnds.Sub(b.p.now)
-	value := entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin}
+	author, left := b.p.self.id, b.ticketLife()
+	value := entry.TicketValue{
+		Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin, Request: b.request,
+	}
 	if !b.session.IsZero() {
 		author, value.Peer = b.session, b.p.self.id
 	}
@@ -111,7 +113,7 @@ func (p *pools) noteTicket(e *entry.Entry) {
 	case !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease && !b.ticket.stands():
 		b.admit(e)
 	case !e.Marker && b.ticket.stands() && e.Ticket.Lease == b.lease:
-		b.ticket.revision = e.Revision
+		b.ticket.revision, b.ticket.until = e.Revision, p.now.Add(e.TTL-rules.Guard)
 	case b.ticket.stands():
 		b.loseTicket()
 	}
@@ -147,7 +149,7 @@ func (p *pools) purgeOrphans() {
 // admit admits a borrow to the line when the view shows its ticket.
 func (b *borrow) admit(e *entry.Entry) {
 	b.pool.flight.Joining--
-	b.ticket.revision, b.ticket.place = e.Revision, e.Revision
+	b.ticket.revision, b.ticket.place, b.ticket.until = e.Revision, e.Revision, b.p.now.Add(e.TTL-rules.Guard)
 	if b.phase == done {
 		b.leaveLine()
 		return

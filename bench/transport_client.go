@@ -15,12 +15,12 @@ import (
 
 // api are the methods that *kvslots.Store and *client.Client have in common.
 type api interface {
-	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
+	Register(ctx context.Context, pool uuid.UUID, count int, opts ...kvslots.Option) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
 	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
+	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error)
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error)
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	EndSession(ctx context.Context, session string) error
 }

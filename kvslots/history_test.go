@@ -164,12 +164,13 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	}
 	in := input{kind: opBorrow, pool: pool, lease: c.next()}
 	call := time.Now()
-	ids := leaseIDs{&c.pools[pool], uuid.New()} // not Store.Borrow, which keeps the ids to itself if it is canceled
+	ids := leaseIDs{pool: &c.pools[pool]} // not Store.Borrow, which keeps the ids to itself if it is canceled
 	request := c.store.newBorrow(&ids, ttl, wait, "")
 	leases := []entry.Hash{request.Lease}
-	request.LeaseOf = func(n int) entry.Hash {
-		leases = append(leases, ids.hashOfClaim(n))
-		return leases[n]
+	request.LeaseOf = func(n int) (lease, nonce entry.Hash) {
+		lease, nonce = ids.hashOfClaim(n)
+		leases = append(leases, lease)
+		return lease, nonce
 	}
 	a, err := c.store.bucket.Do(ctx, request)
 	end := time.Now()

@@ -74,32 +74,35 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 // clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable, ErrClosed,
-// a *RangeError, and context.Cause(ctx).
-func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) (Grant, error) {
+// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrKeyReused,
+// ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
+func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration, opts ...Option) (Grant, error) {
+	var o Options
+	if err := o.Apply(opts); err != nil {
+		return Grant{}, err
+	}
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err
 	}
-	request, half := s.newAcquire(session, r, ttl, wait)
-	c := s.bucket.Begin(request)
+	c := s.bucket.Begin(s.newAcquire(session, r, ttl, wait, o.RequestKey))
 	c.Wait(ctx) // with a short stack: see Borrow
-	return acquired(c, half)
+	return granted(c, session)
 }
 
-func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration) (request peer.Request, half string) {
+func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, key string) peer.Request {
 	nonce, half := newSecret(session)
 	return peer.Acquire{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
-	}, half
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Request: requestHash(session, key),
+	}
 }
 
-func acquired(c *bucket.Call, half string) (Grant, error) {
+func granted(c *bucket.Call, session string) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return Grant{}, err
 	}
-	return newGrant(a.Grant, half), nil
+	return newGrant(a.Grant, session), nil
 }
 
 // Enqueue takes a lock, or a slot of a semaphore, at once if one is free; acquired is
@@ -107,20 +110,27 @@ func acquired(c *bucket.Call, half string) (Grant, error) {
 // or a Wait returns. When its turn comes, the session is granted the lease even if it
 // is not waiting.
 //
+// A repeat with the request key of a call that joined the line joins it no second time, and
+// acquired is false until a Wait has returned the lease.
+//
 // The errors are ErrAlreadyEnqueued, and those of Acquire except ErrNoSlot.
-func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration) (g Grant, acquired bool, err error) {
+func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration, opts ...Option) (g Grant, acquired bool, err error) {
+	var o Options
+	if err := o.Apply(opts); err != nil {
+		return Grant{}, false, err
+	}
 	if err := s.checkAcquire(ctx, session, r, ttl, 0); err != nil {
 		return Grant{}, false, err
 	}
 	nonce, half := newSecret(session)
 	a, err := s.bucket.Do(ctx, peer.Enqueue{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL),
+		TTL: min(ttl, s.cfg.MaxTTL), Request: requestHash(session, o.RequestKey),
 	})
 	if err != nil || a.Queued {
 		return Grant{}, false, err
 	}
-	return newGrant(a.Grant, half), true, nil
+	return newGrant(a.Grant, session), true, nil
 }
 
 // checkAcquire checks the arguments of Acquire and Enqueue, and that entries may be added.
@@ -162,15 +172,7 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
 	})
 	c.Wait(ctx) // with a short stack: see Borrow
-	return grantedInTurn(c, session)
-}
-
-func grantedInTurn(c *bucket.Call, session string) (Grant, error) {
-	a, err := c.Answer()
-	if err != nil {
-		return Grant{}, err
-	}
-	return newGrant(a.Grant, secretHalf(session, a.Grant.Nonce)), nil
+	return granted(c, session)
 }
 
 // Release releases a lock, or a slot of a semaphore, before its lease ends. The token may
@@ -231,8 +233,8 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 	}, nil
 }
 
-func newGrant(g peer.Grant, half string) Grant {
-	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
+func newGrant(g peer.Grant, session string) Grant {
+	return Grant{Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
 }
 
 // originHash returns the hash of an origin, which is zero for "".

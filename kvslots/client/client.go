@@ -115,6 +115,7 @@ type request struct {
 	wire.Route
 	body wire.Request  // with the ids and the key, which HTTP has in the path
 	wait time.Duration // how long the gateway may wait before it answers
+	key  string        // the request key; "" for none
 
 	// undo returns the request that gives back what was granted. It is called after the
 	// answer was read. It is nil if the request grants nothing.

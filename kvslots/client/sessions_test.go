@@ -14,8 +14,8 @@ import (
 type locker interface {
 	Ping(ctx context.Context, session string) error
 	EndSession(ctx context.Context, session string) error
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
-	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (kvslots.Grant, bool, error)
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error)
+	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (kvslots.Grant, bool, error)
 	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)

@@ -11,7 +11,7 @@ import (
 // OwnedLocks is the part of a *kvslots.Store that operations on owned locks use. An owned
 // lock belongs to an owner instead of a session.
 type OwnedLocks interface {
-	LockOwned(ctx context.Context, name, owner, origin string, ttl, wait time.Duration) (*kvslots.OwnedLock, error)
+	LockOwned(ctx context.Context, name, owner, origin string, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.OwnedLock, error)
 	UnlockOwned(ctx context.Context, lock *kvslots.OwnedLock) (bool, error)
 	ReleaseOwned(ctx context.Context, name, owner string) error
 	ForceRelease(ctx context.Context, name string) error

@@ -16,8 +16,8 @@ type Sessions interface {
 	CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error)
 	Ping(ctx context.Context, session string) error
 	EndSession(ctx context.Context, session string) error
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
-	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (g kvslots.Grant, acquired bool, err error)
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error)
+	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error)
 	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)

@@ -53,7 +53,7 @@ func (c *call) isOpen() bool { return c.k.calls.open[c.id] == c }
 func (c *call) end(why error) {
 	switch {
 	case c.parked != nil:
-		c.k.takeBack(c.parked)
+		c.k.takeBack(c.parked, why)
 		c.deliver(Answer{Err: why})
 	case c.quit != nil:
 		c.quit(why)

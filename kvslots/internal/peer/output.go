@@ -54,6 +54,7 @@ type Grant struct {
 	TTL      time.Duration // how long the lease lives from At on
 	At       Instant
 	Lease    entry.Hash
+	Revision uint64     // of the slot
 	Nonce    entry.Hash // of a lease of a named pool, or with a request key
 	Queued   bool       // the borrow has waited in the line
 	Claim    int        // the number of the claim that was granted: see Borrow.LeaseOf

@@ -28,7 +28,8 @@ type caller struct {
 	*call
 	wish     wish
 	waits    bool
-	late     bool    // the borrow had begun before it came
+	came     Instant
+	late     bool    // the borrow had begun before
 	over     timer   // its wait is over
 	refuseBy Instant // see refuseGrace
 }
@@ -53,7 +54,7 @@ func (p *pools) repeat(c *call, pool entry.Hash, w wish, wait time.Duration) {
 		ps.mark()
 		return
 	}
-	r.add(&caller{call: c, wish: w, waits: wait > 0, late: late}, wait)
+	r.add(&caller{call: c, wish: w, waits: wait > 0, came: p.now, late: late}, wait)
 }
 
 // add adds a caller, which waits in the borrow's place.
@@ -93,7 +94,7 @@ func (r *repeatable) refuse(a *caller) {
 }
 
 // leave answers a caller that waits no longer. When the last one has gone, the borrow keeps
-// its place for Config.ResumeGrace, unless that caller did not wait.
+// its place for Config.ResumeGrace, unless that caller did not wait, or has withdrawn.
 func (r *repeatable) leave(a *caller, why error) {
 	r.callers = without(r.callers, a)
 	r.p.timers.stop(&a.over)
@@ -101,7 +102,7 @@ func (r *repeatable) leave(a *caller, why error) {
 	a.answer(Answer{Err: why})
 	switch {
 	case len(r.callers) > 0 || r.borrow.phase == done:
-	case a.waits && r.p.cfg.ResumeGrace > 0 && !errors.Is(why, ErrClosed) && !errors.Is(why, ErrSessionGone):
+	case a.waits && r.p.cfg.ResumeGrace > 0 && (errors.Is(why, ErrPlaceKept) || errors.Is(why, ErrNoSlot)):
 		r.p.timers.start(&r.grace, r.p.now.Add(r.p.cfg.ResumeGrace))
 	default:
 		r.borrow.finish(Answer{Err: why})
@@ -134,7 +135,7 @@ func (r *repeatable) settle(a Answer) {
 		}
 		r.p.timers.stop(&c.over)
 		c.quit = nil
-		if c.late && isRefusal(a.Err) { // it may have been true only before this caller came
+		if c.late && isRefusal(a.Err) || a.Err == nil && a.Grant.basis.sent < c.came { // it may have been true only before this caller came
 			r.p.repeat(c.call, r.borrow.pool.id, c.wish, left)
 		} else {
 			c.answer(a)
@@ -200,7 +201,7 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 		b.to(resuming)
 		key, value := rules.SlotKey(b.pool.id, s.Position), s.Value
 		// Not less than was promised, in whole milliseconds, and not more than was asked for.
-		left := max(min((s.Left(now) + time.Millisecond - 1).Truncate(time.Millisecond), b.ttl), time.Second)
+		left := max(min((s.Left(now)+time.Millisecond-1).Truncate(time.Millisecond), b.ttl), time.Second)
 		value.TTL, value.Fence = entry.Span(left), s.Fence
 		b.p.writes.put(b.p.value(key, value, s.Revision, left), func(r resolution) { b.resumed(key, r, left, now) })
 	}

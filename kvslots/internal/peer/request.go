@@ -86,6 +86,7 @@ type Held struct {
 	Named       bool       // a lock or a semaphore: Lock and Fence must be the lease's
 	Lock        bool
 	Fence       uint64
+	Revision    uint64 // Grant.Revision: the slot must not have been written since; 0: it may have
 }
 
 // Return returns a lease. Answer.Returned; ErrNoPool, ErrSessionGone,

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"errors"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -43,13 +44,20 @@ func (k *kernel) Told(a *Answer, now Instant) {
 // a granted lease, since no caller knows of it.
 func (k *kernel) Untold(a *Answer, why error, now Instant) {
 	k.now = now
-	k.takeBack(a)
+	k.takeBack(a, why)
 	*a = Answer{Call: a.Call, Err: why}
 }
 
 // takeBack purges the lease of an answer that its caller does not get, once a live view
-// shows it. If the borrow had a request key, its caller may repeat it for Config.ResumeGrace.
-func (k *kernel) takeBack(a *Answer) { k.takeBackIn(k.cfg.ResumeGrace, a) }
+// shows it. If the borrow had a request key, and its caller has gone with ErrPlaceKept, the
+// caller may repeat it for Config.ResumeGrace.
+func (k *kernel) takeBack(a *Answer, why error) {
+	if a.Grant.basis.keyed && errors.Is(why, ErrPlaceKept) {
+		k.takeBackIn(k.cfg.ResumeGrace, a)
+	} else {
+		k.takeBackIn(0, a)
+	}
+}
 
 func (k *kernel) takeBackIn(grace time.Duration, a *Answer) {
 	g := a.Grant.basis
@@ -62,7 +70,7 @@ func (k *kernel) takeBackIn(grace time.Duration, a *Answer) {
 		}
 	}
 	switch {
-	case g.keyed && grace > 0:
+	case grace > 0:
 		k.after(grace, func() { k.reads.whenLive(purge) })
 	case k.feed.mode == live:
 		purge()
@@ -100,7 +108,7 @@ func (k *kernel) grantAgain(s *rules.Slot, ttl time.Duration, sent Instant) (g G
 		return Grant{}, false
 	}
 	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, keyed: !s.Value.Request.IsZero(), resumed: true, renewal: true}
-	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Lease: s.Value.Lease, Nonce: s.Value.Nonce, basis: basis}, true
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Lease: s.Value.Lease, Revision: s.Revision, Nonce: s.Value.Nonce, basis: basis}, true
 }
 
 // remainingTTL returns how much of ttl an answer may still promise when it is late by

@@ -132,7 +132,10 @@ func (u *baseClient) askWithKey(make func(i int) peer.Request, then func(*call))
 			}
 			u.s.after(pause, func() { ask(i + 1) })
 		}
-		ignored := false
+		ignored, why := false, errHungUp
+		if u.chance(0.7) {
+			why = peer.ErrPlaceKept
+		}
 		c := u.s.ask(u.name, n, make(i), func(c *call) {
 			switch {
 			case ignored:
@@ -151,7 +154,7 @@ func (u *baseClient) askWithKey(make func(i int) peer.Request, then func(*call))
 				}
 			})
 		case u.chance(0.2):
-			u.s.after(u.upTo(c.target.wait+time.Duration(u.rng.Int64N(int64(20*time.Millisecond)))), func() { c.giveUp(errHungUp) })
+			u.s.after(u.upTo(c.target.wait+time.Duration(u.rng.Int64N(int64(20*time.Millisecond)))), func() { c.giveUp(why) })
 		}
 	}
 	ask(0)

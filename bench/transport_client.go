@@ -13,37 +13,19 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// api are the methods that *kvslots.Store and *client.Client have in common.
-type api interface {
-	Register(ctx context.Context, pool uuid.UUID, count int, opts ...kvslots.Option) (kvslots.State, error)
-	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
-	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error)
-	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error)
-	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
-	EndSession(ctx context.Context, session string) error
-}
-
 // clientTransport is a transport for Go programs: a peer of the library in this process,
 // or its client.
 type clientTransport struct {
-	name   string
-	api    api
-	create func(ctx context.Context) (session string, err error)
+	name string
+	api  kvslots.Service
 }
 
 func newLibraryTransport(store *kvslots.Store) Transport {
-	return clientTransport{transportLibrary, store, func(ctx context.Context) (string, error) {
-		return store.CreateSession(ctx, time.Hour, "")
-	}}
+	return clientTransport{transportLibrary, store}
 }
 
 func newGatewayTransport(name string, c *client.Client) clientTransport {
-	return clientTransport{name, c, func(ctx context.Context) (string, error) {
-		session, _, err := c.CreateSession(ctx)
-		return session, err
-	}}
+	return clientTransport{name, c}
 }
 
 func (d clientTransport) Name() string { return d.name }
@@ -68,14 +50,14 @@ func newIDs(n int) []uuid.UUID {
 func (d clientTransport) Named(ctx context.Context, slots, clients int) (Pools, error) {
 	n := &clientNames{api: d.api, base: uuid.NewString(), slots: slots, sessions: make([]string, clients)}
 	err := forEach(clients, func(i int) (err error) {
-		n.sessions[i], err = d.create(ctx)
+		n.sessions[i], _, err = d.api.CreateSession(ctx, kvslots.WithIdle(time.Hour))
 		return err
 	})
 	return n, err
 }
 
 type clientPools struct {
-	api     api
+	api     kvslots.Service
 	ids     []uuid.UUID
 	clients int
 }
@@ -129,7 +111,7 @@ func (p *clientPools) Close(ctx context.Context) error {
 }
 
 type clientNames struct {
-	api      api
+	api      kvslots.Service
 	base     string // prefix of the keys, unique to this measurement
 	slots    int
 	sessions []string // by client

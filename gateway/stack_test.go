@@ -49,7 +49,7 @@ func TestWaitingStack(t *testing.T) {
 	} {
 		before := stackBytes()
 		for range waiters + 1 { // the first one does not wait
-			session, err := store.CreateSession(t.Context(), time.Hour, "")
+			session, _, err := store.CreateSession(t.Context(), kvslots.WithIdle(time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}

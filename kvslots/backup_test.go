@@ -82,9 +82,9 @@ func fillBucket(t testing.TB, s *Store) filled {
 	fatal(s.Delete(t.Context(), f.deleted))
 	_, err := s.Renew(t.Context(), f.pool, f.renewed.ID(), 10*time.Minute)
 	fatal(err)
-	f.session, err = s.CreateSession(t.Context(), time.Minute, "origin")
+	f.session, _, err = s.CreateSession(t.Context(), WithIdle(time.Minute), WithOrigin("origin"))
 	fatal(err)
-	f.idle, err = s.CreateSession(t.Context(), time.Minute, "")
+	f.idle, _, err = s.CreateSession(t.Context(), WithIdle(time.Minute))
 	fatal(err)
 	f.grant, err = s.Acquire(t.Context(), f.session, f.lock, time.Minute, 0)
 	fatal(err)
@@ -92,7 +92,7 @@ func fillBucket(t testing.TB, s *Store) filled {
 	if err != nil || !acquired {
 		t.Fatal(acquired, err)
 	}
-	f.owned, err = s.LockOwned(t.Context(), "owned", "me", "", time.Minute, 0)
+	f.owned, err = s.LockOwned(t.Context(), "owned", "me", time.Minute, 0)
 	fatal(err)
 	return f
 }

@@ -179,7 +179,7 @@ const lockIdle = time.Minute
 func (s *cutSoak) locker(store *cutStore, r *rand.Rand) {
 	for s.pause(s.stop, probePace) {
 		began := time.Now()
-		id, err := store.CreateSession(s.t.Context(), lockIdle, "")
+		id, _, err := store.CreateSession(s.t.Context(), WithIdle(lockIdle))
 		if !s.count("create session", began, 0, err) {
 			continue
 		}

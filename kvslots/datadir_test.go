@@ -21,7 +21,7 @@ func TestStoredSecretsAreFound(t *testing.T) {
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	lease := mustBorrow(t, s, pool).ID()
-	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

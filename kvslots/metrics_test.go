@@ -33,7 +33,7 @@ func TestMetrics(t *testing.T) {
 	s, other := stores[0], stores[1]
 	pool := newPool(t, s, 2)
 	first, second := mustBorrow(t, s, pool), mustBorrow(t, s, pool)
-	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

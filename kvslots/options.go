@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -12,13 +13,16 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Option is an option of the calls that take slots, and of Register.
+// Option is an option of the calls that take slots, of Register and of CreateSession. A call
+// ignores options that it has no use for.
 type Option func(*Options) error
 
 // Options is the result of applying the options of one call.
 type Options struct {
-	Label      string // see WithLabel
-	RequestKey string // see WithRequestKey
+	Label      string        // see WithLabel
+	RequestKey string        // see WithRequestKey
+	Origin     string        // see WithOrigin
+	Idle       time.Duration // see WithIdle; 0: not set
 }
 
 // Apply applies options, in their order. The error is a *RangeError.
@@ -72,6 +76,29 @@ func WithRequestKey(key string) Option {
 			return &RangeError{"request key", fmt.Sprintf("1 to %d printable ASCII characters", MaxRequestKey)}
 		}
 		o.RequestKey = key
+		return nil
+	}
+}
+
+// WithOrigin says where the client comes from on whose behalf a call is made, such as its
+// address: Register and CreateSession count for Config.MaxTombstones by it, sessions for
+// MaxSessionsPerOrigin and MaxLocksPerOrigin, and LockOwned for MaxLocksPerOrigin. The origin ""
+// is not limited. The bucket holds a hash of it.
+func WithOrigin(origin string) Option {
+	return func(o *Options) error {
+		o.Origin = origin
+		return nil
+	}
+}
+
+// WithIdle sets the idle time of a session, from MinSessionIdle to MaxSessionIdle. It is for
+// CreateSession of a Store; a gateway has one idle time for all its clients.
+func WithIdle(idle time.Duration) Option {
+	return func(o *Options) error {
+		if idle < MinSessionIdle || idle > MaxSessionIdle {
+			return &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}
+		}
+		o.Idle = idle
 		return nil
 	}
 }

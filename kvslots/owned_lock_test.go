@@ -10,7 +10,7 @@ import (
 
 func lockOwned(t testing.TB, s *Store, name, owner string, ttl, wait time.Duration) *OwnedLock {
 	t.Helper()
-	lock, err := s.LockOwned(t.Context(), name, owner, "", ttl, wait)
+	lock, err := s.LockOwned(t.Context(), name, owner, ttl, wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestOwnedLock(t *testing.T) {
 		t.Errorf("%+v", lock)
 	}
 	for _, owner := range []string{"ann", "bob"} { // two calls of one owner exclude each other, too
-		_, err := b.LockOwned(ctx, "k", owner, "", time.Minute, 0)
+		_, err := b.LockOwned(ctx, "k", owner, time.Minute, 0)
 		wantErr(t, err, ErrNoSlot)
 	}
 	status, err := b.OwnedStatus(ctx, "k")
@@ -100,7 +100,7 @@ func TestOwnedLockWaits(t *testing.T) {
 	held := lockOwned(t, peers[0], "k", "ann", time.Minute, 0)
 	got := make(chan *OwnedLock)
 	go func() {
-		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", "", time.Minute, time.Minute)
+		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", time.Minute, time.Minute)
 		if err != nil {
 			t.Error(err)
 		}
@@ -151,19 +151,19 @@ func TestOwnedRanges(t *testing.T) {
 		field string
 		do    func() error
 	}{
-		{"key", func() error { _, err := s.LockOwned(ctx, "", "ann", "", time.Second, 0); return err }},
-		{"key", func() error { _, err := s.LockOwned(ctx, "a b", "ann", "", time.Second, 0); return err }},
+		{"key", func() error { _, err := s.LockOwned(ctx, "", "ann", time.Second, 0); return err }},
+		{"key", func() error { _, err := s.LockOwned(ctx, "a b", "ann", time.Second, 0); return err }},
 		{"key", func() error {
-			_, err := s.LockOwned(ctx, strings.Repeat("x", MaxOwnedName+1), "ann", "", time.Second, 0)
+			_, err := s.LockOwned(ctx, strings.Repeat("x", MaxOwnedName+1), "ann", time.Second, 0)
 			return err
 		}},
-		{"owner", func() error { _, err := s.LockOwned(ctx, "k", "", "", time.Second, 0); return err }},
+		{"owner", func() error { _, err := s.LockOwned(ctx, "k", "", time.Second, 0); return err }},
 		{"owner", func() error {
-			_, err := s.LockOwned(ctx, "k", strings.Repeat("x", MaxOwner+1), "", time.Second, 0)
+			_, err := s.LockOwned(ctx, "k", strings.Repeat("x", MaxOwner+1), time.Second, 0)
 			return err
 		}},
-		{"ttl", func() error { _, err := s.LockOwned(ctx, "k", "ann", "", time.Second-1, 0); return err }},
-		{"wait", func() error { _, err := s.LockOwned(ctx, "k", "ann", "", time.Second, -1); return err }},
+		{"ttl", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second-1, 0); return err }},
+		{"wait", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second, -1); return err }},
 		{"key", func() error { return s.ForceRelease(ctx, "") }},
 		{"owner", func() error { return s.ReleaseOwned(ctx, "k", "") }},
 		{"key", func() error { _, err := s.OwnedStatus(ctx, ""); return err }},

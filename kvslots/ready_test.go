@@ -278,7 +278,7 @@ func TestNoRoom(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	pool := newPool(t, s, 1)
 	lease := mustBorrow(t, s, pool)
-	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,10 +293,10 @@ func TestNoRoom(t *testing.T) {
 	for name, add := range map[string]func() error{
 		"Borrow":        func() error { _, err := s.Borrow(t.Context(), pool, time.Minute, time.Minute); return err },
 		"Register":      func() error { _, err := s.Register(t.Context(), uuid.New(), 1); return err },
-		"CreateSession": func() error { _, err := s.CreateSession(t.Context(), time.Minute, ""); return err },
+		"CreateSession": func() error { _, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute)); return err },
 		"Acquire":       func() error { _, err := s.Acquire(t.Context(), session, Lock("b"), time.Minute, 0); return err },
 		"Enqueue":       func() error { _, _, err := s.Enqueue(t.Context(), session, Lock("a"), time.Minute); return err },
-		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", "", time.Minute, 0); return err },
+		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", time.Minute, 0); return err },
 	} {
 		if err := add(); !errors.Is(err, ErrUnavailable) || !errors.Is(err, full) {
 			t.Errorf("%s: %v", name, err)

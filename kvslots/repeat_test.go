@@ -107,15 +107,15 @@ func TestRequestKeysOfLocks(t *testing.T) {
 		t.Error(err)
 	}
 
-	first, err := a.LockOwned(ctx, "l", "me", "", time.Minute, 0, key)
+	first, err := a.LockOwned(ctx, "l", "me", time.Minute, 0, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := b.LockOwned(ctx, "l", "me", "", time.Minute, 0, key)
+	second, err := b.LockOwned(ctx, "l", "me", time.Minute, 0, key)
 	if err != nil || second.Fence != first.Fence {
 		t.Fatalf("locked %+v, then %+v, %v", first, second, err)
 	}
-	_, err = b.LockOwned(ctx, "l", "you", "", time.Minute, 0, key)
+	_, err = b.LockOwned(ctx, "l", "you", time.Minute, 0, key)
 	wantErr(t, err, ErrNoSlot)
 	if ok, err := b.UnlockOwned(ctx, second); err != nil || !ok {
 		t.Error(ok, err)

@@ -3,7 +3,6 @@ package kvslots
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
@@ -15,33 +14,34 @@ import (
 const (
 	MinSessionIdle = time.Second
 	MaxSessionIdle = 24 * time.Hour
+
+	DefaultSessionIdle = 40 * time.Second // without WithIdle
 )
 
 // CreateSession creates a session, which can hold locks and semaphores and wait for
 // them. The session ends when no call for it has been made or pending for the duration
-// idle, from MinSessionIdle to MaxSessionIdle. Then it releases what it holds and leaves
+// idle: see WithIdle. Then it releases what it holds and leaves
 // every line. See kvslots/DESIGN.md, "Sessions".
 //
 // The id is a secret. Every peer on the bucket can serve the session, and the session
-// outlives the peer that created it. origin says where the client comes from, for
-// Config.MaxSessionsPerOrigin, Config.MaxLocksPerOrigin and Config.MaxTombstones, which do not
-// limit the origin "".
+// outlives the peer that created it. NewSession returns one that is kept alive.
 //
 // The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrMaxTombstones, ErrUnavailable,
 // ErrClosed, a *RangeError, and context.Cause(ctx).
-func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error) {
-	if idle < MinSessionIdle || idle > MaxSessionIdle {
-		return "", &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}
+func (s *Store) CreateSession(ctx context.Context, opts ...Option) (id string, idle time.Duration, err error) {
+	o := Options{Idle: DefaultSessionIdle}
+	if err := o.Apply(opts); err != nil {
+		return "", 0, err
 	}
 	if err := s.checkRoom(ctx); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	id = randomHash().String()
-	request := peer.CreateSession{Session: sessionHash(id), Idle: idle, Origin: originHash(origin)}
+	request := peer.CreateSession{Session: sessionHash(id), Idle: o.Idle, Origin: originHash(o.Origin)}
 	if _, err := s.bucket.Do(ctx, request); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return id, nil
+	return id, o.Idle, nil
 }
 
 // Ping restarts a session's idle time, and has no other effect.
@@ -86,7 +86,7 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wa
 	}
 	c := s.bucket.Begin(s.newAcquire(session, r, ttl, wait, o.RequestKey))
 	c.Wait(ctx) // with a short stack: see Borrow
-	return granted(c, session)
+	return s.granted(c, session)
 }
 
 func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, key string) peer.Request {
@@ -97,12 +97,12 @@ func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, 
 	}
 }
 
-func granted(c *bucket.Call, session string) (Grant, error) {
+func (s *Store) granted(c *bucket.Call, session string) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return Grant{}, err
 	}
-	return newGrant(a.Grant, session), nil
+	return s.newGrant(a.Grant, session), nil
 }
 
 // Enqueue takes a lock, or a slot of a semaphore, at once if one is free; acquired is
@@ -130,7 +130,7 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl tim
 	if err != nil || a.Queued {
 		return Grant{}, false, err
 	}
-	return newGrant(a.Grant, session), true, nil
+	return s.newGrant(a.Grant, session), true, nil
 }
 
 // checkAcquire checks the arguments of Acquire and Enqueue, and that entries may be added.
@@ -172,7 +172,7 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
 	})
 	c.Wait(ctx) // with a short stack: see Borrow
-	return granted(c, session)
+	return s.granted(c, session)
 }
 
 // Release releases a lock, or a slot of a semaphore, before its lease ends. The token may
@@ -233,8 +233,8 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 	}, nil
 }
 
-func newGrant(g peer.Grant, session string) Grant {
-	return Grant{Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
+func (s *Store) newGrant(g peer.Grant, session string) Grant {
+	return Grant{At: s.bucket.Time(g.At), Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
 }
 
 // originHash returns the hash of an origin, which is zero for "".

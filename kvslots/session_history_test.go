@@ -95,7 +95,7 @@ func (u *user) begin() {
 	if u.rand.IntN(4) == 0 {
 		u.idle = time.Second
 	}
-	secret, err := u.store().CreateSession(u.t.Context(), u.idle, "")
+	secret, _, err := u.store().CreateSession(u.t.Context(), WithIdle(u.idle))
 	if err != nil {
 		u.t.Error(err)
 		return

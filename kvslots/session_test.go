@@ -9,7 +9,7 @@ import (
 
 func newSession(t testing.TB, s *Store, idle time.Duration) string {
 	t.Helper()
-	id, err := s.CreateSession(t.Context(), idle, "")
+	id, _, err := s.CreateSession(t.Context(), WithIdle(idle))
 	if err != nil {
 		t.Fatal(err)
 	}

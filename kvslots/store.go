@@ -223,7 +223,7 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 
 // follow ends l when the peer's view shows that the lease has ended.
 func (s *Store) follow(l *Lease) (stop func()) {
-	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, l.end)
+	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, func() { l.end(ErrNotHeld) })
 }
 
 // MaxCount is the largest count of a pool.
@@ -259,7 +259,7 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 		return State{}, err
 	}
 	request := peer.Register{
-		Pool: poolHash(pool), Count: count, Origin: originOf(ctx), Request: requestHash("register "+string(pool[:]), o.RequestKey),
+		Pool: poolHash(pool), Count: count, Origin: originHash(o.Origin), Request: requestHash("register "+string(pool[:]), o.RequestKey),
 	}
 	hidden.Clear(&pool)
 	a, err := s.bucket.Do(ctx, request)

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -98,9 +97,7 @@ func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslo
 		if json.Unmarshal(a.body, body) != nil || body.Lease == uuid.Nil || body.ExpiresIn < 0 {
 			return ErrNotUnderstood
 		}
-		if ms, err := strconv.ParseUint(a.header.Get(wire.WaitedHeader), 10, 31); err == nil {
-			body.Waited = min(time.Duration(ms)*time.Millisecond, time.Since(sent))
-		}
+		body.Waited, _ = a.waited(sent)
 		return nil
 	})
 	if err != nil {

@@ -14,7 +14,11 @@ import (
 
 // CreateSession is like Store.CreateSession. The gateway sets the idle timeout: use or
 // ping the session well before it is over.
-func (c *Client) CreateSession(ctx context.Context) (id string, idle time.Duration, err error) {
+func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, idle time.Duration, err error) {
+	var o kvslots.Options
+	if err := o.Apply(opts); err != nil {
+		return "", 0, err
+	}
 	var answer wire.Session
 	err = c.ask(ctx, request{Route: wire.CreateSession}, &answer)
 	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, err
@@ -113,6 +117,7 @@ func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource
 	if !wire.IsSessionID(body.Session) {
 		return g, kvslots.ErrSessionGone
 	}
+	sent := time.Now()
 	err = c.gateways.ask(ctx, request{
 		Route: wire.ResourceRoute(r.Kind, operation), body: body, wait: wait, key: key,
 		undo: func() request {
@@ -121,6 +126,10 @@ func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource
 		},
 	}, func(a answer) (err error) {
 		g, err = readGrant(a.body)
+		g.At = time.Now() // an answer of a gateway of an older version
+		if waited, ok := a.waited(sent); ok {
+			g.At = sent.Add(waited)
+		}
 		return err
 	})
 	if err != nil {

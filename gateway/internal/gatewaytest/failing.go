@@ -38,8 +38,8 @@ func (f Failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*k
 	return nil, f.Err
 }
 
-func (f Failing) CreateSession(context.Context, time.Duration, string) (string, error) {
-	return "", f.Err
+func (f Failing) CreateSession(context.Context, ...kvslots.Option) (string, time.Duration, error) {
+	return "", 0, f.Err
 }
 
 func (f Failing) Ping(context.Context, string) error { return f.Err }

@@ -45,7 +45,7 @@ var poolGroup = group{
 func register(ctx context.Context, s *Service, call *Call) error {
 	var state kvslots.State
 	err := call.fromOrigin(kvslots.ErrMaxTombstones, func(origin string) (err error) {
-		state, err = s.Pools.Register(kvslots.WithOrigin(ctx, origin), call.Pool, call.Count)
+		state, err = s.Pools.Register(ctx, call.Pool, call.Count, kvslots.WithOrigin(origin))
 		return err
 	})
 	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered

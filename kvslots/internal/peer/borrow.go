@@ -58,12 +58,12 @@ type wish struct {
 // purpose is what a borrow is made for, and decides what differs with that: see byCall,
 // byEnqueue and byTicket.
 type purpose interface {
-	enqueued() bool                             // the ticket is a session's, and stays in the line when no call waits
-	ticketFor(b *borrow) (t newTicket, ok bool) // the ticket to join with; ok is false if the borrow has ended instead
-	admitted(b *borrow)                         // the ticket stands in the line
-	goesOn(t *rules.Ticket) bool                // whether to try again after a claim came to nothing; t may be nil
-	grant(b *borrow, s *rules.Slot) bool        // answers with the lease; false if it is too late to
-	ended(b *borrow, was phase, a Answer)       // the borrow has its answer
+	enqueued() bool                       // the ticket is a session's, and stays in the line when no call waits
+	ticketFor(b *borrow) *newTicket       // the ticket to join with; nil if the borrow has ended instead
+	admitted(b *borrow)                   // the ticket stands in the line
+	goesOn(t *rules.Ticket) bool          // whether to try again after a claim came to nothing; t may be nil
+	grant(b *borrow, s *rules.Slot) bool  // answers with the lease; false if it is too late to
+	ended(b *borrow, was phase, a Answer) // the borrow has its answer
 }
 
 // byCall is the purpose of the borrow for a call that waits in the line until its time is over.
@@ -98,13 +98,18 @@ type claim struct {
 	write    *write
 }
 
-// borrow begins a borrow for a call.
-func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
-	if !w.request.IsZero() {
-		p.repeat(c, pool, w, wait)
-		return
+// newBorrow returns a borrow for a call, to which its wish is to be added.
+func (p *pools) newBorrow(c *call, pool entry.Hash) *borrow {
+	return &borrow{p: p, call: c, pool: p.of(pool), purpose: byCall{}}
+}
+
+// borrow begins a borrow, or repeats one that it finds by its request key.
+func (p *pools) borrow(b *borrow, wait time.Duration) {
+	if b.request.IsZero() {
+		p.start(b, wait)
+	} else {
+		p.repeat(b, wait)
 	}
-	p.start(&borrow{p: p, call: c, pool: p.of(pool), purpose: byCall{}, wish: w}, wait)
 }
 
 // start puts a new borrow into its pool's queue.

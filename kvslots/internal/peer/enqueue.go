@@ -113,7 +113,7 @@ type byEnqueue struct {
 
 func (byEnqueue) enqueued() bool { return true }
 
-func (e byEnqueue) ticketFor(b *borrow) (newTicket, bool) {
+func (e byEnqueue) ticketFor(b *borrow) *newTicket {
 	key := rules.EnqueuedKey(b.pool.id, b.session)
 	if _, taken := b.p.view.Latest(key); taken {
 		if t := b.p.view.Pool(b.pool.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
@@ -121,13 +121,13 @@ func (e byEnqueue) ticketFor(b *borrow) (newTicket, bool) {
 			c.work, c.quit = nil, nil
 			b.finish(Answer{})
 			e.again()
-			return newTicket{}, false
+			return nil
 		}
 	}
-	return newTicket{key, entry.TicketValue{
+	return &newTicket{key, entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Peer: b.p.self.id, TTL: entry.Span(b.ttl), Nonce: b.nonce, Wait: entry.Span(rules.EnqueuedLife),
 		Request: b.request,
-	}, rules.EnqueuedLife}, true
+	}, rules.EnqueuedLife}
 }
 
 func (byEnqueue) admitted(b *borrow) { b.finish(Answer{Queued: true}) }

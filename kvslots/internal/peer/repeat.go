@@ -26,7 +26,7 @@ type repeatable struct {
 // caller is a call that waits for the answer to a borrow with a request key.
 type caller struct {
 	*call
-	wish     wish
+	wish     *wish
 	waits    bool
 	came     Instant
 	late     bool    // the borrow had begun before
@@ -34,27 +34,28 @@ type caller struct {
 	refuseBy Instant // see refuseGrace
 }
 
-// repeat begins a borrow with a request key, or adds a caller to the one that this peer has
-// begun.
-func (p *pools) repeat(c *call, pool entry.Hash, w wish, wait time.Duration) {
-	ps := p.of(pool)
-	r := ps.repeatable[w.request]
-	late := r != nil
+// repeat begins a borrow with a request key, or adds its call to the callers of the one that
+// this peer has begun.
+func (p *pools) repeat(b *borrow, wait time.Duration) {
+	a := &caller{call: b.call, wish: &b.wish, waits: wait > 0, came: p.now}
+	r := b.pool.repeatable[b.request]
 	switch {
 	case r == nil:
-		own := p.calls.begin()
-		r = &repeatable{p: p, borrow: &borrow{p: p, call: own, pool: ps, purpose: byCall{}, wish: w}}
-		own.settle = r.settle
-		r.grace.fire = func() { r.borrow.finish(Answer{Err: ErrNoSlot}) }
+		r = &repeatable{p: p, borrow: b}
+		b.call = p.calls.begin()
+		b.call.settle = r.settle
+		r.grace.fire = func() { b.finish(Answer{Err: ErrNoSlot}) }
 		r.finder.fire = r.find
-		put(&ps.repeatable, w.request, r)
-		p.start(r.borrow, 0)
-	case r.borrow.ttl != w.ttl || r.borrow.terms != w.terms:
-		c.answer(Answer{Err: ErrKeyReused})
-		ps.mark()
+		put(&b.pool.repeatable, b.request, r)
+		p.start(b, 0)
+	case r.borrow.ttl != b.ttl || r.borrow.terms != b.terms:
+		a.answer(Answer{Err: ErrKeyReused})
+		b.pool.mark()
 		return
+	default:
+		a.late = true
 	}
-	r.add(&caller{call: c, wish: w, waits: wait > 0, came: p.now, late: late}, wait)
+	r.add(a, wait)
 }
 
 // add adds a caller, which waits in the borrow's place.
@@ -136,7 +137,9 @@ func (r *repeatable) settle(a Answer) {
 		r.p.timers.stop(&c.over)
 		c.quit = nil
 		if c.late && isRefusal(a.Err) || a.Err == nil && a.Grant.basis.sent < c.came { // it may have been true only before this caller came
-			r.p.repeat(c.call, r.borrow.pool.id, c.wish, left)
+			again := r.p.newBorrow(c.call, r.borrow.pool.id)
+			again.wish = *c.wish
+			r.p.repeat(again, left)
 		} else {
 			c.answer(a)
 		}

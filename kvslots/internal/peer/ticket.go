@@ -16,8 +16,8 @@ import (
 // has another number.
 func (b *borrow) join() {
 	ps := b.pool
-	t, ok := b.ticketFor(b)
-	if !ok {
+	t := b.ticketFor(b)
+	if t == nil {
 		return
 	}
 	key := t.key
@@ -37,7 +37,7 @@ type newTicket struct {
 	ttl   time.Duration
 }
 
-func (byCall) ticketFor(b *borrow) (newTicket, bool) {
+func (byCall) ticketFor(b *borrow) *newTicket {
 	author, left := b.p.self.id, b.ticketLife()
 	value := entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin, Request: b.request,
@@ -46,7 +46,7 @@ func (byCall) ticketFor(b *borrow) (newTicket, bool) {
 		author, value.Peer = b.session, b.p.self.id
 	}
 	key := entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: author, N: b.ticketNumber(author)}
-	return newTicket{key, value, left}, true
+	return &newTicket{key, value, left}
 }
 
 // ticketNumber returns a number for which the author has no ticket in the pool.

@@ -151,9 +151,13 @@ func (h *sessionClient) acquire() {
 	}
 	r.Request = h.s.newHash()
 	h.askWithKey(func(int) peer.Request {
-		r.Nonce = h.s.newHash()
-		r.Lease = leaseOf(h.session, r.Nonce)
-		return r
+		again := r
+		again.Nonce = h.s.newHash()
+		again.Lease = leaseOf(h.session, again.Nonce)
+		if h.chance(0.05) {
+			again.TTL += time.Second
+		}
+		return again
 	}, func(c *call) {
 		if c.answer.Err == nil {
 			h.lease = leaseOf(h.session, c.answer.Grant.Nonce)
@@ -196,9 +200,13 @@ func (h *sessionClient) enqueue() {
 	}
 	r.Request = h.s.newHash()
 	h.askWithKey(func(int) peer.Request {
-		r.Nonce = h.s.newHash()
-		r.Lease = leaseOf(h.session, r.Nonce)
-		return r
+		again := r
+		again.Nonce = h.s.newHash()
+		again.Lease = leaseOf(h.session, again.Nonce)
+		if h.chance(0.05) {
+			again.TTL += time.Second
+		}
+		return again
 	}, answered)
 }
 

@@ -132,11 +132,11 @@ func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expected 
 
 // diskPairs flushes a file twice, as a single client's two writes of a pair require.
 func (e *Environment) diskPairs() (Pairer, error) {
-	dir, err := os.MkdirTemp(e.cfg.Dir, "kvslots-bench-disk-")
+	dir, remove, err := TempDir(e.cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(func() error { return os.RemoveAll(dir) })
+	e.ofRun.add(remove)
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ SWEEPS    = TestSoakSimulation|TestSoakMutations
 NESTED    = bench/compare gateway/observability
 MODULES   = . $(NESTED)
 
-.PHONY: run build man test race check soak bench bench-peers benchmarks fuzz
+.PHONY: run build man test race check soak bench bench-others benchmarks fuzz
 
 run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 	$(GO) run ./cmd/kvslots serve
@@ -61,7 +61,7 @@ soak: ## all tests at their full length, about 2 hours; -p 1 has them print as t
 bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench/plots
 	$(GO) run -C bench/compare . --plots ../plots
 
-bench-peers: ## other lock servers alone, beside the library and HTTP; says which are missing
+bench-others: ## other lock servers alone, beside the library and HTTP; says which are missing
 	@$(GO) run -C bench/compare . --status
 	$(GO) run -C bench/compare . --workload pairs --clients 1,64 --door library,http --sync always
 

@@ -141,7 +141,6 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	}
 	ids := leaseIDs{hidden.Move(&pool), uuid.New()}
 	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o.Label))
-	hidden.Scrub()
 	c.Wait(ctx) // with a small stack: see bucket.Begin
 	return s.borrowed(&ids, c)
 }
@@ -162,7 +161,6 @@ func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
 
 // hashOfClaim returns the hash of the lease id of claim n.
 func (ids *leaseIDs) hashOfClaim(n int) entry.Hash {
-	defer hidden.Scrub()
 	return leaseHash(ids.ofClaim(n))
 }
 

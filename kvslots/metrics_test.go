@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // Metrics has every metric of the bucket, and the bounds of a histogram are the peer's.
@@ -52,7 +52,7 @@ func TestMetricsAreComplete(t *testing.T) {
 
 // Every peer measures the whole bucket, and counts its own actions.
 func TestMetrics(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	stores := openPeers(t, srv, 2)
 	s, other := stores[0], stores[1]
 	pool := newPool(t, s, 2)
@@ -113,7 +113,7 @@ func TestMetrics(t *testing.T) {
 
 // The cost of Metrics does not grow with the number of pools.
 func BenchmarkMetrics(b *testing.B) {
-	s := openPeers(b, kvslotstest.Start(b, ""), 1)[0]
+	s := openPeers(b, natstest.Start(b, ""), 1)[0]
 	for range 1000 {
 		if _, err := s.Register(b.Context(), uuid.New(), 1); err != nil {
 			b.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,18 +94,37 @@ func (p *clientPools) Waiting(ctx context.Context, pool int) (int, error) {
 }
 
 // Queue starts a goroutine for each client: requests of these transports block their
-// callers.
-func (p *clientPools) Queue(ctx context.Context, pool int) (leave func(), err error) {
+// callers. A client that is refused asks again: of very many requests that arrive at once, a
+// busy gateway answers some with 503 (gateway/natsapi/README.md, "Limits").
+func (p *clientPools) Queue(ctx context.Context, pool int) (leave func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	var refused atomic.Pointer[error]
 	for client := range p.clients {
-		wg.Go(func() { _, _ = p.Take(ctx, client, pool, longTTL, longWait) })
+		wg.Go(func() {
+			for {
+				_, err := p.Take(ctx, client, pool, longTTL, longWait)
+				if err == nil || ctx.Err() != nil {
+					return
+				}
+				refused.Store(&err)
+				pause(ctx, refusedPause)
+			}
+		})
 	}
-	return func() {
+	return func() error {
 		cancel()
 		wg.Wait()
+		if err := refused.Load(); err != nil {
+			return fmt.Errorf("bench: the last refusal of a waiter: %w", *err)
+		}
+		return nil
 	}, nil
 }
+
+// refusedPause is how long a refused client waits before it asks again: as long as a gateway
+// says in Retry-After.
+const refusedPause = time.Second
 
 func (p *clientPools) Close(ctx context.Context) error {
 	return forEach(len(p.ids), func(i int) error { return p.api.Delete(ctx, p.ids[i]) })
@@ -136,7 +156,9 @@ func (n *clientNames) Give(ctx context.Context, client, pool int, held Held) err
 
 func (n *clientNames) Waiting(context.Context, int) (int, error) { return 0, errors.ErrUnsupported }
 
-func (n *clientNames) Queue(context.Context, int) (func(), error) { return nil, errors.ErrUnsupported }
+func (n *clientNames) Queue(context.Context, int) (func() error, error) {
+	return nil, errors.ErrUnsupported
+}
 
 func (n *clientNames) Close(ctx context.Context) error {
 	return forEach(len(n.sessions), func(i int) error {

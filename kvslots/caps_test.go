@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -103,7 +103,7 @@ func TestCaps(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			srv := kvslotstest.Start(t, "")
+			srv := natstest.Start(t, "")
 			ctx := context.Background()
 			s, err := Open(ctx, srv.Connect(), c.cfg)
 			if err != nil {
@@ -161,7 +161,7 @@ func TestCaps(t *testing.T) {
 
 // The shares of a session and of an origin are of the names that they hold or wait for, and other sessions and origins have shares of their own.
 func TestShares(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocksPerSession: 2, MaxLocksPerOrigin: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestShares(t *testing.T) {
 
 // The caps count what sessions hold and wait for, not their attempts.
 func TestCapsLetPass(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 var (
@@ -354,7 +354,7 @@ func (set *setting) open(t *testing.T) (stores []*Store) {
 	t.Helper()
 	t.Logf("seed %d", set.seed)
 	if set.connect == nil {
-		srv := kvslotstest.Start(t, "")
+		srv := natstest.Start(t, "")
 		set.connect = func(int) *nats.Conn { return srv.Connect() }
 	}
 	for i := range set.peers {
@@ -455,7 +455,7 @@ func logRemains(t *testing.T, stores []*Store) {
 	}
 }
 
-var eventually = kvslotstest.Eventually
+var eventually = natstest.Eventually
 
 func TestOneSemaphoreManyPeers(t *testing.T) {
 	runHistory(t, setting{peers: 3, clients: 50, pools: 40, length: *historyTime, seed: *historySeed})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 func newKept(t *testing.T, at Service, opts ...Option) *Session {
@@ -22,7 +22,7 @@ func newKept(t *testing.T, at Service, opts ...Option) *Session {
 }
 
 func TestMutexExcludes(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	var sessions []*Session
 	for _, s := range peers {
 		sessions = append(sessions, newKept(t, s))
@@ -57,7 +57,7 @@ func TestMutexExcludes(t *testing.T) {
 }
 
 func TestTryLockAndSemaphore(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	one, two := newKept(t, s), newKept(t, s)
 	a, b, c := one.Semaphore("s", 2), one.Semaphore("s", 2), two.Semaphore("s", 2)
 	for i, m := range []*Mutex{a, b, c} {
@@ -98,7 +98,7 @@ func TestMutexLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+			s := openPeers(t, natstest.Start(t, ""), 1)[0]
 			session, err := NewSession(t.Context(), s, WithIdle(3*time.Second))
 			if err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ func TestMutexLost(t *testing.T) {
 
 // The context of the work under a lease ends before the lease, if nothing renews that.
 func TestContextEndsBeforeTheLease(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, 1)
 	l, err := s.Borrow(t.Context(), pool, 2*time.Second, 0)
 	if err != nil {
@@ -156,7 +156,7 @@ func TestContextEndsBeforeTheLease(t *testing.T) {
 }
 
 func TestWith(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, 1)
 	failure := errors.New("failure of the work")
 	err := With(t.Context(), s, pool, time.Minute, 0, func(ctx context.Context, l *Lease) error {
@@ -179,7 +179,7 @@ func TestWith(t *testing.T) {
 
 // A Lock that is given up leaves nothing behind.
 func TestLockGivenUp(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	m, o := newKept(t, s).Mutex("x"), newKept(t, s).Mutex("x")
 	if err := m.Lock(t.Context()); err != nil {
 		t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // A repeat is answered with the same lease by the same Store, by another one, and by one that
 // was opened after all others had closed.
 func TestRequestKeyAtAnyStore(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	ctx, pool := t.Context(), uuid.New()
 	if _, err := peers[0].Register(ctx, pool, 3); err != nil {
@@ -63,7 +63,7 @@ func TestRequestKeyAtAnyStore(t *testing.T) {
 
 // The lease of a key is known only to who knows the pool and the key.
 func TestLeasesOfOneKeyDiffer(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	ids := map[uuid.UUID]bool{}
 	for range 3 {
 		pool := uuid.New()
@@ -87,7 +87,7 @@ func TestLeasesOfOneKeyDiffer(t *testing.T) {
 }
 
 func TestRequestKeysOfLocks(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	a, b := peers[0], peers[1]
 	ctx, key := t.Context(), WithRequestKey("k")
 	one, two := newSession(t, a, time.Minute), newSession(t, a, time.Minute)
@@ -124,7 +124,7 @@ func TestRequestKeysOfLocks(t *testing.T) {
 
 // The caller of a call in line has gone, and comes back.
 func TestPlaceKeptForRequestKey(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{ResumeGrace: time.Minute, Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 	}
 	inLine := func(n int) {
 		t.Helper()
-		kvslotstest.Eventually(t, "places in line", func() bool {
+		natstest.Eventually(t, "places in line", func() bool {
 			state, err := s.Inspect(t.Context(), pool)
 			return err == nil && state.Waiting == n
 		})
@@ -181,7 +181,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 }
 
 func TestRequestKeyIsChecked(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	for _, key := range []string{"a\n", "ü", string(make([]byte, MaxRequestKey+1)), "\x7f"} {
 		_, err := s.Borrow(t.Context(), uuid.New(), time.Minute, 0, WithRequestKey(key))
 		if _, ok := err.(*RangeError); !ok {

@@ -116,7 +116,6 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	}
 	ids := leaseIDs{pool: hidden.Move(&pool), key: o.RequestKey}
 	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o.Label))
-	hidden.Scrub()
 	c.Wait(ctx) // with a small stack: see bucket.Begin
 	return s.borrowed(&ids, c)
 }
@@ -139,7 +138,6 @@ func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
 
 // hashOfClaim returns the hash of the lease id of claim n, and with a key its nonce.
 func (ids *leaseIDs) hashOfClaim(n int) (lease, nonce entry.Hash) {
-	defer hidden.Scrub()
 	if ids.key != "" {
 		nonce = nonceOfClaim(entry.Hash(ids.lease), n)
 	}

@@ -9,7 +9,9 @@ import (
 )
 
 // codec writes the JSON of slots and tickets as encoding/json does, and reads what it
-// wrote. It takes a tenth of the time, and keeps the stacks of waiting borrowers small.
+// wrote. It takes 0.4 µs instead of 1.1 to write a slot, and 0.3 instead of 2.5, without an
+// allocation, to read one. The stack of a waiting borrower stays at 8 KiB: with encoding/json
+// an HTTP waiter takes 38 KiB instead of 30.
 //
 // Its methods write a field unless it is zero, or read the field if it is the next one.
 type codec struct {

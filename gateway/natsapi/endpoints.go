@@ -129,7 +129,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			return
 		}
 		count.open.Add(1)
-		s.workers.run(func() {
+		go func() {
 			defer s.tasks.Done()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
@@ -139,7 +139,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			}
 			defer r.leave()
 			e.serve(r)
-		})
+		}()
 	}
 }
 

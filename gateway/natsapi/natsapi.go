@@ -147,7 +147,6 @@ type Service struct {
 	locks         *room         // requests of sessions that may wait
 	waitingCalls  *room
 	others        *room // requests that do not wait in line
-	workers       *workers
 
 	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
@@ -191,9 +190,9 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.workers = newWorkers(s.ctx)
 	if err := s.start(cfg.Listened); err != nil {
-		s.stop()
+		s.cancel()
+		_ = s.Close(s.ctx)
 		return nil, err
 	}
 	cfg.Gate.hold(s.isBehind)
@@ -262,5 +261,4 @@ func (s *Service) stop() {
 	if s.deliveries != nil {
 		s.deliveries.close()
 	}
-	s.workers.running.Wait()
 }

@@ -70,7 +70,7 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 	if s.natsAddr == "" {
 		return b, nil
 	}
-	b.gate = natsapi.NewGate(server)
+	b.gate = &natsapi.Gate{Server: server}
 	for name, connection := range map[string]**nats.Conn{"service": &b.service, "functions": &b.functions} {
 		options := append(logConnection(log, name), noBuffer, ownInboxes())
 		if name == "service" {

@@ -147,46 +147,37 @@ type shared struct {
 	access  *access
 	metrics []prometheus.Collector
 
-	// Of the embedded server; nil without one.
-	clients     func() int                           // the number of NATS clients
-	subscribers func() func(subject string) []uint64 // looks up the subscriptions
-	connected   func(connection uint64) bool         // whether the connection is open
-	address     func(connection uint64) (string, bool)
-	listened    func(subject string) bool // see natsapi.Config; also nil if clients cannot answer
+	clients func() int // the number of NATS clients; nil without an embedded server
 }
 
 func newShared(nats *backend, allowed *access, s settings) shared {
 	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed, metrics: nats.collectors()}
 	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
-		c.clients, c.subscribers, c.connected = nats.server.NumClients, nats.server.Subscribers, nats.server.Connected
-		if store := s.storeConfig(); store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0 {
-			c.address = nats.server.Address
-		}
-		if nats.server.ClientsReply() {
-			c.listened = nats.server.Listened
-		}
+		c.clients = nats.server.NumClients
 	}
 	return c
 }
 
 func startService(nats *backend, store *kvslots.Store, functions *forrst.Server, common shared, s settings, log zerolog.Logger) (*natsapi.Service, error) {
-	return natsapi.Start(nats.service, natsapi.Config{
+	cfg := natsapi.Config{
 		Pools:         store,
 		Lending:       common.lending,
 		Sessions:      store,
 		Turns:         common.turns,
 		SessionTimes:  s.sessions,
 		ReplyPrefixes: splitList(s.natsReplies),
-		Subscribers:   common.subscribers,
-		Connected:     common.connected,
-		Address:       common.address,
-		Listened:      common.listened,
 		Gate:          nats.gate,
 		Calls:         functions,
 		Version:       versionName(),
 		Logger:        log.With().Str("component", "nats").Logger(),
-	})
+	}
+	if nats.server != nil {
+		limits := s.storeConfig()
+		cfg.Listener = nats.server
+		cfg.Addresses = limits.MaxSessionsPerOrigin+limits.MaxLocksPerOrigin+limits.MaxTombstones > 0
+	}
+	return natsapi.Start(nats.service, cfg)
 }
 
 // tombstoneSize is how many bytes of the store the marker of a key takes at most.

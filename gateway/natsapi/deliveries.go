@@ -42,14 +42,14 @@ const (
 // handles both in order: if the marker arrives and no 503 has, a client was subscribed.
 // Answers that are sent while a marker is pending share the next marker.
 //
-// With Config.Listened another client may receive the answer, too, and could send such a
+// Where clients reply (Listener.ClientsReply) another client may receive the answer, too, and could send such a
 // status to its reply subject. The answer then has none: it is sent only if a client is
 // subscribed to its subject just before.
 type deliveries struct {
 	nc       *nats.Conn
 	inbox    string // ends in a dot
 	sub      *nats.Subscription
-	listened func(subject string) bool // Config.Listened
+	listened func(subject string) bool // that of Config.Listener if its clients reply, or nil
 
 	mu     sync.Mutex
 	open   map[string]chan outcome   // by the name of the answer: its reply subject, if it has one

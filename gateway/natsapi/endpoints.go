@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
@@ -27,7 +28,7 @@ const (
 // endpoint is one subject of the service.
 type endpoint struct {
 	subject  string
-	room     *room       // bounds the open requests
+	room     *admission.Room
 	statusOf wire.Lookup // the table of errors
 	serve    func(r *request)
 }
@@ -47,7 +48,7 @@ func (e endpoint) queue() string {
 // endpoints returns all endpoints, sorted by name.
 func (s *Service) endpoints() []endpoint {
 	all := []endpoint{{subject: subjects.Cancel}} // served by cancelBorrow
-	add := func(waiting *room, operations []*ops.Operation) {
+	add := func(waiting *admission.Room, operations []*ops.Operation) {
 		for _, op := range operations {
 			in := s.others
 			if op.Waits() {
@@ -101,16 +102,15 @@ func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) erro
 // delay all that follow.
 func (s *Service) handle(e endpoint) nats.MsgHandler {
 	count := s.counters[e.subject]
-	flood := flood{identities: s.identities}
 	return func(m *nats.Msg) {
 		count.received.Add(1)
 		waiting, _, _ := m.Sub.Pending()
-		if flood.drops(m.Reply, waiting) {
+		if s.drops(m.Reply, waiting) {
 			s.shed(count)
 			return
 		}
 		r := newRequest(m)
-		r.count, r.statusOf, r.isCall, r.room = count, e.statusOf, e.subject == subjects.RPC, e.room
+		r.count, r.statusOf, r.isCall = count, e.statusOf, e.subject == subjects.RPC
 		if !s.replies.mayGoTo(r.reply) {
 			return
 		}
@@ -123,7 +123,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.refuse(r, wire.ErrDraining)
 			return
 		}
-		if waiting > floodMessages || !r.room.enter() {
+		if waiting > floodMessages || !e.room.Enter() {
 			s.tasks.Done()
 			s.refuse(r, wire.ErrBusy)
 			return
@@ -133,11 +133,12 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			defer s.tasks.Done()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
-			if !s.admit(r) {
+			var ok bool
+			if r.place, ok = e.room.Admit(s.ctx, r.reply, clientOf(r.reply)); !ok {
 				s.refuse(r, wire.ErrBusy)
 				return
 			}
-			defer r.leave()
+			defer r.place.Leave()
 			e.serve(r)
 		}()
 	}

@@ -30,6 +30,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
 )
 
 const description = "Slots of pools, lent for a bounded time"
@@ -70,28 +71,17 @@ type Config struct {
 	// DefaultMaxBorrows.
 	MaxBorrows int
 
-	// Subscribers returns a function that returns the connections that are subscribed
-	// to a subject, by their numbers; natsembed.Server has such a method. Requests
-	// then count for the connection that receives the answer. If Subscribers is nil,
-	// they count for the inbox that the client names, which it may make up.
-	Subscribers func() func(subject string) (connections []uint64)
+	// Listener is the server to which the clients connect, such as a *natsembed.Server.
+	// Requests then count for the connection that receives the answer, and those of closed
+	// connections end while many requests are open. If Listener is nil, as on a server of
+	// another process, requests count for the inbox that the client names, which it may make
+	// up, and end when their wait is over.
+	Listener Listener
 
-	// Connected reports whether a connection is still open; natsembed.Server has such a
-	// method. While many requests are open, the service ends those of closed connections.
-	// If Connected is nil, they end when their wait is over.
-	Connected func(connection uint64) bool
-
-	// Address returns the address and port of a connection; natsembed.Server has such a
-	// method. Sessions, pools, and locks of calls, then count for the address of the connection
-	// that receives the answer, as over HTTP. If Address is nil, they count for the inbox
-	// that the client names, which it may make up.
-	Address func(connection uint64) (address string, open bool)
-
-	// Listened reports whether a client is subscribed to a subject; natsembed.Server has
-	// such a method. It is for servers where clients may publish to the reply subject of
-	// what they receive, and may receive what is sent to others: a grant then has no reply
-	// subject, unless its client confirms it. nil means that there are no such clients.
-	Listened func(subject string) bool
+	// Addresses has sessions, pools, and locks of calls count for the address of the
+	// connection that receives the answer, as over HTTP. Otherwise they count for the inbox.
+	// It needs Listener.
+	Addresses bool
 
 	// Gate is the one through which the service is connected, or nil.
 	Gate *Gate
@@ -140,13 +130,14 @@ type Service struct {
 	confirmations *confirmations
 	requests      *requests
 	counters      counters
-	identities    *identities // nil without Config.Subscribers
-	address       func(connection uint64) (address string, open bool)
-	verbLimit     *rate.Limiter // of requests to $SRV
-	borrows       *room         // of pools
-	locks         *room         // requests of sessions that may wait
-	waitingCalls  *room
-	others        *room // requests that do not wait in line
+	listener      Listener               // nil if the server does not tell what its clients do
+	connections   *admission.Connections // nil without listener
+	addresses     bool                   // Config.Addresses
+	verbLimit     *rate.Limiter          // of requests to $SRV
+	borrows       *admission.Room        // of pools
+	locks         *admission.Room        // requests of sessions that may wait
+	waitingCalls  *admission.Room
+	others        *admission.Room // requests that do not wait in line
 
 	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
@@ -175,27 +166,33 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		},
 		replies:  replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
-		borrows:  newRoom(cfg.MaxBorrows), locks: newRoom(cfg.MaxBorrows), waitingCalls: newRoom(cfg.MaxBorrows),
-		others:    newRoom(maxOthers),
+		listener: cfg.Listener, addresses: cfg.Addresses,
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
-	if cfg.Subscribers != nil {
-		s.identities, s.address = &identities{subscribers: cfg.Subscribers}, cfg.Address
-		if cfg.Connected != nil {
-			s.identities.looked = func() { s.endGone(cfg.Connected) }
+	var listened func(subject string) bool
+	if s.listener != nil {
+		s.connections = admission.NewConnections(s.listener)
+		if s.listener.ClientsReply() {
+			listened = s.listener.Listened
 		}
 	}
+	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls} {
+		*waiting = admission.NewRoom(cfg.MaxBorrows, s.connections)
+	}
+	s.others = admission.NewRoom(maxOthers, s.connections)
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.start(cfg.Listened); err != nil {
+	if err := s.start(listened); err != nil {
 		s.cancel()
 		_ = s.Close(s.ctx)
 		return nil, err
 	}
-	cfg.Gate.hold(s.isBehind)
+	if cfg.Gate != nil {
+		cfg.Gate.Hold(s.isBehind)
+	}
 	return s, nil
 }
 

@@ -28,7 +28,7 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 			s.refuse(r, wire.ErrBusy)
 			return
 		}
-		ctx, waiting := s.requests.begin(r.ctx, name)
+		ctx, waiting := s.requests.begin(r.place.Context, name)
 		defer waiting.end()
 		err = s.ops.Do(ctx, s.ctx, call, func() {
 			if op.Grants && call.Granted() {
@@ -37,8 +37,8 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 				s.answer(r, call)
 			}
 		})
-		if err != nil && context.Cause(r.ctx) == wire.ErrBusy {
-			err = wire.ErrBusy // see room.endGone
+		if err != nil && context.Cause(r.place.Context) == wire.ErrBusy {
+			err = wire.ErrBusy // the client's connection is closed
 		}
 		if err != nil {
 			s.refuse(r, err)

@@ -2,7 +2,6 @@ package natsapi
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -31,9 +31,7 @@ type request struct {
 	isCall   bool        // whether Calls makes the answers with errors
 	trace    ops.Trace
 
-	ctx            context.Context
-	room           *room  // counts the request
-	client, target string // for which it is counted, or ""
+	place *admission.Place
 }
 
 func newRequest(m *nats.Msg) *request {
@@ -55,43 +53,6 @@ func (s *Service) traceOf(header nats.Header) ops.Trace {
 // drop releases the memory of the body and the header after they were read, since the
 // request may wait long.
 func (r *request) drop() { r.body, r.header = nil, nil }
-
-// admit counts a request that has entered its room for the client that it is from. It
-// returns false if that client has used up its share.
-//
-// With identities that client is the connection that receives the answer. It takes time to
-// find it, so requests count for no client while the room has few.
-func (s *Service) admit(r *request) (ok bool) {
-	clients := []string{clientOf(r.reply)}
-	if s.identities != nil && r.reply != "" {
-		if r.room.pass() {
-			r.ctx = s.ctx
-			return true
-		}
-		clients = s.identities.of(r.reply)
-	}
-	r.client, r.ctx, ok = r.room.claim(s.ctx, clients...)
-	return ok
-}
-
-// aim counts the request for the pool or the lock that its call may wait for. It returns
-// false if too many requests for that target are open.
-func (r *request) aim(call *ops.Call) bool {
-	if !call.Grants {
-		return true
-	}
-	target := call.Resource.Key
-	if target == "" {
-		target = string(call.Pool[:])
-	}
-	if !r.room.aim(target) {
-		return false
-	}
-	r.target = target
-	return true
-}
-
-func (r *request) leave() { r.room.leave(r.client, r.target) }
 
 // name returns the name by which the request can be cancelled, or "".
 func (r *request) name() (string, error) {

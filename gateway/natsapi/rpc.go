@@ -37,7 +37,7 @@ func (s *Service) rpc(r *request) {
 	}
 	authorization, body := r.header.Get(wire.AuthorizationHeader), r.body
 	r.drop()
-	ctx, waiting := s.requests.begin(r.ctx, name)
+	ctx, waiting := s.requests.begin(r.place.Context, name)
 	defer waiting.end()
 	status, code, answer := s.calls.Call(ctx, s.ctx, body, authorization, r.trace, s.originsOf(r.reply), func() bool { return s.hungUp(r) })
 	if int64(len(answer)) > s.nc.MaxPayload() {

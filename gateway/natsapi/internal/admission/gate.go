@@ -1,4 +1,4 @@
-package natsapi
+package admission
 
 import (
 	"net"
@@ -17,35 +17,26 @@ const (
 	gateInterval = time.Millisecond
 )
 
-// Gate connects a Service to an embedded server. While the service has many requests to
-// handle, the connection reads nothing. The library would drop what it reads then, also the
+// Gate connects a service to an embedded server. While the service is behind with many
+// requests, the connection reads nothing. The library would drop what it reads then, also the
 // requests of clients that send few. So they stay with the server, which disconnects the
-// client that sends the most (natsembed, maxBacklog).
+// client that sends the most (natsembed, package listener).
 //
 // An external server would rather close the connection of the service.
 type Gate struct {
-	server nats.InProcessConnProvider
+	Server nats.InProcessConnProvider
+
 	behind atomic.Pointer[func() bool] // nil before the service starts
 }
 
-// NewGate returns a Gate to a server, for nats.InProcessServer and for Config.Gate.
-func NewGate(server nats.InProcessConnProvider) *Gate { return &Gate{server: server} }
-
 // InProcessConn implements nats.InProcessConnProvider.
 func (g *Gate) InProcessConn() (net.Conn, error) {
-	conn, err := g.server.InProcessConn()
-	if err != nil {
-		return nil, err
-	}
-	return &gatedConn{Conn: conn, gate: g}, nil
+	conn, err := g.Server.InProcessConn()
+	return &gatedConn{Conn: conn, gate: g}, err
 }
 
-// hold makes the connection wait while behind returns true.
-func (g *Gate) hold(behind func() bool) {
-	if g != nil {
-		g.behind.Store(&behind)
-	}
-}
+// Hold makes the connection wait while behind returns true.
+func (g *Gate) Hold(behind func() bool) { g.behind.Store(&behind) }
 
 type gatedConn struct {
 	net.Conn
@@ -64,17 +55,4 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.read += n
 	return n, err
-}
-
-// isBehind reports whether a subscription has half of the messages that it has room for.
-func (s *Service) isBehind() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sub := range s.subs {
-		messages, bytes, err := sub.Pending()
-		if err == nil && (messages > pendingMessages/2 || bytes > pendingBytes/2) {
-			return true
-		}
-	}
-	return false
 }

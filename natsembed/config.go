@@ -109,7 +109,7 @@ func (c Config) Validate() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.validateAuth(), c.validateFunctions(), c.validateLimits()); err != nil {
+	if err := errors.Join(c.validateAuth(), c.validateFunctions(), c.limits().Validate()); err != nil {
 		return err
 	}
 	if c.Addr != "" && !isLoopback(host) && !c.authenticates() && !c.Insecure {

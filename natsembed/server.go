@@ -36,15 +36,13 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/natsembed/internal/listener"
 )
 
 // readyTimeout bounds the wait for readiness after nats-server's own start, which
 // includes recovery and takes as long as it needs.
 const readyTimeout = 10 * time.Second
-
-// connectTimeout bounds how long a connection takes to be opened. On a busy machine, the 2
-// seconds of nats-server and of its client are too short.
-const connectTimeout = 5 * time.Second
 
 // closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
@@ -54,14 +52,13 @@ const noteTimeout = time.Second
 
 // Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {
-	cfg      Config
-	dir      *dataDir
-	keys     *keys
-	now      atomic.Pointer[running]
-	lack     atomic.Pointer[error] // see Room
-	floods   floods
-	refusals Refusals
-	flusher  *Flusher // nil unless Sync is SyncGroup
+	cfg     Config
+	dir     *dataDir
+	keys    *keys
+	now     atomic.Pointer[running]
+	lack    atomic.Pointer[error] // see Room
+	guard   *listener.Guard
+	flusher *Flusher // nil unless Sync is SyncGroup
 
 	mu       sync.Mutex
 	services []*nats.Conn // in the clients' account; NumClients does not count them
@@ -103,6 +100,7 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 		return nil, err
 	}
 	srv := &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}
+	srv.guard = listener.New(cfg.limits(), clientAccount, srv.nats, cfg.Logger, srv.stopping)
 	if err := srv.open(ctx); err != nil {
 		return nil, errors.Join(err, dir.close())
 	}
@@ -135,7 +133,7 @@ func (s *Server) open(ctx context.Context) error {
 		s.keepHealthy(ticker.C, s.check)
 	})
 	if s.cfg.Addr != "" {
-		s.tasks.Go(s.limitPending)
+		s.tasks.Go(s.guard.Watch)
 	}
 	return nil
 }
@@ -291,7 +289,7 @@ func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 	ours := []nats.Option{
 		nats.Name(serverName),
 		nats.InProcessServer(s),
-		nats.Timeout(connectTimeout),
+		nats.Timeout(listener.ConnectTimeout),
 		key.option(),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
@@ -301,7 +299,7 @@ func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 
 // NumClients returns the number of connected clients of the listener.
 func (s *Server) NumClients() int {
-	clients := s.now.Load().auth.clients.NumLocalConnections()
+	clients := s.guard.Connections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, nc := range s.services {

@@ -78,7 +78,7 @@ func (a *authenticator) Check(client server.ClientAuthentication) bool {
 		client.RegisterUser(user)
 		return true
 	}
-	a.srv.guard.Admit(client.RemoteAddress(), func(accepted bool) {
+	a.srv.clients.Admit(client.RemoteAddress(), func(accepted bool) {
 		if !accepted {
 			user = &server.User{Account: a.full}
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nkeys"
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
 // Sync is when writes reach the disk.
@@ -58,7 +60,7 @@ type Config struct {
 	Nkeys          []string
 
 	// MaxConnections bounds the connections of clients and services to the listener's
-	// account. 0 means DefaultMaxConnections.
+	// account. 0 means listener.DefaultMaxConnections.
 	MaxConnections int
 
 	// MaxConnectionsPerIP bounds those of the clients at each address: an IPv4 address, or
@@ -116,6 +118,10 @@ func (c Config) Validate() error {
 		return ErrOpenListener
 	}
 	return nil
+}
+
+func (c Config) limits() listener.Limits {
+	return listener.Limits{MaxConnections: c.MaxConnections, MaxConnectionsPerIP: c.MaxConnectionsPerIP}
 }
 
 func (c Config) validateAuth() error {

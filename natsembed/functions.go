@@ -102,7 +102,3 @@ func (f Functions) allow(p *server.Permissions) *server.Permissions {
 func (c Config) functionsAreOpen() bool {
 	return c.Functions.Prefix != "" && !c.Functions.asksForSecret() && !c.authenticates()
 }
-
-// ClientsReply reports whether every client of the listener may publish to the reply subjects
-// of what it receives, since every client may serve functions.
-func (s *Server) ClientsReply() bool { return s.cfg.functionsAreOpen() }

@@ -24,7 +24,7 @@ func TestMaxConnections(t *testing.T) {
 		nc.Close()
 		t.Errorf("one too many: %v", err)
 	}
-	if n := srv.Refusals().MaxConnections.Load(); n != 1 {
+	if n := srv.Clients().Refusals().MaxConnections.Load(); n != 1 {
 		t.Errorf("%d refusals are counted", n)
 	}
 	defer serve(t, srv).Close() // a service is not refused
@@ -40,7 +40,7 @@ func TestMaxConnectionsPerIP(t *testing.T) {
 		nc.Close()
 		t.Errorf("one too many: %v", err)
 	}
-	if n := srv.Refusals().MaxConnectionsPerIP.Load(); n != 1 {
+	if n := srv.Clients().Refusals().MaxConnectionsPerIP.Load(); n != 1 {
 		t.Errorf("%d refusals are counted", n)
 	}
 	elsewhere := &nats.Options{Url: srv.ClientURL(), CustomDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}}

@@ -29,7 +29,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/natsembed/internal/listener"
+	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
 // readyTimeout bounds the wait for readiness after nats-server's own start, which
@@ -57,12 +56,11 @@ type Server struct {
 	keys    *keys
 	now     atomic.Pointer[running]
 	lack    atomic.Pointer[error] // see Room
-	guard   *listener.Guard
+	clients *listener.Guard
 	flusher *Flusher // nil unless Sync is SyncGroup
 
-	mu       sync.Mutex
-	services []*nats.Conn // in the clients' account; NumClients does not count them
-	failure  error
+	mu      sync.Mutex
+	failure error
 
 	failed   chan struct{} // closed when failure is set
 	stopping chan struct{} // closed by Close
@@ -100,7 +98,9 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 		return nil, err
 	}
 	srv := &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}
-	srv.guard = listener.New(cfg.limits(), clientAccount, srv.nats, cfg.Logger, srv.stopping)
+	srv.clients = listener.New(listener.Config{
+		Limits: cfg.limits(), Account: clientAccount, Server: srv.nats, ClientsReply: cfg.functionsAreOpen(), Logger: cfg.Logger,
+	}, srv.stopping)
 	if err := srv.open(ctx); err != nil {
 		return nil, errors.Join(err, dir.close())
 	}
@@ -133,7 +133,7 @@ func (s *Server) open(ctx context.Context) error {
 		s.keepHealthy(ticker.C, s.check)
 	})
 	if s.cfg.Addr != "" {
-		s.tasks.Go(s.guard.Watch)
+		s.tasks.Go(s.clients.Watch)
 	}
 	return nil
 }
@@ -275,14 +275,7 @@ func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 // listener's clients, for a service that answers them. The connection may publish and
 // subscribe to all subjects of that account. The caller must close it.
 func (s *Server) ConnectService(opts ...nats.Option) (*nats.Conn, error) {
-	nc, err := s.connect(s.keys.service, opts)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.services = append(slices.DeleteFunc(s.services, (*nats.Conn).IsClosed), nc)
-	return nc, nil
+	return s.connect(s.keys.service, opts)
 }
 
 func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
@@ -297,18 +290,8 @@ func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 	return nats.Connect("", append(ours, opts...)...)
 }
 
-// NumClients returns the number of connected clients of the listener.
-func (s *Server) NumClients() int {
-	clients := s.guard.Connections()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, nc := range s.services {
-		if nc.IsConnected() {
-			clients--
-		}
-	}
-	return max(0, clients)
-}
+// Clients returns what knows the clients of the listener, and bounds what they may take.
+func (s *Server) Clients() *listener.Guard { return s.clients }
 
 // ClientURL returns the URL of the listener, or "" if there is none.
 func (s *Server) ClientURL() string {

@@ -181,7 +181,7 @@ func (b *backend) collectors() []prometheus.Collector {
 		all = append(all, b.flushes)
 	}
 	if b.server != nil && b.service != nil {
-		refused := b.server.Refusals()
+		refused := b.server.Clients().Refusals()
 		for limit, count := range map[string]*atomic.Int64{
 			"nats_max_connections": &refused.MaxConnections, "nats_max_connections_per_ip": &refused.MaxConnectionsPerIP,
 			"nats_flood": &refused.Flood, "nats_unread": &refused.Unread,

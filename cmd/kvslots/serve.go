@@ -154,7 +154,7 @@ func newShared(nats *backend, allowed *access, s settings) shared {
 	c := shared{lending: gateway.NewLending(), turns: gateway.NewTurns(), access: allowed, metrics: nats.collectors()}
 	c.lending.Waits.Limit(s.waits)
 	if nats.server != nil {
-		c.clients = nats.server.NumClients
+		c.clients = nats.server.Clients().NumClients
 	}
 	return c
 }
@@ -174,7 +174,7 @@ func startService(nats *backend, store *kvslots.Store, functions *forrst.Server,
 	}
 	if nats.server != nil {
 		limits := s.storeConfig()
-		cfg.Listener = nats.server
+		cfg.Listener = nats.server.Clients()
 		cfg.Addresses = limits.MaxSessionsPerOrigin+limits.MaxLocksPerOrigin+limits.MaxTombstones > 0
 	}
 	return natsapi.Start(nats.service, cfg)

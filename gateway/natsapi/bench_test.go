@@ -62,7 +62,7 @@ func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	service, err := natsapi.Start(clients, natsapi.Config{
 		Pools: wrap(store), Sessions: store, Turns: gateway.NewTurns(), Lending: lending, Logger: zerolog.Nop(),
 		VerbsPerSecond: 1e9, // BenchmarkUncontended is one client
-		Listener:       srv,
+		Listener:       srv.Clients(),
 	})
 	fail(err)
 	b.Cleanup(func() { _ = service.Close(context.Background()) })

@@ -52,7 +52,7 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 	fail(err)
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
-	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Listener: d.server, Addresses: true, Gate: gate}
+	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Listener: d.server.Clients(), Addresses: true, Gate: gate}
 	for _, c := range change {
 		c(&cfg)
 	}

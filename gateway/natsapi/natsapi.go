@@ -71,7 +71,7 @@ type Config struct {
 	// DefaultMaxBorrows.
 	MaxBorrows int
 
-	// Listener is the server to which the clients connect, such as a *natsembed.Server.
+	// Listener is the server to which the clients connect, such as natsembed.Server.Clients.
 	// Requests then count for the connection that receives the answer, and those of closed
 	// connections end while many requests are open. If Listener is nil, as on a server of
 	// another process, requests count for the inbox that the client names, which it may make

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Listener is the server to which the clients of a service connect; a natsembed.Server is one.
+// Listener is the server to which the clients of a service connect; natsembed.Server.Clients is one.
 type Listener interface {
 	// Subscribers returns a function that returns the connections that are subscribed to a
 	// subject, by their numbers.

@@ -3,7 +3,6 @@ package listener
 import (
 	"cmp"
 	"errors"
-	"math"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -97,38 +96,28 @@ func (g *Guard) Admit(remote net.Addr, register func(accepted bool)) {
 
 // refusal returns the count of the reason to refuse another client from an address, or nil.
 func (g *Guard) refusal(address netip.Prefix, rested bool) *atomic.Int64 {
+	account, err := g.cfg.Server().LookupAccount(g.cfg.Account)
 	switch {
 	case !rested:
 		return &g.refusals.Flood
-	case g.Connections() >= g.limits.maxConnections():
+	case err != nil || account.NumLocalConnections() >= g.cfg.maxConnections(): // services count, too
 		return &g.refusals.MaxConnections
-	case g.limits.MaxConnectionsPerIP > 0 && g.connectionsFrom(address) >= g.limits.MaxConnectionsPerIP:
+	case g.cfg.MaxConnectionsPerIP > 0 && g.isFullFor(address):
 		return &g.refusals.MaxConnectionsPerIP
 	}
 	return nil
 }
 
-// Connections returns the number of open connections, those of services included.
-func (g *Guard) Connections() int {
-	account, err := g.server().LookupAccount(g.account)
-	if err != nil {
-		return 0 // nor can any client register
-	}
-	return account.NumLocalConnections()
-}
-
-// connectionsFrom returns the number of clients from an address.
-func (g *Guard) connectionsFrom(address netip.Prefix) (n int) {
+// isFullFor reports whether the listener has all the clients that it may have from an address.
+func (g *Guard) isFullFor(address netip.Prefix) bool {
 	open, err := g.connections()
-	if err != nil {
-		return math.MaxInt
-	}
+	n := 0
 	for _, client := range open {
 		if addressOf(client.IP) == address {
 			n++
 		}
 	}
-	return n
+	return err != nil || n >= g.cfg.MaxConnectionsPerIP
 }
 
 // addressOf returns the network by which limits count the clients at an IP address.

@@ -29,7 +29,7 @@ func start(t *testing.T) *guarded {
 	t.Helper()
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	srv := &guarded{}
-	srv.guard = New(Limits{}, testAccount, func() *server.Server { return srv.Server }, logtest.Logger(), stopping)
+	srv.guard = New(Config{Account: testAccount, Server: func() *server.Server { return srv.Server }, Logger: logtest.Logger()}, stopping)
 	options := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, CustomClientAuthentication: srv}
 	Limits{}.Apply(options)
 	var err error
@@ -98,9 +98,6 @@ func (s *guarded) client(t *testing.T, opts ...nats.Option) *nats.Conn {
 	t.Cleanup(nc.Close)
 	return nc
 }
-
-// clients returns how many clients there are beside one service.
-func (s *guarded) clients() int { return s.guard.Connections() - 1 }
 
 // Subscribers knows the connections that receive a message, and forgets those that do not
 // receive it any more.

@@ -110,11 +110,11 @@ func (g *Guard) disconnectSlow(before traffic) traffic {
 
 func (g *Guard) disconnect(client *server.ConnInfo, count *atomic.Int64, reason string) {
 	count.Add(1)
-	g.log.Warn().Uint64("client", client.Cid).
+	g.cfg.Logger.Warn().Uint64("client", client.Cid).
 		Int("pending_bytes", client.Pending).Int64("messages", client.InMsgs).
 		Msg("NATS client disconnected: " + reason)
 	g.floods.note(addressOf(client.IP), time.Now())
-	_ = g.server().DisconnectClientByID(client.Cid) // it may be gone already
+	_ = g.cfg.Server().DisconnectClientByID(client.Cid) // it may be gone already
 }
 
 // floods are the addresses from which clients have flooded the service. Its zero value has

@@ -17,14 +17,27 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// Config configures a Guard.
+type Config struct {
+	Limits
+
+	// Account is that of the listener's clients, and of the services within the process that
+	// answer them.
+	Account string
+
+	// Server returns the nats-server that runs, which a restart may replace.
+	Server func() *server.Server
+
+	// ClientsReply is what Guard.ClientsReply returns.
+	ClientsReply bool
+
+	Logger zerolog.Logger
+}
+
 // Guard guards the listener of a nats-server. Its methods are safe for concurrent use.
 type Guard struct {
-	limits   Limits
-	account  string // of the clients, and of the services that answer them
-	server   func() *server.Server
-	log      zerolog.Logger
-	stopping <-chan struct{}
-
+	cfg       Config
+	stopping  <-chan struct{}
 	refusals  Refusals
 	floods    floods
 	admitting sync.Mutex // held from counting an address's connections until one more counts
@@ -38,23 +51,30 @@ type Refusals struct {
 	Unread              atomic.Int64 // did not read what they were sent
 }
 
-// New returns a Guard. account is the one of the listener's clients, and of the services within
-// the process that answer them. server returns the nats-server that runs, which a restart may
-// replace. Watch and Admit return when stopping is closed.
-func New(limits Limits, account string, server func() *server.Server, log zerolog.Logger, stopping <-chan struct{}) *Guard {
-	return &Guard{limits: limits, account: account, server: server, log: log, stopping: stopping}
-}
+// New returns a Guard. Watch and Admit return when stopping is closed.
+func New(cfg Config, stopping <-chan struct{}) *Guard { return &Guard{cfg: cfg, stopping: stopping} }
 
 // Refusals returns the counts since the start.
 func (g *Guard) Refusals() *Refusals { return &g.refusals }
 
 // connections returns those in the account: of clients, and of services, which have no IP.
 func (g *Guard) connections() ([]*server.ConnInfo, error) {
-	open, err := g.server().Connz(&server.ConnzOptions{Account: g.account, Limit: math.MaxInt32})
+	open, err := g.cfg.Server().Connz(&server.ConnzOptions{Account: g.cfg.Account, Limit: math.MaxInt32})
 	if err != nil {
 		return nil, err // the server is stopping
 	}
 	return open.Conns, nil
+}
+
+// NumClients returns the number of connected clients.
+func (g *Guard) NumClients() (n int) {
+	open, _ := g.connections()
+	for _, client := range open {
+		if client.IP != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // Subscribers returns a function that returns the connections in the account that are subscribed
@@ -63,7 +83,7 @@ func (g *Guard) connections() ([]*server.ConnInfo, error) {
 // grows with their number.
 func (g *Guard) Subscribers() func(subject string) (connections []uint64) {
 	all := gsl.NewSublist[uint64]()
-	found, err := g.server().Subsz(&server.SubszOptions{Account: g.account, Subscriptions: true, Limit: math.MaxInt32})
+	found, err := g.cfg.Server().Subsz(&server.SubszOptions{Account: g.cfg.Account, Subscriptions: true, Limit: math.MaxInt32})
 	if err == nil {
 		for _, subscription := range found.Subs {
 			_ = all.Insert(subscription.Subject, subscription.Cid) // the server has checked the subject
@@ -78,7 +98,7 @@ func (g *Guard) Subscribers() func(subject string) (connections []uint64) {
 // Address returns the address and port of a connection that Subscribers has named, or "" for
 // one within the process; open is false if the connection is closed.
 func (g *Guard) Address(connection uint64) (address string, open bool) {
-	client := g.server().GetClient(connection)
+	client := g.cfg.Server().GetClient(connection)
 	if client == nil {
 		return "", false
 	}
@@ -90,3 +110,16 @@ func (g *Guard) Address(connection uint64) (address string, open bool) {
 	}
 	return "", true
 }
+
+// Connected reports whether a connection that Subscribers has named is still open.
+func (g *Guard) Connected(connection uint64) bool { return g.cfg.Server().GetClient(connection) != nil }
+
+// Listened reports whether a connection in the account is subscribed to a subject now.
+func (g *Guard) Listened(subject string) bool {
+	account, err := g.cfg.Server().LookupAccount(g.cfg.Account)
+	return err == nil && account.SubscriptionInterest(subject)
+}
+
+// ClientsReply reports whether every client may publish to the reply subjects of what it
+// receives.
+func (g *Guard) ClientsReply() bool { return g.cfg.ClientsReply }

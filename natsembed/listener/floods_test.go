@@ -60,11 +60,11 @@ func silent(t *testing.T, srv *guarded) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	clients := srv.clients()
+	clients := srv.guard.NumClients()
 	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB _INBOX.> 1\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	kvslotstest.Eventually(t, "a client more", func() bool { return srv.clients() > clients })
+	kvslotstest.Eventually(t, "a client more", func() bool { return srv.guard.NumClients() > clients })
 	return conn
 }
 
@@ -91,7 +91,7 @@ func TestClientsThatDoNotReadAreDisconnected(t *testing.T) {
 		silent(t, srv)
 	}
 	answer := make([]byte, 64<<10)
-	for sent := 0; srv.clients() > 1; sent += len(answer) {
+	for sent := 0; srv.guard.NumClients() > 1; sent += len(answer) {
 		if sent > 48<<20 {
 			t.Fatalf("%d bytes are kept for clients", pending(t, srv))
 		}

@@ -23,8 +23,8 @@ type requests struct {
 
 	mu      sync.Mutex
 	open    map[string][]*waiter
-	early   earlyCancels
-	granted recentGrants
+	early   recent[struct{}]
+	granted recent[*ops.Call]
 }
 
 // waiter is one open request.
@@ -36,7 +36,11 @@ type waiter struct {
 }
 
 func newRequests(now func() time.Time) *requests {
-	return &requests{now: now, open: map[string][]*waiter{}, early: newEarlyCancels()}
+	return &requests{
+		now: now, open: map[string][]*waiter{},
+		early:   newRecent[struct{}](earlyAge, maxEarly, true), // a flood of cancellations displaces none
+		granted: newRecent[*ops.Call](grantedAge, maxGranted, false),
+	}
 }
 
 // begin opens a request, which end closes. The context ends when it is cancelled.
@@ -48,7 +52,7 @@ func (r *requests) begin(ctx context.Context, name string) (context.Context, *wa
 	ctx, w.cancel = context.WithCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.early.has(name, r.now()) {
+	if _, cancelled := r.early.get(name, r.now()); cancelled {
 		w.stop()
 	}
 	r.open[name] = append(r.open[name], w)
@@ -95,7 +99,8 @@ func (w *waiter) grant(grant *ops.Call) bool {
 func (r *requests) cancel(name string) *ops.Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if grant := r.granted.take(name, r.now()); grant != nil {
+	if grant, sent := r.granted.get(name, r.now()); sent {
+		r.granted.remove(name)
 		return grant
 	}
 	open := r.open[name]
@@ -103,7 +108,7 @@ func (r *requests) cancel(name string) *ops.Call {
 		w.stop() // the store may still grant a lease: see grant
 	}
 	if len(open) == 0 {
-		r.early.put(name, r.now())
+		r.early.put(name, struct{}{}, r.now())
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/time/rate"
 )
 
 // clientLine matches the format of a line about a client: the client's address, its
@@ -64,8 +65,8 @@ type limitedLines struct {
 }
 
 type kindLines struct {
-	held   int // since the last one that was logged
-	logged time.Time
+	held  int // since the last one that was logged
+	every rate.Sometimes
 }
 
 func newLimitedLines() *limitedLines { return &limitedLines{kinds: map[string]*kindLines{}} }
@@ -80,14 +81,10 @@ func (c *limitedLines) count(kind string) (lines int, due bool) {
 	}
 	of := c.kinds[kind]
 	if of == nil {
-		of = &kindLines{}
+		of = &kindLines{every: rate.Sometimes{Interval: linesEvery}}
 		c.kinds[kind] = of
 	}
 	of.held++
-	now := time.Now()
-	if !of.logged.IsZero() && now.Sub(of.logged) < linesEvery {
-		return 0, false
-	}
-	lines, of.held, of.logged = of.held, 0, now
-	return lines, true
+	of.every.Do(func() { lines, of.held, due = of.held, 0, true })
+	return lines, due
 }

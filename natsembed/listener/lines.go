@@ -1,4 +1,4 @@
-package natsembed
+package listener
 
 import (
 	"cmp"
@@ -17,13 +17,14 @@ import (
 // number, and its name and version, which are quoted.
 var clientLine = regexp.MustCompile(`(?s)^\S+ - cid:(\d+)(?: - "(?:[^"\\]|\\.)*")* - (.*)$`)
 
-// lineKind matches what such a line begins with. nats-server's own words come first,
+// kindForm matches what such a line begins with. nats-server's own words come first,
 // and text of the client follows a verb, a quote or a punctuation mark.
-var lineKind = regexp.MustCompile(`^[A-Za-z]+(?:[ -]+[A-Za-z]+)*`)
+var kindForm = regexp.MustCompile(`^[A-Za-z]+(?:[ -]+[A-Za-z]+)*`)
 
-// aboutClient parses a line about a client. The rest of the line, which may quote
-// subjects, ids of pools and credentials, is not logged.
-func aboutClient(format string, v []any) (number uint64, kind string, ok bool) {
+// LineAboutClient parses a line of nats-server's log that is about a client: it returns the
+// client's number and the kind of the line. The rest, which may quote subjects, ids of pools and
+// credentials, must not be logged.
+func LineAboutClient(format string, v []any) (number uint64, kind string, ok bool) {
 	if strings.HasPrefix(format, "%s - %s") && len(v) > 1 {
 		// The client and the text are arguments if nats-server itself limits such lines.
 		format = fmt.Sprintf("%s - %s", v[0], v[1])
@@ -37,8 +38,11 @@ func aboutClient(format string, v []any) (number uint64, kind string, ok bool) {
 	if text == "" && len(v) > 0 {
 		text = ownError(fmt.Sprint(v[0]))
 	}
-	return number, cmp.Or(lineKind.FindString(text), otherKinds), true
+	return number, cmp.Or(LineKind(text), otherKinds), true
 }
+
+// LineKind returns what a line begins with, in nats-server's own words.
+func LineKind(text string) string { return kindForm.FindString(text) }
 
 // ownError returns text if it is one of the errors with which nats-server begins a line.
 func ownError(text string) string {
@@ -57,9 +61,8 @@ const (
 	otherKinds   = "client error"
 )
 
-// limitedLines limits the lines about clients, which any client can cause, and those that
-// say that too many files are open.
-type limitedLines struct {
+// LineLimit limits lines that any client can cause, for each kind. Its zero value is ready.
+type LineLimit struct {
 	mu    sync.Mutex
 	kinds map[string]*kindLines
 }
@@ -69,11 +72,9 @@ type kindLines struct {
 	every rate.Sometimes
 }
 
-func newLimitedLines() *limitedLines { return &limitedLines{kinds: map[string]*kindLines{}} }
-
-// count counts a line. It reports whether to log it, and returns the number of lines of
+// Count counts a line. It reports whether to log it, and returns the number of lines of
 // its kind since the last one that was logged.
-func (c *limitedLines) count(kind string) (lines int, due bool) {
+func (c *LineLimit) Count(kind string) (lines int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kinds[kind] == nil && len(c.kinds) >= maxLineKinds {
@@ -82,6 +83,9 @@ func (c *limitedLines) count(kind string) (lines int, due bool) {
 	of := c.kinds[kind]
 	if of == nil {
 		of = &kindLines{every: rate.Sometimes{Interval: linesEvery}}
+		if c.kinds == nil {
+			c.kinds = map[string]*kindLines{}
+		}
 		c.kinds[kind] = of
 	}
 	of.held++

@@ -60,7 +60,7 @@ type Config struct {
 	Nkeys          []string
 
 	// MaxConnections bounds the connections of clients and services to the listener's
-	// account. 0 means listener.DefaultMaxConnections.
+	// account. 0 means DefaultMaxConnections.
 	MaxConnections int
 
 	// MaxConnectionsPerIP bounds those of the clients at each address: an IPv4 address, or
@@ -119,6 +119,9 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
+
+// DefaultMaxConnections is Config.MaxConnections when it is 0.
+const DefaultMaxConnections = listener.DefaultMaxConnections
 
 func (c Config) limits() listener.Limits {
 	return listener.Limits{MaxConnections: c.MaxConnections, MaxConnectionsPerIP: c.MaxConnectionsPerIP}

@@ -28,7 +28,7 @@ var direction = []struct {
 }{
 	{"cmd/kvslots/internal/boottime", nil},
 	{"cmd/kvslots/internal/underlease", []string{"cmd/kvslots/internal/boottime"}},
-	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed/...", "bench", "kvslots/..."}},
+	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
 	{"bench/compare", []string{"bench", "kvslots/cosmo"}},
 	{"bench", []string{"gateway/...", "natsembed", "kvslots/..."}},
 	{"gateway/internal/gatewaytest", []string{"gateway", "gateway/openapitest", "gateway/internal/ops", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "natsembed"}},

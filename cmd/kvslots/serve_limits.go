@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/kvslots/kvslots/natsembed/listener"
+	"github.com/kvslots/kvslots/natsembed"
 )
 
 // addLimitFlags declares the flags of the limits of one gateway, and of the lines of pools.
@@ -54,7 +54,7 @@ func (s *settings) natsConnections() int {
 	if s.natsMaxConns > 0 {
 		return s.natsMaxConns
 	}
-	return min(listener.DefaultMaxConnections, connectionsFor(openFilesLimit()))
+	return min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit()))
 }
 
 func (s *settings) proxies() []netip.Prefix {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kvslots/kvslots/natsembed/listener"
+	"github.com/kvslots/kvslots/natsembed"
 )
 
 // The store keeps files for itself, however few the process may open.
@@ -27,7 +27,7 @@ func TestConnectionsByFiles(t *testing.T) {
 // A flood of NATS clients without credentials must leave files for HTTP and the store.
 func TestNATSConnectionsByFiles(t *testing.T) {
 	s := defaultSettings()
-	if got, want := s.embedded().MaxConnections, min(listener.DefaultMaxConnections, connectionsFor(openFilesLimit()))+ownConnections; got != want {
+	if got, want := s.embedded().MaxConnections, min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit()))+ownConnections; got != want {
 		t.Errorf("%d connections by default, want %d", got, want)
 	}
 	s.natsMaxConns = 5000

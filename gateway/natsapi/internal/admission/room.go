@@ -13,7 +13,7 @@ const (
 	shareOf = 4
 
 	// reserveOf is the divisor of a room's size that gives the reserve. A room of 16,384 has
-	// a place there for each of natsembed/listener.DefaultMaxConnections.
+	// a place there for each of natsembed.DefaultMaxConnections.
 	reserveOf = 16
 
 	// leastShare is the least share, unless the room is smaller.

@@ -1,11 +1,16 @@
 package natsembed
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -76,5 +81,53 @@ func TestMessagesAreBounded(t *testing.T) {
 	answer, _ := io.ReadAll(conn) // an error is that of a connection that the server has reset
 	if !strings.Contains(string(answer), "maximum control line exceeded") {
 		t.Errorf("a long line is answered %q", answer)
+	}
+}
+
+func TestSubscriptionsAreBounded(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var all strings.Builder
+	all.WriteString("CONNECT {\"verbose\":false}\r\n")
+	for i := range 257 {
+		fmt.Fprintf(&all, "SUB _INBOX.%d %d\r\n", i, i)
+	}
+	if _, err := io.WriteString(conn, all.String()); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewReader(conn); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("257 subscriptions: %v", err)
+		}
+		if strings.Contains(line, "maximum subscriptions exceeded") {
+			break
+		}
+	}
+}
+
+// Clients that connect at once do not exceed a limit together.
+func TestMaxConnectionsAtOnce(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", MaxConnectionsPerIP: 2})
+	var accepted atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
+			if err == nil {
+				accepted.Add(1)
+				t.Cleanup(nc.Close)
+			} else if !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := accepted.Load(); n != 2 {
+		t.Errorf("%d clients are accepted", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -49,6 +50,59 @@ func TestFloodsRest(t *testing.T) {
 	wantLeft(floodRest)
 	if len(f.rests) != 1 {
 		t.Errorf("%d addresses are kept", len(f.rests))
+	}
+}
+
+// A connection from an address that rests waits, and is refused if that takes too long.
+func TestRestsAreAwaited(t *testing.T) {
+	address := addressOf("192.0.2.1")
+	for _, c := range []struct {
+		name         string
+		floods       int // each after the rest of the one before
+		rested       bool
+		waits        time.Duration
+		stopsDuring  time.Duration // 0: never
+		floodsDuring time.Duration // another flood; 0: none
+	}{
+		{name: "no flood", rested: true},
+		{name: "a flood", floods: 1, rested: true, waits: floodRest},
+		{name: "a further one during the rest", floods: 1, floodsDuring: floodRest / 2, rested: true, waits: floodRest * 3 / 2},
+		{name: "many floods", floods: 5, waits: maxFloodWait},
+		{name: "a server that stops", floods: 1, stopsDuring: floodRest / 2, waits: floodRest / 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stopping := make(chan struct{})
+				g := New(Config{}, stopping)
+				now := time.Now()
+				for range c.floods {
+					now = now.Add(max(0, g.floods.left(address, now)) + 1)
+					g.floods.note(address, now)
+				}
+				time.Sleep(time.Until(now))
+				if c.stopsDuring > 0 {
+					time.AfterFunc(c.stopsDuring, func() { close(stopping) })
+				}
+				if c.floodsDuring > 0 {
+					time.AfterFunc(c.floodsDuring, func() { g.floods.note(address, time.Now()) })
+				}
+				rested := g.awaitRest(address)
+				if waited := time.Since(now); rested != c.rested || waited != c.waits {
+					t.Errorf("rested %v after %v, want %v after %v", rested, waited, c.rested, c.waits)
+				}
+			})
+		})
+	}
+}
+
+// No client is accepted from an address that rests.
+func TestClientsOfRestingAddressWait(t *testing.T) {
+	srv := start(t)
+	address := addressOf("127.0.0.1")
+	srv.guard.floods.note(address, time.Now())
+	srv.client(t)
+	if left := srv.guard.floods.left(address, time.Now()); left > 0 {
+		t.Errorf("a client is accepted %v before the rest is over", left)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 	"github.com/kvslots/kvslots/natsembed"
@@ -23,12 +23,12 @@ import (
 
 // backend is the embedded or external NATS server that has the bucket.
 type backend struct {
-	nc      *nats.Conn            // for the bucket
-	service *nats.Conn            // in the account of the clients; nil without a listener
-	gate    *natsapi.Gate         // of service; nil when external
-	server  *natsembed.Server     // nil when external
-	flushes *gateway.FlushMetrics // nil when external
-	sync    string                // for /ready: group, always, interval or external
+	nc      *nats.Conn        // for the bucket
+	service *nats.Conn        // in the account of the clients; nil without a listener
+	gate    *natsapi.Gate     // of service; nil when external
+	server  *natsembed.Server // nil when external
+	flushes *metrics.Flushes  // nil when external
+	sync    string            // for /ready: group, always, interval or external
 
 	// functions is for calls of functions, in the same account as service: NATS does
 	// not report to other accounts that a function has no service, and their calls
@@ -56,7 +56,7 @@ func embedNATS(ctx context.Context, s settings, log zerolog.Logger) (*backend, e
 		log.Warn().Msg("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
 	}
 	cfg := s.embedded()
-	flushes := gateway.NewFlushMetrics()
+	flushes := metrics.NewFlushes()
 	cfg.Flushed = flushes.Flushed
 	cfg.Logger = log.With().Str("component", "nats-server").Logger()
 	server, err := natsembed.Start(ctx, cfg)
@@ -176,7 +176,7 @@ func resubscribe(log zerolog.Logger, name string) nats.Option {
 func (b *backend) collectors() []prometheus.Collector {
 	connections := map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions}
 	maps.DeleteFunc(connections, func(_ string, nc *nats.Conn) bool { return nc == nil })
-	all := []prometheus.Collector{gateway.ConnectionMetrics(connections)}
+	all := []prometheus.Collector{metrics.Connections(connections)}
 	if b.server != nil && b.server.Flusher() != nil {
 		all = append(all, b.flushes)
 	}
@@ -186,7 +186,7 @@ func (b *backend) collectors() []prometheus.Collector {
 			"nats_max_connections": &refused.MaxConnections, "nats_max_connections_per_ip": &refused.MaxConnectionsPerIP,
 			"nats_flood": &refused.Flood, "nats_unread": &refused.Unread,
 		} {
-			all = append(all, gateway.LimitRefusals(limit, count.Load))
+			all = append(all, metrics.Limit(limit, count.Load))
 		}
 	}
 	return all

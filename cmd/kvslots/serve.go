@@ -16,6 +16,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -227,7 +228,7 @@ func newGateway(store *kvslots.Store, functions *forrst.Server, finishers []gate
 	})
 	c.Dialects = []gateway.Dialect{library.New(store, common.lending, log), sessions, functions}
 	c.DrainWait = s.drainWait
-	c.Collectors = slices.Concat(c.Collectors, common.metrics, []prometheus.Collector{gateway.StoreMetrics(store.Metrics)})
+	c.Collectors = slices.Concat(c.Collectors, common.metrics, []prometheus.Collector{metrics.Store(store.Metrics)})
 	return gateway.New(c)
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/natsembed"
 )
 

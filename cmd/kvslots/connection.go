@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/kvslots/client"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // connection holds the flags that choose a gateway, and how to reach it.

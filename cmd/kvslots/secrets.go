@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // credential matches the environment variables of kvslots that hold a secret, or the

@@ -4,15 +4,13 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"net"
 	"slices"
-	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // authenticator decides which clients the server accepts, into which account, and
@@ -22,8 +20,6 @@ type authenticator struct {
 	*keys
 	cfg Config
 	srv *Server
-
-	admitting sync.Mutex // held from counting an address's connections until one more counts
 
 	buckets, clients, full, probes *server.Account
 }
@@ -82,16 +78,12 @@ func (a *authenticator) Check(client server.ClientAuthentication) bool {
 		client.RegisterUser(user)
 		return true
 	}
-	host, _, _ := net.SplitHostPort(client.RemoteAddress().String())
-	address := addressOf(host)
-	rested := a.srv.awaitRest(address)
-	a.admitting.Lock()
-	defer a.admitting.Unlock()
-	if count := a.refusal(address, rested); count != nil {
-		count.Add(1)
-		user = &server.User{Account: a.full}
-	}
-	client.RegisterUser(user)
+	a.srv.clients.Admit(client.RemoteAddress(), func(accepted bool) {
+		if !accepted {
+			user = &server.User{Account: a.full}
+		}
+		client.RegisterUser(user)
+	})
 	return true
 }
 

@@ -293,7 +293,7 @@ func TestNumClients(t *testing.T) {
 	defer inside.Close()
 	want := func(n int) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d clients", n), func() bool { return srv.NumClients() == n })
+		eventually(t, fmt.Sprintf("%d clients", n), func() bool { return srv.Clients().NumClients() == n })
 	}
 	want(0)
 	first, _ := client(t, srv)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nkeys"
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
 // Sync is when writes reach the disk.
@@ -109,13 +111,20 @@ func (c Config) Validate() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.validateAuth(), c.validateFunctions(), c.validateLimits()); err != nil {
+	if err := errors.Join(c.validateAuth(), c.validateFunctions(), c.limits().Validate()); err != nil {
 		return err
 	}
 	if c.Addr != "" && !isLoopback(host) && !c.authenticates() && !c.Insecure {
 		return ErrOpenListener
 	}
 	return nil
+}
+
+// DefaultMaxConnections is Config.MaxConnections when it is 0.
+const DefaultMaxConnections = listener.DefaultMaxConnections
+
+func (c Config) limits() listener.Limits {
+	return listener.Limits{MaxConnections: c.MaxConnections, MaxConnectionsPerIP: c.MaxConnectionsPerIP}
 }
 
 func (c Config) validateAuth() error {

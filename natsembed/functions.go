@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // Functions configures which clients of the listener may serve functions, that is,
@@ -102,7 +102,3 @@ func (f Functions) allow(p *server.Permissions) *server.Permissions {
 func (c Config) functionsAreOpen() bool {
 	return c.Functions.Prefix != "" && !c.Functions.asksForSecret() && !c.authenticates()
 }
-
-// ClientsReply reports whether every client of the listener may publish to the reply subjects
-// of what it receives, since every client may serve functions.
-func (s *Server) ClientsReply() bool { return s.cfg.functionsAreOpen() }

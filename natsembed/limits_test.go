@@ -3,219 +3,21 @@ package natsembed
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// silent connects a client that subscribes to _INBOX.> and never reads again.
-func silent(t *testing.T, srv *Server) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	clients := srv.NumClients()
-	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB _INBOX.> 1\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "a client more", func() bool { return srv.NumClients() > clients })
-	return conn
-}
-
 var eventually = kvslotstest.Eventually
-
-// pending returns how many bytes the server keeps for clients.
-func pending(t *testing.T, srv *Server) (bytes int) {
-	t.Helper()
-	open, err := srv.nats().Connz(&server.ConnzOptions{Account: clientAccount})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, client := range open.Conns {
-		bytes += client.Pending
-	}
-	return bytes
-}
-
-// A client that does not read what it is sent is disconnected when 1 MiB is waiting for
-// it, not at the 64 MiB of nats-server's own limit.
-func TestClientsThatDoNotReadAreDisconnected(t *testing.T) {
-	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
-	service := serve(t, srv)
-	defer service.Close()
-	reader, _ := client(t, srv)
-	for range 3 {
-		silent(t, srv)
-	}
-	answer := make([]byte, 64<<10)
-	for sent := 0; srv.NumClients() > 1; sent += len(answer) {
-		if sent > 48<<20 {
-			t.Fatalf("%d bytes are kept for clients", pending(t, srv))
-		}
-		if err := errors.Join(service.Publish("_INBOX.x", answer), service.Flush()); err != nil {
-			t.Fatal(err)
-		}
-		srv.disconnectSlow(nil)
-	}
-	if _, err := reader.Request("kvslots.inspect", nil, 10*time.Second); err != nil {
-		t.Errorf("a client that reads: %v", err)
-	}
-	if n := srv.Refusals().Unread.Load(); n < 3 {
-		t.Errorf("%d clients that do not read are counted", n)
-	}
-}
-
-// stalling connects within the process. Its connections read nothing while mu is locked, as
-// in a process that cannot keep up.
-type stalling struct {
-	srv *Server
-	mu  sync.Mutex
-}
-
-func (s *stalling) InProcessConn() (net.Conn, error) {
-	conn, err := s.srv.InProcessConn()
-	return stalled{conn, s}, err
-}
-
-type stalled struct {
-	net.Conn
-	of *stalling
-}
-
-func (s stalled) Read(b []byte) (int, error) {
-	n, err := s.Conn.Read(b)
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	return n, err
-}
-
-// A client that sends more than the gateway can read is disconnected before nats-server
-// closes the gateway's own connection, with which the requests of all clients are lost.
-func TestFloodsAreDisconnected(t *testing.T) {
-	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
-	gateway := &stalling{srv: srv}
-	defer serve(t, srv, nats.InProcessServer(gateway)).Close()
-	honest, _ := client(t, srv, nats.NoReconnect())
-	flood := silent(t, srv)
-
-	gateway.mu.Lock()
-	go func() {
-		request := []byte("PUB kvslots.cancel 65536\r\n" + strings.Repeat("x", 64<<10) + "\r\n")
-		for {
-			if _, err := flood.Write(request); err != nil {
-				return
-			}
-		}
-	}()
-	_, _ = io.Copy(io.Discard, flood) // until it is disconnected
-	gateway.mu.Unlock()
-	if left := srv.floods.left(addressOf("127.0.0.1"), time.Time{}); left <= 0 {
-		t.Error("the address of the flood does not rest")
-	}
-	if srv.Refusals().Flood.Load() == 0 {
-		t.Error("the flood is not counted")
-	}
-	eventually(t, "another client is answered", func() bool { // the service may have to connect again
-		_, err := honest.Request("kvslots.inspect", nil, 10*time.Second)
-		return err == nil
-	})
-}
-
-// Connections that flood the gateway together are disconnected, although each sends little,
-// until the rest is no flood.
-func TestFloodsOverManyConnectionsAreDisconnected(t *testing.T) {
-	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
-	gateway := &stalling{srv: srv}
-	defer serve(t, srv, nats.InProcessServer(gateway)).Close()
-	request := "PUB kvslots.cancel 65536\r\n" + strings.Repeat("x", 64<<10) + "\r\n"
-	each := strings.Repeat(request, floodBytes/len(request)-1)
-	var floods []net.Conn
-	for range 2 + (floodTotal+maxBacklog)/len(each) { // a backlog below maxBacklog does not count yet
-		floods = append(floods, silent(t, srv))
-	}
-	gateway.mu.Lock()
-	defer gateway.mu.Unlock()
-	disconnected := make(chan struct{}, len(floods))
-	for _, flood := range floods {
-		go func() {
-			_, _ = io.WriteString(flood, each)
-			_, _ = io.Copy(io.Discard, flood)
-			disconnected <- struct{}{}
-		}()
-	}
-	<-disconnected
-}
-
-// A connection that reads slowly is not closed: nats-server would otherwise close that of
-// the gateway when a flood takes longer to read than writeDeadline.
-func TestSlowReadersStayConnected(t *testing.T) {
-	options := &server.Options{DontListen: true, NoSigs: true}
-	Config{}.setLimits(options)
-	options.WriteDeadline = time.Second
-	srv, err := server.NewServer(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	defer srv.Shutdown()
-	conn, err := srv.InProcessConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	reader := bufio.NewReader(conn)
-	expect := func(want string) {
-		t.Helper()
-		if line, err := reader.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
-			t.Fatalf("the server sends %q, %v; want %q", line, err, want)
-		}
-	}
-	expect("INFO")
-	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB a 1\r\nPING\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	expect("PONG")
-	publisher, err := nats.Connect("", nats.InProcessServer(srv))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer publisher.Close()
-	const messages = 16
-	for range messages {
-		if err := publisher.Publish("a", make([]byte, maxPayload/2)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := publisher.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	for tick := time.NewTicker(10 * time.Millisecond); srv.NumSlowConsumers() == 0; <-tick.C {
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := publisher.Publish("a", []byte("last")); err != nil {
-		t.Fatal(err)
-	}
-	if err := publisher.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	for last := ""; last != "last\r\n"; {
-		if last, err = reader.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func TestMaxConnections(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", MaxConnections: 4})
@@ -227,7 +29,7 @@ func TestMaxConnections(t *testing.T) {
 		nc.Close()
 		t.Errorf("one too many: %v", err)
 	}
-	if n := srv.Refusals().MaxConnections.Load(); n != 1 {
+	if n := srv.Clients().Refusals().MaxConnections.Load(); n != 1 {
 		t.Errorf("%d refusals are counted", n)
 	}
 	defer serve(t, srv).Close() // a service is not refused
@@ -243,7 +45,7 @@ func TestMaxConnectionsPerIP(t *testing.T) {
 		nc.Close()
 		t.Errorf("one too many: %v", err)
 	}
-	if n := srv.Refusals().MaxConnectionsPerIP.Load(); n != 1 {
+	if n := srv.Clients().Refusals().MaxConnectionsPerIP.Load(); n != 1 {
 		t.Errorf("%d refusals are counted", n)
 	}
 	elsewhere := &nats.Options{Url: srv.ClientURL(), CustomDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}}
@@ -265,7 +67,7 @@ func TestMaxConnectionsPerIP(t *testing.T) {
 func TestMessagesAreBounded(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
 	nc, _ := client(t, srv)
-	if nc.MaxPayload() != maxPayload {
+	if nc.MaxPayload() != 128<<10 {
 		t.Errorf("messages may have %d bytes", nc.MaxPayload())
 	}
 	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
@@ -273,11 +75,59 @@ func TestMessagesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "CONNECT {}\r\nSUB _INBOX."+strings.Repeat("x", maxControlLine)+" 1\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "CONNECT {}\r\nSUB _INBOX."+strings.Repeat("x", 2<<10)+" 1\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	answer, _ := io.ReadAll(conn) // an error is that of a connection that the server has reset
 	if !strings.Contains(string(answer), "maximum control line exceeded") {
 		t.Errorf("a long line is answered %q", answer)
+	}
+}
+
+func TestSubscriptionsAreBounded(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var all strings.Builder
+	all.WriteString("CONNECT {\"verbose\":false}\r\n")
+	for i := range 257 {
+		fmt.Fprintf(&all, "SUB _INBOX.%d %d\r\n", i, i)
+	}
+	if _, err := io.WriteString(conn, all.String()); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewReader(conn); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("257 subscriptions: %v", err)
+		}
+		if strings.Contains(line, "maximum subscriptions exceeded") {
+			break
+		}
+	}
+}
+
+// Clients that connect at once do not exceed a limit together.
+func TestMaxConnectionsAtOnce(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", MaxConnectionsPerIP: 2})
+	var accepted atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
+			if err == nil {
+				accepted.Add(1)
+				t.Cleanup(nc.Close)
+			} else if !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := accepted.Load(); n != 2 {
+		t.Errorf("%d clients are accepted", n)
 	}
 }

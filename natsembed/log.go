@@ -12,20 +12,22 @@ import (
 	"syscall"
 
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
 // natsLog passes nats-server's log lines to zerolog. It also keeps the first fatal
 // line, after which the nats-server program would exit, as an error.
 type natsLog struct {
 	log     zerolog.Logger
-	limited *limitedLines
+	limited listener.LineLimit // lines about clients, and about files that cannot be opened
 
 	mu    sync.Mutex
 	fatal error
 }
 
 func newNatsLog(log zerolog.Logger) *natsLog {
-	return &natsLog{log: log, limited: newLimitedLines()}
+	return &natsLog{log: log}
 }
 
 func (l *natsLog) Debugf(string, ...any) {}
@@ -55,12 +57,12 @@ func (l *natsLog) line(level zerolog.Level, format string, v []any) {
 	if l.log.GetLevel() > level {
 		return
 	}
-	client, kind, ok := aboutClient(format, v)
+	client, kind, ok := listener.LineAboutClient(format, v)
 	if !ok {
 		l.plain(level, formatConcealed(format, v))
 		return
 	}
-	if lines, due := l.limited.count(kind); due {
+	if lines, due := l.limited.Count(kind); due {
 		l.log.WithLevel(level).Uint64("client", client).Int("lines", lines).Msg(kind)
 	}
 }
@@ -70,7 +72,7 @@ func (l *natsLog) line(level zerolog.Level, format string, v []any) {
 func (l *natsLog) plain(level zerolog.Level, text string) {
 	if !strings.Contains(text, syscall.EMFILE.Error()) {
 		l.log.WithLevel(level).Msg(text)
-	} else if lines, due := l.limited.count(lineKind.FindString(text)); due {
+	} else if lines, due := l.limited.Count(listener.LineKind(text)); due {
 		l.log.Warn().Int("lines", lines).Msg(text)
 	}
 }

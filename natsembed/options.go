@@ -49,7 +49,6 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 
 		CustomClientAuthentication: auth,
 		AlwaysEnableNonce:          true, // auth checks nkeys; the server's options have none
-		AuthTimeout:                connectTimeout.Seconds(),
 
 		JetStream:  true,
 		StoreDir:   dir,
@@ -60,7 +59,7 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,
 	}
-	c.setLimits(options)
+	c.limits().Apply(options)
 	if c.Sync == SyncInterval {
 		options.SyncInterval = time.Second
 	}

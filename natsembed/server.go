@@ -29,22 +29,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
 // readyTimeout bounds the wait for readiness after nats-server's own start, which
 // includes recovery and takes as long as it needs.
 const readyTimeout = 10 * time.Second
-
-// connectTimeout bounds how long a connection takes to be opened. On a busy machine, the 2
-// seconds of nats-server and of its client are too short.
-const connectTimeout = 5 * time.Second
 
 // closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
@@ -54,18 +51,16 @@ const noteTimeout = time.Second
 
 // Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {
-	cfg      Config
-	dir      *dataDir
-	keys     *keys
-	now      atomic.Pointer[running]
-	lack     atomic.Pointer[error] // see Room
-	floods   floods
-	refusals Refusals
-	flusher  *Flusher // nil unless Sync is SyncGroup
+	cfg     Config
+	dir     *dataDir
+	keys    *keys
+	now     atomic.Pointer[running]
+	lack    atomic.Pointer[error] // see Room
+	clients *listener.Guard
+	flusher *Flusher // nil unless Sync is SyncGroup
 
-	mu       sync.Mutex
-	services []*nats.Conn // in the clients' account; NumClients does not count them
-	failure  error
+	mu      sync.Mutex
+	failure error
 
 	failed   chan struct{} // closed when failure is set
 	stopping chan struct{} // closed by Close
@@ -103,6 +98,9 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 		return nil, err
 	}
 	srv := &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}
+	srv.clients = listener.New(listener.Config{
+		Limits: cfg.limits(), Account: clientAccount, Server: srv.nats, ClientsReply: cfg.functionsAreOpen(), Logger: cfg.Logger,
+	}, srv.stopping)
 	if err := srv.open(ctx); err != nil {
 		return nil, errors.Join(err, dir.close())
 	}
@@ -135,7 +133,7 @@ func (s *Server) open(ctx context.Context) error {
 		s.keepHealthy(ticker.C, s.check)
 	})
 	if s.cfg.Addr != "" {
-		s.tasks.Go(s.limitPending)
+		s.tasks.Go(s.clients.Watch)
 	}
 	return nil
 }
@@ -277,21 +275,14 @@ func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 // listener's clients, for a service that answers them. The connection may publish and
 // subscribe to all subjects of that account. The caller must close it.
 func (s *Server) ConnectService(opts ...nats.Option) (*nats.Conn, error) {
-	nc, err := s.connect(s.keys.service, opts)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.services = append(slices.DeleteFunc(s.services, (*nats.Conn).IsClosed), nc)
-	return nc, nil
+	return s.connect(s.keys.service, opts)
 }
 
 func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 	ours := []nats.Option{
 		nats.Name(serverName),
 		nats.InProcessServer(s),
-		nats.Timeout(connectTimeout),
+		nats.Timeout(listener.ConnectTimeout),
 		key.option(),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
@@ -299,18 +290,8 @@ func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 	return nats.Connect("", append(ours, opts...)...)
 }
 
-// NumClients returns the number of connected clients of the listener.
-func (s *Server) NumClients() int {
-	clients := s.now.Load().auth.clients.NumLocalConnections()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, nc := range s.services {
-		if nc.IsConnected() {
-			clients--
-		}
-	}
-	return max(0, clients)
-}
+// Clients returns what knows the clients of the listener, and bounds what they may take.
+func (s *Server) Clients() *listener.Guard { return s.clients }
 
 // ClientURL returns the URL of the listener, or "" if there is none.
 func (s *Server) ClientURL() string {

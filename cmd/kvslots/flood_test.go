@@ -70,7 +70,7 @@ func p99(of []time.Duration) time.Duration {
 // asLoad makes the test program put a load on a server, by its name in loads.
 const asLoad = "KVSLOTS_TEST_AS_LOAD"
 
-var loads = map[string]func(kind, addr string){"measure": measure, "flood": flood}
+var loads = map[string]func(kind, addr string){"measure": measure, "flood": flood, "natsmeasure": natsMeasure, "natsflood": natsFlood}
 
 func newLoad(t *testing.T, load, kind, addr string) *exec.Cmd {
 	t.Helper()

@@ -39,49 +39,21 @@ type Config struct {
 }
 
 // Dialect serves /v1.
-type Dialect struct{ operations jsonhttp.Operations }
+type Dialect struct{ service *ops.Service }
 
 // New returns a Dialect that serves the sessions of a store, such as a *kvslots.Store.
 func New(sessions ops.Sessions, cfg Config) *Dialect {
-	return &Dialect{jsonhttp.Operations{
-		Service: &ops.Service{
-			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
-			SessionTimes: cfg.SessionTimes, Clients: cfg.Clients,
-		},
-		Read: readCall,
-		Log:  cfg.Logger,
+	return &Dialect{&ops.Service{
+		Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
+		SessionTimes: cfg.SessionTimes, Clients: cfg.Clients, Log: cfg.Logger,
 	}}
 }
 
 // Mount adds the routes of /v1.
 func (d *Dialect) Mount(r chi.Router) {
-	d.operations.Mount(r, ops.OfSessions...)
-	d.operations.Mount(r, ops.OfResources...)
-	d.operations.Mount(r, ops.Stats)
-}
-
-// readCall reads a request. If the path contains a key, a header contains the session;
-// otherwise the path contains it.
-func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
-	body, err := jsonhttp.ReadFields(w, r, call.Operation)
-	if err != nil {
-		return err
-	}
-	call.Session, call.Remote = jsonhttp.PathValue(r, "id"), r.RemoteAddr
-	if call.Operation == ops.Stats {
-		call.PoolsAfter = r.URL.Query().Get("pools_after")
-	}
-	if call.OnResource() {
-		session := r.Header.Values(wire.SessionHeader)
-		if len(session) != 1 || session[0] == "" {
-			return wire.SessionMissing("header " + wire.SessionHeader)
-		}
-		call.Session, call.Resource.Key = session[0], jsonhttp.PathValue(r, "key")
-		if err := wire.CheckKey(call.Resource.Key); err != nil {
-			return err
-		}
-	}
-	return call.Read(body)
+	jsonhttp.Mount(r, d.service, ops.OfSessions...)
+	jsonhttp.Mount(r, d.service, ops.OfResources...)
+	jsonhttp.Mount(r, d.service, ops.Stats)
 }
 
 // Prefix returns the beginning of the dialect's paths.

@@ -4,42 +4,22 @@
 package library
 
 import (
-	"net/http"
-
 	"github.com/go-chi/chi/v5"
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Dialect serves /l.
-type Dialect struct{ operations jsonhttp.Operations }
+type Dialect struct{ service *ops.Service }
 
 // New returns a Dialect that serves the pools of a store, such as a *kvslots.Store.
 // lending is the *gateway.Lending that all transports of the gateway share. log receives
 // server errors, without ids.
 func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
-	return &Dialect{jsonhttp.Operations{
-		Service: &ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary)},
-		Read:    readCall,
-		Log:     log,
-	}}
+	return &Dialect{&ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary), Log: log}}
 }
 
 // Mount adds the routes of /l.
-func (d *Dialect) Mount(r chi.Router) { d.operations.Mount(r, ops.OfPools...) }
-
-// readCall reads a request, whose pool is in its path.
-func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) (err error) {
-	if call.Pool, err = wire.ParseID("id", jsonhttp.PathValue(r, "id")); err != nil {
-		return err
-	}
-	call.Remote = r.RemoteAddr
-	body, err := jsonhttp.ReadFields(w, r, call.Operation)
-	if err != nil {
-		return err
-	}
-	return call.Read(body)
-}
+func (d *Dialect) Mount(r chi.Router) { jsonhttp.Mount(r, d.service, ops.OfPools...) }

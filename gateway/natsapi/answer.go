@@ -9,38 +9,42 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // answer sends the answer to a call without an error.
 func (s *Service) answer(r *request, call *ops.Call) {
-	message, err := r.success(call)
-	if err != nil {
-		s.refuse(r, err)
-		return
-	}
-	s.done(r, http.StatusOK)
-	s.publish(r, message, nil)
+	reply := call.Reply()
+	s.reply(r, &reply)
 }
 
 // refuse sends the answer for an error, according to the table. The text of a server error
 // is only logged.
-func (s *Service) refuse(r *request, err error) {
-	if r.isCall {
-		s.refuseCall(r, err)
+func (s *Service) refuse(r *request, err error) { s.reply(r, s.ops.Refuse(err, r.op, r.trace)) }
+
+// reply sends a reply. That of a function may be too large for a message.
+func (s *Service) reply(r *request, reply *ops.Reply) {
+	message, err := r.message(reply)
+	switch {
+	case err != nil && reply.Code == http.StatusOK:
+		s.refuse(r, err)
+		return
+	case int64(len(message.Data)) > s.nc.MaxPayload():
+		s.refuse(r, wire.ErrAnswerTooLarge)
 		return
 	}
-	status := s.ops.Refuse(err, r.statusOf, s.log, r.trace)
-	s.done(r, status.Code)
-	r.count.fail(status)
-	message, err := r.failure(status)
+	s.done(r, reply)
 	s.publish(r, message, err)
 }
 
 // done counts and logs an answered request.
-func (s *Service) done(r *request, status int) {
+func (s *Service) done(r *request, reply *ops.Reply) {
 	r.count.done(r.arrived)
-	if event := s.log.WithLevel(ops.AccessLevel(status)); event.Enabled() {
-		event.Str("subject", r.count.subject).Int("status", status).Dur("duration_ms", time.Since(r.arrived))
+	if reply.Code >= http.StatusBadRequest {
+		r.count.fail(reply.Status)
+	}
+	if event := s.log.WithLevel(ops.AccessLevel(reply.Code)); event.Enabled() {
+		event.Str("subject", r.count.subject).Int("status", reply.Code).Dur("duration_ms", time.Since(r.arrived))
 		r.trace.Log(event).Msg("request")
 	}
 }

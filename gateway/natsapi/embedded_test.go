@@ -47,15 +47,12 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 	d.store, err = kvslots.Open(t.Context(), inside, store)
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
-	gate := natsapi.NewGate(d.server)
+	gate := &natsapi.Gate{Server: d.server}
 	nc, err := d.server.ConnectService(nats.ReconnectBufSize(-1), nats.InProcessServer(gate))
 	fail(err)
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
-	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Subscribers: d.server.Subscribers, Connected: d.server.Connected, Address: d.server.Address, Gate: gate}
-	if d.server.ClientsReply() {
-		cfg.Listened = d.server.Listened
-	}
+	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Listener: d.server.Clients(), Addresses: true, Gate: gate}
 	for _, c := range change {
 		c(&cfg)
 	}

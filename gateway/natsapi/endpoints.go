@@ -8,8 +8,10 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const (
@@ -26,10 +28,9 @@ const (
 
 // endpoint is one subject of the service.
 type endpoint struct {
-	subject  string
-	room     *room       // bounds the open requests
-	statusOf wire.Lookup // the table of errors
-	serve    func(r *request)
+	subject string
+	room    *admission.Room
+	op      *ops.Operation // nil for cancellations, which cancelBorrow serves
 }
 
 // name returns the name of the endpoint in INFO and STATS.
@@ -38,7 +39,7 @@ func (e endpoint) name() string { return subjects.Name(e.subject) }
 // queue returns the queue group, in which one gateway receives each request. All gateways
 // receive a cancellation.
 func (e endpoint) queue() string {
-	if e.subject == subjects.Cancel {
+	if e.op == nil {
 		return ""
 	}
 	return subjects.Service
@@ -46,22 +47,22 @@ func (e endpoint) queue() string {
 
 // endpoints returns all endpoints, sorted by name.
 func (s *Service) endpoints() []endpoint {
-	all := []endpoint{{subject: subjects.Cancel}} // served by cancelBorrow
-	add := func(waiting *room, operations []*ops.Operation) {
+	all := []endpoint{{subject: subjects.Cancel}}
+	add := func(waiting *admission.Room, operations []*ops.Operation) {
 		for _, op := range operations {
 			in := s.others
 			if op.Waits() {
 				in = waiting
 			}
-			all = append(all, endpoint{op.Subject, in, op.StatusOf, s.perform(op)})
+			all = append(all, endpoint{op.Subject, in, op})
 		}
 	}
 	add(s.borrows, ops.OfPools)
 	if s.ops.Sessions != nil {
 		add(s.locks, slices.Concat(ops.OfSessions, ops.OfResources))
 	}
-	if s.calls != nil {
-		all = append(all, s.rpcEndpoint())
+	if s.ops.Functions != nil {
+		add(s.waitingCalls, []*ops.Operation{ops.CallFunction})
 	}
 	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.subject, b.subject) })
 	return all
@@ -70,7 +71,7 @@ func (s *Service) endpoints() []endpoint {
 func (s *Service) subscribeEndpoints() error {
 	for _, e := range s.listed {
 		handler := s.handle(e)
-		if e.subject == subjects.Cancel {
+		if e.op == nil {
 			handler = s.cancelBorrow
 		}
 		if err := s.subscribe(e.subject, e.queue(), handler); err != nil {
@@ -101,20 +102,19 @@ func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) erro
 // delay all that follow.
 func (s *Service) handle(e endpoint) nats.MsgHandler {
 	count := s.counters[e.subject]
-	flood := flood{identities: s.identities}
 	return func(m *nats.Msg) {
 		count.received.Add(1)
 		waiting, _, _ := m.Sub.Pending()
-		if flood.drops(m.Reply, waiting) {
+		if s.drops(m.Reply, waiting) {
 			s.shed(count)
 			return
 		}
-		r := newRequest(m)
-		r.count, r.statusOf, r.isCall, r.room = count, e.statusOf, e.subject == subjects.RPC, e.room
-		if !s.replies.mayGoTo(r.reply) {
+		r := s.newRequest(m)
+		r.count, r.op = count, e.op
+		if !s.sender.MayAnswer(r.reply) {
 			return
 		}
-		r.trace = s.traceOf(m.Header)
+		r.trace = traceOf(m.Header)
 		if len(r.body) > wire.MaxBody { // checked here, where only one such body at a time is in memory
 			s.refuse(r, wire.ErrTooLarge)
 			return
@@ -123,23 +123,24 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.refuse(r, wire.ErrDraining)
 			return
 		}
-		if waiting > floodMessages || !r.room.enter() {
+		if waiting > floodMessages || !e.room.Enter() {
 			s.tasks.Done()
 			s.refuse(r, wire.ErrBusy)
 			return
 		}
 		count.open.Add(1)
-		s.workers.run(func() {
+		go func() {
 			defer s.tasks.Done()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
-			if !s.admit(r) {
+			var ok bool
+			if r.place, ok = e.room.Admit(s.ctx, r.reply, delivery.ClientOf(r.reply)); !ok {
 				s.refuse(r, wire.ErrBusy)
 				return
 			}
-			defer r.leave()
-			e.serve(r)
-		})
+			defer r.place.Leave()
+			s.perform(r)
+		}()
 	}
 }
 

@@ -63,9 +63,9 @@ func TestClosedConnectionsLeaveRoom(t *testing.T) {
 		return received == 4*size && answered+open == received && open >= share && open <= 2*share
 	})
 	d.register(t, "1")
-	number := d.server.Subscribers()("_INBOX.made-up.1")[0]
+	number := d.server.Clients().Subscribers()("_INBOX.made-up.1")[0]
 	attacker.Close()
-	gatewaytest.Eventually(t, "the server knows", func() bool { return !d.server.Connected(number) })
+	gatewaytest.Eventually(t, "the server knows", func() bool { return !d.server.Clients().Connected(number) })
 	d.giveBack(t, d.borrow(t, `"ttl":600,"wait":600`)) // for which the gateway looks at the subscriptions
 	gatewaytest.Eventually(t, "those that count for the attacker end", func() bool {
 		_, _, open := d.statsOf(t, "borrow")

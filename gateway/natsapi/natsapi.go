@@ -30,6 +30,10 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const description = "Slots of pools, lent for a bounded time"
@@ -56,8 +60,9 @@ type Config struct {
 	// the inboxes of its own connection. CheckReplyPrefix must accept each prefix.
 	ReplyPrefixes []string
 
-	// Calls answers calls of functions. If it is nil, the service does not have them.
-	Calls Calls
+	// Calls answers calls of functions, such as a *forrst.Server. If it is nil, the service
+	// does not have them.
+	Calls ops.Functions
 
 	// Version is the version in the answers to PING and INFO. If it is not a semantic
 	// version, it is appended to 0.0.0.
@@ -70,28 +75,17 @@ type Config struct {
 	// DefaultMaxBorrows.
 	MaxBorrows int
 
-	// Subscribers returns a function that returns the connections that are subscribed
-	// to a subject, by their numbers; natsembed.Server has such a method. Requests
-	// then count for the connection that receives the answer. If Subscribers is nil,
-	// they count for the inbox that the client names, which it may make up.
-	Subscribers func() func(subject string) (connections []uint64)
+	// Listener is the server to which the clients connect, such as natsembed.Server.Clients.
+	// Requests then count for the connection that receives the answer, and those of closed
+	// connections end while many requests are open. If Listener is nil, as on a server of
+	// another process, requests count for the inbox that the client names, which it may make
+	// up, and end when their wait is over.
+	Listener Listener
 
-	// Connected reports whether a connection is still open; natsembed.Server has such a
-	// method. While many requests are open, the service ends those of closed connections.
-	// If Connected is nil, they end when their wait is over.
-	Connected func(connection uint64) bool
-
-	// Address returns the address and port of a connection; natsembed.Server has such a
-	// method. Sessions, pools, and locks of calls, then count for the address of the connection
-	// that receives the answer, as over HTTP. If Address is nil, they count for the inbox
-	// that the client names, which it may make up.
-	Address func(connection uint64) (address string, open bool)
-
-	// Listened reports whether a client is subscribed to a subject; natsembed.Server has
-	// such a method. It is for servers where clients may publish to the reply subject of
-	// what they receive, and may receive what is sent to others: a grant then has no reply
-	// subject, unless its client confirms it. nil means that there are no such clients.
-	Listened func(subject string) bool
+	// Addresses has sessions, pools, and locks of calls count for the address of the
+	// connection that receives the answer, as over HTTP. Otherwise they count for the inbox.
+	// It needs Listener.
+	Addresses bool
 
 	// Gate is the one through which the service is connected, or nil.
 	Gate *Gate
@@ -125,29 +119,31 @@ const (
 	drainTimeout = time.Second
 )
 
+// CheckReplyPrefix returns an error if prefix cannot be one of Config.ReplyPrefixes: it
+// must be a subject without wildcards, and servers and gateways must not give its first
+// token a meaning.
+func CheckReplyPrefix(prefix string) error { return delivery.CheckReplyPrefix(prefix) }
+
 // Service answers requests until Close.
 type Service struct {
-	nc    *nats.Conn
-	ops   ops.Service
-	calls Calls // nil without functions
-	log   zerolog.Logger
+	nc  *nats.Conn
+	ops ops.Service
+	log zerolog.Logger
 
-	replies       replies
-	identity      micro.ServiceIdentity
-	started       time.Time
-	listed        []endpoint // all, in the order of INFO and STATS
-	deliveries    *deliveries
-	confirmations *confirmations
-	requests      *requests
-	counters      counters
-	identities    *identities // nil without Config.Subscribers
-	address       func(connection uint64) (address string, open bool)
-	verbLimit     *rate.Limiter // of requests to $SRV
-	borrows       *room         // of pools
-	locks         *room         // requests of sessions that may wait
-	waitingCalls  *room
-	others        *room // requests that do not wait in line
-	workers       *workers
+	identity     micro.ServiceIdentity
+	started      time.Time
+	listed       []endpoint // all, in the order of INFO and STATS
+	sender       *delivery.Sender
+	requests     *requests
+	counters     counters
+	listener     Listener               // nil if the server does not tell what its clients do
+	connections  *admission.Connections // nil without listener
+	addresses    bool                   // Config.Addresses
+	verbLimit    *rate.Limiter          // of requests to $SRV
+	borrows      *admission.Room        // of pools
+	locks        *admission.Room        // requests of sessions that may wait
+	waitingCalls *admission.Room
+	others       *admission.Room // requests that do not wait in line
 
 	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
@@ -163,48 +159,58 @@ type Service struct {
 // clients cannot subscribe, such as _KVSLOTS.<random>.
 func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	for _, prefix := range cfg.ReplyPrefixes {
-		if err := CheckReplyPrefix(prefix); err != nil {
+		if err := delivery.CheckReplyPrefix(prefix); err != nil {
 			return nil, err
 		}
 	}
 	cfg.MaxBorrows = cmp.Or(cfg.MaxBorrows, DefaultMaxBorrows)
 	s := &Service{
-		nc: nc, calls: cfg.Calls, log: cfg.Logger,
+		nc: nc, log: cfg.Logger,
 		ops: ops.Service{
 			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
-			SessionTimes: cfg.SessionTimes,
+			SessionTimes: cfg.SessionTimes, Functions: cfg.Calls, Log: cfg.Logger,
 		},
-		replies:  replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
-		borrows:  newRoom(cfg.MaxBorrows), locks: newRoom(cfg.MaxBorrows), waitingCalls: newRoom(cfg.MaxBorrows),
-		others:    newRoom(maxOthers),
+		listener: cfg.Listener, addresses: cfg.Addresses,
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
-	if cfg.Subscribers != nil {
-		s.identities, s.address = &identities{subscribers: cfg.Subscribers}, cfg.Address
-		if cfg.Connected != nil {
-			s.identities.looked = func() { s.endGone(cfg.Connected) }
+	sending := delivery.Config{ReplyPrefixes: cfg.ReplyPrefixes, Logger: cfg.Logger}
+	if s.listener != nil {
+		s.connections = admission.NewConnections(s.listener)
+		if s.listener.ClientsReply() {
+			sending.Listened = s.listener.Listened
 		}
 	}
+	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls} {
+		*waiting = admission.NewRoom(cfg.MaxBorrows, s.connections)
+	}
+	s.others = admission.NewRoom(maxOthers, s.connections)
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.workers = newWorkers(s.ctx)
-	if err := s.start(cfg.Listened); err != nil {
-		s.stop()
+	if err := s.start(sending); err != nil {
+		s.cancel()
+		_ = s.Close(s.ctx)
 		return nil, err
 	}
-	cfg.Gate.hold(s.isBehind)
+	if cfg.Gate != nil {
+		cfg.Gate.Hold(s.isBehind)
+	}
 	return s, nil
 }
 
-func (s *Service) start(listened func(subject string) bool) (err error) {
-	if s.deliveries, err = newDeliveries(s.nc, listened); err != nil {
+func (s *Service) start(sending delivery.Config) (err error) {
+	answer := &request{} // to a confirmation
+	if sending.Confirmed, err = answer.message(&ops.Reply{}); err != nil {
 		return err
 	}
-	if s.confirmations, err = newConfirmations(s.nc, s.deliveries, &s.replies); err != nil {
+	notHeld := wire.StatusOf(kvslots.ErrNotHeld)
+	if sending.Refused, err = answer.message(&ops.Reply{Status: notHeld, Body: notHeld.Failure()}); err != nil {
+		return err
+	}
+	if s.sender, err = delivery.Start(s.nc, sending); err != nil {
 		return err
 	}
 	if err := s.subscribeEndpoints(); err != nil {
@@ -256,11 +262,7 @@ func (s *Service) drain() (err error) {
 func (s *Service) stop() {
 	s.cancel()
 	_ = s.drain()
-	if s.confirmations != nil {
-		s.confirmations.close()
+	if s.sender != nil {
+		s.sender.Close()
 	}
-	if s.deliveries != nil {
-		s.deliveries.close()
-	}
-	s.workers.running.Wait()
 }

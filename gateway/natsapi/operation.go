@@ -2,102 +2,81 @@ package natsapi
 
 import (
 	"context"
-	"net/http"
-	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// perform answers the requests for an operation.
-func (s *Service) perform(op *ops.Operation) func(r *request) {
-	return func(r *request) {
-		if (op.Grants || op == ops.CreateSession) && r.reply == "" {
-			return // the client could not learn of a grant or a session, nor end it
+// perform answers a request for its operation.
+func (s *Service) perform(r *request) {
+	if (r.op.Grants || r.op == ops.CreateSession) && r.reply == "" {
+		return // the client could not learn of a grant or a session, nor end it
+	}
+	call := &ops.Call{Operation: r.op, Request: r, Arrived: r.arrived}
+	name, err := readCall(r, call)
+	if err != nil {
+		s.refuse(r, err)
+		return
+	}
+	r.drop()
+	if !r.aim(call) {
+		s.refuse(r, wire.ErrBusy)
+		return
+	}
+	ctx, waiting := s.requests.begin(r.place.Context, name)
+	defer waiting.end()
+	err = s.ops.Do(ctx, s.ctx, call, func() {
+		if r.op.Grants && call.Granted() {
+			s.deliverGrant(r, waiting, call)
+		} else {
+			s.answer(r, call)
 		}
-		call := &ops.Call{Operation: op, Arrived: r.arrived, Origins: s.originsOf(r.reply)}
-		name, err := readCall(r, call)
-		if err != nil {
-			s.refuse(r, err)
-			return
-		}
-		r.drop()
-		if !r.aim(call) {
-			s.refuse(r, wire.ErrBusy)
-			return
-		}
-		ctx, waiting := s.requests.begin(r.ctx, name)
-		defer waiting.end()
-		err = s.ops.Do(ctx, s.ctx, call, func() {
-			if op.Grants && call.Granted() {
-				s.deliverGrant(r, waiting, call)
-			} else {
-				s.answer(r, call)
-			}
-		})
-		if err != nil && context.Cause(r.ctx) == wire.ErrBusy {
-			err = wire.ErrBusy // see room.endGone
-		}
-		if err != nil {
-			s.refuse(r, err)
-		}
+	})
+	if err != nil && context.Cause(r.place.Context) == wire.ErrBusy {
+		err = wire.ErrBusy // the client's connection is closed
+	}
+	if err != nil {
+		s.refuse(r, err)
 	}
 }
 
 // readCall reads a request. name is the name by which it can be cancelled, or "".
 func readCall(r *request, call *ops.Call) (name string, err error) {
-	if err = call.ReadAll(r.body); err != nil || !call.Grants {
+	from := wire.Source{Body: r.body, Header: r.header}
+	if err = call.Route.Read(&from, &call.Params); err != nil || !call.Cancels() {
 		return "", err
 	}
-	if name, err = r.name(); err != nil {
-		return "", err
+	if name, err = r.name(); err == nil && call.Grants {
+		err = r.readConfirms()
 	}
-	return name, r.readConfirms()
+	return name, err
 }
 
 // deliverGrant sends a grant. If the client has disconnected, or has cancelled the request,
 // deliverGrant takes the grant back at once, for the next in line.
-func (s *Service) deliverGrant(r *request, waiting *waiter, grant *ops.Call) {
+func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call) {
 	if !waiting.grant(grant) {
 		s.takeBack(grant)
 		s.refuse(r, context.Canceled)
 		return
 	}
-	message, err := r.success(grant)
+	reply := grant.Reply()
+	message, err := r.message(&reply)
 	if err != nil {
 		s.takeBack(grant)
 		s.refuse(r, err)
 		return
 	}
-	switch s.send(r, message, grant.Queued) {
-	case heard:
-		s.done(r, http.StatusOK)
-	case unheard:
+	switch s.sender.Grant(s.ctx, message, r.arrived, grant.Queued, r.confirms) {
+	case delivery.Heard:
+		s.done(r, &reply)
+	case delivery.Unheard:
 		s.log.Debug().Msg("a borrower was gone when its turn came, or did not confirm")
 		s.takeBack(grant)
-	case unknown: // the client may have received it, so it must not be lent again
+	case delivery.Unknown: // the client may have received it, so it must not be lent again
 		s.log.Warn().Msg("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")
 	}
-}
-
-// send publishes a grant. If the request waited, its client may have died without the
-// server having noticed, so send first waits for that, unless the client confirms. Sending
-// the grant first and asking the server afterwards would not work: a client may end its
-// subscription because it has received the grant, and would then lose what it holds.
-//
-// If the request did not wait, send does not wait either: a client that dies at that moment
-// could as well have died just after it received the grant.
-func (s *Service) send(r *request, grant *nats.Msg, queued bool) outcome {
-	switch {
-	case !queued && time.Since(r.arrived) <= quickGrant:
-		return s.deliveries.send(grant)
-	case r.confirms:
-		return s.confirmations.send(s.ctx, grant)
-	}
-	s.deliveries.settle()
-	return s.deliveries.send(grant)
 }
 
 // takeBack takes back a grant that the client did not receive, or has cancelled.

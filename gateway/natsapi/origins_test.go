@@ -79,6 +79,19 @@ func withAllOperations(c *natsapi.Config) {
 	c.Calls = forrst.New(store, forrst.Config{Lending: c.Lending, Functions: &called})
 }
 
+// twoAddresses is a listener with a connection from another address.
+type twoAddresses struct {
+	natsapi.Listener
+	elsewhere *atomic.Uint64
+}
+
+func (l twoAddresses) Address(connection uint64) (string, bool) {
+	if connection == l.elsewhere.Load() {
+		return "192.0.2.1:4711", true
+	}
+	return l.Listener.Address(connection)
+}
+
 // At a listener the sessions, and the locks of calls, of all connections of an address count
 // together, whatever inboxes they make up and however often they connect. Another address has
 // a share of its own, also if one listens to its inboxes whose share is used up.
@@ -90,13 +103,7 @@ func TestOriginAtListener(t *testing.T) {
 		t.Run(c.subject, func(t *testing.T) {
 			var elsewhere atomic.Uint64 // a connection from another address
 			d := startEmbeddedWith(t, natsembed.Config{}, kvslots.Config{MaxSessionsPerOrigin: perAddress, MaxLocksPerOrigin: perAddress}, withAllOperations, func(cfg *natsapi.Config) {
-				real := cfg.Address
-				cfg.Address = func(connection uint64) (string, bool) {
-					if connection == elsewhere.Load() {
-						return "192.0.2.1:4711", true
-					}
-					return real(connection)
-				}
+				cfg.Listener = twoAddresses{cfg.Listener, &elsewhere}
 			})
 			attacker := newMadeUp(t, d.connect(t), "_INBOX.>")
 			attacker.wantShare(t, "_INBOX.a%d.x", c.subject, c.body, perAddress, c.refused)

@@ -3,100 +3,77 @@ package natsapi
 import (
 	"hash/maphash"
 	"time"
-
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
-const (
-	// earlyTime, or up to twice that, is how long a cancellation is remembered that
-	// arrives before its request. It can only overtake requests that have reached this
-	// process.
-	earlyTime = time.Second
+// recent remembers values by name for a time: a value is forgotten between one and two of its
+// ages after put, and before that if there are too many. To save memory, it stores hashes of
+// the names.
+type recent[V any] struct {
+	age  time.Duration
+	most int  // of the values that are put in one age
+	keep bool // whether values beyond most are not remembered; otherwise they displace older ones
 
-	// maxEarly is the maximum of cancellations that are remembered in earlyTime, about as
-	// many as one goroutine can handle in that time.
-	maxEarly = 1 << 17
-
-	// grantedTime is how long a sent grant is remembered, since its client may cancel the
-	// request at the same time. maxGranted is the maximum of remembered grants.
-	grantedTime = 10 * time.Second
-	maxGranted  = 8192
-)
-
-// earlyCancels remembers the names of cancelled requests that have not arrived yet. A
-// flood of cancellations does not displace earlier names: names beyond maxEarly are not
-// remembered. To save memory, it stores hashes of the names.
-type earlyCancels struct {
 	seed       maphash.Seed
-	young, old map[uint64]struct{}
+	young, old map[uint64]V
 	rotated    time.Time
 }
 
-func newEarlyCancels() earlyCancels { return earlyCancels{seed: maphash.MakeSeed()} }
+const (
+	// earlyAge is that of a cancellation that arrives before its request. It can only
+	// overtake requests that have reached this process.
+	earlyAge = time.Second
 
-func (e *earlyCancels) put(name string, now time.Time) {
-	e.rotate(now)
-	if e.young == nil {
-		e.young = map[uint64]struct{}{}
-	}
-	if len(e.young) < maxEarly {
-		e.young[maphash.String(e.seed, name)] = struct{}{}
-	}
+	// maxEarly is the maximum of cancellations that are remembered in earlyAge, about as
+	// many as one goroutine can handle in that time.
+	maxEarly = 1 << 17
+
+	// grantedAge is that of a sent grant, since its client may cancel the request at the same
+	// time. maxGranted is the maximum in that time.
+	grantedAge = 5 * time.Second
+	maxGranted = 4096
+)
+
+func newRecent[V any](age time.Duration, most int, keep bool) recent[V] {
+	return recent[V]{age: age, most: most, keep: keep, seed: maphash.MakeSeed()}
 }
 
-func (e *earlyCancels) has(name string, now time.Time) bool {
-	e.rotate(now)
-	hash := maphash.String(e.seed, name)
-	_, young := e.young[hash]
-	_, old := e.old[hash]
-	return young || old
+func (r *recent[V]) put(name string, v V, now time.Time) {
+	r.rotate(now)
+	if len(r.young) >= r.most {
+		if r.keep {
+			return
+		}
+		r.old, r.young = r.young, nil
+	}
+	if r.young == nil {
+		r.young = map[uint64]V{}
+	}
+	r.young[maphash.String(r.seed, name)] = v
 }
 
-// rotate forgets names that have been remembered for earlyTime.
-func (e *earlyCancels) rotate(now time.Time) {
-	passed := now.Sub(e.rotated)
-	if passed < earlyTime {
+// get returns the value that was last put under a name, or the zero value.
+func (r *recent[V]) get(name string, now time.Time) (v V, known bool) {
+	r.rotate(now)
+	hash := maphash.String(r.seed, name)
+	if v, known = r.young[hash]; !known {
+		v, known = r.old[hash]
+	}
+	return v, known
+}
+
+func (r *recent[V]) remove(name string) {
+	hash := maphash.String(r.seed, name)
+	delete(r.young, hash)
+	delete(r.old, hash)
+}
+
+func (r *recent[V]) rotate(now time.Time) {
+	passed := now.Sub(r.rotated)
+	if passed < r.age {
 		return
 	}
-	e.old, e.young, e.rotated = e.young, nil, now
-	if passed >= 2*earlyTime {
-		e.old = nil
+	r.old, r.young, r.rotated = r.young, nil, now
+	if passed >= 2*r.age {
+		r.old = nil
 	}
-}
-
-// recentGrants remembers the latest grants of named requests. The zero value is empty.
-type recentGrants struct {
-	values map[string]sentGrant
-	order  []string // oldest first; may contain names that were taken
-}
-
-type sentGrant struct {
-	grant *ops.Call
-	at    time.Time
-}
-
-func (r *recentGrants) put(name string, grant *ops.Call, now time.Time) {
-	for len(r.order) > 0 {
-		oldest, known := r.values[r.order[0]]
-		if known && len(r.order) < maxGranted && now.Sub(oldest.at) < grantedTime {
-			break
-		}
-		delete(r.values, r.order[0])
-		r.order = r.order[1:]
-	}
-	if r.values == nil {
-		r.values = map[string]sentGrant{}
-	}
-	r.values[name] = sentGrant{grant, now}
-	r.order = append(r.order, name)
-}
-
-// take removes a grant and returns it, or nil if there is none or it is too old.
-func (r *recentGrants) take(name string, now time.Time) *ops.Call {
-	found := r.values[name]
-	delete(r.values, name)
-	if now.Sub(found.at) >= grantedTime {
-		return nil
-	}
-	return found.grant
 }

@@ -2,8 +2,8 @@ package natsapi
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -13,37 +13,36 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const maxName = 64 // characters of a wire.RequestHeader
 
-// request is one request.
+// request is one request. It is the ops.Request of its call.
 type request struct {
+	service  *Service
 	body     []byte
 	reply    string // the subject of the answer; "" if the client expects none
 	header   nats.Header
 	arrived  time.Time
 	confirms bool // whether the client will confirm a grant
 	count    *counter
-	statusOf wire.Lookup // the table of errors
-	isCall   bool        // whether Calls makes the answers with errors
+	op       *ops.Operation // nil for a cancellation
 	trace    ops.Trace
 
-	ctx            context.Context
-	room           *room  // counts the request
-	client, target string // for which it is counted, or ""
+	place *admission.Place
 }
 
-func newRequest(m *nats.Msg) *request {
-	return &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
+func (s *Service) newRequest(m *nats.Msg) *request {
+	return &request{service: s, body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
 }
 
 // traceOf returns the ids in a request's headers, and an id of the service's own for a
 // request without one. Over NATS, where case matters, the header of W3C Trace Context is in
 // lower case; traceOf also accepts net/http's spelling.
-func (s *Service) traceOf(header nats.Header) ops.Trace {
+func traceOf(header nats.Header) ops.Trace {
 	return ops.NewTrace(func(name string) string {
 		if name == wire.TraceHeader && header[wire.TraceHeaderNATS] != nil {
 			name = wire.TraceHeaderNATS
@@ -52,46 +51,18 @@ func (s *Service) traceOf(header nats.Header) ops.Trace {
 	}).Clone()
 }
 
+// Remote returns "": Origins knows the client.
+func (r *request) Remote() string { return "" }
+
+func (r *request) Trace() ops.Trace { return r.trace }
+
+// HungUp waits until the server has noticed closed sockets. It returns false for a request
+// without a reply subject.
+func (r *request) HungUp() bool { return r.reply != "" && r.service.sender.Gone(r.reply) }
+
 // drop releases the memory of the body and the header after they were read, since the
 // request may wait long.
 func (r *request) drop() { r.body, r.header = nil, nil }
-
-// admit counts a request that has entered its room for the client that it is from. It
-// returns false if that client has used up its share.
-//
-// With identities that client is the connection that receives the answer. It takes time to
-// find it, so requests count for no client while the room has few.
-func (s *Service) admit(r *request) (ok bool) {
-	clients := []string{clientOf(r.reply)}
-	if s.identities != nil && r.reply != "" {
-		if r.room.pass() {
-			r.ctx = s.ctx
-			return true
-		}
-		clients = s.identities.of(r.reply)
-	}
-	r.client, r.ctx, ok = r.room.claim(s.ctx, clients...)
-	return ok
-}
-
-// aim counts the request for the pool or the lock that its call may wait for. It returns
-// false if too many requests for that target are open.
-func (r *request) aim(call *ops.Call) bool {
-	if !call.Grants {
-		return true
-	}
-	target := call.Resource.Key
-	if target == "" {
-		target = string(call.Pool[:])
-	}
-	if !r.room.aim(target) {
-		return false
-	}
-	r.target = target
-	return true
-}
-
-func (r *request) leave() { r.room.leave(r.client, r.target) }
 
 // name returns the name by which the request can be cancelled, or "".
 func (r *request) name() (string, error) {
@@ -115,34 +86,25 @@ func (r *request) readConfirms() error {
 	return nil
 }
 
-// success returns the answer to a call without an error.
-func (r *request) success(call *ops.Call) (*nats.Msg, error) {
-	m, err := r.message(cmp.Or[any](call.Answer, wire.Empty{}))
-	if err == nil && call.Lease != nil {
-		m.Header.Set(wire.WaitedHeader, wire.Waited(call.Lease, r.arrived))
+// message returns the answer with a reply: the same body as over HTTP, or {} where HTTP has
+// none, and the status of an error in the header fields where clients of micro services expect
+// it. Those of Status are in the answers of all operations but functions.
+func (r *request) message(reply *ops.Reply) (*nats.Msg, error) {
+	var err error
+	body, encoded := reply.Body.(json.RawMessage)
+	if !encoded {
+		body, err = json.Marshal(cmp.Or[any](reply.Body, wire.Empty{}))
+	}
+	m := &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}
+	if reply.Waited != "" {
+		m.Header.Set(wire.WaitedHeader, reply.Waited)
+	}
+	if reply.Name != "" {
+		reply.Headers(m.Header.Set)
+	}
+	if reply.Code >= http.StatusBadRequest {
+		m.Header.Set(micro.ErrorHeader, reply.Text)
+		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(reply.Code))
 	}
 	return m, err
-}
-
-func (r *request) message(answer any) (*nats.Msg, error) {
-	body, err := json.Marshal(answer)
-	return r.envelope(body), err
-}
-
-// envelope returns an answer with the request's id.
-func (r *request) envelope(body []byte) *nats.Msg {
-	return &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}
-}
-
-// failure returns the answer with an error: the same body as over HTTP, and the status in
-// the header fields where clients of micro services expect it.
-func (r *request) failure(status wire.Status) (*nats.Msg, error) {
-	m, err := r.message(status.Failure())
-	if err != nil {
-		return nil, err
-	}
-	status.Headers(m.Header.Set)
-	m.Header.Set(micro.ErrorHeader, status.Text)
-	m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status.Code))
-	return m, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // requests are the open requests that a client has named in order to cancel them.
@@ -22,13 +22,13 @@ type requests struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	open    map[string][]*waiter
-	early   earlyCancels
-	granted recentGrants
+	open    map[string][]*openRequest
+	early   recent[struct{}]
+	granted recent[*ops.Call]
 }
 
-// waiter is one open request.
-type waiter struct {
+// openRequest is one of them.
+type openRequest struct {
 	of        *requests
 	name      string // "" for a request that cannot be cancelled
 	cancel    context.CancelFunc
@@ -36,31 +36,35 @@ type waiter struct {
 }
 
 func newRequests(now func() time.Time) *requests {
-	return &requests{now: now, open: map[string][]*waiter{}, early: newEarlyCancels()}
+	return &requests{
+		now: now, open: map[string][]*openRequest{},
+		early:   newRecent[struct{}](earlyAge, maxEarly, true), // a flood of cancellations displaces none
+		granted: newRecent[*ops.Call](grantedAge, maxGranted, false),
+	}
 }
 
 // begin opens a request, which end closes. The context ends when it is cancelled.
-func (r *requests) begin(ctx context.Context, name string) (context.Context, *waiter) {
-	w := &waiter{of: r, name: name}
+func (r *requests) begin(ctx context.Context, name string) (context.Context, *openRequest) {
+	w := &openRequest{of: r, name: name}
 	if name == "" {
 		return ctx, w
 	}
 	ctx, w.cancel = context.WithCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.early.has(name, r.now()) {
+	if _, cancelled := r.early.get(name, r.now()); cancelled {
 		w.stop()
 	}
 	r.open[name] = append(r.open[name], w)
 	return ctx, w
 }
 
-func (w *waiter) stop() {
+func (w *openRequest) stop() {
 	w.cancelled = true
 	w.cancel()
 }
 
-func (w *waiter) end() {
+func (w *openRequest) end() {
 	if w.name == "" {
 		return
 	}
@@ -68,7 +72,7 @@ func (w *waiter) end() {
 	r := w.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.open[w.name], func(other *waiter) bool { return other == w })
+	left := slices.DeleteFunc(r.open[w.name], func(other *openRequest) bool { return other == w })
 	if r.open[w.name] = left; len(left) == 0 {
 		delete(r.open, w.name)
 	}
@@ -76,7 +80,7 @@ func (w *waiter) end() {
 
 // grant records the request's grant. It returns false if the request was cancelled; the
 // caller must then take the grant back.
-func (w *waiter) grant(grant *ops.Call) bool {
+func (w *openRequest) grant(grant *ops.Call) bool {
 	if w.name == "" {
 		return true
 	}
@@ -95,7 +99,8 @@ func (w *waiter) grant(grant *ops.Call) bool {
 func (r *requests) cancel(name string) *ops.Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if grant := r.granted.take(name, r.now()); grant != nil {
+	if grant, sent := r.granted.get(name, r.now()); sent {
+		r.granted.remove(name)
 		return grant
 	}
 	open := r.open[name]
@@ -103,7 +108,7 @@ func (r *requests) cancel(name string) *ops.Call {
 		w.stop() // the store may still grant a lease: see grant
 	}
 	if len(open) == 0 {
-		r.early.put(name, r.now())
+		r.early.put(name, struct{}{}, r.now())
 	}
 	return nil
 }
@@ -112,7 +117,7 @@ func (r *requests) cancel(name string) *ops.Call {
 // one acts. It sends no answer, since the answer to the request itself reports its end.
 func (s *Service) cancelBorrow(m *nats.Msg) {
 	s.counters[subjects.Cancel].received.Add(1)
-	r := newRequest(m)
+	r := s.newRequest(m)
 	name, err := r.name()
 	if err != nil || name == "" {
 		return

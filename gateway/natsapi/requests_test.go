@@ -15,7 +15,7 @@ func TestNamesAreForgotten(t *testing.T) {
 	lease := &ops.Call{}
 
 	r.cancel("early")
-	now = now.Add(2 * earlyTime)
+	now = now.Add(2 * earlyAge)
 	ctx, w := r.begin(context.Background(), "early")
 	if ctx.Err() != nil {
 		t.Error("a cancellation is remembered for longer than it should be")
@@ -24,7 +24,7 @@ func TestNamesAreForgotten(t *testing.T) {
 		t.Error("not granted")
 	}
 	w.end()
-	now = now.Add(grantedTime)
+	now = now.Add(2 * grantedAge)
 	if r.cancel("early") != nil {
 		t.Error("a lease is taken back long after it was granted")
 	}
@@ -34,7 +34,7 @@ func TestNamesAreForgotten(t *testing.T) {
 }
 
 func TestGrantsAreBounded(t *testing.T) {
-	var r recentGrants
+	r := newRecent[*ops.Call](grantedAge, maxGranted, false)
 	now := time.Now()
 	first, last := &ops.Call{}, &ops.Call{}
 	r.put("first", first, now)
@@ -43,13 +43,13 @@ func TestGrantsAreBounded(t *testing.T) {
 		r.put("the same", first, now)
 	}
 	r.put("last", last, now)
-	if len(r.values) > maxGranted || len(r.order) > maxGranted {
-		t.Errorf("%d names, %d in order", len(r.values), len(r.order))
+	if n := len(r.young) + len(r.old); n > 2*maxGranted {
+		t.Errorf("%d names are remembered", n)
 	}
-	if grant := r.take("last", now); grant != last {
+	if grant, _ := r.get("last", now); grant != last {
 		t.Errorf("the last is %v", grant)
 	}
-	if r.take("first", now) != nil {
+	if _, known := r.get("first", now); known {
 		t.Error("the first is still there")
 	}
 }
@@ -92,7 +92,7 @@ func TestCancelsDoNotEvictOthers(t *testing.T) {
 	if r.cancel("granted") != lease {
 		t.Error("a grant is forgotten")
 	}
-	now = now.Add(earlyTime)
+	now = now.Add(earlyAge)
 	ctx, early := r.begin(context.Background(), "early")
 	defer early.end()
 	if ctx.Err() == nil {

@@ -43,7 +43,7 @@ func TestSoakAnswersNotRead(t *testing.T) {
 			var most uint64
 			sent, connected, cut := 0, 0, 0
 			for began := time.Now(); time.Since(began) < 11*time.Second; {
-				for range silent - (d.server.NumClients() - 2) {
+				for range silent - (d.server.Clients().NumClients() - 2) {
 					connectSilent(t, d.address(), subscribe.String())
 					connected++
 				}

@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // Clients of the embedded server may publish to what is answered, and to nothing else.
 func TestEndpointsAreWhatClientsMayAsk(t *testing.T) {
-	s := &Service{calls: struct{ Calls }{}}
-	s.ops.Sessions = struct{ ops.Sessions }{}
+	s := &Service{ops: ops.Service{Sessions: struct{ ops.Sessions }{}, Functions: struct{ ops.Functions }{}}}
 	asked := []string{subjects.Confirm + "*.*"}
 	for _, e := range s.endpoints() {
 		asked = append(asked, e.subject)

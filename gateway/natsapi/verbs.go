@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // This file answers the verbs of micro services. A verb can be sent to all services, to
@@ -45,7 +45,7 @@ func (s *Service) subscribeVerbs() error {
 // sayTo returns a handler that answers a verb, within the rate limit.
 func (s *Service) sayTo(say func() (any, error)) nats.MsgHandler {
 	return func(m *nats.Msg) {
-		if m.Reply == "" || !s.replies.mayGoTo(m.Reply) || !s.verbLimit.Allow() {
+		if m.Reply == "" || !s.sender.MayAnswer(m.Reply) || !s.verbLimit.Allow() {
 			return
 		}
 		answer, err := say()

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -96,7 +95,8 @@ func TestAnswerFailsAfterHangUp(t *testing.T) {
 // readBodies answers with the length of the body, after the call to then.
 func readBodies(limit time.Duration, then func(context.Context) error) http.HandlerFunc {
 	handler := func(w http.ResponseWriter, r *http.Request) error {
-		body, err := ReadBody(w, r)
+		x := &exchange{w: w, r: r, body: http.MaxBytesReader(w, r.Body, wire.MaxBody)}
+		body, err := (&wire.Source{Stream: x}).ReadBody()
 		if err != nil {
 			return err
 		}
@@ -110,8 +110,7 @@ func readBodies(limit time.Duration, then func(context.Context) error) http.Hand
 	return func(w http.ResponseWriter, r *http.Request) {
 		LimitBodyTime(w, r, limit)
 		if err := handler(w, r); err != nil {
-			o := &Operations{Service: &ops.Service{}}
-			o.refuse(w, err, wire.StatusOf)
+			Refuse(w, wire.StatusOf(err))
 		}
 	}
 }

@@ -2,107 +2,117 @@ package jsonhttp
 
 import (
 	"context"
+	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Operations performs operations over HTTP.
-type Operations struct {
-	Service *ops.Service
-
-	// Read reads a request into a call.
-	Read func(w http.ResponseWriter, r *http.Request, call *ops.Call) error
-
-	// Log receives server errors, without secrets.
-	Log zerolog.Logger
-}
-
-// Mount adds the routes of operations. A path that can be read also has the method HEAD.
-func (o *Operations) Mount(r chi.Router, all ...*ops.Operation) {
+// Mount adds the routes of operations that a service performs. A path that can be read also
+// has the method HEAD.
+func Mount(r chi.Router, s *ops.Service, all ...*ops.Operation) {
 	for _, op := range all {
-		r.Method(op.Method, op.Path, o.handle(op))
+		r.Method(op.Method, op.Path, handle(s, op))
 		if op.Method == http.MethodGet {
-			r.Head(op.Path, o.handle(op))
+			r.Head(op.Path, handle(s, op))
 		}
 	}
 }
 
 // handle returns a handler that performs an operation. Its stack frames are small, since a
 // gateway has one stack for each waiting client.
-func (o *Operations) handle(op *ops.Operation) http.HandlerFunc {
+func handle(s *ops.Service, op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{Operations: o, w: w, r: r, call: ops.Call{Operation: op, Arrived: time.Now()}}
+		x := &exchange{service: s, w: w, r: r, body: http.MaxBytesReader(w, r.Body, wire.MaxBody)}
+		x.call.Operation, x.call.Request, x.call.Arrived = op, x, time.Now()
 		if err := x.perform(); err != nil {
-			o.refuse(w, err, op.StatusOf)
+			x.refuse(err)
 		}
 	}
 }
 
+// exchange is a request and its answer. It is the ops.Request of the call, and reads the body.
 type exchange struct {
-	*Operations
-	w    http.ResponseWriter
-	r    *http.Request
-	call ops.Call
+	service *ops.Service
+	w       http.ResponseWriter
+	r       *http.Request
+	body    io.Reader // limited
+	call    ops.Call
 }
 
 func (x *exchange) perform() error {
-	if err := x.Read(x.w, x.r, &x.call); err != nil {
+	if err := x.receive(); err != nil {
 		return err
 	}
 	// The store bounds the time of operations that continue after the client has hung up.
-	return x.Service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
+	return x.service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
+}
+
+func (x *exchange) receive() error {
+	from := wire.Source{HTTP: true, Param: param(x.r), Header: x.r.Header, Stream: x}
+	return x.call.Route.Read(&from, &x.call.Params)
 }
 
 // deliver answers the call. It takes back a grant to a client that has hung up, since no
 // client knows the grant's id or token.
 func (x *exchange) deliver() {
-	hungUp := x.call.Granted() && HungUp(x.r)
+	hungUp := x.call.Granted() && x.HungUp()
 	if !hungUp && x.answer() == nil || !x.call.Granted() {
 		return
 	}
-	if err := x.Service.TakeBack(context.Background(), &x.call); err != nil {
-		traceOf(x.w).Log(x.Log.Warn()).Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
+	if err := x.service.TakeBack(context.Background(), &x.call); err != nil {
+		x.Trace().Log(x.service.Log.Warn()).Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
 	}
 	if hungUp { // for the log and the metrics
-		x.refuse(x.w, context.Canceled, x.call.StatusOf)
+		x.refuse(context.Canceled)
 	}
 }
 
-// answer answers 200, or 204 without a body.
+// answer answers 204 to a call whose answer is empty.
 func (x *exchange) answer() error {
-	if x.call.Answer == nil {
+	reply := x.call.Reply()
+	if reply.Body == nil {
 		return Done(x.w)
 	}
-	if x.call.Lease != nil {
-		x.w.Header().Set(wire.WaitedHeader, wire.Waited(x.call.Lease, x.call.Arrived))
-	}
-	return Answer(x.w, http.StatusOK, x.call.Answer)
+	return Reply(x.w, &reply)
 }
 
-// ReadFields reads the body of a request for an operation.
-func ReadFields(w http.ResponseWriter, r *http.Request, op *ops.Operation) (wire.Fields, error) {
-	if !op.HasBody() {
-		return wire.Fields{}, nil
-	}
-	body, err := ReadBody(w, r)
-	if err != nil {
-		return wire.Fields{}, err
-	}
-	return op.Parse(body)
+func (x *exchange) refuse(err error) {
+	_ = Reply(x.w, x.service.Refuse(err, x.call.Operation, x.Trace()))
 }
 
-// PathValue returns a decoded segment of the path. chi matches the encoded path, and
-// returns encoded segments, if the client has encoded the path in another way than net/url
-// would. Otherwise chi matches the decoded path, whose segments must not be decoded again.
-func PathValue(r *http.Request, name string) string {
-	text := chi.URLParam(r, name)
+func (x *exchange) Remote() string { return x.r.RemoteAddr }
+
+func (x *exchange) Origins() iter.Seq[string] {
+	return func(yield func(string) bool) { yield(ops.Origin(x.r.RemoteAddr)) }
+}
+
+// Trace returns the ids of the request. The request id is in the header of the answer: the
+// gateway makes one for a client that has sent none.
+func (x *exchange) Trace() ops.Trace {
+	t := ops.TraceOf(x.r.Header.Get)
+	t.RequestID = x.w.Header().Get(wire.RequestIDHeader)
+	return t
+}
+
+func (x *exchange) HungUp() bool { return HungUp(x.r) }
+
+// param returns the parameter of the path, decoded, or that of the query if the path has none.
+// chi matches the encoded path, and returns encoded segments, if the client has encoded the
+// path in another way than net/url would. Otherwise chi matches the decoded path, whose
+// segments must not be decoded again.
+func param(r *http.Request) string {
+	inPath := chi.RouteContext(r.Context()).URLParams.Values
+	if len(inPath) == 0 {
+		return r.URL.Query().Get(wire.PoolsAfter)
+	}
+	text := inPath[len(inPath)-1]
 	if r.URL.RawPath == "" {
 		return text
 	}

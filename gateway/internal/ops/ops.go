@@ -1,17 +1,20 @@
-// Package ops implements the operations on pools, sessions, locks and semaphores,
-// independent of the transport: it parses the bodies of requests, calls the store, and
-// makes the answers. A transport, HTTP or NATS, extracts the ids and keys that are not
-// in the body, and delivers the answer. Locks that Forrst's calls hold are owned locks;
-// package forrst parses its envelopes itself.
+// Package ops is the table of operations on pools, sessions, locks, semaphores and functions,
+// independent of the transport.
+//
+// A row is an Operation: the wire.Route that reads its requests, how it waits and is
+// interrupted, and the step that calls the store and makes the answer. A transport, HTTP or
+// NATS, has the route read a request into a Call, has a Service execute it with Do, and sends
+// the Reply. So a new operation is a route and a row, and a new parameter is a field of
+// wire.Params, which the route reads for all transports.
+//
+// Locks that Forrst's calls hold are owned locks; package forrst parses its envelopes itself.
 package ops
 
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -21,15 +24,17 @@ import (
 // turnTimeout bounds the wait for a session's turn of an operation that does not wait in line.
 const turnTimeout = 30 * time.Second
 
-// Service executes operations. If Pools, Sessions or Owned is nil, the operations on them must
-// not be called.
+// Service executes operations. If Pools, Sessions, Owned or Functions is nil, the operations
+// on them must not be called.
 type Service struct {
-	Pools    Pools
-	Sessions Sessions
-	Owned    OwnedLocks
-	Lending  *Lending
-	Turns    *Turns  // used with Sessions
-	Events   *Events // counts outcomes; may be nil
+	Pools     Pools
+	Sessions  Sessions
+	Owned     OwnedLocks
+	Functions Functions
+	Lending   *Lending
+	Turns     *Turns         // used with Sessions
+	Events    *Events        // counts outcomes; may be nil
+	Log       zerolog.Logger // receives server errors, without secrets
 
 	SessionTimes
 	Clients func() int // number of connected clients without a session; nil means 0
@@ -56,98 +61,42 @@ type Operation struct {
 	// refused while the gateway drains.
 	Grants bool
 
-	*group
-	kind                 kvslots.Kind
+	inTurn               bool // calls of one session are serialized
 	refusedWhileDraining bool // refused while the gateway drains, although it grants nothing
 	endsWithClient       bool // ends when the client hangs up, since it changes nothing
 	leavesLine           bool // a canceled call still has to take its session out of the line
-	read                 func(body wire.Fields, params *wire.Params) error
 	perform              step
-}
-
-// group is the common part of operations on the same kind of resource.
-type group struct {
-	// StatusOf is the table of errors.
-	StatusOf wire.Lookup
-
-	// Parse parses the syntax of a body.
-	Parse func(body []byte) (wire.Fields, error)
-
-	locate func(call *Call, body wire.Fields) error // takes the ids and the key from the body
-	inTurn bool                                     // calls of one session are serialized
 }
 
 // step calls the store and records the outcome in the call.
 type step func(ctx context.Context, s *Service, call *Call) error
 
-// HasBody reports whether requests over HTTP have a body.
-func (o *Operation) HasBody() bool { return o.read != nil }
-
-// OnResource reports whether the operation is one on a lock or a semaphore.
-func (o *Operation) OnResource() bool { return o.group == &resourceGroup }
-
 // Waits reports whether calls may wait, in a line or for another call of their session.
-func (o *Operation) Waits() bool { return o.Grants || o.inTurn }
+func (o *Operation) Waits() bool { return o.Cancels() || o.inTurn }
+
+// Cancels reports whether a client can cancel calls that wait in a line.
+func (o *Operation) Cancels() bool { return o.Grants || o == CallFunction }
 
 // Call is a call of an operation, with its parameters and its outcome. It is used once.
 type Call struct {
 	*Operation
-
-	// Parameters that some transports do not have in the body.
-	Pool     uuid.UUID
-	Session  string
-	Resource kvslots.Resource // transports set the key
-
-	// PoolsAfter is where the page of Stats begins; "" for the first page.
-	PoolsAfter string
-
-	// Remote is the address and port of the client, for the caps per address; "" if unknown.
-	Remote string
-
-	// Origins iterates over the origins of which the client has one, for the caps on its
-	// sessions and locks; see Origin. The call is refused as busy if there is none. A step may
-	// take some milliseconds. If Origins is nil, the origin is that of Remote.
-	Origins iter.Seq[string]
-
+	Request           // nil for calls that no client waits for, such as those that end a lock
 	Arrived time.Time // of the request
 
-	// Params are the parameters in the body, which Read sets. For operations on owned locks
-	// the transport sets them, and the owner.
+	// Params are the parameters, which Route.Read sets. For operations on owned locks the
+	// transport sets them, and the owner.
 	wire.Params
 	Owner string
 
+	detached context.Context // see Service.Do
+
 	// The outcome.
-	Answer any                // the body; nil if it is empty
-	Queued bool               // the grant came after a wait in line
+	Answer any                // the body; nil if it is empty; a *Reply from a function
 	Lease  *kvslots.Lease     // of a pool, granted or renewed; nil for other operations
 	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
 	undo   step               // takes back the grant; nil without a grant
+	Queued bool               // the grant came after a wait in line
 	outcome
-}
-
-// Read parses the parameters in the body, without ids and key.
-func (c *Call) Read(body wire.Fields) error {
-	if c.read == nil {
-		return nil
-	}
-	c.Params.Kind = c.kind
-	err := c.read(body, &c.Params)
-	c.Resource.Kind, c.Resource.Limit = c.kind, max(c.Limit, 1)
-	return err
-}
-
-// ReadAll parses a body that also contains the ids and the key.
-func (c *Call) ReadAll(body []byte) error {
-	fields, err := c.Parse(body)
-	if err != nil {
-		return err
-	}
-	if c.locate != nil {
-		if err := c.locate(c, fields); err != nil {
-			return err
-		}
-	}
-	return c.Read(fields)
 }
 
 // Granted reports whether the call has granted a lease or created a session, which must be
@@ -164,17 +113,6 @@ func (s *Service) TakeBack(ctx context.Context, call *Call) error {
 		return nil
 	}
 	return err
-}
-
-// Refuse returns the answer to an error, and counts it. It logs a server error, whose text is
-// not in the answer.
-func (s *Service) Refuse(err error, statusOf wire.Lookup, log zerolog.Logger, trace Trace) wire.Status {
-	status := statusOf(err)
-	s.Events.Failed(status.Name)
-	if status.Failed() {
-		trace.Log(log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
-	}
-	return status
 }
 
 // Do executes a call in its session's turn. It calls deliver before the turn ends, so
@@ -198,10 +136,10 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		ctx = detached
 	}
 	if call.Wait > 0 {
-		if err := s.Lending.Waits.Enter(call.Remote); err != nil {
+		if err := s.Lending.Waits.Enter(call.Remote()); err != nil {
 			return err
 		}
-		defer s.Lending.Waits.Leave(call.Remote)
+		defer s.Lending.Waits.Leave(call.Remote())
 	}
 	if call.inTurn {
 		done, err := s.turn(ctx, detached, call)
@@ -210,6 +148,7 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		}
 		defer done()
 	}
+	call.detached = detached
 	err := call.perform(ctx, s, call)
 	s.Events.count(call, err)
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
@@ -29,10 +30,10 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	c.Lending, c.Finishers = s.lending, finishers
 	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Logger: s.log}
 	if s.nats.server != nil {
-		sessions.Clients = s.nats.server.NumClients
+		sessions.Clients = s.nats.server.Clients().NumClients
 	}
 	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions}
-	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{gateway.StoreMetrics(s.store.Metrics)})
+	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{metrics.Store(s.store.Metrics)})
 	return gateway.New(c)
 }
 
@@ -51,13 +52,9 @@ func (s *server) startService() (*natsapi.Service, error) {
 	c.Version = s.version
 	c.Logger = s.log.With().Str("component", "nats").Logger()
 	if server := s.nats.server; server != nil {
-		c.Subscribers, c.Connected = server.Subscribers, server.Connected
-		if store := s.settings.Store(); store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0 {
-			c.Address = server.Address
-		}
-		if server.ClientsReply() {
-			c.Listened = server.Listened
-		}
+		store := s.settings.Store()
+		c.Listener = server.Clients()
+		c.Addresses = store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0
 	}
 	return natsapi.Start(s.nats.service, c)
 }

@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// Source is a request as a transport has received it.
+type Source struct {
+	// HTTP reports whether the request came over HTTP. Otherwise the body contains what HTTP
+	// has in the URL and in headers.
+	HTTP bool
+
+	// Param is the parameter in the URL; each route has one at most.
+	Param string
+
+	// Header has the headers of the request, such as a http.Header or a nats.Header.
+	Header interface{ Values(name string) []string }
+
+	// Body is the body, if the transport has received it. Otherwise it is read from Stream,
+	// whose errors may be a *http.MaxBytesError and os.ErrDeadlineExceeded.
+	Body   []byte
+	Stream io.Reader
+}
+
+// ReadBody returns the body. The errors are ErrTooLarge, ErrTooSlow, and ErrMalformed for a
+// truncated body.
+func (s *Source) ReadBody() ([]byte, error) {
+	if s.Stream == nil {
+		return s.Body, nil
+	}
+	body, err := io.ReadAll(s.Stream)
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge:
+		return nil, ErrTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, ErrTooSlow
+	case err != nil:
+		return nil, ErrMalformed
+	}
+	return body, nil
+}
+
+// target is what requests are about.
+type target uint8
+
+const (
+	nothing target = iota
+	aPool
+	aSession
+	aLock
+	aSemaphore
+	aPage // of the statistics
+	aFunction
+)
+
+// Read reads the parameters of a request. The errors are a *kvslots.RangeError, and those of
+// ReadBody.
+func (r *Route) Read(from *Source, p *Params) (err error) {
+	if r.about == aFunction {
+		p.Envelope, err = from.envelope()
+		return err
+	}
+	if from.HTTP && r.about == aPool { // before the body is read
+		if p.Pool, err = ParseID("id", from.Param); err != nil {
+			return err
+		}
+	}
+	var body Fields
+	if r.read != nil || !from.HTTP {
+		if body, err = r.parse(from); err != nil {
+			return err
+		}
+	}
+	if r.about == aSemaphore { // the zero Kind is that of a lock
+		p.Kind = kvslots.KindSemaphore
+	}
+	if from.HTTP {
+		err = r.locate(from, p)
+	} else {
+		err = r.locateInBody(body, p)
+	}
+	if err != nil || r.read == nil {
+		return err
+	}
+	return r.read(body, p)
+}
+
+// envelope reads a request for a function, whose parameters package forrst parses.
+func (s *Source) envelope() (*Envelope, error) {
+	body, err := s.ReadBody()
+	e := &Envelope{Body: body}
+	if values := s.Header.Values(AuthorizationHeader); len(values) > 0 {
+		e.Authorization = values[0]
+	}
+	return e, err
+}
+
+func (r *Route) parse(from *Source) (Fields, error) {
+	body, err := from.ReadBody()
+	switch {
+	case err != nil:
+		return Fields{}, err
+	case r.about == aPool:
+		return ParseLax(body)
+	}
+	return ParseStrict(body)
+}
+
+// locate sets what a request over HTTP is about. The session of a lock or a semaphore is in
+// a header.
+func (r *Route) locate(from *Source, p *Params) error {
+	switch r.about {
+	case aSession:
+		p.Session = from.Param
+	case aPage:
+		p.PoolsAfter = from.Param
+	case aLock, aSemaphore:
+		session := from.Header.Values(SessionHeader)
+		if len(session) != 1 || session[0] == "" {
+			return sessionMissing("header " + SessionHeader)
+		}
+		p.Session, p.Key = session[0], from.Param
+		return CheckKey(p.Key)
+	}
+	return nil
+}
+
+func (r *Route) locateInBody(body Fields, p *Params) (err error) {
+	switch r.about {
+	case aPool:
+		p.Pool, err = body.Pool()
+	case aSession:
+		p.Session, err = body.Session()
+	case aLock, aSemaphore:
+		if p.Session, err = body.Session(); err == nil {
+			p.Key, err = body.Key()
+		}
+	}
+	return err
+}
+
+// StatusOf returns the Status of an error in the API of the route: see StatusOf and CodeOf.
+func (r *Route) StatusOf(err error) Status {
+	if r.about == aPool {
+		return StatusOf(err)
+	}
+	return CodeOf(err)
+}

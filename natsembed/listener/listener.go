@@ -1,0 +1,125 @@
+// Package listener bounds what the clients of nats-server's listener may take: Limits is how
+// many there may be, and what one may send and subscribe to. A Guard accepts clients, and
+// disconnects those that flood the service or do not read. It also finds the connections that
+// are subscribed to a subject. A LineLimit bounds what clients cause in the log.
+//
+// README.md of gateway/natsapi, "What bounds a flood", says what fails without each of these.
+package listener
+
+import (
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/gsl"
+	"github.com/rs/zerolog"
+)
+
+// Config configures a Guard.
+type Config struct {
+	Limits
+
+	// Account is that of the listener's clients, and of the services within the process that
+	// answer them.
+	Account string
+
+	// Server returns the nats-server that runs, which a restart may replace.
+	Server func() *server.Server
+
+	// ClientsReply is what Guard.ClientsReply returns.
+	ClientsReply bool
+
+	Logger zerolog.Logger
+}
+
+// Guard guards the listener of a nats-server. Its methods are safe for concurrent use.
+type Guard struct {
+	cfg       Config
+	stopping  <-chan struct{}
+	refusals  Refusals
+	floods    floods
+	admitting sync.Mutex // held from counting an address's connections until one more counts
+}
+
+// Refusals counts the clients that were refused or disconnected, by the reason.
+type Refusals struct {
+	MaxConnections      atomic.Int64 // Limits.MaxConnections
+	MaxConnectionsPerIP atomic.Int64 // Limits.MaxConnectionsPerIP
+	Flood               atomic.Int64 // sent more than the service can read, or came from such a client's address
+	Unread              atomic.Int64 // did not read what they were sent
+}
+
+// New returns a Guard. Watch and Admit return when stopping is closed.
+func New(cfg Config, stopping <-chan struct{}) *Guard { return &Guard{cfg: cfg, stopping: stopping} }
+
+// Refusals returns the counts since the start.
+func (g *Guard) Refusals() *Refusals { return &g.refusals }
+
+// connections returns those in the account: of clients, and of services, which have no IP.
+func (g *Guard) connections() ([]*server.ConnInfo, error) {
+	open, err := g.cfg.Server().Connz(&server.ConnzOptions{Account: g.cfg.Account, Limit: math.MaxInt32})
+	if err != nil {
+		return nil, err // the server is stopping
+	}
+	return open.Conns, nil
+}
+
+// NumClients returns the number of connected clients.
+func (g *Guard) NumClients() (n int) {
+	open, _ := g.connections()
+	for _, client := range open {
+		if client.IP != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Subscribers returns a function that returns the connections in the account that are subscribed
+// to a subject, by their numbers: a connection stands there once for each of its subscriptions
+// that match. The subscriptions are those at the time of the call to Subscribers, whose cost
+// grows with their number.
+func (g *Guard) Subscribers() func(subject string) (connections []uint64) {
+	all := gsl.NewSublist[uint64]()
+	found, err := g.cfg.Server().Subsz(&server.SubszOptions{Account: g.cfg.Account, Subscriptions: true, Limit: math.MaxInt32})
+	if err == nil {
+		for _, subscription := range found.Subs {
+			_ = all.Insert(subscription.Subject, subscription.Cid) // the server has checked the subject
+		}
+	}
+	return func(subject string) (connections []uint64) {
+		all.Match(subject, func(number uint64) { connections = append(connections, number) })
+		return connections
+	}
+}
+
+// Address returns the address and port of a connection that Subscribers has named, or "" for
+// one within the process; open is false if the connection is closed.
+func (g *Guard) Address(connection uint64) (address string, open bool) {
+	client := g.cfg.Server().GetClient(connection)
+	if client == nil {
+		return "", false
+	}
+	switch remote := client.RemoteAddress().(type) {
+	case nil:
+		return "", false
+	case *net.TCPAddr:
+		return remote.String(), true
+	}
+	return "", true
+}
+
+// Connected reports whether a connection that Subscribers has named is still open.
+func (g *Guard) Connected(connection uint64) bool { return g.cfg.Server().GetClient(connection) != nil }
+
+// Listened reports whether a connection in the account is subscribed to a subject now.
+func (g *Guard) Listened(subject string) bool {
+	account, err := g.cfg.Server().LookupAccount(g.cfg.Account)
+	return err == nil && account.SubscriptionInterest(subject)
+}
+
+// ClientsReply reports whether every client may publish to the reply subjects of what it
+// receives.
+func (g *Guard) ClientsReply() bool { return g.cfg.ClientsReply }

@@ -8,12 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
 // maxListings bounds how often list repeats a listing because files changed.
 const maxListings = 1000
+
+// reportTime is how long a link is kept after the flush that made it superfluous. nats-server
+// waits for its locks between a failed flush of its own and the report of the error.
+const reportTime = time.Second
 
 // errChanged is returned when nats-server changed files during a listing.
 var errChanged = errors.New("the blocks changed during a listing")
@@ -25,9 +30,7 @@ type blocks struct {
 	open  map[uint64]*block // by inode
 	order uint64            // of the next link
 
-	// renamed is set when names were added to keep or msgs, or removed from msgs,
-	// since both directories were last flushed.
-	renamed bool
+	linked bool // whether links were added to keep since it was last flushed
 
 	sync syncer
 }
@@ -39,7 +42,8 @@ type block struct {
 	link    link
 	file    *os.File
 	flushed stamp
-	listed  bool // whether the latest listing found it in msgs
+	listed  bool      // whether the latest listing found it in msgs
+	gone    time.Time // the first call of drop that found it not listed, or zero
 }
 
 func newBlocks(dir string, sync syncer) *blocks {
@@ -66,15 +70,13 @@ func (s *blocks) flush() error {
 	if err := s.list(); err != nil {
 		return err
 	}
-	if err := s.flushOpen(); err != nil || !s.renamed {
+	if err := s.flushOpen(); err != nil || !s.linked {
 		return err
 	}
-	for _, dir := range []string{keepDir, msgsDir, "."} { // a purge replaces msgs
-		if err := s.sync.path(s.path(dir)); err != nil {
-			return err
-		}
+	if err := s.sync.path(s.path(keepDir)); err != nil { // putBack does not need the names in msgs
+		return err
 	}
-	s.renamed = false
+	s.linked = false
 	return nil
 }
 
@@ -205,7 +207,7 @@ func (s *blocks) listOnce() (vanished bool, err error) {
 	}
 	for number, b := range s.open {
 		if b.listed && !listed[number] {
-			vanished, s.renamed = true, true
+			vanished = true
 		}
 		b.listed = listed[number]
 	}
@@ -230,7 +232,7 @@ func (s *blocks) find(name string) (*block, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	s.open[b.flushed.inode] = b
-	s.renamed = true
+	s.linked = true
 	return b, nil
 }
 
@@ -282,12 +284,17 @@ func (s *blocks) flushBlock(b *block) error {
 	return nil
 }
 
-// drop removes the links of blocks that the server has removed. It must be called
-// after a flush, which made the records durable that supersede theirs.
+// drop removes the links of blocks that the server has removed, reportTime after its first
+// call. It must be called after a flush, which made the records durable that supersede theirs.
 func (s *blocks) drop() error {
+	now := time.Now()
 	var gone []link
 	for _, b := range s.open {
-		if !b.listed {
+		switch {
+		case b.listed:
+		case b.gone.IsZero():
+			b.gone = now
+		case now.Sub(b.gone) >= reportTime:
 			gone = append(gone, b.link)
 		}
 	}
@@ -295,6 +302,13 @@ func (s *blocks) drop() error {
 		return nil
 	}
 	slices.SortFunc(gone, link.compare)
+	// The removals of blocks reach the disk before those of links: nats-server would recover a
+	// block whose records are superseded, without those that superseded them.
+	for _, dir := range []string{msgsDir, "."} { // a purge replaces msgs
+		if err := s.sync.path(s.path(dir)); err != nil {
+			return err
+		}
+	}
 	for _, l := range gone {
 		err := os.Remove(s.path(filepath.Join(keepDir, l.String())))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

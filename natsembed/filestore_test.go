@@ -46,6 +46,14 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			"func (fs *fileStore) Delete(", "os.Remove(filepath.Join(fs.fcfg.StoreDir, JetStreamMetaFile))"},
 		{"a new stream has at most a tombstone before it has meta.inf",
 			"func (mb *msgBlock) writeTombstone(", "mb.writeMsgRecord(emptyRecordLen, seq|tbit"},
+		{"a flush that fails is reported",
+			"func (fs *fileStore) syncBlocks(", "storeFsWerr(err)"},
+		{"an error is reported before it is returned",
+			"func (fs *fileStore) setWriteErr(", `fs.error("C` + writeErrorFormat + `", err)`},
+		{"a report's format ends with that of the line",
+			"func (fs *fileStore) error(", `fs.srv.Errorf(fmt.Sprintf("Filestore [%s] %s", fs.cfg.Name, format), args...)`},
+		{"a stop flushes no block, since it would ignore the error",
+			"func (fs *fileStore) stop(", "fs.closeAllMsgBlocks(false)"},
 	}
 	source := serverSource(t, "filestore.go")
 	for _, pin := range pins {
@@ -61,8 +69,8 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			t.Errorf("nats-server %s: %s is not %s any more", server.VERSION, name, text)
 		}
 	}
-	if !strings.Contains(serverSource(t, "monitor.go"), "write error: %v") {
-		t.Errorf("nats-server %s: the health check no longer reports write errors", server.VERSION)
+	if line := functions(serverSource(t, "stream.go"), "func (mset *stream) setWriteErrLocked("); !strings.Contains(line, writeErrorFormat+`", mset.acc.Name, mset.cfg.Name, err)`) {
+		t.Errorf("nats-server %s: a stream no longer reports write errors", server.VERSION)
 	}
 }
 

@@ -1,6 +1,7 @@
 package natsembed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,11 +33,17 @@ var ErrNotDurable = errors.New("the write was not flushed to disk")
 //
 // The first pass is made before nats-server starts, since nats-server removes and
 // rewrites blocks already while it recovers a stream.
+//
+// nats-server flushes blocks, too, every two minutes. The kernel reports a writeback error
+// to one flush of a file that is opened later, so nats-server may get the error of a block
+// that no pass has opened yet, and the pass succeeds. So a pass fails as long as nats-server
+// reports a write error.
 type Flusher struct {
-	streams string // the directory of the streams
-	failed  func(error)
-	flushed func(took time.Duration, callers int) // may be nil
-	sync    syncer
+	streams  string       // the directory of the streams
+	writeErr func() error // returns the write error that nats-server has reported, or nil
+	failed   func(error)
+	flushed  func(took time.Duration, callers int) // may be nil
+	sync     syncer
 
 	mu      sync.Mutex
 	batch   []func(error) // callers of the next pass
@@ -56,10 +63,11 @@ type Flusher struct {
 }
 
 // newFlusher makes a first pass and starts a flusher, which calls failed once if a flush
-// fails, and flushed after each flush for which callers waited.
-func newFlusher(dir *dataDir, failed func(error), flushed func(time.Duration, int)) (*Flusher, error) {
+// fails or writeErr returns an error that does not pass, and flushed after each flush for
+// which callers waited.
+func newFlusher(dir *dataDir, writeErr func() error, failed func(error), flushed func(time.Duration, int)) (*Flusher, error) {
 	f := &Flusher{
-		streams: dir.streamsPath(), failed: failed, flushed: flushed, sync: dir.sync,
+		streams: dir.streamsPath(), writeErr: writeErr, failed: failed, flushed: flushed, sync: dir.sync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
 	}
@@ -124,7 +132,7 @@ func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
 	defer f.passing.Unlock()
 	served := f.closeBatch(spare)
 	began := time.Now()
-	err := f.noteError(f.pass())
+	err := f.noteError(cmp.Or(f.pass(), f.writeErr()))
 	if f.flushed != nil && served > 0 {
 		f.flushed(time.Since(began), served)
 	}
@@ -285,6 +293,9 @@ func (f *Flusher) flush(name string) error {
 
 // drop removes links that are superfluous after a pass.
 func (f *Flusher) drop() error {
+	if err := f.writeErr(); err != nil {
+		return err
+	}
 	for _, s := range f.blocks {
 		if err := s.drop(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -1,12 +1,12 @@
 package natsembed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -60,10 +60,10 @@ func (s *Server) keepHealthy(ticks <-chan time.Time, check func() error) {
 	}
 }
 
-// check returns the error of a stream that the server could not write to, or nil. It
+// check returns the error after which nats-server writes no more, or nil. It
 // blocks while the disk does not respond.
 func (s *Server) check() error {
-	if err := writeError(s.nats()); err != nil {
+	if err := cmp.Or(s.writeErr(), disabled(s.nats())); err != nil {
 		return err
 	}
 	s.measure()
@@ -73,15 +73,12 @@ func (s *Server) check() error {
 	return nil
 }
 
-// writeError returns the error after which nats-server writes no more, or nil.
-// nats-server disables JetStream when it lacks the permission to write a file.
-func writeError(nats *server.Server) error {
+// disabled returns an error if nats-server has disabled JetStream, as it does when it lacks
+// the permission to write a file. It blocks while nats-server does not respond.
+func disabled(nats *server.Server) error {
 	health := nats.Healthz(&server.HealthzOptions{Account: bucketAccount, Details: true})
 	for _, e := range health.Errors {
-		switch {
-		case e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error"):
-			return errors.New(e.Error)
-		case e.Type == server.HealthzErrorJetStream:
+		if e.Type == server.HealthzErrorJetStream {
 			return fmt.Errorf("%w: %s", errDisabled, e.Error)
 		}
 	}
@@ -94,7 +91,7 @@ var errDisabled = fmt.Errorf("JetStream was disabled after a failed write: %w", 
 // restart stops nats-server after a write error that may pass, and starts a new one as
 // soon as the disk takes writes. Connections within the process reconnect by themselves.
 func (s *Server) restart(cause error) error {
-	if !isPassing(cause) {
+	if !retriable(cause) {
 		return cause
 	}
 	s.cfg.Logger.Error().Err(cause).Str("data_dir", s.dir.path).
@@ -110,7 +107,7 @@ func (s *Server) restart(cause error) error {
 		if err == nil {
 			return nil
 		}
-		if !isPassing(err) {
+		if !retriable(err) {
 			return err
 		}
 		cause = err

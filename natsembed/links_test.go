@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // putBack restores each block from its earliest link, the only one that is sure to
@@ -64,17 +66,11 @@ func TestPutBack(t *testing.T) {
 
 // The links of removed blocks are dropped in the order of the blocks' numbers: a power cut
 // may come between two of them.
-func TestLinksAreDroppedInOrder(t *testing.T) {
-	s := newBlocks(t.TempDir(), flushFile)
-	for _, name := range []string{msgsDir, keepDir} {
-		if err := os.Mkdir(s.path(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+func TestLinksAreDroppedInOrder(t *testing.T) { synctest.Test(t, testLinksAreDroppedInOrder) }
+
+func testLinksAreDroppedInOrder(t *testing.T) {
 	names := []string{"9.blk", "10.blk", "11.blk", "100.blk"}
-	for _, name := range names {
-		write(t, filepath.Join(s.path(msgsDir), name), "x")
-	}
+	s := newStream(t, flushFile, names...)
 	list := func() (links []link) {
 		if err := s.list(); err != nil {
 			t.Fatal(err)
@@ -97,6 +93,13 @@ func TestLinksAreDroppedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	list()
+	if err := s.drop(); err != nil {
+		t.Fatal(err)
+	}
+	if left := list(); !slices.Equal(left, links) {
+		t.Errorf("%v are left at once of %v", left, links)
+	}
+	time.Sleep(reportTime)
 	if err := s.drop(); err == nil {
 		t.Fatal("no error")
 	}

@@ -49,8 +49,8 @@ const connectTimeout = 5 * time.Second
 // closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
 
-// noteTimeout bounds the wait for noteFailure.
-const noteTimeout = time.Second
+// noteTimeout bounds the wait for noteFailure, which goes on after it.
+const noteTimeout = 100 * time.Millisecond
 
 // Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {
@@ -79,6 +79,7 @@ type Server struct {
 type running struct {
 	nats *server.Server
 	auth *authenticator
+	log  *natsLog
 }
 
 // Start starts a server and returns when JetStream is ready. If Start returns an error,
@@ -164,7 +165,7 @@ func (s *Server) launchGrouped(ctx context.Context) (err error) {
 	if err := s.checkGroupable(); err != nil {
 		return err
 	}
-	if s.flusher, err = newFlusher(s.dir, s.fail, s.cfg.Flushed); err != nil {
+	if s.flusher, err = newFlusher(s.dir, s.writeErr, s.fail, s.cfg.Flushed); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err = s.launch(ctx); err == nil {
@@ -179,13 +180,13 @@ func (s *Server) launchGrouped(ctx context.Context) (err error) {
 
 // launch starts a nats-server. After an error no nats-server runs.
 func (s *Server) launch(ctx context.Context) error {
-	r, log, err := s.prepare()
+	r, err := s.prepare()
 	if err != nil {
 		return fmt.Errorf("nats-server: %w", err)
 	}
 	s.now.Store(r)
 	r.nats.Start()
-	if err := s.ready(ctx, log); err != nil {
+	if err := s.ready(ctx); err != nil {
 		s.shutDown()
 		return err
 	}
@@ -195,27 +196,27 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) prepare() (*running, *natsLog, error) {
+func (s *Server) prepare() (*running, error) {
 	auth := &authenticator{cfg: s.cfg, srv: s, keys: s.keys}
 	options, err := s.cfg.options(s.dir.path, auth)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	nats, err := server.NewServer(options)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := auth.findAccounts(nats); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	log := newNatsLog(s.cfg.Logger)
 	nats.SetLoggerV2(log, false, false, false)
-	return &running{nats, auth}, log, nil
+	return &running{nats, auth, log}, nil
 }
 
 // ready waits until the server accepts requests, and checks what it recovered.
-func (s *Server) ready(ctx context.Context, log *natsLog) error {
-	if err := log.err(); err != nil {
+func (s *Server) ready(ctx context.Context) error {
+	if err := s.now.Load().log.err(); err != nil {
 		return fmt.Errorf("nats-server: %w", err)
 	}
 	if !s.nats().ReadyForConnections(readyTimeout) || !s.nats().JetStreamEnabled() {
@@ -228,6 +229,14 @@ func (s *Server) ready(ctx context.Context, log *natsLog) error {
 }
 
 func (s *Server) nats() *server.Server { return s.now.Load().nats }
+
+// writeErr returns the write error that the running nats-server has reported, or nil.
+func (s *Server) writeErr() error {
+	if r := s.now.Load(); r != nil {
+		return r.log.writeErr()
+	}
+	return nil
+}
 
 // Sync returns how writes reach the disk: Config.Sync, or SyncAlways if Config.Sync is
 // SyncGroup and group flushing is not possible.

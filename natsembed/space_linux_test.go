@@ -235,6 +235,19 @@ func TestLastingWriteError(t *testing.T) {
 	}
 }
 
+// A flush of nats-server's own that fails is noticed, also when nobody writes.
+func TestFailedFlushOfTheServer(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncInterval})
+	put(t, srv, "one")
+	if err := os.Symlink("/dev/null", filepath.Join(streamPath(srv), msgsDir, "index.db")); err != nil { // it cannot be flushed
+		t.Fatal(err)
+	}
+	<-srv.Failed()
+	if err := srv.Err(); !errors.Is(err, errFlush) || !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("failed with %v", err)
+	}
+}
+
 // inOwnProcess runs the test in another process, and returns true there. What the test does
 // to its process would also hit the files that package testing writes.
 func inOwnProcess(t *testing.T) bool {

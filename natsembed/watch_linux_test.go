@@ -49,15 +49,6 @@ func TestWatchReportsChangedNames(t *testing.T) {
 	}
 }
 
-func appendTo(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
-}
-
 // A watch reports a change when the kernel's event queue has overflowed.
 func TestWatchReportsAnOverflow(t *testing.T) {
 	dir := t.TempDir()

@@ -25,6 +25,9 @@ func TestPutBack(t *testing.T) {
 		{"rewritten", map[string]string{"7.blk.1.11": "old"}, "new", "old"},
 		{"rewritten and linked", map[string]string{"7.blk.1.11": "old", "7.blk.2.12": "new"}, "=7.blk.2.12", "old"},
 		{"rewritten twice", map[string]string{"7.blk.9.11": "old", "7.blk.10.12": "longer"}, "new", "old"},
+		{"created anew", map[string]string{"7.blk.1.11": "", "7.blk.2.12": "new"}, "=7.blk.2.12", "new"},
+		{"created anew and rewritten", map[string]string{"7.blk.1.11": "", "7.blk.2.12": "old", "7.blk.3.13": "new"}, "=7.blk.3.13", "old"},
+		{"created anew and not linked", map[string]string{"7.blk.1.11": ""}, "new", "new"},
 		{"the old one is still there", map[string]string{"7.blk.1.11": "old", "7.blk.2.12": "new"}, "=7.blk.1.11", "old"},
 		{"other files", map[string]string{"7.blk.x.11": "old", "8.key": "key"}, "new", "new"},
 	}
@@ -93,14 +96,14 @@ func testLinksAreDroppedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	list()
-	if err := s.drop(); err != nil {
+	if err := s.drop(reportTime); err != nil {
 		t.Fatal(err)
 	}
 	if left := list(); !slices.Equal(left, links) {
 		t.Errorf("%v are left at once of %v", left, links)
 	}
 	time.Sleep(reportTime)
-	if err := s.drop(); err == nil {
+	if err := s.drop(reportTime); err == nil {
 		t.Fatal("no error")
 	}
 	if left := list(); !slices.Equal(left, links[2:]) || left[0].block != "11.blk" {

@@ -284,17 +284,20 @@ func (s *blocks) flushBlock(b *block) error {
 	return nil
 }
 
-// drop removes the links of blocks that the server has removed, reportTime after its first
-// call. It must be called after a flush, which made the records durable that supersede theirs.
-func (s *blocks) drop() error {
+// drop removes the links of blocks that the server has removed, if an earlier call, or this
+// one, found them superfluous the given time ago. It must be called after a flush, which made
+// the records durable that supersede theirs.
+func (s *blocks) drop(after time.Duration) error {
 	now := time.Now()
 	var gone []link
 	for _, b := range s.open {
-		switch {
-		case b.listed:
-		case b.gone.IsZero():
+		if b.listed {
+			continue
+		}
+		if b.gone.IsZero() {
 			b.gone = now
-		case now.Sub(b.gone) >= reportTime:
+		}
+		if now.Sub(b.gone) >= after {
 			gone = append(gone, b.link)
 		}
 	}

@@ -89,12 +89,12 @@ func TestRemovedBlocksKeepTheirLinks(t *testing.T) {
 		for _, name := range []string{"1.blk", "2.blk"} {
 			var err error
 			onDisk, err = listNames(s.path(msgsDir)) // the kernel writes names at any time
-			err = errors.Join(err, os.Remove(filepath.Join(s.path(msgsDir), name)), s.flush(), s.drop())
+			err = errors.Join(err, os.Remove(filepath.Join(s.path(msgsDir), name)), s.flush(), s.drop(reportTime))
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(reportTime)
-			if err := s.drop(); err != nil {
+			if err := s.drop(reportTime); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -56,7 +56,7 @@ type Flusher struct {
 	stop chan struct{}
 	done chan struct{}
 
-	// Only the goroutine uses these.
+	// Only the holder of passing uses these.
 	blocks map[string]*blocks // by stream
 	watch  *watch             // of the directories that a pass lists
 	listed bool               // whether the last listing is up to date unless watch reports a change
@@ -141,7 +141,7 @@ func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
 		then(err)
 	}
 	if err == nil {
-		_ = f.noteError(f.drop()) // no caller waits for it
+		_ = f.noteError(f.drop(reportTime)) // no caller waits for it
 	}
 	clear(batch)
 	return served, batch[:0]
@@ -163,6 +163,26 @@ func (f *Flusher) takeServing() []func(error) {
 	batch := f.serving
 	f.serving = nil
 	return batch
+}
+
+// settle makes a pass and drops the links of blocks that nats-server has removed while it
+// started. Otherwise a server that is killed again and again, each time before reportTime is
+// over, would put back every block that it has ever had. nats-server makes its first flush
+// a minute at the earliest after it has opened a stream, so that there is no report to wait for.
+func (f *Flusher) settle() error {
+	f.passing.Lock()
+	defer f.passing.Unlock()
+	if f.hasFailed() {
+		return nil // as Server.Failed reports
+	}
+	err := f.pass()
+	if err == nil {
+		err = f.drop(0)
+	}
+	if retriable(err) {
+		return nil // a later pass succeeds, or fails too
+	}
+	return err
 }
 
 // awaitPass blocks while a pass is under way.
@@ -291,13 +311,13 @@ func (f *Flusher) flush(name string) error {
 	return s.close()
 }
 
-// drop removes links that are superfluous after a pass.
-func (f *Flusher) drop() error {
+// drop removes links that have been superfluous for some time. It must be called after a pass.
+func (f *Flusher) drop(after time.Duration) error {
 	if err := f.writeErr(); err != nil {
 		return err
 	}
 	for _, s := range f.blocks {
-		if err := s.drop(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.drop(after); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

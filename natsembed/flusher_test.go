@@ -289,3 +289,24 @@ func gate(b *testing.B, srv *Server) {
 		b.Error(err)
 	}
 }
+
+// nats-server removes a last block without records when it starts. The link to it is dropped
+// at once: a server that is killed soon after each start must not keep what it has removed.
+func TestStartDropsLinks(t *testing.T) {
+	dir := t.TempDir()
+	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	put(t, srv, "one")
+	stream := streamPath(srv)
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, cleanFile)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(stream, msgsDir, "2.blk"), "")
+	startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	links, err := listLinks(stream)
+	if err != nil || len(links) != 1 || links[0].block != "1.blk" {
+		t.Errorf("links %v, %v", links, err)
+	}
+}

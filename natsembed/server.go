@@ -171,6 +171,9 @@ func (s *Server) launchGrouped(ctx context.Context) (err error) {
 	if err = s.launch(ctx); err == nil {
 		err = s.probe(ctx)
 	}
+	if err == nil {
+		err = s.flusher.settle()
+	}
 	if err != nil {
 		s.stop()
 		s.flusher = nil

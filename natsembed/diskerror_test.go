@@ -8,15 +8,14 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // report makes nats-server report a write error, as its file store does.
@@ -50,7 +49,7 @@ func TestReportedWriteError(t *testing.T) {
 				srv.Flusher().Durable(func(err error) { done <- err })
 				return <-done
 			}
-			if err := durable(); srv.nats() == before && (!errors.Is(err, ErrNotDurable) || !errors.Is(err, c.errno)) {
+			if err := durable(); srv.nats() == before && (!errors.Is(err, flush.ErrNotDurable) || !errors.Is(err, c.errno)) {
 				t.Fatalf("error %v", err)
 			}
 			if !c.passes {
@@ -67,43 +66,6 @@ func TestReportedWriteError(t *testing.T) {
 			}
 		})
 	}
-}
-
-// nats-server may report the failed flush of a rewritten block after a pass that covers the
-// block: the link of the old block is still there.
-func TestLinkOutlastsTheReport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		data := &dataDir{path: t.TempDir(), sync: flushFile}
-		stream := filepath.Join(data.streamsPath(), "S")
-		block := filepath.Join(stream, msgsDir, "1.blk")
-		if err := os.MkdirAll(filepath.Dir(block), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(stream, "meta.inf"), `{"name":"S","storage":"file","num_replicas":1}`)
-		write(t, block, "old")
-		log := newNatsLog(logtest.Logger())
-		f, err := newFlusher(data, log.writeErr, func(error) {}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.close()
-		write(t, block+".new", "new")
-		if err := os.Rename(block+".new", block); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error, 1)
-		f.Durable(func(err error) { done <- err })
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		log.Errorf("Filestore [S] Critical write error: %v", syscall.EIO)
-		time.Sleep(time.Minute)
-		links, err := listLinks(stream)
-		if err != nil || len(links) != 2 {
-			t.Errorf("links %v, %v", links, err)
-		}
-	})
 }
 
 // nats-server flushes a block that it has rewritten, before the Flusher opens the block, and

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // flushed waits until every earlier write is durable.
@@ -37,74 +38,19 @@ var bucketLike = jetstream.StreamConfig{
 	Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true,
 }
 
-func streamPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), "S") }
+func streamPath(srv *Server) string { return filepath.Join(streamsPath(srv), "S") }
 
 func TestGroupSyncDoesNotFallBack(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	if srv.Sync() != SyncGroup || srv.Flusher() == nil {
 		t.Fatalf("sync is %q", srv.Sync())
 	}
-	names, err := listStreams(srv.dir.streamsPath())
+	names, err := srv.dir.Streams()
 	if err != nil || len(names) > 0 {
 		t.Errorf("the probe left %q, %v", names, err)
 	}
 	put(t, srv, "one")
 	flushed(t, srv)
-}
-
-// Every flushed block has a link, and the links of removed blocks are dropped.
-func TestLinksFollowTheBlocks(t *testing.T) {
-	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
-	js := likeTheBucket(t, srv)
-	for round := range 4 {
-		for i := range 150 {
-			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxBallast)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		flushed(t, srv)
-		unlinked, superfluous := compareLinks(t, srv)
-		if len(unlinked) > 0 {
-			t.Errorf("round %d: no links of %v", round, unlinked)
-		}
-		for deadline := time.Now().Add(time.Minute); len(superfluous) > 0; _, superfluous = compareLinks(t, srv) {
-			if time.Now().After(deadline) {
-				t.Fatalf("round %d: links %v of no block", round, superfluous)
-			}
-			pauseTest(t)
-		}
-	}
-}
-
-// compareLinks returns the blocks of stream S without links, and the links without blocks.
-func compareLinks(t *testing.T, srv *Server) (unlinked map[uint64]string, superfluous []link) {
-	t.Helper()
-	unlinked = map[uint64]string{}
-	msgs := filepath.Join(streamPath(srv), msgsDir)
-	names, err := listNames(msgs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if isBlock(name) {
-			info, err := os.Lstat(filepath.Join(msgs, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			unlinked[inode(info)] = name
-		}
-	}
-	links, err := listLinks(streamPath(srv))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range links {
-		if unlinked[l.inode] != l.block {
-			superfluous = append(superfluous, l)
-		}
-		delete(unlinked, l.inode)
-	}
-	return unlinked, superfluous
 }
 
 // The first flush of a stream makes the directories durable that the start has created.
@@ -164,7 +110,7 @@ func TestDurableAfterCloseFails(t *testing.T) {
 	}
 	var got error
 	flusher.Durable(func(err error) { got = err })
-	if !errors.Is(got, ErrNotDurable) {
+	if !errors.Is(got, flush.ErrNotDurable) {
 		t.Errorf("error %v", got)
 	}
 }
@@ -174,9 +120,6 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	put(t, srv, "one")
 	flushed(t, srv)
-	if err := os.Remove(filepath.Join(streamPath(srv), keepDir, onlyLink(t, srv).String())); err != nil {
-		t.Fatal(err)
-	}
 	if err := os.RemoveAll(filepath.Join(streamPath(srv), keepDir)); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +134,7 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	srv.Flusher().Durable(func(err error) { done <- err })
-	if err := <-done; !errors.Is(err, ErrNotDurable) {
+	if err := <-done; !errors.Is(err, flush.ErrNotDurable) {
 		t.Fatalf("error %v", err)
 	}
 	<-srv.Failed()
@@ -199,7 +142,7 @@ func TestFlushErrorIsFinal(t *testing.T) {
 		t.Error("no reason is given")
 	}
 	srv.Flusher().Durable(func(err error) { done <- err })
-	if err := <-done; !errors.Is(err, ErrNotDurable) {
+	if err := <-done; !errors.Is(err, flush.ErrNotDurable) {
 		t.Errorf("later error %v", err)
 	}
 	if err := srv.Close(); err != nil {
@@ -208,15 +151,6 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(srv.dir.path, cleanFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a failed server left a clean directory: %v", err)
 	}
-}
-
-func onlyLink(t *testing.T, srv *Server) link {
-	t.Helper()
-	links, err := listLinks(streamPath(srv))
-	if err != nil || len(links) != 1 {
-		t.Fatalf("links %v, %v", links, err)
-	}
-	return links[0]
 }
 
 // BenchmarkFlush measures a claim and its purge, as the library writes them.
@@ -287,26 +221,5 @@ func gate(b *testing.B, srv *Server) {
 	srv.Flusher().Durable(func(err error) { done <- err })
 	if err := <-done; err != nil {
 		b.Error(err)
-	}
-}
-
-// nats-server removes a last block without records when it starts. The link to it is dropped
-// at once: a server that is killed soon after each start must not keep what it has removed.
-func TestStartDropsLinks(t *testing.T) {
-	dir := t.TempDir()
-	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
-	put(t, srv, "one")
-	stream := streamPath(srv)
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, cleanFile)); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(stream, msgsDir, "2.blk"), "")
-	startServer(t, Config{DataDir: dir, Sync: SyncGroup})
-	links, err := listLinks(stream)
-	if err != nil || len(links) != 1 || links[0].block != "1.blk" {
-		t.Errorf("links %v, %v", links, err)
 	}
 }

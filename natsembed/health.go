@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 const (
@@ -53,7 +54,7 @@ func (s *Server) keepHealthy(ticks <-chan time.Time, check func() error) {
 			if unanswered++; unanswered >= maxUnanswered {
 				s.fail(errStuck)
 				if s.flusher != nil {
-					s.flusher.abandon(fmt.Errorf("%w: %w", ErrNotDurable, errStuck))
+					s.flusher.Abandon(errStuck)
 				}
 			}
 		}
@@ -68,7 +69,7 @@ func (s *Server) check() error {
 	}
 	s.measure()
 	if s.flusher != nil {
-		s.flusher.awaitPass()
+		s.flusher.AwaitPass()
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ var errDisabled = fmt.Errorf("JetStream was disabled after a failed write: %w", 
 // restart stops nats-server after a write error that may pass, and starts a new one as
 // soon as the disk takes writes. Connections within the process reconnect by themselves.
 func (s *Server) restart(cause error) error {
-	if !retriable(cause) {
+	if !flush.Retriable(cause) {
 		return cause
 	}
 	s.cfg.Logger.Error().Err(cause).Str("data_dir", s.dir.path).
@@ -99,15 +100,12 @@ func (s *Server) restart(cause error) error {
 	s.shutDown()
 	for {
 		s.setRoom(fmt.Errorf("writing failed (%w), and nats-server waits to be restarted: "+
-			"free some space, make the data directory writable, or raise the limit on open files", passingError(cause)))
-		err := s.dir.startable()
-		if err == nil {
-			err = s.startAgain()
-		}
+			"free some space, make the data directory writable, or raise the limit on open files", flush.Passing(cause)))
+		err := s.startAgain()
 		if err == nil {
 			return nil
 		}
-		if !retriable(err) {
+		if !flush.Retriable(err) {
 			return err
 		}
 		cause = err
@@ -118,14 +116,7 @@ func (s *Server) restart(cause error) error {
 }
 
 func (s *Server) startAgain() error {
-	err := s.dir.eachStream(func(name string) error {
-		there, err := s.dir.mendStream(filepath.Join(s.dir.streamsPath(), name))
-		if err != nil || !there {
-			return err
-		}
-		return s.dir.dropDerived(name)
-	})
-	if err != nil {
+	if err := s.dir.Mend(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryCheckTimeout)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // natsLog passes nats-server's log lines to zerolog. It also keeps, as an error, the first
@@ -53,11 +55,11 @@ func (l *natsLog) Errorf(format string, v ...any) {
 // that does not.
 func (l *natsLog) keepWriteError(err error) {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) && (path.Op == "sync" || path.Op == "close") {
-		err = fmt.Errorf("%w: %w", errFlush, err) // earlier writes are lost
+		err = fmt.Errorf("%w: %w", flush.ErrFailed, err) // earlier writes are lost
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.write == nil || retriable(l.write) && !retriable(err) {
+	if l.write == nil || flush.Retriable(l.write) && !flush.Retriable(err) {
 		l.write = err
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 func TestNatsLogLevels(t *testing.T) {
@@ -67,7 +68,7 @@ func TestWriteErrorIsKept(t *testing.T) {
 				log.Errorf("Filestore [S] Critical write error: %v", err)
 				log.Errorf("JetStream stream '%s > %s' critical write error: %v", "A", "S", err)
 			}
-			if got := log.writeErr(); !errors.Is(got, c.want) || retriable(got) != c.passes {
+			if got := log.writeErr(); !errors.Is(got, c.want) || flush.Retriable(got) != c.passes {
 				t.Errorf("kept %v, want %v", got, c.want)
 			}
 		})

@@ -123,7 +123,7 @@ func (d *disk) writeBack() error {
 func (d *disk) isSpoilt(name string, number uint64) bool {
 	for kept := range d.names[keepDir] {
 		l, _ := parseLink(kept)
-		if d.spoils != nil && l.block == name && l.inode != number && d.sizes[number] == 0 {
+		if d.spoils != nil && l.block() == name && l.inode != number && d.sizes[number] == 0 {
 			d.spoilt[number] = true
 			go d.spoils()
 			d.spoils = nil
@@ -190,6 +190,9 @@ func (d *disk) forget() error {
 	}
 	return nil
 }
+
+// inode returns the inode number of a file.
+func inode(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Ino) }
 
 // lonely reports whether a file has only one name.
 func lonely(info fs.FileInfo) bool {

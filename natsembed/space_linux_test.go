@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // smallDisk mounts a file system of 16 MiB. It skips the test where none can be mounted.
@@ -243,7 +244,7 @@ func TestFailedFlushOfTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-srv.Failed()
-	if err := srv.Err(); !errors.Is(err, errFlush) || !errors.Is(err, syscall.EINVAL) {
+	if err := srv.Err(); !errors.Is(err, flush.ErrFailed) || !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("failed with %v", err)
 	}
 }

@@ -1,7 +1,6 @@
-package natsembed
+package flush
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,7 +31,7 @@ type blocks struct {
 
 	linked bool // whether links were added to keep since it was last flushed
 
-	sync syncer
+	sync Syncer
 }
 
 // block is one block file. Its descriptor stays open for as long as its link is
@@ -46,7 +45,7 @@ type block struct {
 	gone    time.Time // the first call of drop that found it not listed, or zero
 }
 
-func newBlocks(dir string, sync syncer) *blocks {
+func newBlocks(dir string, sync Syncer) *blocks {
 	return &blocks{dir: dir, sync: sync, open: map[uint64]*block{}}
 }
 
@@ -142,34 +141,6 @@ func (s *blocks) keepMeta(flushed fs.FileInfo) error {
 		return err
 	}
 	return errors.Join(os.RemoveAll(temporary), s.sync.path(s.path(keepDir))) // a rename between two names of a file does nothing
-}
-
-// checkMeta returns an error for a stream whose writes are not all in its block files
-// by the time nats-server acknowledges them.
-func checkMeta(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var meta server.FileStreamInfo
-	if err := json.Unmarshal(data, &meta); err != nil {
-		return fmt.Errorf("stream configuration: %w", err)
-	}
-	return checkStream(meta.StreamConfig)
-}
-
-func checkStream(c server.StreamConfig) error {
-	switch {
-	case c.Storage != server.FileStorage:
-		return fmt.Errorf("stream %s is not stored in files", c.Name)
-	case c.Replicas > 1:
-		return fmt.Errorf("stream %s has replicas", c.Name)
-	case c.Compression != server.NoCompression:
-		return fmt.Errorf("stream %s is compressed", c.Name)
-	case c.PersistMode != server.DefaultPersistMode:
-		return fmt.Errorf("stream %s persists asynchronously", c.Name)
-	}
-	return nil
 }
 
 // list opens and links new blocks. When a block has vanished, list repeats the

@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 // newStream creates the directories of a stream with empty blocks.
-func newStream(t *testing.T, sync syncer, names ...string) *blocks {
+func newStream(t *testing.T, sync Syncer, names ...string) *blocks {
 	t.Helper()
 	s := newBlocks(t.TempDir(), sync)
 	for _, name := range []string{msgsDir, keepDir} {

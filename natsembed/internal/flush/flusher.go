@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"cmp"
@@ -18,6 +18,8 @@ const idlePass = time.Second
 // failed, or the server is stopping.
 var ErrNotDurable = errors.New("the write was not flushed to disk")
 
+var errStopped = errors.New("the server is stopping")
+
 // Flusher flushes acknowledged writes in groups: one flush covers every write before
 // it, of any number of callers.
 //
@@ -26,24 +28,16 @@ var ErrNotDurable = errors.New("the write was not flushed to disk")
 // Durable has called back. The same holds for entries that a caller has read: an entry
 // can be read before it is flushed.
 //
-// One goroutine makes passes over the block files of the streams in the bucket's
-// account, one pass after the other. A pass serves the callers that came before it
-// began; the next pass serves later ones. A pass yields the processor once, to callers that
-// can run, if the pass before served several; it does not wait for them.
-//
-// The first pass is made before nats-server starts, since nats-server removes and
-// rewrites blocks already while it recovers a stream.
-//
-// nats-server flushes blocks, too, every two minutes. The kernel reports a writeback error
-// to one flush of a file that is opened later, so nats-server may get the error of a block
-// that no pass has opened yet, and the pass succeeds. So a pass fails as long as nats-server
-// reports a write error.
+// One goroutine makes passes over the block files of the streams, one pass after the other. A
+// pass serves the callers that came before it began; the next pass serves later ones. A pass
+// yields the processor once, to callers that can run, if the pass before served several; it
+// does not wait for them. A pass fails as long as nats-server reports a write error.
 type Flusher struct {
-	streams  string       // the directory of the streams
-	writeErr func() error // returns the write error that nats-server has reported, or nil
+	streams  string // the directory of the streams
+	writeErr func() error
 	failed   func(error)
-	flushed  func(took time.Duration, callers int) // may be nil
-	sync     syncer
+	flushed  func(took time.Duration, callers int)
+	sync     Syncer
 
 	mu      sync.Mutex
 	batch   []func(error) // callers of the next pass
@@ -62,14 +56,15 @@ type Flusher struct {
 	listed bool               // whether the last listing is up to date unless watch reports a change
 }
 
-// newFlusher makes a first pass and starts a flusher, which calls failed once if a flush
-// fails or writeErr returns an error that does not pass, and flushed after each flush for
-// which callers waited.
-func newFlusher(dir *dataDir, writeErr func() error, failed func(error), flushed func(time.Duration, int)) (*Flusher, error) {
+// Start makes a first pass and starts a Flusher. writeErr returns the write error that
+// nats-server has reported, or nil. The Flusher calls failed once if a flush fails or writeErr
+// returns an error that does not pass, and flushed, if it is not nil, after each flush for which
+// callers waited.
+func (d *Dir) Start(writeErr func() error, failed func(error), flushed func(took time.Duration, callers int)) (*Flusher, error) {
 	f := &Flusher{
-		streams: dir.streamsPath(), writeErr: writeErr, failed: failed, flushed: flushed, sync: dir.sync,
+		streams: d.streams, writeErr: writeErr, failed: failed, flushed: flushed, sync: d.sync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
+		blocks: map[string]*blocks{}, watch: newWatch(d.path),
 	}
 	if err := f.pass(); err != nil {
 		f.end(err)
@@ -110,7 +105,7 @@ func (f *Flusher) run() {
 	for {
 		select {
 		case <-f.stop:
-			f.end(ErrNotDurable)
+			f.end(errStopped)
 			return
 		case <-f.wake:
 		case <-idle.C:
@@ -156,7 +151,7 @@ func (f *Flusher) closeBatch(spare []func(error)) int {
 	return len(f.serving)
 }
 
-// takeServing returns the callers of the pass, unless abandon has called them back.
+// takeServing returns the callers of the pass, unless Abandon has called them back.
 func (f *Flusher) takeServing() []func(error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,28 +160,29 @@ func (f *Flusher) takeServing() []func(error) {
 	return batch
 }
 
-// settle makes a pass and drops the links of blocks that nats-server has removed while it
-// started. Otherwise a server that is killed again and again, each time before reportTime is
-// over, would put back every block that it has ever had. nats-server makes its first flush
-// a minute at the earliest after it has opened a stream, so that there is no report to wait for.
-func (f *Flusher) settle() error {
+// Started must be called when nats-server has started. It makes a pass and drops the links of
+// blocks that nats-server has removed meanwhile. Otherwise a server that is killed again and
+// again, each time before reportTime is over, would put back every block that it has ever had.
+// nats-server makes its first flush a minute at the earliest after it has opened a stream, so
+// that there is no report to wait for.
+func (f *Flusher) Started() error {
 	f.passing.Lock()
 	defer f.passing.Unlock()
 	if f.hasFailed() {
-		return nil // as Server.Failed reports
+		return nil // which failed has been told
 	}
 	err := f.pass()
 	if err == nil {
 		err = f.drop(0)
 	}
-	if retriable(err) {
+	if Retriable(err) {
 		return nil // a later pass succeeds, or fails too
 	}
 	return err
 }
 
-// awaitPass blocks while a pass is under way.
-func (f *Flusher) awaitPass() {
+// AwaitPass blocks while a pass is under way.
+func (f *Flusher) AwaitPass() {
 	f.passing.Lock()
 	defer f.passing.Unlock()
 }
@@ -197,8 +193,8 @@ func (f *Flusher) noteError(err error) error {
 	if err == nil {
 		return nil
 	}
-	last := !retriable(err)
-	err = fmt.Errorf("%w: %w", ErrNotDurable, err)
+	last := !Retriable(err)
+	err = notDurable(err)
 	if last {
 		f.mu.Lock()
 		f.err = err
@@ -208,18 +204,20 @@ func (f *Flusher) noteError(err error) error {
 	return err
 }
 
+func notDurable(err error) error { return fmt.Errorf("%w: %w", ErrNotDurable, err) }
+
 func (f *Flusher) hasFailed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err != nil
 }
 
-// abandon calls back all waiting and later callers, including those of a pass that hangs,
-// with the error that ended the Flusher, or else with err.
-func (f *Flusher) abandon(err error) {
+// Abandon calls back all waiting and later callers, including those of a pass that hangs,
+// with the error that ended the Flusher, or else with one that wraps err.
+func (f *Flusher) Abandon(err error) {
 	f.mu.Lock()
 	if f.err == nil {
-		f.err = err
+		f.err = notDurable(err)
 	}
 	err = f.err
 	waiting := append(f.serving, f.batch...)
@@ -232,7 +230,7 @@ func (f *Flusher) abandon(err error) {
 
 // end abandons the callers and releases files.
 func (f *Flusher) end(err error) {
-	f.abandon(err)
+	f.Abandon(err)
 	for _, s := range f.blocks {
 		_ = s.close() // nothing is written through these descriptors
 	}
@@ -324,8 +322,8 @@ func (f *Flusher) drop(after time.Duration) error {
 	return nil
 }
 
-// close stops the flusher. Callers that still wait get ErrNotDurable.
-func (f *Flusher) close() {
+// Close stops the Flusher. Callers that still wait get ErrNotDurable.
+func (f *Flusher) Close() {
 	close(f.stop)
 	<-f.done
 }

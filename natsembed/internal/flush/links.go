@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"cmp"
@@ -98,7 +98,7 @@ func listLinks(dir string) ([]link, error) {
 // link is removed only after everything that supersedes its block was flushed. But a link
 // to an empty file does not count: a nats-server that finds a last block without records
 // removes it, and later creates another one with the same name.
-func putBack(dir string, sync syncer) error {
+func putBack(dir string, sync Syncer) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -152,7 +152,7 @@ func putBackOne(from fs.FileInfo, kept, block string) error {
 }
 
 // dropLinks removes all links of a stream. Its blocks must have been flushed.
-func dropLinks(dir string, sync syncer) error {
+func dropLinks(dir string, sync Syncer) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -70,7 +70,7 @@ type Config struct {
 	// or with an error if that cannot be known. Durable must not block, may call then
 	// before it returns, and may be called concurrently. The Store calls Durable for
 	// each answer and holds the answer back until then is called; after an error the
-	// caller gets ErrUnavailable. See natsembed.Flusher.
+	// caller gets ErrUnavailable. See Server.Flusher of package natsembed.
 	//
 	// nil means that an acknowledged write needs no further step, as with replicas or
 	// with a server that flushes each write.

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
@@ -24,7 +25,7 @@ const (
 	// SyncGroup flushes many writes at once, after the server has acknowledged them.
 	// A write survives a power cut once Flusher.Durable has called back. Where group
 	// flushing is not possible, the server runs with SyncAlways: see Server.Sync.
-	SyncGroup Sync = "group"
+	SyncGroup Sync = flush.Mode
 
 	// SyncInterval flushes once a second. A power cut may lose the acknowledged
 	// writes of the last second. A killed process loses nothing.

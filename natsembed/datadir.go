@@ -7,20 +7,22 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 const lockFile = "kvslots.lock"
 
 // dataDir is a data directory that this process has locked.
 type dataDir struct {
+	*flush.Dir
 	path string // absolute
 	lock *flock.Flock
-	sync syncer
 }
 
 // openDataDir locks a data directory: two servers would destroy the JetStream store.
 // If the directory does not exist, openDataDir creates it, with access for its owner only.
-func openDataDir(path string, sync syncer) (*dataDir, error) {
+func openDataDir(path string, sync flush.Syncer) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -37,7 +39,7 @@ func openDataDir(path string, sync syncer) (*dataDir, error) {
 	if !locked {
 		return nil, fmt.Errorf("data directory %s is in use by another kvslots process", path)
 	}
-	return &dataDir{path: path, lock: lock, sync: sync}, nil
+	return &dataDir{Dir: flush.NewDir(path, bucketAccount, sync), path: path, lock: lock}, nil
 }
 
 // close unlocks the directory. The lock file stays: if it were removed, two processes

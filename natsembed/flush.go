@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/subjects"
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // flushSubject is the subject, in the bucket's account, of requests to call Server.Flush. The
@@ -25,9 +24,8 @@ func (s *Server) Flush() error {
 		s.flusher.Durable(func(err error) { done <- err })
 		return <-done
 	}
-	store := filepath.Join(s.dir.path, server.JetStreamStoreDir)
-	err := errors.Join(s.dir.sync.tree(store), s.dir.sync.up(s.dir.path))
-	if errors.Is(err, errFlush) {
+	err := s.dir.Flush()
+	if errors.Is(err, flush.ErrFailed) {
 		s.fail(err)
 	}
 	return err

@@ -92,7 +92,7 @@ func TestFlushFromAnotherProcess(t *testing.T) {
 				if err := Flush(t.Context(), nc); err != nil {
 					t.Fatal(err)
 				}
-				if missing := f.missing(t, srv.dir.streamsPath()); len(missing) > 0 {
+				if missing := f.missing(t, streamsPath(srv)); len(missing) > 0 {
 					t.Errorf("not flushed: %s", missing)
 				}
 			}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // flushed waits until every earlier write is durable.
@@ -36,62 +38,19 @@ var bucketLike = jetstream.StreamConfig{
 	Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true,
 }
 
-func streamPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), "S") }
+func streamPath(srv *Server) string { return filepath.Join(streamsPath(srv), "S") }
 
 func TestGroupSyncDoesNotFallBack(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	if srv.Sync() != SyncGroup || srv.Flusher() == nil {
 		t.Fatalf("sync is %q", srv.Sync())
 	}
-	names, err := listStreams(srv.dir.streamsPath())
+	names, err := srv.dir.Streams()
 	if err != nil || len(names) > 0 {
 		t.Errorf("the probe left %q, %v", names, err)
 	}
 	put(t, srv, "one")
 	flushed(t, srv)
-}
-
-// Every flushed block has a link, and a flush removes the links of removed blocks.
-func TestLinksFollowTheBlocks(t *testing.T) {
-	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
-	js := likeTheBucket(t, srv)
-	for round := range 4 {
-		for i := range 150 {
-			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxBallast)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		flushed(t, srv)
-		flushed(t, srv) // the first flush drops links after it has called back
-		want := map[uint64]string{}
-		msgs := filepath.Join(streamPath(srv), msgsDir)
-		names, err := listNames(msgs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			if isBlock(name) {
-				info, err := os.Lstat(filepath.Join(msgs, name))
-				if err != nil {
-					t.Fatal(err)
-				}
-				want[inode(info)] = name
-			}
-		}
-		links, err := listLinks(streamPath(srv))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range links {
-			if want[l.inode] != l.block {
-				t.Errorf("round %d: link %v of no block", round, l)
-			}
-			delete(want, l.inode)
-		}
-		if len(want) > 0 {
-			t.Errorf("round %d: no links of %v", round, want)
-		}
-	}
 }
 
 // The first flush of a stream makes the directories durable that the start has created.
@@ -151,7 +110,7 @@ func TestDurableAfterCloseFails(t *testing.T) {
 	}
 	var got error
 	flusher.Durable(func(err error) { got = err })
-	if !errors.Is(got, ErrNotDurable) {
+	if !errors.Is(got, flush.ErrNotDurable) {
 		t.Errorf("error %v", got)
 	}
 }
@@ -161,9 +120,6 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	put(t, srv, "one")
 	flushed(t, srv)
-	if err := os.Remove(filepath.Join(streamPath(srv), keepDir, onlyLink(t, srv).String())); err != nil {
-		t.Fatal(err)
-	}
 	if err := os.RemoveAll(filepath.Join(streamPath(srv), keepDir)); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +134,7 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	srv.Flusher().Durable(func(err error) { done <- err })
-	if err := <-done; !errors.Is(err, ErrNotDurable) {
+	if err := <-done; !errors.Is(err, flush.ErrNotDurable) {
 		t.Fatalf("error %v", err)
 	}
 	<-srv.Failed()
@@ -186,7 +142,7 @@ func TestFlushErrorIsFinal(t *testing.T) {
 		t.Error("no reason is given")
 	}
 	srv.Flusher().Durable(func(err error) { done <- err })
-	if err := <-done; !errors.Is(err, ErrNotDurable) {
+	if err := <-done; !errors.Is(err, flush.ErrNotDurable) {
 		t.Errorf("later error %v", err)
 	}
 	if err := srv.Close(); err != nil {
@@ -195,15 +151,6 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(srv.dir.path, cleanFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a failed server left a clean directory: %v", err)
 	}
-}
-
-func onlyLink(t *testing.T, srv *Server) link {
-	t.Helper()
-	links, err := listLinks(streamPath(srv))
-	if err != nil || len(links) != 1 {
-		t.Fatalf("links %v, %v", links, err)
-	}
-	return links[0]
 }
 
 // BenchmarkFlush measures a claim and its purge, as the library writes them.

@@ -1,15 +1,16 @@
 package natsembed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 const (
@@ -53,35 +54,32 @@ func (s *Server) keepHealthy(ticks <-chan time.Time, check func() error) {
 			if unanswered++; unanswered >= maxUnanswered {
 				s.fail(errStuck)
 				if s.flusher != nil {
-					s.flusher.abandon(fmt.Errorf("%w: %w", ErrNotDurable, errStuck))
+					s.flusher.Abandon(errStuck)
 				}
 			}
 		}
 	}
 }
 
-// check returns the error of a stream that the server could not write to, or nil. It
+// check returns the error after which nats-server writes no more, or nil. It
 // blocks while the disk does not respond.
 func (s *Server) check() error {
-	if err := writeError(s.nats()); err != nil {
+	if err := cmp.Or(s.writeErr(), disabled(s.nats())); err != nil {
 		return err
 	}
 	s.measure()
 	if s.flusher != nil {
-		s.flusher.awaitPass()
+		s.flusher.AwaitPass()
 	}
 	return nil
 }
 
-// writeError returns the error after which nats-server writes no more, or nil.
-// nats-server disables JetStream when it lacks the permission to write a file.
-func writeError(nats *server.Server) error {
+// disabled returns an error if nats-server has disabled JetStream, as it does when it lacks
+// the permission to write a file. It blocks while nats-server does not respond.
+func disabled(nats *server.Server) error {
 	health := nats.Healthz(&server.HealthzOptions{Account: bucketAccount, Details: true})
 	for _, e := range health.Errors {
-		switch {
-		case e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error"):
-			return errors.New(e.Error)
-		case e.Type == server.HealthzErrorJetStream:
+		if e.Type == server.HealthzErrorJetStream {
 			return fmt.Errorf("%w: %s", errDisabled, e.Error)
 		}
 	}
@@ -94,7 +92,7 @@ var errDisabled = fmt.Errorf("JetStream was disabled after a failed write: %w", 
 // restart stops nats-server after a write error that may pass, and starts a new one as
 // soon as the disk takes writes. Connections within the process reconnect by themselves.
 func (s *Server) restart(cause error) error {
-	if !isPassing(cause) {
+	if !flush.Retriable(cause) {
 		return cause
 	}
 	s.cfg.Logger.Error().Err(cause).Str("data_dir", s.dir.path).
@@ -102,15 +100,12 @@ func (s *Server) restart(cause error) error {
 	s.shutDown()
 	for {
 		s.setRoom(fmt.Errorf("writing failed (%w), and nats-server waits to be restarted: "+
-			"free some space, make the data directory writable, or raise the limit on open files", passingError(cause)))
-		err := s.dir.startable()
-		if err == nil {
-			err = s.startAgain()
-		}
+			"free some space, make the data directory writable, or raise the limit on open files", flush.Passing(cause)))
+		err := s.startAgain()
 		if err == nil {
 			return nil
 		}
-		if !isPassing(err) {
+		if !flush.Retriable(err) {
 			return err
 		}
 		cause = err
@@ -121,14 +116,7 @@ func (s *Server) restart(cause error) error {
 }
 
 func (s *Server) startAgain() error {
-	err := s.dir.eachStream(func(name string) error {
-		there, err := s.dir.mendStream(filepath.Join(s.dir.streamsPath(), name))
-		if err != nil || !there {
-			return err
-		}
-		return s.dir.dropDerived(name)
-	})
-	if err != nil {
+	if err := s.dir.Mend(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryCheckTimeout)

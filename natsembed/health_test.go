@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // A server fails when a flush hangs, or nats-server does not answer. All callers that
@@ -56,7 +58,7 @@ func TestServerFailsWhenItHangs(t *testing.T) {
 				t.Errorf("error %v", srv.Err())
 			}
 			for range 2 {
-				if err := <-done; !errors.Is(err, ErrNotDurable) || !errors.Is(err, errStuck) {
+				if err := <-done; !errors.Is(err, flush.ErrNotDurable) || !errors.Is(err, errStuck) {
 					t.Errorf("a caller got %v", err)
 				}
 			}

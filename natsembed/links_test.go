@@ -1,107 +1,88 @@
+//go:build unix
+
 package natsembed
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
+	"time"
 )
 
-// putBack restores each block from its earliest link, the only one that is sure to
-// contain every record that was reported as durable.
-func TestPutBack(t *testing.T) {
-	cases := []struct {
-		name  string
-		links map[string]string // their content
-		block string            // in msgs; "" for none, "=<link>" for the same file
-		want  string
-	}{
-		{"nothing kept", nil, "new", "new"},
-		{"the same file", map[string]string{"7.blk.1.11": "old"}, "=7.blk.1.11", "old"},
-		{"removed", map[string]string{"7.blk.1.11": "old"}, "", "old"},
-		{"rewritten", map[string]string{"7.blk.1.11": "old"}, "new", "old"},
-		{"rewritten and linked", map[string]string{"7.blk.1.11": "old", "7.blk.2.12": "new"}, "=7.blk.2.12", "old"},
-		{"rewritten twice", map[string]string{"7.blk.9.11": "old", "7.blk.10.12": "longer"}, "new", "old"},
-		{"the old one is still there", map[string]string{"7.blk.1.11": "old", "7.blk.2.12": "new"}, "=7.blk.1.11", "old"},
-		{"other files", map[string]string{"7.blk.x.11": "old", "8.key": "key"}, "new", "new"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			for _, name := range []string{msgsDir, keepDir} {
-				if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-					t.Fatal(err)
-				}
+// Every flushed block has a link, and the links of removed blocks are dropped.
+func TestLinksFollowTheBlocks(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
+	js := likeTheBucket(t, srv)
+	for round := range 4 {
+		for i := range 150 {
+			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxBallast)); err != nil {
+				t.Fatal(err)
 			}
-			block := filepath.Join(dir, msgsDir, "7.blk")
-			for name, content := range c.links {
-				write(t, filepath.Join(dir, keepDir, name), content)
+		}
+		flushed(t, srv)
+		unlinked, superfluous := compareLinks(t, srv)
+		if len(unlinked) > 0 {
+			t.Errorf("round %d: no links of %v", round, unlinked)
+		}
+		for deadline := time.Now().Add(time.Minute); len(superfluous) > 0; _, superfluous = compareLinks(t, srv) {
+			if time.Now().After(deadline) {
+				t.Fatalf("round %d: links %v of no block", round, superfluous)
 			}
-			switch {
-			case c.block == "":
-			case c.block[0] == '=':
-				if err := os.Link(filepath.Join(dir, keepDir, c.block[1:]), block); err != nil {
-					t.Fatal(err)
-				}
-			default:
-				write(t, block, c.block)
-			}
-			for range 2 { // it may be interrupted, and called again
-				if err := putBack(dir, flushFile); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got, err := os.ReadFile(block); err != nil || string(got) != c.want {
-				t.Errorf("block is %q, %v, want %q", got, err, c.want)
-			}
-			if links, err := listLinks(dir); err != nil || len(links) > 0 {
-				t.Errorf("links %v, %v are left", links, err)
-			}
-		})
+			pauseTest(t)
+		}
 	}
 }
 
-// The links of removed blocks are dropped in the order of the blocks' numbers: a power cut
-// may come between two of them.
-func TestLinksAreDroppedInOrder(t *testing.T) {
-	s := newBlocks(t.TempDir(), flushFile)
-	for _, name := range []string{msgsDir, keepDir} {
-		if err := os.Mkdir(s.path(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	names := []string{"9.blk", "10.blk", "11.blk", "100.blk"}
-	for _, name := range names {
-		write(t, filepath.Join(s.path(msgsDir), name), "x")
-	}
-	list := func() (links []link) {
-		if err := s.list(); err != nil {
-			t.Fatal(err)
-		}
-		links, err := listLinks(s.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return links
-	}
-	links := list()
-	for _, name := range names {
-		if err := os.Remove(filepath.Join(s.path(msgsDir), name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A directory cannot be removed like a link.
-	obstacle := filepath.Join(s.path(keepDir), links[2].String())
-	if err := errors.Join(os.Remove(obstacle), os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)); err != nil {
+// compareLinks returns the blocks of stream S without links, and the links without blocks.
+func compareLinks(t *testing.T, srv *Server) (unlinked map[uint64]string, superfluous []link) {
+	t.Helper()
+	unlinked = map[uint64]string{}
+	msgs := filepath.Join(streamPath(srv), msgsDir)
+	names, err := listNames(msgs)
+	if err != nil {
 		t.Fatal(err)
 	}
-	list()
-	if err := s.drop(); err == nil {
-		t.Fatal("no error")
+	for _, name := range names {
+		if isBlock(name) {
+			info, err := os.Lstat(filepath.Join(msgs, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			unlinked[inode(info)] = name
+		}
 	}
-	if left := list(); !slices.Equal(left, links[2:]) || left[0].block != "11.blk" {
-		t.Errorf("%v are left of %v", left, links)
+	links, err := listLinks(streamPath(srv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		if unlinked[l.inode] != l.block() {
+			superfluous = append(superfluous, l)
+		}
+		delete(unlinked, l.inode)
+	}
+	return unlinked, superfluous
+}
+
+// nats-server removes a last block without records when it starts. The link to it is dropped
+// at once: a server that is killed soon after each start must not keep what it has removed.
+func TestStartDropsLinks(t *testing.T) {
+	dir := t.TempDir()
+	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	put(t, srv, "one")
+	stream := streamPath(srv)
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, cleanFile)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(stream, msgsDir, "2.blk"), "")
+	startServer(t, Config{DataDir: dir, Sync: SyncGroup})
+	links, err := listLinks(stream)
+	if err != nil || len(links) != 1 || links[0].block() != "1.blk" {
+		t.Errorf("links %v, %v", links, err)
 	}
 }
 
@@ -110,19 +91,4 @@ func write(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func FuzzParseLink(f *testing.F) {
-	f.Add("7.blk.1.11")
-	f.Add("7.blk")
-	f.Add("7.blk.x.1")
-	f.Fuzz(func(t *testing.T, name string) {
-		l, ok := parseLink(name)
-		if !ok {
-			return
-		}
-		if again, ok := parseLink(l.String()); !ok || again != l || !isBlock(l.block) {
-			t.Errorf("%q is read as %v, and that as %v, %v", name, l, again, ok)
-		}
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -13,18 +14,24 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
-// natsLog passes nats-server's log lines to zerolog. It also keeps the first fatal
-// line, after which the nats-server program would exit, as an error.
+// natsLog passes nats-server's log lines to zerolog. It also keeps, as an error, the first
+// fatal line, after which the nats-server program would exit, and the reported write error.
 type natsLog struct {
 	log     zerolog.Logger
 	limited listener.LineLimit // lines about clients, and about files that cannot be opened
 
 	mu    sync.Mutex
 	fatal error
+	write error
 }
+
+// writeErrorFormat ends the formats of the lines in which nats-server reports an error of a
+// write or of a flush. It logs the line before any call that fails for this error returns.
+const writeErrorFormat = "ritical write error: %v"
 
 func newNatsLog(log zerolog.Logger) *natsLog {
 	return &natsLog{log: log}
@@ -35,7 +42,36 @@ func (l *natsLog) Tracef(string, ...any) {}
 
 func (l *natsLog) Noticef(format string, v ...any) { l.line(zerolog.DebugLevel, format, v) }
 func (l *natsLog) Warnf(format string, v ...any)   { l.line(zerolog.WarnLevel, format, v) }
-func (l *natsLog) Errorf(format string, v ...any)  { l.line(zerolog.ErrorLevel, format, v) }
+
+func (l *natsLog) Errorf(format string, v ...any) {
+	if strings.HasSuffix(format, writeErrorFormat) && len(v) > 0 {
+		if err, ok := v[len(v)-1].(error); ok {
+			l.keepWriteError(err)
+		}
+	}
+	l.line(zerolog.ErrorLevel, format, v)
+}
+
+// keepWriteError keeps the first write error, and in place of one that may pass the first
+// that does not.
+func (l *natsLog) keepWriteError(err error) {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) && (path.Op == "sync" || path.Op == "close") {
+		err = fmt.Errorf("%w: %w", flush.ErrFailed, err) // earlier writes are lost
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.write == nil || flush.Retriable(l.write) && !flush.Retriable(err) {
+		l.write = err
+	}
+}
+
+// writeErr returns the write error that nats-server has reported, or nil. After a write
+// error nats-server writes no more to the stream.
+func (l *natsLog) writeErr() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write
+}
 
 func (l *natsLog) Fatalf(format string, v ...any) {
 	l.Errorf(format, v...)

@@ -1,12 +1,15 @@
 package natsembed
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 func TestNatsLogLevels(t *testing.T) {
@@ -35,6 +38,38 @@ func TestNatsLogLevels(t *testing.T) {
 			c.call(newNatsLog(out.Logger()))
 			if got := strings.TrimSpace(out.String()); got != c.want {
 				t.Errorf("logged %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Of nats-server's write errors, the one that no later write can make good is kept.
+func TestWriteErrorIsKept(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "/data/1.blk", Err: syscall.ENOSPC}
+	failed := &fs.PathError{Op: "write", Path: "/data/1.blk", Err: syscall.EIO}
+	unflushed := &fs.PathError{Op: "sync", Path: "/data/1.blk", Err: syscall.ENOSPC}
+	cases := []struct {
+		name     string
+		reported []error
+		want     error
+		passes   bool
+	}{
+		{"none", nil, nil, false},
+		{"no space", []error{full}, full, true},
+		{"failed", []error{failed, full}, failed, false},
+		{"failed later", []error{full, failed}, failed, false},
+		{"not flushed", []error{full, unflushed}, unflushed, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			log := newNatsLog(logtest.Logger())
+			log.Errorf("Filestore [S] Something else: %v", failed)
+			for _, err := range c.reported {
+				log.Errorf("Filestore [S] Critical write error: %v", err)
+				log.Errorf("JetStream stream '%s > %s' critical write error: %v", "A", "S", err)
+			}
+			if got := log.writeErr(); !errors.Is(got, c.want) || flush.Retriable(got) != c.passes {
+				t.Errorf("kept %v, want %v", got, c.want)
 			}
 		})
 	}

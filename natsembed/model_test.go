@@ -25,7 +25,7 @@ type disk struct {
 	shadow string // keeps a name of every file that may be left
 
 	mu    sync.Mutex
-	names map[string]map[string]uint64 // by directory: the names that were flushed, and their inodes
+	names map[string]map[string]uint64 // by directory: the names that are on the disk, and their inodes
 	sizes map[uint64]int64             // of what was flushed of a file
 
 	// If a cut is wanted, the next flush that finds files of msgsDir or of keepDir gone or
@@ -38,11 +38,14 @@ type disk struct {
 
 	begins  func() // called when a flush begins; may be nil
 	forgets bool   // flushes have no effect
+
+	spoils func()          // called when the next rewritten block is spoilt; nil if none is to be
+	spoilt map[uint64]bool // files whose flushes succeed without effect
 }
 
 func newDisk(t *testing.T) *disk {
 	return &disk{
-		shadow: t.TempDir(), names: map[string]map[string]uint64{}, sizes: map[uint64]int64{},
+		shadow: t.TempDir(), names: map[string]map[string]uint64{}, sizes: map[uint64]int64{}, spoilt: map[uint64]bool{},
 		moment: make(chan struct{}), resume: make(chan struct{}),
 	}
 }
@@ -82,7 +85,7 @@ func (d *disk) sync(f *os.File) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	info, err := f.Stat()
-	if err != nil || d.forgets {
+	if err != nil || d.forgets || d.isSpoilt(filepath.Base(f.Name()), inode(info)) {
 		return err
 	}
 	if info.IsDir() {
@@ -96,7 +99,37 @@ func (d *disk) sync(f *os.File) error {
 		return d.forget()
 	}
 	d.sizes[inode(info)] = info.Size()
+	return d.writeBack()
+}
+
+// writeBack writes some names without a flush, as the kernel does at any time.
+func (d *disk) writeBack() error {
+	if d.stream == "" || rand.IntN(4) > 0 {
+		return nil
+	}
+	for _, dir := range []string{msgsDir, keepDir} {
+		present, err := d.list(filepath.Join(d.stream, dir))
+		if err != nil {
+			return err
+		}
+		d.names[dir] = left(d.names[dir], present, rand.New(rand.NewPCG(rand.Uint64(), 0)))
+	}
 	return nil
+}
+
+// isSpoilt reports whether nats-server has flushed a block before the Flusher opened it, and
+// got the error of a failed write: the kernel has dropped what was written, and lets later
+// flushes succeed.
+func (d *disk) isSpoilt(name string, number uint64) bool {
+	for kept := range d.names[keepDir] {
+		l, _ := parseLink(kept)
+		if d.spoils != nil && l.block() == name && l.inode != number && d.sizes[number] == 0 {
+			d.spoilt[number] = true
+			go d.spoils()
+			d.spoils = nil
+		}
+	}
+	return d.spoilt[number]
 }
 
 // list returns the names in a directory, and links the files so that they stay.
@@ -157,6 +190,9 @@ func (d *disk) forget() error {
 	}
 	return nil
 }
+
+// inode returns the inode number of a file.
+func inode(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Ino) }
 
 // lonely reports whether a file has only one name.
 func lonely(info fs.FileInfo) bool {
@@ -244,6 +280,9 @@ func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]st
 	if isBlock(filepath.Base(to)) || filepath.Base(filepath.Dir(to)) == keepDir {
 		flushed := min(d.sizes[number], int64(len(data)))
 		data = data[:flushed+random.Int64N(int64(len(data))-flushed+1)]
+		if d.spoilt[number] {
+			clear(data)
+		}
 		if random.IntN(3) == 0 { // the size reached the disk, the end of the data did not
 			from := flushed + random.Int64N(int64(len(data))-flushed+1)
 			clear(data[from:])

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -52,43 +51,8 @@ func (s *Server) probe(ctx context.Context) error {
 	return errors.Join(err, js.DeleteStream(ctx, stream.CachedInfo().Config.Name))
 }
 
-// checkGroupable checks the file system, and the configuration of the existing streams.
-func (s *Server) checkGroupable() error {
-	if err := s.dir.checkLinks(); err != nil {
-		return fmt.Errorf("%w: %w", errUngroupable, err)
-	}
-	return s.dir.eachStream(func(name string) error {
-		err := checkMeta(filepath.Join(s.dir.streamsPath(), name, server.JetStreamMetaFile))
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return fmt.Errorf("%w: %w", errUngroupable, err)
-	})
-}
-
-// checkLinks returns an error unless a file can have two names, and one inode number.
-func (d *dataDir) checkLinks() error {
-	file := filepath.Join(d.path, lockFile)
-	second := file + ".link"
-	if err := os.Remove(second); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an interrupted start
-		return err
-	}
-	if err := os.Link(file, second); err != nil {
-		return err
-	}
-	a, err := os.Lstat(file)
-	b, err2 := os.Lstat(second)
-	if err := errors.Join(err, err2, os.Remove(second)); err != nil {
-		return err
-	}
-	if inode(a) == 0 || inode(a) != inode(b) {
-		return errors.New("files have no inode numbers")
-	}
-	return nil
-}
-
 func (s *Server) publishProbes(ctx context.Context, js jetstream.JetStream) error {
-	msgs := filepath.Join(s.dir.probePath(), streamsDir, probeStream, msgsDir)
+	msgs := filepath.Join(s.dir.probePath(), "streams", probeStream, "msgs")
 	for range probes {
 		text := []byte(uuid.NewString())
 		if _, err := js.Publish(ctx, probeStream, text); err != nil {
@@ -107,15 +71,15 @@ func (s *Server) publishProbes(ctx context.Context, js jetstream.JetStream) erro
 
 // inBlocks reports whether a block file in a directory contains text.
 func inBlocks(msgs string, text []byte) (bool, error) {
-	names, err := listNames(msgs)
+	entries, err := os.ReadDir(msgs)
 	if err != nil {
 		return false, err
 	}
-	for _, name := range names {
-		if !isBlock(name) {
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != ".blk" {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(msgs, name))
+		data, err := os.ReadFile(filepath.Join(msgs, entry.Name()))
 		if err != nil {
 			return false, err
 		}

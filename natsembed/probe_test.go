@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // With a stream whose blocks do not contain the written bytes, nats-server flushes
@@ -34,33 +36,12 @@ func TestUngroupableStreamFallsBack(t *testing.T) {
 // in the place of that name stands for such a file system.)
 func TestNoLinksFallBack(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, lockFile+".link", "x"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "link", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	if srv.Sync() != SyncAlways || srv.Flusher() != nil || !srv.nats().JetStreamConfig().SyncAlways {
 		t.Errorf("sync is %q", srv.Sync())
-	}
-}
-
-func TestCheckStream(t *testing.T) {
-	good := server.StreamConfig{Name: "S", Storage: server.FileStorage, Replicas: 1}
-	cases := []struct {
-		name   string
-		change func(*server.StreamConfig)
-		ok     bool
-	}{
-		{"as the bucket", func(*server.StreamConfig) {}, true},
-		{"memory", func(c *server.StreamConfig) { c.Storage = server.MemoryStorage }, false},
-		{"replicas", func(c *server.StreamConfig) { c.Replicas = 3 }, false},
-		{"compressed", func(c *server.StreamConfig) { c.Compression = server.S2Compression }, false},
-		{"asynchronous", func(c *server.StreamConfig) { c.PersistMode = server.AsyncPersistMode }, false},
-	}
-	for _, c := range cases {
-		cfg := good
-		if c.change(&cfg); (checkStream(cfg) == nil) != c.ok {
-			t.Errorf("%s: %v", c.name, checkStream(cfg))
-		}
 	}
 }
 
@@ -105,7 +86,7 @@ func TestFailedFlushEndsEverything(t *testing.T) {
 	done := make(chan error, 1)
 	for range 3 {
 		srv.Flusher().Durable(func(err error) { done <- err })
-		if err := <-done; !errors.Is(err, ErrNotDurable) || !errors.Is(err, broken) {
+		if err := <-done; !errors.Is(err, flush.ErrNotDurable) || !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}
 	}

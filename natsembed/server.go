@@ -16,8 +16,8 @@
 // account that owns the bucket with Dial.
 //
 // With SyncGroup the server acknowledges a write before it is on disk, and one flush
-// covers the writes of many callers. A caller must not rely on a write before
-// Flusher.Durable has called back (kvslots/DESIGN.md, "Durability"). When the channel
+// covers the writes of many callers. A caller must not rely on a write before Durable
+// of Server.Flusher has called back (internal/flush/README.md, "Mechanism"). When the channel
 // Server.Failed is closed, the process should end and start again from the disk.
 package natsembed
 
@@ -28,7 +28,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +35,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
@@ -46,8 +46,8 @@ const readyTimeout = 10 * time.Second
 // closeTimeout bounds the stop of a failed server, whose disk may not respond.
 const closeTimeout = 5 * time.Second
 
-// noteTimeout bounds the wait for noteFailure.
-const noteTimeout = time.Second
+// noteTimeout bounds the wait for noteFailure, which goes on after it.
+const noteTimeout = 100 * time.Millisecond
 
 // Server is a running nats-server. Its methods are safe for concurrent use.
 type Server struct {
@@ -57,7 +57,7 @@ type Server struct {
 	now     atomic.Pointer[running]
 	lack    atomic.Pointer[error] // see Room
 	clients *listener.Guard
-	flusher *Flusher // nil unless Sync is SyncGroup
+	flusher *flush.Flusher // nil unless Sync is SyncGroup
 
 	mu      sync.Mutex
 	failure error
@@ -74,6 +74,7 @@ type Server struct {
 type running struct {
 	nats *server.Server
 	auth *authenticator
+	log  *natsLog
 }
 
 // Start starts a server and returns when JetStream is ready. If Start returns an error,
@@ -81,10 +82,10 @@ type running struct {
 // server. It does not interrupt recovery: no other server may open the store while
 // nats-server reads it.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	return start(ctx, cfg, flushFile)
+	return start(ctx, cfg, nil)
 }
 
-func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
+func start(ctx context.Context, cfg Config, sync flush.Syncer) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -109,9 +110,9 @@ func start(ctx context.Context, cfg Config, sync syncer) (*Server, error) {
 
 // open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context) error {
-	err := s.dir.startable()
+	err := s.dir.Recover()
 	if err == nil {
-		err = errors.Join(os.RemoveAll(s.dir.probePath()), s.dir.finishDeletions(), s.dir.recover())
+		err = os.RemoveAll(s.dir.probePath())
 	}
 	if err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
@@ -119,7 +120,7 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.launchFirst(ctx); err != nil {
 		return err
 	}
-	if err := s.dir.sync.write(filepath.Join(s.dir.path, syncFile), []byte(s.cfg.Sync)); err != nil {
+	if err := s.dir.NoteMode(string(s.cfg.Sync)); err != nil {
 		s.stop()
 		return err
 	}
@@ -150,7 +151,7 @@ func (s *Server) launchFirst(ctx context.Context) error {
 	}
 	s.cfg.Logger.Warn().Err(err).Msg("each write is flushed separately")
 	s.cfg.Sync = SyncAlways
-	if err := s.dir.settle(); err != nil {
+	if err := s.dir.Settle(); err != nil {
 		return err
 	}
 	return s.launch(ctx)
@@ -159,14 +160,17 @@ func (s *Server) launchFirst(ctx context.Context) error {
 // launchGrouped starts the Flusher, and then nats-server. From the first instant, blocks
 // that nats-server removes or rewrites have links.
 func (s *Server) launchGrouped(ctx context.Context) (err error) {
-	if err := s.checkGroupable(); err != nil {
-		return err
+	if err := s.dir.Groupable(); err != nil {
+		return fmt.Errorf("%w: %w", errUngroupable, err)
 	}
-	if s.flusher, err = newFlusher(s.dir, s.fail, s.cfg.Flushed); err != nil {
+	if s.flusher, err = s.dir.Start(s.writeErr, s.fail, s.cfg.Flushed); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err = s.launch(ctx); err == nil {
 		err = s.probe(ctx)
+	}
+	if err == nil {
+		err = s.flusher.Started()
 	}
 	if err != nil {
 		s.stop()
@@ -177,13 +181,13 @@ func (s *Server) launchGrouped(ctx context.Context) (err error) {
 
 // launch starts a nats-server. After an error no nats-server runs.
 func (s *Server) launch(ctx context.Context) error {
-	r, log, err := s.prepare()
+	r, err := s.prepare()
 	if err != nil {
 		return fmt.Errorf("nats-server: %w", err)
 	}
 	s.now.Store(r)
 	r.nats.Start()
-	if err := s.ready(ctx, log); err != nil {
+	if err := s.ready(ctx); err != nil {
 		s.shutDown()
 		return err
 	}
@@ -193,27 +197,27 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) prepare() (*running, *natsLog, error) {
+func (s *Server) prepare() (*running, error) {
 	auth := &authenticator{cfg: s.cfg, srv: s, keys: s.keys}
 	options, err := s.cfg.options(s.dir.path, auth)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	nats, err := server.NewServer(options)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := auth.findAccounts(nats); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	log := newNatsLog(s.cfg.Logger)
 	nats.SetLoggerV2(log, false, false, false)
-	return &running{nats, auth}, log, nil
+	return &running{nats, auth, log}, nil
 }
 
 // ready waits until the server accepts requests, and checks what it recovered.
-func (s *Server) ready(ctx context.Context, log *natsLog) error {
-	if err := log.err(); err != nil {
+func (s *Server) ready(ctx context.Context) error {
+	if err := s.now.Load().log.err(); err != nil {
 		return fmt.Errorf("nats-server: %w", err)
 	}
 	if !s.nats().ReadyForConnections(readyTimeout) || !s.nats().JetStreamEnabled() {
@@ -227,12 +231,20 @@ func (s *Server) ready(ctx context.Context, log *natsLog) error {
 
 func (s *Server) nats() *server.Server { return s.now.Load().nats }
 
+// writeErr returns the write error that the running nats-server has reported, or nil.
+func (s *Server) writeErr() error {
+	if r := s.now.Load(); r != nil {
+		return r.log.writeErr()
+	}
+	return nil
+}
+
 // Sync returns how writes reach the disk: Config.Sync, or SyncAlways if Config.Sync is
 // SyncGroup and group flushing is not possible.
 func (s *Server) Sync() Sync { return s.cfg.Sync }
 
 // Flusher returns the Flusher of the server, or nil unless Sync is SyncGroup.
-func (s *Server) Flusher() *Flusher { return s.flusher }
+func (s *Server) Flusher() *flush.Flusher { return s.flusher }
 
 // Failed returns a channel that is closed when the server cannot go on: its data in
 // memory may differ from its data on disk. The process should end, and start again
@@ -256,7 +268,7 @@ func (s *Server) fail(err error) {
 	noted := make(chan struct{})
 	go func() {
 		defer close(noted)
-		s.dir.noteFailure()
+		s.dir.NoteFailure()
 	}()
 	select {
 	case <-noted:
@@ -340,8 +352,8 @@ func (s *Server) close() error {
 		}
 	}
 	// Without cleanFile, the next start treats this stop as an unclean one.
-	err := s.dir.markClean()
-	if retriable(err) {
+	err := s.dir.MarkClean()
+	if flush.Retriable(err) {
 		err = nil
 	}
 	return errors.Join(err, s.dir.close())
@@ -350,7 +362,7 @@ func (s *Server) close() error {
 // stop stops the Flusher and nats-server, if they run.
 func (s *Server) stop() {
 	if s.flusher != nil {
-		s.flusher.close()
+		s.flusher.Close()
 	}
 	s.shutDown()
 }

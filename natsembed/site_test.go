@@ -32,7 +32,7 @@ func onAcknowledge(*Server) func(func(error)) { return func(then func(error)) { 
 // bucketStream is the stream of a store's bucket.
 const bucketStream = "KV_" + kvslots.Bucket
 
-func bucketPath(srv *Server) string { return filepath.Join(srv.dir.streamsPath(), bucketStream) }
+func bucketPath(srv *Server) string { return filepath.Join(streamsPath(srv), bucketStream) }
 
 // openSite opens a store on a server. The caller closes the server.
 func openSite(ctx context.Context, srv *Server, through durability) (*site, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // smallDisk mounts a file system of 16 MiB. It skips the test where none can be mounted.
@@ -232,6 +233,19 @@ func TestLastingWriteError(t *testing.T) {
 	again := startServer(t, cfg)
 	if got := messages(t, again); got < acknowledged+1 {
 		t.Errorf("%d messages are there, %d were acknowledged", got, acknowledged+1)
+	}
+}
+
+// A flush of nats-server's own that fails is noticed, also when nobody writes.
+func TestFailedFlushOfTheServer(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncInterval})
+	put(t, srv, "one")
+	if err := os.Symlink("/dev/null", filepath.Join(streamPath(srv), msgsDir, "index.db")); err != nil { // it cannot be flushed
+		t.Fatal(err)
+	}
+	<-srv.Failed()
+	if err := srv.Err(); !errors.Is(err, flush.ErrFailed) || !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("failed with %v", err)
 	}
 }
 

@@ -1,13 +1,8 @@
 package natsembed
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -35,25 +30,6 @@ func TestRoomLack(t *testing.T) {
 		}
 		if err := c.room.lack(true); (err != nil) != c.still {
 			t.Errorf("%s, after a lack: %v", name, err)
-		}
-	}
-}
-
-func TestRetriable(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EMFILE}, true},
-		{fmt.Errorf("stream S: %w", &os.LinkError{Op: "link", Err: syscall.ENOSPC}), true},
-		{errors.New("write error: write /x/1.blk: no space left on device"), true},
-		{errDisabled, true},
-		{syscall.EIO, false},
-		{fmt.Errorf("%w: %w", errFlush, syscall.ENOSPC), false},
-		{errors.New("stream S is compressed"), false},
-	} {
-		if got := retriable(c.err); got != c.want {
-			t.Errorf("%v: %v", c.err, got)
 		}
 	}
 }

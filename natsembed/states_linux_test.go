@@ -18,6 +18,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
 // tasks are what a traced process does with a data directory, in which prepare has put a
@@ -143,7 +144,7 @@ func (s *states) print() string {
 		}
 		if info, err := entry.Info(); err == nil {
 			fmt.Fprintln(&print, path, inode(info))
-			if name := entry.Name(); info.Mode().IsRegular() && (s.every || strings.HasPrefix(name, "meta.") || isBlock(name) && info.Size() < maxTombstone) {
+			if name := entry.Name(); info.Mode().IsRegular() && (s.every || strings.HasPrefix(name, "meta.") || isBlock(name) && info.Size() < 30) {
 				content, _ := os.ReadFile(path)
 				print.Write(content)
 			}
@@ -195,7 +196,7 @@ func torn(t *testing.T, state string) (all []string) {
 		return nil
 	}
 	streams := filepath.Join(server.JetStreamStoreDir, bucketAccount, streamsDir)
-	names, err := listStreams(filepath.Join(state, streams))
+	names, err := flush.NewDir(state, bucketAccount, nil).Streams()
 	if err != nil {
 		t.Fatal(err)
 	}

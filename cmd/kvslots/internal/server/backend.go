@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -148,12 +149,33 @@ func (b *backend) close() error {
 	if b.server == nil {
 		return nil
 	}
+	if b.server.Err() != nil {
+		return inEndTime(b.server.Close)
+	}
 	return b.server.Close()
+}
+
+// endTime bounds each of the two steps in which the gateway ends after its embedded server has
+// failed: pending requests are answered, and the server is closed. Both could wait for a disk.
+const endTime = 400 * time.Millisecond
+
+var errCutShort = errors.New("cut short")
+
+// inEndTime returns what do returns, or errCutShort after endTime.
+func inEndTime(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(endTime):
+		return errCutShort
+	}
 }
 
 // orFailure calls serve, and ends stop and hurry if the embedded server fails. It then
 // returns an error: the server's data in memory may differ from its data on disk, and
-// clients must get no more answers.
+// clients must get no more answers. After that, serve may still be running.
 func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop, hurry context.Context) error {
 	if b.server == nil {
 		return serve(stop, hurry)
@@ -162,18 +184,32 @@ func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop,
 	defer endStop()
 	hurry, endHurry := context.WithCancel(hurry)
 	defer endHurry()
-	stopWatching := background.Run(func(ctx context.Context) {
-		select {
-		case <-ctx.Done():
-		case <-b.server.Failed():
-			endStop()
-			endHurry()
-		}
-	})
-	err := serve(stop, hurry)
-	stopWatching()
+	served := make(chan error, 1)
+	go func() { served <- serve(stop, hurry) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-b.server.Failed():
+		endStop()
+		endHurry()
+		err = inEndTime(func() error { return <-served })
+	}
 	if failure := b.server.Err(); failure != nil {
 		err = errors.Join(fmt.Errorf("embedded NATS: %w", failure), err)
 	}
 	return err
+}
+
+// onFailure calls do if the embedded server fails before stop is called.
+func (b *backend) onFailure(do func()) (stop func()) {
+	return background.Run(func(ctx context.Context) {
+		if b.server == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-b.server.Failed():
+			do()
+		}
+	})
 }

@@ -106,6 +106,11 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 		return errors.Join(err, closing(s.store.Close))
 	}
 	defer func() { err = errors.Join(err, closing(s.store.Close)) }()
+	defer s.nats.onFailure(func() { // pending requests are answered, which may wait for the failed server
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = s.store.Close(ended)
+	})()
 	s.functions = s.newFunctions()
 	defer func() { err = errors.Join(err, closing(s.functions.Close)) }()
 	finishers := []gateway.Finisher{s.functions}

@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"crypto/sha256"
@@ -49,13 +49,13 @@ func (m *streamMeta) sumOf(info []byte) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// mendStream repairs a stream that nats-server was creating or updating when it ended, or
+// mendMeta repairs a stream that nats-server was creating or updating when it ended, or
 // removes one that it was creating or deleting. It reports whether the stream is still there.
 // No server may be running.
 //
 // No answer relies on a stream whose creation was not flushed, nor on one whose deletion has
 // begun: a restore flushes its mark first, which keeps stores from creating an empty bucket.
-func (d *dataDir) mendStream(dir string) (there bool, err error) {
+func (d *Dir) mendMeta(dir string) (there bool, err error) {
 	m, err := readStreamMeta(dir)
 	if err != nil {
 		return false, err
@@ -88,7 +88,7 @@ func (d *dataDir) mendStream(dir string) (there bool, err error) {
 }
 
 // writeSum writes the checksum of info, unless it is there.
-func (d *dataDir) writeSum(m *streamMeta, info []byte) error {
+func (d *Dir) writeSum(m *streamMeta, info []byte) error {
 	sum, err := m.sumOf(info)
 	if err != nil || sum == string(m.sum) {
 		return err
@@ -126,7 +126,7 @@ func (m *streamMeta) isGone() (bool, error) {
 const maxTombstone = 30
 
 // remove removes a stream's directory as nats-server does.
-func (d *dataDir) remove(dir string) error {
+func (d *Dir) remove(dir string) error {
 	above, name := filepath.Split(dir)
 	hidden := filepath.Join(above, "."+name)
 	if err := os.RemoveAll(hidden); err != nil {
@@ -143,8 +143,8 @@ func (d *dataDir) remove(dir string) error {
 
 // finishDeletions removes the streams that nats-server was deleting. It would remove them
 // while it runs, and could not delete a stream of the same name meanwhile.
-func (d *dataDir) finishDeletions() error {
-	names, err := listNames(d.streamsPath())
+func (d *Dir) finishDeletions() error {
+	names, err := listNames(d.streams)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *dataDir) finishDeletions() error {
 		if name[0] != '.' {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(d.streamsPath(), name)); err != nil {
+		if err := os.RemoveAll(filepath.Join(d.streams, name)); err != nil {
 			return err
 		}
 	}

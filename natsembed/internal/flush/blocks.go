@@ -1,19 +1,23 @@
-package natsembed
+package flush
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
 // maxListings bounds how often list repeats a listing because files changed.
 const maxListings = 1000
+
+// reportTime is how long a link is kept after the flush that made it superfluous. nats-server
+// waits for its locks between a failed flush of its own and the report of the error.
+const reportTime = time.Second
 
 // errChanged is returned when nats-server changed files during a listing.
 var errChanged = errors.New("the blocks changed during a listing")
@@ -25,11 +29,9 @@ type blocks struct {
 	open  map[uint64]*block // by inode
 	order uint64            // of the next link
 
-	// renamed is set when names were added to keep or msgs, or removed from msgs,
-	// since both directories were last flushed.
-	renamed bool
+	linked bool // whether links were added to keep since it was last flushed
 
-	sync syncer
+	sync Syncer
 }
 
 // block is one block file. Its descriptor stays open for as long as its link is
@@ -39,10 +41,11 @@ type block struct {
 	link    link
 	file    *os.File
 	flushed stamp
-	listed  bool // whether the latest listing found it in msgs
+	listed  bool      // whether the latest listing found it in msgs
+	gone    time.Time // the first call of drop that found it not listed, or zero
 }
 
-func newBlocks(dir string, sync syncer) *blocks {
+func newBlocks(dir string, sync Syncer) *blocks {
 	return &blocks{dir: dir, sync: sync, open: map[uint64]*block{}}
 }
 
@@ -66,15 +69,13 @@ func (s *blocks) flush() error {
 	if err := s.list(); err != nil {
 		return err
 	}
-	if err := s.flushOpen(); err != nil || !s.renamed {
+	if err := s.flushOpen(); err != nil || !s.linked {
 		return err
 	}
-	for _, dir := range []string{keepDir, msgsDir, "."} { // a purge replaces msgs
-		if err := s.sync.path(s.path(dir)); err != nil {
-			return err
-		}
+	if err := s.sync.path(s.path(keepDir)); err != nil { // putBack does not need the names in msgs
+		return err
 	}
-	s.renamed = false
+	s.linked = false
 	return nil
 }
 
@@ -142,34 +143,6 @@ func (s *blocks) keepMeta(flushed fs.FileInfo) error {
 	return errors.Join(os.RemoveAll(temporary), s.sync.path(s.path(keepDir))) // a rename between two names of a file does nothing
 }
 
-// checkMeta returns an error for a stream whose writes are not all in its block files
-// by the time nats-server acknowledges them.
-func checkMeta(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var meta server.FileStreamInfo
-	if err := json.Unmarshal(data, &meta); err != nil {
-		return fmt.Errorf("stream configuration: %w", err)
-	}
-	return checkStream(meta.StreamConfig)
-}
-
-func checkStream(c server.StreamConfig) error {
-	switch {
-	case c.Storage != server.FileStorage:
-		return fmt.Errorf("stream %s is not stored in files", c.Name)
-	case c.Replicas > 1:
-		return fmt.Errorf("stream %s has replicas", c.Name)
-	case c.Compression != server.NoCompression:
-		return fmt.Errorf("stream %s is compressed", c.Name)
-	case c.PersistMode != server.DefaultPersistMode:
-		return fmt.Errorf("stream %s persists asynchronously", c.Name)
-	}
-	return nil
-}
-
 // list opens and links new blocks. When a block has vanished, list repeats the
 // listing: the block that superseded the vanished one may have been created after
 // the first listing read its place in the directory.
@@ -205,7 +178,7 @@ func (s *blocks) listOnce() (vanished bool, err error) {
 	}
 	for number, b := range s.open {
 		if b.listed && !listed[number] {
-			vanished, s.renamed = true, true
+			vanished = true
 		}
 		b.listed = listed[number]
 	}
@@ -230,7 +203,7 @@ func (s *blocks) find(name string) (*block, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	s.open[b.flushed.inode] = b
-	s.renamed = true
+	s.linked = true
 	return b, nil
 }
 
@@ -282,12 +255,20 @@ func (s *blocks) flushBlock(b *block) error {
 	return nil
 }
 
-// drop removes the links of blocks that the server has removed. It must be called
-// after a flush, which made the records durable that supersede theirs.
-func (s *blocks) drop() error {
+// drop removes the links of blocks that the server has removed, if an earlier call, or this
+// one, found them superfluous the given time ago. It must be called after a flush, which made
+// the records durable that supersede theirs.
+func (s *blocks) drop(after time.Duration) error {
+	now := time.Now()
 	var gone []link
 	for _, b := range s.open {
-		if !b.listed {
+		if b.listed {
+			continue
+		}
+		if b.gone.IsZero() {
+			b.gone = now
+		}
+		if now.Sub(b.gone) >= after {
 			gone = append(gone, b.link)
 		}
 	}
@@ -295,6 +276,13 @@ func (s *blocks) drop() error {
 		return nil
 	}
 	slices.SortFunc(gone, link.compare)
+	// The removals of blocks reach the disk before those of links: nats-server would recover a
+	// block whose records are superseded, without those that superseded them.
+	for _, dir := range []string{msgsDir, "."} { // a purge replaces msgs
+		if err := s.sync.path(s.path(dir)); err != nil {
+			return err
+		}
+	}
 	for _, l := range gone {
 		err := os.Remove(s.path(filepath.Join(keepDir, l.String())))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

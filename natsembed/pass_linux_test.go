@@ -1,7 +1,6 @@
 package natsembed
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,76 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 )
-
-func TestWatchReportsChangedNames(t *testing.T) {
-	dir := t.TempDir()
-	w := newWatch(dir)
-	if w == nil {
-		t.Fatal("no watch")
-	}
-	defer w.close()
-	msgs, aside := filepath.Join(dir, "msgs"), filepath.Join(dir, "aside")
-	block, moved := filepath.Join(msgs, "1.blk"), filepath.Join(msgs, "2.blk")
-	steps := []struct {
-		name string
-		do   func() error
-		want bool
-	}{
-		{"nothing", func() error { return nil }, false},
-		{"not watched yet", func() error { return os.Mkdir(msgs, 0o700) }, false},
-		{"made", func() error { w.add(msgs); return os.WriteFile(block, []byte("x"), 0o600) }, true},
-		{"appended to", func() error { return appendTo(block, "y") }, false},
-		{"linked to elsewhere", func() error { return os.Link(block, filepath.Join(dir, "link")) }, false},
-		{"renamed", func() error { return os.Rename(block, moved) }, true},
-		{"removed", func() error { return os.Remove(moved) }, true},
-		{"replaced", func() error { return os.Rename(msgs, aside) }, true},
-		{"added again", func() error { w.add(aside); return os.WriteFile(filepath.Join(aside, "1.blk"), nil, 0o600) }, true},
-		{"the directory is removed", func() error { return os.RemoveAll(aside) }, true},
-	}
-	for _, step := range steps {
-		if err := step.do(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		if got := w.changed(); got != step.want {
-			t.Errorf("%s: changed is %v", step.name, got)
-		}
-	}
-	if w.add(msgs) {
-		t.Error("a directory that is not there is watched")
-	}
-}
-
-func appendTo(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
-}
-
-// A watch reports a change when the kernel's event queue has overflowed.
-func TestWatchReportsAnOverflow(t *testing.T) {
-	dir := t.TempDir()
-	w := newWatch(dir)
-	if w == nil {
-		t.Fatal("no watch")
-	}
-	defer w.close()
-	w.add(dir)
-	for i := range 20_000 {
-		path := filepath.Join(dir, fmt.Sprint(i))
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !w.changed() {
-		t.Error("no change is reported")
-	}
-	if w.changed() {
-		t.Error("a change is reported twice")
-	}
-}
 
 // A pass without a listing still covers all acknowledged writes, whatever changes the
 // server made to the streams' files since the last listing.
@@ -140,12 +69,12 @@ func TestPassCoversChangedNames(t *testing.T) {
 // checkCovered fails unless each block is flushed completely and has a link.
 func checkCovered(t *testing.T, srv *Server, sizes map[uint64]int64) {
 	t.Helper()
-	streams, err := listStreams(srv.dir.streamsPath())
+	streams, err := srv.dir.Streams()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, stream := range streams {
-		dir := filepath.Join(srv.dir.streamsPath(), stream)
+		dir := filepath.Join(streamsPath(srv), stream)
 		links, err := listLinks(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +83,7 @@ func checkCovered(t *testing.T, srv *Server, sizes map[uint64]int64) {
 		for _, l := range links {
 			linked[l.inode] = true
 		}
-		blocks, err := filepath.Glob(filepath.Join(dir, msgsDir, "*"+blockSuffix))
+		blocks, err := filepath.Glob(filepath.Join(dir, msgsDir, "*.blk"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package natsembed
+package flush
 
 import (
 	"errors"

@@ -1,6 +1,7 @@
-package natsembed
+package flush
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,8 @@ const idlePass = time.Second
 // failed, or the server is stopping.
 var ErrNotDurable = errors.New("the write was not flushed to disk")
 
+var errStopped = errors.New("the server is stopping")
+
 // Flusher flushes acknowledged writes in groups: one flush covers every write before
 // it, of any number of callers.
 //
@@ -25,18 +28,16 @@ var ErrNotDurable = errors.New("the write was not flushed to disk")
 // Durable has called back. The same holds for entries that a caller has read: an entry
 // can be read before it is flushed.
 //
-// One goroutine makes passes over the block files of the streams in the bucket's
-// account, one pass after the other. A pass serves the callers that came before it
-// began; the next pass serves later ones. A pass yields the processor once, to callers that
-// can run, if the pass before served several; it does not wait for them.
-//
-// The first pass is made before nats-server starts, since nats-server removes and
-// rewrites blocks already while it recovers a stream.
+// One goroutine makes passes over the block files of the streams, one pass after the other. A
+// pass serves the callers that came before it began; the next pass serves later ones. A pass
+// yields the processor once, to callers that can run, if the pass before served several; it
+// does not wait for them. A pass fails as long as nats-server reports a write error.
 type Flusher struct {
-	streams string // the directory of the streams
-	failed  func(error)
-	flushed func(took time.Duration, callers int) // may be nil
-	sync    syncer
+	streams  string // the directory of the streams
+	writeErr func() error
+	failed   func(error)
+	flushed  func(took time.Duration, callers int)
+	sync     Syncer
 
 	mu      sync.Mutex
 	batch   []func(error) // callers of the next pass
@@ -49,19 +50,21 @@ type Flusher struct {
 	stop chan struct{}
 	done chan struct{}
 
-	// Only the goroutine uses these.
+	// Only the holder of passing uses these.
 	blocks map[string]*blocks // by stream
 	watch  *watch             // of the directories that a pass lists
 	listed bool               // whether the last listing is up to date unless watch reports a change
 }
 
-// newFlusher makes a first pass and starts a flusher, which calls failed once if a flush
-// fails, and flushed after each flush for which callers waited.
-func newFlusher(dir *dataDir, failed func(error), flushed func(time.Duration, int)) (*Flusher, error) {
+// Start makes a first pass and starts a Flusher. writeErr returns the write error that
+// nats-server has reported, or nil. The Flusher calls failed once if a flush fails or writeErr
+// returns an error that does not pass, and flushed, if it is not nil, after each flush for which
+// callers waited.
+func (d *Dir) Start(writeErr func() error, failed func(error), flushed func(took time.Duration, callers int)) (*Flusher, error) {
 	f := &Flusher{
-		streams: dir.streamsPath(), failed: failed, flushed: flushed, sync: dir.sync,
+		streams: d.streams, writeErr: writeErr, failed: failed, flushed: flushed, sync: d.sync,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		blocks: map[string]*blocks{}, watch: newWatch(dir.path),
+		blocks: map[string]*blocks{}, watch: newWatch(d.path),
 	}
 	if err := f.pass(); err != nil {
 		f.end(err)
@@ -102,7 +105,7 @@ func (f *Flusher) run() {
 	for {
 		select {
 		case <-f.stop:
-			f.end(ErrNotDurable)
+			f.end(errStopped)
 			return
 		case <-f.wake:
 		case <-idle.C:
@@ -124,7 +127,7 @@ func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
 	defer f.passing.Unlock()
 	served := f.closeBatch(spare)
 	began := time.Now()
-	err := f.noteError(f.pass())
+	err := f.noteError(cmp.Or(f.pass(), f.writeErr()))
 	if f.flushed != nil && served > 0 {
 		f.flushed(time.Since(began), served)
 	}
@@ -133,7 +136,7 @@ func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
 		then(err)
 	}
 	if err == nil {
-		_ = f.noteError(f.drop()) // no caller waits for it
+		_ = f.noteError(f.drop(reportTime)) // no caller waits for it
 	}
 	clear(batch)
 	return served, batch[:0]
@@ -148,7 +151,7 @@ func (f *Flusher) closeBatch(spare []func(error)) int {
 	return len(f.serving)
 }
 
-// takeServing returns the callers of the pass, unless abandon has called them back.
+// takeServing returns the callers of the pass, unless Abandon has called them back.
 func (f *Flusher) takeServing() []func(error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,8 +160,29 @@ func (f *Flusher) takeServing() []func(error) {
 	return batch
 }
 
-// awaitPass blocks while a pass is under way.
-func (f *Flusher) awaitPass() {
+// Started must be called when nats-server has started. It makes a pass and drops the links of
+// blocks that nats-server has removed meanwhile. Otherwise a server that is killed again and
+// again, each time before reportTime is over, would put back every block that it has ever had.
+// nats-server makes its first flush a minute at the earliest after it has opened a stream, so
+// that there is no report to wait for.
+func (f *Flusher) Started() error {
+	f.passing.Lock()
+	defer f.passing.Unlock()
+	if f.hasFailed() {
+		return nil // which failed has been told
+	}
+	err := f.pass()
+	if err == nil {
+		err = f.drop(0)
+	}
+	if Retriable(err) {
+		return nil // a later pass succeeds, or fails too
+	}
+	return err
+}
+
+// AwaitPass blocks while a pass is under way.
+func (f *Flusher) AwaitPass() {
 	f.passing.Lock()
 	defer f.passing.Unlock()
 }
@@ -169,8 +193,8 @@ func (f *Flusher) noteError(err error) error {
 	if err == nil {
 		return nil
 	}
-	last := !retriable(err)
-	err = fmt.Errorf("%w: %w", ErrNotDurable, err)
+	last := !Retriable(err)
+	err = notDurable(err)
 	if last {
 		f.mu.Lock()
 		f.err = err
@@ -180,18 +204,20 @@ func (f *Flusher) noteError(err error) error {
 	return err
 }
 
+func notDurable(err error) error { return fmt.Errorf("%w: %w", ErrNotDurable, err) }
+
 func (f *Flusher) hasFailed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err != nil
 }
 
-// abandon calls back all waiting and later callers, including those of a pass that hangs,
-// with the error that ended the Flusher, or else with err.
-func (f *Flusher) abandon(err error) {
+// Abandon calls back all waiting and later callers, including those of a pass that hangs,
+// with the error that ended the Flusher, or else with one that wraps err.
+func (f *Flusher) Abandon(err error) {
 	f.mu.Lock()
 	if f.err == nil {
-		f.err = err
+		f.err = notDurable(err)
 	}
 	err = f.err
 	waiting := append(f.serving, f.batch...)
@@ -204,7 +230,7 @@ func (f *Flusher) abandon(err error) {
 
 // end abandons the callers and releases files.
 func (f *Flusher) end(err error) {
-	f.abandon(err)
+	f.Abandon(err)
 	for _, s := range f.blocks {
 		_ = s.close() // nothing is written through these descriptors
 	}
@@ -283,18 +309,21 @@ func (f *Flusher) flush(name string) error {
 	return s.close()
 }
 
-// drop removes links that are superfluous after a pass.
-func (f *Flusher) drop() error {
+// drop removes links that have been superfluous for some time. It must be called after a pass.
+func (f *Flusher) drop(after time.Duration) error {
+	if err := f.writeErr(); err != nil {
+		return err
+	}
 	for _, s := range f.blocks {
-		if err := s.drop(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.drop(after); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// close stops the flusher. Callers that still wait get ErrNotDurable.
-func (f *Flusher) close() {
+// Close stops the Flusher. Callers that still wait get ErrNotDurable.
+func (f *Flusher) Close() {
 	close(f.stop)
 	<-f.done
 }

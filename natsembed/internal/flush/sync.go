@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"errors"
@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 )
 
-// syncer flushes an open file's content, or an open directory's names. Its methods wrap
-// its errors in errFlush.
-type syncer func(*os.File) error
+// Syncer flushes an open file's content, or an open directory's names. Its methods wrap
+// its errors in ErrFailed.
+type Syncer func(*os.File) error
 
-func (s syncer) file(f *os.File) error {
+func (s Syncer) file(f *os.File) error {
 	if err := s(f); err != nil {
-		return fmt.Errorf("%w: %w", errFlush, err)
+		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	return nil
 }
 
-func (s syncer) path(path string) (err error) {
+func (s Syncer) path(path string) (err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s syncer) path(path string) (err error) {
 
 // tree flushes a directory and every file and directory below it, except those
 // that are removed meanwhile.
-func (s syncer) tree(dir string) error {
+func (s Syncer) tree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && (entry.IsDir() || entry.Type().IsRegular()) {
 			err = s.path(path)
@@ -44,10 +44,10 @@ func (s syncer) tree(dir string) error {
 
 // up flushes dir and the directories above it, as far as its file system reaches. It stops
 // at a directory that this process may not read, and so has not created.
-func (s syncer) up(dir string) error {
+func (s Syncer) up(dir string) error {
 	for {
 		err := s.path(dir)
-		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, errFlush) {
+		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, ErrFailed) {
 			return nil
 		}
 		if err != nil {
@@ -64,7 +64,7 @@ func (s syncer) up(dir string) error {
 
 // write writes a file and flushes it. After a power cut during the call the file has its
 // old content or all of the new one.
-func (s syncer) write(path string, data []byte) (err error) {
+func (s Syncer) write(path string, data []byte) (err error) {
 	const mode = 0o600
 	temporary := path + ".tmp"
 	if err := os.WriteFile(temporary, data, mode); err != nil {

@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"errors"
@@ -10,21 +10,17 @@ import (
 	"syscall"
 )
 
-// passing are the errors of the system for a file that cannot be created, opened or
-// extended for now. They do not affect earlier writes.
+// passing are the errors that Passing returns. They do not affect earlier writes.
 var passing = []error{
 	syscall.ENOSPC, syscall.EDQUOT, // no space
 	syscall.EMFILE, syscall.ENFILE, // no descriptors
 	syscall.EACCES, syscall.EPERM, syscall.EROFS, fs.ErrPermission,
 }
 
-// isPassing reports whether an error is one of passing. nats-server's health check
-// returns only the text of an error.
-func isPassing(err error) bool { return passingError(err) != nil }
-
-// passingError returns the element of passing that an error is, or nil. Unlike the error,
-// it contains no path.
-func passingError(err error) error {
+// Passing returns the system's error that an error is, if a file cannot be created, opened or
+// extended for now, and else nil. Unlike the error, it contains no path. nats-server reports
+// some errors only as a text.
+func Passing(err error) error {
 	text := fmt.Sprint(err)
 	for _, e := range passing {
 		if errors.Is(err, e) || strings.Contains(text, e.Error()) {
@@ -34,12 +30,12 @@ func passingError(err error) error {
 	return nil
 }
 
-// errFlush is returned when a flush failed. It is never repeated: the kernel may have
+// ErrFailed is returned when a flush failed. It is never repeated: the kernel may have
 // dropped the data, and would report success.
-var errFlush = errors.New("flush")
+var ErrFailed = errors.New("flush")
 
-// retriable reports whether the next pass of a Flusher may succeed after an error.
-func retriable(err error) bool { return !errors.Is(err, errFlush) && isPassing(err) }
+// Retriable reports whether the next pass of a Flusher may succeed after an error.
+func Retriable(err error) bool { return !errors.Is(err, ErrFailed) && Passing(err) != nil }
 
 // startSpace is the free space in bytes that a start needs: the server writes a record or
 // two for each lease.
@@ -49,7 +45,7 @@ const startSpace = 1 << 20
 const startFiles = 32
 
 // startable returns an error if a start of the server would fail for now.
-func (d *dataDir) startable() error {
+func (d *Dir) startable() error {
 	if err := d.openable(); err != nil {
 		return err
 	}
@@ -58,7 +54,7 @@ func (d *dataDir) startable() error {
 
 // openable returns an error if the files of the streams cannot all be opened, and
 // startFiles more. nats-server would begin without the blocks that it cannot open.
-func (d *dataDir) openable() (err error) {
+func (d *Dir) openable() (err error) {
 	spare := make([]*os.File, 0, startFiles)
 	defer func() {
 		for _, f := range spare {
@@ -72,7 +68,7 @@ func (d *dataDir) openable() (err error) {
 		}
 		spare = append(spare, f)
 	}
-	err = filepath.WalkDir(d.streamsPath(), func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(d.streams, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -88,7 +84,7 @@ func (d *dataDir) openable() (err error) {
 	return err
 }
 
-func (d *dataDir) tryWrite(n int) (err error) {
+func (d *Dir) tryWrite(n int) (err error) {
 	f, err := os.CreateTemp(d.path, "room-*")
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package natsembed
+package flush
 
 // dropCache does nothing: not every system can drop a file from its cache.
 func dropCache(string) error { return nil }

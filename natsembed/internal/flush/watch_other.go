@@ -1,6 +1,6 @@
 //go:build !linux
 
-package natsembed
+package flush
 
 // watch reports whether names in directories have changed. Here it is always nil, and
 // always reports a change.

@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"os"
@@ -38,6 +38,12 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			"func (fs *fileStore) recoverMsgs(", "for _, index := range indices {"},
 		{"a torn tail is cut off",
 			"func (mb *msgBlock) rebuildStateFromBufLocked(", "fd.Truncate(int64(index))"},
+		{"a block without records is empty on the disk",
+			"func (mb *msgBlock) rebuildStateFromBufLocked(", "if err = fd.Sync(); err != nil {"},
+		{"a start removes such a block, and no other one, without a successor",
+			"func (fs *fileStore) recoverMsgs(", "if atomic.LoadUint64(&mb.first.seq) == 0 {"},
+		{"the first flush of a stream comes no sooner than a minute after its start",
+			"func (fs *fileStore) setSyncTimer(", "start := (fs.fcfg.SyncInterval / 2)"},
 		{"the meta file is replaced as a whole, so that its inode changes",
 			"func (fs *fileStore) writeStreamMeta(", "fs.writeFileWithOptionalSync(meta, b, defaultFilePerms)"},
 		{"meta.sum is written after meta.inf",
@@ -46,6 +52,14 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			"func (fs *fileStore) Delete(", "os.Remove(filepath.Join(fs.fcfg.StoreDir, JetStreamMetaFile))"},
 		{"a new stream has at most a tombstone before it has meta.inf",
 			"func (mb *msgBlock) writeTombstone(", "mb.writeMsgRecord(emptyRecordLen, seq|tbit"},
+		{"a flush that fails is reported",
+			"func (fs *fileStore) syncBlocks(", "storeFsWerr(err)"},
+		{"an error is reported before it is returned",
+			"func (fs *fileStore) setWriteErr(", `fs.error("Critical write error: %v", err)`},
+		{"a report's format ends with that of the line",
+			"func (fs *fileStore) error(", `fs.srv.Errorf(fmt.Sprintf("Filestore [%s] %s", fs.cfg.Name, format), args...)`},
+		{"a stop flushes no block, since it would ignore the error",
+			"func (fs *fileStore) stop(", "fs.closeAllMsgBlocks(false)"},
 	}
 	source := serverSource(t, "filestore.go")
 	for _, pin := range pins {
@@ -61,8 +75,8 @@ func TestFilestoreBehavesAsTheFlusherRequires(t *testing.T) {
 			t.Errorf("nats-server %s: %s is not %s any more", server.VERSION, name, text)
 		}
 	}
-	if !strings.Contains(serverSource(t, "monitor.go"), "write error: %v") {
-		t.Errorf("nats-server %s: the health check no longer reports write errors", server.VERSION)
+	if line := functions(serverSource(t, "stream.go"), "func (mset *stream) setWriteErrLocked("); !strings.Contains(line, `critical write error: %v", mset.acc.Name, mset.cfg.Name, err)`) {
+		t.Errorf("nats-server %s: a stream no longer reports write errors", server.VERSION)
 	}
 }
 

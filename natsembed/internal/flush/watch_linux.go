@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package natsembed
+package flush
 
 import (
 	"cmp"
@@ -95,8 +95,10 @@ func listLinks(dir string) ([]link, error) {
 // and called again.
 //
 // The earliest link of a block contains every record that was reported as durable: a
-// link is removed only after everything that supersedes its block was flushed.
-func putBack(dir string, sync syncer) error {
+// link is removed only after everything that supersedes its block was flushed. But a link
+// to an empty file does not count: a nats-server that finds a last block without records
+// removes it, and later creates another one with the same name.
+func putBack(dir string, sync Syncer) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -105,12 +107,18 @@ func putBack(dir string, sync syncer) error {
 		return err
 	}
 	keep, msgs := filepath.Join(dir, keepDir), filepath.Join(dir, msgsDir)
-	for i, l := range links {
+	restored := "" // the latest block
+	for _, l := range links {
 		kept := filepath.Join(keep, l.String())
-		if i == 0 || links[i-1].block != l.block {
-			err = putBackOne(kept, filepath.Join(msgs, l.block))
-		} else {
+		info, err := os.Lstat(kept)
+		if err != nil {
+			return err
+		}
+		if l.block == restored || info.Size() == 0 {
 			err = os.Remove(kept)
+		} else {
+			restored = l.block
+			err = putBackOne(info, kept, filepath.Join(msgs, l.block))
 		}
 		if err != nil {
 			return err
@@ -125,11 +133,7 @@ func putBack(dir string, sync syncer) error {
 }
 
 // putBackOne makes block another name of the file kept.
-func putBackOne(kept, block string) error {
-	from, err := os.Lstat(kept)
-	if err != nil {
-		return err
-	}
+func putBackOne(from fs.FileInfo, kept, block string) error {
 	to, err := os.Lstat(block)
 	if err == nil && os.SameFile(from, to) {
 		return nil // renaming a file onto another name of the same file does nothing
@@ -148,7 +152,7 @@ func putBackOne(kept, block string) error {
 }
 
 // dropLinks removes all links of a stream. Its blocks must have been flushed.
-func dropLinks(dir string, sync syncer) error {
+func dropLinks(dir string, sync Syncer) error {
 	links, err := listLinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

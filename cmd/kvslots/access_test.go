@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -21,7 +20,7 @@ func TestServeLimitsTheRate(t *testing.T) {
 }
 
 func TestServeAllowsOrigins(t *testing.T) {
-	p := startServe(t, envOf(map[string]string{"KVSLOTS_HTTP_CORS_ALLOWED_ORIGINS": "http://a.example, http://b.example:3000"}),
+	p := startServe(t, map[string]string{"KVSLOTS_HTTP_CORS_ALLOWED_ORIGINS": "http://a.example, http://b.example:3000"},
 		"--data-dir", t.TempDir(), "--auth-token", secretToken)
 	for origin, want := range map[string]string{
 		"http://a.example": "http://a.example", "http://b.example:3000": "http://b.example:3000", "http://c.example": "",
@@ -70,28 +69,5 @@ func TestServeGuardsLoopback(t *testing.T) {
 	code, _, body := p.askWith(t, http.Header{"Sec-Fetch-Site": {"cross-site"}}, "PUT", "/l/"+pool, `{"count":1}`)
 	if code != 403 {
 		t.Errorf("a foreign page: %d %s", code, body)
-	}
-}
-
-func TestAllowedHosts(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		of   settings
-		want []string
-	}{
-		{"loopback", settings{httpAddr: "127.0.0.1:8080"}, []string{}},
-		{"loopback, version 6", settings{httpAddr: "[::1]:8080"}, []string{}},
-		{"localhost", settings{httpAddr: "localhost:8080"}, []string{}},
-		{"names", settings{httpAddr: "127.0.0.1:8080", httpHosts: "a,b"}, []string{"a", "b"}},
-		{"token", settings{httpAddr: "127.0.0.1:8080", authToken: authToken{value: "x"}}, nil},
-		{"token and names", settings{httpAddr: "127.0.0.1:8080", authToken: authToken{file: "x"}, httpHosts: "a"}, []string{"a"}},
-		{"everywhere", settings{httpAddr: ":8080"}, nil},
-		{"everywhere, with names", settings{httpAddr: "0.0.0.0:8080", httpHosts: "a"}, []string{"a"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.of.allowedHosts(); !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) {
-				t.Errorf("got %#v, want %#v", got, c.want)
-			}
-		})
 	}
 }

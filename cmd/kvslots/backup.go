@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -21,12 +22,12 @@ Gateways give no access to the whole bucket, so the command uses the NATS at --n
 an embedded NATS server. If that gateway is running, the command connects to its NATS server through a socket in the directory,
 which only the gateway's user can open. Otherwise the command runs a server on the directory itself.`
 
-func backupCommand(env lookupEnv) *cobra.Command {
+func backupCommand(env settings.Environment) *cobra.Command {
 	s := &storage{}
 	command := storageCommand(env, s, "backup FILE", "Write the pools, leases and sessions to a file", backupHelp,
 		func(ctx context.Context, command *cobra.Command, file string) error {
-			if s.embedded() { // a server would create the directory
-				if _, err := os.Stat(s.dataDir); err != nil {
+			if s.Embedded() { // a server would create the directory
+				if _, err := os.Stat(s.DataDir); err != nil {
 					return err
 				}
 			}
@@ -41,7 +42,7 @@ func backupCommand(env lookupEnv) *cobra.Command {
 			}
 			return writeBackup(file, content.Bytes())
 		})
-	s.addFlags(command.Flags())
+	s.AddFlags(command.Flags())
 	return command
 }
 

@@ -67,7 +67,7 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	h := p.hold(t, session)
 	command := func(code int, want string, args ...string) {
 		t.Helper()
-		if got, stdout, stderr := call(t, envOf(map[string]string{"KVSLOTS_DATA_DIR": dir}), args...); got != code || !strings.Contains(stdout+stderr, want) {
+		if got, stdout, stderr := call(t, map[string]string{"KVSLOTS_DATA_DIR": dir}, args...); got != code || !strings.Contains(stdout+stderr, want) {
 			t.Fatalf("%s: exit code %d, %s%s; want %d, %s", args, got, stdout, stderr, code, want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestRestoreHasTheGatewayFlush(t *testing.T) {
 // Gateways on an external NATS continue after a restore, which here reads standard input.
 func TestBackupOfAnExistingNATS(t *testing.T) {
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), Authorization: "t0ken"})
-	env := envOf(map[string]string{"KVSLOTS_NATS_URL": url, "KVSLOTS_NATS_TOKEN": "t0ken"})
+	env := map[string]string{"KVSLOTS_NATS_URL": url, "KVSLOTS_NATS_TOKEN": "t0ken"}
 	one, two := startServe(t, env), startServe(t, env)
 	session := one.newSession(t)
 	h := one.hold(t, session)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/bench"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
 const benchHelp = `
@@ -24,11 +25,10 @@ bucket.
 Progress goes to standard error, the table to standard output. A line for each target begins with "met" or "missed".`
 
 // benchCommand is described in bench/README.md.
-func benchCommand(env lookupEnv) *cobra.Command {
+func benchCommand(env settings.Environment) *cobra.Command {
 	var cfg bench.Config
 	var asJSON bool
-	var token authToken
-	var files serverTLS
+	var at settings.Gateway
 	cfg.Limits = true
 	command := &cobra.Command{
 		Use:   "bench",
@@ -36,41 +36,30 @@ func benchCommand(env lookupEnv) *cobra.Command {
 		Long:  strings.TrimSpace(benchHelp),
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := applyEnvironment(command.Flags(), env); err != nil {
+			err := load(command, env, &at)
+			if err != nil {
 				return err
 			}
-			if err := files.validate(); err != nil {
+			if cfg.TLS, err = at.TLS.Config(); err != nil {
 				return err
 			}
-			if err := validateServer(cfg.Server); cfg.Server != "" && err != nil {
-				return err
-			}
-			if err := token.load(command.Flags(), command.InOrStdin()); err != nil {
-				return err
-			}
-			var err error
-			if cfg.TLS, err = files.config(); err != nil {
-				return err
-			}
-			cfg.Token, cfg.Progress = token.value, command.ErrOrStderr()
+			cfg.Server, cfg.Token, cfg.Progress = at.Server, at.Token.Value, command.ErrOrStderr()
 			cfg.Holder = holderCommand()
 			return runBench(command.Context(), cfg, command.OutOrStdout(), asJSON)
 		},
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&cfg.Server, serverFlag, "", "measure the gateway at this URL, over the transports http and v1")
-	token.addFlags(flags, "bearer token of the gateway at --server")
-	files.addFlags(flags)
+	at.AddBenchFlags(flags)
 	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
 	flags.StringSliceVar(&cfg.Transports, "door", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
 	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
 	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
-	flags.Var(decimal(&cfg.Rate, 1, 1e6), "rate", "arrivals per second of the workload arrivals; 0 means 1000")
+	flags.Var(settings.Decimal(&cfg.Rate, 1, 1e6), "rate", "arrivals per second of the workload arrivals; 0 means 1000")
 	cfg.Duration, cfg.Repetitions, cfg.Scale = bench.DefaultDuration, bench.DefaultRepetitions, 1
-	flags.Var(duration(&cfg.Duration, 10*time.Millisecond, time.Hour), "duration", "duration of each repetition")
-	flags.Var(number(&cfg.Repetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
-	flags.Var(number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools, waiters, slots and clients by this, except those of the workload pairs, for a short run")
+	flags.Var(settings.Duration(&cfg.Duration, 10*time.Millisecond, time.Hour), "duration", "duration of each repetition")
+	flags.Var(settings.Number(&cfg.Repetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
+	flags.Var(settings.Number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools, waiters, slots and clients by this, except those of the workload pairs, for a short run")
 	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
 	flags.StringVar(&cfg.Dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
 	flags.BoolVar(&asJSON, "json", false, "print the report as JSON instead of the table")
@@ -84,7 +73,7 @@ func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bo
 	defer release()
 	report, err := bench.Run(ctx, cfg)
 	if report == nil {
-		return usageError{err}
+		return settings.Usagef("%w", err)
 	}
 	if asJSON {
 		err = errors.Join(err, report.WriteJSON(stdout))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
 // leaseTimes are the ttl of a lease and the longest wait for it.
@@ -15,8 +17,8 @@ type leaseTimes struct{ ttl, wait time.Duration }
 
 func (t *leaseTimes) addFlags(flags *pflag.FlagSet) {
 	t.ttl = 30 * time.Second
-	flags.Var(seconds(&t.ttl, time.Second, maxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
-	flags.Var(seconds(&t.wait, 0, maxDuration), "wait", "how long to wait for a slot; the gateway may wait less")
+	flags.Var(settings.Seconds(&t.ttl, time.Second, settings.MaxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
+	flags.Var(settings.Seconds(&t.wait, 0, settings.MaxDuration), "wait", "how long to wait for a slot; the gateway may wait less")
 }
 
 const borrowHelp = `Borrow the lowest free slot, and print its lease as assignments for a shell:
@@ -30,7 +32,7 @@ gateway grants a shorter lease than --ttl, kvslots prints that to standard error
 
 The exit code is 75 if no slot was free in time. To hold a slot while a command runs, use "kvslots run".`
 
-func borrowCommand(env lookupEnv) *cobra.Command {
+func borrowCommand(env settings.Environment) *cobra.Command {
 	var t leaseTimes
 	command := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
 		cobra.MaximumNArgs(1), t.addFlags,

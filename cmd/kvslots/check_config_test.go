@@ -1,22 +1,19 @@
 package main
 
 import (
-	"maps"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spf13/pflag"
 )
 
 func TestCheckConfigReportsEverything(t *testing.T) {
 	file := writeFile(t, "kvslots.yaml", "max-wait: 1.5\n# comment\nlog-level: loud\nbogus: 1\n")
-	code, stdout, stderr := call(t, envOf(map[string]string{
+	code, stdout, stderr := call(t, map[string]string{
 		"KVSLOTS_SYNC":       "never",
 		"KVSLOTS_AUTH_TOKEN": "two words",
 		"KVSLOTS_LOG_FORMAT": "xml",
-	}), "check-config", "--config", file, "--replicas", "6", "--max-ttl=soon", "--http-rate-burst", "5", "--nats-nkeys", "U",
+	}, "check-config", "--config", file, "--replicas", "6", "--max-ttl=soon", "--http-rate-burst", "5", "--nats-nkeys", "U",
 		"--nats-user", "u", "--log-format", "json", "--nats-insecure=perhaps", "--http-addr", ":99999")
 	want := `kvslots: --replicas: must be an integer between 1 and 5
 --max-ttl: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
@@ -27,9 +24,10 @@ config file ` + file + `: line 4: unknown key "bogus"
 config file ` + file + `: line 3: log-level: must be one of debug, info, warn, error
 config file ` + file + `: line 1: max-wait: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
 --http-rate-burst needs --http-rate-limit
---nats-user, --nats-password, --nats-token and --nats-tls-… need --nats-url or --nats-addr
+--nats-user needs --nats-url or --nats-addr
+--nats-nkeys needs --nats-addr
 --nats-user and --nats-password go together
---auth-token must be 1 to 1000 ASCII characters, without spaces and control characters
+KVSLOTS_AUTH_TOKEN must be 1 to 1000 ASCII characters, without spaces and control characters
 Run 'kvslots check-config --help' for usage.
 `
 	if code != exitUsage || stdout != "" || stderr != want {
@@ -58,50 +56,25 @@ func TestCheckConfigReadsFiles(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
-		want []string // flags that the errors name, one error each
+		want []string // flags that the errors name
 	}{
-		{"token", []string{"--auth-token-file", none}, []string{"auth-token-file"}},
-		{"credentials", []string{"--nats-url", "a", "--nats-creds", none}, []string{"nats-creds"}},
-		{"seed", []string{"--nats-url", "a", "--nats-nkey", none}, []string{"nats-nkey"}},
+		{"token", []string{"--auth-token-file", none}, []string{"--auth-token-file"}},
+		{"credentials", []string{"--nats-url", "a", "--nats-creds", none}, []string{"--nats-creds"}},
+		{"seed", []string{"--nats-url", "a", "--nats-nkey", none}, []string{"--nats-nkey"}},
 		{"certificates of a client", []string{"--nats-url", "a", "--nats-tls-ca", noPEM, "--nats-tls-cert", none, "--nats-tls-key", noPEM},
-			[]string{"nats-tls-cert", "nats-tls-ca"}},
+			[]string{"--nats-tls-cert", "--nats-tls-ca"}},
 		{"certificates of a listener", []string{"--nats-addr", ":0", "--nats-tls-ca", noPEM, "--nats-tls-cert", noPEM, "--nats-tls-key", noPEM},
-			[]string{"nats-tls-cert", "nats-tls-key", "nats-tls-ca"}},
-		{"certificates for HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM}, []string{"tls-cert", "tls-key"}},
-		{"authorities of clients over HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM, "--tls-client-ca", none}, []string{"tls-client-ca"}},
+			[]string{"--nats-tls-cert", "--nats-tls-key", "--nats-tls-ca"}},
+		{"certificates for HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM}, []string{"--tls-cert", "--tls-key"}},
+		{"authorities of clients over HTTP", []string{"--tls-cert", noPEM, "--tls-key", noPEM, "--tls-client-ca", none}, []string{"--tls-client-ca"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, stderr := call(t, noEnv, append([]string{"check-config"}, c.args...)...)
-			if got := flagsIn(stderr); code != exitFailed || !slices.Equal(got, c.want) || strings.Contains(stderr, "hunter2") {
+			got := regexp.MustCompile(`--([a-z-]+)`).FindAllString(stderr, -1)
+			if code != exitFailed || !slices.Equal(got, c.want) || strings.Contains(stderr, "hunter2") {
 				t.Errorf("exit code %d, %s", code, stderr)
 			}
 		})
-	}
-}
-
-// What check-config prints is a configuration file with the same settings.
-func TestCheckConfigPrintsAConfiguration(t *testing.T) {
-	args := []string{"--http-port", "1", "--data-dir", "it's: # here", "--max-ttl", "90s", "--nats-addr", "[::1]:0", "--nats-nkeys", "",
-		"--http-cors-allowed-origins", "*", "--http-rate-limit", "0.5", "--forrst-force-release=false"}
-	code, stdout, stderr := call(t, envOf(map[string]string{"KVSLOTS_MAX_LOCKS": "7"}), append([]string{"check-config"}, args...)...)
-	if code != exitDone || stderr != "" {
-		t.Fatalf("exit code %d, stderr %s", code, stderr)
-	}
-	for _, line := range []string{"http-addr: '127.0.0.1:1'  # command line\n", "max-locks: 7  # environment\n", "max-ttl: 90s  # command line\n", "sync: 'always'  # default\n"} {
-		if !strings.Contains(stdout, line) {
-			t.Errorf("%q is not in\n%s", line, stdout)
-		}
-	}
-	want, err := load(t, args, map[string]string{"KVSLOTS_MAX_LOCKS": "7"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := writeFile(t, "printed.yaml", stdout)
-	if got, err := load(t, []string{"--config", file}, nil); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
-	}
-	if _, again, _ := call(t, noEnv, "check-config", "--config", file); strings.Count(again, "  # file\n") != strings.Count(stdout, "\n")-strings.Count(stdout, "\n# ") {
-		t.Errorf("printed\n%s\nand, read from a file,\n%s", stdout, again)
 	}
 }
 
@@ -120,7 +93,7 @@ func TestCheckConfigPrintsNoSecret(t *testing.T) {
 		{"URL", nil, []string{"--nats-url", "nats://a,b"}, []string{"nats-url: 'nats://a,b'  # command line\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := call(t, envOf(c.env), append([]string{"check-config"}, c.args...)...)
+			code, stdout, stderr := call(t, c.env, append([]string{"check-config"}, c.args...)...)
 			if code != exitDone || strings.Contains(stdout+stderr, "hunter2") {
 				t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 			}
@@ -130,20 +103,5 @@ func TestCheckConfigPrintsNoSecret(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Each flag whose help advises against the command line has a secret.
-func TestSecretFlags(t *testing.T) {
-	found := map[string]bool{}
-	s, flags := defaultSettings(), pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	s.addFlags(flags)
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if strings.Contains(flag.Usage, "better given as "+envName(flag.Name)) {
-			found[flag.Name] = true
-		}
-	})
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, slices.Sorted(slices.Values(secretFlags))) {
-		t.Errorf("%q, and in secretFlags %q", got, secretFlags)
 	}
 }

@@ -249,7 +249,7 @@ func TestWhereThePoolComesFrom(t *testing.T) {
 				env[name] = value
 			}
 			var out, errs bytes.Buffer
-			code := run(t.Context(), append([]string{"inspect"}, c.args...), strings.NewReader(c.stdin), &out, &errs, envOf(env))
+			code := run(t.Context(), append([]string{"inspect"}, c.args...), strings.NewReader(c.stdin), &out, &errs, env)
 			if code != c.code || code == 0 && !strings.HasPrefix(out.String(), "count 3") {
 				t.Errorf("exit code %d, %s%s", code, &out, &errs)
 			}
@@ -262,13 +262,13 @@ func TestWhichTransport(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":3}`, 200, "")
 	dead := "nats://" + closedPort(t)
-	if code, _, stderr := call(t, envOf(map[string]string{"KVSLOTS_NATS_URL": dead}), "inspect", pool, "--server", p.url); code != 0 {
+	if code, _, stderr := call(t, map[string]string{"KVSLOTS_NATS_URL": dead}, "inspect", pool, "--server", p.url); code != 0 {
 		t.Errorf("--server over KVSLOTS_NATS_URL: %d %s", code, stderr)
 	}
-	if code, _, stderr := call(t, envOf(map[string]string{"KVSLOTS_SERVER": p.url}), "inspect", pool, "--nats-url", dead); code != 1 || !strings.Contains(stderr, "NATS: ") {
+	if code, _, stderr := call(t, map[string]string{"KVSLOTS_SERVER": p.url}, "inspect", pool, "--nats-url", dead); code != 1 || !strings.Contains(stderr, "NATS: ") {
 		t.Errorf("--nats-url over KVSLOTS_SERVER: %d %s", code, stderr)
 	}
-	if code, _, _ := call(t, envOf(map[string]string{"KVSLOTS_SERVER": p.url, "KVSLOTS_NATS_URL": dead}), "inspect", pool); code != 2 {
+	if code, _, _ := call(t, map[string]string{"KVSLOTS_SERVER": p.url, "KVSLOTS_NATS_URL": dead}, "inspect", pool); code != 2 {
 		t.Errorf("both in the environment: %d", code)
 	}
 }

@@ -75,19 +75,6 @@ func (p *program) get(t *testing.T, path, host string) (code int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-func TestLoopbackAddresses(t *testing.T) {
-	for text, ok := range map[string]bool{
-		"127.0.0.1:6060": true, "127.8.9.1:0": true, "[::1]:0": true, "localhost:6060": true,
-		":6060": false, "0.0.0.0:6060": false, "[::]:0": false, "192.0.2.1:1": false, "example.com:1": false,
-		"127.0.0.1": false, "127.0.0.1:": false, "::1": false, "": false, "localhost.example.com:1": false,
-	} {
-		var got string
-		if err := loopback(&got).Set(text); (err == nil) != ok {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
 // No profile contains an id, neither as text nor as numbers.
 func TestProfilesContainNoIDs(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--debug-addr", "127.0.0.1:0")

@@ -5,9 +5,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
-func deleteCommand(env lookupEnv) *cobra.Command {
+func deleteCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "delete [<pool>]", "Delete a pool with all its leases",
 		"Delete the pool. All its leases end at once. Deleting a pool that does not exist is not an error.",
 		cobra.MaximumNArgs(1), nil,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path"
@@ -13,9 +14,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/mod/modfile"
 
+	gatewayserver "github.com/kvslots/kvslots/cmd/kvslots/internal/server"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -35,18 +39,30 @@ func TestDeployedProcesses(t *testing.T) {
 			if err != nil {
 				t.Fatalf("kvslots %q: %v", p.args, err)
 			}
-			if command.Name() != "serve" {
-				return
-			}
-			s, err := load(t, args, p.env)
-			if err == nil {
-				err = s.validate()
-			}
-			if err != nil {
-				t.Error(err)
+			if command.Name() == "serve" {
+				loadServe(t, args, p.env)
 			}
 		})
 	}
+}
+
+// loadServe loads settings of serve, with another file in place of a token's.
+func loadServe(t *testing.T, args []string, env settings.Environment) *settings.Serve {
+	t.Helper()
+	if variable := settings.EnvName(settings.TokenFileFlag); env[variable] != "" {
+		env = maps.Clone(env)
+		env[variable] = writeFile(t, "token", secretToken)
+	}
+	s, command := settings.DefaultServe(), &cobra.Command{Use: "serve"}
+	s.AddFlags(command.Flags())
+	err := command.ParseFlags(args)
+	if err == nil {
+		err = settings.Load(command, env, s)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return s
 }
 
 // notSettings are variables of files below deploy that are no setting of kvslots.
@@ -56,10 +72,10 @@ var notSettings = []string{"KVSLOTS_IMAGE"}
 // ready reads, and each value is for such a variable.
 func TestDeployedVariables(t *testing.T) {
 	known := map[string]bool{}
-	s, flags := defaultSettings(), pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	s.addFlags(flags)
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	settings.DefaultServe().AddFlags(flags)
 	flags.AddFlagSet(readyCommand(noEnv).Flags())
-	flags.VisitAll(func(flag *pflag.Flag) { known[envName(flag.Name)] = true })
+	flags.VisitAll(func(flag *pflag.Flag) { known[settings.EnvName(flag.Name)] = true })
 	files := 0
 	err := filepath.WalkDir("deploy", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -73,7 +89,7 @@ func TestDeployedVariables(t *testing.T) {
 			}
 		}
 		for _, flag := range regexp.MustCompile(`(?m)(?:with|or|and|kvslots [a-z-]+|tells) --([a-z-]+)`).FindAllStringSubmatch(string(content), -1) {
-			if !known[envName(flag[1])] {
+			if !known[settings.EnvName(flag[1])] {
 				t.Errorf("%s names --%s, which serve does not have", name, flag[1])
 			}
 		}
@@ -123,7 +139,7 @@ func TestUnit(t *testing.T) {
 		t.Errorf("systemd does not restart the gateway after exit code %q, and Go gives a crash that of wrong settings", codes)
 	}
 	stop, err := time.ParseDuration(unit["TimeoutStopSec"][0])
-	if d := defaultSettings().drainWait; err != nil || stop < d+3*closeTimeout {
+	if d := settings.DefaultServe().DrainWait; err != nil || stop < d+3*gatewayserver.CloseTimeout {
 		t.Errorf("a drain of %s does not fit into TimeoutStopSec=%s, %v", d, stop, err)
 	}
 }
@@ -204,9 +220,9 @@ func checkPod(t *testing.T, name string, o manifest, pod podSpec, c container) {
 			t.Errorf("%s: %s is %s, and there are only %q", name, variable, value, paths)
 		}
 	}
-	s, err := load(t, c.Args, c.env())
-	if grace := time.Duration(pod.GracePeriod) * time.Second; err != nil || grace < s.drainWait+3*closeTimeout {
-		t.Errorf("%s: a drain of %s does not fit into %s, %v", name, s.drainWait, grace, err)
+	wait := loadServe(t, c.Args, c.env()).DrainWait
+	if grace := time.Duration(pod.GracePeriod) * time.Second; grace < wait+3*gatewayserver.CloseTimeout {
+		t.Errorf("%s: a drain of %s does not fit into %s", name, wait, grace)
 	}
 }
 
@@ -234,7 +250,7 @@ func TestComposeCluster(t *testing.T) {
 		s.Environment["KVSLOTS_AUTH_TOKEN_FILE"] = token
 		s.Environment["KVSLOTS_NATS_URL"] = cluster.URL()
 		s.Environment["KVSLOTS_NATS_PASSWORD"] = "12e4hunter2"
-		gateways = append(gateways, startServe(t, envOf(s.Environment)))
+		gateways = append(gateways, startServe(t, s.Environment))
 	}
 	if len(gateways) != 3 {
 		t.Fatalf("%d gateways", len(gateways))

@@ -15,13 +15,6 @@ const (
 	exitLost   = underlease.ExitLost // 124: run ended the command because its lease was ending
 )
 
-// usageError is an error in the arguments or settings: exit code 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, v ...any) error { return usageError{fmt.Errorf(format, v...)} }
-
 // exitError ends the program with an exit code. The program prints error unless it is
 // nil, as it is if the error was logged or the exit code is enough.
 type exitError struct {

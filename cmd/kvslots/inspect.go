@@ -5,9 +5,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
-func inspectCommand(env lookupEnv) *cobra.Command {
+func inspectCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "inspect [<pool>]", "Print the state of a pool",
 		"Print how many slots the pool has, how many are in use and available, and how many borrowers wait.",
 		cobra.MaximumNArgs(1), nil,

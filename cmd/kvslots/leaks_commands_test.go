@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"maps"
@@ -66,7 +67,7 @@ func (c *commandSecrets) check(t *testing.T, command, stdout, stderr string) {
 
 func (c *commandSecrets) call(t *testing.T, env map[string]string, args ...string) {
 	t.Helper()
-	code, stdout, stderr := call(t, envOf(env), args...)
+	code, stdout, stderr := call(t, env, args...)
 	if code == exitUsage {
 		t.Errorf("%s: wrong usage: %s", args[0], stderr)
 	}
@@ -79,7 +80,7 @@ func (c *commandSecrets) watch(t *testing.T, env map[string]string, pool string)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	stdout, stderr, ended := &logtest.Output{}, &logtest.Log{}, make(chan int)
-	go func() { ended <- run(ctx, []string{"watch", pool}, strings.NewReader(""), stdout, stderr, envOf(env)) }()
+	go func() { ended <- run(ctx, []string{"watch", pool}, strings.NewReader(""), stdout, stderr, env) }()
 	stdout.Await(t, func(text string) bool { return strings.Contains(text, "\n") })
 	stop()
 	<-ended
@@ -102,14 +103,16 @@ func TestSecretsOfCommands(t *testing.T) {
 			of.addKey(t, file)
 		}
 	}
-	p := startServe(t, envOf(map[string]string{"KVSLOTS_AUTH_TOKEN": token}), "--data-dir", dir, "--log-level", "debug",
+	p := startServe(t, map[string]string{"KVSLOTS_AUTH_TOKEN": token}, "--data-dir", dir, "--log-level", "debug",
 		"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ours,
 		"--nats-addr", "127.0.0.1:0", "--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-nkeys", public)
 	p.url = "https" + strings.TrimPrefix(p.url, "http")
-	var err error
-	if p.tls, err = (&serverTLS{cert, keyPair{ours, oursKey}}).config(); err != nil {
+	pair, err := tls.LoadX509KeyPair(ours, oursKey)
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.tls = trusting(t, cert)
+	p.tls.Certificates = []tls.Certificate{pair}
 	overHTTP := map[string]string{
 		"KVSLOTS_SERVER": p.url, "KVSLOTS_AUTH_TOKEN": token,
 		"KVSLOTS_TLS_CA": cert, "KVSLOTS_TLS_CERT": ours, "KVSLOTS_TLS_KEY": oursKey,

@@ -133,9 +133,9 @@ func TestSecrets(t *testing.T) {
 		return text
 	}
 	token, password, functions := fresh("auth token"), fresh("NATS password"), fresh("password of functions")
-	p := startServe(t, envOf(map[string]string{
+	p := startServe(t, map[string]string{
 		"KVSLOTS_AUTH_TOKEN": token, "KVSLOTS_NATS_PASSWORD": password, "KVSLOTS_FORRST_FN_PASSWORD": functions,
-	}), "--data-dir", dir, "--nats-addr", "127.0.0.1:0", "--nats-user", "clients", "--forrst-fn-user", "functions", "--log-level", "debug")
+	}, "--data-dir", dir, "--nats-addr", "127.0.0.1:0", "--nats-user", "clients", "--forrst-fn-user", "functions", "--log-level", "debug")
 	headers := make(chan natsclient.Header, 10)
 	serveFunction(t, p.natsURL(t), "f", func(m *natsclient.Msg) {
 		headers <- m.Header
@@ -273,7 +273,7 @@ func (g *guest) useSubjects(nc *natsclient.Conn, pool string) {
 
 // useCommands runs the commands that ask a gateway.
 func (g *guest) useCommands(token string, fresh func(kind string) string) {
-	env := envOf(map[string]string{"KVSLOTS_AUTH_TOKEN": token, "KVSLOTS_SERVER": g.p.url})
+	env := map[string]string{"KVSLOTS_AUTH_TOKEN": token, "KVSLOTS_SERVER": g.p.url}
 	pool := fresh("pool")
 	for _, args := range [][]string{
 		{"register", pool, "--count", "2"},

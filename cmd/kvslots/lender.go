@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -12,6 +15,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -29,6 +34,52 @@ type lender struct {
 // httpTimeout is the timeout over HTTP. A gateway may take up to 30 s to complete a
 // request that it has begun.
 const httpTimeout = 35 * time.Second
+
+// requestTimeout is the timeout over NATS.
+const requestTimeout = 10 * time.Second
+
+// dial connects to a gateway, or to NATS. The caller must close the lender.
+func dial(at *settings.Gateway) (*lender, error) {
+	if at.NATS.URL != "" {
+		nc, err := dialNATS(&at.NATS)
+		if err != nil {
+			return nil, err
+		}
+		return &lender{client: client.New(nc), nats: nc, timeout: requestTimeout}, nil
+	}
+	config, err := at.TLS.Config()
+	if err != nil {
+		return nil, err
+	}
+	over, err := client.Dial(at.Server, client.Config{Token: at.Token.Value, TLS: config})
+	if err != nil {
+		return nil, err
+	}
+	return &lender{client: over, timeout: httpTimeout}, nil
+}
+
+func dialNATS(at *settings.NATS, more ...nats.Option) (*nats.Conn, error) {
+	options, err := at.Options()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(at.URL, append(options, more...)...)
+	if err == nil {
+		return nc, nil
+	}
+	failed := fmt.Errorf("NATS: %w", settings.WithoutPath(err))
+	if unreachable(err) {
+		return nil, &client.Unanswered{Err: failed}
+	}
+	return nil, failed
+}
+
+// unreachable reports whether a connection failed before a server answered.
+func unreachable(err error) bool {
+	known := []error{nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, io.EOF}
+	_, ok := errors.AsType[net.Error](err)
+	return ok || slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
+}
 
 func (l *lender) close() {
 	l.client.Close()
@@ -116,7 +167,7 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 	if !nc.IsConnected() {
 		disconnect(errDisconnected)
 	}
-	stopWatching := inBackground(func(stopped context.Context) {
+	stopWatching := background.Run(func(stopped context.Context) {
 		select {
 		case <-changes:
 			disconnect(errDisconnected)

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
 type limitSubcommand struct {
 	*cobra.Command
-	nats   natsConnection
+	nats   settings.NATS
 	bucket string
 	json   bool
 }
@@ -24,7 +25,7 @@ type limitSubcommand struct {
 const limitHelp = "Limits are in a NATS bucket of their own, separate from the pools, and are shared with the Ruby workers of\n" +
 	"Cosmo::Job::Limit. They need no gateway, only a NATS with JetStream."
 
-func limitCommand(env lookupEnv) *cobra.Command {
+func limitCommand(env settings.Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "limit",
 		Short: "Take and release slots of limits shared with Cosmo",
@@ -38,7 +39,7 @@ func limitCommand(env lookupEnv) *cobra.Command {
 
 // newLimitSubcommand returns a command that calls check and do. ownFlags declares the flags
 // that the other one does not have.
-func newLimitSubcommand(env lookupEnv, use, short, long string, ownFlags func(*pflag.FlagSet), check func() error,
+func newLimitSubcommand(env settings.Environment, use, short, long string, ownFlags func(*pflag.FlagSet), check func() error,
 	do func(ctx context.Context, s *limitSubcommand, l *cosmo.Limiter, arg string) error,
 ) *cobra.Command {
 	s := &limitSubcommand{}
@@ -46,17 +47,17 @@ func newLimitSubcommand(env lookupEnv, use, short, long string, ownFlags func(*p
 		Use: use, Short: short, Long: long + "\n\n" + limitHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := applyEnvironment(command.Flags(), env); err != nil {
+			if err := load(command, env, &s.nats); err != nil {
 				return err
 			}
-			if err := errors.Join(s.nats.validate(), check()); err != nil {
-				return usagef("%w", err)
+			if err := check(); err != nil {
+				return settings.Usagef("%w", err)
 			}
 			ctx, release := untilSignal(command.Context())
 			defer release()
 			err := s.with(ctx, func(l *cosmo.Limiter) error { return do(ctx, s, l, args[0]) })
 			if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-				return usagef("%w", wrong)
+				return settings.Usagef("%w", wrong)
 			}
 			return unlessInterrupted(ctx, err)
 		},
@@ -66,12 +67,12 @@ func newLimitSubcommand(env lookupEnv, use, short, long string, ownFlags func(*p
 	ownFlags(flags)
 	flags.StringVar(&s.bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
 	addJSONFlag(flags, &s.json)
-	s.nats.addFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)", false)
+	s.nats.AddFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)")
 	return s.Command
 }
 
 func (s *limitSubcommand) with(ctx context.Context, do func(l *cosmo.Limiter) error) error {
-	nc, err := s.nats.dial()
+	nc, err := dialNATS(&s.nats)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ type limitAnswer struct {
 	Revision uint64 `json:"revision"`
 }
 
-func limitAcquireCommand(env lookupEnv) *cobra.Command {
+func limitAcquireCommand(env settings.Environment) *cobra.Command {
 	var jid string
 	limit, hold := 1, 30*time.Second
 	return newLimitSubcommand(env, "acquire <key> --jid ID [--limit N] [--duration 30s]", "Take a slot of a limit",
@@ -99,8 +100,8 @@ func limitAcquireCommand(env lookupEnv) *cobra.Command {
 			"code is 75 when all slots are taken. The slot is free again when it is released, or after --duration.",
 		func(flags *pflag.FlagSet) {
 			flags.StringVar(&jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket, and needed to release the slot")
-			flags.Var(number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
-			flags.Var(duration(&hold, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
+			flags.Var(settings.Number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
+			flags.Var(settings.Duration(&hold, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
 		},
 		func() error {
 			if jid == "" {
@@ -120,7 +121,7 @@ func limitAcquireCommand(env lookupEnv) *cobra.Command {
 		})
 }
 
-func limitReleaseCommand(env lookupEnv) *cobra.Command {
+func limitReleaseCommand(env settings.Environment) *cobra.Command {
 	var jid string
 	var force bool
 	return newLimitSubcommand(env, "release <slot> --jid ID", "Release a slot of a limit",

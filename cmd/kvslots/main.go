@@ -8,21 +8,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, settings.ProcessEnvironment()))
 }
-
-// lookupEnv is os.LookupEnv, or the environment of a test.
-type lookupEnv func(name string) (value string, ok bool)
 
 // run is the program: args does not include the program's name, and the result is the
 // exit code. Results are written to stdout, logs and errors to stderr.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env lookupEnv) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env settings.Environment) int {
 	started := false
 	root := rootCommand(env)
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
@@ -49,8 +49,8 @@ const evaluatedByShell = "evaluated by a shell"
 // printError prints the error of a command, and returns the exit code.
 func printError(command *cobra.Command, started bool, err error, stderr io.Writer) int {
 	// Before a command has started, an error is cobra's and about the arguments.
-	if _, usage := errors.AsType[usageError](err); usage || !started {
-		fmt.Fprintf(stderr, "kvslots: %s\nRun '%s --help' for usage.\n", withoutIDs(err.Error()), command.CommandPath())
+	if _, usage := errors.AsType[settings.UsageError](err); usage || !started {
+		fmt.Fprintf(stderr, "kvslots: %s\nRun '%s --help' for usage.\n", withoutIDs(settings.ErrorText(command.Flags(), err)), command.CommandPath())
 		return exitUsage
 	}
 	code := exitFailed
@@ -58,12 +58,12 @@ func printError(command *cobra.Command, started bool, err error, stderr io.Write
 		code, err = coded.code, coded.error
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "kvslots: %v\n", err)
+		fmt.Fprintf(stderr, "kvslots: %s\n", settings.ErrorText(command.Flags(), err))
 	}
 	return code
 }
 
-func rootCommand(env lookupEnv) *cobra.Command {
+func rootCommand(env settings.Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kvslots",
 		Short:         "A distributed semaphore on NATS JetStream",
@@ -75,7 +75,7 @@ func rootCommand(env lookupEnv) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(settings.FlagError)
 	root.AddCommand(
 		serveCommand(env), checkConfigCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
@@ -86,3 +86,9 @@ func rootCommand(env lookupEnv) *cobra.Command {
 	)
 	return root
 }
+
+var anyUUID = regexp.MustCompile(`[0-9A-Fa-f]{8}(-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}`)
+
+// withoutIDs replaces UUIDs in an error of cobra, which repeats arguments: the UUID of
+// a pool or a lease is a credential.
+func withoutIDs(text string) string { return anyUUID.ReplaceAllString(text, "…") }

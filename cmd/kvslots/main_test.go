@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -56,14 +58,15 @@ func startProcess(t *testing.T, process *exec.Cmd) {
 }
 
 // noEnv is an empty environment.
-func noEnv(string) (string, bool) { return "", false }
+var noEnv settings.Environment
 
-// envOf returns an environment with exactly these variables.
-func envOf(vars map[string]string) lookupEnv {
-	return func(name string) (string, bool) {
-		value, ok := vars[name]
-		return value, ok
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	return path
 }
 
 // searched returns a writer to the output that also looks for secrets: for standard error,
@@ -71,7 +74,7 @@ func envOf(vars map[string]string) lookupEnv {
 func searched(out *logtest.Output) io.Writer { return io.MultiWriter(out, &logtest.Log{}) }
 
 // call runs the program and waits for its end.
-func call(t *testing.T, env lookupEnv, args ...string) (code int, stdout, stderr string) {
+func call(t *testing.T, env settings.Environment, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	out, errs := &logtest.Output{}, &logtest.Log{} // the child of run writes concurrently
 	code = run(t.Context(), args, strings.NewReader(""), out, errs, env)
@@ -110,7 +113,7 @@ func TestRun(t *testing.T) {
 		{"burst without a rate", []string{"serve", "--http-rate-burst", "5"}, 2, "", "--http-rate-burst needs --http-rate-limit"},
 		{"no origin", []string{"serve", "--http-cors-allowed-origins", "https://a,b"}, 2, "", `"--http-cors-allowed-origins" flag: "b" must be an origin`},
 		{"replicas of one server", []string{"serve", "--replicas", "3"}, 2, "", "--replicas 3 needs --nats-url"},
-		{"user without a NATS", []string{"serve", "--nats-user", "u", "--nats-password", "p"}, 2, "", "need --nats-url"},
+		{"user without a NATS", []string{"serve", "--nats-user", "u", "--nats-password", "p"}, 2, "", "--nats-user needs --nats-url or --nats-addr\n--nats-password needs"},
 		{"no data directory", []string{"serve", "--data-dir", ""}, 2, "", "--data-dir must not be empty"},
 		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0", "--http-insecure"}, 1, "", `"level":"error"`},
 	} {

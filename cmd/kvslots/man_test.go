@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// man writes a page for each command, with all of its flags, and a completion for each
-// shell.
+// man writes a page for each command, with all of its flags and its whole help, and a
+// completion for each shell.
 func TestMan(t *testing.T) {
 	dir := t.TempDir()
 	wantCall(t, exitDone, "", "", "man", dir)
@@ -29,10 +30,19 @@ func TestMan(t *testing.T) {
 			return
 		}
 		page := read("man/man1/" + name + ".1")
-		if !strings.Contains(page, command.Short) {
-			t.Errorf("%s: %s", name, page)
+		shown := textOfPage(page)
+		want := func(text string) {
+			if !strings.Contains(shown, inOneLine(text)) {
+				t.Errorf("%q is not in the page of %s:\n%s", text, name, page)
+			}
 		}
+		want(command.UseLine())
+		want(command.Short)
+		want(command.Long)
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if flag.Name != "help" {
+				want(flag.Usage)
+			}
 			if !strings.Contains(page, `\fB--`+flag.Name+`\fP`) {
 				t.Errorf("--%s is not in the page of %s", flag.Name, name)
 			}
@@ -49,3 +59,14 @@ func TestMan(t *testing.T) {
 	}
 	wantCall(t, exitFailed, "", "kvslots: mkdir .*\n", "man", filepath.Join(dir, "man", "man1", "kvslots.1"))
 }
+
+// roff matches what a man page has besides the text of its source: macros, and changes of the
+// font.
+var roff = regexp.MustCompile(`(?m)^\.[A-Za-z].*$|\\f[A-Z]|\\&`)
+
+// textOfPage returns what a reader sees of a man page, in one line.
+func textOfPage(page string) string {
+	return inOneLine(strings.NewReplacer(`\-`, "-", `\e`, `\`, `\\`, `\`).Replace(roff.ReplaceAllString(page, "")))
+}
+
+func inOneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
@@ -29,9 +30,8 @@ const (
 // The manual contains every flag of serve, with its default.
 func TestDocumentFlags(t *testing.T) {
 	manual := readDocument(t, commandManual)
-	s := defaultSettings()
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	s.addFlags(flags)
+	settings.DefaultServe().AddFlags(flags)
 	flags.VisitAll(func(flag *pflag.Flag) {
 		row := regexp.MustCompile("(?m)^\\| (?:`--[a-z-]+`, )*`--" + flag.Name + "`.*$").FindString(manual)
 		if row == "" {

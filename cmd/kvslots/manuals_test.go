@@ -124,7 +124,7 @@ func (s *session) kvslots(args []string) string {
 		env[strings.TrimPrefix(name, "$")] = value
 	}
 	terminal := &logtest.Output{}
-	s.code = run(s.t.Context(), args, strings.NewReader(""), terminal, searched(terminal), envOf(env))
+	s.code = run(s.t.Context(), args, strings.NewReader(""), terminal, searched(terminal), env)
 	return strings.ReplaceAll(terminal.String(), "\n", "")
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 )
@@ -44,7 +45,7 @@ func connectNATS(t *testing.T, url string, opts ...nats.Option) *nats.Conn {
 
 // HTTP and NATS clients share the same pools.
 func TestServeOverNATS(t *testing.T) {
-	p := startServe(t, envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}),
+	p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"},
 		"--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-user", "u", "--log-level", "debug")
 	if nc, err := nats.Connect(p.natsURL(t)); !errors.Is(err, nats.ErrAuthorization) {
 		nc.Close()
@@ -229,6 +230,22 @@ func selfSigned(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
+// A bucket has the number of replicas with which it was created, whatever --replicas says
+// later. An operator who asks for another number learns it.
+func TestReplicasOfAnotherBucket(t *testing.T) {
+	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir()})
+	for _, args := range [][]string{nil, {"--replicas", "1"}} {
+		p := startServe(t, noEnv, append(args, "--nats-url", url)...)
+		p.stop()
+		p.exitCode(t)
+	}
+	code, _, stderr := call(t, settings.Environment{"KVSLOTS_REPLICAS": "3"}, "serve", "--http-addr", "127.0.0.1:0", "--nats-url", url)
+	const want = "the bucket's number of replicas is 1, and KVSLOTS_REPLICAS is 3: change one of them;"
+	if code != exitFailed || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
 func TestNATSUsage(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -237,19 +254,19 @@ func TestNATSUsage(t *testing.T) {
 	}{
 		{"open to all", []string{"--nats-addr", ":0"}, "--nats-addr can be reached from other machines"},
 		{"open to all, encrypted", []string{"--nats-addr", "0.0.0.0:0", "--nats-tls-cert", "c", "--nats-tls-key", "k"}, "or --nats-insecure"},
-		{"both", []string{"--nats-addr", ":0", "--nats-url", "a"}, "exclude --nats-url"},
-		{"nkeys elsewhere", []string{"--nats-nkeys", "U", "--nats-url", "a"}, "exclude --nats-url"},
-		{"nkeys for nothing", []string{"--nats-nkeys", "U"}, "need --nats-addr"},
-		{"token for nothing", []string{"--nats-token", "hunter2"}, "need --nats-url or --nats-addr"},
+		{"both", []string{"--nats-addr", ":0", "--nats-url", "a"}, "excludes --nats-url"},
+		{"nkeys elsewhere", []string{"--nats-nkeys", "U", "--nats-url", "a"}, "excludes --nats-url"},
+		{"nkeys for nothing", []string{"--nats-nkeys", "U"}, "needs --nats-addr"},
+		{"token for nothing", []string{"--nats-token", "hunter2"}, "needs --nats-url or --nats-addr"},
 		{"seed as a key", []string{"--nats-addr", "127.0.0.1:0", "--nats-nkeys", "SUhunter2"}, "public keys of users"},
 		{"user alone", []string{"--nats-addr", "127.0.0.1:0", "--nats-user", "u"}, "go together"},
 		{"certificate alone", []string{"--nats-addr", "127.0.0.1:0", "--nats-tls-cert", "c"}, "go together"},
-		{"creds", []string{"--nats-addr", "127.0.0.1:0", "--nats-creds", "c"}, "need --nats-url"},
+		{"creds", []string{"--nats-addr", "127.0.0.1:0", "--nats-creds", "c"}, "needs --nats-url"},
 		{"two ways in", []string{"--nats-url", "a", "--nats-token", "hunter2", "--nats-nkey", "f"}, "exclude each other"},
 		{"no port", []string{"--nats-addr", "127.0.0.1"}, "must be host:port"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, _, stderr := call(t, noEnv, append([]string{"serve", "--data-dir", t.TempDir()}, c.args...)...)
+			code, _, stderr := call(t, noEnv, append([]string{"serve"}, c.args...)...)
 			if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "hunter2") {
 				t.Errorf("exit code %d, %s", code, stderr)
 			}

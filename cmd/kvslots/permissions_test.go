@@ -42,7 +42,7 @@ func recommended(t *testing.T) (url string) {
 // erase a lease, destroy a pool or delete the bucket.
 func TestRecommendedPermissions(t *testing.T) {
 	url := recommended(t)
-	p := startServe(t, envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}), "--nats-url", url, "--nats-user", "kvslots")
+	p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}, "--nats-url", url, "--nats-user", "kvslots")
 	complaints := make(chan error, 1)
 	ann := connectNATS(t, url, nats.UserInfo("ann", "hunter3"), nats.CustomInboxPrefix("_INBOX_ann"),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -110,7 +110,7 @@ func TestRecommendedPermissions(t *testing.T) {
 	if err := ann.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	file, env := filepath.Join(t.TempDir(), "kvslots.backup"), envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"})
+	file, env := filepath.Join(t.TempDir(), "kvslots.backup"), map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}
 	for _, command := range [][]string{{"backup"}, {"restore", "--replace"}} {
 		if code, _, stderr := call(t, env, append(command, file, "--nats-url", url, "--nats-user", "kvslots")...); code != exitDone {
 			t.Errorf("%s: %s", command[0], stderr)
@@ -220,7 +220,7 @@ func TestPermissionsGivenBack(t *testing.T) {
 			if err = errors.Join(err, admin.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			p := startServe(t, envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "p"}),
+			p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "p"},
 				"--nats-url", srv.ClientURL(), "--nats-user", "kvslots", "--forrst-timeout", "1s")
 			serves := func() bool {
 				m, err := admin.Request("kvslots.inspect", []byte(`{"id":"`+pool+`"}`), 10*time.Second)

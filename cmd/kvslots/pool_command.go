@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -17,8 +18,8 @@ import (
 // poolCommand is a command that sends requests about a pool to a gateway.
 type poolCommand struct {
 	*cobra.Command
-	connection
-	env  lookupEnv
+	at   settings.Gateway
+	env  settings.Environment
 	json bool
 }
 
@@ -27,7 +28,7 @@ environment variable: --nats-url as KVSLOTS_NATS_URL.`
 
 // newPoolCommand returns a command that calls do. ownFlags declares the flags that other
 // commands do not have; nil means that there are none.
-func newPoolCommand(env lookupEnv, use, short, long string, args cobra.PositionalArgs, ownFlags func(*pflag.FlagSet),
+func newPoolCommand(env settings.Environment, use, short, long string, args cobra.PositionalArgs, ownFlags func(*pflag.FlagSet),
 	do func(ctx context.Context, p *poolCommand, args []string) error,
 ) *cobra.Command {
 	p := &poolCommand{env: env}
@@ -37,13 +38,7 @@ func newPoolCommand(env lookupEnv, use, short, long string, args cobra.Positiona
 		Long:  strings.TrimSpace(long) + "\n\n" + poolHelp + "\n\n" + gatewayHelp,
 		Args:  args,
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := applyEnvironment(p.Flags(), env); err != nil {
-				return err
-			}
-			if err := p.validate(); err != nil {
-				return err
-			}
-			if err := p.token.load(p.Flags(), p.InOrStdin()); err != nil {
+			if err := load(p.Command, env, &p.at); err != nil {
 				return err
 			}
 			return do(p.Context(), p, args)
@@ -54,7 +49,7 @@ func newPoolCommand(env lookupEnv, use, short, long string, args cobra.Positiona
 		ownFlags(p.Flags())
 	}
 	p.Flags().BoolVar(&p.json, "json", false, "print the body of the answer over HTTP, a line of JSON")
-	p.connection.addFlags(p.Flags())
+	p.at.AddFlags(p.Flags())
 	return p.Command
 }
 
@@ -63,11 +58,11 @@ func (p *poolCommand) pool(args []string) (uuid.UUID, error) {
 	if len(args) > 0 {
 		return secretArgument(p.Command, "<pool>", args[0])
 	}
-	value, _ := p.env(poolVariable)
+	value := p.env[settings.PoolVariable]
 	if value == "" {
-		return uuid.UUID{}, usagef("no <pool>, and no %s", poolVariable)
+		return uuid.UUID{}, settings.Usagef("no <pool>, and no %s", settings.PoolVariable)
 	}
-	return parseSecret(poolVariable, value)
+	return parseSecret(settings.PoolVariable, value)
 }
 
 // with connects to a gateway, and calls do with the pool that was given in args, or else
@@ -77,7 +72,7 @@ func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) 
 	if err != nil {
 		return err
 	}
-	from, err := p.dial()
+	from, err := dial(&p.at)
 	if err != nil {
 		return err
 	}

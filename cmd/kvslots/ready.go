@@ -13,14 +13,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
 // maxReadiness bounds how much is read of the answer of /ready, in bytes.
 const maxReadiness = 4 << 10
 
 // readyCommand is for health checks of containers, whose image has no shell and no curl.
-func readyCommand(env lookupEnv) *cobra.Command {
-	from, timeout := connection{}, 5*time.Second
+func readyCommand(env settings.Environment) *cobra.Command {
+	from, timeout := settings.Gateway{}, 5*time.Second
 	command := &cobra.Command{
 		Use:   "ready",
 		Short: "Ask a gateway whether it is ready",
@@ -28,19 +30,16 @@ func readyCommand(env lookupEnv) *cobra.Command {
 			"needed. The exit code is 0 if it is ready, and 1 if it is not or does not answer.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := applyEnvironment(command.Flags(), env); err != nil {
-				return err
-			}
-			if err := from.validate(); err != nil {
+			if err := load(command, env, &from); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
 			defer cancel()
-			config, err := from.tls.config()
+			config, err := from.TLS.Config()
 			if err != nil {
 				return err
 			}
-			sync, err := askReady(ctx, from.server, config)
+			sync, err := askReady(ctx, from.Server, config)
 			if err != nil {
 				return err
 			}
@@ -48,9 +47,8 @@ func readyCommand(env lookupEnv) *cobra.Command {
 			return err
 		},
 	}
-	from.addServerFlag(command.Flags())
-	from.tls.addFlags(command.Flags())
-	command.Flags().Var(duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
+	from.AddReadyFlags(command.Flags())
+	command.Flags().Var(settings.Duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
 	return command
 }
 

@@ -10,7 +10,7 @@ import (
 func TestReady(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token", "a-token")
 	wantCall(t, exitDone, "ready, sync group\n", "", "ready", "--server", p.url)
-	code, stdout, stderr := call(t, envOf(map[string]string{"KVSLOTS_SERVER": p.url + "/"}), "ready")
+	code, stdout, stderr := call(t, map[string]string{"KVSLOTS_SERVER": p.url + "/"}, "ready")
 	if code != exitDone || stdout != "ready, sync group\n" || stderr != "" {
 		t.Errorf("%d, stdout %q, stderr %q", code, stdout, stderr)
 	}

@@ -7,21 +7,22 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-func registerCommand(env lookupEnv) *cobra.Command {
+func registerCommand(env settings.Environment) *cobra.Command {
 	count := 0
 	return newPoolCommand(env, "register [<pool>] --count N", "Register a pool, or change its count",
 		"Register the pool under a UUID of your choice, with count slots; or change the count of a registered pool.\n"+
 			"A lower count ends no lease: the pool lends no slot until fewer than count are in use.",
 		cobra.MaximumNArgs(1),
 		func(flags *pflag.FlagSet) {
-			flags.Var(number(&count, 0, kvslots.MaxCount), "count", "number of slots, 0 to 1000")
+			flags.Var(settings.Number(&count, 0, kvslots.MaxCount), "count", "number of slots, 0 to 1000")
 		},
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			if !p.Flags().Changed("count") {
-				return usagef("--count is missing")
+				return settings.Usagef("--count is missing")
 			}
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.register(ctx, pool, count)

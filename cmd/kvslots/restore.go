@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -30,7 +31,7 @@ func (r restoredAnswer) String() string {
 	return fmt.Sprintf("pools %d, leases %d, sessions %d; expired leases %d", r.Pools, r.Leases, r.Sessions, r.Expired)
 }
 
-func restoreCommand(env lookupEnv) *cobra.Command {
+func restoreCommand(env settings.Environment) *cobra.Command {
 	s, options, asJSON := &storage{}, kvslots.RestoreOptions{}, false
 	command := storageCommand(env, s, "restore FILE", "Replace the bucket with what backup has written", restoreHelp,
 		func(ctx context.Context, command *cobra.Command, file string) error {
@@ -38,7 +39,7 @@ func restoreCommand(env lookupEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if s.embedded() {
+			if s.Embedded() {
 				options.Replicas = 1
 			}
 			var restored kvslots.Restored
@@ -58,9 +59,9 @@ func restoreCommand(env lookupEnv) *cobra.Command {
 		})
 	flags := command.Flags()
 	flags.BoolVar(&options.Replace, "replace", false, "replace a bucket that is not empty")
-	flags.Var(number(&options.Replicas, 0, 5), "replicas", "replicas of the new bucket; 0 means those of the bucket that is replaced, or else of the backup")
+	flags.Var(settings.Number(&options.Replicas, 0, 5), "replicas", "replicas of the new bucket; 0 means those of the bucket that is replaced, or else of the backup")
 	addJSONFlag(flags, &asJSON)
-	s.addFlags(flags)
+	s.AddFlags(flags)
 	return command
 }
 

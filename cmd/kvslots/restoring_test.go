@@ -16,7 +16,7 @@ func TestRestoresAtOnce(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "kvslots.backup")
 	_, p := serveProcess(t, "--data-dir", dir)
 	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
-	environment := envOf(map[string]string{"KVSLOTS_DATA_DIR": dir})
+	environment := map[string]string{"KVSLOTS_DATA_DIR": dir}
 	if code, _, stderr := call(t, environment, "backup", file); code != exitDone {
 		t.Fatal(stderr)
 	}
@@ -46,7 +46,7 @@ func TestRestoresAtOnce(t *testing.T) {
 // when the restore has been repeated.
 func TestServeWaitsForARestore(t *testing.T) {
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
-	env, file := envOf(map[string]string{"KVSLOTS_NATS_URL": url}), filepath.Join(t.TempDir(), "kvslots.backup")
+	env, file := map[string]string{"KVSLOTS_NATS_URL": url}, filepath.Join(t.TempDir(), "kvslots.backup")
 	one := startServe(t, env)
 	session := one.newSession(t)
 	h := one.hold(t, session)

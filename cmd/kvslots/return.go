@@ -5,9 +5,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
-func returnCommand(env lookupEnv) *cobra.Command {
+func returnCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "return [<pool>] <lease>", "Return a lease before it ends",
 		"Return a lease. The next borrower in line gets the slot. If the lease is unknown, was returned, or has expired, the\n"+
 			"command prints \"not held\", which is not an error: the command can safely be repeated. <lease> may also be @FILE.",

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 )
 
@@ -38,27 +39,27 @@ gateway grants a shorter lease than --ttl, kvslots prints that to standard error
 
 With --json the lease is printed to standard output before the command starts.`
 
-func runCommand(env lookupEnv) *cobra.Command {
+func runCommand(env settings.Environment) *cobra.Command {
 	var t leaseTimes
 	var killAfter time.Duration
 	command := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp, nil,
 		func(flags *pflag.FlagSet) {
 			t.addFlags(flags)
-			flags.Var(duration(&killAfter, 0, time.Hour), "kill-after",
+			flags.Var(settings.Duration(&killAfter, 0, time.Hour), "kill-after",
 				"time for the command to end after SIGTERM; 0 means a third of --ttl, at most 10s")
 		},
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			dash := p.ArgsLenAtDash()
 			if dash < 0 || dash == len(args) {
-				return usagef("the command is missing: put it after --")
+				return settings.Usagef("the command is missing: put it after --")
 			}
 			if dash > 1 {
-				return usagef("only the pool and flags may come before --")
+				return settings.Usagef("only the pool and flags may come before --")
 			}
 			killAfter = cmp.Or(killAfter, underlease.DefaultKillAfter(t.ttl))
 			if margin := underlease.Margin(t.ttl); killAfter+margin >= t.ttl {
-				return usagef("--kill-after must be less than --ttl, by more than %s: the command would have no time to run", formatDuration(margin))
+				return settings.Usagef("--kill-after must be less than --ttl, by more than %s: the command would have no time to run", settings.FormatDuration(margin))
 			}
 			s, err := p.slot(t, args[:dash])
 			if err != nil {
@@ -79,7 +80,7 @@ func (p *poolCommand) runUnder(ctx context.Context, s *slot, argv []string, kill
 		Command: command,
 		Prepare: func() error {
 			s.printShortfall()
-			command.Env = append(withoutSecrets(os.Environ()), s.lease.environment()...)
+			command.Env = append(settings.WithoutSecrets(os.Environ()), s.lease.environment()...)
 			if !p.json {
 				return nil
 			}

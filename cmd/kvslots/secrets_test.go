@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
 // The environment that "run" passes on has no variable of a flag that holds a secret, or
@@ -29,7 +30,7 @@ func TestWithoutSecrets(t *testing.T) {
 			if flag.Name == "nats-url" || flag.Name == "server" {
 				value = "https://u:hunter2@host:1"
 			}
-			if left := withoutSecrets([]string{envName(flag.Name) + "=" + value}); len(left) == 0 != secret[flag.Name] {
+			if left := settings.WithoutSecrets([]string{settings.EnvName(flag.Name) + "=" + value}); len(left) == 0 != secret[flag.Name] {
 				t.Errorf("--%s: %q is passed on", flag.Name, left)
 			}
 		})
@@ -44,25 +45,8 @@ func TestWithoutSecrets(t *testing.T) {
 		}
 	}
 	others := []string{"PATH=/bin", "KVSLOTS_SERVER=http://host:1", "KVSLOTS_POOL=" + pool, "AUTH_TOKEN=theirs", "EMPTY="}
-	if left := withoutSecrets(others); !slices.Equal(left, others) {
+	if left := settings.WithoutSecrets(others); !slices.Equal(left, others) {
 		t.Errorf("%q is left of %q", left, others)
-	}
-}
-
-func TestWithoutInboxes(t *testing.T) {
-	const violation = "nats: permissions violation: Permissions Violation for "
-	for text, want := range map[string]string{
-		`Publish to "_INBOX.hunter2.1"`:                                   `Publish to "_INBOX.…"`,
-		`Publish to "app.inbox.hunter2"`:                                  `Publish to "app.…"`,
-		`Subscription to "_KVSLOTS.HUNTER.*"`:                             `Subscription to "_KVSLOTS.…"`,
-		`Publish to "$JS.API.STREAM.INFO.KV_kvslots"`:                     `Publish to "$JS.API.STREAM.INFO.KV_kvslots"`,
-		`Subscription to "kvslots.borrow" using queue "kvslots"`:          `Subscription to "kvslots.borrow" using queue "kvslots"`,
-		`Subscription to "kvslots.confirm.hunter2.*"`:                     `Subscription to "kvslots.confirm.…"`,
-		`Publish to "_R_.hunter2" and "_INBOX_UABC.hunter2": not allowed`: `Publish to "_R_.…" and "_INBOX_UABC.…": not allowed`,
-	} {
-		if got := withoutInboxes(violation + text); got != violation+want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
 	}
 }
 
@@ -115,16 +99,12 @@ func TestErrorsWithoutSecrets(t *testing.T) {
 // The command of "run" gets none of the credentials with which run asks the gateway.
 func TestRunCommandWithoutSecrets(t *testing.T) {
 	token := "s3cr3t-of-run"
-	p := startServe(t, envOf(map[string]string{"KVSLOTS_AUTH_TOKEN": token}), "--data-dir", t.TempDir())
+	p := startServe(t, map[string]string{"KVSLOTS_AUTH_TOKEN": token}, "--data-dir", t.TempDir())
 	t.Setenv("KVSLOTS_AUTH_TOKEN", token)
 	t.Setenv("KVSLOTS_NATS_PASSWORD", "hunter2")
 	t.Setenv("KVSLOTS_SERVER", p.url)
-	env := func(name string) (string, bool) {
-		if name == "KVSLOTS_NATS_PASSWORD" {
-			return "", false
-		}
-		return os.LookupEnv(name)
-	}
+	env := settings.ProcessEnvironment()
+	delete(env, "KVSLOTS_NATS_PASSWORD")
 	if code, _, stderr := call(t, env, "register", pool, "--count", "1"); code != exitDone {
 		t.Fatal(stderr)
 	}

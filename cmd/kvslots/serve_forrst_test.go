@@ -66,7 +66,7 @@ func TestFunctionsConnect(t *testing.T) {
 		"nkey":     {nil, []string{"--forrst-fn-nkeys", " " + key}, nats.Nkey(key, pair.Sign)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startServe(t, envOf(c.env), append(c.args, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--log-level", "debug")...)
+			p := startServe(t, c.env, append(c.args, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--log-level", "debug")...)
 			url := p.logs.waitFor(t, "listening")["nats"].(string)
 			serveFunction(t, url, "a.b", done, c.option)
 			p.want(t, "POST", "/rpc", rpc("a.b", `{}`, lock30), 200, `"result":"done"`)
@@ -275,11 +275,11 @@ func TestFunctionSettings(t *testing.T) {
 		{"--forrst-fn-prefix _INBOX", "words of A-Z"},
 		{"--forrst-timeout 0", "between 1s and 1h"},
 		{"--forrst-fn-user fn --nats-addr 127.0.0.1:0", "go together"},
-		{"--forrst-fn-user fn --forrst-fn-password hunter2", "need --nats-addr"},
-		{"--forrst-fn-user fn --forrst-fn-password hunter2 --nats-url nats://127.0.0.1:1", "exclude --nats-url"},
+		{"--forrst-fn-user fn --forrst-fn-password hunter2", "needs --nats-addr"},
+		{"--forrst-fn-user fn --forrst-fn-password hunter2 --nats-url nats://127.0.0.1:1", "excludes --nats-url"},
 		{"--forrst-fn-nkeys hunter2 --nats-addr 127.0.0.1:0", "public keys of users"},
 	} {
-		args := append([]string{"serve", "--http-addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, strings.Fields(c.args)...)
+		args := append([]string{"serve", "--http-addr", "127.0.0.1:0"}, strings.Fields(c.args)...)
 		code, _, stderr := call(t, noEnv, args...)
 		if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "hunter2") {
 			t.Errorf("%s: %d %s, want %q", c.args, code, stderr, c.want)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -37,7 +38,7 @@ type program struct {
 
 // startServe runs serve and waits until it listens. serve stops at the end of the test
 // at the latest.
-func startServe(t *testing.T, env lookupEnv, args ...string) *program {
+func startServe(t *testing.T, env settings.Environment, args ...string) *program {
 	t.Helper()
 	p := runServe(t, env, args...)
 	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
@@ -45,7 +46,7 @@ func startServe(t *testing.T, env lookupEnv, args ...string) *program {
 }
 
 // runServe runs serve. It stops at the end of the test at the latest.
-func runServe(t *testing.T, env lookupEnv, args ...string) *program {
+func runServe(t *testing.T, env settings.Environment, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &program{logs: newLogs(), stop: cancel, code: make(chan int, 1)}
@@ -165,11 +166,11 @@ func TestServe(t *testing.T) {
 }
 
 func TestServeTakesItsEnvironment(t *testing.T) {
-	p := startServe(t, envOf(map[string]string{
+	p := startServe(t, map[string]string{
 		"KVSLOTS_DATA_DIR": t.TempDir(),
 		"KVSLOTS_SYNC":     "interval",
 		"KVSLOTS_MAX_TTL":  "7",
-	}))
+	})
 	p.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"interval"}`)
 	if !strings.Contains(p.logs.String(), "a power cut may take") {
 		t.Errorf("no warning about sync interval in the logs:\n%s", p.logs)
@@ -302,7 +303,7 @@ func TestServeOnAnExistingNATS(t *testing.T) {
 		Username: "kv", Password: "hunter2",
 		JetStream: true, StoreDir: t.TempDir(),
 	})
-	env := envOf(map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"})
+	env := map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}
 	one := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
 	two := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
 	one.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"external"}`)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // startTLS runs serve with TLS.
@@ -156,47 +155,6 @@ func TestTokensAreReloaded(t *testing.T) {
 	}
 	if strings.Contains(p.logs.String(), "-token\"") || strings.Contains(p.logs.String(), "old-token") {
 		t.Errorf("a token is in the log:\n%s", p.logs)
-	}
-}
-
-// A file is also read when it changes without a signal, and an error is logged once.
-func TestReloaderFollowsFiles(t *testing.T) {
-	file := writeFile(t, "token", "one")
-	token := authToken{file: file}
-	if err := token.read(nil); err != nil {
-		t.Fatal(err)
-	}
-	lines := newLogs()
-	opened, err := openAccess(settings{authToken: token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &reloader{of: opened.files, log: lines.Logger(), failed: map[string]string{}}
-	ticks := make(chan time.Time)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.run(t.Context(), nil, ticks)
-	}()
-	tick := func() { ticks <- time.Time{} }
-	for range 3 {
-		tick()
-	}
-	replace(t, file, writeFile(t, "token", "two"))
-	tick()
-	tick() // the reload of the tick before has ended
-	if !opened.tokens.Accept("Bearer two") || opened.tokens.Accept("Bearer one") {
-		t.Errorf("the change is not in force:\n%s", lines)
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		tick()
-	}
-	text := lines.String()
-	if !opened.tokens.Accept("Bearer two") || strings.Count(text, "cannot read") != 1 || strings.Count(text, "reloaded") != 1 {
-		t.Errorf("logged:\n%s", text)
 	}
 }
 

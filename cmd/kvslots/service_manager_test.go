@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,13 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // notifySocket is a socket of a service manager.
@@ -82,7 +77,7 @@ func TestServiceManager(t *testing.T) {
 	for name, socket := range names {
 		t.Run(name, func(t *testing.T) {
 			s := newNotifySocket(t, socket)
-			p := runServe(t, envOf(s.env(100*time.Millisecond)), "--data-dir", t.TempDir())
+			p := runServe(t, s.env(100*time.Millisecond), "--data-dir", t.TempDir())
 			s.want(t, "READY=1")
 			address := p.logs.waitFor(t, "listening")["http"].(string)
 			p.url = "http://" + address
@@ -130,7 +125,12 @@ func TestServiceManagerReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	process.Wait()
-	if err := sendTo(s.name, "END=1"); err != nil {
+	end, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	if _, err := end.Write([]byte("END=1")); err != nil {
 		t.Fatal(err)
 	}
 	if told := s.want(t, "END=1"); len(told) != 1 {
@@ -141,7 +141,7 @@ func TestServiceManagerReloads(t *testing.T) {
 // A gateway is not ready before NATS has answered.
 func TestServiceManagerWaitsForNATS(t *testing.T) {
 	s, port := newNotifySocket(t, socketFile(t)), kvslotstest.Port(t)
-	p := runServe(t, envOf(s.env(time.Minute)), "--nats-url", addressOf(port))
+	p := runServe(t, s.env(time.Minute), "--nats-url", addressOf(port))
 	if told := s.want(t, "STATUS=waiting for NATS"); len(told) != 1 {
 		t.Errorf("told %q first", told)
 	}
@@ -154,97 +154,7 @@ func TestServiceManagerWaitsForNATS(t *testing.T) {
 
 // A service manager that is not there stops nothing.
 func TestServiceManagerIsGone(t *testing.T) {
-	p := startServe(t, envOf(map[string]string{"NOTIFY_SOCKET": socketFile(t)}), "--data-dir", t.TempDir())
+	p := startServe(t, map[string]string{"NOTIFY_SOCKET": socketFile(t)}, "--data-dir", t.TempDir())
 	p.want(t, "GET", "/ready", "", 200, "")
 	p.logs.waitFor(t, "service manager not notified")
-}
-
-func TestWatchdog(t *testing.T) {
-	stuck := make(chan struct{})
-	for _, c := range []struct {
-		name  string
-		alive func(ctx context.Context) error
-		want  int // signs of life in a minute, of a watchdog of 20 s
-	}{
-		{"alive", func(context.Context) error { return nil }, 6},
-		{"failing", func(context.Context) error { return errors.New("no answer") }, 0},
-		{"too late", func(ctx context.Context) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}, 0},
-		{"stuck", func(context.Context) error { <-stuck; return nil }, 0},
-		{"slow", func(context.Context) error { time.Sleep(4 * time.Second); return nil }, 5}, // the sixth is due after the minute
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				stuck = make(chan struct{})
-				var told []string
-				m := &serviceManager{watchdog: 20 * time.Second, log: logtest.Logger(), send: func(state string) error {
-					told = append(told, state)
-					return nil
-				}}
-				stop := m.watch(c.alive)
-				time.Sleep(time.Minute + time.Second)
-				stop()
-				close(stuck)
-				time.Sleep(time.Minute) // in which all calls return
-				if len(told) != c.want || c.want > 0 && told[0] != "WATCHDOG=1" {
-					t.Errorf("told %q, want %d", told, c.want)
-				}
-			})
-		})
-	}
-}
-
-// The watchdog finds a store and an embedded server that are stuck, and does not mind a
-// store that is merely not ready.
-func TestAlive(t *testing.T) {
-	s := defaultSettings()
-	s.dataDir = t.TempDir()
-	b, err := embedNATS(t.Context(), s, logtest.Logger())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	if err := b.alive(readiness{errors.New("no leader")})(ctx); err != nil {
-		t.Errorf("a store that is not ready: %v", err)
-	}
-	if err := (&backend{}).alive(readiness{})(ctx); err != nil {
-		t.Errorf("an external NATS: %v", err)
-	}
-	if err := b.close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.alive(readiness{})(ctx); err == nil {
-		t.Error("an embedded server that does not answer counts as alive")
-	}
-}
-
-// readiness is the Ready of a store.
-type readiness struct{ err error }
-
-func (r readiness) Ready() error { return r.err }
-
-func TestNewServiceManager(t *testing.T) {
-	pid := strconv.Itoa(os.Getpid())
-	for _, c := range []struct {
-		env  map[string]string
-		want time.Duration
-	}{
-		{nil, 0},
-		{map[string]string{"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": pid}, 30 * time.Second},
-		{map[string]string{"WATCHDOG_USEC": "30000000"}, 30 * time.Second},
-		{map[string]string{"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1" + pid}, 0},
-		{map[string]string{"WATCHDOG_USEC": "0"}, 0},
-		{map[string]string{"WATCHDOG_USEC": "-5"}, 0},
-		{map[string]string{"WATCHDOG_USEC": "soon"}, 0},
-		{map[string]string{"WATCHDOG_USEC": "9223372036854775807"}, 0},
-	} {
-		t.Run(fmt.Sprint(c.env), func(t *testing.T) {
-			if m := newServiceManager(envOf(c.env), logtest.Logger()); m.watchdog != c.want || m.send != nil {
-				t.Errorf("got %+v, want %s", m, c.want)
-			}
-		})
-	}
 }

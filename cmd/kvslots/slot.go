@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
@@ -25,7 +26,7 @@ const (
 // slot is a slot that the command borrows from a pool. It implements underlease.Slot.
 type slot struct {
 	*waiting
-	at   *connection
+	at   *settings.Gateway
 	pool uuid.UUID
 
 	from   *lender       // nil until connected
@@ -37,7 +38,7 @@ type slot struct {
 // caller must close it.
 func (p *poolCommand) slot(t leaseTimes, args []string) (*slot, error) {
 	pool, err := p.pool(args)
-	return &slot{waiting: newWaiting(t, p.ErrOrStderr()), at: &p.connection, pool: pool}, err
+	return &slot{waiting: newWaiting(t, p.ErrOrStderr()), at: &p.at, pool: pool}, err
 }
 
 func (s *slot) close() {
@@ -61,7 +62,7 @@ func (s *slot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
 // borrowOnce sends one request, and connects before if there is no connection yet.
 func (s *slot) borrowOnce(ctx context.Context) (lease underlease.Lease, err error) {
 	if s.from == nil {
-		if s.from, err = s.at.dial(); err != nil {
+		if s.from, err = dial(s.at); err != nil {
 			return lease, err
 		}
 	}
@@ -103,7 +104,7 @@ func (s *slot) granted(lease leaseAnswer, sent time.Duration) underlease.Lease {
 func (s *slot) printShortfall() {
 	if s.lease.ttl() < s.ttl {
 		fmt.Fprintf(s.stderr, "kvslots: the gateway granted a lease of only %s, not of %s\n",
-			formatDuration(s.lease.ttl()), formatDuration(s.ttl))
+			settings.FormatDuration(s.lease.ttl()), settings.FormatDuration(s.ttl))
 	}
 }
 

@@ -8,50 +8,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// storage says where the commands find a bucket that they use without a gateway.
-type storage struct {
-	dataDir string
-	nats    natsConnection
-}
-
-const dataDirFlag = "data-dir"
-
-func (s *storage) addFlags(flags *pflag.FlagSet) {
-	s.dataDir = defaultSettings().dataDir
-	flags.StringVar(&s.dataDir, dataDirFlag, s.dataDir, "data directory of a gateway, which may be running, with an embedded NATS server")
-	s.nats.addFlags(flags, "", "use this NATS instead (comma-separated URLs)", false)
-}
-
-// load sets the flags that were not given from the environment. A given --data-dir also
-// overrides --nats-url in the environment; otherwise --nats-url overrides --data-dir, as
-// for serve.
-func (s *storage) load(flags *pflag.FlagSet, env lookupEnv) error {
-	dir, url := flags.Changed(dataDirFlag), flags.Changed(natsURLFlag)
-	if dir && url {
-		return excluded(dataDirFlag, natsURLFlag)
-	}
-	if err := applyEnvironment(flags, env); err != nil {
-		return err
-	}
-	if dir {
-		s.nats = natsConnection{}
-	}
-	if s.nats.url == "" {
-		if s.dataDir == "" {
-			return usagef("--%s must not be empty", dataDirFlag)
-		}
-		return nil
-	}
-	return s.nats.validate()
-}
-
-// embedded reports whether the bucket is in a data directory.
-func (s *storage) embedded() bool { return s.nats.url == "" }
+// storage is the bucket that commands use without a gateway.
+type storage struct{ settings.Storage }
 
 // with calls do with a connection to the NATS that has the bucket: the one at --nats-url,
 // that of the gateway that runs on --data-dir, or, if no process uses the directory, an
@@ -59,20 +22,20 @@ func (s *storage) embedded() bool { return s.nats.url == "" }
 // that has lost it may have been replaced by another one. flush makes durable what an
 // embedded server has acknowledged; it is nil for the NATS at --nats-url.
 func (s *storage) with(ctx context.Context, do func(nc *nats.Conn, flush func(context.Context) error) error) (err error) {
-	if !s.embedded() {
-		nc, err := s.nats.dial(ownInboxes(), nats.NoReconnect())
+	if !s.Embedded() {
+		nc, err := dialNATS(&s.NATS, settings.OwnInboxes(), nats.NoReconnect())
 		if err != nil {
 			return err
 		}
 		defer nc.Close()
 		return do(nc, nil)
 	}
-	nc, notRunning := natsembed.Dial(s.dataDir, nats.Timeout(natsDialing))
+	nc, notRunning := natsembed.Dial(s.DataDir, nats.Timeout(settings.DialTimeout))
 	if notRunning == nil {
 		defer nc.Close()
 		return do(nc, func(ctx context.Context) error { return natsembed.Flush(ctx, nc) })
 	}
-	server, err := natsembed.Start(ctx, natsembed.Config{DataDir: s.dataDir, Sync: natsembed.SyncAlways})
+	server, err := natsembed.Start(ctx, natsembed.Config{DataDir: s.DataDir, Sync: natsembed.SyncAlways})
 	if err != nil {
 		return fmt.Errorf("%w; and no running gateway can be reached: %w", err, notRunning)
 	}
@@ -90,14 +53,14 @@ const storageTimeout = 10 * time.Minute
 
 // storageCommand makes a command that uses the bucket without a gateway. The caller adds
 // the flags.
-func storageCommand(env lookupEnv, s *storage, use, short, long string,
+func storageCommand(env settings.Environment, s *storage, use, short, long string,
 	do func(ctx context.Context, command *cobra.Command, file string) error,
 ) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := s.load(command.Flags(), env); err != nil {
+			if err := load(command, env, s); err != nil {
 				return err
 			}
 			ctx, release := untilSignal(command.Context())

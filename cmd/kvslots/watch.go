@@ -9,17 +9,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-func watchCommand(env lookupEnv) *cobra.Command {
+func watchCommand(env settings.Environment) *cobra.Command {
 	every := time.Second
 	return newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
 		"Print the state of the pool, and a line after each change, until interrupted. The command asks the gateway every\n"+
 			"--interval, and does not see a change that is undone in between.",
 		cobra.MaximumNArgs(1),
 		func(flags *pflag.FlagSet) {
-			flags.Var(duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
+			flags.Var(settings.Duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
 		},
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"crypto/tls"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/gateway"
+)
+
+// access decides which clients may use the HTTP listener. It follows the files of the
+// tokens and certificates while serve runs.
+type access struct {
+	tokens *gateway.Tokens // nil without
+	certs  *certificates   // nil without TLS
+	files  []*reloadable
+}
+
+func openAccess(s *settings.Serve) (*access, error) {
+	certs, err := openCertificates(s.TLS)
+	if err != nil {
+		return nil, err
+	}
+	a := &access{certs: certs}
+	if certs != nil {
+		a.files = append(a.files, newReloadable("tls-cert", certs.load))
+	}
+	if s.Token.Given() {
+		a.tokens = gateway.NewTokens(s.Token.All()...)
+	}
+	if s.Token.IsFile() {
+		token := s.Token
+		a.files = append(a.files, newReloadable(settings.TokenFileFlag, func() (bool, error) {
+			changed, err := token.Reload()
+			if changed {
+				a.tokens.Replace(token.All()...)
+			}
+			return changed, err
+		}))
+	}
+	return a, nil
+}
+
+// tls returns nil without TLS.
+func (a *access) tls() *tls.Config {
+	if a.certs == nil {
+		return nil
+	}
+	return a.certs.config()
+}
+
+// fileAge returns the metric of the age of what is in force.
+func (a *access) fileAge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kvslots_file_age_seconds",
+		Help: "Longest time since the files of a token or certificate were last read, and had the content that is in force; 0 without files.",
+	}, func() (age float64) {
+		for _, file := range a.files {
+			age = max(age, file.age())
+		}
+		return age
+	})
+}

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// backend is the embedded or external NATS server that has the bucket.
+type backend struct {
+	nc      *nats.Conn            // for the bucket
+	service *nats.Conn            // in the account of the clients; nil without a listener
+	gate    *natsapi.Gate         // of service; nil when external
+	server  *natsembed.Server     // nil when external
+	flushes *gateway.FlushMetrics // nil when external
+	sync    string                // for /ready: group, always, interval or external
+
+	// functions is for calls of functions, in the same account as service: NATS does
+	// not report to other accounts that a function has no service, and their calls
+	// would time out. functions is nil without a listener.
+	functions *nats.Conn
+}
+
+// openBackend opens the backend. While an external NATS does not answer, it waits for it.
+func (s *server) openBackend(ctx context.Context) (b *backend, err error) {
+	if s.settings.NATS.URL == "" {
+		return embedNATS(ctx, s.settings, s.log)
+	}
+	err = s.waiting.await(ctx, "NATS", natsAbsent, func() (err error) {
+		b, err = dialNATS(&s.settings.NATS, s.log)
+		return err
+	})
+	return b, err
+}
+
+func embedNATS(ctx context.Context, s *settings.Serve, log zerolog.Logger) (*backend, error) {
+	if err := s.NATS.CheckFiles(); err != nil {
+		return nil, err
+	}
+	cfg := s.Embedded()
+	if cfg.Sync == natsembed.SyncInterval {
+		log.Warn().Msg("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
+	}
+	flushes := gateway.NewFlushMetrics()
+	cfg.Flushed = flushes.Flushed
+	cfg.Logger = log.With().Str("component", "nats-server").Logger()
+	server, err := natsembed.Start(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	b := &backend{server: server, flushes: flushes, sync: string(server.Sync())}
+	if b.nc, err = server.Connect(logConnection(log, "bucket")...); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	if s.NATSAddr == "" {
+		return b, nil
+	}
+	b.gate = &natsapi.Gate{Server: server}
+	for name, connection := range map[string]**nats.Conn{"service": &b.service, "functions": &b.functions} {
+		options := append(logConnection(log, name), noBuffer, settings.OwnInboxes())
+		if name == "service" {
+			options = append(options, nats.InProcessServer(b.gate))
+		}
+		if *connection, err = server.ConnectService(options...); err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+	}
+	return b, nil
+}
+
+func dialNATS(at *settings.NATS, log zerolog.Logger) (*backend, error) {
+	options, err := at.Options()
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, nats.Name("kvslots"))
+	b := &backend{sync: "external"}
+	for _, connection := range []struct {
+		name    string
+		of      **nats.Conn
+		options []nats.Option
+	}{
+		{"bucket", &b.nc, nil},
+		// Separate connections, so that a flood of requests does not delay the bucket's
+		// stream.
+		{"service", &b.service, []nats.Option{noBuffer, resubscribe(log, "service")}},
+		{"functions", &b.functions, []nats.Option{noBuffer, resubscribe(log, "functions")}},
+	} {
+		all := slices.Concat(options, logConnection(log, connection.name), connection.options, []nats.Option{settings.OwnInboxes()})
+		if *connection.of, err = nats.Connect(at.URL, all...); err != nil {
+			return nil, errors.Join(fmt.Errorf("NATS: %w", err), b.close())
+		}
+	}
+	return b, nil
+}
+
+func (b *backend) collectors() []prometheus.Collector {
+	connections := map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions}
+	maps.DeleteFunc(connections, func(_ string, nc *nats.Conn) bool { return nc == nil })
+	all := []prometheus.Collector{gateway.ConnectionMetrics(connections)}
+	if b.server != nil && b.server.Flusher() != nil {
+		all = append(all, b.flushes)
+	}
+	if b.server != nil && b.service != nil {
+		refused := b.server.Clients().Refusals()
+		for limit, count := range map[string]*atomic.Int64{
+			"nats_max_connections": &refused.MaxConnections, "nats_max_connections_per_ip": &refused.MaxConnectionsPerIP,
+			"nats_flood": &refused.Flood, "nats_unread": &refused.Unread,
+		} {
+			all = append(all, gateway.LimitRefusals(limit, count.Load))
+		}
+	}
+	return all
+}
+
+// alive returns a check for the watchdog of the service manager. It fails, or does not
+// return, if the store or the embedded server is stuck, so that only a restart of this
+// process can help. It succeeds during an outage of an external NATS, and with a full disk.
+func (b *backend) alive(store interface{ Ready() error }) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_ = store.Ready()
+		if b.server == nil {
+			return nil
+		}
+		return b.nc.FlushWithContext(ctx)
+	}
+}
+
+func (b *backend) close() error {
+	for _, nc := range []*nats.Conn{b.functions, b.service, b.nc} {
+		if nc != nil {
+			nc.Close()
+		}
+	}
+	if b.server == nil {
+		return nil
+	}
+	return b.server.Close()
+}
+
+// orFailure calls serve, and ends stop and hurry if the embedded server fails. It then
+// returns an error: the server's data in memory may differ from its data on disk, and
+// clients must get no more answers.
+func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop, hurry context.Context) error {
+	if b.server == nil {
+		return serve(stop, hurry)
+	}
+	stop, endStop := context.WithCancel(stop)
+	defer endStop()
+	hurry, endHurry := context.WithCancel(hurry)
+	defer endHurry()
+	stopWatching := background.Run(func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-b.server.Failed():
+			endStop()
+			endHurry()
+		}
+	})
+	err := serve(stop, hurry)
+	stopWatching()
+	if failure := b.server.Err(); failure != nil {
+		err = errors.Join(fmt.Errorf("embedded NATS: %w", failure), err)
+	}
+	return err
+}

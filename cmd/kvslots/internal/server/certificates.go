@@ -1,0 +1,42 @@
+package server
+
+import (
+	"crypto/tls"
+	"sync/atomic"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+)
+
+// certificates are those of the HTTP listener, as the files had them when they were last
+// read. Handshakes use the current ones, and connections keep theirs.
+type certificates struct {
+	files   settings.ServerTLS
+	current atomic.Pointer[tls.Config]
+}
+
+// openCertificates reads the files; it returns nil without any.
+func openCertificates(files settings.ServerTLS) (*certificates, error) {
+	c := &certificates{files: files}
+	if loaded, err := c.load(); err != nil || !loaded {
+		return nil, err
+	}
+	return c, nil
+}
+
+// load reads the files, and reports whether they have changed. After an error the
+// certificates are as before.
+func (c *certificates) load() (changed bool, err error) {
+	loaded, err := c.files.Load()
+	if loaded != nil {
+		c.current.Store(loaded)
+	}
+	return loaded != nil, err
+}
+
+// config returns a configuration that follows the files.
+func (c *certificates) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load(), nil },
+	}
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// Whatever clients do, the log has 100 lines with one text in ten seconds, and the number
+// of those that it lacks.
+func TestLogLimit(t *testing.T) {
+	synctest.Test(t, testLogLimit)
+}
+
+func testLogLimit(t *testing.T) {
+	var out logtest.Log
+	log := out.Logger().Hook(newLogLimit())
+	logged := func(lines int, level zerolog.Level, text string) string {
+		out.Reset()
+		for range lines {
+			log.WithLevel(level).Msg(text)
+		}
+		return out.String()
+	}
+	count := func(want int, got string) {
+		t.Helper()
+		if lines := strings.Count(got, "\n"); lines != want {
+			t.Errorf("%d lines, want %d", lines, want)
+		}
+		if strings.Contains(got, "left_out") {
+			t.Error("left_out before anything was left out")
+		}
+	}
+	count(100, logged(1000, zerolog.InfoLevel, "request"))
+	count(100, logged(101, zerolog.ErrorLevel, "request failed"))
+	count(1000, logged(1000, zerolog.DebugLevel, "request"))
+
+	time.Sleep(10 * time.Second)
+	const first = `{"level":"info","left_out":900,"message":"request"}` + "\n"
+	if got := logged(1, zerolog.InfoLevel, "request"); got != first {
+		t.Errorf("the next line is %q", got)
+	}
+	count(99, logged(1000, zerolog.InfoLevel, "request"))
+}
+
+// Texts with numbers in them take no memory without end.
+func TestLogLimitBoundsTexts(t *testing.T) {
+	limit := newLogLimit()
+	due := 0
+	for i := range 10 * maxTexts {
+		if _, ok := limit.count(strconv.Itoa(i)); ok {
+			due++
+		}
+	}
+	if len(limit.texts) > maxTexts+1 || due > maxTexts+maxLines {
+		t.Errorf("%d texts, %d lines", len(limit.texts), due)
+	}
+}

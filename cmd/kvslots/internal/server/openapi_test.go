@@ -1,0 +1,58 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/kvslots/kvslots/gateway/openapitest"
+)
+
+// The OpenAPI document contains exactly the routes that a gateway serves by default.
+func TestRoutesAreDescribed(t *testing.T) {
+	gw := storeless(t).newGateway(nil)
+	var served []string
+	err := chi.Walk(gw.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		served = append(served, method+" "+route)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := openapitest.Operations(t)
+	for _, route := range served {
+		if !slices.Contains(described, route) {
+			t.Errorf("%s is served, but not in gateway/openapi.json", route)
+		}
+	}
+	for _, operation := range described {
+		if !slices.Contains(served, operation) {
+			t.Errorf("%s is in gateway/openapi.json, but not served", operation)
+		}
+	}
+}
+
+// The gateway itself may refuse every request, for its Host, its rate or its token.
+func TestRefusalsAreDescribed(t *testing.T) {
+	refused := map[int]int{}
+	for _, r := range openapitest.Requests(t) {
+		gw := storeless(t, "--http-allowed-hosts", "slots.example.com", "--http-rate-limit", "0.001", "--http-rate-burst", "1", "--auth-token", "t").newGateway(nil)
+		for _, host := range []string{"rebound.example.com", "rebound.example.com", "slots.example.com", "slots.example.com"} {
+			open := r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json"
+			if open && host == "slots.example.com" {
+				continue // is answered
+			}
+			r.Host = host
+			answer := httptest.NewRecorder()
+			gw.Handler().ServeHTTP(answer, r)
+			openapitest.Check(t, r, "", answer.Result())
+			refused[answer.Code]++
+		}
+	}
+	if n := len(openapitest.Operations(t)); refused[403] != n || refused[401] != n-6 || refused[429] != n+n-6 {
+		t.Errorf("of %d operations: %v", n, refused)
+	}
+}

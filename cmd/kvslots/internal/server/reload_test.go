@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// A file on a mount that hangs is read by one goroutine, whose result counts when the mount
+// responds again. It is an error in the log, and delays neither the files of other settings
+// for longer than once, nor the end.
+func TestReloadsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := &logtest.Log{}
+		mount, reads, others := make(chan bool), 0, 0
+		hanging := newReloadable("tls-cert", func() (bool, error) { reads++; return <-mount, nil })
+		other := newReloadable("auth-token-file", func() (bool, error) { others++; return false, nil })
+		r := &reloader{of: []*reloadable{hanging, other}, log: lines.Logger(), failed: map[string]string{}}
+		ctx, stop := context.WithCancel(t.Context())
+		ticks, done := make(chan time.Time), make(chan struct{})
+		go func() {
+			defer close(done)
+			r.run(ctx, nil, ticks)
+		}()
+		began := time.Now()
+		for range 3 {
+			ticks <- time.Time{}
+		}
+		synctest.Wait()
+		if took := time.Since(began); reads != 1 || others != 3 || took != settings.ReadTimeout {
+			t.Errorf("%d reads of a file that hangs, and %d of another, in %s", reads, others, took)
+		}
+		if text := lines.String(); strings.Count(text, "does not respond") != 1 || !strings.Contains(text, `"flag":"tls-cert"`) {
+			t.Errorf("logged:\n%s", text)
+		}
+		if age, fresh := hanging.age(), other.age(); age != settings.ReadTimeout.Seconds() || fresh != 0 {
+			t.Errorf("ages %g and %g", age, fresh)
+		}
+		mount <- true
+		synctest.Wait()
+		ticks <- time.Time{}
+		synctest.Wait()
+		if text := lines.String(); reads != 1 || strings.Count(text, `"flag":"tls-cert","message":"reloaded"`) != 1 || hanging.age() != 0 {
+			t.Errorf("after %d reads, logged:\n%s", reads, text)
+		}
+		ticks <- time.Time{} // hangs again
+		synctest.Wait()
+		began = time.Now()
+		stop()
+		if <-done; time.Since(began) != 0 {
+			t.Errorf("ends after %s", time.Since(began))
+		}
+		mount <- false
+	})
+}

@@ -1,0 +1,164 @@
+// Package server runs a gateway for kvslots serve: its HTTP listener, the NATS server or the
+// connections to one, the store, and what operators need: logs, signals, reloaded files and
+// the service manager.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// CloseTimeout bounds how long each part of the gateway may take to close.
+const CloseTimeout = 10 * time.Second
+
+// Config configures Run.
+type Config struct {
+	Settings    *settings.Serve
+	Environment settings.Environment // names the service manager
+	Version     string
+	Logger      zerolog.Logger
+	Stderr      io.Writer // for the stacks after SIGQUIT
+}
+
+// Run serves until ctx ends or SIGTERM or SIGINT comes, and then drains. A second signal
+// skips the drain.
+func Run(ctx context.Context, c Config) error {
+	defer dumpOnQuit(c.Stderr)()
+	stop, hurry, release := stopSignals(ctx, c.Logger)
+	defer release()
+	err := newServer(c).run(stop, hurry)
+	if errors.Is(err, context.Canceled) && stop.Err() != nil {
+		return nil // stopped during the start
+	}
+	return err
+}
+
+// server is a gateway. Its fields are set in this order, and closed in the opposite one.
+type server struct {
+	settings *settings.Serve
+	version  string
+	log      zerolog.Logger
+	manager  *serviceManager
+	lending  *gateway.Lending // shared by the dialects and the NATS service, as are turns
+	turns    *gateway.Turns
+
+	access    *access
+	ln        *net.TCPListener
+	waiting   *standby
+	nats      *backend
+	store     *kvslots.Store
+	functions *forrst.Server
+}
+
+func newServer(c Config) *server {
+	s := &server{
+		settings: c.Settings, version: c.Version, log: c.Logger, manager: newServiceManager(c.Environment, c.Logger),
+		lending: gateway.NewLending(), turns: gateway.NewTurns(),
+	}
+	s.lending.Waits.Limit(c.Settings.Waits)
+	return s
+}
+
+// run starts the listener, NATS, the store and the gateway. When stop ends, it stops
+// them in the opposite order; when hurry ends, it stops without draining further.
+func (s *server) run(stop, hurry context.Context) (err error) {
+	if s.access, err = openAccess(s.settings); err != nil {
+		return err
+	}
+	defer startReloader(s.access.files, s.manager, s.log)()
+	ln, err := net.Listen("tcp", s.settings.HTTPAddr) // before NATS, since it fails more often
+	if err != nil {
+		return fmt.Errorf("HTTP: %w", err)
+	}
+	defer ln.Close()
+	s.ln = ln.(*net.TCPListener)
+	stopDebug, err := startDebug(s.settings.DebugAddr, s.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopDebug()) }()
+	s.waiting = newStandby(s.ln, s.httpConfig(), s.manager, s.log)
+	defer func() { err = errors.Join(err, s.waiting.stop()) }()
+	if s.nats, err = s.openBackend(stop); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.nats.close()) }()
+	return s.nats.orFailure(s.lend, stop, hurry)
+}
+
+// lend opens the store on the backend, and serves its pools until stop ends.
+func (s *server) lend(stop, hurry context.Context) (err error) {
+	if err := s.awaitStore(stop); err != nil {
+		return err
+	}
+	if err := s.waiting.stop(); err != nil {
+		return errors.Join(err, closing(s.store.Close))
+	}
+	defer func() { err = errors.Join(err, closing(s.store.Close)) }()
+	s.functions = s.newFunctions()
+	defer func() { err = errors.Join(err, closing(s.functions.Close)) }()
+	finishers := []gateway.Finisher{s.functions}
+	if s.nats.service != nil {
+		service, err := s.startService()
+		if err != nil {
+			return fmt.Errorf("NATS: %w", err)
+		}
+		defer func() { err = errors.Join(err, closing(service.Close)) }()
+		finishers = []gateway.Finisher{service, s.functions} // the service first, since its requests call functions
+	}
+	s.logListening()
+	gw := s.newGateway(finishers)
+	s.manager.ready("serving HTTP at " + s.ln.Addr().String())
+	defer s.manager.watch(s.nats.alive(s.store))()
+	return s.serve(stop, hurry, gw)
+}
+
+// logListening logs the addresses. The message and the field http are a contract.
+func (s *server) logListening() {
+	event := s.log.Info().Str("http", s.ln.Addr().String()).Str("version", s.version).Str("sync", s.nats.sync)
+	if s.nats.server == nil {
+		event.Str("nats", s.nats.nc.ConnectedUrlRedacted())
+	} else {
+		event.Str("data_dir", s.settings.DataDir)
+		if s.settings.NATSAddr != "" {
+			event.Str("nats", s.nats.server.ClientURL())
+		}
+	}
+	event.Msg("listening")
+}
+
+// serve serves HTTP until stop ends, then drains until hurry ends.
+func (s *server) serve(stop, hurry context.Context, gw *gateway.Gateway) error {
+	served := make(chan error, 1)
+	go func() { served <- gw.Serve(s.ln) }()
+	select {
+	case err := <-served: // the listener failed: the gateway gets no more requests
+		s.manager.stopping("failed")
+		hurried, cancel := context.WithCancel(hurry)
+		cancel()
+		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))
+	case <-stop.Done():
+		s.manager.stopping("draining")
+		s.log.Info().Dur("wait_ms", s.settings.DrainWait).Msg("draining")
+		return errors.Join(gw.Drain(hurry), <-served)
+	}
+}
+
+// closing calls the Close of a part of the server with a new context, since those of run
+// have ended.
+func closing(close func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
+	defer cancel()
+	return close(ctx)
+}

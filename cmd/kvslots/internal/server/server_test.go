@@ -1,0 +1,41 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
+
+// settingsOf returns the settings of serve with these arguments.
+func settingsOf(t *testing.T, args ...string) *settings.Serve {
+	t.Helper()
+	s, command := settings.DefaultServe(), &cobra.Command{Use: "serve"}
+	s.AddFlags(command.Flags())
+	err := command.ParseFlags(args)
+	if err == nil {
+		err = settings.Load(command, nil, s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// storeless returns a server that has no store, for its routes.
+func storeless(t *testing.T, args ...string) *server {
+	t.Helper()
+	s := newServer(Config{Settings: settingsOf(t, args...), Logger: logtest.Logger()})
+	s.nats = &backend{sync: "always"}
+	var err error
+	if s.access, err = openAccess(s.settings); err != nil {
+		t.Fatal(err)
+	}
+	s.functions = s.newFunctions()
+	return s
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const (
+	openTimeout = time.Minute
+
+	// tombstoneSize is how many bytes of the store the marker of a key takes at most.
+	tombstoneSize = 512
+)
+
+// awaitStore opens the store. While the bucket is being restored, it waits.
+func (s *server) awaitStore(ctx context.Context) error {
+	return s.waiting.await(ctx, "the restore of the bucket", beingRestored, func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, openTimeout)
+		defer cancel()
+		if s.store, err = kvslots.Open(ctx, s.nats.nc, s.storeConfig()); err != nil {
+			return err
+		}
+		if err = s.checkReplicas(ctx); err != nil {
+			_ = closing(s.store.Close)
+		}
+		return err
+	})
+}
+
+func (s *server) storeConfig() kvslots.Config {
+	cfg := s.settings.Store()
+	if server := s.nats.server; server != nil {
+		cfg.Sole, cfg.Room = true, server.Room // clients of its listener cannot reach the bucket
+		if fit := int(s.settings.MaxStore / (4 * tombstoneSize)); fit > 0 && cfg.MaxTombstones > 0 {
+			cfg.MaxTombstones = min(cfg.MaxTombstones, fit)
+		}
+		// Without a Flusher the server flushes before it acknowledges, or clients do not wait for that.
+		if flusher := server.Flusher(); flusher != nil {
+			cfg.Durable = flusher.Durable
+		}
+	}
+	cfg.Logger = s.log.With().Str("component", "store").Logger()
+	return cfg
+}
+
+// checkReplicas returns an error if --replicas was given and an existing bucket has another
+// number: an operator who has asked for three replicas must not rely on one.
+func (s *server) checkReplicas(ctx context.Context) error {
+	want := s.settings.Replicas
+	if want == 0 || s.nats.server != nil {
+		return nil
+	}
+	js, err := jetstream.New(s.nats.nc)
+	if err != nil {
+		return err
+	}
+	const name = "KV_" + kvslots.Bucket
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return fmt.Errorf("number of replicas of the bucket: %w", err)
+	}
+	if is := stream.CachedInfo().Config.Replicas; is != want {
+		return fmt.Errorf("the bucket's number of replicas is %d, and --replicas is %d: change one of them; \"nats stream edit %s\" changes the bucket's",
+			is, want, name)
+	}
+	return nil
+}

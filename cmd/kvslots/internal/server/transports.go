@@ -1,0 +1,59 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+)
+
+// httpConfig returns the configuration of a gateway without a store.
+func (s *server) httpConfig() gateway.Config {
+	c := s.settings.HTTP()
+	c.TLS, c.Tokens = s.access.tls(), s.access.tokens
+	c.Collectors = []prometheus.Collector{s.access.fileAge()}
+	c.Version = s.version
+	c.Logger = s.log.With().Str("component", "http").Logger()
+	return c
+}
+
+// newGateway returns the gateway of the store. finishers end before it.
+func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
+	c := s.httpConfig()
+	c.Store, c.Sync, c.DrainWait = s.store, s.nats.sync, s.settings.DrainWait
+	c.Lending, c.Finishers = s.lending, finishers
+	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Logger: s.log}
+	if s.nats.server != nil {
+		sessions.Clients = s.nats.server.Clients().NumClients
+	}
+	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions}
+	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{gateway.StoreMetrics(s.store.Metrics)})
+	return gateway.New(c)
+}
+
+func (s *server) newFunctions() *forrst.Server {
+	c := s.settings.Forrst()
+	c.Lending, c.NATS, c.Tokens = s.lending, s.nats.functions, s.access.tokens
+	c.Version = s.version
+	c.Logger = s.log.With().Str("component", "forrst").Logger()
+	return forrst.New(s.store, c)
+}
+
+func (s *server) startService() (*natsapi.Service, error) {
+	c := s.settings.Service()
+	c.Pools, c.Sessions, c.Calls = s.store, s.store, s.functions
+	c.Lending, c.Turns, c.Gate = s.lending, s.turns, s.nats.gate
+	c.Version = s.version
+	c.Logger = s.log.With().Str("component", "nats").Logger()
+	if s.nats.server != nil {
+		store := s.settings.Store()
+		c.Listener = s.nats.server.Clients()
+		c.Addresses = store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0
+	}
+	return natsapi.Start(s.nats.service, c)
+}

@@ -1,0 +1,164 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+)
+
+const configFlag = "config"
+
+// applyFile sets flags from the configuration file, if one was given.
+func applyFile(flags *pflag.FlagSet) error {
+	flag := flags.Lookup(configFlag)
+	if flag == nil || flag.Value.String() == "" {
+		return nil
+	}
+	path := flag.Value.String()
+	// viper supports more formats, which are not part of the contract.
+	kind := strings.TrimPrefix(filepath.Ext(path), ".")
+	if !slices.Contains([]string{"yaml", "yml", "toml", "json"}, kind) {
+		return Usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
+	}
+	content, err := readFile(path)
+	if err != nil {
+		return Usagef("config file %s: %w", path, WithoutPath(err))
+	}
+	return applyContent(flags, path, kind, content)
+}
+func applyContent(flags *pflag.FlagSet, path, kind string, content []byte) error {
+	file := viper.New()
+	file.SetConfigType(kind)
+	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
+		return Usagef("config file %s: %w", path, syntaxError(err, content))
+	}
+	var found problems
+	for _, err := range applyKeys(flags, file, readKeyLines(kind, content)) {
+		found.add(Usagef("config file %s: %w", path, err))
+	}
+	if slices.ContainsFunc(file.AllKeys(), func(key string) bool { return isSecret(key, file.GetString(key)) }) {
+		_ = flags.SetAnnotation(configFlag, withSecret, []string{"true"})
+	}
+	return found.err()
+}
+
+func applyKeys(flags *pflag.FlagSet, file *viper.Viper, lines keyLines) (found problems) {
+	decidedBefore, err := decided(flags)
+	if err != nil {
+		return nil // the source that has set both has reported it
+	}
+	keys := file.AllKeys()
+	slices.Sort(keys)
+	for _, key := range keys {
+		if err := applyKey(flags, decidedBefore, key, file.Get(key)); err != nil {
+			found.add(fmt.Errorf("%s%w", lines.prefix(key), err))
+		}
+	}
+	_, err = decided(flags)
+	found.add(err)
+	return found
+}
+
+type keyLines map[string]int
+
+// readKeyLines returns the lines of the keys of a file in YAML, or in JSON, which is YAML,
+// too. The parser of TOML does not report lines of valid keys.
+func readKeyLines(kind string, content []byte) keyLines {
+	var document yaml.Node
+	if kind == "toml" || yaml.Unmarshal(content, &document) != nil || len(document.Content) == 0 {
+		return nil
+	}
+	lines := keyLines{}
+	for i, node := range document.Content[0].Content {
+		if i%2 == 0 { // keys and values in turn
+			lines[strings.ToLower(node.Value)] = node.Line
+		}
+	}
+	return lines
+}
+
+// prefix returns the line of a key, or of the outer key of one such as "a.b", for an error.
+func (l keyLines) prefix(key string) string {
+	outer, _, _ := strings.Cut(key, ".")
+	if line, ok := l[outer]; ok {
+		return fmt.Sprintf("line %d: ", line)
+	}
+	return ""
+}
+
+func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, raw any) error {
+	flag := flags.Lookup(key)
+	if flag == nil || key == configFlag || key == "help" {
+		return fmt.Errorf("unknown key %q", key)
+	}
+	if decidedBefore[key] {
+		return nil
+	}
+	value, err := scalar(raw, flag.Value.Type())
+	if err == nil {
+		err = set(flag, value, fromFile, "key "+key)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// scalar formats a value of the file as text for the command line. A setting that is text,
+// such as a password, must be text in the file: 0123 is the number 83 in YAML, and the
+// parsers round long numbers.
+func scalar(raw any, kind string) (text string, err error) {
+	switch value := raw.(type) {
+	case string:
+		return value, nil
+	case bool:
+		text = strconv.FormatBool(value)
+	case int, int64, uint64:
+		text = fmt.Sprint(value)
+	case float64: // any number in JSON
+		text = strconv.FormatFloat(value, 'f', -1, 64)
+	default:
+		return "", errors.New("must be a single value")
+	}
+	if kind == "string" {
+		return "", errors.New("must be in quotes")
+	}
+	return text, nil
+}
+
+var lineNumber = regexp.MustCompile(`line \d+`)
+
+// syntaxError replaces the error of a parser of the configuration file, which may quote
+// the file: a password, for example. It keeps the position. The YAML parser has no
+// column, may name the line before, and has no line for some errors in the first one.
+func syntaxError(err error, content []byte) error {
+	if toml, ok := errors.AsType[interface {
+		error
+		Position() (line, column int)
+	}](err); ok {
+		line, column := toml.Position()
+		return syntaxErrorAt(line, column)
+	}
+	if json, ok := errors.AsType[*json.SyntaxError](err); ok {
+		before := content[:max(json.Offset, 1)-1]
+		return syntaxErrorAt(1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n'))
+	}
+	if line := lineNumber.FindString(err.Error()); line != "" {
+		return fmt.Errorf("syntax error near %s", line)
+	}
+	return errors.New("syntax error")
+}
+
+func syntaxErrorAt(line, column int) error {
+	return fmt.Errorf("syntax error in line %d, column %d", line, column)
+}

@@ -1,0 +1,80 @@
+package settings
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Environment has the value of each environment variable.
+type Environment map[string]string
+
+// ProcessEnvironment returns the environment of this process.
+func ProcessEnvironment() Environment {
+	env := Environment{}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if runtime.GOOS == "windows" { // where case does not matter
+			name = strings.ToUpper(name)
+		}
+		env[name] = value
+	}
+	return env
+}
+
+const envPrefix = "KVSLOTS_"
+
+// EnvName returns the environment variable of a flag: KVSLOTS_HTTP_ADDR for http-addr.
+func EnvName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// PoolVariable is the environment variable of the pool, used if there is no argument.
+const PoolVariable = "KVSLOTS_POOL"
+
+// notSettings matches variables that are no settings: those of the pool, of a lease, of
+// compose files, and of tests.
+var notSettings = regexp.MustCompile(`^KVSLOTS_(POOL|LEASE|POSITION|FENCE|EXPIRES_IN|IMAGE|SOAK|TEST_.*)$`)
+
+// serviceLink matches what Kubernetes sets for a service whose name begins with "kvslots".
+// Its port is a setting's name, too: KVSLOTS_HTTP_PORT.
+var serviceLink = regexp.MustCompile(`_SERVICE_(HOST|PORT(_.+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?$`)
+
+// Unknown returns the variables, in order, that look like settings but belong to no flag of
+// any command of the program: they may be misspelled.
+func (e Environment) Unknown(program *cobra.Command) []string {
+	known := map[string]bool{}
+	var visit func(*cobra.Command)
+	visit = func(command *cobra.Command) {
+		command.Flags().VisitAll(func(flag *pflag.Flag) { known[EnvName(flag.Name)] = true })
+		for _, below := range command.Commands() {
+			visit(below)
+		}
+	}
+	visit(program)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(e)), func(name string) bool {
+		link := serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(e[name], "://")
+		return !strings.HasPrefix(name, envPrefix) || e[name] == "" || known[name] || link || notSettings.MatchString(name)
+	})
+}
+
+// credential matches the environment variables of kvslots that hold a secret, or the
+// name of a file with one. It matches by the last words of the name, so that it also
+// covers flags that are added later. KVSLOTS_…_NKEYS are public keys.
+var credential = regexp.MustCompile(`^KVSLOTS_.*(TOKEN|PASSWORD|SECRET|CREDS|NKEY|USER|TLS_KEY)(_FILE)?$`)
+
+// WithoutSecrets returns the environment that "run" passes on to its command: without
+// the credentials of kvslots, and without URLs that contain user information.
+func WithoutSecrets(environment []string) []string {
+	return slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		isURL := name == EnvName(serverFlag) || name == EnvName(natsURLFlag)
+		return credential.MatchString(name) || isURL && strings.Contains(value, "@")
+	})
+}

@@ -1,0 +1,96 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// UsageError is an error in the arguments or settings.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }
+
+// Usagef returns a UsageError.
+func Usagef(format string, v ...any) error { return UsageError{fmt.Errorf(format, v...)} }
+
+// problems collects errors in settings, so that an operator sees all of them at once.
+type problems []error
+
+func (p *problems) add(err error) {
+	if err != nil {
+		*p = append(*p, err)
+	}
+}
+
+// when adds a UsageError if the settings are wrong.
+func (p *problems) when(wrong bool, format string, v ...any) {
+	if wrong {
+		p.add(Usagef(format, v...))
+	}
+}
+
+// each adds a UsageError that begins with the name, for each name.
+func (p *problems) each(names []string, wrong string) {
+	for _, name := range names {
+		p.add(Usagef("%s %s", name, wrong))
+	}
+}
+
+// err returns all problems as one error, each on a line of its own, or nil.
+func (p problems) err() error { return errors.Join(p...) }
+
+// split returns the problems that an error of err consists of.
+func split(err error) problems {
+	switch all, joined := err.(interface{ Unwrap() []error }); {
+	case err == nil:
+		return nil
+	case joined:
+		var found problems
+		for _, each := range all.Unwrap() {
+			found = append(found, split(each)...)
+		}
+		return found
+	}
+	return problems{err}
+}
+
+// WithoutPath returns the operating system's error without the name of the file. A
+// secret may have been given in place of the name.
+func WithoutPath(err error) error {
+	if outer, ok := errors.AsType[*fs.PathError](err); ok {
+		return outer.Err
+	}
+	return err
+}
+
+// withoutText returns an error of a flag's value without the value.
+func withoutText(err error) error {
+	number, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case !ok:
+		return err
+	case number.Func == "ParseBool":
+		return errors.New("must be true or false")
+	}
+	return number.Err
+}
+
+// FlagError replaces the errors of pflag that repeat what was given: it may be a secret
+// that was meant for another flag.
+func FlagError(_ *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Errorf("invalid argument for %q flag: %w", "--"+invalid.GetFlag().Name, withoutText(errors.Unwrap(invalid)))
+	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() != "" {
+		return fmt.Errorf("unknown shorthand flag: -%s", unknown.GetSpecifiedName())
+	}
+	if _, ok := errors.AsType[*pflag.InvalidSyntaxError](err); ok {
+		return errors.New("bad flag syntax")
+	}
+	return err
+}

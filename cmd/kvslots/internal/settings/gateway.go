@@ -1,0 +1,69 @@
+package settings
+
+import (
+	"io"
+	"net/url"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	serverFlag    = "server"
+	defaultServer = "http://127.0.0.1:8080"
+)
+
+// Gateway has the flags that choose a gateway, and how to reach it. A command that declares
+// only some of them leaves the others empty.
+type Gateway struct {
+	Server string
+	Token  Token // for Server
+	TLS    ClientTLS
+	NATS   NATS
+}
+
+// AddFlags declares all flags.
+func (g *Gateway) AddFlags(flags *pflag.FlagSet) {
+	g.addServerFlag(flags)
+	g.Token.addFlags(flags, "bearer token for --server")
+	g.TLS.addFlags(flags)
+	g.NATS.AddFlags(flags, "", "call gateways over this NATS instead (comma-separated URLs)")
+	g.NATS.ownInbox = true
+	flags.StringVar(&g.NATS.inbox, "nats-inbox", "", "prefix of the subjects for answers; with --nats-nkey the default is _INBOX_<public key>")
+}
+
+// AddReadyFlags declares the flags for a gateway that is asked without a token.
+func (g *Gateway) AddReadyFlags(flags *pflag.FlagSet) {
+	g.addServerFlag(flags)
+	g.TLS.addFlags(flags)
+}
+
+// AddBenchFlags declares the flags for a gateway that is asked over HTTP, or none.
+func (g *Gateway) AddBenchFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&g.Server, serverFlag, "", "measure the gateway at this URL, over the transports http and v1")
+	g.Token.addFlags(flags, "bearer token of the gateway at --server")
+	g.TLS.addFlags(flags)
+}
+
+func (g *Gateway) addServerFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&g.Server, serverFlag, defaultServer, "call this gateway, over HTTP")
+}
+
+func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
+	var found problems
+	found.add(g.TLS.check())
+	if g.NATS.URL != "" {
+		found.add(g.NATS.check(flags, nil))
+	} else if flags.Changed(serverFlag) {
+		found.when(!isServer(g.Server), "--server must be a URL such as %s, with a port between 1 and 65535", defaultServer)
+	}
+	if err := found.err(); err != nil {
+		return err
+	}
+	return g.Token.load(flags, stdin)
+}
+
+// isServer reports whether text is the URL of a gateway.
+func isServer(text string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && parsed.Host != "" && isPortOfURL(parsed.Port()) && (parsed.Scheme == "http" || parsed.Scheme == "https")
+}

@@ -1,0 +1,157 @@
+package settings
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+)
+
+// NATS has the flags of a connection to NATS.
+type NATS struct {
+	URL      string // may contain a password: never printed
+	inbox    string // prefix of reply subjects; "" means the default of NATS clients
+	creds    string
+	user     string
+	password string
+	token    string
+	nkey     string
+	tlsCert  string
+	tlsKey   string
+	tlsCA    string
+	ownInbox bool // with an nkey, the default of inbox is the nkey's own
+}
+
+const (
+	natsURLFlag    = "nats-url"
+	clientNATSName = "kvslots command"
+
+	// DialTimeout bounds an attempt to connect to NATS.
+	DialTimeout = 5 * time.Second
+)
+
+// AddFlags declares the flags. url is the default.
+func (n *NATS) AddFlags(flags *pflag.FlagSet, url, usage string) {
+	n.addFlags(flags, url, usage, "", "")
+}
+
+// addFlags declares the flags. clients and authorities say what some of those of serve mean
+// for the listener of the embedded server.
+func (n *NATS) addFlags(flags *pflag.FlagSet, url, usage, clients, authorities string) {
+	flags.StringVar(&n.URL, natsURLFlag, url, usage)
+	flags.StringVar(&n.creds, "nats-creds", "", "credentials file for --nats-url")
+	flags.StringVar(&n.nkey, "nats-nkey", "", "file with an nkey seed for --nats-url")
+	flags.StringVar(&n.user, "nats-user", "", "user for --nats-url"+clients)
+	flags.StringVar(&n.password, "nats-password", "", "the user's password; better given as KVSLOTS_NATS_PASSWORD")
+	flags.StringVar(&n.token, "nats-token", "", "token for --nats-url"+clients+"; better given as KVSLOTS_NATS_TOKEN")
+	flags.StringVar(&n.tlsCert, "nats-tls-cert", "", "file with the certificate of this program, for NATS")
+	flags.StringVar(&n.tlsKey, "nats-tls-key", "", certificateKeyUsage)
+	flags.StringVar(&n.tlsCA, "nats-tls-ca", "", "file with the certificate authorities to trust for --nats-url"+authorities)
+}
+
+// check returns an error for each rule that is broken. Errors do not contain a URL,
+// which may contain a password.
+func (n *NATS) check(flags *pflag.FlagSet, _ io.Reader) error {
+	var found problems
+	found.when(slices.ContainsFunc(strings.Split(n.URL, ","), func(text string) bool { return !isNATSURL(strings.TrimSpace(text)) }),
+		"--nats-url must be URLs such as nats://host:4222, with ports between 1 and 65535, separated by commas")
+	found.add(n.checkPairs())
+	ways := given(flags, "nats-creds", "nats-user", "nats-token", "nats-nkey")
+	found.when(len(ways) > 1, "%s exclude each other", strings.Join(ways, " and "))
+	return found.err()
+}
+
+// checkPairs checks flags that are of no use without another one, at --nats-addr too.
+func (n *NATS) checkPairs() error {
+	var found problems
+	found.when((n.user == "") != (n.password == ""), "--nats-user and --nats-password go together")
+	found.when((n.tlsCert == "") != (n.tlsKey == ""), "--nats-tls-cert and --nats-tls-key go together")
+	return found.err()
+}
+
+// isNATSURL reports whether nats.Connect accepts text: a URL, or a host and port
+// without a scheme.
+func isNATSURL(text string) bool {
+	if !strings.Contains(text, "://") {
+		text = "nats://" + text
+	}
+	parsed, err := url.Parse(text)
+	return err == nil && parsed.Hostname() != "" && isPortOfURL(parsed.Port()) &&
+		slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme)
+}
+
+// CheckFiles returns an error, which names the flag, for each file that cannot be read, or
+// has no valid certificate.
+func (n *NATS) CheckFiles() error {
+	read, err := readFiles(readFile,
+		fileOf{"nats-creds", n.creds}, fileOf{"nats-nkey", n.nkey},
+		fileOf{"nats-tls-ca", n.tlsCA}, fileOf{"nats-tls-cert", n.tlsCert}, fileOf{"nats-tls-key", n.tlsKey})
+	found := split(err)
+	_, err = parseKeyPair(read, "nats-tls-cert", "nats-tls-key")
+	found.add(err)
+	_, err = parseAuthorities(read, "nats-tls-ca")
+	found.add(err)
+	return found.err()
+}
+
+// Options returns the options of a connection, after CheckFiles.
+func (n *NATS) Options() ([]nats.Option, error) {
+	options := []nats.Option{
+		nats.Name(clientNATSName),
+		nats.Timeout(DialTimeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.IgnoreAuthErrorAbort(), // the server's configuration may be about to change
+	}
+	if err := n.CheckFiles(); err != nil {
+		return nil, err
+	}
+	inbox := n.inbox
+	if n.nkey != "" {
+		nkey, err := nats.NkeyOptionFromSeed(n.nkey)
+		if err != nil {
+			return nil, fmt.Errorf("--nats-nkey: %w", WithoutPath(err))
+		}
+		options = append(options, nkey)
+		if n.ownInbox && inbox == "" {
+			// Other clients may be permitted to subscribe below _INBOX, and would read the
+			// leases in answers.
+			var key nats.Options
+			if err := nkey(&key); err != nil {
+				return nil, err
+			}
+			inbox = subjects.Inbox + "_" + key.Nkey
+		}
+	}
+	for _, given := range []struct {
+		value  string
+		option nats.Option
+	}{
+		{n.creds, nats.UserCredentials(n.creds)},
+		{n.user, nats.UserInfo(n.user, n.password)},
+		{n.token, nats.Token(n.token)},
+		{inbox, nats.CustomInboxPrefix(inbox)},
+		{n.tlsCA, nats.RootCAs(n.tlsCA)},
+		{n.tlsCert, nats.ClientCert(n.tlsCert, n.tlsKey)},
+	} {
+		if given.value != "" {
+			options = append(options, given.option)
+		}
+	}
+	return options, nil
+}
+
+// OwnInboxes gives a connection inboxes that clients cannot subscribe to, and cannot
+// guess: on a NATS where they may subscribe below _INBOX, they would read what JetStream,
+// functions and the server answer to the gateway, and could answer in their place.
+func OwnInboxes() nats.Option {
+	return nats.CustomInboxPrefix(subjects.Gateway + "." + rand.Text())
+}

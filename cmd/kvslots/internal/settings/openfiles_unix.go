@@ -1,0 +1,14 @@
+//go:build unix
+
+package settings
+
+import "golang.org/x/sys/unix"
+
+// openFilesLimit returns how many files the process may open.
+func openFilesLimit() uint64 {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return unknownFilesLimit
+	}
+	return uint64(limit.Cur)
+}

@@ -1,0 +1,142 @@
+// Package settings has the flags of serve and of the client commands, with their defaults,
+// the rules between them, and the files that they name. Load sets flags from the command
+// line, the environment and the configuration file, in this order of precedence, and checks
+// them.
+package settings
+
+import (
+	"errors"
+	"io"
+	"regexp"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Group is a group of flags of one command.
+type Group interface {
+	// check checks the rules between the flags, and reads the token. Its result has an error
+	// for each rule that is broken.
+	check(flags *pflag.FlagSet, stdin io.Reader) error
+}
+
+// Load sets each flag of a command that was not given on the command line from its
+// environment variable, or else from the configuration file of --config. Then it checks the
+// group. The result has an error for each setting that is wrong; see ErrorText.
+func Load(command *cobra.Command, env Environment, of Group) error {
+	if err := applySources(command.Flags(), env); err != nil {
+		return err
+	}
+	return of.check(command.Flags(), command.InOrStdin())
+}
+
+// alternatives are pairs of flags that exclude each other. A pair counts as one flag:
+// the source with the higher precedence decides.
+var alternatives = [][2]string{
+	{"http-addr", "http-port"},
+	{tokenFlag, TokenFileFlag},
+	{serverFlag, natsURLFlag},
+}
+
+func applySources(flags *pflag.FlagSet, env Environment) error {
+	return errors.Join(applyEnvironment(flags, env), applyFile(flags))
+}
+
+// decided returns the flags that a source of lower precedence must not set: given flags
+// and their alternatives. It returns an error if both flags of a pair were given.
+func decided(flags *pflag.FlagSet) (map[string]bool, error) {
+	names := map[string]bool{}
+	flags.VisitAll(func(flag *pflag.Flag) { names[flag.Name] = flag.Changed })
+	for _, pair := range alternatives {
+		one, other := names[pair[0]], names[pair[1]]
+		if one && other {
+			return nil, excluded(pair[0], pair[1])
+		}
+		names[pair[0]], names[pair[1]] = one || other, one || other
+	}
+	return names, nil
+}
+
+func excluded(one, other string) error {
+	return Usagef("--%s and --%s exclude each other", one, other)
+}
+
+// applyEnvironment sets flags from environment variables. It ignores empty ones.
+func applyEnvironment(flags *pflag.FlagSet, env Environment) error {
+	decidedBefore, err := decided(flags)
+	if err != nil {
+		return err
+	}
+	var found problems
+	flags.VisitAll(func(flag *pflag.Flag) {
+		name := EnvName(flag.Name)
+		if decidedBefore[flag.Name] || env[name] == "" || flag.Name == "help" {
+			return
+		}
+		if err := set(flag, env[name], fromEnvironment, name); err != nil {
+			found.add(Usagef("%s: %w", name, err))
+		}
+	})
+	_, err = decided(flags)
+	found.add(err)
+	return found.err()
+}
+
+// A source of a flag's value.
+const (
+	fromDefault     = "default"
+	fromCommandLine = "command line"
+	fromEnvironment = "environment"
+	fromFile        = "file"
+)
+
+// setBy is the annotation of a flag that the environment or the file has set, with the source
+// and the name that the flag has there.
+const setBy = "kvslots_set_by"
+
+// set sets a flag and marks it as given, even if the value is invalid, so that no further
+// source sets it.
+func set(flag *pflag.Flag, value, source, name string) error {
+	flag.Changed = true
+	if flag.Annotations == nil {
+		flag.Annotations = map[string][]string{}
+	}
+	flag.Annotations[setBy] = []string{source, name}
+	return withoutText(flag.Value.Set(value))
+}
+
+// sourceOf returns where the value of a flag comes from.
+func sourceOf(flag *pflag.Flag) string {
+	switch by := flag.Annotations[setBy]; {
+	case by != nil:
+		return by[0]
+	case flag.Changed:
+		return fromCommandLine
+	}
+	return fromDefault
+}
+
+// given returns those flags that were given, and not merely switched off.
+func given(flags *pflag.FlagSet, names ...string) (found []string) {
+	for _, name := range names {
+		flag := flags.Lookup(name)
+		if value := flag.Value.String(); flag.Changed && value != "" && value != "false" && value != "0" {
+			found = append(found, "--"+name)
+		}
+	}
+	return found
+}
+
+// ErrorText returns the text of an error about a command. It names each flag that was set by an
+// environment variable, or by a key of the file, as that variable or key: as the operator
+// knows it.
+func ErrorText(flags *pflag.FlagSet, err error) string {
+	return flagName.ReplaceAllStringFunc(err.Error(), func(name string) string {
+		if flag := flags.Lookup(name[2:]); flag != nil && flag.Annotations[setBy] != nil {
+			return flag.Annotations[setBy][1]
+		}
+		return name
+	})
+}
+
+var flagName = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*`)

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+)
+
+const unknownVariables = "no flag has these environment variables, which are ignored"
+
+// load loads the settings of a client command.
+func load(command *cobra.Command, env settings.Environment, of settings.Group) error {
+	warnOfUnknown(command, env)
+	return settings.Load(command, env, of)
+}
+
+// warnOfUnknown prints the variables that may be misspelled.
+func warnOfUnknown(command *cobra.Command, env settings.Environment) {
+	if unknown := env.Unknown(command.Root()); len(unknown) > 0 {
+		fmt.Fprintf(command.ErrOrStderr(), "kvslots: %s: %s\n", unknownVariables, strings.Join(unknown, ", "))
+	}
+}

@@ -12,7 +12,11 @@ SWEEPS    = TestSoakSimulation|TestSoakMutations
 NESTED    = bench/compare gateway/observability
 MODULES   = . $(NESTED)
 
-.PHONY: run build man test race check soak bench bench-peers benchmarks fuzz
+RELEASE   = bin/release
+PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+IMAGE    ?= kvslots:$(VERSION)
+
+.PHONY: run build man release image test race check soak bench bench-others benchmarks fuzz
 
 run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 	$(GO) run ./cmd/kvslots serve
@@ -22,6 +26,20 @@ build: ## bin/kvslots
 
 man: ## man pages and completions in bin/share, to be copied to /usr/share or /usr/local/share
 	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/kvslots man bin/share
+
+release: ## programs for PLATFORMS with their checksums, in bin/release; the same bytes from the same commit and Go
+	rm -rf $(RELEASE) && mkdir -p $(RELEASE)
+	set -e; for platform in $(PLATFORMS); do \
+		os=$${platform%/*} arch=$${platform#*/}; \
+		name=kvslots-$(VERSION)-$$os-$$arch; [ $$os != windows ] || name=$$name.exe; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(RELEASE)/$$name ./cmd/kvslots; \
+	done
+	cp LICENSE $(RELEASE)
+	cd $(RELEASE) && if command -v sha256sum >/dev/null; then sha256sum *; else shasum -a 256 *; fi >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS
+
+image: ## an image named IMAGE, for this machine; IMAGE_FLAGS are further flags of docker buildx build
+	docker buildx build -f cmd/kvslots/deploy/Dockerfile --build-arg VERSION=$(VERSION) \
+		--build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) -t $(IMAGE) $(IMAGE_FLAGS) .
 
 test: ## the packages wait more than they compute, so four at a time
 	CGO_ENABLED=0 $(GO) test -p 4 -timeout 20m ./...
@@ -61,7 +79,7 @@ soak: ## all tests at their full length, about 2 hours; -p 1 has them print as t
 bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench/plots
 	$(GO) run -C bench/compare . --plots ../plots
 
-bench-peers: ## other lock servers alone, beside the library and HTTP; says which are missing
+bench-others: ## other lock servers alone, beside the library and HTTP; says which are missing
 	@$(GO) run -C bench/compare . --status
 	$(GO) run -C bench/compare . --workload pairs --clients 1,64 --door library,http --sync always
 

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	limitRaw         = "raw"              // claim and purge on JetStream, on the same server, flushed like the library's writes
-	limitLibraryEach = "library-fsync"    // the library, on a server that flushes each write alone
-	limitHTTP        = "net/http"         // an empty handler with the same bodies
-	limitHTTPLibrary = "net/http+library" // a handler that calls the library, and does nothing else
-	limitEcho        = "nats-echo"        // a NATS service that answers with the same bodies
-	limitPing        = "nats-ping"        // $SRV.PING at the gateway's own service
-	limitDisk        = "fsync"            // 512 bytes appended to a file and flushed, twice
+	limitRaw         = "raw"               // claim and purge on JetStream, on the same server, flushed like the library's writes
+	limitLibraryEach = "library-fsync"     // the library, on a server that flushes each write alone
+	limitHTTP        = "net/http"          // an empty handler with the same bodies
+	limitHTTPLibrary = "net/http+library"  // a handler that calls the library, and does nothing else
+	limitEcho        = "nats-echo"         // a NATS service that answers with the same bodies
+	limitPing        = "nats-ping"         // $SRV.PING at the gateway's own service
+	limitPingLibrary = "nats-ping+library" // that and the library, in turn
+	limitDisk        = "fsync"             // 512 bytes appended to a file and flushed, twice
 )
 
 // limits starts the limits with which the transports are compared.
@@ -40,7 +41,10 @@ func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits [
 		limits = append(limits, Baseline{Name: limitRaw, Durability: string(f.sync), Pairs: raw},
 			Baseline{Name: limitHTTPLibrary, Durability: string(f.sync), Pairs: handler})
 		if f.sync == natsembed.SyncInterval {
-			limits = append(limits, Baseline{Name: limitPing, Pairs: requestPairs(f.outer, "$SRV.PING", "$SRV.PING")})
+			pings := requestPairs(f.outer, "$SRV.PING", "$SRV.PING")
+			limits = append(limits, Baseline{Name: limitPing, Pairs: pings}, Baseline{
+				Name: limitPingLibrary, Durability: string(f.sync), Pairs: inTurn(pings, transportPairs(newLibraryTransport(f.store))),
+			})
 		}
 	}
 	each, err := startLibrary(ctx, e.cfg.Dir, natsembed.SyncAlways)
@@ -132,11 +136,11 @@ func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expected 
 
 // diskPairs flushes a file twice, as a single client's two writes of a pair require.
 func (e *Environment) diskPairs() (Pairer, error) {
-	dir, err := os.MkdirTemp(e.cfg.Dir, "kvslots-bench-disk-")
+	dir, remove, err := TempDir(e.cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(func() error { return os.RemoveAll(dir) })
+	e.ofRun.add(remove)
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err

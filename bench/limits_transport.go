@@ -42,6 +42,32 @@ func requestPairs(nc *nats.Conn, first, second string) Pairer {
 	}
 }
 
+// inTurn does a pair of first and then one of second, which is the sum of their costs.
+func inTurn(first, second Pairer) Pairer {
+	return func(ctx context.Context, clients int) (action, cleanup, error) {
+		one, closeFirst, err := first(ctx, clients)
+		if err != nil {
+			return nil, closeFirst, err
+		}
+		other, closeSecond, err := second(ctx, clients)
+		both := func(ctx context.Context) error {
+			var errs error
+			for _, c := range []cleanup{closeSecond, closeFirst} {
+				if c != nil {
+					errs = errors.Join(errs, c(ctx))
+				}
+			}
+			return errs
+		}
+		return func(ctx context.Context, client int) error {
+			if err := one(ctx, client); err != nil {
+				return err
+			}
+			return other(ctx, client)
+		}, both, err
+	}
+}
+
 // echoPairs measures a NATS service in this process that answers at once, and a client
 // over TCP.
 func echoPairs(server *PlainServer) (Pairer, error) {

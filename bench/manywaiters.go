@@ -61,9 +61,9 @@ func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration) (S
 	if err != nil {
 		return Sample{}, err
 	}
-	defer leave()
+	defer func() { _ = leave() }()
 	if err := awaitLine(ctx, pools, n); err != nil {
-		return Sample{}, err
+		return Sample{}, errors.Join(err, leave())
 	}
 	s := Sample{Elapsed: time.Since(began)}
 	bytes := float64(memoryInUse()) - float64(before)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"errors"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -28,11 +27,11 @@ func StartPlainServer(dir string, syncAlways bool) (*PlainServer, error) {
 }
 
 func (s *PlainServer) start(dir string, syncAlways bool) error {
-	data, err := os.MkdirTemp(dir, "kvslots-bench-")
+	data, remove, err := TempDir(dir)
 	if err != nil {
 		return err
 	}
-	s.add(func() error { return os.RemoveAll(data) })
+	s.add(remove)
 	s.nats, err = server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: data, SyncAlways: syncAlways, NoSigs: true, NoLog: true,
 	})

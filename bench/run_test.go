@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	wanted = append(wanted,
-		"pairs raw always", "pairs raw interval", "pairs library-fsync always", "pairs net/http ", "pairs net/http+library always", "pairs net/http+library interval", "pairs nats-echo ", "pairs nats-ping ", "pairs fsync ")
+		"pairs raw always", "pairs raw interval", "pairs library-fsync always", "pairs net/http ", "pairs net/http+library always", "pairs net/http+library interval", "pairs nats-echo ", "pairs nats-ping ", "pairs nats-ping+library interval", "pairs fsync ")
 	for _, want := range wanted {
 		if !has[want] {
 			t.Errorf("%q was not measured", want)

@@ -90,7 +90,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	sessions := make([]string, n)
 	holders := make([]string, keys)
 	each(t, n, func(i int) (err error) {
-		sessions[i], err = store.CreateSession(ctx, 2*cadence+20*time.Second, "")
+		sessions[i], _, err = store.CreateSession(ctx, kvslots.WithIdle(2*cadence+20*time.Second))
 		return err
 	})
 	now := start.report(t, "sessions created", n)
@@ -101,7 +101,7 @@ func soakSessions(t *testing.T, n, keys int, cadence time.Duration) {
 	key := func(i int) kvslots.Resource { return kvslots.Lock(fmt.Sprint("key", i%keys)) }
 	held := make([]kvslots.Grant, keys)
 	each(t, keys, func(i int) (err error) {
-		if holders[i], err = store.CreateSession(ctx, time.Hour, ""); err == nil {
+		if holders[i], _, err = store.CreateSession(ctx, kvslots.WithIdle(time.Hour)); err == nil {
 			held[i], err = store.Acquire(ctx, holders[i], key(i), time.Hour, 0)
 		}
 		return err

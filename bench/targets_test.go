@@ -21,6 +21,7 @@ func TestRuleJudges(t *testing.T) {
 		{"at most", rule{name: "a", bound: 1.6, atMost: true, of: rate, to: against}, "met    a: 1.5 (0.5 … 2), wanted at most 1.6"},
 		{"a figure with a unit", rule{name: "a", bound: 0.1, atMost: true, unit: " s", scale: 1e-3, of: rate},
 			"missed a: 0.3 (0.1 … 0.4) s, wanted at most 0.1 s, ratio 3.00"},
+		{"no bound", rule{name: "a", of: rate, to: against}, "ratio  a: 1.5 (0.5 … 2)"},
 		{"a row that is missing", rule{name: "a", bound: 1, of: rate, to: figure{Key{Workload: "pairs", Transport: "redis", Clients: 64}, "per_second"}},
 			"left out a: not measured: pairs, redis, 64 in flight"},
 		{"a figure that is missing", rule{name: "a", bound: 1, of: figure{key, "kib_per_waiter"}}, "left out a: not measured: pairs, library"},

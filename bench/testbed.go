@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -90,11 +89,11 @@ func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*testb
 }
 
 func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) error {
-	data, err := os.MkdirTemp(dir, "kvslots-bench-")
+	data, remove, err := TempDir(dir)
 	if err != nil {
 		return err
 	}
-	r.add(func() error { return os.RemoveAll(data) })
+	r.add(remove)
 	if r.nats, err = natsembed.Start(ctx, natsembed.Config{DataDir: data, Sync: flush, Addr: "127.0.0.1:0"}); err != nil {
 		return err
 	}

@@ -59,8 +59,9 @@ type Pools interface {
 
 	// Queue sends a request of each client that waits in a pool's line for at most
 	// an hour, with as little memory in this process as possible. It returns when
-	// all requests are sent. leave ends the requests.
-	Queue(ctx context.Context, pool int) (leave func(), err error)
+	// all requests are sent. leave ends the requests; its error says why some are not
+	// in the line, if that is known.
+	Queue(ctx context.Context, pool int) (leave func() error, err error)
 
 	// Close deletes the pools or ends the sessions, and thereby all leases.
 	Close(ctx context.Context) error

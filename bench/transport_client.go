@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,37 +14,19 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// api are the methods that *kvslots.Store and *client.Client have in common.
-type api interface {
-	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
-	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
-	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
-	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
-	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
-	EndSession(ctx context.Context, session string) error
-}
-
 // clientTransport is a transport for Go programs: a peer of the library in this process,
 // or its client.
 type clientTransport struct {
-	name   string
-	api    api
-	create func(ctx context.Context) (session string, err error)
+	name string
+	api  kvslots.Service
 }
 
 func newLibraryTransport(store *kvslots.Store) Transport {
-	return clientTransport{transportLibrary, store, func(ctx context.Context) (string, error) {
-		return store.CreateSession(ctx, time.Hour, "")
-	}}
+	return clientTransport{transportLibrary, store}
 }
 
 func newGatewayTransport(name string, c *client.Client) clientTransport {
-	return clientTransport{name, c, func(ctx context.Context) (string, error) {
-		session, _, err := c.CreateSession(ctx)
-		return session, err
-	}}
+	return clientTransport{name, c}
 }
 
 func (d clientTransport) Name() string { return d.name }
@@ -68,14 +51,14 @@ func newIDs(n int) []uuid.UUID {
 func (d clientTransport) Named(ctx context.Context, slots, clients int) (Pools, error) {
 	n := &clientNames{api: d.api, base: uuid.NewString(), slots: slots, sessions: make([]string, clients)}
 	err := forEach(clients, func(i int) (err error) {
-		n.sessions[i], err = d.create(ctx)
+		n.sessions[i], _, err = d.api.CreateSession(ctx, kvslots.WithIdle(time.Hour))
 		return err
 	})
 	return n, err
 }
 
 type clientPools struct {
-	api     api
+	api     kvslots.Service
 	ids     []uuid.UUID
 	clients int
 }
@@ -111,25 +94,44 @@ func (p *clientPools) Waiting(ctx context.Context, pool int) (int, error) {
 }
 
 // Queue starts a goroutine for each client: requests of these transports block their
-// callers.
-func (p *clientPools) Queue(ctx context.Context, pool int) (leave func(), err error) {
+// callers. A client that is refused asks again: of very many requests that arrive at once, a
+// busy gateway answers some with 503 (gateway/natsapi/README.md, "Limits").
+func (p *clientPools) Queue(ctx context.Context, pool int) (leave func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	var refused atomic.Pointer[error]
 	for client := range p.clients {
-		wg.Go(func() { _, _ = p.Take(ctx, client, pool, longTTL, longWait) })
+		wg.Go(func() {
+			for {
+				_, err := p.Take(ctx, client, pool, longTTL, longWait)
+				if err == nil || ctx.Err() != nil {
+					return
+				}
+				refused.Store(&err)
+				pause(ctx, refusedPause)
+			}
+		})
 	}
-	return func() {
+	return func() error {
 		cancel()
 		wg.Wait()
+		if err := refused.Load(); err != nil {
+			return fmt.Errorf("bench: the last refusal of a waiter: %w", *err)
+		}
+		return nil
 	}, nil
 }
+
+// refusedPause is how long a refused client waits before it asks again: as long as a gateway
+// says in Retry-After.
+const refusedPause = time.Second
 
 func (p *clientPools) Close(ctx context.Context) error {
 	return forEach(len(p.ids), func(i int) error { return p.api.Delete(ctx, p.ids[i]) })
 }
 
 type clientNames struct {
-	api      api
+	api      kvslots.Service
 	base     string // prefix of the keys, unique to this measurement
 	slots    int
 	sessions []string // by client
@@ -154,7 +156,9 @@ func (n *clientNames) Give(ctx context.Context, client, pool int, held Held) err
 
 func (n *clientNames) Waiting(context.Context, int) (int, error) { return 0, errors.ErrUnsupported }
 
-func (n *clientNames) Queue(context.Context, int) (func(), error) { return nil, errors.ErrUnsupported }
+func (n *clientNames) Queue(context.Context, int) (func() error, error) {
+	return nil, errors.ErrUnsupported
+}
 
 func (n *clientNames) Close(ctx context.Context) error {
 	return forEach(len(n.sessions), func(i int) error {

@@ -67,12 +67,13 @@ func (c httpClients) closeAll(ctx context.Context, made Pools) error {
 }
 
 // queue sends a request of each client, on connections whose answers are not read.
-func (c httpClients) queue(ctx context.Context, request func(client int) []byte) (leave func(), err error) {
+func (c httpClients) queue(ctx context.Context, request func(client int) []byte) (leave func() error, err error) {
 	requests := make([][]byte, len(c.conns))
 	for client := range requests {
 		requests[client] = request(client)
 	}
-	return c.hold(ctx, c.to, requests)
+	end, err := c.hold(ctx, c.to, requests)
+	return func() error { end(); return nil }, err
 }
 
 // ask sends a client's request and decodes the answer into answer, unless answer is
@@ -120,7 +121,7 @@ func (p *httpPools) Give(ctx context.Context, client, pool int, held Held) error
 	return err
 }
 
-func (p *httpPools) Queue(ctx context.Context, pool int) (leave func(), err error) {
+func (p *httpPools) Queue(ctx context.Context, pool int) (leave func() error, err error) {
 	return p.queue(ctx, func(int) []byte { return p.borrow(pool, longTTL, longWait) })
 }
 

@@ -92,7 +92,7 @@ func (n *v1Names) Waiting(ctx context.Context, pool int) (int, error) {
 	return 0, nil
 }
 
-func (n *v1Names) Queue(ctx context.Context, pool int) (leave func(), err error) {
+func (n *v1Names) Queue(ctx context.Context, pool int) (leave func() error, err error) {
 	return n.queue(ctx, func(client int) []byte { return n.acquire(client, pool, longTTL, longWait) })
 }
 

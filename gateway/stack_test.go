@@ -49,7 +49,7 @@ func TestWaitingStack(t *testing.T) {
 	} {
 		before := stackBytes()
 		for range waiters + 1 { // the first one does not wait
-			session, err := store.CreateSession(t.Context(), time.Hour, "")
+			session, _, err := store.CreateSession(t.Context(), kvslots.WithIdle(time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,14 +94,14 @@ func stackBytes() int {
 // deepStore is a Store with 512 bytes more on the stack.
 type deepStore struct{ *kvslots.Store }
 
-func (s deepStore) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+func (s deepStore) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
 	var margin [512]byte
 	defer runtime.KeepAlive(&margin)
 	return s.Store.Borrow(ctx, pool, ttl, wait, opts...)
 }
 
-func (s deepStore) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error) {
+func (s deepStore) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error) {
 	var margin [512]byte
 	defer runtime.KeepAlive(&margin)
-	return s.Store.Acquire(ctx, session, r, ttl, wait)
+	return s.Store.Acquire(ctx, session, r, ttl, wait, opts...)
 }

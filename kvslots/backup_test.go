@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -82,9 +82,9 @@ func fillBucket(t testing.TB, s *Store) filled {
 	fatal(s.Delete(t.Context(), f.deleted))
 	_, err := s.Renew(t.Context(), f.pool, f.renewed.ID(), 10*time.Minute)
 	fatal(err)
-	f.session, err = s.CreateSession(t.Context(), time.Minute, "origin")
+	f.session, _, err = s.CreateSession(t.Context(), WithIdle(time.Minute), WithOrigin("origin"))
 	fatal(err)
-	f.idle, err = s.CreateSession(t.Context(), time.Minute, "")
+	f.idle, _, err = s.CreateSession(t.Context(), WithIdle(time.Minute))
 	fatal(err)
 	f.grant, err = s.Acquire(t.Context(), f.session, f.lock, time.Minute, 0)
 	fatal(err)
@@ -92,7 +92,7 @@ func fillBucket(t testing.TB, s *Store) filled {
 	if err != nil || !acquired {
 		t.Fatal(acquired, err)
 	}
-	f.owned, err = s.LockOwned(t.Context(), "owned", "me", "", time.Minute, 0)
+	f.owned, err = s.LockOwned(t.Context(), "owned", "me", time.Minute, 0)
 	fatal(err)
 	return f
 }
@@ -144,7 +144,7 @@ func (f filled) check(t testing.TB, s *Store) {
 // load, into its own server. Every lease, lock and session survives, new fences are above
 // all earlier ones, and a held slot is never lent to another borrower.
 func TestRestoreUnderPeers(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	f := fillBucket(t, peers[0])
 	busy := newPool(t, peers[0], 3)
@@ -195,7 +195,7 @@ func TestRestoreUnderPeers(t *testing.T) {
 	untilServed(t, func() (State, error) { return peers[0].Inspect(t.Context(), busy) })
 	mustReturn(t, peers[0], busy, held)
 
-	fresh := kvslotstest.Start(t, "")
+	fresh := natstest.Start(t, "")
 	others := openPeers(t, fresh, 2)
 	restored := mustRestore(t, fresh.Connect(), file, RestoreOptions{})
 	if restored.Pools < 4 || restored.Leases < 6 || restored.Sessions != 2 {
@@ -210,7 +210,7 @@ func TestRestoreUnderPeers(t *testing.T) {
 
 // A lease ends when it would have ended without the restore.
 func TestRestoredLeaseEnds(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	asked := time.Now()
@@ -252,7 +252,7 @@ func storedSlots(t testing.TB, nc *nats.Conn) (slots []fetched) {
 
 // The same on a cluster with a replicated bucket.
 func TestRestoreReplicated(t *testing.T) {
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	s, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestRestoreReplicated(t *testing.T) {
 
 // Restoring an incomplete file changes nothing.
 func TestRestoreRefusesDamage(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	f := fillBucket(t, s)
 	file := mustBackup(t, srv.Connect())

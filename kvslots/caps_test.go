@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -80,11 +80,11 @@ func TestCaps(t *testing.T) {
 			}
 		}},
 		{"sessions", Config{MaxSessions: crowd + 1 + 5}, ErrMaxSessions, 5, func(ctx context.Context, s *Store, _ string, _ int) (func() error, error) {
-			id, err := s.CreateSession(ctx, time.Minute, "here")
+			id, _, err := s.CreateSession(ctx, WithIdle(time.Minute), WithOrigin("here"))
 			return func() error { return s.EndSession(ctx, id) }, err
 		}},
 		{"sessions of one origin", Config{MaxSessionsPerOrigin: 5}, ErrMaxSessionsPerOrigin, 5, func(ctx context.Context, s *Store, _ string, _ int) (func() error, error) {
-			id, err := s.CreateSession(ctx, time.Minute, "here")
+			id, _, err := s.CreateSession(ctx, WithIdle(time.Minute), WithOrigin("here"))
 			return func() error { return s.EndSession(ctx, id) }, err
 		}},
 		{"locks of one session", Config{MaxLocksPerSession: 8}, ErrMaxLocksPerSession, 8, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
@@ -95,7 +95,7 @@ func TestCaps(t *testing.T) {
 		}},
 		{"locks of one origin", Config{MaxLocksPerOrigin: 8}, ErrMaxLocksPerOrigin, 8, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
 			if i%2 == 0 {
-				lock, err := s.LockOwned(ctx, fmt.Sprint("l", i), "me", "here", time.Minute, 0)
+				lock, err := s.LockOwned(ctx, fmt.Sprint("l", i), "me", time.Minute, 0, WithOrigin("here"))
 				return func() error { _, err := s.UnlockOwned(ctx, lock); return err }, err
 			}
 			g, _, err := s.Enqueue(ctx, session, Lock(fmt.Sprint("l", i)), time.Minute)
@@ -103,7 +103,7 @@ func TestCaps(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			srv := kvslotstest.Start(t, "")
+			srv := natstest.Start(t, "")
 			ctx := context.Background()
 			s, err := Open(ctx, srv.Connect(), c.cfg)
 			if err != nil {
@@ -116,7 +116,7 @@ func TestCaps(t *testing.T) {
 				if c.cfg.MaxLocksPerOrigin > 0 {
 					origin = "here"
 				}
-				id, err := s.CreateSession(ctx, time.Minute, origin)
+				id, _, err := s.CreateSession(ctx, WithIdle(time.Minute), WithOrigin(origin))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -161,7 +161,7 @@ func TestCaps(t *testing.T) {
 
 // The shares of a session and of an origin are of the names that they hold or wait for, and other sessions and origins have shares of their own.
 func TestShares(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocksPerSession: 2, MaxLocksPerOrigin: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestShares(t *testing.T) {
 	defer func() { _ = s.Close(context.Background()) }()
 	var sessions []string
 	for _, origin := range []string{"here", "here", "there", ""} {
-		id, err := s.CreateSession(t.Context(), time.Minute, origin)
+		id, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute), WithOrigin(origin))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,10 +192,10 @@ func TestShares(t *testing.T) {
 	}
 	_, err = s.Acquire(t.Context(), too, Lock("free"), time.Minute, 0)
 	wantErr(t, err, ErrMaxLocksPerOrigin)
-	_, err = s.LockOwned(t.Context(), "free", "me", "here", time.Minute, time.Minute)
+	_, err = s.LockOwned(t.Context(), "free", "me", time.Minute, time.Minute, WithOrigin("here"))
 	wantErr(t, err, ErrMaxLocksPerOrigin)
 	mustLetGo(t, s, here, Lock("one"), one)
-	if _, err := s.LockOwned(t.Context(), "free", "me", "here", time.Minute, 0); err != nil {
+	if _, err := s.LockOwned(t.Context(), "free", "me", time.Minute, 0, WithOrigin("here")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Acquire(t.Context(), here, Lock("free"), time.Minute, 0)
@@ -206,14 +206,14 @@ func TestShares(t *testing.T) {
 	}
 	endAll(t, s, sessions...)
 	mustHold(t, s, newSession(t, s, time.Minute), Lock("free"))
-	if _, err := s.LockOwned(t.Context(), "another", "me", "here", time.Minute, 0); err != nil {
+	if _, err := s.LockOwned(t.Context(), "another", "me", time.Minute, 0, WithOrigin("here")); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // The caps count what sessions hold and wait for, not their attempts.
 func TestCapsLetPass(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestCapsLetPass(t *testing.T) {
 		sessions = append(sessions, newSession(t, s, time.Minute))
 	}
 	for _, origin := range []string{"here", "there"} {
-		id, err := s.CreateSession(t.Context(), time.Minute, origin)
+		id, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute), WithOrigin(origin))
 		if err != nil {
 			t.Fatal(err)
 		}

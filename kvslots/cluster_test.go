@@ -9,13 +9,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // On a cluster with a replicated bucket, peers at different servers are one semaphore,
 // also while the stream's leader changes.
 func TestReplicated(t *testing.T) {
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	nc := cluster.Connect()
 	runHistory(t, setting{
 		peers: 3, clients: 20, pools: 20, replicas: 3, length: *historyTime, seed: *historySeed,

@@ -54,6 +54,11 @@ type Config struct {
 	// have the same PoolIdle.
 	PoolIdle time.Duration
 
+	// ResumeGrace is how long a call with a request key keeps its place in line, or its slot,
+	// after its caller has gone, so that a repeat finds it: see WithRequestKey. It also keeps
+	// the place at the end of the wait. At most 10 minutes; 0 means that nothing is kept.
+	ResumeGrace time.Duration
+
 	// Sole asserts that no other peer can be running, as when this process embeds
 	// the server and no other process can reach the bucket. Open then removes at once
 	// the places in line that earlier peers left. Leases stay.
@@ -101,6 +106,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &RangeError{"max-ttl", "between 1s and a year"}
 	case c.MaxWait < 0 || c.MaxWait > year:
 		return c, &RangeError{"max-wait", "between 0s and a year"}
+	case c.ResumeGrace < 0 || c.ResumeGrace > 10*time.Minute:
+		return c, &RangeError{"resume-grace", "between 0s and 10m"}
 	case c.PoolIdle != 0 && (c.PoolIdle < time.Second || c.PoolIdle > year):
 		return c, &RangeError{"pool-idle", "0, or between 1s and a year"}
 	}
@@ -112,6 +119,6 @@ func (c Config) peer() peer.Config {
 		Sole: c.Sole, PoolIdle: c.PoolIdle, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
 		MaxPoolWaiters: c.MaxPoolWaiters, MaxLocksPerSession: c.MaxLocksPerSession, MaxLocksPerOrigin: c.MaxLocksPerOrigin,
-		MaxTombstones: c.MaxTombstones,
+		MaxTombstones: c.MaxTombstones, ResumeGrace: c.ResumeGrace,
 	}
 }

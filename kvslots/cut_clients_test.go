@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // pause sleeps, and reports whether ended is still open.
@@ -102,14 +102,14 @@ func (s *cutSoak) probe(store *cutStore) {
 	}
 }
 
-func (s *cutSoak) granted(store *cutStore, pool uuid.UUID, l *Lease) *kvslotstest.Told {
-	lease := &kvslotstest.Told{Fence: l.Fence(), Granted: time.Now(), Ends: l.ExpiresAt(), By: store.name}
+func (s *cutSoak) granted(store *cutStore, pool uuid.UUID, l *Lease) *natstest.Told {
+	lease := &natstest.Told{Fence: l.Fence(), Granted: time.Now(), Ends: l.ExpiresAt(), By: store.name}
 	s.ledger.Grant(slotOf{pool: pool, position: l.Position()}, lease)
 	return lease
 }
 
 // giveBack returns a lease at a store, again until the outcome is known.
-func (s *cutSoak) giveBack(store *cutStore, pool uuid.UUID, l *Lease, lease *kvslotstest.Told) {
+func (s *cutSoak) giveBack(store *cutStore, pool uuid.UUID, l *Lease, lease *natstest.Told) {
 	ends := s.ledger.GiveBack(lease)
 	for again := false; ; again = true {
 		began := time.Now()
@@ -157,7 +157,7 @@ func (s *cutSoak) borrower(store *cutStore, r *rand.Rand) {
 	}
 }
 
-func (s *cutSoak) renew(store *cutStore, pool uuid.UUID, l *Lease, lease *kvslotstest.Told, ttl time.Duration) {
+func (s *cutSoak) renew(store *cutStore, pool uuid.UUID, l *Lease, lease *natstest.Told, ttl time.Duration) {
 	began := time.Now()
 	renewed, err := store.Renew(s.t.Context(), pool, l.ID(), ttl)
 	answered := time.Now()
@@ -179,7 +179,7 @@ const lockIdle = time.Minute
 func (s *cutSoak) locker(store *cutStore, r *rand.Rand) {
 	for s.pause(s.stop, probePace) {
 		began := time.Now()
-		id, err := store.CreateSession(s.t.Context(), lockIdle, "")
+		id, _, err := store.CreateSession(s.t.Context(), WithIdle(lockIdle))
 		if !s.count("create session", began, 0, err) {
 			continue
 		}
@@ -213,7 +213,7 @@ func (s *cutSoak) lock(store *cutStore, session string, r *rand.Rand) error {
 	}
 	now := time.Now()
 	store.grants.add()
-	lease := &kvslotstest.Told{Fence: g.Fence, Granted: now, Ends: now.Add(g.TTL), By: store.name}
+	lease := &natstest.Told{Fence: g.Fence, Granted: now, Ends: now.Add(g.TTL), By: store.name}
 	s.ledger.Grant(slotOf{lock: name}, lease)
 	time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
 	other := s.stores[r.IntN(len(s.stores))]

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // serverFault is a fault of servers or their routes. do injects it, and ends it after about
@@ -23,11 +23,11 @@ type serverFault struct {
 }
 
 var serverFaults = []serverFault{
-	{"leader refused", 5, 13, func(c *cutCluster, leader, _ int, d time.Duration) { c.cut(leader, kvslotstest.Refuse, d) }},
-	{"leader black-holed", 5, 13, func(c *cutCluster, leader, _ int, d time.Duration) { c.cut(leader, kvslotstest.BlackHole, d) }},
+	{"leader refused", 5, 13, func(c *cutCluster, leader, _ int, d time.Duration) { c.cut(leader, natstest.Refuse, d) }},
+	{"leader black-holed", 5, 13, func(c *cutCluster, leader, _ int, d time.Duration) { c.cut(leader, natstest.BlackHole, d) }},
 	{"leader reset", 3, 5, func(c *cutCluster, leader, _ int, d time.Duration) { c.reset(leader, d) }},
-	{"follower refused", 5, 13, func(c *cutCluster, _, follower int, d time.Duration) { c.cut(follower, kvslotstest.Refuse, d) }},
-	{"follower black-holed", 5, 13, func(c *cutCluster, _, follower int, d time.Duration) { c.cut(follower, kvslotstest.BlackHole, d) }},
+	{"follower refused", 5, 13, func(c *cutCluster, _, follower int, d time.Duration) { c.cut(follower, natstest.Refuse, d) }},
+	{"follower black-holed", 5, 13, func(c *cutCluster, _, follower int, d time.Duration) { c.cut(follower, natstest.BlackHole, d) }},
 	{"follower reset", 3, 5, func(c *cutCluster, _, follower int, d time.Duration) { c.reset(follower, d) }},
 	{"leader killed", 1, 8, func(c *cutCluster, leader, _ int, d time.Duration) { c.kill(d, leader) }},
 	{"follower killed", 1, 8, func(c *cutCluster, _, follower int, d time.Duration) { c.kill(d, follower) }},
@@ -47,12 +47,12 @@ var serverFaults = []serverFault{
 
 // cutCluster is a cluster of servers whose faults a test draws.
 type cutCluster struct {
-	*kvslotstest.ProcessCluster
+	*natstest.ProcessCluster
 	nc *nats.Conn // to any server
 	js jetstream.JetStream
 }
 
-func (c *cutCluster) cut(n int, how kvslotstest.Cut, d time.Duration) {
+func (c *cutCluster) cut(n int, how natstest.Cut, d time.Duration) {
 	c.Cut(n, how)
 	time.Sleep(d)
 	c.Heal(n)

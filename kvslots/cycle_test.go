@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // BenchmarkCycle is borrow and return, one after the other. Its allocations
 // include those of the server, which runs in this process.
 func BenchmarkCycle(b *testing.B) {
-	s := openPeers(b, kvslotstest.Start(b, ""), 1)[0]
+	s := openPeers(b, natstest.Start(b, ""), 1)[0]
 	pool := newPool(b, s, 100)
 	ctx := context.Background()
 	b.ReportAllocs()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -17,11 +17,11 @@ import (
 // written into the bucket, as text and in binary.
 func TestStoredSecretsAreFound(t *testing.T) {
 	dir := t.TempDir()
-	srv := kvslotstest.Start(t, dir)
+	srv := natstest.Start(t, dir)
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	lease := mustBorrow(t, s, pool).ID()
-	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -59,7 +59,7 @@ func (f *flushes) release(err error) {
 func openGated(t *testing.T) (*Store, *flushes, uuid.UUID) {
 	t.Helper()
 	f := &flushes{queued: make(chan struct{}, 1)}
-	store, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), Durable: f.durable})
+	store, err := Open(t.Context(), natstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), Durable: f.durable})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,9 @@ var (
 
 	// ErrPlaceKept, as the cause of a context that ends a Wait, makes the
 	// session keep its place in the line, so that it can call Wait at another
-	// peer. A gateway that shuts down uses it.
+	// peer. A gateway that shuts down uses it. A call with a request key keeps
+	// its place, or its slot, for Config.ResumeGrace: a gateway uses it when a
+	// client has gone that may come back.
 	ErrPlaceKept = peer.ErrPlaceKept
 
 	// ErrMaxPools is returned by Register for a new pool when Config.MaxPools
@@ -89,6 +91,10 @@ var (
 	// key when the clients of the origin hold or wait for Config.MaxLocksPerOrigin keys
 	// already.
 	ErrMaxLocksPerOrigin = peer.ErrMaxLocksPerOrigin
+
+	// ErrKeyReused is returned by the calls with a request key when the key has a
+	// lease, a waiting call or a registration with other arguments.
+	ErrKeyReused = peer.ErrKeyReused
 
 	// ErrNotOwner is returned by ReleaseOwned when another owner holds the
 	// lock.

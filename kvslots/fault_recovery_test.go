@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -128,7 +128,7 @@ func wantLending(t *testing.T, gateways []*gateway, pool uuid.UUID, back time.Ti
 // it noticed the loss of the consumer only by its silence.
 func TestFault21ServerRestarts(t *testing.T) {
 	besideOthers(t)
-	srv := kvslotstest.Start(t, t.TempDir(), syncAlways)
+	srv := natstest.Start(t, t.TempDir(), syncAlways)
 	var gateways []*gateway
 	for range 3 {
 		gateways = append(gateways, openGateway(t, srv.ClientURL(), Config{}))
@@ -147,7 +147,7 @@ func TestFault21ServerRestarts(t *testing.T) {
 // A write that was lost with the connection blocked its pool at that gateway for 5 s.
 func TestFault21UplinkLost(t *testing.T) {
 	besideOthers(t)
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	gateways := []*gateway{openGateway(t, srv.ClientURL(), Config{}), openGateway(t, srv.ClientURL(), Config{})}
 	pool := newPool(t, gateways[0].Store, 1000)
 	for range inSoak(2, 20) {
@@ -173,7 +173,7 @@ func TestFault21UplinkLost(t *testing.T) {
 // another server than the connection.
 func TestFault21ConsumerLost(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	g := openGateway(t, srv.ClientURL(), Config{})
 	pool := newPool(t, g.Store, 100)
 	js, err := jetstream.New(srv.Connect())
@@ -206,7 +206,7 @@ func TestFault21FollowerKilled(t *testing.T) {
 }
 
 func followerKilled(t *testing.T) {
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	first, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func followerKilled(t *testing.T) {
 	g := openGateway(t, leader.ClientURL(), Config{})
 	pool := newPool(t, g.Store, 100)
 	mustBorrow(t, g.Store, pool)
-	follower := cluster.Servers[slices.IndexFunc(cluster.Servers, func(s *kvslotstest.Server) bool { return s != leader })]
+	follower := cluster.Servers[slices.IndexFunc(cluster.Servers, func(s *natstest.Server) bool { return s != leader })]
 	// One gateway is at the server that will be killed, and connects to the other one.
 	moved := openGateway(t, follower.ClientURL()+","+leader.ClientURL(), Config{})
 	gateways := []*gateway{g, moved}
@@ -248,7 +248,7 @@ func wantNoSilence(t *testing.T, gateways ...*gateway) {
 func TestSoakFault10QuorumLost(t *testing.T) {
 	soak(t)
 	const bound = 3 * time.Second
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	gateways := []*gateway{openGateway(t, cluster.URL(), Config{Replicas: 3}), openGateway(t, cluster.URL(), Config{Replicas: 3})}
 	pool := newPool(t, gateways[0].Store, 10)
 	lease := mustBorrow(t, gateways[0].Store, pool)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -48,7 +48,7 @@ func fill(t *testing.T, nc *nats.Conn, pool uuid.UUID, leases int) {
 func TestFault3OpenTakesLong(t *testing.T) {
 	t.Parallel()
 	const entries = 300
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	pool := newPool(t, openPeers(t, srv, 1)[0], 1)
 	fill(t, srv.Connect(), pool, entries)
 	began := time.Now()
@@ -71,7 +71,7 @@ func TestFault3OpenTakesLong(t *testing.T) {
 // The same with as many entries as a user's bucket had.
 func TestSoakFault3OpenLargeBucket(t *testing.T) {
 	soak(t)
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	pool := newPool(t, openPeers(t, srv, 1)[0], 1)
 	fill(t, srv.Connect(), pool, 700_000)
 	began := time.Now()
@@ -86,7 +86,7 @@ func TestSoakFault3OpenLargeBucket(t *testing.T) {
 func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 	t.Parallel()
 	leases := inSoak(100, 1000)
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, leases)
 	var kept []*Lease
 	var ends []time.Time
@@ -124,7 +124,7 @@ func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 // created the bucket.
 func TestFault6BucketDeleted(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := []*gateway{openGateway(t, srv.ClientURL(), Config{}), openGateway(t, srv.ClientURL(), Config{})}
 	pool := newPool(t, peers[0].Store, 1)
 	l := mustBorrow(t, peers[0].Store, pool)
@@ -168,7 +168,7 @@ func TestSoakFault16RefusedAtOnceInBusyPool(t *testing.T) {
 	const workers, length = 1000, 20 * time.Second
 	for _, gateways := range []int{1, 3} {
 		t.Run(fmt.Sprint(gateways), func(t *testing.T) {
-			peers := openPeers(t, kvslotstest.Start(t, "", syncAlways), gateways)
+			peers := openPeers(t, natstest.Start(t, "", syncAlways), gateways)
 			pool := newPool(t, peers[0], 10)
 			until := time.Now().Add(length)
 			var mu sync.Mutex
@@ -207,7 +207,7 @@ func TestSoakFault16RefusedAtOnceInBusyPool(t *testing.T) {
 // ended with "stream not found".
 func TestFault20StartTogether(t *testing.T) {
 	t.Parallel()
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	js, err := jetstream.New(cluster.Connect())
 	if err != nil {
 		t.Fatal(err)
@@ -225,13 +225,13 @@ func TestFault20StartTogether(t *testing.T) {
 func TestSoakFault20FreshClusters(t *testing.T) {
 	soak(t)
 	for round := range 10 {
-		t.Run(fmt.Sprint(round), func(t *testing.T) { startTogether(t, kvslotstest.StartCluster(t)) })
+		t.Run(fmt.Sprint(round), func(t *testing.T) { startTogether(t, natstest.StartCluster(t)) })
 	}
 }
 
 // startTogether opens three stores at once where there is no bucket yet, has each lend,
 // and closes them.
-func startTogether(t *testing.T, cluster *kvslotstest.Cluster) {
+func startTogether(t *testing.T, cluster *natstest.Cluster) {
 	t.Helper()
 	conns, stores := [3]*nats.Conn{}, [3]*Store{}
 	for i := range conns {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -23,7 +23,7 @@ import (
 // time.
 func TestRestartKeepsLeases(t *testing.T) {
 	dir := t.TempDir()
-	srv := kvslotstest.Start(t, dir, syncAlways)
+	srv := natstest.Start(t, dir, syncAlways)
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestRestartKeepsLeases(t *testing.T) {
 	}
 	srv.Stop()
 
-	srv = kvslotstest.Start(t, dir, syncAlways)
+	srv = natstest.Start(t, dir, syncAlways)
 	s = openPeers(t, srv, 1)[0]
 	state, err := s.Inspect(t.Context(), pool)
 	next := mustBorrow(t, s, pool)
@@ -63,7 +63,7 @@ func syncAlways(o *server.Options) { o.SyncAlways = true }
 
 // The server restarts many times under load. Every answer to a client stays true.
 func TestServerRestarts(t *testing.T) {
-	srv := kvslotstest.Start(t, t.TempDir(), syncAlways)
+	srv := natstest.Start(t, t.TempDir(), syncAlways)
 	var stores []*Store
 	for range 2 {
 		nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
@@ -149,7 +149,7 @@ func progress(mu *sync.Mutex, n *int) int {
 // If the bucket is deleted and created again, a running peer rebuilds its view, and
 // fences still rise.
 func TestBucketMadeAnew(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 2)
 	l := mustBorrow(t, s, pool)
@@ -177,7 +177,7 @@ func TestBucketMadeAnew(t *testing.T) {
 
 // Entries that are not kvslots' own are logged once, as a hash, and otherwise ignored.
 func TestForeignEntries(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	var log logtest.Log
 	nc := srv.Connect()
 	s, err := Open(t.Context(), nc, Config{Logger: log.Logger()})
@@ -218,7 +218,7 @@ func TestForeignEntries(t *testing.T) {
 
 // No credential is stored: the bucket has hashes only.
 func TestNoSecretsInBucket(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	l := mustBorrow(t, s, pool)
@@ -253,7 +253,7 @@ func slotKey(pool uuid.UUID, position int) entry.Key {
 // The tickets from before a restart do not delay later borrowers.
 func TestSole(t *testing.T) {
 	dir := t.TempDir()
-	srv := kvslotstest.Start(t, dir)
+	srv := natstest.Start(t, dir)
 	nc := srv.Connect()
 	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger(), Sole: true})
 	if err != nil {

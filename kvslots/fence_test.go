@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -14,15 +14,15 @@ import (
 // had a lower one.)
 func TestFencesOutliveLostTail(t *testing.T) {
 	dir, earlier := t.TempDir(), t.TempDir()
-	open := func(dir string) (*kvslotstest.Server, *Store) {
-		srv := kvslotstest.Start(t, dir, syncAlways)
+	open := func(dir string) (*natstest.Server, *Store) {
+		srv := natstest.Start(t, dir, syncAlways)
 		s, err := Open(t.Context(), srv.Connect(), Config{Sole: true, Logger: logtest.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return srv, s
 	}
-	stop := func(srv *kvslotstest.Server, s *Store) {
+	stop := func(srv *natstest.Server, s *Store) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}

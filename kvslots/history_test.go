@@ -18,7 +18,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 var (
@@ -164,12 +164,13 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	}
 	in := input{kind: opBorrow, pool: pool, lease: c.next()}
 	call := time.Now()
-	ids := leaseIDs{&c.pools[pool], uuid.New()} // not Store.Borrow, which keeps the ids to itself if it is canceled
+	ids := leaseIDs{pool: &c.pools[pool]} // not Store.Borrow, which keeps the ids to itself if it is canceled
 	request := c.store.newBorrow(&ids, ttl, wait, "")
 	leases := []entry.Hash{request.Lease}
-	request.LeaseOf = func(n int) entry.Hash {
-		leases = append(leases, ids.hashOfClaim(n))
-		return leases[n]
+	request.LeaseOf = func(n int) (lease, nonce entry.Hash) {
+		lease, nonce = ids.hashOfClaim(n)
+		leases = append(leases, lease)
+		return lease, nonce
 	}
 	a, err := c.store.bucket.Do(ctx, request)
 	end := time.Now()
@@ -353,7 +354,7 @@ func (set *setting) open(t *testing.T) (stores []*Store) {
 	t.Helper()
 	t.Logf("seed %d", set.seed)
 	if set.connect == nil {
-		srv := kvslotstest.Start(t, "")
+		srv := natstest.Start(t, "")
 		set.connect = func(int) *nats.Conn { return srv.Connect() }
 	}
 	for i := range set.peers {
@@ -454,7 +455,7 @@ func logRemains(t *testing.T, stores []*Store) {
 	}
 }
 
-var eventually = kvslotstest.Eventually
+var eventually = natstest.Eventually
 
 func TestOneSemaphoreManyPeers(t *testing.T) {
 	runHistory(t, setting{peers: 3, clients: 50, pools: 40, length: *historyTime, seed: *historySeed})

@@ -2,7 +2,6 @@ package kvslots
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,19 +25,13 @@ type Lease struct {
 	fence    uint64
 	queued   bool
 
-	mu       sync.Mutex
-	ttl      time.Duration
-	deadline time.Time
-	ended    bool
-	done     context.Context // ends with the lease; nil before the first call of Done
-	setDone  context.CancelFunc
-	timer    *time.Timer // ends the lease at the deadline; nil like done
+	tenure
 }
 
 // NewLease returns a lease that was granted, or renewed, at the instant now. It is for
 // packages that implement Lender.
 func NewLease(by Lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
-	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, ttl: ttl, deadline: now.Add(ttl)}
+	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, tenure: tenure{ttl: ttl, deadline: now.Add(ttl)}}
 }
 
 // ID returns the lease's UUID. It is a secret: a caller that knows it and the pool's
@@ -58,49 +51,29 @@ func (l *Lease) Fence() uint64 { return l.fence }
 // for the lease of a client.Client and for the result of a renewal.
 func (l *Lease) Queued() bool { return l.queued }
 
-// TTL returns the time for which the lease was granted or last renewed, counted from
-// the return of that call. It may be less than the ttl of the call: see Config.MaxTTL.
-func (l *Lease) TTL() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ttl
-}
-
-// ExpiresAt returns the time, by this machine's clocks, at which the lease ends unless
-// it is renewed or returned before. The time has a monotonic reading, so time.Until is
-// not affected by steps of the wall clock.
-func (l *Lease) ExpiresAt() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.deadline
-}
-
 // Done returns a channel that is closed when the lease has ended: at its deadline,
 // when it is returned, and when a renewal is refused. With a Store it is also closed
 // as soon as the Store sees that another caller returned the lease or deleted its pool.
 func (l *Lease) Done() <-chan struct{} {
-	if first := l.initDone(); first {
+	l.watch()
+	return l.done.Done()
+}
+
+// Context returns a context that ends before the lease does: by a tenth of its TTL, at most a
+// second, unless the lease is renewed by then. It also ends as soon as Done is closed, and with
+// parent. Its cause is Err then. cancel must be called.
+func (l *Lease) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	l.watch()
+	return l.within(parent)
+}
+
+// watch notices the end of the lease from now on.
+func (l *Lease) watch() {
+	if first := l.notice(); first {
 		if s, ok := l.lender.(*Store); ok {
 			context.AfterFunc(l.done, s.follow(l)) // without l.mu: follow may call l.end at once
 		}
 	}
-	return l.done.Done()
-}
-
-// initDone sets done unless it is set, and reports whether it did so for a live lease.
-func (l *Lease) initDone() (first bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.done != nil {
-		return false
-	}
-	l.done, l.setDone = context.WithCancel(context.Background())
-	if l.ended {
-		l.setDone()
-		return false
-	}
-	l.timer = time.AfterFunc(time.Until(l.deadline), l.expire)
-	return true
 }
 
 // Return ends the lease early. It ignores the end of ctx: see ReturnTimeout. It
@@ -109,7 +82,7 @@ func (l *Lease) initDone() (first bool) {
 func (l *Lease) Return(ctx context.Context) (bool, error) {
 	ok, err := l.lender.Return(ctx, l.pool, l.id)
 	if err == nil {
-		l.end()
+		l.end(errReturned)
 	}
 	return ok, err
 }
@@ -132,36 +105,12 @@ func Returning(ctx context.Context) (context.Context, context.CancelFunc) {
 // Store.Renew; after ErrNotHeld and ErrNoPool the lease has ended.
 func (l *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	again, err := l.lender.Renew(ctx, l.pool, l.id, ttl)
-	if isLost(err) {
-		l.end()
-	}
 	if err != nil {
+		l.failed(err)
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ttl, l.deadline = again.ttl, again.deadline
-	if l.timer != nil {
-		l.timer.Reset(time.Until(l.deadline))
-	}
+	l.extend(again.ttl, again.deadline)
 	return nil
-}
-
-// expire ends the lease at its deadline.
-func (l *Lease) expire() {
-	if time.Until(l.ExpiresAt()) <= 0 { // otherwise a renewal has set the timer again
-		l.end()
-	}
-}
-
-func (l *Lease) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	if l.timer != nil {
-		l.timer.Stop()
-		l.setDone()
-	}
 }
 
 func leaseHash(id uuid.UUID) entry.Hash { return hashOf(entry.OfLease, id) }

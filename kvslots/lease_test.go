@@ -8,12 +8,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestLeaseDone(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 4)
 	for _, c := range []struct {
 		name string
@@ -47,7 +47,7 @@ func TestLeaseDone(t *testing.T) {
 }
 
 func TestKeepAlive(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 1)
 	l, err := peers[0].Borrow(t.Context(), pool, 3*time.Second, 0) // renewed after a third of its time
 	if err != nil {
@@ -69,7 +69,7 @@ func TestKeepAlive(t *testing.T) {
 
 // A borrow whose first claim was refused tells its caller the lease of its second claim.
 func TestLeaseOfSecondClaim(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	first := openPeers(t, srv, 1)[0]
 	pool := newPool(t, first, 2)
 	var gate gate

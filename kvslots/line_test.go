@@ -11,7 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -22,7 +22,7 @@ func containsText(err error, text string) bool {
 // Waiters that arrive one after another at several peers are served in the
 // order in which they arrived.
 func TestFair(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	peers := openPeers(t, natstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 2)
 	first, second := mustBorrow(t, peers[0], pool), mustBorrow(t, peers[1], pool)
 	const waiters = 200
@@ -59,7 +59,7 @@ func TestFair(t *testing.T) {
 
 // However many borrowers wait, each free slot costs one claim.
 func TestNoHerd(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	peers := openPeers(t, natstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[0], pool)
 	const waiters = 1000
@@ -99,7 +99,7 @@ func claims(peers []*Store) uint64 {
 // A dead or paused peer does not delay the line for long, and its waiting borrowers keep
 // their places if it comes back.
 func TestStalledPeer(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	nc := srv.Connect()
 	gone, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
@@ -151,7 +151,7 @@ func TestStalledPeer(t *testing.T) {
 // A peer whose presence was purged during a pause gives its waiters new tickets, in their
 // order.
 func TestPresenceLost(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	nc := srv.Connect()
 	peers := openPeers(t, srv, 1)
 	first := presences(t, nc)

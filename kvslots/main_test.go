@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestMain(m *testing.M) {
-	kvslotstest.RunAsServer()
+	natstest.RunAsServer()
 	goleak.VerifyTestMain(logtest.NoSecrets(m))
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestMaxPools(t *testing.T) {
 	t.Parallel()
 	const most = 10
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	var peers []*Store
 	for range 2 {
 		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
@@ -29,7 +29,7 @@ func TestMaxPools(t *testing.T) {
 		peers = append(peers, s)
 	}
 	a, b := peers[0], peers[1]
-	if _, err := a.LockOwned(t.Context(), "no-pool", "me", "", DefaultMaxWait, 0); err != nil {
+	if _, err := a.LockOwned(t.Context(), "no-pool", "me", DefaultMaxWait, 0); err != nil {
 		t.Fatal(err)
 	}
 	pools := make([]uuid.UUID, most)
@@ -64,7 +64,7 @@ func TestMaxPools(t *testing.T) {
 func TestMaxPoolsAtOnce(t *testing.T) {
 	t.Parallel()
 	const most, callers = 20, 200
-	s, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
+	s, err := Open(t.Context(), natstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
 	if err != nil {
 		t.Fatal(err)
 	}

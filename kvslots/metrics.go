@@ -1,36 +1,78 @@
 package kvslots
 
 import (
+	"time"
+
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // Metrics are counters since Open, and gauges at one instant. The gauges of pools, slots,
 // waiters and sessions cover the whole bucket, as this Store sees it; all other metrics
-// cover this Store alone. gateway.StoreMetrics exports them to Prometheus, and
-// gateway/README.md describes each.
-//
-// The counters, of type uint64, are Claims, Voids, Conflicts, Grants, IdlePools, Writes,
-// Resent, Barriers, Skips, Rebuilds, CatchUps, Readings and Foreign, and those in
-// Expiries. The Durations are Wrote, Read and Leased. The gauges are Pools and Named, of type
-// Totals; Sessions, Waiting and WritesInFlight, of type int; Revision and LagRevisions, of
-// type uint64; OldestWait and Lag, of type time.Duration.
-type Metrics = bucket.Metrics
+// cover this Store alone. gateway.StoreMetrics exports them to Prometheus.
+type Metrics struct {
+	Claims    uint64 // sent to take a slot
+	Voids     uint64 // claims that were written and are void
+	Conflicts uint64 // writes that were refused because their key had changed
+	Grants    uint64
+	Expiries  Expiries
+	IdlePools uint64 // pools that the Store unregistered because nothing used them
+	Writes    uint64 // messages sent, with those that were sent again
+	Resent    uint64 // messages sent again
+	Barriers  uint64 // read barriers sent
+	Readings  uint64 // of the bucket: the first one loads the view, and others catch up
+	CatchUps  uint64 // catch-ups, which check the view against the stream
+	Rebuilds  uint64 // of the view
+	Skips     uint64 // entries that a catch-up did not find, since they were overwritten
+	Foreign   uint64 // entries delivered that are not kvslots' own, or are corrupt
 
-// Durations is a histogram of durations in Metrics. Buckets[i] counts those that are at
-// most the time.Duration Bound(i) and longer than Bound(i−1); Count, of type uint64, and
-// Sum, of type time.Duration, include all durations.
-type Durations = peer.Durations
+	Wrote  Durations // from the first sending of a write to its outcome
+	Read   Durations // from a read barrier to the view that has reached it
+	Leased Durations // how long the leases lasted that the Store ended: returned, released or expired
 
-// Expiries counts the leases in Metrics that the Store ended because their time was over:
-// those of registered Pools, of locks and semaphores of client Sessions, and of Owned locks.
-type Expiries = peer.Expiries
+	Pools, Named   Totals // of the registered pools; of the locks and semaphores in use
+	Sessions       int    // client sessions that are alive
+	Waiting        int    // borrowers that stand in a line
+	OldestWait     time.Duration
+	WritesInFlight int    // without an outcome
+	Revision       uint64 // of the view
 
-// Totals are sums over pools in Metrics, of type int: the number of Pools, their slots
-// (Capacity), and the slots InUse.
-type Totals = rules.Totals
+	LagRevisions uint64        // how far the view is behind the stream, as far as the server has said
+	Lag          time.Duration // since the feed last delivered all that the server has shown
+}
+
+// Expiries counts the leases that the Store ended because their time was over, by what they
+// were taken for.
+type Expiries struct {
+	Pools    uint64 // of registered pools
+	Sessions uint64 // locks and semaphores of client sessions
+	Owned    uint64 // locks that an owner held, and no session: see LockOwned
+}
+
+// Totals are sums over pools: their number, their slots, and the slots in use.
+type Totals struct{ Pools, Capacity, InUse int }
+
+// Durations is a histogram. The bound of each bucket is twice that of the one before;
+// durations that are longer than all bounds are only in Count and Sum.
+type Durations struct {
+	Buckets [30]uint64 // durations up to Bound(i) that are longer than Bound(i−1)
+	Count   uint64
+	Sum     time.Duration
+}
+
+// Bound returns the bound of the bucket of index i: 128 µs, and 19 hours for the last.
+func (*Durations) Bound(i int) time.Duration { return 128 * time.Microsecond << i }
 
 // Metrics returns the Store's metrics. Its cost grows with the number of waiting
 // borrowers, not with the number of pools.
-func (s *Store) Metrics() Metrics { return s.bucket.Metrics() }
+func (s *Store) Metrics() Metrics { return metricsOf(s.bucket.Metrics()) }
+
+func metricsOf(m bucket.Metrics) Metrics {
+	return Metrics{
+		Claims: m.Claims, Voids: m.Voids, Conflicts: m.Conflicts, Grants: m.Grants, Expiries: Expiries(m.Expiries), IdlePools: m.IdlePools,
+		Writes: m.Writes, Resent: m.Resent, Barriers: m.Barriers,
+		Readings: m.Readings, CatchUps: m.CatchUps, Rebuilds: m.Rebuilds, Skips: m.Skips, Foreign: m.Foreign,
+		Wrote: Durations(m.Wrote), Read: Durations(m.Read), Leased: Durations(m.Leased),
+		Pools: Totals(m.Pools), Named: Totals(m.Named), Sessions: m.Sessions, Waiting: m.Waiting, OldestWait: m.OldestWait,
+		WritesInFlight: m.WritesInFlight, Revision: m.Revision, LagRevisions: m.LagRevisions, Lag: m.Lag,
+	}
+}

@@ -1,39 +1,63 @@
 package kvslots
 
 import (
-	"os"
 	"reflect"
-	"regexp"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
-// Every peer measures the whole bucket, and counts its own actions.
-// go doc shows no fields of an alias, so the comment names them.
-func TestMetricsNamesItsFields(t *testing.T) {
-	source, err := os.ReadFile("metrics.go")
-	if err != nil {
-		t.Fatal(err)
+// Metrics has every metric of the bucket, and the bounds of a histogram are the peer's.
+func TestMetricsAreComplete(t *testing.T) {
+	var of bucket.Metrics
+	from := reflect.ValueOf(&of).Elem()
+	next := int64(1)
+	var fill func(v reflect.Value)
+	fill = func(v reflect.Value) {
+		switch {
+		case v.CanInt():
+			v.SetInt(next)
+		case v.CanUint():
+			v.SetUint(uint64(next))
+		case v.Kind() == reflect.Array:
+			fill(v.Index(v.Len() - 1))
+		default:
+			for _, field := range v.Fields() {
+				fill(field)
+			}
+		}
+		next++
 	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Metrics]()) {
-		if !field.Anonymous && !regexp.MustCompile(`\b`+field.Name+`\b`).Match(source) {
-			t.Errorf("the comment of Metrics does not name %s", field.Name)
+	fill(from)
+	got := reflect.ValueOf(metricsOf(of))
+	for _, field := range reflect.VisibleFields(from.Type()) {
+		if field.Anonymous {
+			continue
+		}
+		want := from.FieldByIndex(field.Index)
+		if v := got.FieldByName(field.Name); !v.IsValid() || !v.CanConvert(want.Type()) || !v.Convert(want.Type()).Equal(want) {
+			t.Errorf("%s is %v, want %v", field.Name, v, want)
+		}
+	}
+	for i := range of.Wrote.Buckets {
+		if own := new(Durations).Bound(i); own != of.Wrote.Bound(i) {
+			t.Errorf("bound %d is %v, and the peer's %v", i, own, of.Wrote.Bound(i))
 		}
 	}
 }
 
+// Every peer measures the whole bucket, and counts its own actions.
 func TestMetrics(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	stores := openPeers(t, srv, 2)
 	s, other := stores[0], stores[1]
 	pool := newPool(t, s, 2)
 	first, second := mustBorrow(t, s, pool), mustBorrow(t, s, pool)
-	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +113,7 @@ func TestMetrics(t *testing.T) {
 
 // The cost of Metrics does not grow with the number of pools.
 func BenchmarkMetrics(b *testing.B) {
-	s := openPeers(b, kvslotstest.Start(b, ""), 1)[0]
+	s := openPeers(b, natstest.Start(b, ""), 1)[0]
 	for range 1000 {
 		if _, err := s.Register(b.Context(), uuid.New(), 1); err != nil {
 			b.Fatal(err)

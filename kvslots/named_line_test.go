@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // method is how a session waits for a lock or a semaphore.
@@ -135,7 +135,7 @@ func TestArrivalOrder(t *testing.T) {
 
 func arrivalOrder(t *testing.T, r Resource, freed int) {
 	sessions := inSoak(40, 100)
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
 	random := rand.New(rand.NewPCG(*historySeed, 1))
 	var holders, ids []string
@@ -218,7 +218,7 @@ func cancelsRaceGrants(t *testing.T, rounds int, elsewhere bool) {
 
 func cancelRacesGrant(t *testing.T, r Resource, how method, rounds int, elsewhere bool) {
 	const keys = 5
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
 	var granted, cancelled atomic.Int64
 	var all [keys][4]string

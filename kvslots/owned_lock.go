@@ -43,12 +43,15 @@ type OwnedLock struct {
 //
 // Two calls exclude each other even if they name the same owner. Owned locks and the
 // locks of Acquire have separate namespaces. Name and owner are not secret: the bucket
-// stores them as they are. origin says where the client comes from, for
-// Config.MaxLocksPerOrigin, which does not limit the origin "".
+// stores them as they are.
 //
 // The errors are ErrNoSlot, ErrMaxLocks, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones,
-// ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
-func (s *Store) LockOwned(ctx context.Context, name, owner, origin string, ttl, wait time.Duration) (*OwnedLock, error) {
+// ErrKeyReused, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
+func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration, opts ...Option) (*OwnedLock, error) {
+	var o Options
+	if err := o.Apply(opts); err != nil {
+		return nil, err
+	}
 	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
@@ -58,17 +61,17 @@ func (s *Store) LockOwned(ctx context.Context, name, owner, origin string, ttl, 
 	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
-	lease := randomHash()
 	a, err := s.bucket.Do(ctx, peer.Acquire{
 		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
-		Lease:    lease, Owner: owner, Origin: originHash(origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+		Lease:    randomHash(), Owner: owner, Origin: originHash(o.Origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+		Request: requestHash(owner, o.RequestKey),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &OwnedLock{
 		Name: name, Owner: owner, Fence: a.Grant.Fence, TTL: a.Grant.TTL,
-		ExpiresAt: s.bucket.Time(a.Grant.At).Add(a.Grant.TTL), lease: lease,
+		ExpiresAt: s.bucket.Time(a.Grant.At).Add(a.Grant.TTL), lease: a.Grant.Lease,
 	}, nil
 }
 

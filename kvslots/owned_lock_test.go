@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 func lockOwned(t testing.TB, s *Store, name, owner string, ttl, wait time.Duration) *OwnedLock {
 	t.Helper()
-	lock, err := s.LockOwned(t.Context(), name, owner, "", ttl, wait)
+	lock, err := s.LockOwned(t.Context(), name, owner, ttl, wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func lockOwned(t testing.TB, s *Store, name, owner string, ttl, wait time.Durati
 }
 
 func TestOwnedLock(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	a, b := peers[0], peers[1]
 	ctx := t.Context()
 	if status, err := b.OwnedStatus(ctx, "k"); err != nil || status.Held {
@@ -32,7 +32,7 @@ func TestOwnedLock(t *testing.T) {
 		t.Errorf("%+v", lock)
 	}
 	for _, owner := range []string{"ann", "bob"} { // two calls of one owner exclude each other, too
-		_, err := b.LockOwned(ctx, "k", owner, "", time.Minute, 0)
+		_, err := b.LockOwned(ctx, "k", owner, time.Minute, 0)
 		wantErr(t, err, ErrNoSlot)
 	}
 	status, err := b.OwnedStatus(ctx, "k")
@@ -62,7 +62,7 @@ func TestOwnedLock(t *testing.T) {
 
 // UnlockOwned does not affect a later acquisition, even by the same owner.
 func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	a, b := peers[0], peers[1]
 	ctx := t.Context()
 	first := lockOwned(t, a, "k", "ann", time.Minute, 0)
@@ -84,7 +84,7 @@ func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
 
 // Locks of owners, locks of sessions, and pools have separate namespaces.
 func TestOwnedLocksAreApart(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	if _, err := s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +96,11 @@ func TestOwnedLocksAreApart(t *testing.T) {
 }
 
 func TestOwnedLockWaits(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	held := lockOwned(t, peers[0], "k", "ann", time.Minute, 0)
 	got := make(chan *OwnedLock)
 	go func() {
-		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", "", time.Minute, time.Minute)
+		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", time.Minute, time.Minute)
 		if err != nil {
 			t.Error(err)
 		}
@@ -120,7 +120,7 @@ func TestOwnedLockWaits(t *testing.T) {
 
 // A lock that is not released ends at its time, and does not count as released.
 func TestOwnedLockExpires(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	lock := lockOwned(t, peers[0], "k", "ann", time.Second, 0)
 	lockOwned(t, peers[1], "k", "bob", time.Minute, time.Minute)
 	if time.Now().Before(lock.ExpiresAt) {
@@ -134,7 +134,7 @@ func TestOwnedLockExpires(t *testing.T) {
 
 // A peer that starts later learns from the markers which owner released a lock.
 func TestReleaseIsRememberedByLaterPeers(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	lockOwned(t, s, "k", "ann", time.Minute, 0)
 	if err := s.ReleaseOwned(t.Context(), "k", "ann"); err != nil {
@@ -145,25 +145,25 @@ func TestReleaseIsRememberedByLaterPeers(t *testing.T) {
 }
 
 func TestOwnedRanges(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	ctx := t.Context()
 	for _, c := range []struct {
 		field string
 		do    func() error
 	}{
-		{"key", func() error { _, err := s.LockOwned(ctx, "", "ann", "", time.Second, 0); return err }},
-		{"key", func() error { _, err := s.LockOwned(ctx, "a b", "ann", "", time.Second, 0); return err }},
+		{"key", func() error { _, err := s.LockOwned(ctx, "", "ann", time.Second, 0); return err }},
+		{"key", func() error { _, err := s.LockOwned(ctx, "a b", "ann", time.Second, 0); return err }},
 		{"key", func() error {
-			_, err := s.LockOwned(ctx, strings.Repeat("x", MaxOwnedName+1), "ann", "", time.Second, 0)
+			_, err := s.LockOwned(ctx, strings.Repeat("x", MaxOwnedName+1), "ann", time.Second, 0)
 			return err
 		}},
-		{"owner", func() error { _, err := s.LockOwned(ctx, "k", "", "", time.Second, 0); return err }},
+		{"owner", func() error { _, err := s.LockOwned(ctx, "k", "", time.Second, 0); return err }},
 		{"owner", func() error {
-			_, err := s.LockOwned(ctx, "k", strings.Repeat("x", MaxOwner+1), "", time.Second, 0)
+			_, err := s.LockOwned(ctx, "k", strings.Repeat("x", MaxOwner+1), time.Second, 0)
 			return err
 		}},
-		{"ttl", func() error { _, err := s.LockOwned(ctx, "k", "ann", "", time.Second-1, 0); return err }},
-		{"wait", func() error { _, err := s.LockOwned(ctx, "k", "ann", "", time.Second, -1); return err }},
+		{"ttl", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second-1, 0); return err }},
+		{"wait", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second, -1); return err }},
 		{"key", func() error { return s.ForceRelease(ctx, "") }},
 		{"owner", func() error { return s.ReleaseOwned(ctx, "k", "") }},
 		{"key", func() error { _, err := s.OwnedStatus(ctx, ""); return err }},

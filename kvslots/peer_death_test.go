@@ -7,13 +7,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // mortal opens a peer with a connection of its own. Closing the connection kills the
 // peer for all others; the Store is closed with the test.
-func mortal(t *testing.T, srv *kvslotstest.Server) (*Store, *nats.Conn) {
+func mortal(t *testing.T, srv *natstest.Server) (*Store, *nats.Conn) {
 	t.Helper()
 	nc := srv.Connect()
 	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
@@ -30,7 +30,7 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	together(t, 2, func(t *testing.T, i int) {
 		waiting := i == 1 // in Wait, at the peer that dies
-		srv := kvslotstest.Start(t, "")
+		srv := natstest.Start(t, "")
 		peers := openPeers(t, srv, 2)
 		dying, nc := mortal(t, srv)
 		holder := newSession(t, peers[0], time.Minute)
@@ -79,7 +79,7 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 // The grants of a peer outlive it, and its sessions can use the other peers.
 func TestLeaseOutlivesPeer(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	observer := srv.Connect()
 	others := presences(t, observer)
@@ -126,7 +126,7 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 // server.
 func TestRestartKeepsSessions(t *testing.T) {
 	dir := t.TempDir()
-	srv := kvslotstest.Start(t, dir, syncAlways)
+	srv := natstest.Start(t, dir, syncAlways)
 	ctx := t.Context()
 	nc := srv.Connect()
 	s, err := Open(ctx, nc, Config{Logger: logtest.Logger(), Sole: true})
@@ -156,7 +156,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 	nc.Close()
 	srv.Stop()
 
-	srv = kvslotstest.Start(t, dir, syncAlways)
+	srv = natstest.Start(t, dir, syncAlways)
 	again, err := Open(ctx, srv.Connect(), Config{Logger: logtest.Logger(), Sole: true})
 	if err != nil {
 		t.Fatal(err)

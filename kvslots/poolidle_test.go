@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Of several peers one unregisters an idle pool. A pool with a lease stays.
 func TestPoolIdle(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	var peers []*Store
 	for range 3 {
 		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), PoolIdle: time.Second})

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -36,16 +36,16 @@ func wantReady(t *testing.T, s *Store) {
 // trouble is a fault that makes the server refuse writes.
 type trouble struct {
 	reason string // the text of Ready's error
-	begin  func(t *testing.T, srv *kvslotstest.Server)
-	end    func(t *testing.T, srv *kvslotstest.Server)
+	begin  func(t *testing.T, srv *natstest.Server)
+	end    func(t *testing.T, srv *natstest.Server)
 }
 
 var troubles = map[string]trouble{
 	"the server is down": {"NATS is not connected",
-		func(_ *testing.T, srv *kvslotstest.Server) { srv.Stop() },
-		func(_ *testing.T, srv *kvslotstest.Server) { srv.Restart() }},
+		func(_ *testing.T, srv *natstest.Server) { srv.Stop() },
+		func(_ *testing.T, srv *natstest.Server) { srv.Restart() }},
 	"the server's limit is reached": {"raise its storage limit",
-		func(t *testing.T, srv *kvslotstest.Server) {
+		func(t *testing.T, srv *natstest.Server) {
 			js := admin(t, srv)
 			for n := 0; ; n++ {
 				if _, err := js.Publish(t.Context(), fmt.Sprint("ballast.", n), make([]byte, 100<<10)); err != nil {
@@ -53,38 +53,38 @@ var troubles = map[string]trouble{
 				}
 			}
 		},
-		func(t *testing.T, srv *kvslotstest.Server) {
+		func(t *testing.T, srv *natstest.Server) {
 			if err := admin(t, srv).DeleteStream(t.Context(), "BALLAST"); err != nil {
 				t.Fatal(err)
 			}
 		}},
 	"the stream's limit is reached": {"raise its storage limit",
-		func(t *testing.T, srv *kvslotstest.Server) { limitStream(t, srv, 1) },
-		func(t *testing.T, srv *kvslotstest.Server) { limitStream(t, srv, -1) }},
+		func(t *testing.T, srv *natstest.Server) { limitStream(t, srv, 1) },
+		func(t *testing.T, srv *natstest.Server) { limitStream(t, srv, -1) }},
 	"JetStream is disabled": {"enable JetStream",
-		func(t *testing.T, srv *kvslotstest.Server) {
+		func(t *testing.T, srv *natstest.Server) {
 			if err := srv.ShutdownJetStream(); err != nil {
 				t.Fatal(err)
 			}
 		},
-		func(_ *testing.T, srv *kvslotstest.Server) { srv.Restart() }},
+		func(_ *testing.T, srv *natstest.Server) { srv.Restart() }},
 	"permission to publish is taken away": {"permit",
-		func(t *testing.T, srv *kvslotstest.Server) {
+		func(t *testing.T, srv *natstest.Server) {
 			permit(t, srv, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}})
 		},
-		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
+		func(t *testing.T, srv *natstest.Server) { permit(t, srv, nil) }},
 	"permission to subscribe to the feed is taken away": {"_KVSLOTS.>",
-		func(t *testing.T, srv *kvslotstest.Server) {
+		func(t *testing.T, srv *natstest.Server) {
 			permit(t, srv, &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_KVSLOTS.>"}}})
 		},
-		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
+		func(t *testing.T, srv *natstest.Server) { permit(t, srv, nil) }},
 	"all permissions are taken away": {"permit",
-		func(t *testing.T, srv *kvslotstest.Server) {
+		func(t *testing.T, srv *natstest.Server) {
 			permit(t, srv, &server.Permissions{
 				Publish: &server.SubjectPermission{Deny: []string{">"}}, Subscribe: &server.SubjectPermission{Deny: []string{">"}},
 			})
 		},
-		func(t *testing.T, srv *kvslotstest.Server) { permit(t, srv, nil) }},
+		func(t *testing.T, srv *natstest.Server) { permit(t, srv, nil) }},
 }
 
 // While the server refuses writes, calls return ErrUnavailable, and Ready returns the
@@ -93,7 +93,7 @@ func TestReadyByWriting(t *testing.T) {
 	for name, trouble := range troubles {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := kvslotstest.Start(t, "", func(o *server.Options) {
+			srv := natstest.Start(t, "", func(o *server.Options) {
 				o.JetStreamMaxStore = 4 << 20
 				o.Users = users(nil)
 			})
@@ -130,7 +130,7 @@ func TestReadyKeepsTheReason(t *testing.T) {
 		"permission to subscribe to the feed is taken away", "all permissions are taken away"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := kvslotstest.Start(t, "", func(o *server.Options) { o.Users = users(nil) })
+			srv := natstest.Start(t, "", func(o *server.Options) { o.Users = users(nil) })
 			s := openAs(t, dial(t, srv, "kvslots"))
 			before := s.Metrics().CatchUps
 			troubles[name].begin(t, srv)
@@ -157,7 +157,7 @@ func TestLostSubscriptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := kvslotstest.Start(t, "", func(o *server.Options) { o.Users = users(nil) })
+			srv := natstest.Start(t, "", func(o *server.Options) { o.Users = users(nil) })
 			nc := dial(t, srv, "kvslots")
 			s := openAs(t, nc)
 			answers := nc.NewRespInbox()
@@ -174,7 +174,7 @@ func TestLostSubscriptions(t *testing.T) {
 }
 
 // acks returns the subject of a store's subscription to acknowledgements.
-func acks(t *testing.T, srv *kvslotstest.Server, answers string) string {
+func acks(t *testing.T, srv *natstest.Server, answers string) string {
 	t.Helper()
 	conns, err := srv.Connz(&server.ConnzOptions{Subscriptions: true})
 	if err != nil {
@@ -203,12 +203,12 @@ func openAs(t *testing.T, nc *nats.Conn) *Store {
 }
 
 // permit changes the permissions of the stores' connections.
-func permit(t *testing.T, srv *kvslotstest.Server, limits *server.Permissions) {
+func permit(t *testing.T, srv *natstest.Server, limits *server.Permissions) {
 	t.Helper()
 	srv.Reload(func(o *server.Options) { o.Users = users(limits) })
 }
 
-func dial(t *testing.T, srv *kvslotstest.Server, user string) *nats.Conn {
+func dial(t *testing.T, srv *natstest.Server, user string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(srv.ClientURL(), nats.UserInfo(user, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
@@ -218,7 +218,7 @@ func dial(t *testing.T, srv *kvslotstest.Server, user string) *nats.Conn {
 	return nc
 }
 
-func admin(t *testing.T, srv *kvslotstest.Server) jetstream.JetStream {
+func admin(t *testing.T, srv *natstest.Server) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(dial(t, srv, "admin"))
 	if err != nil {
@@ -228,7 +228,7 @@ func admin(t *testing.T, srv *kvslotstest.Server) jetstream.JetStream {
 }
 
 // limitStream changes the limit of the bucket's stream, in bytes.
-func limitStream(t *testing.T, srv *kvslotstest.Server, bytes int64) {
+func limitStream(t *testing.T, srv *natstest.Server, bytes int64) {
 	t.Helper()
 	js := admin(t, srv)
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
@@ -245,7 +245,7 @@ func limitStream(t *testing.T, srv *kvslotstest.Server, bytes int64) {
 // A store creates its bucket again if it is deleted.
 func TestReadyWithoutABucket(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	js, err := jetstream.New(srv.Connect())
@@ -266,7 +266,7 @@ func TestReadyWithoutABucket(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	var lack atomic.Pointer[error]
-	s, err := Open(t.Context(), kvslotstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), Room: func() error {
+	s, err := Open(t.Context(), natstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), Room: func() error {
 		if err := lack.Load(); err != nil {
 			return *err
 		}
@@ -278,7 +278,7 @@ func TestNoRoom(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	pool := newPool(t, s, 1)
 	lease := mustBorrow(t, s, pool)
-	session, err := s.CreateSession(t.Context(), time.Minute, "")
+	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,10 +293,10 @@ func TestNoRoom(t *testing.T) {
 	for name, add := range map[string]func() error{
 		"Borrow":        func() error { _, err := s.Borrow(t.Context(), pool, time.Minute, time.Minute); return err },
 		"Register":      func() error { _, err := s.Register(t.Context(), uuid.New(), 1); return err },
-		"CreateSession": func() error { _, err := s.CreateSession(t.Context(), time.Minute, ""); return err },
+		"CreateSession": func() error { _, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute)); return err },
 		"Acquire":       func() error { _, err := s.Acquire(t.Context(), session, Lock("b"), time.Minute, 0); return err },
 		"Enqueue":       func() error { _, _, err := s.Enqueue(t.Context(), session, Lock("a"), time.Minute); return err },
-		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", "", time.Minute, 0); return err },
+		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", time.Minute, 0); return err },
 	} {
 		if err := add(); !errors.Is(err, ErrUnavailable) || !errors.Is(err, full) {
 			t.Errorf("%s: %v", name, err)

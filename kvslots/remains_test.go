@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // endAll ends all sessions of clients.
@@ -25,7 +25,7 @@ func endAll(t testing.TB, s *Store, sessions ...string) {
 
 // noRemains checks that nothing is held or waited for, neither in the bucket nor in the
 // memory of a peer.
-func noRemains(t *testing.T, srv *kvslotstest.Server, stores ...*Store) {
+func noRemains(t *testing.T, srv *natstest.Server, stores ...*Store) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {

@@ -44,6 +44,7 @@ type Grant struct {
 	Token string        // 32 hexadecimal digits, secret; the first 16 are the fence
 	Fence uint64        // the fencing token: see Lease.Fence
 	TTL   time.Duration // the time for which it was granted: see Lease.TTL
+	At    time.Time     // when TTL began, by this machine's clocks; with a gateway, not later
 
 	// Queued reports whether a Store's Acquire waited in line for the grant.
 	Queued bool

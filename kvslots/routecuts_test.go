@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -55,7 +55,7 @@ type cutSoak struct {
 	stores  []*cutStore
 	nats    instants   // answers of NATS to writes, by any server
 	meta    []instants // answers of the meta leader, which creates consumers, by server
-	ledger  *kvslotstest.Ledger
+	ledger  *natstest.Ledger
 	pools   []uuid.UUID
 	probes  uuid.UUID
 	seed    uint64
@@ -120,14 +120,14 @@ func cutSoakTime() time.Duration {
 func startCutSoak(t *testing.T, seed uint64) *cutSoak {
 	t.Helper()
 	t.Logf("seed %d", seed)
-	c := &cutCluster{ProcessCluster: kvslotstest.StartProcesses(t)}
+	c := &cutCluster{ProcessCluster: natstest.StartProcesses(t)}
 	c.nc = c.Connect()
 	var err error
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		t.Fatal(err)
 	}
 	s := &cutSoak{
-		t: t, cluster: c, seed: seed, ledger: kvslotstest.NewLedger(), stop: make(chan struct{}),
+		t: t, cluster: c, seed: seed, ledger: natstest.NewLedger(), stop: make(chan struct{}),
 		calls: map[string]int{}, failures: map[string]int{}, slowest: map[string]time.Duration{},
 	}
 	for n := range c.Servers {

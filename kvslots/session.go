@@ -3,7 +3,6 @@ package kvslots
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
@@ -15,33 +14,34 @@ import (
 const (
 	MinSessionIdle = time.Second
 	MaxSessionIdle = 24 * time.Hour
+
+	DefaultSessionIdle = 40 * time.Second // without WithIdle
 )
 
 // CreateSession creates a session, which can hold locks and semaphores and wait for
 // them. The session ends when no call for it has been made or pending for the duration
-// idle, from MinSessionIdle to MaxSessionIdle. Then it releases what it holds and leaves
+// idle: see WithIdle. Then it releases what it holds and leaves
 // every line. See kvslots/DESIGN.md, "Sessions".
 //
 // The id is a secret. Every peer on the bucket can serve the session, and the session
-// outlives the peer that created it. origin says where the client comes from, for
-// Config.MaxSessionsPerOrigin, Config.MaxLocksPerOrigin and Config.MaxTombstones, which do not
-// limit the origin "".
+// outlives the peer that created it. NewSession returns one that is kept alive.
 //
 // The errors are ErrMaxSessions, ErrMaxSessionsPerOrigin, ErrMaxTombstones, ErrUnavailable,
 // ErrClosed, a *RangeError, and context.Cause(ctx).
-func (s *Store) CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error) {
-	if idle < MinSessionIdle || idle > MaxSessionIdle {
-		return "", &RangeError{"idle", fmt.Sprintf("between %v and %v", MinSessionIdle, MaxSessionIdle)}
+func (s *Store) CreateSession(ctx context.Context, opts ...Option) (id string, idle time.Duration, err error) {
+	o := Options{Idle: DefaultSessionIdle}
+	if err := o.Apply(opts); err != nil {
+		return "", 0, err
 	}
 	if err := s.checkRoom(ctx); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	id = randomHash().String()
-	request := peer.CreateSession{Session: sessionHash(id), Idle: idle, Origin: originHash(origin)}
+	request := peer.CreateSession{Session: sessionHash(id), Idle: o.Idle, Origin: originHash(o.Origin)}
 	if _, err := s.bucket.Do(ctx, request); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return id, nil
+	return id, o.Idle, nil
 }
 
 // Ping restarts a session's idle time, and has no other effect.
@@ -74,32 +74,35 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 // clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
-// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrUnavailable, ErrClosed,
-// a *RangeError, and context.Cause(ctx).
-func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) (Grant, error) {
+// ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrKeyReused,
+// ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
+func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration, opts ...Option) (Grant, error) {
+	var o Options
+	if err := o.Apply(opts); err != nil {
+		return Grant{}, err
+	}
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err
 	}
-	request, half := s.newAcquire(session, r, ttl, wait)
-	c := s.bucket.Begin(request)
+	c := s.bucket.Begin(s.newAcquire(session, r, ttl, wait, o.RequestKey))
 	c.Wait(ctx) // with a short stack: see Borrow
-	return acquired(c, half)
+	return s.granted(c, session)
 }
 
-func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration) (request peer.Request, half string) {
+func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, key string) peer.Request {
 	nonce, half := newSecret(session)
 	return peer.Acquire{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
-	}, half
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Request: requestHash(session, key),
+	}
 }
 
-func acquired(c *bucket.Call, half string) (Grant, error) {
+func (s *Store) granted(c *bucket.Call, session string) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return Grant{}, err
 	}
-	return newGrant(a.Grant, half), nil
+	return s.newGrant(a.Grant, session), nil
 }
 
 // Enqueue takes a lock, or a slot of a semaphore, at once if one is free; acquired is
@@ -107,20 +110,27 @@ func acquired(c *bucket.Call, half string) (Grant, error) {
 // or a Wait returns. When its turn comes, the session is granted the lease even if it
 // is not waiting.
 //
+// A repeat with the request key of a call that joined the line joins it no second time, and
+// acquired is false until a Wait has returned the lease.
+//
 // The errors are ErrAlreadyEnqueued, and those of Acquire except ErrNoSlot.
-func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration) (g Grant, acquired bool, err error) {
+func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration, opts ...Option) (g Grant, acquired bool, err error) {
+	var o Options
+	if err := o.Apply(opts); err != nil {
+		return Grant{}, false, err
+	}
 	if err := s.checkAcquire(ctx, session, r, ttl, 0); err != nil {
 		return Grant{}, false, err
 	}
 	nonce, half := newSecret(session)
 	a, err := s.bucket.Do(ctx, peer.Enqueue{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL),
+		TTL: min(ttl, s.cfg.MaxTTL), Request: requestHash(session, o.RequestKey),
 	})
 	if err != nil || a.Queued {
 		return Grant{}, false, err
 	}
-	return newGrant(a.Grant, half), true, nil
+	return s.newGrant(a.Grant, session), true, nil
 }
 
 // checkAcquire checks the arguments of Acquire and Enqueue, and that entries may be added.
@@ -162,15 +172,7 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
 	})
 	c.Wait(ctx) // with a short stack: see Borrow
-	return grantedInTurn(c, session)
-}
-
-func grantedInTurn(c *bucket.Call, session string) (Grant, error) {
-	a, err := c.Answer()
-	if err != nil {
-		return Grant{}, err
-	}
-	return newGrant(a.Grant, secretHalf(session, a.Grant.Nonce)), nil
+	return s.granted(c, session)
 }
 
 // Release releases a lock, or a slot of a semaphore, before its lease ends. The token may
@@ -231,8 +233,8 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 	}, nil
 }
 
-func newGrant(g peer.Grant, half string) Grant {
-	return Grant{Token: newToken(g.Fence, half), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
+func (s *Store) newGrant(g peer.Grant, session string) Grant {
+	return Grant{At: s.bucket.Time(g.At), Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
 }
 
 // originHash returns the hash of an origin, which is zero for "".

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // How long after a session's end the next in line may get its slot. A busy machine may
@@ -50,7 +50,7 @@ func together(t *testing.T, n int, run func(t *testing.T, i int)) {
 
 // When a session is ended, the next in line gets its slot at once.
 func TestEndedSessionToGrant(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
 	for how := range methods {
 		t.Run(how.String(), func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestEndedSessionToGrant(t *testing.T) {
 // BenchmarkEndedSessionToGrant reports the time from the end of a session to the grant of
 // its slot to the next in line.
 func BenchmarkEndedSessionToGrant(b *testing.B) {
-	peers := openPeers(b, kvslotstest.Start(b, ""), 3)
+	peers := openPeers(b, natstest.Start(b, ""), 3)
 	for how := range methods {
 		b.Run(how.String(), func(b *testing.B) {
 			var took spread
@@ -104,7 +104,7 @@ func endToGrant(t testing.TB, peers []*Store, how method) time.Duration {
 // its slot.
 func TestIdleSessionToGrant(t *testing.T) {
 	const idle = time.Second
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
 	var mu sync.Mutex
 	var late spread
@@ -166,7 +166,7 @@ func waitBy(ctx context.Context, peers []*Store, at int, session string, r Resou
 // its idle time.
 func TestIdleTime(t *testing.T) {
 	const idle = time.Second
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 3)
 	// pinging pings a session at one of the peers after the other.
 	pinging := func(times int, every time.Duration, at ...*Store) func(t *testing.T, session string, last time.Time) time.Time {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 const (
@@ -95,7 +95,7 @@ func (u *user) begin() {
 	if u.rand.IntN(4) == 0 {
 		u.idle = time.Second
 	}
-	secret, err := u.store().CreateSession(u.t.Context(), u.idle, "")
+	secret, _, err := u.store().CreateSession(u.t.Context(), WithIdle(u.idle))
 	if err != nil {
 		u.t.Error(err)
 		return
@@ -257,7 +257,7 @@ func TestSessionsManyPeers(t *testing.T) {
 
 // The same on a cluster with a replicated bucket.
 func TestSessionsReplicated(t *testing.T) {
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	runKeyHistory(t, setting{
 		replicas: 3, length: *historyTime / 4, seed: *historySeed,
 		connect: func(int) *nats.Conn { return cluster.Connect() },

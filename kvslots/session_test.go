@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 func newSession(t testing.TB, s *Store, idle time.Duration) string {
 	t.Helper()
-	id, err := s.CreateSession(t.Context(), idle, "")
+	id, _, err := s.CreateSession(t.Context(), WithIdle(idle))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func newIdleHolder(t testing.TB, s *Store, idle time.Duration, r Resource) (sess
 }
 
 func TestSessionHoldsLock(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	a, b := peers[0], peers[1]
 	ctx := t.Context()
 	one, two := newSession(t, a, time.Minute), newSession(t, b, time.Minute)
@@ -65,7 +65,7 @@ func TestSessionHoldsLock(t *testing.T) {
 }
 
 func TestEnqueueAndWait(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	peers := openPeers(t, natstest.Start(t, ""), 3)
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
 	g, acquired, err := peers[0].Enqueue(ctx, holder, Lock("k"), time.Minute)
@@ -111,7 +111,7 @@ func TestEnqueueAndWait(t *testing.T) {
 }
 
 func TestWaitTimesOut(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
 	if _, err := peers[0].Acquire(ctx, holder, Semaphore("k", 1), time.Minute, 0); err != nil {
@@ -127,7 +127,7 @@ func TestWaitTimesOut(t *testing.T) {
 }
 
 func TestPromotedUnseen(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
 	g, err := peers[0].Acquire(ctx, holder, Lock("k"), time.Minute, 0)
@@ -151,7 +151,7 @@ func TestPromotedUnseen(t *testing.T) {
 }
 
 func TestIdleSessionEnds(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx := t.Context()
 	waiter := newSession(t, peers[1], time.Minute)
 	idle, _, used := newIdleHolder(t, peers[0], time.Second, Lock("k"))

@@ -2,11 +2,9 @@ package kvslots
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -97,51 +95,27 @@ func (s *Store) room() error {
 	return nil
 }
 
-// BorrowOption is an option of Borrow.
-type BorrowOption func(*BorrowOptions) error
-
-// BorrowOptions is the result of applying the options of one Borrow.
-type BorrowOptions struct{ Label string }
-
-// MaxLabel is the longest label, in bytes.
-const MaxLabel = entry.MaxLabel
-
-// WithLabel sets a readable label for the lease, such as the borrower's name: at most
-// MaxLabel bytes of UTF-8. It is not secret; the bucket stores it with the lease.
-func WithLabel(label string) BorrowOption {
-	return func(o *BorrowOptions) error {
-		if len(label) > MaxLabel || !utf8.ValidString(label) {
-			return &RangeError{"label", fmt.Sprintf("UTF-8 of at most %d bytes", MaxLabel)}
-		}
-		o.Label = label
-		return nil
-	}
-}
-
 // Borrow takes the lowest free slot of a pool under a lease of ttl. If no slot is
 // free, or other borrowers wait already, Borrow waits in line for up to wait. ttl
 // must be at least a second and wait at least 0; both are clamped to the maxima of
 // the Config.
 //
 // The errors are ErrNoSlot, ErrNoPool (also if the pool is deleted during the wait),
-// ErrMaxWaiters, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx). For
+// ErrMaxWaiters, ErrKeyReused, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx). For
 // which slot is taken and when, see kvslots/DESIGN.md, "Taking a slot" and "The line".
-func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...BorrowOption) (*Lease, error) {
+func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...Option) (*Lease, error) {
 	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
-	var o BorrowOptions
-	for _, opt := range opts {
-		if err := opt(&o); err != nil {
-			return nil, err
-		}
+	var o Options
+	if err := o.Apply(opts); err != nil {
+		return nil, err
 	}
 	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
-	ids := leaseIDs{hidden.Move(&pool), uuid.New()}
+	ids := leaseIDs{pool: hidden.Move(&pool), key: o.RequestKey}
 	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o.Label))
-	hidden.Scrub()
 	c.Wait(ctx) // with a small stack: see bucket.Begin
 	return s.borrowed(&ids, c)
 }
@@ -149,28 +123,36 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 // leaseIDs are the secrets of a lease: its pool's id and its own.
 type leaseIDs struct {
 	pool  *uuid.UUID
-	lease uuid.UUID // of a borrow, that of its first claim
+	lease uuid.UUID // of a borrow, that of its first claim; with a key, the nonce of that
+	key   string    // the request key; "" for none
 }
 
 // ofClaim returns the lease id of claim n of a borrow, counted from 0. Each claim has its own.
 func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
-	id := ids.lease
-	low := id[12:]
-	binary.BigEndian.PutUint32(low, binary.BigEndian.Uint32(low)+uint32(n))
-	return id
+	of := nonceOfClaim(entry.Hash(ids.lease), n)
+	if ids.key == "" {
+		return uuid.UUID(of)
+	}
+	return leaseOfRequest(ids.pool, ids.key, of)
 }
 
-// hashOfClaim returns the hash of the lease id of claim n.
-func (ids *leaseIDs) hashOfClaim(n int) entry.Hash {
-	defer hidden.Scrub()
-	return leaseHash(ids.ofClaim(n))
+// hashOfClaim returns the hash of the lease id of claim n, and with a key its nonce.
+func (ids *leaseIDs) hashOfClaim(n int) (lease, nonce entry.Hash) {
+	if ids.key != "" {
+		nonce = nonceOfClaim(entry.Hash(ids.lease), n)
+	}
+	return leaseHash(ids.ofClaim(n)), nonce
 }
 
 func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) peer.Borrow {
-	return peer.Borrow{
-		Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease), LeaseOf: ids.hashOfClaim,
+	ids.lease = uuid.New()
+	r := peer.Borrow{
+		Pool: poolHash(*ids.pool), LeaseOf: ids.hashOfClaim,
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
+		Request: requestHash(string(ids.pool[:]), ids.key),
 	}
+	r.Lease, r.Nonce = ids.hashOfClaim(0)
+	return r
 }
 
 func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {
@@ -182,7 +164,14 @@ func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {
 }
 
 func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
-	l := NewLease(s, *ids.pool, ids.ofClaim(g.Claim), g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+	id := ids.lease // of a renewal
+	switch {
+	case ids.key != "":
+		id = leaseOfRequest(ids.pool, ids.key, g.Nonce)
+	case g.Claim > 0:
+		id = ids.ofClaim(g.Claim)
+	}
+	l := NewLease(s, *ids.pool, id, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
 	l.queued = g.Queued
 	return l
 }
@@ -220,7 +209,7 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	if err := CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
-	ids := leaseIDs{hidden.Move(&pool), *hidden.Move(&lease)}
+	ids := leaseIDs{pool: hidden.Move(&pool), lease: *hidden.Move(&lease)}
 	a, err := s.bucket.Do(ctx, peer.Renew{
 		Held: peer.Held{Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease)}, TTL: min(ttl, s.cfg.MaxTTL),
 	})
@@ -232,7 +221,7 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 
 // follow ends l when the peer's view shows that the lease has ended.
 func (s *Store) follow(l *Lease) (stop func()) {
-	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, l.end)
+	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, func() { l.end(ErrNotHeld) })
 }
 
 // MaxCount is the largest count of a pool.
@@ -254,16 +243,22 @@ func (s State) Available() int { return max(0, s.Count-s.InUse) }
 // 0 and MaxCount. The returned state is that of an instant between the registration
 // and the return. See kvslots/DESIGN.md, "Registered pools".
 //
-// The errors are ErrMaxPools, ErrMaxTombstones, ErrUnavailable, ErrClosed, a *RangeError,
-// and context.Cause(ctx).
-func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int) (State, error) {
+// The errors are ErrMaxPools, ErrMaxTombstones, ErrKeyReused, ErrUnavailable, ErrClosed, a
+// *RangeError, and context.Cause(ctx).
+func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ...Option) (State, error) {
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
+	}
+	var o Options
+	if err := o.Apply(opts); err != nil {
+		return State{}, err
 	}
 	if err := s.checkRoom(ctx); err != nil {
 		return State{}, err
 	}
-	request := peer.Register{Pool: poolHash(pool), Count: count, Origin: originOf(ctx)}
+	request := peer.Register{
+		Pool: poolHash(pool), Count: count, Origin: originHash(o.Origin), Request: requestHash("register "+string(pool[:]), o.RequestKey),
+	}
 	hidden.Clear(&pool)
 	a, err := s.bucket.Do(ctx, request)
 	return State(a.State), err

@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // openPeers opens n peers on one server. They are closed with the test.
-func openPeers(t testing.TB, srv *kvslotstest.Server, n int) []*Store {
+func openPeers(t testing.TB, srv *natstest.Server, n int) []*Store {
 	t.Helper()
 	var stores []*Store
 	for range n {
@@ -78,7 +78,7 @@ func wantState(t testing.TB, s *Store, pool uuid.UUID, want State) {
 }
 
 func TestLowestFirst(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	a, b := peers[0], peers[1]
 	pool := newPool(t, a, 4)
 	var held []*Lease
@@ -101,7 +101,7 @@ func TestLowestFirst(t *testing.T) {
 }
 
 func TestReturnTwice(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[0], pool)
 	mustReturn(t, peers[1], pool, l)
@@ -119,7 +119,7 @@ func TestReturnTwice(t *testing.T) {
 // After a pool has shrunk, a free low position is not lent while leases above it fill the
 // count, at whichever peer and however old its view is.
 func TestShrink(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	peers := openPeers(t, natstest.Start(t, ""), 3)
 	for round := range 30 {
 		at := func(i int) *Store { return peers[(round+i)%len(peers)] }
 		pool := newPool(t, at(0), 4)
@@ -150,7 +150,7 @@ func TestShrink(t *testing.T) {
 }
 
 func TestDeleteEndsAll(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	peers := openPeers(t, natstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[1], pool)
 	waiter := make(chan error, 3)
@@ -190,7 +190,7 @@ func TestDeleteEndsAll(t *testing.T) {
 }
 
 func TestRaisedCountWakes(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	peers := openPeers(t, natstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 0)
 	const waiters = 9
 	got := make(chan int, waiters)
@@ -225,7 +225,7 @@ func TestRaisedCountWakes(t *testing.T) {
 
 // A canceled borrow leaves no ticket and no slot.
 func TestGivingUp(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 2)
+	peers := openPeers(t, natstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 1)
 	for i := range 200 {
 		l := mustBorrow(t, peers[0], pool)
@@ -261,7 +261,7 @@ func TestGivingUp(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
-	s := openPeers(t, kvslotstest.Start(t, ""), 1)[0]
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, 1)
 	ctx := t.Context()
 	for _, c := range []struct {
@@ -306,7 +306,7 @@ func TestWrongBucket(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			// Each case has its own server: creating a stream sometimes fails while one of
 			// the same name is being deleted.
-			nc := kvslotstest.Start(t, "").Connect()
+			nc := natstest.Start(t, "").Connect()
 			js, err := jetstream.New(nc)
 			if err != nil {
 				t.Fatal(err)

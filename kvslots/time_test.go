@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 var stormRounds = flag.Int("storm", 4, "rounds of the boundary storm")
@@ -20,7 +20,7 @@ var stormRounds = flag.Int("storm", 4, "rounds of the boundary storm")
 // Of renewals that arrive around the deadline, an acknowledged one is never lost, and a
 // lease that has ended is never renewed.
 func TestBoundaryStorm(t *testing.T) {
-	peers := openPeers(t, kvslotstest.Start(t, ""), 3)
+	peers := openPeers(t, natstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 300)
 	var renewed, refused, unknown int
 	var mu sync.Mutex
@@ -86,7 +86,7 @@ func kept(t *testing.T, s *Store, pool uuid.UUID, l, again *Lease) {
 // The peer that granted a lease ends it at its time; if that peer is dead, another one
 // ends it a second later.
 func TestExpiry(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	pool := newPool(t, peers[0], 1)
 	l, err := peers[0].Borrow(t.Context(), pool, time.Second, 0)
@@ -116,7 +116,7 @@ func TestExpiry(t *testing.T) {
 // BenchmarkExpiryToGrant reports the time from the end of a lease to the grant of its
 // slot to the next in line.
 func BenchmarkExpiryToGrant(b *testing.B) {
-	peers := openPeers(b, kvslotstest.Start(b, ""), 3)
+	peers := openPeers(b, natstest.Start(b, ""), 3)
 	var mu sync.Mutex
 	var late []time.Duration
 	var wg sync.WaitGroup

@@ -24,7 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -36,7 +36,7 @@ import (
 func BenchmarkBorrow(b *testing.B) {
 	for _, callers := range []int{1, 64, 512} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
-			s := openPeers(b, kvslotstest.Start(b, ""), 1)[0]
+			s := openPeers(b, natstest.Start(b, ""), 1)[0]
 			pools := make([]uuid.UUID, callers)
 			for i := range pools {
 				pools[i] = newPool(b, s, 1)
@@ -50,7 +50,7 @@ func BenchmarkBorrow(b *testing.B) {
 func BenchmarkLine(b *testing.B) {
 	for _, peers := range []int{1, 2, 4} {
 		b.Run(fmt.Sprint(peers), func(b *testing.B) {
-			stores := openPeers(b, kvslotstest.Start(b, ""), peers)
+			stores := openPeers(b, natstest.Start(b, ""), peers)
 			pool := newPool(b, stores[0], 1)
 			measurePairs(b, 16, time.Minute, func(i int) (*Store, uuid.UUID) { return stores[i%peers], pool })
 		})
@@ -154,7 +154,7 @@ func TestBenchServer(t *testing.T) {
 	if task == "" {
 		t.Skip("it is the server of a benchmark")
 	}
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

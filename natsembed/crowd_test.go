@@ -321,7 +321,7 @@ func (h *holder) step(ctx context.Context) {
 }
 
 func (h *holder) create(ctx context.Context) {
-	if id, err := h.s.store.CreateSession(ctx, sessionIdle, ""); err == nil {
+	if id, _, err := h.s.store.CreateSession(ctx, kvslots.WithIdle(sessionIdle)); err == nil {
 		h.session = id
 		h.c.report(func(f *facts) { f.sessions[id] = &sessionFacts{} })
 	}

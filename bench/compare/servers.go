@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -92,7 +91,7 @@ type child struct {
 
 // startChild starts a program in a new directory below the directory of data.
 func (s *servers) startChild(program string, args func(dir string) []string) (*child, error) {
-	dir, err := os.MkdirTemp(s.dir, "kvslots-bench-")
+	dir, remove, err := bench.TempDir(s.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +99,7 @@ func (s *servers) startChild(program string, args func(dir string) []string) (*c
 	c.command.Dir = dir
 	c.command.Stdout, c.command.Stderr = &c.output, &c.output
 	if err := c.command.Start(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, remove())
 	}
 	go func() {
 		defer close(c.ended)
@@ -109,7 +108,7 @@ func (s *servers) startChild(program string, args func(dir string) []string) (*c
 	s.atClose(func() error {
 		_ = c.command.Process.Kill() // fails if it has ended
 		<-c.ended
-		return os.RemoveAll(dir)
+		return remove()
 	})
 	return c, nil
 }

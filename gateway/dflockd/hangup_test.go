@@ -17,15 +17,15 @@ type lateGrants struct {
 	hungUp chan struct{}
 }
 
-func (s lateGrants) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error) {
-	g, err := s.Sessions.Acquire(context.WithoutCancel(ctx), session, r, ttl, wait)
+func (s lateGrants) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error) {
+	g, err := s.Sessions.Acquire(context.WithoutCancel(ctx), session, r, ttl, wait, opts...)
 	<-ctx.Done()
 	s.hungUp <- struct{}{}
 	return g, err
 }
 
-func (s lateGrants) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (kvslots.Grant, bool, error) {
-	g, acquired, err := s.Sessions.Enqueue(context.WithoutCancel(ctx), session, r, ttl)
+func (s lateGrants) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (kvslots.Grant, bool, error) {
+	g, acquired, err := s.Sessions.Enqueue(context.WithoutCancel(ctx), session, r, ttl, opts...)
 	<-ctx.Done()
 	s.hungUp <- struct{}{}
 	return g, acquired, err

@@ -170,7 +170,7 @@ func FuzzEnvelope(f *testing.F) {
 // freeLocks grants every lock.
 type freeLocks struct{ ops.OwnedLocks }
 
-func (freeLocks) LockOwned(_ context.Context, name, owner, _ string, ttl, _ time.Duration) (*kvslots.OwnedLock, error) {
+func (freeLocks) LockOwned(_ context.Context, name, owner string, ttl, _ time.Duration, _ ...kvslots.Option) (*kvslots.OwnedLock, error) {
 	return &kvslots.OwnedLock{Name: name, Owner: owner, TTL: ttl}, nil
 }
 

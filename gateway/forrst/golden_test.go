@@ -134,7 +134,7 @@ func TestGoldenCall(t *testing.T) {
 	if len(data.Owner) != 36 || data.Owner[14] != '4' {
 		t.Errorf("owner %s is no UUID v4", data.Owner)
 	}
-	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "another", "", time.Minute, 0); err != nil {
+	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "another", time.Minute, 0); err != nil {
 		t.Fatalf("not released: %v", err)
 	}
 	held := example(t, "held_response").(map[string]any)
@@ -167,7 +167,7 @@ func TestGoldenStatus(t *testing.T) {
 	d := goldenGateway(t)
 	key := `{"key":"lock:payments.charge:user:123"}`
 	d.golden(t, envelope(status, key, ""), 200, result(example(t, "status_free_result")))
-	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "uuid-abc-123", "", 30*time.Minute, 0); err != nil {
+	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "uuid-abc-123", 30*time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
 	d.golden(t, envelope(status, key, ""), 200, result(example(t, "status_result")))

@@ -109,7 +109,7 @@ func TestCallersExcludeEachOther(t *testing.T) {
 	s := newSite(t)
 	gateways := []*testGateway{s.startGateway(t, forrst.Config{}), s.startGateway(t, forrst.Config{})}
 	startService(t, s)
-	held, err := gateways[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", "", time.Minute, 0)
+	held, err := gateways[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", time.Minute, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

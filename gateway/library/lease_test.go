@@ -142,7 +142,7 @@ type lateGrants struct {
 	hungUp chan struct{}
 }
 
-func (p lateGrants) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+func (p lateGrants) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
 	lease, err := p.Pools.Borrow(context.WithoutCancel(ctx), pool, ttl, wait, opts...)
 	<-ctx.Done()
 	close(p.hungUp)

@@ -257,7 +257,7 @@ type sameLease struct {
 	lease atomic.Pointer[kvslots.Lease]
 }
 
-func (s *sameLease) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+func (s *sameLease) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
 	if lease := s.lease.Load(); lease != nil {
 		return lease, nil
 	}

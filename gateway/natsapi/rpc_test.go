@@ -29,7 +29,7 @@ func TestDeadCallerInLine(t *testing.T) {
 	d := startService(t, srv, store, func(cfg *natsapi.Config) {
 		cfg.Calls = forrst.New(store, forrst.Config{Lending: cfg.Lending, Functions: &called})
 	})
-	holder, err := store.LockOwned(t.Context(), lockOfCall, "test", "", time.Hour, 0)
+	holder, err := store.LockOwned(t.Context(), lockOfCall, "test", time.Hour, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

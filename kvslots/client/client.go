@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,6 +36,8 @@ import (
 // finds the errors of package kvslots. If no gateway answers, the error is an
 // *Unanswered.
 type Client struct{ gateways transport }
+
+var _ kvslots.Service = (*Client)(nil)
 
 // New returns a Client that uses an existing NATS connection, and sends nothing. The
 // connection must be in the account of the gateways. Its inbox prefix must be one to
@@ -110,11 +113,18 @@ type answer struct {
 	header interface{ Get(name string) string }
 }
 
+// waited returns for how long the gateway says that the request waited, which was sent at sent.
+func (a answer) waited(sent time.Time) (waited time.Duration, ok bool) {
+	ms, err := strconv.ParseUint(a.header.Get(wire.WaitedHeader), 10, 31)
+	return min(time.Duration(ms)*time.Millisecond, time.Since(sent)), err == nil
+}
+
 // request is a request to a gateway.
 type request struct {
 	wire.Route
 	body wire.Request  // with the ids and the key, which HTTP has in the path
 	wait time.Duration // how long the gateway may wait before it answers
+	key  string        // the request key; "" for none
 
 	// undo returns the request that gives back what was granted. It is called after the
 	// answer was read. It is nil if the request grants nothing.

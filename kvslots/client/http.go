@@ -79,6 +79,9 @@ func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Reques
 	if session != "" {
 		message.Header.Set(wire.SessionHeader, session)
 	}
+	if r.key != "" {
+		message.Header.Set(wire.RequestKeyHeader, r.key)
+	}
 	if h.token != "" {
 		message.Header.Set(wire.AuthorizationHeader, "Bearer "+h.token)
 	}

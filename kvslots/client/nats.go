@@ -56,7 +56,11 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 }
 
 func (r request) natsMessage() *nats.Msg {
-	return &nats.Msg{Subject: r.Subject, Data: r.body.Encode()}
+	m := &nats.Msg{Subject: r.Subject, Data: r.body.Encode(), Header: nats.Header{}}
+	if r.key != "" {
+		m.Header.Set(wire.RequestKeyHeader, r.key)
+	}
+	return m
 }
 
 // send sends a request. It returns the reply with the error that it contains, or no
@@ -118,7 +122,7 @@ const confirmTimeout = 5 * time.Second
 // nats.UseOldRequestStyle does not.
 func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
 	name = uuid.NewString()
-	m.Header = nats.Header{wire.RequestHeader: {name}}
+	m.Header[wire.RequestHeader] = []string{name}
 	if !n.nc.Opts.UseOldRequestStyle {
 		m.Header.Set(wire.ConfirmHeader, "1")
 	}

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,8 +12,12 @@ import (
 )
 
 // Register is like Store.Register.
-func (c *Client) Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error) {
-	return c.state(ctx, request{Route: wire.RegisterPool, body: wire.Request{ID: &pool, Count: &count}})
+func (c *Client) Register(ctx context.Context, pool uuid.UUID, count int, opts ...kvslots.Option) (kvslots.State, error) {
+	var o kvslots.Options
+	if err := o.Apply(opts); err != nil {
+		return kvslots.State{}, err
+	}
+	return c.state(ctx, request{Route: wire.RegisterPool, body: wire.Request{ID: &pool, Count: &count}, key: o.RequestKey})
 }
 
 // Inspect is like Store.Inspect.
@@ -54,18 +57,17 @@ func returnOf(pool, lease uuid.UUID) request {
 // Borrow is like Store.Borrow. If ctx ends first, the Client cancels the borrow: see
 // "Cancellation" in the package comment. A label is checked, but not sent to the
 // gateways.
-func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
 	if err := kvslots.CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
-	for _, opt := range opts {
-		if err := opt(&kvslots.BorrowOptions{}); err != nil {
-			return nil, err
-		}
+	var o kvslots.Options
+	if err := o.Apply(opts); err != nil {
+		return nil, err
 	}
 	var lease wire.Lease
 	return c.lease(ctx, &lease, request{
-		Route: wire.Borrow, wait: wait,
+		Route: wire.Borrow, wait: wait, key: o.RequestKey,
 		body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
 		undo: func() request { return returnOf(pool, lease.Lease) },
 	})
@@ -95,9 +97,7 @@ func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslo
 		if json.Unmarshal(a.body, body) != nil || body.Lease == uuid.Nil || body.ExpiresIn < 0 {
 			return ErrNotUnderstood
 		}
-		if ms, err := strconv.ParseUint(a.header.Get(wire.WaitedHeader), 10, 31); err == nil {
-			body.Waited = min(time.Duration(ms)*time.Millisecond, time.Since(sent))
-		}
+		body.Waited, _ = a.waited(sent)
 		return nil
 	})
 	if err != nil {

@@ -14,18 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// poolUser is the part of Store and Client that is about pools.
-type poolUser interface {
-	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
-	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
-	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
-	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
-}
-
-var _ = []poolUser{(*kvslots.Store)(nil), (*client.Client)(nil)}
-
 func TestPools(t *testing.T) {
 	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
 		ctx, pool := t.Context(), uuid.New()

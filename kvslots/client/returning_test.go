@@ -12,26 +12,20 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// returner is the part of Store and Client that gives back what was granted.
-type returner interface {
-	poolUser
-	locker
-}
-
 // returners returns a Store, and a Client over each transport of a gateway in front of
 // it. session creates a session there.
-func returners(t *testing.T) (all map[string]returner, session func() string) {
+func returners(t *testing.T) (all map[string]kvslots.Service, session func() string) {
 	t.Helper()
 	g := serve(t)
 	session = func() string {
 		t.Helper()
-		id, err := g.store.CreateSession(t.Context(), time.Minute, "")
+		id, _, err := g.store.CreateSession(t.Context(), kvslots.WithIdle(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
-	return map[string]returner{"store": g.store, "nats": g.overNATS(t), "http": g.overHTTP(t)}, session
+	return map[string]kvslots.Service{"store": g.store, "nats": g.overNATS(t), "http": g.overHTTP(t)}, session
 }
 
 // endedContexts are contexts under which `defer lease.Return(ctx)` runs.

@@ -14,7 +14,11 @@ import (
 
 // CreateSession is like Store.CreateSession. The gateway sets the idle timeout: use or
 // ping the session well before it is over.
-func (c *Client) CreateSession(ctx context.Context) (id string, idle time.Duration, err error) {
+func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, idle time.Duration, err error) {
+	var o kvslots.Options
+	if err := o.Apply(opts); err != nil {
+		return "", 0, err
+	}
 	var answer wire.Session
 	err = c.ask(ctx, request{Route: wire.CreateSession}, &answer)
 	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, err
@@ -43,32 +47,36 @@ func (c *Client) inSession(ctx context.Context, to wire.Route, body wire.Request
 
 // Acquire is like Store.Acquire. If ctx ends first, the Client cancels the request: see
 // "Cancellation" in the package comment.
-func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error) {
-	body, err := grantRequest(session, r, ttl, wait)
+func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error) {
+	body, key, err := grantRequest(session, r, ttl, wait, opts)
 	if err != nil {
 		return kvslots.Grant{}, err
 	}
 	body.AcquireTimeout = new(wire.Seconds(wait))
-	return c.grant(ctx, subjects.Acquire, r, body, wait)
+	return c.grant(ctx, subjects.Acquire, r, body, wait, key)
 }
 
 // Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.
-func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (g kvslots.Grant, acquired bool, err error) {
-	body, err := grantRequest(session, r, ttl, 0)
+func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error) {
+	body, key, err := grantRequest(session, r, ttl, 0, opts)
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
-	g, err = c.grant(ctx, subjects.Enqueue, r, body, 0)
+	g, err = c.grant(ctx, subjects.Enqueue, r, body, 0, key)
 	return g, g.Token != "", err
 }
 
-// grantRequest returns the body of a request for a lock or a semaphore.
-func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration) (wire.Request, error) {
-	body := wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl)}
+// grantRequest returns the body of a request for a lock or a semaphore, and its request key.
+func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration, opts []kvslots.Option) (body wire.Request, key string, err error) {
+	var o kvslots.Options
+	if err := o.Apply(opts); err != nil {
+		return body, "", err
+	}
+	body = wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl)}
 	if r.Kind == kvslots.KindSemaphore {
 		body.Limit = r.Limit
 	}
-	return body, cmp.Or(kvslots.CheckTimes(ttl, wait), r.Check(true))
+	return body, o.RequestKey, cmp.Or(kvslots.CheckTimes(ttl, wait), r.Check(true))
 }
 
 // Wait is like Store.Wait. If ctx ends first, the Client cancels the request: see
@@ -78,7 +86,7 @@ func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, w
 		return kvslots.Grant{}, err
 	}
 	body := wire.Request{Session: session, Key: r.Key, WaitTimeout: new(wire.Seconds(wait))}
-	return c.grant(ctx, subjects.Wait, r, body, wait)
+	return c.grant(ctx, subjects.Wait, r, body, wait, "")
 }
 
 // Release is like Store.Release.
@@ -105,18 +113,23 @@ func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource,
 
 // grant sends a request for a lock or a semaphore, for which the gateway may wait. The
 // grant has no token if the session was queued.
-func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource, body wire.Request, wait time.Duration) (g kvslots.Grant, err error) {
+func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource, body wire.Request, wait time.Duration, key string) (g kvslots.Grant, err error) {
 	if !wire.IsSessionID(body.Session) {
 		return g, kvslots.ErrSessionGone
 	}
+	sent := time.Now()
 	err = c.gateways.ask(ctx, request{
-		Route: wire.ResourceRoute(r.Kind, operation), body: body, wait: wait,
+		Route: wire.ResourceRoute(r.Kind, operation), body: body, wait: wait, key: key,
 		undo: func() request {
 			given := wire.Request{Session: body.Session, Key: r.Key, Token: g.Token}
 			return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), body: given}
 		},
 	}, func(a answer) (err error) {
 		g, err = readGrant(a.body)
+		g.At = time.Now() // an answer of a gateway of an older version
+		if waited, ok := a.waited(sent); ok {
+			g.At = sent.Add(waited)
+		}
 		return err
 	})
 	if err != nil {

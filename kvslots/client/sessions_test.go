@@ -10,19 +10,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
-// locker is the part of Store and Client that is about sessions.
-type locker interface {
-	Ping(ctx context.Context, session string) error
-	EndSession(ctx context.Context, session string) error
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
-	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (kvslots.Grant, bool, error)
-	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
-	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
-	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
-}
-
-var _ = []locker{(*kvslots.Store)(nil), (*client.Client)(nil)}
-
 func TestSessions(t *testing.T) {
 	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
 		for _, key := range []string{"rate", "a/b?c=%2F#ü", "..", "%"} {

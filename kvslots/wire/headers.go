@@ -32,6 +32,10 @@ const (
 	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.
 	SessionHeader = "X-Dflockd-Session"
 
+	// RequestKeyHeader is the request key of a request that may be repeated: see
+	// kvslots.WithRequestKey. Over NATS it is a header, too.
+	RequestKeyHeader = "Idempotency-Key"
+
 	// AuthorizationHeader is "Bearer " and the token of a gateway that requires one.
 	AuthorizationHeader = "Authorization"
 

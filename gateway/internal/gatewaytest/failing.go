@@ -18,7 +18,7 @@ var _ interface {
 	ops.Sessions
 } = Failing{}
 
-func (f Failing) Register(context.Context, uuid.UUID, int) (kvslots.State, error) {
+func (f Failing) Register(context.Context, uuid.UUID, int, ...kvslots.Option) (kvslots.State, error) {
 	return kvslots.State{}, f.Err
 }
 
@@ -28,7 +28,7 @@ func (f Failing) Inspect(context.Context, uuid.UUID) (kvslots.State, error) {
 
 func (f Failing) Delete(context.Context, uuid.UUID) error { return f.Err }
 
-func (f Failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.BorrowOption) (*kvslots.Lease, error) {
+func (f Failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.Option) (*kvslots.Lease, error) {
 	return nil, f.Err
 }
 
@@ -38,19 +38,19 @@ func (f Failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*k
 	return nil, f.Err
 }
 
-func (f Failing) CreateSession(context.Context, time.Duration, string) (string, error) {
-	return "", f.Err
+func (f Failing) CreateSession(context.Context, ...kvslots.Option) (string, time.Duration, error) {
+	return "", 0, f.Err
 }
 
 func (f Failing) Ping(context.Context, string) error { return f.Err }
 
 func (f Failing) EndSession(context.Context, string) error { return f.Err }
 
-func (f Failing) Acquire(context.Context, string, kvslots.Resource, time.Duration, time.Duration) (kvslots.Grant, error) {
+func (f Failing) Acquire(context.Context, string, kvslots.Resource, time.Duration, time.Duration, ...kvslots.Option) (kvslots.Grant, error) {
 	return kvslots.Grant{}, f.Err
 }
 
-func (f Failing) Enqueue(context.Context, string, kvslots.Resource, time.Duration) (kvslots.Grant, bool, error) {
+func (f Failing) Enqueue(context.Context, string, kvslots.Resource, time.Duration, ...kvslots.Option) (kvslots.Grant, bool, error) {
 	return kvslots.Grant{}, false, f.Err
 }
 

@@ -11,7 +11,7 @@ import (
 // OwnedLocks is the part of a *kvslots.Store that operations on owned locks use. An owned
 // lock belongs to an owner instead of a session.
 type OwnedLocks interface {
-	LockOwned(ctx context.Context, name, owner, origin string, ttl, wait time.Duration) (*kvslots.OwnedLock, error)
+	LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.OwnedLock, error)
 	UnlockOwned(ctx context.Context, lock *kvslots.OwnedLock) (bool, error)
 	ReleaseOwned(ctx context.Context, name, owner string) error
 	ForceRelease(ctx context.Context, name string) error
@@ -34,7 +34,7 @@ var ownedGroup group
 
 func lockOwned(ctx context.Context, s *Service, call *Call) error {
 	err := call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
-		call.Lock, err = s.Owned.LockOwned(ctx, call.Resource.Key, call.Owner, origin, call.TTL, call.Wait)
+		call.Lock, err = s.Owned.LockOwned(ctx, call.Resource.Key, call.Owner, call.TTL, call.Wait, kvslots.WithOrigin(origin))
 		return err
 	})
 	if err == nil {

@@ -13,10 +13,10 @@ import (
 // Pools is the part of a *kvslots.Store that operations on pools use. Each method
 // returns within a bounded time after its wait, even if its context does not end.
 type Pools interface {
-	Register(ctx context.Context, pool uuid.UUID, count int) (kvslots.State, error)
+	Register(ctx context.Context, pool uuid.UUID, count int, opts ...kvslots.Option) (kvslots.State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
 	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.BorrowOption) (*kvslots.Lease, error)
+	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error)
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
 }
@@ -45,7 +45,7 @@ var poolGroup = group{
 func register(ctx context.Context, s *Service, call *Call) error {
 	var state kvslots.State
 	err := call.fromOrigin(kvslots.ErrMaxTombstones, func(origin string) (err error) {
-		state, err = s.Pools.Register(kvslots.WithOrigin(ctx, origin), call.Pool, call.Count)
+		state, err = s.Pools.Register(ctx, call.Pool, call.Count, kvslots.WithOrigin(origin))
 		return err
 	})
 	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered

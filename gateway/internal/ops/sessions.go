@@ -13,11 +13,11 @@ import (
 // semaphores use. Each method returns within a bounded time after its wait, even if its
 // context does not end.
 type Sessions interface {
-	CreateSession(ctx context.Context, idle time.Duration, origin string) (id string, err error)
+	CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, idle time.Duration, err error)
 	Ping(ctx context.Context, session string) error
 	EndSession(ctx context.Context, session string) error
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration) (kvslots.Grant, error)
-	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration) (g kvslots.Grant, acquired bool, err error)
+	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error)
+	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error)
 	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
@@ -51,7 +51,7 @@ func locateSession(call *Call, body wire.Fields) (err error) {
 func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	idle := cmp.Or(s.IdleTimeout, wire.DefaultIdleTimeout)
 	err = call.fromOrigin(kvslots.ErrMaxSessionsPerOrigin, func(origin string) (err error) {
-		call.Session, err = s.Sessions.CreateSession(ctx, 2*idle, origin)
+		call.Session, _, err = s.Sessions.CreateSession(ctx, kvslots.WithIdle(2*idle), kvslots.WithOrigin(origin))
 		return err
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // A backup during which the bucket is replaced fails: it would have entries of two buckets,
@@ -18,7 +18,7 @@ func TestBackupDuringARestore(t *testing.T) {
 	for i, step := range backup.Steps {
 		t.Run("until "+step, func(t *testing.T) {
 			t.Parallel() // a backup takes some seconds to see that it gets no entries
-			srv := kvslotstest.Start(t, "")
+			srv := natstest.Start(t, "")
 			open(t, srv)
 			b, err := backup.Dump(t.Context(), srv.Connect())
 			if err != nil {
@@ -38,7 +38,7 @@ func TestBackupDuringARestore(t *testing.T) {
 
 // A backup of a bucket with fields of a later release can be restored.
 func TestBackupOfUnknownFields(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	open(t, srv)
 	nc := srv.Connect()
 	js, err := jetstream.New(nc)
@@ -65,7 +65,7 @@ func TestBackupOfUnknownFields(t *testing.T) {
 
 // A backup ends when the bucket is deleted while it reads.
 func TestBackupOfADeletedBucket(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	nc := srv.Connect()
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestBackupOfADeletedBucket(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- backup.DumpAcross(t.Context(), srv.Connect(), 1, func() {}) }()
-	kvslotstest.Eventually(t, "the backup reads", func() bool {
+	natstest.Eventually(t, "the backup reads", func() bool {
 		names := stream.ConsumerNames(t.Context())
 		_, reading := <-names.Name()
 		return reading

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // standing is what a flush makes durable.
@@ -22,7 +22,7 @@ type standing struct {
 	entries   uint64
 }
 
-func standingOf(t *testing.T, srv *kvslotstest.Server) (s standing) {
+func standingOf(t *testing.T, srv *natstest.Server) (s standing) {
 	t.Helper()
 	js, err := jetstream.New(srv.Connect())
 	if err != nil {
@@ -44,7 +44,7 @@ func standingOf(t *testing.T, srv *kvslotstest.Server) (s standing) {
 // follow the new one, and that before it removes the mark. When a flush fails, so does the
 // restore, which can then be repeated.
 func TestRestoreFlushes(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := open(t, srv)
 	pool := uuid.New()
 	if _, err := s.Register(t.Context(), pool, 1); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -24,7 +24,7 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		srv := kvslotstest.Start(t, "")
+		srv := natstest.Start(t, "")
 		_, err = backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replicas: 1, Replace: true})
 		if errors.Is(err, backup.ErrClock) {
 			return
@@ -51,7 +51,7 @@ func FuzzRestore(f *testing.F) {
 
 // A bucket with an impossible revision does not pass it on to the one that replaces it.
 func TestRestoreOverAnImpossibleRevision(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := open(t, srv)
 	b, err := backup.Dump(t.Context(), srv.Connect())
 	if err != nil {

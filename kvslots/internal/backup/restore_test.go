@@ -14,13 +14,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
-func open(t *testing.T, srv *kvslotstest.Server) *kvslots.Store {
+func open(t *testing.T, srv *natstest.Server) *kvslots.Store {
 	t.Helper()
 	s, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
 	if err != nil {
@@ -45,7 +45,7 @@ func served[T any](t *testing.T, call func() (T, error)) T {
 }
 
 // killed runs the first steps of a restore and then closes its connection.
-func killed(t *testing.T, srv *kvslotstest.Server, b *backup.Backup, steps int) {
+func killed(t *testing.T, srv *natstest.Server, b *backup.Backup, steps int) {
 	t.Helper()
 	nc := srv.Connect()
 	defer nc.Close()
@@ -55,7 +55,7 @@ func killed(t *testing.T, srv *kvslotstest.Server, b *backup.Backup, steps int) 
 }
 
 // wantPresent checks whether a restore has begun and not ended.
-func wantPresent(t *testing.T, srv *kvslotstest.Server, want bool) {
+func wantPresent(t *testing.T, srv *natstest.Server, want bool) {
 	t.Helper()
 	js, err := jetstream.New(srv.Connect())
 	if err != nil {
@@ -73,7 +73,7 @@ func TestKilledRestore(t *testing.T) {
 	for i, step := range backup.Steps {
 		t.Run("after "+step, func(t *testing.T) {
 			t.Parallel() // a store rebuilds its view once in 10 s at most
-			srv := kvslotstest.Start(t, "")
+			srv := natstest.Start(t, "")
 			s, pool := open(t, srv), uuid.New()
 			if _, err := s.Register(t.Context(), pool, 2); err != nil {
 				t.Fatal(err)
@@ -115,7 +115,7 @@ func TestKilledRestore(t *testing.T) {
 }
 
 // republished returns the subjects on which the bucket's stream republishes its entries.
-func republished(t *testing.T, srv *kvslotstest.Server) string {
+func republished(t *testing.T, srv *natstest.Server) string {
 	t.Helper()
 	js, err := jetstream.New(srv.Connect())
 	if err != nil {
@@ -129,7 +129,7 @@ func republished(t *testing.T, srv *kvslotstest.Server) string {
 }
 
 // wantRestoring checks that no store is opened, and that an open one serves no callers.
-func wantRestoring(t *testing.T, srv *kvslotstest.Server, s *kvslots.Store, pool uuid.UUID) {
+func wantRestoring(t *testing.T, srv *natstest.Server, s *kvslots.Store, pool uuid.UUID) {
 	t.Helper()
 	if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); !errors.Is(err, kvslots.ErrRestoring) {
 		t.Errorf("opened a bucket that is being restored: %v", err)
@@ -154,7 +154,7 @@ func wantRestoring(t *testing.T, srv *kvslotstest.Server, s *kvslots.Store, pool
 // A restore that fails before it has deleted anything leaves the bucket as it was, and no
 // mark, also where there is no bucket.
 func TestFailedRestore(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := open(t, srv)
 	b, err := backup.Dump(t.Context(), srv.Connect())
 	if err != nil {
@@ -169,7 +169,7 @@ func TestFailedRestore(t *testing.T) {
 	wantPresent(t, srv, false)
 	// A clock that is behind the backup's would lower fences and lengthen leases.
 	b.Time = time.Now().Add(time.Hour)
-	for _, server := range []*kvslotstest.Server{srv, kvslotstest.Start(t, "")} {
+	for _, server := range []*natstest.Server{srv, natstest.Start(t, "")} {
 		if _, err := backup.Restore(t.Context(), server.Connect(), b, backup.Options{Replace: true}); !errors.Is(err, backup.ErrClock) {
 			t.Errorf("got %v", err)
 		}
@@ -182,7 +182,7 @@ func TestFailedRestore(t *testing.T) {
 
 // While a restore runs, another one is refused at once, whatever the former has done.
 func TestRestoresExcludeEachOther(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	open(t, srv)
 	b, err := backup.Dump(t.Context(), srv.Connect())
 	if err != nil {

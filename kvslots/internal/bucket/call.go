@@ -35,7 +35,8 @@ func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 }
 
 // Begin sends a request to the peer. Begin, Wait and Answer together do what Do does. Very
-// many callers may wait, and blocking in Wait rather than in Do takes a smaller stack.
+// many callers may wait, and blocking in Wait rather than in Do takes a smaller stack: 8 KiB
+// instead of 12 for a waiter in the library, and 30 instead of 38 for one over HTTP.
 func (b *Bucket) Begin(r peer.Request) *Call {
 	return b.begin(calls.Get().(*Call), r)
 }

@@ -5,14 +5,14 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A bucket gets three copies while a peer runs: from then on, a read barrier is a write.
 func TestMoreCopies(t *testing.T) {
 	t.Parallel()
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	nc := cluster.Connect()
 	b := openBucket(t, nc, Config{Replicas: 1})
 	live(t, b)
@@ -33,7 +33,7 @@ func TestMoreCopies(t *testing.T) {
 	if _, err := b.js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	kvslotstest.Eventually(t, "barriers are writes", barriers)
+	natstest.Eventually(t, "barriers are writes", barriers)
 	live(t, b)
 	b.WithPeer(func(*peer.Peer, peer.Instant) {
 		if b.copies != 3 {

@@ -12,15 +12,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // A feed that comes faster than the peer applies it is dropped, and the peer catches up.
 func TestSlowPeer(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	b := notStarted(t, srv.Connect(), nil)
 	b.feed.wire = make(chan *nats.Msg, 100)
 	if err := b.start(t.Context()); err != nil {
@@ -34,7 +34,7 @@ func TestSlowPeer(t *testing.T) {
 		for n := range 3 {
 			registers(t, other, fmt.Sprint(n))
 		}
-		kvslotstest.Eventually(t, "entries are dropped", func() bool {
+		natstest.Eventually(t, "entries are dropped", func() bool {
 			registers(t, other, "3")
 			for n := range cap(b.feed.wire) {
 				if _, err := b.js.Publish(t.Context(), SubjectPrefix+fmt.Sprint("foreign", n), nil); err != nil {
@@ -45,7 +45,7 @@ func TestSlowPeer(t *testing.T) {
 			return err == nil && n > 0
 		})
 	})
-	kvslotstest.Eventually(t, "the view has all pools", func() bool { return count(t, b, "0") == 3 && count(t, b, "3") == 3 })
+	natstest.Eventually(t, "the view has all pools", func() bool { return count(t, b, "0") == 3 && count(t, b, "3") == 3 })
 	live(t, b)
 	if n := readings(b); n <= before {
 		t.Errorf("%d readings, as before", n)
@@ -55,7 +55,7 @@ func TestSlowPeer(t *testing.T) {
 // Foreign and corrupt entries that the feed delivers are counted, and not applied.
 func TestForeignEntries(t *testing.T) {
 	t.Parallel()
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	b := openBucket(t, nc, Config{})
 	live(t, b)
 	js, err := jetstream.New(nc)
@@ -70,7 +70,7 @@ func TestForeignEntries(t *testing.T) {
 			}
 		}
 	}
-	kvslotstest.Eventually(t, "the entries are counted", func() bool { return b.Metrics().Foreign == 4 })
+	natstest.Eventually(t, "the entries are counted", func() bool { return b.Metrics().Foreign == 4 })
 	if n := readings(b); n != 1 {
 		t.Errorf("%d readings", n)
 	}
@@ -79,7 +79,7 @@ func TestForeignEntries(t *testing.T) {
 // A writer cannot choose the sequence of an entry: of two headers, the server's is last.
 func TestForgedSequence(t *testing.T) {
 	t.Parallel()
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	b := openBucket(t, nc, Config{})
 	live(t, b)
 	m := nats.NewMsg(SubjectPrefix + "foreign")
@@ -88,7 +88,7 @@ func TestForgedSequence(t *testing.T) {
 	if err := nc.PublishMsg(m); err != nil {
 		t.Fatal(err)
 	}
-	kvslotstest.Eventually(t, "the entry is counted", func() bool { return b.Metrics().Foreign == 1 })
+	natstest.Eventually(t, "the entry is counted", func() bool { return b.Metrics().Foreign == 1 })
 	live(t, b)
 	if n := readings(b); n != 1 {
 		t.Errorf("%d readings", n)
@@ -101,13 +101,13 @@ func restricted(denied *server.Permissions) func(*server.Options) {
 	}
 }
 
-func connectAs(t *testing.T, srv *kvslotstest.Server, user string) *nats.Conn {
+func connectAs(t *testing.T, srv *natstest.Server, user string) *nats.Conn {
 	t.Helper()
 	return dial(t, srv, nats.UserInfo(user, "p"))
 }
 
 // dial connects over TCP, so that the connection survives a restart of the server.
-func dial(t *testing.T, srv *kvslotstest.Server, options ...nats.Option) *nats.Conn {
+func dial(t *testing.T, srv *natstest.Server, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(srv.ClientURL(), append(options, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))...)
 	if err != nil {
@@ -120,7 +120,7 @@ func dial(t *testing.T, srv *kvslotstest.Server, options ...nats.Option) *nats.C
 // Open returns at once, and names the subject, if the account may not subscribe to the feed.
 func TestFeedDenied(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "", restricted(&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_KVSLOTS.>"}}}))
+	srv := natstest.Start(t, "", restricted(&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_KVSLOTS.>"}}}))
 	_, err := Open(t.Context(), connectAs(t, srv, "kvslots"), Config{Logger: logtest.Logger()})
 	if !errors.Is(err, peer.ErrUnavailable) || !errors.Is(err, errFeedDenied) || !strings.Contains(err.Error(), "_KVSLOTS.>") {
 		t.Errorf("got %v", err)
@@ -131,12 +131,12 @@ func TestFeedDenied(t *testing.T) {
 // back, the peer subscribes again, without a reconnect.
 func TestFeedPermissionTakenAway(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "", restricted(nil))
+	srv := natstest.Start(t, "", restricted(nil))
 	nc := connectAs(t, srv, "kvslots")
 	b := openBucket(t, nc, Config{})
 	live(t, b)
 	srv.Reload(restricted(&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_KVSLOTS.>"}}}))
-	kvslotstest.Eventually(t, "Ready names the subject", func() bool {
+	natstest.Eventually(t, "Ready names the subject", func() bool {
 		err := b.Ready()
 		return err != nil && strings.Contains(err.Error(), "_KVSLOTS.>")
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 func TestAckTokens(t *testing.T) {
@@ -30,7 +30,7 @@ func TestAckTokens(t *testing.T) {
 
 // One inbox says nothing about another one, and they are below the connection's prefix.
 func TestInboxesCannotBeGuessed(t *testing.T) {
-	nc := kvslotstest.Start(t, "").Connect(nats.CustomInboxPrefix("_KVSLOTS.x"))
+	nc := natstest.Start(t, "").Connect(nats.CustomInboxPrefix("_KVSLOTS.x"))
 	const prefix = "_KVSLOTS.x."
 	a, b := newInbox(nc), newInbox(nc)
 	if !strings.HasPrefix(a, prefix) || !strings.HasPrefix(b, prefix) || len(a) < len(prefix)+26 {

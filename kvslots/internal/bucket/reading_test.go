@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -31,7 +31,7 @@ func openBucket(t *testing.T, nc *nats.Conn, cfg Config) *Bucket {
 // registers registers a pool through a bucket.
 func registers(t *testing.T, b *Bucket, pool string) {
 	t.Helper()
-	kvslotstest.Eventually(t, "pool "+pool+" is registered", func() bool {
+	natstest.Eventually(t, "pool "+pool+" is registered", func() bool {
 		_, err := b.Do(t.Context(), peer.Register{Pool: entry.HashOf("pool", pool), Count: 3})
 		return err == nil
 	})
@@ -50,7 +50,7 @@ func count(t *testing.T, b *Bucket, pool string) int {
 // live waits until a bucket is ready.
 func live(t *testing.T, b *Bucket) {
 	t.Helper()
-	kvslotstest.Eventually(t, "the bucket is ready", func() bool { return b.Ready() == nil })
+	natstest.Eventually(t, "the bucket is ready", func() bool { return b.Ready() == nil })
 }
 
 // readings returns how many readings the peer has ordered.
@@ -60,7 +60,7 @@ func readings(b *Bucket) uint64 { return b.Metrics().Readings }
 // begins when the feed is interrupted.
 func TestReadingEnds(t *testing.T) {
 	t.Parallel()
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	b := openBucket(t, nc, Config{Replicas: 1})
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestReadingEnds(t *testing.T) {
 	}
 	for n := uint64(1); n < 4; n++ {
 		live(t, b)
-		kvslotstest.Eventually(t, "the consumer is deleted", func() bool { return consumers() == 0 })
+		natstest.Eventually(t, "the consumer is deleted", func() bool { return consumers() == 0 })
 		if got := readings(b); got != n {
 			t.Errorf("%d readings, not %d", got, n)
 		}
@@ -122,7 +122,7 @@ func notStarted(t *testing.T, nc *nats.Conn, wrap func(jetstream.Stream) jetstre
 func TestReadingTriedAgain(t *testing.T) {
 	t.Parallel()
 	var s *unreadable
-	b := notStarted(t, kvslotstest.Start(t, "").Connect(), func(stream jetstream.Stream) jetstream.Stream {
+	b := notStarted(t, natstest.Start(t, "").Connect(), func(stream jetstream.Stream) jetstream.Stream {
 		s = &unreadable{Stream: stream}
 		return s
 	})
@@ -133,7 +133,7 @@ func TestReadingTriedAgain(t *testing.T) {
 	live(t, b)
 	s.broken.Store(true)
 	b.WithPeer(func(_ *peer.Peer, now peer.Instant) { b.interrupt(now) })
-	kvslotstest.Eventually(t, "two attempts fail", func() bool { return s.attempts.Load() > 2 })
+	natstest.Eventually(t, "two attempts fail", func() bool { return s.attempts.Load() > 2 })
 	if err := b.Ready(); !errors.Is(err, errNoServer) {
 		t.Errorf("got %v", err)
 	}
@@ -146,7 +146,7 @@ func TestReadingTriedAgain(t *testing.T) {
 // each time.
 func TestLoadWithLateAnswers(t *testing.T) {
 	t.Parallel()
-	b := notStarted(t, kvslotstest.Start(t, "").Connect(), nil)
+	b := notStarted(t, natstest.Start(t, "").Connect(), nil)
 	b.origin = b.origin.Add(-time.Hour)
 	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		b.unacked = 1

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -52,7 +52,7 @@ func streamOf(t *testing.T, nc *nats.Conn) *jetstream.StreamInfo {
 // else, and all live on the same one. The bucket survives a restart of the server.
 func TestBucketOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, t.TempDir())
+	srv := natstest.Start(t, t.TempDir())
 	before := earlier(t, dial(t, srv), 1)
 	var mu sync.Mutex
 	var buckets []*Bucket
@@ -73,7 +73,7 @@ func TestBucketOfAnEarlierRelease(t *testing.T) {
 	registers(t, buckets[0], "a")
 	for range 2 {
 		for _, b := range buckets {
-			kvslotstest.Eventually(t, "the pool is there", func() bool { return count(t, b, "a") == 3 })
+			natstest.Eventually(t, "the pool is there", func() bool { return count(t, b, "a") == 3 })
 			live(t, b)
 		}
 		after := streamOf(t, dial(t, srv))
@@ -92,7 +92,7 @@ func TestBucketOfAnEarlierRelease(t *testing.T) {
 // the same time was later.
 func TestFeedReplaced(t *testing.T) {
 	t.Parallel()
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	b := openBucket(t, nc, Config{})
 	live(t, b)
 	c := streamOf(t, nc).Config
@@ -100,7 +100,7 @@ func TestFeedReplaced(t *testing.T) {
 	if _, err := b.js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	kvslotstest.Eventually(t, "the peer has subscribed to the other feed", func() bool {
+	natstest.Eventually(t, "the peer has subscribed to the other feed", func() bool {
 		sub := b.feed.entries.Load()
 		return sub != nil && sub.Subject == c.RePublish.Destination
 	})
@@ -134,7 +134,7 @@ func TestOtherRepublishing(t *testing.T) {
 // Open says which permission is missing to add the feed.
 func TestFeedNotAdded(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "", restricted(&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.UPDATE.>"}}}))
+	srv := natstest.Start(t, "", restricted(&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.UPDATE.>"}}}))
 	earlier(t, connectAs(t, srv, "admin"), 1)
 	began := time.Now()
 	_, err := Open(t.Context(), connectAs(t, srv, "kvslots"), Config{Logger: logtest.Logger()})

@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // freezer is a dialer whose connections can be frozen: nothing comes any more, and what is
@@ -77,7 +77,7 @@ func (c *freezable) Close() error {
 // server.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	f := &freezer{}
 	nc := cluster.Connect(nats.SetCustomDialer(f))
 	b := openBucket(t, nc, Config{Replicas: 3})
@@ -85,7 +85,7 @@ func TestSilentServer(t *testing.T) {
 	server := nc.ConnectedServerId()
 	f.freeze()
 	began := time.Now()
-	kvslotstest.Eventually(t, "another server is connected", func() bool {
+	natstest.Eventually(t, "another server is connected", func() bool {
 		b.WithPeer(func(_ *peer.Peer, now peer.Instant) {
 			if b.unled == 0 && nc.ConnectedServerId() == server {
 				b.unled = now // as if a caller had the peer write
@@ -103,13 +103,13 @@ func TestSilentServer(t *testing.T) {
 // The only server that is known is not left: there is nothing to gain.
 func TestOnlyServer(t *testing.T) {
 	t.Parallel()
-	srv := kvslotstest.Start(t, "")
+	srv := natstest.Start(t, "")
 	f := &freezer{}
 	nc := dial(t, srv, nats.SetCustomDialer(f))
 	b := openBucket(t, nc, Config{})
 	live(t, b)
 	f.freeze()
-	kvslotstest.Eventually(t, "the server counts as cut off for a while", func() (is bool) {
+	natstest.Eventually(t, "the server counts as cut off for a while", func() (is bool) {
 		b.WithPeer(func(_ *peer.Peer, now peer.Instant) { is = b.isCutOff(cutOff+500*time.Millisecond, now) })
 		return is
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -28,12 +28,12 @@ func TestOpenTogether(t *testing.T) {
 	for round := range 3 {
 		t.Run(strconv.Itoa(round), func(t *testing.T) {
 			t.Parallel()
-			openTogether(t, kvslotstest.StartCluster(t))
+			openTogether(t, natstest.StartCluster(t))
 		})
 	}
 }
 
-func openTogether(t *testing.T, cluster *kvslotstest.Cluster) {
+func openTogether(t *testing.T, cluster *natstest.Cluster) {
 	var sides []jetstream.JetStream
 	for i := range 12 {
 		js, err := jetstream.New(cluster.Servers[i%len(cluster.Servers)].Connect())
@@ -64,7 +64,7 @@ func openTogether(t *testing.T, cluster *kvslotstest.Cluster) {
 		t.Errorf("opened %v", created)
 	}
 	// A server that stops while it creates its replica leaves a goroutine behind.
-	kvslotstest.Eventually(t, "each server has the stream", func() bool {
+	natstest.Eventually(t, "each server has the stream", func() bool {
 		stream, err := sides[0].Stream(ctx, StreamName)
 		return err == nil && !slices.ContainsFunc(stream.CachedInfo().Cluster.Replicas, func(r *jetstream.PeerInfo) bool { return !r.Current })
 	})
@@ -72,7 +72,7 @@ func openTogether(t *testing.T, cluster *kvslotstest.Cluster) {
 
 // Open reports at once that an account has no JetStream.
 func TestOpenWithoutJetStream(t *testing.T) {
-	nc := kvslotstest.Start(t, "", func(o *server.Options) { o.JetStream = false }).Connect()
+	nc := natstest.Start(t, "", func(o *server.Options) { o.JetStream = false }).Connect()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)

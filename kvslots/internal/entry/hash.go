@@ -20,6 +20,7 @@ const (
 	OfSession = "session" // the id of a client session
 	OfOrigin  = "origin"  // of a client session
 	OfOwner   = "owner"   // of a lock that no session holds
+	OfRequest = "request" // a request key, with what it belongs to
 	OfKey     = "key"     // an unknown key, for the log
 )
 

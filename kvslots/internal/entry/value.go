@@ -26,6 +26,7 @@ type ConfigValue struct {
 	Closing    bool   `json:"closing,omitempty"` // no slot may be taken: a peer is about to remove the idle pool
 	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted by a peer of the release before
 	Origin     Hash   `json:"origin,omitzero"`   // of the client that registered or opened the pool
+	Request    Hash   `json:"request,omitzero"`  // of the last registration that had a request key
 	Terms
 }
 
@@ -72,10 +73,12 @@ type SlotValue struct {
 	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, the claim: see Entry.Fence
 	After      uint64 `json:"after,omitempty"` // of a claim: the fence is above it; 0 in those of the release before
 	Label      string `json:"label,omitempty"`
-	Owner      string `json:"owner,omitempty"`  // of a lock that no session holds
-	Nonce      Hash   `json:"nonce,omitzero"`   // the token is derived from it and the session's id
-	Unseen     bool   `json:"unseen,omitempty"` // claimed for an Enqueue whose session has not called Wait since
-	Origin     Hash   `json:"origin,omitzero"`  // of a lock that no session holds: the client's origin, for the cap per origin
+	Owner      string `json:"owner,omitempty"`    // of a lock that no session holds
+	Nonce      Hash   `json:"nonce,omitzero"`     // the token is derived from it and the session's id
+	Unseen     bool   `json:"unseen,omitempty"`   // claimed for an Enqueue whose session has not called Wait since
+	Origin     Hash   `json:"origin,omitzero"`    // of a lock that no session holds: the client's origin, for the cap per origin
+	Request    Hash   `json:"request,omitzero"`   // the request key for which the lease was granted; zero: none
+	Asked      Span   `json:"asked_ms,omitempty"` // with Request: the ttl of the claim, which TTL no longer is after a renewal
 }
 
 // TicketValue is the value of a ticket. The key names the ticket's author: a peer's
@@ -90,6 +93,7 @@ type TicketValue struct {
 	Nonce      Hash   `json:"nonce,omitzero"`   // of an enqueued ticket: SlotValue.Nonce of the claim to come
 	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: it was served and the lease has ended
 	Origin     Hash   `json:"origin,omitzero"`  // SlotValue.Origin of the claim to come
+	Request    Hash   `json:"request,omitzero"` // SlotValue.Request of the claim to come
 }
 
 // Enqueued reports whether a session's Enqueue wrote the ticket. Any peer may claim for

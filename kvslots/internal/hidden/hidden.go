@@ -22,15 +22,3 @@ func Clear(ids ...*uuid.UUID) {
 		*id = uuid.UUID{}
 	}
 }
-
-// Scrub clears the part of the stack that the caller's next calls will use. Earlier calls
-// left ids there, which a dump would print as unused arguments of the later calls.
-//
-//go:noinline
-func Scrub() {
-	var area [1024]byte
-	touch(&area)
-}
-
-//go:noinline
-func touch(area *[1024]byte) { clear(area[:]) }

@@ -14,16 +14,21 @@ func (r Confirm) begin(p *Peer, c *call)       { p.confirm(c) }
 func (r Follow) begin(p *Peer, c *call)        { p.follows.begin(c, r) }
 
 func (r Borrow) begin(p *Peer, c *call) {
-	p.pools.borrow(c, r.Pool, wish{lease: r.Lease, leaseOf: r.LeaseOf, ttl: r.TTL, label: r.Label}, r.Wait)
+	b := p.pools.newBorrow(c, r.Pool)
+	b.lease, b.nonce, b.leaseOf, b.request = r.Lease, r.Nonce, r.LeaseOf, r.Request
+	b.ttl, b.label = r.TTL, r.Label
+	p.pools.borrow(b, r.Wait)
 }
 
 // The others use the calling session, if there is one.
 
 func (r Acquire) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
-	p.pools.borrow(c, r.Pool, wish{
-		lease: r.Lease, ttl: r.TTL, owner: r.Owner, origin: r.Origin, session: r.Session, nonce: r.Nonce, terms: r.terms(),
-	}, r.Wait)
+	b := p.pools.newBorrow(c, r.Pool)
+	b.lease, b.nonce, b.request = r.Lease, r.Nonce, r.Request
+	b.session, b.owner, b.origin = r.Session, r.Owner, r.Origin
+	b.ttl, b.terms = r.TTL, r.terms()
+	p.pools.borrow(b, r.Wait)
 }
 
 func (r Return) begin(p *Peer, c *call) {

@@ -47,8 +47,9 @@ type borrow struct {
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
-	origin                entry.Hash             // of a borrow without a session
-	leaseOf               func(n int) entry.Hash // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
+	origin                entry.Hash                            // of a borrow without a session
+	request               entry.Hash                            // the request key; zero: none
+	leaseOf               func(n int) (lease, nonce entry.Hash) // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
 	label, owner          string
 	terms                 entry.Terms // of a named pool
@@ -57,12 +58,12 @@ type wish struct {
 // purpose is what a borrow is made for, and decides what differs with that: see byCall,
 // byEnqueue and byTicket.
 type purpose interface {
-	enqueued() bool                             // the ticket is a session's, and stays in the line when no call waits
-	ticketFor(b *borrow) (t newTicket, ok bool) // the ticket to join with; ok is false if the borrow has ended instead
-	admitted(b *borrow)                         // the ticket stands in the line
-	goesOn(t *rules.Ticket) bool                // whether to try again after a claim came to nothing; t may be nil
-	grant(b *borrow, s *rules.Slot) bool        // answers with the lease; false if it is too late to
-	ended(b *borrow, was phase, a Answer)       // the borrow has its answer
+	enqueued() bool                       // the ticket is a session's, and stays in the line when no call waits
+	ticketFor(b *borrow) *newTicket       // the ticket to join with; nil if the borrow has ended instead
+	admitted(b *borrow)                   // the ticket stands in the line
+	goesOn(t *rules.Ticket) bool          // whether to try again after a claim came to nothing; t may be nil
+	grant(b *borrow, s *rules.Slot) bool  // answers with the lease; false if it is too late to
+	ended(b *borrow, was phase, a Answer) // the borrow has its answer
 }
 
 // byCall is the purpose of the borrow for a call that waits in the line until its time is over.
@@ -83,8 +84,9 @@ func (byCall) admitted(b *borrow) {
 // ticket is a borrow's place in the line.
 type ticket struct {
 	key      entry.Key
-	revision uint64 // 0 until the view shows it
-	place    uint64 // 0 until the view shows it
+	revision uint64  // 0 until the view shows it
+	place    uint64  // 0 until the view shows it
+	until    Instant // to this instant it lives in the bucket, and for the guard
 }
 
 func (t *ticket) stands() bool { return t.place != 0 }
@@ -96,9 +98,18 @@ type claim struct {
 	write    *write
 }
 
-// borrow begins a borrow for a call.
-func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
-	p.start(&borrow{p: p, call: c, pool: p.of(pool), purpose: byCall{}, wish: w}, wait)
+// newBorrow returns a borrow for a call, to which its wish is to be added.
+func (p *pools) newBorrow(c *call, pool entry.Hash) *borrow {
+	return &borrow{p: p, call: c, pool: p.of(pool), purpose: byCall{}}
+}
+
+// borrow begins a borrow, or repeats one that it finds by its request key.
+func (p *pools) borrow(b *borrow, wait time.Duration) {
+	if b.request.IsZero() {
+		p.start(b, wait)
+	} else {
+		p.repeat(b, wait)
+	}
 }
 
 // start puts a new borrow into its pool's queue.
@@ -202,6 +213,10 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 		if b == nil || b.phase != waiting && b.phase != refusing {
 			continue
 		}
+		if pool.Requested(b.request) != nil { // a claim would be void
+			ps.lookForSlot(b)
+			continue
+		}
 		position, ok := pool.Choose(t, &ps.flight)
 		if !ok || !b.tryClaim(pool, position) {
 			return
@@ -232,6 +247,10 @@ func (ps *poolState) serveQueue(pool *rules.Pool) {
 // serve decides what to do with a borrow that has arrived. It returns false if those
 // behind it have to wait until the view changes.
 func (b *borrow) serve(pool *rules.Pool) bool {
+	if s := pool.Requested(b.request); s != nil {
+		b.resume(pool, s)
+		return true
+	}
 	switch {
 	case b.obstacle(pool) != nil:
 		b.refuseLater()

@@ -11,22 +11,24 @@ const (
 	claiming                 // its claim is sent, and not judged yet
 	withdrawing              // its claim is void, and is being purged
 	refusing                 // there seems to be no slot for it: waits for a read barrier
+	resuming                 // the slot that was granted for its request key is being written again
 	done                     // it has its outcome
 	phases
 )
 
 func (f phase) String() string {
-	return [...]string{"arrived", "joining", "waiting", "claiming", "withdrawing", "refusing", "done"}[f]
+	return [...]string{"arrived", "joining", "waiting", "claiming", "withdrawing", "refusing", "resuming", "done"}[f]
 }
 
 // transitions are the phases that may follow each phase.
 var transitions = [phases][]phase{
-	arrived:     {joining, claiming, refusing, done},
+	arrived:     {joining, claiming, refusing, resuming, done},
 	joining:     {arrived, waiting, done},
 	waiting:     {arrived, joining, claiming, refusing, done},
 	claiming:    {arrived, waiting, withdrawing, done},
 	withdrawing: {arrived, waiting, done},
-	refusing:    {arrived, claiming, done},
+	refusing:    {arrived, claiming, resuming, done},
+	resuming:    {arrived, done},
 	done:        {},
 }
 

@@ -19,6 +19,7 @@ type call struct {
 	limit   timer           // when it is answered ErrUnavailable
 	effect  bool            // it may take effect although its session ends, so it is answered with its outcome
 	parked  *Answer         // an answer that waits for the session's refresh; nil: none
+	settle  func(Answer)    // takes the answer of a call that is this peer's own, without a caller; nil: the answer is the caller's
 }
 
 // calls holds the open calls.
@@ -52,7 +53,7 @@ func (c *call) isOpen() bool { return c.k.calls.open[c.id] == c }
 func (c *call) end(why error) {
 	switch {
 	case c.parked != nil:
-		c.k.takeBack(c.parked)
+		c.k.takeBack(c.parked, why)
 		c.deliver(Answer{Err: why})
 	case c.quit != nil:
 		c.quit(why)
@@ -78,7 +79,8 @@ func (c *call) answer(a Answer) {
 func impliesAlive(err error) bool {
 	switch err {
 	case nil, ErrNoPool, ErrNoSlot, ErrNotHeld, ErrLimitMismatch, ErrAlreadyEnqueued, ErrNotEnqueued, ErrLeaseExpired,
-		ErrMaxLocks, ErrMaxWaiters, ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxTombstones:
+		ErrMaxLocks, ErrMaxWaiters, ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxTombstones,
+		ErrKeyReused:
 		return true
 	}
 	return false
@@ -88,6 +90,10 @@ func (c *call) deliver(a Answer) {
 	delete(c.k.calls.open, c.id)
 	c.parked = nil
 	c.k.timers.stop(&c.limit)
+	if c.settle != nil {
+		c.settle(a)
+		return
+	}
 	a.Call = c.id
 	c.k.out.ready.Answers = append(c.k.out.ready.Answers, a)
 	if !c.session.IsZero() {

@@ -55,11 +55,14 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	ps.p.names.noteOpening(ps)
 	b.to(claiming)
 	b.generation = generation
-	number, lease := b.nextLease()
+	number, lease, nonce := b.nextLease()
 	b.p.counters.Claims++
 	value := entry.SlotValue{
 		Lease: lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
-		After: b.p.view.FenceAfter(s, b.p.cfg.Sole), TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: b.nonce, Unseen: b.enqueued(), Origin: b.origin,
+		After: b.p.view.FenceAfter(s, b.p.cfg.Sole), TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
+	}
+	if !b.request.IsZero() {
+		value.Asked = value.TTL
 	}
 	w := b.p.writes.put(b.p.value(rules.SlotKey(ps.id, position), value, expected, b.ttl), nil)
 	c := claim{position: position, number: number, write: w}
@@ -70,13 +73,14 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	return true
 }
 
-// nextLease returns the number and the lease of the borrow's next claim.
-func (b *borrow) nextLease() (n int, lease entry.Hash) {
+// nextLease returns the number, the lease and the nonce of the borrow's next claim.
+func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {
 	if b.leaseOf == nil || b.claim.write == nil {
-		return 0, b.lease
+		return 0, b.lease, b.nonce
 	}
 	n = b.claim.number + 1
-	return n, b.leaseOf(n)
+	lease, nonce = b.leaseOf(n)
+	return n, lease, nonce
 }
 
 // landed stops counting a claim as in flight, unless another one is in flight there.
@@ -149,6 +153,7 @@ func (p *pools) noteSlot(e *entry.Entry, own bool) {
 	if p.isOrphanedClaim(e, own) {
 		p.writes.discard(e.Key, e.Revision, nil)
 	}
+	p.noteRequested(e)
 }
 
 // isOrphanedClaim reports whether an entry is a claim of this peer of which no borrow knows:

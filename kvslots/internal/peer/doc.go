@@ -40,6 +40,9 @@
 //	              +--> done: refused, by a live view as new as the borrow
 //	              +--> claiming or arrived, if the pool has changed meanwhile
 //
+// A borrow whose request key has a slot in the view goes from arrived or refusing to resuming,
+// and from there to done: granted, or back to arrived if the slot is gone.
+//
 // From every phase a borrow is done when its caller gives up, its session ends, or
 // the outcome of its write is unknown. A borrow that has lost its ticket is arrived
 // again. When the view is built anew, a waiting borrow is joining until the new view
@@ -48,16 +51,16 @@
 // # The rooms
 //
 // The package has rooms, which depend on those before them only: TestRoomsDependOneWay
-// checks that. Read the first three to know pools, 3,900 lines, in this order; the others
+// checks that. Read the first three to know pools, 4,300 lines, in this order; the others
 // need not be read together.
 //
 //   - The contract, 430 lines: config.go, request.go, output.go, errors.go.
-//   - The kernel, 2,000: kernel.go, call.go and queue.go; feed.go, check.go and
+//   - The kernel, 2,000: kernel.go, call.go and queue.go; feed.go, catchup_check.go and
 //     contradiction.go, which keep the view; write.go, writequeue.go and discard.go;
-//     barrier.go, presence.go, confirm.go, told.go, metrics.go, lists.go. It calls the rooms
-//     above it by the interface worker.
-//   - Pools, 1,500: pool.go; borrow.go, borrow_phase.go, share.go, claiming.go, ticket.go,
-//     refusing.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
+//     barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go. It calls the
+//     rooms above it by the interface worker.
+//   - Pools, 1,800: pool.go; borrow.go, borrow_phase.go, share.go, claiming.go, ticket.go,
+//     refusing.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
 //     inspect.go, delete.go. They call names by the interface naming, and what differs for
 //     an enqueued session by the interface purpose.
 //   - Names, and idle pools, 310: opening.go, idlepools.go.

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"time"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -27,15 +29,30 @@ func (p *enqueued) enqueue(c *call, r Enqueue) {
 			p.writes.discard(rules.SlotKey(r.Pool, e.Slot.Position), e.Slot.Revision, func(resolution) { again() })
 		case e.Status == rules.Queued && e.Ticket.Value.Peer != p.self.id:
 			p.adopt(e.Ticket, again)
-		case e.Status == rules.Queued || e.Status == rules.Served:
-			c.answer(Answer{Err: ErrAlreadyEnqueued})
+		case e.Status == rules.Queued || e.Status == rules.Served && (e.Slot.Value.Ticket != 0 || e.Slot.Value.Request != r.Request || r.Request.IsZero()):
+			c.answer(r.repeated(e))
 		default:
 			p.start(&borrow{
 				p: p.pools, call: c, pool: p.of(r.Pool), purpose: byEnqueue{again: again}, current: true,
-				wish: wish{lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms()},
+				wish: wish{
+					lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms(), request: r.Request,
+				},
 			}, 0)
 		}
 	})
+}
+
+// repeated returns the answer to an Enqueue of a session that has enqueued before. If it is a
+// repeat, by its request key, it is answered as before.
+func (r Enqueue) repeated(e rules.Enqueued) Answer {
+	request, asked := e.Request()
+	switch {
+	case r.Request.IsZero() || request != r.Request:
+		return Answer{Err: ErrAlreadyEnqueued}
+	case asked != entry.Span(r.TTL.Truncate(time.Millisecond)):
+		return Answer{Err: ErrKeyReused}
+	}
+	return Answer{Queued: true}
 }
 
 // adopt writes a session's ticket again, with this peer as the one that claims for it.
@@ -77,6 +94,7 @@ func (p *enqueued) promote(pool *rules.Pool) {
 			p: p.pools, purpose: byTicket{}, pool: ps, phase: waiting, generation: t.Value.Generation,
 			wish: wish{
 				lease: t.Value.Lease, ttl: t.Value.TTL.Duration(), session: t.Key.Session, nonce: t.Value.Nonce, terms: pool.Terms(),
+				request: t.Value.Request,
 			},
 			ticket: ticket{key: t.Key, revision: t.Revision, place: t.Place},
 		}
@@ -95,7 +113,7 @@ type byEnqueue struct {
 
 func (byEnqueue) enqueued() bool { return true }
 
-func (e byEnqueue) ticketFor(b *borrow) (newTicket, bool) {
+func (e byEnqueue) ticketFor(b *borrow) *newTicket {
 	key := rules.EnqueuedKey(b.pool.id, b.session)
 	if _, taken := b.p.view.Latest(key); taken {
 		if t := b.p.view.Pool(b.pool.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
@@ -103,12 +121,13 @@ func (e byEnqueue) ticketFor(b *borrow) (newTicket, bool) {
 			c.work, c.quit = nil, nil
 			b.finish(Answer{})
 			e.again()
-			return newTicket{}, false
+			return nil
 		}
 	}
-	return newTicket{key, entry.TicketValue{
+	return &newTicket{key, entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Peer: b.p.self.id, TTL: entry.Span(b.ttl), Nonce: b.nonce, Wait: entry.Span(rules.EnqueuedLife),
-	}, rules.EnqueuedLife}, true
+		Request: b.request,
+	}, rules.EnqueuedLife}
 }
 
 func (byEnqueue) admitted(b *borrow) { b.finish(Answer{Queued: true}) }

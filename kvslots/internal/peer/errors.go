@@ -24,5 +24,6 @@ var (
 	ErrMaxSessionsPerOrigin = errors.New("too many sessions of one origin")
 	ErrMaxTombstones        = errors.New("too many pools, names and sessions of one origin have ended in the last minutes")
 	ErrMaxLocksPerSession   = errors.New("too many locks and semaphores of one session")
+	ErrKeyReused            = errors.New("request key used with other arguments")
 	ErrMaxLocksPerOrigin    = errors.New("too many locks and semaphores of one origin")
 )

@@ -53,7 +53,9 @@ type Grant struct {
 	Fence    uint64
 	TTL      time.Duration // how long the lease lives from At on
 	At       Instant
-	Nonce    entry.Hash // of a lease of a named pool
+	Lease    entry.Hash
+	Revision uint64     // of the slot
+	Nonce    entry.Hash // of a lease of a named pool, or with a request key
 	Queued   bool       // the borrow has waited in the line
 	Claim    int        // the number of the claim that was granted: see Borrow.LeaseOf
 	basis    grantBasis

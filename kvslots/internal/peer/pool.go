@@ -21,10 +21,11 @@ type poolState struct {
 	poolMemory
 	users      int // borrows that are not done, and awaits
 	tickets    map[entry.Key]*borrow
-	promoting  map[uint64]*borrow // by the place of the enqueued ticket
-	config     *write             // the pending write of the configuration, if any
-	generation uint64             // of the pool, when its borrows were last looked at
-	pausedTill Instant            // no position is chosen before
+	promoting  map[uint64]*borrow         // by the place of the enqueued ticket
+	repeatable map[entry.Hash]*repeatable // by the request key
+	config     *write                     // the pending write of the configuration, if any
+	generation uint64                     // of the pool, when its borrows were last looked at
+	pausedTill Instant                    // no position is chosen before
 	ticketNumbers
 	named   bool // it is a named pool
 	opening bool // see names.noteOpening

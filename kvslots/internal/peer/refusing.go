@@ -42,6 +42,10 @@ func (b *borrow) review() {
 		b.refuseBy = b.p.now.Add(refuseGrace)
 	}
 	pool := b.p.view.Pool(b.pool.id)
+	if s := pool.Requested(b.request); s != nil {
+		b.resume(pool, s)
+		return
+	}
 	switch err := b.obstacle(pool); {
 	case err == ErrLimitMismatch:
 		b.p.names.reviewTerms(b, pool)
@@ -78,7 +82,7 @@ func (b *borrow) review() {
 // claimFreed claims a slot that has become free. It returns false if there is none.
 func (b *borrow) claimFreed() bool {
 	pool := b.p.view.Pool(b.pool.id)
-	if !b.pool.mayChoose() || b.p.self.revision == 0 || b.obstacle(pool) != nil || pool.Count() == 0 {
+	if !b.pool.mayChoose() || b.p.self.revision == 0 || b.obstacle(pool) != nil || pool.Count() == 0 || pool.Requested(b.request) != nil {
 		return false
 	}
 	position, ok := b.choose(pool)

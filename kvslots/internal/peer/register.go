@@ -21,15 +21,18 @@ func (p *pools) register(c *call, r Register) {
 // mayWrite reports whether something has to be written, and the cap on pools allows it.
 func (r Register) mayWrite(p *pools) bool {
 	pool := p.view.Pool(r.Pool)
-	return !r.isUpToDate(p, pool) && (pool.Exists() || r.cap(p, true) == nil)
+	return !r.repeats(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || r.cap(p, true) == nil)
 }
 
 // review decides about a registration in a view that is live and as new as the request.
 func (r Register) review(p *pools, c *call) {
+	pool := p.view.Pool(r.Pool)
 	switch err := r.cap(p, false); {
+	case r.repeats(pool) && pool.Size() != r.Count:
+		c.answer(Answer{Err: ErrKeyReused})
 	case r.mayWrite(p):
 		r.write(p, c)
-	case p.view.Pool(r.Pool).Exists():
+	case pool.Exists():
 		p.answerState(c, r.Pool, Answer{})
 	case err != nil:
 		c.answer(Answer{Err: err})
@@ -44,7 +47,7 @@ func (r Register) write(p *pools, c *call) {
 	if pool := p.view.Pool(r.Pool); pool.Exists() {
 		value = pool.Config
 	}
-	value.Count, value.Closing = r.Count, false
+	value.Count, value.Closing, value.Request = r.Count, false, r.Request
 	if value.Generation == 0 {
 		put(&p.registering, r.Pool, struct{}{})
 		c.quit = func(why error) {
@@ -62,10 +65,15 @@ func (r Register) write(p *pools, c *call) {
 	})
 }
 
+// repeats reports whether the request key is that of the pool's last registration.
+func (r Register) repeats(pool *rules.Pool) bool {
+	return !r.Request.IsZero() && pool.Exists() && !pool.Closing() && pool.Config.Request == r.Request
+}
+
 // isUpToDate reports whether a registration need not be written: the pool has the count
 // already, and would not be counted as idle.
 func (r Register) isUpToDate(p *pools, pool *rules.Pool) bool {
-	return pool.Exists() && !pool.Closing() && pool.Size() == r.Count &&
+	return pool.Exists() && !pool.Closing() && pool.Size() == r.Count && pool.Config.Request == r.Request &&
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 

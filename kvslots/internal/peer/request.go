@@ -29,27 +29,30 @@ func (r *Resource) terms() entry.Terms {
 }
 
 // Borrow asks for the lowest free slot of a registered pool.
-// Answer.Grant; ErrNoSlot, ErrNoPool, ErrMaxWaiters, ErrUnavailable.
+// Answer.Grant; ErrNoSlot, ErrNoPool, ErrMaxWaiters, ErrKeyReused, ErrUnavailable.
 type Borrow struct {
 	Pool, Lease entry.Hash // Lease is used in one Borrow only
+	Nonce       entry.Hash // with a Request: what its caller derives the lease from
+	Request     entry.Hash // the request key; zero: none. With it the borrow can be repeated
 	TTL         time.Duration
 	Wait        time.Duration // 0: refuse at once
 	Label       string
 
-	// LeaseOf returns the lease of the borrow's claim n > 0; Lease is that of claim 0. So
+	// LeaseOf returns Lease and Nonce of the borrow's claim n > 0; the fields are those of claim 0. So
 	// the granted lease is not taken for a withdrawn claim, which the loss of the stream's
 	// tail may bring back. Locks need no LeaseOf, since their tokens contain the fence.
-	LeaseOf func(n int) entry.Hash
+	LeaseOf func(n int) (lease, nonce entry.Hash)
 }
 
 // Acquire asks for a lock or a slot of a semaphore.
 // Answer.Grant; ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
 // ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones,
-// ErrUnavailable.
+// ErrKeyReused, ErrUnavailable.
 type Acquire struct {
 	Resource
 	Session      entry.Hash // the client session; zero for a lock that no session holds
 	Lease, Nonce entry.Hash // Lease is used in one Acquire only
+	Request      entry.Hash // see Borrow
 	Owner        string     // of a lock that no session holds; no secret
 	Origin       entry.Hash // of a lock that no session holds, for the caps per origin; zero: none. A session has its own
 	TTL          time.Duration
@@ -63,6 +66,7 @@ type Enqueue struct {
 	Resource
 	Session      entry.Hash
 	Lease, Nonce entry.Hash
+	Request      entry.Hash // see Borrow. A repeat is answered Queued while the ticket stands
 	TTL          time.Duration
 }
 
@@ -82,6 +86,7 @@ type Held struct {
 	Named       bool       // a lock or a semaphore: Lock and Fence must be the lease's
 	Lock        bool
 	Fence       uint64
+	Revision    uint64 // Grant.Revision: the slot must not have been written since; 0: it may have
 }
 
 // Return returns a lease. Answer.Returned; ErrNoPool, ErrSessionGone,
@@ -115,6 +120,10 @@ type Register struct {
 	Pool   entry.Hash
 	Count  int
 	Origin entry.Hash // for the cap on tombstones; zero: no cap
+
+	// Request is the request key; zero: none. A repeat, before a registration without the
+	// key, is not written; with another Count it is answered ErrKeyReused.
+	Request entry.Hash
 }
 
 // Inspect reads a pool's state. Answer.State; ErrNoPool, ErrUnavailable.

@@ -16,8 +16,8 @@ import (
 // has another number.
 func (b *borrow) join() {
 	ps := b.pool
-	t, ok := b.ticketFor(b)
-	if !ok {
+	t := b.ticketFor(b)
+	if t == nil {
 		return
 	}
 	key := t.key
@@ -37,14 +37,16 @@ type newTicket struct {
 	ttl   time.Duration
 }
 
-func (byCall) ticketFor(b *borrow) (newTicket, bool) {
-	author, left := b.p.self.id, b.waitEnds.Sub(b.p.now)
-	value := entry.TicketValue{Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin}
+func (byCall) ticketFor(b *borrow) *newTicket {
+	author, left := b.p.self.id, b.ticketLife()
+	value := entry.TicketValue{
+		Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin, Request: b.request,
+	}
 	if !b.session.IsZero() {
 		author, value.Peer = b.session, b.p.self.id
 	}
 	key := entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: author, N: b.ticketNumber(author)}
-	return newTicket{key, value, left}, true
+	return &newTicket{key, value, left}
 }
 
 // ticketNumber returns a number for which the author has no ticket in the pool.
@@ -111,7 +113,7 @@ func (p *pools) noteTicket(e *entry.Entry) {
 	case !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease && !b.ticket.stands():
 		b.admit(e)
 	case !e.Marker && b.ticket.stands() && e.Ticket.Lease == b.lease:
-		b.ticket.revision = e.Revision
+		b.ticket.revision, b.ticket.until = e.Revision, p.now.Add(e.TTL-rules.Guard)
 	case b.ticket.stands():
 		b.loseTicket()
 	}
@@ -147,7 +149,7 @@ func (p *pools) purgeOrphans() {
 // admit admits a borrow to the line when the view shows its ticket.
 func (b *borrow) admit(e *entry.Entry) {
 	b.pool.flight.Joining--
-	b.ticket.revision, b.ticket.place = e.Revision, e.Revision
+	b.ticket.revision, b.ticket.place, b.ticket.until = e.Revision, e.Revision, b.p.now.Add(e.TTL-rules.Guard)
 	if b.phase == done {
 		b.leaveLine()
 		return

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"errors"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -15,6 +16,8 @@ type grantBasis struct {
 	ttl      time.Duration // as requested
 	sent     Instant       // when the write was sent; it was written later
 	renewal  bool          // the caller knows of the lease already
+	keyed    bool          // the borrow had a request key
+	resumed  bool          // the lease was granted before, and may be promised for longer
 }
 
 // Told records that the answer to a call reaches its caller only now, later than it was
@@ -31,7 +34,7 @@ func (k *kernel) Told(a *Answer, now Instant) {
 		k.Untold(a, ErrUnavailable, now)
 		return
 	}
-	if s := g.slot(k); s != nil { // otherwise the stream says when it ends
+	if s := g.slot(k); s != nil && !g.resumed { // otherwise the stream says when it ends
 		k.view.EndAt(s, g.revision, now.Add(ttl))
 	}
 	a.Grant.TTL, a.Grant.At = ttl, now
@@ -41,24 +44,38 @@ func (k *kernel) Told(a *Answer, now Instant) {
 // a granted lease, since no caller knows of it.
 func (k *kernel) Untold(a *Answer, why error, now Instant) {
 	k.now = now
-	k.takeBack(a)
+	k.takeBack(a, why)
 	*a = Answer{Call: a.Call, Err: why}
 }
 
 // takeBack purges the lease of an answer that its caller does not get, once a live view
-// shows it.
-func (k *kernel) takeBack(a *Answer) {
-	if g := a.Grant.basis; a.Err == nil && g.revision != 0 && !g.renewal {
-		purge := func() {
-			if s := g.slot(k); s != nil {
-				k.writes.discard(g.key, s.Revision, nil)
-			}
+// shows it. If the borrow had a request key, and its caller has gone with ErrPlaceKept, the
+// caller may repeat it for Config.ResumeGrace.
+func (k *kernel) takeBack(a *Answer, why error) {
+	if a.Grant.basis.keyed && errors.Is(why, ErrPlaceKept) {
+		k.takeBackIn(k.cfg.ResumeGrace, a)
+	} else {
+		k.takeBackIn(0, a)
+	}
+}
+
+func (k *kernel) takeBackIn(grace time.Duration, a *Answer) {
+	g := a.Grant.basis
+	if a.Err != nil || g.revision == 0 || g.renewal {
+		return
+	}
+	purge := func() {
+		if s := g.slot(k); s != nil {
+			k.writes.discard(g.key, s.Revision, nil)
 		}
-		if k.feed.mode == live {
-			purge()
-		} else {
-			k.reads.whenLive(purge)
-		}
+	}
+	switch {
+	case grace > 0:
+		k.after(grace, func() { k.reads.whenLive(purge) })
+	case k.feed.mode == live:
+		purge()
+	default:
+		k.reads.whenLive(purge)
 	}
 }
 
@@ -76,13 +93,22 @@ func (g *grantBasis) slot(k *kernel) *rules.Slot {
 // grantOf returns the grant of a lease whose write was sent at sent, and sets the lease's
 // end accordingly. ok is false if less than a second of the ttl is left.
 func (k *kernel) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
+	if g, ok = k.grantAgain(s, ttl, sent); ok {
+		g.basis.resumed, g.basis.renewal = false, false
+		k.view.EndAt(s, s.Revision, g.At.Add(g.TTL))
+	}
+	return g, ok
+}
+
+// grantAgain returns the grant of a lease of which another caller may know. An earlier answer
+// may promise it for a little longer, so the stream says when it ends.
+func (k *kernel) grantAgain(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
 	left := remainingTTL(ttl, k.now.Sub(sent))
 	if left < time.Second {
 		return Grant{}, false
 	}
-	k.view.EndAt(s, s.Revision, k.now.Add(left))
-	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent}
-	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Nonce: s.Value.Nonce, basis: basis}, true
+	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, keyed: !s.Value.Request.IsZero(), resumed: true, renewal: true}
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Lease: s.Value.Lease, Revision: s.Revision, Nonce: s.Value.Nonce, basis: basis}, true
 }
 
 // remainingTTL returns how much of ttl an answer may still promise when it is late by

@@ -20,7 +20,7 @@ func TestWithdrawnClaimIsNotTheLease(t *testing.T) {
 	h.auto = false
 	b := h.borrow(pool, 0)
 	leases := []entry.Hash{b.Lease, h.hash()}
-	b.LeaseOf = func(n int) entry.Hash { return leases[n] }
+	b.LeaseOf = func(n int) (lease, nonce entry.Hash) { return leases[n], entry.Hash{} }
 	call := h.begin(b)
 	void := h.take(entry.Slot)
 	freed := h.storePurge(pool)

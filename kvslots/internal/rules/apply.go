@@ -43,6 +43,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	if p.leases != nil && s.Taken && p.leases[old.Lease] == s {
 		delete(p.leases, old.Lease)
 	}
+	p.requests.drop(s)
 	v.note(&s.record, e, now, age)
 	p.noteUse(now)
 	s.Author, s.seen = e.Author, now.Add(-age)
@@ -52,6 +53,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	s.Value, s.claim, s.Fence = e.Slot, nil, e.Fence()
 	s.fenced = max(s.fenced, s.Fence, e.Fenced)
 	s.sweepDue = false
+	p.requests.add(s)
 	v.setHolder(s, e.Slot.Session)
 	v.hold(old.Origin, p, -1)
 	v.hold(s.Value.Origin, p, 1)

@@ -31,7 +31,7 @@ type claim struct {
 	until Instant
 }
 
-// Excluded reports whether the slot's claim is void by session, count, generation or ticket.
+// Excluded reports whether the slot's claim is void by session, count, generation, ticket or request key.
 // All peers judge these alike, so any peer may purge the claim. Which tickets waited before
 // it depends on which of them a peer passes over.
 func (s *Slot) Excluded() bool {
@@ -47,7 +47,7 @@ func (p *Pool) claimed(s *Slot, live bool, sure Instant) {
 	count := p.Count()
 	ahead := p.ahead(s.place(), count+1)
 	room, gap := count-p.live.len(), s.Position-p.live.below(s.Position)
-	excluded, verdict := !s.Live() || p.servedElsewhere(s) || s.Position >= count, Void
+	excluded, verdict := !s.Live() || p.servedElsewhere(s) || p.repeats(s) || s.Position >= count, Void
 	if !excluded && room >= 0 && ahead <= room && gap <= ahead {
 		verdict = p.worstBelow(s.Position)
 	}

@@ -81,6 +81,14 @@ func (e Enqueued) Place() uint64 {
 	return 0
 }
 
+// Request returns the request key of the Enqueue, and the ttl that it asked for.
+func (e Enqueued) Request() (key entry.Hash, asked entry.Span) {
+	if e.Slot != nil {
+		return e.Slot.Value.Request, e.Slot.Value.Asked
+	}
+	return e.Ticket.Value.Request, e.Ticket.Value.TTL
+}
+
 // LostUnseen reports whether a live slot was claimed for an enqueued ticket, and the verdict
 // is lost. The claim's own peer may judge it good, but has told no caller: so any peer may
 // purge the slot, after which the ticket stands again.

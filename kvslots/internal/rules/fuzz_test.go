@@ -79,6 +79,9 @@ func (d *decoder) value(e *entry.Entry, before uint64) {
 		e.Slot = entry.SlotValue{
 			Lease: lease, Generation: generation, Claimer: other, Ticket: before, TTL: second, Fence: e.Revision * uint64(flag/2),
 		}
+		if before%3 == 0 {
+			e.Slot.Request = requestID(int(before % 2))
+		}
 		if flag > 0 {
 			e.Slot.Session = sessionID(d.below(3))
 		} else {

@@ -254,6 +254,9 @@ func (h *history) claim() {
 	} else if h.chance(3) {
 		v.Session = h.anySession(h.client)
 	}
+	if h.chance(3) {
+		v.Request = requestID(rapid.IntRange(0, 3).Draw(h.t, "request key"))
+	}
 	position, ok := h.naive.choose(pool, v.Ticket, &rules.InFlight{})
 	if !ok || h.chance(4) {
 		position = rapid.IntRange(0, historySlots).Draw(h.t, "position")

@@ -172,6 +172,9 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) {
 			n.excluded[e.Revision] = true
 		}
 	}
+	if key := e.Slot.Request; !key.IsZero() && slices.ContainsFunc(live, func(o entry.Entry) bool { return o.Key != e.Key && o.Slot.Request == key }) {
+		n.excluded[e.Revision] = true
+	}
 	ahead := 0
 	for _, t := range n.waiting(e.Key.Pool) {
 		if place(t) < at {

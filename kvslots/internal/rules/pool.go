@@ -17,7 +17,8 @@ type Pool struct {
 	leases    map[entry.Hash]*Slot // the taken slots by lease; nil for a small pool
 	doubles   bool                 // two slots have named one lease; leases has one of them
 	live      positions            // of the live slots
-	doubted   []*Slot              // slots with claims that are not known to be good
+	requests  requests
+	doubted   []*Slot // slots with claims that are not known to be good
 	line      line
 	unsettled []*Slot // taken slots that scheduleOrphans has to look at
 	released  []release

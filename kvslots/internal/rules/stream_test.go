@@ -99,6 +99,7 @@ func feed(s *stream, w *rules.View, e entry.Entry) uint64 {
 func poolID(n int) entry.Hash    { return entry.HashOf("pool", fmt.Sprint(n)) }
 func sessionID(n int) entry.Hash { return entry.HashOf("session", fmt.Sprint(n)) }
 func leaseID(n int) entry.Hash   { return entry.HashOf("lease", fmt.Sprint(n)) }
+func requestID(n int) entry.Hash { return entry.HashOf("request", fmt.Sprint(n)) }
 func originID(n int) entry.Hash  { return entry.HashOf("origin", fmt.Sprint(n)) }
 
 func barrierKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Barrier, Session: id} }

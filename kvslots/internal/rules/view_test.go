@@ -147,6 +147,9 @@ func (h *history) checkSlots(p *rules.Pool) {
 		if s.Fence != fence {
 			h.t.Fatalf("slot %d: fence %d, want %d", s.Position, s.Fence, fence)
 		}
+		if found := p.Requested(e.Slot.Request); !e.Slot.Request.IsZero() && s.Live() && (found == nil || found.Value.Request != e.Slot.Request) {
+			h.t.Fatalf("the slot of the request key of %+v is %+v", e, found)
+		}
 		if found := p.Lease(e.Slot.Lease, 0); s.Live() && (found == nil || found.Value.Lease != e.Slot.Lease) {
 			h.t.Fatalf("the lease of slot %d is not found", s.Position)
 		}

@@ -20,16 +20,16 @@ type answerKinds struct {
 // request and each error is listed, and a sweep that it meets no answer but these.
 var answers = map[string]answerKinds{
 	"Borrow": {
-		often: []error{peer.ErrNoSlot, peer.ErrNoPool, peer.ErrMaxWaiters, peer.ErrUnavailable, peer.ErrClosed, errCrashed, errHungUp},
+		often: []error{peer.ErrNoSlot, peer.ErrNoPool, peer.ErrMaxWaiters, peer.ErrKeyReused, peer.ErrPlaceKept, peer.ErrUnavailable, peer.ErrClosed, errCrashed, errHungUp},
 	},
 	"Acquire": {
-		often: []error{peer.ErrNoSlot, peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrMaxWaiters, peer.ErrUnavailable, errCrashed, errHungUp},
-		rare:  []error{peer.ErrMaxLocks, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones, peer.ErrClosed},
+		often: []error{peer.ErrNoSlot, peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrMaxWaiters, peer.ErrPlaceKept, peer.ErrUnavailable, errCrashed, errHungUp},
+		rare:  []error{peer.ErrMaxLocks, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones, peer.ErrKeyReused, peer.ErrClosed},
 	},
 	"Enqueue": {
 		successes: []string{"ok", "queued"},
-		often:     []error{peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrAlreadyEnqueued, peer.ErrUnavailable, errHungUp},
-		rare:      []error{peer.ErrMaxLocks, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxWaiters, peer.ErrMaxTombstones, peer.ErrClosed, errCrashed},
+		often:     []error{peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrAlreadyEnqueued, peer.ErrPlaceKept, peer.ErrUnavailable, errHungUp},
+		rare:      []error{peer.ErrMaxLocks, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxWaiters, peer.ErrMaxTombstones, peer.ErrKeyReused, peer.ErrClosed, errCrashed},
 	},
 	"Await": {
 		often: []error{peer.ErrNoSlot, peer.ErrNotEnqueued, peer.ErrLeaseExpired, peer.ErrSessionGone, peer.ErrPlaceKept, peer.ErrUnavailable, errCrashed, errHungUp},

@@ -53,6 +53,7 @@ type facts struct {
 	survey        *survey   // Inspect, ReadStats
 	marked        entry.Key // Await: the slot that was marked as seen during the call
 	mayBeIdle     bool      // the session may have ended before the call began
+	key           *requestKey
 }
 
 // ask sends a request to a node. When the call is answered, ask calls then from an
@@ -123,16 +124,17 @@ type target struct {
 	named                bool // a lock or semaphore, with terms
 	takes                bool // the request may take a slot
 	ttl, wait            time.Duration
+	request              entry.Hash // the request key
 }
 
 func targetOf(r peer.Request) target {
 	switch r := r.(type) {
 	case peer.Borrow:
-		return target{pool: r.Pool, lease: r.Lease, takes: true, ttl: r.TTL, wait: r.Wait}
+		return target{pool: r.Pool, lease: r.Lease, takes: true, ttl: r.TTL, wait: r.Wait, request: r.Request}
 	case peer.Acquire:
-		return target{pool: r.Pool, lease: r.Lease, session: r.Session, terms: terms(r.Resource), named: true, takes: true, ttl: r.TTL, wait: r.Wait}
+		return target{pool: r.Pool, lease: r.Lease, session: r.Session, terms: terms(r.Resource), named: true, takes: true, ttl: r.TTL, wait: r.Wait, request: r.Request}
 	case peer.Enqueue:
-		return target{pool: r.Pool, lease: r.Lease, session: r.Session, terms: terms(r.Resource), named: true, takes: true, ttl: r.TTL}
+		return target{pool: r.Pool, lease: r.Lease, session: r.Session, terms: terms(r.Resource), named: true, takes: true, ttl: r.TTL, request: r.Request}
 	case peer.Await:
 		return target{pool: r.Pool, session: r.Session, takes: true, wait: r.Wait}
 	case peer.Return:

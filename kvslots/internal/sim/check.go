@@ -52,10 +52,11 @@ type checker struct {
 	catchUps     catchUpChecker
 	marks        markChecker
 	caps         capChecker
+	keys         map[entry.Hash]*requestKey
 }
 
 func newChecker(s *Simulation) *checker {
-	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}}
+	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}, keys: map[entry.Hash]*requestKey{}}
 	k.lines = lineChecker{checker: k, lastStall: map[entry.Hash]Instant{}}
 	k.losses = lossChecker{checker: k}
 	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}
@@ -93,6 +94,7 @@ func (k *checker) begin(c *call) {
 		c.facts.lease = c.facts.pool.byHash[t.lease]
 	}
 	k.s.server.truth.observeTotals()
+	k.beginKey(c)
 	k.beginLease(c)
 	k.beginSession(c)
 	k.beginLinePlace(c)
@@ -150,6 +152,7 @@ func (k *checker) answered(c *call) {
 		p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 	}
 	k.answeredError(c)
+	k.answeredKey(c)
 	k.catchUps.answered(c)
 	k.answeredSession(c)
 	k.answeredLinePlace(c)

@@ -24,8 +24,11 @@ func (k *checker) checkAbandoned(c *call) {
 		return
 	}
 	within := abandonedTime + 8*s.maxLatency()
+	if c.facts.key != nil {
+		within += s.plan.Grace
+	}
 	s.after(within, n.alive(func() {
-		if n.closing || n.pauses > 0 || !s.faultState.settledAt(c.end) || k.mayReflectLoss(c) {
+		if n.closing || n.pauses > 0 || !s.faultState.settledAt(c.end) || k.mayReflectLoss(c) || !c.facts.key.endedWith(c) {
 			return
 		}
 		if e := s.server.truth.pool(c.target.pool).leftOf(c.target.lease); e != nil {

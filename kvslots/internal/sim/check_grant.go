@@ -28,12 +28,15 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 		l.uncertain = true
 	case !ok || claimed.pool.id != p.id || claimed.position != g.Position || claimed.lease != hash:
 		k.wrong(c, "the stream has no such claim")
+	case c.facts.key != nil && claimed.void && claimed.at < c.start: // nobody has withdrawn it, and now it fits
+		k.resumedVoid(c, l)
 	default:
 		l.claimedAt, l.revision = claimed.at, claimed.revision
 		l.uncertain = claimed.at < c.node.suspendedUntil // the peer cannot know how long it was suspended
 		k.checkStands(c, l)
 		k.checkClaim(c, l, claimed)
 	}
+	k.checkKey(c, l)
 	p.leases = append(p.leases, l)
 	p.byHash[hash] = l
 }
@@ -41,7 +44,7 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 	g := c.answer.Grant
 	l := &lease{
-		pool: c.facts.pool, hash: hash, position: g.Position, fence: g.Fence, session: c.facts.session,
+		request: c.target.request, pool: c.facts.pool, hash: hash, position: g.Position, fence: g.Fence, session: c.facts.session,
 		claimedAt: k.s.now, grantedAt: k.s.now, promisedAt: k.s.now, promisedUntil: c.node.simTime(g.At).Add(g.TTL), mayEndFrom: never, overSince: never,
 	}
 	switch r := c.request.(type) {
@@ -67,7 +70,7 @@ func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 // grantedAgain checks the grant of a wait for a lease that enqueue has granted before.
 func (k *checker) grantedAgain(c *call, l *lease) {
 	g := c.answer.Grant
-	if _, awaits := c.request.(peer.Await); !awaits {
+	if _, awaits := c.request.(peer.Await); !awaits && c.facts.key == nil {
 		k.wrong(c, "the lease was granted before")
 		return
 	}
@@ -84,7 +87,9 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 	if l.overSince < c.start {
 		k.wrong(c, "the lease had ended before")
 	}
-	k.checkRenewal(c)
+	if c.facts.key == nil || l.grantedAt < c.start { // otherwise both calls were answered with the claim
+		k.checkRenewal(c)
+	}
 	l.promisedUntil, l.promisedAt = c.node.simTime(g.At).Add(g.TTL), c.end
 }
 

@@ -38,6 +38,7 @@ type lease struct {
 	overSince     Instant // when a client learnt of its end
 	uncertain     bool    // the stream may have lost it; nothing is known for certain
 	returned      bool    // a return of it has succeeded
+	request       entry.Hash
 }
 
 // certainlyLive reports whether nothing can have ended the lease before the given time.
@@ -136,11 +137,15 @@ func (k *checker) certainLeases(p *pool) (sure []*lease) {
 func (k *checker) answeredLease(c *call) {
 	switch r := c.request.(type) {
 	case peer.Borrow:
-		k.granted(c, leaseOfClaim(r.Lease, c.answer.Grant.Claim))
+		if lease := leaseOfClaim(r.Lease, c.answer.Grant.Claim); r.Request.IsZero() {
+			k.granted(c, lease)
+		} else {
+			k.granted(c, keyedLease(r.Request, c.answer.Grant.Nonce))
+		}
 	case peer.Acquire:
-		k.granted(c, r.Lease)
+		k.granted(c, k.leaseOfGrant(c, r.Lease))
 	case peer.Enqueue:
-		k.granted(c, r.Lease)
+		k.granted(c, k.leaseOfGrant(c, r.Lease))
 	case peer.Await:
 		k.granted(c, leaseOf(r.Session, c.answer.Grant.Nonce))
 	case peer.Return:

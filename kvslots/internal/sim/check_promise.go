@@ -59,7 +59,13 @@ func (k *checker) untold(c *call, g *peer.Grant) {
 		return // the lease has ended, or an earlier answer granted it
 	}
 	since, within := s.now, time.Second/2+8*s.maxLatency()
+	if c.facts.key != nil {
+		within += s.plan.Grace
+	}
 	s.after(within, n.alive(func() {
+		if !c.facts.key.endedWith(c) {
+			return
+		}
 		now := s.server.truth.pool(c.target.pool).leaseAt(lease)
 		if now != nil && now.Revision == e.Revision && s.faultState.settledAt(since) && n.pauses == 0 {
 			s.fail("untold", "%v ago call %d was answered with an error in place of a lease, which is still in the stream: %s", within, c.id, describeEntry(e))

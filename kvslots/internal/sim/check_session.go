@@ -201,6 +201,8 @@ func (k *checker) enqueued(c *call, r peer.Enqueue) {
 	before, p := c.facts.place, c.facts.session.place(c.facts.pool.id)
 	switch {
 	case c.unknown() || k.mayReflectLoss(c):
+	case c.facts.key != nil && c.facts.key.calls > 1: // a repeat, or the call before it, is answered as the first one
+		p.state = placeUnknown
 	case c.answer.Err == nil && before.state == placeQueued && !k.mayHaveExpired(&before, c.end):
 		k.wrong(c, "the session has enqueued before")
 	case c.answer.Err == nil && c.answer.Queued:

@@ -114,6 +114,52 @@ func (u *baseClient) askImpatiently(r peer.Request, why error, then func(*call))
 	}
 }
 
+// askWithKey sends a request with a request key, and repeats it while it has no answer, as if
+// some answers were lost. Sometimes it does not wait for one before it repeats the request, or
+// hangs up. make returns the i-th request.
+func (u *baseClient) askWithKey(make func(i int) peer.Request, then func(*call)) {
+	var ask func(i int)
+	ask = func(i int) {
+		n := u.node()
+		if n == nil {
+			u.s.after(100*time.Millisecond+u.upTo(time.Second), func() { ask(i) })
+			return
+		}
+		again := func() {
+			pause := u.upTo(2 * time.Second)
+			if u.chance(0.1) {
+				pause = u.upTo(20 * time.Second)
+			}
+			u.s.after(pause, func() { ask(i + 1) })
+		}
+		ignored, why := false, errHungUp
+		if u.chance(0.7) {
+			why = peer.ErrPlaceKept
+		}
+		c := u.s.ask(u.name, n, make(i), func(c *call) {
+			switch {
+			case ignored:
+			case i < 4 && !u.s.ending && (c.unknown() || u.chance(0.3)):
+				again()
+			default:
+				then(c)
+			}
+		})
+		switch {
+		case i < 4 && u.chance(0.1):
+			u.s.after(u.upTo(c.target.wait+time.Second), func() {
+				if c.end == 0 {
+					ignored = true
+					again()
+				}
+			})
+		case u.chance(0.2):
+			u.s.after(u.upTo(c.target.wait+time.Duration(u.rng.Int64N(int64(20*time.Millisecond)))), func() { c.giveUp(why) })
+		}
+	}
+	ask(0)
+}
+
 func (u *baseClient) ttl() time.Duration {
 	return time.Second + u.upTo(u.s.plan.Clients.TTL-time.Second).Truncate(time.Millisecond)
 }

@@ -37,13 +37,22 @@ func (o *owner) step() {
 	if o.s.plan.Caps.LocksPerOrigin > 0 { // some have none
 		r.Origin = [...]entry.Hash{origin(0), origin(1), {}}[o.rng.IntN(3)]
 	}
-	o.askImpatiently(r, errHungUp, func(c *call) {
+	granted := func(c *call) {
 		if c.answer.Err != nil {
 			o.think(o.step)
 			return
 		}
 		o.use()
-	})
+	}
+	if !o.chance(o.s.plan.Clients.Keyed) {
+		o.askImpatiently(r, errHungUp, granted)
+		return
+	}
+	r.Request = o.s.newHash()
+	o.askWithKey(func(int) peer.Request {
+		r.Lease, r.Nonce = o.s.newHash(), o.s.newHash()
+		return r
+	}, granted)
 }
 
 // use is the client's step while it holds the lock.

@@ -69,7 +69,19 @@ type borrower struct {
 // newBorrow returns a request for a slot. Each of its claims has a lease of its own.
 func (s *Simulation) newBorrow(pool entry.Hash) peer.Borrow {
 	first := borrowOf(s.newHash())
-	return peer.Borrow{Pool: pool, Lease: first, LeaseOf: func(n int) entry.Hash { return leaseOfClaim(first, n) }}
+	return peer.Borrow{Pool: pool, Lease: first, LeaseOf: func(n int) (lease, nonce entry.Hash) { return leaseOfClaim(first, n), nonce }}
+}
+
+// withKey returns a request for a slot with a request key.
+func (s *Simulation) withKey(r peer.Borrow, key entry.Hash) peer.Borrow {
+	first := borrowOf(s.newHash())
+	of := func(n int) (lease, nonce entry.Hash) {
+		nonce = leaseOfClaim(first, n)
+		return keyedLease(key, nonce), nonce
+	}
+	r.Request, r.LeaseOf = key, of
+	r.Lease, r.Nonce = of(0)
+	return r
 }
 
 // leaseOfClaim returns the lease of a borrow's claim n, whose claim 0 has the lease first.
@@ -93,12 +105,14 @@ func (b *borrower) step() {
 	b.pool = poolID(b.rng.IntN(b.s.plan.Clients.Pools))
 	r := b.s.newBorrow(b.pool)
 	r.TTL, r.Wait = b.ttl(), b.wait()
-	b.askImpatiently(r, errHungUp, func(c *call) {
+	granted := func(c *call) {
 		if c.answer.Err != nil {
 			b.think(b.step)
 			return
 		}
-		b.lease = leaseOfClaim(r.Lease, c.answer.Grant.Claim)
+		if b.lease = leaseOfClaim(r.Lease, c.answer.Grant.Claim); c.facts.key != nil {
+			b.lease = keyedLease(c.target.request, c.answer.Grant.Nonce)
+		}
 		if b.chance(0.1) {
 			b.follow(c.node)
 		}
@@ -107,7 +121,22 @@ func (b *borrower) step() {
 			return
 		}
 		b.use()
-	})
+	}
+	if !b.chance(b.s.plan.Clients.Keyed) {
+		b.askImpatiently(r, errHungUp, granted)
+		return
+	}
+	key := borrowOf(b.s.newHash())
+	b.askWithKey(func(i int) peer.Request {
+		again := b.s.withKey(r, key)
+		if i > 0 && b.chance(0.3) {
+			again.Wait = b.wait()
+		}
+		if b.chance(0.03) {
+			again.TTL += time.Second
+		}
+		return again
+	}, granted)
 }
 
 // follow asks the peer that granted the lease to report its end.

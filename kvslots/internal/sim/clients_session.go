@@ -141,9 +141,28 @@ func (h *sessionClient) acquire() {
 	h.lease = leaseOf(h.session, nonce)
 	r := peer.Acquire{Resource: h.target, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl(), Wait: h.wait()}
 	h.waitingCalls++
-	h.askImpatiently(r, errHungUp, func(c *call) {
+	answered := func(c *call) {
 		h.waitingCalls--
 		h.answered(c)
+	}
+	if !h.chance(h.s.plan.Clients.Keyed) {
+		h.askImpatiently(r, errHungUp, answered)
+		return
+	}
+	r.Request = h.s.newHash()
+	h.askWithKey(func(int) peer.Request {
+		again := r
+		again.Nonce = h.s.newHash()
+		again.Lease = leaseOf(h.session, again.Nonce)
+		if h.chance(0.05) {
+			again.TTL += time.Second
+		}
+		return again
+	}, func(c *call) {
+		if c.answer.Err == nil {
+			h.lease = leaseOf(h.session, c.answer.Grant.Nonce)
+		}
+		answered(c)
 	})
 }
 
@@ -162,7 +181,10 @@ func (h *sessionClient) enqueue() {
 	nonce := h.s.newHash()
 	h.lease = leaseOf(h.session, nonce)
 	r := peer.Enqueue{Resource: h.target, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl()}
-	h.askImpatiently(r, errHungUp, func(c *call) {
+	answered := func(c *call) {
+		if c.facts.key != nil && c.answer.Err == nil && !c.answer.Queued {
+			h.lease = leaseOf(h.session, c.answer.Grant.Nonce)
+		}
 		switch {
 		case c.answer.Err == nil && !c.answer.Queued && h.chance(0.7):
 			h.answered(c)
@@ -171,7 +193,21 @@ func (h *sessionClient) enqueue() {
 		default:
 			h.answered(c)
 		}
-	})
+	}
+	if !h.chance(h.s.plan.Clients.Keyed) {
+		h.askImpatiently(r, errHungUp, answered)
+		return
+	}
+	r.Request = h.s.newHash()
+	h.askWithKey(func(int) peer.Request {
+		again := r
+		again.Nonce = h.s.newHash()
+		again.Lease = leaseOf(h.session, again.Nonce)
+		if h.chance(0.05) {
+			again.TTL += time.Second
+		}
+		return again
+	}, answered)
 }
 
 func (h *sessionClient) await() {

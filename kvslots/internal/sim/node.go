@@ -70,7 +70,8 @@ func (n *node) start() {
 		PoolIdle: s.plan.PoolIdle,
 		MaxPools: c.Pools, MaxPoolWaiters: c.PoolWaiters, MaxLocks: c.Locks, MaxWaiters: c.Waiters, MaxSessions: c.Sessions, MaxSessionsPerOrigin: c.SessionsPerOrigin,
 		MaxLocksPerSession: c.LocksPerSession, MaxLocksPerOrigin: c.LocksPerOrigin, MaxTombstones: c.Tombstones,
-		Random: rand.NewPCG(s.plan.Seed^n.generation<<32, uint64(n.number)),
+		ResumeGrace: s.plan.Grace,
+		Random:      rand.NewPCG(s.plan.Seed^n.generation<<32, uint64(n.number)),
 	}, n.clock())
 	if s.trace != nil {
 		s.tracef(n.name(), "begins")

@@ -20,6 +20,7 @@ type Plan struct {
 	Caps     CapPlan
 	Flush    FlushPlan
 	PoolIdle time.Duration   // after which idle pools are unregistered; 0: never
+	Grace    time.Duration   // peer.Config.ResumeGrace
 	Traps    bool            // whether the stream has the traps of a real server
 	Clock    time.Duration   // maximal difference between a leader's clock and the true time
 	Faults   [faults]float64 // episodes per minute, for each fault
@@ -69,6 +70,7 @@ type ClientPlan struct {
 	AtOnce               float64       // share of borrowers that renew as soon as they have a lease
 	Quiet                float64       // share of sessions whose clients send no ping while a call waits
 	Together             time.Duration // clients act at multiples of this duration; 0: at any time
+	Keyed                float64       // share of borrows with a request key, which clients repeat
 }
 
 // maxGuardedClock is the largest difference between a leader's clock and the true time
@@ -126,6 +128,7 @@ func Draw(seed uint64) Plan {
 	drawObservers(&p)
 	drawShares(&p)
 	drawRare(&p)
+	drawKeys(&p)
 	return p
 }
 
@@ -186,6 +189,18 @@ func drawShares(p *Plan) {
 	}
 	if r.IntN(3) != 0 {
 		p.Caps.LocksPerOrigin = 1 + r.IntN(5)
+	}
+}
+
+// drawKeys draws the share of borrows with a request key.
+func drawKeys(p *Plan) {
+	r := rand.New(rand.NewPCG(p.Seed, 0x6b657973))
+	if r.IntN(4) != 0 {
+		return
+	}
+	p.Clients.Keyed = [...]float64{0.2, 0.5, 1}[r.IntN(3)]
+	if r.IntN(4) != 0 {
+		p.Grace = between(r, 200*time.Millisecond, 10*time.Second)
 	}
 }
 

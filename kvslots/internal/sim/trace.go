@@ -142,6 +142,7 @@ func describeRequest(r peer.Request) string {
 	addIf(t.named, " %q limit %d lock %t", t.terms.Name, t.terms.Limit, t.terms.Lock)
 	addIf(t.ttl > 0, " ttl %v", t.ttl)
 	addIf(t.wait > 0, " wait %v", t.wait)
+	addIf(!t.request.IsZero(), " key %s", short(t.request))
 	switch r := r.(type) {
 	case peer.Acquire:
 		text += fmt.Sprintf(" owner %q", r.Owner)

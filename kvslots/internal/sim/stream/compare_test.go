@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
@@ -21,7 +21,7 @@ var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 func TestAgainstServer(t *testing.T) {
 	t.Logf("go test ./kvslots/internal/sim/stream -seed %d", *seed)
 	dir := t.TempDir()
-	nc := kvslotstest.Start(t, dir).Connect()
+	nc := natstest.Start(t, dir).Connect()
 	var pairs []*pair
 	for n := range uint64(24) {
 		pairs = append(pairs, randomPair(t, nc, n))
@@ -39,8 +39,8 @@ func TestAgainstServer(t *testing.T) {
 			}
 		}
 	}
-	killed := kvslotstest.Start(t, copyDir(t, dir)).Connect()
-	cut := kvslotstest.Start(t, older).Connect()
+	killed := natstest.Start(t, copyDir(t, dir)).Connect()
+	cut := natstest.Start(t, older).Connect()
 	met := map[stream.Trap]int{}
 	for n, p := range pairs {
 		p.compareWatch()

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // feedCheck is what a run of writers under the feed has shown.
@@ -93,7 +93,7 @@ func startWriters(wires []*wire, keys int, every time.Duration) (stop func()) {
 // been lost.
 func (c *feedCheck) settleFeed() {
 	c.t.Helper()
-	kvslotstest.Eventually(c.t, "an end of all that expires", func() bool {
+	natstest.Eventually(c.t, "an end of all that expires", func() bool {
 		for _, m := range c.real.all() {
 			if m.Header.TTL == "1s" {
 				return false
@@ -101,7 +101,7 @@ func (c *feedCheck) settleFeed() {
 		}
 		return true
 	})
-	kvslotstest.Eventually(c.t, "the last entry on all wires", func() bool {
+	natstest.Eventually(c.t, "the last entry on all wires", func() bool {
 		last := c.real.publish(put("end", "")).Sequence
 		for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			if !slices.ContainsFunc(c.wires, func(w *wire) bool { return w.lastSequence() < last }) {
@@ -146,7 +146,7 @@ func (c *feedCheck) readFinal() {
 	for sequence := range c.all {
 		c.last = max(c.last, sequence)
 	}
-	kvslotstest.Eventually(c.t, "a reading with the last entry of the feed", func() bool {
+	natstest.Eventually(c.t, "a reading with the last entry of the feed", func() bool {
 		c.final = c.real.all()
 		return len(c.final) > 0 && c.final[len(c.final)-1].Sequence >= c.last
 	})

@@ -12,13 +12,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // faultRun is one fault of a cluster whose stream is written to.
 type faultRun struct {
 	*feedCheck
-	cluster *kvslotstest.ProcessCluster
+	cluster *natstest.ProcessCluster
 	nc      *nats.Conn // to any server
 	js      jetstream.JetStream
 	leader  int // number of the leader's server before the fault
@@ -49,22 +49,22 @@ var feedFaults = []feedFault{
 		}
 	}},
 	{"leader's routes refused", 4, true, 7 * time.Second, 13 * time.Second, func(r *faultRun) {
-		r.cluster.Cut(r.leader, kvslotstest.Refuse)
+		r.cluster.Cut(r.leader, natstest.Refuse)
 		r.awaitEnd()
 		r.cluster.Heal(r.leader)
 	}},
 	{"leader black-holed", 4, false, 7 * time.Second, 13 * time.Second, func(r *faultRun) {
-		r.cluster.Cut(r.leader, kvslotstest.BlackHole)
+		r.cluster.Cut(r.leader, natstest.BlackHole)
 		r.awaitEnd()
 		r.cluster.Heal(r.leader)
 	}},
 	{"follower's routes refused", 2, false, 7 * time.Second, 13 * time.Second, func(r *faultRun) {
-		r.cluster.Cut(r.follower(), kvslotstest.Refuse)
+		r.cluster.Cut(r.follower(), natstest.Refuse)
 		r.awaitEnd()
 		r.cluster.Heal(r.follower())
 	}},
 	{"follower black-holed", 2, false, 7 * time.Second, 13 * time.Second, func(r *faultRun) {
-		r.cluster.Cut(r.follower(), kvslotstest.BlackHole)
+		r.cluster.Cut(r.follower(), natstest.BlackHole)
 		r.awaitEnd()
 		r.cluster.Heal(r.follower())
 	}},
@@ -106,7 +106,7 @@ func TestFeedUnderFaults(t *testing.T) {
 		t.Skip("takes 15 seconds")
 	}
 	t.Logf("go test ./kvslots/internal/sim/stream -run %s -seed %d", t.Name(), *seed)
-	cluster := kvslotstest.StartProcesses(t)
+	cluster := natstest.StartProcesses(t)
 	for _, f := range feedFaults {
 		runs := inSoak(0, f.runs)
 		if f.short {
@@ -133,7 +133,7 @@ func TestFeedUnderFaults(t *testing.T) {
 	}
 }
 
-func runFault(t *testing.T, cluster *kvslotstest.ProcessCluster, f feedFault, n int) (counts feedCounts, first time.Duration, moved bool) {
+func runFault(t *testing.T, cluster *natstest.ProcessCluster, f feedFault, n int) (counts feedCounts, first time.Duration, moved bool) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(*seed, uint64(n)))
 	r := &faultRun{feedCheck: &feedCheck{t: t, first: 1, keepsAll: n%2 == 1}, cluster: cluster}
@@ -192,7 +192,7 @@ func connect(t *testing.T, to func(...nats.Option) *nats.Conn) *nats.Conn {
 func (r *faultRun) connectToLeader() *nats.Conn {
 	r.t.Helper()
 	leader := -1
-	kvslotstest.Eventually(r.t, "a leader that has the feed's last entry", func() bool {
+	natstest.Eventually(r.t, "a leader that has the feed's last entry", func() bool {
 		i := r.info()
 		if i == nil || i.Cluster == nil || i.Cluster.Leader == "" || i.State.LastSeq < r.last() {
 			return false
@@ -208,7 +208,7 @@ func (r *faultRun) follower() int { return (r.leader + 1) % len(r.cluster.Server
 // awaitHealth waits until all replicas are current, and returns the number of the leader.
 func (r *faultRun) awaitHealth() (leader int) {
 	r.t.Helper()
-	kvslotstest.Eventually(r.t, "a stream with three current copies", func() bool {
+	natstest.Eventually(r.t, "a stream with three current copies", func() bool {
 		i := r.info()
 		if i == nil || i.Cluster == nil || i.Cluster.Leader == "" || len(i.Cluster.Replicas) != 2 {
 			return false
@@ -232,7 +232,7 @@ func (r *faultRun) info() *jetstream.StreamInfo {
 func (r *faultRun) awaitEntries(n uint64) {
 	r.t.Helper()
 	from := r.last()
-	kvslotstest.Eventually(r.t, "more entries", func() bool { return r.last() >= from+n })
+	natstest.Eventually(r.t, "more entries", func() bool { return r.last() >= from+n })
 }
 
 func (r *faultRun) last() (last uint64) {
@@ -247,7 +247,7 @@ func (r *faultRun) last() (last uint64) {
 func (r *faultRun) awaitEnd() {
 	r.t.Helper()
 	if inSoak(0, 1) == 0 {
-		kvslotstest.Eventually(r.t, "a new entry", func() bool { return r.firstNew() > 0 })
+		natstest.Eventually(r.t, "a new entry", func() bool { return r.firstNew() > 0 })
 		r.awaitEntries(100)
 		return
 	}
@@ -269,7 +269,7 @@ func (r *faultRun) firstNew() (after time.Duration) {
 func (r *faultRun) awaitQuiet() {
 	r.t.Helper()
 	last, since := uint64(0), time.Now()
-	kvslotstest.Eventually(r.t, "no further entries", func() bool {
+	natstest.Eventually(r.t, "no further entries", func() bool {
 		i := r.info()
 		if i == nil || i.State.LastSeq != last {
 			since = time.Now()
@@ -289,7 +289,7 @@ func TestFeedOfOneCopyUnderKills(t *testing.T) {
 	var total feedCounts
 	for n := range 8 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			server := kvslotstest.StartProcess(t)
+			server := natstest.StartProcess(t)
 			c := &feedCheck{t: t, first: 1, keepsAll: n%2 == 1}
 			cfg := withFeed(realConfig(feedStream, 1, 1, time.Hour))
 			if c.keepsAll {
@@ -302,12 +302,12 @@ func TestFeedOfOneCopyUnderKills(t *testing.T) {
 			stop := startWriters(c.wires, 8, 2*time.Millisecond)
 			for range 3 {
 				last := c.wires[0].lastSequence()
-				kvslotstest.Eventually(t, "more entries", func() bool { return c.wires[0].lastSequence() > last+500 })
+				natstest.Eventually(t, "more entries", func() bool { return c.wires[0].lastSequence() > last+500 })
 				server.Kill()
 				server.Start()
 			}
 			last := c.wires[0].lastSequence()
-			kvslotstest.Eventually(t, "more entries", func() bool { return c.wires[0].lastSequence() > last+500 })
+			natstest.Eventually(t, "more entries", func() bool { return c.wires[0].lastSequence() > last+500 })
 			stop()
 			c.settleFeed()
 			counts := c.check()

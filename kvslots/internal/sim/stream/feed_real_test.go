@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // inSoak returns how much a test does.
@@ -69,10 +69,10 @@ func feedConns(t *testing.T, replicas int) (conns []*nats.Conn) {
 	t.Helper()
 	opts := nats.Timeout(answerTimeout)
 	if replicas == 1 {
-		s := kvslotstest.Start(t, "")
+		s := natstest.Start(t, "")
 		return []*nats.Conn{s.Connect(opts), s.Connect(opts), s.Connect(opts)}
 	}
-	for _, s := range kvslotstest.StartCluster(t).Servers {
+	for _, s := range natstest.StartCluster(t).Servers {
 		conns = append(conns, s.Connect(opts))
 	}
 	return conns
@@ -94,7 +94,7 @@ func leaderOf(t *testing.T, r *realStream) string {
 // An entry of the feed has the headers of the write, the server's, and those that a direct
 // get adds, with the revision before it.
 func TestFeedHeaders(t *testing.T) {
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	real := createReal(t, nc, withFeed(realConfig(feedStream, 1, 1000, time.Hour)))
 	feed, err := nc.SubscribeSync(feedPrefix + ">")
 	if err != nil {
@@ -159,7 +159,7 @@ func TestFeedHeaders(t *testing.T) {
 // A stream that gets a feed by an update keeps its messages and sequences, now and after a
 // restart.
 func TestFeedAddedByUpdate(t *testing.T) {
-	server := kvslotstest.Start(t, "")
+	server := natstest.Start(t, "")
 	nc := server.Connect()
 	first := uint64(time.Now().UnixMicro())
 	old := createReal(t, nc, realConfig(feedStream, 1, first, time.Hour))
@@ -208,7 +208,7 @@ func TestFeedAddedByUpdate(t *testing.T) {
 // An operator's purge of the stream, and what expires without a marker, leave no gap in the
 // sequences: the feed shows nothing of them. A view must look for them in another way.
 func TestFeedDoesNotShow(t *testing.T) {
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	real := createReal(t, nc, withFeed(realConfig(feedStream, 1, 1, time.Hour)))
 	w := openWire(t, nc, 1)
 	real.publish(put("a", ""))

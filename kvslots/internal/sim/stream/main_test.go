@@ -5,10 +5,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 func TestMain(m *testing.M) {
-	kvslotstest.RunAsServer()
+	natstest.RunAsServer()
 	goleak.VerifyTestMain(m)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // answerTimeout is the timeout for a server on a busy machine. It only ends a test that fails.
@@ -311,7 +311,7 @@ func describeAll(all []stream.Stored) string {
 	return strings.Join(lines, "\n")
 }
 
-// eventually is kvslotstest.Eventually. state describes the state if the condition never
+// eventually is natstest.Eventually. state describes the state if the condition never
 // holds.
 func eventually(t testing.TB, what string, is func() bool, state func() string) {
 	t.Helper()
@@ -320,5 +320,5 @@ func eventually(t testing.TB, what string, is func() bool, state func() string) 
 			t.Log(state())
 		}
 	}()
-	kvslotstest.Eventually(t, what, is)
+	natstest.Eventually(t, what, is)
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A real server erases an acknowledged write by its own marker. The server finds an
@@ -22,7 +22,7 @@ func TestServerErasesAcknowledgedWrite(t *testing.T) {
 		t.Skip("takes two seconds")
 	}
 	const perTick, ticks, late = 40, 300, 5 // a tick is a millisecond
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	real := createReal(t, nc, realConfig("KV_erased", 1, 1, time.Minute))
 	renewals, err := nc.SubscribeSync(nc.NewInbox())
 	if err != nil {
@@ -72,7 +72,7 @@ func TestServerErasesAcknowledgedWrite(t *testing.T) {
 // The leader of a replicated stream refuses a write while another one to the key is in
 // flight, and checks the TTL first. The model does the same.
 func TestServerRefusesWriteInFlight(t *testing.T) {
-	cluster := kvslotstest.StartCluster(t)
+	cluster := natstest.StartCluster(t)
 	nc := cluster.Connect(nats.Timeout(answerTimeout))
 	real := createReal(t, nc, realConfig("KV_flight", 3, 1, time.Minute))
 	leader := cluster.StreamLeader("KV_flight").Connect()
@@ -130,7 +130,7 @@ func TestServerRefusesWriteInFlight(t *testing.T) {
 
 // A consumer may begin after the last sequence. It waits for that sequence.
 func TestServersConsumerWaits(t *testing.T) {
-	nc := kvslotstest.Start(t, "").Connect()
+	nc := natstest.Start(t, "").Connect()
 	real := createReal(t, nc, realConfig("KV_ahead", 1, 1, time.Minute))
 	model := modelOf(1, nil)
 	both := func(key string) {

@@ -1,4 +1,4 @@
-package kvslotstest
+package natstest
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package kvslotstest
+package natstest
 
 // RunAsServer does nothing where there is no Process.
 func RunAsServer() {}

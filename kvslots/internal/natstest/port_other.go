@@ -1,6 +1,6 @@
 //go:build !linux
 
-package kvslotstest
+package natstest
 
 import (
 	"net"

@@ -1,7 +1,7 @@
-// Package kvslotstest starts nats-servers with JetStream for tests: in the test's own
+// Package natstest starts nats-servers with JetStream for tests: in the test's own
 // process, on loopback, on ports that the kernel picks. Links cut servers off from each
 // other. Eventually waits for a condition.
-package kvslotstest
+package natstest
 
 import (
 	"testing"

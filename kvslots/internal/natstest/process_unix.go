@@ -1,6 +1,6 @@
 //go:build unix
 
-package kvslotstest
+package natstest
 
 import (
 	"fmt"

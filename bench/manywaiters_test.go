@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// busyAPI refuses the first borrows that would wait, as a gateway does with some of very
+// many that arrive at once.
+type busyAPI struct {
+	kvslots.Service
+	refusals atomic.Int64 // left
+}
+
+var errBusy = errors.New("too many requests at once")
+
+func (b *busyAPI) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
+	if wait > 0 && b.refusals.Add(-1) >= 0 {
+		return nil, errBusy
+	}
+	return b.Service.Borrow(ctx, pool, ttl, wait, opts...)
+}
+
+// Waiters that are refused ask again, until all of them stand in the line.
+func TestRefusedWaitersAskAgain(t *testing.T) {
+	t.Parallel()
+	r, err := startLibrary(t.Context(), t.TempDir(), natsembed.SyncInterval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const waiters = 5
+	busy := &busyAPI{Service: r.store}
+	busy.refusals.Store(3)
+	pools, err := clientTransport{name: "busy", api: busy}.Pools(t.Context(), 1, 1, waiters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := measureWaiters(t.Context(), pools, waiters, time.Millisecond); err != nil {
+		t.Error(err)
+	}
+}
+
+// A line that does not fill says why.
+func TestWaitersSayWhyTheyAreRefused(t *testing.T) {
+	busy := &busyAPI{}
+	busy.refusals.Store(1 << 30)
+	pools := &clientPools{api: busy, ids: newIDs(1), clients: 3}
+	leave, err := pools.Queue(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for busy.refusals.Load() > 1<<30-4 { // one has asked again
+		pause(t.Context(), time.Millisecond)
+	}
+	if err := leave(); !errors.Is(err, errBusy) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,98 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Session is a session that is kept alive in the background, for programs that hold locks and
+// semaphores. It is safe for concurrent use.
+type Session struct {
+	at     Service
+	id     string
+	idle   time.Duration
+	done   context.Context // ends with the session, with the cause
+	end    context.CancelCauseFunc
+	pinged chan struct{} // closed when the goroutine that pings has ended
+}
+
+// NewSession creates a session and keeps it alive until Close. The errors are those of
+// Store.CreateSession.
+func NewSession(ctx context.Context, at Service, opts ...Option) (*Session, error) {
+	id, idle, err := at.CreateSession(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{at: at, id: id, idle: idle, pinged: make(chan struct{})}
+	s.done, s.end = context.WithCancelCause(context.Background())
+	go s.keep(time.Now())
+	return s, nil
+}
+
+// ID returns the session's id, for the methods of a Service. It is a secret.
+func (s *Session) ID() string { return s.id }
+
+// Done returns a channel that is closed when the session has ended, and so is all that it held.
+func (s *Session) Done() <-chan struct{} { return s.done.Done() }
+
+// Err returns nil until Done is closed, and then why: ErrSessionGone; ErrUnavailable if nothing
+// has answered for the session's idle time; ErrClosed after Close.
+func (s *Session) Err() error {
+	if s.done.Err() == nil {
+		return nil
+	}
+	return context.Cause(s.done)
+}
+
+// Close ends the session and releases what it holds. It ignores the end of ctx: see
+// ReturnTimeout. The errors are those of Store.EndSession; a session that has ended already is
+// no error.
+func (s *Session) Close(ctx context.Context) error {
+	s.end(ErrClosed)
+	<-s.pinged
+	if err := s.at.EndSession(ctx, s.id); err != nil && !errors.Is(err, ErrSessionGone) {
+		return err
+	}
+	return nil
+}
+
+// keep pings the session every third of its idle time. Without an answer it tries again, until
+// the session may have ended.
+func (s *Session) keep(used time.Time) {
+	defer close(s.pinged)
+	pause := s.idle / 3
+	for {
+		select {
+		case <-s.done.Done():
+			return
+		case <-time.After(pause):
+		}
+		sent := time.Now()
+		err := s.ping(used)
+		switch {
+		case err == nil:
+			used, pause = sent, s.idle/3
+		case errors.Is(err, ErrSessionGone), errors.Is(err, ErrClosed):
+			s.end(err)
+			return
+		case time.Since(used) >= s.idle:
+			s.end(err)
+			return
+		default:
+			pause = min(s.idle/10, time.Second)
+		}
+	}
+}
+
+// ping sends one ping, and waits for its answer for a third of the idle time, but not longer
+// than the session lives.
+func (s *Session) ping(used time.Time) error {
+	within := min(s.idle/3, time.Until(used.Add(s.idle)))
+	ctx, cancel := context.WithTimeoutCause(s.done, within, errNoAnswer)
+	defer cancel()
+	return s.at.Ping(ctx, s.id)
+}
+
+var errNoAnswer = fmt.Errorf("%w: no answer in time", ErrUnavailable)

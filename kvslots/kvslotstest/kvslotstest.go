@@ -1,0 +1,65 @@
+// Package kvslotstest is for tests of programs that use kvslots: New gives a store that works,
+// with a nats-server in the process of the test. All of it ends with the test, listens on
+// loopback only, on ports that the kernel picks, and keeps its data in a directory of the test.
+package kvslotstest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
+)
+
+// closeTimeout bounds the closing of a store, which waits for its pending writes.
+const closeTimeout = time.Minute
+
+// New returns a store in a bucket of its own, which is empty. For several peers of one bucket
+// start a server, and open a store on a connection for each: see Start.
+func New(t testing.TB) *kvslots.Store {
+	t.Helper()
+	store, err := kvslots.Open(t.Context(), Start(t, "").Connect(), kvslots.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := store.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// Server is a nats-server with JetStream. Its Stop and Restart simulate an outage.
+type Server = natstest.Server
+
+// Cluster is a cluster of three nats-servers with JetStream.
+type Cluster = natstest.Cluster
+
+var (
+	// Start starts a Server that keeps its data in a directory; "" means a new one. The
+	// functions change may modify its options.
+	Start = natstest.Start
+
+	// StartCluster starts a Cluster, and waits until it is ready.
+	StartCluster = natstest.StartCluster
+
+	// Port returns a free port of loopback.
+	Port = natstest.Port
+
+	// Eventually waits for a condition, and fails the test if it is not met within five minutes.
+	Eventually = natstest.Eventually
+)
+
+// Ledger records the leases that clients were told, and checks that no two leases of one slot
+// were live at a time, and that their fences rise.
+type Ledger = natstest.Ledger
+
+// Told is a lease in a Ledger, as its client knows it.
+type Told = natstest.Told
+
+// NewLedger returns an empty Ledger.
+var NewLedger = natstest.NewLedger

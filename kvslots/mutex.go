@@ -1,0 +1,205 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// DefaultLeaseTTL is the lease of a Mutex without WithTTL. It is renewed in the background.
+const DefaultLeaseTTL = 30 * time.Second
+
+// Mutex is a lock, or one slot of a semaphore, by name, which a Session holds. It is safe for
+// concurrent use: its callers exclude each other, too. In contrast to a sync.Mutex it can be
+// lost: Done tells when.
+type Mutex struct {
+	session *Session
+	on      Resource
+	ttl     time.Duration
+	turn    chan struct{} // has room for the one caller that holds or waits
+
+	mu   sync.Mutex
+	held *hold // nil while it is not held
+}
+
+// hold is one time for which a Mutex is held.
+type hold struct {
+	tenure
+	grant Grant
+	stop  context.CancelFunc // stops the renewals
+}
+
+// Mutex returns the lock of a name, which is not held yet.
+func (s *Session) Mutex(name string, opts ...MutexOption) *Mutex { return s.mutex(Lock(name), opts) }
+
+// Semaphore returns one slot of the semaphore of a name, which has limit slots. It is not held
+// yet. Each Mutex that it returns holds one slot at most.
+func (s *Session) Semaphore(name string, limit int, opts ...MutexOption) *Mutex {
+	return s.mutex(Semaphore(name, limit), opts)
+}
+
+// MutexOption is an option of Session.Mutex and Session.Semaphore.
+type MutexOption func(*Mutex)
+
+// WithTTL sets the lease of a Mutex, of at least a second. It is how long others wait if this
+// program is gone but its session lives, and how long this program may go without an answer.
+func WithTTL(ttl time.Duration) MutexOption { return func(m *Mutex) { m.ttl = ttl } }
+
+func (s *Session) mutex(on Resource, opts []MutexOption) *Mutex {
+	m := &Mutex{session: s, on: on, ttl: DefaultLeaseTTL, turn: make(chan struct{}, 1)}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// Lock takes the lock. It waits in line until ctx ends, across failures of single gateways.
+// Then its lease is renewed until Unlock.
+//
+// The errors are context.Cause(ctx), ErrSessionGone, and those of Store.Acquire except
+// ErrNoSlot and, while the session lives, ErrUnavailable.
+func (m *Mutex) Lock(ctx context.Context) error {
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-m.session.Done():
+		return m.session.Err()
+	}
+	for key, pause := uuid.NewString(), time.Duration(0); ; pause = min(2*pause+10*time.Millisecond, time.Second) {
+		const longest = time.Hour // clamped to Config.MaxWait
+		err := m.acquire(ctx, longest, key)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, ErrNoSlot) { // the place in line is kept
+			pause = 0
+		} else if !errors.Is(err, ErrUnavailable) || m.session.Err() != nil {
+			<-m.turn
+			return err
+		}
+		if err := m.pause(ctx, pause); err != nil {
+			<-m.turn
+			return err
+		}
+	}
+}
+
+func (m *Mutex) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-m.session.Done():
+		return m.session.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// TryLock takes the lock if it is free, and reports whether it did. The errors are those of
+// Store.Acquire except ErrNoSlot.
+func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
+	select {
+	case m.turn <- struct{}{}:
+	default:
+		return false, nil
+	}
+	err := m.acquire(ctx, 0, uuid.NewString())
+	if err == nil {
+		return true, nil
+	}
+	<-m.turn
+	if errors.Is(err, ErrNoSlot) {
+		err = nil
+	}
+	return false, err
+}
+
+// acquire sends one request. If it is granted, it keeps the lease alive.
+func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.session.done, func() { cancel(m.session.Err()) })()
+	sent := time.Now()
+	g, err := m.session.at.Acquire(ctx, m.session.id, m.on, m.ttl, wait, WithRequestKey(key))
+	if err != nil {
+		return err
+	}
+	if !g.At.IsZero() {
+		sent = g.At
+	}
+	h := &hold{grant: g, tenure: tenure{ttl: g.TTL, deadline: sent.Add(g.TTL)}}
+	h.notice()
+	renewing, stop := context.WithCancel(context.Background())
+	lost := context.AfterFunc(m.session.done, func() { h.end(m.session.Err()) })
+	h.stop = func() {
+		lost()
+		stop()
+	}
+	m.mu.Lock()
+	m.held = h
+	m.mu.Unlock()
+	go h.keep(renewing, func(ctx context.Context) error { return m.extend(ctx, h) })
+	return nil
+}
+
+func (m *Mutex) extend(ctx context.Context, h *hold) error {
+	sent := time.Now()
+	left, err := m.session.at.Extend(ctx, m.session.id, m.on, h.grant.Token, m.ttl)
+	if err != nil {
+		h.failed(err)
+		return err
+	}
+	h.extend(left, sent.Add(left))
+	return nil
+}
+
+// Unlock releases the lock. It ignores the end of ctx: see ReturnTimeout. The error is
+// ErrNotHeld if the lock was lost before, and otherwise one of Store.Release; after each of
+// them this Mutex does not hold the lock.
+func (m *Mutex) Unlock(ctx context.Context) error {
+	m.mu.Lock()
+	h := m.held
+	m.held = nil
+	m.mu.Unlock()
+	if h == nil {
+		return ErrNotHeld
+	}
+	h.stop()
+	err := m.session.at.Release(ctx, m.session.id, m.on, h.grant.Token)
+	h.end(errReturned)
+	<-m.turn
+	return err
+}
+
+// holding returns the present hold, or an ended one.
+func (m *Mutex) holding() *hold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held != nil {
+		return m.held
+	}
+	h := &hold{tenure: tenure{why: ErrNotHeld}}
+	h.notice()
+	return h
+}
+
+// Fence returns the fencing token of the lock while it is held, and otherwise 0: see
+// Lease.Fence.
+func (m *Mutex) Fence() uint64 { return m.holding().grant.Fence }
+
+// Done returns a channel that is closed when the lock, as it is held now, is lost or unlocked.
+// Without a lock it is closed already.
+func (m *Mutex) Done() <-chan struct{} { return m.holding().done.Done() }
+
+// Err returns nil while the lock is held, and then why it is not: see Session.Err, and
+// Lease.Err.
+func (m *Mutex) Err() error { return m.holding().Err() }
+
+// Context returns a context for the work under the lock as it is held now: see Lease.Context.
+func (m *Mutex) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	return m.holding().within(parent)
+}

@@ -1,0 +1,29 @@
+package kvslots
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Service is what a program can do with pools, and with locks and semaphores. A Store and a
+// client.Client are Services, with the same errors.
+type Service interface {
+	Lender
+	Register(ctx context.Context, pool uuid.UUID, count int, opts ...Option) (State, error)
+	Inspect(ctx context.Context, pool uuid.UUID) (State, error)
+	Delete(ctx context.Context, pool uuid.UUID) error
+	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...Option) (*Lease, error)
+
+	CreateSession(ctx context.Context, opts ...Option) (id string, idle time.Duration, err error)
+	Ping(ctx context.Context, session string) error
+	EndSession(ctx context.Context, session string) error
+	Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration, opts ...Option) (Grant, error)
+	Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration, opts ...Option) (g Grant, acquired bool, err error)
+	Wait(ctx context.Context, session string, r Resource, wait time.Duration) (Grant, error)
+	Release(ctx context.Context, session string, r Resource, token string) error
+	Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error)
+}
+
+var _ Service = (*Store)(nil)

@@ -36,7 +36,7 @@ type served struct {
 }
 
 // serveBoth serves HTTP and NATS until the benchmark ends. wrap may replace the store of
-// the NATS service.
+// both.
 func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	b.Helper()
 	ctx := b.Context()
@@ -68,7 +68,7 @@ func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	b.Cleanup(func() { _ = service.Close(context.Background()) })
 	g := gateway.New(gateway.Config{
 		Store: store, Lending: lending, Logger: zerolog.Nop(),
-		Dialects: []gateway.Dialect{library.New(store, lending, zerolog.Nop())},
+		Dialects: []gateway.Dialect{library.New(wrap(store), lending, zerolog.Nop())},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	fail(err)
@@ -311,6 +311,38 @@ func BenchmarkUncontended(b *testing.B) {
 			perSecond := float64(b.N) / took.Seconds()
 			b.ReportMetric(perSecond, "requests/s")
 			b.ReportMetric(perSecond/(2*float64(pings)/pinged.Seconds()), "of-ping")
+		})
+	}
+}
+
+// BenchmarkPair runs a borrow and its return, one pair after the other, without a store. The
+// allocations are those of the client, too.
+func BenchmarkPair(b *testing.B) {
+	s := serveBoth(b, withoutStore)
+	transport := &http.Transport{}
+	b.Cleanup(transport.CloseIdleConnections)
+	pool := uuid.New()
+	if _, err := s.store.Register(b.Context(), pool, 2); err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		with borrower
+	}{
+		{"http", posting{&http.Client{Transport: transport}, s.web}},
+		{"nats", asking{s.connect(b)}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				lease, err := c.with.borrow(b.Context(), pool)
+				if err == nil {
+					err = c.with.giveBack(b.Context(), pool, lease)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

@@ -48,8 +48,7 @@ func New(sessions ops.Sessions, cfg Config) *Dialect {
 			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
 			SessionTimes: cfg.SessionTimes, Clients: cfg.Clients,
 		},
-		Read: readCall,
-		Log:  cfg.Logger,
+		Log: cfg.Logger,
 	}}
 }
 
@@ -58,30 +57,6 @@ func (d *Dialect) Mount(r chi.Router) {
 	d.operations.Mount(r, ops.OfSessions...)
 	d.operations.Mount(r, ops.OfResources...)
 	d.operations.Mount(r, ops.Stats)
-}
-
-// readCall reads a request. If the path contains a key, a header contains the session;
-// otherwise the path contains it.
-func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) error {
-	body, err := jsonhttp.ReadFields(w, r, call.Operation)
-	if err != nil {
-		return err
-	}
-	call.Session, call.Remote = jsonhttp.PathValue(r, "id"), r.RemoteAddr
-	if call.Operation == ops.Stats {
-		call.PoolsAfter = r.URL.Query().Get("pools_after")
-	}
-	if call.OnResource() {
-		session := r.Header.Values(wire.SessionHeader)
-		if len(session) != 1 || session[0] == "" {
-			return wire.SessionMissing("header " + wire.SessionHeader)
-		}
-		call.Session, call.Resource.Key = session[0], jsonhttp.PathValue(r, "key")
-		if err := wire.CheckKey(call.Resource.Key); err != nil {
-			return err
-		}
-	}
-	return call.Read(body)
 }
 
 // Prefix returns the beginning of the dialect's paths.

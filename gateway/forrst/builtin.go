@@ -89,7 +89,7 @@ func (s *Server) onLock(op *ops.Operation) func(context.Context, object, caller)
 	return func(ctx context.Context, args object, _ caller) (any, *Error) {
 		call := ops.Call{Operation: op}
 		var wrong *Error
-		if call.Resource.Key, wrong = args.key("key", maxFullKey); wrong != nil {
+		if call.Key, wrong = args.key("key", maxFullKey); wrong != nil {
 			return nil, wrong
 		}
 		if op == ops.ReleaseOwned {
@@ -98,7 +98,7 @@ func (s *Server) onLock(op *ops.Operation) func(context.Context, object, caller)
 			}
 		}
 		if err := s.do(ctx, &call); err != nil {
-			return nil, s.lockError(err, call.Resource.Key)
+			return nil, s.lockError(err, call.Key)
 		}
 		return call.Answer, nil
 	}

@@ -26,7 +26,7 @@ func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvsl
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
 	call := ops.Call{
 		Operation: ops.LockOwned, Arrived: time.Now(), Remote: from.remote, Origins: from.origins,
-		Resource: kvslots.Lock(full), Owner: o.owner, Params: wire.Params{GrantParams: wire.GrantParams{TTL: o.ttl, Wait: o.block}},
+		Params: wire.Params{Key: full, GrantParams: wire.GrantParams{TTL: o.ttl, Wait: o.block}}, Owner: o.owner,
 	}
 	err := s.do(ctx, &call)
 	switch {

@@ -4,14 +4,11 @@
 package library
 
 import (
-	"net/http"
-
 	"github.com/go-chi/chi/v5"
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Dialect serves /l.
@@ -23,23 +20,9 @@ type Dialect struct{ operations jsonhttp.Operations }
 func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
 	return &Dialect{jsonhttp.Operations{
 		Service: &ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary)},
-		Read:    readCall,
 		Log:     log,
 	}}
 }
 
 // Mount adds the routes of /l.
 func (d *Dialect) Mount(r chi.Router) { d.operations.Mount(r, ops.OfPools...) }
-
-// readCall reads a request, whose pool is in its path.
-func readCall(w http.ResponseWriter, r *http.Request, call *ops.Call) (err error) {
-	if call.Pool, err = wire.ParseID("id", jsonhttp.PathValue(r, "id")); err != nil {
-		return err
-	}
-	call.Remote = r.RemoteAddr
-	body, err := jsonhttp.ReadFields(w, r, call.Operation)
-	if err != nil {
-		return err
-	}
-	return call.Read(body)
-}

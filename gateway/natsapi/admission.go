@@ -51,7 +51,7 @@ func (s *Service) shed(count *counter) {
 // aim counts the request for the pool or the lock that its call may wait for. It returns
 // false if too many requests for that target are open.
 func (r *request) aim(call *ops.Call) bool {
-	target := call.Resource.Key
+	target := call.Key
 	if target == "" {
 		target = string(call.Pool[:])
 	}

@@ -48,7 +48,7 @@ func (s *Service) perform(op *ops.Operation) func(r *request) {
 
 // readCall reads a request. name is the name by which it can be cancelled, or "".
 func readCall(r *request, call *ops.Call) (name string, err error) {
-	if err = call.ReadAll(r.body); err != nil || !call.Grants {
+	if err = call.Route.Read(r, &call.Params); err != nil || !call.Grants {
 		return "", err
 	}
 	if name, err = r.name(); err != nil {

@@ -50,6 +50,13 @@ func (s *Service) traceOf(header nats.Header) ops.Trace {
 	}).Clone()
 }
 
+// Param returns false: the body contains all parameters.
+func (r *request) Param(string) (string, bool) { return "", false }
+
+func (r *request) Header(name string) []string { return r.header.Values(name) }
+
+func (r *request) Body() ([]byte, error) { return r.body, nil }
+
 // drop releases the memory of the body and the header after they were read, since the
 // request may wait long.
 func (r *request) drop() { r.body, r.header = nil, nil }

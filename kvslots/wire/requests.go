@@ -12,14 +12,27 @@ import (
 // Pool parses {"id"} of a request over NATS. Over HTTP the path contains the pool's id.
 func (f Fields) Pool() (uuid.UUID, error) { return f.id("id") }
 
-// Params are the parameters of an operation. Each parsing method of Fields sets those in
-// its comment, and returns an error if one of them is missing or out of range.
+// Params are the parameters of an operation. Route.Read sets them. Each parsing method of
+// Fields sets those in its comment, and returns an error if one of them is missing or out of
+// range.
 type Params struct {
-	Kind    kvslots.Kind // of the lock or semaphore; set by the caller
+	// What the request is about.
+	Pool       uuid.UUID
+	Session    string
+	Key        string       // of the lock or semaphore
+	Kind       kvslots.Kind // of the lock or semaphore; set before the body is parsed
+	PoolsAfter string       // where the page of statistics begins; "" for the first page
+
 	Count   int
 	LeaseID uuid.UUID
 	Token   string
 	GrantParams
+}
+
+// Resource returns the lock or semaphore that the request is about. Its limit is 1 if the
+// request does not contain it.
+func (p *Params) Resource() kvslots.Resource {
+	return kvslots.Resource{Kind: p.Kind, Key: p.Key, Limit: max(p.Limit, 1)}
 }
 
 // GrantParams contains the parameters of a borrow, an acquire or an enqueue. The store

@@ -43,14 +43,14 @@ func CheckKey(key string) error { return kvslots.Lock(key).Check(false) }
 func (f Fields) Session() (string, error) {
 	session, err := f.take("session")
 	if err == nil && session == "" {
-		err = SessionMissing("session")
+		err = sessionMissing("session")
 	}
 	return session, err
 }
 
-// SessionMissing returns the error for a request without the id of a session in the given
+// sessionMissing returns the error for a request without the id of a session in the given
 // field or header.
-func SessionMissing(field string) error { return rangeError(field, "the id of a session") }
+func sessionMissing(field string) error { return rangeError(field, "the id of a session") }
 
 // Key removes and returns the field "key" of a request over NATS. Over HTTP the path
 // contains its value.

@@ -11,36 +11,47 @@ import (
 
 // Route is where gateways receive the requests for an operation: a subject over NATS, and a
 // method and a path over HTTP. {id} in the path is the id of a pool or of a session, and
-// {key} the key of a lock or a semaphore.
-type Route struct{ Subject, Method, Path string }
+// {key} the key of a lock or a semaphore. Read reads the requests.
+type Route struct {
+	Subject, Method, Path string
+
+	about target
+	read  func(body Fields, params *Params) error // nil if requests have no parameters in a body
+}
 
 // The routes of pools and sessions. Statistics have no subject.
 var (
-	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}"}
-	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}"}
-	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}"}
-	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow"}
-	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return"}
-	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew"}
+	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register}
+	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil}
+	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil}
+	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, Fields.Borrow}
+	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, Fields.Return}
+	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, Fields.RenewLease}
 
-	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions"}
-	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping"}
-	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}"}
-	ReadStats     = Route{"", http.MethodGet, "/v1/stats"}
+	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, Fields.Empty}
+	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty}
+	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty}
+	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil}
 )
+
+// resourceReaders read the parameters of the operations on locks and semaphores.
+var resourceReaders = map[string]func(Fields, *Params) error{
+	subjects.Acquire: Fields.Acquire, subjects.Enqueue: Fields.Enqueue, subjects.Wait: Fields.Wait,
+	subjects.Release: Fields.Release, subjects.Renew: Fields.Renew,
+}
 
 // ResourceRoute returns the route of an operation on locks or on semaphores, which package
 // subjects names.
 func ResourceRoute(kind kvslots.Kind, operation string) Route {
-	noun := subjects.Semaphore
+	noun, about := subjects.Semaphore, aSemaphore
 	if kind == kvslots.KindLock {
-		noun = subjects.Lock
+		noun, about = subjects.Lock, aLock
 	}
 	path := "/v1/" + noun + "s/{key}"
 	if operation != subjects.Acquire {
 		path += "/" + operation
 	}
-	return Route{subjects.Of(noun, operation), http.MethodPost, path}
+	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation]}
 }
 
 // PathOf returns the path of a request for the pool, session or key with the given name.

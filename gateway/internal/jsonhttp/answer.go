@@ -56,10 +56,6 @@ func send(w http.ResponseWriter, code int, body []byte) error {
 	return http.NewResponseController(w).Flush()
 }
 
-func (o *Operations) refuse(w http.ResponseWriter, err error, statusOf wire.Lookup) {
-	Refuse(w, o.Service.Refuse(err, statusOf, o.Log, traceOf(w)))
-}
-
 // traceOf returns the id of a request, which is in the header of the answer: the gateway
 // makes one for a client that has sent none.
 func traceOf(w http.ResponseWriter) ops.Trace {

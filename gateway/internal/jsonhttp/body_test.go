@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -110,8 +109,7 @@ func readBodies(limit time.Duration, then func(context.Context) error) http.Hand
 	return func(w http.ResponseWriter, r *http.Request) {
 		LimitBodyTime(w, r, limit)
 		if err := handler(w, r); err != nil {
-			o := &Operations{Service: &ops.Service{}}
-			o.refuse(w, err, wire.StatusOf)
+			Refuse(w, wire.StatusOf(err))
 		}
 	}
 }

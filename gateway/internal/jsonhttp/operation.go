@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -16,9 +17,6 @@ import (
 // Operations performs operations over HTTP.
 type Operations struct {
 	Service *ops.Service
-
-	// Read reads a request into a call.
-	Read func(w http.ResponseWriter, r *http.Request, call *ops.Call) error
 
 	// Log receives server errors, without secrets.
 	Log zerolog.Logger
@@ -38,13 +36,14 @@ func (o *Operations) Mount(r chi.Router, all ...*ops.Operation) {
 // gateway has one stack for each waiting client.
 func (o *Operations) handle(op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{Operations: o, w: w, r: r, call: ops.Call{Operation: op, Arrived: time.Now()}}
+		x := &exchange{Operations: o, w: w, r: r, call: ops.Call{Operation: op, Remote: r.RemoteAddr, Arrived: time.Now()}}
 		if err := x.perform(); err != nil {
-			o.refuse(w, err, op.StatusOf)
+			x.refuse(err)
 		}
 	}
 }
 
+// exchange is a request and its answer. It is the wire.Source of the request.
 type exchange struct {
 	*Operations
 	w    http.ResponseWriter
@@ -53,7 +52,7 @@ type exchange struct {
 }
 
 func (x *exchange) perform() error {
-	if err := x.Read(x.w, x.r, &x.call); err != nil {
+	if err := x.call.Route.Read(x, &x.call.Params); err != nil {
 		return err
 	}
 	// The store bounds the time of operations that continue after the client has hung up.
@@ -71,7 +70,7 @@ func (x *exchange) deliver() {
 		traceOf(x.w).Log(x.Log.Warn()).Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
 	}
 	if hungUp { // for the log and the metrics
-		x.refuse(x.w, context.Canceled, x.call.StatusOf)
+		x.refuse(context.Canceled)
 	}
 }
 
@@ -86,22 +85,26 @@ func (x *exchange) answer() error {
 	return Answer(x.w, http.StatusOK, x.call.Answer)
 }
 
-// ReadFields reads the body of a request for an operation.
-func ReadFields(w http.ResponseWriter, r *http.Request, op *ops.Operation) (wire.Fields, error) {
-	if !op.HasBody() {
-		return wire.Fields{}, nil
+// Param returns a parameter of the path, or of the query if the path has none.
+func (x *exchange) Param(name string) (string, bool) {
+	if !strings.Contains(x.call.Path, "{") {
+		return x.r.URL.Query().Get(name), true
 	}
-	body, err := ReadBody(w, r)
-	if err != nil {
-		return wire.Fields{}, err
-	}
-	return op.Parse(body)
+	return pathValue(x.r, name), true
 }
 
-// PathValue returns a decoded segment of the path. chi matches the encoded path, and
+func (x *exchange) Header(name string) []string { return x.r.Header.Values(name) }
+
+func (x *exchange) Body() ([]byte, error) { return ReadBody(x.w, x.r) }
+
+func (x *exchange) refuse(err error) {
+	Refuse(x.w, x.Service.Refuse(err, x.call.StatusOf, x.Log, traceOf(x.w)))
+}
+
+// pathValue returns a decoded segment of the path. chi matches the encoded path, and
 // returns encoded segments, if the client has encoded the path in another way than net/url
 // would. Otherwise chi matches the decoded path, whose segments must not be decoded again.
-func PathValue(r *http.Request, name string) string {
+func pathValue(r *http.Request, name string) string {
 	text := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {
 		return text

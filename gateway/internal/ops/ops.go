@@ -1,8 +1,8 @@
 // Package ops implements the operations on pools, sessions, locks and semaphores,
-// independent of the transport: it parses the bodies of requests, calls the store, and
-// makes the answers. A transport, HTTP or NATS, extracts the ids and keys that are not
-// in the body, and delivers the answer. Locks that Forrst's calls hold are owned locks;
-// package forrst parses its envelopes itself.
+// independent of the transport: it calls the store, and makes the answers. Each operation is
+// a row of a table, with the wire.Route that reads its requests. A transport, HTTP or NATS,
+// provides the requests, and delivers the answers. Locks that Forrst's calls hold are owned
+// locks; package forrst parses its envelopes itself.
 package ops
 
 import (
@@ -11,7 +11,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -56,35 +55,15 @@ type Operation struct {
 	// refused while the gateway drains.
 	Grants bool
 
-	*group
-	kind                 kvslots.Kind
+	inTurn               bool // calls of one session are serialized
 	refusedWhileDraining bool // refused while the gateway drains, although it grants nothing
 	endsWithClient       bool // ends when the client hangs up, since it changes nothing
 	leavesLine           bool // a canceled call still has to take its session out of the line
-	read                 func(body wire.Fields, params *wire.Params) error
 	perform              step
-}
-
-// group is the common part of operations on the same kind of resource.
-type group struct {
-	// StatusOf is the table of errors.
-	StatusOf wire.Lookup
-
-	// Parse parses the syntax of a body.
-	Parse func(body []byte) (wire.Fields, error)
-
-	locate func(call *Call, body wire.Fields) error // takes the ids and the key from the body
-	inTurn bool                                     // calls of one session are serialized
 }
 
 // step calls the store and records the outcome in the call.
 type step func(ctx context.Context, s *Service, call *Call) error
-
-// HasBody reports whether requests over HTTP have a body.
-func (o *Operation) HasBody() bool { return o.read != nil }
-
-// OnResource reports whether the operation is one on a lock or a semaphore.
-func (o *Operation) OnResource() bool { return o.group == &resourceGroup }
 
 // Waits reports whether calls may wait, in a line or for another call of their session.
 func (o *Operation) Waits() bool { return o.Grants || o.inTurn }
@@ -93,13 +72,10 @@ func (o *Operation) Waits() bool { return o.Grants || o.inTurn }
 type Call struct {
 	*Operation
 
-	// Parameters that some transports do not have in the body.
-	Pool     uuid.UUID
-	Session  string
-	Resource kvslots.Resource // transports set the key
-
-	// PoolsAfter is where the page of Stats begins; "" for the first page.
-	PoolsAfter string
+	// Params are the parameters, which Route.Read sets. For operations on owned locks the
+	// transport sets them, and the owner.
+	wire.Params
+	Owner string
 
 	// Remote is the address and port of the client, for the caps per address; "" if unknown.
 	Remote string
@@ -111,11 +87,6 @@ type Call struct {
 
 	Arrived time.Time // of the request
 
-	// Params are the parameters in the body, which Read sets. For operations on owned locks
-	// the transport sets them, and the owner.
-	wire.Params
-	Owner string
-
 	// The outcome.
 	Answer any                // the body; nil if it is empty
 	Queued bool               // the grant came after a wait in line
@@ -123,31 +94,6 @@ type Call struct {
 	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
 	undo   step               // takes back the grant; nil without a grant
 	outcome
-}
-
-// Read parses the parameters in the body, without ids and key.
-func (c *Call) Read(body wire.Fields) error {
-	if c.read == nil {
-		return nil
-	}
-	c.Params.Kind = c.kind
-	err := c.read(body, &c.Params)
-	c.Resource.Kind, c.Resource.Limit = c.kind, max(c.Limit, 1)
-	return err
-}
-
-// ReadAll parses a body that also contains the ids and the key.
-func (c *Call) ReadAll(body []byte) error {
-	fields, err := c.Parse(body)
-	if err != nil {
-		return err
-	}
-	if c.locate != nil {
-		if err := c.locate(c, fields); err != nil {
-			return err
-		}
-	}
-	return c.Read(fields)
 }
 
 // Granted reports whether the call has granted a lease or created a session, which must be

@@ -23,18 +23,16 @@ type OwnedLocks interface {
 // serves them over both transports, parses the parameters, and has the table of errors:
 // both are parts of Forrst's envelopes.
 var (
-	LockOwned    = &Operation{group: &ownedGroup, Grants: true, perform: lockOwned}
-	UnlockOwned  = &Operation{group: &ownedGroup, perform: unlockOwned}
-	ReleaseOwned = &Operation{group: &ownedGroup, perform: releaseOwned}
-	ForceRelease = &Operation{group: &ownedGroup, perform: forceRelease}
-	StatusOwned  = &Operation{group: &ownedGroup, endsWithClient: true, perform: statusOwned}
+	LockOwned    = &Operation{Grants: true, perform: lockOwned}
+	UnlockOwned  = &Operation{perform: unlockOwned}
+	ReleaseOwned = &Operation{perform: releaseOwned}
+	ForceRelease = &Operation{perform: forceRelease}
+	StatusOwned  = &Operation{endsWithClient: true, perform: statusOwned}
 )
-
-var ownedGroup group
 
 func lockOwned(ctx context.Context, s *Service, call *Call) error {
 	err := call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
-		call.Lock, err = s.Owned.LockOwned(ctx, call.Resource.Key, call.Owner, call.TTL, call.Wait, kvslots.WithOrigin(origin))
+		call.Lock, err = s.Owned.LockOwned(ctx, call.Key, call.Owner, call.TTL, call.Wait, kvslots.WithOrigin(origin))
 		return err
 	})
 	if err == nil {
@@ -50,17 +48,17 @@ func unlockOwned(ctx context.Context, s *Service, call *Call) error {
 }
 
 func releaseOwned(ctx context.Context, s *Service, call *Call) error {
-	call.Answer, call.outcome = wire.OwnedReleased{Released: true, Key: call.Resource.Key}, outcomeReturned
-	return s.Owned.ReleaseOwned(ctx, call.Resource.Key, call.Owner)
+	call.Answer, call.outcome = wire.OwnedReleased{Released: true, Key: call.Key}, outcomeReturned
+	return s.Owned.ReleaseOwned(ctx, call.Key, call.Owner)
 }
 
 func forceRelease(ctx context.Context, s *Service, call *Call) error {
-	call.Answer, call.outcome = wire.OwnedReleased{Released: true, Key: call.Resource.Key, Forced: true}, outcomeReturned
-	return s.Owned.ForceRelease(ctx, call.Resource.Key)
+	call.Answer, call.outcome = wire.OwnedReleased{Released: true, Key: call.Key, Forced: true}, outcomeReturned
+	return s.Owned.ForceRelease(ctx, call.Key)
 }
 
 func statusOwned(ctx context.Context, s *Service, call *Call) error {
-	status, err := s.Owned.OwnedStatus(ctx, call.Resource.Key)
-	call.Answer = wire.NewOwnedStatus(call.Resource.Key, status)
+	status, err := s.Owned.OwnedStatus(ctx, call.Key)
+	call.Answer = wire.NewOwnedStatus(call.Key, status)
 	return err
 }

@@ -23,24 +23,15 @@ type Pools interface {
 
 // The operations on pools (gateway/README.md, "The Library API: /l").
 var (
-	Register = &Operation{Route: wire.RegisterPool, group: &poolGroup, read: wire.Fields.Register, perform: register}
-	Inspect  = &Operation{Route: wire.InspectPool, group: &poolGroup, endsWithClient: true, perform: inspect}
-	Delete   = &Operation{Route: wire.DeletePool, group: &poolGroup, perform: remove}
-	Borrow   = &Operation{Route: wire.Borrow, group: &poolGroup, Grants: true, read: wire.Fields.Borrow, perform: borrow}
-	Return   = &Operation{Route: wire.Return, group: &poolGroup, read: wire.Fields.Return, perform: giveBack}
-	Renew    = &Operation{Route: wire.RenewLease, group: &poolGroup, read: wire.Fields.RenewLease, perform: renew}
+	Register = &Operation{Route: wire.RegisterPool, perform: register}
+	Inspect  = &Operation{Route: wire.InspectPool, endsWithClient: true, perform: inspect}
+	Delete   = &Operation{Route: wire.DeletePool, perform: remove}
+	Borrow   = &Operation{Route: wire.Borrow, Grants: true, perform: borrow}
+	Return   = &Operation{Route: wire.Return, perform: giveBack}
+	Renew    = &Operation{Route: wire.RenewLease, perform: renew}
 )
 
 var OfPools = []*Operation{Register, Inspect, Delete, Borrow, Return, Renew}
-
-var poolGroup = group{
-	StatusOf: wire.StatusOf,
-	Parse:    wire.ParseLax,
-	locate: func(call *Call, body wire.Fields) (err error) {
-		call.Pool, err = body.Pool()
-		return err
-	},
-}
 
 func register(ctx context.Context, s *Service, call *Call) error {
 	var state kvslots.State

@@ -17,30 +17,20 @@ var OfResources = append(ofKind(kvslots.KindLock), ofKind(kvslots.KindSemaphore)
 
 func ofKind(kind kvslots.Kind) []*Operation {
 	named := func(name string, op Operation) *Operation {
-		op.Route, op.kind, op.group = wire.ResourceRoute(kind, name), kind, &resourceGroup
+		op.Route, op.inTurn = wire.ResourceRoute(kind, name), true
 		return &op
 	}
 	return []*Operation{
-		named(subjects.Acquire, Operation{Grants: true, read: wire.Fields.Acquire, perform: acquire}),
-		named(subjects.Enqueue, Operation{Grants: true, read: wire.Fields.Enqueue, perform: enqueue}),
-		named(subjects.Wait, Operation{Grants: true, leavesLine: true, read: wire.Fields.Wait, perform: wait}),
-		named(subjects.Release, Operation{read: wire.Fields.Release, perform: release}),
-		named(subjects.Renew, Operation{read: wire.Fields.Renew, perform: extend}),
+		named(subjects.Acquire, Operation{Grants: true, perform: acquire}),
+		named(subjects.Enqueue, Operation{Grants: true, perform: enqueue}),
+		named(subjects.Wait, Operation{Grants: true, leavesLine: true, perform: wait}),
+		named(subjects.Release, Operation{perform: release}),
+		named(subjects.Renew, Operation{perform: extend}),
 	}
-}
-
-var resourceGroup = group{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateResource, inTurn: true}
-
-func locateResource(call *Call, body wire.Fields) (err error) {
-	if err = locateSession(call, body); err != nil {
-		return err
-	}
-	call.Resource.Key, err = body.Key()
-	return err
 }
 
 func acquire(ctx context.Context, s *Service, call *Call) error {
-	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource, s.leaseTTL(call), call.Wait)
+	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource(), s.leaseTTL(call), call.Wait)
 	return call.setWaited(grant, err)
 }
 
@@ -68,7 +58,7 @@ func (c *Call) setGrant(status string, grant kvslots.Grant) {
 }
 
 func enqueue(ctx context.Context, s *Service, call *Call) error {
-	grant, acquired, err := s.Sessions.Enqueue(ctx, call.Session, call.Resource, s.leaseTTL(call))
+	grant, acquired, err := s.Sessions.Enqueue(ctx, call.Session, call.Resource(), s.leaseTTL(call))
 	switch {
 	case err != nil:
 		return err
@@ -81,18 +71,18 @@ func enqueue(ctx context.Context, s *Service, call *Call) error {
 }
 
 func wait(ctx context.Context, s *Service, call *Call) error {
-	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource, call.Wait)
+	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource(), call.Wait)
 	grant.Queued = true // by enqueue, if not by this call
 	return call.setWaited(grant, err)
 }
 
 func release(ctx context.Context, s *Service, call *Call) error {
 	call.outcome = outcomeReturned
-	return s.Sessions.Release(ctx, call.Session, call.Resource, call.Token)
+	return s.Sessions.Release(ctx, call.Session, call.Resource(), call.Token)
 }
 
 func extend(ctx context.Context, s *Service, call *Call) error {
-	left, err := s.Sessions.Extend(ctx, call.Session, call.Resource, call.Token, s.leaseTTL(call))
+	left, err := s.Sessions.Extend(ctx, call.Session, call.Resource(), call.Token, s.leaseTTL(call))
 	call.Answer, call.outcome = wire.NewRenewed(left), outcomeRenewed
 	return err
 }

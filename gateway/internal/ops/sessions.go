@@ -27,25 +27,15 @@ type Sessions interface {
 // The operations on sessions (gateway/README.md, "The dflockd API: /v1", "Statistics").
 // They do not wait for their session's turn. EndSession refuses the calls that wait for it.
 var (
-	CreateSession = &Operation{Route: wire.CreateSession, group: &serviceGroup, refusedWhileDraining: true, read: wire.Fields.Empty, perform: createSession}
-	PingSession   = &Operation{Route: wire.PingSession, group: &sessionGroup, endsWithClient: true, read: wire.Fields.Empty, perform: pingSession}
-	EndSession    = &Operation{Route: wire.EndSession, group: &sessionGroup, read: wire.Fields.Empty, perform: endSession}
-	Stats         = &Operation{Route: wire.ReadStats, group: &serviceGroup, endsWithClient: true, perform: stats}
+	CreateSession = &Operation{Route: wire.CreateSession, refusedWhileDraining: true, perform: createSession}
+	PingSession   = &Operation{Route: wire.PingSession, endsWithClient: true, perform: pingSession}
+	EndSession    = &Operation{Route: wire.EndSession, perform: endSession}
+	Stats         = &Operation{Route: wire.ReadStats, endsWithClient: true, perform: stats}
 )
 
 // OfSessions are the operations on sessions. Stats, which concern all of them, exist over
 // HTTP only.
 var OfSessions = []*Operation{CreateSession, PingSession, EndSession}
-
-var (
-	serviceGroup = group{StatusOf: wire.CodeOf, Parse: wire.ParseStrict}
-	sessionGroup = group{StatusOf: wire.CodeOf, Parse: wire.ParseStrict, locate: locateSession}
-)
-
-func locateSession(call *Call, body wire.Fields) (err error) {
-	call.Session, err = body.Session()
-	return err
-}
 
 // createSession creates a session that ends after twice the idle timeout.
 func createSession(ctx context.Context, s *Service, call *Call) (err error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -63,7 +64,7 @@ func (r *request) aim(call *ops.Call) bool {
 func (s *Service) originsOf(reply string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !s.addresses {
-			yield("nats " + clientOf(reply))
+			yield("nats " + delivery.ClientOf(reply))
 			return
 		}
 		var tried []string

@@ -9,6 +9,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
@@ -111,7 +112,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 		}
 		r := newRequest(m)
 		r.count, r.statusOf, r.isCall = count, e.statusOf, e.subject == subjects.RPC
-		if !s.replies.mayGoTo(r.reply) {
+		if !s.sender.MayAnswer(r.reply) {
 			return
 		}
 		r.trace = s.traceOf(m.Header)
@@ -134,7 +135,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
 			var ok bool
-			if r.place, ok = e.room.Admit(s.ctx, r.reply, clientOf(r.reply)); !ok {
+			if r.place, ok = e.room.Admit(s.ctx, r.reply, delivery.ClientOf(r.reply)); !ok {
 				s.refuse(r, wire.ErrBusy)
 				return
 			}

@@ -31,6 +31,9 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const description = "Slots of pools, lent for a bounded time"
@@ -115,6 +118,11 @@ const (
 	drainTimeout = time.Second
 )
 
+// CheckReplyPrefix returns an error if prefix cannot be one of Config.ReplyPrefixes: it
+// must be a subject without wildcards, and servers and gateways must not give its first
+// token a meaning.
+func CheckReplyPrefix(prefix string) error { return delivery.CheckReplyPrefix(prefix) }
+
 // Service answers requests until Close.
 type Service struct {
 	nc    *nats.Conn
@@ -122,22 +130,20 @@ type Service struct {
 	calls Calls // nil without functions
 	log   zerolog.Logger
 
-	replies       replies
-	identity      micro.ServiceIdentity
-	started       time.Time
-	listed        []endpoint // all, in the order of INFO and STATS
-	deliveries    *deliveries
-	confirmations *confirmations
-	requests      *requests
-	counters      counters
-	listener      Listener               // nil if the server does not tell what its clients do
-	connections   *admission.Connections // nil without listener
-	addresses     bool                   // Config.Addresses
-	verbLimit     *rate.Limiter          // of requests to $SRV
-	borrows       *admission.Room        // of pools
-	locks         *admission.Room        // requests of sessions that may wait
-	waitingCalls  *admission.Room
-	others        *admission.Room // requests that do not wait in line
+	identity     micro.ServiceIdentity
+	started      time.Time
+	listed       []endpoint // all, in the order of INFO and STATS
+	sender       *delivery.Sender
+	requests     *requests
+	counters     counters
+	listener     Listener               // nil if the server does not tell what its clients do
+	connections  *admission.Connections // nil without listener
+	addresses    bool                   // Config.Addresses
+	verbLimit    *rate.Limiter          // of requests to $SRV
+	borrows      *admission.Room        // of pools
+	locks        *admission.Room        // requests of sessions that may wait
+	waitingCalls *admission.Room
+	others       *admission.Room // requests that do not wait in line
 
 	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
 	subs   []*nats.Subscription
@@ -153,7 +159,7 @@ type Service struct {
 // clients cannot subscribe, such as _KVSLOTS.<random>.
 func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	for _, prefix := range cfg.ReplyPrefixes {
-		if err := CheckReplyPrefix(prefix); err != nil {
+		if err := delivery.CheckReplyPrefix(prefix); err != nil {
 			return nil, err
 		}
 	}
@@ -164,16 +170,15 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
 			SessionTimes: cfg.SessionTimes,
 		},
-		replies:  replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger},
 		requests: newRequests(time.Now),
 		listener: cfg.Listener, addresses: cfg.Addresses,
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
-	var listened func(subject string) bool
+	sending := delivery.Config{ReplyPrefixes: cfg.ReplyPrefixes, Logger: cfg.Logger}
 	if s.listener != nil {
 		s.connections = admission.NewConnections(s.listener)
 		if s.listener.ClientsReply() {
-			listened = s.listener.Listened
+			sending.Listened = s.listener.Listened
 		}
 	}
 	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls} {
@@ -185,7 +190,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.start(listened); err != nil {
+	if err := s.start(sending); err != nil {
 		s.cancel()
 		_ = s.Close(s.ctx)
 		return nil, err
@@ -196,11 +201,15 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-func (s *Service) start(listened func(subject string) bool) (err error) {
-	if s.deliveries, err = newDeliveries(s.nc, listened); err != nil {
+func (s *Service) start(sending delivery.Config) (err error) {
+	answer := &request{} // to a confirmation
+	if sending.Confirmed, err = answer.message(wire.Empty{}); err != nil {
 		return err
 	}
-	if s.confirmations, err = newConfirmations(s.nc, s.deliveries, &s.replies); err != nil {
+	if sending.Refused, err = answer.failure(wire.StatusOf(kvslots.ErrNotHeld)); err != nil {
+		return err
+	}
+	if s.sender, err = delivery.Start(s.nc, sending); err != nil {
 		return err
 	}
 	if err := s.subscribeEndpoints(); err != nil {
@@ -252,10 +261,7 @@ func (s *Service) drain() (err error) {
 func (s *Service) stop() {
 	s.cancel()
 	_ = s.drain()
-	if s.confirmations != nil {
-		s.confirmations.close()
-	}
-	if s.deliveries != nil {
-		s.deliveries.close()
+	if s.sender != nil {
+		s.sender.Close()
 	}
 }

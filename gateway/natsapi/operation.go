@@ -3,11 +3,9 @@ package natsapi
 import (
 	"context"
 	"net/http"
-	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -71,33 +69,15 @@ func (s *Service) deliverGrant(r *request, waiting *waiter, grant *ops.Call) {
 		s.refuse(r, err)
 		return
 	}
-	switch s.send(r, message, grant.Queued) {
-	case heard:
+	switch s.sender.Grant(s.ctx, message, r.arrived, grant.Queued, r.confirms) {
+	case delivery.Heard:
 		s.done(r, http.StatusOK)
-	case unheard:
+	case delivery.Unheard:
 		s.log.Debug().Msg("a borrower was gone when its turn came, or did not confirm")
 		s.takeBack(grant)
-	case unknown: // the client may have received it, so it must not be lent again
+	case delivery.Unknown: // the client may have received it, so it must not be lent again
 		s.log.Warn().Msg("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")
 	}
-}
-
-// send publishes a grant. If the request waited, its client may have died without the
-// server having noticed, so send first waits for that, unless the client confirms. Sending
-// the grant first and asking the server afterwards would not work: a client may end its
-// subscription because it has received the grant, and would then lose what it holds.
-//
-// If the request did not wait, send does not wait either: a client that dies at that moment
-// could as well have died just after it received the grant.
-func (s *Service) send(r *request, grant *nats.Msg, queued bool) outcome {
-	switch {
-	case !queued && time.Since(r.arrived) <= quickGrant:
-		return s.deliveries.send(grant)
-	case r.confirms:
-		return s.confirmations.send(s.ctx, grant)
-	}
-	s.deliveries.settle()
-	return s.deliveries.send(grant)
 }
 
 // takeBack takes back a grant that the client did not receive, or has cancelled.

@@ -15,6 +15,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // everySubject returns the subjects to which clients may publish under the permissions of
@@ -182,5 +183,12 @@ func withSessions(store ops.Sessions) func(*natsapi.Config) {
 func withCalls(locks ops.OwnedLocks) func(*natsapi.Config) {
 	return func(cfg *natsapi.Config) {
 		cfg.Calls = forrst.New(locks, forrst.Config{Lending: cfg.Lending, Functions: &forrst.Functions{}})
+	}
+}
+
+func TestStartChecksReplyPrefixes(t *testing.T) {
+	_, err := natsapi.Start(nil, natsapi.Config{Logger: logtest.Logger(), ReplyPrefixes: []string{"app", "$KV"}})
+	if err == nil || !strings.Contains(err.Error(), `"$KV"`) {
+		t.Error(err)
 	}
 }

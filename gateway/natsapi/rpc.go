@@ -52,8 +52,7 @@ func (s *Service) hungUp(r *request) bool {
 	if r.reply == "" {
 		return false
 	}
-	s.deliveries.settle()
-	return s.deliveries.listens(r.reply) == unheard
+	return s.sender.Gone(r.reply)
 }
 
 // refuseCall answers a call that the service refuses.

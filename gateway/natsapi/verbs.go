@@ -45,7 +45,7 @@ func (s *Service) subscribeVerbs() error {
 // sayTo returns a handler that answers a verb, within the rate limit.
 func (s *Service) sayTo(say func() (any, error)) nats.MsgHandler {
 	return func(m *nats.Msg) {
-		if m.Reply == "" || !s.replies.mayGoTo(m.Reply) || !s.verbLimit.Allow() {
+		if m.Reply == "" || !s.sender.MayAnswer(m.Reply) || !s.verbLimit.Allow() {
 			return
 		}
 		answer, err := say()

@@ -1,4 +1,4 @@
-package natsapi
+package delivery
 
 import (
 	"encoding/json"
@@ -19,12 +19,12 @@ const (
 	traceOnly        = "Nats-Trace-Only"
 )
 
-// listens returns unheard if nothing is subscribed to a reply subject any more. It sends a
+// listens returns Unheard if nothing is subscribed to a reply subject any more. It sends a
 // message that the server traces and does not deliver. To an older server, which would
-// deliver the message, listens sends nothing, and returns unknown.
-func (d *deliveries) listens(reply string) outcome {
+// deliver the message, listens sends nothing, and returns Unknown.
+func (d *deliveries) listens(reply string) Outcome {
 	if !traces(d.nc.ConnectedServerVersion()) || !d.nc.HeadersSupported() {
-		return unknown
+		return Unknown
 	}
 	subject, result, done := d.expect()
 	defer done()
@@ -32,7 +32,7 @@ func (d *deliveries) listens(reply string) outcome {
 	probe.Header.Set(traceDestination, subject)
 	probe.Header.Set(traceOnly, "true")
 	if d.nc.PublishMsg(probe) != nil {
-		return unknown
+		return Unknown
 	}
 	timer := time.NewTimer(probeTimeout)
 	defer timer.Stop()
@@ -40,7 +40,7 @@ func (d *deliveries) listens(reply string) outcome {
 	case m := <-result:
 		return traced(m.Data)
 	case <-timer.C:
-		return unknown
+		return Unknown
 	}
 }
 
@@ -60,7 +60,7 @@ func (d *deliveries) expect() (subject string, result chan *nats.Msg, done func(
 
 // traced reads a server's trace. Any event except the arrival of the message is a delivery
 // that the server would have made.
-func traced(data []byte) outcome {
+func traced(data []byte) Outcome {
 	var trace struct {
 		Events []struct {
 			Type  string `json:"type"`
@@ -68,17 +68,17 @@ func traced(data []byte) outcome {
 		} `json:"events"`
 	}
 	if json.Unmarshal(data, &trace) != nil || len(trace.Events) == 0 {
-		return unknown
+		return Unknown
 	}
 	for _, event := range trace.Events {
 		if event.Error != "" {
-			return unknown
+			return Unknown
 		}
 		if event.Type != "in" {
-			return heard
+			return Heard
 		}
 	}
-	return unheard
+	return Unheard
 }
 
 // traces reports whether a server of a version traces messages: 2.11 or later.

@@ -1,4 +1,4 @@
-package natsapi
+package delivery
 
 import (
 	"fmt"
@@ -80,13 +80,13 @@ func literal(subject string) bool {
 	return true
 }
 
-// noInbox is the key of all requests without a reply subject.
+// noInbox is ClientOf all requests without a reply subject.
 const noInbox = " "
 
-// clientOf returns the key by which a room counts the requests of a client that only its
-// inbox identifies. Of a named inbox that is the first token; otherwise it is everything but
+// ClientOf returns the key of a client that only its inbox identifies, from the reply subject
+// of a request that may be served. Of a named inbox that is the first token; otherwise it is everything but
 // the last token, which differs from request to request.
-func clientOf(reply string) string {
+func ClientOf(reply string) string {
 	if reply == "" {
 		return noInbox
 	}

@@ -1,4 +1,4 @@
-package natsapi
+package delivery
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
@@ -37,13 +36,12 @@ const (
 // waits for the answer, the service may take a grant back without knowing whether it
 // arrived.
 type confirmations struct {
-	nc         *nats.Conn
-	deliveries *deliveries // probes reply subjects
-	replies    *replies    // allowed for confirmations
-	prefix     string      // of this gateway's subjects
-	sub        *nats.Subscription
+	nc     *nats.Conn
+	sender *Sender // probes reply subjects, and decides which are allowed
+	prefix string  // of this gateway's subjects
+	sub    *nats.Subscription
 
-	confirmed, refused *nats.Msg // answers to confirmations, without the subject
+	confirmed, refused *nats.Msg // see Config
 
 	mu   sync.Mutex
 	open map[string]*unconfirmed // by subject
@@ -51,32 +49,25 @@ type confirmations struct {
 
 // unconfirmed is a grant that waits for its confirmation.
 type unconfirmed struct {
-	result   chan outcome
+	result   chan Outcome
 	reported chan struct{} // a message came that looks like the server's status 503
 }
 
-func newConfirmations(nc *nats.Conn, d *deliveries, r *replies) (c *confirmations, err error) {
+func newConfirmations(nc *nats.Conn, s *Sender, cfg Config) (c *confirmations, err error) {
 	c = &confirmations{
-		nc: nc, deliveries: d, replies: r,
+		nc: nc, sender: s, confirmed: cfg.Confirmed, refused: cfg.Refused,
 		prefix: randomBelow(subjects.Confirm) + ".",
 		open:   map[string]*unconfirmed{},
-	}
-	answer := &request{}
-	if c.confirmed, err = answer.message(wire.Empty{}); err != nil {
-		return nil, err
-	}
-	if c.refused, err = answer.failure(wire.StatusOf(kvslots.ErrNotHeld)); err != nil {
-		return nil, err
 	}
 	c.sub, err = nc.Subscribe(c.prefix+"*", c.receive)
 	return c, err
 }
 
-// send publishes a grant. It returns heard if the client confirmed it, and otherwise
-// unheard; a later confirmation is refused then. It takes up to confirmTimeout, but only
+// send publishes a grant. It returns Heard if the client confirmed it, and otherwise
+// Unheard; a later confirmation is refused then. It takes up to confirmTimeout, but only
 // milliseconds for a client that has disconnected.
-func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
-	waiting := &unconfirmed{make(chan outcome, 1), make(chan struct{}, 1)}
+func (c *confirmations) send(ctx context.Context, grant *nats.Msg) Outcome {
+	waiting := &unconfirmed{make(chan Outcome, 1), make(chan struct{}, 1)}
 	reported := waiting.reported
 	grant.Reply = randomBelow(c.prefix)
 	grant.Header.Set(wire.ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
@@ -96,14 +87,14 @@ func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 		case <-ctx.Done():
 			return c.end(grant.Reply, waiting)
 		case <-reported:
-			if usedUp(grant.Subject) || c.deliveries.listens(grant.Subject) != heard {
+			if usedUp(grant.Subject) || c.sender.deliveries.listens(grant.Subject) != Heard {
 				return c.end(grant.Reply, waiting)
 			}
 			reported = nil // by a client; the server would have done it before
 			continue
 		case <-timer.C:
 		}
-		if time.Since(began) >= confirmTimeout || !usedUp(grant.Subject) && c.deliveries.listens(grant.Subject) == unheard {
+		if time.Since(began) >= confirmTimeout || !usedUp(grant.Subject) && c.sender.deliveries.listens(grant.Subject) == Unheard {
 			return c.end(grant.Reply, waiting)
 		}
 		pause *= 2
@@ -116,11 +107,11 @@ func (c *confirmations) send(ctx context.Context, grant *nats.Msg) outcome {
 // no subscription although the client is alive.
 func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import+".") }
 
-// end closes a grant that was not confirmed. It returns heard if a confirmation came at
+// end closes a grant that was not confirmed. It returns Heard if a confirmation came at
 // the same time.
-func (c *confirmations) end(subject string, waiting *unconfirmed) outcome {
+func (c *confirmations) end(subject string, waiting *unconfirmed) Outcome {
 	if c.take(subject) != nil {
-		return unheard
+		return Unheard
 	}
 	return <-waiting.result
 }
@@ -154,12 +145,12 @@ func (c *confirmations) receive(m *nats.Msg) {
 		c.report(m.Subject)
 		return
 	}
-	if !c.replies.mayGoTo(m.Reply) {
+	if !c.sender.MayAnswer(m.Reply) {
 		return // the grant stays open: this confirmation cannot be answered
 	}
 	waiting := c.take(m.Subject)
 	if waiting != nil {
-		waiting.result <- heard
+		waiting.result <- Heard
 	}
 	if m.Reply != "" {
 		_ = c.answer(m.Reply, waiting != nil) // without an answer the client holds nothing

@@ -1,4 +1,4 @@
-package natsapi
+package delivery
 
 import (
 	"crypto/rand"
@@ -20,20 +20,6 @@ const deliveryTimeout = 5 * time.Second
 // that was granted after 1 ms in none.
 const deathNotice = 3 * time.Millisecond
 
-// quickGrant bounds the time of a grant that did not wait in line. The service treats a
-// grant that took longer, such as one that waited for another request of its session, like
-// one that waited in line. Even a busy machine takes less.
-const quickGrant = time.Second
-
-// outcome is the outcome of sending an answer.
-type outcome int
-
-const (
-	unknown outcome = iota // the connection broke before the server reported it
-	heard                  // a client was subscribed to the reply subject
-	unheard                // no client was subscribed, or nothing was sent
-)
-
 // deliveries sends answers and learns whether a client was subscribed to their subjects.
 //
 // When a message with a reply subject goes to a subject without a subscription, the server
@@ -42,17 +28,17 @@ const (
 // handles both in order: if the marker arrives and no 503 has, a client was subscribed.
 // Answers that are sent while a marker is pending share the next marker.
 //
-// Where clients reply (Listener.ClientsReply) another client may receive the answer, too, and could send such a
+// With Config.Listened another client may receive the answer, too, and could send such a
 // status to its reply subject. The answer then has none: it is sent only if a client is
 // subscribed to its subject just before.
 type deliveries struct {
 	nc       *nats.Conn
 	inbox    string // ends in a dot
 	sub      *nats.Subscription
-	listened func(subject string) bool // that of Config.Listener if its clients reply, or nil
+	listened func(subject string) bool // Config.Listened
 
 	mu     sync.Mutex
-	open   map[string]chan outcome   // by the name of the answer: its reply subject, if it has one
+	open   map[string]chan Outcome   // by the name of the answer: its reply subject, if it has one
 	probes map[string]chan *nats.Msg // by subject
 	sent   []string                  // the open answers that no marker follows yet
 	marker *marker                   // the pending one, or nil
@@ -68,7 +54,7 @@ type marker struct {
 func newDeliveries(nc *nats.Conn, listened func(subject string) bool) (d *deliveries, err error) {
 	d = &deliveries{
 		nc: nc, listened: listened, inbox: randomBelow(inboxPrefix(nc)+".") + ".",
-		open: map[string]chan outcome{}, probes: map[string]chan *nats.Msg{},
+		open: map[string]chan Outcome{}, probes: map[string]chan *nats.Msg{},
 	}
 	d.sub, err = nc.Subscribe(d.inbox+"*", d.receive)
 	return d, err
@@ -86,19 +72,19 @@ func inboxPrefix(nc *nats.Conn) string {
 func randomBelow(prefix string) string { return prefix + rand.Text() }
 
 // send publishes an answer and returns its outcome when that is known.
-func (d *deliveries) send(answer *nats.Msg) outcome {
+func (d *deliveries) send(answer *nats.Msg) Outcome {
 	name := randomBelow(d.inbox) // random, since the client sees it, and must not guess those of other answers
 	switch {
 	case d.listened == nil:
 		answer.Reply = name
 	case !d.listened(answer.Subject):
-		return unheard
+		return Unheard
 	}
-	result := make(chan outcome, 1)
+	result := make(chan Outcome, 1)
 	d.mu.Lock()
 	d.open[name] = result
 	if d.nc.PublishMsg(answer) != nil {
-		d.end(name, unheard)
+		d.end(name, Unheard)
 	} else {
 		d.sent = append(d.sent, name)
 		d.mark()
@@ -117,19 +103,19 @@ func (d *deliveries) mark() {
 	m := &marker{subject: randomBelow(d.inbox), follows: d.sent}
 	d.sent, d.marker = nil, m
 	if d.nc.Publish(m.subject, nil) != nil {
-		d.passed(m, unknown)
+		d.passed(m, Unknown)
 		return
 	}
 	m.timeout = time.AfterFunc(deliveryTimeout, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.passed(m, unknown)
+		d.passed(m, Unknown)
 	})
 }
 
 // passed ends the pending marker. The open answers before it have the given outcome. The
 // caller holds the lock.
-func (d *deliveries) passed(m *marker, what outcome) {
+func (d *deliveries) passed(m *marker, what Outcome) {
 	if d.marker != m {
 		return
 	}
@@ -144,7 +130,7 @@ func (d *deliveries) passed(m *marker, what outcome) {
 }
 
 // end ends the wait for an answer's outcome. The caller holds the lock.
-func (d *deliveries) end(answer string, what outcome) {
+func (d *deliveries) end(answer string, what Outcome) {
 	if result := d.open[answer]; result != nil {
 		delete(d.open, answer)
 		result <- what
@@ -174,11 +160,11 @@ func (d *deliveries) receive(m *nats.Msg) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.marker != nil && d.marker.subject == m.Subject {
-		d.passed(d.marker, heard)
+		d.passed(d.marker, Heard)
 		return
 	}
 	if isNoResponders(m) {
-		d.end(m.Subject, unheard)
+		d.end(m.Subject, Unheard)
 	}
 	if result := d.probes[m.Subject]; result != nil {
 		delete(d.probes, m.Subject)

@@ -1,0 +1,110 @@
+// Package delivery sends grants over NATS, and learns whether they have arrived: a grant
+// that has not must be taken back, for the next in line.
+//
+// It finds that out in one of two ways. The server reports whether a client was subscribed
+// to the subject of an answer (deliveries); but it takes a moment to notice that a client
+// has died, so an answer that comes after a wait must first wait for that. Or the client
+// confirms the grant (confirmations), which needs neither.
+//
+// The package also decides to which subjects a service answers at all: see Sender.MayAnswer.
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+)
+
+// quickGrant bounds the time of a grant that did not wait in line. A Sender treats a
+// grant that took longer, such as one that waited for another request of its session, like
+// one that waited in line. Even a busy machine takes less.
+const quickGrant = time.Second
+
+// Outcome is the outcome of sending an answer.
+type Outcome int
+
+const (
+	Unknown Outcome = iota // the connection broke before the server reported it
+	Heard                  // a client was subscribed to the reply subject, or has confirmed
+	Unheard                // no client was subscribed or confirmed, or nothing was sent
+)
+
+// Config configures a Sender.
+type Config struct {
+	// ReplyPrefixes are prefixes of reply subjects that are allowed beside those of every
+	// client. CheckReplyPrefix must accept them.
+	ReplyPrefixes []string
+
+	// Listened reports whether a client is subscribed to a subject, if clients may publish to
+	// the reply subject of what they receive, and may receive what is sent to others: a grant
+	// then has no reply subject, unless its client confirms it. It is nil if they may not.
+	Listened func(subject string) bool
+
+	// Confirmed and Refused are the answers to confirmations, without the subject.
+	Confirmed, Refused *nats.Msg
+
+	// Logger receives the number of requests that MayAnswer has refused.
+	Logger zerolog.Logger
+}
+
+// Sender sends the answers of one service. It is safe for concurrent use.
+type Sender struct {
+	replies       replies
+	deliveries    *deliveries
+	confirmations *confirmations
+}
+
+// Start returns a Sender on nc, which its caller must close only after the Sender.
+func Start(nc *nats.Conn, cfg Config) (s *Sender, err error) {
+	s = &Sender{replies: replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger}}
+	if s.deliveries, err = newDeliveries(nc, cfg.Listened); err != nil {
+		return nil, err
+	}
+	if s.confirmations, err = newConfirmations(nc, s, cfg); err != nil {
+		s.deliveries.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the subscriptions.
+func (s *Sender) Close() {
+	s.confirmations.close()
+	s.deliveries.close()
+}
+
+// MayAnswer reports whether a request with this reply subject may be served. A request
+// without one gets no answer, and may.
+func (s *Sender) MayAnswer(reply string) bool { return s.replies.mayGoTo(reply) }
+
+// Grant publishes the grant of a request that arrived at some time, has waited in line or not,
+// and whose client confirms or not. It blocks until the outcome is known, or until ctx ends:
+// for a round trip to the server, for some milliseconds after a wait, or for up to
+// confirmTimeout.
+//
+// If the request waited, its client may have died without the server having noticed, so Grant
+// first waits for that, unless the client confirms. Sending the grant first and asking the
+// server afterwards would not work: a client may end its subscription because it has received
+// the grant, and would then lose what it holds.
+//
+// If the request did not wait, Grant does not wait either: a client that dies at that moment
+// could as well have died just after it received the grant.
+func (s *Sender) Grant(ctx context.Context, grant *nats.Msg, arrived time.Time, queued, confirms bool) Outcome {
+	switch {
+	case !queued && time.Since(arrived) <= quickGrant:
+		return s.deliveries.send(grant)
+	case confirms:
+		return s.confirmations.send(ctx, grant)
+	}
+	s.deliveries.settle()
+	return s.deliveries.send(grant)
+}
+
+// Gone reports whether the client with a reply subject has certainly disconnected. It blocks
+// for some milliseconds, until the server has noticed closed sockets.
+func (s *Sender) Gone(reply string) bool {
+	s.deliveries.settle()
+	return s.deliveries.listens(reply) == Unheard
+}

@@ -39,24 +39,21 @@ type Config struct {
 }
 
 // Dialect serves /v1.
-type Dialect struct{ operations jsonhttp.Operations }
+type Dialect struct{ service *ops.Service }
 
 // New returns a Dialect that serves the sessions of a store, such as a *kvslots.Store.
 func New(sessions ops.Sessions, cfg Config) *Dialect {
-	return &Dialect{jsonhttp.Operations{
-		Service: &ops.Service{
-			Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
-			SessionTimes: cfg.SessionTimes, Clients: cfg.Clients,
-		},
-		Log: cfg.Logger,
+	return &Dialect{&ops.Service{
+		Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
+		SessionTimes: cfg.SessionTimes, Clients: cfg.Clients, Log: cfg.Logger,
 	}}
 }
 
 // Mount adds the routes of /v1.
 func (d *Dialect) Mount(r chi.Router) {
-	d.operations.Mount(r, ops.OfSessions...)
-	d.operations.Mount(r, ops.OfResources...)
-	d.operations.Mount(r, ops.Stats)
+	jsonhttp.Mount(r, d.service, ops.OfSessions...)
+	jsonhttp.Mount(r, d.service, ops.OfResources...)
+	jsonhttp.Mount(r, d.service, ops.Stats)
 }
 
 // Prefix returns the beginning of the dialect's paths.

@@ -27,11 +27,11 @@ const builtinVersion = "1.0.0"
 // builtin is a function that the server provides itself.
 type builtin struct {
 	description
-	run func(ctx context.Context, args object, from caller) (any, *Error)
+	run func(ctx context.Context, args object, from *ops.Call) (any, *Error)
 }
 
 // runnerFor returns the function as a runner for calls of one caller.
-func (b builtin) runnerFor(from caller) runner {
+func (b builtin) runnerFor(from *ops.Call) runner {
 	return func(ctx context.Context, c Call) outcome {
 		known := []string{}
 		for _, argument := range b.Arguments {
@@ -73,7 +73,7 @@ func versionNotFound(c Call, version string) *Error {
 
 func (s *Server) newBuiltins() map[string]builtin {
 	all := map[string]builtin{}
-	run := map[string]func(context.Context, object, caller) (any, *Error){
+	run := map[string]func(context.Context, object, *ops.Call) (any, *Error){
 		fnRelease: s.onLock(ops.ReleaseOwned), fnForceRelease: s.forceRelease, fnStatus: s.onLock(ops.StatusOwned),
 		fnPing: s.ping, fnHealth: s.health, fnCapabilities: s.capabilities, fnDescribe: s.describe,
 	}
@@ -85,8 +85,8 @@ func (s *Server) newBuiltins() map[string]builtin {
 
 // onLock returns a function that performs an operation on the lock that the argument "key"
 // names.
-func (s *Server) onLock(op *ops.Operation) func(context.Context, object, caller) (any, *Error) {
-	return func(ctx context.Context, args object, _ caller) (any, *Error) {
+func (s *Server) onLock(op *ops.Operation) func(context.Context, object, *ops.Call) (any, *Error) {
+	return func(ctx context.Context, args object, _ *ops.Call) (any, *Error) {
 		call := ops.Call{Operation: op}
 		var wrong *Error
 		if call.Key, wrong = args.key("key", maxFullKey); wrong != nil {
@@ -109,11 +109,11 @@ func (s *Server) do(ctx context.Context, call *ops.Call) error {
 	return s.ops.Do(ctx, ctx, call, func() {})
 }
 
-func (s *Server) forceRelease(ctx context.Context, args object, from caller) (any, *Error) {
+func (s *Server) forceRelease(ctx context.Context, args object, from *ops.Call) (any, *Error) {
 	switch {
 	case s.cfg.NoForceRelease:
 		return nil, &Error{Code: codeForbidden, Message: switchedOff.Description, status: http.StatusForbidden}
-	case !from.admin:
+	case !s.cfg.Tokens.Accept(from.Envelope.Authorization):
 		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
 	}
 	return s.onLock(ops.ForceRelease)(ctx, args, from)

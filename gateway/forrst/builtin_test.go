@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -110,13 +111,13 @@ func TestDiscovery(t *testing.T) {
 func TestForceReleaseNeedsTheToken(t *testing.T) {
 	d := newSite(t).startGateway(t, forrst.Config{Tokens: gateway.NewTokens("hunter2")})
 	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 401, `"code":"UNAUTHORIZED"`)
-	body := []byte(envelope(forceRelease, `{"key":"lock:k"}`, ""))
+	body := envelope(forceRelease, `{"key":"lock:k"}`, "")
 	for authorization, want := range map[string]int{"": 401, "Bearer wrong": 401, "hunter2": 401, "Basic hunter2": 401, "Bearer hunter2": 404, "bearer  hunter2": 404} {
-		if code, failure, answer := d.server.Call(t.Context(), t.Context(), body, authorization, ops.Trace{}, nil, nil); code != want {
+		if code, failure, answer := ask(t, d.server, body, authorization); code != want {
 			t.Errorf("%q: %d %s %s", authorization, code, failure, answer)
 		}
 	}
-	if code, _, answer := d.server.Call(t.Context(), t.Context(), []byte(envelope(status, `{"key":"lock:k"}`, "")), "", ops.Trace{}, nil, nil); code != 200 {
+	if code, _, answer := ask(t, d.server, envelope(status, `{"key":"lock:k"}`, ""), ""); code != 200 {
 		t.Errorf("%d %s", code, answer)
 	}
 }
@@ -134,8 +135,8 @@ func TestForceReleaseIsSwitchedOff(t *testing.T) {
 // Requests that a transport refuses are answered with an envelope, too.
 func TestRefuse(t *testing.T) {
 	_, d := startSite(t, nil)
-	if code, failure, answer := d.server.Refuse(errors.New("hidden")); code != 500 || failure != "INTERNAL_ERROR" || strings.Contains(string(answer), "hidden") {
-		t.Errorf("%d %s %s", code, failure, answer)
+	if reply := d.server.Refuse(errors.New("hidden")); reply.Code != 500 || reply.Text != "INTERNAL_ERROR" || strings.Contains(fmt.Sprintf("%s", reply.Body), "hidden") {
+		t.Errorf("%+v", reply)
 	}
 	resp, err := d.Client.Get(d.url)
 	if err != nil {
@@ -189,7 +190,7 @@ func TestOwnFunctionsHaveTheirOwnTime(t *testing.T) {
 		status: `{"key":"lock:k"}`, release: `{"key":"lock:k","owner":"ann"}`, forceRelease: `{"key":"lock:k"}`,
 	} {
 		go func() {
-			code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope(function, arguments, "")), "", ops.Trace{}, nil, nil)
+			code, _, answer := ask(t, server, envelope(function, arguments, ""), "")
 			answers <- strconv.Itoa(code) + " " + string(answer)
 		}()
 		var got string

@@ -16,7 +16,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -240,7 +239,7 @@ func TestUncallableFunctionIsNamed(t *testing.T) {
 	defer nc.Close()
 	lines := &logtest.Log{}
 	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: lines.Logger()})
-	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("r.f", "", "")), "", ops.Trace{}, nil, nil)
+	code, _, answer := ask(t, server, envelope("r.f", "", ""), "")
 	if text := lines.String(); code != 503 || !strings.Contains(text, `"function":"r.f","nats_connected":false`) {
 		t.Errorf("%d %s\n%s", code, answer, text)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -18,7 +19,7 @@ type pingResult struct {
 	Timestamp string `json:"timestamp"`
 }
 
-func (s *Server) ping(context.Context, object, caller) (any, *Error) {
+func (s *Server) ping(context.Context, object, *ops.Call) (any, *Error) {
 	return pingResult{healthy, wire.Timestamp(time.Now())}, nil
 }
 
@@ -35,7 +36,7 @@ type healthCheck struct {
 
 // health reports the state of the store and of the connection to NATS. Unlike /ready it
 // does not report a drain.
-func (s *Server) health(context.Context, object, caller) (any, *Error) {
+func (s *Server) health(context.Context, object, *ops.Call) (any, *Error) {
 	status := healthy
 	if s.ops.Owned.Ready() != nil {
 		status = unhealthy
@@ -65,7 +66,7 @@ type extensionVersion struct {
 
 // capabilities lists the functions of this process. The server does not know functions
 // of other processes before they are called.
-func (s *Server) capabilities(context.Context, object, caller) (any, *Error) {
+func (s *Server) capabilities(context.Context, object, *ops.Call) (any, *Error) {
 	names := s.cfg.Functions.names()
 	for _, d := range s.enabled() {
 		names = append(names, d.Name)
@@ -96,7 +97,7 @@ type info struct {
 }
 
 // describe describes one of the built-in functions, or all.
-func (s *Server) describe(_ context.Context, args object, _ caller) (any, *Error) {
+func (s *Server) describe(_ context.Context, args object, _ *ops.Call) (any, *Error) {
 	all := s.enabled()
 	if args.has("function") {
 		name, wrong := args.plain("function", maxFunction)

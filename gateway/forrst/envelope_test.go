@@ -139,7 +139,7 @@ func FuzzEnvelope(f *testing.F) {
 		}),
 	})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		code, failure, text := server.Call(t.Context(), t.Context(), body, "", ops.Trace{}, nil, nil)
+		code, failure, text := ask(t, server, string(body), "")
 		var e struct {
 			Protocol struct{ Name, Version string }
 			ID       *string

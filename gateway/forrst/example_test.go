@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http/httptest"
 	"os"
+	"strings"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
-	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -39,14 +40,17 @@ func Example() {
 	forrst.Handle("greetings.hello", func(_ context.Context, call forrst.Call) (any, error) {
 		return map[string]string{"held": call.Lock.FullKey}, nil
 	})
-	server := forrst.New(store, forrst.Config{Lending: gateway.NewLending()}) // pass it to gateway.Config.Dialects
+	lending := gateway.NewLending()
+	server := forrst.New(store, forrst.Config{Lending: lending})
 	defer server.Close(ctx)
 
-	status, _, answer := server.Call(ctx, ctx, []byte(`{
+	gw := gateway.New(gateway.Config{Store: store, Lending: lending, Dialects: []gateway.Dialect{server}})
+	answer := httptest.NewRecorder()
+	gw.Handler().ServeHTTP(answer, httptest.NewRequest("POST", "/rpc", strings.NewReader(`{
 		"protocol": {"name": "forrst", "version": "0.1.0"}, "id": "1",
 		"call": {"function": "greetings.hello"},
 		"extensions": [{"urn": "urn:forrst:ext:atomicLock", "options": {"key": "k", "ttl": {"value": 30, "unit": "second"}}}]
-	}`), "", ops.Trace{}, nil, nil)
-	fmt.Printf("%d %.99s\n", status, answer)
+	}`)))
+	fmt.Printf("%d %.99s\n", answer.Code, answer.Body)
 	// Output: 200 {"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","result":{"held":"lock:greetings.hello:k"}
 }

@@ -70,9 +70,8 @@ type Config struct {
 	// a longer wait that the caller asked for. 0 means kvslots.DefaultMaxWait.
 	MaxWait time.Duration
 
-	// Tokens are the *gateway.Tokens of which callers over NATS need one for
-	// force-release; nil means that they need none. Over HTTP the gateway checks its
-	// tokens for every request.
+	// Tokens are the *gateway.Tokens of which callers need one for force-release; nil means
+	// that they need none. Over HTTP the gateway also checks its tokens for every request.
 	Tokens *ops.Tokens
 
 	// NoForceRelease turns force-release off.
@@ -113,9 +112,9 @@ type Server struct {
 func New(locks ops.OwnedLocks, cfg Config) *Server {
 	s := &Server{
 		cfg: cfg.withDefaults(), log: cfg.Logger,
-		ops: ops.Service{Owned: locks, Lending: cfg.Lending, Events: cfg.Lending.Events(ops.APIForrst)},
+		ops: ops.Service{Owned: locks, Lending: cfg.Lending, Events: cfg.Lending.Events(ops.APIForrst), Log: cfg.Logger},
 	}
-	s.builtins = s.newBuiltins()
+	s.ops.Functions, s.builtins = s, s.newBuiltins()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }

@@ -22,15 +22,15 @@ const (
 
 // acquireLock acquires the lock of a call, or returns the response that says why it
 // could not.
-func (s *Server) acquireLock(ctx context.Context, r request, from caller) (*kvslots.OwnedLock, *response) {
+func (s *Server) acquireLock(ctx context.Context, r request, from *ops.Call) (*kvslots.OwnedLock, *response) {
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
 	call := ops.Call{
-		Operation: ops.LockOwned, Arrived: time.Now(), Remote: from.remote, Origins: from.origins,
+		Operation: ops.LockOwned, Request: from.Request, Arrived: time.Now(),
 		Params: wire.Params{Key: full, GrantParams: wire.GrantParams{TTL: o.ttl, Wait: o.block}}, Owner: o.owner,
 	}
 	err := s.do(ctx, &call)
 	switch {
-	case err == nil && o.block > 0 && from.hungUp != nil && from.hungUp():
+	case err == nil && o.block > 0 && from.HungUp():
 		s.finishLock(ctx, call.Lock, true, &lockData{}) // lets the next in line have it
 		return nil, failed(r.id, clientGone)
 	case err == nil:

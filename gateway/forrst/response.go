@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // response is the envelope that answers a request.
@@ -82,7 +85,7 @@ func (r *response) attach(data lockData) {
 // encode returns the JSON of the response. It encodes an error instead if the result
 // cannot be part of a valid envelope: encoding/json supports up to 10,000 levels, and
 // the result alone may have as many.
-func (r *response) encode() []byte {
+func (r *response) encode() json.RawMessage {
 	body, err := json.Marshal(r)
 	if err != nil || !json.Valid(body) {
 		again := failed(r.ID, &Error{Code: codeInternal, Message: "The function's answer is not JSON, or is nested too deeply"})
@@ -93,12 +96,12 @@ func (r *response) encode() []byte {
 	return body
 }
 
-// encode encodes a response that is about to be sent, and counts it if it is a failure.
+// reply encodes a response that is about to be sent, and counts it if it is a failure.
 // That there was no lock to be had is counted by the operation.
-func (s *Server) encode(r *response) []byte {
-	body := r.encode()
+func (s *Server) reply(r *response) *ops.Reply {
+	body := r.encode() // may change the status
 	if r.kind != "" && r.kind != codeNotAcquired && r.kind != codeLockTimeout {
 		s.ops.Events.Failed(strings.ToLower(r.kind))
 	}
-	return body
+	return &ops.Reply{Status: wire.Status{Code: r.status, Text: r.code, RetryAfter: r.retryAfter}, Body: body}
 }

@@ -2,7 +2,6 @@ package forrst
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -13,44 +12,23 @@ import (
 // itself times out earlier.
 const storeTimeout = 30 * time.Second
 
-// caller is what the transport knows about the caller.
-type caller struct {
-	admin  bool
-	hungUp func() bool // reports whether the caller has certainly hung up
-	remote string      // address and port over HTTP; "" if unknown
-	trace  ops.Trace
-
-	origins iter.Seq[string] // see ops.Call
+// Call implements ops.Functions.
+func (s *Server) Call(ctx, detached context.Context, call *ops.Call) *ops.Reply {
+	return s.reply(s.serve(ctx, detached, call))
 }
 
-// Call answers an envelope that came over NATS. ctx ends when the caller gives up,
-// which ends the wait for the lock. The function runs under detached, which outlives
-// the caller. authorization is the value of the Authorization header. The function is
-// given trace. hungUp reports whether the caller has certainly gone; Call asks it after a
-// wait for the lock. origins is the ops.Call.Origins of the lock. Call returns the answer, its HTTP status, and the code of its first
-// error.
-func (s *Server) Call(ctx, detached context.Context, body []byte, authorization string, trace ops.Trace, origins iter.Seq[string], hungUp func() bool) (status int, code string, answer []byte) {
-	r := s.serve(ctx, detached, body, caller{admin: s.cfg.Tokens.Accept(authorization), hungUp: hungUp, origins: origins, trace: trace})
-	answer = s.encode(r)
-	return r.status, r.code, answer
-}
-
-// Refuse returns the answer to a request that the transport refuses, in the form of
-// Call.
-func (s *Server) Refuse(err error) (status int, code string, answer []byte) {
-	r := failed(nil, transportError(err))
-	answer = s.encode(r)
-	return r.status, r.code, answer
-}
+// Refuse implements ops.Functions.
+func (s *Server) Refuse(err error) *ops.Reply { return s.reply(failed(nil, transportError(err))) }
 
 // serve answers an envelope. ctx bounds the wait for the lock, and detached the
 // function.
-func (s *Server) serve(ctx, detached context.Context, body []byte, from caller) *response {
-	r, wrong := readRequest(body)
+func (s *Server) serve(ctx, detached context.Context, from *ops.Call) *response {
+	r, wrong := readRequest(from.Envelope.Body)
 	if wrong != nil {
 		return failed(r.id, wrong)
 	}
-	r.call.RequestID, r.call.Traceparent = from.trace.RequestID, from.trace.Parent
+	trace := from.Trace()
+	r.call.RequestID, r.call.Traceparent = trace.RequestID, trace.Parent
 	if !s.begin(&s.tasks, &s.calls) {
 		return failed(r.id, stopping)
 	}
@@ -69,7 +47,7 @@ func (s *Server) serve(ctx, detached context.Context, body []byte, from caller) 
 }
 
 // serveLocked calls a function while holding a lock.
-func (s *Server) serveLocked(ctx, detached context.Context, r request, function function, from caller) *response {
+func (s *Server) serveLocked(ctx, detached context.Context, r request, function function, from *ops.Call) *response {
 	lock, refusal := s.acquireLock(ctx, r, from)
 	if refusal != nil {
 		return refusal
@@ -103,7 +81,7 @@ type function struct {
 
 // find returns the function of a call: a built-in one, one of this process, or a NATS
 // service, which may not exist.
-func (s *Server) find(c Call, from caller) (f function, wrong *Error) {
+func (s *Server) find(c Call, from *ops.Call) (f function, wrong *Error) {
 	if own, ok := s.builtins[c.Function]; ok {
 		if c.Version != "" && c.Version != own.Version {
 			return f, versionNotFound(c, own.Version)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"os"
 	"strings"
@@ -19,8 +20,10 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -131,6 +134,25 @@ func (d *testGateway) post(t testing.TB, body string) answer {
 	}
 	return answer{resp.StatusCode, resp.Header, text}
 }
+
+// ask has the server answer an envelope that came with the value of an Authorization header.
+func ask(t *testing.T, server *forrst.Server, body, authorization string) (code int, failure string, answer []byte) {
+	t.Helper()
+	reply := server.Call(t.Context(), t.Context(), &ops.Call{
+		Operation: ops.CallFunction, Request: asked{}, Arrived: time.Now(),
+		Params: wire.Params{Envelope: &wire.Envelope{Body: []byte(body), Authorization: authorization}},
+	})
+	answer, _ = reply.Body.(json.RawMessage)
+	return reply.Code, reply.Text, answer
+}
+
+// asked is the request of ask, from a client that is not known.
+type asked struct{ ops.Request }
+
+func (asked) Remote() string            { return "" }
+func (asked) Origins() iter.Seq[string] { return nil }
+func (asked) Trace() ops.Trace          { return ops.Trace{} }
+func (asked) HungUp() bool              { return false }
 
 // envelope returns a request for a function, with options of the lock unless options is
 // "".

@@ -12,17 +12,14 @@ import (
 )
 
 // Dialect serves /l.
-type Dialect struct{ operations jsonhttp.Operations }
+type Dialect struct{ service *ops.Service }
 
 // New returns a Dialect that serves the pools of a store, such as a *kvslots.Store.
 // lending is the *gateway.Lending that all transports of the gateway share. log receives
 // server errors, without ids.
 func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
-	return &Dialect{jsonhttp.Operations{
-		Service: &ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary)},
-		Log:     log,
-	}}
+	return &Dialect{&ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary), Log: log}}
 }
 
 // Mount adds the routes of /l.
-func (d *Dialect) Mount(r chi.Router) { d.operations.Mount(r, ops.OfPools...) }
+func (d *Dialect) Mount(r chi.Router) { jsonhttp.Mount(r, d.service, ops.OfPools...) }

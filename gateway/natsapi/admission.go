@@ -59,9 +59,10 @@ func (r *request) aim(call *ops.Call) bool {
 	return !call.Grants || r.place.Aim(target)
 }
 
-// originsOf returns the ops.Call.Origins of a request with a reply subject: the addresses of
-// the connections that receive the answer.
-func (s *Service) originsOf(reply string) iter.Seq[string] {
+// Origins iterates over the addresses of the connections that receive the answer, or over the
+// inbox.
+func (r *request) Origins() iter.Seq[string] {
+	s, reply := r.service, r.reply
 	return func(yield func(string) bool) {
 		if !s.addresses {
 			yield("nats " + delivery.ClientOf(reply))

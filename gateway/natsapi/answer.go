@@ -9,10 +9,15 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // answer sends the answer to a call without an error.
 func (s *Service) answer(r *request, call *ops.Call) {
+	if reply, ok := call.Answer.(*ops.Reply); ok {
+		s.reply(r, reply)
+		return
+	}
 	message, err := r.success(call)
 	if err != nil {
 		s.refuse(r, err)
@@ -24,15 +29,19 @@ func (s *Service) answer(r *request, call *ops.Call) {
 
 // refuse sends the answer for an error, according to the table. The text of a server error
 // is only logged.
-func (s *Service) refuse(r *request, err error) {
-	if r.isCall {
-		s.refuseCall(r, err)
+func (s *Service) refuse(r *request, err error) { s.reply(r, s.ops.Refuse(err, r.op, r.trace)) }
+
+// reply sends a reply. That of a function may be too large for a message.
+func (s *Service) reply(r *request, reply *ops.Reply) {
+	message, err := r.encode(reply)
+	if int64(len(message.Data)) > s.nc.MaxPayload() {
+		s.refuse(r, wire.ErrAnswerTooLarge)
 		return
 	}
-	status := s.ops.Refuse(err, r.statusOf, s.log, r.trace)
-	s.done(r, status.Code)
-	r.count.fail(status)
-	message, err := r.failure(status)
+	s.done(r, reply.Code)
+	if reply.Code >= http.StatusBadRequest {
+		r.count.fail(reply.Status)
+	}
 	s.publish(r, message, err)
 }
 

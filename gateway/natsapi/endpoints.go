@@ -28,10 +28,9 @@ const (
 
 // endpoint is one subject of the service.
 type endpoint struct {
-	subject  string
-	room     *admission.Room
-	statusOf wire.Lookup // the table of errors
-	serve    func(r *request)
+	subject string
+	room    *admission.Room
+	op      *ops.Operation // nil for cancellations, which cancelBorrow serves
 }
 
 // name returns the name of the endpoint in INFO and STATS.
@@ -40,7 +39,7 @@ func (e endpoint) name() string { return subjects.Name(e.subject) }
 // queue returns the queue group, in which one gateway receives each request. All gateways
 // receive a cancellation.
 func (e endpoint) queue() string {
-	if e.subject == subjects.Cancel {
+	if e.op == nil {
 		return ""
 	}
 	return subjects.Service
@@ -48,22 +47,22 @@ func (e endpoint) queue() string {
 
 // endpoints returns all endpoints, sorted by name.
 func (s *Service) endpoints() []endpoint {
-	all := []endpoint{{subject: subjects.Cancel}} // served by cancelBorrow
+	all := []endpoint{{subject: subjects.Cancel}}
 	add := func(waiting *admission.Room, operations []*ops.Operation) {
 		for _, op := range operations {
 			in := s.others
 			if op.Waits() {
 				in = waiting
 			}
-			all = append(all, endpoint{op.Subject, in, op.StatusOf, s.perform(op)})
+			all = append(all, endpoint{op.Subject, in, op})
 		}
 	}
 	add(s.borrows, ops.OfPools)
 	if s.ops.Sessions != nil {
 		add(s.locks, slices.Concat(ops.OfSessions, ops.OfResources))
 	}
-	if s.calls != nil {
-		all = append(all, s.rpcEndpoint())
+	if s.ops.Functions != nil {
+		add(s.waitingCalls, []*ops.Operation{ops.CallFunction})
 	}
 	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.subject, b.subject) })
 	return all
@@ -72,7 +71,7 @@ func (s *Service) endpoints() []endpoint {
 func (s *Service) subscribeEndpoints() error {
 	for _, e := range s.listed {
 		handler := s.handle(e)
-		if e.subject == subjects.Cancel {
+		if e.op == nil {
 			handler = s.cancelBorrow
 		}
 		if err := s.subscribe(e.subject, e.queue(), handler); err != nil {
@@ -110,12 +109,12 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.shed(count)
 			return
 		}
-		r := newRequest(m)
-		r.count, r.statusOf, r.isCall = count, e.statusOf, e.subject == subjects.RPC
+		r := s.newRequest(m)
+		r.count, r.op = count, e.op
 		if !s.sender.MayAnswer(r.reply) {
 			return
 		}
-		r.trace = s.traceOf(m.Header)
+		r.trace = traceOf(m.Header)
 		if len(r.body) > wire.MaxBody { // checked here, where only one such body at a time is in memory
 			s.refuse(r, wire.ErrTooLarge)
 			return
@@ -140,7 +139,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 				return
 			}
 			defer r.place.Leave()
-			e.serve(r)
+			s.perform(r)
 		}()
 	}
 }

@@ -60,8 +60,9 @@ type Config struct {
 	// the inboxes of its own connection. CheckReplyPrefix must accept each prefix.
 	ReplyPrefixes []string
 
-	// Calls answers calls of functions. If it is nil, the service does not have them.
-	Calls Calls
+	// Calls answers calls of functions, such as a *forrst.Server. If it is nil, the service
+	// does not have them.
+	Calls ops.Functions
 
 	// Version is the version in the answers to PING and INFO. If it is not a semantic
 	// version, it is appended to 0.0.0.
@@ -125,10 +126,9 @@ func CheckReplyPrefix(prefix string) error { return delivery.CheckReplyPrefix(pr
 
 // Service answers requests until Close.
 type Service struct {
-	nc    *nats.Conn
-	ops   ops.Service
-	calls Calls // nil without functions
-	log   zerolog.Logger
+	nc  *nats.Conn
+	ops ops.Service
+	log zerolog.Logger
 
 	identity     micro.ServiceIdentity
 	started      time.Time
@@ -165,10 +165,10 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	}
 	cfg.MaxBorrows = cmp.Or(cfg.MaxBorrows, DefaultMaxBorrows)
 	s := &Service{
-		nc: nc, calls: cfg.Calls, log: cfg.Logger,
+		nc: nc, log: cfg.Logger,
 		ops: ops.Service{
 			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
-			SessionTimes: cfg.SessionTimes,
+			SessionTimes: cfg.SessionTimes, Functions: cfg.Calls, Log: cfg.Logger,
 		},
 		requests: newRequests(time.Now),
 		listener: cfg.Listener, addresses: cfg.Addresses,
@@ -206,7 +206,8 @@ func (s *Service) start(sending delivery.Config) (err error) {
 	if sending.Confirmed, err = answer.message(wire.Empty{}); err != nil {
 		return err
 	}
-	if sending.Refused, err = answer.failure(wire.StatusOf(kvslots.ErrNotHeld)); err != nil {
+	notHeld := wire.StatusOf(kvslots.ErrNotHeld)
+	if sending.Refused, err = answer.encode(&ops.Reply{Status: notHeld, Body: notHeld.Failure()}); err != nil {
 		return err
 	}
 	if s.sender, err = delivery.Start(s.nc, sending); err != nil {

@@ -9,50 +9,48 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// perform answers the requests for an operation.
-func (s *Service) perform(op *ops.Operation) func(r *request) {
-	return func(r *request) {
-		if (op.Grants || op == ops.CreateSession) && r.reply == "" {
-			return // the client could not learn of a grant or a session, nor end it
+// perform answers a request for its operation.
+func (s *Service) perform(r *request) {
+	if (r.op.Grants || r.op == ops.CreateSession) && r.reply == "" {
+		return // the client could not learn of a grant or a session, nor end it
+	}
+	call := &ops.Call{Operation: r.op, Request: r, Arrived: r.arrived}
+	name, err := readCall(r, call)
+	if err != nil {
+		s.refuse(r, err)
+		return
+	}
+	r.drop()
+	if !r.aim(call) {
+		s.refuse(r, wire.ErrBusy)
+		return
+	}
+	ctx, waiting := s.requests.begin(r.place.Context, name)
+	defer waiting.end()
+	err = s.ops.Do(ctx, s.ctx, call, func() {
+		if r.op.Grants && call.Granted() {
+			s.deliverGrant(r, waiting, call)
+		} else {
+			s.answer(r, call)
 		}
-		call := &ops.Call{Operation: op, Arrived: r.arrived, Origins: s.originsOf(r.reply)}
-		name, err := readCall(r, call)
-		if err != nil {
-			s.refuse(r, err)
-			return
-		}
-		r.drop()
-		if !r.aim(call) {
-			s.refuse(r, wire.ErrBusy)
-			return
-		}
-		ctx, waiting := s.requests.begin(r.place.Context, name)
-		defer waiting.end()
-		err = s.ops.Do(ctx, s.ctx, call, func() {
-			if op.Grants && call.Granted() {
-				s.deliverGrant(r, waiting, call)
-			} else {
-				s.answer(r, call)
-			}
-		})
-		if err != nil && context.Cause(r.place.Context) == wire.ErrBusy {
-			err = wire.ErrBusy // the client's connection is closed
-		}
-		if err != nil {
-			s.refuse(r, err)
-		}
+	})
+	if err != nil && context.Cause(r.place.Context) == wire.ErrBusy {
+		err = wire.ErrBusy // the client's connection is closed
+	}
+	if err != nil {
+		s.refuse(r, err)
 	}
 }
 
 // readCall reads a request. name is the name by which it can be cancelled, or "".
 func readCall(r *request, call *ops.Call) (name string, err error) {
-	if err = call.Route.Read(r, &call.Params); err != nil || !call.Grants {
+	if err = call.Route.Read(r, &call.Params); err != nil || !call.Cancels() {
 		return "", err
 	}
-	if name, err = r.name(); err != nil {
-		return "", err
+	if name, err = r.name(); err == nil && call.Grants {
+		err = r.readConfirms()
 	}
-	return name, r.readConfirms()
+	return name, err
 }
 
 // deliverGrant sends a grant. If the client has disconnected, or has cancelled the request,

@@ -3,6 +3,7 @@ package natsapi
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -19,29 +20,29 @@ import (
 
 const maxName = 64 // characters of a wire.RequestHeader
 
-// request is one request.
+// request is one request. It is the ops.Request of its call.
 type request struct {
+	service  *Service
 	body     []byte
 	reply    string // the subject of the answer; "" if the client expects none
 	header   nats.Header
 	arrived  time.Time
 	confirms bool // whether the client will confirm a grant
 	count    *counter
-	statusOf wire.Lookup // the table of errors
-	isCall   bool        // whether Calls makes the answers with errors
+	op       *ops.Operation // nil for a cancellation
 	trace    ops.Trace
 
 	place *admission.Place
 }
 
-func newRequest(m *nats.Msg) *request {
-	return &request{body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
+func (s *Service) newRequest(m *nats.Msg) *request {
+	return &request{service: s, body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
 }
 
 // traceOf returns the ids in a request's headers, and an id of the service's own for a
 // request without one. Over NATS, where case matters, the header of W3C Trace Context is in
 // lower case; traceOf also accepts net/http's spelling.
-func (s *Service) traceOf(header nats.Header) ops.Trace {
+func traceOf(header nats.Header) ops.Trace {
 	return ops.NewTrace(func(name string) string {
 		if name == wire.TraceHeader && header[wire.TraceHeaderNATS] != nil {
 			name = wire.TraceHeaderNATS
@@ -56,6 +57,15 @@ func (r *request) Param(string) (string, bool) { return "", false }
 func (r *request) Header(name string) []string { return r.header.Values(name) }
 
 func (r *request) Body() ([]byte, error) { return r.body, nil }
+
+// Remote returns "": Origins knows the client.
+func (r *request) Remote() string { return "" }
+
+func (r *request) Trace() ops.Trace { return r.trace }
+
+// HungUp waits until the server has noticed closed sockets. It returns false for a request
+// without a reply subject.
+func (r *request) HungUp() bool { return r.reply != "" && r.service.sender.Gone(r.reply) }
 
 // drop releases the memory of the body and the header after they were read, since the
 // request may wait long.
@@ -92,25 +102,25 @@ func (r *request) success(call *ops.Call) (*nats.Msg, error) {
 	return m, err
 }
 
-func (r *request) message(answer any) (*nats.Msg, error) {
-	body, err := json.Marshal(answer)
-	return r.envelope(body), err
-}
-
-// envelope returns an answer with the request's id.
-func (r *request) envelope(body []byte) *nats.Msg {
-	return &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}
-}
-
-// failure returns the answer with an error: the same body as over HTTP, and the status in
-// the header fields where clients of micro services expect it.
-func (r *request) failure(status wire.Status) (*nats.Msg, error) {
-	m, err := r.message(status.Failure())
-	if err != nil {
-		return nil, err
+// message returns an answer with the request's id. It encodes what is not encoded yet.
+func (r *request) message(answer any) (m *nats.Msg, err error) {
+	body, encoded := answer.(json.RawMessage)
+	if !encoded {
+		body, err = json.Marshal(answer)
 	}
-	status.Headers(m.Header.Set)
-	m.Header.Set(micro.ErrorHeader, status.Text)
-	m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status.Code))
-	return m, nil
+	return &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}, err
+}
+
+// encode returns the answer with a reply: the same body as over HTTP, and the status of an
+// error in the header fields where clients of micro services expect it.
+func (r *request) encode(reply *ops.Reply) (*nats.Msg, error) {
+	m, err := r.message(reply.Body)
+	if reply.Name != "" {
+		reply.Headers(m.Header.Set)
+	}
+	if reply.Code >= http.StatusBadRequest {
+		m.Header.Set(micro.ErrorHeader, reply.Text)
+		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(reply.Code))
+	}
+	return m, err
 }

@@ -117,7 +117,7 @@ func (r *requests) cancel(name string) *ops.Call {
 // one acts. It sends no answer, since the answer to the request itself reports its end.
 func (s *Service) cancelBorrow(m *nats.Msg) {
 	s.counters[subjects.Cancel].received.Add(1)
-	r := newRequest(m)
+	r := s.newRequest(m)
 	name, err := r.name()
 	if err != nil || name == "" {
 		return

@@ -10,8 +10,7 @@ import (
 
 // Clients of the embedded server may publish to what is answered, and to nothing else.
 func TestEndpointsAreWhatClientsMayAsk(t *testing.T) {
-	s := &Service{calls: struct{ Calls }{}}
-	s.ops.Sessions = struct{ ops.Sessions }{}
+	s := &Service{ops: ops.Service{Sessions: struct{ ops.Sessions }{}, Functions: struct{ ops.Functions }{}}}
 	asked := []string{subjects.Confirm + "*.*"}
 	for _, e := range s.endpoints() {
 		asked = append(asked, e.subject)

@@ -48,7 +48,7 @@ func (drainingError) Unwrap() error { return kvslots.ErrPlaceKept }
 // Status describes an error in an answer to a client.
 type Status struct {
 	Code   int    // HTTP status, on every transport
-	Name   string // for programs: the value of ErrorHeader
+	Name   string // for programs: the value of ErrorHeader; "": the answer has no such header
 	Text   string // from StatusOf: for people; from CodeOf: equal to Name. It contains nothing of the request or an inner error
 	Detail string // from StatusOf: ""; from CodeOf: for people
 	Capped bool   // whether a limit that the operator has set was reached
@@ -60,7 +60,9 @@ type Status struct {
 
 // Headers calls set for each header of the answer.
 func (s Status) Headers(set func(name, value string)) {
-	set(ErrorHeader, s.Name)
+	if s.Name != "" {
+		set(ErrorHeader, s.Name)
+	}
 	if s.Field != "" {
 		set(FieldHeader, s.Field)
 		set(RangeHeader, s.Range)

@@ -22,11 +22,18 @@ type Params struct {
 	Key        string       // of the lock or semaphore
 	Kind       kvslots.Kind // of the lock or semaphore; set before the body is parsed
 	PoolsAfter string       // where the page of statistics begins; "" for the first page
+	Envelope   *Envelope    // of a call of a function, or nil
 
 	Count   int
 	LeaseID uuid.UUID
 	Token   string
 	GrantParams
+}
+
+// Envelope is the request for a call of a function.
+type Envelope struct {
+	Body          []byte
+	Authorization string // the value of AuthorizationHeader
 }
 
 // Resource returns the lock or semaphore that the request is about. Its limit is 1 if the

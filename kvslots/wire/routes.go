@@ -19,7 +19,7 @@ type Route struct {
 	read  func(body Fields, params *Params) error // nil if requests have no parameters in a body
 }
 
-// The routes of pools and sessions. Statistics have no subject.
+// The routes of pools, sessions and functions. Statistics have no subject.
 var (
 	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register}
 	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil}
@@ -32,6 +32,8 @@ var (
 	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty}
 	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty}
 	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil}
+
+	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil}
 )
 
 // resourceReaders read the parameters of the operations on locks and semaphores.

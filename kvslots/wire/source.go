@@ -25,6 +25,7 @@ const (
 	aLock
 	aSemaphore
 	aPage // of the statistics
+	aFunction
 )
 
 var targets = [...]struct {
@@ -32,12 +33,16 @@ var targets = [...]struct {
 	kind  kvslots.Kind
 }{
 	aPool: {param: "id"}, aSession: {param: "id"}, aPage: {param: "pools_after"},
-	aLock: {"key", kvslots.KindLock}, aSemaphore: {"key", kvslots.KindSemaphore},
+	aLock: {"key", kvslots.KindLock}, aSemaphore: {"key", kvslots.KindSemaphore}, aFunction: {},
 }
 
 // Read reads the parameters of a request. The errors are a *kvslots.RangeError, ErrMalformed,
 // ErrTooLarge, and those of from.Body.
 func (r *Route) Read(from Source, p *Params) (err error) {
+	if r.about == aFunction {
+		p.Envelope, err = readEnvelope(from)
+		return err
+	}
 	name, located := from.Param(targets[r.about].param)
 	if located && r.about == aPool { // before the body is read
 		if p.Pool, err = ParseID("id", name); err != nil {
@@ -60,6 +65,16 @@ func (r *Route) Read(from Source, p *Params) (err error) {
 		return err
 	}
 	return r.read(body, p)
+}
+
+// readEnvelope reads a request for a function, whose parameters package forrst parses.
+func readEnvelope(from Source) (*Envelope, error) {
+	body, err := from.Body()
+	e := &Envelope{Body: body}
+	if values := from.Header(AuthorizationHeader); len(values) > 0 {
+		e.Authorization = values[0]
+	}
+	return e, err
 }
 
 func (r *Route) parse(from Source) (Fields, error) {

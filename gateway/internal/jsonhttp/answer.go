@@ -56,14 +56,16 @@ func send(w http.ResponseWriter, code int, body []byte) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// traceOf returns the id of a request, which is in the header of the answer: the gateway
-// makes one for a client that has sent none.
-func traceOf(w http.ResponseWriter) ops.Trace {
-	return ops.Trace{RequestID: w.Header().Get(wire.RequestIDHeader)}
-}
-
 // Refuse answers with a status other than success.
 func Refuse(w http.ResponseWriter, status wire.Status) {
-	status.Headers(w.Header().Set)
-	_ = Answer(w, status.Code, status.Failure())
+	_ = Reply(w, &ops.Reply{Status: status, Body: status.Failure()})
+}
+
+// Reply sends a reply.
+func Reply(w http.ResponseWriter, reply *ops.Reply) error {
+	reply.Headers(w.Header().Set)
+	if body, encoded := reply.Body.(json.RawMessage); encoded {
+		return Send(w, reply.Code, body)
+	}
+	return Answer(w, reply.Code, reply.Body)
 }

@@ -23,10 +23,10 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 	}
 }
 
-// ReadBody reads the body to its end, after which net/http begins to detect whether the
+// readBody reads the body to its end, after which net/http begins to detect whether the
 // client hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for
 // a truncated body.
-func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge:

@@ -95,7 +95,7 @@ func TestAnswerFailsAfterHangUp(t *testing.T) {
 // readBodies answers with the length of the body, after the call to then.
 func readBodies(limit time.Duration, then func(context.Context) error) http.HandlerFunc {
 	handler := func(w http.ResponseWriter, r *http.Request) error {
-		body, err := ReadBody(w, r)
+		body, err := readBody(w, r)
 		if err != nil {
 			return err
 		}

@@ -2,53 +2,47 @@ package jsonhttp
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Operations performs operations over HTTP.
-type Operations struct {
-	Service *ops.Service
-
-	// Log receives server errors, without secrets.
-	Log zerolog.Logger
-}
-
-// Mount adds the routes of operations. A path that can be read also has the method HEAD.
-func (o *Operations) Mount(r chi.Router, all ...*ops.Operation) {
+// Mount adds the routes of operations that a service performs. A path that can be read also
+// has the method HEAD.
+func Mount(r chi.Router, s *ops.Service, all ...*ops.Operation) {
 	for _, op := range all {
-		r.Method(op.Method, op.Path, o.handle(op))
+		r.Method(op.Method, op.Path, handle(s, op))
 		if op.Method == http.MethodGet {
-			r.Head(op.Path, o.handle(op))
+			r.Head(op.Path, handle(s, op))
 		}
 	}
 }
 
 // handle returns a handler that performs an operation. Its stack frames are small, since a
 // gateway has one stack for each waiting client.
-func (o *Operations) handle(op *ops.Operation) http.HandlerFunc {
+func handle(s *ops.Service, op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{Operations: o, w: w, r: r, call: ops.Call{Operation: op, Remote: r.RemoteAddr, Arrived: time.Now()}}
+		x := &exchange{service: s, w: w, r: r, call: ops.Call{Operation: op, Arrived: time.Now()}}
+		x.call.Request = x
 		if err := x.perform(); err != nil {
 			x.refuse(err)
 		}
 	}
 }
 
-// exchange is a request and its answer. It is the wire.Source of the request.
+// exchange is a request and its answer. It is the ops.Request of the call.
 type exchange struct {
-	*Operations
-	w    http.ResponseWriter
-	r    *http.Request
-	call ops.Call
+	service *ops.Service
+	w       http.ResponseWriter
+	r       *http.Request
+	call    ops.Call
 }
 
 func (x *exchange) perform() error {
@@ -56,18 +50,18 @@ func (x *exchange) perform() error {
 		return err
 	}
 	// The store bounds the time of operations that continue after the client has hung up.
-	return x.Service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
+	return x.service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
 }
 
 // deliver answers the call. It takes back a grant to a client that has hung up, since no
 // client knows the grant's id or token.
 func (x *exchange) deliver() {
-	hungUp := x.call.Granted() && HungUp(x.r)
+	hungUp := x.call.Granted() && x.HungUp()
 	if !hungUp && x.answer() == nil || !x.call.Granted() {
 		return
 	}
-	if err := x.Service.TakeBack(context.Background(), &x.call); err != nil {
-		traceOf(x.w).Log(x.Log.Warn()).Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
+	if err := x.service.TakeBack(context.Background(), &x.call); err != nil {
+		x.Trace().Log(x.service.Log.Warn()).Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
 	}
 	if hungUp { // for the log and the metrics
 		x.refuse(context.Canceled)
@@ -76,13 +70,20 @@ func (x *exchange) deliver() {
 
 // answer answers 200, or 204 without a body.
 func (x *exchange) answer() error {
-	if x.call.Answer == nil {
+	switch answer := x.call.Answer.(type) {
+	case nil:
 		return Done(x.w)
+	case *ops.Reply:
+		return Reply(x.w, answer)
 	}
 	if x.call.Lease != nil {
 		x.w.Header().Set(wire.WaitedHeader, wire.Waited(x.call.Lease, x.call.Arrived))
 	}
 	return Answer(x.w, http.StatusOK, x.call.Answer)
+}
+
+func (x *exchange) refuse(err error) {
+	_ = Reply(x.w, x.service.Refuse(err, x.call.Operation, x.Trace()))
 }
 
 // Param returns a parameter of the path, or of the query if the path has none.
@@ -95,11 +96,21 @@ func (x *exchange) Param(name string) (string, bool) {
 
 func (x *exchange) Header(name string) []string { return x.r.Header.Values(name) }
 
-func (x *exchange) Body() ([]byte, error) { return ReadBody(x.w, x.r) }
+func (x *exchange) Body() ([]byte, error) { return readBody(x.w, x.r) }
 
-func (x *exchange) refuse(err error) {
-	Refuse(x.w, x.Service.Refuse(err, x.call.StatusOf, x.Log, traceOf(x.w)))
+func (x *exchange) Remote() string { return x.r.RemoteAddr }
+
+func (x *exchange) Origins() iter.Seq[string] { return nil }
+
+// Trace returns the ids of the request. The request id is in the header of the answer: the
+// gateway makes one for a client that has sent none.
+func (x *exchange) Trace() ops.Trace {
+	t := ops.TraceOf(x.r.Header.Get)
+	t.RequestID = x.w.Header().Get(wire.RequestIDHeader)
+	return t
 }
+
+func (x *exchange) HungUp() bool { return HungUp(x.r) }
 
 // pathValue returns a decoded segment of the path. chi matches the encoded path, and
 // returns encoded segments, if the client has encoded the path in another way than net/url

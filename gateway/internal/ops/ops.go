@@ -8,7 +8,6 @@ package ops
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,15 +19,17 @@ import (
 // turnTimeout bounds the wait for a session's turn of an operation that does not wait in line.
 const turnTimeout = 30 * time.Second
 
-// Service executes operations. If Pools, Sessions or Owned is nil, the operations on them must
-// not be called.
+// Service executes operations. If Pools, Sessions, Owned or Functions is nil, the operations
+// on them must not be called.
 type Service struct {
-	Pools    Pools
-	Sessions Sessions
-	Owned    OwnedLocks
-	Lending  *Lending
-	Turns    *Turns  // used with Sessions
-	Events   *Events // counts outcomes; may be nil
+	Pools     Pools
+	Sessions  Sessions
+	Owned     OwnedLocks
+	Functions Functions
+	Lending   *Lending
+	Turns     *Turns         // used with Sessions
+	Events    *Events        // counts outcomes; may be nil
+	Log       zerolog.Logger // receives server errors, without secrets
 
 	SessionTimes
 	Clients func() int // number of connected clients without a session; nil means 0
@@ -66,29 +67,26 @@ type Operation struct {
 type step func(ctx context.Context, s *Service, call *Call) error
 
 // Waits reports whether calls may wait, in a line or for another call of their session.
-func (o *Operation) Waits() bool { return o.Grants || o.inTurn }
+func (o *Operation) Waits() bool { return o.Cancels() || o.inTurn }
+
+// Cancels reports whether a client can cancel calls that wait in a line.
+func (o *Operation) Cancels() bool { return o.Grants || o == CallFunction }
 
 // Call is a call of an operation, with its parameters and its outcome. It is used once.
 type Call struct {
 	*Operation
+	Request           // nil for calls that no client waits for, such as those that end a lock
+	Arrived time.Time // of the request
 
 	// Params are the parameters, which Route.Read sets. For operations on owned locks the
 	// transport sets them, and the owner.
 	wire.Params
 	Owner string
 
-	// Remote is the address and port of the client, for the caps per address; "" if unknown.
-	Remote string
-
-	// Origins iterates over the origins of which the client has one, for the caps on its
-	// sessions and locks; see Origin. The call is refused as busy if there is none. A step may
-	// take some milliseconds. If Origins is nil, the origin is that of Remote.
-	Origins iter.Seq[string]
-
-	Arrived time.Time // of the request
+	detached context.Context // see Service.Do
 
 	// The outcome.
-	Answer any                // the body; nil if it is empty
+	Answer any                // the body; nil if it is empty; a *Reply from a function
 	Queued bool               // the grant came after a wait in line
 	Lease  *kvslots.Lease     // of a pool, granted or renewed; nil for other operations
 	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
@@ -112,15 +110,18 @@ func (s *Service) TakeBack(ctx context.Context, call *Call) error {
 	return err
 }
 
-// Refuse returns the answer to an error, and counts it. It logs a server error, whose text is
-// not in the answer.
-func (s *Service) Refuse(err error, statusOf wire.Lookup, log zerolog.Logger, trace Trace) wire.Status {
-	status := statusOf(err)
+// Refuse returns the answer to an error of an operation, and counts it. It logs a server error,
+// whose text is not in the answer.
+func (s *Service) Refuse(err error, op *Operation, trace Trace) *Reply {
+	if op == CallFunction {
+		return s.Functions.Refuse(err)
+	}
+	status := op.StatusOf(err)
 	s.Events.Failed(status.Name)
 	if status.Failed() {
-		trace.Log(log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
+		trace.Log(s.Log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
 	}
-	return status
+	return &Reply{status, status.Failure()}
 }
 
 // Do executes a call in its session's turn. It calls deliver before the turn ends, so
@@ -144,10 +145,10 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		ctx = detached
 	}
 	if call.Wait > 0 {
-		if err := s.Lending.Waits.Enter(call.Remote); err != nil {
+		if err := s.Lending.Waits.Enter(call.Remote()); err != nil {
 			return err
 		}
-		defer s.Lending.Waits.Leave(call.Remote)
+		defer s.Lending.Waits.Leave(call.Remote())
 	}
 	if call.inTurn {
 		done, err := s.turn(ctx, detached, call)
@@ -156,6 +157,7 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		}
 		defer done()
 	}
+	call.detached = detached
 	err := call.perform(ctx, s, call)
 	s.Events.count(call, err)
 	if err == nil {

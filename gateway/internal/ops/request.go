@@ -1,0 +1,51 @@
+package ops
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// Request is a request as a transport has received it.
+type Request interface {
+	wire.Source
+
+	// Remote returns the address and port of the client, for the caps per address; "" if they
+	// are unknown.
+	Remote() string
+
+	// Origins iterates over the origins of which the client has one, for the caps on its
+	// pools, sessions and locks; see Origin. The call is refused as busy if there is none. A
+	// step may take some milliseconds. If Origins returns nil, the origin is that of Remote.
+	Origins() iter.Seq[string]
+
+	// Trace returns the ids of the request.
+	Trace() Trace
+
+	// HungUp reports whether the client has certainly gone. It may take some milliseconds.
+	HungUp() bool
+}
+
+// fromOrigin calls do with an origin of the client. If that has reached its cap, as do says
+// with the error full, it tries the next one.
+func (c *Call) fromOrigin(full error, do func(origin string) error) error {
+	origins := c.Origins()
+	if origins == nil {
+		return do(Origin(c.Remote()))
+	}
+	err := wire.ErrBusy
+	for origin := range origins {
+		if err = do(origin); !errors.Is(err, full) {
+			break
+		}
+	}
+	return err
+}
+
+// Reply is an answer other than the success of an operation on pools, sessions and locks:
+// an error, or the answer of a function.
+type Reply struct {
+	wire.Status
+	Body any // is encoded as JSON, unless it is a json.RawMessage
+}
